@@ -269,7 +269,7 @@ func TestInvalidBind(t *testing.T) {
 	})
 }
 
-// wideSchema has more fields than a request to bind has room for.
+// wideSchema returns a schema with more fields than fit in a bind request.
 func wideSchema(t *testing.T) *schema.Schema {
 	t.Helper()
 	var fields []schema.Field

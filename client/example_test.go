@@ -88,10 +88,14 @@ func ExampleBind() {
 		Buttons  uint16
 	}
 	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
-	fmt.Println(err)
+	var differs *client.SchemaError
+	if errors.As(err, &differs) {
+		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
+	}
 	// Output:
 	// client: bind ServerJump: the server handles no such RPC, but ServerMove
-	// client: bind ServerMove: field "Location" differs: here {Location vec3 resolution=1}, at the server {Location vec3 resolution=0.1}
+	// here:  Location vec3 resolution=1
+	// there: Location vec3 resolution=0.1
 }
 
 // A value that its field cannot hold is not sent, and the stream remains usable.

@@ -23,8 +23,8 @@ type scribble struct {
 	Text []byte `uplink:"max=8"`
 }
 
-// TestSampleAliasing checks that newer snapshots do not change a sample of an older one, byte strings
-// included.
+// TestSampleAliasing checks that newer snapshots do not change a sample of an older one, byte
+// strings included.
 func TestSampleAliasing(t *testing.T) {
 	typ, err := snapshot.Compile[note]("notes")
 	must(t, err)

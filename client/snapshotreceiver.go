@@ -27,8 +27,8 @@ type snapshotReceiver[T any] struct {
 	fresh   bool // scratch is to be delivered
 
 	adapter interpolate.Adapter[T]
-	// aliased means that T has byte slices, which are restored in place: objects in scratch and in the
-	// buffer may share them.
+	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
+	// the buffer may share them.
 	aliased bool
 
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ type snapshotReceiver[T any] struct {
 type newestSnapshot struct {
 	any      bool          // there is one
 	set      *snapshot.Set // a copy, unless pending is set
-	pending  *snapshot.Set // the decoder's set, a baseline that stays unchanged during the next Decode
+	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
 	tick     uint64
 	tickHz   float64
 	received time.Time

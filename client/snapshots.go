@@ -11,18 +11,18 @@ import (
 
 // SnapshotConfig configures [SubscribeSnapshots]. The zero value of each field means its default.
 type SnapshotConfig[T any] struct {
-	// Handle, if set, is called with each snapshot received, late ones included, on the goroutine that
-	// receives for the connection. It should be short, and must not close the connection or the view.
-	// The snapshot is valid during the call.
+	// Handle, if set, is called with each snapshot received, late ones included, on the goroutine
+	// that receives for the connection. It should be short, and must not close the connection or
+	// the view. The snapshot is valid during the call.
 	Handle func(*Snapshot[T])
-	// Interpolate, if set, enables [SnapshotView.Sample]. Interval defaults to that of the server's offer. The
-	// tags of T select what is interpolated: see [interpolate.Tagged].
+	// Interpolate, if set, enables [SnapshotView.Sample]. Interval defaults to that of the server's
+	// offer. The tags of T select what is interpolated: see [interpolate.Tagged].
 	Interpolate *interpolate.Config
 	// Initial is the same function as the server's ds.WorldConfig.Initial, if the client knows the
 	// initial state. If it does not, or the states differ, the server sends it.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
-	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks mean
-	// newer baselines and smaller snapshots, for about 50 bytes each.
+	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
+	// mean newer baselines and smaller snapshots, for about 50 bytes each.
 	AckHz float64
 }
 
@@ -45,8 +45,8 @@ type Snapshot[T any] struct {
 // and its generation at the server.
 func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 8), uint8(id) }
 
-// SnapshotView is a client's subscription to a world of objects T, as snapshots. Its methods are safe for
-// concurrent use.
+// SnapshotView is a client's subscription to a world of objects T, as snapshots. Its methods are
+// safe for concurrent use.
 type SnapshotView[T any] struct {
 	view
 	receiver *snapshotReceiver[T]
@@ -55,8 +55,8 @@ type SnapshotView[T any] struct {
 
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
 // server's offer and the initial state until ctx is done, or for Config.BindTimeout if ctx has no
-// deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world is
-// not offered ([ErrNotOffered]). The view continues after a reconnection.
+// deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world
+// is not offered ([ErrNotOffered]). The view continues after a reconnection.
 func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
 	r, err := newSnapshotReceiver(name, &cfg)
 	if err != nil {
@@ -69,8 +69,8 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	return &SnapshotView[T]{view: v, receiver: r}, nil
 }
 
-// Latest restores the newest snapshot into out, whose slices are reused. It returns false before the
-// first snapshot.
+// Latest restores the newest snapshot into out, whose slices are reused. It returns false before
+// the first snapshot.
 func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
 	v.latest.Do(func() { v.sub.Locked(v.receiver.want) })
 	return v.receiver.latest(out)

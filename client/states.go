@@ -10,12 +10,13 @@ import (
 
 // StateConfig configures [SubscribeState]. The zero value of each field means its default.
 type StateConfig[T any] struct {
-	// Handle, if set, is called with each update received, late ones included, on the goroutine that
-	// receives for the connection. It should be short, and must not close the connection or the view.
-	// The update is valid during the call. Without Handle, updates wait for [StateView.Poll].
+	// Handle, if set, is called with each update received, late ones included, on the goroutine
+	// that receives for the connection. It should be short, and must not close the connection or
+	// the view. The update is valid during the call. Without Handle, updates wait for
+	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
-	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks mean
-	// newer baselines and smaller updates, for about 50 bytes each.
+	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
+	// mean newer baselines and smaller updates, for about 50 bytes each.
 	AckHz float64
 }
 
@@ -27,15 +28,16 @@ type StateUpdate[T any] struct {
 	Time time.Duration
 	// Received is when the update was received.
 	Received time.Time
-	// Late means that an update of a newer tick was received before. State of an object in that one is
-	// newer.
+	// Late means that an update of a newer tick was received before. State of an object in that one
+	// is newer.
 	Late bool
 	// First means that the server starts the stream, because the client subscribed or reconnected.
-	// Objects known before may be gone without notice, and ticks may restart. If a view was closed just
-	// before, the first update may still be one of that view's stream; another First then follows.
+	// Objects known before may be gone without notice, and ticks may restart. If a view was closed
+	// just before, the first update may still be one of that view's stream; another First then
+	// follows.
 	First bool
-	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears once,
-	// complete or as missing.
+	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
+	// once, complete or as missing.
 	Inputs []statesync.TickInputs
 	// Objects are in ascending order of ID.
 	Objects []StateObject[T]
@@ -49,19 +51,19 @@ type StateObject[T any] struct {
 	State      T // the zero value if the object is gone
 }
 
-// StateView is a client's subscription to a world of objects T, as state, for a client that simulates
-// the world too. Its methods are safe for concurrent use, except Poll, which is for one goroutine at a
-// time.
+// StateView is a client's subscription to a world of objects T, as state, for a client that
+// simulates the world too. Its methods are safe for concurrent use, except Poll, which is for one
+// goroutine at a time.
 type StateView[T any] struct {
 	view
 	receiver *stateReceiver[T]
 }
 
-// SubscribeState subscribes to the state of a world whose objects are a T. It waits for the server's
-// offer (ds.World.OfferState) until ctx is done, or for Config.BindTimeout if ctx has no deadline. It
-// returns an error if the server's T is a different one ([*WorldError]), if the world is offered as
-// snapshots, or not at all ([ErrNotOffered]). The view continues after a reconnection, with an update
-// whose First is true.
+// SubscribeState subscribes to the state of a world whose objects are a T. It waits for the
+// server's offer (ds.World.OfferState) until ctx is done, or for Config.BindTimeout if ctx has no
+// deadline. It returns an error if the server's T is a different one ([*WorldError]), if the world
+// is offered as snapshots, or not at all ([ErrNotOffered]). The view continues after a
+// reconnection, with an update whose First is true.
 func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
 	r, err := newStateReceiver(name, &cfg)
 	if err != nil {

@@ -23,7 +23,8 @@ type view struct {
 	sub  *replication.Subscription
 }
 
-// subscribe subscribes to a world and waits for the outcome. config names the configuration in errors.
+// subscribe subscribes to a world and waits for the outcome. config names the configuration in
+// errors.
 func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
 		ackHz = DefaultAckHz
@@ -82,8 +83,8 @@ func (v view) Err() error { return v.sub.Err() }
 // Stats returns the counts of the world since it was subscribed.
 func (v view) Stats() ReplicationStats { return v.sub.Stats() }
 
-// Close ends the subscription and tells the server. The client can subscribe to the world again. Close
-// may be called more than once.
+// Close ends the subscription and tells the server. The client can subscribe to the world again.
+// Close may be called more than once.
 func (v view) Close() error {
 	v.conn.worlds.Unsubscribe(v.sub, time.Now())
 	return nil

@@ -162,7 +162,8 @@ func (r *rink) states(cfg StateConfig[puck]) *StateView[puck] {
 	return v
 }
 
-// TestReceiveAllocs checks that receiving, acking, interpolating, polling and handling allocate nothing.
+// TestReceiveAllocs checks that receiving, acking, interpolating, polling and handling allocate
+// nothing.
 func TestReceiveAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -223,8 +224,8 @@ func TestReceiveAllocs(t *testing.T) {
 	}
 }
 
-// TestLatest checks that the newest snapshot is the latest, whatever arrives between it and the first
-// call: late snapshots, malformed messages, or nothing.
+// TestLatest checks that the newest snapshot is the latest, whatever arrives between it and the
+// first call: late snapshots, malformed messages, or nothing.
 func TestLatest(t *testing.T) {
 	malformed := func(b []byte) []byte { return b[:2] }
 	for name, between := range map[string]func(late []byte) [][]byte{
@@ -261,8 +262,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestUnpolled checks that the number of updates that wait for Poll is limited, and that those dropped
-// are not acked.
+// TestUnpolled checks that the number of updates that wait for Poll is limited, and that those
+// dropped are not acked.
 func TestUnpolled(t *testing.T) {
 	r := newRink(t, replication.StateCodec)
 	v := r.states(StateConfig[puck]{})
@@ -288,8 +289,8 @@ func TestUnpolled(t *testing.T) {
 	}
 }
 
-// TestOffersRefused checks the reason for which an offer is refused that does not match the client's
-// type.
+// TestOffersRefused checks the reason for which an offer is refused that does not match the
+// client's type.
 func TestOffersRefused(t *testing.T) {
 	for want, change := range map[string]func(*replication.Offer){
 		`codec "snapshot"`: func(o *replication.Offer) { o.Codec = replication.SnapshotCodec },

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// mover is an object of worlds that go down as state.
+// mover is an object of worlds that are sent as state.
 type mover struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
 	Rotation schema.Quat `uplink:"bits=11"`
@@ -24,7 +24,7 @@ type mover struct {
 	Name     string `uplink:"max=8"`
 }
 
-// moverAt is mover i at a tick: it circles until it comes to rest.
+// moverAt returns mover i at a tick. It moves in a circle until tick rest.
 func moverAt(i int, tick, rest uint64) mover {
 	r := 1 + float64(i%17)
 	t := float64(min(tick, rest)) / 60
@@ -42,7 +42,7 @@ func moverAt(i int, tick, rest uint64) mover {
 	return m
 }
 
-// arena is a world whose ticks are known: movers circle up to a tick, and some vanish then.
+// arena is a world that stores its ticks. Movers move until tick rest, and some vanish then.
 type arena struct {
 	*ds.World[mover]
 	t     testing.TB
@@ -64,7 +64,32 @@ func newArena(t testing.TB, s *ds.Server, count int, rest uint64, cfg ds.WorldCo
 	return &arena{World: w, t: t, count: count, rest: rest, typ: typ, streams: map[*ds.Player]*ds.StateStream[mover]{}, ticks: map[uint64]*snapshot.Set{}}
 }
 
-// offer offers it as state.
+// serveArena starts a server with an arena. joined receives each player.
+func serveArena(t testing.TB, network *uplinktest.Network, count int, rest uint64, cfg ds.WorldConfig[mover]) (a *arena, srv *uplinktest.Server, joined chan *ds.Player) {
+	t.Helper()
+	joined = make(chan *ds.Player, 2)
+	srv = uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
+		a = newArena(t, srv, count, rest, cfg)
+		return nil
+	})
+	return a, srv, joined
+}
+
+// stop stops the player's stream.
+func (a *arena) stop(p *ds.Player) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams[p].Stop()
+}
+
+// setRest changes the tick at which the movers come to rest.
+func (a *arena) setRest(tick uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rest = tick
+}
+
+// offer offers the world to a player as state.
 func (a *arena) offer(p *ds.Player, cfg ds.StateConfig) {
 	s, err := a.OfferState(p, cfg)
 	if err != nil {
@@ -95,7 +120,7 @@ func (a *arena) put(tick uint64) {
 	a.ticks[tick] = set
 }
 
-// inputAt is what a player does in a tick.
+// inputAt returns a player's input of a tick.
 func inputAt(tick uint64) []byte { return []byte{byte(tick / 10), byte(tick / 700)} }
 
 // step makes a tick and sends it.

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// copier is a client's world, by what comes of an arena.
+// copier is a client's copy of an arena, made of the received updates.
 type copier struct {
 	t     testing.TB
 	typ   *snapshot.Type[mover]
@@ -31,7 +31,8 @@ func newCopier(t testing.TB, a *arena) *copier {
 	return &copier{t: t, typ: a.typ.Clone(), arena: a, objects: map[uint16]client.StateObject[mover]{}, ticks: map[uint16]uint64{}, inputs: map[int64]bool{}}
 }
 
-// take is a StateConfig.Handle: each object is exactly what was put, each tick's inputs come once.
+// take is a StateConfig.Handle. It checks that each object equals that of the arena's tick, and
+// that the inputs of each tick are received once.
 func (c *copier) take(u *client.StateUpdate[mover]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +88,7 @@ func (c *copier) take(u *client.StateUpdate[mover]) {
 	}
 }
 
-// whole says that the client has what the server has, after all came to rest.
+// whole checks that the client has all objects of a tick, at which all are at rest.
 func (c *copier) whole(tick uint64) {
 	c.t.Helper()
 	c.mu.Lock()

@@ -136,7 +136,7 @@ func (e *frameEncoder) benchmark(b *testing.B) {
 	}
 }
 
-// all gives the payloads of the frames.
+// all encodes the frames and returns their payloads.
 func (e *frameEncoder) all(t testing.TB) (payloads [][]byte) {
 	for range e.frames {
 		uplinktest.Must(t, e.encode())

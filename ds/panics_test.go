@@ -188,7 +188,7 @@ func (s *panicScene) polled() {
 	<-done
 }
 
-// play has two players call, and checks what became of them.
+// play makes calls of two players, and checks the outcome.
 func (s *panicScene) play() {
 	t, stop, stopped := s.t, make(chan struct{}), make(chan struct{})
 	go func() {

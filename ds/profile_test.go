@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
-// profile is the one of the only RPC.
+// profile returns the profile of the only RPC.
 func (b *bench) profile() *inspect.Profile {
 	b.t.Helper()
 	p := b.srv.Profiles()

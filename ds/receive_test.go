@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -203,5 +205,28 @@ func TestTapWithheld(t *testing.T) {
 	limited := int(st.RPCs[0].Drops[RateLimited])
 	if limited == 0 || c.withheld != limited || c.undecoded != int(st.Drops[RateLimited]) || c.frames-c.withheld != int(st.RPCs[0].Frames()) {
 		t.Errorf("%+v, counted %+v and %v", c, st.RPCs[0], st.Drops)
+	}
+}
+
+// TestNoWorldOffered checks that a player to whom no world is offered has no replication streams,
+// neither after a world is sent nor after the player's own replies and acks, which are dropped.
+func TestNoWorldOffered(t *testing.T) {
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	w, err := NewWorld(b.srv, "calls", WorldConfig[testCall]{})
+	must(t, err)
+	s := b.join(0)
+	s.call()
+	for tick := range uint64(3) {
+		must(t, w.Begin(tick))
+		must(t, w.Put(1, 0, &s.value))
+		w.Commit()
+		if n, err := w.Send(); n != 0 || err != nil {
+			t.Errorf("sent to %d, %v", n, err)
+		}
+		s.player.receive([]byte{byte(control.Reply), 0, byte(replication.Ready)}, time.Time{}, true)
+		s.player.receive([]byte{byte(control.DownAck), 0, 1}, time.Time{}, false)
+	}
+	if s.player.streams.Load() != nil || s.player.drops[Malformed].Load() != 6 || len(b.stats().Replication) != 1 {
+		t.Errorf("streams %v, %+v", s.player.streams.Load(), b.stats())
 	}
 }

@@ -26,7 +26,7 @@ type orb struct {
 	Lit      bool
 }
 
-// orbAt is orb i at a tick; salt tells worlds apart.
+// orbAt returns orb i at a tick. salt is different in each world.
 func orbAt(salt, i int, tick uint64) orb {
 	t, r := float64(tick)/60, 1+float64(i%17)
 	sin, cos := math.Sincos(t*2/r + float64(i+salt))
@@ -40,8 +40,8 @@ func orbAt(salt, i int, tick uint64) orb {
 	}
 }
 
-// stage is a world whose ticks are known: some of its orbs appear and vanish, and are others when
-// they come back.
+// stage is a world that stores its ticks. Some of its orbs vanish, and their IDs are later used for
+// other orbs.
 type stage struct {
 	*ds.World[orb]
 	salt, count int
@@ -86,7 +86,7 @@ func (s *stage) step(t testing.TB, tick uint64) (sent int) {
 	return n
 }
 
-// initial is the world before its first tick.
+// initial returns a function that puts the orbs of the initial state.
 func initial(salt, count int) func(put func(uint16, uint8, *orb) error) error {
 	return func(put func(uint16, uint8, *orb) error) error {
 		for i := range count {
@@ -99,7 +99,7 @@ func initial(salt, count int) func(put func(uint16, uint8, *orb) error) error {
 	}
 }
 
-// watcher checks what comes of a stage.
+// watcher checks the received snapshots of a stage.
 type watcher struct {
 	t     testing.TB
 	stage *stage
@@ -115,7 +115,8 @@ func newWatcher(t testing.TB, s *stage) *watcher {
 	return &watcher{t: t, stage: s, typ: s.typ.Clone(), came: map[uint64]bool{}}
 }
 
-// check is a SnapshotConfig.Handle: each snapshot is exactly what was put, and comes once.
+// check is a SnapshotConfig.Handle. It checks that each snapshot equals that of the stage's tick
+// and is received once.
 func (w *watcher) check(s *client.Snapshot[orb]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +144,7 @@ func (w *watcher) check(s *client.Snapshot[orb]) {
 	}
 }
 
-// ticks gives those that came.
+// ticks returns the ticks of the received snapshots in ascending order.
 func (w *watcher) ticks() []uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +156,7 @@ func (w *watcher) ticks() []uint64 {
 	return all
 }
 
-// offerAll is a Config.Joined that offers worlds to whoever joins.
+// offerAll returns a Config.Joined that offers worlds to each player.
 func offerAll(t testing.TB, worlds ...*ds.World[orb]) func(*ds.Player) {
 	return func(p *ds.Player) {
 		for _, w := range worlds {
@@ -166,8 +167,8 @@ func offerAll(t testing.TB, worlds ...*ds.World[orb]) func(*ds.Player) {
 	}
 }
 
-// TestSnapshots has worlds of all sizes go over links that lose, delay and reorder: every snapshot
-// that arrives is what was sent.
+// TestSnapshots sends worlds of several sizes over links with loss, delay and reordering, and
+// checks that every snapshot that arrives equals the one sent.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		count int
@@ -175,8 +176,8 @@ func TestSnapshots(t *testing.T) {
 		link  simnet.Config
 		ackHz float64
 		known bool    // the initial state
-		blank bool    // there is none, so that the first snapshots take several datagrams
-		least float64 // share of ticks that come
+		blank bool    // it is empty, so that the first snapshots need several datagrams
+		least float64 // minimum share of snapshots that are received
 	}{
 		{count: 20, rtt: 20 * ms, least: 0.97},
 		{count: 100, rtt: 100 * ms, link: simnet.Config{Loss: 0.05, Jitter: 10 * ms}, least: 0.9},
@@ -242,7 +243,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestWorldErrors: what cannot be sent is an error that names it.
+// TestWorldErrors checks the errors for objects, ticks and configurations that cannot be sent.
 func TestWorldErrors(t *testing.T) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	uplinktest.Must(t, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestStates has state of worlds go over links that lose, delay and reorder, within a bandwidth:
-// every update is what was put, every tick's inputs come, and what comes to rest is as at the
-// server in the end.
+// TestStates sends state of worlds over links with loss, delay and reordering, within a bandwidth.
+// It checks that every update equals the server's state, that inputs of every tick are received,
+// and that objects at rest are in the end as at the server.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		count     int
@@ -43,14 +43,11 @@ func TestStates(t *testing.T) {
 			up, down := symmetric(c.rtt, c.link)
 			up.Rate = 0
 			network := uplinktest.NewNetwork(t, up, down)
-			var a *arena
 			const rest, ticks = 400, 840
-			srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { a.offer(p, c.cfg) }}, func(srv *ds.Server) error {
-				a = newArena(t, srv, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
-				return nil
-			})
+			a, srv, joined := serveArena(t, network, c.count, rest, ds.WorldConfig[mover]{SendHz: c.sendHz})
 			got := newCopier(t, a)
 			conn := uplinktest.Dial(t, network, client.Config{})
+			a.offer(<-joined, c.cfg)
 			v, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: got.take, AckHz: c.ackHz})
 			uplinktest.Must(t, err)
 			settle(time.Second)
@@ -96,16 +93,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStatesAndSnapshots of one world, to two players, one of whom then changes to the other codec.
+// TestStatesAndSnapshots sends one world to two players by different codecs. One of them then
+// changes to the other codec.
 func TestStatesAndSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
-		var a *arena
-		joined := make(chan *ds.Player, 2)
-		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
-			a = newArena(t, srv, 50, 1<<40, ds.WorldConfig[mover]{})
-			return nil
-		})
+		a, srv, joined := serveArena(t, network, 50, 1<<40, ds.WorldConfig[mover]{})
 		one := uplinktest.Dial(t, network, client.Config{})
 		players := []*ds.Player{<-joined}
 		two := uplinktest.Dial(t, network, client.Config{})
@@ -154,7 +147,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 		if late.firsts != 1 || late.updates == 0 {
 			t.Errorf("%d updates came after the change", late.updates)
 		}
-		// What nobody polls is dropped, and comes again.
+		// Updates that nobody polls are dropped, and their content is sent again.
 		if st := v.Stats(); st.Unpolled != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -180,12 +173,12 @@ func TestStatesAndSnapshots(t *testing.T) {
 	})
 }
 
-// label has a tag that there is not.
+// label has an invalid tag.
 type label struct {
 	Name string `uplink:"max=16" statesync:"sleep"`
 }
 
-// lonely differs from mover in that nothing says that it rests.
+// lonely differs from mover in that no field is tagged as its rest flag.
 type lonely struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
 	Rotation schema.Quat `uplink:"bits=11"`
@@ -194,7 +187,8 @@ type lonely struct {
 	Resting  bool
 }
 
-// TestStatesRefused: what cannot be taken or sent is an error that says why.
+// TestStatesRefused checks the errors for invalid configurations, types, priorities and inputs, and
+// that the smallest bandwidth is kept.
 func TestStatesRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
@@ -242,8 +236,7 @@ func TestStatesRefused(t *testing.T) {
 		uplinktest.Must(t, err)
 		settle(time.Second)
 
-		// A priority that is none, inputs that go back, and a bandwidth that has no room for
-		// anything.
+		// Invalid priorities, inputs of a past tick, and a bandwidth without room for any object.
 		var priority *statesync.PriorityError
 		for _, p := range []float64{math.NaN(), math.Inf(1), -1} {
 			if err := s.Prioritize(7, p); !errors.As(err, &priority) || priority.Object != 7 {
@@ -278,17 +271,12 @@ func TestStatesRefused(t *testing.T) {
 	})
 }
 
-// TestStatesBandwidth: the bandwidth is changed while state goes down, for one player of two, and
-// kept from then on.
+// TestStatesBandwidth changes the bandwidth of one of two players during a stream, and checks that
+// both are kept.
 func TestStatesBandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
-		var a *arena
-		joined := make(chan *ds.Player, 2)
-		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(srv *ds.Server) error {
-			a = newArena(t, srv, 200, 1<<40, ds.WorldConfig[mover]{})
-			return nil
-		})
+		a, _, joined := serveArena(t, network, 200, 1<<40, ds.WorldConfig[mover]{})
 		var streams []*ds.StateStream[mover]
 		for range 2 {
 			conn := uplinktest.Dial(t, network, client.Config{})
@@ -326,7 +314,7 @@ func TestStatesBandwidth(t *testing.T) {
 				}
 			}
 		}
-		// From now on it follows the connection, which carries all of it.
+		// From now on the bandwidth is estimated. The link is fast enough for the maximum.
 		uplinktest.Must(t, streams[0].SetBandwidth(256_000, 32_000))
 		if b := streams[0].Bandwidth(); b > 256_000 || b < 32_000 {
 			t.Errorf("an estimate of %d", b)

@@ -63,9 +63,10 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	return d, nil
 }
 
-// Decode decodes a payload and returns its set, which is valid until the next call. Any input is
-// safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync] and [ErrMalformed]; the
-// payload is then not acked. Only errors allocate.
+// Decode decodes a payload and returns its set, which must not be modified. The set is valid until
+// the next call, and that of the newest sequence number so far stays unchanged during that call
+// too. Any input is safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync] and
+// [ErrMalformed]; the payload is then not acked. Only errors allocate.
 func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {

@@ -31,6 +31,9 @@ type link struct {
 	wrong  int
 	bytes  int
 	lastOK int // tick of the last correct snapshot
+
+	newest     uint16        // sequence number of the newest decoded snapshot
+	kept, want *snapshot.Set // the set of the last Decode, if that was the newest, and its content
 }
 
 type flight[T any] struct {
@@ -103,6 +106,13 @@ func (l *link) receive(payload []byte) {
 		return
 	}
 	info, set, err := l.dec.Decode(payload)
+	if l.kept != nil && !l.kept.Equal(l.want) { // it is valid until this Decode returns
+		l.wrong++
+	}
+	l.kept = nil
+	if err == nil && (l.want == nil || int16(info.Seq-l.newest) > 0) {
+		l.newest, l.kept, l.want = info.Seq, set, l.sets[info.Seq]
+	}
 	switch {
 	case err != nil:
 		for _, reason := range []error{snapshot.ErrLate, snapshot.ErrDesync, snapshot.ErrBaselineMissing, snapshot.ErrMalformed} {

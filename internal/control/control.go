@@ -32,8 +32,8 @@ const (
 	Message
 	// Leaving announces that the DS is about to shut down; nothing follows.
 	Leaving
-	// Offer is followed by a replication.Offer. Like the next three types it uses the reliable channel
-	// only.
+	// Offer is followed by a replication.Offer. Like the next three types it uses the reliable
+	// channel only.
 	Offer
 	// Reply is followed by the number of a replication stream and a replication.Answer.
 	Reply

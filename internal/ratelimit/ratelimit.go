@@ -14,8 +14,7 @@ type Bucket struct {
 	at   time.Duration // of the last call of Take
 }
 
-// Take takes n tokens if there are as many at that time, and reports whether it did; otherwise it
-// takes none.
+// Take removes n tokens if that many are available at that time, and reports whether it did.
 func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
 	b.used, b.at = b.usedAt(now, r), max(b.at, now)
 	if b.used+n > r.Burst {
@@ -30,8 +29,8 @@ func (b *Bucket) Has(now time.Duration, r Rate, n float64) bool {
 	return b.usedAt(now, r)+n <= r.Burst
 }
 
-// FullAt returns the time at which the bucket will be or was full again, or 0 if nothing was ever
-// taken.
+// FullAt returns the time at which the bucket will be or was full again, or 0 if no token was ever
+// removed.
 func (b *Bucket) FullAt(r Rate) time.Duration {
 	if b.used == 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 )
 
-// TestBound checks that no more than the burst and the refill passes in any period, that nothing is rejected
-// that would not exceed this, and that Has and FullAt agree.
+// TestBound checks that no more than the burst and the refill passes in any period, that nothing is
+// rejected that would not exceed this, and that Has and FullAt agree.
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := ratelimit.Rate{

@@ -26,8 +26,8 @@ func compile(t testing.TB) *snapshot.Type[thing] {
 	return typ
 }
 
-// TestTicks checks that each received snapshot has its tick, whatever ticks a world has and whichever
-// snapshots are lost.
+// TestTicks checks that each received snapshot has its tick, whatever ticks a world has and
+// whichever snapshots are lost.
 func TestTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var there, here Ticks

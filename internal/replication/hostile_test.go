@@ -77,8 +77,8 @@ func TestStateReset(t *testing.T) {
 	}
 }
 
-// FuzzStreams handles arbitrary replies and acks of one player, of a world by each codec: see package
-// entries. The other player's messages continue.
+// FuzzStreams handles arbitrary replies and acks of one player, of a world by each codec: see
+// package entries. The other player's messages continue.
 func FuzzStreams(f *testing.F) {
 	frames := recorded(f, small, 20)
 	for _, a := range []snapshot.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Epoch: 3}} {
@@ -121,8 +121,8 @@ func FuzzStreams(f *testing.F) {
 	})
 }
 
-// TestSendQueueLength checks that a stream is in a queue once, however often the client requests the
-// initial state, until that is sent.
+// TestSendQueueLength checks that a stream is in a queue once, however often the client requests
+// the initial state, until that is sent.
 func TestSendQueueLength(t *testing.T) {
 	r := newRecording(t, SnapshotCodec, recorded(t, small, 20), true, 1)
 	p := r.players[0]
@@ -186,20 +186,37 @@ func TestInitialStateLimit(t *testing.T) {
 	}
 }
 
-// TestResubscribe checks that a client that resubscribes all the time receives large snapshots no
-// more often than one that stays and acks none.
-func TestResubscribe(t *testing.T) {
-	r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
-	p := r.players[0]
-	const ticks = 60
-	for range ticks {
-		p.reply(r, Refused)
-		p.reply(r, Ready)
-		r.next()
-		must(t, p.stream.Send(r.now))
-	}
-	if st := p.stream.Stats(); st.Messages == 0 || st.Messages > 10 || st.Fragmented != st.Messages {
-		t.Errorf("%d ticks are sent as %d messages, %d of them in fragments", ticks, st.Messages, st.Fragmented)
+// TestLargeUntilAcked checks that a client receives snapshots of several datagrams only every
+// minHold until it acks one, also if it resubscribes all the time, and every tick afterwards.
+func TestLargeUntilAcked(t *testing.T) {
+	for _, resubscribe := range []bool{false, true} {
+		r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
+		p := r.players[0]
+		run := func(ack bool) (messages uint64) {
+			before := p.stream.Stats().Messages
+			for range tickHz {
+				if resubscribe {
+					p.reply(r, Refused)
+					p.reply(r, Ready)
+				}
+				r.next()
+				sent := p.stream.Stats().Messages
+				must(t, p.stream.Send(r.now))
+				if ack && p.stream.Stats().Messages > sent {
+					must(t, p.streams.HandleAck(r.appendAck(nil, uint16(r.tick-1), 0), r.now))
+				}
+			}
+			return p.stream.Stats().Messages - before
+		}
+		if n := run(false); n < 8 || n > 10 || p.stream.Stats().Fragmented != n {
+			t.Errorf("%d messages in a second without acks, stats %+v", n, p.stream.Stats())
+		}
+		if resubscribe {
+			continue
+		}
+		if n := run(true); n < tickHz-12 { // the first one may be held, and so is the one after it
+			t.Errorf("%d messages in a second with acks", n)
+		}
 	}
 }
 

@@ -31,8 +31,8 @@ type broadcast struct {
 	err   error // the first
 }
 
-// minPlayersPerGoroutine is the minimum number of players per goroutine of a broadcast. Starting more
-// goroutines would take longer than sending.
+// minPlayersPerGoroutine is the minimum number of players per goroutine of a broadcast. Starting
+// more goroutines would take longer than sending.
 const minPlayersPerGoroutine = 4
 
 func (h *hub) add(s *Stream) {
@@ -76,8 +76,8 @@ func (h *hub) Stats() Stats {
 }
 
 // Broadcast sends the newest tick to all players whose clients have subscribed, and returns the
-// number of messages. It uses several goroutines if there are many players, which read the time from
-// clock. The error is the first of an encoder. That a session has ended is no error.
+// number of messages. It uses several goroutines if there are many players, which read the time
+// from clock. The error is the first of an encoder. That a session has ended is no error.
 func (h *hub) Broadcast(clock func() time.Time) (int, error) {
 	b := &h.broadcast
 	if b.helper == nil {

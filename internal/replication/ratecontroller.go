@@ -10,17 +10,17 @@ import (
 const (
 	// controlInterval is the minimum time between two decisions. A longer round trip replaces it.
 	controlInterval = 200 * time.Millisecond
-	// queueingDelay is the increase of the round-trip time that indicates a queue, in addition to half
-	// of the usual variation.
+	// queueingDelay is the increase of the round-trip time that indicates a queue, in addition to
+	// half of the usual variation.
 	queueingDelay = 20 * time.Millisecond
-	// ackTimeout is the minimum time without an ack after which the path counts as interrupted. Three
-	// round trips replace it if they are longer.
+	// ackTimeout is the minimum time without an ack after which the path counts as interrupted.
+	// Three round trips replace it if they are longer.
 	ackTimeout = 500 * time.Millisecond
 	// minRTTSpan is the period of one minimum of the round-trip time. The minimum of two periods
 	// counts, since paths change.
 	minRTTSpan = 10 * time.Second
-	// reorderThreshold is the number of later messages that are sent before an unacked one counts as
-	// lost.
+	// reorderThreshold is the number of later messages that are sent before an unacked one counts
+	// as lost.
 	reorderThreshold = 8
 	// minLossSample is the minimum number of messages from which a loss rate is computed.
 	minLossSample = 40
@@ -99,8 +99,8 @@ func (c *rateController) idle() bool {
 	return m == nil || m.acked
 }
 
-// acked applies an ack: the newest message received, and a bitmap of those before it. It returns the
-// number of messages acked for the first time.
+// acked applies an ack: the newest message received, and a bitmap of those before it. It returns
+// the number of messages acked for the first time.
 func (c *rateController) acked(newest uint16, window uint64, now time.Time) (acked int) {
 	for n := range seq.Acked(newest, window) {
 		m := c.messages.Get(uint64(n))
@@ -186,7 +186,8 @@ func (c *rateController) startInterval(now time.Time) {
 	c.intervalStart, c.sentBytes, c.ackedBytes, c.shortest = now, 0, 0, 0
 }
 
-// updateMinRTT adds the interval's shortest round trip and returns the minimum of the last two spans.
+// updateMinRTT adds the interval's shortest round trip and returns the minimum of the last two
+// spans.
 func (c *rateController) updateMinRTT(now time.Time) time.Duration {
 	if c.minRTT == 0 || now.Sub(c.spanStart) > minRTTSpan {
 		c.lastMinRTT, c.minRTT, c.spanStart = c.minRTT, c.shortest, now

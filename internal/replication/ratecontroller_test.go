@@ -133,7 +133,8 @@ func TestRateLoss(t *testing.T) {
 	}
 }
 
-// TestRateChanges checks that the rate follows a link that becomes slower, faster, and is interrupted.
+// TestRateChanges checks that the rate follows a link that becomes slower, faster, and is
+// interrupted.
 func TestRateChanges(t *testing.T) {
 	link := simnet.Config{Delay: 50 * time.Millisecond, Jitter: 4 * time.Millisecond}
 	link.Rate = 75_000

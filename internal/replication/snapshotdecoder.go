@@ -43,7 +43,7 @@ func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
 	return nil
 }
 
-// Decode decodes a message. The set is valid until the next call.
+// Decode decodes a message. Its set is valid as long as that of [snapshot.Decoder.Decode].
 func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set, err error) {
 	difference, payload, err := parseTick(message)
 	if err != nil {

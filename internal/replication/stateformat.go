@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// atRest marks, in the descriptions of fields, the field that is above 0 while an object is at rest.
+// atRest marks, in the descriptions of fields, the field that is above 0 while an object is at
+// rest.
 const atRest = " rest"
 
 // Fields returns a description of each field of an object, for offers.

@@ -150,7 +150,8 @@ func (s *stateSender) count(st *Stats) {
 	s.resets = resets
 }
 
-// State calls f with the sender of a stream of state. It returns nil until the client has subscribed.
+// State calls f with the sender of a stream of state. It returns nil until the client has
+// subscribed.
 func (s *Stream) State(f func(*statesync.Sender) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,8 @@ type Stats struct {
 	Messages uint64
 	// Datagrams counts the datagrams with messages or fragments.
 	Datagrams uint64
-	// Bytes counts the content of these datagrams at a server, and of complete messages at a client.
+	// Bytes counts the content of these datagrams at a server, and of complete messages at a
+	// client.
 	Bytes uint64
 	// Updates counts the objects updated or removed by state packets.
 	Updates uint64
@@ -35,8 +36,8 @@ type Stats struct {
 	Ready int
 	// Acked counts the messages that were acked, at a server.
 	Acked uint64
-	// Unsent counts the messages that could not be sent, at a server: snapshots that were too large,
-	// or state of which no object fits the bandwidth.
+	// Unsent counts the messages that could not be sent, at a server: snapshots that were too
+	// large, or state of which no object fits the bandwidth.
 	Unsent uint64
 	// Resets counts the resets of state synchronization, at a server: nothing was acked for too
 	// long, or the client had lost its baselines.
@@ -47,8 +48,8 @@ type Stats struct {
 	AEADBytes uint64
 	// InvalidAcks counts the acks received that no client sends, at a server.
 	InvalidAcks uint64
-	// BaselineAge is the number of ticks between the last message and its baseline, at a server: the maximum
-	// over all players, and 0 if the message had no baseline.
+	// BaselineAge is the number of ticks between the last message and its baseline, at a server:
+	// the maximum over all players, and 0 if the message had no baseline.
 	BaselineAge uint64
 
 	// Fragments counts the datagrams with fragments, at a client.

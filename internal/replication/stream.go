@@ -21,8 +21,8 @@ type Player interface {
 	Overhead() uint64
 	// Send sends a datagram. An error means that the session has ended.
 	Send(b []byte) error
-	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if too
-	// much is unacknowledged.
+	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if
+	// too much is unacknowledged.
 	SendReliable(b []byte) error
 	// Unacked returns the number of unacknowledged segments of the reliable channel.
 	Unacked() int
@@ -41,10 +41,11 @@ type sender interface {
 	start(now time.Time)
 	// stop frees what only an active stream needs.
 	stop()
-	// append appends the next message, at most limit bytes. It returns errNothing if there is none now.
+	// append appends the next message, at most limit bytes. It returns errNothing if there is none
+	// now.
 	append(dst []byte, limit int, now time.Time) ([]byte, error)
-	// ack applies an ack of the client and returns the number of messages acked for the first time. An
-	// error means that no client sends it.
+	// ack applies an ack of the client and returns the number of messages acked for the first time.
+	// An error means that no client sends it.
 	ack(b []byte, now time.Time) (acked int, err error)
 	// count adds the last message to the counts of the stream.
 	count(st *Stats)

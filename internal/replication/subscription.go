@@ -20,8 +20,8 @@ type Link interface {
 	Wake(at time.Time)
 }
 
-// Subscription is a client's subscription to a world, across sessions. Its fields are guarded by the
-// mutex of its Subscriptions.
+// Subscription is a client's subscription to a world, across sessions. Its fields are guarded by
+// the mutex of its Subscriptions.
 type Subscription struct {
 	all      *Subscriptions
 	name     string // of the world
@@ -226,8 +226,8 @@ func (s *Subscription) counted() Stats {
 	return st
 }
 
-// Outcome returns a channel that receives the outcome of the first offer: nil, or the reason why the
-// client refused it.
+// Outcome returns a channel that receives the outcome of the first offer: nil, or the reason why
+// the client refused it.
 func (s *Subscription) Outcome() <-chan error { return s.outcome }
 
 // Err returns why the client refused the server's current offer, or nil.

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 )
 
-// Subscriptions are a client's subscriptions. The methods are safe for concurrent use. The zero value
-// is ready.
+// Subscriptions are a client's subscriptions. The methods are safe for concurrent use. The zero
+// value is ready.
 type Subscriptions struct {
 	// Refused, if set, is called when the client refuses an offer, with a lock held.
 	Refused func(world string, err error)
@@ -124,8 +124,8 @@ func (all *Subscriptions) withdraw(n uint8) {
 	all.byNumber[n], all.offers[n] = nil, nil
 }
 
-// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, or
-// a stop. It returns an error that wraps control.ErrMalformed if no server sends the message.
+// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state,
+// or a stop. It returns an error that wraps control.ErrMalformed if no server sends the message.
 func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now time.Time) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()

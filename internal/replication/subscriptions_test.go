@@ -227,8 +227,8 @@ func TestReplyRetry(t *testing.T) {
 	}
 }
 
-// TestAckRate checks that acks are sent at most at the offered rate, and that one that had to wait is
-// sent later.
+// TestAckRate checks that acks are sent at most at the offered rate, and that one that had to wait
+// is sent later.
 func TestAckRate(t *testing.T) {
 	p := newPair(t).subscribe()
 	p.deliver(p.snapshot())
@@ -271,6 +271,46 @@ func TestOfferReplaced(t *testing.T) {
 	}
 }
 
+// stored returns how many numbers of streams refer to the subscription, and the number of fields of
+// all stored offers.
+func (p *pair) stored() (numbers, fields int) {
+	for n, s := range p.subs.byNumber {
+		if s != nil {
+			numbers++
+		}
+		if o := p.subs.offers[n]; o != nil {
+			fields += len(o.offer.Fields)
+		}
+	}
+	return numbers, fields
+}
+
+// TestOffersBounded offers a world by each number with as many fields as an offer can have: the
+// subscription has one number at a time, and larger offers are rejected.
+func TestOffersBounded(t *testing.T) {
+	p := newPair(t).subscribe()
+	o := p.offer
+	o.Fields = make([]string, maxFields)
+	for i := range uint8(3 * MaxStreams) {
+		o.Number = i % MaxStreams
+		p.offered(o)
+		if i%5 == 0 {
+			must(t, p.reliable(control.Stop, i/2%MaxStreams))
+		}
+		if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
+			t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
+		}
+	}
+	_, before := p.stored()
+	o.Fields = append(o.Fields, "one more")
+	b, err := o.Append(nil)
+	must(t, err)
+	err = p.reliable(control.Offer, b[1:]...)
+	if _, fields := p.stored(); !errors.Is(err, control.ErrMalformed) || fields != before {
+		t.Errorf("an offer of %d fields: %v", len(o.Fields), err)
+	}
+}
+
 // TestErrorCounts checks how messages that cannot be decoded are counted.
 func TestErrorCounts(t *testing.T) {
 	p := newPair(t).subscribe()
@@ -305,7 +345,8 @@ func TestErrorCounts(t *testing.T) {
 	}
 }
 
-// TestCountError checks that each error of a decoder has its own count, and that counts are added up.
+// TestCountError checks that each error of a decoder has its own count, and that counts are added
+// up.
 func TestCountError(t *testing.T) {
 	for err, want := range map[error]Stats{
 		snapshot.ErrLate:            {Late: 1},
@@ -331,8 +372,8 @@ func TestCountError(t *testing.T) {
 	}
 }
 
-// FuzzSubscriptions handles arbitrary messages of a server: see package entries. Nothing panics, the
-// stored initial state is bounded, and a new session works.
+// FuzzSubscriptions handles arbitrary messages of a server: see package entries. Nothing panics,
+// the stored initial state is bounded, and a new session works.
 func FuzzSubscriptions(f *testing.F) {
 	p := newPair(f).subscribe()
 	offer, err := p.offer.Append(nil)
@@ -358,6 +399,9 @@ func FuzzSubscriptions(f *testing.F) {
 		}
 		if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.initial) > MaxInitial {
 			t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.initial), st)
+		}
+		if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
+			t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
 		}
 		p.subs.Reset(&p.toServer)
 		again := newPair(t)

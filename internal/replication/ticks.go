@@ -10,8 +10,8 @@ import (
 // MaxTick is the highest tick of a world.
 const MaxTick = 1<<53 - 1
 
-// Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the tick
-// in front of a snapshot's payload: as a signed varint, the difference from the tick that the
+// Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the
+// tick in front of a snapshot's payload: as a signed varint, the difference from the tick that the
 // snapshot would have if one was sent every tick since its baseline. The zero value is ready.
 type Ticks [snapshot.Ring]uint64
 
@@ -48,7 +48,8 @@ func parseTick(message []byte) (difference int64, payload []byte, err error) {
 	return difference, message[n:], nil
 }
 
-// resolve returns the tick of a snapshot and stores it. The ring must hold the tick of its baseline.
+// resolve returns the tick of a snapshot and stores it. The ring must hold the tick of its
+// baseline.
 func (t *Ticks) resolve(seq uint16, distance int, difference int64) (uint64, error) {
 	tick := t.expected(seq, distance) + uint64(difference)
 	if tick > MaxTick {

@@ -19,7 +19,8 @@ type timeline struct {
 	begun  uint64 // number of ticks
 	last   uint64 // the newest tick
 
-	// mu is held to write what Begin changes in sets, and to read it while Begin may be called: by acks.
+	// mu is held to write what Begin changes in sets, and to read it while Begin may be called: by
+	// acks.
 	mu sync.RWMutex
 }
 

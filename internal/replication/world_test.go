@@ -234,9 +234,9 @@ func TestPlayerMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkWorldTick measures a tick of a world of 901 recorded cubes at 60 Hz for many players, each
-// with its own baselines: quantizing once, encoding for each player, and handling the acks. Sending
-// datagrams is not included.
+// BenchmarkWorldTick measures a tick of a world of 901 recorded cubes at 60 Hz for many players,
+// each with its own baselines: quantizing once, encoding for each player, and handling the acks.
+// Sending datagrams is not included.
 func BenchmarkWorldTick(b *testing.B) {
 	frames := recorded(b, "cubes_delta_data_2000.bin.gz", all)[900:1000] // the player rolls through heaps of cubes
 	world := int64(0)

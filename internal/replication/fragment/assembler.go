@@ -8,7 +8,8 @@ import (
 )
 
 // Assembler reassembles messages. It stores at most Window of them, each in a buffer of the size of
-// the largest message that the buffer has had, and discards older ones. Not safe for concurrent use.
+// the largest message that the buffer has had, and discards older ones. Not safe for concurrent
+// use.
 type Assembler struct {
 	part, maxCount int
 	any            bool   // a fragment was received
@@ -31,8 +32,8 @@ func NewAssembler(part, maxCount int) *Assembler {
 	return &Assembler{part: part, maxCount: min(maxCount, MaxCount), messages: ringcache.New[message](Window)}
 }
 
-// Add adds a fragment. If it completes its message, Add returns the message, which is valid until the
-// next call. Any input is safe; a fragment that is refused with an error of this package has no
+// Add adds a fragment. If it completes its message, Add returns the message, which is valid until
+// the next call. Any input is safe; a fragment that is refused with an error of this package has no
 // effect. Once warm, only errors allocate.
 func (a *Assembler) Add(b []byte) ([]byte, error) {
 	seq, index, count, err := a.parse(b)

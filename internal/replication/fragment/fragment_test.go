@@ -26,8 +26,8 @@ func split(t interface{ Fatal(...any) }, s *Splitter, message []byte, part int) 
 	}
 }
 
-// TestAnyOrder checks that loss, duplicates and reordering within the window let exactly the messages
-// through of which all fragments are received, once and unchanged.
+// TestAnyOrder checks that loss, duplicates and reordering within the window let exactly the
+// messages through of which all fragments are received, once and unchanged.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.IntRange(1, 9).Draw(t, "part")

@@ -1,4 +1,5 @@
-// Package fakeconn has a connection that stores what is sent, for tests of replication at both ends.
+// Package fakeconn has a connection that stores what is sent, for tests of replication at both
+// ends.
 package fakeconn
 
 import (

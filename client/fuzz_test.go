@@ -1,0 +1,129 @@
+package client
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/interpolate"
+)
+
+// FuzzSnapshots handles arbitrary messages of a server in a view of snapshots with interpolation.
+func FuzzSnapshots(f *testing.F) {
+	addMessages(f, replication.SnapshotCodec)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := newRink(t, replication.SnapshotCodec)
+		handled := 0
+		v := r.snapshots(SnapshotConfig[puck]{Handle: func(s *Snapshot[puck]) {
+			if handled++; len(s.IDs) != len(s.Objects) || !slices.IsSorted(s.IDs) {
+				t.Fatalf("%d objects with ids %v", len(s.Objects), s.IDs)
+			}
+		}, Interpolate: &interpolate.Config{}})
+		var latest Snapshot[puck]
+		var shown interpolate.Sample[puck]
+		for range r.handle(in) {
+			v.Latest(&latest)
+			v.Sample(r.now, &shown)
+		}
+		if st := v.Stats(); st.Messages != uint64(handled) {
+			t.Fatalf("%d snapshots handled, stats %+v", handled, st)
+		}
+		before := handled
+		r.restart()
+		if !v.Latest(&latest) || handled != before+1 || latest.Tick != 1 || len(latest.Objects) != pucks {
+			t.Fatalf("tick %d with %d objects in the new session, stats %+v", latest.Tick, len(latest.Objects), v.Stats())
+		}
+	})
+}
+
+// FuzzStates handles arbitrary messages of a server in a view of state.
+func FuzzStates(f *testing.F) {
+	addMessages(f, replication.StateCodec)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := newRink(t, replication.StateCodec)
+		v := r.states(StateConfig[puck]{})
+		for range r.handle(in) {
+			if n, spare := len(v.receiver.queue), len(v.receiver.spare); n+spare > maxPolled {
+				t.Fatalf("%d updates wait, %d are kept for reuse", n, spare)
+			}
+		}
+		polled := v.Poll(func(u *StateUpdate[puck]) {
+			for i := range u.Objects {
+				if i > 0 && u.Objects[i].ID <= u.Objects[i-1].ID {
+					t.Fatalf("object %d after %d", u.Objects[i].ID, u.Objects[i-1].ID)
+				}
+			}
+		})
+		if st := v.Stats(); uint64(polled) != st.Messages {
+			t.Fatalf("%d updates polled, stats %+v", polled, st)
+		}
+		r.restart()
+		complete := false
+		if n := v.Poll(func(u *StateUpdate[puck]) { complete = u.First && len(u.Objects) == pucks }); n != 1 || !complete {
+			t.Fatalf("%d updates in the new session, stats %+v", n, v.Stats())
+		}
+	})
+}
+
+// addMessages adds seeds: messages of a world by a codec, in and out of order, and messages that
+// end or replace the stream.
+func addMessages(f *testing.F, codec string) {
+	r := newRink(f, codec)
+	if codec == replication.SnapshotCodec {
+		r.snapshots(SnapshotConfig[puck]{})
+	} else {
+		r.states(StateConfig[puck]{})
+	}
+	var messages [][]byte
+	for range 3 {
+		messages = append(messages, bytes.Clone(r.send()))
+		r.deliver(messages[len(messages)-1])
+		r.ack()
+	}
+	first, delta := entries.Of(messages[0], false), entries.Of(messages[2], false)
+	f.Add(first)
+	f.Add(slices.Concat(delta, first, delta))
+	f.Add(slices.Concat(entries.Of(r.offer, true), first))
+	f.Add(entries.Of([]byte{byte(control.Stop), 0}, true))
+	f.Add(entries.Of([]byte{byte(control.DownFragment), 0, 0, 1, 1, 5}, false))
+}
+
+// handle receives the server's first three ticks, of which the last two are deltas, and then the
+// messages of a fuzz target's input, after each of which it yields.
+func (r *rink) handle(in []byte) func(yield func() bool) {
+	return func(yield func() bool) {
+		for range 3 {
+			r.deliver(r.send())
+			r.ack()
+		}
+		for b, reliable := range entries.All(in) {
+			kind, body, err := control.Split(b)
+			switch {
+			case err != nil:
+			case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
+				_ = r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now)
+			case !reliable && (kind == control.Down || kind == control.DownFragment):
+				_ = r.conn.worlds.HandleDatagram(kind, body, r.now)
+			}
+			r.now = r.now.Add(time.Millisecond)
+			r.conn.worlds.Tick(r.now)
+			if !yield() {
+				return
+			}
+		}
+	}
+}
+
+// restart begins a new session with another server, and delivers its first tick.
+func (r *rink) restart() {
+	r.conn.worlds.Reset(&r.toServer)
+	next := newRink(r.t, r.codec)
+	next.now = r.now
+	r.reliable(next.offer)
+	must(r.t, next.streams.HandleReply(r.toServer.Last[1:], nil, r.now))
+	r.deliver(next.send())
+}
