@@ -87,7 +87,7 @@ func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration
 	}
 }
 
-// TestFixedDelay checks the delay of what is shown, and that two consecutive losses cause no hitch
+// TestFixedDelay checks the delay of the samples, and that two consecutive losses cause no hitch
 // but three do.
 func TestFixedDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})

@@ -1,7 +1,7 @@
 // Package rle is the run-length code of the uplink article, meant for the mostly-zero XOR of two
 // frames.
 //
-// A code is a sequence of tokens, each a control byte c and what it announces:
+// A code is a sequence of tokens, each a control byte c and its data:
 //
 //	1 to 128    the next byte, repeated c times (a run)
 //	129 to 255  the next c-128 bytes as they are (a literal)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// vectors is testdata/rle.json, whose first field says what the bytes mean.
+// vectors is the content of testdata/rle.json, whose first field describes the format.
 type vectors struct {
 	EncodeExactly []vector `json:"encode_exactly"`
 	DecodeErrors  []vector `json:"decode_errors"`
@@ -136,8 +136,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the
-// limit.
+// TestDecodeAllocatesWithinLimit decodes a code of a large output into a slice with the limit as
+// its capacity.
 func TestDecodeAllocatesWithinLimit(t *testing.T) {
 	bomb := bytes.Repeat([]byte{128, 1}, 1000)
 	dst := make([]byte, 0, 256)

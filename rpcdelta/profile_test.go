@@ -71,7 +71,7 @@ func newProfiles(s *schema.Schema, e *Encoder) *profiles {
 	return x
 }
 
-// made checks what the encoder measured of a payload.
+// made checks the encoder's profile of a payload.
 func (x *profiles) made(t failer, e *Encoder, i *Info) {
 	t.Helper()
 	p := x.sent[len(x.sent)-1]
@@ -85,7 +85,7 @@ func (x *profiles) arrives(d *Decoder) {
 	d.Measure(x.dec)
 }
 
-// decoded checks what the decoder measured of a payload.
+// decoded checks the decoder's profile of a payload.
 func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	t.Helper()
 	if len(out) == 0 {

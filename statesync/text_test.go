@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// turretSchema has angles with and without a velocity, and byte strings.
+// turretSchema returns a schema of angles with and without a velocity, and byte strings.
 func turretSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 2, Lo: -5000, Hi: 5000},

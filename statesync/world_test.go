@@ -143,7 +143,7 @@ func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Se
 	return sender, receiver
 }
 
-// send gives all objects of a set priority 1 and appends a packet.
+// send sets the priority of all objects of a set to 1 and appends a packet.
 func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
 	for i := range set.Len() {
 		if err := s.Prioritize(set.Object(i).ID, 1); err != nil {

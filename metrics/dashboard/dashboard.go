@@ -80,7 +80,7 @@ func New(src Source, cfg Config) *Dashboard {
 	return d
 }
 
-// Run takes a sample each second until ctx is done. Call it once.
+// Run samples the sources each second until ctx is done. Call it once.
 func (d *Dashboard) Run(ctx context.Context) {
 	defer d.hub.close()
 	tick := time.NewTicker(interval)
@@ -152,7 +152,7 @@ func (s *sampler) stopDetails() {
 	d.profile = profiles{}
 }
 
-// step takes a sample.
+// step samples the sources.
 func (s *sampler) step(now time.Time) {
 	d := s.dashboard
 	if d.hub.watched() {

@@ -22,7 +22,7 @@ var (
 
 // Reader reads bits from the slice given to Reset, which it does not modify. The zero value is at
 // the end of an empty input. No input makes it panic. After the first error everything reads as
-// zero, so a parser may check Err once, before it uses what it read as a length.
+// zero, so a parser may check Err once, before it uses a number as a length.
 type Reader struct {
 	src []byte // nil after an error
 	pos uint   // next bit in src

@@ -119,7 +119,7 @@ const (
 )
 
 // forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
-// of an extension's body, or the size of their count and what it counts.
+// of an extension's body, or the size of their count and the kind of item that it counts.
 var forms = [32]struct {
 	size, count int
 	holds       holds

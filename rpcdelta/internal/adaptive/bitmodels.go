@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a
+// flagInputs are the inputs of the model of a flag, the bit that tells whether a field or a
 // component differs from its reference.
 type flagInputs uint8
 
