@@ -74,9 +74,7 @@ func TestServerRestart(t *testing.T) {
 	if got := only(t, b, time.Hour).pose.Position.X; got != 1 {
 		t.Fatal(got)
 	}
-	if err := stray(time.Hour, 2*ms); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stray(time.Hour, 2*ms))
 	if play, ok := b.Play(time.Hour); !ok || play != 2*ms-350*ms {
 		t.Error(play, ok)
 	}
@@ -124,9 +122,7 @@ func TestHostile(t *testing.T) {
 			Interval: 20 * ms, Method: interpolate.Method(rapid.IntRange(0, 2).Draw(t, "method")),
 			Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 500 * ms, Objects: 5,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		extremes := []int64{math.MinInt64, -1 << 61, -1, 0, 1, 1 << 61, 1<<61 + 1, math.MaxInt64}
 		times := rapid.OneOf(rapid.SampledFrom(extremes), rapid.Int64(), rapid.Int64Range(0, int64(3*time.Second)))
 		var s interpolate.Sample[thing]
@@ -172,9 +168,7 @@ func TestAllocations(t *testing.T) {
 			for i := range objects {
 				objects[i] = moving(now.Seconds(), 1)
 			}
-			if err := b.Add(now, now-30*ms, ids, objects); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Add(now, now-30*ms, ids, objects))
 			if !b.Sample(now, &s) || len(s.Objects) != 100 {
 				t.Fatal(len(s.Objects))
 			}

@@ -29,9 +29,7 @@ func TestExplain(t *testing.T) {
 			p.dec.Explain(&e)
 			p.dec.Measure(profile)
 			out, err := p.dec.Decode(p.payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			last := &out[len(out)-1]
 			if e.Newest != last.Seq || !e.Frames[len(e.Frames)-1].Equal(last.Frame) || (e.Base != nil) != (last.Kind == Delta) || len(e.Frames) != last.Redundant+1 {
 				t.Fatalf("%+v of %+v", e, last)

@@ -231,9 +231,7 @@ func TestProfileHostile(t *testing.T) {
 func mustAck(t failer, b []byte) Ack {
 	t.Helper()
 	a, _, err := ParseAck(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 

@@ -161,9 +161,7 @@ func TestAskReset(t *testing.T) {
 		cfg := p.dec.cfg
 		cfg.Scratch = nil
 		other, err := NewDecoder(s, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range 50 {
 			p.frame.Ints[0] = int32(i * 7)
 			p.send(t)
