@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // vectors is the content of testdata/rle.json, whose first field describes the format.
@@ -221,21 +219,6 @@ func BenchmarkAppendDecode(b *testing.B) {
 			if _, err := AppendDecode(dst, code, len(src)); err != nil {
 				b.Fatal(err)
 			}
-		}
-	})
-}
-
-// TestToken checks that the tokens of a code add up to its length and to that of the plain bytes.
-func TestToken(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		src := rapid.SliceOf(rapid.ByteMax(2)).Draw(t, "src")
-		code, plain := AppendEncode(nil, src), 0
-		for len(code) > 0 {
-			n, size := Token(code[0])
-			plain, code = plain+n, code[size:]
-		}
-		if plain != len(src) {
-			t.Fatalf("%d bytes of %d", plain, len(src))
 		}
 	})
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-var (
-	nan      = math.NaN()
-	infinity = math.Inf(1)
-)
-
 func number(v float64) *float64 { return &v }
 
 func mustSchema(t testing.TB, fields ...schema.Field) *schema.Schema {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -233,49 +232,4 @@ func mustAck(t failer, b []byte) Ack {
 	a, _, err := ParseAck(b)
 	must(t, err)
 	return a
-}
-
-// TestProfileAdd checks that Add covers all fields of a profile.
-func TestProfileAdd(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindVec2, Resolution: 1})
-	fill := func(n uint64) *inspect.Profile {
-		p := inspect.NewProfile(s)
-		var set func(v reflect.Value)
-		set = func(v reflect.Value) {
-			switch v.Kind() {
-			case reflect.Struct:
-				for i := range v.NumField() {
-					set(v.Field(i))
-				}
-			case reflect.Slice, reflect.Array:
-				for i := range v.Len() {
-					set(v.Index(i))
-				}
-			case reflect.Uint64:
-				v.SetUint(n)
-			case reflect.Float64:
-				v.SetFloat(float64(n))
-			case reflect.String:
-			default:
-				t.Fatalf("a profile has a %v", v.Type())
-			}
-		}
-		set(reflect.ValueOf(p).Elem())
-		return p
-	}
-	sum := fill(7)
-	sum.Add(fill(3))
-	checkSame(t, sum, fill(10))
-}
-
-// TestPredictorNames checks that each predictor has its own name.
-func TestPredictorNames(t *testing.T) {
-	seen := map[string]bool{"": true}
-	for i := range inspect.NPredictors {
-		if n := inspect.PredictorName(i); seen[n] {
-			t.Errorf("predictor %d is %q", i, n)
-		} else {
-			seen[n] = true
-		}
-	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-var updateSessions = flags.Bool("update", false, "write testdata/sessions anew")
+var updateSessions = flags.Bool("update", false, "write testdata/sessions")
 
 const sessionDir = "../testdata/sessions"
 

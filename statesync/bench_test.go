@@ -125,25 +125,6 @@ func BenchmarkPacket(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend measures the server's part of BenchmarkPacket by budget.
-func BenchmarkAppend(b *testing.B) {
-	q, sets := recorded(b)
-	for _, budget := range []int{256, 1024} {
-		b.Run(fmt.Sprintf("budget=%d", budget), func(b *testing.B) {
-			c := newCourse(b, q, sets, budget)
-			for range 3 * len(sets) {
-				c.send()
-			}
-			was := c.s.Stats()
-			b.ReportAllocs()
-			for b.Loop() {
-				c.send()
-			}
-			c.report(b, &was)
-		})
-	}
-}
-
 // BenchmarkDecode measures the client's part.
 func BenchmarkDecode(b *testing.B) {
 	q, sets := recorded(b)

@@ -62,7 +62,7 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 	}
 }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files")
 
 // TestGolden compares hashes of the packets of a session.
 func TestGolden(t *testing.T) {

@@ -101,7 +101,7 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(name)
 	must(t, err)
 	if got != string(want) {
-		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes them anew)")
+		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes the file)")
 	}
 }
 
