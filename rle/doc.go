@@ -9,7 +9,7 @@
 //
 // [AppendEncode] always writes the shortest code there is, at most ceil(n/127) bytes longer than
 // its n bytes of input. [AppendDecode] reads any valid code, shortest or not. The code does not
-// carry its own length: it ends where the caller's slice ends.
+// contain its own length: it ends where the caller's slice ends.
 //
 // The functions keep no state and may be called concurrently on distinct slices.
 package rle

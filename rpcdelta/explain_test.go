@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that
+// TestExplain checks that the parts of any payload add up to the totals of an inspect.Profile, that
 // each frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

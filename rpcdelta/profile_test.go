@@ -56,7 +56,7 @@ func checkSame(t failer, a, b *inspect.Profile) {
 	}
 }
 
-// profiles checks what both ends of a stream measure.
+// profiles checks the profiles of both ends of a stream.
 type profiles struct {
 	s        *schema.Schema
 	sent     []*inspect.Profile // by packet number, and one for the next payload
@@ -106,7 +106,7 @@ func (x *profiles) decoded(t failer, number uint64, out []Delivery) {
 	x.payloads.Add(x.dec)
 }
 
-// checkPayload checks what an end measured of one payload with the given number of new frames.
+// checkPayload checks the profile of one payload with the given number of new frames.
 func checkPayload(t failer, p *inspect.Profile, i *Info, frames, full int) {
 	t.Helper()
 	checkSums(t, p)
@@ -116,8 +116,8 @@ func checkPayload(t failer, p *inspect.Profile, i *Info, frames, full int) {
 	}
 }
 
-// TestProfileBothEnds checks that both ends measure each payload alike and as its Info says,
-// whatever the link does. Dropped payloads do not count.
+// TestProfileBothEnds checks that the profiles of both ends agree with each other and with the Info
+// of each payload on any link. Dropped payloads do not count.
 func TestProfileBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := schematest.FromRapid(t).Schema()

@@ -59,8 +59,8 @@ func checkDecoderRestartOften(t *testing.T, v variant) {
 }
 
 // TestRestartAmongKeyframes verifies that a decoder that restarts while the encoder sends keyframes
-// starts from one of them, and that its first ack invalidates what the encoder knew of the old
-// decoder.
+// starts from one of them, and that its first ack invalidates the encoder's knowledge of the
+// old decoder.
 func TestRestartAmongKeyframes(t *testing.T) { forSingles(t, checkRestartAmongKeyframes) }
 
 func checkRestartAmongKeyframes(t *testing.T, v variant) {

@@ -28,7 +28,7 @@ var config = statesync.Config{Velocities: []schema.Velocity{
 	{Field: "Rotation", Of: "Spin", PerTick: 1. / 60 / 1024},
 }}
 
-// world moves things about: they fly, hit, rest, appear, vanish and become others.
+// world moves objects: they fly, collide, rest, appear, vanish and are replaced.
 type world struct {
 	r      *rand.Rand
 	schema *snapshot.Schema

@@ -125,8 +125,8 @@ func (s *sampler) startDetails(now time.Time) {
 	d.publish(&s.last)
 }
 
-// measure sets the share of payloads that the server measures, by the load. A change discards what
-// was measured before.
+// measure sets the share of payloads that the server measures, by the load. A change discards the
+// previous measurements.
 func (s *sampler) measure() {
 	every := 1
 	for s.payloads > 2*measured*uint64(every) {
@@ -138,7 +138,7 @@ func (s *sampler) measure() {
 	}
 }
 
-// stopDetails stops sampling players and bits, and discards what was sampled.
+// stopDetails stops sampling players and bits, and discards the samples.
 func (s *sampler) stopDetails() {
 	if !s.detailed {
 		return

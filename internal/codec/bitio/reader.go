@@ -14,9 +14,9 @@ import (
 
 // Errors that Reader.Err reports.
 var (
-	// ErrShort means that more was read than there is.
+	// ErrShort reports a read beyond the end of the input.
 	ErrShort = errors.New("bitio: input too short")
-	// ErrPadding means that a bit skipped by Align was not zero.
+	// ErrPadding reports a bit that Align skipped although it was not zero.
 	ErrPadding = errors.New("bitio: padding is not zero")
 )
 

@@ -211,7 +211,7 @@ func (l *frequentValues) lastRank(ref int32) int {
 	return n
 }
 
-// learn counts x, which differs from the reference; residual is what would be coded without the
+// learn counts x, which differs from the reference; residual is the residual without the
 // list.
 func (l *valueList) learn(x, ref int32, residual int64) {
 	save := log2(max(residual, -residual)) + 1600

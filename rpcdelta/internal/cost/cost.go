@@ -1,4 +1,4 @@
-// Package cost describes what the bits of a payload are spent on.
+// Package cost describes the cost of the parts of a payload.
 package cost
 
 import "math"
