@@ -82,9 +82,7 @@ func (c *course) send() []byte {
 }
 
 func (c *course) receive(packet []byte) {
-	if _, err := c.r.Decode(packet); err != nil {
-		c.t.Fatal(err)
-	}
+	decode(c.t, c.r, packet)
 }
 
 // report reports the means per packet since was.

@@ -150,8 +150,7 @@ func TestInputs(t *testing.T) {
 			if w.r.IntN(20) == 0 {
 				hold = w.r.IntN(statesync.DefaultTicks - 4) // no packet comes for a while, fewer than repeat inputs
 			}
-			u, err := r.Decode(out)
-			must(rt, err)
+			u := decode(rt, r, out)
 			for _, in := range u.Inputs {
 				want, known := sent[in.Tick]
 				if got[in.Tick] || known == in.Missing || known && fmt.Sprint(in.Inputs) != want {

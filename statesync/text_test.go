@@ -67,8 +67,7 @@ func TestAnglesAndBytes(t *testing.T) {
 			if lost[n%64] {
 				continue
 			}
-			u, err := r.Decode(out)
-			must(rt, err)
+			u := decode(rt, r, out)
 			f.land(rt, u)
 			must(rt, s.Ack(r.Ack()))
 		}
@@ -162,8 +161,7 @@ func TestLargeObject(t *testing.T) {
 		if err != nil {
 			t.Fatalf("tick %d: %v", tick, err)
 		}
-		u, err := r.Decode(out)
-		must(t, err)
+		u := decode(t, r, out)
 		for _, o := range u.Objects {
 			updates[o.ID]++
 		}

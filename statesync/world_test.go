@@ -159,10 +159,16 @@ func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, 
 
 // deliver decodes a packet and acks it.
 func deliver(t fatal, s *statesync.Sender, r *statesync.Receiver, packet []byte) *statesync.Update {
-	u, err := r.Decode(packet)
-	if err == nil {
-		err = s.Ack(r.Ack())
+	u := decode(t, r, packet)
+	if err := s.Ack(r.Ack()); err != nil {
+		t.Fatalf("%v", err)
 	}
+	return u
+}
+
+// decode decodes a packet, which must be valid.
+func decode(t fatal, r *statesync.Receiver, packet []byte) *statesync.Update {
+	u, err := r.Decode(packet)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
