@@ -25,7 +25,8 @@ const (
 const (
 	minFileBytes  = 64 << 10
 	minQueueBytes = 64 << 10
-	// flushEvery limits the time whose records a killed process loses.
+	// flushEvery is the interval of writes to the file: a killed process loses the records since
+	// the last one.
 	flushEvery = 100 * time.Millisecond
 	// resetInterval is the minimum interval between requests for resets after lost records: resets
 	// make payloads larger.

@@ -1,5 +1,5 @@
-// Package capture writes and reads files of what a dedicated server received, sent and decoded: a
-// bug report in one file.
+// Package capture writes and reads files of the data that a dedicated server received, sent and
+// decoded: a bug report in one file.
 //
 // A [Writer] copies records to a queue in memory, from several goroutines, and writes them to a
 // file or a series of files of limited size. Its callers never wait for the disk. A [Reader] reads

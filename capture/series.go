@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 )
 
-// series writes the files of a writer, one after the othes. Each file starts with the records that
+// series writes the files of a writer, one after the other. Each file starts with the records that
 // are needed to read it alone.
 type series struct {
 	path  string

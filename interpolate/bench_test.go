@@ -24,9 +24,7 @@ func BenchmarkSample(b *testing.B) {
 			objects[i] = moving(now.Seconds(), 1)
 			objects[i].pose.Orientation.X = now.Seconds()
 		}
-		if err := buf.Add(now, now, ids, objects); err != nil {
-			b.Fatal(err)
-		}
+		must(b, buf.Add(now, now, ids, objects))
 		buf.Sample(now, &s)
 	}
 }

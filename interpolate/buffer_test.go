@@ -74,9 +74,7 @@ func TestServerRestart(t *testing.T) {
 	if got := only(t, b, time.Hour).pose.Position.X; got != 1 {
 		t.Fatal(got)
 	}
-	if err := stray(time.Hour, 2*ms); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stray(time.Hour, 2*ms))
 	if play, ok := b.Play(time.Hour); !ok || play != 2*ms-350*ms {
 		t.Error(play, ok)
 	}
@@ -116,46 +114,63 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 }
 
-// TestHostile adds arbitrary times and ids: no panic, no more than Config.Objects, and only what
-// was added is shown.
-func TestHostile(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b, err := interpolate.New(things{}, interpolate.Config{
-			Interval: 20 * ms, Method: interpolate.Method(rapid.IntRange(0, 2).Draw(t, "method")),
-			Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 500 * ms, Objects: 5,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		extremes := []int64{math.MinInt64, -1 << 61, -1, 0, 1, 1 << 61, 1<<61 + 1, math.MaxInt64}
-		times := rapid.OneOf(rapid.SampledFrom(extremes), rapid.Int64(), rapid.Int64Range(0, int64(3*time.Second)))
-		var s interpolate.Sample[thing]
-		taken := uint64(0)
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			now, server := time.Duration(times.Draw(t, "now")), time.Duration(times.Draw(t, "server"))
-			ids := rapid.SliceOfN(rapid.Uint32Range(0, 9), 0, 6).Draw(t, "ids")
-			objects := make([]thing, len(ids))
-			for i := range objects {
-				objects[i] = moving(float64(i), 3)
-			}
-			if b.Add(now, server, ids, objects) == nil {
-				taken++
-			}
-			ok := b.Sample(time.Duration(times.Draw(t, "show")), &s)
-			if ok && (taken == 0 || len(s.IDs) > 5 || len(s.Objects) != len(s.IDs)) {
-				t.Fatalf("%d taken, shows %+v", taken, s)
-			}
-			for i := range s.Objects {
-				if x := s.Objects[i].pose.Position.X; ok && (math.IsNaN(x) || math.Abs(x) > 1e10) {
-					t.Fatal(x)
-				}
-			}
-		}
-		if got := b.Stats().Added; got != taken {
-			t.Fatalf("%d were added, counted %d", taken, got)
-		}
+// hostile adds snapshots of arbitrary times and ids: there is no panic, at most Config.Objects
+// objects of finite poses are shown, and each snapshot is counted once. While the client's clock
+// advances, playback runs backwards only after a restart.
+func hostile(t *rapid.T) {
+	b, err := interpolate.New(things{}, interpolate.Config{
+		Interval: 20 * ms, Method: interpolate.Method(rapid.IntRange(0, 2).Draw(t, "method")),
+		Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 500 * ms, Objects: 5,
 	})
+	must(t, err)
+	extremes := []int64{math.MinInt64, -1 << 61, -1, 0, 1, 1 << 61, 1<<61 + 1, math.MaxInt64}
+	times := rapid.OneOf(rapid.SampledFrom(extremes), rapid.Int64(), rapid.Int64Range(0, int64(3*time.Second)))
+	advances := rapid.Bool().Draw(t, "advances")
+	var now, shown time.Duration
+	clock := func() time.Duration {
+		if !advances {
+			return time.Duration(times.Draw(t, "now"))
+		}
+		now += time.Duration(rapid.IntRange(0, 255).Draw(t, "elapsed")) * ms
+		return now
+	}
+	var s interpolate.Sample[thing]
+	added, restarts := uint64(0), uint64(0)
+	for step := range uint64(rapid.IntRange(1, 40).Draw(t, "steps")) {
+		server := time.Duration(times.Draw(t, "server"))
+		ids := rapid.SliceOfN(rapid.Uint32Range(0, 9), 0, 6).Draw(t, "ids")
+		objects := make([]thing, len(ids))
+		for i := range objects {
+			objects[i] = moving(float64(i), 3)
+		}
+		if b.Add(clock(), server, ids, objects) == nil {
+			added++
+		}
+		if st := b.Stats(); st.Added != added || st.Added+st.Late+st.Duplicate+st.Bad != step+1 {
+			t.Fatalf("%d of %d were added, counted %+v", added, step+1, st)
+		}
+		if !b.Sample(clock(), &s) {
+			continue
+		}
+		if added == 0 || len(s.IDs) > 5 || len(s.Objects) != len(s.IDs) {
+			t.Fatalf("%d added, shows %+v", added, s)
+		}
+		if again := b.Stats().Restarts != restarts; advances && s.Time < shown && !again {
+			t.Fatalf("shows %v after %v", s.Time, shown)
+		}
+		shown, restarts = s.Time, b.Stats().Restarts
+		for _, o := range s.Objects {
+			p := &o.pose
+			if x := p.Position.X + p.Velocity.X + p.Orientation.W; math.IsNaN(x) || math.Abs(x) > 1e10 {
+				t.Fatalf("shows %+v", o)
+			}
+		}
+	}
 }
+
+func TestHostile(t *testing.T) { rapid.Check(t, hostile) }
+
+func FuzzHostile(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostile)) }
 
 // TestAllocations checks that nothing is allocated once every slot was used.
 func TestAllocations(t *testing.T) {
@@ -172,9 +187,7 @@ func TestAllocations(t *testing.T) {
 			for i := range objects {
 				objects[i] = moving(now.Seconds(), 1)
 			}
-			if err := b.Add(now, now-30*ms, ids, objects); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Add(now, now-30*ms, ids, objects))
 			if !b.Sample(now, &s) || len(s.Objects) != 100 {
 				t.Fatal(len(s.Objects))
 			}

@@ -34,7 +34,8 @@ type Config struct {
 	Loss float64
 	// Adaptive makes the delay follow the delay that recent snapshots would have needed.
 	Adaptive bool
-	// Late is the permitted share of late snapshots with Adaptive, below 1; default 0.002.
+	// Late is the permitted share of snapshots that arrive late with Adaptive, below 1; default
+	// 0.002.
 	Late float64
 	// MaxDelay bounds the delay with Adaptive; default 500 ms or 6 Intervals, whichever is more.
 	MaxDelay time.Duration

@@ -48,9 +48,7 @@ func TestHermiteIsExactOnCubics(t *testing.T) {
 			return p, v
 		}
 		b, err := interpolate.New(things{}, interpolate.Config{Interval: 100 * ms, Method: interpolate.Hermite})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		last := time.Duration(0)
 		for i, gap := range rapid.SliceOfN(rapid.IntRange(1, 900), 2, 8).Draw(t, "gaps") {
 			if i > 0 {
@@ -58,9 +56,7 @@ func TestHermiteIsExactOnCubics(t *testing.T) {
 			}
 			var o thing
 			o.pose.Position, o.pose.Velocity = path(last)
-			if err := b.Add(last, last, []uint32{7}, []thing{o}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Add(last, last, []uint32{7}, []thing{o}))
 		}
 		at := time.Duration(rapid.Int64Range(0, int64(last)).Draw(t, "at"))
 		var s interpolate.Sample[thing]

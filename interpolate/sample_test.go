@@ -46,12 +46,8 @@ func TestTeleports(t *testing.T) {
 // TestObjectsComeAndGo checks that the objects are those of the last snapshot.
 func TestObjectsComeAndGo(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
-	if err := b.Add(0, 0, []uint32{1, 3, 5, 9}, []thing{still(1), still(3), still(5), still(9)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Add(100*ms, 100*ms, []uint32{2, 3, 8, 9}, []thing{still(102), still(103), still(108), still(109)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Add(0, 0, []uint32{1, 3, 5, 9}, []thing{still(1), still(3), still(5), still(9)}))
+	must(t, b.Add(100*ms, 100*ms, []uint32{2, 3, 8, 9}, []thing{still(102), still(103), still(108), still(109)}))
 	var s interpolate.Sample[thing]
 	b.At(50*ms, &s)
 	if !slices.Equal(s.IDs, []uint32{1, 3, 5, 9}) {
@@ -144,9 +140,7 @@ func TestAnyOrder(t *testing.T) {
 		}
 		put := func(b *buffer, now time.Duration, k int) {
 			at := time.Duration(k) * 50 * ms
-			if err := b.Add(now, at, []uint32{7}, []thing{moving(float64(k*k), float64(k))}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Add(now, at, []uint32{7}, []thing{moving(float64(k*k), float64(k))}))
 		}
 		numbers := make([]int, n)
 		for k := range numbers {

@@ -41,10 +41,15 @@ func newBuffer(t testing.TB, c interpolate.Config) *buffer {
 		c.Interval = 100 * ms
 	}
 	b, err := interpolate.New(things{}, c)
+	must(t, err)
+	return b
+}
+
+// must fails a test if there is an error.
+func must(t interface{ Fatal(args ...any) }, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
 }
 
 // add adds a snapshot of one object with id 7 that arrives without delay.

@@ -87,7 +87,7 @@ func lossy(seed uint64, loss float64, jitter time.Duration) func() time.Duration
 	}
 }
 
-// TestFixedDelay checks the delay of what is shown, and that two consecutive losses cause no hitch
+// TestFixedDelay checks the delay of the samples, and that two consecutive losses cause no hitch
 // but three do.
 func TestFixedDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
@@ -259,9 +259,7 @@ func TestHitches(t *testing.T) {
 func TestPlayNeverRunsBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := interpolate.New(things{}, interpolate.Config{Interval: 20 * ms, Adaptive: rapid.Bool().Draw(t, "adaptive"), Extrapolate: 100 * ms})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		step := rapid.IntRange(0, 400)
 		now, server, last := time.Duration(0), time.Duration(0), time.Duration(-1<<62)
 		newest := server

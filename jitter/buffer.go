@@ -30,8 +30,8 @@ const (
 	// maxStray is the number of consecutive values, all far from those before, that count as a
 	// jump.
 	maxStray = 3
-	// A run of late values resyncs the buffer if it has this length and this duration, or this
-	// number of intervals if that is longer.
+	// Consecutive late values resync the buffer if there are this many of them for this duration,
+	// or for this number of intervals if that is longer.
 	lateValues    = 4
 	lateFor       = 100 * time.Millisecond
 	lateIntervals = 4

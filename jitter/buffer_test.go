@@ -63,7 +63,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAddResults checks results and counts for late, duplicate and early values, and for missing ticks.
+// TestAddResults checks results and counts for late, duplicate and early values, and for missing
+// ticks.
 func TestAddResults(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: interval})
 	for i, want := range []jitter.AddResult{jitter.Held, jitter.Duplicate} {

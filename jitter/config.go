@@ -21,7 +21,8 @@ type Config struct {
 	// next value resyncs the buffer. The default is 500 ms or 8 Intervals, whichever is more.
 	Gap time.Duration
 	// Capacity is the maximum number of values to store, at most 4096, rounded up to a power of
-	// two. The default and minimum is what arrives in twice the maximum depth, and 8.
+	// two. The default and minimum is the number of values that arrive in twice the maximum
+	// depth and some reserve, at least 8.
 	Capacity int
 }
 

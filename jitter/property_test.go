@@ -93,21 +93,18 @@ func TestAnything(t *testing.T) {
 			}
 			check()
 		}
-		for range int(time.Second / interval) {
-			at += interval / 2
-			send(next)
-			next++
-			at += interval / 2
-			tick()
+		evenly := func(ticks int) {
+			for range ticks {
+				at += interval / 2
+				send(next)
+				next++
+				at += interval / 2
+				tick()
+			}
 		}
+		evenly(int(time.Second / interval))
 		before := b.Stats()
-		for range 100 {
-			at += interval / 2
-			send(next)
-			next++
-			at += interval / 2
-			tick()
-		}
+		evenly(100)
 		check()
 		if after := b.Stats(); after.Released-before.Released < 90 {
 			t.Fatalf("100 ticks release %d: %+v", after.Released-before.Released, after)

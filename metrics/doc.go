@@ -4,7 +4,7 @@
 //	registry.MustRegister(metrics.NewClient(conn))
 //
 // The collectors copy counters when they are scraped and have no other cost. docs/operations.md
-// describes each metric, each reason of a drop, and what to alert on.
+// describes each metric, each reason of a drop, and useful alerts.
 //
 // No label names a player, so that the number of series does not depend on the number of players.
 // For the statistics of one player use client.Conn.Stats or ds.Player.Stats, or the page of package

@@ -18,8 +18,8 @@ type Handling struct {
 
 var _ prometheus.Collector = (*Handling)(nil)
 
-// NewHandling returns the collector. If exemplars is set, buckets name a session that was observed
-// in them, which scrapes in the OpenMetrics format show to everybody who may scrape.
+// NewHandling returns the collector. If exemplars is set, each bucket has the id of a session as
+// its exemplar. Every client that may scrape in the OpenMetrics format sees these ids.
 func NewHandling(exemplars bool) *Handling {
 	return &Handling{exemplars: exemplars, delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "uplink_ds_to_handler_seconds",

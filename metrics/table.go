@@ -81,7 +81,7 @@ func (t *table[S]) collect(ch chan<- prometheus.Metric, s *S, labels ...string) 
 	}
 }
 
-// drops counts what was dropped of one RPC or world, or outside of any, by reason.
+// drops counts the drops of one RPC or world, or outside of any, by reason.
 type drops struct {
 	reasons []string // in the order in which they were added
 	counts  map[string]uint64

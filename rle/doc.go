@@ -1,7 +1,7 @@
 // Package rle is the run-length code of the uplink article, meant for the mostly-zero XOR of two
 // frames.
 //
-// A code is a sequence of tokens, each a control byte c and what it announces:
+// A code is a sequence of tokens, each a control byte c and its data:
 //
 //	1 to 128    the next byte, repeated c times (a run)
 //	129 to 255  the next c-128 bytes as they are (a literal)
@@ -9,7 +9,7 @@
 //
 // [AppendEncode] always writes the shortest code there is, at most ceil(n/127) bytes longer than
 // its n bytes of input. [AppendDecode] reads any valid code, shortest or not. The code does not
-// carry its own length: it ends where the caller's slice ends.
+// contain its own length: it ends where the caller's slice ends.
 //
 // The functions keep no state and may be called concurrently on distinct slices.
 package rle

@@ -53,26 +53,3 @@ func FuzzEncode(f *testing.F) {
 		check(t, src, shortest(src))
 	})
 }
-
-// FuzzEncodeStretches reads each byte as the length of a stretch, which reaches long runs sooner
-// than FuzzEncode.
-func FuzzEncodeStretches(f *testing.F) {
-	f.Add([]byte{1, 129, 2, 129, 1})
-	f.Add(bytes.Repeat([]byte{1, 2}, 60))
-	f.Fuzz(func(t *testing.T, lengths []byte) {
-		if len(lengths) > 300 {
-			return
-		}
-		stretches := make([]int, len(lengths))
-		for i, n := range lengths {
-			// Half of the bytes stand for 1 to 4, the others for 123 to 138, as a run of one token
-			// or of two.
-			stretches[i] = 1 + int(n&3)
-			if n >= 128 {
-				stretches[i] = 123 + int(n&15)
-			}
-		}
-		src := build(stretches)
-		check(t, src, shortest(src))
-	})
-}

@@ -26,8 +26,7 @@ func shortest(src []byte) int {
 	return cost[0]
 }
 
-// bruteForce returns the same for short inputs: it tries every sequence of tokens and forgets
-// nothing in between.
+// bruteForce returns the same for short inputs: it tries every sequence of tokens.
 func bruteForce(src []byte) int {
 	if len(src) == 0 {
 		return 0
@@ -48,8 +47,9 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// check encodes src and holds the code against its promises: it has the wanted length, EncodedLen
-// tells it, it is within the bound and decodes to src, and dst's own bytes stay.
+// check encodes src and verifies that the code has the wanted length, which EncodedLen returns and
+// the bound permits, that its tokens add up to src, that it decodes to src, and that dst is
+// preserved.
 func check(t failer, src []byte, want int) {
 	t.Helper()
 	code := AppendEncode([]byte("dst"), src)
@@ -66,14 +66,22 @@ func check(t failer, src []byte, want int) {
 	if bound := len(src) + (len(src)+maxLiteral-1)/maxLiteral; len(code) > bound {
 		t.Fatalf("%x: code of %d bytes, more than %d", src, len(code), bound)
 	}
+	stands := 0
+	for rest := code; len(rest) > 0; {
+		n, size := Token(rest[0])
+		stands, rest = stands+n, rest[size:]
+	}
+	if stands != len(src) {
+		t.Fatalf("%x: the tokens of %x stand for %d bytes", src, code, stands)
+	}
 	plain, err := AppendDecode([]byte("dst"), code, len(src))
 	if err != nil || !bytes.Equal(plain, append([]byte("dst"), src...)) {
 		t.Fatalf("%x: decoded as %x, %v", src, plain, err)
 	}
 }
 
-// TestAllShortInputs tries every input of up to 10 bytes over three symbols, but for those that
-// differ from another by names only.
+// TestAllShortInputs tries every input of up to 10 bytes of three symbols, except for permutations
+// of the symbols.
 func TestAllShortInputs(t *testing.T) {
 	tried := 0
 	var extend func(src []byte, symbols byte)
@@ -97,7 +105,8 @@ func TestAllShortInputs(t *testing.T) {
 	}
 }
 
-// build makes an input out of stretches of equal bytes, in which neighbors differ.
+// build returns an input of stretches of equal bytes with the given lengths. Adjacent stretches
+// differ.
 func build(stretches []int) []byte {
 	var src []byte
 	for i, n := range stretches {
@@ -166,8 +175,8 @@ func TestShortestProperty(t *testing.T) {
 	})
 }
 
-// TestPairs spells out what becomes of a stretch of two, of a full literal, and of the odd byte of
-// a long run.
+// TestPairs lists the tokens of codes with stretches of two, full literals, and the odd byte of a
+// long run.
 func TestPairs(t *testing.T) {
 	zeros := strings.Repeat("0", 129)
 	for _, c := range []struct{ plain, want string }{

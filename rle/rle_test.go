@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
-// vectors is testdata/rle.json, whose first field says what the bytes mean.
+// vectors is the content of testdata/rle.json, whose first field describes the format.
 type vectors struct {
 	EncodeExactly []vector `json:"encode_exactly"`
 	DecodeErrors  []vector `json:"decode_errors"`
@@ -136,8 +134,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocatesWithinLimit decodes what stands for a lot into a slice that has room for the
-// limit.
+// TestDecodeAllocatesWithinLimit decodes a code of a large output into a slice with the limit as
+// its capacity.
 func TestDecodeAllocatesWithinLimit(t *testing.T) {
 	bomb := bytes.Repeat([]byte{128, 1}, 1000)
 	dst := make([]byte, 0, 256)
@@ -221,21 +219,6 @@ func BenchmarkAppendDecode(b *testing.B) {
 			if _, err := AppendDecode(dst, code, len(src)); err != nil {
 				b.Fatal(err)
 			}
-		}
-	})
-}
-
-// TestToken checks that the tokens of a code add up to its length and to that of the plain bytes.
-func TestToken(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		src := rapid.SliceOf(rapid.ByteMax(2)).Draw(t, "src")
-		code, plain := AppendEncode(nil, src), 0
-		for len(code) > 0 {
-			n, size := Token(code[0])
-			plain, code = plain+n, code[size:]
-		}
-		if plain != len(src) {
-			t.Fatalf("%d bytes of %d", plain, len(src))
 		}
 	})
 }

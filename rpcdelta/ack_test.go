@@ -104,9 +104,7 @@ func checkackWindow(t *testing.T, v variant) {
 		p.send(t)
 		p.receive(t)
 		a, _, err := ParseAck(p.dec.AppendAck(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	for n := range 70 {
@@ -136,9 +134,7 @@ func FuzzParseAck(f *testing.F) {
 	f.Add([]byte{0x05, 0x05, 0x07, 0x00, 1, 0x01})
 	f.Add([]byte{0x00, 0x7f, 0x00, 0x00, 1, 2, 3, 4, 5, 6, 7, 8})
 	s, err := schema.New("Test", 60, []schema.Field{{Name: "B", Kind: schema.KindBool}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, rest, err := ParseAck(b)
 		if err != nil {

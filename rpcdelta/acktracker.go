@@ -153,7 +153,7 @@ func (t *ackTracker) resolve(a Ack, n uint64) {
 	t.resolved = n + 1
 }
 
-// process repeats what the decoder did with payload n. It accepted each frame newer than all
+// process repeats the decoder's processing of payload n. It accepted each frame newer than all
 // before, or only the newest frame of a payload that reset it.
 func (t *ackTracker) process(n uint64) {
 	after := t.resolved

@@ -38,13 +38,9 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 		return &moves[i%len(moves)]
 	}
 	full := func() {
-		if err := c.Quantize(p.frame, next()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Quantize(p.frame, next()))
 		p.exchange(t)
-		if err := c.Restore(&got, p.delivered); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Restore(&got, p.delivered))
 	}
 	for range 500 {
 		full()
@@ -58,9 +54,7 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 	}
 	held := func() {
 		for range 3 {
-			if err := p.enc.Hold(p.frame); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.enc.Hold(p.frame))
 		}
 		for p.enc.Held() > 0 {
 			p.payload, _ = p.enc.AppendHeld(p.payload[:0])

@@ -27,9 +27,7 @@ func benchFrames(b *testing.B) (c *schema.Type[ServerMove], moves []ServerMove, 
 	moves = walkMoves(rand.New(rand.NewPCG(1, 0)), 3600)
 	frames = c.Schema().NewFrames(len(moves))
 	for i := range moves {
-		if err := c.Quantize(&frames[i], &moves[i]); err != nil {
-			b.Fatal(err)
-		}
+		must(b, c.Quantize(&frames[i], &moves[i]))
 	}
 	b.ReportAllocs()
 	return c, moves, frames
@@ -51,9 +49,7 @@ func BenchmarkQuantize(b *testing.B) {
 	f := c.Schema().NewFrame()
 	i := 0
 	for b.Loop() {
-		if err := c.Quantize(f, &moves[i]); err != nil {
-			b.Fatal(err)
-		}
+		must(b, c.Quantize(f, &moves[i]))
 		i = (i + 1) % len(moves)
 	}
 }
@@ -63,9 +59,7 @@ func BenchmarkRestore(b *testing.B) {
 	var v ServerMove
 	i := 0
 	for b.Loop() {
-		if err := c.Restore(&v, &frames[i]); err != nil {
-			b.Fatal(err)
-		}
+		must(b, c.Restore(&v, &frames[i]))
 		i = (i + 1) % len(frames)
 	}
 }

@@ -43,9 +43,7 @@ func checkDesync(t *testing.T, v variant) {
 			}
 			for _, p := range x.down.receive(x.now) {
 				a, _, _ := ParseAck(p.b)
-				if err := x.enc.Ack(a); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.enc.Ack(a))
 			}
 			x.now++
 		}
@@ -102,9 +100,7 @@ func TestHashCadence(t *testing.T) { forVariants(t, checkHashCadence) }
 func checkHashCadence(t *testing.T, v variant) {
 	for _, rate := range []float64{0.5, 20, 60} {
 		s, err := schema.New("Test", rate, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
 		p.frame.Ints[0] = 1 << 20
 		p.exchange(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to what an inspect.Profile measures, that
+// TestExplain checks that the parts of any payload add up to the totals of an inspect.Profile, that
 // each frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,9 +29,7 @@ func TestExplain(t *testing.T) {
 			p.dec.Explain(&e)
 			p.dec.Measure(profile)
 			out, err := p.dec.Decode(p.payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			last := &out[len(out)-1]
 			if e.Newest != last.Seq || !e.Frames[len(e.Frames)-1].Equal(last.Frame) || (e.Base != nil) != (last.Kind == Delta) || len(e.Frames) != last.Redundant+1 {
 				t.Fatalf("%+v of %+v", e, last)

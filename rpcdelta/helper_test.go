@@ -8,28 +8,19 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-var (
-	nan      = math.NaN()
-	infinity = math.Inf(1)
-)
-
 func number(v float64) *float64 { return &v }
 
 func mustSchema(t testing.TB, fields ...schema.Field) *schema.Schema {
 	t.Helper()
 	s, err := schema.New("Test", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func mustCompile[T any](t testing.TB) *schema.Type[T] {
 	t.Helper()
 	c, err := schema.Compile[T]("Test", 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -79,9 +79,7 @@ func TestHoldRedundancy(t *testing.T) {
 	} {
 		p.enc.LimitRedundancy(c.limit)
 		for range c.hold {
-			if err := p.enc.Hold(p.frame); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.enc.Hold(p.frame))
 		}
 		if info := p.send(t); info.Redundant != c.older || info.Held != c.hold || p.enc.Held() != 0 {
 			t.Errorf("payload %d: %+v, want %d older frames", i, info, c.older)
@@ -101,13 +99,9 @@ func TestHoldAcrossReset(t *testing.T) {
 	}
 	for i := range 3 {
 		p.frame.Ints[0] = int32(i)
-		if err := p.enc.Hold(p.frame); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.enc.Hold(p.frame))
 	}
-	if err := p.enc.Ack(Ack{Seq: 4, ResetReason: ErrBaselineMissing}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.enc.Ack(Ack{Seq: 4, ResetReason: ErrBaselineMissing}))
 	var info Info
 	p.payload, info = p.enc.AppendHeld(p.payload[:0])
 	if info.Kind != Reset || info.Seq != 7 || info.Held != 2 {
@@ -148,9 +142,7 @@ func TestHoldFits(t *testing.T) {
 			for range hold {
 				b := noise(rng.IntN(1150))
 				p.frame.Bytes[0] = b
-				if err := p.enc.Hold(p.frame); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.enc.Hold(p.frame))
 				sent = append(sent, b)
 			}
 			if n := p.enc.Held(); n != hold {
@@ -164,9 +156,7 @@ func TestHoldFits(t *testing.T) {
 					t.Fatalf("%v, round %d: %+v of %d bytes, %d of %d held", v, round, info, len(p.payload), p.enc.Held(), before)
 				}
 				out, err := p.dec.Decode(p.payload)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, d := range out {
 					if d.Seq != uint64(seq) || d.Missed != 0 || !bytes.Equal(d.Frame.Bytes[0], sent[seq]) {
 						t.Fatalf("%v: frame %d, want %d; %d missed", v, d.Seq, seq, d.Missed)
@@ -199,9 +189,7 @@ func TestHoldTight(t *testing.T) {
 		alone := func() int {
 			roomy.enc.hasBase = false
 			out, _, err := roomy.enc.AppendFrame(nil, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return len(out)
 		}
 		limit := max(wire.MaxHeader+1, alone())
@@ -241,9 +229,7 @@ func TestHoldErrors(t *testing.T) {
 	p := newPair(t, s, EncoderConfig{Codec: Adaptive}, DecoderConfig{})
 	good := s.NewFrame()
 	hold := func() {
-		if err := p.enc.Hold(good); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.enc.Hold(good))
 	}
 	hold()
 	hold()
@@ -299,16 +285,12 @@ func TestHoldTurnsOver(t *testing.T) {
 	}
 	next := p.enc.next
 	for range 4 {
-		if err := p.enc.Hold(p.frame); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.enc.Hold(p.frame))
 	}
 	for p.enc.Held() > 0 {
 		p.payload, _ = p.enc.AppendHeld(p.payload[:0])
 		out, err := p.dec.Decode(p.payload)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, d := range out {
 			if n := uint16(d.Seq); n >= 1<<16-2 || n < 2 {
 				next++

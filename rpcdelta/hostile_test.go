@@ -54,9 +54,7 @@ func checkOldEpochAcks(t *testing.T, v variant) {
 	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
 	p.exchange(t)
 	old, _, err := ParseAck(p.dec.AppendAck(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for epoch := range 3 {
 		p.dec.resetReason = ErrDesync
 		p.exchange(t)
@@ -207,9 +205,7 @@ func FuzzDecode(f *testing.F) {
 		for _, b := range [][]byte{one, two} {
 			out, _ := p.dec.Decode(b)
 			for _, d := range out {
-				if err := s.Check(d.Frame); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Check(d.Frame))
 			}
 			if _, _, err := ParseAck(p.dec.AppendAck(nil)); err != nil {
 				t.Fatal(err)

@@ -108,9 +108,7 @@ func checkLateAroundReset(t *testing.T, v variant) {
 	}
 	p.send(t) // 6, a delta of the old epoch
 	delta := slices.Clone(p.payload)
-	if err := p.enc.Ack(Ack{Seq: 6, ResetReason: ErrBaselineMissing}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.enc.Ack(Ack{Seq: 6, ResetReason: ErrBaselineMissing}))
 	p.send(t) // 7 and 8, both able to reset
 	first := slices.Clone(p.payload)
 	p.send(t)

@@ -137,9 +137,7 @@ func checkWrap(t *testing.T, v variant) {
 		frames = 70_000
 	}
 	s, err := schema.New("Small", 60, []schema.Field{{Name: "P", Kind: schema.KindVec3, Resolution: 0.01}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := newStream(t, s, v.stream(streamConfig{
 		Seed: 7, AckEvery: 3, DeliverLate: true,
 		Up:   linkConfig{Delay: 5, Jitter: 6, Loss: 0.1, Duplicate: 0.05},

@@ -84,6 +84,14 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
+// must fails a test if there is an error.
+func must(t failer, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 // pair is an encoder and a decoder without a network between them.
 type pair struct {
 	s         *schema.Schema
@@ -98,9 +106,7 @@ type pair struct {
 func newPair(t failer, s *schema.Schema, ec EncoderConfig, dc DecoderConfig) *pair {
 	t.Helper()
 	enc, err := NewEncoder(s, ec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dc.PeerRing = ec.Ring
 	if dc.Codec == 0 {
 		dc.Codec = ec.Codec
@@ -109,9 +115,7 @@ func newPair(t failer, s *schema.Schema, ec EncoderConfig, dc DecoderConfig) *pa
 		dc.Prior = ec.Prior
 	}
 	dec, err := NewDecoder(s, dc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &pair{s: s, enc: enc, dec: dec, frame: s.NewFrame(), delivered: s.NewFrame()}
 	schematest.FromRand(rand.New(rand.NewPCG(0, 0))).Frame(s, p.frame, p.delivered)
 	return p
@@ -151,9 +155,7 @@ func (p *pair) acknowledge(t failer) Ack {
 	if err != nil || len(rest) != 0 {
 		t.Fatalf("ack %x: %v, %d bytes left", p.ack, err, len(rest))
 	}
-	if err := p.enc.Ack(a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.enc.Ack(a))
 	return a
 }
 
@@ -170,8 +172,6 @@ func (p *pair) exchange(t failer) Info {
 func (p *pair) header(t failer) wire.Header {
 	t.Helper()
 	h, err := wire.Parse(p.payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }

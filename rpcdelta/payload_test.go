@@ -94,9 +94,7 @@ func TestHashLeavesRoom(t *testing.T) {
 		for k := range b {
 			b[k] = byte(rng.Uint32())
 		}
-		if err := p.s.SetBytes(p.frame, 0, b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.s.SetBytes(p.frame, 0, b))
 		if info := p.exchange(t); p.header(t).Checked {
 			t.Fatalf("%+v: the hash fits, so this shows nothing", info)
 		}

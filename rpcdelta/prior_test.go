@@ -29,9 +29,7 @@ func recording(s *schema.Schema, seed uint64, n int) prior.Recording {
 func mustTrain(t failer, cfg prior.TrainConfig, recordings ...prior.Recording) *prior.Prior {
 	t.Helper()
 	p, err := prior.Train(context.Background(), recordings, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -87,9 +85,7 @@ func TestTrainErrors(t *testing.T) {
 func TestPriorIsPerSchema(t *testing.T) {
 	s := smallSchema(t)
 	other, err := schema.New("Other", 60, s.Fields())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	size := func(s *schema.Schema, p *prior.Prior) (bits int) {
 		x := newStream(t, s, streamConfig{Seed: 5, Codec: Adaptive, Redundancy: RedundancyOff, Prior: p, Smooth: true})
 		for range 40 {
@@ -130,9 +126,7 @@ func TestModels(t *testing.T) {
 	file := smallPrior().Append(nil)
 	for range 3 * maxModels {
 		p, err := prior.Parse(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if m := modelOf(s, p); m != modelOf(s, p) {
 			t.Fatal("a prior was compiled twice in a row")
 		}

@@ -82,9 +82,7 @@ func TestSetRedundancy(t *testing.T) {
 		p.receive(t)
 	}
 	for _, n := range []int{3, RedundancyOff, MaxRedundancy, 1, RedundancyAuto} {
-		if err := p.enc.SetRedundancy(n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.enc.SetRedundancy(n))
 		info := p.send(t)
 		if d := p.receive(t); d.Redundant != info.Redundant {
 			t.Fatalf("%+v, want %+v", d.Info, info)

@@ -59,8 +59,8 @@ func checkDecoderRestartOften(t *testing.T, v variant) {
 }
 
 // TestRestartAmongKeyframes verifies that a decoder that restarts while the encoder sends keyframes
-// starts from one of them, and that its first ack invalidates what the encoder knew of the old
-// decoder.
+// starts from one of them, and that its first ack invalidates the encoder's knowledge of the
+// old decoder.
 func TestRestartAmongKeyframes(t *testing.T) { forSingles(t, checkRestartAmongKeyframes) }
 
 func checkRestartAmongKeyframes(t *testing.T, v variant) {
@@ -161,9 +161,7 @@ func TestAskReset(t *testing.T) {
 		cfg := p.dec.cfg
 		cfg.Scratch = nil
 		other, err := NewDecoder(s, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range 50 {
 			p.frame.Ints[0] = int32(i * 7)
 			p.send(t)

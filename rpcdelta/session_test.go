@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-var updateSessions = flags.Bool("update", false, "write testdata/sessions anew")
+var updateSessions = flags.Bool("update", false, "write testdata/sessions")
 
 const sessionDir = "../testdata/sessions"
 
@@ -61,18 +61,12 @@ type session struct {
 func newSession(t *testing.T, head sessionHead) *session {
 	t.Helper()
 	s, err := schema.Parse(head.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	codec, err := ParseCodec(head.Codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &session{t: t, head: head, schema: s, payloads: map[uint64][]byte{}}
 	x.enc, err = NewEncoder(s, EncoderConfig{Codec: codec, Redundancy: head.Redundancy, Ring: head.Ring, PeerRing: head.PeerRing})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.restart()
 	return x
 }
@@ -81,9 +75,7 @@ func (x *session) restart() {
 	codec, _ := ParseCodec(x.head.Codec) // it was read before
 	var err error
 	x.dec, err = NewDecoder(x.schema, DecoderConfig{Codec: codec, Ring: x.head.PeerRing, PeerRing: x.head.Ring, DeliverLate: x.head.Late})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 }
 
 // play executes a step and returns it with its results.
@@ -103,9 +95,7 @@ func (x *session) play(s sessionStep) sessionStep {
 		if err != nil || len(rest) != 0 {
 			x.t.Fatalf("ack %x: %v", x.acks[*s.Acked], err)
 		}
-		if err := x.enc.Ack(a); err != nil {
-			x.t.Fatal(err)
-		}
+		must(x.t, x.enc.Ack(a))
 	case s.Restart:
 		x.restart()
 	}
@@ -118,22 +108,16 @@ func (x *session) send(s sessionStep) sessionStep {
 	copy(f.Ints, s.Send)
 	for i, b := range s.Bytes {
 		v, err := hex.DecodeString(b)
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		must(x.t, err)
 		f.Bytes[i] = v
 	}
 	x.frames = append(x.frames, f)
 	if s.Payload == nil {
-		if err := x.enc.Hold(f); err != nil {
-			x.t.Fatal(err)
-		}
+		must(x.t, x.enc.Hold(f))
 		return s
 	}
 	payload, info, err := x.enc.AppendFrame(nil, f)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	got := hex.EncodeToString(payload)
 	if *s.Payload != "" { // deliver the payload in the file instead
 		if payload, err = hex.DecodeString(*s.Payload); err != nil {
@@ -181,16 +165,12 @@ func TestSessions(t *testing.T) {
 
 func playSession(t *testing.T, path string) {
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, 1<<20)
 	lines.Scan()
 	var head sessionHead
-	if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(lines.Bytes(), &head))
 	if want := prior.Name(prior.Generic().Hash()); head.Prior != want {
 		t.Fatalf("it was recorded with prior %s, the built-in one is %s: record it again with -update", head.Prior, want)
 	}
@@ -203,9 +183,7 @@ func playSession(t *testing.T, path string) {
 		}
 		got := x.play(s)
 		again, err := json.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(again, lines.Bytes()) {
 			t.Fatalf("line %d is\n%s\nwant\n%s", n, again, lines.Bytes())
 		}
@@ -247,9 +225,7 @@ func (p *sessionPlan) write(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	c := mustCompile[ServerMove](t)
 	file, err := c.Schema().AppendJSON(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	head := sessionHead{
 		Schema: file, Codec: p.codec.String(),
 		Redundancy: p.redundancy, Ring: p.rings[0], PeerRing: p.rings[1], Late: p.late, Prior: prior.Name(prior.Generic().Hash()),
@@ -257,9 +233,7 @@ func (p *sessionPlan) write(t *testing.T, seed uint64) {
 	var out bytes.Buffer
 	line := func(v any) {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out.Write(append(b, '\n'))
 	}
 	line(head)
@@ -283,9 +257,7 @@ func (p *sessionPlan) write(t *testing.T, seed uint64) {
 		if rng.IntN(80) == 0 {
 			m.Location.X += 5000
 		}
-		if err := c.Quantize(f, &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Quantize(f, &m))
 		s := sessionStep{Send: slices.Clone(f.Ints), Bytes: []string{hex.EncodeToString(f.Bytes[0])}}
 		if p.every < 2 || i%p.every == p.every-1 {
 			s.Payload = new(string)
@@ -316,10 +288,6 @@ func (p *sessionPlan) write(t *testing.T, seed uint64) {
 			}
 		}
 	}
-	if err := os.MkdirAll(sessionDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(sessionDir, fmt.Sprintf("%s.jsonl", p.name)), out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(sessionDir, 0o755))
+	must(t, os.WriteFile(filepath.Join(sessionDir, fmt.Sprintf("%s.jsonl", p.name)), out.Bytes(), 0o644))
 }

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDeliveryStats compares the delivery statistics of the encoder with what the decoder did.
+// TestDeliveryStats compares the delivery statistics of the encoder with the decoder's counts.
 func TestDeliveryStats(t *testing.T) {
 	s := smallSchema(t)
 	rapid.Check(t, func(t *rapid.T) {

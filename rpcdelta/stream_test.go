@@ -326,9 +326,7 @@ func (x *stream) fatalf(t failer, format string, args ...any) {
 func (x *stream) restartDecoder(t failer) {
 	t.Helper()
 	dec, err := NewDecoder(x.s, x.dec.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.dec, x.fresh, x.last = dec, true, -1 // it does not know what the old one delivered
 	for i := range x.history {
 		x.history[i].got = false
@@ -355,8 +353,6 @@ func smallSchema(t failer) *schema.Schema {
 		{Name: "B", Kind: schema.KindBits, Width: 8},
 		{Name: "S", Kind: schema.KindBytes, Max: number(12)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }

@@ -30,7 +30,7 @@ type pair struct {
 	base   int32
 }
 
-// objectContext is what the codec computes of an object while it codes the object's fields.
+// objectContext holds the values that the codec computes while it codes the fields of an object.
 // Positions, velocities and errors are in 1/16 of a step (Q4) and relate to the coded distance in
 // time.
 type objectContext struct {
@@ -60,7 +60,7 @@ type objectContext struct {
 	close          int64    // log2 of the distance to the nearest moving object
 }
 
-// neighbor is what a coded object leaves as context for the following ones.
+// neighbor is the context that a coded object leaves for the following ones.
 type neighbor struct {
 	position            [3]int64
 	miss                [3]int64 // errors of the predicted position, Q4

@@ -172,7 +172,7 @@ func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 	return nil
 }
 
-// accept stores the decoded snapshot and discards what no payload can refer to any more.
+// accept stores the decoded snapshot and discards those to which no payload can refer any more.
 func (d *Decoder) accept(n, base uint64, h *header) {
 	d.malformed = 0
 	pc := &d.codec

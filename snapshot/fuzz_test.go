@@ -7,9 +7,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. What it accepts is a
-// valid set. What it rejects has no effect: it decodes the next payload like a decoder that never
-// saw that.
+// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. An accepted payload is a
+// valid set. A rejected one has no effect: the next payload decodes as in a decoder that did not
+// receive it.
 func FuzzDecode(f *testing.F) {
 	const held, more = 19, 6
 	sc := newScene(f, 5, 12)

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the results that sessions in testdata should have")
 
 // TestGoldenSessions plays testdata/*.session, whole sessions byte for byte. A line is a command
-// and, behind an equals sign, what has to come of it:
+// and, behind an equals sign, its expected result:
 //
 //	field NAME KIND N LO HI       of the schema
 //	config RING CHECKEVERY        optional

@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded stops the acks and starts them again: memory returns to what it was.
+// TestMemoryIsBounded stops the acks and starts them again: memory returns to its previous size.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, ring := range []int{snapshot.MinRing, 32, snapshot.Ring} {
 		l := newLink(t, 1, 10, snapshot.Config{Ring: ring}, nil, nil)

@@ -14,7 +14,7 @@ type stateRing[T entry] struct {
 	puts     int
 }
 
-// entry is what a stateRing stores.
+// entry is the constraint of the types that a stateRing stores.
 type entry interface {
 	*modelState | *Set
 	memory() int

@@ -51,8 +51,8 @@ func (s *Set) Index(id uint16) (int, bool) {
 }
 
 // Add appends a copy of an object. Its id must be higher than all others, and each component within
-// the bounds of its field. The error says what is wrong; the set is unchanged then. Add does not
-// allocate if the set has capacity.
+// the bounds of its field. After an error the set is unchanged. Add does not allocate if the set
+// has capacity.
 func (s *Set) Add(o Object, row []int32) error {
 	switch n := len(s.objects); {
 	case n >= MaxObjects:

@@ -82,9 +82,7 @@ func (c *course) send() []byte {
 }
 
 func (c *course) receive(packet []byte) {
-	if _, err := c.r.Decode(packet); err != nil {
-		c.t.Fatal(err)
-	}
+	decode(c.t, c.r, packet)
 }
 
 // report reports the means per packet since was.
@@ -122,25 +120,6 @@ func BenchmarkPacket(b *testing.B) {
 				c.report(b, &was)
 			})
 		}
-	}
-}
-
-// BenchmarkAppend measures the server's part of BenchmarkPacket by budget.
-func BenchmarkAppend(b *testing.B) {
-	q, sets := recorded(b)
-	for _, budget := range []int{256, 1024} {
-		b.Run(fmt.Sprintf("budget=%d", budget), func(b *testing.B) {
-			c := newCourse(b, q, sets, budget)
-			for range 3 * len(sets) {
-				c.send()
-			}
-			was := c.s.Stats()
-			b.ReportAllocs()
-			for b.Loop() {
-				c.send()
-			}
-			c.report(b, &was)
-		})
 	}
 }
 

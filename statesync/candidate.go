@@ -176,7 +176,7 @@ func (s *Sender) more(set *snapshot.Set) bool {
 }
 
 // overpick is the fraction of the space by which the estimates of picked updates may exceed it.
-// What then does not fit is dropped.
+// Updates that do not fit are dropped.
 const overpick = 16
 
 // pickFirst picks the first candidates, somewhat more than may fit.

@@ -111,7 +111,7 @@ func (pc *payloadCodec) codeMember(base *record, is bool) bool {
 	return pc.Bit(&pc.out.state.member[ctx][pc.age(base.seq)], is)
 }
 
-// age returns a context for the number of packets since one.
+// age returns a context for the age of packet seq, in packets.
 func (pc *payloadCodec) age(seq uint64) int {
 	return min(bits.Len64(pc.view.newest-seq), ageContexts-1)
 }
@@ -158,7 +158,7 @@ func (pc *payloadCodec) rare(of int, v int64) int64 {
 	return pc.IntWith(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
 }
 
-// objectContext is what the codec computes of an object while it codes the object's fields.
+// objectContext holds the values that the codec computes while it codes the fields of an object.
 type objectContext struct {
 	to, base   *record
 	now, was   []int32 // their rows

@@ -80,7 +80,7 @@ func checkBudget(bytes int) error {
 // of its angular velocity.
 const perBits = 30
 
-// field is a field and what the codec derives from it.
+// field is a field with the data that the codec derives from it.
 type field struct {
 	snapshot.Field
 	at         int   // first component

@@ -1,7 +1,7 @@
 // Package statesync implements state synchronization: server and client run the same simulation,
 // and the dedicated server (DS) sends each client the players' inputs and, within a budget of
 // bytes, the states of the objects with the highest priorities. The client applies these states,
-// simulates on from them, and smooths the corrections in what it draws.
+// continues its simulation from them, and smooths the corrections in the drawn poses.
 //
 //	DS                                            client
 //	Quantizer.Round, step, Quantizer.Add

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// Ball is what both ends simulate.
+// Ball is an object that both ends simulate.
 type Ball struct {
 	Position schema.Vec3 `uplink:"resolution=0.001,min=-100,max=100,velocity=Velocity"`
 	Velocity schema.Vec3 `uplink:"resolution=0.001,min=-50,max=50"`
@@ -54,7 +54,7 @@ func Example() {
 		if err != nil {
 			panic(err)
 		}
-		// The client: round, step, and take what came over what it has.
+		// The client: round, step, and apply the received updates.
 		if err := q.Round(&there); err != nil {
 			panic(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// Input is what one player did in one tick, in the game's own bytes.
+// Input contains the input of a player for one tick, in the game's own encoding.
 type Input struct {
 	Player uint8
 	Data   []byte // at most 255 bytes

@@ -39,7 +39,7 @@ func launch(t fatal, out []byte, info statesync.Info, set *snapshot.Set) *flying
 
 type fatal interface{ Fatalf(string, ...any) }
 
-// land compares an update with what was sent.
+// land compares a received update with the sent one.
 func (f *flying) land(t fatal, u *statesync.Update) {
 	if u.Tick != f.tick || len(u.Objects) != len(f.want)+len(f.gone) {
 		t.Fatalf("tick %d with %d objects, want %d with %d", u.Tick, len(u.Objects), f.tick, len(f.want)+len(f.gone))
@@ -150,8 +150,7 @@ func TestInputs(t *testing.T) {
 			if w.r.IntN(20) == 0 {
 				hold = w.r.IntN(statesync.DefaultTicks - 4) // no packet comes for a while, fewer than repeat inputs
 			}
-			u, err := r.Decode(out)
-			must(rt, err)
+			u := decode(rt, r, out)
 			for _, in := range u.Inputs {
 				want, known := sent[in.Tick]
 				if got[in.Tick] || known == in.Missing || known && fmt.Sprint(in.Inputs) != want {

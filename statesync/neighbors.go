@@ -9,7 +9,7 @@ const (
 	capacity = 64
 )
 
-// neighborContext is what the last coded objects leave as context for the following ones.
+// neighborContext is the context that the last coded objects leave for the following ones.
 type neighborContext struct {
 	n        int // objects so far
 	position [capacity][3]int64

@@ -296,8 +296,9 @@ func (r *Receiver) accept(h *header) *Update {
 	return u
 }
 
-// discardOld discards what no packet can refer to once packet newest is decoded: packets that are
-// too far away, and those before the references of packets that are beyond the reordering limit.
+// discardOld discards the data that no packet can refer to once packet newest is decoded: packets
+// that are too far away, and those before the references of packets that are beyond the reordering
+// limit.
 func (r *Receiver) discardOld(before, newest uint64) {
 	end := min(newest, before+ring)
 	for n := before + 1; n <= end; n++ {

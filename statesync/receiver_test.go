@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// session is a whole course of packets, of integers alone, so that it is the same on every
-// processor. Each is given with what the receiver made of it, nil where it was lost.
+// session sends n packets. It simulates with integers only, with the same result on every
+// processor. It calls each with each packet and its decoded update, which is nil after a loss.
 func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
 	sc := testSchema(t)
 	seed := uint32(1)
@@ -62,7 +62,7 @@ func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, ea
 	}
 }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files")
 
 // TestGolden compares hashes of the packets of a session.
 func TestGolden(t *testing.T) {
@@ -77,10 +77,10 @@ func TestGolden(t *testing.T) {
 	golden(t, "testdata/session.golden", strings.Join(lines, "\n")+"\n")
 }
 
-// TestGoldenUpdates has the packets of a short session be those of testdata/updates.golden, byte
-// for byte, and what comes of them what it says: a receiver in another language can be held against
-// it. Lines are of the schema and of velocities; then of each packet, of what it brings, and of the
-// ack after it:
+// TestGoldenUpdates compares the packets of a short session and their decoded updates with
+// testdata/updates.golden, which can also test receivers in other languages. The file lists the
+// schema and the velocities, then each packet with its decoded inputs and objects and the ack
+// after it:
 //
 //	field NAME KIND N LO HI
 //	velocity FIELD OF PERTICK
@@ -156,8 +156,8 @@ func TestNewStart(t *testing.T) {
 	}
 }
 
-// TestDesync gives both ends different velocities. The divergence check detects it within 64
-// packets.
+// TestDesync verifies that the divergence check detects different velocities of both ends within
+// 64 packets.
 func TestDesync(t *testing.T) {
 	cfg := config
 	cfg.Velocities = []schema.Velocity{config.Velocities[0], config.Velocities[1]}

@@ -39,9 +39,7 @@ func TestRest(t *testing.T) {
 				sent++
 			}
 			if !lost {
-				if _, err := r.Decode(out); err != nil {
-					t.Fatal(err)
-				}
+				decode(t, r, out)
 			}
 			if acked {
 				must(t, s.Ack(r.Ack()))
@@ -93,8 +91,7 @@ func TestGone(t *testing.T) {
 		if tick < 80 && tick%3 > 0 || tick < 70 { // 70 packets are lost, more than the ring has
 			continue
 		}
-		u, err := r.Decode(out)
-		must(t, err)
+		u := decode(t, r, out)
 		if tick == 72 { // what was in flight before all of that
 			_, err := r.Decode(first)
 			decoded = err == nil

@@ -38,9 +38,7 @@ func TestForeignEpoch(t *testing.T) {
 		return out
 	}
 	for range 10 {
-		if _, err := r.Decode(send()); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, r, send())
 		_ = s.Ack(r.Ack())
 	}
 	old := r.Ack()

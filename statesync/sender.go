@@ -116,8 +116,8 @@ func (s *Sender) Prioritize(id uint16, priority float64) error {
 }
 
 // AddInputs adds all players' inputs of a tick, by ascending player, to be sent until they are
-// acked. Ticks ascend; an omitted tick is missing. The inputs are copied. An error says what is
-// wrong and changes nothing.
+// acked. Ticks ascend; an omitted tick is missing. The inputs are copied. After an error nothing is
+// changed.
 func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.add(tick, inputs) }
 
 // Append appends the packet of a tick, which must be after the previous one, and returns the

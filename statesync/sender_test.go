@@ -43,9 +43,7 @@ func TestBudget(t *testing.T) {
 		if budget < 300 && len(out) < budget-25 {
 			t.Errorf("%d bytes of a budget of %d", len(out), budget)
 		}
-		if _, err := r.Decode(out); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, r, out)
 	}
 	for _, bad := range []int{0, -1, statesync.MaxPacket + 1} {
 		if s.SetBudget(bad) == nil {
@@ -70,9 +68,7 @@ func TestLargeInputs(t *testing.T) {
 		if err != nil || len(info.Objects) != 1 {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		if _, err := r.Decode(out); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, r, out)
 	}
 }
 
@@ -122,9 +118,7 @@ func TestAllocations(t *testing.T) {
 		must(t, s.AddInputs(tick, inputs...))
 		out, _, err := s.Append(buf, tick, set)
 		must(t, err)
-		if _, err := r.Decode(out); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, r, out)
 		if tick%3 == 0 {
 			ack := r.Ack()
 			must(t, s.Ack(ack))

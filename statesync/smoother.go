@@ -66,7 +66,7 @@ const (
 	minTurn   = 1e-4
 )
 
-// Smoother smooths the corrections of an object's simulation in what is drawn: the drawn pose
+// Smoother smooths the corrections of an object's simulation for drawing: the drawn pose
 // continues from where it was and approaches the simulated one. The zero value uses the defaults
 // and has no error. Not safe for concurrent use.
 type Smoother struct {

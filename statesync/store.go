@@ -29,9 +29,10 @@ type packet struct {
 	to      int64
 }
 
-// baselineStore is what one end stores: the newest settled update of each object and those after
-// it, and the models after each packet to which others may refer. An update is settled when both
-// ends know whether the receiver decoded it. A view determines which updates are baselines.
+// baselineStore holds the data that one end stores: the newest settled update of each object and
+// those after it, and the models after each packet to which others may refer. An update is settled
+// when both ends know whether the receiver decoded it. A view determines which updates are
+// baselines.
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// turretSchema has angles with and without a velocity, and byte strings.
+// turretSchema returns a schema of angles with and without a velocity, and byte strings.
 func turretSchema(t testing.TB) *snapshot.Schema {
 	s, err := snapshot.NewSchema(
 		snapshot.Field{Name: "Place", Class: schema.ClassNumber, N: 2, Lo: -5000, Hi: 5000},
@@ -67,8 +67,7 @@ func TestAnglesAndBytes(t *testing.T) {
 			if lost[n%64] {
 				continue
 			}
-			u, err := r.Decode(out)
-			must(rt, err)
+			u := decode(rt, r, out)
 			f.land(rt, u)
 			must(rt, s.Ack(r.Ack()))
 		}
@@ -101,7 +100,7 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(name)
 	must(t, err)
 	if got != string(want) {
-		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes them anew)")
+		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes the file)")
 	}
 }
 
@@ -162,8 +161,7 @@ func TestLargeObject(t *testing.T) {
 		if err != nil {
 			t.Fatalf("tick %d: %v", tick, err)
 		}
-		u, err := r.Decode(out)
-		must(t, err)
+		u := decode(t, r, out)
 		for _, o := range u.Objects {
 			updates[o.ID]++
 		}

@@ -28,7 +28,7 @@ var config = statesync.Config{Velocities: []schema.Velocity{
 	{Field: "Rotation", Of: "Spin", PerTick: 1. / 60 / 1024},
 }}
 
-// world moves things about: they fly, hit, rest, appear, vanish and become others.
+// world moves objects: they fly, collide, rest, appear, vanish and are replaced.
 type world struct {
 	r      *rand.Rand
 	schema *snapshot.Schema
@@ -143,7 +143,7 @@ func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Se
 	return sender, receiver
 }
 
-// send gives all objects of a set priority 1 and appends a packet.
+// send sets the priority of all objects of a set to 1 and appends a packet.
 func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
 	for i := range set.Len() {
 		if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
@@ -159,10 +159,16 @@ func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, 
 
 // deliver decodes a packet and acks it.
 func deliver(t fatal, s *statesync.Sender, r *statesync.Receiver, packet []byte) *statesync.Update {
-	u, err := r.Decode(packet)
-	if err == nil {
-		err = s.Ack(r.Ack())
+	u := decode(t, r, packet)
+	if err := s.Ack(r.Ack()); err != nil {
+		t.Fatalf("%v", err)
 	}
+	return u
+}
+
+// decode decodes a packet, which must be valid.
+func decode(t fatal, r *statesync.Receiver, packet []byte) *statesync.Update {
+	u, err := r.Decode(packet)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -48,7 +48,7 @@ func (c *collector) add(f *schema.Frame) bool {
 		size += len(b) + 4
 	}
 	c.n++
-	// While reading, garbage takes at most as much again as the blocks. The slices are allocated
+	// While reading, the garbage is at most as large as the blocks. The slices are allocated
 	// later.
 	c.excess += int64(2*size + frameSize + stringSize*len(f.Bytes) - bytesPerValue*c.values)
 	return c.excess < maxExcess

@@ -2,11 +2,11 @@ package trace
 
 import "io"
 
-// Truncater is what a file that is written in full or not at all needs of the file below.
+// Truncater is the part of os.File that wholeFile needs.
 type Truncater interface {
 	io.Writer
 	Truncate(size int64) error
 }
 
-// WholeFile makes one of f.
+// WholeFile returns a writer that either writes all of f or truncates it.
 func WholeFile(f Truncater) io.Writer { return &wholeFile{file: f} }

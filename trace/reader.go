@@ -83,7 +83,7 @@ func NewReader(src io.Reader, name string, s *schema.Schema) (*Reader, error) {
 	return r, nil
 }
 
-// errLongRow means that a row is longer than [MaxRow].
+// errLongRow reports a row that is longer than [MaxRow].
 var errLongRow = fmt.Errorf("the row has more than %d bytes, which is the limit", MaxRow)
 
 // rowLimiter returns an error when a row is too long.

@@ -52,7 +52,7 @@ type Opened struct {
 	Session, Client uint64
 	// Addr is the client's address.
 	Addr netip.AddrPort
-	// Suite is the name of the cipher suite, AEADOverhead what it adds to a datagram, in bytes.
+	// Suite is the name of the cipher suite, AEADOverhead its overhead per datagram, in bytes.
 	Suite        string
 	AEADOverhead int
 }

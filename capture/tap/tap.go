@@ -1,4 +1,4 @@
-// Package tap has a server write what it gets, sends and makes of it to a capture file:
+// Package tap records a server's received, sent and decoded data in a capture file:
 //
 //	w, err := capture.Create("out.uplink", capture.Config{})
 //	...
@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// New gives the tap of a server that writes to w. It does not close w.
+// New returns a tap that writes to w. Closing the server does not close w.
 func New(w *capture.Writer) ds.Tap { return server{w} }
 
 type server struct{ w *capture.Writer }

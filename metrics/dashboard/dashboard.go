@@ -80,7 +80,7 @@ func New(src Source, cfg Config) *Dashboard {
 	return d
 }
 
-// Run takes a sample each second until ctx is done. Call it once.
+// Run samples the sources each second until ctx is done. Call it once.
 func (d *Dashboard) Run(ctx context.Context) {
 	defer d.hub.close()
 	tick := time.NewTicker(interval)
@@ -125,8 +125,8 @@ func (s *sampler) startDetails(now time.Time) {
 	d.publish(&s.last)
 }
 
-// measure sets the share of payloads that the server measures, by the load. A change discards what
-// was measured before.
+// measure sets the share of payloads that the server measures, by the load. A change discards the
+// previous measurements.
 func (s *sampler) measure() {
 	every := 1
 	for s.payloads > 2*measured*uint64(every) {
@@ -138,7 +138,7 @@ func (s *sampler) measure() {
 	}
 }
 
-// stopDetails stops sampling players and bits, and discards what was sampled.
+// stopDetails stops sampling players and bits, and discards the samples.
 func (s *sampler) stopDetails() {
 	if !s.detailed {
 		return
@@ -152,7 +152,7 @@ func (s *sampler) stopDetails() {
 	d.profile = profiles{}
 }
 
-// step takes a sample.
+// step samples the sources.
 func (s *sampler) step(now time.Time) {
 	d := s.dashboard
 	if d.hub.watched() {

@@ -141,7 +141,7 @@ func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 	reply(w, t)
 }
 
-// field gives what one field's bits go to.
+// field serves the bit profile of one field.
 func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	i, err := strconv.Atoi(q.Get("field"))

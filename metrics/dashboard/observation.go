@@ -9,7 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// flow has the counts of one RPC on one channel, since the server started or between two samples.
+// flow contains the counts of one RPC on one channel, since the server started or between two
+// samples.
 type flow struct {
 	RPC      string `json:"rpc"`
 	Reliable bool   `json:"reliable"`
@@ -98,7 +99,7 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return out
 }
 
-// totals has the counts that belong to no RPC.
+// totals contains the counts that belong to no RPC.
 type totals struct {
 	Players        int    `json:"players"`
 	Acks           uint64 `json:"acks"`     // datagrams
@@ -111,7 +112,7 @@ type totals struct {
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
 
-// observation has the counts since the server started.
+// observation contains the counts since the server started.
 type observation struct {
 	at    time.Time
 	flows []flow
@@ -141,7 +142,7 @@ func observe(src Source, now time.Time) observation {
 	return o
 }
 
-// sample has the counts between two observations.
+// sample contains the counts between two observations.
 type sample struct {
 	At      int64   `json:"t"`  // milliseconds since 1970
 	Seconds float64 `json:"dt"` // since the previous sample

@@ -23,7 +23,7 @@ const (
 	maxName = 64 // characters
 )
 
-// second has the counts of one player between two samples.
+// second contains the counts of one player between two samples.
 type second struct {
 	calls, missed, drops   uint16 // drops without the reasons late and duplicate
 	lost, bursts, received uint16 // datagrams, and loss bursts
@@ -170,7 +170,7 @@ func sanitized(name string) string {
 	return name
 }
 
-// link has the datagrams and RTTs of all players in the last second.
+// link contains the datagrams and RTTs of all players in the last second.
 type link struct {
 	Lost     uint64 `json:"lost"`
 	Bursts   uint64 `json:"bursts"` // loss bursts
@@ -258,7 +258,7 @@ func (l *line) appendJSON(b []byte) []byte {
 // unlisted returns the number of connected players that are not in the list.
 func (t *tracker) unlisted() int { return max(0, len(t.players)-maxListed) + t.untracked }
 
-// timeline has the counts of one player for each second, the oldest first.
+// timeline contains the counts of one player for each second, the oldest first.
 type timeline struct {
 	ID       string   `json:"id"`
 	Calls    []uint16 `json:"calls"`

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
-// profile has the bits of the measured frames of an RPC, since a page was opened.
+// profile contains the bits of the measured frames of an RPC, since a page was opened.
 type profile struct {
 	RPC      string       `json:"rpc"`
 	Frames   uint64       `json:"frames"`
@@ -19,7 +19,7 @@ type profile struct {
 	Fields   []fieldTotal `json:"fields"`
 }
 
-// fieldTotal has the bits of a field.
+// fieldTotal contains the bits of a field.
 type fieldTotal struct {
 	Name string  `json:"name"`
 	Kind string  `json:"kind"`
@@ -39,7 +39,7 @@ func newProfile(p *ds.RPCProfile) profile {
 	return out
 }
 
-// spent has the bits of the measured frames between two samples, for each field in order.
+// spent contains the bits of the measured frames between two samples, for each field in order.
 type spent struct {
 	RPC    string    `json:"rpc"`
 	Frames uint64    `json:"frames"`
@@ -65,7 +65,7 @@ func (p *profile) since(before *profile) spent {
 	return s
 }
 
-// profiles has the profiles of all RPCs. The zero value has none.
+// profiles contains the profiles of all RPCs. The zero value has none.
 type profiles struct {
 	source []ds.RPCProfile
 	all    []profile
@@ -96,7 +96,7 @@ func (p *profiles) spent() []spent {
 	return out
 }
 
-// fieldDetail has all statistics of a field.
+// fieldDetail contains all statistics of a field.
 type fieldDetail struct {
 	RPC    string `json:"rpc"`
 	Index  int    `json:"index"`
@@ -108,7 +108,7 @@ type fieldDetail struct {
 	Components []componentDetail `json:"components"`
 }
 
-// componentDetail has the statistics of a component.
+// componentDetail contains the statistics of a component.
 type componentDetail struct {
 	Bits       float64  `json:"bits"`
 	Held       uint64   `json:"held"`

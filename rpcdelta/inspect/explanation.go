@@ -19,7 +19,7 @@ type PartKind uint8
 
 // The kinds of parts.
 const (
-	// PartFlags is what belongs to no component: flags, a common length, the index of a quat.
+	// PartFlags is a part without a component: flags, a common length, the index of a quat.
 	PartFlags PartKind = iota
 	// PartComponent is a component.
 	PartComponent
@@ -35,9 +35,9 @@ type Part struct {
 	Frame, Field, Component int
 	// Bits is the cost of the part, in fractions of bits.
 	Bits float64
-	// Value of a component. If Held, it equals its reference. Otherwise Predictor is what it was
-	// coded from, see [PredictorName]. If Forecasts, there is a Residual, its difference from
-	// Forecast.
+	// Value is that of the component. If Held is set, it equals its reference. Otherwise Predictor
+	// identifies the method of its prediction, see [PredictorName]. If Forecasts is set, Residual
+	// is the difference of Value from Forecast.
 	Value     int32
 	Predictor int
 	Held      bool

@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Profile sums up what the bits of payloads are spent on. [NewProfile] makes one; an
+// Profile sums up the uses of the bits of payloads. [NewProfile] makes one; an
 // rpcdelta.Decoder or rpcdelta.Encoder fills it. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
@@ -49,13 +49,14 @@ type FieldProfile struct {
 // Predictors add up to the profile's Coded.
 type ComponentProfile struct {
 	Bits float64
-	// Held is the number of frames in which the component equals its reference, as a flag or, for
-	// integers in rle, a zero says.
+	// Held is the number of frames in which the component equals its reference, coded as a flag
+	// or, for integers in rle, as zero bytes.
 	Held uint64
 	// Residuals counts residuals by magnitude: [0] is zero, [i] is 2^(i-1) to 2^i-1. Keyframes,
 	// frequent values, bit sets, and integers in rle have no residuals.
 	Residuals [33]uint64
-	// Predictors counts what the component was coded from otherwise, see [PredictorName].
+	// Predictors counts the predictors of the component in the other frames, see
+	// [PredictorName].
 	Predictors [NPredictors]uint64
 }
 

@@ -14,15 +14,15 @@ import (
 
 // Errors that Reader.Err reports.
 var (
-	// ErrShort means that more was read than there is.
+	// ErrShort reports a read beyond the end of the input.
 	ErrShort = errors.New("bitio: input too short")
-	// ErrPadding means that a bit skipped by Align was not zero.
+	// ErrPadding reports a bit that Align skipped although it was not zero.
 	ErrPadding = errors.New("bitio: padding is not zero")
 )
 
 // Reader reads bits from the slice given to Reset, which it does not modify. The zero value is at
 // the end of an empty input. No input makes it panic. After the first error everything reads as
-// zero, so a parser may check Err once, before it uses what it read as a length.
+// zero, so a parser may check Err once, before it uses a number as a length.
 type Reader struct {
 	src []byte // nil after an error
 	pos uint   // next bit in src

@@ -11,7 +11,7 @@ type Writer struct {
 	n    uint   // bits in acc, 0 to 63
 }
 
-// Reset discards what was written and starts at the end of dst, at a byte boundary.
+// Reset discards the written bits and starts at the end of dst, at a byte boundary.
 func (w *Writer) Reset(dst []byte) {
 	*w = Writer{dst: dst, base: len(dst)}
 }
@@ -69,7 +69,7 @@ func (w *Writer) AppendBytes(b []byte) {
 }
 
 // Bytes pads the last byte with zeros, as Align does, and returns the slice given to Reset,
-// extended by what was written. Writing may continue from the byte boundary as long as the caller
+// extended by the written bits. Writing may continue from the byte boundary as long as the caller
 // does not append to the result.
 func (w *Writer) Bytes() []byte {
 	w.Align()

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// TestLearn has a predictor find the weights of a sum: what it misses by becomes a part of what it
-// missed by at first.
+// TestLearn verifies that a predictor learns the weights of a weighted sum: its error shrinks to a
+// fraction of the initial error.
 func TestLearn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.Int32Range(-2<<16, 2<<16), 1, 6).Draw(t, "weights")
@@ -77,7 +77,7 @@ func TestHeaviest(t *testing.T) {
 	})
 }
 
-// TestQuotient has the quotient within a third of itself.
+// TestQuotient bounds the error of quotient to about a third of the exact value.
 func TestQuotient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.Uint32Range(16, 1<<31-1).Draw(t, "d")

@@ -19,8 +19,8 @@ const maxDepth = 32
 // ErrMalformed reports that bytes are not one well-formed msgpack value.
 var ErrMalformed = errors.New("malformed msgpack")
 
-// AppendMarshal appends v as msgpack with the entries of every map sorted by
-// their encoded keys, so that equal values give equal bytes.
+// AppendMarshal appends v as msgpack with the entries of every map sorted by their encoded keys, so
+// that equal values have equal encodings.
 func AppendMarshal(dst []byte, v any) ([]byte, error) {
 	b, err := lib.Marshal(v)
 	if err != nil {
@@ -36,7 +36,7 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed what b contains
+// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed the size of b
 // before it allocates memory for them. A value that does not fit the type of v is an error,
 // although the decoder panics at some of them.
 func Unmarshal(b []byte, v any) (err error) {
@@ -119,7 +119,7 @@ const (
 )
 
 // forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
-// of an extension's body, or the size of their count and what it counts.
+// of an extension's body, or the size of their count and the kind of item that it counts.
 var forms = [32]struct {
 	size, count int
 	holds       holds
@@ -189,7 +189,7 @@ func (b *Byte) DecodeMsgpack(d *lib.Decoder) error {
 	return err
 }
 
-// check reports whether b is one well-formed value whose counts are at most what b contains. It
+// check reports whether b is one well-formed value whose counts do not exceed the size of b. It
 // returns the bodies of its extensions, in order.
 func check(b []byte) (exts []span, err error) {
 	c := checker{size: len(b)}

@@ -103,7 +103,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMapInExtension: a map is no extension's body, nor what follows that.
+// TestMapInExtension verifies that a map in the body of an extension or after it is an error.
 func TestMapInExtension(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"of 4 billion":        {0xd7, 0x05, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
@@ -129,7 +129,7 @@ func TestMapInExtension(t *testing.T) {
 	}
 }
 
-// TestTimes has times come through whose bytes look like any value's.
+// TestTimes verifies the round trip of times whose encoded bytes look like other values.
 func TestTimes(t *testing.T) {
 	for first := range int64(0xee) {
 		want := map[string]time.Time{"a": time.Unix(1e9, first<<22).UTC(), "b": time.Unix(first<<24, 0).UTC(), "c": time.Unix(1e12, first<<22).UTC()}

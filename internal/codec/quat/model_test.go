@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// TestLargest has indices come through, whatever was predicted, and cost next to nothing where
-// predictions are right.
+// TestLargestModel verifies that indices round-trip with any prediction, and cost almost nothing
+// if the predictions are right.
 func TestLargestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// TestGrain has rows come back from the orientations that they stand for, which are of length 1.
+// TestQuantizer verifies that rows dequantize to unit quaternions and quantize to the same rows.
 func TestQuantizer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.Int32Range(-1<<14, 1<<14).Draw(t, "lo")

@@ -26,7 +26,7 @@ func (d *Decoder) Reset(in []byte, free uint) {
 	d.check()
 }
 
-// Complete reports whether the input is what an Encoder produces for the decisions read. It is
+// Complete reports whether the input is the output of an Encoder for the decisions read. It is
 // false if the input ends with a zero byte, with bytes that no decision needs, or is not the lowest
 // of its length.
 func (d *Decoder) Complete() bool {

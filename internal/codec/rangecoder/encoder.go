@@ -165,8 +165,8 @@ func (e *Encoder) Finish() []byte {
 }
 
 // Cost returns the size of the decisions so far in bits, with fractions. The bits of a shared first
-// byte that are not free count too. It is for measurements: its floating point must not affect what
-// is coded.
+// byte that are not free count too. It is for measurements: its floating point must not affect
+// coded values.
 func (e *Encoder) Cost() float64 {
 	return float64(8*(len(e.buf)-e.start)) + 64 - math.Log2(float64(e.rng))
 }
@@ -179,7 +179,7 @@ func (e *Encoder) CopyFrom(o *Encoder) {
 }
 
 // BitsQ8 returns the size of the decisions so far in 1/256 bit, accurate to about 1/16 bit. It uses
-// integers only: what is coded may depend on it.
+// integers only, so coded values may depend on it.
 func (e *Encoder) BitsQ8() int {
 	zeros := bits.LeadingZeros64(e.rng)
 	part := e.rng << zeros << 1 >> 56 // what the range has above a power of two, of 256

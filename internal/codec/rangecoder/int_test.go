@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// TestNumbers has numbers, counts, decisions and raw bits come through, whatever was learned, in a
-// walk that serves both ends.
+// TestNumbers verifies the round trip of numbers, counts, decisions and raw bits with any model
+// state. One visitor encodes and decodes.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type item struct {
@@ -63,7 +63,7 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// TestNumbersBits bounds what numbers of a known scale take, before and after they were learned:
+// TestNumbersBits bounds the size of numbers of a known scale, before and after adaptation:
 // noise of width s has an entropy of log2(s sqrt(2 pi e)) bits.
 func TestNumbersBits(t *testing.T) {
 	for _, width := range []float64{4, 60, 1000} {
@@ -90,7 +90,8 @@ func TestNumbersBits(t *testing.T) {
 	}
 }
 
-// TestChance has a chance find how likely a decision is, and never take anything for impossible.
+// TestChance verifies that a probability converges to the frequency of a decision and never
+// reaches 0 or 1.
 func TestChance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.Float64Range(0, 1).Draw(t, "share")

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// flagInputs are the inputs of the model of a flag, the bit that says whether a field or a
+// flagInputs are the inputs of the model of a flag, the bit that tells whether a field or a
 // component differs from its reference.
 type flagInputs uint8
 
@@ -211,7 +211,7 @@ func (l *frequentValues) lastRank(ref int32) int {
 	return n
 }
 
-// learn counts x, which differs from the reference; residual is what would be coded without the
+// learn counts x, which differs from the reference; residual is the residual without the
 // list.
 func (l *valueList) learn(x, ref int32, residual int64) {
 	save := log2(max(residual, -residual)) + 1600

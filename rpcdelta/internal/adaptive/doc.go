@@ -7,9 +7,9 @@
 // follows the fields that predict it. A payload is coded in these steps, in the same order by the
 // encoder and the decoder:
 //
-//  1. payloadCodec codes the number of frames, then each frame against its reference: the baseline for
-//     the first frame, the previous frame for the others. A frame without a reference is a keyframe,
-//     which has a static code.
+//  1. payloadCodec codes the number of frames, then each frame against its reference: the baseline
+//     for the first frame, the previous frame for the others. A frame without a reference is a
+//     keyframe, which has a static code.
 //  2. refFrames collects the frames that predictions read: the reference and up to five older ones.
 //  3. Each group has a flag, whether it differs from its reference. Its probability is a logistic
 //     function of a few earlier flags and changes.

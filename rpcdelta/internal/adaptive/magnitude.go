@@ -89,8 +89,8 @@ func log2(x int64) int32 {
 	return int32(n<<10 | int(uint64(x)<<(uint(63-n)&63)>>53&1023))
 }
 
-// residualContext is what the residuals of a frame so far predict about the next one. Magnitudes
-// are log2 in Q10 of Q6.
+// residualContext is the context of the next residual from the previous residuals of the frame.
+// Magnitudes are log2 in Q10 of Q6.
 type residualContext struct {
 	near int32 // magnitude of the previous residual in the field, or 0
 	run  int32 // running mean of how much residuals exceeded their expected magnitude

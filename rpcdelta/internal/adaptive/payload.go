@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Payload holds the frames of one payload and what they are coded against.
+// Payload holds the frames of one payload and identifies their baseline.
 type Payload struct {
 	// Frames are consecutive frames, oldest first. Decode overwrites them and cuts the slice to the
 	// number of frames received.

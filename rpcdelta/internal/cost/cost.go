@@ -1,4 +1,4 @@
-// Package cost describes what the bits of a payload are spent on.
+// Package cost describes the cost of the parts of a payload.
 package cost
 
 import "math"
@@ -40,7 +40,7 @@ const (
 	ByTurnFar                  // the rotation since the frame dist before the reference
 	ByValue                    // a frequent value
 	ByNone                     // a keyframe
-	ByRest                     // nothing was coded: a flag says that it equals its reference
+	ByRest                     // nothing was coded: a flag marks it as equal to its reference
 )
 
 // Predictors is the number of predictors, without ByRest.

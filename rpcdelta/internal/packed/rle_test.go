@@ -116,35 +116,6 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
-// FuzzSchema encodes frames at the ends of the ranges of any schema that Parse accepts.
-func FuzzSchema(f *testing.F) {
-	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": 9e6}]}`))
-	f.Add([]byte(`{"rpc": "A", "fields": [{"name": "S", "kind": "scalar", "resolution": 1, "min": -2147483648, "max": 1e9}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := schema.Parse(data)
-		if err != nil {
-			return
-		}
-		cur, got := s.NewFrame(), s.NewFrame()
-		c := NewCodec(Of(s))
-		for end := range 2 {
-			for _, l := range s.Layouts() {
-				for k := range l.N {
-					lo, hi := l.ComponentRange(k)
-					cur.Ints[l.At+k] = int32(uint32([]int64{lo, hi}[end]))
-				}
-			}
-			coded, ok := c.Append(nil, cur, nil)
-			if !ok || len(coded) != c.KeyframeBytes(cur) {
-				t.Fatalf("%v takes %d bytes, want %d", cur, len(coded), c.KeyframeBytes(cur))
-			}
-			if err := c.Parse(got, nil, coded); err != nil || !got.Equal(cur) {
-				t.Fatalf("%v decodes to %v, %v", cur, got, err)
-			}
-		}
-	})
-}
-
 var (
 	nan      = math.NaN()
 	infinity = math.Inf(1)
