@@ -2,8 +2,8 @@
 //
 //	cd bench && go run . [--json] [--output DIR] [TRACE...]
 //
-// It prints tables and writes charts of bits per delivered frame by loss and of nanoseconds per frame
-// as SVG files. By default it reads the traces of the repository and writes to its docs.
+// It prints tables and writes charts of bits per delivered frame by loss and of nanoseconds per
+// frame as SVG files. By default it reads the traces of the repository and writes to its docs.
 package main
 
 import (
@@ -48,8 +48,8 @@ type options struct {
 // ownTraces are the traces of the repository, relative to this folder.
 const ownTraces = "../testdata/traces/*.csv.gz"
 
-// timedLoss is the loss at which times are measured. It is above 0, so that adaptive sends redundant
-// frames.
+// timedLoss is the loss at which times are measured. It is above 0, so that adaptive sends
+// redundant frames.
 const timedLoss = 0.05
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -1,12 +1,13 @@
-// Command figures runs the commands that docs/results.md shows and updates their results below them:
+// Command figures runs the commands that docs/results.md shows and updates their results below
+// them:
 //
 //	go run ./docs/figures [FILE]
 //
 // Run it at the top of the repository. It runs the lines "go run ./cmd/uplink ..." of a code block
 // if their commands are reproducible. A table after the block is filled with the results of its
-// bench commands (see [fillTable]); a text block is replaced by the output. The output of
-// "cd bench && go run ..." replaces a text block too. Everything else is unchanged, including tables
-// of benchmarks, servers and soak tests.
+// bench commands (see [fillTable]); a text block is replaced by the output. The output of "cd bench
+// && go run ..." replaces a text block too. Everything else is unchanged, including tables of
+// benchmarks, servers and soak tests.
 package main
 
 import (

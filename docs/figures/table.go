@@ -22,8 +22,8 @@ func (r *result) wrong() bool {
 	return false
 }
 
-// members maps names of columns to JSON keys of bench. A column shows the last codec of the results,
-// or the one that precedes the name, as in "paper wire".
+// members maps names of columns to JSON keys of bench. A column shows the last codec of the
+// results, or the one that precedes the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
@@ -43,12 +43,12 @@ var members = map[string]string{
 	"allocs":    "allocs_per_frame",
 }
 
-// together is the first cell of the row with the geometric mean of all traces, or the arithmetic mean
-// of delivered ratios and counts of wrong frames.
+// together is the first cell of the row with the geometric mean of all traces, or the arithmetic
+// mean of delivered ratios and counts of wrong frames.
 const together = "together"
 
-// fillTable returns the old table with a row for each result. Columns with unknown names and rows of
-// other traces are unchanged.
+// fillTable returns the old table with a row for each result. Columns with unknown names and rows
+// of other traces are unchanged.
 func fillTable(old []string, results []result) []string {
 	columns := cells(old[0])
 	kept := map[string][]string{}

@@ -44,8 +44,9 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestHalfOfGeneralPurpose checks a promise of the documentation: adaptive uses at most half the bits
-// of the best general-purpose peer of each trace, as a geometric mean over the recorded traces.
+// TestHalfOfGeneralPurpose checks a promise of the documentation: adaptive uses at most half the
+// bits of the best general-purpose peer of each trace, as a geometric mean over the recorded
+// traces.
 func TestHalfOfGeneralPurpose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole traces")

@@ -99,8 +99,8 @@ const (
 	measurePasses = 3
 )
 
-// measure returns the mean times per frame of the fastest passes. It must be called after run, whose
-// frames are the baselines of decoding.
+// measure returns the mean times per frame of the fastest passes. It must be called after run,
+// whose frames are the baselines of decoding.
 func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	payloads, arrived := make([][]byte, len(r.frames)), 0
 	for n := range payloads {

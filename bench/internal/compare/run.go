@@ -148,13 +148,13 @@ func (t *trial) replay(k *peer.Kind, p peer.Peer, i int) *replay {
 
 // Config configures a comparison. Zero fields mean the defaults.
 type Config struct {
-	// Losses are the fractions of packets lost in each direction. The first is 0. The default is 0 to
-	// 0.2.
+	// Losses are the fractions of packets lost in each direction. The first is 0. The default is 0
+	// to 0.2.
 	Losses []float64
 	// TimedLoss is the loss at which times are measured.
 	TimedLoss float64
-	// Frames is the number of frames of a trace that are used, half of them for training. The default
-	// is all.
+	// Frames is the number of frames of a trace that are used, half of them for training. The
+	// default is all.
 	Frames int
 	// Untimed disables the measurement of times.
 	Untimed bool
@@ -221,8 +221,8 @@ type Scheme struct {
 // Point is the result of a scheme at one loss.
 type Point struct {
 	Loss float64 `json:"loss"`
-	// Bits are the bits of all payloads, in whole bytes, and of their message headers, per delivered
-	// frame.
+	// Bits are the bits of all payloads, in whole bytes, and of their message headers, per
+	// delivered frame.
 	Bits float64 `json:"bits_per_delivered_frame"`
 	// PayloadBits are the bits of the payloads alone, per sent frame.
 	PayloadBits float64 `json:"payload_bits_per_frame_sent"`

@@ -27,8 +27,8 @@ type Summary struct {
 	Ratios []Ratio `json:"ratios_to_best_general_peer"`
 }
 
-// Ratio has quotients of bits per delivered frame: geometric means over the traces at each loss, and
-// those of each trace without loss.
+// Ratio has quotients of bits per delivered frame: geometric means over the traces at each loss,
+// and those of each trace without loss.
 type Ratio struct {
 	Name  string    `json:"name"`
 	Loss  []float64 `json:"at_each_loss"`

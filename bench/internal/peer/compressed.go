@@ -80,8 +80,9 @@ func newest(records [][]byte, most int) []byte {
 // flateDict is the size of the preset dictionary: the window of DEFLATE.
 const flateDict = 32 << 10
 
-// deflated is DEFLATE at its best level with the newest training records as a preset dictionary. Like
-// permessage-deflate of WebSocket, it omits the constant last four bytes, which are an empty block.
+// deflated is DEFLATE at its best level with the newest training records as a preset dictionary.
+// Like permessage-deflate of WebSocket, it omits the constant last four bytes, which are an empty
+// block.
 type deflated struct {
 	dict []byte
 	out  bytes.Buffer
@@ -173,9 +174,9 @@ func (b *s2Block) expand(dst, src []byte) ([]byte, error) {
 }
 
 // zstdDict is the maximum size of the dictionary's content in bytes, zstdID its id. The content is
-// the newest half of the training records. The entropy tables are trained on the other half, because
-// records in the content would compress to references. (dict.BuildZstdDict, which chooses the
-// content, needs more bits and is not reproducible.)
+// the newest half of the training records. The entropy tables are trained on the other half,
+// because records in the content would compress to references. (dict.BuildZstdDict, which chooses
+// the content, needs more bits and is not reproducible.)
 const (
 	zstdDict = 32 << 10
 	zstdID   = 1
@@ -184,8 +185,8 @@ const (
 // zstandard is Zstandard of klauspost/compress with a trained dictionary. Its matcher ignores the
 // last 8 bytes of an input, and inputs of less than 10 bytes. The fastest level needs the fewest
 // bits; the best one needs a millisecond per frame. The payload is the type of the only block, the
-// length if the block is a run, and its content. The rest of the frame format is constant or follows
-// from the length.
+// length if the block is a run, and its content. The rest of the frame format is constant or
+// follows from the length.
 type zstandard struct {
 	enc  *zstd.Encoder
 	dec  *zstd.Decoder

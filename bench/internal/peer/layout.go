@@ -129,8 +129,8 @@ func (c *component) value(v uint32) int32 {
 
 func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32 - c.bits) }
 
-// difference returns the difference of the component from the baseline, modulo 2^bits: an XOR of both,
-// or the signed difference of the smallest magnitude.
+// difference returns the difference of the component from the baseline, modulo 2^bits: an XOR of
+// both, or the signed difference of the smallest magnitude.
 func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {

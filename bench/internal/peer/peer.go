@@ -1,5 +1,5 @@
-// Package peer implements alternatives to this project's codecs behind one interface: compressors on
-// the differences of frames, serializers of whole calls, and the schemes of engines. All are
+// Package peer implements alternatives to this project's codecs behind one interface: compressors
+// on the differences of frames, serializers of whole calls, and the schemes of engines. All are
 // independent implementations; comments name the differences to the originals.
 package peer
 
@@ -148,9 +148,9 @@ func (p *packed) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) er
 	return nil
 }
 
-// proto codes a frame as a protobuf message with the fields of the schema: sint32 for signed numbers,
-// uint32 for others, packed if repeated, and bytes for byte strings. As in proto3, fields that are 0
-// or empty are omitted.
+// proto codes a frame as a protobuf message with the fields of the schema: sint32 for signed
+// numbers, uint32 for others, packed if repeated, and bytes for byte strings. As in proto3, fields
+// that are 0 or empty are omitted.
 type proto struct {
 	*layout
 	room []byte

@@ -9,8 +9,8 @@ import (
 // Form is a layout of differences in bytes.
 type Form string
 
-// The forms of differences. Byte strings follow the numbers: a length, and the bytes XORed with those
-// of the baseline.
+// The forms of differences. Byte strings follow the numbers: a length, and the bytes XORed with
+// those of the baseline.
 const (
 	// Varint has variable-length integers with the sign in the lowest bit.
 	Varint Form = "varint"

@@ -154,8 +154,8 @@ func (t *tally) dropped(err error) {
 	}
 }
 
-// delivery counts a delivered frame. right reports whether it equals the sent one, counts whether it
-// was sent after the warm-up.
+// delivery counts a delivered frame. right reports whether it equals the sent one, counts whether
+// it was sent after the warm-up.
 func (t *tally) delivery(right, counts bool) {
 	if counts {
 		t.delivered++

@@ -35,9 +35,9 @@ const (
 
 // Cube is the recorded state of one cube.
 type Cube struct {
-	// Largest is the index of the largest element of the orientation: 0 to 3 for x, y, z and w. That
-	// element is positive. Smallest has the others in the same order, 0 to MaxComponent for
-	// -1 / sqrt 2 to 1 / sqrt 2.
+	// Largest is the index of the largest element of the orientation: 0 to 3 for x, y, z and w.
+	// That element is positive. Smallest has the others in the same order, 0 to MaxComponent for -1
+	// / sqrt 2 to 1 / sqrt 2.
 	Largest  int32
 	Smallest [3]int32
 	// Position is x, y and z, in steps.

@@ -25,8 +25,8 @@ const (
 	packet = 1000
 	// settle is the time of a run before the measurement starts.
 	settle = 2 * time.Second
-	// phase is the time of the client's first frame. start and drift are the offset of its clock and
-	// the relative difference of its rate.
+	// phase is the time of the client's first frame. start and drift are the offset of its clock
+	// and the relative difference of its rate.
 	phase = 7 * time.Millisecond
 	start = 1000 * time.Second
 	drift = 1e-4
@@ -175,12 +175,12 @@ type Errors struct {
 type Result struct {
 	Name string `json:"scheme"`
 	Hz   int    `json:"hz"`
-	// Position has the distances to the recorded positions in millimeters, Orientation the angles to
-	// the recorded orientations in degrees.
+	// Position has the distances to the recorded positions in millimeters, Orientation the angles
+	// to the recorded orientations in degrees.
 	Position    Errors `json:"position_mm"`
 	Orientation Errors `json:"orientation_deg"`
-	// Hitches is the number of hitches per minute, Starved the fraction of frames without a snapshot
-	// that is new enough.
+	// Hitches is the number of hitches per minute, Starved the fraction of frames without a
+	// snapshot that is new enough.
 	Hitches float64 `json:"hitches_per_minute"`
 	Starved float64 `json:"starved_share"`
 	// Delay is the mean age of the shown state in milliseconds, without the minimum delay of the
@@ -241,8 +241,8 @@ type Side struct {
 	// millimeters.
 	Count           int
 	Linear, Hermite float64
-	// Worse is the fraction of samples in which Hermite has the larger error, By the mean difference
-	// in those samples, in millimeters.
+	// Worse is the fraction of samples in which Hermite has the larger error, By the mean
+	// difference in those samples, in millimeters.
 	Worse, By float64
 
 	worse int
