@@ -32,7 +32,7 @@ type report struct{ slack, target time.Duration }
 // Result has the figures after Settle.
 type Result struct {
 	Ticks            int
-	Stats            jitter.Stats  // counters since Settle
+	Stats            jitter.Stats  // Missing, Late and Resyncs since Settle
 	Slack            time.Duration // mean over the ticks
 	Target           time.Duration // mean over the ticks
 	Off, Worst       time.Duration // difference between slack and target: mean and maximum
@@ -124,12 +124,7 @@ func (w *world) play(interval time.Duration) error {
 		}
 	}
 	st := w.buffer.Stats()
-	w.result.Stats = jitter.Stats{
-		Released: st.Released - w.before.Released, Missing: st.Missing - w.before.Missing, Dry: st.Dry - w.before.Dry,
-		Late: st.Late - w.before.Late, Duplicate: st.Duplicate - w.before.Duplicate, Early: st.Early - w.before.Early,
-		Resyncs: st.Resyncs - w.before.Resyncs, Skipped: st.Skipped - w.before.Skipped,
-		Held: st.Held, Slack: st.Slack, Target: st.Target,
-	}
+	w.result.Stats = jitter.Stats{Missing: st.Missing - w.before.Missing, Late: st.Late - w.before.Late, Resyncs: st.Resyncs - w.before.Resyncs}
 	if n := time.Duration(w.result.Ticks); n > 0 {
 		w.result.Slack /= n
 		w.result.Target /= n
