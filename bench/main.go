@@ -1,11 +1,9 @@
-// Command bench compares this project's codecs with what users would pick instead, on the frames of
-// recorded play:
+// Command bench compares this project's codecs with alternatives, on the frames of recorded play:
 //
 //	cd bench && go run . [--json] [--output DIR] [TRACE...]
 //
-// It prints tables, and draws bits a delivered frame against loss and nanoseconds a frame as SVG
-// files. It needs no arguments: the traces are those of the repository, and the files go to its
-// docs.
+// It prints tables and writes charts of bits per delivered frame by loss and of nanoseconds per
+// frame as SVG files. By default it reads the traces of the repository and writes to its docs.
 package main
 
 import (
@@ -47,11 +45,11 @@ type options struct {
 	cfg  compare.Config
 }
 
-// ownTraces are the traces of the repository, seen from this folder.
+// ownTraces are the traces of the repository, relative to this folder.
 const ownTraces = "../testdata/traces/*.csv.gz"
 
-// timedLoss is the loss at which times are measured: some, so that adaptive sends older frames
-// along.
+// timedLoss is the loss at which times are measured. It is above 0, so that adaptive sends
+// redundant frames.
 const timedLoss = 0.05
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -96,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// compare runs everything on every trace. Frames that differ from what was sent are an error.
+// compare runs all schemes on each trace. Frames that differ from the sent ones are an error.
 func (o *options) compare(ctx context.Context, paths []string, stderr io.Writer) ([]*compare.Result, error) {
 	if len(paths) == 0 {
 		var err error
@@ -164,7 +162,7 @@ ns    of a frame sent and of a payload that arrived, fastest of several passes, 
 +     two sequence numbers of 32 bits a frame, a size inferred from the paper's 32-bit ack.
 `
 
-// tables lays out all that was found.
+// tables returns all results as text.
 func tables(results []*compare.Result, s *compare.Summary) string {
 	var b strings.Builder
 	b.WriteString("bits a delivered frame by loss, and ns a frame\n\n")
@@ -195,7 +193,7 @@ func meanTable(s *compare.Summary) [][]string {
 	return rows
 }
 
-// label marks the general-purpose peers, and what is inferred.
+// label returns the name of a scheme, with a mark for general-purpose peers and for paper.
 func label(name string, class peer.Class) string {
 	switch {
 	case class == peer.General:

@@ -1,12 +1,13 @@
-// Command figures runs the commands that docs/results.md shows and puts what they say below them:
+// Command figures runs the commands that docs/results.md shows and updates their results below
+// them:
 //
 //	go run ./docs/figures [FILE]
 //
-// Run it at the top of the repository. A code block with lines "go run ./cmd/uplink ...", of the
-// commands that can be repeated, is followed by a table, which gets the results of its bench
-// commands (see [fillTable]), or by a text block, which gets the output. The output of "cd bench &&
-// go run ..." goes to a text block too. Everything else, tables of benchmarks, servers and soaks
-// too, stays as it is.
+// Run it at the top of the repository. It runs the lines "go run ./cmd/uplink ..." of a code block
+// if their commands are reproducible. A table after the block is filled with the results of its
+// bench commands (see [fillTable]); a text block is replaced by the output. The output of "cd bench
+// && go run ..." replaces a text block too. Everything else is unchanged, including tables of
+// benchmarks, servers and soak tests.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-// shell runs a command line and gives its output.
+// shell runs a command line and returns its output.
 func shell(line string) (string, error) {
 	fmt.Fprintln(os.Stderr, line)
 	c := exec.Command("sh", "-c", line)
@@ -58,21 +59,21 @@ const (
 	fence  = "```"
 )
 
-// again are the commands of uplink that say the same each time, or nearly so. The others wait for somebody, or take
-// what the machine can do.
-var again = []string{"ackrate", "bench", "drift", "train"}
+// reproducible are the commands of uplink whose output is the same each time, or nearly so. The
+// others wait for input, or their results depend on the machine.
+var reproducible = []string{"ackrate", "bench", "drift", "train"}
 
-// isCommand says that a line is to be run.
+// isCommand reports whether a line is a command to run.
 func isCommand(line string) bool {
 	rest, ok := strings.CutPrefix(line, indent+"go run ./cmd/uplink ")
 	if !ok {
 		return strings.HasPrefix(line, indent+"cd bench && go run ")
 	}
 	name, _, _ := strings.Cut(rest, " ")
-	return slices.Contains(again, name)
+	return slices.Contains(reproducible, name)
 }
 
-// refresh gives the text with the results of its commands.
+// refresh runs the commands of a text and returns it with their results.
 func refresh(text string, run func(line string) (string, error)) (string, error) {
 	lines := strings.Split(text, "\n")
 	var out, commands []string
@@ -103,7 +104,7 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 			commands = nil
 		case line != "" && !strings.HasPrefix(line, indent):
 			err = draw(commands, run)
-			commands = nil // whose results are not shown
+			commands = nil // the page does not show their results
 		}
 		if err != nil {
 			return "", err
@@ -112,7 +113,7 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 	return strings.Join(out, "\n"), nil
 }
 
-// draw runs the commands that draw a picture, whatever else they say.
+// draw runs the commands that write a picture and ignores their output.
 func draw(commands []string, run func(line string) (string, error)) error {
 	for _, c := range commands {
 		if !strings.Contains(c, " --svg ") {

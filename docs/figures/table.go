@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// result is what bench says of a trace, as far as it is shown.
+// result is the part of the JSON of bench that tables show: the results of one trace.
 type result struct {
 	Trace  string
 	Codecs []map[string]any
 }
 
-// wrong says that a codec delivered frames that differ from what was sent.
+// wrong reports whether a codec delivered frames that differ from the sent ones.
 func (r *result) wrong() bool {
 	for _, c := range r.Codecs {
 		if n, ok := c["mismatches"].(float64); ok && n != 0 {
@@ -22,8 +22,8 @@ func (r *result) wrong() bool {
 	return false
 }
 
-// members are the columns' names and what bench calls their numbers. They are of the last codec of
-// the results, or of the one that stands before the name, as in "paper wire".
+// members maps names of columns to JSON keys of bench. A column shows the last codec of the
+// results, or the one that precedes the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
@@ -43,12 +43,12 @@ var members = map[string]string{
 	"allocs":    "allocs_per_frame",
 }
 
-// together is the first cell of a row for the geometric mean of all traces; of what was delivered
-// it is the mean.
+// together is the first cell of the row with the geometric mean of all traces, or the arithmetic
+// mean of delivered ratios and counts of wrong frames.
 const together = "together"
 
-// fillTable gives a table with a row for each result and the columns that the old one has. What the
-// old one says in columns of other names, or about other traces, stays.
+// fillTable returns the old table with a row for each result. Columns with unknown names and rows
+// of other traces are unchanged.
 func fillTable(old []string, results []result) []string {
 	columns := cells(old[0])
 	kept := map[string][]string{}
@@ -91,13 +91,13 @@ func cells(line string) []string {
 	return row
 }
 
-// cell is what a column shows. It says false for a name that is none of bench's.
+// cell returns the text of a column. It returns false if the name is unknown.
 func (r *result) cell(name string) (string, bool) {
 	v, ok := r.number(name)
 	return show(name, v), ok
 }
 
-// mean is what a column shows of all traces together.
+// mean returns the text of a column for all traces together.
 func mean(results []result, name string) (string, bool) {
 	sum := 0.0
 	linear := strings.HasSuffix(name, "delivered") || strings.HasSuffix(name, "wrong")
@@ -119,8 +119,9 @@ func mean(results []result, name string) (string, bool) {
 	return show(name, sum), true
 }
 
-// number is a column's number: one of bench's; "total", payload and header; "saved", wire against
-// that of a full frame; or the quotient of two codecs' totals, as in "rle / paper".
+// number returns the number of a column: one of members; "total", the sum of payload and header;
+// "saved", the saving on the wire relative to full frames; or the quotient of the totals of two
+// codecs, as in "rle / paper". It returns false if the name is unknown.
 func (r *result) number(name string) (float64, bool) {
 	if a, b, ok := strings.Cut(name, " / "); ok {
 		x, ok1 := r.number(a + " total")
@@ -147,7 +148,7 @@ func (r *result) number(name string) (float64, bool) {
 	return v, ok
 }
 
-// show writes a number as its column does.
+// show formats a number for its column.
 func show(name string, v float64) string {
 	switch {
 	case strings.HasSuffix(name, "delivered"):

@@ -28,8 +28,8 @@ const (
 	delay     = 3      // ticks that the client stays behind the newest update, so that late ones are in time
 )
 
-// Ball is an object of the world. The tags define the resolution of its fields, the field that
-// moves another one, and the field that says that the ball is at rest.
+// Ball is an object of the world. The tags define the resolution of its fields, the velocity of its
+// position, and the field that reports whether the ball is at rest.
 type Ball struct {
 	Position schema.Vec3 `uplink:"resolution=0.001,min=-64,max=64,velocity=Velocity"`
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-40,max=40"`

@@ -44,9 +44,9 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestHalfOfGeneralPurpose holds what the documentation promises: adaptive takes at most half the
-// bits of the general-purpose peer that is the best one at each trace, as a geometric mean of the
-// recorded traces.
+// TestHalfOfGeneralPurpose checks a promise of the documentation: adaptive uses at most half the
+// bits of the best general-purpose peer of each trace, as a geometric mean over the recorded
+// traces.
 func TestHalfOfGeneralPurpose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole traces")
@@ -66,8 +66,8 @@ func TestHalfOfGeneralPurpose(t *testing.T) {
 	}
 }
 
-// TestLoss expects every frame that arrived to be right, and that only those with older frames
-// along deliver more.
+// TestLoss checks that delivered frames equal the sent ones, and that only schemes with redundancy
+// deliver more than others.
 func TestLoss(t *testing.T) {
 	all := traces(t)
 	if testing.Short() {
@@ -94,8 +94,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestSameTerms compares what two ways of counting say of the same packing: full frames here, and
-// there.
+// TestSameTerms checks that peers and own codecs are counted alike: full frames have the size that
+// inspect computes, and paper has the payload of rle under its own header.
 func TestSameTerms(t *testing.T) {
 	tr := load(t, "../../../testdata/traces/rocketleague_solo_30hz.csv.gz")
 	r := mustRun(t, tr, Config{Losses: []float64{0}, Frames: MinFrames, Untimed: true})
@@ -113,7 +113,7 @@ func TestSameTerms(t *testing.T) {
 	}
 }
 
-// TestDeterministic expects the same counts each time.
+// TestDeterministic checks that counts are reproducible.
 func TestDeterministic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs twice")
@@ -125,7 +125,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestWrong counts frames that a peer got wrong.
+// TestWrong counts the frames that a peer decodes to other values.
 func TestWrong(t *testing.T) {
 	tr := load(t, "../../../testdata/traces/portal2_coop_60hz.csv.gz")
 	tr.Frames = tr.Frames[:100]
@@ -187,7 +187,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// liar decodes to something else.
+// liar decodes to other values.
 type liar struct{ peer.Peer }
 
 func (l liar) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// replay is a peer on the course that a link made.
+// replay runs a peer on the course of a link.
 type replay struct {
 	peer.Peer
 	kind   *peer.Kind
 	frames []schema.Frame
 	course bench.Course
-	held   []schema.Frame // what the server rebuilt
-	rows   []schema.Frame // what it decodes to
+	held   []schema.Frame // decoded by the server
+	rows   []schema.Frame // output of Decode
 }
 
 func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Frame, course bench.Course) *replay {
@@ -32,10 +32,10 @@ func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Fram
 	return r
 }
 
-// first is the first of the frames that payload n has.
+// first returns the first of the frames in payload n.
 func (r *replay) first(n int) int { return max(0, n+1-r.kind.Span) }
 
-// base is frame n's baseline among frames, or nil.
+// base returns the baseline of frame n among frames, or nil.
 func (r *replay) base(n int, frames []schema.Frame) *schema.Frame {
 	if b := r.course[n].Base; r.kind.Delta && b >= 0 {
 		return &frames[b]
@@ -52,8 +52,8 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }
 
-// run sends every frame and compares what was delivered. The server decodes against what it decoded
-// itself.
+// run sends every frame and compares the delivered ones. The server decodes against its own decoded
+// frames.
 func (r *replay) run() (Point, error) {
 	var payload []byte
 	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0
@@ -93,13 +93,14 @@ func (r *replay) run() (Point, error) {
 
 func share(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
 
-// A measurement repeats the whole course until it took so long, and at least so often.
+// Minimum time and passes of a measurement.
 const (
 	measureFor    = 100 * time.Millisecond
 	measurePasses = 3
 )
 
-// measure gives the times of the fastest passes. It follows run, whose frames decoding is given.
+// measure returns the mean times per frame of the fastest passes. It must be called after run,
+// whose frames are the baselines of decoding.
 func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	payloads, arrived := make([][]byte, len(r.frames)), 0
 	for n := range payloads {
@@ -137,7 +138,7 @@ func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	return encodeNs / float64(len(r.frames)), decodeNs / float64(max(arrived, 1)), err
 }
 
-// fastest is the least nanoseconds of several passes.
+// fastest returns the time of the fastest of several passes, in nanoseconds.
 func fastest(pass func() error) (ns float64, err error) {
 	start, least := time.Now(), time.Duration(0)
 	for n := 0; n < measurePasses || time.Since(start) < measureFor; n++ {
@@ -152,27 +153,27 @@ func fastest(pass func() error) (ns float64, err error) {
 	return float64(least), nil
 }
 
-// errNothing says that a link let nothing through.
+// errNothing is the error of a run without delivered frames.
 var errNothing = errors.New("no frame was delivered")
 
 // Names of this project's codecs.
 const (
-	// Paper is codec rle under the paper's own header.
+	// Paper is codec rle with the header of the paper.
 	Paper = "paper"
-	// Adaptive is codec adaptive with one frame in each payload.
+	// Adaptive is codec adaptive without redundancy.
 	Adaptive = "adaptive"
-	// Redundant is codec adaptive with as many older frames in each payload as it chooses itself.
+	// Redundant is codec adaptive with automatic redundancy.
 	Redundant = "adaptive auto"
 )
 
-// ownKind is a codec that internal/lab/bench runs: its name here and there.
+// ownKind is a codec that internal/lab/bench runs as scheme.
 type ownKind struct {
 	name, scheme string
 	redundancy   int
 	note         string
 }
 
-// owns are this project's codecs and the paper's.
+// owns are the codecs of this project and of the paper.
 var owns = []ownKind{
 	{Paper, "paper", rpcdelta.RedundancyOff, "rle under two sequence numbers of 32 bits, a size inferred from the paper's 32-bit ack"},
 	{"rle", "rle", rpcdelta.RedundancyOff, ""},
@@ -180,7 +181,7 @@ var owns = []ownKind{
 	{Redundant, "adaptive", rpcdelta.RedundancyAuto, ""},
 }
 
-// own runs one of them at each loss.
+// own runs a codec of this project at each loss.
 func (t *trial) own(o *ownKind) (Scheme, error) {
 	t.cfg.Progress(t.measured.Name, o.name)
 	s := Scheme{Name: o.name, Class: Own, Note: o.note}

@@ -1,6 +1,6 @@
-// Package compare runs this project's codecs and their peers over the same frames and the same
-// link, and counts bits and time. Half of a trace trains the peers that learn from samples; the
-// other half is measured, for all.
+// Package compare runs this project's codecs and their peers on the same frames over the same link,
+// and measures bits and time. The first half of a trace trains the peers that learn from samples;
+// the second half is measured.
 package compare
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// trial is one trace in its two halves.
+// trial is the comparison on one trace.
 type trial struct {
 	ctx      context.Context
 	cfg      Config
@@ -64,8 +64,8 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// prepare makes the courses, and the samples: frames of the first half with the baselines that they
-// have on a link without loss.
+// prepare creates the courses and the training samples: frames of the first half with the baselines
+// that they have on a link without loss.
 func (t *trial) prepare() error {
 	course, err := t.course(len(t.training), 0)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *trial) course(frames int, loss float64) (bench.Course, error) {
 	return bench.NewCourse(t.ctx, frames, t.schema.RateHz(), t.cfg.link(loss))
 }
 
-// peer runs a peer at each loss, in the form that takes the fewest bits at the first.
+// peer runs a peer at each loss, in the form that has the fewest bits at the first loss.
 func (t *trial) peer(k *peer.Kind) (Scheme, error) {
 	t.cfg.Progress(t.measured.Name, k.Name)
 	p, s, err := t.bestForm(k)
@@ -123,7 +123,7 @@ func (t *trial) peer(k *peer.Kind) (Scheme, error) {
 	return s, err
 }
 
-// bestForm runs a peer at the first loss in each form.
+// bestForm runs a peer at the first loss in each form and returns the best one with its result.
 func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
 	for _, form := range k.Forms {
 		p, err := k.New(t.schema, form, t.samples)
@@ -141,32 +141,34 @@ func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
 	return best, s, nil
 }
 
-// replay is the peer on the course of loss i.
+// replay returns the replay of a peer on the course of loss i.
 func (t *trial) replay(k *peer.Kind, p peer.Peer, i int) *replay {
 	return newReplay(p, k, t.schema, t.measured.Frames, t.courses[i])
 }
 
-// Config says what to compare at. Zero fields mean the defaults.
+// Config configures a comparison. Zero fields mean the defaults.
 type Config struct {
-	// Losses are the shares of packets lost, each way, the first of them 0; default 0 to 20 %.
+	// Losses are the fractions of packets lost in each direction. The first is 0. The default is 0
+	// to 0.2.
 	Losses []float64
-	// TimedLoss is the share at which times are measured.
+	// TimedLoss is the loss at which times are measured.
 	TimedLoss float64
-	// Frames is how many frames of a trace are used, the first half of them to train; default all.
+	// Frames is the number of frames of a trace that are used, half of them for training. The
+	// default is all.
 	Frames int
-	// Untimed leaves out the times.
+	// Untimed disables the measurement of times.
 	Untimed bool
-	// Progress, if set, is called for each scheme that is about to be run.
+	// Progress, if not nil, is called before each scheme.
 	Progress func(trace, scheme string)
 }
 
-// The link of all runs, but for its loss.
+// The link of all runs, except its loss.
 const (
 	roundTrip = 100 * time.Millisecond
 	seed      = 1
 )
 
-// link is the link of a run. Acks are as frequent as a server's are if its config does not say.
+// link returns the configuration of a run at a loss. Acks have the default rate of a server.
 func (c *Config) link(loss float64) bench.Config {
 	return bench.Config{
 		Link:    simlink.Config{RTT: roundTrip, Loss: loss, Burst: 1, Seed: seed},
@@ -176,7 +178,7 @@ func (c *Config) link(loss float64) bench.Config {
 	}
 }
 
-// MinFrames is the least number of frames that a comparison makes sense with.
+// MinFrames is the minimum number of frames of a comparison.
 const MinFrames = 1000
 
 func (c *Config) fill() {
@@ -188,46 +190,47 @@ func (c *Config) fill() {
 	}
 }
 
-// Result is what one trace came to. Its JSON is part of the command's output.
+// Result is the result of one trace. Its JSON is part of the output of the command.
 type Result struct {
 	Trace  string  `json:"trace"`
 	RateHz float64 `json:"rate_hz"`
-	// Training and Measured are the frames of the two halves.
+	// Training and Measured are the numbers of frames of the two halves.
 	Training int      `json:"frames_training"`
 	Measured int      `json:"frames_measured"`
 	Schemes  []Scheme `json:"schemes"`
 }
 
-// Own is the class of this project's codecs, and of the paper's.
+// Own is the class of the codecs of this project and of the paper.
 const Own peer.Class = "own"
 
-// Scheme is what a scheme came to.
+// Scheme is the result of one scheme.
 type Scheme struct {
 	Name  string     `json:"name"`
 	Class peer.Class `json:"class"`
-	// Form is how differences were laid out for it; empty where there is no choice.
+	// Form is the layout of differences, empty if the peer has no choice.
 	Form peer.Form `json:"form,omitempty"`
-	// Note is what to know about it, if anything.
+	// Note is a remark for the reader of the results.
 	Note   string  `json:"note,omitempty"`
 	Points []Point `json:"points"`
-	// Nanoseconds of a frame sent and of a payload that arrived, of the fastest pass.
+	// EncodeNs and DecodeNs are nanoseconds per sent frame and per received payload, of the fastest
+	// pass.
 	EncodeNs float64 `json:"encode_ns,omitempty"`
 	DecodeNs float64 `json:"decode_ns,omitempty"`
 }
 
-// Point is what a scheme came to at one loss.
+// Point is the result of a scheme at one loss.
 type Point struct {
 	Loss float64 `json:"loss"`
-	// Bits are those of all payloads, in whole bytes, and of their messages' headers, over the
-	// frames delivered.
+	// Bits are the bits of all payloads, in whole bytes, and of their message headers, per
+	// delivered frame.
 	Bits float64 `json:"bits_per_delivered_frame"`
-	// PayloadBits are those of the payloads alone, over the frames sent.
+	// PayloadBits are the bits of the payloads alone, per sent frame.
 	PayloadBits float64 `json:"payload_bits_per_frame_sent"`
 	Delivered   float64 `json:"delivered_ratio"`
 	Mismatches  int     `json:"mismatches"`
 }
 
-// at is the scheme of a name, or nil.
+// at returns the scheme with a name, or nil.
 func (r *Result) at(name string) *Scheme {
 	for i := range r.Schemes {
 		if r.Schemes[i].Name == name {

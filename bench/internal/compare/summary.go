@@ -6,36 +6,36 @@ import (
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 )
 
-// Mean is what a scheme came to over all traces: geometric means.
+// Mean has the geometric means of a scheme over all traces.
 type Mean struct {
 	Name  string     `json:"name"`
 	Class peer.Class `json:"class"`
-	// Bits are those of a delivered frame, and Delivered the arithmetic mean of the share
-	// delivered, at each loss.
+	// Bits are the bits per delivered frame at each loss, Delivered the arithmetic means of the
+	// delivered ratio.
 	Bits      []float64 `json:"bits_per_delivered_frame"`
 	Delivered []float64 `json:"delivered_ratio"`
 	EncodeNs  float64   `json:"encode_ns,omitempty"`
 	DecodeNs  float64   `json:"decode_ns,omitempty"`
 }
 
-// Summary is what all traces came to.
+// Summary is the result of all traces.
 type Summary struct {
 	Losses []float64 `json:"losses"`
 	Means  []Mean    `json:"geometric_means"`
-	// Ratios are the bits of adaptive, without and with older frames in its payloads, over those of
-	// the general-purpose peer that is the best at this trace and loss: geometric means over the
-	// traces, at each loss.
+	// Ratios compare adaptive, without and with redundancy, with the general-purpose peer that has
+	// the fewest bits for the trace and loss.
 	Ratios []Ratio `json:"ratios_to_best_general_peer"`
 }
 
-// Ratio is one of the ratios of a Summary.
+// Ratio has quotients of bits per delivered frame: geometric means over the traces at each loss,
+// and those of each trace without loss.
 type Ratio struct {
 	Name  string    `json:"name"`
 	Loss  []float64 `json:"at_each_loss"`
 	Trace []float64 `json:"at_each_trace_without_loss"`
 }
 
-// Summarize takes the results of at least one trace, all at the same losses.
+// Summarize returns the summary of the results of at least one trace. All have the same losses.
 func Summarize(results []*Result) *Summary {
 	first := results[0]
 	s := &Summary{}
@@ -51,7 +51,7 @@ func Summarize(results []*Result) *Summary {
 	return s
 }
 
-// mean is that of scheme i.
+// mean returns the means of scheme i.
 func (s *Summary) mean(results []*Result, i int) Mean {
 	over := func(f func(*Scheme) float64) float64 {
 		return geometric(results, func(r *Result) float64 { return f(&r.Schemes[i]) })
@@ -81,12 +81,12 @@ func (s *Summary) ratio(results []*Result, name string) Ratio {
 	return ratio
 }
 
-// ratio is that of a scheme's bits to those of the best general-purpose peer, at loss k.
+// ratio returns the bits of a scheme divided by those of the best general-purpose peer, at loss k.
 func (r *Result) ratio(name string, k int) float64 {
 	return r.at(name).Points[k].Bits / r.Best(k).Points[k].Bits
 }
 
-// Best is the general-purpose peer that takes the fewest bits at loss k.
+// Best returns the general-purpose peer with the fewest bits at loss k.
 func (r *Result) Best(k int) *Scheme {
 	var best *Scheme
 	for i := range r.Schemes {
@@ -97,7 +97,7 @@ func (r *Result) Best(k int) *Scheme {
 	return best
 }
 
-// Wrong is how many frames differ from what was sent, in all runs.
+// Wrong returns the number of frames that differ from the sent ones, in all runs.
 func (r *Result) Wrong() (n int) {
 	for _, s := range r.Schemes {
 		for _, p := range s.Points {
@@ -107,7 +107,7 @@ func (r *Result) Wrong() (n int) {
 	return n
 }
 
-// geometric is the geometric mean of a number over the traces.
+// geometric returns the geometric mean of f over the traces.
 func geometric(results []*Result, f func(*Result) float64) float64 {
 	sum := 0.0
 	for _, r := range results {

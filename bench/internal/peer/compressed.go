@@ -15,22 +15,22 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// compressor is a compressor of bytes, trained or not.
+// compressor compresses bytes.
 type compressor interface {
 	compress(dst, src []byte) ([]byte, error)
-	// expand appends what was compressed to dst, which has room for it.
+	// expand appends the uncompressed bytes to dst, which has the capacity for them.
 	expand(dst, src []byte) ([]byte, error)
 }
 
-// compressed is a compressor on the differences of frames.
+// compressed applies a compressor to the differences of frames.
 type compressed struct {
 	record
 	compressor
 	room []byte
-	most int // bytes of a record
+	most int // maximum size of a record, in bytes
 }
 
-// onDifferences makes a peer of a compressor that records are given to train with.
+// onDifferences returns a Kind.New for a compressor. Training records are passed to create.
 func onDifferences(create func(records [][]byte) (compressor, error)) func(*schema.Schema, Form, []Sample) (Peer, error) {
 	return func(s *schema.Schema, form Form, samples []Sample) (Peer, error) {
 		c := &compressed{record: record{newLayout(s), form}}
@@ -71,18 +71,18 @@ func (c *compressed) Decode(rows []schema.Frame, base *schema.Frame, payload []b
 	return nil
 }
 
-// newest is the last bytes of all records.
+// newest returns the last bytes of all records.
 func newest(records [][]byte, most int) []byte {
 	all := slices.Concat(records...)
 	return all[max(0, len(all)-most):]
 }
 
-// flateDict is the preset dictionary's size: deflate looks no further back.
+// flateDict is the size of the preset dictionary: the window of DEFLATE.
 const flateDict = 32 << 10
 
-// deflated is DEFLATE at its best level with a preset dictionary: the newest records of the
-// training. As WebSocket's permessage-deflate does, it ends with an empty block whose last four
-// bytes, always the same, are left out.
+// deflated is DEFLATE at its best level with the newest training records as a preset dictionary.
+// Like permessage-deflate of WebSocket, it omits the constant last four bytes, which are an empty
+// block.
 type deflated struct {
 	dict []byte
 	out  bytes.Buffer
@@ -129,7 +129,7 @@ func (d *deflated) expand(dst, src []byte) ([]byte, error) {
 	return dst[:len(dst)+n], err
 }
 
-// lz4Block is the LZ4 block format at its highest level. A block that saves nothing is one run of
+// lz4Block is the LZ4 block format at its highest level. An incompressible block is one run of
 // literals.
 type lz4Block struct {
 	lz4.CompressorHC
@@ -173,20 +173,20 @@ func (b *s2Block) expand(dst, src []byte) ([]byte, error) {
 	return s2.Decode(dst[len(dst):len(dst)+n], src)
 }
 
-// zstdDict is the most bytes of the dictionary's content, and zstdID its number. The content is the
-// newest records of the training; the tables are made of its first half, since records that are
-// content would be taken for all known. (dict.BuildZstdDict, which chooses content itself, took
-// more bits, and differs from run to run.)
+// zstdDict is the maximum size of the dictionary's content in bytes, zstdID its id. The content is
+// the newest half of the training records. The entropy tables are trained on the other half,
+// because records in the content would compress to references. (dict.BuildZstdDict, which chooses
+// the content, needs more bits and is not reproducible.)
 const (
 	zstdDict = 32 << 10
 	zstdID   = 1
 )
 
-// zstandard is Zstandard with a trained dictionary, as klauspost/compress has it. Its matcher
-// leaves the last 8 bytes of an input alone, and all of one of less than 10: small differences. The
-// fastest level took the fewest bits; the best one takes a millisecond a frame. Of a frame only the
-// content of its one block goes out, behind a byte for the block's type and the length of a run:
-// the rest is the same each time, or follows from the length.
+// zstandard is Zstandard of klauspost/compress with a trained dictionary. Its matcher ignores the
+// last 8 bytes of an input, and inputs of less than 10 bytes. The fastest level needs the fewest
+// bits; the best one needs a millisecond per frame. The payload is the type of the only block, the
+// length if the block is a run, and its content. The rest of the frame format is constant or
+// follows from the length.
 type zstandard struct {
 	enc  *zstd.Encoder
 	dec  *zstd.Decoder
@@ -198,7 +198,7 @@ func newZstd(records [][]byte) (compressor, error) {
 	content := newest(records[half:], zstdDict)
 	trained, err := zstd.BuildDict(zstd.BuildDictOptions{ID: zstdID, Contents: records[:half], History: content, Offsets: [3]int{1, 4, 8}, Level: zstd.SpeedFastest})
 	encoderDict, decoderDict := zstd.WithEncoderDict(trained), zstd.WithDecoderDicts(trained)
-	if err != nil { // there was nothing to make tables of: the content says it all
+	if err != nil { // no data for tables: use the content alone
 		encoderDict, decoderDict = zstd.WithEncoderDictRaw(zstdID, content), zstd.WithDecoderDictRaw(zstdID, content)
 	}
 	z := &zstandard{}
@@ -211,17 +211,17 @@ func newZstd(records [][]byte) (compressor, error) {
 	return z, err
 }
 
-// Layout of a frame, after RFC 8878: a magic number, a descriptor, the window's size, the
-// dictionary's number of one byte, the content's size in two bytes if it is at least 256, and
-// blocks behind headers of three bytes.
+// Layout of a frame, according to RFC 8878: a magic number, a descriptor, the window size, the
+// dictionary id in one byte, the content size in two bytes if it is at least 256, and blocks with
+// headers of three bytes.
 const (
 	zstdMagic      = 0xfd2fb528
-	zstdWithDict   = 1       // the descriptor of a frame without size
+	zstdWithDict   = 1       // descriptor of a frame without size
 	zstdWindow     = 10 << 3 // 2^20 bytes
-	zstdBlock      = 7       // where the block starts if the size is left out
+	zstdBlock      = 7       // offset of the block if the size is omitted
 	zstdLarge      = 256
 	zstdLast       = 1
-	zstdRunOfBytes = 1 // a type of block
+	zstdRunOfBytes = 1 // a block type
 )
 
 func (z *zstandard) compress(dst, src []byte) ([]byte, error) {

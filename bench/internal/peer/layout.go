@@ -6,38 +6,37 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// shape groups kinds of fields by what is done with them.
+// shape groups kinds of fields by their coding.
 type shape uint8
 
 const (
-	group  shape = iota // numbers of one range around 0
+	group  shape = iota // numbers with a common range around 0
 	angles              // numbers modulo 2^bits
 	quat                // an index of 2 bits, and three numbers
-	flags               // integers whose bits are flags as likely as numbers
+	flags               // integers, whose bits may be flags
 	blob                // byte string
 )
 
-// field is where a field's components lie, and what they may be.
+// field is a field of a schema, as peers code it.
 type field struct {
 	shape
 	components []component
-	wide       bool // group: of more than 24 bits
-	bytes      int  // flags: the size of one value
-	blob       int  // byte string: its number
+	wide       bool // group: more than 24 bits
+	blob       int  // byte string: its index
 	size       int  // byte string: its length, or 0 if it varies
-	most       int  // byte string: its greatest length
+	most       int  // byte string: its maximum length
 }
 
 // component is one integer of a frame.
 type component struct {
-	at     int  // its number
+	at     int  // its index
 	bits   uint // it has 2^bits values
-	signed bool // half of them negative
-	xor    bool // its difference is taken bit by bit
-	index  int  // number of the component that must be equal for a difference to make sense; -1: none
+	signed bool // half of them are negative
+	xor    bool // its difference is an XOR
+	index  int  // index of the component that must equal the baseline's for a difference; -1: none
 }
 
-// layout is a schema as peers read it.
+// layout is a schema, as peers code it.
 type layout struct {
 	fields     []field
 	components []component // of all fields
@@ -94,9 +93,9 @@ func (l *layout) add(f *schema.Field) {
 	l.fields = append(l.fields, p)
 }
 
-// addBinary adds a field of integers, of which those of more than 32 bits have two components.
+// addBinary adds a field of integers. Those of more than 32 bits have two components.
 func (l *layout) addBinary(p *field, f *schema.Field) {
-	p.shape, p.bytes = flags, (f.Width+7)/8
+	p.shape = flags
 	first, signed := len(l.components), f.Kind == schema.KindInt
 	for range f.Values() {
 		width := uint(f.Width)
@@ -110,17 +109,17 @@ func (l *layout) addBinary(p *field, f *schema.Field) {
 	l.fields = append(l.fields, *p)
 }
 
-// beyond says that a limit is beyond the 24 bits that a number has by default.
+// beyond reports whether a limit exceeds the 24 bits that a number has by default.
 func beyond(f *schema.Field, limit *float64) bool {
 	return limit != nil && math.Abs(math.Floor(float64(*limit*(1/f.Resolution))+0.5)) >= 1<<23
 }
 
-// plain is a value without its sign extension.
+// plain returns a value without its sign extension.
 func (c *component) plain(v int32) uint32 { return uint32(v) & c.mask() }
 
 func (c *component) mask() uint32 { return uint32(uint64(1)<<c.bits - 1) }
 
-// value is the value of its low bits.
+// value returns the value of its low bits.
 func (c *component) value(v uint32) int32 {
 	if c.signed {
 		return c.extend(v)
@@ -130,8 +129,8 @@ func (c *component) value(v uint32) int32 {
 
 func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32 - c.bits) }
 
-// difference is that of a frame's component from the baseline's, the shorter way around: a pattern
-// of bits, not negative but for 32 bits, where it is taken by XOR, else a number.
+// difference returns the difference of the component from the baseline, modulo 2^bits: an XOR of
+// both, or the signed difference of the smallest magnitude.
 func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {
@@ -140,7 +139,7 @@ func (c *component) difference(cur, base *schema.Frame) int32 {
 	return c.extend(uint32(cur.Ints[c.at]) - uint32(from))
 }
 
-// restore is the opposite of difference. The components before this one are restored already.
+// restore is the inverse of difference. The preceding components must have been restored.
 func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	from := c.from(cur, base)
 	if c.xor {
@@ -150,7 +149,8 @@ func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	cur.Ints[c.at] = c.value(uint32(from) + uint32(difference))
 }
 
-// from is what the difference is taken from: 0 if the baseline's value means something else.
+// from returns the base of the difference: the value in the baseline, or 0 if that has another
+// meaning.
 func (c *component) from(cur, base *schema.Frame) int32 {
 	if c.index >= 0 && cur.Ints[c.index] != base.Ints[c.index] {
 		return 0

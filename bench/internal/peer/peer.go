@@ -1,7 +1,6 @@
-// Package peer holds what users would pick instead of this project's codecs, each behind one
-// interface: compressors on the differences of frames, serializers of whole calls, and the schemes
-// of engines. None is a copy of somebody's code; where one differs from what it stands for, its
-// file says so.
+// Package peer implements alternatives to this project's codecs behind one interface: compressors
+// on the differences of frames, serializers of whole calls, and the schemes of engines. All are
+// independent implementations; comments name the differences to the originals.
 package peer
 
 import (
@@ -16,44 +15,43 @@ import (
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
-	// Append appends the payload of the last of rows, the frames in a row that Span says, or fewer
-	// at the start of a stream. base is a frame that both ends hold, or nil if there is none.
+	// Append appends the payload of the last of rows: Kind.Span consecutive frames, or fewer at the
+	// start of a stream. base is the baseline, or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
-	// Decode fills rows, as many as were given to Append, from a payload.
+	// Decode decodes a payload to rows, which are as many as those of Append.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
-// Sample is a frame and the one it would be coded against, to train a peer. Base is nil if there is
-// none.
+// Sample is a frame and its baseline, to train a peer. Base is nil if there is none.
 type Sample struct{ Base, Frame *schema.Frame }
 
-// Class groups peers by who would pick them.
+// Class groups peers by purpose.
 type Class string
 
 // The classes of peers.
 const (
-	// Engine is what game engines do.
+	// Engine is a scheme of a game engine.
 	Engine Class = "engine"
-	// General is a compressor or serializer for data of any sort.
+	// General is a compressor or serializer for any data.
 	General Class = "general"
 )
 
-// Kind is a peer that can be made for a schema.
+// Kind describes a peer and creates it for a schema.
 type Kind struct {
 	Name  string
 	Class Class
-	// Span is how many frames each payload has, 1 or more.
+	// Span is the number of frames in a payload, at least 1.
 	Span int
-	// Delta says that payloads are differences from a baseline.
+	// Delta reports whether payloads are coded against a baseline.
 	Delta bool
-	// Forms are ways to lay out what the peer gets, of which the one with the fewest bits is shown;
-	// at least one.
+	// Forms are the layouts of the peer's input, at least one. Results show the one with the fewest
+	// bits.
 	Forms []Form
-	// New makes the peer. Not every peer learns from samples.
+	// New returns the peer for a schema. Not every peer learns from samples.
 	New func(s *schema.Schema, form Form, samples []Sample) (Peer, error)
 }
 
-// Kinds lists all peers.
+// Kinds returns all peers.
 func Kinds() []Kind {
 	whole := []Form{""}
 	return []Kind{
@@ -70,10 +68,10 @@ func Kinds() []Kind {
 	}
 }
 
-// malformed says that a payload is not what the peer writes.
+// malformed returns the error for a payload that the peer cannot decode.
 func malformed(peer string) error { return fmt.Errorf("%s: malformed payload", peer) }
 
-// uncompressed is what compressors get, sent as it is.
+// uncompressed sends the input of compressors unchanged.
 type uncompressed struct{}
 
 func newUncompressed([][]byte) (compressor, error) { return uncompressed{}, nil }
@@ -87,8 +85,8 @@ func (uncompressed) expand(dst, src []byte) ([]byte, error) {
 	return append(dst, src...), nil
 }
 
-// packed is the call in msgpack: one array of its quantized numbers, each as short as msgpack has
-// it, and its byte strings. It has neither names nor an array for each vector.
+// packed codes a frame in msgpack, as one array of quantized numbers in their shortest form and of
+// byte strings, without names and without an array for each vector.
 type packed struct {
 	*layout
 	out bytes.Buffer
@@ -150,9 +148,9 @@ func (p *packed) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) er
 	return nil
 }
 
-// proto is the call as a protobuf message whose fields are the schema's: sint32 for numbers with a
-// sign, uint32 for others, repeated ones packed, bytes for byte strings. As in proto3, a field that
-// is 0 or empty is left out.
+// proto codes a frame as a protobuf message with the fields of the schema: sint32 for signed
+// numbers, uint32 for others, packed if repeated, and bytes for byte strings. As in proto3, fields
+// that are 0 or empty are omitted.
 type proto struct {
 	*layout
 	room []byte
@@ -187,7 +185,7 @@ func (p *proto) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte
 	return dst, nil
 }
 
-// wire is the varint of a value.
+// wire returns the varint of a value, and unwire the value of a varint.
 func (c *component) wire(v int32) uint64 {
 	if c.signed {
 		return protowire.EncodeZigZag(int64(v))

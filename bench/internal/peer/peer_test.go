@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// everything is a schema with a field of each kind, and of each size that matters.
+// everything returns a schema with fields of each kind and of several sizes.
 func everything(t *testing.T) *schema.Schema {
 	t.Helper()
 	limit := func(v float64) *float64 { return &v }
@@ -38,7 +38,7 @@ func everything(t *testing.T) *schema.Schema {
 	return s
 }
 
-// drawFrame draws a frame that may be like another one.
+// drawFrame draws a frame that may be similar to another one.
 func drawFrame(t *rapid.T, s *schema.Schema, like *schema.Frame) schema.Frame {
 	f := *s.NewFrame()
 	l := newLayout(s)
@@ -64,7 +64,7 @@ func drawFrame(t *rapid.T, s *schema.Schema, like *schema.Frame) schema.Frame {
 	return f
 }
 
-// samples are frames of a slow motion.
+// samples returns frames of a slow motion.
 func samples(s *schema.Schema) []Sample {
 	frames := make([]schema.Frame, 300)
 	var all []Sample
@@ -80,7 +80,7 @@ func samples(s *schema.Schema) []Sample {
 	return all
 }
 
-// TestRoundTrip has every peer in every form rebuild frames that are anything.
+// TestRoundTrip checks that every peer decodes random frames in every form.
 func TestRoundTrip(t *testing.T) {
 	s := everything(t)
 	for _, k := range Kinds() {
@@ -119,7 +119,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestStill trains peers on a player who does nothing at all.
+// TestStill trains peers on a player at rest.
 func TestStill(t *testing.T) {
 	s := everything(t)
 	still := make([]Sample, 100)
@@ -146,7 +146,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestFullSize expects the size that the engine's packing has.
+// TestFullSize checks the size of full frames against inspect.FullBits.
 func TestFullSize(t *testing.T) {
 	s := everything(t)
 	p, err := newFull(s, "", nil)

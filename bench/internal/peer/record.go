@@ -6,24 +6,24 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Form is a way to lay out differences as bytes.
+// Form is a layout of differences in bytes.
 type Form string
 
-// The forms of differences. Byte strings follow the numbers, XORed with the baseline's, after their
-// length.
+// The forms of differences. Byte strings follow the numbers: a length, and the bytes XORed with
+// those of the baseline.
 const (
-	// Varint has a byte for a small number, more for a large one, signs folded into the lowest bit.
+	// Varint has variable-length integers with the sign in the lowest bit.
 	Varint Form = "varint"
-	// Bytes has as many bytes as a component needs at most, low first.
+	// Bytes has all bytes of each component, lowest first.
 	Bytes Form = "bytes"
-	// Planes has the lowest bytes of all components, then the next ones.
+	// Planes has the lowest bytes of all components, then their next bytes.
 	Planes Form = "planes"
 )
 
-// Forms lists all forms of differences.
+// Forms returns all forms of differences.
 func Forms() []Form { return []Form{Varint, Bytes, Planes} }
 
-// record lays out the differences of frames.
+// record codes the differences of frames in a form.
 type record struct {
 	*layout
 	form Form
@@ -73,7 +73,7 @@ func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
 	return dst
 }
 
-// parse fills cur.
+// parse parses differences into cur. It reports whether they are well-formed.
 func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
 	if base == nil {
 		base = r.zero
@@ -110,7 +110,7 @@ func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
 	return r.parseBlobs(cur, base, src)
 }
 
-// parsePlanes gathers the bytes in the frame itself, then restores it.
+// parsePlanes collects the bytes of the differences in cur, then restores the components.
 func (r *record) parsePlanes(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
 	clear(cur.Ints)
 	for k := uint(0); k < 32; k += 8 {
@@ -150,7 +150,7 @@ func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
 	return len(src) == 0
 }
 
-// fold makes a difference a number that is small where the difference is.
+// fold maps a difference to an unsigned number that is small if the difference is.
 func (c *component) fold(d int32) uint64 {
 	if c.xor {
 		return uint64(uint32(d))

@@ -185,6 +185,54 @@ func newTraffic(stats func() ds.ReplicationStats) traffic {
 	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
 }
 
+// streamSender is the common part of both streams. The connection carries their messages and acks.
+type streamSender struct {
+	traffic
+	endpoints *Endpoints
+	view      interface{ close() error }
+	stop      func() // stops the offered stream; nil before offer
+}
+
+// Ack implements Sender.
+func (s *streamSender) Ack([]byte) error { return nil }
+
+// Close implements Carrier.
+func (s *streamSender) Close() error {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.over = true
+	return s.view.close()
+}
+
+// putAll writes all cubes to a world, at a tick of the session.
+func putAll[T any, P interface {
+	*T
+	FromBody(b *world.Body)
+}](w *ds.World[T], tick uint64, bodies []world.Body) error {
+	if err := w.Begin(tick); err != nil {
+		return err
+	}
+	var state T
+	for i := range bodies {
+		P(&state).FromBody(&bodies[i])
+		if err := w.Put(uint16(i), 0, &state); err != nil {
+			return err
+		}
+	}
+	w.Commit()
+	return nil
+}
+
+// streamReceiver is the common part of the receivers of both streams.
+type streamReceiver struct{ offset int }
+
+// Receive implements Receiver. The connection carries all messages.
+func (streamReceiver) Receive(time.Duration, []byte) error { return nil }
+
+// Ack implements Receiver. The connection carries the acks.
+func (streamReceiver) Ack(dst []byte) []byte { return dst }
+
 // Traffic implements Carrier.
 func (m *traffic) Traffic() (bytes, datagrams int) {
 	if m.over {

@@ -29,7 +29,7 @@ func newFull(initial []world.Body, o Options) (Sender, Receiver, error) {
 }
 
 func (s *fullSender) Send(f *Frame, emit func([]byte)) error {
-	if !s.due(f.Tick) {
+	if !s.due(f.Tick, 0) {
 		return nil
 	}
 	b := appendTick(s.buf[:0], f.Tick)
@@ -44,8 +44,7 @@ func (s *fullSender) Send(f *Frame, emit func([]byte)) error {
 	return nil
 }
 
-func (s *fullSender) Ack([]byte) error   { return nil }
-func (s *fullSender) SetBudget(bits int) { s.budget = bits }
+func (s *fullSender) Ack([]byte) error { return nil }
 
 func (r *fullReceiver) Ack(dst []byte) []byte { return dst }
 

@@ -60,7 +60,7 @@ func fill(t *snapshot.Type[world.Visual], set *snapshot.Set, bodies []world.Body
 }
 
 func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
-	if !s.due(f.Tick) {
+	if !s.due(f.Tick, 0) {
 		return nil
 	}
 	if err := fill(s.cubes, s.world.Begin(), f.Bodies); err != nil {
@@ -75,8 +75,6 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 	emit(b)
 	return nil
 }
-
-func (s *snapshotSender) SetBudget(bits int) { s.budget = bits }
 
 func (s *snapshotSender) Ack(b []byte) error {
 	a, _, err := snapshot.ParseAck(b)
@@ -127,10 +125,14 @@ type pacer struct {
 
 func newPacer(o Options) pacer { return pacer{every: world.TickRate / o.Rate, budget: o.Budget} }
 
-// due reports whether a message may be sent in a tick. It must be called exactly once per tick.
-func (p *pacer) due(tick int) bool {
+// SetBudget implements Sender.
+func (p *pacer) SetBudget(bits int) { p.budget = bits }
+
+// due accounts for sent bytes on the wire and reports whether a message may be sent in a tick. It
+// must be called exactly once per tick.
+func (p *pacer) due(tick, sent int) bool {
 	if p.budget > 0 {
-		p.credit = min(p.credit+float64(p.budget)/world.TickRate, float64(p.budget)/4)
+		p.credit = min(p.credit+float64(p.budget)/world.TickRate, float64(p.budget)/4) - 8*float64(sent)
 	}
 	return tick%p.every == 0 && (p.budget == 0 || p.credit >= 0)
 }

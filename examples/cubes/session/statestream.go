@@ -15,19 +15,17 @@ import (
 // dsStateSender sends inputs and the states of the cubes with the highest priority over a
 // replication stream.
 type dsStateSender struct {
-	traffic
-	endpoints *Endpoints
-	stream    *ds.StateStream[world.State]
-	view      *view[*client.StateView[world.State]]
-	every     int
-	cfg       ds.StateConfig
+	streamSender
+	stream *ds.StateStream[world.State]
+	every  int
+	cfg    ds.StateConfig
 }
 
 // clientStateReceiver simulates on from received states.
 type clientStateReceiver struct {
+	streamReceiver
 	*simulator
 	view   *view[*client.StateView[world.State]]
-	offset int
 	inputs []statesync.TickInputs
 	cubes  []int
 	states []world.State
@@ -38,13 +36,13 @@ func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &clientStateReceiver{simulator: sim, offset: e.offset}
+	r := &clientStateReceiver{streamReceiver: streamReceiver{e.offset}, simulator: sim}
 	cfg := client.StateConfig[world.State]{AckHz: world.TickRate}
 	r.view = subscribe(e, func(ctx context.Context) (*client.StateView[world.State], error) {
 		return client.SubscribeState(ctx, e.conn, "state", cfg)
 	})
 	return &dsStateSender{
-		traffic: newTraffic(e.states.Stats), endpoints: e, view: r.view, every: world.TickRate / o.Rate,
+		streamSender: streamSender{traffic: newTraffic(e.states.Stats), endpoints: e, view: r.view}, every: world.TickRate / o.Rate,
 		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget), NoDelta: o.NoDelta},
 	}, r, nil
 }
@@ -62,6 +60,7 @@ func bandwidth(bits int) int {
 func (s *dsStateSender) offer(p *ds.Player) (err error) {
 	if s.stream, err = s.endpoints.states.OfferState(p, s.cfg); err == nil {
 		s.stream.SetViewer(0)
+		s.stop = s.stream.Stop
 	}
 	return err
 }
@@ -78,31 +77,20 @@ func (s *dsStateSender) Send(f *Frame, _ func([]byte)) error {
 	if f.Tick%s.every != 0 {
 		return nil
 	}
-	w := s.endpoints.states
-	if err := w.Begin(tick); err != nil {
+	for i := range f.Bodies {
+		if err := s.stream.Prioritize(uint16(i), priority(i, &f.Bodies[i])); err != nil {
+			return err
+		}
+	}
+	if err := putAll(s.endpoints.states, tick, f.Bodies); err != nil {
 		return err
 	}
-	var state world.State
-	for i := range f.Bodies {
-		b := &f.Bodies[i]
-		if err := s.stream.Prioritize(uint16(i), priority(i, b)); err != nil {
-			return err
-		}
-		state.FromBody(b)
-		if err := w.Put(uint16(i), 0, &state); err != nil {
-			return err
-		}
-	}
-	w.Commit()
 	err := s.stream.Send()
 	if disconnected(err) || errors.Is(err, statesync.ErrBudget) { // the user may choose a budget that is too small
 		return nil
 	}
 	return err
 }
-
-// Ack implements Sender. The connection carries the acks.
-func (s *dsStateSender) Ack([]byte) error { return nil }
 
 // SetBudget implements Sender.
 func (s *dsStateSender) SetBudget(bits int) {
@@ -111,21 +99,6 @@ func (s *dsStateSender) SetBudget(bits int) {
 		_ = s.stream.SetBandwidth(s.cfg.Bandwidth, 0) // the value is always valid
 	}
 }
-
-// Close implements Carrier.
-func (s *dsStateSender) Close() error {
-	if s.stream != nil {
-		s.stream.Stop()
-	}
-	s.over = true
-	return s.view.close()
-}
-
-// Receive implements Receiver. The connection carries all messages.
-func (r *clientStateReceiver) Receive(time.Duration, []byte) error { return nil }
-
-// Ack implements Receiver. The connection carries the acks.
-func (r *clientStateReceiver) Ack(dst []byte) []byte { return dst }
 
 // Draw implements Receiver.
 func (r *clientStateReceiver) Draw(now time.Duration, drawn []world.Visual) (time.Duration, bool) {

@@ -64,7 +64,7 @@ type request struct {
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	v := p.live.AddViewer()
 	if v == nil {
-		http.Error(w, "too many look already: close a page", http.StatusServiceUnavailable)
+		http.Error(w, "too many viewers: close a page", http.StatusServiceUnavailable)
 		return
 	}
 	defer p.live.RemoveViewer(v)

@@ -95,7 +95,7 @@ func TestPage(t *testing.T) {
 	b.Blank() // the page would report an error when the server stops
 }
 
-// shot takes a screenshot and checks that both views are drawn, that is, have many colors.
+// shot checks on a screenshot that both views are drawn: that they have many colors.
 func shot(t *testing.T, b *browser.Browser, scheme string, width int64) {
 	t.Helper()
 	b.Run(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`)

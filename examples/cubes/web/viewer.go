@@ -59,18 +59,15 @@ func (l *Live) drop(v *Viewer) {
 
 // Figures are the measurements of the last half second; see session.Meter.
 type Figures struct {
-	Tick     int     `json:"tick"`
 	Kbits    float64 `json:"kbits"`
 	Packets  float64 `json:"packets"`  // datagrams per second
 	Error    float64 `json:"error"`    // cm, mean
 	ErrorP99 float64 `json:"errorP99"` // cm
-	ErrorMax float64 `json:"errorMax"` // cm
 	Turn     float64 `json:"turn"`     // degrees
 	Pops     int     `json:"pops"`
 	Delay    float64 `json:"delay"`   // ms
 	Updates  float64 `json:"updates"` // cubes per second
 	Wait     int     `json:"wait"`    // ticks, longest time between two updates of a cube
-	Refused  int     `json:"refused"`
 	Moving   int     `json:"moving"`
 	RTT      float64 `json:"rtt"` // ms, measured by the client
 	// UpKbits is the bandwidth that the client uses, in kbit/s.
@@ -127,9 +124,9 @@ func (l *Live) figures() []byte {
 	m, up := &l.session.Meter, l.steering.conn.Stats()
 	const cm = 100
 	f := Figures{
-		Tick: int(l.session.Now() / world.Tick), Kbits: m.Kbits(), Packets: float64(m.Datagrams) / m.Seconds(),
-		Error: cm * m.Position.Mean(), ErrorP99: cm * m.Position.Quantile(0.99), ErrorMax: cm * m.Position.Max, Turn: m.Turn.Mean(),
-		Pops: m.Pops, Delay: m.MeanDelay().Seconds() * 1000, Updates: float64(m.Updates) / m.Seconds(), Wait: m.Wait, Refused: m.Rejected,
+		Kbits: m.Kbits(), Packets: float64(m.Datagrams) / m.Seconds(),
+		Error: cm * m.Position.Mean(), ErrorP99: cm * m.Position.Quantile(0.99), Turn: m.Turn.Mean(),
+		Pops: m.Pops, Delay: m.MeanDelay().Seconds() * 1000, Updates: float64(m.Updates) / m.Seconds(), Wait: m.Wait,
 		RTT: up.RTT.Seconds() * 1000, UpKbits: up.SentBitsPerSecond / 1000, Settings: l.settings,
 	}
 	for i := range l.session.Bodies() {

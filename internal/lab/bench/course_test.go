@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestCourse expects what a run of a codec on the same link counts.
+// TestCourse checks that a course has the counts of a run of a codec over the same link.
 func TestCourse(t *testing.T) {
 	tr := short(sample.RocketLeague(), 900)
 	for _, loss := range []float64{0, 0.2} {
@@ -44,7 +44,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// TestCourseErrors wants a link that there is.
+// TestCourseErrors checks that an invalid link and an invalid rate are errors.
 func TestCourseErrors(t *testing.T) {
 	cfg := config()
 	cfg.Link.Loss = 2

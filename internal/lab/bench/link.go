@@ -17,44 +17,44 @@ type datagram struct {
 	message []byte
 }
 
-// way is one direction of the link. Like the transport, it drops datagrams that arrive after too
-// many newer ones.
-type way struct {
+// direction is one direction of the link. Like the transport, it drops datagrams that arrive after
+// too many newer ones.
+type direction struct {
 	queue  *simnet.Queue[datagram]
 	sent   uint64
 	seen   window
-	frames uint64 // that a datagram brings at most
+	frames uint64 // maximum number of new frames in a datagram
 }
 
-func newWay(cfg simnet.Config, frames int) (*way, error) {
+func newDirection(cfg simnet.Config, frames int) (*direction, error) {
 	link, err := simnet.NewLink(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &way{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
+	return &direction{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
 // send sends a message and returns the number of copies that will arrive. size includes the
 // datagram's headers.
-func (w *way) send(now time.Duration, message []byte, size int) int {
+func (w *direction) send(now time.Duration, message []byte, size int) int {
 	w.sent++
 	return w.queue.Push(now, datagram{w.sent, message}, size)
 }
 
 // receive returns the next message that has arrived. It returns false for one that the transport
 // drops.
-func (w *way) receive(now time.Duration) ([]byte, bool) {
+func (w *direction) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
 	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
 		return nil, false
 	}
-	return d.message, ok && w.seen.mark(d.number) == fresh
+	return d.message, ok && w.seen.mark(d.number)
 }
 
 // never is later than any time.
 const never = time.Duration(math.MaxInt64)
 
-func (w *way) next() time.Duration {
+func (w *direction) next() time.Duration {
 	if at, ok := w.queue.Next(); ok {
 		return at
 	}
@@ -65,11 +65,11 @@ func (w *way) next() time.Duration {
 // flight. At equal times, arrivals precede the server's tick, which precedes the client's next
 // frame.
 func (p *pair) overLink() error {
-	up, err := newWay(p.cfg.Link.Up(), p.perPayload())
+	up, err := newDirection(p.cfg.Link.Up(), p.perPayload())
 	if err != nil {
 		return err
 	}
-	down, err := newWay(p.cfg.Link.Down(), 1)
+	down, err := newDirection(p.cfg.Link.Down(), 1)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
 }
 
-func (p *pair) leave(up *way, now time.Duration, n int) error {
+func (p *pair) leave(up *direction, now time.Duration, n int) error {
 	message, err := p.encode(n)
 	if err != nil || message == nil {
 		return err
@@ -123,7 +123,7 @@ func (p *pair) leave(up *way, now time.Duration, n int) error {
 	return nil
 }
 
-func (p *pair) arrive(up *way, now time.Duration) {
+func (p *pair) arrive(up *direction, now time.Duration) {
 	message, ok := up.receive(now)
 	if !ok {
 		p.tally.late++
@@ -215,19 +215,6 @@ func (p *pair) atDistance() error {
 // span is the size of a window.
 const span = 64
 
-// verdict is the result of marking a number.
-type verdict uint8
-
-// The verdicts of window.mark.
-const (
-	// fresh: not seen before.
-	fresh verdict = iota + 1
-	// duplicate: seen before.
-	duplicate
-	// overtaken: older than the window.
-	overtaken
-)
-
 // window is a bitmap of the newest number seen and the 63 before it. The zero value is empty. It
 // does not allocate and is not safe for concurrent use.
 type window struct {
@@ -235,21 +222,15 @@ type window struct {
 	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
 }
 
-// mark records n as seen and returns its previous state. Overtaken numbers are ignored.
-func (w *window) mark(n uint64) verdict {
+// mark records n as seen. It reports whether n is neither a duplicate nor older than the window.
+func (w *window) mark(n uint64) bool {
 	if n > w.newest {
 		w.seen = w.seen<<(n-w.newest) | 1
 		w.newest = n
-		return fresh
+		return true
 	}
-	age := w.newest - n
-	if age >= span {
-		return overtaken
-	}
-	bit := uint64(1) << age
-	if w.seen&bit != 0 {
-		return duplicate
-	}
+	bit := uint64(1) << (w.newest - n)
+	fresh := w.newest-n < span && w.seen&bit == 0
 	w.seen |= bit
 	return fresh
 }

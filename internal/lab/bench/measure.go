@@ -11,8 +11,8 @@ import (
 const (
 	measureFor    = 100 * time.Millisecond
 	measurePasses = 5
-	// warm is how many frames pass before allocations count: each slot of a ring allocates when it
-	// is first used.
+	// warm is the number of frames before allocations count, because each slot of a ring allocates
+	// when it is first used.
 	warm = 512
 )
 
@@ -51,7 +51,7 @@ func (p *pair) countAllocs(c *Counts) error {
 	}
 	frames, arrivals := len(p.trace.Frames), p.script.arrivals
 	if frames <= warm || len(arrivals) <= warm {
-		return nil // too short to say anything
+		return nil // too short to count allocations
 	}
 	if err := p.encodeAll(0, warm); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p *pair) encodeAll(from, to int) error {
 // decodeAll decodes the arrivals and writes the acks.
 func (p *pair) decodeAll(arrivals []arrival) {
 	for i := range arrivals {
-		_, _ = p.dec.Decode(arrivals[i].payload) // what failed was counted before
+		_, _ = p.dec.Decode(arrivals[i].payload) // errors were counted in the run
 		if arrivals[i].acked {
 			p.dec.AppendAck(p.room[:0])
 		}

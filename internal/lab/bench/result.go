@@ -69,7 +69,7 @@ type Counts struct {
 	// Arrived reports for each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 
-	// Lost is the share of datagrams lost, Late that of late ones.
+	// Lost and Late are the fractions of datagrams that were lost and late.
 	Lost float64 `json:"-"`
 	Late float64 `json:"-"`
 	// BaselineAge is the mean distance of a delta to its baseline, in frames.
@@ -87,7 +87,7 @@ type FieldBits struct {
 	PayloadBits float64 `json:"payload_bits_per_frame"`
 }
 
-// messageType is the bytes ahead of acks.
+// messageType is the size of the message type before an ack, in bytes.
 const messageType = 1
 
 // around returns the overhead of a message in bytes.
@@ -111,7 +111,7 @@ func share(a, b int) float64 {
 	return math.Round(float64(a)/float64(b)*1e6) / 1e6
 }
 
-// tally adds up what happens.
+// tally counts the events of a run.
 type tally struct {
 	sent, messages                               int
 	delivered, mismatches, undecodable           int
@@ -121,8 +121,7 @@ type tally struct {
 	acks, ackBytes                               int
 }
 
-// frame counts the frames that were sent in a message of so many bytes, which the codec's own
-// header is part of.
+// frame counts a message of size bytes and its frames. The size includes the codec's header.
 func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
 	header := s.headerBits(info.HeaderBits)
 	t.sent += 1 + info.Held
@@ -139,13 +138,13 @@ func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
 	}
 }
 
-// ack counts an ack of so many bytes.
+// ack counts an ack of size bytes.
 func (t *tally) ack(s *scheme, size int) {
 	t.acks++
 	t.ackBytes += s.ackBytes(size)
 }
 
-// dropped counts what became of a payload from which nothing was delivered.
+// dropped counts a payload by the error of its decoding, which may be nil.
 func (t *tally) dropped(err error) {
 	switch {
 	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
@@ -155,7 +154,8 @@ func (t *tally) dropped(err error) {
 	}
 }
 
-// delivery counts a frame, which is what was sent or not.
+// delivery counts a delivered frame. right reports whether it equals the sent one, counts whether
+// it was sent after the warm-up.
 func (t *tally) delivery(right, counts bool) {
 	if counts {
 		t.delivered++
@@ -165,7 +165,7 @@ func (t *tally) delivery(right, counts bool) {
 	}
 }
 
-// add adds what o counted.
+// add adds the counts of o.
 func (t *tally) add(o *tally) {
 	t.sent += o.sent
 	t.messages += o.messages

@@ -103,13 +103,13 @@ type pair struct {
 	dec     *rpcdelta.Decoder
 	tally   tally
 	frames  int // to be sent
-	warm    int // of which are not counted
+	warm    int // frames at the start that are not counted
 	record  bool
 	script  script
 	profile *inspect.Profile // of the first run, or nil
 	course  *Course          // to record, or nil
 	arrived []bool           // to record, or nil
-	room    [2048]byte       // for messages that are measured and thrown away
+	room    [2048]byte       // for messages of the timed passes
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
@@ -186,7 +186,7 @@ func (p *pair) encode(n int) ([]byte, error) {
 	if err != nil || message == nil {
 		return nil, err
 	}
-	if n == p.warm+p.perPayload()-1 { // what came before was to warm up
+	if n == p.warm+p.perPayload()-1 { // the frames before were the warm-up
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))

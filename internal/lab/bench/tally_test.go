@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestTallyNotices gives the tally what must never happen, since no run does.
+// TestTallyNotices counts errors that no run produces.
 func TestTallyNotices(t *testing.T) {
 	s := sample.Portal2()
 	wrong := s.Schema.NewFrame()

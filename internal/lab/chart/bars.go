@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Bars is rows of bars over a logarithmic axis.
+// Bars is a bar chart with a logarithmic axis.
 type Bars struct {
 	Title string
-	// Unit stands at the end of the axis.
+	// Unit is the unit of the axis.
 	Unit string
-	// Names are those of the bars of each row, in one color each.
+	// Names are the names of the bars in each row.
 	Names []string
 	Rows  []Row
 }
 
-// Row is some bars of one name.
+// Row is a named group of bars.
 type Row struct {
 	Name string
-	// Values are positive, as many as there are Names.
+	// Values are positive, one for each of Bars.Names.
 	Values []float64
 }
 
@@ -31,7 +31,7 @@ const (
 	barHeight, rowGap         = 10, 8
 )
 
-// SVG draws the bars. The axis starts at the power of ten below the least value.
+// SVG returns the chart. The axis starts at the power of ten below the minimum.
 func (c *Bars) SVG() string {
 	rowHeight := barHeight*len(c.Names) + rowGap
 	bottom := barTop + rowHeight*len(c.Rows)
@@ -64,7 +64,7 @@ func (c *Bars) SVG() string {
 	return b.String()
 }
 
-// number is a value with three digits, or as many as it has before the point.
+// number formats a value with three significant digits, or without decimals from 100 on.
 func number(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
@@ -72,7 +72,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// decades are the powers of ten around all values.
+// decades returns the exponents of the powers of ten around all values.
 func (c *Bars) decades() (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, row := range c.Rows {
@@ -86,21 +86,21 @@ func (c *Bars) decades() (low, high float64) {
 	return low, high
 }
 
-// Stacks is rows of parts that add up, over an axis that starts at 0.
+// Stacks is a chart of stacked bars whose axis starts at 0.
 type Stacks struct {
 	Title string
-	// Unit stands at the end of the axis.
+	// Unit is the unit of the axis.
 	Unit string
 	Rows []Stack
 }
 
-// Stack is one row. Parts of one name have one color in all rows.
+// Stack is one bar. Parts with the same name have the same color in all bars.
 type Stack struct {
 	Name  string
 	Parts []Part
 }
 
-// Part is a piece of a row.
+// Part is a part of a bar.
 type Part struct {
 	Name string
 	// Value is not negative.
@@ -112,11 +112,11 @@ const (
 	legendLine                      = 18
 	stackLeft, stackRight, stackTop = 170, 60, 40
 	stackHeight, stackGap           = 26, 10
-	letter                          = 6.5 // mean width of a letter
+	letter                          = 6.5 // mean width of a letter, in pixels
 )
 
-// SVG draws the rows, of which there is at least one part. Its name and value stand in it where
-// there is room, and in its title.
+// SVG returns the chart, which has at least one part. Parts that are wide enough are labeled with
+// name and value; all have them as a title.
 func (c *Stacks) SVG() string {
 	bottom := stackTop + (stackHeight+stackGap)*len(c.Rows)
 	most := 1.0
@@ -166,13 +166,13 @@ func (c *Stacks) SVG() string {
 	return b.String()
 }
 
-// entry is where a name stands in the legend.
+// entry is the position of a name in the legend.
 type entry struct {
 	x    float64
 	line int
 }
 
-// layOut gives each name its place below the rows.
+// layOut returns the positions of names in the legend.
 func layOut(names []string) []entry {
 	out := make([]entry, len(names))
 	x, line := float64(left), 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// widths gives those of all rectangles of an SVG.
+// widths returns the widths of all rectangles of an SVG.
 func widths(t *testing.T, svg string) (all []float64) {
 	t.Helper()
 	dec := xml.NewDecoder(strings.NewReader(svg))

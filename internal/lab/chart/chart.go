@@ -9,39 +9,38 @@ import (
 	"strings"
 )
 
-// Chart is lines over a common axis.
+// Chart is a line chart.
 type Chart struct {
 	Title string
-	// XUnit and YUnit stand at the ends of the axes.
+	// XUnit and YUnit are the units of the axes.
 	XUnit, YUnit string
-	// X are the points of all lines, ascending, at least two.
+	// X has the coordinates of the points of all lines: at least two, ascending.
 	X     []float64
 	Lines []Line
 }
 
 // Line is one line of a chart.
 type Line struct {
-	// Name stands at the line's end; a line without one is dashed, and has the color of the one
-	// before it.
+	// Name labels the line. A line without a name is dashed and has the color of the previous one.
 	Name string
-	// Y are its values, not negative, as many as the chart has points.
+	// Y has a value of at least 0 for each of Chart.X.
 	Y []float64
 }
 
-// The picture's size and the space around the lines.
+// The size of the picture and of its margins, in pixels.
 const (
 	width, height           = 720, 380
 	left, right, top, below = 48, 190, 40, 40
 	labelGap                = 15
 )
 
-// Colors that are read on white and on black.
+// colors are legible on white and on black.
 var colors = []string{
 	"#2f81f7", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f0883e", "#1b9e9e", "#8b949e",
 	"#e5534b", "#b08800", "#6a8ffb", "#7ee787", "#c06be8", "#57ab5a",
 }
 
-// SVG draws the chart. Its vertical axis starts at 0.
+// SVG returns the chart. Its vertical axis starts at 0.
 func (c *Chart) SVG() string {
 	var b strings.Builder
 	begin(&b, height, c.Title)
@@ -67,14 +66,14 @@ func (c *Chart) SVG() string {
 	return b.String()
 }
 
-// begin starts a picture.
+// begin writes the start of a picture.
 func begin(b *strings.Builder, height int, title string) {
 	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#7d8590\">\n", width, height)
 	fmt.Fprintf(b, "<title>%s</title>\n", html.EscapeString(title))
 	text(b, left, 18, "start", title)
 }
 
-// axes draws a line and a number at each point, and at round values.
+// axes writes the numbers at both axes, and the grid.
 func (c *Chart) axes(b *strings.Builder) {
 	for i, x := range c.X {
 		name := fmt.Sprintf("%g", x)
@@ -102,7 +101,7 @@ func (c *Chart) x(v float64) float64 {
 
 func (c *Chart) y(v float64) float64 { return height - below - v/c.ceiling()*(height-top-below) }
 
-// step is a round number of which four to ten make the axis.
+// step returns the distance of grid lines: a round number, of which the axis has four to ten.
 func (c *Chart) step() float64 {
 	most := c.most()
 	step := 1.0
@@ -124,7 +123,7 @@ func (c *Chart) ceiling() float64 {
 	return ceiling
 }
 
-// most is the largest value, or 1 if all are 0.
+// most returns the maximum value, or 1 if all are 0.
 func (c *Chart) most() float64 {
 	most := 0.0
 	for _, l := range c.Lines {
@@ -142,8 +141,7 @@ type label struct {
 	color string
 }
 
-// spread moves labels down that would lie on others, and up again those that would lie below the
-// picture.
+// spread moves labels so that they neither overlap nor leave the picture.
 func spread(labels []label) []label {
 	slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.y, b.y) })
 	for i := 1; i < len(labels); i++ {

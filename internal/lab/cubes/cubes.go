@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// Count is how many cubes a frame has. The first is the player's.
+	// Count is the number of cubes in a frame. The first is the player's.
 	Count = 901
-	// Rate is how many frames a second has.
+	// Rate is the number of frames per second.
 	Rate = 60
-	// Unit is how many steps of a position a meter has.
+	// Unit is the number of position steps per meter.
 	Unit = 512
-	// MaxComponent is the largest of the three smallest elements of an orientation, which stands
-	// for 1 / sqrt 2.
+	// MaxComponent is the maximum of the three smallest elements of an orientation. It represents
+	// 1 / sqrt 2.
 	MaxComponent = 511
 
 	integers  = 8
 	frameSize = 4 * integers * Count
-	// maxFrames bounds what is read: five minutes, half a gigabyte.
+	// maxFrames is the maximum length of a recording: five minutes, half a gigabyte.
 	maxFrames = 5 * 60 * Rate
 )
 
-// Cube is one cube as it is recorded.
+// Cube is the recorded state of one cube.
 type Cube struct {
-	// Largest is the index of the orientation's largest element, 0 to 3 of x, y, z and w, which is
-	// positive; Smallest are the others in that order, 0 to MaxComponent for -1 / sqrt 2 to 1 /
-	// sqrt 2.
+	// Largest is the index of the largest element of the orientation: 0 to 3 for x, y, z and w.
+	// That element is positive. Smallest has the others in the same order, 0 to MaxComponent for -1
+	// / sqrt 2 to 1 / sqrt 2.
 	Largest  int32
 	Smallest [3]int32
-	// Position is x, y and z.
+	// Position is x, y and z, in steps.
 	Position [3]int32
-	// Interacting says that the player has touched it lately: 0 or 1.
+	// Interacting is 1 if the player touched the cube recently, else 0.
 	Interacting int32
 }
 
-// Orientation is the cube's.
+// Orientation returns the orientation of the cube.
 func (c *Cube) Orientation() schema.Quat {
 	var q [4]float64
 	left, k := 1.0, 0
@@ -62,16 +62,16 @@ func (c *Cube) Orientation() schema.Quat {
 	return schema.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}
 }
 
-// Meters is the cube's position.
+// Meters returns the position of the cube, in meters.
 func (c *Cube) Meters() schema.Vec3 {
 	return schema.Vec3{X: float64(c.Position[0]) / Unit, Y: float64(c.Position[1]) / Unit, Z: float64(c.Position[2]) / Unit}
 }
 
-// Frame is all cubes at one time.
+// Frame is the state of all cubes at one time.
 type Frame [Count]Cube
 
-// Load reads the recording in a file, which may be compressed with gzip: that begins with bytes
-// that no cube has. The errors are those of [Read].
+// Load reads the recording in a file, which may be compressed with gzip. The errors are those of
+// [Read].
 func Load(path string) ([]Frame, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -92,8 +92,8 @@ func Load(path string) ([]Frame, error) {
 	return frames, nil
 }
 
-// Read reads a recording. A last frame that is not whole, a value that no cube has, and more than
-// five minutes are errors.
+// Read reads a recording. It returns an error if the last frame is incomplete, a value is out of
+// range, or the recording is longer than five minutes.
 func Read(r io.Reader) ([]Frame, error) {
 	var frames []Frame
 	buf := make([]byte, frameSize)
@@ -115,7 +115,7 @@ func Read(r io.Reader) ([]Frame, error) {
 	}
 }
 
-// parse reads one frame from as many bytes as it has.
+// parse parses one frame from frameSize bytes.
 func parse(f *Frame, b []byte) error {
 	for i := range f {
 		var v [integers]int32
@@ -145,7 +145,7 @@ func (c *Cube) check() error {
 	return nil
 }
 
-// Append appends a frame as [Read] reads it, and returns the extended slice.
+// Append appends a frame in the format of [Read] and returns the extended slice.
 func Append(dst []byte, f *Frame) []byte {
 	for i := range f {
 		c := &f[i]
@@ -158,7 +158,7 @@ func Append(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// Turn sets the cube's orientation to q, of length 1, as near as there is one.
+// Turn sets the orientation of the cube to the nearest one to q, which has length 1.
 func (c *Cube) Turn(q schema.Quat) {
 	e := [4]float64{q.X, q.Y, q.Z, q.W}
 	c.Largest = 0
@@ -178,7 +178,7 @@ func (c *Cube) Turn(q schema.Quat) {
 	}
 }
 
-// Move sets the cube's position to the nearest step.
+// Move sets the position of the cube, rounded to the nearest step.
 func (c *Cube) Move(meters schema.Vec3) {
 	for i, v := range [3]float64{meters.X, meters.Y, meters.Z} {
 		c.Position[i] = int32(math.Floor(v*Unit + 0.5))

@@ -16,9 +16,9 @@ type Options struct {
 	Duration time.Duration // of play
 	Settle   time.Duration // start of the measurement
 	Up, Down simnet.Config // links
-	Change   time.Duration // when Delay of both links changes; 0: never
-	Delay    time.Duration // to this
-	Drift    float64       // of the client's clock, as a share
+	Change   time.Duration // time at which the delay of both links changes; 0: never
+	Delay    time.Duration // delay of both links after Change
+	Drift    float64       // relative difference of the client's clock
 	Older    int           // redundant frames
 	Ragged   time.Duration // maximum delay of a server tick
 	NoPace   bool          // without clock pacing
@@ -26,17 +26,17 @@ type Options struct {
 	Seed     uint64
 }
 
-// report is a report of the server.
+// report is the server's report of slack and target to the client.
 type report struct{ slack, target time.Duration }
 
 // Result has the figures after Settle.
 type Result struct {
 	Ticks            int
-	Stats            jitter.Stats  // what was added after Settle
-	Slack            time.Duration // as measured at every tick, on average
-	Target           time.Duration // likewise
-	Off, Worst       time.Duration // distance of slack and target, on average, and the largest
-	Fastest, Slowest float64       // rates of the client's clock
+	Stats            jitter.Stats  // Missing, Late and Resyncs since Settle
+	Slack            time.Duration // mean over the ticks
+	Target           time.Duration // mean over the ticks
+	Off, Worst       time.Duration // difference between slack and target: mean and maximum
+	Fastest, Slowest float64       // extreme rates of the client's clock
 }
 
 // Missing returns the missing ticks per minute.
@@ -88,7 +88,7 @@ func (w *world) play(interval time.Duration) error {
 		sent             uint64
 		changed          bool
 	)
-	call = time.Duration(w.rng.Float64() * float64(interval)) // the phase is anybody's
+	call = time.Duration(w.rng.Float64() * float64(interval)) // random phase
 	for now := time.Duration(0); now < w.o.Duration; {
 		now = min(tick, call)
 		if w.o.Change != 0 && now >= w.o.Change && !changed {
@@ -124,12 +124,7 @@ func (w *world) play(interval time.Duration) error {
 		}
 	}
 	st := w.buffer.Stats()
-	w.result.Stats = jitter.Stats{
-		Released: st.Released - w.before.Released, Missing: st.Missing - w.before.Missing, Dry: st.Dry - w.before.Dry,
-		Late: st.Late - w.before.Late, Duplicate: st.Duplicate - w.before.Duplicate, Early: st.Early - w.before.Early,
-		Resyncs: st.Resyncs - w.before.Resyncs, Skipped: st.Skipped - w.before.Skipped,
-		Held: st.Held, Slack: st.Slack, Target: st.Target,
-	}
+	w.result.Stats = jitter.Stats{Missing: st.Missing - w.before.Missing, Late: st.Late - w.before.Late, Resyncs: st.Resyncs - w.before.Resyncs}
 	if n := time.Duration(w.result.Ticks); n > 0 {
 		w.result.Slack /= n
 		w.result.Target /= n

@@ -10,36 +10,36 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// Options are what all schemes have in common.
+// Options configure a comparison. All schemes share them.
 type Options struct {
-	// Hz is how many snapshots a second are sent, a divisor of 60.
+	// Hz is the number of snapshots per second, a divisor of 60.
 	Hz int
-	// Link carries them. Its seed is that of the first run.
+	// Link is the simulated link. Each run increments its seed.
 	Link simnet.Config
-	// Runs is how many courses of the link are played.
+	// Runs is the number of runs.
 	Runs int
 }
 
 const (
-	// packet is the size of a packet, which no link here looks at.
+	// packet is the nominal size of a packet. The link has no bandwidth limit.
 	packet = 1000
-	// settle is how long a run goes before it counts.
+	// settle is the time of a run before the measurement starts.
 	settle = 2 * time.Second
-	// phase and start are when the client shows its first frame, drift is how much faster its clock
-	// runs.
+	// phase is the time of the client's first frame. start and drift are the offset of its clock
+	// and the relative difference of its rate.
 	phase = 7 * time.Millisecond
 	start = 1000 * time.Second
 	drift = 1e-4
 )
 
-// Scheme is one way to play snapshots.
+// Scheme is a configuration of interpolation.
 type Scheme struct {
 	Name   string
 	Config interpolate.Config
 }
 
-// Schemes are those that are compared at so many snapshots a second. The first ones have the delay
-// of the rule.
+// Schemes returns the schemes to compare at hz snapshots per second. The first three use the delay
+// of interpolate.Delay.
 func Schemes(hz int) []Scheme {
 	c := interpolate.Config{Interval: time.Second / time.Duration(hz)}
 	rule := interpolate.Delay(c.Interval, 50*time.Millisecond, 0.05)
@@ -59,7 +59,7 @@ func Schemes(hz int) []Scheme {
 	}
 }
 
-// The places of two schemes that are compared cube by cube.
+// Indices of the two schemes that are compared cube by cube.
 const (
 	linear  = 1
 	hermite = 2
@@ -70,10 +70,10 @@ type player struct {
 	buffer *interpolate.Buffer[object]
 	sample interpolate.Sample[object]
 	result *Result
-	bad    bool // was starved when it showed the last frame
+	bad    bool // the last frame was starved
 }
 
-// Run plays a recording in all schemes at once: they get the same packets at the same times.
+// Run plays a recording with all schemes. They receive the same packets at the same times.
 func Run(w *World, o Options) ([]Result, *Duel, error) {
 	schemes := Schemes(o.Hz)
 	results, duel := make([]Result, len(schemes)), new(Duel)
@@ -118,7 +118,7 @@ func run(w *World, o Options, players []player, duel *Duel) error {
 				break
 			}
 			for i := range players {
-				// A packet of no use is the buffer's to count.
+				// The buffer counts the packets that it drops.
 				_ = players[i].buffer.Add(local(arrived), at(n), w.ids, w.frames[n])
 			}
 		}
@@ -132,11 +132,11 @@ func run(w *World, o Options, players []player, duel *Duel) error {
 	return nil
 }
 
-// local is the client's clock.
+// local returns the time of the client's clock.
 func local(t time.Duration) time.Duration { return start + t + time.Duration(drift*float64(t)) }
 
-// show has a player show a frame and adds it to its result. What is looked at is the world at the
-// last recorded frame up to the time that is to be shown, of which the truth is known.
+// show plays one frame and adds it to the result. Errors are measured at the time of the last
+// recorded frame before the playback clock, because the true poses of that frame are known.
 func (p *player) show(w *World, now, fastest time.Duration) {
 	play, ok := p.buffer.Play(local(now))
 	if !ok || play < 0 {
@@ -163,7 +163,7 @@ func (p *player) show(w *World, now, fastest time.Duration) {
 	p.bad = starved
 }
 
-// Errors are those of one kind, of cubes that move.
+// Errors are the mean and the 99th percentile of the errors of moving cubes.
 type Errors struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
@@ -171,27 +171,27 @@ type Errors struct {
 	all []float32
 }
 
-// Result is what a scheme showed.
+// Result is the measurement of one scheme.
 type Result struct {
 	Name string `json:"scheme"`
 	Hz   int    `json:"hz"`
-	// Position is how far cubes were from where they had been, in millimeters, Orientation in
-	// degrees.
+	// Position has the distances to the recorded positions in millimeters, Orientation the angles
+	// to the recorded orientations in degrees.
 	Position    Errors `json:"position_mm"`
 	Orientation Errors `json:"orientation_deg"`
-	// Hitches is how often a minute the play came to the end of the newest snapshot, Starved the
-	// share of frames that were shown when it had.
+	// Hitches is the number of hitches per minute, Starved the fraction of frames without a
+	// snapshot that is new enough.
 	Hitches float64 `json:"hitches_per_minute"`
 	Starved float64 `json:"starved_share"`
-	// Delay is the mean age of what is shown, in milliseconds, less that of a packet which nothing
-	// held up.
+	// Delay is the mean age of the shown state in milliseconds, without the minimum delay of the
+	// link.
 	Delay float64 `json:"added_delay_ms"`
 
 	frames, hitches, starved int
 	delays                   float64 // seconds
 }
 
-// add compares objects with the frame that they should be.
+// add compares objects with recorded frame n.
 func (r *Result) add(w *World, n int, objects []object) {
 	for i := range objects {
 		if w.within(w.moves, n, i) {
@@ -230,25 +230,25 @@ func (e *Errors) finish() {
 
 // Duel compares linear and Hermite interpolation cube by cube, where their positions differ.
 type Duel struct {
-	// Resting are cubes that lie still in the frame, and moved shortly before or will shortly
-	// after. Of the others Hit are those that hit something around the frame, Free those whose
-	// velocity changes smoothly.
+	// Resting has cubes that are at rest in the frame. Hit has moving cubes that collide near the
+	// frame, Free those whose velocity changes smoothly.
 	Resting, Free, Hit Side
 }
 
-// Side is one part of the cubes.
+// Side is the comparison of one group of samples.
 type Side struct {
-	// Count is how many cubes in all frames, Linear and Hermite are the mean errors in millimeters.
+	// Count is the number of samples, one per cube and frame. Linear and Hermite are mean errors in
+	// millimeters.
 	Count           int
 	Linear, Hermite float64
-	// Worse is in what share of them Hermite is further off, By by how many millimeters on average
-	// there.
+	// Worse is the fraction of samples in which Hermite has the larger error, By the mean
+	// difference in those samples, in millimeters.
 	Worse, By float64
 
 	worse int
 }
 
-// add compares the frames that both have just shown, at one time.
+// add compares the last frames of both players if they show the same time.
 func (d *Duel) add(w *World, a, b *player) {
 	n := frameAt(a.sample.Time)
 	if a.sample.Time != b.sample.Time || n >= len(w.frames) {
@@ -271,7 +271,7 @@ func (d *Duel) add(w *World, a, b *player) {
 	}
 }
 
-// add keeps means as they go.
+// add updates the running means.
 func (s *Side) add(linear, hermite float64) {
 	s.Count++
 	n := float64(s.Count)

@@ -1,6 +1,5 @@
-// Package playback measures what interpolation makes of a recording of cubes that comes over a
-// simulated link: how far what is shown is from what was recorded, how often the play stops, and
-// how late it is.
+// Package playback plays a recording of cubes over a simulated link and measures interpolation: the
+// error of the shown poses, the rate of hitches, and the added delay.
 package playback
 
 import (
@@ -12,39 +11,42 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// object is a cube as a snapshot has it.
+// object is a cube in a snapshot.
 type object struct {
 	pose        interpolate.Pose
 	interacting bool
 }
 
-// poses is the adapter of objects.
+// poses implements interpolate.Adapter.
 type poses struct{}
 
 func (poses) Pose(o *object) interpolate.Pose       { return o.pose }
 func (poses) SetPose(o *object, p interpolate.Pose) { o.pose = p }
 
 const (
-	// velocityStep is that of velocities in snapshots, in meters a second.
+	// velocityStep is the resolution of velocities in snapshots, in m/s.
 	velocityStep = 1.0 / 32
-	// near is how many frames before and after one say whether a cube moves then, and is hit.
+	// near is the number of frames before and after a frame in which motion and collisions of a
+	// cube count for that frame.
 	near = 6
-	// hit is by how much the velocity of a cube that hits something changes within a frame, in
-	// meters a second. Gravity alone makes a third of it.
+	// hit is the minimum change of velocity in one frame that counts as a collision, in m/s.
+	// Gravity alone causes a third of it.
 	hit = 1.0
-	// rest is a speed below which a cube lies still, in meters a second.
+	// rest is the speed below which a cube is at rest, in m/s.
 	rest = 0.05
 )
 
-// World is a recording with velocities.
+// World is a recording with the velocities of its cubes.
 type World struct {
 	frames [][]object
 	ids    []uint32
-	// moves and hits count, for each cube, in how many frames up to each it moved and was hit.
+	// moves and hits are indexed by frame and cube. They count the frames up to that one in which
+	// the cube moved or collided.
 	moves, hits [][]int32
 }
 
-// NewWorld gives cubes velocities by central difference. There are two frames at least.
+// NewWorld returns the world of a recording of at least two frames. Velocities are central
+// differences.
 func NewWorld(recorded []cubes.Frame) *World {
 	w := &World{ids: make([]uint32, cubes.Count), moves: make([][]int32, len(recorded)), hits: make([][]int32, len(recorded))}
 	for i := range w.ids {
@@ -64,7 +66,7 @@ func NewWorld(recorded []cubes.Frame) *World {
 	return w
 }
 
-// velocity is a cube's in a frame, as a snapshot has it.
+// velocity returns the rounded velocity of cube i in frame n.
 func velocity(recorded []cubes.Frame, n, i int) schema.Vec3 {
 	from, to := max(n-1, 0), min(n+1, len(recorded)-1)
 	a, b := recorded[from][i].Meters(), recorded[to][i].Meters()
@@ -74,7 +76,7 @@ func velocity(recorded []cubes.Frame, n, i int) schema.Vec3 {
 	return schema.Vec3{X: each(a.X, b.X), Y: each(a.Y, b.Y), Z: each(a.Z, b.Z)}
 }
 
-// count adds one frame to the counts.
+// count sets moves and hits of frame n.
 func (w *World) count(recorded []cubes.Frame, n int) {
 	w.moves[n], w.hits[n] = make([]int32, cubes.Count), make([]int32, cubes.Count)
 	if n == 0 {
@@ -92,15 +94,15 @@ func (w *World) count(recorded []cubes.Frame, n int) {
 	}
 }
 
-// within says whether a count grew near a frame.
+// within reports whether a count of cube i increases near frame n.
 func (w *World) within(counts [][]int32, n, i int) bool {
 	return counts[min(n+near, len(counts)-1)][i] > counts[max(n-near, 0)][i]
 }
 
-// at is the time of a frame.
+// at returns the time of frame n.
 func at(n int) time.Duration { return time.Duration(n) * time.Second / cubes.Rate }
 
-// frameAt is the last frame up to a time.
+// frameAt returns the last frame up to a time.
 func frameAt(t time.Duration) int {
 	n := int(t * cubes.Rate / time.Second)
 	if at(n+1) <= t { // at rounds down
@@ -109,11 +111,12 @@ func frameAt(t time.Duration) int {
 	return n
 }
 
+// apart returns the distance between two points.
 func apart(a, b schema.Vec3) float64 {
 	return math.Sqrt((a.X-b.X)*(a.X-b.X) + (a.Y-b.Y)*(a.Y-b.Y) + (a.Z-b.Z)*(a.Z-b.Z))
 }
 
-// turned is the angle between two orientations, in degrees.
+// turned returns the angle between two orientations, in degrees.
 func turned(a, b schema.Quat) float64 {
 	chord := func(s float64) float64 {
 		x, y, z, w := a.X-s*b.X, a.Y-s*b.Y, a.Z-s*b.Z, a.W-s*b.W

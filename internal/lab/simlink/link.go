@@ -1,4 +1,4 @@
-// Package simlink has the flags of the commands' simulated link, and its two directions.
+// Package simlink configures the simulated link of the commands by flags.
 package simlink
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 // FlagNames are the names of the flags that AddFlags adds.
 var FlagNames = []string{"rtt", "jitter", "loss", "burst", "seed"}
 
-// AddFlags adds the link's flags. Their defaults are what c holds.
+// AddFlags adds the flags of the link. Their defaults are the values of c.
 func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.RTT, "rtt", c.RTT, "round-trip time of the simulated link")
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "mean additional delay of packets in each direction; it reorders them")
@@ -95,7 +95,7 @@ func (c *Config) Network() (*simnet.WrappedNetwork, error) {
 	return simnet.WrapNetwork(nil, c.Up(), c.Down())
 }
 
-// share is a flag whose value is a part of a whole: 0.05 or 5%.
+// share is a flag whose value is a fraction: 0.05 or 5%.
 type share float64
 
 func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
@@ -111,7 +111,7 @@ func (s *share) Set(text string) error {
 	return err
 }
 
-// ParseShare reads a part of a whole, 0 to 1: 0.05 or 5%.
+// ParseShare parses a fraction, 0 to 1: 0.05 or 5%.
 func ParseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(number, 64)

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
-// packing selects the techniques of manual bit packing. Each one is useful only with those before it.
+// packing selects the techniques of manual bit packing. Each one requires those before it.
 type packing struct {
 	// changed sends only the objects that differ from the baseline, and one bit per object.
 	changed bool
@@ -32,8 +32,8 @@ var (
 	errPacked  = errors.New("snapbench: malformed packed snapshot")
 )
 
-// packer packs snapshots by fixed rules, without prediction or models: the opponent of the adaptive
-// codec.
+// packer packs snapshots by fixed rules, without prediction or models, for comparison with the
+// adaptive codec.
 type packer struct {
 	fields  []snapshot.Field
 	use     packing
@@ -185,7 +185,7 @@ func (p *packer) indices(n int) {
 	}
 }
 
-// code packs or unpacks one object. Numbers that are 0 at rest are all but the first field of them.
+// code packs or unpacks one object. All fields of numbers except the first are 0 at rest.
 func (p *packer) code(cur, base []int32) {
 	first := true
 	for i := range p.fields {
@@ -229,7 +229,7 @@ func (p *packer) largest(c, b []int32) bool {
 	return true
 }
 
-// small codes the differences in few or more bits each if all of them fit, and reports whether they do.
+// small codes each difference in few or more bits if all of them fit. It reports whether they do.
 func (p *packer) small(c, b []int32, few, more uint) bool {
 	fit := true
 	for k := range c {

@@ -1,4 +1,4 @@
-// Package columns lays out tables of text.
+// Package table writes tables of text.
 package table
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Write writes rows of as many cells each, aligned: the first column to the left, numbers to the
-// right.
+// Write writes rows with equal numbers of cells. The first column is aligned to the left, the
+// others to the right.
 func Write(b *strings.Builder, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -115,8 +115,8 @@ func write(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch
 	}
 }
 
-// threadCPU returns the CPU time that the calling thread has used, to the nanosecond: getrusage's
-// is as old as the last tick of the scheduler.
+// threadCPU returns the CPU time that the calling thread has used, in nanoseconds. The resolution
+// of getrusage is one tick of the scheduler.
 func threadCPU(b *testing.B) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

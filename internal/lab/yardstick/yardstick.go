@@ -1,8 +1,8 @@
 // Package yardstick measures the cost of a datagram in the operating system alone, on the sockets
 // of the transport. No server on these sockets can cost less.
 //
-// Over loopback, the system delivers a datagram on the sender's account: a send includes the work
-// that an interrupt of a network card would do at the receiver.
+// Over loopback, a send includes the work that an interrupt of a network card would do at the
+// receiver.
 package yardstick
 
 import "github.com/uplink-rpc/uplink/transport"

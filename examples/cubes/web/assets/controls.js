@@ -1,4 +1,4 @@
-// What can be changed: the replication mode, its rate and budget, and the link.
+// The settings: the replication mode, its rate and budget, and the link.
 const modes = [
   ["full", "full snapshots, interpolated", { rate: 10, budget: 0 }],
   ["snapshots", "compressed snapshots, interpolated", { rate: 60, budget: 256 }],
@@ -93,7 +93,7 @@ export class Controls {
     this.render();
   }
 
-  // show takes the settings that the server has, unless they are older than a change of the visitor's.
+  // show applies the settings of the server, unless the user changed them less than 0.7 s ago.
   show(settings) {
     if (performance.now() - (this.changed ?? 0) < 700) return;
     this.settings = settings;

@@ -1,4 +1,4 @@
-// The page: two views of one world, what was measured, and what can be changed.
+// The page: two views of one world, measurements, and settings.
 import { Chart } from "./chart.js";
 import { Controls } from "./controls.js";
 import { showFigures } from "./figures.js";
@@ -9,8 +9,8 @@ import { View } from "./view.js";
 
 const $ = id => document.getElementById(id);
 const views = [new View($("server")), new View($("client"))];
-const bandwidth = new Chart($("bandwidth"), { least: 300, limit: 256, unit: "kbit/s" });
-const error = new Chart($("error"), { least: 1, unit: "cm" });
+const bandwidth = new Chart($("bandwidth"), { minimum: 300, limit: 256, unit: "kbit/s" });
+const error = new Chart($("error"), { minimum: 1, unit: "cm" });
 
 const stream = new Stream({
   picture(buffer) {
@@ -21,8 +21,8 @@ const stream = new Stream({
     bandwidth.add(f.kbits);
     error.add(f.error);
     controls.show(f.settings);
-    $("delay").textContent = `draws what the server had ${f.delay.toFixed(0)} ms ago`;
-    tell(f);
+    $("delay").textContent = `draws the state of ${f.delay.toFixed(0)} ms ago`;
+    summarize(f);
   },
   trouble(text) {
     $("trouble").textContent = text;
@@ -37,11 +37,11 @@ const controls = new Controls($("controls"), $("auto"), settings => stream.send(
 new Keys(document.querySelectorAll("[data-key]"), keys => stream.send({ keys }));
 $("restart").addEventListener("click", () => stream.send({ restart: true }));
 
-// Those who do not see the page hear how it goes, not too often.
-let told = 0;
-function tell(f) {
-  if (performance.now() - told < 10000) return;
-  told = performance.now();
+// summarize updates the text for screen readers, at most every 10 seconds.
+let summarized = 0;
+function summarize(f) {
+  if (performance.now() - summarized < 10000) return;
+  summarized = performance.now();
   $("summary").textContent = `${f.settings.mode}: ${f.kbits.toFixed(0)} kilobits a second, mean error ${f.error.toFixed(1)} ` +
     `centimeters, ${f.delay.toFixed(0)} milliseconds behind, ${f.moving} cubes move.`;
 }

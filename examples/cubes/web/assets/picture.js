@@ -1,5 +1,5 @@
-// A picture is, for the server's side and then the client's, how many cubes changed, and each of them: its number,
-// position in millimeters, rotation x, y, z, w in 32767ths, and flags.
+// A picture has, for the server and then for the client, the number of changed cubes and for each of
+// them: index, position in millimeters, orientation x, y, z, w in 1/32767, and flags.
 export function readPicture(buffer, place) {
   const v = new DataView(buffer);
   let at = 0;

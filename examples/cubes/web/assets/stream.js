@@ -1,4 +1,4 @@
-// The connection to the server, made again when it is lost.
+// The connection to the server. It reconnects when it is lost.
 export class Stream {
   constructor(on) {
     this.on = on;

@@ -63,7 +63,7 @@ export class View {
     this.others.instanceColor.needsUpdate = true;
   }
 
-  // place puts a cube where the picture says.
+  // place sets the pose and the color of a cube.
   place({ n, position, turn, interacting }) {
     if (n === 0) {
       this.player.position.set(...position);
