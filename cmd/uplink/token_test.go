@@ -197,7 +197,7 @@ func TestTokenExpired(t *testing.T) {
 	}
 }
 
-// damage breaks the seal of a token and writes it anew, with a check sum that is right.
+// damage invalidates a token's AEAD tag and recomputes its checksum.
 func damage(t *testing.T, text string) string {
 	t.Helper()
 	prefix, coded, _ := strings.Cut(text, ".")

@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunLink has baselines of several ages, and lost frames.
+// TestRunLink checks baselines of several ages, and lost frames.
 func TestRunLink(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: .1, Burst: 2, Seed: 3}

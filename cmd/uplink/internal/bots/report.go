@@ -241,7 +241,7 @@ func (o *observation) add(st *client.Stats) {
 	}
 }
 
-// between gives what was counted after an earlier observation.
+// between returns the counts of o since an earlier observation.
 func between(before, o observation) observation {
 	d := o
 	d.cpu -= before.cpu

@@ -117,7 +117,7 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// TestDamagedFile writes what comes before the damage.
+// TestDamagedFile writes the packets before the damage.
 func TestDamagedFile(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	whole, _ := run(t, g.file, g.keys, 0)

@@ -100,7 +100,7 @@ func resubscriptions(a *actor, i int) {
 	a.alternate(i, codec, replication.Ready)
 }
 
-// subscribe takes part in both worlds once.
+// subscribe subscribes to both channels once.
 func (a *actor) subscribe(i int) {
 	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may take a moment
 		for _, codec := range []string{replication.SnapshotCodec, replication.StateCodec} {

@@ -47,7 +47,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// bare takes the frames away from the records of a file.
+// bare returns the file's records without their frames.
 func bare(t testing.TB, data []byte) (out []byte) {
 	t.Helper()
 	for data = data[8:]; len(data) > 0; {

@@ -286,7 +286,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// TestDifferent alters what a capture says that came out: it is found.
+// TestDifferent alters the decoded values in a capture: the difference is reported.
 func TestDifferent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scenario{frames: 50, clients: 1}

@@ -126,7 +126,7 @@ func TestGoStructNames(t *testing.T) {
 	}
 }
 
-// declared gives the fields of Everything as structOf does.
+// declared returns the fields of Everything in the form that structOf uses.
 func declared(t *testing.T) (out [][3]string) {
 	t.Helper()
 	typ := reflect.TypeFor[Everything]()

@@ -64,7 +64,7 @@ func linkable(f, v *schema.Field) bool {
 	return (v.Kind == schema.KindVec2 || v.Kind == schema.KindVec3 || v.Kind == schema.KindScalar) && v.Values() == want
 }
 
-// circular says whether the velocities that lead on from field j lead to field i.
+// circular reports whether the chain of velocities from field j reaches field i.
 func circular(fields []schema.Field, i, j int) bool {
 	for range fields {
 		if j == i {
@@ -82,7 +82,7 @@ func circular(fields []schema.Field, i, j int) bool {
 // samples are pairs of a field's change a second and the mean of the velocity meanwhile.
 type samples struct{ change, rate []float64 }
 
-// samples takes those of the first and the second half of each recording.
+// samples returns the samples of the first and the second half of each recording.
 func (l *Link) samples(fields []schema.Field, recordings []*analysis.Recording) (early, late samples) {
 	for _, r := range recordings {
 		hz := r.Schema.RateHz()
