@@ -69,7 +69,7 @@ type Config struct {
 	// server kicks the player.
 	NoReconnect bool
 	// Timeout is the time without a datagram from the server after which the connection is lost;
-	// default transport.DefaultTimeout.
+	// default 15 s.
 	Timeout time.Duration
 	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
 	// server if their context has no deadline; default DefaultBindTimeout.

@@ -89,7 +89,7 @@ type Config struct {
 	// package's description.
 	Shards int
 	// Timeout is the time without a datagram after which a player's session ends; default
-	// transport.DefaultTimeout.
+	// 15 s.
 	Timeout time.Duration
 	// Joined and Left, if set, are called when a player has connected, and when it has disconnected
 	// with the cause. They run where handlers run. With Poll, connections are refused while twice

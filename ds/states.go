@@ -27,7 +27,7 @@ type StateConfig struct {
 	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
 	MinBandwidth int
 	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
-	// to [statesync.MaxTicks]; default [statesync.DefaultTicks].
+	// to [statesync.MaxTicks]; default 16.
 	InputTicks int
 	// NoDelta disables deltas, for comparisons.
 	NoDelta bool

@@ -58,7 +58,7 @@ func resetCode(reason error) uint32 {
 	return 1
 }
 
-// Append appends the ack and returns the extended slice. It has 4 bytes if there is no reset is
+// Append appends the ack and returns the extended slice. It has 4 bytes if no reset is
 // requested, there is no hole in the window and the RPC number is below 8, and at most 13 bytes.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16

@@ -21,8 +21,8 @@ type Type[T any] struct {
 // Compile derives the schema of objects from the fields and tags of the struct T, as
 // [schema.Compile] does. The row of an object has the Ints of its frame, followed by its byte
 // strings, each as a [Field] of class [schema.ClassBytes]. name is the name of the objects in
-// errors. An error names the invalid field, or the field that exceeds [maxFields] or
-// [maxComponents].
+// errors. An error names the invalid field, or the field that exceeds the limit of 32 fields or 128
+// components.
 func Compile[T any](name string) (*Type[T], error) {
 	rpc, err := schema.Compile[T](name, 0)
 	if err != nil {

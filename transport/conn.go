@@ -3,7 +3,6 @@ package transport
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
@@ -73,11 +72,10 @@ type Conn struct {
 	pc     PacketConn
 	client uint64 // client id of the token
 	data   []byte // user data of the token
-	outbox *outbox
+	outbox connOutbox
 	total  *rttCounters // of the shard; nil for a dialed connection
 
-	failed atomic.Uint64 // datagrams that the packet connection rejected
-	dirty  bool          // in the shard's dirtyConns, whose lock guards it
+	dirty bool // in the shard's dirtyConns, whose lock guards it
 
 	mu       sync.Mutex
 	session  *session.Session
@@ -123,10 +121,6 @@ type owner interface {
 	// wait returns when the goroutine that serves only this connection has ended, if there is one.
 	wait()
 }
-
-// enqueue is the session's output function. It is called with the lock held; [outbox.write] is
-// called after it was released.
-func (c *Conn) enqueue(to netip.AddrPort, b []byte) { c.outbox.add(b, to, &c.failed) }
 
 // Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and
 // does not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss,
@@ -299,7 +293,7 @@ func (c *Conn) Stats() Stats {
 		ProbeBytes:        s.ProbeBytes,
 		DatagramsReceived: s.DatagramsReceived,
 		BytesReceived:     s.BytesReceived,
-		SendFailed:        c.failed.Load(),
+		SendFailed:        c.outbox.failed.Load(),
 		Lost:              s.Lost,
 		LossBursts:        s.LossBursts,
 		PathMigrations:    s.PathMigrations,

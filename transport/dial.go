@@ -99,9 +99,9 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	}
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
-	c := &Conn{owner: d, pc: s, outbox: &d.outbox}
+	c := &Conn{owner: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
-		Timeout: cfg.Timeout, Output: c.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
+		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
 	})
 	c.outbox.write()
 	d.conn = c

@@ -109,11 +109,11 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, re
 func (s *shard) accept(now time.Time, request *admission.Request, g session.Grant) {
 	cfg := &s.common.cfg
 	c := &Conn{
-		owner: s, shard: s, via: s, pc: s.pc, outbox: &s.outbox, total: &s.counters.rtts, id: g.ID, hash: request.Hash,
+		owner: s, shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.rtts, id: g.ID, hash: request.Hash,
 		client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
 	}
 	c.session = session.NewServer(now, g, session.Config{
-		Timeout: cfg.Timeout, Output: c.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),
+		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),
 	})
 	if old := s.common.add(c); old != nil {
 		s.runOn(now, old.shard, func(now time.Time) { old.shard.remove(now, old) })

@@ -53,6 +53,16 @@ func (o *outbox) add(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
 	o.failed = append(o.failed, failed)
 }
 
+// connOutbox is the outbox of one connection, which shares its queue with others.
+type connOutbox struct {
+	*outbox
+	failed atomic.Uint64 // datagrams that the packet connection rejected
+}
+
+// enqueue is the output function of the connection's session. It is called with the lock of the
+// connection held; write is called after that was released.
+func (o *connOutbox) enqueue(to netip.AddrPort, b []byte) { o.add(b, to, &o.failed) }
+
 // write writes the queue, unless the loop will do so at the end of a batch.
 func (o *outbox) write() {
 	o.mu.Lock()

@@ -70,6 +70,19 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
+// BenchmarkHandshakeResponder is the server's part of a handshake.
+func BenchmarkHandshakeResponder(b *testing.B) {
+	key := NewStaticKey([32]byte{1})
+	hello, _ := NewInitiator(nil, key.Public(), testPrologue).Hello(nil, make([]byte, 300))
+	for b.Loop() {
+		r := NewResponder(nil, key, testPrologue)
+		if _, err := r.Hello(hello); err != nil {
+			b.Fatal(err)
+		}
+		_, _, _ = r.Welcome(nil, make([]byte, 10))
+	}
+}
+
 func BenchmarkCookies(b *testing.B) {
 	now := time.Unix(1e9, 0)
 	addr := netip.MustParseAddrPort("203.0.113.7:7777")
