@@ -59,7 +59,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// wait waits for the end and gives the exit code.
+// wait waits for the process to exit and returns its exit code.
 func (p *process) wait() int {
 	<-p.done
 	return p.code

@@ -112,7 +112,7 @@ func TestPrometheus(t *testing.T) {
 					t.Errorf("%s: %v", r.Name, err)
 				}
 			}
-			// An alert on a metric that nobody has never fires.
+			// An alert on a metric that is not exported never fires.
 			for _, name := range regexp.MustCompile(`\b(?:\w+:)?(?:uplink|process|go)_\w+(?::\w+)?|\bup\b`).FindAllString(r.Query, -1) {
 				if !slices.Contains(names, name) {
 					t.Errorf("%s reads %s, which is not there", r.Name, name)
@@ -155,7 +155,7 @@ func getOpenMetrics(t *testing.T, url string) string {
 	return do(t, request)
 }
 
-// grafana is what of a dashboard is checked.
+// grafana contains the checked parts of a dashboard.
 type grafana struct {
 	SchemaVersion int
 	Panels        []panel

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// keygen makes keys in a directory of their own and gives the path of the server's.
+// keygen creates keys in a temporary directory and returns the path of the server's key.
 func keygen(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ds.key")

@@ -216,7 +216,7 @@ type moment struct {
 	far   int // the newest at least as far before it as it is old
 }
 
-// moments are those of all frames of a run.
+// moments contains the moments of all frames of a run.
 type moments struct {
 	of    []moment
 	known []bool // by frame: it came, and in time

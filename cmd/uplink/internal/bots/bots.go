@@ -124,7 +124,8 @@ func (r *run) startPacers() (stop func()) {
 	}
 }
 
-// watch looks at the bots each second, until ctx or done is, and gives what it saw last.
+// watch observes the bots each second until ctx or done is closed, and returns the last
+// observation.
 func (r *run) watch(ctx context.Context, first observation, done <-chan struct{}, show func(Progress)) observation {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

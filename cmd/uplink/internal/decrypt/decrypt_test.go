@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// packets are those of a capture.
+// packets returns the packets of a capture.
 func packets(t *testing.T, file []byte) (all [][]byte) {
 	t.Helper()
 	if _, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(file), func(p *pcap.Packet) []byte {

@@ -25,7 +25,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// numbers are those of the RPCs of a pair: for headers and acks of each length.
+// numbers are the RPC numbers of a pair: for headers and acks of each length.
 var numbers = []uint8{0, 3, 9, 40}
 
 // pair is encoders and decoders with nothing but the transport between them, and all that they
@@ -324,7 +324,7 @@ func TestWiresharkLosses(t *testing.T) {
 	}
 }
 
-// ackBits are those of an ack's window, the newest first.
+// ackBits returns the bits of an ack's window, the newest first.
 func ackBits(a *rpcdelta.Ack) string {
 	bits := make([]byte, a.Len)
 	for i := range bits {

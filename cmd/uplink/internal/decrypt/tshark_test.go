@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// sums are what a capture shows of one RPC.
+// sums are a capture's counts of one RPC.
 type sums struct{ payloads, bytes, deltas, ages, full uint64 }
 
 // TestWiresharkGame compares Wireshark's counts in a game's capture with those of client and

@@ -348,7 +348,7 @@ type Options struct {
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of the dashboard and /metrics
 	Tap     ds.Tap        // of the server; may be nil
-	// Collectors are served at /metrics beside those of the server.
+	// Collectors are served at /metrics in addition to the server's.
 	Collectors []prometheus.Collector
 	Debug      bool      // serve /debug/ there
 	JSON       bool      // write lines of JSON, and nothing else

@@ -53,7 +53,7 @@ func serve(t *testing.T, o Options) *httptest.Server {
 	return web
 }
 
-// state is what GET state gives, as far as the test reads it.
+// state contains the fields of GET state that the test reads.
 type state struct {
 	Settings struct {
 		Loss              float64

@@ -220,7 +220,7 @@ type Line struct {
 	AckKbits float64   `json:"ack_kbits"` // on the downlink, with their datagrams
 }
 
-// RPCLine has the figures of one RPC, in kbit/s unless stated otherwise.
+// RPCLine contains the figures of one RPC, in kbit/s unless stated otherwise.
 type RPCLine struct {
 	RPC       string  `json:"rpc"`
 	Calls     float64 `json:"calls_per_second"`

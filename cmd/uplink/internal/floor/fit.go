@@ -139,7 +139,7 @@ func solve(a [][]float64) []float64 {
 	return w
 }
 
-// clues are what the width of the noise of one value is judged by.
+// clues is the number of inputs that predict the width of the noise of one value.
 const clues = 8
 
 // noise is the residuals of one component, with what hints at their width.

@@ -74,7 +74,7 @@ func dress(records []byte) []byte {
 	return out
 }
 
-// TestSeeds: the seeds of the fuzz target are captures that come out the same; -update makes them.
+// TestSeeds: the seeds of the fuzz target are captures without differences; -update writes them.
 func TestSeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]scenario{

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 const ms = time.Millisecond
 
-// scenario is what is captured.
+// scenario configures a captured game.
 type scenario struct {
 	frames, clients int
 	ds              ds.Config
@@ -52,7 +52,7 @@ func thin(step int) int {
 	return 1
 }
 
-// play captures a game, and gives the path of the first file and what the server counted.
+// play captures a game, and returns the path of the first file and the server's counts.
 func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "out.uplink")

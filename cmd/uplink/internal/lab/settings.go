@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Settings are what a visitor changes.
+// Settings are the settings that a visitor can change.
 type Settings struct {
 	Link  simlink.Config
 	Codec rpcdelta.Codec
@@ -21,14 +21,14 @@ type Settings struct {
 	Redundancy int
 }
 
-// Range is what a number may be.
+// Range is the permitted range of a number.
 type Range struct {
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
 	Step float64 `json:"step"` // of a slider
 }
 
-// Limits are what settings may be. Those that the demo began with may be above them.
+// Limits are the permitted settings. The demo's initial settings may exceed them.
 type Limits struct {
 	Loss       Range    `json:"loss"`
 	Burst      Range    `json:"burst"`

@@ -13,7 +13,7 @@ import (
 // Link is a field whose rate of change another one seems to be.
 type Link struct {
 	Field, Velocity int // indexes
-	// Scale is what a unit of the velocity does in a second, Near a usual factor that is near.
+	// Scale is the change per second for one unit of velocity; Near is a common factor close to it.
 	Scale, Near float64
 	// Fit is the share of the field's changes that the velocity explains, in the second half of the
 	// recordings.
