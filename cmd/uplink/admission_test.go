@@ -43,7 +43,7 @@ func TestKeyedServer(t *testing.T) {
 	}
 }
 
-// TestAddr has a server that clients reach at another address than it listens on.
+// TestAddr checks a server whose public address differs from its listen address.
 func TestAddr(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 5, nil)
 	key := keygen(t)

@@ -56,7 +56,7 @@ func TestAnalyze(t *testing.T) {
 	}
 }
 
-// TestAnalyzeWhatIf has a row for each case, and an array for several traces.
+// TestAnalyzeWhatIf checks the row of each case, and the JSON array for several traces.
 func TestAnalyzeWhatIf(t *testing.T) {
 	args := []string{"analyze", "--what-if", "--losses", "0,20%", "--resolutions", "1,4", "--redundancies", "off", "--rates", "30"}
 	code, stdout, stderr := uplink(t, append(args, "--errors", "Location,Rotation", rocketLeague)...)

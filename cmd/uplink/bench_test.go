@@ -62,7 +62,7 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-// TestBenchSeeds: the table says what it is the mean of, and shows no times that nobody took.
+// TestBenchSeeds: the table names the number of links it averages, and prints no timings.
 func TestBenchSeeds(t *testing.T) {
 	code, stdout, stderr := uplink(t, "bench", "--loss", "5%", "--codec", "rle", "--seeds", "2", "--frames", "600", "--warmup", "1s", rocketLeague)
 	if code != 0 || stderr != "" {
@@ -77,7 +77,7 @@ func TestBenchSeeds(t *testing.T) {
 	}
 }
 
-// TestBenchParts adds up the parts of what goes over the wire, with each suite.
+// TestBenchParts checks that the parts add up to the bytes on the wire, with each suite.
 func TestBenchParts(t *testing.T) {
 	for suite, want := range map[string]string{
 		"gcm": "; encrypted with gcm, 16 bytes per datagram", "compact": "; encrypted with compact, 8 bytes per datagram",

@@ -28,7 +28,7 @@ func try(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	return p.stdout.String(), p.stderr.String()
 }
 
-// captured plays a trace to a server that captures, and gives the file and the trace.
+// captured replays a trace to a capturing server, and returns the capture file and the trace.
 func captured(t *testing.T) (path string, source *trace.Trace) {
 	t.Helper()
 	source = slice(t, sample.RocketLeague(), 150, nil)

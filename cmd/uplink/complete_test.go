@@ -48,7 +48,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCompleteFiles: a flag that says that it takes a file completes names of files.
+// TestCompleteFiles: a flag documented as a file name completes file names.
 func TestCompleteFiles(t *testing.T) {
 	for _, c := range newRoot(&profiler{}).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -66,7 +66,7 @@ func TestCompleteFiles(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts has the shells that are there read their scripts.
+// TestCompletionScripts loads the completion scripts in each installed shell.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		code, script, stderr := uplink(t, "completion", shell)

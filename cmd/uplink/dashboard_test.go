@@ -79,7 +79,7 @@ func keep(t *testing.T, name string, picture []byte) {
 	}
 }
 
-// TestDashboardOfEmptyServer: where nobody is connected the page says how to connect.
+// TestDashboardOfEmptyServer: without players the page explains how to connect.
 func TestDashboardOfEmptyServer(t *testing.T) {
 	b := browser.Start(t)
 	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")

@@ -77,7 +77,7 @@ func TestDecrypt(t *testing.T) {
 	}
 }
 
-// TestDecryptExisting has a file that others may read instead of the copy, or a link.
+// TestDecryptExisting checks an output path that is a world-readable file or a symbolic link.
 func TestDecryptExisting(t *testing.T) {
 	dir := t.TempDir()
 	capture, keys := writeCapture(t, dir)
@@ -108,7 +108,7 @@ func TestDecryptExisting(t *testing.T) {
 	}
 }
 
-// TestDecryptDamaged writes and counts what comes before the damage.
+// TestDecryptDamaged writes and counts the packets before the damage.
 func TestDecryptDamaged(t *testing.T) {
 	dir := t.TempDir()
 	capture, keys := writeCapture(t, dir)

@@ -20,9 +20,9 @@ type avatar struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
-// gameServer is what the tool's own servers do not show: a game with jitter buffers that sends two
-// worlds, one as snapshots and one as state, and its player. It gives the URL of the metrics of
-// both.
+// gameServer starts a game that covers what the commands' own servers do not: jitter buffers, a
+// snapshot channel and a state channel, and one player. It returns the URL that serves the metrics
+// of the server and the player.
 func gameServer(t *testing.T) (url string) {
 	t.Helper()
 	ctx := t.Context() // done when the test ends, before anything is closed

@@ -20,7 +20,7 @@ func TestHelpHasExamples(t *testing.T) {
 			if !strings.HasPrefix(line, "  ") {
 				t.Errorf("%s: the example %q", c.Name(), line)
 			}
-			if !ok { // what comes before or after
+			if !ok { // text before or after the table
 				continue
 			}
 			shown++

@@ -33,7 +33,7 @@ func parse[T any](t *testing.T, args ...string) (v T) {
 	return v
 }
 
-// TestEveryCommandHasJSON: whatever prints figures prints them for programs too.
+// TestEveryCommandHasJSON: every command that prints figures also prints JSON.
 func TestEveryCommandHasJSON(t *testing.T) {
 	for _, c := range newRoot(&profiler{}).Commands() {
 		if c.Flags().Lookup("json") == nil && !c.Hidden && c.Name() != "completion" && c.Name() != "help" {

@@ -175,7 +175,7 @@ func (j *judge) how() string {
 	return fmt.Sprintf("%v, acks at %g Hz", &cfg.Link, cfg.AckHz)
 }
 
-// verdict is what candidates came to on traces.
+// verdict contains the results of the candidates on all traces.
 type verdict struct {
 	title, notes string
 	all          []candidate
@@ -183,7 +183,7 @@ type verdict struct {
 	rows         []judged
 }
 
-// judged is what the candidates came to on one trace.
+// judged contains the results of the candidates on one trace.
 type judged struct {
 	name   string
 	frames string

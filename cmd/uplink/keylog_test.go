@@ -47,7 +47,7 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestKeyLogRefused has files that others could read, or that are none.
+// TestKeyLogRefused checks key logs that other users could read or that are not regular files.
 func TestKeyLogRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its files have no such modes")

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestLogJSON has a server log as JSON, down to what happens to connections.
+// TestLogJSON checks that a server logs as JSON, including the events of connections.
 func TestLogJSON(t *testing.T) {
 	source := slice(t, sample.Portal2(), 10, nil)
 	server := start(t, "ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--log-format", "json", "--log-level", "debug")
@@ -36,7 +36,7 @@ func TestLogJSON(t *testing.T) {
 	}
 }
 
-// TestDebug has what --debug serves, and nothing without it.
+// TestDebug checks the pages that --debug serves, and that none are served without it.
 func TestDebug(t *testing.T) {
 	schema := trace.SchemaPath(slice(t, sample.Portal2(), 1, nil).Name)
 	server, _ := startDS(t, "--schema", schema, "--metrics", "127.0.0.1:0", "--debug")
@@ -50,7 +50,7 @@ func TestDebug(t *testing.T) {
 	} {
 		page := strings.Replace(c[0], "metrics", c[1], 1)
 		text := get(t, page)
-		for range 100 { // what says that it listens may serve a moment later
+		for range 100 { // a listening server may serve a moment later
 			if strings.Contains(text, c[2]) {
 				break
 			}

@@ -59,7 +59,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// wait waits for the end and gives the exit code.
+// wait waits for the process to exit and returns its exit code.
 func (p *process) wait() int {
 	<-p.done
 	return p.code
@@ -100,7 +100,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.text.Write(b)
 }
 
-// read gives the text so far, and a channel that is closed when there is more.
+// read returns the text so far, and a channel that is closed when there is more.
 func (o *output) read() (string, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -31,8 +31,8 @@ const (
 // alert has to fire.
 var nothing = []string{"changes(process_start_time_seconds", "ALERTS{"}
 
-// TestPrometheus has the real Prometheus scrape a demo, a server and a game, with what is in
-// deploy: all queries and rules must work there, and the ratio that it gives be that of /metrics.
+// TestPrometheus scrapes a demo, a server and a game with the real Prometheus, configured from
+// deploy: all queries and rules must work there, and the ratio must equal that of /metrics.
 func TestPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -103,7 +103,7 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%d rules", len(rules))
 		}
 		for _, r := range rules {
-			// That the kernel drops something says that this machine is slow.
+			// Kernel drops only mean that this machine is slow.
 			if r.Health != "ok" || r.State == "firing" && r.Name != "UplinkKernelDrops" {
 				t.Errorf("%s: %s, %s: %s", r.Name, r.Health, r.State, r.LastError)
 			}
@@ -112,7 +112,7 @@ func TestPrometheus(t *testing.T) {
 					t.Errorf("%s: %v", r.Name, err)
 				}
 			}
-			// An alert on a metric that nobody has never fires.
+			// An alert on a metric that is not exported never fires.
 			for _, name := range regexp.MustCompile(`\b(?:\w+:)?(?:uplink|process|go)_\w+(?::\w+)?|\bup\b`).FindAllString(r.Query, -1) {
 				if !slices.Contains(names, name) {
 					t.Errorf("%s reads %s, which is not there", r.Name, name)
@@ -155,7 +155,7 @@ func getOpenMetrics(t *testing.T, url string) string {
 	return do(t, request)
 }
 
-// grafana is what of a dashboard is checked.
+// grafana contains the checked parts of a dashboard.
 type grafana struct {
 	SchemaVersion int
 	Panels        []panel
@@ -197,8 +197,7 @@ func (g *grafana) queries() (all []string) {
 	return all
 }
 
-// substitute puts values in the place of a dashboard's variables, as Grafana does when all are
-// chosen.
+// substitute replaces a dashboard's variables with values, as Grafana does if all are selected.
 func substitute(query string) string {
 	return strings.NewReplacer("$__rate_interval", "20s", "$job", "uplink", "$instance", ".*", "$rpc", ".*").Replace(query)
 }
@@ -333,7 +332,7 @@ func (p *prometheusServer) patiently(expr string) ([]sampleValue, error) {
 	return nil, errors.New("no result")
 }
 
-// value gives that of a query with one result.
+// value returns the value of a query with one result.
 func (p *prometheusServer) value(expr string) float64 {
 	p.t.Helper()
 	result, err := p.query(expr)
@@ -364,7 +363,7 @@ func (p *prometheusServer) await(expr string) {
 	}
 }
 
-// labels gives the values of a label that the series have which match.
+// labels returns the values of a label in all matching series.
 func (p *prometheusServer) labels(name, match string) (values []string) {
 	p.t.Helper()
 	must(p.t, p.call(p.t.Context(), "label/"+name+"/values", url.Values{"match[]": {match}}, &values))

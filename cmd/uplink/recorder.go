@@ -45,7 +45,7 @@ type recordWriter interface {
 	Close() error
 }
 
-// recordColumns are the columns before those of the schema.
+// recordColumns are the columns that precede the schema's columns.
 var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 
 // create creates a trace file and its schema file, both or none, and starts recording. Existing

@@ -50,7 +50,7 @@ func startDS(t *testing.T, args ...string) (*process, string) {
 	return p, p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
 }
 
-// TestRecord plays traces to a server that records them: what it delivered is what was sent.
+// TestRecord replays traces to a recording server: the delivered frames equal the sent ones.
 func TestRecord(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -88,7 +88,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// checkRecord loads a record by the schema beside it, and holds it against the trace that was sent.
+// checkRecord loads a recording by its schema file, and compares it with the trace that was sent.
 func checkRecord(t *testing.T, path string, source *trace.Trace) (rows int) {
 	t.Helper()
 	got, err := trace.Load(path, nil)

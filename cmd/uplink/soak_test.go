@@ -18,8 +18,7 @@ func TestSoakInterrupted(t *testing.T) {
 	}
 }
 
-// TestSoakHostile has hostile clients attack a server in a process of its own, until it is
-// interrupted.
+// TestSoakHostile attacks a server in its own process with hostile clients until it is interrupted.
 func TestSoakHostile(t *testing.T) {
 	p := start(t, "soak", "--hostile", "2", "--kinds", "refused-binds,resets", "--players", "1", "--for", "1s")
 	p.await(&p.stdout, `hostile  2 clients: the server uses [0-9.]+ % of a core, .* honest players keep [0-9]+ of [0-9]+ frames`)

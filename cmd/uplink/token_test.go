@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// keygen makes keys in a directory of their own and gives the path of the server's.
+// keygen creates keys in a temporary directory and returns the path of the server's key.
 func keygen(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ds.key")
@@ -197,7 +197,7 @@ func TestTokenExpired(t *testing.T) {
 	}
 }
 
-// damage breaks the seal of a token and writes it anew, with a check sum that is right.
+// damage invalidates a token's AEAD tag and recomputes its checksum.
 func damage(t *testing.T, text string) string {
 	t.Helper()
 	prefix, coded, _ := strings.Cut(text, ".")

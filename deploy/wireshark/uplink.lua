@@ -36,7 +36,7 @@ for n = 0, 15 do
 	MESSAGES[0xf0 + n] = "Message of world " .. n
 end
 local COMMANDS = { [81] = "push", [82] = "ack", [83] = "window probe", [84] = "window size" }
-local TROUBLES = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
+local RESET_REASONS = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {
 	[0] = "bound", [1] = "unknown RPC", [2] = "schema differs", [3] = "unknown codec",
 	[4] = "number in use, or too many bindings", [5] = "invalid rate, ring or frames",
@@ -122,7 +122,7 @@ local f = {
 	ack_name = ProtoField.string("uplink.ack.name", "RPC's name"),
 	ack_long = ProtoField.bool("uplink.ack.long", "Long form"),
 	ack_epoch = ProtoField.uint8("uplink.ack.epoch", "Epoch"),
-	ack_trouble = ProtoField.uint8("uplink.ack.trouble", "Trouble", base.DEC, TROUBLES),
+	ack_reset_reason = ProtoField.uint8("uplink.ack.reset_reason", "Reset reason", base.DEC, RESET_REASONS),
 	ack_none = ProtoField.bool("uplink.ack.none", "Nothing processed yet"),
 	ack_whole = ProtoField.bool("uplink.ack.whole", "Nothing older was processed in this epoch"),
 	ack_raw = ProtoField.bool("uplink.ack.raw", "Has a bitmap"),
@@ -154,9 +154,9 @@ for _, field in pairs(f) do
 end
 
 local malformed = ProtoExpert.new("uplink.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
-local trouble = ProtoExpert.new("uplink.trouble", "The server requests a reset", expert.group.SEQUENCE, expert.severity.WARN)
+local reset_request = ProtoExpert.new("uplink.reset_request", "The server requests a reset", expert.group.SEQUENCE, expert.severity.WARN)
 local no_body = ProtoExpert.new("uplink.is_encrypted", "Encrypted: run uplink decrypt", expert.group.DECRYPTION, expert.severity.CHAT)
-uplink.experts = { malformed, trouble, no_body }
+uplink.experts = { malformed, reset_request, no_body }
 
 -- State of the capture ---------------------------------------------------------------------------------------------
 
@@ -593,7 +593,7 @@ local function read_ack(tvb, at)
 	local a = {
 		long = first:bitfield(7, 1) == 1, rpc = first:bitfield(4, 3), epoch = first:bitfield(1, 3),
 		whole = first:bitfield(0, 1) == 1, raw = second:bitfield(7, 1) == 1, len = second:bitfield(1, 6),
-		low = tvb(at + 2, 2):le_uint(), trouble = 0, none = false, size = 4, window = 0,
+		low = tvb(at + 2, 2):le_uint(), reset_reason = 0, none = false, size = 4, window = 0,
 	}
 	if second:bitfield(0, 1) == 1 then
 		return nil
@@ -602,8 +602,8 @@ local function read_ack(tvb, at)
 		if at + 5 > tvb:len() then
 			return nil
 		end
-		a.trouble, a.none, a.rpc, a.size = first:bitfield(5, 2), first:bitfield(4, 1) == 1, tvb(at + 4, 1):uint(), 5
-		if a.trouble > 2 or (a.none and (a.low ~= 0 or a.len ~= 0)) then
+		a.reset_reason, a.none, a.rpc, a.size = first:bitfield(5, 2), first:bitfield(4, 1) == 1, tvb(at + 4, 1):uint(), 5
+		if a.reset_reason > 2 or (a.none and (a.low ~= 0 or a.len ~= 0)) then
 			return nil
 		end
 	end
@@ -646,7 +646,7 @@ local function dissect_acks(tvb, tree, ctx, at)
 			generated(item, f.ack_name, r.name)
 		end
 		item:add(f.ack_epoch, tvb(at, 1), a.epoch)
-		item:add(f.ack_trouble, tvb(at, 1), a.trouble)
+		item:add(f.ack_reset_reason, tvb(at, 1), a.reset_reason)
 		item:add(f.ack_none, tvb(at, 1), a.none)
 		item:add(f.ack_whole, tvb(at, 1), a.whole)
 		item:add(f.ack_raw, tvb(at + 1, 1), a.raw)
@@ -670,9 +670,9 @@ local function dissect_acks(tvb, tree, ctx, at)
 			end
 			text = string.format("%s #%d", text, found.seq)
 		end
-		if a.trouble ~= 0 then
-			item:add_proto_expert_info(trouble)
-			text = text .. " (" .. TROUBLES[a.trouble] .. ")"
+		if a.reset_reason ~= 0 then
+			item:add_proto_expert_info(reset_request)
+			text = text .. " (" .. RESET_REASONS[a.reset_reason] .. ")"
 		end
 		item:append_text(": " .. text)
 		ctx.info[#ctx.info + 1] = "ack " .. text

@@ -21,7 +21,7 @@ func atDistance(d int) Config {
 	return Config{Distance: d, Link: simlink.Config{Burst: 1}, AckHz: 60, Ring: 64, Redundancy: rpcdelta.RedundancyOff}
 }
 
-// newTrace makes n frames, in which field i has the values that f gives.
+// newTrace returns a trace of n frames, in which f returns the values of field i.
 func newTrace(t *testing.T, n int, fields []schema.Field, f func(n, i int) []float64) *trace.Trace {
 	t.Helper()
 	s, err := schema.New("Move", 60, fields)
@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunLink has baselines of several ages, and lost frames.
+// TestRunLink checks baselines of several ages, and lost frames.
 func TestRunLink(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: .1, Burst: 2, Seed: 3}

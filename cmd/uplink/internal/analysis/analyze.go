@@ -178,8 +178,8 @@ func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
 	return nil
 }
 
-// try has each predictor forecast component k of f in all frames that have a baseline, knowing then
-// what both ends do, and gives the lot, the cheapest first.
+// try predicts component k of f with each predictor in all frames that have a baseline, from the
+// values that both ends know then. It returns all predictors, the cheapest first.
 func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 	names := f.predictors()
 	n, width := len(m.of), len(names)-1

@@ -73,7 +73,7 @@ func TestExtremes(t *testing.T) {
 	})
 }
 
-// set sets a field to anything in its range, often an end of it.
+// set sets a field to a random value in its range, often a limit of it.
 func set(t *rapid.T, s *schema.Schema, f *schema.Frame, i int, pick func() uint64) {
 	t.Helper()
 	field := &s.Fields()[i]

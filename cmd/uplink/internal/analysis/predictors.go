@@ -33,7 +33,7 @@ type field struct {
 	factor   float64 // what a step of the velocity does in one frame: steps, or of a quat radians
 }
 
-// fieldsOf gives the schema's fields.
+// fieldsOf returns the schema's fields.
 func fieldsOf(s *schema.Schema) []*field {
 	var out []*field
 	at := 0
@@ -74,7 +74,7 @@ func fieldsOf(s *schema.Schema) []*field {
 	return out
 }
 
-// period is what component k counts modulo, 0 for not at all.
+// period returns the modulus of component k, 0 if it does not wrap around.
 func (f *field) period(k int) float64 {
 	switch {
 	case f.Kind == schema.KindAngle:
@@ -102,8 +102,8 @@ func (f *field) components() int {
 	return f.n
 }
 
-// flagged says whether a flag says that a component is as its reference; of a quat one speaks for
-// all.
+// flagged reports whether each component has an unchanged flag of its own; a quaternion has one for
+// all its components.
 func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
 
 // wrap returns the smallest equivalent difference of an angle.
@@ -157,8 +157,8 @@ func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	return to, v.wrap(k, v.x(v.n, k)-v.x(v.base, k))
 }
 
-// context is what the flag of component k is told by: whether it changed before its reference, and
-// over the distance.
+// context returns the context of component k's unchanged flag: whether the component changed before
+// its baseline, and over the distance.
 func (v *view) context(k int) (c int) {
 	if v.prior >= 0 && v.x(v.base, k) != v.x(v.prior, k) {
 		c = 1
@@ -169,7 +169,7 @@ func (v *view) context(k int) (c int) {
 	return c
 }
 
-// rate is what component k of the velocity does in one frame.
+// rate returns the change of component k per frame that the velocity predicts.
 func (v *view) rate(n, k int) float64 {
 	return float64(v.t.Frames[n].Ints[v.velocity.at+k]) * v.factor
 }
@@ -216,7 +216,7 @@ type moment struct {
 	far   int // the newest at least as far before it as it is old
 }
 
-// moments are those of all frames of a run.
+// moments contains the moments of all frames of a run.
 type moments struct {
 	of    []moment
 	known []bool // by frame: it came, and in time
@@ -225,7 +225,7 @@ type moments struct {
 // reach is how far before a baseline others are looked for.
 const reach = 64
 
-// newMoments gives those of a trace as cfg has it: over a link, or at a distance.
+// newMoments returns the moments of a trace: over a link or at a fixed distance, as cfg sets.
 func newMoments(ctx context.Context, t *trace.Trace, cfg *Config) (*moments, error) {
 	n := len(t.Frames)
 	m := &moments{of: make([]moment, n), known: make([]bool, n)}

@@ -120,7 +120,7 @@ func requantize(s *schema.Schema, dst *schema.Frame, f *field, src *schema.Frame
 	return s.QuantizeField(dst, f.index, values)
 }
 
-// measured says whether the field has an error: whether it is rounded.
+// measured reports whether the field is quantized, so that it has an error.
 func (f *field) measured() bool {
 	switch f.Kind {
 	case schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec:

@@ -32,7 +32,7 @@ type Report struct {
 	Fields        []Field `json:"fields"`
 }
 
-// Field has the bits of one field.
+// Field contains the bits of one field.
 type Field struct {
 	Name     string  `json:"name"`
 	Kind     string  `json:"kind"`
@@ -45,7 +45,7 @@ type Field struct {
 	Components []Component `json:"components,omitempty"`
 }
 
-// Component has the bits of one component.
+// Component contains the bits of one component.
 type Component struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
@@ -53,9 +53,9 @@ type Component struct {
 	// forecasts among frames with a residual.
 	Held  float64 `json:"held"`
 	Zeros float64 `json:"zeros"`
-	// Used has the share of each predictor of the codec.
+	// Used contains the share of each predictor of the codec.
 	Used []Share `json:"used,omitempty"`
-	// Predictors has the results of other predictors, each alone.
+	// Predictors contains the results of other predictors, each used alone.
 	Predictors []Predictor `json:"predictors,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 )
 
-// Grid has the values to combine.
+// Grid contains the values to combine.
 type Grid struct {
 	// Resolutions are factors on every field's step: 2 is twice as coarse.
 	Resolutions []float64
@@ -22,7 +22,8 @@ type Grid struct {
 	Redundancies []int
 	// Losses are shares of datagrams, 0 to 1, each way.
 	Losses []float64
-	// Rates are calls a second; each divides the trace's. None are the trace's and half of it.
+	// Rates are in calls per second; each divides the trace's. Default: the trace's, and half of
+	// it.
 	Rates []float64
 }
 
@@ -57,7 +58,7 @@ type Case struct {
 	Kbits float64 `json:"kbit_per_s"`
 	// Delivered is the share of frames delivered in time.
 	Delivered float64 `json:"delivered"`
-	// Errors are those of the fields that are rounded.
+	// Errors contains the errors of the quantized fields.
 	Errors []Error `json:"errors"`
 }
 
@@ -70,7 +71,7 @@ type Error struct {
 	P99   float64 `json:"p99"`
 }
 
-// Outcome has the cases of a trace.
+// Outcome contains the cases of a trace.
 type Outcome struct {
 	Trace  string  `json:"trace"`
 	Frames int     `json:"frames"`

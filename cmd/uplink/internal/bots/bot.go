@@ -59,8 +59,8 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	return b, nil
 }
 
-// spread gives number i of a sequence whose first n numbers lie evenly in [0, 1), for each n: so
-// many players do not call at the same moment, however many have joined.
+// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n:
+// the calls of any number of players are spread over the period.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part
@@ -86,8 +86,8 @@ func (b *bot) over() error {
 	return nil
 }
 
-// startMoving has the bots take other sockets, one after the other, until stop is called, which may
-// be more than once.
+// startMoving moves the bots to new sockets, one after the other, until stop is called. stop may be
+// called more than once.
 func (r *run) startMoving() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var moving sync.WaitGroup
@@ -100,8 +100,8 @@ func (r *run) startMoving() (stop func()) {
 	}
 }
 
-// move has one bot move at each interval. One that has no connection now, or gets no socket, stays
-// where it is.
+// move moves one bot to a new socket at each interval. A bot that is not connected, or for which no
+// socket can be opened, keeps its socket.
 func (r *run) move(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -118,7 +118,7 @@ func (r *run) move(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// bot gives the bot whose turn it is, or nil if that place is still empty.
+// bot returns the bot with this turn, or nil if none has joined there yet.
 func (r *run) bot(turn int) *bot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -110,7 +110,8 @@ func newRun(traces []*trace.Trace, o Options) (*run, error) {
 	return r, nil
 }
 
-// startPacers has the bots that join play until stop is called, which may be more than once.
+// startPacers makes the calls of all joined bots until stop is called. stop may be called more than
+// once.
 func (r *run) startPacers() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -123,7 +124,8 @@ func (r *run) startPacers() (stop func()) {
 	}
 }
 
-// watch looks at the bots each second, until ctx or done is, and gives what it saw last.
+// watch observes the bots each second until ctx or done is closed, and returns the last
+// observation.
 func (r *run) watch(ctx context.Context, first observation, done <-chan struct{}, show func(Progress)) observation {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -190,7 +192,7 @@ func (r *run) verdict() error {
 // maxJoining limits concurrent handshakes.
 const maxJoining = 128
 
-// ramp has all bots but the first join, spread over the ramp.
+// ramp connects all bots but the first, spread over the ramp time.
 func (r *run) ramp(ctx context.Context) {
 	begin, n := time.Now(), r.options.Players
 	timer := time.NewTimer(0)

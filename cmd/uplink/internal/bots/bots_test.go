@@ -136,7 +136,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestRestart has the server go and come back while the bots play.
+// TestRestart restarts the server while the bots play.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 5 * ms}, simnet.Config{Delay: 5 * ms})
@@ -162,7 +162,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestThrownOut has the server throw a player out.
+// TestThrownOut checks that the server can close a player's connection.
 func TestThrownOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -183,7 +183,7 @@ func TestThrownOut(t *testing.T) {
 	})
 }
 
-// TestFull has room for some players only.
+// TestFull checks a server with capacity for some of the players only.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

@@ -11,8 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestMoving has bots with tokens of their own take other sockets, and a server that comes back in
-// between.
+// TestMoving moves bots with tokens of their own to other sockets, across a restart of the server.
 func TestMoving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * ms}, simnet.Config{Delay: 10 * ms})

@@ -66,8 +66,8 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// callDue has all bots call that are due, one period's at most, and says when the next one is, if
-// there is any.
+// callDue makes the calls of all bots that are due, at most those of one period, and returns the
+// time until the next call, if there is one.
 func (p *pacer) callDue() (wait time.Duration, any bool) {
 	for range len(p.ring) {
 		b := p.ring[p.at]
@@ -109,7 +109,7 @@ func (p *pacer) call(b *bot, due time.Time, late time.Duration) bool {
 	return b.call()
 }
 
-// admit takes in those who have joined. They call first when their phase comes.
+// admit adds the bots that have joined. Each calls first at its phase of the period.
 func (p *pacer) admit(now time.Time) {
 	p.mu.Lock()
 	joined := p.joined

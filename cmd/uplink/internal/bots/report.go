@@ -166,7 +166,7 @@ func share(n, others uint64) string {
 	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(n+others))
 }
 
-// observation is what all bots counted up to a moment, or between two.
+// observation contains the counts of all bots at a moment, or between two.
 type observation struct {
 	at  time.Time
 	cpu time.Duration
@@ -184,7 +184,7 @@ type observation struct {
 	late, trips *meter.Durations // since the observation before
 }
 
-// seen is what was seen of a bot the last time.
+// seen contains a bot's counts at the last observation.
 type seen struct {
 	session uint64 // 0: none yet
 	again   uint64 // sessions after the first
@@ -241,7 +241,7 @@ func (o *observation) add(st *client.Stats) {
 	}
 }
 
-// between gives what was counted after an earlier observation.
+// between returns the counts of o since an earlier observation.
 func between(before, o observation) observation {
 	d := o
 	d.cpu -= before.cpu

@@ -175,7 +175,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBudget takes and returns.
+// TestBudget acquires and releases memory.
 func TestBudget(t *testing.T) {
 	b := budget.New(1000)
 	if err := b.TakeMost(751); err == nil {

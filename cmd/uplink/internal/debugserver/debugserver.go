@@ -43,13 +43,13 @@ func Handler(stats func() any, admitted func(*http.Request) bool) http.Handler {
 	})
 }
 
-// isLocal says that a request came over a connection of this machine, and meant to.
+// isLocal reports whether a request came over a loopback connection and names a loopback host.
 func isLocal(r *http.Request) bool {
 	to, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && isLoopback(to.String()) && isLoopback(r.RemoteAddr) && isLoopback(r.Host)
 }
 
-// isLoopback says that an address, with a port or without, is one of this machine.
+// isLoopback reports whether an address, with or without a port, is a loopback address.
 func isLoopback(addr string) bool {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
@@ -58,7 +58,7 @@ func isLoopback(addr string) bool {
 	return addr == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Stats gives a server's statistics for JSON, with the names of the reasons for drops.
+// Stats returns a server's statistics for JSON, with the names of the drop reasons.
 func Stats(st ds.Stats) any {
 	type rpc struct {
 		ds.RPCStats

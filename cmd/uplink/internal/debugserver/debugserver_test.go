@@ -58,7 +58,7 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// TestStrangers: only this machine sees anything, unless somebody is let in.
+// TestStrangers: only loopback clients are served, unless others are permitted.
 func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -83,7 +83,7 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 	}
-	// Without what the HTTP server says of the connection nobody is let in.
+	// Without the HTTP server's connection context no client is served.
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/debug/vars", nil)
 	r.RemoteAddr = local.from

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// Counts is what became of the packets of a capture.
+// Counts counts the packets of a capture by result.
 type Counts struct {
 	// Packets is how many there were. Each is counted once below.
 	Packets int `json:"packets"`

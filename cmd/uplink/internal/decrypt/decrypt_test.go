@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// packets are those of a capture.
+// packets returns the packets of a capture.
 func packets(t *testing.T, file []byte) (all [][]byte) {
 	t.Helper()
 	if _, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(file), func(p *pcap.Packet) []byte {
@@ -117,7 +117,7 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// TestDamagedFile writes what comes before the damage.
+// TestDamagedFile writes the packets before the damage.
 func TestDamagedFile(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	whole, _ := run(t, g.file, g.keys, 0)

@@ -70,8 +70,8 @@ func ackOf(seq uint16, window int) []byte {
 	return a.Append([]byte{0xc1})
 }
 
-// TestWiresharkWraps has sequences of 16 bits turn over twice, acks behind them, and baselines on
-// the other side.
+// TestWiresharkWraps checks 16-bit sequences that wrap around twice, with late acks, and baselines
+// before the wraparound.
 func TestWiresharkWraps(t *testing.T) {
 	packets := dissect(t, capture(
 		opened(false, 0, long(60000, 0)...),
@@ -107,7 +107,7 @@ func TestWiresharkWraps(t *testing.T) {
 	}
 }
 
-// TestWiresharkBegins has a capture that begins in the middle: an ack tells the whole sequence.
+// TestWiresharkBegins checks a capture that starts mid-session: an ack reveals the full sequence.
 func TestWiresharkBegins(t *testing.T) {
 	packets := dissect(t, capture(
 		opened(false, 1000, short(1000, 3)...),
@@ -152,7 +152,7 @@ func TestWiresharkPreferences(t *testing.T) {
 	}
 }
 
-// TestWiresharkMalformed says what is wrong with datagrams that nobody makes.
+// TestWiresharkMalformed checks the errors reported for malformed datagrams.
 func TestWiresharkMalformed(t *testing.T) {
 	reliable := opened(false, 0)
 	reliable.b[21] |= 1 << 3
@@ -197,8 +197,7 @@ func TestWiresharkMalformed(t *testing.T) {
 	}
 }
 
-// TestWiresharkHostile has the dissector read damaged datagrams: dissect fails on an error in the
-// script.
+// TestWiresharkHostile dissects damaged datagrams: dissect fails on an error in the script.
 func TestWiresharkHostile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	g := play(t, transport.AES128CTRHMAC8)

@@ -13,7 +13,7 @@ import (
 
 const page = "../../../../docs/wireshark.md"
 
-// read gives a file's text.
+// read returns a file's text.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -51,7 +51,7 @@ func TestWiresharkCommands(t *testing.T) {
 	}
 }
 
-// TestWiresharkFields has each field that the page names be one of the dissector's.
+// TestWiresharkFields checks that each field that the page names is a field of the dissector.
 func TestWiresharkFields(t *testing.T) {
 	lua := read(t, script)
 	count := 0

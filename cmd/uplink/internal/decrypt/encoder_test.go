@@ -25,7 +25,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// numbers are those of the RPCs of a pair: for headers and acks of each length.
+// numbers are the RPC numbers of a pair: for headers and acks of each length.
 var numbers = []uint8{0, 3, 9, 40}
 
 // pair is encoders and decoders with nothing but the transport between them, and all that they
@@ -59,10 +59,10 @@ func newPair(t *testing.T, s *schema.Schema) *pair {
 	return p
 }
 
-// codecOf gives the RPCs' codecs by turns.
+// codecOf returns the codec of RPC i; the RPCs use all codecs in turn.
 func codecOf(i int) rpcdelta.Codec { return rpcdelta.Codecs()[i%len(rpcdelta.Codecs())] }
 
-// restart has a decoder begin anew, as if it had lost all: it asks for a reset.
+// restart resets a decoder, as if it had lost its state: it asks for a reset.
 func (p *pair) restart(rpc uint8) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -81,7 +81,7 @@ func (*pair) Closed(*transport.Conn, error)              {}
 func (*pair) Message(*transport.Conn, []byte, time.Time) {}
 func (*pair) Tick(time.Time)                             {}
 
-// Datagram takes acks at the client and payloads at the server.
+// Datagram processes acks at the client and payloads at the server.
 func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 			p.t.Error(err)
 			return
 		}
-		_ = p.enc[a.RPC].Ack(a) // one of a decoder that began anew may be refused
+		_ = p.enc[a.RPC].Ack(a) // an ack of a decoder that was reset may be refused
 		b = rest
 	}
 }
@@ -138,8 +138,8 @@ func (p *pair) ack() {
 	uplinktest.Must(p.t, p.back.Send(b))
 }
 
-// converse has a pair send and ack over a bad link, with an outage and a decoder that begins anew,
-// and records it.
+// converse records a pair that sends and acks over a bad link, with an outage and a decoder that is
+// reset.
 func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestWiresharkEncoder(t *testing.T) {
 			acked = acked[1:]
 			bits := ackBits(&w)
 			want := map[string]int{
-				"uplink.ack.rpc": int(w.RPC), "uplink.ack.epoch": int(w.Epoch), "uplink.ack.trouble": slices.Index([]error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}, w.ResetReason),
+				"uplink.ack.rpc": int(w.RPC), "uplink.ack.epoch": int(w.Epoch), "uplink.ack.reset_reason": slices.Index([]error{nil, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync}, w.ResetReason),
 				"uplink.ack.none": digit(w.None), "uplink.ack.whole": digit(w.Whole), "uplink.ack.len": w.Len,
 				"uplink.ack.seq": int(w.Seq),
 			}
@@ -279,8 +279,8 @@ func TestWiresharkEncoder(t *testing.T) {
 	}
 }
 
-// TestWiresharkLosses takes packets from a capture, puts some in twice, and changes their order:
-// sequences and baselines stay what they were.
+// TestWiresharkLosses drops, duplicates and reorders packets of a capture: sequences and baselines
+// are still found.
 func TestWiresharkLosses(t *testing.T) {
 	_, file, keys := converse(t)
 	file, _ = run(t, file, keys, 0)
@@ -324,7 +324,7 @@ func TestWiresharkLosses(t *testing.T) {
 	}
 }
 
-// ackBits are those of an ack's window, the newest first.
+// ackBits returns the bits of an ack's window, the newest first.
 func ackBits(a *rpcdelta.Ack) string {
 	bits := make([]byte, a.Len)
 	for i := range bits {

@@ -22,7 +22,7 @@ type item struct {
 	Items []item `xml:",any"`
 }
 
-// all gives the fields of that name below it, in order.
+// all returns the fields of that name below n, in order.
 func (n *item) all(name string) (found []*item) {
 	for i := range n.Items {
 		if c := &n.Items[i]; c.Name == name {
@@ -34,7 +34,7 @@ func (n *item) all(name string) (found []*item) {
 	return found
 }
 
-// text is what the first field of that name shows, "" if there is none.
+// text returns the shown text of the first field of that name, "" if there is none.
 func (n *item) text(name string) string {
 	if found := n.all(name); len(found) > 0 {
 		return found[0].Show
@@ -56,8 +56,8 @@ func (n *item) number(t *testing.T, name string) int {
 	return int(v)
 }
 
-// dissect has Wireshark read a capture with the dissector, in two passes. Nothing may be wrong with
-// the dissector, whatever is wrong with the packets.
+// dissect runs a capture through Wireshark with the dissector, in two passes. The test fails if the
+// script reports an error, whatever the packets contain.
 func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
 	t.Helper()
 	dir := t.TempDir()

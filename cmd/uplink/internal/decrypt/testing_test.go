@@ -64,7 +64,8 @@ type game struct {
 // calls is how many calls of each RPC a game has.
 const calls = 240
 
-// play has a client call three RPCs, of which one is reliable, and change its address on the way.
+// play runs a client that calls three RPCs, one of them reliable, and changes its address
+// meanwhile.
 func play(t *testing.T, suite transport.Suite) (g game) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

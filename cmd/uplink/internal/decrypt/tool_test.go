@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// findTool gives the path of a program, and skips the test where there is none; it fails where
-// tools are required.
+// findTool returns the path of a program. If it is not installed, the test is skipped, or fails
+// where tools are required.
 func findTool(t testing.TB, name string) string {
 	t.Helper()
 	if testing.Short() {

@@ -9,10 +9,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// sums are what a capture shows of one RPC.
+// sums are a capture's counts of one RPC.
 type sums struct{ payloads, bytes, deltas, ages, full uint64 }
 
-// TestWiresharkGame has Wireshark count in the capture of a game what client and server counted.
+// TestWiresharkGame compares Wireshark's counts in a game's capture with those of client and
+// server.
 func TestWiresharkGame(t *testing.T) {
 	for _, suite := range []transport.Suite{transport.AES128GCM, transport.None} {
 		g := play(t, suite)
@@ -112,7 +113,7 @@ func TestWiresharkSealed(t *testing.T) {
 		if p.all("uplink.is_encrypted") == nil || p.all("uplink.frame") != nil {
 			t.Errorf("packet %d does not say that it is sealed", i+1)
 		}
-		// Nothing is overtaken where it is recorded, so each direction counts up.
+		// Nothing is out of order where it is recorded, so each direction counts up.
 		way := p.text("uplink.direction")
 		if n := p.number(t, "uplink.number"); n != next[way] {
 			t.Errorf("packet %d has number %d, want %d", i+1, n, next[way])

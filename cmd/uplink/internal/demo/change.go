@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// atOnce is how many clients connect anew at a time when the codec is changed.
+	// atOnce is the number of clients that reconnect at a time when the codec changes.
 	atOnce = 8
 	// again is the time until a connection that could not be made is tried again.
 	again = time.Second
@@ -24,8 +24,8 @@ func (d *demo) Settings() lab.Settings {
 	return d.settings
 }
 
-// Change implements lab.Game. The link and redundancy change at once; for another
-// codec each client connects anew, and plays on meanwhile.
+// Change implements lab.Game. The link and redundancy change at once; for another codec each client
+// reconnects, and plays on meanwhile.
 func (d *demo) Change(s lab.Settings) error {
 	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (d *demo) switched() int {
 	return n
 }
 
-// renew has a client connect anew if it has another codec than was chosen. Its old
-// connection is closed when its last frames have arrived.
+// renew reconnects a client if its codec is not the chosen one. Its old connection is closed when
+// its last frames have arrived.
 func (d *demo) renew(ctx context.Context, p *player) error {
 	s := d.Settings()
 	if _, codec := p.now(); codec == s.Codec {
@@ -109,8 +109,8 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 	return conn.SetRedundancy(d.Settings().Redundancy)
 }
 
-// dial connects a client anew, as another one to the server: the place of the old
-// one is taken until it has left.
+// dial opens another connection for a client, a new player to the server: the old one counts as
+// connected until it has left.
 func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
 	cfg, err := d.admit(ctx, p, client.Config{
 		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,

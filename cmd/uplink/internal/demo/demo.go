@@ -311,9 +311,9 @@ func (d *demo) listen() (err error) {
 	return nil
 }
 
-// admit gives a player's next connection what lets it in, now and whenever it has
-// lost its link. Each has an id of its own, or it would take the place of the last
-// one, which plays on; that of the first is the player's index plus 1.
+// admit returns cfg with the admission of a player's next connection, valid for reconnects too.
+// Each connection has its own player ID, or it would replace the previous one, which plays on; the
+// ID of the first is the player's index plus 1.
 func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.Config, error) {
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
@@ -348,7 +348,7 @@ type Options struct {
 	For     time.Duration // 0: until the context is done
 	Metrics string        // address of the dashboard and /metrics
 	Tap     ds.Tap        // of the server; may be nil
-	// Collectors are served at /metrics beside those of the server.
+	// Collectors are served at /metrics in addition to the server's.
 	Collectors []prometheus.Collector
 	Debug      bool      // serve /debug/ there
 	JSON       bool      // write lines of JSON, and nothing else

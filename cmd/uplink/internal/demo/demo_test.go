@@ -42,7 +42,7 @@ func prepare(t *testing.T, o Options) *demo {
 
 const allDelivered = " 100.0 % "
 
-// shown is what a demo shows, which ends with the first table that says that all was delivered.
+// shown contains a demo's output, up to the first table in which all frames were delivered.
 type shown struct {
 	text strings.Builder
 	end  context.CancelFunc
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestKeys has somebody knock without a token.
+// TestKeys checks that a client without a token is refused.
 func TestKeys(t *testing.T) {
 	d := prepare(t, options())
 	if err := d.listen(); err != nil {
@@ -113,7 +113,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestMismatch has clients play something else than is recorded.
+// TestMismatch checks clients that play another recording than the demo compares with.
 func TestMismatch(t *testing.T) {
 	o := options()
 	o.For = 0

@@ -53,7 +53,7 @@ func serve(t *testing.T, o Options) *httptest.Server {
 	return web
 }
 
-// state is what GET state gives, as far as the test reads it.
+// state contains the fields of GET state that the test reads.
 type state struct {
 	Settings struct {
 		Loss              float64
@@ -88,7 +88,7 @@ func await(t *testing.T, web *httptest.Server, what string, ok func(*state) bool
 	}
 }
 
-// TestPanel has a visitor move the controls in a real browser.
+// TestPanel operates the controls in a real browser.
 func TestPanel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -112,7 +112,7 @@ func TestPanel(t *testing.T) {
 		return s.Settings.Loss == 0.5 && s.Settings.Redundancy == "off" && s.Traffic.Delivered < 0.7
 	})
 	b.Await(`parseFloat(document.querySelector('.lab-figures dd').textContent) < 70`)
-	b.Await(`/, 0 in a later one, [1-9]\d* never/.test(` + summary + `)`)
+	b.Await(`/, 0 were recovered by redundancy, [1-9]\d* were lost/.test(` + summary + `)`)
 
 	// By keyboard: one step down.
 	b.Run(`document.getElementById('lab-loss').focus()`)
@@ -122,7 +122,7 @@ func TestPanel(t *testing.T) {
 
 	set("redundancy", "7")
 	await(t, web, "redundancy repairs", func(s *state) bool { return s.Traffic.Redundancy == 7 && s.Traffic.Delivered > 0.9 })
-	b.Await(`/, [1-9]\d* in a later one/.test(` + summary + `)`)
+	b.Await(`/, [1-9]\d* were recovered/.test(` + summary + `)`)
 
 	set("loss", "0")
 	set("codec", "rle")
@@ -138,7 +138,7 @@ func TestPanel(t *testing.T) {
 	}
 	// Another player plays the other game, and loses nothing.
 	set("actor", "1")
-	b.Await(`/^Of the last [1-9]\d* calls .* 0 in a later one, 0 never\.$/.test(` + summary + `)`)
+	b.Await(`/^Of the last [1-9]\d* calls .* 0 were recovered by redundancy, 0 were lost\.$/.test(` + summary + `)`)
 
 	for _, width := range []int64{1280, 400} {
 		b.Resize(width, 900)

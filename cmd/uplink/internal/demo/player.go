@@ -73,13 +73,13 @@ func (d *demo) send(p *player, row int) error {
 	if err := p.stream.Send(p.trace.At(row)); err != nil {
 		return err
 	}
-	// Had the client connected again meanwhile, nobody would know in which session
-	// the frame went: what comes in this one is not compared.
+	// If the client has reconnected since, the frame's session is unknown: frames of the new
+	// session are not compared.
 	p.session = p.conn.ID()
 	return nil
 }
 
-// swap puts another connection in the place of the player's, which it returns.
+// swap replaces the player's connection and returns the old one.
 func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcdelta.Codec) (old *client.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

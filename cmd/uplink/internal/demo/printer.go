@@ -107,7 +107,8 @@ type row struct {
 	rtt       time.Duration // mean of the clients
 	// lastRTT is the mean of what the clients measured last: it follows a change at once.
 	lastRTT time.Duration
-	// redundancy is how many older payloads ride along now, the most of the clients.
+	// redundancy is the current number of redundant payloads per packet, the maximum of the
+	// clients.
 	redundancy int
 }
 
@@ -219,7 +220,7 @@ type Line struct {
 	AckKbits float64   `json:"ack_kbits"` // on the downlink, with their datagrams
 }
 
-// RPCLine has the figures of one RPC, in kbit/s unless stated otherwise.
+// RPCLine contains the figures of one RPC, in kbit/s unless stated otherwise.
 type RPCLine struct {
 	RPC       string  `json:"rpc"`
 	Calls     float64 `json:"calls_per_second"`

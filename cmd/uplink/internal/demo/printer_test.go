@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// big is what a thousand clients count in a second.
+// big returns the counts of a thousand clients in one second.
 func big() observation {
 	return observation{
 		rows: []row{
@@ -62,7 +62,7 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
-// TestEmpty has nothing to divide by.
+// TestEmpty checks that no count is divided by zero.
 func TestEmpty(t *testing.T) {
 	var b strings.Builder
 	newPrinter(&b, &Options{}).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)

@@ -25,7 +25,7 @@ type Result struct {
 	Fields   []Field `json:"fields"`
 }
 
-// Field has the errors of one numeric field, over all its values.
+// Field contains the errors of one numeric field, over all its values.
 type Field struct {
 	Name string `json:"name"`
 	// Step is the field's resolution; in degrees for an angle.
@@ -33,7 +33,7 @@ type Field struct {
 	Spans []Span  `json:"spans"`
 }
 
-// Span has the errors of the frames of one second.
+// Span contains the errors of the frames of one second.
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
 	Until float64 `json:"until_s"`
@@ -43,7 +43,7 @@ type Span struct {
 	QuantizeFirst Error `json:"quantize_first"`
 }
 
-// Error has the mean and the maximum of absolute differences.
+// Error contains the mean and the maximum of absolute differences.
 type Error struct {
 	Mean float64 `json:"mean"`
 	Max  float64 `json:"max"`

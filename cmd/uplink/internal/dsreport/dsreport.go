@@ -27,7 +27,7 @@ type Reporter struct {
 	maxPlayers  int
 }
 
-// moment has the counters of server and process at a time.
+// moment contains the counters of server and process at a time.
 type moment struct {
 	at     time.Time
 	cpu    time.Duration
@@ -88,7 +88,7 @@ func (r *Reporter) look() moment {
 	return s
 }
 
-// Line has the figures of one interval, or of the whole time.
+// Line contains the figures of one interval, or of the whole run.
 type Line struct {
 	Whole   bool    `json:"whole"`   // for the whole time
 	Seconds float64 `json:"seconds"` // since the beginning

@@ -49,8 +49,8 @@ func left(x [][]float64, y, e, w []float64) {
 	}
 }
 
-// fit gives the weights of the features. The noise counts as being of the width that
-// it has nearby, and as heavier than Gaussian.
+// fit returns the weights of the features. The noise model has the width of the nearby residuals
+// and heavier tails than a Gaussian.
 func fit(x [][]float64, y []float64) (w []float64) {
 	n := len(x[0])
 	e := append([]float64(nil), y...)
@@ -139,7 +139,7 @@ func solve(a [][]float64) []float64 {
 	return w
 }
 
-// clues are what the width of the noise of one value is judged by.
+// clues is the number of inputs that predict the width of the noise of one value.
 const clues = 8
 
 // noise is the residuals of one component, with what hints at their width.

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Bill has the bits per frame of a field.
+// Bill contains the bits per frame of a field.
 type Bill struct {
 	Field  string
 	Flags  float64 // what changed, indexes and bits
@@ -139,7 +139,7 @@ func (s *series) surprise(t int) float64 {
 	return sum / max(n, 1)
 }
 
-// residuals are what the best weights leave.
+// residuals returns the prediction errors with the best weights.
 func (s *series) residuals(x [][]float64, y []float64) []float64 {
 	if s.causal {
 		return foresight(x, y, s.d)

@@ -85,7 +85,7 @@ func (a *actor) run(ctx context.Context) {
 	a.ended = a.c.Err()
 }
 
-// message takes a reliable message of the server.
+// message handles a reliable message of the server.
 func (a *actor) message(b []byte) {
 	if t, body, err := control.Split(b); err == nil && t == control.Offer {
 		if o, err := replication.ParseOffer(body); err == nil {
@@ -96,7 +96,7 @@ func (a *actor) message(b []byte) {
 	}
 }
 
-// datagram takes an unreliable message of the server.
+// datagram handles an unreliable message of the server.
 func (a *actor) datagram(b []byte) {
 	t, body, err := control.Split(b)
 	if err != nil {

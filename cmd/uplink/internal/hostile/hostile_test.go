@@ -33,9 +33,9 @@ func soak(t *testing.T, kinds ...string) (*Result, []Phase) {
 	return result, phases
 }
 
-// TestRun has all kinds attack. Honest players keep every frame, the server drops what is above the
-// limits, and no client is above one that would end its session. The honest clients in their place
-// send about as many datagrams, of which nothing is dropped.
+// TestRun runs attackers of all kinds. Honest players keep every frame, the server drops traffic
+// above the limits, and no client exceeds a limit that would end its session. Honest clients
+// instead of the attackers send about as many datagrams, of which none is dropped.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var chosen []string // all

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/rogue"
 )
 
-// kind is what a hostile client does.
+// kind is a kind of attack.
 type kind struct {
 	name string
 	rate float64 // steps a second: what the session permits, or what is dropped above it
@@ -74,7 +74,7 @@ func (a *actor) alternate(i int, codec string, r replication.Answer) {
 // replies asks for the initial state over and over.
 func replies(a *actor, i int) { a.alternate(i, replication.SnapshotCodec, replication.Request) }
 
-// unackedReplies does the same and acknowledges nothing of it.
+// unackedReplies does the same without acknowledging the server's segments.
 func unackedReplies(a *actor, i int) {
 	a.push(replication.AppendReply(nil, 0, replication.Answer(i%2)))
 }
@@ -100,7 +100,7 @@ func resubscriptions(a *actor, i int) {
 	a.alternate(i, codec, replication.Ready)
 }
 
-// subscribe takes part in both worlds once.
+// subscribe subscribes to both channels once.
 func (a *actor) subscribe(i int) {
 	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may take a moment
 		for _, codec := range []string{replication.SnapshotCodec, replication.StateCodec} {

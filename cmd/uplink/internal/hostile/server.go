@@ -21,7 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Status has the counters of a server since its start.
+// Status contains the counters of a server since its start.
 type Status struct {
 	CPU       time.Duration     `json:"cpu_ns"` // of the whole process
 	Players   int               `json:"players"`

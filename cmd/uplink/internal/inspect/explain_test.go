@@ -132,8 +132,8 @@ func TestExplainText(t *testing.T) {
 	})
 }
 
-// interesting gives a request to bind, a reset, an intra frame or a delta with a hash, a delta, and
-// an ack.
+// interesting returns the indices of a bind request, a reset, a keyframe or a delta with a hash, a
+// delta, and an ack.
 func interesting(t *testing.T, data []byte) (records []int) {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))

@@ -63,19 +63,19 @@ func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 		t.note("baseline: frame %d, %d frames before the newest", b.Seq-uint64(h.Distance), h.Distance)
 	case rpcdelta.Keyframe:
 		if t.acks.any && t.acks.last.Epoch == h.Epoch && !t.acks.last.None {
-			t.note("full: an intra frame in epoch %d; frames were acked, so a difference would have been larger or nothing acked was near enough", h.Epoch)
+			t.note("keyframe: epoch %d has acked frames, but a delta would have been larger, or no acked frame was recent enough", h.Epoch)
 			return
 		}
-		t.note("full: an intra frame; nothing of epoch %d was acked yet, so there was no baseline", h.Epoch)
+		t.note("keyframe: no frame of epoch %d was acked yet, so there was no baseline", h.Epoch)
 	case rpcdelta.Reset:
-		t.note("full: a reset, epoch %d begins: %s", h.Epoch, t.resetCause(s, b))
+		t.note("reset: epoch %d starts: %s", h.Epoch, t.resetCause(s, b))
 	}
 }
 
 func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	switch {
 	case !t.acks.any && !s.bound.Again && b.Seq < 64:
-		return "the stream's first payload that came"
+		return "the first received payload of the stream"
 	case t.acks.any && t.acks.last.ResetReason != nil:
 		return "the server asked for it: " + resetText(t.acks.last.ResetReason)
 	}

@@ -47,7 +47,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// bare takes the frames away from the records of a file.
+// bare returns the file's records without their frames.
 func bare(t testing.TB, data []byte) (out []byte) {
 	t.Helper()
 	for data = data[8:]; len(data) > 0; {
@@ -74,7 +74,7 @@ func dress(records []byte) []byte {
 	return out
 }
 
-// TestSeeds: the seeds of the fuzz target are captures that come out the same; -update makes them.
+// TestSeeds: the seeds of the fuzz target are captures without differences; -update writes them.
 func TestSeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]scenario{

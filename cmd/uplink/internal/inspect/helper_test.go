@@ -30,8 +30,8 @@ func trained(t *testing.T) *prior.Prior {
 	return p
 }
 
-// rewrite makes a capture of another one; change gives what is in the place of a record, nil for
-// nothing.
+// rewrite returns a copy of a capture in which change replaces each record, or drops it by
+// returning nil.
 func rewrite(t *testing.T, data []byte, change func(record.Body) record.Body) []byte {
 	t.Helper()
 	r, err := capture.NewReader(bytes.NewReader(data))
@@ -49,7 +49,7 @@ func rewrite(t *testing.T, data []byte, change func(record.Body) record.Body) []
 	}
 }
 
-// lose takes some records out of a capture, in the midst, as a writer does that cannot keep up.
+// lose drops some records within a capture, as a writer does that cannot keep up.
 func lose(t *testing.T, data []byte, rng *rand.Rand) []byte {
 	t.Helper()
 	n, from, lost := 0, 100+rng.IntN(200), 1+rng.IntN(10)

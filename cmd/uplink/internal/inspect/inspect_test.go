@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 const ms = time.Millisecond
 
-// scenario is what is captured.
+// scenario configures a captured game.
 type scenario struct {
 	frames, clients int
 	ds              ds.Config
@@ -52,7 +52,7 @@ func thin(step int) int {
 	return 1
 }
 
-// play captures a game, and gives the path of the first file and what the server counted.
+// play captures a game, and returns the path of the first file and the server's counts.
 func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "out.uplink")
@@ -286,7 +286,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// TestDifferent alters what a capture says that came out: it is found.
+// TestDifferent alters the decoded values in a capture: the difference is reported.
 func TestDifferent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := scenario{frames: 50, clients: 1}

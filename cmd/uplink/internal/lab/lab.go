@@ -19,13 +19,13 @@ import (
 //go:embed panel
 var embedded embed.FS
 
-// Game is what runs. Its methods are safe for concurrent use.
+// Game is the running game. Its methods are safe for concurrent use.
 type Game interface {
 	// Settings are those in force, or being brought about.
 	Settings() Settings
-	// Change makes valid settings those in force. What takes time goes on after it has returned.
+	// Change applies valid settings. Slow parts of the change continue after it has returned.
 	Change(Settings) error
-	// Traffic is what was measured last.
+	// Traffic returns the latest measurement.
 	Traffic() Traffic
 }
 
@@ -169,7 +169,7 @@ type introduction struct {
 	Path [][2]number `json:"path"`
 }
 
-// poses has the calls sent and decoded since the last such event.
+// poses contains the calls sent and decoded since the last such event.
 type poses struct {
 	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also
 	// has 1 if it was redundant, else 0.

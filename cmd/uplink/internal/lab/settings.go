@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Settings are what a visitor changes.
+// Settings are the settings that a visitor can change.
 type Settings struct {
 	Link  simlink.Config
 	Codec rpcdelta.Codec
@@ -21,14 +21,14 @@ type Settings struct {
 	Redundancy int
 }
 
-// Range is what a number may be.
+// Range is the permitted range of a number.
 type Range struct {
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
 	Step float64 `json:"step"` // of a slider
 }
 
-// Limits are what settings may be. Those that the demo began with may be above them.
+// Limits are the permitted settings. The demo's initial settings may exceed them.
 type Limits struct {
 	Loss       Range    `json:"loss"`
 	Burst      Range    `json:"burst"`
@@ -81,7 +81,7 @@ type values struct {
 	Redundancy *string  `json:"redundancy,omitempty"`
 }
 
-// values gives all settings.
+// values returns all settings.
 func (s Settings) values() values {
 	ms := func(d time.Duration) *float64 { return new(float64(d) / float64(time.Millisecond)) }
 	return values{
@@ -113,7 +113,7 @@ func parseChange(r io.Reader) (v values, err error) {
 	return v, nil
 }
 
-// of says in words what a field may be.
+// of returns a description of a field's permitted values.
 func (l *Limits) of(field string) string {
 	switch field {
 	case "loss":
@@ -130,12 +130,12 @@ func (l *Limits) of(field string) string {
 	return oneOf(l.Redundancy)
 }
 
-// String gives the range in words.
+// String returns a description of the range.
 func (r Range) String() string { return fmt.Sprintf("a number from %g to %g", r.Min, r.Max) }
 
 func oneOf(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
 
-// apply gives the settings with a change, or an error that names the field.
+// apply returns the settings with a change applied, or an error that names the field.
 func (v *values) apply(s Settings) (Settings, error) {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	err := errors.Join(

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// begun is what the tests' games begin with.
+// begun contains the initial settings of the tests' games.
 var begun = Settings{
 	Link:  simlink.Config{RTT: 80 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: 7},
 	Codec: rpcdelta.Adaptive,
@@ -75,7 +75,7 @@ func TestBadChange(t *testing.T) {
 	}
 }
 
-// FuzzChange: whatever is taken makes a link that is valid, and reads back as the same settings.
+// FuzzChange: every accepted change makes a valid link, and reads back as the same settings.
 func FuzzChange(f *testing.F) {
 	f.Add(`{"loss":0.5,"burst":3,"rtt_ms":100,"jitter_ms":0.25,"codec":"rle","redundancy":"3"}`)
 	f.Add(`{"redundancy":"off"}`)

@@ -45,7 +45,7 @@ func NewStage(traces []*trace.Trace) *Stage {
 	return s
 }
 
-// Actors gives the recorded players.
+// Actors returns the recorded players.
 func (s *Stage) Actors() []Actor {
 	all := make([]Actor, len(s.actors))
 	for i, a := range s.actors {
@@ -59,7 +59,8 @@ func (s *Stage) Sent(actor, n int, f *schema.Frame) {
 	s.actors[actor].show(f, func(v *viewer, at Pose) { v.sent = appendPose(v.sent, seen{n: n, Pose: at}) })
 }
 
-// Rebuilt shows what the server made of it. older says that the frame came with a newer one.
+// Rebuilt shows a frame as the server decoded it. older reports whether it arrived as a redundant
+// frame of a newer packet.
 func (s *Stage) Rebuilt(actor, n int, f *schema.Frame, older bool) {
 	s.actors[actor].show(f, func(v *viewer, at Pose) {
 		v.rebuilt = appendPose(v.rebuilt, seen{n: n, older: older, Pose: at})
@@ -98,7 +99,7 @@ type viewer struct {
 	sent, rebuilt []seen
 }
 
-// look has somebody look at an actor until leave, or returns nil if too many do.
+// look registers a viewer of an actor until it leaves, or returns nil if there are too many.
 func (s *Stage) look(i int) *viewer {
 	if s.viewers.Add(1) > maxViewers {
 		s.viewers.Add(-1)
@@ -175,13 +176,13 @@ func NewPoser(s *schema.Schema) *Poser {
 	return p
 }
 
-// named says whether a field's name begins with one of the prefixes.
+// named reports whether a field's name begins with one of the prefixes.
 func named(f *schema.Field, prefixes ...string) bool {
 	name := strings.ToLower(f.Name)
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// Moves says whether frames tell how fast the actor moves.
+// Moves reports whether frames contain the actor's velocity.
 func (p *Poser) Moves() bool { return p.velocity >= 0 }
 
 // Pose reads that of a frame.

@@ -101,7 +101,7 @@ func TestView(t *testing.T) {
 	})
 }
 
-// TestSlowViewer: what somebody does not read is bounded.
+// TestSlowViewer: the backlog of a slow viewer is bounded.
 func TestSlowViewer(t *testing.T) {
 	l, _ := newLab()
 	v := l.stage.look(0)

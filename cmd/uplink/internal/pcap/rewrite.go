@@ -118,7 +118,7 @@ func (c *rewriter) write(b []byte) error {
 	return err
 }
 
-// packet has a packet edited. It returns what takes its place, nil if nothing does.
+// packet returns the edited packet, or nil if it is dropped.
 func (c *rewriter) packet(link LinkType, data []byte, length uint32) []byte {
 	c.number++
 	return c.edit(&Packet{Number: c.number, Offset: c.start, Link: link, Order: c.order, Data: data, Length: length})

@@ -164,7 +164,7 @@ func TestCutFile(t *testing.T) {
 	}
 }
 
-// TestForeign says what is wrong with files that are no captures, or damaged.
+// TestForeign checks the errors for damaged files and files that are no captures.
 func TestForeign(t *testing.T) {
 	file := pcaptest.Classic(binary.LittleEndian, pcap.Ethernet, frames(pcap.Ethernet, binary.LittleEndian, addrs[0], 2))
 	long := bytes.Clone(file)

@@ -18,7 +18,7 @@ type Datagram struct {
 	From, To netip.AddrPort
 	// Payload is what was recorded of the payload; it shares the packet's memory.
 	Payload []byte
-	// Cut says that not all of it was.
+	// Cut reports whether the datagram was recorded in part only.
 	Cut bool
 
 	packet       []byte
@@ -135,7 +135,7 @@ func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 func putUDPChecksum(udp, addrs []byte) {
 	c := ^fold(sum(addrs) + protocolUDP + uint32(len(udp)) + sum(udp))
 	if c == 0 {
-		c = 0xffff // 0 says that there is none
+		c = 0xffff // 0 means that there is no checksum
 	}
 	binary.BigEndian.PutUint16(udp[6:], c)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 )
 
-// TestNoUDP has packets of which nothing must be taken for a datagram.
+// TestNoUDP checks packets that are not UDP datagrams.
 func TestNoUDP(t *testing.T) {
 	ip4 := pcaptest.IP(addrs[0][0], addrs[0][1], []byte("payload"))
 	ip6 := pcaptest.IP(addrs[1][0], addrs[1][1], []byte("payload"))
@@ -47,7 +47,7 @@ func TestNoUDP(t *testing.T) {
 	}
 }
 
-// TestOddPackets has packets whose datagrams are harder to find.
+// TestOddPackets checks unusual encapsulations of UDP datagrams.
 func TestOddPackets(t *testing.T) {
 	payload := []byte("payload")
 	ip4 := pcaptest.IP(addrs[0][0], addrs[0][1], payload)
@@ -96,7 +96,7 @@ func TestOddPackets(t *testing.T) {
 	}
 }
 
-// TestCut has a packet of which not all was recorded.
+// TestCut checks a packet that was recorded in part.
 func TestCut(t *testing.T) {
 	ip := pcaptest.IP(addrs[0][0], addrs[0][1], []byte("payload"))
 	p := pcap.Packet{Link: pcap.Raw, Order: binary.LittleEndian, Data: ip[:len(ip)-2]}

@@ -24,7 +24,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Plan has the sessions to play.
+// Plan contains the sessions to replay.
 type Plan struct {
 	sessions []*session
 	schemas  []*schema.Schema

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 const ms = time.Millisecond
 
-// scenario is what is captured.
+// scenario configures a captured game.
 type scenario struct {
 	frames  int
 	ds      ds.Config

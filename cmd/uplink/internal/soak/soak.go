@@ -122,7 +122,7 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// phase goes through one condition.
+// phase runs one condition.
 func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	before := r.server.counts()
 	if c.restart != stays {

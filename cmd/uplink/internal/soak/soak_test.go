@@ -78,7 +78,7 @@ func (o *once) ListenPacket(addr string) (transport.PacketConn, error) {
 	return o.Network.ListenPacket(addr)
 }
 
-// TestAddressIsTaken has somebody take the server's address while it is away.
+// TestAddressIsTaken checks a restart of the server while another socket occupies its address.
 func TestAddressIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})

@@ -26,7 +26,7 @@ type begin struct {
 	row   uint64
 }
 
-// begins has the possible starts of one player; nil before its first frame.
+// begins contains the possible starts of one player; nil before its first frame.
 type begins struct{ possible []begin }
 
 // newVerifier returns a verifier for traces of one RPC.

@@ -118,7 +118,7 @@ func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 	return b.Value * u.size / own.size, nil
 }
 
-// tighten gives f the coarsest steps whose error is within limit, whatever the values.
+// tighten sets f to the coarsest steps whose error is within limit for all values.
 func tighten(f *schema.Field, limit float64) error {
 	least, most := 0, 0
 	switch f.Kind {

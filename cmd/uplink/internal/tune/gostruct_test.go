@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Everything is what TestGoStruct wants printed.
+// Everything is the struct that TestGoStruct expects to be printed.
 type Everything struct {
 	P2      schema.Vec2    `uplink:"resolution=0.5"`
 	P3      schema.Vec3    `uplink:"resolution=0.001,min=-1000,max=1.5e+06,velocity=V3,velocity_scale=0.01"`
@@ -92,7 +92,7 @@ func TestGoStruct(t *testing.T) {
 	}
 }
 
-// TestGoStructNames: whatever names a schema has, the struct can be parsed, and its names differ.
+// TestGoStructNames: for all field names, the struct can be parsed, and its names differ.
 func TestGoStructNames(t *testing.T) {
 	hostile := []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "", "ß", "日本", "type", "Ünder"}
 	var all []schema.Field
@@ -126,7 +126,7 @@ func TestGoStructNames(t *testing.T) {
 	}
 }
 
-// declared gives the fields of Everything as structOf does.
+// declared returns the fields of Everything in the form that structOf uses.
 func declared(t *testing.T) (out [][3]string) {
 	t.Helper()
 	typ := reflect.TypeFor[Everything]()

@@ -13,7 +13,7 @@ import (
 // Link is a field whose rate of change another one seems to be.
 type Link struct {
 	Field, Velocity int // indexes
-	// Scale is what a unit of the velocity does in a second, Near a usual factor that is near.
+	// Scale is the change per second for one unit of velocity; Near is a common factor close to it.
 	Scale, Near float64
 	// Fit is the share of the field's changes that the velocity explains, in the second half of the
 	// recordings.
@@ -64,7 +64,7 @@ func linkable(f, v *schema.Field) bool {
 	return (v.Kind == schema.KindVec2 || v.Kind == schema.KindVec3 || v.Kind == schema.KindScalar) && v.Values() == want
 }
 
-// circular says whether the velocities that lead on from field j lead to field i.
+// circular reports whether the chain of velocities from field j reaches field i.
 func circular(fields []schema.Field, i, j int) bool {
 	for range fields {
 		if j == i {
@@ -82,7 +82,7 @@ func circular(fields []schema.Field, i, j int) bool {
 // samples are pairs of a field's change a second and the mean of the velocity meanwhile.
 type samples struct{ change, rate []float64 }
 
-// samples takes those of the first and the second half of each recording.
+// samples returns the samples of the first and the second half of each recording.
 func (l *Link) samples(fields []schema.Field, recordings []*analysis.Recording) (early, late samples) {
 	for _, r := range recordings {
 		hz := r.Schema.RateHz()

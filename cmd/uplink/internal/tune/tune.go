@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config has the requirements.
+// Config contains the requirements.
 type Config struct {
 	Bounds []Bound
 	// Units are the units of fields' columns whose names do not contain them.

@@ -34,7 +34,7 @@ type match struct {
 	stop func()
 }
 
-// newMatch has players call two RPCs, one of which has hostile names all over.
+// newMatch starts players that call two RPCs, one of which has hostile names throughout.
 func newMatch(t *testing.T) *match {
 	t.Helper()
 	network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * time.Millisecond, Loss: 0.1, Seed: 5}, simnet.Config{Delay: 10 * time.Millisecond, Seed: 6})
@@ -106,8 +106,8 @@ func panel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestPage has a visitor look at the page in a real browser: at both widths, by keyboard, and while
-// the server is away.
+// TestPage visits the page in a real browser: at both widths, by keyboard, and while the server is
+// down.
 func TestPage(t *testing.T) {
 	b := browser.Start(t)
 	m := newMatch(t)
@@ -130,7 +130,7 @@ func TestPage(t *testing.T) {
 	checkFigures(t, b, web)
 
 	addr := web.listener.Addr().String()
-	b.Quiet(true) // the console says that connections are refused
+	b.Quiet(true) // the console reports refused connections
 	uplinktest.Must(t, web.Close())
 	b.Await(`document.querySelector("#status").dataset.state === "lost" && !document.querySelector("#trouble").hidden`)
 	b.Await(`document.querySelector("#trouble").textContent.includes("The server does not answer")`)
@@ -207,7 +207,7 @@ func checkFigures(t *testing.T, b *browser.Browser, web *Server) {
 	t.Error("the page and /metrics do not agree")
 }
 
-// differences says where the page is not as /metrics.
+// differences returns the values on the page that differ from /metrics.
 func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 	t.Helper()
 	compare := func(what, page string, metrics float64) {
@@ -281,7 +281,7 @@ func says(text string, value float64) bool {
 // values are the series of /metrics.
 type values map[string]float64
 
-// settled gives the values once the calls stay as they are.
+// settled returns the values once the number of calls no longer changes.
 func settled(t *testing.T, web *Server) values {
 	t.Helper()
 	for last := -1.0; ; {

@@ -28,9 +28,9 @@ type Config struct {
 	// Token lets in to all but /metrics; on a loopback address it may be empty, on another one an
 	// empty one means a random one.
 	Token string
-	// Collectors are those of /metrics, beside the process's.
+	// Collectors are served at /metrics in addition to the process's.
 	Collectors []prometheus.Collector
-	// Source is what the dashboard at / shows; nil means none.
+	// Source is the source of the dashboard at /; nil disables the dashboard.
 	Source    dashboard.Source
 	Dashboard dashboard.Config
 	// Handlers are others by the prefix of their paths, "/demo/" say, which they see.

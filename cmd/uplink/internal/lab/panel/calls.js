@@ -1,4 +1,4 @@
-// The last calls of one player: what was sent, and what became of each.
+// The last calls of one player: the sent frames and their delivery statuses.
 
 // Fates of a call.
 export const flying = 'flying';
@@ -61,7 +61,7 @@ export class Calls {
     }
   }
 
-  // last gives the newest calls, at most count of them.
+  // last returns the newest calls, at most count of them.
   last(count) {
     return this.all.slice(-count);
   }

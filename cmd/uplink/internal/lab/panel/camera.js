@@ -1,4 +1,4 @@
-// Which part of the plane the views show: what was played in the last moments, both views the same.
+// The part of the plane that both views show: the area of the most recent play.
 
 const room = 1.35; // share of the view around what it shows
 const closest = 0.05; // of the whole path: the least that is shown
@@ -39,7 +39,7 @@ export class Camera {
     this.now = { ...this.whole };
   }
 
-  // project gives where a point is in a view of that size.
+  // project returns the position of a point in a view of that size.
   project({ x, y }, { width, height }) {
     const scale = Math.min(width / this.now.width, height / this.now.height);
     return [width / 2 + (x - this.now.x) * scale, height / 2 - (y - this.now.y) * scale];

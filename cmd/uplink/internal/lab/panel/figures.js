@@ -1,4 +1,4 @@
-// What the calls take, against what they would take in full.
+// The bandwidth of the calls, compared with that of full frames.
 
 import { element } from './element.js';
 
@@ -12,7 +12,7 @@ export class Figures {
     ];
     this.saved = element('strong', {}, '–');
     this.than = element('span', {}, 'less to send');
-    this.facts = ['Delivered', 'Older calls along', 'Round trip', 'On the wire, all headers', 'Differ from recording'].map((name) => {
+    this.facts = ['Delivered', 'Redundant calls per packet', 'Round trip', 'On the wire, all headers', 'Differ from recording'].map((name) => {
       const value = element('dd', {}, '–');
       return { value, element: element('div', {}, element('dt', {}, name), value) };
     });

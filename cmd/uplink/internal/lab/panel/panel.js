@@ -24,7 +24,7 @@ export function mount(section, { readOnly = false } = {}) {
   let source = null;
   let actor = 0;
 
-  // change posts settings, and says what is wrong with them.
+  // change posts settings, and shows the error if they are refused.
   async function change(settings) {
     const response = await fetch(new URL('state', base), {
       method: 'POST',

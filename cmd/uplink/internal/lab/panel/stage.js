@@ -110,7 +110,7 @@ export class Stage {
     }
   }
 
-  // moving gives the pose with its velocity, from the poses before where frames have none.
+  // moving returns the pose with its velocity, computed from earlier poses if frames contain none.
   moving(call, which) {
     const pose = call[which];
     if (this.moves) {
@@ -130,26 +130,26 @@ export class Stage {
     });
   }
 
-  // tell says in words what the pictures show.
+  // tell describes the pictures in words.
   tell() {
     const [n, o, l] = [own, older, lost].map((fate) => this.calls.count(fate));
-    const text = `Of the last ${n + o + l} calls ${n} came in their own packet, ${o} in a later one, ${l} never.`;
+    const text = `Of the last ${n + o + l} calls ${n} arrived in the first packet, ${o} were recovered by redundancy, ${l} were lost.`;
     if (this.summary.textContent !== text) {
       this.summary.textContent = text;
     }
   }
 }
 
-// Fates differ in height too, for those who do not see the colours.
+// Delivery statuses differ in height too, for users who cannot tell the colours apart.
 const heights = { [own]: 1, [older]: 0.7, [lost]: 0.35, [flying]: 0.12 };
 const colours = { [own]: '--good', [older]: '--accent-2', [lost]: '--bad', [flying]: '--muted' };
 
 function legend() {
   const items = [
-    [own, 'came in its own packet'],
-    [older, 'lost, but repaired by redundancy'],
-    [lost, 'lost for good'],
-    [flying, 'on its way'],
+    [own, 'arrived in the first packet'],
+    [older, 'recovered by redundancy'],
+    [lost, 'lost'],
+    [flying, 'in flight'],
   ];
   return element('ul', { className: 'lab-legend' },
     ...items.map(([fate, text]) => element('li', { className: `lab-${fate}` }, text)));
