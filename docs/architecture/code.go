@@ -184,8 +184,8 @@ func (c *code) calls(from, to step) bool {
 	return caller != nil && called != nil && pkg.uses(caller, func(o types.Object) bool { return isCallOf(o, called.object) })
 }
 
-// handsOver reports whether the function from uses a field, and so does the function to itself, or a
-// function of its package that mentions it: one that stores it in the field.
+// handsOver reports whether the function from uses a field, and so does the function to itself, or
+// a function of its package that mentions it: one that stores it in the field.
 func (c *code) handsOver(from, by, to step) bool {
 	isField := func(o types.Object) bool {
 		v, ok := o.(*types.Var)

@@ -8,40 +8,12 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// coder packs or unpacks bits, so that one function describes a format in both directions. Such a
-// function assigns the results, which equal the arguments when it packs.
-type coder struct {
-	w       bitio.Writer
-	r       bitio.Reader
-	reading bool
-}
-
-// pack starts appending to dst.
-func (c *coder) pack(dst []byte) {
-	c.w.Reset(dst)
-	c.reading = false
-}
-
-// unpack starts reading src.
-func (c *coder) unpack(src []byte) {
-	c.r.Reset(src)
-	c.reading = true
-}
-
-// bits codes the low n bits of v. When it packs, it returns all of v.
-func (c *coder) bits(v uint64, n uint) uint64 {
-	if c.reading {
-		return c.r.ReadBits(n)
-	}
-	c.w.WriteBits(v, n)
-	return v
-}
-
-// full codes each frame without a baseline and packs it as Unreal packs vectors and rotators.
-// Integers and byte strings follow in whole bytes. inspect.FullBits computes the size.
+// full is each frame whole, packed as Unreal packs vectors and rotators. Integers and byte strings
+// follow as they are. Its size is what schema.Schema.FullBits says.
 type full struct {
 	*layout
-	coder
+	w bitio.Writer
+	r bitio.Reader
 }
 
 func newFull(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
@@ -54,70 +26,37 @@ const (
 	wideGroupLimit = 31
 )
 
-func (p *full) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
-	p.pack(dst)
-	p.code(&rows[0])
-	return p.appendBytes(p.w.Bytes(), &rows[0]), nil
-}
-
-func (p *full) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
-	p.unpack(payload)
-	p.code(&rows[0])
-	p.r.Align()
-	if rest, ok := p.parseBytes(&rows[0], p.r.Rest()); !ok || len(rest) != 0 || p.r.Err() != nil {
-		return malformed("full")
+func (f *field) limit() uint32 {
+	if f.wide {
+		return wideGroupLimit
 	}
-	return nil
+	return groupLimit
 }
 
-// code codes all fields except integers and byte strings.
-func (p *full) code(cur *schema.Frame) {
+func (p *full) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
+	w, cur := &p.w, &rows[0]
+	w.Reset(dst)
 	for i := range p.fields {
-		f := &p.fields[i]
-		switch f.shape {
+		switch f := &p.fields[i]; f.shape {
 		case group:
-			p.group(f, cur)
+			writeGroup(w, f, cur)
 		case angles:
 			for _, c := range f.components {
-				v := &cur.Ints[c.at]
-				if p.bits(uint64(min(*v, 1)), 1) == 0 {
-					*v = 0
+				if v := cur.Ints[c.at]; v == 0 {
+					w.WriteBits(0, 1)
 				} else {
-					*v = int32(p.bits(uint64(*v), c.bits))
+					w.WriteBits(1, 1)
+					w.WriteBits(uint64(v), c.bits)
 				}
 			}
 		case quat:
 			for _, c := range f.components {
-				cur.Ints[c.at] = c.value(uint32(p.bits(uint64(c.plain(cur.Ints[c.at])), c.bits)))
+				w.WriteBits(uint64(c.plain(cur.Ints[c.at])), c.bits)
 			}
 		case flags, blob:
 		}
 	}
-}
-
-// group codes the size of the largest component, and all components in that size.
-func (p *full) group(f *field, cur *schema.Frame) {
-	limit := uint32(groupLimit)
-	if f.wide {
-		limit = wideGroupLimit
-	}
-	var header uint32
-	if p.reading {
-		header = p.r.ReadTruncated(limit)
-	} else {
-		largest := uint64(1)
-		for _, c := range f.components {
-			v := int64(cur.Ints[c.at])
-			largest = max(largest, uint64(max(v, -v)))
-		}
-		header = uint32(bits.Len64(largest)) - 1
-		p.w.WriteTruncated(header, limit)
-	}
-	bias := int64(1) << (header + 1)
-	for _, c := range f.components {
-		v := &cur.Ints[c.at]
-		*v = int32(int64(p.bits(uint64(int64(*v)+bias), uint(header+2))) - bias)
-	}
+	return p.appendBytes(w.Bytes(), cur), nil
 }
 
 // appendBytes appends integers and byte strings.
@@ -143,7 +82,49 @@ func (p *full) appendBytes(dst []byte, cur *schema.Frame) []byte {
 
 func (c *component) bytes() int { return int(c.bits+7) / 8 }
 
-// parseBytes parses integers and byte strings, and returns the rest.
+func writeGroup(w *bitio.Writer, f *field, cur *schema.Frame) {
+	most := uint64(1)
+	for _, c := range f.components {
+		v := int64(cur.Ints[c.at])
+		most = max(most, uint64(max(v, -v)))
+	}
+	header := uint32(bits.Len64(most)) - 1
+	w.WriteTruncated(header, f.limit())
+	for _, c := range f.components {
+		w.WriteBits(uint64(int64(cur.Ints[c.at])+1<<(header+1)), uint(header+2))
+	}
+}
+
+func (p *full) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
+	r, cur := &p.r, &rows[0]
+	r.Reset(payload)
+	for i := range p.fields {
+		switch f := &p.fields[i]; f.shape {
+		case group:
+			header := r.ReadTruncated(f.limit())
+			for _, c := range f.components {
+				cur.Ints[c.at] = int32(int64(r.ReadBits(uint(header+2))) - 1<<(header+1))
+			}
+		case angles:
+			for _, c := range f.components {
+				if cur.Ints[c.at] = 0; r.ReadBits(1) != 0 {
+					cur.Ints[c.at] = int32(r.ReadBits(c.bits))
+				}
+			}
+		case quat:
+			for _, c := range f.components {
+				cur.Ints[c.at] = c.value(uint32(r.ReadBits(c.bits)))
+			}
+		case flags, blob:
+		}
+	}
+	r.Align()
+	if rest, ok := p.parseBytes(cur, r.Rest()); !ok || len(rest) != 0 || r.Err() != nil {
+		return malformed("full")
+	}
+	return nil
+}
+
 func (p *full) parseBytes(cur *schema.Frame, src []byte) (rest []byte, ok bool) {
 	for i := range p.fields {
 		f := &p.fields[i]

@@ -5,27 +5,29 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// quake is the delta coding of entity states in Quake 3, after MSG_WriteDeltaEntity and
-// MSG_WriteBits of ioquake3. The index of the last changed field is followed by one bit for each
-// field up to it: changed or not. A changed field has a bit, zero or not, and its new value.
-// Numbers (floats in Quake) within 13 bits have a short form, marked by a bit; all others have
-// their full width. The bits of a value that exceed whole bytes are not compressed; each byte has a
-// fixed Huffman code.
+// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and
+// MSG_WriteBits do: the number of the last field that changed, then for each up to it a bit,
+// changed or not; of a changed one a bit, zero or not, and its new value, not the difference. A
+// number (a float there) that is within 13 bits goes as these, any other one whole, told apart by a
+// bit; everything else has its full width. What is left of a width over whole bytes goes plain,
+// each byte by a fixed Huffman code.
 //
-// Differences to the original, all in favor of the peer: a number has the 24 bits of its
-// quantization, not 32; the Huffman code is trained on the trace, not on Quake; there is no entity
-// number; and an unchanged frame has no bytes.
+// Differences to the original, all in the peer's favor: a whole number has the 24 bits that
+// quantization leaves, not 32; the Huffman code is trained on the trace, not on Quake; there is no
+// entity number, and a frame that did not change has no bytes.
 type quake struct {
 	*layout
-	coder
 	code   *prefixCode
-	counts []int // of bytes, during training
+	counts []int // of bytes, while training
+	w      bitio.Writer
+	r      bitio.Reader
 }
 
-// smallBits is the size of the short form of numbers.
+// smallBits is the size of a number that goes short.
 const smallBits = 13
 
 func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
@@ -44,73 +46,38 @@ func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
 }
 
 func (q *quake) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {
-	q.pack(dst)
+	q.w.Reset(dst)
 	q.delta(base, &rows[0])
 	return q.w.Bytes(), nil
 }
 
-func (q *quake) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
+func (q *quake) delta(base, cur *schema.Frame) {
 	if base == nil {
 		base = q.zero
 	}
-	rows[0].CopyFrom(base)
-	if len(payload) == 0 {
-		return nil
+	last := q.last(base, cur)
+	if last == 0 {
+		return
 	}
-	q.unpack(payload)
-	if !q.delta(base, &rows[0]) {
-		return malformed("quake3")
-	}
-	return q.r.Err()
-}
-
-// delta codes cur, or counts its bytes during training. It reports whether the payload is
-// well-formed.
-func (q *quake) delta(base, cur *schema.Frame) bool {
-	if base == nil {
-		base = q.zero
-	}
-	last := 0
-	if !q.reading {
-		if last = lastChange(base, cur); last == 0 {
-			return true
-		}
-	}
-	if last = int(q.number(uint32(last), 8)); last > len(q.components)+q.blobs {
-		return false
-	}
+	q.write(uint32(last), 8)
 	for i := range min(last, len(q.components)) {
+		c := &q.components[i]
 		if q.flag(cur.Ints[i] != base.Ints[i]) {
-			cur.Ints[i] = q.value(&q.components[i], cur.Ints[i])
+			q.value(c, cur.Ints[i])
 		}
 	}
 	for i := range last - len(q.components) {
-		b := &cur.Bytes[i]
-		if !q.flag(string(*b) != string(base.Bytes[i])) {
-			continue
-		}
-		size := int(q.number(uint32(len(*b)), 16))
-		if q.reading && size > q.r.Len() {
-			return false
-		}
-		*b = q.resize(*b, size)
-		for k := range *b {
-			(*b)[k] = byte(q.number(uint32((*b)[k]), 8))
+		if b := cur.Bytes[i]; q.flag(string(b) != string(base.Bytes[i])) {
+			q.write(uint32(len(b)), 16)
+			for _, c := range b {
+				q.write(uint32(c), 8)
+			}
 		}
 	}
-	return true
 }
 
-// resize returns b with that size when it unpacks.
-func (c *coder) resize(b []byte, size int) []byte {
-	if !c.reading {
-		return b
-	}
-	return append(b[:0], make([]byte, size)...)
-}
-
-// lastChange returns the index of the last changed field, from 1 on, or 0.
-func lastChange(base, cur *schema.Frame) (last int) {
+// last is the number of the last field that changed, from 1 on.
+func (q *quake) last(base, cur *schema.Frame) (last int) {
 	for i := range cur.Ints {
 		if cur.Ints[i] != base.Ints[i] {
 			last = i + 1
@@ -124,62 +91,118 @@ func lastChange(base, cur *schema.Frame) (last int) {
 	return last
 }
 
-// value codes a changed component.
-func (q *quake) value(c *component, v int32) int32 {
+// hasSmall reports whether a component has a short form.
+func (c *component) hasSmall() bool { return c.signed && !c.xor && c.bits > smallBits }
+
+func (q *quake) value(c *component, v int32) {
 	if !q.flag(v != 0) {
-		return 0
+		return
 	}
 	const bias = 1 << (smallBits - 1)
-	hasSmall := c.signed && !c.xor && c.bits > smallBits
-	if hasSmall && !q.flag(v < -bias || v >= bias) {
-		return int32(q.number(uint32(v+bias), smallBits)) - bias
+	if c.hasSmall() && !q.flag(v < -bias || v >= bias) {
+		q.write(uint32(v+bias), smallBits)
+		return
 	}
-	return c.value(q.number(c.plain(v), c.bits))
+	q.write(c.plain(v), c.bits)
 }
 
 func (q *quake) flag(b bool) bool {
-	v := uint32(0)
 	if b {
-		v = 1
+		q.write(1, 1)
+	} else {
+		q.write(0, 1)
 	}
-	return q.number(v, 1) != 0
+	return b
 }
 
-// number codes the low n bits of v, or counts its bytes during training.
-func (q *quake) number(v uint32, n uint) uint32 {
-	at := n & 7
+// write writes the low bits of v, or counts its bytes.
+func (q *quake) write(v uint32, bits uint) {
+	odd := bits & 7
 	if q.code != nil {
-		v = uint32(q.bits(uint64(v), at))
+		q.w.WriteBits(uint64(v), odd)
 	}
-	for ; at < n; at += 8 {
+	for v >>= odd; bits >= 8; bits -= 8 {
 		if q.code == nil {
-			q.counts[byte(v>>at)]++
+			q.counts[byte(v)]++
 		} else {
-			v |= uint32(q.code.code(&q.coder, int(byte(v>>at)))) << at
+			q.code.write(&q.w, int(byte(v)))
 		}
+		v >>= 8
+	}
+}
+
+func (q *quake) read(bits uint) uint32 {
+	at := bits & 7
+	v := uint32(q.r.ReadBits(at))
+	for ; at < bits; at += 8 {
+		v |= uint32(q.code.read(&q.r)) << at
 	}
 	return v
 }
 
-// chain puts the last commands into each packet, without a baseline, after the commands of a client
-// in Unity's Netcode for Entities: the newest one, then for each older one a bit, equal to the next
-// one or not, and the differences if not. Numbers have the fixed code of the library
-// (Unity.Collections, StreamCompressionModel.Default): a prefix code of 2 to 6 bits for a bucket,
-// then the offset in the bucket.
-//
-// Differences to the original, all in favor of the peer: the newest command is coded against zero
-// by the same code, but uncompressed in Unity; each older one is compared with the next one, but
-// with the newest in older versions; differences of angles are modulo a full turn; and no ticks are
-// sent, because there is one command per tick.
-type chain struct {
-	*layout
-	coder
+func (q *quake) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
+	if base == nil {
+		base = q.zero
+	}
+	cur, last := &rows[0], 0
+	cur.CopyFrom(base)
+	if q.r.Reset(payload); len(payload) > 0 {
+		last = int(q.read(8))
+	}
+	if last > len(q.components)+q.blobs {
+		return malformed("quake3")
+	}
+	for i := range min(last, len(q.components)) {
+		if q.read(1) != 0 {
+			cur.Ints[i] = q.readValue(&q.components[i])
+		}
+	}
+	for i := range last - len(q.components) {
+		if q.read(1) == 0 {
+			continue
+		}
+		size := int(q.read(16))
+		if size > len(payload)*8 {
+			return malformed("quake3")
+		}
+		cur.Bytes[i] = cur.Bytes[i][:0]
+		for range size {
+			cur.Bytes[i] = append(cur.Bytes[i], byte(q.read(8)))
+		}
+	}
+	return q.r.Err()
 }
 
-// The buckets: the size of offsets, and the minimum.
+func (q *quake) readValue(c *component) int32 {
+	if q.read(1) == 0 {
+		return 0
+	}
+	if c.hasSmall() && q.read(1) == 0 {
+		return int32(q.read(smallBits)) - 1<<(smallBits-1)
+	}
+	return c.value(q.read(c.bits))
+}
+
+// chain is the last commands in each packet, without a baseline, after what Unity's Netcode for
+// Entities does with the commands of a client: the newest one, then for each older one a bit, like
+// the one after it or not, and if not the differences. Numbers go through the library's fixed code
+// (Unity.Collections, StreamCompressionModel.Default): a bucket by a prefix code of 2 to 6 bits,
+// then the place in it.
+//
+// Differences to the original, all in the peer's favor: the newest command is coded against zero by
+// the same code, where Unity writes it uncompressed; each older one is compared with the one after
+// it, where older versions compared all with the newest; angles take the shorter way around; no
+// ticks are sent, since commands are one a tick.
+type chain struct {
+	*layout
+	w bitio.Writer
+	r bitio.Reader
+}
+
+// The buckets: how many bits tell numbers in one apart, and the least number in it.
 var (
 	bucketBits   = [...]uint{0, 0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 32}
-	bucketMin    = [...]uint32{0, 1, 2, 4, 8, 16, 32, 96, 352, 1376, 5472, 38240, 300384, 2397536, 19174752, 153392480}
+	bucketLeast  = [...]uint32{0, 1, 2, 4, 8, 16, 32, 96, 352, 1376, 5472, 38240, 300384, 2397536, 19174752, 153392480}
 	bucketPrefix = newPrefixCode([]uint8{2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6})
 )
 
@@ -188,77 +211,42 @@ func newChain(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 }
 
 func (p *chain) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
-	p.pack(dst)
-	p.commands(rows, 0)
+	p.w.Reset(dst)
+	after := p.zero
+	for i := len(rows) - 1; i >= 0; i-- {
+		cur := &rows[i]
+		if i == len(rows)-1 {
+			p.command(after, cur)
+		} else if cur.Equal(after) {
+			p.w.WriteBits(0, 1)
+		} else {
+			p.w.WriteBits(1, 1)
+			p.command(after, cur)
+		}
+		after = cur
+	}
 	return p.w.Bytes(), nil
 }
 
-func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
-	p.unpack(payload)
-	if !p.commands(rows, 8*len(payload)) {
-		return malformed("chain4")
-	}
-	return p.r.Err()
-}
-
-// commands codes rows, the newest first. Byte strings in a payload are at most limit bytes long. It
-// reports whether the payload is well-formed.
-func (p *chain) commands(rows []schema.Frame, limit int) bool {
-	next := p.zero
-	for i := len(rows) - 1; i >= 0; i-- {
-		cur := &rows[i]
-		switch {
-		case i < len(rows)-1 && p.same(!p.reading && cur.Equal(next), 0):
-			cur.CopyFrom(next)
-		case !p.command(next, cur, limit):
-			return false
-		}
-		next = cur
-	}
-	return true
-}
-
-// same codes whether two values are equal, in a bit whose value is one if they are.
-func (p *chain) same(is bool, one uint64) bool {
-	v := one
-	if !is {
-		v = 1 - one
-	}
-	return p.bits(v, 1) == one
-}
-
-// command codes the differences of cur from base.
-func (p *chain) command(base, cur *schema.Frame, limit int) bool {
+func (p *chain) command(base, cur *schema.Frame) {
 	for i := range p.components {
-		c := &p.components[i]
-		if !p.reading {
-			p.number(uint32(zigzag(int64(c.step(cur.Ints[i], base.Ints[i])))))
-			continue
+		p.pack(uint32(zigzag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
+	}
+	for i, b := range cur.Bytes {
+		same := uint64(1)
+		if string(b) != string(base.Bytes[i]) {
+			same = 0
 		}
-		cur.Ints[i] = base.Ints[i] + int32(unzigzag(uint64(p.number(0))))
-		if !c.xor {
-			cur.Ints[i] = c.value(uint32(cur.Ints[i]))
+		if p.w.WriteBits(same, 1); same == 0 {
+			p.pack(uint32(len(b)))
+			for _, c := range b {
+				p.w.WriteBits(uint64(c), 8)
+			}
 		}
 	}
-	for i := range cur.Bytes {
-		b := &cur.Bytes[i]
-		if p.same(!p.reading && string(*b) == string(base.Bytes[i]), 1) {
-			*b = append((*b)[:0], base.Bytes[i]...)
-			continue
-		}
-		size := int(p.number(uint32(len(*b))))
-		if p.reading && size > limit {
-			return false
-		}
-		*b = p.resize(*b, size)
-		for k := range *b {
-			(*b)[k] = byte(p.bits(uint64((*b)[k]), 8))
-		}
-	}
-	return true
 }
 
-// step returns the difference of two values as numbers.
+// step is the difference of two values as numbers.
 func (c *component) step(cur, base int32) int32 {
 	if c.xor {
 		return cur - base
@@ -266,24 +254,70 @@ func (c *component) step(cur, base int32) int32 {
 	return c.extend(uint32(cur) - uint32(base))
 }
 
-// number codes a number that is probably small.
-func (p *chain) number(v uint32) uint32 {
-	b := len(bucketMin) - 1
-	for !p.reading && v < bucketMin[b] {
+// pack writes a number that is likely small.
+func (p *chain) pack(v uint32) {
+	b := len(bucketLeast) - 1
+	for v < bucketLeast[b] {
 		b--
 	}
-	b = bucketPrefix.code(&p.coder, b)
-	return bucketMin[b] + uint32(p.bits(uint64(v-bucketMin[b]), bucketBits[b]))
+	bucketPrefix.write(&p.w, b)
+	p.w.WriteBits(uint64(v-bucketLeast[b]), bucketBits[b])
+}
+
+func (p *chain) unpack() uint32 {
+	b := bucketPrefix.read(&p.r)
+	return bucketLeast[b] + uint32(p.r.ReadBits(bucketBits[b]))
+}
+
+func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) error {
+	p.r.Reset(payload)
+	after := p.zero
+	for i := len(rows) - 1; i >= 0; i-- {
+		cur := &rows[i]
+		if i < len(rows)-1 && p.r.ReadBits(1) == 0 {
+			cur.CopyFrom(after)
+		} else if !p.parse(after, cur, 8*len(payload)) {
+			return malformed("chain4")
+		}
+		after = cur
+	}
+	return p.r.Err()
+}
+
+func (p *chain) parse(base, cur *schema.Frame, most int) bool {
+	for i := range p.components {
+		c := &p.components[i]
+		v := base.Ints[i] + int32(unzigzag(uint64(p.unpack())))
+		if !c.xor {
+			v = c.value(uint32(v))
+		}
+		cur.Ints[i] = v
+	}
+	for i := range cur.Bytes {
+		cur.Bytes[i] = append(cur.Bytes[i][:0], base.Bytes[i]...)
+		if p.r.ReadBits(1) != 0 {
+			continue
+		}
+		size := int(p.unpack())
+		if size > most {
+			return false
+		}
+		cur.Bytes[i] = cur.Bytes[i][:0]
+		for range size {
+			cur.Bytes[i] = append(cur.Bytes[i], byte(p.r.ReadBits(8)))
+		}
+	}
+	return true
 }
 
 // prefixCode is a canonical prefix code.
 type prefixCode struct {
-	codes   []uint64 // first bit in the lowest place
+	codes   []uint64 // first bit lowest
 	lengths []uint8
-	tree    [][2]int16 // children by the next bit: a node, or ^symbol
+	tree    [][2]int16 // where a bit leads: another node, or ^symbol
 }
 
-// newPrefixCode returns the code with these lengths, which must be complete.
+// newPrefixCode makes the code of these lengths, which must use up all codes.
 func newPrefixCode(lengths []uint8) *prefixCode {
 	p := &prefixCode{codes: make([]uint64, len(lengths)), lengths: lengths, tree: make([][2]int16, 1, len(lengths))}
 	order := make([]int, len(lengths))
@@ -301,7 +335,7 @@ func newPrefixCode(lengths []uint8) *prefixCode {
 	return p
 }
 
-// add sets the code of a symbol, whose first bit is in the highest place.
+// add assigns a code to a symbol. The first bit of the code is the highest.
 func (p *prefixCode) add(symbol int, code uint64) {
 	node := int16(0)
 	for left := p.lengths[symbol]; left > 0; left-- {
@@ -319,22 +353,21 @@ func (p *prefixCode) add(symbol int, code uint64) {
 	}
 }
 
-// code codes a symbol.
-func (p *prefixCode) code(c *coder, symbol int) int {
-	if !c.reading {
-		c.w.WriteBits(p.codes[symbol], uint(p.lengths[symbol]))
-		return symbol
-	}
+func (p *prefixCode) write(w *bitio.Writer, symbol int) {
+	w.WriteBits(p.codes[symbol], uint(p.lengths[symbol]))
+}
+
+func (p *prefixCode) read(r *bitio.Reader) int {
 	node := int16(0)
 	for {
-		if node = p.tree[node][c.r.ReadBits(1)]; node < 0 {
+		if node = p.tree[node][r.ReadBits(1)]; node < 0 {
 			return int(^node)
 		}
 	}
 }
 
-// huffmanLengths returns the lengths of the Huffman code of at least two symbols with these counts,
-// all positive.
+// huffmanLengths returns the lengths of the Huffman code for symbols with the given counts, of
+// which at least two are not zero.
 func huffmanLengths(counts []int) []uint8 {
 	type set struct {
 		count   int

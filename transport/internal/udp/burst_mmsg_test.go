@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkBurst is what sending some datagrams of the same size to one peer takes, each: as a batch of messages, and
-// as one message that the kernel cuts into segments (UDP_SEGMENT), which is of use for nothing else.
+// BenchmarkBurst compares two ways of sending several datagrams of one size to one address:
+// sendmmsg, and one datagram that the kernel divides into segments (UDP_SEGMENT).
 func BenchmarkBurst(b *testing.B) {
 	for _, size := range []int{64, 1200} {
 		for _, count := range []int{1, 2, 4, 16} {
