@@ -328,7 +328,10 @@ func TestErrorCounts(t *testing.T) {
 	}
 	for _, b := range [][]byte{
 		first, first, missing, truncated[:len(truncated)-1],
-		{byte(control.Down) | 3}, {byte(control.Down) | 3, 0x80}, {byte(control.DownFragment) | 3, 1}, {byte(control.Down) | 3, 0, 9},
+		{byte(control.Down) | 3},
+		{byte(control.Down) | 3, 0x80},
+		{byte(control.DownFragment) | 3, 1},
+		{byte(control.Down) | 3, 0, 9},
 		{byte(control.Down) | 3, 0, 0x80, 2, 1 << 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 	} {
 		p.deliver(b)

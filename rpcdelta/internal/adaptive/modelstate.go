@@ -1,9 +1,9 @@
 package adaptive
 
 import (
-	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-
 	"math"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
 // modelState is the learned state of a stream that coding reads.
