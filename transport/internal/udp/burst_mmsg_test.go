@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkBurst is what sending some datagrams of the same size to one peer takes, each: as a batch of messages, and
-// as one message that the kernel cuts into segments (UDP_SEGMENT), which is of use for nothing else.
+// BenchmarkBurst measures what sending some datagrams of the same size to one peer takes, each: as a
+// batch of messages, and as one message that the kernel cuts into segments (UDP_SEGMENT), which is
+// of use for nothing else.
 func BenchmarkBurst(b *testing.B) {
 	for _, size := range []int{64, 1200} {
 		for _, count := range []int{1, 2, 4, 16} {
