@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// capturing is a network that remembers the packet connection that it opened last.
+// capturing is a network that records the packet connection that it opened last.
 type capturing struct {
 	transport.Network
 	last transport.PacketConn
@@ -90,7 +90,7 @@ func TestForgedHint(t *testing.T) {
 	})
 }
 
-// A client hears only the listener that it dialed, even if somebody else knows the session.
+// TestOtherSender verifies that a client accepts datagrams only from the listener that it dialed.
 func TestOtherSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		capture := &capturing{Network: newNetwork(t, good)}
@@ -148,7 +148,7 @@ func TestHintsAreLimited(t *testing.T) {
 	})
 }
 
-// A client that restarts at the same address, with the same client id.
+// TestClientRestart restarts a client at the same address with the same client id.
 func TestClientRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, good)
@@ -190,7 +190,7 @@ func issue(t *testing.T, client uint64) token.Token {
 	return tok
 }
 
-// Hellos from the address of a client, which anybody can forge, leave its connection alone.
+// TestForgedHello verifies that forged hellos from a client's address do not affect its connection.
 func TestForgedHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		capture := &capturing{Network: newNetwork(t, good)}

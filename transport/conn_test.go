@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// bad is a link that does everything that links do.
+// bad returns a link with packet loss, duplicates and reordering.
 func bad(seed uint64) simnet.Config {
 	return simnet.Config{
 		Delay: 30 * time.Millisecond, Jitter: 20 * time.Millisecond,
@@ -68,7 +68,8 @@ func TestDatagramsBothWays(t *testing.T) {
 	})
 }
 
-// checkDatagrams checks that about 70 % of count came, none twice, and not in order.
+// checkDatagrams verifies that about 70 % of count datagrams arrived, without duplicates and out of
+// order.
 func checkDatagrams(t *testing.T, datagrams []string, count int) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -93,7 +94,7 @@ func checkDatagrams(t *testing.T, datagrams []string, count int) {
 	}
 }
 
-// message makes the n-th test message.
+// message returns the n-th test message.
 func message(n int) []byte {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	size := 1 + rng.IntN(200)

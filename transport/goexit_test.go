@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// TestGoexit: a handler that ends its goroutine, at either end, in a datagram or a message, does
-// not end the connection: the next message is delivered, and Close returns.
+// TestGoexit verifies that a connection survives a handler that calls runtime.Goexit in Datagram or
+// Message, at either end.
 func TestGoexit(t *testing.T) {
 	inWorld(t, good, func(t *testing.T, w *world) {
 		s := w.serverConn(t)
@@ -57,8 +57,8 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// TestGoexitInClosed: Closed of every connection is called, and Serve returns, though each call
-// ends its goroutine.
+// TestGoexitInClosed verifies that Closed is called for each connection, and Serve returns,
+// although each call ends its goroutine.
 func TestGoexitInClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, good)

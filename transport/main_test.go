@@ -31,7 +31,7 @@ type ending struct {
 	err  error
 }
 
-// recorder is a handler that notes its calls, and checks that they come one at a time. The
+// recorder is a handler that records its calls and verifies that they do not overlap. The
 // functions are called, if set, from inside.
 type recorder struct {
 	onOpened   func(*transport.Conn)
@@ -105,14 +105,14 @@ func (r *recorder) Tick(time.Time) {
 	}
 }
 
-// snapshot returns what was noted up to now.
+// snapshot returns the calls recorded so far.
 func (r *recorder) snapshot() (opened []*transport.Conn, closed []ending, datagrams []string, messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.opened, r.closed, r.datagrams, r.messages
 }
 
-// newNetwork makes one whose links are the same both ways.
+// newNetwork returns a network with the same link in both directions.
 func newNetwork(t testing.TB, cfg simnet.Config) *simnet.Network {
 	t.Helper()
 	t.Logf("links: %+v", cfg)
@@ -190,7 +190,7 @@ func (w *world) serverConn(t *testing.T) *transport.Conn {
 	return nil
 }
 
-// silently does something that the network tells nobody of.
+// silently runs f while the network drops all datagrams.
 func (w *world) silently(t *testing.T, link simnet.Config, f func()) {
 	t.Helper()
 	cut := simnet.Config{Loss: 1}

@@ -7,13 +7,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// sessionBudgets are what a connection may hold at its listener, in bytes of heap, until it uses
-// the reliable channel. Half of it and more are the keys of both directions.
+// sessionBudgets are the maximum heap bytes of a connection at its listener before it uses the
+// reliable channel. At least half are the keys of both directions.
 var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10}
 
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools held
+	runtime.GC() // also frees memory of finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// unchanged runs an attack on an end, and fails if it changed anything but counts.
+// unchanged runs an attack on an end, and fails if it changes any state except counters.
 func (p *pair) unchanged(e *end, attack func()) {
 	p.t.Helper()
 	before, sent := *e.s, len(p.flying)
@@ -84,7 +84,7 @@ func TestReflection(t *testing.T) {
 	})
 }
 
-// TestAnotherSession sends datagrams of one session to another one of the same ends.
+// TestAnotherSession sends datagrams of one session to a later session of the same ends.
 func TestAnotherSession(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		strange := p.datagrams(p.client, 100)
@@ -101,7 +101,7 @@ func TestAnotherSession(t *testing.T) {
 	})
 }
 
-// TestOldEpoch replays a datagram whose truncated number fits again, an epoch later.
+// TestOldEpoch replays a datagram one epoch later, when its truncated number is valid again.
 func TestOldEpoch(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		old := p.datagrams(p.client, 1)[0]
@@ -111,7 +111,7 @@ func TestOldEpoch(t *testing.T) {
 		}
 		for _, next := range []uint64{1 << seal.EpochBits, 1<<seal.EpochBits + uint64(h.Number) - 1} {
 			p.client.s.next = next
-			// Numbers go up by less than half of what is on the wire at a time.
+			// The window advances by less than half the range of truncated numbers at a time.
 			for at := p.server.s.window.Next(); at < next; at += 1 << (wire.NumberBits - 2) {
 				p.server.s.window.Mark(at)
 			}
@@ -160,8 +160,8 @@ func TestHandshakeDatagramsToAServer(t *testing.T) {
 	})
 }
 
-// TestFloodOfQuestions: a client that asks without end is answered some 20 times a second. No
-// answer is longer than its question, but for the two bytes of an answer to a probe of nothing.
+// TestFloodOfQuestions verifies that answers to heartbeats and probes are limited to answerRate. No
+// answer is longer than its question, except by two bytes for an empty probe.
 func TestFloodOfQuestions(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(10 * time.Second)
@@ -191,8 +191,8 @@ func TestFloodOfQuestions(t *testing.T) {
 	})
 }
 
-// TestFloodOfMoves: a client that sends from many addresses is challenged, and moved, at a limited
-// rate.
+// TestFloodOfMoves verifies that challenges and migrations are rate-limited if a client sends from
+// many addresses.
 func TestFloodOfMoves(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(10 * time.Second)

@@ -8,13 +8,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// hintFor makes an unknown that echoes a datagram.
+// hintFor returns an unknown-session hint that echoes a datagram.
 func hintFor(datagram []byte) []byte {
 	h, _ := wire.ParseHeader(datagram)
 	return wire.AppendUnknown(nil, wire.Unknown{Echo: h})
 }
 
-// lastSent is the newest datagram of the client.
+// lastSent sends a payload from the client and returns its datagram.
 func (p *pair) lastSent() []byte {
 	p.t.Helper()
 	p.send(p.client, "x")

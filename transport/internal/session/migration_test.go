@@ -46,7 +46,7 @@ func TestClientMoves(t *testing.T) {
 	})
 }
 
-// TestSilentClientMoves moves one that sends nothing of its own.
+// TestSilentClientMoves changes the address of a client that sends only heartbeats.
 func TestSilentClientMoves(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.move(movedAddr)
@@ -57,7 +57,7 @@ func TestSilentClientMoves(t *testing.T) {
 	})
 }
 
-// Headers are short while the peer is heard, and long after 300 ms of silence.
+// TestLongHeaders verifies that headers become long after 300 ms without a datagram of the peer.
 func TestLongHeaders(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		long := func() bool {
@@ -98,8 +98,8 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestOldDatagramFromElsewhere: a copy that is far behind the newest datagram does not show where
-// the client is.
+// TestOldDatagramFromElsewhere verifies that a copy far behind the newest datagram does not begin
+// an address validation.
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
@@ -112,7 +112,7 @@ func TestOldDatagramFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestFloodOfChallenges: responses are limited to responseRate.
+// TestFloodOfChallenges verifies that responses are limited to responseRate.
 func TestFloodOfChallenges(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.server.s.validation = p.server.s.newValidation(time.Now())

@@ -47,7 +47,7 @@ type modelEvent struct {
 	sent     time.Duration
 }
 
-// modelEvents is a heap of them, the earliest first.
+// modelEvents is a heap of events, the earliest first.
 type modelEvents []modelEvent
 
 func (h modelEvents) Len() int { return len(h) }
@@ -194,7 +194,7 @@ func (m *model) fromServer(to netip.AddrPort, b []byte) {
 	}
 }
 
-// reached checks whether a datagram may be sent to the observer.
+// reached records a violation if a datagram must not be sent to the observer.
 func (m *model) reached(h wire.Header) {
 	if h.Kind == wire.ChallengeKind {
 		return
@@ -230,7 +230,7 @@ func (m *model) move(known bool) {
 	}
 }
 
-// run passes time, during which both ends send payloads, until a violation at most.
+// run advances the time while both ends send payloads, and stops at a violation.
 func (m *model) run(until time.Duration) {
 	end := m.began.Add(until)
 	var payload [8]byte
@@ -303,7 +303,7 @@ func (m *model) arrive(e modelEvent) {
 	}
 }
 
-// schedule draws the observer's schedule. late is whether some copies come late.
+// schedule draws the observer's schedule. late is whether some copies arrive late.
 func (m *model) schedule(late bool) {
 	r := m.rng
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Int64N(int64(hi-lo))) }
@@ -426,7 +426,7 @@ func TestObservers(t *testing.T) {
 	}
 }
 
-// TestOldResponses: responses to challenges of maxRounds ago have no effect.
+// TestOldResponses verifies that responses to challenges of maxRounds ago have no effect.
 func TestOldResponses(t *testing.T) {
 	m := newModel(1)
 	m.rate, m.delay, m.jitter = time.Second/60, 10*time.Millisecond, 0
@@ -446,7 +446,7 @@ func TestOldResponses(t *testing.T) {
 	}
 }
 
-// TestGenuineMoves: at 20 % loss, 99 % of migrations take a second at most.
+// TestGenuineMoves verifies that at 20 % loss 99 % of migrations complete within one second.
 func TestGenuineMoves(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		const runs = 1000

@@ -33,7 +33,7 @@ var (
 	testToken  = []byte("a token, which sessions do not look into")
 )
 
-// end is one end of a pair, with what the layer above would have got.
+// end is one end of a pair, with the payloads and messages that it received.
 type end struct {
 	name     string
 	s        *Session
@@ -68,7 +68,7 @@ type pair struct {
 	buffers        Buffers
 }
 
-// inPair runs a test with a pair whose client has sent its hello.
+// inPair runs a test in a synctest bubble with a pair whose client has sent its hello.
 func inPair(t *testing.T, f func(t *testing.T, p *pair)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,14 +97,14 @@ func testRequest() Request {
 	}
 }
 
-// config makes an end that sends to the other. What is sent where nobody is, is lost.
+// config returns the configuration of an end that sends to the other.
 func (p *pair) config(from, to *end) Config {
 	return Config{Timeout: testTimeout, Buffers: &p.buffers, Output: func(addr netip.AddrPort, b []byte) {
 		p.flying = append(p.flying, flight{time.Now().Add(oneWay), from.addr, addr, to, bytes.Clone(b)})
 	}}
 }
 
-// testGrant answers the message of a hello as a listener would.
+// testGrant returns a listener's grant for a hello.
 func testGrant(h wire.Hello, from netip.AddrPort, grant wire.Grant) (Grant, error) {
 	r := seal.NewResponder(nil, serverKey, Prologue)
 	if _, err := r.Hello(h.Message); err != nil {
@@ -143,7 +143,7 @@ func (p *pair) hello(now time.Time, f flight) {
 	}
 }
 
-// run lets time pass: datagrams arrive and timers fire when they are due.
+// run advances the time by d; datagrams arrive and timers fire when they are due.
 func (p *pair) run(d time.Duration) {
 	p.t.Helper()
 	until := time.Now().Add(d)
@@ -165,7 +165,7 @@ func (p *pair) run(d time.Duration) {
 	}
 }
 
-// next returns when something happens, at the latest at until.
+// next returns the time of the next event, at most until.
 func (p *pair) next(until time.Time) time.Time {
 	if len(p.flying) > 0 {
 		until = earlier(until, p.flying[0].at)
@@ -223,7 +223,7 @@ func (e *end) inputFrom(now time.Time, from netip.AddrPort, b []byte) Verdict {
 	}
 }
 
-// connect runs until both ends are open and know the round trip.
+// connect runs until both ends are open and have measured the RTT.
 func (p *pair) connect() {
 	p.t.Helper()
 	p.run(7 * oneWay)

@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// TestUnacknowledged: a peer whose heartbeats arrive, and which acknowledges no segment, loses its
-// session.
+// TestUnacknowledged verifies that a session ends if the peer acknowledges no segment although its
+// heartbeats arrive.
 func TestUnacknowledged(t *testing.T) {
 	for _, server := range []bool{false, true} {
 		inOpenPair(t, func(t *testing.T, p *pair) {
@@ -44,8 +44,8 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
-// TestReliableBytes: without acknowledgments a session sends 32 KiB at once and 32 KiB a second,
-// headers down to IP included.
+// TestReliableBytes verifies that a session without acks sends at most a burst of 32 KiB and 32
+// KiB/s, including IP headers.
 func TestReliableBytes(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		start, before := time.Now(), p.client.s.Stats()

@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Anybody on the way can send a refuse; the welcome counts more.
+// TestForgedRefuseDoesNotEndAHandshake verifies that a welcome overrides an unauthenticated refuse.
 func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.client.input(time.Now(), wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
@@ -129,7 +129,7 @@ func TestGrantCodes(t *testing.T) {
 	}
 }
 
-// A listener that grants a suite which was not offered is not obeyed.
+// TestSuiteThatWasNotOffered verifies that a client rejects a suite that it did not offer.
 func TestSuiteThatWasNotOffered(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		ticket := testRequest()
@@ -144,8 +144,8 @@ func TestSuiteThatWasNotOffered(t *testing.T) {
 	})
 }
 
-// A cookie that is not good any more is answered by another retry: the hello that follows is the
-// same but for the cookie.
+// TestHelloStaysTheSame verifies that after a second retry, for an expired cookie, the hello
+// differs only in its cookie.
 func TestHelloStaysTheSame(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
@@ -161,7 +161,7 @@ func TestHelloStaysTheSame(t *testing.T) {
 	})
 }
 
-// welcomeFor answers the last hello that the client has sent.
+// welcomeFor returns a welcome to the client's last hello, with a nonce.
 func (p *pair) welcomeFor(nonce uint64) []byte {
 	p.t.Helper()
 	for i := len(p.flying) - 1; i >= 0; i-- {
@@ -187,7 +187,7 @@ func TestWelcomeOfAnotherHello(t *testing.T) {
 		altered := p.welcomeFor(testNonce)
 		altered[len(altered)-1] ^= 1
 		spoiled := p.welcomeFor(testNonce)
-		clear(spoiled[9 : 9+32]) // the key that it brings is none
+		clear(spoiled[9 : 9+32]) // an invalid public key
 		for want, b := range map[Verdict][]byte{Unexpected: other, Unauthenticated: altered} {
 			if v := p.client.input(time.Now(), b); v != want || p.client.s.State() != Connecting {
 				t.Errorf("verdict %d, want %d, state %d", v, want, p.client.s.State())
@@ -200,7 +200,8 @@ func TestWelcomeOfAnotherHello(t *testing.T) {
 	})
 }
 
-// A welcome that comes after the second hello may answer either.
+// TestAmbiguousWelcomeIsNotMeasured verifies that the RTT is not measured by a welcome after a
+// repeated hello, since it may answer either hello.
 func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
@@ -213,7 +214,8 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 	})
 }
 
-// A peer whose fragments make no message ends the session: nothing behind them could be delivered.
+// TestBrokenReliableChannel verifies that fragments that exceed the maximum message end the
+// session, since no later message could be delivered.
 func TestBrokenReliableChannel(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		const header, fragments = 24, 15 // of KCP; of the longest message
@@ -291,8 +293,7 @@ func TestSilentMinute(t *testing.T) {
 	})
 }
 
-// TestIdle: of an idle session's ends the client beats, and the server answers, until something is
-// sent.
+// TestIdle counts the heartbeats of an idle session and their answers, also after a payload.
 func TestIdle(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.run(20 * time.Second)
@@ -311,7 +312,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestIdleOverLoss: an idle session lives where three datagrams of ten are lost.
+// TestIdleOverLoss verifies that an idle session survives 30 % packet loss.
 func TestIdleOverLoss(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
