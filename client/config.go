@@ -24,7 +24,7 @@ type Config struct {
 	Token token.Token
 	// Renew returns a new token for each attempt to reconnect, because Token is used up. Without
 	// Renew, a connection that needed a token is not re-established. An error counts as an attempt.
-	// The context is cancelled when the connection is closed. If Token has been used before, Dial
+	// The context is canceled when the connection is closed. If Token has been used before, Dial
 	// calls Renew with its own context.
 	Renew func(context.Context) (token.Token, error)
 	// Suites are the permitted cipher suites; default transport.AES128GCM.

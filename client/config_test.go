@@ -57,7 +57,7 @@ func TestNoToken(t *testing.T) {
 	})
 }
 
-// TestDial fails in several ways, then succeeds with a context that is cancelled afterwards.
+// TestDial fails in several ways, then succeeds with a context that is canceled afterwards.
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 2)

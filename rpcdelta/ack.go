@@ -2,6 +2,7 @@ package rpcdelta
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
@@ -49,10 +50,10 @@ const (
 var resetReasons = [...]error{nil, ErrBaselineMissing, ErrDesync}
 
 func resetCode(reason error) uint32 {
-	switch reason {
-	case nil:
+	switch {
+	case reason == nil:
 		return 0
-	case ErrDesync:
+	case errors.Is(reason, ErrDesync):
 		return 2
 	}
 	return 1

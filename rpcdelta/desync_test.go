@@ -82,7 +82,7 @@ func checkDesyncStays(t *testing.T, v variant) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
 	}
-	if a := p.acknowledge(t); a.ResetReason != ErrDesync {
+	if a := p.acknowledge(t); !errors.Is(a.ResetReason, ErrDesync) {
 		t.Errorf("%+v, want desync", a)
 	}
 	if info := p.send(t); info.Kind != Reset {

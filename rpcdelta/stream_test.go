@@ -141,7 +141,7 @@ func (x *stream) compare(t failer) {
 	}
 	seq, ok := d.state.Newest()
 	want, known := x.learned[uint16(seq)]
-	if !ok || !known || x.enc.epoch != x.dec.epoch || x.dec.resetReason == ErrDesync || seq < x.dec.first {
+	if !ok || !known || x.enc.epoch != x.dec.epoch || errors.Is(x.dec.resetReason, ErrDesync) || seq < x.dec.first {
 		return
 	}
 	if got := d.state.Hash(); got != want {

@@ -75,7 +75,7 @@ func TestConnsAreBounded(t *testing.T) {
 				t.Errorf("another client: %v", other.Err())
 			}
 		}
-		if s := d.Stats(); s.Conns != 2*most || s.Open != most || d.timers.count != 2*most || len(d.hellos)+len(d.directory.pending) != 2*most {
+		if s := d.Stats(); s.Conns != 2*most || s.Open != most || d.timers.count != 2*most || len(d.hellos)+len(d.pending) != 2*most {
 			t.Fatalf("round %d: %+v, %d timers", round, s, d.timers.count)
 		}
 		d.now = d.now.Add(time.Second)

@@ -131,7 +131,7 @@ func TestSameClientPending(t *testing.T) {
 	d := newTestListener(t, Config{})
 	first := d.visit(t, clientAddr, d.issue(t, 1, nil))
 	second := d.visit(t, clientAddr, d.issue(t, 1, nil))
-	if n := d.Stats().Conns; n != 1 || len(d.pending) != 1 || len(d.directory.pending) != 1 {
+	if n := d.Stats().Conns; n != 1 || len(d.hellos) != 1 || len(d.pending) != 1 {
 		t.Errorf("%d connections, %d pending", n, len(d.pending))
 	}
 	first.open()
@@ -248,7 +248,7 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 	d.now = d.now.Add(6 * time.Second)
 	d.tick(d.now)
-	if s := d.Stats(); s.Conns != 0 || len(d.pending)+len(d.directory.pending)+d.timers.count != 0 {
+	if s := d.Stats(); s.Conns != 0 || len(d.hellos)+len(d.pending)+d.timers.count != 0 {
 		t.Errorf("after 6 s: %+v", s)
 	}
 	if g := d.visit(t, place(100), token.Token{}); g.State() != session.Open {

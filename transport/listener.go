@@ -136,7 +136,7 @@ func (l *Listener) Close() error {
 
 func (l *Listener) stopShards() {
 	for _, s := range l.shards {
-		s.loop.stop()
+		s.stop()
 	}
 }
 

@@ -92,7 +92,7 @@ func TestInitial(t *testing.T) {
 	if err != nil || set.Len() != 30 {
 		t.Fatal(set.Len(), err)
 	}
-	b, err := appendInitial(nil, typ.Schema(), set, 10_000)
+	b, err := encodeInitial(typ.Schema(), set, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,14 @@ func TestInitial(t *testing.T) {
 	if err != nil || !got.Equal(set) || Hash(got) != Hash(set) {
 		t.Fatalf("%v, equal: %v", err, got.Equal(set))
 	}
-	if _, err := appendInitial(nil, typ.Schema(), set, len(b)-1); !errors.Is(err, snapshot.ErrTooLarge) {
+	if _, err := encodeInitial(typ.Schema(), set, len(b)-1); !errors.Is(err, snapshot.ErrTooLarge) {
 		t.Errorf("one byte too many: %v", err)
 	}
 	empty, err := Fill(typ, nil)
 	if err != nil || empty.Len() != 0 || Hash(empty) != 0 {
 		t.Errorf("nothing: %d, %x, %v", empty.Len(), Hash(empty), err)
 	}
-	if b, err := appendInitial(nil, typ.Schema(), empty, 0); len(b) != 0 || err != nil {
+	if b, err := encodeInitial(typ.Schema(), empty, 0); len(b) != 0 || err != nil {
 		t.Errorf("nothing: %x, %v", b, err)
 	}
 	bad := func(put func(uint16, uint8, *thing) error) error { return put(1, 0, &thing{At: schema.Vec2{X: 1e9}}) }
@@ -161,7 +161,7 @@ func FuzzParseInitial(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	b, err := appendInitial(nil, typ.Schema(), set, 10_000)
+	b, err := encodeInitial(typ.Schema(), set, 10_000)
 	if err != nil {
 		f.Fatal(err)
 	}

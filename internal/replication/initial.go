@@ -39,19 +39,19 @@ func Hash(set *snapshot.Set) uint64 {
 	return h.Sum64()
 }
 
-// appendInitial appends the encoded initial state, at most limit bytes: the payload of the first
+// encodeInitial returns the encoded initial state, at most limit bytes: the payload of the first
 // snapshot of a world that was empty. An empty set has no bytes.
-func appendInitial(dst []byte, s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
+func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
 	if set.Len() == 0 {
-		return dst, nil
+		return nil, nil
 	}
 	w := snapshot.NewWorld(s, nil)
 	w.Begin().CopyFrom(set)
-	out, _, err := snapshot.NewEncoder(s, w).Append(dst, limit)
+	out, _, err := snapshot.NewEncoder(s, w).Append(nil, limit)
 	return out, err
 }
 
-// parseInitial decodes what appendInitial appended.
+// parseInitial decodes what encodeInitial returned.
 func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	set := s.NewSet()
 	if len(b) == 0 {

@@ -117,6 +117,7 @@ func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 		q.add(s)
 	case Ready:
 		s.subscribe(now)
+	default: // parseReply accepts no other answer
 	}
 	return nil
 }

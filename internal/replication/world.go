@@ -27,7 +27,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	}
 	w := &World{timeline: timeline{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}}
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
-	if w.snapshots.initial, err = appendInitial(nil, typ.Schema(), start, MaxInitial); err != nil {
+	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	o.Initial = len(w.snapshots.initial)

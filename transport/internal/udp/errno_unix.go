@@ -4,9 +4,6 @@ package udp
 
 import "syscall"
 
-// truncated is the flag of a datagram that did not fit.
-const truncated = syscall.MSG_TRUNC
-
 func transientErrno(e syscall.Errno) bool {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,

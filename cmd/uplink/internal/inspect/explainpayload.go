@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -276,10 +277,10 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 }
 
 func resetText(reason error) string {
-	switch reason {
-	case nil:
+	switch {
+	case reason == nil:
 		return "none"
-	case rpcdelta.ErrBaselineMissing:
+	case errors.Is(reason, rpcdelta.ErrBaselineMissing):
 		return "a baseline is missing"
 	}
 	return "desync"
