@@ -294,7 +294,7 @@ func (c *Check) write(b *strings.Builder) {
 		n    uint64
 		text string
 	}{
-		{c.Before, "refer to what is in an earlier file"}, {c.AfterLoss, "come after lost records, before their streams start anew"}, {c.Broken, "have no decoder"},
+		{c.Before, "refer to what is in an earlier file"}, {c.AfterLoss, "come after lost records, before a reset of their streams"}, {c.Broken, "have no decoder"},
 	} {
 		if x.n != 0 {
 			fmt.Fprintf(b, "%d payloads could not be: they %s.\n", x.n, x.text)
