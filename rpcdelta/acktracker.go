@@ -166,16 +166,19 @@ func (t *ackTracker) process(n uint64) {
 	if !t.hasBase {
 		q = n
 	}
-	for ; q <= n; q++ {
-		t.accept(q)
+	count := int(t.sent.Get(n).older) + 1
+	for ; q < n; q++ {
+		t.accept(q, 0)
 	}
+	t.accept(n, count)
 }
 
-// accept records that the decoder accepted frame n.
-func (t *ackTracker) accept(n uint64) {
+// accept records that the decoder accepted frame n, the newest of a payload of count frames if that
+// is not 0.
+func (t *ackTracker) accept(n uint64, count int) {
 	t.base, t.hasBase = n, true
 	t.coder.pass(n)
-	t.known.Put(n, &t.sent.Get(n).Frame)
+	t.known.Put(n, &t.sent.Get(n).Frame, count)
 }
 
 // handleReset resets the stream if the decoder requests it. Until a payload of the epoch is acked,

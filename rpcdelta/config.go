@@ -16,7 +16,7 @@ const (
 	// MaxRing is the maximum capacity of a ring of frames.
 	MaxRing = wire.MaxRing
 	// MaxRedundancy is the maximum number of redundant frames in a payload.
-	MaxRedundancy = 7
+	MaxRedundancy = 15
 	// MaxHeld is the maximum number of frames that an encoder holds back.
 	MaxHeld = MaxRedundancy + 1
 	// MinDelivery and MaxDelivery are the bounds of EncoderConfig.Delivery.

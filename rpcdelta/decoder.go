@@ -175,7 +175,11 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 		d.delivered.Add(f.Seq)
 		if kind != Reset || f.Seq == n {
 			d.coder.pass(f.Seq)
-			d.ring.Put(f.Seq, f.Frame)
+			count := 0
+			if f.Seq == n {
+				count = len(p.Frames)
+			}
+			d.ring.Put(f.Seq, f.Frame, count)
 		}
 	}
 	return d.scratch.out, nil

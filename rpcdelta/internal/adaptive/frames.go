@@ -9,6 +9,7 @@ import (
 type Frames struct {
 	width, blobs int
 	seqs         []uint64 // by slot: sequence number plus 1, or 0
+	counts       []uint8  // by slot: number of frames of the payload whose newest frame this is, or 0
 	ints         []int32
 	bytes        [][]byte
 	newest       uint64 // sequence number of the last Put
@@ -19,11 +20,12 @@ type Frames struct {
 // strings.
 func NewFrames(ints, blobs, capacity int) *Frames {
 	f := &Frames{
-		width: ints,
-		blobs: blobs,
-		seqs:  make([]uint64, capacity),
-		ints:  make([]int32, capacity*ints),
-		diffs: make([]byte, ints+blobs+7),
+		width:  ints,
+		blobs:  blobs,
+		seqs:   make([]uint64, capacity),
+		counts: make([]uint8, capacity),
+		ints:   make([]int32, capacity*ints),
+		diffs:  make([]byte, ints+blobs+7),
 	}
 	if blobs > 0 {
 		f.bytes = make([][]byte, capacity*blobs)
@@ -37,10 +39,11 @@ func (f *Frames) Cap() int { return len(f.seqs) }
 func (f *Frames) slot(seq uint64) int { return int(seq % uint64(len(f.seqs))) }
 
 // Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
-// sequence numbers older. It does not allocate once the byte strings have grown.
-func (f *Frames) Put(seq uint64, r *schema.Frame) {
+// sequence numbers older. count is the number of frames of the accepted payload whose newest frame
+// this is, or 0. Put does not allocate once the byte strings have grown.
+func (f *Frames) Put(seq uint64, r *schema.Frame, count int) {
 	i := f.slot(seq)
-	f.seqs[i], f.newest = seq+1, seq
+	f.seqs[i], f.counts[i], f.newest = seq+1, uint8(count), seq
 	copy(f.ints[i*f.width:(i+1)*f.width], r.Ints)
 	for k, b := range r.Bytes {
 		at := &f.bytes[i*f.blobs+k]

@@ -69,6 +69,7 @@ func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newe
 
 func (s *State) learnFrame(n int64, known *Frames) {
 	s.newest = n
+	s.learned.counts.learn(int(known.counts[known.slot(uint64(n))]))
 	if s.learned.accepted%learnEvery == 0 {
 		var t learner
 		t.class = int(classSchedule[s.learned.accepted/learnEvery%uint64(len(classSchedule))])

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxFrames is the maximum number of frames in a payload.
-const MaxFrames = 8
+const MaxFrames = 16
 
 // MaxRing is the maximum number of frames that the codec looks back over, and the maximum age of a
 // baseline.

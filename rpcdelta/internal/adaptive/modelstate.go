@@ -13,6 +13,7 @@ type modelState struct {
 	lists      []valueList
 	groups     []groupState
 	bitModels  bitModels
+	counts     countModel
 	accepted   uint64 // number of accepted frames
 }
 
@@ -77,11 +78,13 @@ func (l *modelState) copy(o *modelState) {
 	copy(l.lists, o.lists)
 	copy(l.groups, o.groups)
 	l.bitModels.copy(&o.bitModels)
+	l.counts = o.counts
 	l.accepted = o.accepted
 }
 
 // reset sets l to the state without a prior.
 func (l *modelState) reset(m *Model) {
+	l.counts.reset()
 	for i := range l.bitModels.bits {
 		l.bitModels.bits[i] = [4]uint16{64600, 62000, 64600, 62000}
 	}
@@ -167,7 +170,7 @@ func (l *modelState) hash(h fnv.Hash) fnv.Hash {
 		h = fold16(h, g.w[:])
 		h = h.Add(uint64(g.uses)<<16 | uint64(uint16(g.stepRate)))
 	}
-	return l.bitModels.hash(h)
+	return l.counts.hash(l.bitModels.hash(h))
 }
 
 // hash omits values that follow from others.

@@ -117,7 +117,7 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 		return ErrBaseline
 	}
 	c.m = s.m
-	n := c.count(len(p.Frames), p.maxFrames())
+	n := c.count(&l.counts, len(p.Frames), p.maxFrames())
 	if n > len(p.Frames) {
 		return ErrMalformed
 	}
@@ -151,19 +151,10 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 	return nil
 }
 
-// Probabilities of 65536: that a payload has a single frame, and that it has no more frames than
-// counted so far.
-const (
-	oneFrame     = 60500
-	enoughFrames = 1 << 15
-)
-
 // count codes the number of frames, 1 to limit, in unary.
-func (c *payloadCodec[M]) count(n, limit int) int {
-	p := uint32(oneFrame)
+func (c *payloadCodec[M]) count(m *countModel, n, limit int) int {
 	i := 1
-	for i < limit && c.bit(n > i, p) {
-		p = enoughFrames
+	for i < limit && c.bit(n > i, uint32(*m.enough(i))) {
 		i++
 	}
 	return i

@@ -96,7 +96,7 @@ func (p *refFrames) blend(x, y int64) int64 {
 // nextStep returns the value of a counter that continues at its last rate.
 func nextStep(p *refFrames, c *component) int32 {
 	b := p.ref[c.at]
-	return c.fit(int64(b) + wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1>>16)
+	return c.fit(int64(b) + (wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1+half)>>16)
 }
 
 // followsStep reports whether all components of a counter continue at their last rate.

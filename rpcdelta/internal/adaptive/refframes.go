@@ -20,11 +20,14 @@ type refFrames struct {
 }
 
 // searchLimit is the number of sequence numbers that are tried before a frame counts as missing.
-const searchLimit = 8
+const searchLimit = 16
 
 // search returns the newest frame at or before sequence number to, its sequence number, and the
 // rate to its successor: frame from, whose components are ints.
 func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
+	if to > v.base && to < v.first {
+		to = v.base // the payload's oldest frame comes after its baseline
+	}
 	if i := v.find(to); i >= 0 { // the usual case
 		return v.known.intsOf(i), to, p.dist * int64(recip[min(from-to, MaxRing)])
 	}

@@ -38,7 +38,7 @@ const (
 	maxShortHeader  = 3 // bytes, without a hash
 	// maxShortDistance keeps a short sequence unambiguous, because the decoder has accepted the
 	// baseline or a newer frame.
-	maxShortDistance = 32
+	maxShortDistance = 64
 	shortSeqBits     = 7
 	maxShortLate     = 1<<(shortSeqBits-1) - 1
 	longSeqBits      = 16
@@ -47,10 +47,11 @@ const (
 
 // Header precedes the coded part of a payload. It can be parsed without the state of the stream.
 //
-//	short, 14, 16 or 19 bits, each byte from its high bit down:
+//	short, 14 to 21 bits, each byte from its high bit down:
 //	  0; RPC number: 0 as 0, 1 to 3 as 1 and 2 bits, 4 to 10 as 100 and 3 bits less 4;
-//	  distance to the baseline - 1 (5), sequence (7)
-//	short with the hash of the baseline, 36 or 38 bits, RPC number up to 3:
+//	  distance to the baseline: 1 to 16 as 0 and 4 bits less 1, 17 to 32 as 10 and 4 bits less
+//	  17, 33 to 64 as 11 and 5 bits less 33; sequence (7)
+//	short with the hash of the baseline, 36 to 40 bits, RPC number up to 3:
 //	  0, 100111, then as above from the RPC number on, hash (16)
 //	long, 5 bytes:
 //	  flags (bit 7 set, bit 6 clear, bit 5: has a baseline, bit 4: a hash follows),
@@ -123,7 +124,8 @@ func (h *Header) appendShort(dst []byte) []byte {
 	default:
 		v = 4<<3 | uint64(h.RPC-4)
 	}
-	v = v<<5 | uint64(h.Distance-1)
+	code, n := h.distanceCode()
+	v = v<<n | code
 	v = v<<shortSeqBits | uint64(h.Seq)&(1<<shortSeqBits-1)
 	if h.Checked {
 		v = v<<16 | uint64(h.Hash)
@@ -147,6 +149,29 @@ func (h *Header) rpcBits() int {
 	return 6
 }
 
+// distanceCode returns the code of the distance in a short header and its length in bits.
+func (h *Header) distanceCode() (code uint64, n int) {
+	switch d := uint64(h.Distance); {
+	case d <= 16:
+		return d - 1, 5
+	case d <= 32:
+		return 0b10_0000 + d - 17, 6
+	default:
+		return 0b11_00000 + d - 33, 7
+	}
+}
+
+// parseDistance parses the code of a distance at the high end of v and returns its length in bits.
+func parseDistance(v uint64) (distance, n int) {
+	switch {
+	case v>>63 == 0:
+		return int(v>>59) + 1, 5
+	case v>>62 == 0b10:
+		return int(v>>58)&15 + 17, 6
+	}
+	return int(v>>57)&31 + 33, 7
+}
+
 // SetHash adds the hash of the baseline to the header.
 func (h *Header) SetHash(hash uint16) {
 	h.Long, h.Checked, h.Hash = h.Long || h.RPC > maxShortHashRPC, true, hash
@@ -156,7 +181,8 @@ func (h *Header) SetHash(hash uint16) {
 func (h *Header) Bits() int {
 	n := 8 * LongHeader
 	if !h.Long {
-		n = 1 + h.rpcBits() + 5 + shortSeqBits
+		_, distance := h.distanceCode()
+		n = 1 + h.rpcBits() + distance + shortSeqBits
 	}
 	if h.Checked {
 		n += 8 * hashSize
@@ -232,9 +258,11 @@ func parseShort(b []byte) (h Header, err error) {
 		h.RPC = uint8(v>>58)&7 + 4
 	}
 	v <<= h.rpcBits()
-	h.Distance, h.Seq = int(v>>59)+1, uint16(v<<5>>(64-shortSeqBits))
+	d, n := parseDistance(v)
+	v <<= n
+	h.Distance, h.Seq = d, uint16(v>>(64-shortSeqBits))
 	if h.Checked {
-		h.Hash = uint16(v << (5 + shortSeqBits) >> 48)
+		h.Hash = uint16(v << shortSeqBits >> 48)
 	}
 	if len(b) < h.Size() || h.RPC > maxShortRPC || h.Checked && h.RPC > maxShortHashRPC {
 		return h, Malformed("%d bytes are no header", len(b))
