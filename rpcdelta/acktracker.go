@@ -65,11 +65,11 @@ func (t *ackTracker) baseline() (schema.Frame, bool) {
 // yet, and those of the given number of payloads before.
 func (t *ackTracker) older(n uint64, fresh, payloads int) int {
 	older, left := fresh-1, n+1-uint64(fresh)
-	for ; payloads > 0 && left > 0 && older < MaxRedundancy; payloads-- {
+	for ; payloads > 0 && left > 0 && older < MaxFrames-1; payloads-- {
 		k := t.sent.Get(left - 1).fresh
 		older, left = older+int(k), left-uint64(k)
 	}
-	older = min(older, MaxRedundancy)
+	older = min(older, MaxFrames-1)
 	if t.hasBase {
 		return min(older, int(n-t.base-1)) // the decoder has the baseline and all frames before it
 	}

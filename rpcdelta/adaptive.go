@@ -85,7 +85,7 @@ func (c *adaptiveCoder) view(p *payload) *adaptive.Payload {
 	if !p.HasBase {
 		// A keyframe does not depend on its sequence number, and a new decoder knows only the low
 		// 16 bits of it.
-		c.payload.Newest = MaxRedundancy
+		c.payload.Newest = MaxFrames - 1
 	}
 	return &c.payload
 }

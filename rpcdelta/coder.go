@@ -34,7 +34,7 @@ type coder interface {
 	// oldest frame in bytes. It reports false if a difference from the baseline does not fit.
 	encode(dst []byte, p *payload) (out []byte, oldest int, ok bool)
 	// decode decodes src, which starts with the header's last byte if that has free bits. p has
-	// room for MaxRedundancy+1 frames and is cut to those received.
+	// room for MaxFrames frames and is cut to those received.
 	decode(p *payload, src []byte) error
 	// measure reports the cost of the parts of the payload that was just encoded or decoded to m,
 	// and returns the total in bits.

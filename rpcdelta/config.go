@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
@@ -15,10 +16,12 @@ const (
 	MaxRPC = wire.MaxRPC
 	// MaxRing is the maximum capacity of a ring of frames.
 	MaxRing = wire.MaxRing
-	// MaxRedundancy is the maximum number of redundant frames in a payload.
-	MaxRedundancy = 15
+	// MaxFrames is the maximum number of frames in a payload.
+	MaxFrames = adaptive.MaxFrames
+	// MaxRedundancy is the maximum number of older payloads whose frames a payload repeats.
+	MaxRedundancy = 7
 	// MaxHeld is the maximum number of frames that an encoder holds back.
-	MaxHeld = MaxRedundancy + 1
+	MaxHeld = 8
 	// MinDelivery and MaxDelivery are the bounds of EncoderConfig.Delivery.
 	MinDelivery = 0.5
 	MaxDelivery = 0.99999

@@ -34,13 +34,13 @@ type Delivery struct {
 type Scratch struct {
 	coder   adaptive.Coder
 	payload payload // being decoded
-	frames  [MaxRedundancy + 1]*schema.Frame
+	frames  [MaxFrames]*schema.Frame
 	out     []Delivery
 }
 
 // NewScratch returns scratch memory for frames of schema s.
 func NewScratch(s *schema.Schema) *Scratch {
-	x := &Scratch{out: make([]Delivery, 0, MaxRedundancy+1)}
+	x := &Scratch{out: make([]Delivery, 0, MaxFrames)}
 	frames := s.NewFrames(len(x.frames))
 	for i := range frames {
 		x.frames[i] = &frames[i]

@@ -29,7 +29,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	ring := min(cfg.Ring, cfg.PeerRing)
 	e := &Encoder{format: packed.Of(s), redundancy: newRedundancy(&cfg)}
 	e.cfg = cfg
-	e.payload.Frames = make([]*schema.Frame, 0, MaxRedundancy+1)
+	e.payload.Frames = make([]*schema.Frame, 0, MaxFrames)
 	e.checkEvery = max(1, uint64(s.RateHz()))
 	e.checkAt = e.checkEvery
 	e.known, e.reach = cfg.Codec.newFrames(s, ring), cfg.Codec.reach(ring)
@@ -37,7 +37,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	// Frames are kept until their acks can have arrived, because the encoder must then learn from
 	// them what the decoder learned.
 	e.sent = newSent(s, cfg.Ring+2*(ackWindow+1))
-	e.kept = uint64(e.sent.Cap() - MaxRedundancy)
+	e.kept = uint64(e.sent.Cap() - MaxFrames + 1)
 	e.loss = &e.redundancy.loss
 	return e, nil
 }

@@ -150,7 +150,7 @@ func TestHostilePayloads(t *testing.T) {
 			if !slices.Equal(b, before) {
 				t.Fatalf("seed %d: the payload was written to", seed)
 			}
-			if err != nil && len(out) != 0 || err == nil && (len(out) == 0 || len(out) > MaxRedundancy+1) {
+			if err != nil && len(out) != 0 || err == nil && (len(out) == 0 || len(out) > MaxFrames) {
 				t.Fatalf("seed %d: %d frames, %v", seed, len(out), err)
 			}
 			for _, reason := range []error{nil, ErrLate, ErrDuplicate, ErrBaselineMissing, ErrDesync, ErrMalformed} {

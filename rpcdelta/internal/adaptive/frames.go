@@ -81,9 +81,15 @@ type view struct {
 	slot   int   // slot of base in known
 	base   int64 // newest sequence number to look up in known; -1 if none
 	floor  int64 // sequence numbers up to floor are not read
+	gap    span  // sequence numbers in it are not read
 	first  int64 // sequence number of frames[0]
 	frames []*schema.Frame
 }
+
+// span is the sequence numbers between two others, which it does not include.
+type span struct{ from, to int64 }
+
+func (s *span) includes(seq int64) bool { return seq > s.from && seq < s.to }
 
 // newView returns a view of the frames after floor, up to base.
 func newView(known *Frames, base, floor int64) view {

@@ -69,13 +69,17 @@ func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newe
 
 func (s *State) learnFrame(n int64, known *Frames) {
 	s.newest = n
-	s.learned.counts.learn(int(known.counts[known.slot(uint64(n))]))
-	if s.learned.accepted%learnEvery == 0 {
-		var t learner
-		t.class = int(classSchedule[s.learned.accepted/learnEvery%uint64(len(classSchedule))])
-		t.frame(s.m, &s.learned, known, n, n-LearnReach)
+	l := &s.learned
+	l.counts.learn(int(known.counts[known.slot(uint64(n))]))
+	schedule := aloneSchedule[:]
+	if l.counts.last > 1 {
+		schedule = chainSchedule[:]
 	}
-	s.learned.accepted++
+	if class := schedule[l.accepted%uint64(len(schedule))]; class != skip {
+		t := learner{class: int(class)}
+		t.frame(s.m, l, known, n, n-LearnReach)
+	}
+	l.accepted++
 }
 
 // Hash returns a hash of the state. The ends compare it at the same baseline.
@@ -83,11 +87,15 @@ func (s *State) Hash() uint16 {
 	return s.learned.hash(fnv.Offset).Fold16()
 }
 
-// learnEvery is the interval, in accepted frames, between frames that are learned.
-const learnEvery = 5
+// Schedules of learning: the class of distances that each accepted frame is learned at, in turn, or
+// skip. The first applies while payloads have single frames, the second while they have several,
+// of which all but the oldest are coded at distance 1.
+var (
+	aloneSchedule = [...]uint8{2, skip, skip, 1, skip, skip, 2, skip, skip, 1, skip, skip, 0, skip, skip, 2, skip, skip, 1, skip, skip}
+	chainSchedule = [...]uint8{2, skip, 1, skip, 0, skip, 1, skip, 0, skip, 2, skip, 0, skip}
+)
 
-// classSchedule is the class of distances of each frame that is learned, in turn.
-var classSchedule = [7]uint8{2, 1, 2, 1, 0, 2, 1}
+const skip = classes
 
 // learner is the scratch space of learning one frame.
 type learner struct {
@@ -104,6 +112,9 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 	v := newView(known, n, floor)
 	frame := schema.Frame{Ints: v.ints(n)}
 	frame.Bytes, _ = v.bytes(n)
+	if last := uint64(l.counts.last); t.class == 0 && last > 1 && l.accepted/uint64(len(chainSchedule))%(last-1) == 0 {
+		v.gap = span{n - 1 - chainGap, n - 1} // as if frame n-1 were the oldest of a payload
+	}
 	d := classDistance[t.class]
 	for b := n - d; b > n-2*d; b-- {
 		if t.refs.load(&v, n, b) {
@@ -112,6 +123,10 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 		}
 	}
 }
+
+// chainGap is the distance of a payload's oldest frame to its baseline with which frames at distance
+// 1 are learned.
+const chainGap = 4
 
 // groups learns a frame whose reference frames are loaded.
 func (t *learner) groups(m *Model, l *modelState, frame *schema.Frame) {

@@ -126,6 +126,7 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 		c.meter.Count(c.spent())
 	}
 	v.first = int64(p.Newest) - int64(len(p.Frames)) + 1
+	v.gap = span{v.base, v.first}
 	ref := v.base
 	for i, frame := range p.Frames {
 		if c.measures() {

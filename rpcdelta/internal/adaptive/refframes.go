@@ -25,8 +25,8 @@ const searchLimit = 16
 // search returns the newest frame at or before sequence number to, its sequence number, and the
 // rate to its successor: frame from, whose components are ints.
 func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
-	if to > v.base && to < v.first {
-		to = v.base // the payload's oldest frame comes after its baseline
+	if v.gap.includes(to) {
+		to = v.gap.from
 	}
 	if i := v.find(to); i >= 0 { // the usual case
 		return v.known.intsOf(i), to, p.dist * int64(recip[min(from-to, MaxRing)])
@@ -52,7 +52,7 @@ func (p *refFrames) load(v *view, seq, b int64) bool {
 	if v.known.blobs > 0 {
 		p.refBytes, _ = v.bytes(b)
 		var ok bool
-		if p.prevBytes, ok = v.bytes(b - 1); !ok {
+		if p.prevBytes, ok = v.bytes(b - 1); !ok || v.gap.includes(b-1) {
 			p.prevBytes = p.refBytes
 		}
 	}

@@ -16,9 +16,11 @@ func TestHeaderBytes(t *testing.T) {
 	}{
 		{"short", Header{Distance: 6, Seq: 77}, []byte{0b00001011, 0b00110100}},
 		{"short, all zero", Header{Distance: 1}, []byte{0x00, 0x00}},
-		{"short, all ones", Header{Distance: 32, Seq: 127}, []byte{0b00111111, 0b11111100}},
+		{"short, all ones", Header{Distance: 64, Seq: 127}, []byte{0b00_11_1111, 0b1_1111111}},
+		{"short, distance 16", Header{Distance: 16, Seq: 127}, []byte{0b00_0_1111_1, 0b111111_00}},
+		{"short, distance 17", Header{Distance: 17}, []byte{0b00_10_0000, 0}},
 		{"short, RPC 3", Header{RPC: 3, Distance: 6, Seq: 77}, []byte{0b01110010, 0b11001101}},
-		{"short, RPC 1", Header{RPC: 1, Distance: 32, Seq: 127}, []byte{0b01011111, 0xff}},
+		{"short, RPC 1", Header{RPC: 1, Distance: 32, Seq: 127}, []byte{0b0101_10_11, 0b11_111111, 0b1_0000000}},
 		{"short, RPC 4", Header{RPC: 4, Distance: 1}, []byte{0b01000000, 0, 0}},
 		{"short, RPC 10", Header{RPC: 10, Distance: 6, Seq: 77}, []byte{0b01001100, 0b01011001, 0b10100000}},
 		{"short, hash", Header{Distance: 6, Seq: 77, Checked: true, Hash: 0xbeef}, []byte{0b01001110, 0b00101100, 0b1101_1011, 0xee, 0xf0}},
