@@ -13,13 +13,14 @@ import (
 // ackTracker holds the frames that an encoder sent, and follows from acks which of them the decoder
 // accepted. The coder learns from these.
 type ackTracker struct {
-	coder coder
-	sent  *ringcache.Ring[sentFrame]
-	known *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
-	reach uint64           // maximum age of a frame that another refers to
-	kept  uint64           // maximum age of a payload when its delivery status becomes known
-	loss  *lossMeter
-	stats DeliveryStats
+	coder      coder
+	sent       *ringcache.Ring[sentFrame]
+	known      *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
+	reach      uint64           // maximum age of a frame that another refers to
+	maxAge     int              // maximum age of a redundant frame
+	kept       uint64           // maximum age of a payload when its delivery status becomes known
+	redundancy *redundancy
+	stats      DeliveryStats
 
 	next     uint64 // sequence of the next frame
 	held     int    // frames before it that no payload contains yet
@@ -69,7 +70,7 @@ func (t *ackTracker) older(n uint64, fresh, payloads int) int {
 		k := t.sent.Get(left - 1).fresh
 		older, left = older+int(k), left-uint64(k)
 	}
-	older = min(older, MaxFrames-1)
+	older = min(older, MaxFrames-1, max(fresh-1, t.maxAge))
 	if t.hasBase {
 		return min(older, int(n-t.base-1)) // the decoder has the baseline and all frames before it
 	}
@@ -147,8 +148,9 @@ func (t *ackTracker) resolve(a Ack, n uint64) {
 		} else {
 			t.stats.Lost++
 		}
-		t.loss.observe(!processed)
+		t.redundancy.loss.observe(!processed)
 	}
+	t.redundancy.replan()
 	t.acked = true
 	t.resolved = n + 1
 }

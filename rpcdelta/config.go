@@ -19,7 +19,7 @@ const (
 	// MaxFrames is the maximum number of frames in a payload.
 	MaxFrames = adaptive.MaxFrames
 	// MaxRedundancy is the maximum number of older payloads whose frames a payload repeats.
-	MaxRedundancy = 7
+	MaxRedundancy = MaxFrames - 1
 	// MaxHeld is the maximum number of frames that an encoder holds back.
 	MaxHeld = 8
 	// MinDelivery and MaxDelivery are the bounds of EncoderConfig.Delivery.
@@ -69,6 +69,12 @@ type EncoderConfig struct {
 	// Delivery is the share of frames that RedundancyAuto aims to deliver, MinDelivery to
 	// MaxDelivery; default DefaultDelivery.
 	Delivery float64
+	// MaxBatchDelay is the maximum number of later frames that a held frame waits for, 0 to
+	// MaxHeld-1; see [Encoder.Due]. Only the adaptive codec can batch.
+	MaxBatchDelay int
+	// Deadline is the number of frames after its own at which a frame is of no more use to the
+	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
+	Deadline int
 	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
 	// DefaultRedundancyBytes. New frames are sent whatever their size.
 	RedundancyBytes int
@@ -97,6 +103,10 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
 	case !(c.Delivery >= MinDelivery && c.Delivery <= MaxDelivery):
 		return c, fmt.Errorf("rpcdelta: Delivery of %v, want %v to %v", c.Delivery, MinDelivery, MaxDelivery)
+	case c.MaxBatchDelay < 0 || c.MaxBatchDelay >= MaxHeld:
+		return c, fmt.Errorf("rpcdelta: MaxBatchDelay of %d frames, want 0 to %d", c.MaxBatchDelay, MaxHeld-1)
+	case c.Deadline < 0 || c.Deadline > 0 && c.Deadline < c.MaxBatchDelay:
+		return c, fmt.Errorf("rpcdelta: Deadline of %d frames, want at least MaxBatchDelay, %d, or 0", c.Deadline, c.MaxBatchDelay)
 	case c.RedundancyBytes < 0:
 		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
 	}

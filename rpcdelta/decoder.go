@@ -78,6 +78,7 @@ type Decoder struct {
 	known       uint64 // the encoder knows the status of all payloads below this one
 	resetReason error  // why the next acks request a reset, or nil
 	ackDue      bool
+	ackRate     ackRate
 }
 
 // NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
@@ -294,6 +295,7 @@ func (d *Decoder) finish(h *wire.Header, size int) {
 	i := &x.out[len(x.out)-1].Info
 	i.HeaderBits, i.Redundant = d.cfg.Codec.headerBits(h), len(x.payload.Frames)-1
 	i.PayloadBits = 8*size - i.HeaderBits
+	d.ackRate.observe(i)
 	if d.explanation != nil {
 		explain(d.explanation, d.format.Schema, d.coder, &x.payload)
 		d.explanation = nil
@@ -334,10 +336,21 @@ func (d *Decoder) AskReset() {
 // AppendAck. It is always false on a reliable channel.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
+// AckPays reports whether an ack is worth its bits now, if it costs the given number of bits in
+// addition to its own. Rarer acks cost less, but make baselines older and deltas larger. The rate
+// with the lowest sum is estimated from the payloads. A request for a reset always pays.
+func (d *Decoder) AckPays(overhead int) bool {
+	if !d.AckDue() {
+		return false
+	}
+	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead)
+}
+
 // AppendAck appends an ack of the payloads processed so far, typically 4 bytes. Acks may be lost,
 // repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
+	d.ackRate.last = d.processed.Newest
 	a := Ack{RPC: uint8(d.cfg.RPC), ResetReason: d.resetReason, None: !d.processed.Any}
 	if d.processed.Any {
 		// The encoder used frame known-1 as a baseline, or known is the first of the epoch, so it

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -14,9 +15,10 @@ import (
 // to hold. It neither reads a clock nor does I/O. Not safe for concurrent use.
 type Encoder struct {
 	payloadWriter
-	format     *packed.Format
-	redundancy redundancy
-	profiler   profiler
+	format   *packed.Format
+	schedule schedule
+	urgency  *urgency // nil if no frame waits
+	profiler profiler
 }
 
 // NewEncoder returns an encoder for frames of schema s. The first frame has sequence 0. An error
@@ -27,7 +29,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 		return nil, err
 	}
 	ring := min(cfg.Ring, cfg.PeerRing)
-	e := &Encoder{format: packed.Of(s), redundancy: newRedundancy(&cfg)}
+	e := &Encoder{format: packed.Of(s)}
 	e.cfg = cfg
 	e.payload.Frames = make([]*schema.Frame, 0, MaxFrames)
 	e.checkEvery = max(1, uint64(s.RateHz()))
@@ -38,7 +40,12 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	// them what the decoder learned.
 	e.sent = newSent(s, cfg.Ring+2*(ackWindow+1))
 	e.kept = uint64(e.sent.Cap() - MaxFrames + 1)
-	e.loss = &e.redundancy.loss
+	r := newRedundancy(&cfg)
+	e.redundancy = &r
+	e.maxAge = cmp.Or(cfg.Deadline, MaxFrames)
+	if c, ok := e.coder.(*adaptiveCoder); ok && cfg.MaxBatchDelay > 0 {
+		e.urgency = newUrgency(s, c)
+	}
 	return e, nil
 }
 
@@ -63,7 +70,7 @@ func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error)
 	if !ok {
 		return dst, Info{}, e.tooLarge(len(out) - len(dst))
 	}
-	e.put(f)
+	e.store(f)
 	return out, e.finish(e.next-1, h, len(out)-len(dst), older, 1), nil
 }
 
@@ -85,9 +92,31 @@ func (e *Encoder) Hold(f *schema.Frame) error {
 	if n := e.keyframeSize(f); n > e.cfg.MaxPayload {
 		return e.tooLarge(n)
 	}
-	e.put(f)
+	e.store(f)
 	e.held++
 	return nil
+}
+
+// store stores f under the next sequence.
+func (e *Encoder) store(f *schema.Frame) {
+	if e.urgency != nil && e.urgency.add(f, e.next) {
+		e.schedule.hurry(e.next, e.redundancy.copies())
+	}
+	e.put(f)
+}
+
+// Due reports whether the held frames are to be sent now, in the tick of the newest: because one of
+// them has waited for MaxBatchDelay frames; because it is urgent, that is a discrete field changed
+// or the model did not expect its values, or a recent frame was, and its redundant copies are not
+// sent yet; or because their copies could otherwise not leave by the deadline.
+func (e *Encoder) Due() bool {
+	switch {
+	case e.held == 0:
+		return false
+	case e.held > e.cfg.MaxBatchDelay:
+		return true
+	}
+	return e.schedule.hurries(e.base, e.hasBase) || e.next-1 >= e.schedule.latest(e.redundancy.plan.interval)
 }
 
 // Held returns the number of frames that are held back.
@@ -130,6 +159,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	}
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
+	e.schedule.record(n)
 	if e.profiler.Profile != nil {
 		e.measure(&h, &info)
 	}
@@ -177,7 +207,10 @@ func (e *Encoder) SetRedundancy(n int) error {
 
 // LimitRedundancy limits redundancy to the frames of n older payloads from now on, independent of
 // EncoderConfig.Redundancy and [Encoder.SetRedundancy]. The initial limit is MaxRedundancy.
-func (e *Encoder) LimitRedundancy(n int) { e.redundancy.limit = min(max(n, 0), MaxRedundancy) }
+func (e *Encoder) LimitRedundancy(n int) {
+	e.redundancy.limit = min(max(n, 0), MaxRedundancy)
+	e.redundancy.replan()
+}
 
 // Redundancy returns the maximum number of older payloads whose frames the next payload repeats.
 func (e *Encoder) Redundancy() int { return e.redundancy.max() }

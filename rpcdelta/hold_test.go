@@ -60,7 +60,7 @@ func TestHoldDoesNotCountAsLoss(t *testing.T) {
 		x := newStream(t, smallSchema(t), streamConfig{Seed: 1, Codec: Adaptive, Every: every, Smooth: true, Up: linkConfig{Delay: 3}, Down: linkConfig{Delay: 3}})
 		x.run(t, 2000)
 		if x.older != 0 || x.missed != 0 || x.enc.redundancy.loss.loss != 0 {
-			t.Errorf("every %d: %d frames sent again, %d missed, loss %d", every, x.older, x.missed, x.enc.redundancy.loss.loss)
+			t.Errorf("every %d: %d frames sent again, %d missed, loss %v", every, x.older, x.missed, x.enc.redundancy.loss.loss)
 		}
 		if x.kinds[Delta] < 1900/MaxHeld || x.kinds[Keyframe]+x.kinds[Reset] > 10 {
 			t.Errorf("every %d: kinds %v", every, x.kinds)

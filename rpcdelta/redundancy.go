@@ -1,19 +1,36 @@
 package rpcdelta
 
-import "math/bits"
+import "math"
 
-// redundancy decides how many older payloads the next payload repeats.
+// redundancy decides how often payloads are sent and how many older payloads each repeats, from the
+// loss that acks report.
 type redundancy struct {
-	setting int // EncoderConfig.Redundancy; RedundancyOff if a payload cannot contain several frames
-	limit   int // maximum, whatever the setting
-	loss    lossMeter
+	setting  int     // EncoderConfig.Redundancy; RedundancyOff if a payload cannot contain several frames
+	limit    int     // maximum, whatever the setting
+	batch    int     // EncoderConfig.MaxBatchDelay
+	deadline int     // EncoderConfig.Deadline
+	target   float64 // maximum share of lost frames
+	loss     lossMeter
+	plan     plan
+	lost     [MaxFrames + 1]float64 // probability that so many consecutive payloads are lost
+	owed     float64                // fraction of an older payload that the previous payloads left out
+}
+
+// intervalStep is the difference of two intervals that are tried.
+const intervalStep = 1. / 12
+
+// plan is how payloads are sent.
+type plan struct {
+	interval float64 // frames between two payloads, at least 1
+	older    int     // number of older payloads that a payload repeats
+	share    float64 // share of the payloads that repeat so many; the others repeat one less
 }
 
 // combines reports whether a payload can contain several frames.
 func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
 
 func newRedundancy(c *EncoderConfig) redundancy {
-	r := redundancy{limit: MaxRedundancy, loss: lossMeter{target: uint32((1 - c.Delivery) * lossOne)}}
+	r := redundancy{limit: MaxRedundancy, batch: c.MaxBatchDelay, deadline: c.Deadline, target: 1 - c.Delivery}
 	r.configure(c)
 	return r
 }
@@ -22,93 +39,145 @@ func (r *redundancy) configure(c *EncoderConfig) {
 	if r.setting = c.Redundancy; !c.combines() {
 		r.setting = RedundancyOff
 	}
+	r.replan()
+}
+
+// replan computes the plan with the fewest payloads and copies that meets the target with the loss
+// that was observed so far.
+func (r *redundancy) replan() {
+	p := plan{interval: float64(r.batch + 1), older: max(0, r.setting), share: 1}
+	defer func() { r.plan = p }()
+	if r.setting != RedundancyAuto {
+		return
+	}
+	if r.deadline > 0 && r.loss.bursts() {
+		// No fewer payloads deliver as much if losses come in bursts.
+		p.interval, p.older = 1, min(r.deadline, r.limit)
+		return
+	}
+	loss := r.loss.loss
+	if r.deadline > 0 {
+		loss = r.loss.assume()
+	}
+	for n := range r.lost {
+		r.lost[n] = r.loss.allLost(loss, n)
+	}
+	for r.deadline > 0 && p.interval > 1 && r.missing(p.interval, r.limit) > r.target {
+		p.interval = max(1, p.interval-intervalStep)
+	}
+	more := r.missing(p.interval, 0)
+	for more > r.target && p.older < r.limit {
+		p.older++
+		fewer := more
+		if more = r.missing(p.interval, p.older); more <= r.target {
+			p.share = (fewer - r.target) / (fewer - more)
+		}
+	}
+}
+
+// planned is the number of frames that missing looks at. It is a multiple of all intervals.
+const planned = 48
+
+// missing returns the share of the frames of which no copy arrives by the deadline if payloads are
+// sent at a mean interval and each repeats the given number of older ones.
+func (r *redundancy) missing(interval float64, older int) float64 {
+	if r.deadline == 0 {
+		return r.lost[older+1]
+	}
+	sum := 0.0
+	for frame := range planned {
+		// Payload k leaves with frame ceil(k*interval).
+		first := math.Ceil(float64(frame) / interval)
+		last := math.Floor(float64(frame+r.deadline) / interval)
+		sum += r.lost[1+min(older, int(last-first))]
+	}
+	return sum / planned
+}
+
+// copies returns the number of payloads that contain a frame, rounded.
+func (r *redundancy) copies() int {
+	n := float64(r.plan.older) + r.plan.share
+	return 1 + min(int(n-0.5), r.limit)
 }
 
 // max returns the maximum number of older payloads that the next payload repeats.
-func (r *redundancy) max() int {
-	n := max(0, r.setting)
-	if r.setting == RedundancyAuto {
-		n, _ = r.loss.required()
-	}
-	return min(n, r.limit)
-}
+func (r *redundancy) max() int { return min(r.plan.older, r.limit) }
 
 // choose returns the number of older payloads that the next payload repeats.
 func (r *redundancy) choose() int {
-	if r.setting == RedundancyAuto {
-		return min(r.loss.choose(), r.limit)
+	if r.plan.share == 1 || r.plan.older > r.limit {
+		return r.max()
 	}
-	return r.max()
+	if r.owed += r.plan.share; r.owed < 1 {
+		return r.plan.older - 1
+	}
+	r.owed--
+	return r.plan.older
 }
 
 // lossMeter estimates from acks the probability that a payload is lost, and the probability that it
-// is lost if the one before was. Probabilities are in units of 2^-24.
+// is lost if the one before was.
 type lossMeter struct {
-	loss   uint32 // share of lost payloads
-	again  uint32 // share of lost payloads among those after a lost one
-	last   bool   // the last one was lost
-	owed   uint32 // fraction of a frame that the previous payloads left out
-	seen   uint   // observed payloads, up to 2^lossRate-1; the first ones have more weight
-	target uint32 // maximum share of lost frames
+	loss  float64 // share of lost payloads
+	again float64 // share of lost payloads among those after a lost one
+	last  bool    // the last one was lost
+	seen  int     // observed payloads, at most lossMemory
 }
 
 const (
-	lossBits = 24
-	lossOne  = 1 << lossBits
-	lossRate = 8 // a loss affects the estimate for about 2^8 payloads
+	// lossMemory is the number of payloads for which a loss affects the estimates, and againMemory
+	// the number of losses.
+	lossMemory  = 256
+	againMemory = 32
+	// minMemory is that of the first payloads, which have more weight.
+	minMemory = 16
 )
 
 // observe updates the estimates with the delivery status of one payload.
 func (m *lossMeter) observe(lost bool) {
-	if m.last {
-		m.again = follow(m.again, lost, lossRate-3)
+	happened := 0.0
+	if lost {
+		happened = 1
 	}
-	m.seen = min(m.seen+1, 1<<lossRate-1)
-	m.loss = follow(m.loss, lost, max(lossRate/2, uint(bits.Len(m.seen))))
+	if m.last {
+		m.again += (happened - m.again) / againMemory
+	}
+	m.seen = min(m.seen+1, lossMemory)
+	m.loss += (happened - m.loss) / float64(max(minMemory, m.seen))
 	m.last = lost
 }
 
-// follow returns the estimate moved toward the observation by 2^-rate of the difference.
-func follow(estimate uint32, happened bool, rate uint) uint32 {
-	if happened {
-		return estimate + (lossOne-estimate)>>rate
+// againNoise exceeds the usual error of lossMeter.again. A smaller difference from the loss does
+// not mean that losses come together.
+const againNoise = 0.1
+
+// allLost returns the probability that a number of consecutive payloads is lost if the share of lost
+// payloads is loss.
+func (m *lossMeter) allLost(loss float64, payloads int) float64 {
+	again := loss
+	if m.again > loss+againNoise {
+		again = m.again
 	}
-	return estimate - estimate>>rate
+	return loss * math.Pow(again, float64(payloads-1))
+}
+
+// A stream with a deadline starts with the loss that mobile networks often have, until enough
+// payloads have been observed: without it, all that is lost before the first ack of a loss would
+// be late.
+const (
+	assumedLoss = 0.05
+	assumeUntil = 48 // payloads
+)
+
+// assume returns the share of payloads that are lost, or an assumption until enough were observed.
+func (m *lossMeter) assume() float64 {
+	return max(m.loss, assumedLoss*float64(assumeUntil-m.seen)/assumeUntil)
 }
 
 // estimates returns the share of payloads that are lost and the mean length of a loss burst.
 func (m *lossMeter) estimates() (share, burst float64) {
-	again := min(max(m.again, m.loss), lossOne-lossOne>>lossRate)
-	return float64(m.loss) / lossOne, lossOne / float64(lossOne-again)
+	return m.loss, 1 / (1 - min(max(m.again, m.loss), 1-1./lossMemory))
 }
 
-// required returns the number of older payloads that the target requires: a frame is lost if all
-// payloads that contain it are. share is how often n of them are required, and not n-1, in units of
-// 2^-24.
-func (m *lossMeter) required() (n int, share uint32) {
-	lost, fewer := m.loss, uint32(0)
-	for lost > m.target && n < MaxRedundancy {
-		fewer = lost
-		lost = uint32(uint64(lost) * uint64(max(m.again, m.loss)) >> lossBits)
-		n++
-	}
-	if n == 0 || lost > m.target {
-		return n, lossOne
-	}
-	return n, uint32(uint64(fewer-m.target) << lossBits / uint64(fewer-lost))
-}
-
-// choose returns the number of older payloads for the next payload. If n-1 are too few for the
-// target and n more than required, it returns each of them for a share of the payloads.
-func (m *lossMeter) choose() int {
-	n, share := m.required()
-	if share == lossOne {
-		return n
-	}
-	m.owed += share
-	if m.owed < lossOne {
-		return n - 1
-	}
-	m.owed -= lossOne
-	return n
-}
+// bursts reports whether a payload is much more likely to be lost if the one before was.
+func (m *lossMeter) bursts() bool { return m.again > 1./3 && m.again > 2*m.loss }

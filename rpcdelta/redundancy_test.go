@@ -3,7 +3,6 @@ package rpcdelta
 import (
 	"bytes"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -130,7 +129,7 @@ func TestRedundancyFixed(t *testing.T) {
 func TestRedundancyFits(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
 	rng := rand.New(rand.NewPCG(1, 0))
-	for _, c := range []struct{ size, older int }{{100, 7}, {350, 2}, {500, 1}, {1000, 0}} {
+	for _, c := range []struct{ size, older int }{{100, 10}, {350, 2}, {500, 1}, {1000, 0}} {
 		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: defaultMaxPayload}, DecoderConfig{})
 		for i := range 20 {
 			noise := make([]byte, c.size)
@@ -249,32 +248,47 @@ func TestReplacedDecoder(t *testing.T) {
 	}
 }
 
-// TestRedundancyMixes verifies that the meter alternates between two numbers of older frames so
-// that the share of lost frames meets the aim.
-func TestRedundancyMixes(t *testing.T) {
-	for _, c := range []struct{ loss, again, min, max float64 }{
-		{0, 0, 0, 0},
-		{1. / 4096, 0.5, 0, 0},
-		{0.01, 0.01, 0.9, 1},
-		{0.1, 0.1, 2.4, 2.7},
-		{0.2, 0.2, 3.6, 4},
-		{0.3, 0.7, 7, 7},
+// TestRedundancyPlan verifies that the number of older payloads alternates so that the share of lost
+// frames meets the target, and that payloads are sent more often only if the deadline requires it.
+func TestRedundancyPlan(t *testing.T) {
+	for _, c := range []struct {
+		loss, again     float64
+		batch, deadline int
+		min, max        float64 // mean number of older payloads
+		interval        float64 // minimum
+	}{
+		{0, 0, 0, 0, 0, 0, 1},
+		{1. / 4096, 0, 0, 0, 0, 0, 1},
+		{0.01, 0, 0, 0, 0.9, 1, 1},
+		{0.1, 0, 0, 0, 2.4, 2.7, 1},
+		{0.2, 0, 0, 0, 3.6, 4, 1},
+		{0.05, 0, 2, 0, 1.6, 2, 3},
+		{0, 0, 2, 7, 0, 0, 3},
+		{0.01, 0, 2, 7, 0.9, 1, 3},
+		{0.05, 0, 2, 7, 1.6, 2.2, 2.4},
+		{0.1, 0, 2, 7, 2.4, 3.2, 1.9},
+		{0.05, 0, 3, 13, 1.6, 2, 4},
+		{0.1, 0.7, 2, 7, 7, 7, 1},
 	} {
-		m := newRedundancy(&EncoderConfig{Delivery: DefaultDelivery}).loss
-		m.loss, m.again = uint32(c.loss*lossOne), uint32(c.again*lossOne)
+		cfg := EncoderConfig{Codec: Adaptive, MaxBatchDelay: c.batch, Deadline: c.deadline, Delivery: DefaultDelivery}
+		r := newRedundancy(&cfg)
+		r.loss.loss, r.loss.again, r.loss.seen = c.loss, c.again, lossMemory
+		r.replan()
+		if got := r.plan.interval; got < c.interval || got > float64(c.batch+1) || c.deadline == 0 && got != float64(c.batch+1) {
+			t.Errorf("%+v: an interval of %v frames", c, got)
+		}
 		const payloads = 10000
 		sum, lost := 0, 0.0
 		for range payloads {
-			n := m.choose()
+			n := r.choose()
 			sum += n
-			lost += c.loss * math.Pow(c.again, float64(n))
+			lost += r.missing(r.plan.interval, n)
 		}
-		mean, aim := float64(sum)/payloads, 1-DefaultDelivery
-		if mean < c.min || mean > c.max {
-			t.Errorf("%+v: %v older frames, want %v to %v", c, mean, c.min, c.max)
+		if mean := float64(sum) / payloads; mean < c.min || mean > c.max {
+			t.Errorf("%+v: %v older payloads", c, mean)
 		}
-		if lost /= payloads; c.max > 0 && c.max < MaxRedundancy && math.Abs(lost-aim) > aim/100 {
-			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost, aim)
+		if target := 1 - DefaultDelivery; c.again == 0 && lost/payloads > target*1.01 {
+			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost/payloads, target)
 		}
 	}
 }

@@ -49,8 +49,12 @@ func (f *Field) setOption(name, value string) (err error) {
 		if f.VelocityScale, err = strconv.ParseFloat(value, 64); err == nil && f.VelocityScale == 0 {
 			err = errors.New("must not be 0; leave out the velocity instead")
 		}
+	case "urgent":
+		var urgent bool
+		urgent, err = strconv.ParseBool(value)
+		f.Urgent = &urgent
 	default:
-		return fmt.Errorf("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale")
+		return fmt.Errorf("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale, urgent")
 	}
 	return err
 }

@@ -85,6 +85,8 @@ For long-run means, use many links and frames: --seeds 20 --frames 1000000 --war
 	f.IntVar(&o.cfg.Seeds, "seeds", 1, "number of links, with consecutive seeds; nothing is timed if more than 1")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds; the trace repeats; 0: the trace once per seed")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the start of each run that is not counted")
+	f.Var((*presets)(&o.cfg.Presets), "preset", "presets of adaptive to compare: low-latency, balanced, low-bandwidth or all")
+	f.Float64Var(&o.cfg.DownlinkHz, "downlink", 0, "datagrams per second of the server that acks are piggybacked on; 0: acks have datagrams of their own")
 	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "new frames per payload of adaptive (batching)")
 	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: encode each frame against the one this many before it")
 	f.StringVar(&o.prior, priorFlag, "", "prior from uplink train, instead of the built-in one")

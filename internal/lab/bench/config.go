@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -30,6 +31,11 @@ type Config struct {
 	Redundancy int
 	// SendEvery is the number of new frames per payload of adaptive; 0 means 1.
 	SendEvery int
+	// Presets set the batching, the deadline and the suite of adaptive, which runs once for each.
+	Presets []client.Preset
+	// DownlinkHz is the rate of the server's datagrams that acks are piggybacked on: an ack counts
+	// its own bytes only. 0 means that acks have datagrams of their own.
+	DownlinkHz float64
 	// Prior is the prior of adaptive; nil is the built-in one.
 	Prior *prior.Prior
 	// Distance, if not 0, replaces the link: frame n is encoded against frame n-Distance.
@@ -88,6 +94,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--distance %d: want 1 to %d frames", c.Distance, rpcdelta.MaxRing-1)
 	case !(c.AckHz > 0 && c.AckHz <= maxAckHz):
 		return fmt.Errorf("--ack-hz %v: want more than 0 and at most %d acks a second", c.AckHz, maxAckHz)
+	case !(c.DownlinkHz >= 0 && c.DownlinkHz <= maxAckHz):
+		return fmt.Errorf("--downlink %v: want 0 to %d datagrams a second", c.DownlinkHz, maxAckHz)
+	case len(c.Presets) > 0 && (c.SendEvery > 1 || c.Distance != 0):
+		return fmt.Errorf("--preset: leave out --send-every, which it sets, and --distance")
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
 		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
 	case c.Seeds < 0 || c.Seeds > maxSeeds:
@@ -113,6 +123,20 @@ type scheme struct {
 	// header and ack are the sizes in bytes of a frame's header and of an ack, or 0 for those of
 	// the codec.
 	header, ack int
+	preset      *client.Preset // or nil
+}
+
+// withPresets returns the scheme with each preset, if it knows presets and there are any.
+func (s scheme) withPresets(presets []client.Preset) []scheme {
+	if s.codec != rpcdelta.Adaptive || len(presets) == 0 {
+		return []scheme{s}
+	}
+	out := make([]scheme, len(presets))
+	for i := range presets {
+		out[i] = s
+		out[i].preset = &presets[i]
+	}
+	return out
 }
 
 // The paper's header is two sequence numbers. It does not give their size; its ack is one sequence

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -80,6 +81,7 @@ func (p *pair) overLink() error {
 			leave = p.leaves(n)
 		}
 		now := min(up.next(), tick, down.next(), leave)
+		p.now = now
 		switch now {
 		case never:
 			return nil
@@ -89,9 +91,13 @@ func (p *pair) overLink() error {
 				tick = p.nextTick(now)
 			}
 		case tick:
+			tick = never
+			if p.cfg.DownlinkHz > 0 && p.scheme.codec == rpcdelta.Adaptive && !p.dec.AckPays(0) && n < p.frames {
+				tick = p.nextTick(now + 1)
+				break
+			}
 			ack := p.makeAck()
 			down.send(now, ack, len(ack)+messageType+p.cfg.around())
-			tick = never
 		case down.next():
 			if message, ok := down.receive(now); ok {
 				if err := p.takeAck(message, n); err != nil {
@@ -136,7 +142,7 @@ func (p *pair) arrive(up *direction, now time.Duration) {
 // interval over the whole trace, so that the phase between ticks and frames is uniformly
 // distributed. Times are rounded to microseconds.
 func (p *pair) nextTick(now time.Duration) time.Duration {
-	interval := 1e9 / p.cfg.AckHz
+	interval := 1e9 / cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz)
 	interval += interval * interval / float64(p.leaves(p.frames))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))

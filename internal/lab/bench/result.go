@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"math"
+	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -32,6 +33,7 @@ type Link struct {
 // Counts is the result of one scheme. Bits are means over all frames sent.
 type Counts struct {
 	Name            string  `json:"name"`
+	Preset          string  `json:"preset,omitempty"`
 	FramesSent      int     `json:"frames_sent"`
 	FramesDelivered int     `json:"frames_delivered"`
 	DeliveredRatio  float64 `json:"delivered_ratio"`
@@ -51,6 +53,19 @@ type Counts struct {
 	// AckBits is the acks alone, AckWireBits the acks in encrypted datagrams of their own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
 	AckWireBits float64 `json:"ack_wire_bits_per_frame"`
+	// WireBothBits is WireBits and the acks: their own bytes if they are piggybacked, otherwise in
+	// datagrams of their own. WireRatio divides it by a full frame in an encrypted datagram of the
+	// default suite.
+	WireBothBits float64 `json:"wire_both_bits_per_frame"`
+	WireRatio    float64 `json:"wire_ratio"`
+	// DelayMsMean is the mean time from a frame's Send to its first arrival, less the one-way delay.
+	DelayMsMean float64 `json:"delay_ms_mean"`
+	// UrgentDelayMsMax is the maximum time from Send to the departure of a frame in which a bit or
+	// bool changed, and UrgentPerSecond the number of these frames a second.
+	UrgentDelayMsMax float64 `json:"urgent_delay_ms_max"`
+	UrgentPerSecond  float64 `json:"urgent_frames_per_s"`
+	// DatagramsPerSecond is the rate of the client's datagrams.
+	DatagramsPerSecond float64 `json:"datagrams_per_s"`
 	// Keyframes is the number of frames sent without a baseline.
 	Keyframes int `json:"keyframes"`
 	// Mismatches are delivered frames that differ from what was sent.
@@ -119,6 +134,17 @@ type tally struct {
 	intra, deltas, ages                          int
 	fullBits, payloadBits, headerBits, frameBits int
 	acks, ackBytes                               int
+	arrivals, inTime, urgent                     int
+	delay, urgentDelay                           time.Duration
+}
+
+// arrival counts the first arrival of a frame, delay after its Send without the one-way delay.
+func (t *tally) arrival(delay, deadline time.Duration) {
+	t.arrivals++
+	t.delay += delay
+	if deadline == 0 || delay <= deadline {
+		t.inTime++
+	}
 }
 
 // frame counts a message of size bytes and its frames. The size includes the codec's header.
@@ -183,30 +209,52 @@ func (t *tally) add(o *tally) {
 	t.frameBits += o.frameBits
 	t.acks += o.acks
 	t.ackBytes += o.ackBytes
+	t.arrivals += o.arrivals
+	t.inTime += o.inTime
+	t.urgent += o.urgent
+	t.delay += o.delay
+	t.urgentDelay = max(t.urgentDelay, o.urgentDelay)
 }
 
-func (t *tally) counts(cfg *Config, name string) Counts {
-	around := cfg.around()
+func (t *tally) counts(p *pair) Counts {
+	cfg, around := &p.cfg, p.cfg.around()
+	ack := around + messageType
+	if cfg.DownlinkHz > 0 {
+		ack = 0
+	}
+	both := 8 * (around*t.messages + t.ackBytes + ack*t.acks)
+	full := 8 * (transport.HeaderSize + transport.AES128GCM.Overhead() + transport.IPSize)
+	preset := ""
+	if p.scheme.preset != nil {
+		preset = p.scheme.preset.Name
+	}
 	return Counts{
-		Name:            name,
-		FramesSent:      t.sent,
-		FramesDelivered: t.delivered,
-		DeliveredRatio:  share(t.delivered, t.sent),
-		FullBits:        share(t.fullBits, t.sent),
-		PayloadBits:     share(t.payloadBits, t.sent),
-		HeaderBits:      share(t.headerBits, t.sent),
-		DatagramBits:    share(8*transport.HeaderSize*t.messages, t.sent),
-		AEADBits:        share(8*cfg.Suite.Overhead()*t.messages, t.sent),
-		IPBits:          share(8*transport.IPSize*t.messages, t.sent),
-		FullWireBits:    share(t.fullBits+8*around*t.sent, t.sent),
-		WireBits:        share(t.frameBits+8*around*t.messages, t.sent),
-		AckBits:         share(8*t.ackBytes, t.sent),
-		AckWireBits:     share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
-		Keyframes:       t.intra,
-		Mismatches:      t.mismatches,
-		Undecodable:     t.undecodable,
-		Lost:            share(t.lost, t.messages),
-		Late:            share(t.late, t.messages),
-		BaselineAge:     share(t.ages, t.deltas),
+		Preset:             preset,
+		WireBothBits:       share(t.frameBits+both, t.sent),
+		WireRatio:          share(t.frameBits+both, t.fullBits+full*t.sent),
+		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.arrivals))),
+		UrgentDelayMsMax:   thousandths(1e3 * t.urgentDelay.Seconds()),
+		UrgentPerSecond:    thousandths(float64(t.urgent) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),
+		DatagramsPerSecond: thousandths(float64(t.messages) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),
+		Name:               p.scheme.name,
+		FramesSent:         t.sent,
+		FramesDelivered:    t.delivered,
+		DeliveredRatio:     share(t.inTime, t.sent),
+		FullBits:           share(t.fullBits, t.sent),
+		PayloadBits:        share(t.payloadBits, t.sent),
+		HeaderBits:         share(t.headerBits, t.sent),
+		DatagramBits:       share(8*transport.HeaderSize*t.messages, t.sent),
+		AEADBits:           share(8*cfg.Suite.Overhead()*t.messages, t.sent),
+		IPBits:             share(8*transport.IPSize*t.messages, t.sent),
+		FullWireBits:       share(t.fullBits+8*around*t.sent, t.sent),
+		WireBits:           share(t.frameBits+8*around*t.messages, t.sent),
+		AckBits:            share(8*t.ackBytes, t.sent),
+		AckWireBits:        share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),
+		Keyframes:          t.intra,
+		Mismatches:         t.mismatches,
+		Undecodable:        t.undecodable,
+		Lost:               share(t.lost, t.messages),
+		Late:               share(t.late, t.messages),
+		BaselineAge:        share(t.ages, t.deltas),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,20 +31,22 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 		r.Link = &Link{RTTMs: 1e3 * l.RTT.Seconds(), JitterMs: 1e3 * l.Jitter.Seconds(), Loss: l.Loss, Burst: l.Burst, Seed: l.Seed}
 	}
 	for _, name := range cfg.Schemes {
-		c, err := runScheme(ctx, t, cfg, name)
+		s, err := schemeOf(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", t.Name, name, err)
+			return nil, err
 		}
-		r.Codecs = append(r.Codecs, c)
+		for _, s := range s.withPresets(cfg.Presets) {
+			c, err := runScheme(ctx, t, cfg, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", t.Name, name, err)
+			}
+			r.Codecs = append(r.Codecs, c)
+		}
 	}
 	return r, nil
 }
 
-func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Counts, error) {
-	s, err := schemeOf(name)
-	if err != nil {
-		return Counts{}, err
-	}
+func runScheme(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (c Counts, err error) {
 	if !cfg.once() {
 		return runSeeds(ctx, t, cfg, s)
 	}
@@ -51,7 +54,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 	if err := p.run(); err != nil {
 		return Counts{}, err
 	}
-	c := p.tally.counts(&cfg, name)
+	c = p.tally.counts(p)
 	c.Fields, c.Profile, c.Arrived = p.fieldBits(), p.profile, p.arrived
 	if !cfg.Untimed {
 		err = p.measure(&c)
@@ -90,26 +93,33 @@ func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts
 		})
 	}
 	err := g.Wait()
-	return total.counts(&cfg, s.name), err
+	last := newPair(ctx, t, cfg, s)
+	last.tally = total
+	return last.tally.counts(last), err
 }
 
 // pair has both ends of one run, and its script.
 type pair struct {
-	ctx     context.Context
-	cfg     Config
-	scheme  scheme
-	trace   *trace.Trace
-	enc     *rpcdelta.Encoder
-	dec     *rpcdelta.Decoder
-	tally   tally
-	frames  int // to be sent
-	warm    int // frames at the start that are not counted
-	record  bool
-	script  script
-	profile *inspect.Profile // of the first run, or nil
-	course  *Course          // to record, or nil
-	arrived []bool           // to record, or nil
-	room    [2048]byte       // for messages of the timed passes
+	ctx      context.Context
+	cfg      Config
+	scheme   scheme
+	trace    *trace.Trace
+	enc      *rpcdelta.Encoder
+	dec      *rpcdelta.Decoder
+	tally    tally
+	now      time.Duration // virtual time
+	oneWay   time.Duration
+	deadline time.Duration // after the one-way delay; 0 if there is none
+	frames   int           // to be sent
+	warm     int           // frames at the start that are not counted
+	record   bool
+	script   script
+	profile  *inspect.Profile // of the first run, or nil
+	course   *Course          // to record, or nil
+	arrived  []bool           // to record, or nil
+	urgent   []int            // components of discrete fields
+	got      []bool           // frames that arrived
+	room     [2048]byte       // for messages of the timed passes
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
@@ -120,6 +130,13 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 	}
 	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
 	p.frames += p.warm
+	p.oneWay = cfg.Link.RTT / 2
+	p.urgent = urgentColumns(t.Schema)
+	p.got = make([]bool, p.frames)
+	if s.preset != nil {
+		p.deadline = s.preset.DeadlineAt(t.Schema.RateHz())
+		p.cfg.Suite = s.preset.Suite
+	}
 	if cfg.Arrivals && cfg.once() {
 		p.arrived = make([]bool, p.frames)
 	}
@@ -159,7 +176,12 @@ type arrival struct {
 
 // reset creates both ends again.
 func (p *pair) reset() (err error) {
-	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
+	enc := rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior}
+	if p.scheme.preset != nil {
+		enc.Delivery = p.scheme.preset.Delivery
+		enc.MaxBatchDelay, enc.Deadline = p.scheme.preset.FramesAt(p.trace.Schema.RateHz())
+	}
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, enc)
 	if err != nil {
 		return err
 	}
@@ -190,6 +212,12 @@ func (p *pair) encode(n int) ([]byte, error) {
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))
+	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
+		if p.isUrgent(int(q)) {
+			p.tally.urgent++
+			p.tally.urgentDelay = max(p.tally.urgentDelay, p.leaves(n)-p.leaves(int(q)))
+		}
+	}
 	if p.course != nil {
 		p.course.sent(info)
 	}
@@ -199,13 +227,17 @@ func (p *pair) encode(n int) ([]byte, error) {
 // appendFrame appends the result of encode. The last frame of the trace does not wait.
 func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Info, err error) {
 	f := p.frame(n)
-	if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
+	if p.scheme.preset != nil {
+		if err = p.enc.Hold(f); err == nil && (p.enc.Due() || n+1 == p.frames) {
+			message, info = p.enc.AppendHeld(dst)
+		}
+	} else if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
 		err = p.enc.Hold(f)
 	} else {
 		message, info, err = p.enc.AppendFrame(dst, f)
 	}
 	if err == nil && message != nil && p.enc.Held() > 0 {
-		err = errors.New("--send-every: so many frames do not fit a datagram")
+		err = errors.New("--send-every or --preset: so many frames do not fit a datagram")
 	}
 	if err != nil {
 		err = fmt.Errorf("frame %d: %w", n, err)
@@ -242,7 +274,37 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 		}
 		right := n < uint64(p.frames) && got[i].Frame.Equal(p.frame(int(n)))
 		p.tally.delivery(right, n >= uint64(p.warm))
+		if right && n >= uint64(p.warm) && !p.got[n] {
+			p.got[n] = true
+			p.tally.arrival(p.now-p.leaves(int(n))-p.oneWay, p.deadline)
+		}
 	}
+}
+
+// urgentColumns returns the components of fields that are urgent by default.
+func urgentColumns(s *schema.Schema) (columns []int) {
+	for _, l := range s.Layouts() {
+		if l.Field.Kind == schema.KindBits || l.Field.Kind == schema.KindBool {
+			for k := range l.N {
+				columns = append(columns, l.At+k)
+			}
+		}
+	}
+	return columns
+}
+
+// isUrgent reports whether a bit or bool of frame n changed.
+func (p *pair) isUrgent(n int) bool {
+	if n == 0 {
+		return false
+	}
+	f, before := p.frame(n), p.frame(n-1)
+	for _, at := range p.urgent {
+		if f.Ints[at] != before.Ints[at] {
+			return true
+		}
+	}
+	return false
 }
 
 // makeAck returns the decoder's ack.

@@ -93,6 +93,25 @@ func (c *Coder) Measure(m cost.Meter, p *Payload, s *State, known *Frames) (bits
 	return x.cost - start
 }
 
+// MeasureNext reports to m the cost of frame seq against the frame before it, as if the decoder had
+// accepted all frames in recent. It reports false if recent does not hold the frame before. s is
+// not changed, and may have learned other frames. MeasureNext does not allocate once its buffer has
+// grown.
+func (c *Coder) MeasureNext(m cost.Meter, frame *schema.Frame, seq uint64, s *State, recent *Frames) bool {
+	x := (*payloadCodec[measuring])(&c.codec)
+	v := newView(recent, int64(seq)-1, -1)
+	if seq == 0 || !x.refs.load(&v, int64(seq), int64(seq)-1) {
+		return false
+	}
+	x.enc.Reset(x.buf[:0], 0)
+	x.m, x.meter, x.cost = s.m, m, x.enc.Cost()
+	if err := x.frame(frame, &s.learned); err != nil {
+		panic(err) // only decoding fails
+	}
+	x.buf, x.meter = x.enc.Finish(), nil
+	return true
+}
+
 // open returns the view of the frames that coding p reads, and the learned state: nil if the
 // baseline is unknown or is not the last frame that s has learned.
 func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {

@@ -1,0 +1,40 @@
+package rpcdelta
+
+import "math"
+
+// ackRate estimates how often acks pay.
+type ackRate struct {
+	last uint64 // newest payload at the last ack
+	// Means over recent delta payloads: bits of one frame, frames, age of the baseline.
+	bits, frames, age float64
+}
+
+const (
+	ackRateStep = 1.0 / 32
+	// ackBits is the typical size of an ack, and ageCost the bits by which the oldest frame of a
+	// payload grows if the age of its baseline doubles, as a share of its size.
+	ackBits = 48
+	ageCost = 0.17
+	// maxAckInterval is the maximum interval of acks that pay, in frames.
+	maxAckInterval = 8
+)
+
+// observe adds a payload.
+func (r *ackRate) observe(i *Info) {
+	if i.Kind != Delta {
+		return
+	}
+	n := float64(i.Redundant + 1)
+	r.bits += (float64(i.PayloadBits)/n - r.bits) * ackRateStep
+	r.frames += (n - r.frames) * ackRateStep
+	r.age += (float64(i.BaselineAge) - r.age) * ackRateStep
+}
+
+// pays reports whether an ack of payload newest pays that costs overhead bits more than its own.
+// Acks at an interval of k frames cost (ackBits+overhead)/k bits a frame, and make the mean
+// baseline k/2 frames older.
+func (r *ackRate) pays(newest uint64, overhead int) bool {
+	growth := r.bits * ageCost / math.Ln2 / max(1, r.age) / max(1, r.frames) // bits a frame and frame of age
+	interval := math.Sqrt(2 * float64(ackBits+overhead) / max(growth, 0.01))
+	return float64(newest-r.last) >= min(interval, maxAckInterval)
+}

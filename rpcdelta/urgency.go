@@ -1,0 +1,117 @@
+package rpcdelta
+
+import (
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
+	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// urgency decides which frames must not wait for later ones. A frame is urgent if a discrete field
+// changed, or if the model of the codec did not expect its values: their cost in bits, which is the
+// logarithm of their probability, is far above the usual one. It only affects when frames are sent,
+// so the ends need not agree.
+type urgency struct {
+	coder  *adaptiveCoder
+	fields []fieldUrgency
+	recent *adaptive.Frames // all frames, as if the decoder had accepted them
+	urgent bool             // the frame that is being measured
+}
+
+// fieldUrgency is the urgency of one field.
+type fieldUrgency struct {
+	rule  urgencyRule
+	flags float64   // cost of the flags of the frame that is being measured
+	usual []float64 // mean cost of each component's changes; 0 before the first
+}
+
+// urgencyRule is what makes a frame urgent.
+type urgencyRule uint8
+
+const (
+	neverUrgent      urgencyRule = iota
+	urgentUnexpected             // a value that the model did not expect
+	urgentNewValue               // that, or a change that the model did not expect
+	urgentChange                 // any change
+)
+
+const (
+	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is a
+	// thousand times less likely than the usual ones.
+	surprise = 10
+	// unexpectedChange is the cost in bits from which the flag of a change is unexpected.
+	unexpectedChange = 3
+	// usualRate is the weight of a change in the mean cost.
+	usualRate = 1.0 / 16
+	// recentFrames is the number of frames that predictions from the frame before read.
+	recentFrames = 8
+)
+
+// newUrgency returns the urgency of frames of schema s.
+func newUrgency(s *schema.Schema, c *adaptiveCoder) *urgency {
+	u := &urgency{
+		coder:  c,
+		fields: make([]fieldUrgency, len(s.Fields())),
+		recent: adaptive.NewFrames(s.Components(), s.Strings(), recentFrames),
+	}
+	for i, l := range s.Layouts() {
+		u.fields[i].rule = ruleOf(&l)
+		u.fields[i].usual = make([]float64, l.N)
+	}
+	return u
+}
+
+// ruleOf returns the rule of a field.
+func ruleOf(l *schema.Layout) urgencyRule {
+	switch f := l.Field; {
+	case f.Urgent != nil && *f.Urgent:
+		return urgentChange
+	case f.Urgent != nil:
+		return neverUrgent
+	case f.Kind == schema.KindBits || f.Kind == schema.KindBool:
+		return urgentChange
+	case f.Kind == schema.KindUint || f.Kind == schema.KindInt:
+		return urgentNewValue
+	case f.Kind == schema.KindFixed || f.Kind == schema.KindBytes:
+		return neverUrgent
+	}
+	return urgentUnexpected
+}
+
+// add adds frame seq, which follows the frame added last, and reports whether it is urgent.
+func (u *urgency) add(f *schema.Frame, seq uint64) bool {
+	u.urgent = false
+	u.coder.coder.MeasureNext(u, f, seq, u.coder.state, u.recent)
+	u.recent.Put(seq, f, 0)
+	return u.urgent
+}
+
+// Count, Frame, Flags, Contents and Component implement [cost.Meter].
+func (*urgency) Count(float64) {}
+func (*urgency) Frame(int)     {}
+
+func (u *urgency) Flags(field int, bits float64) { u.fields[field].flags = bits }
+
+func (u *urgency) Contents(field int, _ float64) {
+	u.urgent = u.urgent || u.fields[field].rule == urgentChange
+}
+
+func (u *urgency) Component(field, k int, bits float64, by cost.Predictor, _ int64) {
+	if by == cost.ByRest {
+		return
+	}
+	f := &u.fields[field]
+	usual := &f.usual[k]
+	if *usual == 0 {
+		*usual = bits
+	}
+	switch f.rule {
+	case neverUrgent:
+	case urgentChange:
+		u.urgent = true
+	case urgentNewValue:
+		u.urgent = u.urgent || f.flags > unexpectedChange || bits > *usual+surprise
+	case urgentUnexpected:
+		u.urgent = u.urgent || bits > *usual+surprise
+	}
+	*usual += (min(bits, *usual+surprise) - *usual) * usualRate
+}
