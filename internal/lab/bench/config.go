@@ -68,6 +68,14 @@ func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup 
 // adaptiveReach exceeds the maximum age of a baseline of the adaptive codec.
 const adaptiveReach = 64
 
+// String describes the link without its seed, or the distance.
+func (c *Config) String() string {
+	if c.Distance != 0 {
+		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	}
+	return fmt.Sprintf("%v, acks at %g Hz", &c.Link, c.AckHz)
+}
+
 // Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
 	for _, name := range c.Schemes {

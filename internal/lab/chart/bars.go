@@ -115,7 +115,7 @@ const (
 	letter                          = 6.5 // mean width of a letter, in pixels
 )
 
-// SVG returns the chart, which has at least one part. Parts that are wide enough are labeled with
+// SVG returns the chart. Parts that are wide enough are labeled with
 // name and value; all have them as a title.
 func (c *Stacks) SVG() string {
 	bottom := stackTop + (stackHeight+stackGap)*len(c.Rows)
@@ -131,8 +131,8 @@ func (c *Stacks) SVG() string {
 	}
 	scale := (width - stackLeft - stackRight) / most
 	var b strings.Builder
-	legend := layOut(names)
-	begin(&b, bottom+below+legendLine*(1+legend[len(legend)-1].line), c.Title)
+	legend, lines := layOut(names)
+	begin(&b, bottom+below+legendLine*lines, c.Title)
 	axis := Chart{Lines: []Line{{Y: []float64{most}}}}
 	for v := 0.0; v <= most; v += axis.step() {
 		x := stackLeft + v*scale
@@ -172,8 +172,8 @@ type entry struct {
 	line int
 }
 
-// layOut returns the positions of names in the legend.
-func layOut(names []string) []entry {
+// layOut returns the positions of names in the legend, and its lines.
+func layOut(names []string) (_ []entry, lines int) {
 	out := make([]entry, len(names))
 	x, line := float64(left), 0
 	for i, n := range names {
@@ -184,7 +184,7 @@ func layOut(names []string) []entry {
 		out[i] = entry{x, line}
 		x += w
 	}
-	return out
+	return out, line + 1
 }
 
 func (s *Stack) sum() (n float64) {

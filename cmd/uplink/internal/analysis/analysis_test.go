@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -17,8 +18,8 @@ import (
 )
 
 // atDistance is a config without a link.
-func atDistance(d int) Config {
-	return Config{Distance: d, Link: simlink.Config{Burst: 1}, AckHz: 60, Ring: 64, Redundancy: rpcdelta.RedundancyOff}
+func atDistance(d int) bench.Config {
+	return bench.Config{Distance: d, Link: simlink.Config{Burst: 1}, AckHz: 60, Ring: 64, Redundancy: rpcdelta.RedundancyOff}
 }
 
 // newTrace returns a trace of n frames, in which f returns the values of field i.
@@ -41,8 +42,8 @@ func newTrace(t *testing.T, n int, fields []schema.Field, f func(n, i int) []flo
 	return tr
 }
 
-// noise is a number of [-1, 1] that a frame's number gives.
-func noise(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
+// jitter is a number of [-1, 1] that a frame's number gives.
+func jitter(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
 
 var steering = []schema.Field{
 	{Name: "Velocity", Kind: schema.KindVec2, Resolution: 0.01},
@@ -65,7 +66,7 @@ func drive(t *testing.T, frames int) *trace.Trace {
 		case 0:
 			for k := range v {
 				was := v[k]
-				v[k] += 20 * noise(2*n+k)
+				v[k] += 20 * jitter(2*n+k)
 				x[k] += (was + v[k]) / 2 / 60
 			}
 			return v[:]
@@ -74,7 +75,7 @@ func drive(t *testing.T, frames int) *trace.Trace {
 		case 2:
 			was := w
 			for k := range w {
-				w[k] += noise(3*n + k + 5)
+				w[k] += jitter(3*n + k + 5)
 			}
 			turn := [3]float64{}
 			for k := range w {
@@ -160,7 +161,7 @@ func TestRunLink(t *testing.T) {
 func TestMoments(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 60 * time.Millisecond, Loss: .3, Burst: 1, Seed: 1}
-	m, err := newMoments(t.Context(), drive(t, 400), &cfg)
+	m, err := newMoments(t.Context(), drive(t, 400), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestHostileNames(t *testing.T) {
 		{Name: hostile, Kind: schema.KindVec2, Resolution: 1}, {Name: "</style>", Kind: schema.KindBool},
 	}, func(n, i int) []float64 {
 		if i == 0 {
-			return []float64{float64(n), 10 * noise(n)}
+			return []float64{float64(n), 10 * jitter(n)}
 		}
 		return []float64{float64(n / 50 % 2)}
 	})
@@ -343,8 +344,8 @@ func TestSquares(t *testing.T) {
 		if n > 2000 {
 			w = []float64{.5, 1, 0}
 		}
-		x := []float64{100 * noise(n), 30 * noise(n+13), 0}
-		y := noise(n + 71)
+		x := []float64{100 * jitter(n), 30 * jitter(n+13), 0}
+		y := jitter(n + 71)
 		for i := range w {
 			y += w[i] * x[i]
 		}

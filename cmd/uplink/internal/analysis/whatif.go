@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // Grid contains the values to combine.
@@ -81,8 +82,9 @@ type Outcome struct {
 }
 
 // WhatIf runs all cases of a recording, some concurrently. The distance of cfg must be 0.
-func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, error) {
-	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: cfg.String()}
+func WhatIf(ctx context.Context, r *Recording, g Grid, cfg bench.Config) (*Outcome, error) {
+	cfg = adaptive(cfg, r.Name)
+	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: describe(&cfg)}
 	rates := g.Rates
 	if len(rates) == 0 {
 		rates = []float64{out.RateHz, out.RateHz / 2}
@@ -106,14 +108,14 @@ func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, er
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			cfg.progress(r.Name+" what if", float64(done)/float64(len(out.Cases)))
+			cfg.Progress("what if", float64(done)/float64(len(out.Cases)))
 			return err
 		})
 	}
 	return out, group.Wait()
 }
 
-func (r *Recording) runCase(ctx context.Context, c *Case, cfg Config) error {
+func (r *Recording) runCase(ctx context.Context, c *Case, cfg bench.Config) error {
 	stride := r.Schema.RateHz() / c.RateHz
 	if !(stride >= 1 && math.Abs(stride-math.Round(stride)) < 1e-6) {
 		return fmt.Errorf("--rates %g: %s has %g rows a second, which is no multiple of it", c.RateHz, r.Name, r.Schema.RateHz())
@@ -126,9 +128,8 @@ func (r *Recording) runCase(ctx context.Context, c *Case, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	b := cfg.bench()
-	b.Link.Loss, b.Redundancy, b.Arrivals = c.Loss, c.Redundancy, true
-	result, err := bench.Run(ctx, sent.Trace, b)
+	cfg.Link.Loss, cfg.Redundancy, cfg.Arrivals, cfg.Progress = c.Loss, c.Redundancy, true, nil
+	result, err := bench.Run(ctx, sent.Trace, cfg)
 	if err != nil {
 		return err
 	}
@@ -176,17 +177,13 @@ func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string 
 	}
 	rows := [][]string{head}
 	for _, c := range o.Cases {
-		row := []string{
-			fmt.Sprintf("x %g", c.Resolution), fmt.Sprintf("%g Hz", c.RateHz), fmt.Sprintf("%g %%", 100*c.Loss), redundancy(c.Redundancy),
-			bits(c.Bits), fmt.Sprintf("%.1f", c.Kbits), fmt.Sprintf("%.2f %%", 100*c.Delivered),
-		}
+		row := table.Row("x %g|%g Hz|%g %%|%s|%.1f|%.1f|%.2f %%", c.Resolution, c.RateHz, 100*c.Loss, redundancy(c.Redundancy), c.Bits, c.Kbits, 100*c.Delivered)
 		for _, f := range fields {
-			i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f })
-			if i < 0 {
-				row = append(row, "-", "-")
-				continue
+			cells := []string{"-", "-"}
+			if i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f }); i >= 0 {
+				cells = table.Row("%.4g|%.4g", c.Errors[i].Mean, c.Errors[i].P99)
 			}
-			row = append(row, fmt.Sprintf("%.4g", c.Errors[i].Mean), fmt.Sprintf("%.4g", c.Errors[i].P99))
+			row = append(row, cells...)
 		}
 		rows = append(rows, row)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -120,17 +121,14 @@ func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 
 // tighten sets f to the coarsest steps whose error is within limit for all values.
 func tighten(f *schema.Field, limit float64) error {
-	least, most := 0, 0
 	switch f.Kind {
-	case schema.KindAngle:
-		least, most = 2, 24
-	case schema.KindQuat, schema.KindUnitVec:
-		least, most = 3, 20
+	case schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
 	default:
 		f.Resolution = roundDown(2 * limit / math.Sqrt(float64(dimensions(f))))
-		f.Min, f.Max = wholeSteps(f.Min, f.Resolution, math.Floor), wholeSteps(f.Max, f.Resolution, math.Ceil)
+		analysis.WholeSteps(f)
 		return nil
 	}
+	least, most := analysis.BitRange(f.Kind)
 	for bits := least; bits <= most; bits++ {
 		if worst(f.Kind, bits) <= limit {
 			f.Bits = bits
@@ -179,13 +177,4 @@ func roundDown(x float64) float64 {
 			return v
 		}
 	}
-}
-
-// wholeSteps moves a bound outward to a whole number of steps.
-func wholeSteps(v *float64, resolution float64, round func(float64) float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	x := round(*v/resolution) * resolution
-	return &x
 }

@@ -1,5 +1,4 @@
-// Package residual describes residuals of predictions and the minimum cost of coding them.
-package residual
+package analysis
 
 import (
 	"cmp"
@@ -23,8 +22,8 @@ type Stats struct {
 	Entropy float64 `json:"entropy_bits"`
 }
 
-// Describe returns the stats of e, which it sorts by magnitude.
-func Describe(e []float64) (s Stats) {
+// describeErrors returns the stats of e, which it sorts by magnitude.
+func describeErrors(e []float64) (s Stats) {
 	if len(e) == 0 {
 		return s
 	}
@@ -49,8 +48,8 @@ func Describe(e []float64) (s Stats) {
 	return s
 }
 
-// Parts is the number of distributions of a [Mixture].
-const Parts = shapes * widths
+// parts is the number of distributions of a [mixture].
+const parts = shapes * widths
 
 const (
 	shapes = 3 // Gaussian, Laplace, Student's t of 2
@@ -59,21 +58,21 @@ const (
 
 var spread = [widths]float64{.25, .5, 1, 2, 4}
 
-// Mixture is how much each of several distributions weighs, of light to heavy tails and of several
+// mixture is how much each of several distributions weighs, of light to heavy tails and of several
 // widths.
-type Mixture [Parts]float64
+type mixture [parts]float64
 
-// Even is the mixture in which all weigh the same.
-func Even() (m Mixture) {
+// even is the mixture in which all weigh the same.
+func even() (m mixture) {
 	for i := range m {
-		m[i] = 1. / Parts
+		m[i] = 1. / parts
 	}
 	return m
 }
 
-// Chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its
+// chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its
 // magnitude is expected to be l. each is filled with the distributions' parts of it.
-func (m *Mixture) Chance(e, l float64, each *[Parts]float64) float64 {
+func (m *mixture) chance(e, l float64, each *[parts]float64) float64 {
 	s := math.Exp2(l)
 	e = math.Abs(e)
 	sum := 0.0
@@ -86,8 +85,8 @@ func (m *Mixture) Chance(e, l float64, each *[Parts]float64) float64 {
 	return sum
 }
 
-// Log2 is that of a magnitude in steps, defined at 0.
-func Log2(x float64) float64 { return math.Log2(math.Abs(x) + .3) }
+// log2 is that of a magnitude in steps, defined at 0.
+func log2(x float64) float64 { return math.Log2(math.Abs(x) + .3) }
 
 func cdf(shape int, x float64) float64 {
 	switch shape {
@@ -103,21 +102,21 @@ func cdf(shape int, x float64) float64 {
 	return .5 + x/(2*math.Sqrt(2+x*x))
 }
 
-// Flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has
+// flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has
 // learned nothing.
-type Flags struct{ seen [4][2]float64 }
+type flags struct{ seen [4][2]float64 }
 
 // recent is how many flags of a context count.
 const recent = 255
 
-// Bits returns the cost of a flag.
-func (f *Flags) Bits(context int, yes bool) float64 {
+// bits returns the cost of a flag.
+func (f *flags) bits(context int, yes bool) float64 {
 	n := &f.seen[context&3]
 	return -math.Log2((n[index(yes)] + .5) / (n[0] + n[1] + 1))
 }
 
-// Learn updates the code with a flag.
-func (f *Flags) Learn(context int, yes bool) {
+// learn updates the code with a flag.
+func (f *flags) learn(context int, yes bool) {
 	n := &f.seen[context&3]
 	n[index(yes)]++
 	if n[0]+n[1] > recent {
@@ -133,20 +132,19 @@ func index(b bool) int {
 	return 0
 }
 
-// Ideal is an ideal adaptive code of residuals: a [Mixture] whose weights are learned, about a
+// ideal is an ideal adaptive code of residuals: a [mixture] whose weights are learned, about a
 // width that follows the residuals that were learned before, the way the codec adaptive follows
-// them: fast, slowly, and the very last. It has neither flags nor tables, and rounds nothing. Make
-// one with [NewIdeal].
-type Ideal struct {
-	mix              Mixture
-	counts           Mixture
+// them: fast, slowly, and the very last. It has neither flags nor tables, and rounds nothing.
+type ideal struct {
+	mix              mixture
+	counts           mixture
 	total            float64
 	fast, slow, last float64
 }
 
-// NewIdeal is one that has learned nothing.
-func NewIdeal() *Ideal {
-	c := &Ideal{mix: Even(), fast: 8, slow: 8, last: 8}
+// newIdeal is one that has learned nothing.
+func newIdeal() *ideal {
+	c := &ideal{mix: even(), fast: 8, slow: 8, last: 8}
 	for i := range c.counts {
 		c.counts[i] = 2
 		c.total += 2
@@ -155,23 +153,23 @@ func NewIdeal() *Ideal {
 }
 
 // level returns the base-2 logarithm of the expected magnitude.
-func (c *Ideal) level() float64 {
+func (c *ideal) level() float64 {
 	return max(-4, min(30, math.Log2((2*c.fast+4*c.slow+c.last)/7+.02)))
 }
 
-// Bits returns the cost of e.
-func (c *Ideal) Bits(e float64) float64 {
-	var each [Parts]float64
-	return -math.Log2(c.mix.Chance(e, c.level(), &each))
+// bits returns the cost of e.
+func (c *ideal) bits(e float64) float64 {
+	var each [parts]float64
+	return -math.Log2(c.mix.chance(e, c.level(), &each))
 }
 
 // forget is the share of what was learned that stays with each residual.
 const forget = .999
 
-// Learn updates the code with the residual e.
-func (c *Ideal) Learn(e float64) {
-	var each [Parts]float64
-	p := c.mix.Chance(e, c.level(), &each)
+// learn updates the code with the residual e.
+func (c *ideal) learn(e float64) {
+	var each [parts]float64
+	p := c.mix.chance(e, c.level(), &each)
 	c.total = c.total*forget + 1
 	for i := range c.counts {
 		c.counts[i] = c.counts[i]*forget + each[i]/p

@@ -1,4 +1,4 @@
-package residual
+package analysis
 
 import (
 	"math"
@@ -14,23 +14,23 @@ import (
 func TestIdealNearEntropy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, width := range []float64{4, 60, 1000} {
-		c, sum := NewIdeal(), 0.0
+		c, sum := newIdeal(), 0.0
 		const n = 4000
 		for range n {
 			e := math.Round(rng.NormFloat64() * width)
-			sum += c.Bits(e)
-			c.Learn(e)
+			sum += c.bits(e)
+			c.learn(e)
 		}
 		want := math.Log2(width * math.Sqrt(2*math.Pi*math.E))
 		if got := sum / n; got < want-.05 || got > want+.25 {
 			t.Errorf("width %v: %.2f bits, want about %.2f", width, got, want)
 		}
 	}
-	c, sum := NewIdeal(), 0.0
+	c, sum := newIdeal(), 0.0
 	for i := range 2000 {
 		e := float64(i / 1000 % 2 * (1 - min(1, i%1000))) // once 1
-		sum += c.Bits(e)
-		c.Learn(e)
+		sum += c.bits(e)
+		c.learn(e)
 	}
 	if sum > 120 {
 		t.Errorf("%.1f bits for zeros", sum)
@@ -40,12 +40,12 @@ func TestIdealNearEntropy(t *testing.T) {
 // TestChanceIsOne: the chances of all residuals add up to about 1, and never to more but by the
 // least chance.
 func TestChanceIsOne(t *testing.T) {
-	m := Even()
+	m := even()
 	for _, l := range []float64{-4, 0, 3} {
-		var each [Parts]float64
+		var each [parts]float64
 		sum := 0.0
 		for e := -5000.0; e <= 5000; e++ {
-			sum += m.Chance(e, l, &each)
+			sum += m.chance(e, l, &each)
 		}
 		if sum < .99 || sum > 1.001 {
 			t.Errorf("level %v: chances add up to %v", l, sum)
@@ -69,7 +69,7 @@ func TestDescribe(t *testing.T) {
 			entropy -= k / n * math.Log2(k/n)
 		}
 		slices.Sort(mags)
-		s := Describe(e)
+		s := describeErrors(e)
 		if math.Abs(s.Mean-mean) > 1e-9 || math.Abs(s.Entropy-entropy) > 1e-9 || math.Abs(s.Zeros-counts[0]/n) > 1e-9 {
 			t.Fatalf("%+v, want mean %v and entropy %v", s, mean, entropy)
 		}
@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 			}
 		}
 	})
-	if s := Describe(nil); s != (Stats{}) {
+	if s := describeErrors(nil); s != (Stats{}) {
 		t.Errorf("%+v of none", s)
 	}
 }

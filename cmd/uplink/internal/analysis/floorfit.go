@@ -1,10 +1,6 @@
-package floor
+package analysis
 
-import (
-	"math"
-
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/residual"
-)
+import "math"
 
 // block is how many frames share one set of weights.
 const block = 1500
@@ -147,7 +143,7 @@ type noise struct {
 	e     []float64
 	clues [][clues]float64
 	w     [clues]float64
-	mix   residual.Mixture
+	mix   mixture
 }
 
 func (z *noise) level(t int) float64 {
@@ -162,19 +158,19 @@ func (z *noise) level(t int) float64 {
 // the very same residuals best, and gives the bits of each.
 func (z *noise) fit() []float64 {
 	z.w = [clues]float64{0, .3, .4, .3}
-	z.mix = residual.Even()
+	z.mix = even()
 	bits := make([]float64, len(z.e))
-	var each [residual.Parts]float64
+	var each [parts]float64
 	var second [clues]float64
 	for pass := range 14 {
 		rate := .02 / float64(1+pass/3)
-		var counts [residual.Parts]float64
+		var counts [parts]float64
 		for t, e := range z.e {
 			l := z.level(t)
 			const h = .1
-			g := math.Log2(z.mix.Chance(e, l+h, &each)/z.mix.Chance(e, l-h, &each)) / (2 * h)
+			g := math.Log2(z.mix.chance(e, l+h, &each)/z.mix.chance(e, l-h, &each)) / (2 * h)
 			g = max(-2, min(2, g))
-			p := z.mix.Chance(e, l, &each)
+			p := z.mix.chance(e, l, &each)
 			bits[t] = -math.Log2(p)
 			for i := range counts {
 				counts[i] += each[i] / p

@@ -1,15 +1,10 @@
-// Package floor estimates the minimum bits of a frame. It is not a codec: it fits models to the
-// whole trace, including later frames, and does not count them. The estimate is the cost of a codec
-// of the same kind, a weighted sum of features with noise of slowly varying width, that knows these
-// models in advance. If causal, weights and widths are fitted to earlier frames only; the shape of
-// the noise and the probabilities of flags still to the whole trace. See docs/codec.md.
-package floor
+package analysis
 
 import (
 	"fmt"
 	"math"
+	"slices"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/residual"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -21,68 +16,63 @@ type Bill struct {
 	Values float64
 }
 
-// MinFrames returns the minimum number of frames.
-func MinFrames(distance int) int { return 4 * (distance + margin) }
+// minFrames is the minimum number of frames for a floor.
+func minFrames(distance int) int { return 4 * (distance + margin) }
 
-// Price returns the bits of the fields of a trace, except byte strings, in coding order, with each
-// frame encoded against the one distance before it. progress, if not nil, is called with the
-// completed share. Too few frames are an error.
-func Price(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
-	s := newSeries(t, distance)
-	s.causal = causal
-	if len(s.rows) < MinFrames(distance) {
-		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(s.rows), distance, MinFrames(distance))
+// Floor estimates the minimum bits of the fields of a trace, except byte strings, in coding order,
+// with each frame encoded against the one distance before it. It is not a codec: it fits models to
+// the whole trace, including later frames, and does not count them. The estimate is the cost of a
+// codec of the same kind, a weighted sum of features with noise of slowly varying width, that knows
+// these models in advance. If causal, weights and widths are fitted to earlier frames only; the
+// shape of the noise and the probabilities of flags still to the whole trace. See docs/codec.md.
+//
+// progress, if not nil, is called with the completed share. Too few frames are an error.
+func Floor(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
+	if least := minFrames(distance); len(t.Frames) < least {
+		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(t.Frames), distance, least)
 	}
+	s := newSeries(t, distance, causal)
 	bills := make([]Bill, 0, len(s.fields))
-	for i := range s.fields {
+	for i, f := range s.fields {
 		if progress != nil {
 			progress(float64(i) / float64(len(s.fields)))
 		}
-		b := s.price(&s.fields[i])
-		b.Field = s.fields[i].name
-		bills = append(bills, b)
+		bills = append(bills, s.price(f))
 	}
 	return bills, nil
 }
 
 // price fits a field and returns its bits.
-func (s *series) price(f *field) (b Bill) {
-	n := float64(len(s.rows) - s.first)
-	if f.kind == schema.KindBits || f.kind == schema.KindBool {
+func (s *series) price(f *field) Bill {
+	b, n := Bill{Field: f.Name}, float64(len(s.rows)-s.first)
+	if f.Kind == schema.KindBits || f.Kind == schema.KindBool {
 		b.Flags = s.bits(f) / n
 		return b
 	}
 	c := contexts{}
-	first := 0
-	if f.kind == schema.KindQuat {
-		first = 1
-	}
 	var earlier [][]float64 // surprise by frame of each component before, NaN none
-	for k := range f.n - first {
+	for k := range f.components() {
 		var z noise
 		var xs [][]float64
 		var ys []float64
 		var at []int
 		for t := s.first; t < len(s.rows); t++ {
-			if f.kind != schema.KindQuat && s.flag(f, k, t, c) {
+			if f.flagged() && s.flag(f, k, t, c) {
 				continue
 			}
 			x, y := s.features(f, k, t, nil)
 			xs, ys, at = append(xs, x), append(ys, y), append(at, t)
 		}
-		surprise := make([]float64, len(s.rows))
-		for i := range surprise {
-			surprise[i] = math.NaN()
-		}
+		surprise := slices.Repeat([]float64{math.NaN()}, len(s.rows))
 		if len(xs) > 0 {
 			e := s.residuals(xs, ys)
 			s.judge(&z, e, ys, at, earlier)
 			sum := 0.0
 			for i, v := range z.fit() {
 				sum += v
-				surprise[at[i]] = residual.Log2(e[i]) - z.level(i)
+				surprise[at[i]] = log2(e[i]) - z.level(i)
 			}
-			if f.kind == schema.KindUint || f.kind == schema.KindInt {
+			if f.Kind == schema.KindUint || f.Kind == schema.KindInt {
 				sum = min(sum, s.common(f, k, at))
 			}
 			b.Values += sum / n
@@ -91,7 +81,7 @@ func (s *series) price(f *field) (b Bill) {
 		s.seen = append(s.seen, surprise)
 	}
 	b.Flags = c.bits() / n
-	if f.kind == schema.KindQuat {
+	if f.Kind == schema.KindQuat {
 		b.Flags += s.indexes(f) / n
 	}
 	return b
@@ -101,28 +91,23 @@ func (s *series) price(f *field) (b Bill) {
 // baseline, and in hindsight over frames of the future that begin where this one's own
 // steps end.
 func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) {
-	mags := make([]float64, len(s.rows))
-	for i := range mags {
-		mags[i] = math.NaN()
-	}
+	mags := slices.Repeat([]float64{math.NaN()}, len(s.rows))
 	for i, t := range at {
 		mags[t] = e[i]
 	}
+	before := func(back, t int) float64 { // of the component so many before
+		if k := len(earlier) - back; k >= 0 && !math.IsNaN(earlier[k][t]) {
+			return earlier[k][t]
+		}
+		return 0
+	}
 	z.e = e
 	for i, t := range at {
-		var c [clues]float64
-		c[0] = 1
+		c := [clues]float64{1, 4: before(1, t), 5: s.surprise(t), 7: before(2, t)}
 		for j, w := range []int{2, 8, 40} {
-			c[1+j] = residual.Log2(s.nearby(mags, t, w))
+			c[1+j] = log2(s.nearby(mags, t, w))
 		}
-		if k := len(earlier); k > 0 && !math.IsNaN(earlier[k-1][t]) {
-			c[4] = earlier[k-1][t]
-		}
-		c[5] = s.surprise(t)
-		c[6] = residual.Log2(y[i]-e[i]) - c[2]
-		if k := len(earlier); k > 1 && !math.IsNaN(earlier[k-2][t]) {
-			c[7] = earlier[k-2][t]
-		}
+		c[6] = log2(y[i]-e[i]) - c[2]
 		z.clues = append(z.clues, c)
 	}
 }
@@ -175,11 +160,7 @@ func (c contexts) add(key uint64, yes bool) {
 		p = new([2]float64)
 		c[key] = p
 	}
-	if yes {
-		p[1]++
-	} else {
-		p[0]++
-	}
+	p[index(yes)]++
 }
 
 // bits is the entropy of all flags, were their chances known in advance.
@@ -198,12 +179,7 @@ func (c contexts) bits() float64 {
 // flag counts whether component k of f changed, and says whether it did not.
 func (s *series) flag(f *field, k, t int, c contexts) (held bool) {
 	b := t - s.d
-	same := func(j, n, m int) uint64 {
-		if s.rows[n][f.at+j] == s.rows[m][f.at+j] {
-			return 1
-		}
-		return 0
-	}
+	same := func(j, n, m int) uint64 { return uint64(index(s.rows[n][f.at+j] == s.rows[m][f.at+j])) }
 	key := uint64(k)<<8 | same(k, b, b-1) | same(k, b, b-s.d)<<1 | same(k, b-1, b-2)<<2
 	for j := range k {
 		key |= same(j, t, b) << (3 + j%4)
@@ -248,7 +224,7 @@ func (s *series) bits(f *field) float64 {
 func (s *series) indexes(f *field) float64 {
 	c := contexts{}
 	for t := s.first; t < len(s.rows); t++ {
-		q := f.quatOf(s.rows[t-s.d])
+		q := f.orientation(s.rows[t-s.d])
 		first, second := 0.0, 0.0
 		for _, v := range q {
 			v = math.Abs(v)

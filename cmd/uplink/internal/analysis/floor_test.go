@@ -1,4 +1,4 @@
-package floor
+package analysis
 
 import (
 	"math"
@@ -8,9 +8,12 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
+// one is a field of one number.
+func one() *field { return &field{Field: schema.Field{Name: "X", Kind: schema.KindScalar}, n: 1, modulus: []float64{0}} }
+
 // walk is a trace of one number that steps by noise of a known width.
 func walk(rng *rand.Rand, frames int, step func(i int) float64) *series {
-	s := &series{d: 1, first: margin + 3, fields: []field{{name: "X", kind: schema.KindScalar, n: 1}}}
+	s := &series{d: 1, first: margin + 3, fields: []*field{one()}}
 	x := 0.0
 	for i := range frames {
 		x += math.Round(rng.NormFloat64() * step(i))
@@ -23,7 +26,7 @@ func TestNoiseCostsItsEntropy(t *testing.T) {
 	for _, width := range []float64{5, 50} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		s := walk(rng, 4000, func(int) float64 { return width })
-		b := s.price(&s.fields[0])
+		b := s.price(s.fields[0])
 		want := math.Log2(width * math.Sqrt(2*math.Pi*math.E))
 		if got := b.Flags + b.Values; math.Abs(got-want) > .2 {
 			t.Errorf("width %v: %.2f bits, want about %.2f", width, got, want)
@@ -40,7 +43,7 @@ func TestChangingWidthIsSeen(t *testing.T) {
 		return 256
 	}
 	s := walk(rng, 4000, width)
-	b := s.price(&s.fields[0])
+	b := s.price(s.fields[0])
 	want := math.Log2(32 * math.Sqrt(2*math.Pi*math.E)) // the mean of both
 	if got := b.Flags + b.Values; math.Abs(got-want) > .4 {
 		t.Errorf("%.2f bits, want about %.2f", got, want)
@@ -48,11 +51,11 @@ func TestChangingWidthIsSeen(t *testing.T) {
 }
 
 func TestLineCostsNothing(t *testing.T) {
-	s := &series{d: 3, first: 9 + margin, fields: []field{{name: "X", kind: schema.KindScalar, n: 1}}}
+	s := &series{d: 3, first: 9 + margin, fields: []*field{one()}}
 	for i := range 2000 {
 		s.rows = append(s.rows, []float64{float64(i * 7)})
 	}
-	if b := s.price(&s.fields[0]); b.Flags+b.Values > .1 {
+	if b := s.price(s.fields[0]); b.Flags+b.Values > .1 {
 		t.Errorf("%.2f bits for a straight line", b.Flags+b.Values)
 	}
 }
