@@ -9,7 +9,9 @@ import (
 )
 
 // one is a field of one number.
-func one() *field { return &field{Field: schema.Field{Name: "X", Kind: schema.KindScalar}, n: 1, modulus: []float64{0}} }
+func one() *field {
+	return &field{Field: schema.Field{Name: "X", Kind: schema.KindScalar}, n: 1, modulus: []float64{0}}
+}
 
 // walk is a trace of one number that steps by noise of a known width.
 func walk(rng *rand.Rand, frames int, step func(i int) float64) *series {

@@ -62,7 +62,7 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	x := &inspection{
 		options: o, players: map[uint64]*player{}, schemas: map[uint64]*schema.Schema{},
 		priors: map[uint64]*prior.Prior{prior.Generic().Hash(): prior.Generic()}, rpcs: map[rpcKey]*RPC{},
-		limits: limits{Budget: budget.New(o.Memory)},
+		limits: limits{Budget: budget.New(o.Memory), rates: map[rateKey]*schema.Schema{}},
 	}
 	x.sum = newSummary(in.Start())
 	err = x.read(in)
@@ -143,26 +143,28 @@ func (x *inspection) take(body record.Body) {
 // schema keeps a schema. The streams of an invalid schema have no decoder.
 func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
-	if x.limits.spent(err) {
-		return
+	if x.parsed(err, fmt.Sprint("schema ", b.ID)) {
+		x.schemas[b.ID] = s
 	}
-	if err != nil {
-		x.sum.problem("record %d: schema %d: %v", x.at.Number, b.ID, err)
-		return
-	}
-	x.schemas[b.ID] = s
 }
 
 func (x *inspection) prior(b *record.Prior) {
 	p, err := x.limits.Prior(b.File)
-	if x.limits.spent(err) {
-		return
+	if x.parsed(err, "prior "+prior.Name(b.Hash)) {
+		x.priors[b.Hash] = p
 	}
-	if err != nil {
-		x.sum.problem("record %d: prior %s: %v", x.at.Number, prior.Name(b.Hash), err)
-		return
+}
+
+// parsed reports whether there is no error. Errors are problems, but that of used up memory ends
+// the inspection.
+func (x *inspection) parsed(err error, what string) bool {
+	var spent *budget.Error
+	if errors.As(err, &spent) {
+		x.limits.full = cmp.Or(x.limits.full, err)
+	} else if err != nil {
+		x.sum.problem("record %d: %s: %v", x.at.Number, what, err)
 	}
-	x.priors[b.Hash] = p
+	return err == nil
 }
 
 // lost discards state that needs all records.
@@ -216,19 +218,7 @@ type limits struct {
 
 // keep reserves memory. If none is left, the inspection ends with the error.
 func (l *limits) keep(bytes int) {
-	if err := l.Take(bytes); err != nil && l.full == nil {
-		l.full = err
-	}
-}
-
-// spent reports whether the memory is used up, which ends the inspection.
-func (l *limits) spent(err error) bool {
-	var e *budget.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	l.full = cmp.Or(l.full, err)
-	return true
+	l.full = cmp.Or(l.full, l.Take(bytes))
 }
 
 // count sets the count of a reason, whose text is kept once.
@@ -256,15 +246,11 @@ func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schem
 	if err := l.TakeMost(budget.Model(declared)); err != nil {
 		return nil, err
 	}
-	s, err := schema.New(declared.RPC(), b.RateHz, declared.Fields())
-	if err != nil {
-		return nil, err
+	s, err := declared.AtRate(b.RateHz)
+	if err == nil {
+		l.rates[key] = s
 	}
-	if l.rates == nil {
-		l.rates = map[rateKey]*schema.Schema{}
-	}
-	l.rates[key] = s
-	return s, nil
+	return s, err
 }
 
 // take reserves memory for a decoder and returns its size.

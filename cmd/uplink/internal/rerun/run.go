@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,12 +70,9 @@ func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	stop()
 	out := Report{Sessions: len(plan.sessions), Datagrams: r.datagrams.Load(), Messages: r.messages.Load(), Skipped: plan.Skipped}
 	var first error
-	for i, err := range errs {
-		if err == nil {
-			continue
-		}
-		out.Failed++
-		if first == nil {
+	for i, err := range slices.Backward(errs) {
+		if err != nil {
+			out.Failed++
 			first = fmt.Errorf("player %d: %w", plan.sessions[i].player, err)
 		}
 	}
@@ -193,10 +191,10 @@ func drain(ctx context.Context, conn *transport.Conn) error {
 // answerer is the handler of a connection. It receives answers only.
 type answerer struct{ answers chan control.BindAnswer }
 
-func (c *answerer) Opened(*transport.Conn)                           {}
-func (c *answerer) Closed(*transport.Conn, error)                    {}
-func (c *answerer) Message(_ *transport.Conn, _ []byte, _ time.Time) {}
-func (c *answerer) Tick(time.Time)                                   {}
+func (c *answerer) Opened(*transport.Conn)                     {}
+func (c *answerer) Closed(*transport.Conn, error)              {}
+func (c *answerer) Message(*transport.Conn, []byte, time.Time) {}
+func (c *answerer) Tick(time.Time)                             {}
 
 func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
@@ -219,24 +217,23 @@ func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.Bi
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("bind %s: no answer within %v", r.Name, patience))
 	defer cancel()
+	resend := time.NewTicker(again)
+	defer resend.Stop()
+	if err := conn.Send(b); err != nil {
+		return err
+	}
 	for {
-		if err := conn.Send(b); err != nil {
-			return err
-		}
-		t := time.NewTimer(again)
-		for waiting := true; waiting; {
-			select {
-			case a := <-c.answers:
-				if int(a.RPC) == int(r.RPC) {
-					t.Stop()
-					return bound(r, &a)
-				}
-			case <-t.C:
-				waiting = false
-			case <-ctx.Done():
-				t.Stop()
-				return context.Cause(ctx)
+		select {
+		case a := <-c.answers:
+			if int(a.RPC) == int(r.RPC) {
+				return bound(r, &a)
 			}
+		case <-resend.C:
+			if err := conn.Send(b); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
