@@ -100,7 +100,7 @@ func (o *ackRateOptions) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return output(cmd.OutOrStdout(), o.json, curves, func(b *strings.Builder) {
+	return emit(cmd.OutOrStdout(), o.json, curves, func(b *strings.Builder) {
 		fmt.Fprintf(b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
 		table.Write(b, o.table(curves))
 	})

@@ -107,7 +107,7 @@ func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
 			err = writeFile("html", o.html, page)
 		}
 	default:
-		err = output(cmd.OutOrStdout(), o.json, reports, func(b *strings.Builder) { b.WriteString(analysis.Text(reports)) })
+		err = emit(cmd.OutOrStdout(), o.json, reports, func(b *strings.Builder) { b.WriteString(analysis.Text(reports)) })
 	}
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (o *analyzeOptions) runGrid(cmd *cobra.Command, paths []string) error {
 		return out, nil
 	})
 	if err == nil {
-		err = output(cmd.OutOrStdout(), o.json, outcomes, func(b *strings.Builder) { b.WriteString(tables.String() + gridNotes) })
+		err = emit(cmd.OutOrStdout(), o.json, outcomes, func(b *strings.Builder) { b.WriteString(tables.String() + gridNotes) })
 	}
 	if err != nil {
 		return err

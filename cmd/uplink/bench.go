@@ -98,7 +98,7 @@ func (o *benchOptions) run(cmd *cobra.Command, paths []string) error {
 	if err := writeFile("svg", o.svg, []byte(fieldsChart(results).SVG())); err != nil {
 		return err
 	}
-	return output(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) { o.writeTables(b, results) })
+	return emit(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) { o.writeTables(b, results) })
 }
 
 func (o *benchOptions) writeTables(b *strings.Builder, results []*bench.Result) {

@@ -42,7 +42,7 @@ read literally, subtracts floats and quantizes the difference. This project quan
 				results = append(results, res)
 			}
 			stop()
-			return output(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) {
+			return emit(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) {
 				for _, r := range results {
 					fmt.Fprintf(b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", r.Trace, r.Frames, r.RateHz, r.Distance)
 					table.Write(b, driftTable(r))

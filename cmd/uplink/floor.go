@@ -30,7 +30,7 @@ bits per frame that remain. It is an estimate of what better learning could gain
 			if err != nil {
 				return err
 			}
-			return output(cmd.OutOrStdout(), asJSON, []any{bills}, func(b *strings.Builder) {
+			return emit(cmd.OutOrStdout(), asJSON, []any{bills}, func(b *strings.Builder) {
 				rows, total := [][]string{{"field", "flags", "values", "both"}}, analysis.Bill{Field: "all"}
 				for _, bill := range bills {
 					total.Flags += bill.Flags

@@ -171,7 +171,7 @@ func (j *judge) compare(ctx context.Context, c *contest, traces []*trace.Trace, 
 		out.Traces = append(out.Traces, r)
 	}
 	out.average()
-	return output(w, j.json, []results{out}, func(b *strings.Builder) {
+	return emit(w, j.json, []results{out}, func(b *strings.Builder) {
 		fmt.Fprintf(b, "%s: bits a frame, payload and header; %s\n\n", c.title, out.Link)
 		table.Write(b, c.rows(&out))
 		b.WriteString("\n" + c.notes)

@@ -80,8 +80,8 @@ func measureAll[T, R any](
 	return all, nil
 }
 
-// output writes results as JSON, or else as text.
-func output[T any](w io.Writer, asJSON bool, results []T, text func(b *strings.Builder)) error {
+// emit writes results as JSON, or else as text.
+func emit[T any](w io.Writer, asJSON bool, results []T, text func(b *strings.Builder)) error {
 	if asJSON {
 		return writeJSON(w, results)
 	}

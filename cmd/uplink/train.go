@@ -101,7 +101,7 @@ func (o *trainOptions) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	made := newTrained(o.out, prior, len(file), traces)
-	return output(stdout, o.json, []*trained{made}, made.write)
+	return emit(stdout, o.json, []*trained{made}, made.write)
 }
 
 func recordings(traces ...*trace.Trace) (all []prior.Recording) {

@@ -5,13 +5,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// datagram is a message in flight, with its packet number.
 type datagram struct {
 	number  uint64
 	message []byte
@@ -22,7 +22,7 @@ type datagram struct {
 type direction struct {
 	queue  *simnet.Queue[datagram]
 	sent   uint64
-	seen   window
+	seen   seq.Window
 	frames uint64 // maximum number of new frames in a datagram
 }
 
@@ -45,10 +45,12 @@ func (w *direction) send(now time.Duration, message []byte, size int) int {
 // drops.
 func (w *direction) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
-	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
+	behind := max(w.seen.Newest, d.number) - d.number
+	if !ok || (behind+1)*w.frames > seq.WindowSize || w.seen.Has(d.number) {
 		return nil, false
 	}
-	return d.message, ok && w.seen.mark(d.number)
+	w.seen.Add(d.number)
+	return d.message, true
 }
 
 // never is later than any time.
@@ -107,7 +109,6 @@ func (p *pair) overLink() error {
 	}
 }
 
-// leaves returns the time at which frame n is sent.
 func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
 }
@@ -210,27 +211,4 @@ func (p *pair) atDistance() error {
 		acks[n] = p.makeAck()
 	}
 	return nil
-}
-
-// span is the size of a window.
-const span = 64
-
-// window is a bitmap of the newest number seen and the 63 before it. The zero value is empty. It
-// does not allocate and is not safe for concurrent use.
-type window struct {
-	newest uint64
-	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
-}
-
-// mark records n as seen. It reports whether n is neither a duplicate nor older than the window.
-func (w *window) mark(n uint64) bool {
-	if n > w.newest {
-		w.seen = w.seen<<(n-w.newest) | 1
-		w.newest = n
-		return true
-	}
-	bit := uint64(1) << (w.newest - n)
-	fresh := w.newest-n < span && w.seen&bit == 0
-	w.seen |= bit
-	return fresh
 }

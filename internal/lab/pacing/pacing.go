@@ -26,7 +26,6 @@ type Options struct {
 	Seed     uint64
 }
 
-// report is the server's report of slack and target to the client.
 type report struct{ slack, target time.Duration }
 
 // Result has the figures after Settle.
@@ -78,7 +77,6 @@ func Run(o Options) (Result, error) {
 	return w.result, err
 }
 
-// reportEvery is the interval of the server's reports.
 const reportEvery = 250 * time.Millisecond
 
 func (w *world) play(interval time.Duration) error {
@@ -133,7 +131,6 @@ func (w *world) play(interval time.Duration) error {
 	return nil
 }
 
-// change changes both links.
 func (w *world) change() error {
 	up, down := w.up.Config(), w.down.Config()
 	up.Delay, down.Delay = w.o.Delay, w.o.Delay
@@ -143,7 +140,6 @@ func (w *world) change() error {
 	return w.down.Set(down)
 }
 
-// hear applies the server's reports at the client.
 func (w *world) hear(now time.Duration) {
 	for {
 		r, _, ok := w.reports.Pop(now)
@@ -154,7 +150,6 @@ func (w *world) hear(now time.Duration) {
 	}
 }
 
-// step is a tick of the server.
 func (w *world) step(now time.Duration) {
 	for {
 		newest, at, ok := w.frames.Pop(now)

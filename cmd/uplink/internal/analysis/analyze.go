@@ -73,7 +73,6 @@ func Run(ctx context.Context, t *trace.Trace, cfg bench.Config) (*Report, error)
 	return r, nil
 }
 
-// take copies the counts of the codec.
 func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
@@ -123,7 +122,6 @@ func componentNames(f *schema.Field, n int) []string {
 	return out
 }
 
-// price fills in the floor, at the distance that is usual in the run.
 func (r *Report) price(t *trace.Trace, m *moments, progress func(done float64)) error {
 	var ages []int
 	for i, x := range m.of {

@@ -19,7 +19,6 @@ type field struct {
 	factor   float64 // what a step of the velocity does in one frame: steps, or of a quat radians
 }
 
-// fieldsOf returns the schema's fields.
 func fieldsOf(s *schema.Schema) []*field {
 	var out []*field
 	named := map[string]*field{}
@@ -100,7 +99,6 @@ func (f *field) measured() bool {
 	}
 }
 
-// rowsOf returns the components of the frames.
 func rowsOf(t *trace.Trace) [][]float64 {
 	rows := make([][]float64, len(t.Frames))
 	for i := range rows {

@@ -16,7 +16,6 @@ type Bill struct {
 	Values float64
 }
 
-// minFrames is the minimum number of frames for a floor.
 func minFrames(distance int) int { return 4 * (distance + margin) }
 
 // Floor estimates the minimum bits of the fields of a trace, except byte strings, in coding order,
@@ -42,7 +41,6 @@ func Floor(t *trace.Trace, distance int, causal bool, progress func(done float64
 	return bills, nil
 }
 
-// price fits a field and returns its bits.
 func (s *series) price(f *field) Bill {
 	b, n := Bill{Field: f.Name}, float64(len(s.rows)-s.first)
 	if f.Kind == schema.KindBits || f.Kind == schema.KindBool {
@@ -163,7 +161,6 @@ func (c contexts) add(key uint64, yes bool) {
 	p[index(yes)]++
 }
 
-// bits is the entropy of all flags, were their chances known in advance.
 func (c contexts) bits() float64 {
 	sum := 0.0
 	for _, p := range c {
@@ -189,7 +186,6 @@ func (s *series) flag(f *field, k, t int, c contexts) (held bool) {
 	return held
 }
 
-// bits is the entropy of a field of bits: whether any changes, and then each.
 func (s *series) bits(f *field) float64 {
 	c := contexts{}
 	for t := s.first; t < len(s.rows); t++ {

@@ -23,7 +23,6 @@ const (
 
 var predictorNames = [...]string{hold, slope, farSlope, oldRate, meanRate, leastSquares}
 
-// predictors are those that the field can have.
 func (f *field) predictors() []string {
 	out := []string{hold, slope, farSlope}
 	if f.velocity != nil {
@@ -78,7 +77,6 @@ func (v *view) context(k int) (c int) {
 	return c
 }
 
-// rate returns the change of component k per frame that the velocity predicts.
 func (v *view) rate(n, k int) float64 {
 	return v.rows[n][v.velocity.at+k] * v.factor
 }
@@ -120,7 +118,6 @@ type moment struct {
 	far   int // the newest at least as far before it as it is old
 }
 
-// moments contains the moments of all frames of a run.
 type moments struct {
 	of    []moment
 	known []bool // by frame: it came, and in time

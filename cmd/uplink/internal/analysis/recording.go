@@ -30,7 +30,6 @@ func Load(path string, s *schema.Schema) (*Recording, error) {
 	return out, damaged
 }
 
-// read reads the values of the frames that there are.
 func (r *Recording) read(path string) (err error) {
 	in, err := trace.Open(path, r.Schema)
 	if err != nil {

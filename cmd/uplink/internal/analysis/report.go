@@ -82,7 +82,6 @@ func (c *Component) Best() *Predictor {
 	return &c.Predictors[0]
 }
 
-// predictor returns the result of a predictor, or nil.
 func (c *Component) predictor(name string) *Predictor {
 	if i := slices.IndexFunc(c.Predictors, func(p Predictor) bool { return p.Name == name }); i >= 0 {
 		return &c.Predictors[i]
@@ -153,7 +152,6 @@ func (r *Report) fieldRows() [][]string {
 	)
 }
 
-// share is that of the payload.
 func (r *Report) share(bits float64) string { return percent(bits / max(r.PayloadBits, 1e-9)) }
 
 func (r *Report) componentRows() [][]string {
@@ -179,7 +177,6 @@ func (c *Component) row() []string {
 	return append(row, table.Row("%s|%.1f|%.0f|%.0f|%.0f|%.1f %%|%.2f", best.Name, best.Mean, best.P50, best.P90, best.P99, 100*best.Zeros, best.Entropy)...)
 }
 
-// predictorRows returns the bits of each predictor, by component.
 func (r *Report) predictorRows() [][]string {
 	rows := [][]string{append([]string{"each"}, predictorNames[:]...)}
 	for i := range r.Fields {
@@ -243,7 +240,6 @@ func HTML(reports []*Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// stacks draws the fields, as the engine packs them, as they were coded, and their floor.
 func (r *Report) stacks() *chart.Stacks {
 	full, coded, least := chart.Stack{Name: "full"}, chart.Stack{Name: "adaptive"}, chart.Stack{Name: "floor"}
 	for i := range r.Fields {
@@ -262,7 +258,6 @@ func (r *Report) stacks() *chart.Stacks {
 	return c
 }
 
-// chart draws what each predictor takes of each component.
 func (f *Field) chart() *chart.Stacks {
 	c := &chart.Stacks{Title: "Bits that each predictor alone would take, by component", Unit: "bits"}
 	if len(f.Components) == 0 || len(f.Components[0].Predictors) == 0 {

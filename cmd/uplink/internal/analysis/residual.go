@@ -62,7 +62,6 @@ var spread = [widths]float64{.25, .5, 1, 2, 4}
 // widths.
 type mixture [parts]float64
 
-// even is the mixture in which all weigh the same.
 func even() (m mixture) {
 	for i := range m {
 		m[i] = 1. / parts
@@ -109,13 +108,11 @@ type flags struct{ seen [4][2]float64 }
 // recent is how many flags of a context count.
 const recent = 255
 
-// bits returns the cost of a flag.
 func (f *flags) bits(context int, yes bool) float64 {
 	n := &f.seen[context&3]
 	return -math.Log2((n[index(yes)] + .5) / (n[0] + n[1] + 1))
 }
 
-// learn updates the code with a flag.
 func (f *flags) learn(context int, yes bool) {
 	n := &f.seen[context&3]
 	n[index(yes)]++
@@ -142,7 +139,6 @@ type ideal struct {
 	fast, slow, last float64
 }
 
-// newIdeal is one that has learned nothing.
 func newIdeal() *ideal {
 	c := &ideal{mix: even(), fast: 8, slow: 8, last: 8}
 	for i := range c.counts {
@@ -152,12 +148,10 @@ func newIdeal() *ideal {
 	return c
 }
 
-// level returns the base-2 logarithm of the expected magnitude.
 func (c *ideal) level() float64 {
 	return max(-4, min(30, math.Log2((2*c.fast+4*c.slow+c.last)/7+.02)))
 }
 
-// bits returns the cost of e.
 func (c *ideal) bits(e float64) float64 {
 	var each [parts]float64
 	return -math.Log2(c.mix.chance(e, c.level(), &each))
@@ -166,7 +160,6 @@ func (c *ideal) bits(e float64) float64 {
 // forget is the share of what was learned that stays with each residual.
 const forget = .999
 
-// learn updates the code with the residual e.
 func (c *ideal) learn(e float64) {
 	var each [parts]float64
 	p := c.mix.chance(e, c.level(), &each)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -86,12 +87,7 @@ func (c *chain) result() *Result {
 
 // seconds returns the ends of the seconds to show, for a trace of that length.
 func seconds(length float64) []float64 {
-	var ends []float64
-	for _, until := range []float64{1, 10} {
-		if until < length {
-			ends = append(ends, until)
-		}
-	}
+	ends := slices.DeleteFunc([]float64{1, 10}, func(until float64) bool { return until >= length })
 	return append(ends, length)
 }
 
@@ -134,7 +130,6 @@ type field struct {
 	literal, ours []sum // of each frame
 }
 
-// sum adds up errors.
 type sum struct {
 	total, max float64
 	count      int
@@ -227,7 +222,6 @@ func (f *field) paper(values []float64, n, distance int) sum {
 	return f.difference(rebuilt, values)
 }
 
-// quantized rounds v to whole steps.
 func (f *field) quantized(v float64) float64 { return math.Floor(v/f.step+0.5) * f.step }
 
 // wrap returns the smallest equivalent of an angle's difference.

@@ -47,12 +47,10 @@ func (e *Explained) add(bit int, bits float64, depth int, what, format string, a
 	e.Lines = append(e.Lines, Line{Bit: bit, Bits: bits, Depth: depth, What: what, Value: fmt.Sprintf(format, args...)})
 }
 
-// note adds a remark.
 func (e *Explained) note(format string, args ...any) {
 	e.add(noBit, 0, 1, "", format, args...)
 }
 
-// ask starts to explain the current record.
 func (x *inspection) ask(body record.Body) {
 	e := &Explained{Record: x.at.Number, Seconds: x.at.At.Seconds()}
 	x.asked, x.done = e, true
@@ -155,7 +153,6 @@ func clip(s string) string {
 	return s
 }
 
-// bundle explains the lengths before payloads.
 func (e *Explained) bundle(b []byte) {
 	at := 1
 	for i, p := range payloads(b) {
@@ -195,7 +192,6 @@ func (e *Explained) answer(b []byte) {
 	})
 }
 
-// value is an element of a msgpack array.
 type value struct {
 	what string
 	is   any

@@ -89,7 +89,6 @@ func partText(c *inspect.Part) string {
 	return fmt.Sprintf("%d, coded by %s", c.Value, inspect.PredictorName(c.Predictor))
 }
 
-// valueText formats a field's value in its unit.
 func valueText(s *schema.Schema, f *schema.Frame, i int) string {
 	field := &s.Fields()[i]
 	if field.IsBytes() {

@@ -31,7 +31,6 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	return t
 }
 
-// decoded explains the result of decoding.
 func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery, why, differs string) {
 	if t == nil {
 		return
@@ -51,7 +50,6 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	}
 }
 
-// baseline explains the baseline, or why there is none.
 func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
@@ -133,7 +131,6 @@ func reference(x *inspect.Explanation, i int, newest uint64) string {
 	return "coded alone"
 }
 
-// dropped explains a drop.
 func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if t == nil {
 		return
@@ -209,7 +206,6 @@ func (e *Explained) header(s *stream, raw payload) {
 	}
 }
 
-// rpcBits is the size of the number of an RPC in a short header.
 func rpcBits(rpc int) int {
 	switch {
 	case rpc == 0:
@@ -290,7 +286,6 @@ func windowText(a *rpcdelta.Ack) string {
 	return fmt.Sprintf("%s: %d, %d and so on", text, a.Seq-1, a.Seq-2)
 }
 
-// slack explains the reports of jitter buffers, and the acks after them.
 func (e *Explained) slack(p *player, b []byte) {
 	all, acks, err := control.ParseSlack(nil, b)
 	if err != nil {

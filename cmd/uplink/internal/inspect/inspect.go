@@ -38,7 +38,6 @@ func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {
 	return (o.Player == 0 || o.Player == player) && (o.RPC == "" || o.RPC == rpc) && at >= o.From && (o.To == 0 || at <= o.To)
 }
 
-// inspection is one pass over a file.
 type inspection struct {
 	options Options
 	sum     *Summary
@@ -140,7 +139,6 @@ func (x *inspection) take(body record.Body) {
 	}
 }
 
-// schema keeps a schema. The streams of an invalid schema have no decoder.
 func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
 	if x.parsed(err, fmt.Sprint("schema ", b.ID)) {
@@ -178,7 +176,6 @@ func (x *inspection) lost(b *record.Lost) {
 	}
 }
 
-// end finishes pending messages.
 func (x *inspection) end(in *capture.Reader) {
 	x.sum.Bytes = in.Offset()
 	for _, p := range x.players {
@@ -234,7 +231,6 @@ type rateKey struct {
 	hz            float64
 }
 
-// atRate returns a schema with the rate of a binding.
 func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {

@@ -31,7 +31,6 @@ type Row struct {
 
 const same = "same"
 
-// decoded compares a payload with the frames of the server.
 func (p *player) decoded(x *inspection, b *record.Decoded) {
 	s := p.streams[b.RPC]
 	raw, ok := p.next()
@@ -81,7 +80,6 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 	}
 }
 
-// uncounted counts frames whose payload is not in the file.
 func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	if x.options.wants(p.session.Player, s.name, x.at.At) {
 		x.rpc(s).Undecoded += uint64(b.Frames)
@@ -90,7 +88,6 @@ func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
 	}
 }
 
-// dropped compares a payload with the server's reason for the drop.
 func (p *player) dropped(x *inspection, b *record.Dropped) {
 	s := p.streams[b.RPC]
 	raw, ok := p.next()

@@ -11,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// player is one session of the file.
 type player struct {
 	session *Session
 	seal    int
@@ -33,7 +32,6 @@ type payload struct {
 	offset int // in it
 }
 
-// player returns a player. Players whose start was lost are unknown.
 func (x *inspection) player(n uint64) *player {
 	p := x.players[n]
 	if p == nil {
@@ -142,7 +140,6 @@ func (p *player) next() (payload, bool) {
 	return next, true
 }
 
-// finish is called when no more results of the message can follow.
 func (p *player) finish(x *inspection) {
 	if p.waiting != nil && p.waiting.explain != nil {
 		for _, left := range p.waiting.payloads {
@@ -154,7 +151,6 @@ func (p *player) finish(x *inspection) {
 	p.forget(x)
 }
 
-// forget drops the pending message.
 func (p *player) forget(x *inspection) {
 	x.limits.Return(p.taken)
 	p.waiting, p.taken = nil, 0

@@ -20,7 +20,6 @@ const (
 	beforeOwn  = "older than where decoding began"
 )
 
-// stream is one RPC of one player.
 type stream struct {
 	bound  *record.Bound
 	name   string
@@ -78,7 +77,6 @@ func (s *stream) stop(why string) {
 	s.ready, s.why = false, why
 }
 
-// free releases the decoder.
 func (s *stream) free() {
 	s.limits.Return(s.cost)
 	s.dec, s.cost = nil, 0
@@ -99,7 +97,6 @@ func (s *stream) make() {
 	}
 }
 
-// reasonOf returns the server's drop reason for an error.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error

@@ -99,7 +99,6 @@ func newSummary(s record.Start) *Summary {
 	}
 }
 
-// maxProblems limits the listed problems.
 const maxProblems = 20
 
 func (s *Summary) problem(format string, args ...any) {
@@ -108,7 +107,6 @@ func (s *Summary) problem(format string, args ...any) {
 	}
 }
 
-// rpcKey identifies an RPC.
 type rpcKey struct {
 	name     string
 	reliable bool
@@ -126,7 +124,6 @@ func (x *inspection) rpc(s *stream) *RPC {
 	return r
 }
 
-// finish sorts what was counted.
 func (s *Summary) finish(x *inspection) {
 	for _, n := range slices.Sorted(maps.Keys(s.byPlayer)) {
 		p := s.byPlayer[n]
@@ -171,7 +168,6 @@ func (s Stats) MarshalJSON() ([]byte, error) { return json.Marshal(named(s.Stats
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Stats) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*named)(&s.Stats)) }
 
-// maxSessions limits the sessions in the text.
 const maxSessions = 50
 
 // Write writes the summary as text.

@@ -35,7 +35,6 @@ type Plan struct {
 	Skipped uint64
 }
 
-// session is one client.
 type session struct {
 	player  uint64
 	events  []event
@@ -44,7 +43,6 @@ type session struct {
 	waiting *carried
 }
 
-// event is one action of a client.
 type event struct {
 	at       time.Duration
 	bind     *control.BindRequest // or
@@ -52,7 +50,6 @@ type event struct {
 	reliable bool
 }
 
-// stream is one RPC of a client.
 type stream struct {
 	ready   bool // payloads can be decoded
 	resumed bool // at a reset within the stream
@@ -189,7 +186,6 @@ func (l *loader) take(body record.Body) error {
 	return nil
 }
 
-// bound adds the binding of an RPC.
 func (l *loader) bound(b *record.Bound) error {
 	declared := l.schemas[b.Schema]
 	if declared == nil {
@@ -308,7 +304,6 @@ func (l *loader) dropped(s *session, b *record.Dropped) {
 // anything is expected if the results of two servers may differ.
 const anything = ""
 
-// taken describes the result of a decoded payload.
 func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {
 	return fmt.Sprintf("%d frames, %v, %08x", frames, kind, hash)
 }

@@ -44,7 +44,6 @@ type Report struct {
 	First     string `json:"first,omitempty"` // difference
 }
 
-// run is one run of a plan.
 type run struct {
 	plan    *Plan
 	options Options
@@ -79,7 +78,6 @@ func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	return out, first
 }
 
-// watch reports progress until it is stopped.
 func (r *run) watch(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -103,7 +101,6 @@ func (r *run) watch(ctx context.Context) (stop func()) {
 	}
 }
 
-// sleep waits for the time of an event.
 func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	wait := time.Until(r.begin.Add(time.Duration(float64(at) / r.options.Speed)))
 	if wait <= 0 {
@@ -112,7 +109,6 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	return sleep.For(ctx, wait)
 }
 
-// session plays one client.
 func (r *run) session(ctx context.Context, s *session) (err error) {
 	if len(s.events) == 0 {
 		return nil
@@ -165,7 +161,6 @@ const (
 	soon     = 5 * time.Millisecond
 )
 
-// sendReliable waits for room.
 func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 	for {
 		err := conn.SendReliable(b)
@@ -188,7 +183,6 @@ func drain(ctx context.Context, conn *transport.Conn) error {
 	return nil
 }
 
-// answerer is the handler of a connection. It receives answers only.
 type answerer struct{ answers chan control.BindAnswer }
 
 func (c *answerer) Opened(*transport.Conn)                     {}

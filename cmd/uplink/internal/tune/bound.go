@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -38,7 +39,6 @@ func ParseBound(text string) (Bound, error) {
 	return b, nil
 }
 
-// unit is a multiple of a dimension's own.
 type unit struct {
 	dimension string
 	size      float64
@@ -53,12 +53,7 @@ var units = map[string]unit{
 
 // Units names them.
 func Units() string {
-	var names []string
-	for n := range units {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ") + ", and each of them with /s"
+	return strings.Join(slices.Sorted(maps.Keys(units)), ", ") + ", and each of them with /s"
 }
 
 func unitOf(name string) (unit, bool) {

@@ -83,7 +83,6 @@ type Result struct {
 	Schema     *schema.Schema `json:"-"`
 }
 
-// tuner is a search in progress.
 type tuner struct {
 	ctx        context.Context
 	cfg        Config
@@ -110,12 +109,24 @@ func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Re
 		}
 	}
 	t := &tuner{ctx: ctx, cfg: cfg, recordings: recordings, fields: slices.Clone(first.Fields()), ring: rpcdelta.DefaultRing}
-	for _, stage := range []func() error{t.begin, t.tighten, t.link, t.chooseRedundancy, t.chooseRing, t.finish} {
+	if err := t.step("as the schema has it"); err != nil {
+		return nil, err
+	}
+	for _, stage := range []func() error{t.tighten, t.link, t.chooseRedundancy, t.chooseRing, t.finish} {
 		if err := stage(); err != nil {
 			return nil, err
 		}
 	}
 	return &t.result, nil
+}
+
+// sent returns a recording in the current schema.
+func (t *tuner) sent(r *analysis.Recording) (*analysis.Recording, error) {
+	s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
+	if err != nil {
+		return nil, err
+	}
+	return r.As(s, 1)
 }
 
 // cost runs all recordings with the current settings.
@@ -126,11 +137,7 @@ func (t *tuner) cost(what string) (c Cost, err error) {
 		if t.cfg.Progress != nil {
 			t.cfg.Progress(what, 1-1/(1+float64(t.done)/12))
 		}
-		s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
-		if err != nil {
-			return c, err
-		}
-		sent, err := r.As(s, 1)
+		sent, err := t.sent(r)
 		if err != nil {
 			return c, err
 		}
@@ -140,7 +147,7 @@ func (t *tuner) cost(what string) (c Cost, err error) {
 		}
 		n, counts := float64(len(sent.Frames)), &result.Codecs[0]
 		c.Bits += n * (counts.PayloadBits + counts.HeaderBits)
-		c.Kbits += n * counts.UpKbits(s.RateHz())
+		c.Kbits += n * counts.UpKbits(r.Schema.RateHz())
 		c.Delivered += n * counts.DeliveredRatio
 		frames += n
 	}
@@ -155,16 +162,13 @@ func (t *tuner) step(what string) error {
 	return err
 }
 
-// last returns the result of the last step.
 func (t *tuner) last() Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
-
-func (t *tuner) begin() error { return t.step("as the schema has it") }
 
 // tighten fits resolutions to the bounds.
 func (t *tuner) tighten() error {
 	for i := range t.cfg.Bounds {
 		b := &t.cfg.Bounds[i]
-		at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == b.Field })
+		at := t.index(b.Field)
 		if at < 0 {
 			return fmt.Errorf("--error %s: %s has no such field; there are %s", b.Field, t.recordings[0].Schema.RPC(), names(t.fields))
 		}
@@ -190,6 +194,10 @@ func (t *tuner) tighten() error {
 		}
 	}
 	return nil
+}
+
+func (t *tuner) index(name string) int {
+	return slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == name })
 }
 
 func names(fields []schema.Field) string {
@@ -291,23 +299,17 @@ func (t *tuner) chooseRing() error {
 	return nil
 }
 
-// finish measures the errors.
 func (t *tuner) finish() error {
-	r := t.recordings[0].Schema
-	s, err := schema.New(r.RPC(), r.RateHz(), t.fields)
-	if err != nil {
-		return err
-	}
-	t.result.Schema, t.result.Ring, t.result.Redundancy = s, t.ring, t.redundancy
+	t.result.Ring, t.result.Redundancy = t.ring, t.redundancy
 	for _, rec := range t.recordings {
-		sent, err := rec.As(s, 1)
+		sent, err := t.sent(rec)
 		if err != nil {
 			return err
 		}
+		t.result.Schema = sent.Schema
 		for i := range t.result.Kept {
 			k := &t.result.Kept[i]
-			at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == k.Field })
-			k.Measured = max(k.Measured, sent.RoundingError(at))
+			k.Measured = max(k.Measured, sent.RoundingError(t.index(k.Field)))
 		}
 	}
 	return nil
