@@ -12,14 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestLoad(t *testing.T) {
 	frames, err := Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if len(frames) != 2000 {
 		t.Fatalf("%d frames", len(frames))
 	}
@@ -65,17 +64,13 @@ func TestLoadByContent(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "recording.gz")
 	for _, content := range [][]byte{plain, packed.Bytes()} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(path, content, 0o600))
 		if frames, err := Load(path); err != nil || len(frames) != 1 {
 			t.Error(len(frames), err)
 		}
 	}
 	for _, content := range [][]byte{nil, plain[:1], packed.Bytes()[:5]} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(path, content, 0o600))
 		if frames, err := Load(path); len(frames) > 0 || err == nil && len(content) > 0 {
 			t.Error(len(frames), err)
 		}

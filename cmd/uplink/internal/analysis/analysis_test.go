@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -26,16 +27,12 @@ func atDistance(d int) bench.Config {
 func newTrace(t *testing.T, n int, fields []schema.Field, f func(n, i int) []float64) *trace.Trace {
 	t.Helper()
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	tr := &trace.Trace{Name: "made", Schema: s}
 	for k := range n {
 		frame := s.NewFrame()
 		for i := range s.Fields() {
-			if err := s.QuantizeField(frame, i, f(k, i)); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, s.QuantizeField(frame, i, f(k, i)))
 		}
 		tr.Frames = append(tr.Frames, *frame)
 	}
@@ -102,9 +99,7 @@ func TestRun(t *testing.T) {
 	}
 	tr := drive(t, frames)
 	r, err := Run(t.Context(), tr, atDistance(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	sum, full := r.CountBits+r.RoundingBits, 0.0
 	for i, f := range r.Fields {
 		sum, full = sum+f.Bits, full+f.FullBits
@@ -146,9 +141,7 @@ func TestRunLink(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: .1, Burst: 2, Seed: 3}
 	r, err := Run(t.Context(), drive(t, 800), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if c := r.Fields[1].Components[0]; c.Best().Name != meanRate && c.Best().Name != leastSquares || r.FloorDistance < 5 {
 		t.Errorf("%+v, floor at %d", c, r.FloorDistance)
 	}
@@ -162,9 +155,7 @@ func TestMoments(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 60 * time.Millisecond, Loss: .3, Burst: 1, Seed: 1}
 	m, err := newMoments(t.Context(), drive(t, 400), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	based := 0
 	for n, x := range m.of {
 		if x.base < 0 {
@@ -195,13 +186,9 @@ func TestHostileNames(t *testing.T) {
 	})
 	tr.Name = hostile
 	r, err := Run(t.Context(), tr, atDistance(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	page, err := HTML([]*Report{r, r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	html := string(page)
 	if strings.Contains(html, "<script") || strings.Count(html, "</style>") != 1 || !strings.Contains(html, "&lt;script&gt;alert(1)&lt;/script&gt;") {
 		t.Error("a name is markup")
@@ -229,9 +216,7 @@ func record(t *testing.T, rows int) string {
 		{"name": "Yaw", "kind": "angle", "columns": ["yaw"], "bits": 16},
 		{"name": "K", "kind": "uint", "columns": ["k"], "width": 16}]}`
 	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	return path
 }
@@ -240,9 +225,7 @@ func record(t *testing.T, rows int) string {
 // lower rate; bits fall with resolution; the order of the cases is the grid's.
 func TestWhatIf(t *testing.T) {
 	r, err := Load(record(t, 900), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	g := Grid{Resolutions: []float64{1, 16}, Redundancies: []int{rpcdelta.RedundancyOff, 2}, Losses: []float64{0, .2}}
 	cfg := atDistance(0)
 	last := 0.0
@@ -284,9 +267,7 @@ func TestWhatIf(t *testing.T) {
 // TestWhatIfErrors name what is wrong, and where.
 func TestWhatIfErrors(t *testing.T) {
 	r, err := Load(record(t, 100), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	one := func(change func(*Grid)) error {
 		g := Grid{Resolutions: []float64{1}, Redundancies: []int{0}, Losses: []float64{0}, Rates: []float64{60}}
 		change(&g)

@@ -22,9 +22,7 @@ import (
 func FuzzRun(f *testing.F) {
 	for _, name := range []string{"testdata/adaptive.uplink", "testdata/rle.uplink"} {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		uplinktest.Must(f, err)
 		f.Add(bare(f, data), uint16(20))
 	}
 	f.Fuzz(func(t *testing.T, records []byte, explain uint16) {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 )
 
 // TestPanelFiles: each module is served as what it is, and asks for nothing but modules that are
@@ -22,17 +24,13 @@ func TestPanelFiles(t *testing.T) {
 	types := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 	for _, name := range names {
 		response, err := http.Get(web.URL + "/demo/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		response.Body.Close()
 		if got := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || got != types[path.Ext(name)] {
 			t.Errorf("%s: %s, %q", name, response.Status, got)
 		}
 		b, err := fs.ReadFile(Panel(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		text := string(b)
 		for _, m := range asks.FindAllStringSubmatch(text, -1) {
 			if _, err := fs.Stat(Panel(), path.Clean(m[1])); err != nil || !strings.HasPrefix(m[1], "./") {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -76,9 +77,7 @@ func TestYaw(t *testing.T) {
 // TestPoseOfOthers: a schema without what is drawn has a pose nevertheless.
 func TestPoseOfOthers(t *testing.T) {
 	s, err := schema.New("Shoot", 60, []schema.Field{{Name: "Weapon", Kind: schema.KindUint, Width: 8}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if p := NewPoser(s); p.Moves() || p.Pose(s.NewFrame()) != (Pose{}) {
 		t.Errorf("%+v", p.Pose(s.NewFrame()))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -91,9 +92,7 @@ func FuzzChange(f *testing.F) {
 			t.Error(err)
 		}
 		b, err := json.Marshal(s.values())
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		if again, err := change(string(b)); err != nil || again != s {
 			t.Errorf("%+v became %s and %+v, %v", s, b, again, err)
 		}

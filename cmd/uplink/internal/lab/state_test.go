@@ -60,18 +60,12 @@ func serve(t *testing.T, l *Lab) *httptest.Server {
 func call(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	defer response.Body.Close()
 	b, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return response.StatusCode, string(b)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -63,9 +64,7 @@ func TestView(t *testing.T) {
 		var sent, rebuilt [][]float64
 		for _, e := range events["poses"] {
 			var p struct{ Sent, Rebuilt [][]float64 }
-			if err := json.Unmarshal([]byte(e), &p); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, json.Unmarshal([]byte(e), &p))
 			sent, rebuilt = append(sent, p.Sent...), append(rebuilt, p.Rebuilt...)
 		}
 		if n := len(events["poses"]); n < 30 || n > 62 {

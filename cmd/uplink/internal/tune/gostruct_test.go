@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -40,9 +41,7 @@ type Everything struct {
 func fields(t *testing.T) []schema.Field {
 	t.Helper()
 	c, err := schema.Compile[Everything]("Everything", 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return c.Schema().Fields()
 }
 
@@ -73,13 +72,9 @@ func structOf(t *testing.T, text string) (name string, out [][3]string) {
 // sees the latter.
 func TestGoStruct(t *testing.T) {
 	s, err := schema.New("Everything", 20, fields(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	text, err := GoStruct(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	name, got := structOf(t, text)
 	want := declared(t)
 	if name != "Everything" || len(got) != len(want) || !strings.HasPrefix(text, "// Everything is called 20 times a second.\n") {
@@ -103,9 +98,7 @@ func TestGoStructNames(t *testing.T) {
 	}
 	all[0].Velocity = ""
 	s, err := schema.New("server move!", 60, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	text, err := GoStruct(s)
 	if err != nil {
 		t.Fatalf("%v", err)

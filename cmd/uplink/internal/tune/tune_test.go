@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -150,9 +151,7 @@ func record(t *testing.T, rows int) (path string) {
 		{"name": "Turn", "kind": "quat", "columns": ["qx", "qy", "qz", "qw"], "bits": 16},
 		{"name": "W", "kind": "vec3", "columns": ["wx", "wy", "wz"], "resolution": 0.001}]}`
 	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	return path
 }
@@ -162,9 +161,7 @@ func record(t *testing.T, rows int) (path string) {
 func TestRun(t *testing.T) {
 	path := record(t, 1500)
 	r, err := analysis.Load(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	last := 0.0
 	cfg := Config{
 		Bounds: []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
@@ -177,9 +174,7 @@ func TestRun(t *testing.T) {
 		},
 	}
 	got, err := Run(t.Context(), []*analysis.Recording{r}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	f := got.Schema.Fields()
 	if f[0].Velocity != "V" || f[0].VelocityScale != .01 || f[3].Velocity != "W" || f[3].VelocityScale != 1 || f[1].Velocity != "" || f[2].Velocity != "" || f[4].Velocity != "" {
 		t.Errorf("%+v", f)
@@ -199,9 +194,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, ring %d, redundancy %d", got.Steps, got.Ring, got.Redundancy)
 	}
 	file, err := got.Schema.AppendJSON(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	s, err := schema.Parse(file)
 	if err != nil || s.Fingerprint() != got.Schema.Fingerprint() {
 		t.Fatalf("%s: %v", file, err)
@@ -213,13 +206,9 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	r, err := analysis.Load(record(t, 60), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	other, err := analysis.Load(record(t, 60), must(t, r.Schema, func(f []schema.Field) { f[0].Resolution = 1 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	valid := Config{Bounds: []Bound{{"At", 1, ""}}, Link: simlink.Config{Burst: 1}, AckHz: 60, Delivery: .99}
 	for want, change := range map[string]func(*Config) []*analysis.Recording{
 		"want a recording":         func(*Config) []*analysis.Recording { return nil },
@@ -250,8 +239,6 @@ func must(t *testing.T, s *schema.Schema, change func([]schema.Field)) *schema.S
 	fields := append([]schema.Field(nil), s.Fields()...)
 	change(fields)
 	out, err := schema.New(s.RPC(), s.RateHz(), fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return out
 }
