@@ -125,20 +125,16 @@ func shownInPart(damaged error) error {
 
 // gridFlags are the flags of the axes of the grid.
 type gridFlags struct {
-	resolutions, rates             []float64
-	redundancies, losses, errorsOf []string
 	grid                           analysis.Grid
+	redundancies, losses, errorsOf []string
 }
-
-// gridOnly are the flags that need --what-if.
-var gridOnly = []string{"resolutions", "rates", "redundancies", "losses", "errors"}
 
 // fieldsShown is the number of fields whose errors the table shows by default.
 const fieldsShown = 3
 
 func (g *gridFlags) addFlags(f *pflag.FlagSet) {
-	f.Float64SliceVar(&g.resolutions, "resolutions", []float64{1, 2, 4, 8}, "with --what-if: factors on the resolution of all fields")
-	f.Float64SliceVar(&g.rates, "rates", nil, "with --what-if: calls per second, divisors of the trace's rate (default its rate and half of it)")
+	f.Float64SliceVar(&g.grid.Resolutions, "resolutions", []float64{1, 2, 4, 8}, "with --what-if: factors on the resolution of all fields")
+	f.Float64SliceVar(&g.grid.Rates, "rates", nil, "with --what-if: calls per second, divisors of the trace's rate (default its rate and half of it)")
 	f.StringSliceVar(&g.redundancies, "redundancies", []string{"off", "auto"}, "with --what-if: values of --redundancy")
 	f.StringSliceVar(&g.losses, "losses", []string{"0", "5%", "10%"}, "with --what-if: packet loss, in each direction")
 	f.StringSliceVar(&g.errorsOf, "errors", nil, fmt.Sprintf("with --what-if: fields whose errors the table shows (default the first %d)", fieldsShown))
@@ -146,7 +142,7 @@ func (g *gridFlags) addFlags(f *pflag.FlagSet) {
 
 func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 	if !o.whatIf {
-		for _, name := range gridOnly {
+		for _, name := range []string{"resolutions", "rates", "redundancies", "losses", "errors"} {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s: it needs --what-if", name)
 			}
@@ -164,7 +160,6 @@ func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 	case o.html != "":
 		return errors.New("--html: --what-if writes a table or --json")
 	}
-	g.grid = analysis.Grid{Resolutions: g.resolutions, Rates: g.rates}
 	for _, text := range g.redundancies {
 		var r redundancy
 		if err := r.Set(text); err != nil {

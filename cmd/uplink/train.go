@@ -100,7 +100,12 @@ func (o *trainOptions) run(cmd *cobra.Command, paths []string) error {
 	if err := writeFile("output", o.out, file); err != nil {
 		return err
 	}
-	made := newTrained(o.out, prior, len(file), traces)
+	made := &trained{File: o.out, Prior: prior.String(), Fields: prior.Fields(), Bytes: len(file)}
+	for _, t := range traces {
+		s := t.Schema
+		made.Traces = append(made.Traces, material{t.Name, s.RPC(), len(t.Frames), len(s.Fields()), s.RateHz()})
+		made.Frames += len(t.Frames)
+	}
 	return emit(stdout, o.json, []*trained{made}, made.write)
 }
 
@@ -128,16 +133,6 @@ type material struct {
 	Frames int     `json:"frames"`
 	Fields int     `json:"fields"`
 	RateHz float64 `json:"rate_hz"`
-}
-
-func newTrained(path string, p *prior.Prior, size int, traces []*trace.Trace) *trained {
-	out := &trained{File: path, Prior: p.String(), Fields: p.Fields(), Bytes: size}
-	for _, t := range traces {
-		s := t.Schema
-		out.Traces = append(out.Traces, material{t.Name, s.RPC(), len(t.Frames), len(s.Fields()), s.RateHz()})
-		out.Frames += len(t.Frames)
-	}
-	return out
 }
 
 func (m *trained) write(b *strings.Builder) {

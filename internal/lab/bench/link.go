@@ -86,7 +86,11 @@ func (p *pair) overLink() error {
 		case never:
 			return nil
 		case up.next():
-			p.arrive(up, now)
+			if message, ok := up.receive(now); ok {
+				p.decode(message)
+			} else {
+				p.tally.late++
+			}
 			if tick == never && p.dec.AckDue() {
 				tick = p.nextTick(now)
 			}
@@ -101,8 +105,12 @@ func (p *pair) overLink() error {
 				}
 			}
 		default:
-			if err := p.leave(up, now, n); err != nil {
+			message, err := p.encode(n)
+			if err != nil {
 				return err
+			}
+			if message != nil && up.send(now, message, len(message)+p.cfg.around()) == 0 {
+				p.tally.lost++
 			}
 			n++
 		}
@@ -111,26 +119,6 @@ func (p *pair) overLink() error {
 
 func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
-}
-
-func (p *pair) leave(up *direction, now time.Duration, n int) error {
-	message, err := p.encode(n)
-	if err != nil || message == nil {
-		return err
-	}
-	if up.send(now, message, len(message)+p.cfg.around()) == 0 {
-		p.tally.lost++
-	}
-	return nil
-}
-
-func (p *pair) arrive(up *direction, now time.Duration) {
-	message, ok := up.receive(now)
-	if !ok {
-		p.tally.late++
-		return
-	}
-	p.decode(message)
 }
 
 // nextTick returns the time of the server's next tick. Its clock is slower than the client's by one
@@ -177,20 +165,6 @@ func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Cou
 	p.course = &course
 	err = p.run()
 	return course, err
-}
-
-func (c *Course) sent(info rpcdelta.Info) {
-	base := -1
-	if info.Kind == rpcdelta.Delta {
-		base = len(*c) - info.BaselineAge
-	}
-	*c = append(*c, Passage{Base: base, HeaderBits: info.HeaderBits})
-}
-
-func (c *Course) delivered(got []rpcdelta.Delivery) {
-	for i := range got {
-		(*c)[got[i].Seq].Arrived = true
-	}
 }
 
 // atDistance passes the ack of frame n-Distance to the encoder before frame n, so that this frame

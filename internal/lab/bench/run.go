@@ -183,7 +183,11 @@ func (p *pair) encode(n int) ([]byte, error) {
 	}
 	p.tally.frame(&p.scheme, info, len(message))
 	if p.course != nil {
-		p.course.sent(info)
+		base := -1
+		if info.Kind == rpcdelta.Delta {
+			base = len(*p.course) - info.BaselineAge
+		}
+		*p.course = append(*p.course, Passage{Base: base, HeaderBits: info.HeaderBits})
 	}
 	return message, nil
 }
@@ -215,9 +219,6 @@ func (p *pair) perPayload() int {
 func (p *pair) decode(message []byte) {
 	got, err := p.dec.Decode(message)
 	p.count(got, err)
-	if p.course != nil {
-		p.course.delivered(got)
-	}
 	if p.record {
 		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
 	}
@@ -234,6 +235,9 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 		n := got[i].Seq
 		if n < uint64(len(p.arrived)) {
 			p.arrived[n] = true
+		}
+		if p.course != nil {
+			(*p.course)[n].Arrived = true
 		}
 		if n >= uint64(p.warm) {
 			p.tally.delivered++

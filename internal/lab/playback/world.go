@@ -11,10 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-type object struct {
-	pose        interpolate.Pose
-	interacting bool
-}
+type object struct{ pose interpolate.Pose }
 
 type poses struct{}
 
@@ -54,10 +51,7 @@ func NewWorld(recorded []cubes.Frame) *World {
 		w.frames = append(w.frames, make([]object, cubes.Count))
 		for i := range recorded[n] {
 			c := &recorded[n][i]
-			w.frames[n][i] = object{
-				pose:        interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)},
-				interacting: c.Interacting == 1,
-			}
+			w.frames[n][i] = object{interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)}}
 		}
 		w.count(recorded, n)
 	}

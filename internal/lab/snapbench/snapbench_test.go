@@ -3,6 +3,7 @@ package snapbench_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
@@ -22,12 +23,14 @@ func recording(t *testing.T) []*snapshot.Set {
 	return sets
 }
 
+func still() time.Duration { return 0 }
+
 // TestForms checks that every technique of packing saves bytes, and the adaptive codec more.
 func TestForms(t *testing.T) {
 	sets := recording(t)
 	rows, err := snapbench.Packed(sets)
 	uplinktest.Must(t, err)
-	r, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, nil)
+	r, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, still)
 	uplinktest.Must(t, err)
 	last := len(rows) - 1
 	initial := rows[last]
@@ -46,7 +49,7 @@ func TestForms(t *testing.T) {
 }
 
 func TestLossyLink(t *testing.T) {
-	r, err := snapbench.Adaptive("lossy", recording(t), snapbench.Link{Loss: .3, Down: 3, Up: 3, Seed: 4}, nil)
+	r, err := snapbench.Adaptive("lossy", recording(t), snapbench.Link{Loss: .3, Down: 3, Up: 3, Seed: 4}, still)
 	uplinktest.Must(t, err)
 	if r.Wrong > 0 || r.Delivered < 60 || r.Delivered > 100 {
 		t.Errorf("%+v", r)

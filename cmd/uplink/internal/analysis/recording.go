@@ -17,36 +17,28 @@ type Recording struct {
 }
 
 // Load reads a trace and its values. Errors are those of package trace: they name the file, the row
-// and the column.
-func Load(path string, s *schema.Schema) (*Recording, error) {
+// and the column. A damaged trace has the rows before the damage.
+func Load(path string, s *schema.Schema) (_ *Recording, err error) {
 	t, damaged := trace.Load(path, s)
 	if t == nil {
 		return nil, damaged
 	}
-	out := &Recording{Trace: t}
-	if err := out.read(path); err != nil {
+	in, err := trace.Open(path, t.Schema)
+	if err != nil {
 		return nil, err
 	}
-	return out, damaged
-}
-
-func (r *Recording) read(path string) (err error) {
-	in, err := trace.Open(path, r.Schema)
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	f := r.Schema.NewFrame()
-	r.values = make([][]float64, len(r.Schema.Fields()))
-	for range r.Frames {
+	r := &Recording{Trace: t, values: make([][]float64, len(t.Schema.Fields()))}
+	f := t.Schema.NewFrame()
+	for range t.Frames {
 		if err := in.Read(f); err != nil {
-			return err
+			return nil, err
 		}
 		for i := range r.values {
 			r.values[i] = append(r.values[i], in.Floats(i)...)
 		}
 	}
-	return nil
+	return r, damaged
 }
 
 // Values are what was recorded of a field in a row; valid as long as r, and read only. A byte
@@ -81,7 +73,16 @@ func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 		f := s.NewFrame()
 		for _, x := range same {
 			values := r.Values(n, x.index)
-			if err := requantize(s, f, x, &r.Frames[n], values); err != nil {
+			var err error
+			switch {
+			case x.IsBytes():
+				err = s.SetBytes(f, x.index, r.Schema.BytesOf(&r.Frames[n], x.index))
+			case x.measured():
+				err = s.QuantizeField(f, x.index, values)
+			default:
+				copy(f.Ints[x.at:x.at+x.n], r.Frames[n].Ints[x.at:])
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: row %d: %w", r.Name, n+1, err)
 			}
 			out.values[x.index] = append(out.values[x.index], values...)
@@ -89,19 +90,6 @@ func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 		out.Frames = append(out.Frames, *f)
 	}
 	return out, nil
-}
-
-// requantize sets a field of dst, of the values or, where these are no numbers of a resolution, of
-// src.
-func requantize(s *schema.Schema, dst *schema.Frame, f *field, src *schema.Frame, values []float64) error {
-	switch {
-	case f.IsBytes():
-		return s.SetBytes(dst, f.index, s.BytesOf(src, f.index))
-	case !f.measured():
-		copy(dst.Ints[f.at:f.at+f.n], src.Ints[f.at:])
-		return nil
-	}
-	return s.QuantizeField(dst, f.index, values)
 }
 
 // Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars

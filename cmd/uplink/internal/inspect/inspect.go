@@ -65,7 +65,11 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	}
 	x.sum = newSummary(in.Start())
 	err = x.read(in)
-	x.end(in)
+	x.sum.Bytes = in.Offset()
+	for _, p := range x.players {
+		p.finish(x)
+	}
+	x.sum.finish(x)
 	if o.Explain != 0 && x.asked == nil && err == nil {
 		err = fmt.Errorf("there is no record %d: the file has %d", o.Explain, x.sum.Records)
 	}
@@ -174,14 +178,6 @@ func (x *inspection) lost(b *record.Lost) {
 			s.stop(afterLoss)
 		}
 	}
-}
-
-func (x *inspection) end(in *capture.Reader) {
-	x.sum.Bytes = in.Offset()
-	for _, p := range x.players {
-		p.finish(x)
-	}
-	x.sum.finish(x)
 }
 
 // Bounds for captures from untrusted sources.

@@ -25,7 +25,7 @@ type Options struct {
 	Suites   []transport.Suite
 	Insecure bool
 	Network  transport.Network
-	// Progress, if not nil, is called from time to time with the completed share.
+	// Progress, if not nil, is called from time to time with the completed share, concurrently.
 	Progress func(done float64)
 }
 
@@ -59,14 +59,12 @@ func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	for _, s := range plan.sessions {
 		r.total += len(s.events)
 	}
-	stop := r.watch(ctx)
 	errs := make([]error, len(plan.sessions))
 	var all sync.WaitGroup
 	for i, s := range plan.sessions {
 		all.Go(func() { errs[i] = r.session(ctx, s) })
 	}
 	all.Wait()
-	stop()
 	out := Report{Sessions: len(plan.sessions), Datagrams: r.datagrams.Load(), Messages: r.messages.Load(), Skipped: plan.Skipped}
 	var first error
 	for i, err := range slices.Backward(errs) {
@@ -76,29 +74,6 @@ func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 		}
 	}
 	return out, first
-}
-
-func (r *run) watch(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		tick := time.NewTicker(time.Second / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if r.options.Progress != nil {
-				r.options.Progress(float64(r.done.Load()) / float64(max(1, r.total)))
-			}
-		}
-	})
-	return func() {
-		cancel()
-		watching.Wait()
-	}
 }
 
 func (r *run) sleep(ctx context.Context, at time.Duration) error {
@@ -132,7 +107,9 @@ func (r *run) session(ctx context.Context, s *session) (err error) {
 		if err := r.event(ctx, conn, c, &s.events[i]); err != nil {
 			return err
 		}
-		r.done.Add(1)
+		if done := r.done.Add(1); done%often == 0 && r.options.Progress != nil {
+			r.options.Progress(float64(done) / float64(r.total))
+		}
 	}
 	return drain(ctx, conn)
 }
@@ -153,6 +130,9 @@ func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *e
 	r.datagrams.Add(1)
 	return conn.Send(e.body)
 }
+
+// often is the number of events between calls of the progress.
+const often = 32
 
 // Timeout and intervals of requests to a server.
 const (
