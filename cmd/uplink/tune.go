@@ -112,7 +112,7 @@ func (o *tuneOptions) write(b *strings.Builder, recordings []*analysis.Recording
 	for _, rec := range recordings {
 		fmt.Fprintf(b, "%s: %d frames at %g Hz\n", rec.Name, len(rec.Frames), rec.Schema.RateHz())
 	}
-	fmt.Fprintf(b, "%v, acks at %g Hz\n\n", &o.cfg.Link, o.cfg.AckHz)
+	fmt.Fprintf(b, "%v\n\n", &o.cfg.Config)
 	rows := [][]string{{"step", "bits", "saved", "kbit/s", "delivered"}}
 	for i, s := range r.Steps {
 		saved := ""

@@ -91,12 +91,22 @@ func (w *world) play(interval time.Duration) error {
 		now = min(tick, call)
 		if w.o.Change != 0 && now >= w.o.Change && !changed {
 			changed = true
-			if err := w.change(); err != nil {
-				return err
+			for _, link := range []*simnet.Link{w.up, w.down} {
+				cfg := link.Config()
+				cfg.Delay = w.o.Delay
+				if err := link.Set(cfg); err != nil {
+					return err
+				}
 			}
 		}
 		if call <= tick {
-			w.hear(now)
+			for {
+				r, _, ok := w.reports.Pop(now)
+				if !ok {
+					break
+				}
+				w.pacer.Report(now, r.slack, r.target)
+			}
 			w.frames.Push(now, sent, 100)
 			sent++
 			rate := 1.0
@@ -129,25 +139,6 @@ func (w *world) play(interval time.Duration) error {
 		w.result.Off /= n
 	}
 	return nil
-}
-
-func (w *world) change() error {
-	up, down := w.up.Config(), w.down.Config()
-	up.Delay, down.Delay = w.o.Delay, w.o.Delay
-	if err := w.up.Set(up); err != nil {
-		return err
-	}
-	return w.down.Set(down)
-}
-
-func (w *world) hear(now time.Duration) {
-	for {
-		r, _, ok := w.reports.Pop(now)
-		if !ok {
-			return
-		}
-		w.pacer.Report(now, r.slack, r.target)
-	}
 }
 
 func (w *world) step(now time.Duration) {

@@ -53,14 +53,30 @@ type Case struct {
 	Redundancy int     `json:"redundancy"`
 	Loss       float64 `json:"loss"`
 	RateHz     float64 `json:"rate_hz"`
-	// Bits are a sent frame's: payload and header. Kbits is what the client's datagrams take a
-	// second, with all that is around them.
-	Bits  float64 `json:"bits"`
-	Kbits float64 `json:"kbit_per_s"`
-	// Delivered is the share of frames delivered in time.
-	Delivered float64 `json:"delivered"`
+	Cost
 	// Errors contains the errors of the quantized fields.
 	Errors []Error `json:"errors"`
+}
+
+// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
+// frame, Kbits of a client's datagrams a second with all that is around them, and the share of
+// frames that came in time.
+type Cost struct {
+	Bits      float64 `json:"bits"`
+	Kbits     float64 `json:"kbit_per_s"`
+	Delivered float64 `json:"delivered"`
+}
+
+// Cost encodes a recording with the adaptive codec. It also returns which frames arrived.
+func (r *Recording) Cost(ctx context.Context, cfg bench.Config) (c Cost, arrived []bool, err error) {
+	cfg = adaptive(cfg, r.Name)
+	cfg.Arrivals, cfg.Progress = true, nil
+	result, err := bench.Run(ctx, r.Trace, cfg)
+	if err != nil {
+		return c, nil, err
+	}
+	counts := &result.Codecs[0]
+	return Cost{counts.PayloadBits + counts.HeaderBits, counts.UpKbits(result.RateHz), counts.DeliveredRatio}, counts.Arrived, nil
 }
 
 // Error is how far what a server has of a field is from what was recorded, over all recorded rows:
@@ -128,14 +144,12 @@ func (r *Recording) runCase(ctx context.Context, c *Case, cfg bench.Config) erro
 	if err != nil {
 		return err
 	}
-	cfg.Link.Loss, cfg.Redundancy, cfg.Arrivals, cfg.Progress = c.Loss, c.Redundancy, true, nil
-	result, err := bench.Run(ctx, sent.Trace, cfg)
+	cfg.Link.Loss, cfg.Redundancy = c.Loss, c.Redundancy
+	cost, arrived, err := sent.Cost(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	counts := &result.Codecs[0]
-	c.Bits, c.Kbits, c.Delivered = counts.PayloadBits+counts.HeaderBits, counts.UpKbits(c.RateHz), counts.DeliveredRatio
-	c.Errors = r.errors(sent, counts.Arrived, int(math.Round(stride)))
+	c.Cost, c.Errors = cost, r.errors(sent, arrived, int(math.Round(stride)))
 	return nil
 }
 

@@ -72,10 +72,13 @@ func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 
 func (c *chain) result() *Result {
 	rate := c.schema.RateHz()
+	length := float64(c.n) / rate
+	ends := slices.DeleteFunc([]float64{1, 10}, func(until float64) bool { return until >= length })
+	ends = append(ends, length)
 	res := &Result{Frames: c.n, RateHz: rate, Distance: c.distance}
 	for _, f := range c.fields {
 		out := Field{Name: f.name, Step: f.step}
-		for _, until := range seconds(float64(c.n) / rate) {
+		for _, until := range ends {
 			from, to := int(math.Round((until-1)*rate)), int(math.Round(until*rate))
 			from, to = max(from, 0), min(to, c.n)
 			out.Spans = append(out.Spans, Span{until, summary(f.literal[from:to]), summary(f.ours[from:to])})
@@ -83,12 +86,6 @@ func (c *chain) result() *Result {
 		res.Fields = append(res.Fields, out)
 	}
 	return res
-}
-
-// seconds returns the ends of the seconds to show, for a trace of that length.
-func seconds(length float64) []float64 {
-	ends := slices.DeleteFunc([]float64{1, 10}, func(until float64) bool { return until >= length })
-	return append(ends, length)
 }
 
 func summary(errs []sum) Error {

@@ -63,7 +63,10 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 		priors: map[uint64]*prior.Prior{prior.Generic().Hash(): prior.Generic()}, rpcs: map[rpcKey]*RPC{},
 		limits: limits{Budget: budget.New(o.Memory), rates: map[rateKey]*schema.Schema{}},
 	}
-	x.sum = newSummary(in.Start())
+	start := in.Start()
+	x.sum = &Summary{
+		Start: start.Wall.UTC(), Index: start.Index, Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
+	}
 	err = x.read(in)
 	x.sum.Bytes = in.Offset()
 	for _, p := range x.players {
@@ -163,8 +166,8 @@ func (x *inspection) parsed(err error, what string) bool {
 	var spent *budget.Error
 	if errors.As(err, &spent) {
 		x.limits.full = cmp.Or(x.limits.full, err)
-	} else if err != nil {
-		x.sum.problem("record %d: %s: %v", x.at.Number, what, err)
+	} else if err != nil && len(x.sum.Problems) < maxProblems {
+		x.sum.Problems = append(x.sum.Problems, fmt.Sprintf("record %d: %s: %v", x.at.Number, what, err))
 	}
 	return err == nil
 }

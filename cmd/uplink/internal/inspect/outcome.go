@@ -42,7 +42,11 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		if s.ready {
 			s.stop(afterLoss)
 		}
-		p.uncounted(x, s, b)
+		if x.options.wants(p.session.Player, s.name, x.at.At) {
+			x.rpc(s).Undecoded += uint64(b.Frames)
+			p.session.Frames += uint64(b.Frames)
+			x.checked(s.why, "")
+		}
 		return
 	}
 	told := p.explaining(s, raw)
@@ -77,14 +81,6 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		row.Seq, row.Kind, row.BaselineAge, row.Redundant, row.Late = d.Seq, d.Kind.String(), d.BaselineAge, d.Redundant, d.Late
 		row.FullBits, row.HeaderBits, row.PayloadBits = d.FullBits, d.HeaderBits, d.PayloadBits
 		x.row(row)
-	}
-}
-
-func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
-	if x.options.wants(p.session.Player, s.name, x.at.At) {
-		x.rpc(s).Undecoded += uint64(b.Frames)
-		p.session.Frames += uint64(b.Frames)
-		x.checked(s.why, "")
 	}
 }
 

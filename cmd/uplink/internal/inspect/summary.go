@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -93,19 +92,7 @@ type Check struct {
 	FirstRecord int    `json:"first_record,omitempty"`
 }
 
-func newSummary(s record.Start) *Summary {
-	return &Summary{
-		Start: s.Wall.UTC(), Index: s.Index, Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
-	}
-}
-
 const maxProblems = 20
-
-func (s *Summary) problem(format string, args ...any) {
-	if len(s.Problems) < maxProblems {
-		s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
-	}
-}
 
 type rpcKey struct {
 	name     string

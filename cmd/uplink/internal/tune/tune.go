@@ -10,25 +10,18 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config contains the requirements.
+// Config contains the requirements, and the link with its ack rate.
 type Config struct {
+	bench.Config
 	Bounds []Bound
 	// Units are the units of fields' columns whose names do not contain them.
 	Units map[string]string
-	Link  simlink.Config
-	AckHz float64
-	Suite transport.Suite
 	// Delivery is the required share of frames delivered in time.
 	Delivery float64
-	// Progress, if not nil, is called from time to time with the current trial and the approximate
-	// completed share.
-	Progress func(what string, done float64)
 }
 
 // Validate returns an error that names an invalid flag.
@@ -41,28 +34,15 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("--unit %s=%s: there are %s", name, u, Units())
 		}
 	}
-	b := c.bench(rpcdelta.DefaultRing, rpcdelta.RedundancyAuto)
+	b := c.Config
+	b.Schemes, b.Ring = []string{rpcdelta.Adaptive.String()}, rpcdelta.DefaultRing
 	return b.Validate()
-}
-
-func (c *Config) bench(ring, redundancy int) bench.Config {
-	return bench.Config{
-		Schemes: []string{rpcdelta.Adaptive.String()}, Link: c.Link, AckHz: c.AckHz, Suite: c.Suite, Ring: ring, Redundancy: redundancy, Untimed: true,
-	}
 }
 
 // Step is the result of one change.
 type Step struct {
 	What string `json:"what"`
-	Cost
-}
-
-// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
-// frame, Kbits of a client's datagrams a second, and the share of frames that came in time.
-type Cost struct {
-	Bits      float64 `json:"bits"`
-	Kbits     float64 `json:"kbit_per_s"`
-	Delivered float64 `json:"delivered"`
+	analysis.Cost
 }
 
 // Kept compares a bound with the measured error, in the unit of the field's columns, or degrees.
@@ -130,7 +110,7 @@ func (t *tuner) sent(r *analysis.Recording) (*analysis.Recording, error) {
 }
 
 // cost runs all recordings with the current settings.
-func (t *tuner) cost(what string) (c Cost, err error) {
+func (t *tuner) cost(what string) (c analysis.Cost, err error) {
 	t.done++
 	frames := 0.0
 	for _, r := range t.recordings {
@@ -141,14 +121,16 @@ func (t *tuner) cost(what string) (c Cost, err error) {
 		if err != nil {
 			return c, err
 		}
-		result, err := bench.Run(t.ctx, sent.Trace, t.cfg.bench(t.ring, t.redundancy))
+		cfg := t.cfg.Config
+		cfg.Ring, cfg.Redundancy = t.ring, t.redundancy
+		one, _, err := sent.Cost(t.ctx, cfg)
 		if err != nil {
 			return c, err
 		}
-		n, counts := float64(len(sent.Frames)), &result.Codecs[0]
-		c.Bits += n * (counts.PayloadBits + counts.HeaderBits)
-		c.Kbits += n * counts.UpKbits(r.Schema.RateHz())
-		c.Delivered += n * counts.DeliveredRatio
+		n := float64(len(sent.Frames))
+		c.Bits += n * one.Bits
+		c.Kbits += n * one.Kbits
+		c.Delivered += n * one.Delivered
 		frames += n
 	}
 	c.Bits, c.Kbits, c.Delivered = c.Bits/frames, c.Kbits/frames, c.Delivered/frames
@@ -162,7 +144,7 @@ func (t *tuner) step(what string) error {
 	return err
 }
 
-func (t *tuner) last() Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
+func (t *tuner) last() analysis.Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
 
 // tighten fits resolutions to the bounds.
 func (t *tuner) tighten() error {

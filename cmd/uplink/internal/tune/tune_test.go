@@ -14,6 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -165,13 +166,13 @@ func TestRun(t *testing.T) {
 	last := 0.0
 	cfg := Config{
 		Bounds: []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
-		Link:   simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, AckHz: 60, Delivery: .99,
-		Progress: func(_ string, done float64) {
-			if done < last || done >= 1 {
-				t.Errorf("%v of it is done after %v", done, last)
-			}
-			last = done
-		},
+		Config: bench.Config{Link: simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, AckHz: 60}, Delivery: .99,
+	}
+	cfg.Progress = func(_ string, done float64) {
+		if done < last || done >= 1 {
+			t.Errorf("%v of it is done after %v", done, last)
+		}
+		last = done
 	}
 	got, err := Run(t.Context(), []*analysis.Recording{r}, cfg)
 	uplinktest.Must(t, err)
@@ -209,25 +210,22 @@ func TestRunErrors(t *testing.T) {
 	uplinktest.Must(t, err)
 	other, err := analysis.Load(record(t, 60), must(t, r.Schema, func(f []schema.Field) { f[0].Resolution = 1 }))
 	uplinktest.Must(t, err)
-	valid := Config{Bounds: []Bound{{"At", 1, ""}}, Link: simlink.Config{Burst: 1}, AckHz: 60, Delivery: .99}
-	for want, change := range map[string]func(*Config) []*analysis.Recording{
-		"want a recording":         func(*Config) []*analysis.Recording { return nil },
-		"is another one than that": func(*Config) []*analysis.Recording { return []*analysis.Recording{r, other} },
-		"Move has no such field": func(c *Config) []*analysis.Recording {
-			c.Bounds = []Bound{{"Nothing", 1, ""}}
-			return []*analysis.Recording{r}
-		},
-		"20 bits are off by up to": func(c *Config) []*analysis.Recording {
-			c.Bounds = []Bound{{"Turn", 1e-9, ""}}
-			return []*analysis.Recording{r}
-		},
-		"--delivery 2": func(c *Config) []*analysis.Recording { c.Delivery = 2; return []*analysis.Recording{r} },
-		"--unit At=x":  func(c *Config) []*analysis.Recording { c.Units = map[string]string{"At": "x"}; return nil },
-		"row 1":        func(c *Config) []*analysis.Recording { c.Bounds[0].Value = 1e-12; return []*analysis.Recording{r} },
+	one := []*analysis.Recording{r}
+	for want, c := range map[string]struct {
+		recordings []*analysis.Recording
+		change     func(*Config)
+	}{
+		"want a recording":         {nil, func(*Config) {}},
+		"is another one than that": {[]*analysis.Recording{r, other}, func(*Config) {}},
+		"Move has no such field":   {one, func(c *Config) { c.Bounds[0].Field = "Nothing" }},
+		"20 bits are off by up to": {one, func(c *Config) { c.Bounds[0] = Bound{"Turn", 1e-9, ""} }},
+		"--delivery 2":             {one, func(c *Config) { c.Delivery = 2 }},
+		"--unit At=x":              {nil, func(c *Config) { c.Units = map[string]string{"At": "x"} }},
+		"row 1":                    {one, func(c *Config) { c.Bounds[0].Value = 1e-12 }},
 	} {
-		cfg := valid
-		cfg.Bounds = []Bound{valid.Bounds[0]}
-		if _, err := Run(t.Context(), change(&cfg), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		cfg := Config{Config: bench.Config{Link: simlink.Config{Burst: 1}, AckHz: 60}, Delivery: .99, Bounds: []Bound{{"At", 1, ""}}}
+		c.change(&cfg)
+		if _, err := Run(t.Context(), c.recordings, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
