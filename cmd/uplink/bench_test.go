@@ -43,7 +43,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestBenchTable: the table says how it was measured, and the parts add up to the bytes on the wire.
+// TestBenchTable: the table says how it was measured, and the parts add up to the bytes on the
+// wire.
 func TestBenchTable(t *testing.T) {
 	const begin, gcm = "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; ", "; encrypted with gcm, 16 bytes per datagram"
 	for args, want := range map[string]string{

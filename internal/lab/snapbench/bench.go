@@ -47,8 +47,8 @@ type Link struct {
 	Seed uint64
 }
 
-// Adaptive measures encoder and decoder over a link, with the time since some start. Frames before the first measured one are
-// always delivered.
+// Adaptive measures encoder and decoder over a link. Frames before the first measured one are
+// always delivered. clock returns the time since some start.
 func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Duration) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()

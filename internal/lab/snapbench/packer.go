@@ -201,8 +201,9 @@ func (p *packer) code(cur, base []int32) {
 		if p.use.atRest && canRest && p.rest(c) {
 			continue
 		}
-		if !(number && p.use.positions && p.small(c, b, 5, 9) ||
-			quat && p.use.orientations && p.largest(c, b) && p.small(c[1:], b[1:], 5, 8)) {
+		short := number && p.use.positions && p.small(c, b, 5, 9) ||
+			quat && p.use.orientations && p.largest(c, b) && p.small(c[1:], b[1:], 5, 8)
+		if !short {
 			p.absolute(f, c)
 		}
 		p.check(f, c)

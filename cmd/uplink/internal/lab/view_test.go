@@ -116,21 +116,18 @@ func TestSlowViewer(t *testing.T) {
 
 func TestViewErrors(t *testing.T) {
 	l, _ := newLab()
-	get := func(actor string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		l.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/demo/view?actor="+actor, nil))
-		return w
-	}
 	for _, actor := range []string{"", "-1", "2", "x", "1e9"} {
-		if w := get(actor); w.Code != http.StatusBadRequest || w.Body.String() != `actor is "`+actor+"\": want a number from 0 to 1\n" {
-			t.Errorf("%s: %d %s", actor, w.Code, w.Body)
+		if code, body := call(l, "GET", "/demo/view?actor="+actor, ""); code != http.StatusBadRequest || body != `actor is "`+actor+"\": want a number from 0 to 1\n" {
+			t.Errorf("%s: %d %s", actor, code, body)
 		}
 	}
 	for range maxViewers {
 		v := l.stage.look(1)
 		defer l.stage.leave(v)
 	}
-	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
+	w := httptest.NewRecorder()
+	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/demo/view?actor=0", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

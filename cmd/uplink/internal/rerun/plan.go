@@ -296,7 +296,7 @@ func (l *loader) dropped(s *session, b *record.Dropped) {
 	st := s.streams[b.RPC]
 	// A server without the earlier payloads may have another reason to drop an old one.
 	old := b.Reason == ds.Late.String() || b.Reason == ds.Duplicate.String()
-	if ok && b.Decoder && st != nil && st.ready && !(st.resumed && old) {
+	if ok && b.Decoder && st != nil && st.ready && (!st.resumed || !old) {
 		s.play(i, b.RPC, b.Reason)
 	}
 }

@@ -79,7 +79,6 @@ func goType(f *schema.Field) (t, tag string) {
 		}
 		return elem
 	}
-	t = typeNames[f.Kind]
 	switch f.Kind {
 	case schema.KindScalar:
 		t = array("float64")
@@ -102,6 +101,8 @@ func goType(f *schema.Field) (t, tag string) {
 		option("width", f.Width != size, f.Width)
 	case schema.KindFixed:
 		t = fmt.Sprintf("[%d]byte", f.Size)
+	default:
+		t = typeNames[f.Kind]
 	}
 	option("resolution", f.Resolution != 0, f.Resolution)
 	option("bits", f.Bits != 0, f.Bits)
