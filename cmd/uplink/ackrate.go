@@ -116,7 +116,8 @@ func (o *ackRateOptions) table(curves []ackCurve) [][]string {
 	}
 	rows := [][]string{line("kbit/s", "", "%g Hz", o.rates)}
 	for _, c := range curves {
-		rows = append(rows, line(c.Name, "up", "%.2f", c.Up), line("", "acks", "%.2f", c.Down), line("", "sum", "%.2f", c.Sum))
+		rows = append(rows, line(c.Name, "up", "%.2f", c.Up))
+		rows = append(rows, line("", "acks", "%.2f", c.Down), line("", "sum", "%.2f", c.Sum))
 	}
 	return rows
 }

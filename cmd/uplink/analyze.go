@@ -81,7 +81,9 @@ func (o *analyzeOptions) check(cmd *cobra.Command) error {
 }
 
 // partly returns a load function that accepts damaged traces and adds their errors to damaged.
-func partly[T any](load func(path, schema string) (*T, error), schema string, damaged *error) func(path string) (*T, error) {
+func partly[T any](
+	load func(path, schema string) (*T, error), schema string, damaged *error,
+) func(path string) (*T, error) {
 	return func(path string) (*T, error) {
 		t, err := load(path, schema)
 		if t == nil {
@@ -94,7 +96,8 @@ func partly[T any](load func(path, schema string) (*T, error), schema string, da
 
 func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
 	var damaged error
-	reports, err := measureAll(cmd, paths, partly(loadTrace, o.schema, &damaged), func(t *trace.Trace, p *progress) (*analysis.Report, error) {
+	load := partly(loadTrace, o.schema, &damaged)
+	reports, err := measureAll(cmd, paths, load, func(t *trace.Trace, p *progress) (*analysis.Report, error) {
 		cfg := o.cfg
 		cfg.Progress = p.show
 		return analysis.Run(cmd.Context(), t, cfg)
@@ -180,7 +183,8 @@ func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 func (o *analyzeOptions) runGrid(cmd *cobra.Command, paths []string) error {
 	var damaged error
 	var tables strings.Builder
-	outcomes, err := measureAll(cmd, paths, partly(loadRecording, o.schema, &damaged), func(r *analysis.Recording, p *progress) (*analysis.Outcome, error) {
+	load := partly(loadRecording, o.schema, &damaged)
+	outcomes, err := measureAll(cmd, paths, load, func(r *analysis.Recording, p *progress) (*analysis.Outcome, error) {
 		shown := o.grid.errorsOf
 		for _, name := range shown {
 			if err := r.CheckField(name); err != nil {
@@ -203,7 +207,8 @@ func (o *analyzeOptions) runGrid(cmd *cobra.Command, paths []string) error {
 		return out, nil
 	})
 	if err == nil {
-		err = emit(cmd.OutOrStdout(), o.json, outcomes, func(b *strings.Builder) { b.WriteString(tables.String() + gridNotes) })
+		tables.WriteString(gridNotes)
+		err = emit(cmd.OutOrStdout(), o.json, outcomes, func(b *strings.Builder) { b.WriteString(tables.String()) })
 	}
 	if err != nil {
 		return err

@@ -212,7 +212,8 @@ func meansTable(results []*bench.Result) [][]string {
 		if i == 0 {
 			first = mean
 		}
-		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f %%|%d", results[0].Codecs[i].Name, mean, mean/first, 100*delivered/float64(n), wrong))
+		name := results[0].Codecs[i].Name
+		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f %%|%d", name, mean, mean/first, 100*delivered/float64(n), wrong))
 	}
 	return rows
 }

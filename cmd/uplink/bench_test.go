@@ -46,14 +46,20 @@ func TestHelp(t *testing.T) {
 // TestBenchTable: the table says how it was measured, and the parts add up to the bytes on the
 // wire.
 func TestBenchTable(t *testing.T) {
-	const begin, gcm = "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; ", "; encrypted with gcm, 16 bytes per datagram"
+	const (
+		begin    = "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; "
+		noLink   = begin + "no link, each frame against the one 3 before it"
+		gcm      = "; encrypted with gcm, 16 bytes per datagram"
+		compact  = "; encrypted with compact, 8 bytes per datagram"
+		repeated = "; 600 frames in all, the trace repeated; without the first 1s of each"
+	)
 	for args, want := range map[string]string{
 		"--loss 5%": begin + "RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1" + gcm,
-		"--seeds 2 --frames 600 --warmup 1s": begin + "RTT 100ms, jitter 0s, loss 0 % in bursts of 1, acks at 60 Hz, seeds 1 to 2" + gcm +
-			"; 600 frames in all, the trace repeated; without the first 1s of each",
-		"--distance 3 --suite compact":         begin + "no link, each frame against the one 3 before it; encrypted with compact, 8 bytes per datagram",
-		"--distance 3 --suite aes128ctr-hmac8": begin + "no link, each frame against the one 3 before it; encrypted with compact, 8 bytes per datagram",
-		"--distance 3 --suite none":            begin + "no link, each frame against the one 3 before it; not encrypted",
+		"--seeds 2 --frames 600 --warmup 1s": begin +
+			"RTT 100ms, jitter 0s, loss 0 % in bursts of 1, acks at 60 Hz, seeds 1 to 2" + gcm + repeated,
+		"--distance 3 --suite compact":         noLink + compact,
+		"--distance 3 --suite aes128ctr-hmac8": noLink + compact,
+		"--distance 3 --suite none":            noLink + "; not encrypted",
 	} {
 		code, stdout, stderr := uplink(t, append(strings.Fields("bench --codec rle "+args), rocketLeague)...)
 		if code != 0 || stderr != "" {
@@ -108,7 +114,8 @@ func TestInterrupted(t *testing.T) {
 // TestBenchFields: what fields take adds up to the payload, in the table and in the picture.
 func TestBenchFields(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "fields.svg")
-	r := parse[bench.Result](t, "bench", "--json", "--fields", "--svg", svg, "--codec", "rle,adaptive", "--redundancy", "off", "--distance", "3", rocketLeague)
+	args := strings.Fields("bench --json --fields --codec rle,adaptive --redundancy off --distance 3 --svg")
+	r := parse[bench.Result](t, append(args, svg, rocketLeague)...)
 	c := r.Codecs[1]
 	var full, payload float64
 	for _, f := range c.Fields {

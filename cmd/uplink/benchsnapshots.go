@@ -36,7 +36,9 @@ and 100 ms RTT, in virtual time.`,
 			if err != nil {
 				return err
 			}
-			return emit(cmd.OutOrStdout(), asJSON, []any{rows}, func(b *strings.Builder) { writeSnapshotTable(b, args[0], rows) })
+			return emit(cmd.OutOrStdout(), asJSON, []any{rows}, func(b *strings.Builder) {
+				writeSnapshotTable(b, args[0], rows)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rows as JSON")

@@ -105,7 +105,9 @@ func (o *tuneOptions) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return emit(cmd.OutOrStdout(), o.json, []tuned{{result, file, declaration}}, func(b *strings.Builder) { o.write(b, recordings, result, declaration) })
+	return emit(cmd.OutOrStdout(), o.json, []tuned{{result, file, declaration}}, func(b *strings.Builder) {
+		o.write(b, recordings, result, declaration)
+	})
 }
 
 func (o *tuneOptions) write(b *strings.Builder, recordings []*analysis.Recording, r *tune.Result, declaration string) {

@@ -111,7 +111,8 @@ type pair struct {
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
-	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, frames: cmp.Or(cfg.Frames, len(t.Frames)), record: cfg.once() && !cfg.Untimed}
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, record: cfg.once() && !cfg.Untimed}
+	p.frames = cmp.Or(cfg.Frames, len(t.Frames))
 	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
 	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
 	p.frames += p.warm

@@ -173,7 +173,8 @@ func TestAccounting(t *testing.T) {
 		}
 		around := 8 * (20 + 8 + 3 + tag) // IP, UDP and datagram
 		for i, c := range r.Codecs {
-			if r.Suite != suite.String() || c.AEADBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 || c.PayloadBits != plain[i].PayloadBits {
+			if r.Suite != suite.String() || c.AEADBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 ||
+				c.PayloadBits != plain[i].PayloadBits {
 				t.Errorf("%v: %+v", suite, c)
 			}
 			acks := c.AckBits * 600 / 32 // of 4 bytes
@@ -181,7 +182,8 @@ func TestAccounting(t *testing.T) {
 				t.Errorf("%s: %v acks of 4 bytes for 600 frames at 60 Hz, acked at 30 Hz", c.Name, acks)
 			}
 			for what, v := range map[string][2]float64{
-				"wire":          {c.WireBits, c.PayloadBits + c.HeaderBits + around}, // binary fields end each payload: it has whole bytes
+				// Binary fields end each payload: it has whole bytes.
+				"wire":          {c.WireBits, c.PayloadBits + c.HeaderBits + around},
 				"full wire":     {c.FullWireBits, c.FullBits + around},
 				"ack wire":      {c.AckWireBits, c.AckBits + (around+8)*acks/600},
 				"kbit/s":        {c.UpKbits(60), c.WireBits * 60 / 1000},
@@ -194,7 +196,8 @@ func TestAccounting(t *testing.T) {
 			}
 		}
 		paper, rle := r.Codecs[0], r.Codecs[1]
-		if paper.PayloadBits != rle.PayloadBits || paper.FramesDelivered != rle.FramesDelivered || rle.HeaderBits < 16 || rle.HeaderBits > 24 {
+		if paper.PayloadBits != rle.PayloadBits || paper.FramesDelivered != rle.FramesDelivered ||
+			rle.HeaderBits < 16 || rle.HeaderBits > 24 {
 			t.Errorf("%+v\n%+v", paper, rle)
 		}
 	}

@@ -51,7 +51,8 @@ func NewWorld(recorded []cubes.Frame) *World {
 		w.frames = append(w.frames, make([]object, cubes.Count))
 		for i := range recorded[n] {
 			c := &recorded[n][i]
-			w.frames[n][i] = object{interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)}}
+			pose := interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)}
+			w.frames[n][i] = object{pose}
 		}
 		w.count(recorded, n)
 	}

@@ -28,7 +28,8 @@ func minFrames(distance int) int { return 4 * (distance + margin) }
 // progress, if not nil, is called with the completed share. Too few frames are an error.
 func Floor(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
 	if least := minFrames(distance); len(t.Frames) < least {
-		return nil, fmt.Errorf("%s: %d frames are too few for distance %d: want at least %d", t.Name, len(t.Frames), distance, least)
+		const few = "%s: %d frames are too few for distance %d: want at least %d"
+		return nil, fmt.Errorf(few, t.Name, len(t.Frames), distance, least)
 	}
 	s := newSeries(t, distance, causal)
 	bills := make([]Bill, 0, len(s.fields))

@@ -134,7 +134,8 @@ func newMoments(ctx context.Context, t *trace.Trace, cfg bench.Config) (*moments
 		m.of[i].base = max(i-cfg.Distance, -1)
 	}
 	if cfg.Distance == 0 {
-		course, err := bench.NewCourse(ctx, n, t.Schema.RateHz(), bench.Config{Link: cfg.Link, AckHz: cfg.AckHz, Ring: cfg.Ring, Suite: cfg.Suite})
+		link := bench.Config{Link: cfg.Link, AckHz: cfg.AckHz, Ring: cfg.Ring, Suite: cfg.Suite}
+		course, err := bench.NewCourse(ctx, n, t.Schema.RateHz(), link)
 		if err != nil {
 			return nil, err
 		}

@@ -138,7 +138,8 @@ func (r *Report) fieldRows() [][]string {
 		} else {
 			all = false
 		}
-		rows = append(rows, table.Row("%s|%s|%.1f|%.1f|%.1f|%s|%s", printable(f.Name), f.Kind, f.FullBits, f.Bits, f.FlagBits, r.share(f.Bits), least))
+		rows = append(rows, table.Row("%s|%s|%.1f|%.1f|%.1f|%s|%s",
+			printable(f.Name), f.Kind, f.FullBits, f.Bits, f.FlagBits, r.share(f.Bits), least))
 	}
 	sum := "-"
 	if all {
@@ -174,7 +175,8 @@ func (c *Component) row() []string {
 	if best == nil {
 		return append(row, "-", "", "", "", "", "", "")
 	}
-	return append(row, table.Row("%s|%.1f|%.0f|%.0f|%.0f|%.1f %%|%.2f", best.Name, best.Mean, best.P50, best.P90, best.P99, 100*best.Zeros, best.Entropy)...)
+	return append(row, table.Row("%s|%.1f|%.0f|%.0f|%.0f|%.1f %%|%.2f",
+		best.Name, best.Mean, best.P50, best.P90, best.P99, 100*best.Zeros, best.Entropy)...)
 }
 
 func (r *Report) predictorRows() [][]string {

@@ -76,7 +76,8 @@ func (r *Recording) Cost(ctx context.Context, cfg bench.Config) (c Cost, arrived
 		return c, nil, err
 	}
 	counts := &result.Codecs[0]
-	return Cost{counts.PayloadBits + counts.HeaderBits, counts.UpKbits(result.RateHz), counts.DeliveredRatio}, counts.Arrived, nil
+	c = Cost{counts.PayloadBits + counts.HeaderBits, counts.UpKbits(result.RateHz), counts.DeliveredRatio}
+	return c, counts.Arrived, nil
 }
 
 // Error is how far what a server has of a field is from what was recorded, over all recorded rows:
@@ -191,7 +192,8 @@ func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string 
 	}
 	rows := [][]string{head}
 	for _, c := range o.Cases {
-		row := table.Row("x %g|%g Hz|%g %%|%s|%.1f|%.1f|%.2f %%", c.Resolution, c.RateHz, 100*c.Loss, redundancy(c.Redundancy), c.Bits, c.Kbits, 100*c.Delivered)
+		row := table.Row("x %g|%g Hz|%g %%|%s|%.1f|%.1f|%.2f %%",
+			c.Resolution, c.RateHz, 100*c.Loss, redundancy(c.Redundancy), c.Bits, c.Kbits, 100*c.Delivered)
 		for _, f := range fields {
 			cells := []string{"-", "-"}
 			if i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f }); i >= 0 {

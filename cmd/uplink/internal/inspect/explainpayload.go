@@ -98,7 +98,8 @@ func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	what := "one stream of a range coder: parts have fractions of bits, and none a place"
 	if s.cfg.Codec == rpcdelta.RLE {
 		at = (at + 7) / 8 * 8
-		what, rounding = "numbers, zeros up to a byte, and the run-length coded binary part", "zeros between the numbers and the binary part"
+		what = "numbers, zeros up to a byte, and the run-length coded binary part"
+		rounding = "zeros between the numbers and the binary part"
 	}
 	begin := 8*t.raw.offset + at
 	bits := float64(8*len(t.raw.b) - at)

@@ -65,7 +65,8 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	}
 	start := in.Start()
 	x.sum = &Summary{
-		Start: start.Wall.UTC(), Index: start.Index, Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
+		Start: start.Wall.UTC(), Index: start.Index,
+		Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
 	}
 	err = x.read(in)
 	x.sum.Bytes = in.Offset()

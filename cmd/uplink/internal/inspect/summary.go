@@ -199,8 +199,9 @@ func (s *Summary) writeSessions(b *strings.Builder) {
 		if !p.Closed {
 			end = "open"
 		}
-		rows = append(rows, table.Row("%d|%d|%s|%s|%.3f|%d|%d|%d|%d|%d|%d|%d|%s", p.Player, p.Client, p.Addr, from, p.To, p.Received,
-			p.ReceivedBytes, p.Sent, p.SentBytes, p.ReceivedMessages+p.SentMessages, p.Frames, p.Drops, end))
+		rows = append(rows, table.Row("%d|%d|%s|%s|%.3f|%d|%d|%d|%d|%d|%d|%d|%s",
+			p.Player, p.Client, p.Addr, from, p.To, p.Received, p.ReceivedBytes, p.Sent, p.SentBytes,
+			p.ReceivedMessages+p.SentMessages, p.Frames, p.Drops, end))
 	}
 	b.WriteString("\n")
 	table.Write(b, rows)
@@ -217,9 +218,10 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 	for _, r := range s.RPCs {
 		st := &r.Stats
 		n := math.Max(1, float64(st.Frames()))
-		rows = append(rows, table.Row("%s|%s|%s|%d|%d|%.1f|%.1f|%.1f|%.1f|%d|%d|%d|%d", r.Name, r.channel(), r.Codec, r.Payloads, st.Frames(),
-			float64(st.FullBits)/n, float64(st.HeaderBits)/n, float64(st.PayloadBits)/n, float64(st.AgeSum)/math.Max(1, float64(st.Delta)),
-			st.Keyframe, st.Reset, r.Late, r.Undecoded))
+		rows = append(rows, table.Row("%s|%s|%s|%d|%d|%.1f|%.1f|%.1f|%.1f|%d|%d|%d|%d",
+			r.Name, r.channel(), r.Codec, r.Payloads, st.Frames(),
+			float64(st.FullBits)/n, float64(st.HeaderBits)/n, float64(st.PayloadBits)/n,
+			float64(st.AgeSum)/math.Max(1, float64(st.Delta)), st.Keyframe, st.Reset, r.Late, r.Undecoded))
 	}
 	b.WriteString("\n")
 	table.Write(b, rows)
@@ -298,6 +300,6 @@ var Header = []string{
 
 // WriteCSV writes a row.
 func (r *Row) WriteCSV(w *csv.Writer) error {
-	return w.Write(table.Row("%d|%.6f|%d|%s|%d|%s|%d|%d|%t|%d|%d|%d|%s|%s", r.Record, r.Seconds, r.Player, r.RPC, r.Seq, r.Kind,
-		r.BaselineAge, r.Redundant, r.Late, r.FullBits, r.HeaderBits, r.PayloadBits, r.Drop, r.Check))
+	return w.Write(table.Row("%d|%.6f|%d|%s|%d|%s|%d|%d|%t|%d|%d|%d|%s|%s",
+		r.Record, r.Seconds, r.Player, r.RPC, r.Seq, r.Kind, r.BaselineAge, r.Redundant, r.Late, r.FullBits, r.HeaderBits, r.PayloadBits, r.Drop, r.Check))
 }

@@ -117,7 +117,8 @@ func TestSlowViewer(t *testing.T) {
 func TestViewErrors(t *testing.T) {
 	l, _ := newLab()
 	for _, actor := range []string{"", "-1", "2", "x", "1e9"} {
-		if code, body := call(l, "GET", "/demo/view?actor="+actor, ""); code != http.StatusBadRequest || body != `actor is "`+actor+"\": want a number from 0 to 1\n" {
+		code, body := call(l, "GET", "/demo/view?actor="+actor, "")
+		if code != http.StatusBadRequest || body != `actor is "`+actor+"\": want a number from 0 to 1\n" {
 			t.Errorf("%s: %d %s", actor, code, body)
 		}
 	}
@@ -127,7 +128,8 @@ func TestViewErrors(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/demo/view?actor=0", nil))
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
+	const full = "32 viewers are connected: close a page of the demo\n"
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != full {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

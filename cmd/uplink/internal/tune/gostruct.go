@@ -61,8 +61,8 @@ func goName(name string) string {
 }
 
 var typeNames = map[schema.Kind]string{
-	schema.KindVec2: "schema.Vec2", schema.KindVec3: "schema.Vec3", schema.KindQuat: "schema.Quat", schema.KindUnitVec: "schema.UnitVec",
-	schema.KindBytes: "[]byte",
+	schema.KindVec2: "schema.Vec2", schema.KindVec3: "schema.Vec3", schema.KindQuat: "schema.Quat",
+	schema.KindUnitVec: "schema.UnitVec", schema.KindBytes: "[]byte",
 }
 
 // goType is a field's type, and the options of its tag.

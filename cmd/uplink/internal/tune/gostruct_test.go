@@ -55,7 +55,8 @@ func TestGoStruct(t *testing.T) {
 // TestGoStructNames: for all field names, the struct can be parsed, and its names differ.
 func TestGoStructNames(t *testing.T) {
 	var all []schema.Field
-	for _, n := range []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "ß", "日本", "type", "Ünder"} {
+	hostile := []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "ß", "日本", "type", "Ünder"}
+	for _, n := range hostile {
 		all = append(all, schema.Field{Name: n, Kind: schema.KindScalar, Resolution: 1, Velocity: "location"})
 	}
 	all[0].Velocity = ""
@@ -70,7 +71,8 @@ func TestGoStructNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i, f := range fields {
 		name := f.Names[0].Name
-		if seen[name] || !token.IsExported(name) || i > 0 && !strings.Contains(f.Tag.Value, "velocity="+fields[0].Names[0].Name+`"`) {
+		velocity := "velocity=" + fields[0].Names[0].Name + `"`
+		if seen[name] || !token.IsExported(name) || i > 0 && !strings.Contains(f.Tag.Value, velocity) {
 			t.Errorf("%s %v", name, f.Tag)
 		}
 		seen[name] = true

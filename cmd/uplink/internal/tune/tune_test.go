@@ -14,7 +14,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -165,9 +164,10 @@ func TestRun(t *testing.T) {
 	uplinktest.Must(t, err)
 	last := 0.0
 	cfg := Config{
-		Bounds: []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
-		Config: bench.Config{Link: simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, AckHz: 60}, Delivery: .99,
+		Bounds:   []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
+		Delivery: .99,
 	}
+	cfg.Link, cfg.AckHz = simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, 60
 	cfg.Progress = func(_ string, done float64) {
 		if done < last || done >= 1 {
 			t.Errorf("%v of it is done after %v", done, last)
@@ -223,7 +223,8 @@ func TestRunErrors(t *testing.T) {
 		"--unit At=x":              {nil, func(c *Config) { c.Units = map[string]string{"At": "x"} }},
 		"row 1":                    {one, func(c *Config) { c.Bounds[0].Value = 1e-12 }},
 	} {
-		cfg := Config{Config: bench.Config{Link: simlink.Config{Burst: 1}, AckHz: 60}, Delivery: .99, Bounds: []Bound{{"At", 1, ""}}}
+		cfg := Config{Delivery: .99, Bounds: []Bound{{"At", 1, ""}}}
+		cfg.Link, cfg.AckHz = simlink.Config{Burst: 1}, 60
 		c.change(&cfg)
 		if _, err := Run(t.Context(), c.recordings, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
