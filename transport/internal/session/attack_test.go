@@ -134,9 +134,7 @@ func TestOldEpoch(t *testing.T) {
 func TestMalformedButAuthentic(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
-			d := p.client.s.draft(k)
-			d.b = append(d.b, bytes.Repeat([]byte{0xff}, 100)...)
-			p.client.s.emit(serverAddr, d)
+			p.client.s.sendKind(serverAddr, k, bytes.Repeat([]byte{0xff}, 100))
 			if v := p.server.input(time.Now(), p.flying[len(p.flying)-1].data); v != Malformed || p.server.s.State() != Open {
 				t.Errorf("kind %d: verdict %d", k, v)
 			}
@@ -174,7 +172,7 @@ func TestFloodOfQuestions(t *testing.T) {
 			if probe == 0 {
 				p.client.s.sendHeartbeat(time.Now(), true)
 			} else {
-				p.client.s.emit(serverAddr, p.client.s.draft(wire.ProbeKind))
+				p.client.s.sendKind(serverAddr, wire.ProbeKind, nil)
 			}
 			question := p.flying[0].data
 			p.server.input(time.Now(), question)

@@ -27,7 +27,7 @@ func TestSessionLost(t *testing.T) {
 		p.flying = nil
 		p.server.s, p.server.cut = nil, true // it restarts
 		p.client.input(time.Now(), hint)
-		if len(p.flying) != 1 || p.client.s.lossProbe.active() {
+		if len(p.flying) != 1 || !p.client.s.lossProbe.IsZero() {
 			t.Error("the client did not name its session at once")
 		}
 		p.client.input(time.Now(), hintFor(p.flying[0].data)) // the listener does not know that either
@@ -55,7 +55,7 @@ func TestForgedHintDoesNothing(t *testing.T) {
 			t.Errorf("%d datagrams were sent, want 100 and two heartbeats", n)
 		}
 		p.run(5 * time.Second)
-		if p.client.s.State() != Open || p.client.s.lossProbe.active() {
+		if p.client.s.State() != Open || !p.client.s.lossProbe.IsZero() {
 			t.Errorf("got %v", p.client.s.Err())
 		}
 	})
@@ -87,7 +87,7 @@ func TestHintMustEchoALateDatagram(t *testing.T) {
 			"not sent":      hintFor(wire.AppendHeader(nil, next)),
 			"other session": hintFor(wire.AppendHeader(nil, otherID)),
 		} {
-			if v := p.client.input(time.Now(), b); v != Unexpected || p.client.s.lossProbe.active() || p.client.s.long {
+			if v := p.client.input(time.Now(), b); v != Unexpected || !p.client.s.lossProbe.IsZero() || p.client.s.long {
 				t.Errorf("%s: verdict %d", name, v)
 			}
 		}

@@ -236,13 +236,13 @@ func (m *model) run(until time.Duration) {
 	var payload [8]byte
 	nextSend := m.now
 	for !m.now.After(end) && m.violation == "" {
-		next := earlier(end.Add(1), nextSend)
+		next := earliest(end.Add(1), nextSend)
 		if len(m.events) > 0 {
-			next = earlier(next, m.events[0].at)
+			next = earliest(next, m.events[0].at)
 		}
 		for _, s := range []*Session{m.client, m.server} {
 			if s.State() == Open {
-				next = earlier(next, s.Next())
+				next = earliest(next, s.Next())
 			}
 		}
 		if next.After(m.now) {

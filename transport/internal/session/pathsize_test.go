@@ -82,9 +82,7 @@ func TestProbingRestarts(t *testing.T) {
 func TestProbe(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for body, want := range map[string]Verdict{string(make([]byte, 1000)): Accepted, "x": Malformed} {
-			d := p.client.s.draft(wire.ProbeKind)
-			d.b = append(d.b, body...)
-			p.client.s.emit(serverAddr, d)
+			p.client.s.sendKind(serverAddr, wire.ProbeKind, []byte(body))
 			probe := p.flying[len(p.flying)-1].data
 			p.flying = nil
 			if v := p.server.input(time.Now(), probe); v != want {
@@ -113,9 +111,7 @@ func TestStrayProbeAnswers(t *testing.T) {
 			{p.server, p.client, []byte{0, 5, 0}, Malformed},
 			{p.server, p.client, []byte{0xff, 0xff}, Accepted},
 		} {
-			d := c.from.s.draft(wire.ProbeAnswerKind)
-			d.b = append(d.b, c.body...)
-			c.from.s.emit(c.to.addr, d)
+			c.from.s.sendKind(c.to.addr, wire.ProbeAnswerKind, c.body)
 			if v := c.to.input(time.Now(), p.flying[len(p.flying)-1].data); v != c.want {
 				t.Errorf("%s, % x: verdict %d, want %d", c.to.name, c.body, v, c.want)
 			}
@@ -133,7 +129,7 @@ func TestRoundTripsAreFine(t *testing.T) {
 		for range 3 {
 			p.run(30 * time.Minute)
 			for _, e := range []*end{p.client, p.server} {
-				smoothed, last := e.s.RTT()
+				smoothed, last, _ := e.s.RTT()
 				for _, d := range []time.Duration{smoothed - 2*oneWay, last - 2*oneWay} {
 					if d.Abs() > 5*time.Microsecond {
 						t.Errorf("%s: round trip %v and %v, want %v", e.name, smoothed, last, 2*oneWay)
@@ -141,7 +137,7 @@ func TestRoundTripsAreFine(t *testing.T) {
 				}
 			}
 		}
-		if n := p.client.s.RTTSamples(); n < 890 || n > 930 {
+		if _, _, n := p.client.s.RTT(); n < 890 || n > 930 {
 			t.Errorf("%d round trips in 90 minutes", n)
 		}
 	})

@@ -31,7 +31,7 @@ func TestHandshake(t *testing.T) {
 			t.Errorf("client has id %x and suite %v", p.client.s.ID(), p.client.s.Suite())
 		}
 		for _, e := range []*end{p.client, p.server} {
-			smoothed, last := e.s.RTT()
+			smoothed, last, _ := e.s.RTT()
 			if smoothed != 2*oneWay || last != 2*oneWay {
 				t.Errorf("%s: round trip %v, last %v, want %v", e.name, smoothed, last, 2*oneWay)
 			}
@@ -51,7 +51,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		if p.client.s.Stats().DatagramsSent < 8 {
 			t.Error("the client did not repeat its hello")
 		}
-		if smoothed, _ := p.client.s.RTT(); smoothed != 2*oneWay {
+		if smoothed, _, _ := p.client.s.RTT(); smoothed != 2*oneWay {
 			t.Errorf("round trip %v, want %v: a repeated hello must not be measured", smoothed, 2*oneWay)
 		}
 	})
@@ -208,7 +208,7 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 		p.server.cut = true
 		p.run(helloInterval + 5*time.Millisecond)
 		p.client.input(time.Now(), p.welcomeFor(testNonce))
-		if _, last := p.client.s.RTT(); p.client.s.State() != Open || last != 0 {
+		if _, last, _ := p.client.s.RTT(); p.client.s.State() != Open || last != 0 {
 			t.Errorf("state %d, round trip %v", p.client.s.State(), last)
 		}
 	})
