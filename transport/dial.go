@@ -99,7 +99,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	}
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
-	c := &Conn{owner: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
+	c := &Conn{dialer: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
 		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
 	})
@@ -157,10 +157,9 @@ func (d *dialer) endBatch(time.Time) {}
 
 // tick follows each batch and each alarm.
 func (d *dialer) tick(now time.Time) {
-	unanswered := false
-	d.conn.locked(func(s *session.Session) {
+	unanswered := locked(d.conn, func(s *session.Session) bool {
 		s.Advance(now)
-		unanswered = s.TakeUnanswered()
+		return s.TakeUnanswered()
 	})
 	d.checkState(now)
 	if since, due := d.alarm.takeTick(now); due && !d.stopped.Load() {
@@ -171,7 +170,7 @@ func (d *dialer) tick(now time.Time) {
 	}
 	d.monitor.check(now, &d.outbox)
 	if failing := d.failover.due(now, &d.sent); failing || unanswered {
-		err := d.rebind(d.conn)
+		err := d.rebind()
 		d.log.Debug("opened another socket", "remote", d.remote, "sends_fail", failing, "unanswered", unanswered, "error", err)
 	}
 }
@@ -205,12 +204,18 @@ func (d *dialer) stop() {
 	d.alarm.stop()
 }
 
-func (d *dialer) rescheduled(*Conn) { d.alarm.setEarlier(d.next()) }
-
-func (d *dialer) tickAt(at time.Time) { d.alarm.requestTick(at) }
+// reschedule sets the alarm earlier if the session requires it, and ends run if the session has
+// ended. Any goroutine may call it.
+func (d *dialer) reschedule() {
+	if next, over := d.conn.schedule(); over {
+		d.stop()
+	} else {
+		d.alarm.setEarlier(next)
+	}
+}
 
 // rebind opens another packet connection and replaces the current one.
-func (d *dialer) rebind(c *Conn) error {
+func (d *dialer) rebind() error {
 	pc, err := d.network.ListenPacket(localFor(d.remote))
 	if err != nil {
 		return err
@@ -218,14 +223,10 @@ func (d *dialer) rebind(c *Conn) error {
 	if err := d.socket.replace(pc); err != nil {
 		return err
 	}
-	c.update(func(s *session.Session) { s.Rebound(time.Now()) })
-	d.rescheduled(c)
+	d.conn.update(func(s *session.Session) { s.Rebound(time.Now()) })
+	d.reschedule()
 	return nil
 }
-
-func (d *dialer) closed(*Conn) { d.stop() }
-
-func (d *dialer) wait() { <-d.done }
 
 // alarm ends the read of a loop that sleeps until a timer is due. The loop sets it before each
 // read; others may set it to an earlier time. It is safe for concurrent use.

@@ -82,7 +82,7 @@ func TestHandshakeMoves(t *testing.T) {
 	g := d.visit(t, clientAddr, token.Token{})
 	elsewhere := netip.AddrPortFrom(clientAddr.Addr(), 4001)
 	again := d.arrive(t, elsewhere, token.Token{}) // stands for the client's repeated hello
-	again.out[firstHello] = wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: g.Nonce()})
+	again.out[firstHello] = wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: parseHello(t, g.out[0]).Nonce})
 	var retry []byte
 	d.pc.sent = func(b []byte) { retry = bytes.Clone(b) }
 	d.receive(d.now, datagram{elsewhere, again.out[firstHello]})

@@ -111,7 +111,8 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	errs := make([]error, len(l.shards))
 	var shards sync.WaitGroup
 	for i, s := range l.shards {
-		s.setHandler(handlers[i])
+		s.handler = handlers[i]
+		s.batchHandler, _ = s.handler.(batchHandler)
 		shards.Add(1)
 		go restartOnGoexit(func() {
 			errs[i] = s.serve()

@@ -50,18 +50,12 @@ func (s *socket) exchange(pc PacketConn) (BatchConn, error) {
 	return *s.current.Swap(&b), nil
 }
 
-// ReadFrom implements [PacketConn]. A read continues on the next packet connection.
+// ReadFrom implements [PacketConn]. Loops call only ReadBatch.
 func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
-	for {
-		pc := s.current.Load()
-		n, from, err := (*pc).ReadFrom(p)
-		if err == nil || s.current.Load() == pc {
-			return n, from, err
-		}
-	}
+	return (*s.current.Load()).ReadFrom(p)
 }
 
-// ReadBatch implements [BatchConn] in the same way.
+// ReadBatch implements [BatchConn]. A read continues on the next packet connection.
 func (s *socket) ReadBatch(into []Datagram) (int, error) {
 	for {
 		pc := s.current.Load()

@@ -55,12 +55,10 @@ func TestPublish(t *testing.T) {
 }
 
 func TestEndsAreCounted(t *testing.T) {
-	var c shardCounters
-	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
-		c.ended(cause)
-	}
 	var st ListenerStats
-	c.addTo(&st)
+	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
+		st.ended(cause)
+	}
 	if st.ProtocolErrors != 1 || st.Unacknowledged != 2 {
 		t.Errorf("%d protocol errors and %d unacknowledged, want 1 and 2", st.ProtocolErrors, st.Unacknowledged)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // testListener is a listener of one shard without a network. The test runs its loop.
@@ -198,3 +199,12 @@ func place(i int) netip.AddrPort {
 
 // len returns the number of addresses with a connection.
 func (m *addresses) len() int { return len(m.ipv4) + len(m.ipv6) }
+
+func parseHello(tb testing.TB, b []byte) wire.Hello {
+	tb.Helper()
+	h, err := wire.ParseHello(b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h
+}
