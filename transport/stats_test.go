@@ -1,11 +1,9 @@
 package transport
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
@@ -30,21 +28,21 @@ func TestPublish(t *testing.T) {
 	d := newTestListener(t, Config{})
 	h := &handling{l: d.Listener}
 	d.handler, d.batchHandler = h, h
-	g := d.visit(t, clientAddr, token.Token{}).open()
-	d.endBatch(d.now)
+	g := d.visit(t, clientAddr, 0).open()
+	d.endBatch()
 	before, handled := d.Listener.Stats(), h.handled
 	const count = 3
 	for range count {
 		if err := g.Send([]byte("call")); err != nil {
 			t.Fatal(err)
 		}
-		d.receive(d.now, datagram{clientAddr, bytes.Clone(g.out[len(g.out)-1])})
+		d.receive(clientAddr, g.out[len(g.out)-1])
 	}
-	d.receive(d.now, datagram{clientAddr, []byte{0xff}})
+	d.receive(clientAddr, []byte{0xff})
 	if st := d.Listener.Stats(); st.DatagramsReceived != before.DatagramsReceived {
 		t.Errorf("%d datagrams counted within the batch", st.DatagramsReceived-before.DatagramsReceived)
 	}
-	d.endBatch(d.now)
+	d.endBatch()
 	st := d.Listener.Stats()
 	if n := st.DatagramsReceived - before.DatagramsReceived; n != count+1 || st.Dropped.Malformed != before.Dropped.Malformed+1 {
 		t.Errorf("%d datagrams counted, want %d; dropped: %+v", n, count+1, st.Dropped)
