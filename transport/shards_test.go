@@ -214,8 +214,8 @@ func (w *world) rebind(t *testing.T) netip.AddrPort {
 	return outside
 }
 
-// TestMovesBetweenShards moves a client about, over a link that loses, duplicates and reorders: at a
-// listener of one shard, and of four, so that its datagrams come to other shards than its own.
+// TestMovesBetweenShards moves a client about, over a link that loses, duplicates and reorders: at
+// a listener of one shard, and of four, so that its datagrams come to other shards than its own.
 func TestMovesBetweenShards(t *testing.T) {
 	for seed := range uint64(15) {
 		shards := 1 + 3*min(int(seed%3), 1)
