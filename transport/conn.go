@@ -42,9 +42,6 @@ type Handler interface {
 	Tick(now time.Time)
 }
 
-// batchHandler is a [Handler] with Handled.
-type batchHandler interface{ Handled() }
-
 // TapEvent is a payload of [Conn.Send] or message of [Conn.SendReliable] that a connection sends or
 // receives; see [Conn.SetTap].
 type TapEvent struct {
@@ -70,7 +67,7 @@ type Conn struct {
 
 	dialer *dialer // that owns the connection; nil for a listener's
 	shard  *shard  // that owns the connection; nil for a dialed one
-	id     uint64 // of the session; 0 for a dialed connection
+	id     uint64  // of the session; 0 for a dialed connection
 	pc     PacketConn
 	client uint64 // client id of the token
 	data   []byte // user data of the token
@@ -307,7 +304,6 @@ type received struct {
 	remote  netip.AddrPort // address of the peer after it
 }
 
-// input passes a datagram to the session.
 func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,7 +330,6 @@ func (c *Conn) observeRTT() {
 	}
 }
 
-// deliver calls the handler with the result of a datagram.
 func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	open := r.state == session.Open
 	if open && c.phase == pending {
@@ -360,7 +355,6 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	}
 }
 
-// deliverPayload calls the handler with a payload.
 func (c *Conn) deliverPayload(now time.Time, r received, h Handler) {
 	c.number = r.number
 	if c.tap != nil {
@@ -401,7 +395,6 @@ func (c *Conn) schedule() (next time.Time, over bool) {
 
 func (c *Conn) state() session.State { return locked(c, (*session.Session).State) }
 
-// err returns why the session ended.
 func (c *Conn) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

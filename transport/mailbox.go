@@ -73,7 +73,6 @@ func (m *mailbox) take() *mail {
 	return &m.read
 }
 
-// clear empties mail and keeps its memory.
 func (m *mail) clear() {
 	clear(m.calls)
 	clear(m.forwarded)
@@ -87,7 +86,6 @@ type dirtyConns struct {
 	conns, spare []*Conn
 }
 
-// add adds a connection.
 func (d *dirtyConns) add(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -118,6 +118,9 @@ func (o *outbox) writeBatch(batch []Datagram) (int, error) {
 // sendQuiet is the time without a failure after which sending counts as restored.
 const sendQuiet = 5 * time.Second
 
+// downAfter is the time during which all sends fail before the network counts as gone.
+const downAfter = time.Second
+
 // sendMonitor logs when a packet connection starts to reject datagrams, for lack of buffers,
 // permission or a route or for their size, and when that has ended: two records for each such
 // period, whatever the number of failures. Only the loop uses it.
@@ -126,13 +129,23 @@ type sendMonitor struct {
 	sent, failed uint64    // at the last check
 	before       uint64    // failures before the current period of failures
 	first, last  time.Time // failures seen in that period; zero: sending works
+	since        time.Time // the first failure without a success after it; zero: none
 }
 
-// check compares the counters of the outbox with those of its last call.
-func (m *sendMonitor) check(now time.Time, o *outbox) {
+// check compares the counters of the outbox with those of its last call, and reports, once in
+// downAfter, whether the network of the packet connection's address is gone.
+func (m *sendMonitor) check(now time.Time, o *outbox) (down bool) {
 	sent, failed := o.sent.datagrams.Load(), o.sent.failed.Load()
 	if sent == m.sent && failed == m.failed {
-		return
+		return false
+	}
+	if sent != m.sent {
+		m.since = time.Time{}
+	} else if m.since.IsZero() {
+		m.since = now
+	}
+	if down = failed != m.failed && !m.since.IsZero() && now.Sub(m.since) >= downAfter; down {
+		m.since = now
 	}
 	switch {
 	case failed != m.failed:
@@ -147,4 +160,5 @@ func (m *sendMonitor) check(now time.Time, o *outbox) {
 		m.first = time.Time{}
 	}
 	m.sent, m.failed = sent, failed
+	return down
 }

@@ -39,16 +39,15 @@ type shard struct {
 	mailbox  mailbox
 
 	// Only the loop uses these.
-	handler      Handler
-	batchHandler batchHandler // the same, or nil
-	conns        addresses // of open connections, including those of other shards
-	timers       timers    // of this shard's connections
-	cookies      *admission.Cookies
-	start        time.Time
-	hints        ratelimit.Bucket
-	hintRate     ratelimit.Rate
-	buffers      session.Buffers
-	out          [wire.HelloSize]byte // an answer that belongs to no session
+	handler  Handler   // set before serve
+	conns    addresses // of open connections, including those of other shards
+	timers   timers    // of this shard's connections
+	cookies  *admission.Cookies
+	start    time.Time
+	hints    ratelimit.Bucket
+	hintRate ratelimit.Rate
+	buffers  session.Buffers
+	out      [wire.HelloSize]byte // an answer that belongs to no session
 }
 
 // newShard returns one of that many shards.
@@ -80,15 +79,13 @@ func (s *shard) count(v session.Verdict) {
 }
 
 // mayHint reports whether an unauthenticated answer may be sent.
-func (s *shard) mayHint(now time.Time) bool {
-	return s.hints.Take(now.Sub(s.start), s.hintRate, 1)
-}
+func (s *shard) mayHint(now time.Time) bool { return s.hints.Take(now.Sub(s.start), s.hintRate, 1) }
 
 // publish publishes the results of a batch.
 func (s *shard) publish() {
 	s.counters.publish()
-	if s.batchHandler != nil {
-		s.batchHandler.Handled()
+	if h, ok := s.handler.(interface{ Handled() }); ok {
+		h.Handled()
 	}
 }
 
@@ -117,7 +114,7 @@ func (s *shard) tick(now time.Time) {
 	if !s.stopped.Load() {
 		s.handler.Tick(now)
 	}
-	s.monitor.check(now, &s.outbox)
+	_ = s.monitor.check(now, &s.outbox)
 }
 
 // reschedule sets the timer of a connection after an event, or removes the connection if it has

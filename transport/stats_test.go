@@ -27,7 +27,7 @@ func (h *handling) Handled() {
 func TestPublish(t *testing.T) {
 	d := newTestListener(t, Config{})
 	h := &handling{l: d.Listener}
-	d.handler, d.batchHandler = h, h
+	d.handler = h
 	g := d.visit(t, clientAddr, 0).open()
 	d.endBatch()
 	before, handled := d.Listener.Stats(), h.handled

@@ -54,7 +54,7 @@ type Session struct {
 	err   error // why it is Closed; nil if this end closed it
 
 	client bool
-	long   bool // a client sends long headers
+	long   bool   // a client sends long headers
 	id     uint64 // 0 until a client's session is open
 	remote netip.AddrPort
 
