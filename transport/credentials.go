@@ -134,14 +134,13 @@ func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 // localFor returns the local address for dialing a remote one: of the same family, and loopback if
 // that is.
 func localFor(remote netip.AddrPort) string {
-	ip := netip.IPv6Unspecified()
 	switch a := remote.Addr(); {
 	case a.Is4() && a.IsLoopback():
-		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		return "127.0.0.1:0"
 	case a.Is4():
-		ip = netip.IPv4Unspecified()
+		return "0.0.0.0:0"
 	case a.IsLoopback():
-		ip = netip.IPv6Loopback()
+		return "[::1]:0"
 	}
-	return netip.AddrPortFrom(ip, 0).String()
+	return "[::]:0"
 }

@@ -276,9 +276,6 @@ func TestUnbatched(t *testing.T) {
 	if sent, err := s.WriteBatch(out); sent != 1 || !errors.Is(err, errNoPort) || pc.direct != 2 {
 		t.Errorf("sent %d, %v, by %d calls", sent, err, pc.direct)
 	}
-	if n, err := s.ReadBatch(nil); n != 0 || err != nil {
-		t.Errorf("read %d, %v", n, err)
-	}
 	if batched(pc) != BatchConn(pc) {
 		t.Error("a BatchConn is wrapped")
 	}

@@ -250,8 +250,12 @@ func (t *ListenerStats) add(o *ListenerStats) {
 	t.Forwarded += o.Forwarded
 	t.ProtocolErrors += o.ProtocolErrors
 	t.Unacknowledged += o.Unacknowledged
-	t.Dropped = t.Dropped.Plus(o.Dropped)
-	t.RTTs = t.RTTs.Plus(o.RTTs)
+	if o.Dropped != (Drops{}) { // most batches have none
+		t.Dropped = t.Dropped.Plus(o.Dropped)
+	}
+	if o.RTTs != (RTTHistogram{}) {
+		t.RTTs = t.RTTs.Plus(o.RTTs)
+	}
 }
 
 // ended counts the end of a connection.
