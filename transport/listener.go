@@ -78,17 +78,21 @@ func closeAll(pcs []PacketConn) (err error) {
 
 // newAdmission returns the admission controller of a listener at a local address.
 func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, error) {
-	key, err := cfg.key(local)
-	if err != nil {
-		return nil, err
+	key := cfg.Key
+	if key.IsZero() {
+		key = token.Development()
 	}
-	servers, err := cfg.servers(key, local)
+	development := key.Equal(token.Development())
+	if development && !cfg.developmentAt(local) {
+		return nil, fmt.Errorf("transport: listening on %v: %w, and set Config.Key, or listen on a loopback address such as 127.0.0.1", local, token.ErrNoKey)
+	}
+	servers, err := cfg.servers(development, local)
 	if err != nil {
 		return nil, err
 	}
 	perNetwork, total := float64(cfg.HandshakesPerNetwork), float64(cfg.Handshakes)
 	return admission.New(admission.Config{
-		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
+		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: development,
 		PerNetwork: ratelimit.Rate{PerSecond: perNetwork, Burst: 2 * perNetwork},
 		Total:      ratelimit.Rate{PerSecond: total, Burst: 2 * total},
 	}), nil
