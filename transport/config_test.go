@@ -2,7 +2,6 @@ package transport_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,86 +152,6 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("dialed %q", addr)
 		}
 	}
-}
-
-// TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. A second
-// after each step, tokens that are valid by the clock as it is then let their clients in, though
-// those before took all handshakes that were left. No used token does so again, and the connection
-// that was there at first stays.
-func TestWallClockSteps(t *testing.T) {
-	const hour = time.Hour
-	for name, steps := range map[string][]time.Duration{
-		"ahead at once": {hour, 0},
-		"back at once":  {-hour, 0},
-		"to and fro":    {0, hour, 0, -hour, 0},
-	} {
-		for _, pause := range []time.Duration{time.Second, 2 * time.Minute} {
-			t.Run(name+" every "+pause.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { stepWallClock(t, steps, pause) })
-			})
-		}
-	}
-}
-
-func stepWallClock(t *testing.T, steps []time.Duration, pause time.Duration) {
-	t.Helper()
-	var ahead atomic.Int64
-	wall := func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }
-	ahead.Store(int64(steps[0]))
-	n, key, server := newNetwork(t, simnet.Config{Delay: 10 * time.Millisecond}), newKey(t), &recorder{t: t}
-	const each = 20
-	cfg := transport.Config{Network: n, Key: key, Handshakes: each}
-	transport.SetWall(&cfg, wall)
-	listen(t, serverAddr, cfg, server)
-	client := uint64(0)
-	fresh := func() token.Token {
-		client++
-		return issue(t, key, func(c *token.Claims) {
-			c.ClientID, c.Issued, c.Expires = client, wall(), wall().Add(time.Minute)
-		})
-	}
-	join := func(tok token.Token, within time.Duration) (*transport.Conn, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		return transport.Dial(ctx, serverAddr, transport.Config{Network: n, Token: tok}, &recorder{t: t})
-	}
-	var spent []token.Token
-	var first *transport.Conn
-	for _, step := range steps {
-		ahead.Store(int64(step))
-		for range 2 {
-			tok := fresh()
-			c, err := join(tok, time.Second)
-			if err != nil {
-				t.Fatalf("a new token, with the clock %v ahead: %v", step, err)
-			}
-			if first == nil {
-				first = c
-			} else {
-				_ = c.Close()
-			}
-			spent = append(spent, tok)
-		}
-		for _, tok := range spent {
-			if c, err := join(tok, 2*time.Second); !errors.Is(err, token.ErrUsed) && !errors.Is(err, token.ErrExpired) {
-				t.Errorf("a used token, with the clock %v ahead: %v, %v", step, c, err)
-			}
-		}
-		for range 3 * each { // as many as there may be, and more
-			if c, err := join(fresh(), 300*time.Millisecond); err == nil {
-				_ = c.Close()
-			}
-		}
-		time.Sleep(pause)
-	}
-	if err := first.Send([]byte("still here")); err != nil {
-		t.Error(err)
-	}
-	time.Sleep(time.Second)
-	if _, _, datagrams, _ := server.snapshot(); len(datagrams) != 1 {
-		t.Errorf("got %q of the first connection", datagrams)
-	}
-	_ = first.Close()
 }
 
 // TestKeyLog verifies that both ends log the same secrets, which decrypt their datagrams.

@@ -294,7 +294,6 @@ func (c *Conn) closedError() error { return closedError{cmp.Or(c.cause, c.sessio
 
 // The loop's goroutine calls the methods below.
 
-// received is the result of a datagram.
 type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted

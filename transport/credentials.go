@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// developmentLife is the lifetime of a token that Dial issues.
 const developmentLife = time.Minute
 
 // developmentAt reports whether the development key is permitted at an address.

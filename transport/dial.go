@@ -205,7 +205,6 @@ func (d *dialer) reschedule() {
 	}
 }
 
-// rebind opens another packet connection and replaces the current one.
 func (d *dialer) rebind() error {
 	pc, err := d.network.ListenPacket(localFor(d.remote))
 	if err != nil {

@@ -30,14 +30,12 @@ func newDirectory() directory {
 	}
 }
 
-// byID returns the connection of a session, or nil.
 func (d *directory) byID(id uint64) *Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.ids[id]
 }
 
-// byHello returns the pending connection of a hello, or nil.
 func (d *directory) byHello(hello admission.Hash) *Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -120,7 +118,6 @@ func (d *directory) all() []*Conn {
 	return slices.Collect(maps.Values(d.ids))
 }
 
-// counts returns the number of connections, and of open ones.
 func (d *directory) counts() (all, open int) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -158,7 +155,6 @@ func (m *addresses) set(a netip.AddrPort, c *Conn) {
 	}
 }
 
-// remove removes the connection at an address if it is c.
 func (m *addresses) remove(a netip.AddrPort, c *Conn) {
 	if a.Addr().Is4() {
 		deleteIf(m.ipv4, ipv4Key(a), c)

@@ -272,6 +272,37 @@ func TestUsedToken(t *testing.T) {
 	}
 }
 
+// TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. Tokens that
+// are valid by the clock as it is then let their clients in, within the limit of handshakes, no used
+// token does so again, and connections stay.
+func TestWallClockSteps(t *testing.T) {
+	const limit = 20
+	d := newTestListener(t, Config{Handshakes: limit, HandshakesPerNetwork: limit})
+	var used []Config
+	for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour, time.Hour} {
+		d.ahead = ahead
+		d.now = d.now.Add(5 * time.Second)
+		for _, cfg := range used {
+			if g := d.arrive(t, clientAddr, cfg).enter(); !errors.Is(g.Err(), token.ErrUsed) && !errors.Is(g.Err(), token.ErrExpired) {
+				t.Errorf("a used token, with the clock %v ahead: %v", ahead, g.Err())
+			}
+		}
+		d.now = d.now.Add(5 * time.Second)
+		open := 0
+		for k := range 3 * limit {
+			cfg := Config{Token: d.issue(t, uint64(100*i+k+1), nil)}
+			if g := d.arrive(t, place(100*i+k), cfg).enter(); g.State() == session.Open {
+				open++
+				g.open()
+				used = append(used[:min(len(used), 3*i+2)], cfg)
+			}
+		}
+		if s := d.Stats(); open != 2*limit || s.Open != 2*limit*(i+1) {
+			t.Errorf("the clock %v ahead: %d handshakes at once, want %d; %d are open", ahead, open, 2*limit, s.Open)
+		}
+	}
+}
+
 // TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of
 // the hello at another server, which the token is good for too, leaves it to its client, which is
 // told so.

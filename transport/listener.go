@@ -76,7 +76,6 @@ func closeAll(pcs []PacketConn) (err error) {
 	return err
 }
 
-// newAdmission returns the admission controller of a listener at a local address.
 func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, error) {
 	key := cfg.Key
 	if key.IsZero() {

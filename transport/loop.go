@@ -24,7 +24,6 @@ type endpoint interface {
 	tick(now time.Time)
 }
 
-// datagram is a received datagram.
 type datagram struct {
 	from netip.AddrPort
 	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated

@@ -23,7 +23,6 @@ type mailbox struct {
 	read mail // returned by the last take; used by its caller alone
 }
 
-// mail is the content of a mailbox.
 type mail struct {
 	calls     []func(now time.Time) // few: for starts, migrations and ends of connections
 	forwarded []forwarded

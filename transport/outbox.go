@@ -28,7 +28,6 @@ type outbox struct {
 	memory   []byte
 }
 
-// newOutbox returns an outbox that queues at most n datagrams.
 func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 	return outbox{
 		pc:     pc,
@@ -79,7 +78,6 @@ func (o *outbox) beginBatch() {
 	o.batching = true
 }
 
-// endBatch writes the queue.
 func (o *outbox) endBatch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

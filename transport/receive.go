@@ -91,7 +91,6 @@ func (s *shard) hintUnknown(now time.Time, d datagram, h wire.Header) {
 	}
 }
 
-// forward leaves a datagram to the shard of its connection.
 func (s *shard) forward(c *Conn, d datagram) {
 	first, ok := c.shard.mailbox.put(forwarded{conn: c, via: s, datagram: d})
 	if !ok {

@@ -50,7 +50,6 @@ type shard struct {
 	out      [wire.HelloSize]byte // an answer that belongs to no session
 }
 
-// newShard returns one of that many shards.
 func newShard(c *common, pc PacketConn, shards int) *shard {
 	now, rate := time.Now(), float64(max(hintsPerSecond/shards, 1))
 	s := &shard{
@@ -71,7 +70,6 @@ func (s *shard) send(b []byte, to netip.AddrPort) { s.outbox.add(b, to, nil) }
 // drops returns the counts of the current batch.
 func (s *shard) drops() *Drops { return &s.counters.batch.Dropped }
 
-// count counts a datagram that is dropped with this verdict.
 func (s *shard) count(v session.Verdict) {
 	if v >= session.Malformed {
 		*s.drops().counts()[v-session.Malformed]++
@@ -100,7 +98,6 @@ func (s *shard) runOn(now time.Time, other *shard, f func(now time.Time)) {
 	}
 }
 
-// tick handles timers and calls the handler.
 func (s *shard) tick(now time.Time) {
 	for _, c := range s.dirty.take() {
 		s.reschedule(now, c)
@@ -163,7 +160,6 @@ func (s *shard) remove(now time.Time, c *Conn) {
 	c.notifyClosed(s.handler)
 }
 
-// closeAll ends every connection of the shard when it has stopped.
 func (s *shard) closeAll(cause error) {
 	now := time.Now()
 	for _, c := range s.common.all() {

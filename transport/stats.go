@@ -194,7 +194,6 @@ type sentCounters struct {
 	cause                    atomic.Pointer[error] // of the first failure since it was last reset to nil
 }
 
-// add counts sent datagrams.
 func (c *sentCounters) add(sent []Datagram) {
 	var size int
 	for i := range sent {
@@ -232,7 +231,6 @@ func (c *shardCounters) publish() {
 	c.batch = ListenerStats{}
 }
 
-// addTo adds the counts to t.
 func (c *shardCounters) addTo(t *ListenerStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,7 +256,6 @@ func (t *ListenerStats) add(o *ListenerStats) {
 	}
 }
 
-// ended counts the end of a connection.
 func (t *ListenerStats) ended(cause error) {
 	switch {
 	case errors.Is(cause, ErrProtocol):

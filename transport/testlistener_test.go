@@ -38,7 +38,8 @@ type testListener struct {
 	*shard
 	pc    *still
 	now   time.Time
-	calls calls // of the first shard
+	ahead time.Duration // of the wall clock
+	calls calls         // of the first shard
 }
 
 // calls is a handler that records its calls.
@@ -70,7 +71,7 @@ func (d *testListener) Stats() ListenerStats {
 func newTestListener(tb testing.TB, cfg Config) *testListener {
 	tb.Helper()
 	d := &testListener{pc: &still{sent: func([]byte) {}}, now: time.Now()}
-	cfg.Network, cfg.wall = d.pc, func() time.Time { return d.now }
+	cfg.Network, cfg.wall = d.pc, d.wall
 	l, err := Listen("", cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -82,6 +83,8 @@ func newTestListener(tb testing.TB, cfg Config) *testListener {
 	d.handler = &d.calls
 	return d
 }
+
+func (d *testListener) wall() time.Time { return d.now.Add(d.ahead) }
 
 // The methods below call the shard's and write what it sends.
 
@@ -229,7 +232,7 @@ func (g *testClient) helloFrom(tb testing.TB, d *testListener, from netip.AddrPo
 func (d *testListener) issue(tb testing.TB, client uint64, change func(*token.Claims)) token.Token {
 	tb.Helper()
 	c := token.Claims{
-		ClientID: client, Issued: d.now, Expires: d.now.Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
+		ClientID: client, Issued: d.wall(), Expires: d.wall().Add(time.Minute), Servers: []netip.AddrPort{d.pc.LocalAddr()},
 		UserData: []byte("red team"),
 	}
 	if change != nil {

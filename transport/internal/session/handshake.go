@@ -36,7 +36,6 @@ type Request struct {
 	Nonce     uint64         // random
 }
 
-// clientHandshake is the state of a client's handshake.
 type clientHandshake struct {
 	request   Request
 	initiator *seal.Initiator

@@ -27,10 +27,8 @@ type pathSizeSearch struct {
 	sent   time.Time // the last probe of that size; zero: none
 }
 
-// searching reports whether the search is incomplete.
 func (s *Session) searching() bool { return s.client && int(s.pathSize.step) < len(probeSizes) }
 
-// probePathSize continues the search.
 func (s *Session) probePathSize(now time.Time) {
 	p := &s.pathSize
 	if !s.searching() {
@@ -52,7 +50,6 @@ func (s *Session) probePathSize(now time.Time) {
 	s.stats.ProbeBytes += uint64(size)
 }
 
-// receiveProbe answers a probe.
 func (s *Session) receiveProbe(now time.Time, h wire.Header, body []byte) error {
 	if err := wire.ParseProbe(body); err != nil || !s.mayAnswer(now) {
 		return err

@@ -43,7 +43,6 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 // Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
-// endIfExhausted ends the session if the reliable channel has failed.
 func (s *Session) endIfExhausted() {
 	if s.reliable.Exhausted() {
 		s.end(ErrUnacknowledged)
@@ -114,7 +113,6 @@ func (s *Session) sendKind(to netip.AddrPort, k wire.Kind, body []byte) {
 	s.cfg.Buffers.pool.Put(buf)
 }
 
-// output sends and counts a datagram.
 func (s *Session) output(to netip.AddrPort, b []byte) {
 	s.stats.DatagramsSent++
 	s.stats.BytesSent += uint64(len(b))

@@ -25,12 +25,10 @@ const (
 // from new addresses. A conforming peer requests about ten a second at most.
 var answerRate = ratelimit.Rate{PerSecond: 20, Burst: 20}
 
-// mayAnswer reports whether another answer may be sent, and counts it.
 func (s *Session) mayAnswer(now time.Time) bool {
 	return s.answers.Take(now.Sub(s.start), answerRate, 1)
 }
 
-// heartbeatState is the state of the heartbeats.
 type heartbeatState struct {
 	sent   time.Time // the last one
 	calm   time.Time // the last one before which the session was not idle
@@ -114,7 +112,6 @@ type rtt struct {
 	samples        uint64
 }
 
-// add adds a measurement.
 func (r *rtt) add(d time.Duration) {
 	r.last = d
 	if r.samples == 0 {
