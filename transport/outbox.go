@@ -71,18 +71,14 @@ func (o *outbox) write() {
 	}
 }
 
-// beginBatch defers writes until endBatch.
-func (o *outbox) beginBatch() {
+// setBatching defers writes, or writes the queue and defers them no longer.
+func (o *outbox) setBatching(on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.batching = true
-}
-
-func (o *outbox) endBatch() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.writeQueue()
-	o.batching = false
+	if !on {
+		o.writeQueue()
+	}
+	o.batching = on
 }
 
 // writeQueue writes the queue. The lock is held, so that later datagrams do not overtake it.

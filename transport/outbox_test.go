@@ -91,9 +91,9 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
-				o.beginBatch()
+				o.setBatching(true)
 			case 1:
-				o.endBatch()
+				o.setBatching(false)
 				if !slices.Equal(pc.out, want) {
 					t.Fatalf("after a flush %q are out, want %q", pc.out, want)
 				}
@@ -115,7 +115,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 				size += uint64(len(b))
 			}
 		}
-		o.endBatch()
+		o.setBatching(false)
 		if !slices.Equal(pc.out, want) {
 			t.Fatalf("%q are out, want %q", pc.out, want)
 		}
@@ -129,14 +129,14 @@ func TestOutboxKeepsOrder(t *testing.T) {
 func TestOutboxFlushesWhenFull(t *testing.T) {
 	pc := new(script)
 	o := newOutbox(pc, 4, new(sentCounters))
-	o.beginBatch()
+	o.setBatching(true)
 	for range 10 {
 		o.add([]byte("ack"), port(1), new(atomic.Uint64))
 	}
 	if want := []int{4, 4}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
-	o.endBatch()
+	o.setBatching(false)
 	if want := []int{4, 4, 2}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
@@ -152,11 +152,11 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	o := newOutbox(discard{new(script)}, 8, new(sentCounters))
 	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
 	allocs := testing.AllocsPerRun(100, func() {
-		o.beginBatch()
+		o.setBatching(true)
 		for range 20 {
 			o.add(b, to, failed)
 		}
-		o.endBatch()
+		o.setBatching(false)
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations, want 0", allocs)
