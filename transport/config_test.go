@@ -78,7 +78,8 @@ func TestOwnKey(t *testing.T) {
 }
 
 func TestSuites(t *testing.T) {
-	none, gcm, small := []transport.Suite{transport.None}, []transport.Suite{transport.AES128GCM}, []transport.Suite{transport.AES128CTRHMAC8}
+	none, gcm := []transport.Suite{transport.None}, []transport.Suite{transport.AES128GCM}
+	small := []transport.Suite{transport.AES128CTRHMAC8}
 	both := append(small[:1:1], gcm...)
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
@@ -118,6 +119,7 @@ func TestSuites(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	const local = "127.0.0.1:0"
 	key := newKey(t)
+	noPort := netip.MustParseAddrPort("203.0.113.7:0")
 	for _, c := range []struct {
 		field, addr string
 		dial        bool // also checked by Dial
@@ -135,7 +137,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{"Suites", local, true, transport.Config{Suites: []transport.Suite{9}}},
 		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key}},
 		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key, Addrs: []netip.AddrPort{{}}}},
-		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key, Addrs: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:0")}}},
+		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key, Addrs: []netip.AddrPort{noPort}}},
 	} {
 		if _, err := transport.Listen(c.addr, c.cfg); err == nil || !strings.Contains(err.Error(), "Config."+c.field) {
 			t.Errorf("%s: %v", c.field, err)
@@ -143,7 +145,8 @@ func TestConfigIsChecked(t *testing.T) {
 		if !c.dial {
 			continue
 		}
-		if _, err := transport.Dial(t.Context(), serverAddr, c.cfg, &recorder{t: t}); err == nil || !strings.Contains(err.Error(), "Config."+c.field) {
+		_, err := transport.Dial(t.Context(), serverAddr, c.cfg, &recorder{t: t})
+		if err == nil || !strings.Contains(err.Error(), "Config."+c.field) {
 			t.Errorf("%s: %v", c.field, err)
 		}
 	}
@@ -222,7 +225,8 @@ func TestKeyLogIsOff(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if text := logs.String(); strings.Contains(text, "UPLINK_SESSION") || !strings.Contains(text, "connection") || !strings.Contains(text, wanted) {
+			text := logs.String()
+			if strings.Contains(text, "UPLINK_SESSION") || !strings.Contains(text, "connection") || !strings.Contains(text, wanted) {
 				t.Errorf("logged:\n%s", text)
 			}
 		}, func(w *world) {

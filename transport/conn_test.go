@@ -88,8 +88,8 @@ func TestBothWays(t *testing.T) {
 			if lost := float64(stats.Lost) / all; lost < 0.2 || lost > 0.4 {
 				t.Errorf("%v of %v datagrams were lost", stats.Lost, all)
 			}
-			d := stats.Dropped
-			if d.Duplicate == 0 || d.Unexpected > 10 || d.Total() != d.Duplicate+d.Late+d.Unexpected { // answers to repeated hellos
+			d := stats.Dropped // answers to repeated hellos are unexpected
+			if d.Duplicate == 0 || d.Unexpected > 10 || d.Total() != d.Duplicate+d.Late+d.Unexpected {
 				t.Errorf("dropped: %+v", d)
 			}
 		}
@@ -129,7 +129,8 @@ func checkTaps(t *testing.T, sent, came []transport.TapEvent, datagrams []string
 	known := map[uint64]transport.TapEvent{}
 	for i, c := range sent {
 		size := transport.HeaderSize + len(c.Body) + transport.AES128GCM.Overhead()
-		if i > 0 && c.Number <= sent[i-1].Number || string(c.Body) != strconv.Itoa(i) || c.At.IsZero() || c.Size != size && c.Size != size+8 {
+		if i > 0 && c.Number <= sent[i-1].Number || string(c.Body) != strconv.Itoa(i) || c.At.IsZero() ||
+			c.Size != size && c.Size != size+8 {
 			t.Fatalf("%+v after %+v", c, sent[max(i, 1)-1])
 		}
 		known[c.Number] = c

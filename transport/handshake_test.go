@@ -218,10 +218,12 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 			from = place(i)
 		}
 		d.receive(from, append(wire.AppendHeader(nil, h), make([]byte, 40)...))
-		d.receive(clientAddr, wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: uint64(i), Message: make([]byte, i%2*300)}))
+		hello := wire.Hello{Version: wire.Version, Nonce: uint64(i), Message: make([]byte, i%2*300)}
+		d.receive(clientAddr, wire.AppendHello(nil, hello))
 	}
-	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != before || d.entries() != entries {
-		t.Errorf("%d entries, %+v", d.entries(), s.Dropped)
+	dropped := d.Stats().Dropped
+	if dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != before || d.entries() != entries {
+		t.Errorf("%d entries, %+v", d.entries(), dropped)
 	}
 }
 
@@ -283,8 +285,9 @@ func TestWallClockSteps(t *testing.T) {
 		d.ahead = ahead
 		d.now = d.now.Add(5 * time.Second)
 		for _, cfg := range used {
-			if g := d.arrive(t, clientAddr, cfg).enter(); !errors.Is(g.Err(), token.ErrUsed) && !errors.Is(g.Err(), token.ErrExpired) {
-				t.Errorf("a used token, with the clock %v ahead: %v", ahead, g.Err())
+			err := d.arrive(t, clientAddr, cfg).enter().Err()
+			if !errors.Is(err, token.ErrUsed) && !errors.Is(err, token.ErrExpired) {
+				t.Errorf("a used token, with the clock %v ahead: %v", ahead, err)
 			}
 		}
 		d.now = d.now.Add(5 * time.Second)
@@ -316,7 +319,8 @@ func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
 	if g.deliver(secondHello); !errors.Is(g.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same hello: %v", g.Err())
 	}
-	if again := first.arrive(t, clientAddr, cfg).enter(); !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
+	again := first.arrive(t, clientAddr, cfg).enter()
+	if !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
 		t.Errorf("the same server: %v", again.Err())
 	}
 	second.receive(place(0), g.helloFrom(t, second, place(0)))

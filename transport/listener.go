@@ -83,7 +83,8 @@ func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, erro
 	}
 	development := key.Equal(token.Development())
 	if development && !cfg.developmentAt(local) {
-		return nil, fmt.Errorf("transport: listening on %v: %w, and set Config.Key, or listen on a loopback address such as 127.0.0.1", local, token.ErrNoKey)
+		const advice = "and set Config.Key, or listen on a loopback address such as 127.0.0.1"
+		return nil, fmt.Errorf("transport: listening on %v: %w, %s", local, token.ErrNoKey, advice)
 	}
 	servers, err := cfg.servers(development, local)
 	if err != nil {

@@ -239,7 +239,8 @@ func refuseDatagrams(t *testing.T, errno syscall.Errno, batches, ofServer bool) 
 			checkRecord(t, logged.String()[had:], `level=WARN msg="datagrams not sent" local=127.0.0.1:`, errno.Error())
 			had = logged.Len()
 			w.play(t, s, 8*time.Second)
-			checkRecord(t, logged.String()[had:], `level=INFO msg="datagrams sent again" local=127.0.0.1:`, fmt.Sprintf("failed=%d lasted=", refused))
+			checkRecord(t, logged.String()[had:], `level=INFO msg="datagrams sent again" local=127.0.0.1:`,
+				fmt.Sprintf("failed=%d lasted=", refused))
 			if conn, all := counts(); conn != bad.refused.Load() || all != conn {
 				t.Errorf("%d and %d failures are counted, want %d", conn, all, bad.refused.Load())
 			}

@@ -240,7 +240,8 @@ func TestMovesBetweenShards(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 			st := w.listener.Stats()
-			if st.Open != 1 || st.Conns != 1 || (st.Forwarded > 100) != (shards > 1) || st.Dropped.Overrun != 0 || st.PathMigrations != moves {
+			if st.Open != 1 || st.Conns != 1 || (st.Forwarded > 100) != (shards > 1) || st.Dropped.Overrun != 0 ||
+				st.PathMigrations != moves {
 				t.Errorf("%+v", st)
 			}
 			if n := s.Stats().PathMigrations; n != moves {

@@ -232,7 +232,8 @@ func TestBothChannelsBothWays(t *testing.T) {
 		}
 		p.run(time.Second)
 		for _, e := range []*end{p.client, p.server} {
-			if len(e.payloads) != 20 || e.payloads[19] != "payload 19" || len(e.messages) != 20 || e.messages[19] != "message 19" {
+			if len(e.payloads) != 20 || e.payloads[19] != "payload 19" ||
+				len(e.messages) != 20 || e.messages[19] != "message 19" {
 				t.Errorf("%s got payloads %q and messages %q", e.name, e.payloads, e.messages)
 			}
 		}

@@ -100,7 +100,7 @@ func TestProbeBodies(t *testing.T) {
 			b := p.last()
 			p.flying = nil
 			if v := c.to.input(time.Now(), b); v != c.want || len(p.flying) != c.answers {
-				t.Errorf("%s, % x: verdict %d and %d answers, want %d and %d", c.to.name, c.body, v, len(p.flying), c.want, c.answers)
+				t.Errorf("%s, % x: verdict %d, want %d; %d answers", c.to.name, c.body, v, c.want, len(p.flying))
 			}
 			for _, f := range p.flying {
 				if v := c.from.input(time.Now(), f.data); v != Accepted {
