@@ -275,8 +275,8 @@ func TestUsedToken(t *testing.T) {
 }
 
 // TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. Tokens that
-// are valid by the clock as it is then let their clients in, within the limit of handshakes, no used
-// token does so again, and connections stay.
+// are valid by the clock as it is then let their clients in, within the limit of handshakes, no
+// used token does so again, and connections stay.
 func TestWallClockSteps(t *testing.T) {
 	const limit = 20
 	d := newTestListener(t, Config{Handshakes: limit, HandshakesPerNetwork: limit})

@@ -231,8 +231,8 @@ func TestLoopAnswersInBatches(t *testing.T) {
 }
 
 // TestLoopEndsInBatch: what a tick sends goes out with the answers to the batch before it, behind
-// them; a stop from inside ends the loop before the next datagram, and what was sent until then goes
-// out; a datagram that was cut off reaches the endpoint as one that is too large.
+// them; a stop from inside ends the loop before the next datagram, and what was sent until then
+// goes out; a datagram that was cut off reaches the endpoint as one that is too large.
 func TestLoopEndsInBatch(t *testing.T) {
 	pc := new(script)
 	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// dropped passes datagrams to an end, and fails if they are not dropped for one of these reasons, or
-// change any state except counters.
+// dropped passes datagrams to an end, and fails if they are not dropped for one of these reasons,
+// or change any state except counters.
 func (p *pair) dropped(e *end, datagrams [][]byte, reasons ...Verdict) {
 	p.t.Helper()
 	before, sent := *e.s, len(p.flying)

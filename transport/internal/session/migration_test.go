@@ -23,7 +23,7 @@ func (p *pair) play(d time.Duration) {
 	}
 }
 
-// TestClientMoves changes the address of a client that plays, and of one that sends only heartbeats.
+// TestClientMoves changes the address of a client that plays, and of one that is silent.
 func TestClientMoves(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.addr = otherAddr

@@ -78,8 +78,8 @@ func TestProbingRestarts(t *testing.T) {
 	}
 }
 
-// TestProbeBodies: probes of any size are answered if they are zeros, a server never asks, an answer
-// has a size of 2 bytes, and none counts that answers no probe of the client.
+// TestProbeBodies: probes of any size are answered if they are zeros, a server never asks, an
+// answer has a size of 2 bytes, and none counts that answers no probe of the client.
 func TestProbeBodies(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for _, c := range []struct {
