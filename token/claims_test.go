@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"pgregory.net/rapid"
 )
 
@@ -25,10 +27,7 @@ func valid() Claims {
 
 func mustIssue(t testing.TB, k IssuerKey, c Claims) Token {
 	t.Helper()
-	token, err := Issue(k, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := check.Value(Issue(k, c))(t)
 	return token
 }
 
@@ -197,10 +196,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := drawKey(t)
 		c := drawClaims(t)
-		issued, err := Issue(key.Issuer(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		issued := check.Value(Issue(key.Issuer(), c))(t)
 		token, err := Parse(issued.String())
 		if err != nil || token != issued {
 			t.Fatalf("%v became %v, %v", issued, token, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // vector is one of testdata/tokens.json; its README says what the members are.
@@ -47,15 +49,10 @@ func (v *vector) claims() Claims {
 
 func vectors(t testing.TB) (all []vector) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/tokens.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Value(os.ReadFile("testdata/tokens.json"))(t)
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&all); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, d.Decode(&all))
 	return all
 }
 

@@ -13,6 +13,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // leaks reports whether a text contains four consecutive bytes of a secret, in any format in which
@@ -109,10 +111,7 @@ func TestRedacted(t *testing.T) {
 func TestLeaks(t *testing.T) {
 	secret := sha256.Sum256([]byte("private"))
 	k := newKey(secret, secret)
-	array, err := json.Marshal(struct{ S [32]byte }{secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	array := check.Value(json.Marshal(struct{ S [32]byte }{secret}))(t)
 	plain := struct{ s [32]byte }{secret}
 	for _, text := range []string{
 		k.Secret(), k.Issuer().Secret(), string(array), hex.EncodeToString(secret[5:]), fmt.Sprintf("%X", secret), base64.StdEncoding.EncodeToString(secret[1:]),

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"pgregory.net/rapid"
 )
 
@@ -31,10 +33,7 @@ func TestAltered(t *testing.T) {
 func TestCutOrGrown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawClaims(t)
-		token, err := Issue(testKey.Issuer(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := check.Value(Issue(testKey.Issuer(), c))(t)
 		sealed := token.Sealed()
 		n := rapid.IntRange(0, MaxSealed+10).Draw(t, "length")
 		if n == len(sealed) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"pgregory.net/rapid"
 )
 
@@ -124,13 +126,8 @@ func TestUnmarshal(t *testing.T) {
 		Token  Token
 	}
 	all := testTexts(t)
-	text, err := json.Marshal(map[string]string{"Key": all[0], "Issuer": all[1], "Token": all[2]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	text := check.Value(json.Marshal(map[string]string{"Key": all[0], "Issuer": all[1], "Token": all[2]}))(t)
+	check.Must(t, json.Unmarshal(text, &config))
 	if !config.Key.Equal(testKey) || !config.Issuer.Equal(testKey.Issuer()) || config.Token.String() != all[2] {
 		t.Errorf("%+v", config)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 type inner struct {
@@ -37,10 +39,7 @@ func sample(order []int32) outer {
 // TestEqualValuesGiveEqualBytes builds one value in two orders, many times,
 // since Go's maps change their order each time.
 func TestEqualValuesGiveEqualBytes(t *testing.T) {
-	want, err := AppendMarshal(nil, sample([]int32{1, 2, 3, 70000}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := check.Value(AppendMarshal(nil, sample([]int32{1, 2, 3, 70000})))(t)
 	for range 50 {
 		got, err := AppendMarshal([]byte("before"), sample([]int32{70000, 3, 2, 1}))
 		if err != nil || !bytes.Equal(got, append([]byte("before"), want...)) {
@@ -48,9 +47,7 @@ func TestEqualValuesGiveEqualBytes(t *testing.T) {
 		}
 	}
 	var back outer
-	if err := Unmarshal(want, &back); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, Unmarshal(want, &back))
 	if again, err := AppendMarshal(nil, back); err != nil || !bytes.Equal(again, want) {
 		t.Fatalf("%v\n%x again as\n%x", err, want, again)
 	}
@@ -133,10 +130,7 @@ func TestMapInExtension(t *testing.T) {
 func TestTimes(t *testing.T) {
 	for first := range int64(0xee) {
 		want := map[string]time.Time{"a": time.Unix(1e9, first<<22).UTC(), "b": time.Unix(first<<24, 0).UTC(), "c": time.Unix(1e12, first<<22).UTC()}
-		b, err := AppendMarshal(nil, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := check.Value(AppendMarshal(nil, want))(t)
 		var got map[string]time.Time
 		if err := Unmarshal(b, &got); err != nil {
 			t.Fatalf("%x: %v", b, err)
@@ -156,10 +150,7 @@ func TestTimes(t *testing.T) {
 // FuzzUnmarshal checks that no input makes a decoder allocate for more than is
 // there, and that what is accepted has one canonical form.
 func FuzzUnmarshal(f *testing.F) {
-	b, err := AppendMarshal(nil, sample([]int32{1, 9}))
-	if err != nil {
-		f.Fatal(err)
-	}
+	b := check.Value(AppendMarshal(nil, sample([]int32{1, 9})))(f)
 	f.Add(b)
 	f.Add([]byte{0xdd, 0x00, 0x00, 0x00, 0x01, 0x01})
 	f.Add([]byte{0xc7, 0x03, 0x05, 0xde, 0x78, 0x30})

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
@@ -34,19 +36,13 @@ func newController(key token.Key) *Controller {
 // message returns the message of a hello with any payload.
 func message(tb testing.TB, key token.Key, payload []byte) []byte {
 	tb.Helper()
-	b, err := seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := check.Value(seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload))(tb)
 	return b
 }
 
 func issue(tb testing.TB, key token.Key) token.Token {
 	tb.Helper()
-	t, err := token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: start, Expires: start.Add(time.Minute), Servers: []netip.AddrPort{server}})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	t := check.Value(token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: start, Expires: start.Add(time.Minute), Servers: []netip.AddrPort{server}}))(tb)
 	return t
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	kcp "github.com/xtaci/kcp-go/v5"
 	"go.uber.org/goleak"
 )
@@ -72,10 +74,7 @@ func (p *pipe) step(t *testing.T) {
 }
 
 func (p *pipe) receive(t *testing.T, i int) []byte {
-	b, ok, err := p.ends[i].Receive(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, ok := check.Value(p.ends[i].Receive(time.Now()))(t)
 	if !ok {
 		return nil
 	}
@@ -138,9 +137,7 @@ func TestInOrderDespiteLoss(t *testing.T) {
 func TestQuietWhenAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe()
-		if err := p.ends[0].Send(time.Now(), []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, p.ends[0].Send(time.Now(), []byte("x")))
 		for range 200 {
 			p.step(t)
 			p.receive(t, 1)
@@ -165,9 +162,7 @@ func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 		})
 		stale := time.Now()
 		time.Sleep(interval / 2)
-		if err := c.Send(stale, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Send(stale, []byte("x")))
 		for _, cmd := range []uint8{kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_PUSH} { // of x, and a message
 			var data []byte
 			if cmd == kcp.IKCP_CMD_PUSH {
@@ -175,9 +170,7 @@ func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 			}
 			b := segment(testConv, cmd, 0, 0, data)
 			binary.LittleEndian.PutUint32(b[16:], 1)
-			if err := c.Input(stale, b); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.Input(stale, b))
 		}
 		for at, ok := c.Next(); ok; at, ok = c.Next() {
 			time.Sleep(time.Until(at))
@@ -257,9 +250,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	c := newChannel(func([]byte) {})
 	data := make([]byte, testMTU-kcp.IKCP_OVERHEAD)
 	for sn := range uint32(window) {
-		if err := c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)))
 	}
 	if _, _, err := c.Receive(time.Now()); !errors.Is(err, ErrMalformed) {
 		t.Errorf("got %v, want %v", err, ErrMalformed)
@@ -272,9 +263,7 @@ func TestLyingAcknowledgements(t *testing.T) {
 	outputs := 0
 	c := newChannel(func([]byte) { outputs++ })
 	now := time.Now()
-	if err := c.Send(now, make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, c.Send(now, make([]byte, 1000)))
 	for i := range uint32(10_000) {
 		lie := segment(testConv, kcp.IKCP_CMD_ACK, 0, i*0x1_0001, nil)
 		binary.LittleEndian.PutUint16(lie[6:], uint16(i*7919))      // the window
@@ -312,9 +301,7 @@ func FuzzInput(f *testing.F) {
 			}
 		})
 		now := time.Now()
-		if err := c.Send(now, make([]byte, 5000)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Send(now, make([]byte, 5000)))
 		for i := range 200 { // the same again and again must not pile up
 			b := bytes.Clone(in)
 			if len(b) >= kcp.IKCP_OVERHEAD {

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	kcp "github.com/xtaci/kcp-go/v5"
 	"pgregory.net/rapid"
 )
@@ -165,9 +167,7 @@ func TestHeldBytes(t *testing.T) {
 		now := time.Unix(1, 0)
 		for i := range uint32(2000) {
 			data := make([]byte, testMTU-SegmentSize)
-			if err := c.Input(now, segment(testConv, kcp.IKCP_CMD_PUSH, 0, order(i%1000), data)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.Input(now, segment(testConv, kcp.IKCP_CMD_PUSH, 0, order(i%1000), data)))
 		}
 		held := 0
 		for {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // link is two channels some way apart. Datagrams are lost at random and during outages. It checks
@@ -155,9 +157,7 @@ func TestOutage(t *testing.T) {
 							l := newLink(t, 2, roundTrip, loss)
 							l.transfer(64<<10, 1<<10)
 							for range waiting {
-								if err := l.ends[0].Send(time.Now(), make([]byte, 1<<10)); err != nil {
-									t.Fatal(err)
-								}
+								check.Must(t, l.ends[0].Send(time.Now(), make([]byte, 1<<10)))
 							}
 							l.down = [2]bool{!oneWay, true}
 							for start := time.Now(); time.Since(start) < outage; {

@@ -7,15 +7,14 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // shards opens n, or as many as the operating system offers.
 func shards(t *testing.T, addr string, n int) []*Conn {
 	t.Helper()
-	all, err := ListenShards(addr, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := check.Value(ListenShards(addr, n))(t)
 	for _, c := range all {
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -62,9 +61,7 @@ func TestShardsShareSenders(t *testing.T) {
 	for range senders {
 		from := open(t, "127.0.0.1:0")
 		for range each {
-			if _, err := from.WriteTo([]byte("!"), all[0].LocalAddr()); err != nil {
-				t.Fatal(err)
-			}
+			check.Value(from.WriteTo([]byte("!"), all[0].LocalAddr()))(t)
 		}
 	}
 	home := map[netip.AddrPort]int{}
