@@ -25,14 +25,6 @@ func rate(perSecond, burst float64) ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: perSecond, Burst: burst}
 }
 
-func newController(key token.Key) *Controller {
-	return New(Config{
-		Key: key, Server: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
-		PerNetwork: rate(1000, 1000), Total: rate(1000, 1000), Started: start,
-		Wall: func() time.Time { return start },
-	})
-}
-
 // message returns the message of a hello with any payload.
 func message(tb testing.TB, key token.Key, payload []byte) []byte {
 	tb.Helper()
@@ -56,7 +48,7 @@ func FuzzHello(f *testing.F) {
 	f.Add(message(f, key, offer))
 	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g := newController(key)
+		g := newClocked()
 		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Valid(start, client, h) {
 			t.Fatal("a cookie was guessed")
 		}
@@ -83,7 +75,7 @@ func FuzzHello(f *testing.F) {
 // TestRefusedTokenIsNotUsed: the token of a refused request can be used later.
 func TestRefusedTokenIsNotUsed(t *testing.T) {
 	key := token.Development()
-	g := newController(key)
+	g := newClocked()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(t, key).Sealed()})
 	for _, code := range []wire.Code{wire.ServerFull, wire.Granted} {
 		request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})

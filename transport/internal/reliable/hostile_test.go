@@ -56,7 +56,7 @@ func (h *hostile) say(cmd uint8, wnd uint16, ts, sn, una uint32, data []byte) {
 
 func (h *hostile) input(b []byte) {
 	now := time.Now()
-	h.meter.received(now, b)
+	h.meter.received(b)
 	_ = h.channel.Input(now, b)
 	for {
 		if _, ok, err := h.channel.Receive(now); err != nil || !ok {
@@ -71,6 +71,9 @@ func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time
 	start := time.Now()
 	for n := 0; time.Since(start) < d && !h.channel.Exhausted(); n++ {
 		for h.channel.Send(time.Now(), make([]byte, message)) == nil {
+		}
+		if waiting := h.channel.Unacked(); waiting > MaxBacklog {
+			h.meter.t.Fatalf("%d segments wait", waiting)
 		}
 		time.Sleep(time.Duration(every) * time.Millisecond)
 		act(n)
