@@ -110,14 +110,11 @@ func (c *Claims) append(b []byte) []byte {
 
 func appendServer(b []byte, s netip.AddrPort) []byte {
 	a := s.Addr().Unmap()
+	family := byte(6)
 	if a.Is4() {
-		v4 := a.As4()
-		b = append(append(b, 4), v4[:]...)
-	} else {
-		v6 := a.As16()
-		b = append(append(b, 6), v6[:]...)
+		family = 4
 	}
-	return binary.LittleEndian.AppendUint16(b, s.Port())
+	return binary.LittleEndian.AppendUint16(append(append(b, family), a.AsSlice()...), s.Port())
 }
 
 // parseClaims is the inverse of append. It accepts the same claims as check. UserData is part of b.
