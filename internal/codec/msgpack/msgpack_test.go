@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 type inner struct {
@@ -39,7 +37,10 @@ func sample(order []int32) outer {
 // TestEqualValuesGiveEqualBytes builds one value in two orders, many times,
 // since Go's maps change their order each time.
 func TestEqualValuesGiveEqualBytes(t *testing.T) {
-	want := check.Value(AppendMarshal(nil, sample([]int32{1, 2, 3, 70000})))(t)
+	want, err := AppendMarshal(nil, sample([]int32{1, 2, 3, 70000}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 50 {
 		got, err := AppendMarshal([]byte("before"), sample([]int32{70000, 3, 2, 1}))
 		if err != nil || !bytes.Equal(got, append([]byte("before"), want...)) {
@@ -47,16 +48,14 @@ func TestEqualValuesGiveEqualBytes(t *testing.T) {
 		}
 	}
 	var back outer
-	check.Must(t, Unmarshal(want, &back))
+	if err := Unmarshal(want, &back); err != nil {
+		t.Fatal(err)
+	}
 	if again, err := AppendMarshal(nil, back); err != nil || !bytes.Equal(again, want) {
 		t.Fatalf("%v\n%x again as\n%x", err, want, again)
 	}
-}
-
-func TestMarshalError(t *testing.T) {
-	prefix := []byte("before")
-	if got, err := AppendMarshal(prefix, make(chan int)); err == nil || !bytes.Equal(got, prefix) {
-		t.Fatalf("a channel: %q, %v", got, err)
+	if got, err := AppendMarshal([]byte("before"), make(chan int)); err == nil || string(got) != "before" {
+		t.Errorf("a channel: %q, %v", got, err)
 	}
 }
 
@@ -110,13 +109,9 @@ func TestMapInExtension(t *testing.T) {
 		"that is nil":         {0xd4, 0x05, 0xc0},
 	} {
 		for _, v := range []any{new(map[int]bool), new(map[string]any), new(map[string]string), new(map[any]any)} {
-			n := allocated(func() {
-				if err := Unmarshal(b, v); err == nil {
-					t.Errorf("%s came as %T", name, v)
-				}
-			})
-			if n > 64<<10 {
-				t.Errorf("%s, for %T: %d bytes allocated", name, v, n)
+			var err error
+			if n := allocated(func() { err = Unmarshal(b, v) }); err == nil || n > 64<<10 {
+				t.Errorf("%s, for %T: %v, %d bytes allocated", name, v, err, n)
 			}
 		}
 		nested := append([]byte{0x92}, append(b, 0x80)...)
@@ -130,7 +125,10 @@ func TestMapInExtension(t *testing.T) {
 func TestTimes(t *testing.T) {
 	for first := range int64(0xee) {
 		want := map[string]time.Time{"a": time.Unix(1e9, first<<22).UTC(), "b": time.Unix(first<<24, 0).UTC(), "c": time.Unix(1e12, first<<22).UTC()}
-		b := check.Value(AppendMarshal(nil, want))(t)
+		b, err := AppendMarshal(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got map[string]time.Time
 		if err := Unmarshal(b, &got); err != nil {
 			t.Fatalf("%x: %v", b, err)
@@ -150,7 +148,10 @@ func TestTimes(t *testing.T) {
 // FuzzUnmarshal checks that no input makes a decoder allocate for more than is
 // there, and that what is accepted has one canonical form.
 func FuzzUnmarshal(f *testing.F) {
-	b := check.Value(AppendMarshal(nil, sample([]int32{1, 9})))(f)
+	b, err := AppendMarshal(nil, sample([]int32{1, 9}))
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(b)
 	f.Add([]byte{0xdd, 0x00, 0x00, 0x00, 0x01, 0x01})
 	f.Add([]byte{0xc7, 0x03, 0x05, 0xde, 0x78, 0x30})
