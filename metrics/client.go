@@ -14,15 +14,11 @@ import (
 // and sums or means of gauges. Register it with a registry of your own. It is safe for concurrent
 // use.
 type Client struct {
-	rpcs   *table[rpcStats]
-	pace   *table[client.Pace]
-	worlds *table[worldStats]
-	links  *table[linkStats]
-	whole  *table[clientStats]
-	means  *table[rpcMeans]
-	clock  *table[paceMeans]
-	drops  *prometheus.Desc
-	build  prometheus.Collector
+	shared
+	pace  *table[client.Pace]
+	whole *table[clientStats]
+	means *table[rpcMeans]
+	clock *table[paceMeans]
 
 	mu    sync.Mutex
 	conns []*client.Conn
@@ -33,19 +29,12 @@ var _ prometheus.Collector = (*Client)(nil)
 
 // NewClient returns the collector of one or more connections.
 func NewClient(conns ...*client.Conn) *Client {
-	const prefix = "uplink_client_"
-	return &Client{
-		rpcs:   newRPCTable(prefix, "sent"),
-		pace:   newTable(prefix, paceMetrics, "rpc"),
-		worlds: newWorldTable(prefix, "received"),
-		links:  newLinkTable(prefix),
-		whole:  newTable(prefix, clientMetrics),
-		means:  newTable(prefix, meanMetrics, "rpc"),
-		clock:  newTable(prefix, clockMetrics, "rpc"),
-		drops:  dropsDesc(prefix),
-		build:  buildInfo(prefix),
-		conns:  slices.Clone(conns),
-	}
+	c := &Client{shared: newShared("uplink_client_", "sent", "received"), conns: slices.Clone(conns)}
+	c.pace = newTable(&c.shared, paceMetrics, "rpc")
+	c.whole = newTable(&c.shared, clientMetrics)
+	c.means = newTable(&c.shared, meanMetrics, "rpc")
+	c.clock = newTable(&c.shared, clockMetrics, "rpc")
+	return c
 }
 
 // clientStats are the sums over all connections.
@@ -127,35 +116,17 @@ func (c *Client) Replace(old, next *client.Conn) {
 	addCounters(&c.past, &st)
 }
 
-// Describe implements [prometheus.Collector].
-func (c *Client) Describe(ch chan<- *prometheus.Desc) {
-	c.rpcs.describe(ch)
-	c.pace.describe(ch)
-	c.worlds.describe(ch)
-	c.links.describe(ch)
-	c.whole.describe(ch)
-	c.means.describe(ch)
-	c.clock.describe(ch)
-	ch <- c.drops
-	c.build.Describe(ch)
-}
-
 // Collect implements [prometheus.Collector].
 func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	sums, means := c.sums()
 	for i := range sums.RPCs {
 		r := &sums.RPCs[i]
-		name := channel(r.Reliable)
-		c.rpcs.collect(ch, &rpcStats{
+		c.collectRPC(ch, r.RPC, &rpcStats{
 			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, r.RPC, name)
-		var d drops
-		d.add("out_of_range", r.OutOfRange)
-		d.add("too_large", r.TooLarge)
-		d.add("unencodable", r.Unencodable)
-		d.add("reconnecting", r.Reconnecting)
-		d.collect(ch, c.drops, r.RPC, name)
+		}, drops{
+			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
+		})
 		if !r.Reliable {
 			c.pace.collect(ch, &r.Pace, r.RPC)
 		}
@@ -163,17 +134,12 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	for i := range sums.Replication {
 		r := &sums.Replication[i]
 		c.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
-		d := worldDrops(r)
-		d.collect(ch, c.drops, r.Name, "replication")
+		c.collectDrops(ch, r.Name, "replication", drops{
+			"late": r.Late, "baseline_missing": r.BaselineMissing, "desync": r.Desync, "incomplete": r.Incomplete,
+			"unpolled": r.Unpolled, "invalid_fragment": r.BadFragments, "truncated": r.Truncated, "invalid_count": r.BadCounts,
+			"invalid_id": r.BadIDs, "invalid_value": r.BadValues, "malformed": r.Malformed,
+		})
 	}
-	var d drops
-	d.add("malformed", sums.Malformed)
-	for reason, n := range sums.Transport.Dropped.All() {
-		d.add(reason, n)
-	}
-	d.collect(ch, c.drops, "", "")
-	t := &sums.Transport
-	c.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
 	c.whole.collect(ch, &sums)
 	for rpc, m := range means {
 		c.means.collect(ch, m, rpc)
@@ -181,22 +147,9 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 			c.clock.collect(ch, &m.pace, rpc)
 		}
 	}
-	c.build.Collect(ch)
-}
-
-func worldDrops(r *client.ReplicationStats) (d drops) {
-	d.add("late", r.Late)
-	d.add("baseline_missing", r.BaselineMissing)
-	d.add("desync", r.Desync)
-	d.add("incomplete", r.Incomplete)
-	d.add("unpolled", r.Unpolled)
-	d.add("invalid_fragment", r.BadFragments)
-	d.add("truncated", r.Truncated)
-	d.add("invalid_count", r.BadCounts)
-	d.add("invalid_id", r.BadIDs)
-	d.add("invalid_value", r.BadValues)
-	d.add("malformed", r.Malformed)
-	return d
+	t := &sums.Transport
+	c.collectLink(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+		drops{"malformed": sums.Malformed}, t.Dropped.All())
 }
 
 // sums adds up the statistics of all connections. means has the unreliable RPCs that are bound.
@@ -215,20 +168,20 @@ func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 		sums.lowered = max(sums.lowered, rpcdelta.MaxRedundancy-st.Budget.Redundancy)
 		sums.batched = max(sums.batched, st.Budget.SendEvery-1)
 		for i := range st.RPCs {
-			if r := &st.RPCs[i]; !r.Reliable && r.Burst != 0 { // it is bound
-				addMeans(means, r)
+			r := &st.RPCs[i]
+			if r.Reliable || r.Burst == 0 { // the latter: it is not bound
+				continue
 			}
+			if means[r.RPC] == nil {
+				means[r.RPC] = &rpcMeans{}
+			}
+			means[r.RPC].add(r)
 		}
 	}
 	return sums, means
 }
 
-func addMeans(means map[string]*rpcMeans, r *client.RPCStats) {
-	m := means[r.RPC]
-	if m == nil {
-		m = &rpcMeans{}
-		means[r.RPC] = m
-	}
+func (m *rpcMeans) add(r *client.RPCStats) {
 	m.conns++
 	m.loss += r.Loss
 	m.burst += r.Burst

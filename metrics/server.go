@@ -11,16 +11,12 @@ import (
 // Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
 // of your own. It is safe for concurrent use.
 type Server struct {
+	shared
 	srv    *ds.Server
-	rpcs   *table[rpcStats]
 	frames *table[ds.RPCStats]
 	buffer *table[ds.BufferStats]
-	worlds *table[worldStats]
 	sent   *table[ds.ReplicationStats]
-	links  *table[linkStats]
 	whole  *table[ds.Stats]
-	drops  *prometheus.Desc
-	build  prometheus.Collector
 
 	kernel atomic.Uint64 // drops by the kernel, at the last scrape
 }
@@ -29,19 +25,12 @@ var _ prometheus.Collector = (*Server)(nil)
 
 // NewServer returns the collector of a server.
 func NewServer(srv *ds.Server) *Server {
-	const prefix = "uplink_ds_"
-	return &Server{
-		srv:    srv,
-		rpcs:   newRPCTable(prefix, "delivered"),
-		frames: newTable(prefix, serverRPCMetrics, "rpc", "channel"),
-		buffer: newTable(prefix, bufferMetrics, "rpc"),
-		worlds: newWorldTable(prefix, "sent"),
-		sent:   newTable(prefix, serverWorldMetrics, "world"),
-		links:  newLinkTable(prefix),
-		whole:  newTable(prefix, serverMetrics),
-		drops:  dropsDesc(prefix),
-		build:  buildInfo(prefix),
-	}
+	s := &Server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
+	s.frames = newTable(&s.shared, serverRPCMetrics, "rpc", "channel")
+	s.buffer = newTable(&s.shared, bufferMetrics, "rpc")
+	s.sent = newTable(&s.shared, serverWorldMetrics, "world")
+	s.whole = newTable(&s.shared, serverMetrics)
+	return s
 }
 
 var serverRPCMetrics = []metric[ds.RPCStats]{
@@ -112,61 +101,40 @@ var serverMetrics = []metric[ds.Stats]{
 	labeled("failed_sessions_total", "cause", "unacknowledged", "", func(s *ds.Stats) float64 { return float64(s.Transport.Unacknowledged) }),
 }
 
-// Describe implements [prometheus.Collector].
-func (s *Server) Describe(ch chan<- *prometheus.Desc) {
-	s.rpcs.describe(ch)
-	s.frames.describe(ch)
-	s.buffer.describe(ch)
-	s.worlds.describe(ch)
-	s.sent.describe(ch)
-	s.links.describe(ch)
-	s.whole.describe(ch)
-	ch <- s.drops
-	s.build.Describe(ch)
-}
-
 // Collect implements [prometheus.Collector].
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	st := s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		name := channel(r.Reliable)
-		s.rpcs.collect(ch, &rpcStats{
+		s.collectRPC(ch, r.RPC, &rpcStats{
 			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, r.RPC, name)
-		s.frames.collect(ch, r, r.RPC, name)
+		}, serverDrops(r.Drops[:]))
+		s.frames.collect(ch, r, r.RPC, channel(r.Reliable))
 		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {
 			s.buffer.collect(ch, b, r.RPC)
 		}
-		d := serverDrops(r.Drops[:])
-		d.collect(ch, s.drops, r.RPC, name)
 	}
 	for i := range st.Replication {
 		r := &st.Replication[i]
 		s.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
 		s.sent.collect(ch, r, r.Name)
-		var d drops
-		d.add("too_large", r.Unsent)
-		d.collect(ch, s.drops, r.Name, "replication")
+		s.collectDrops(ch, r.Name, "replication", drops{"too_large": r.Unsent})
 	}
-	d := serverDrops(st.Drops[:])
-	for reason, n := range st.Transport.Dropped.All() {
-		d.add(reason, n)
-	}
-	if n, ok := s.kernelDrops(); ok {
-		d.add("kernel", n)
-	}
-	d.collect(ch, s.drops, "", "")
-	t := &st.Transport
-	s.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
 	s.whole.collect(ch, &st)
-	s.build.Collect(ch)
+	d := serverDrops(st.Drops[:])
+	if n, ok := s.kernelDrops(); ok {
+		d["kernel"] = n
+	}
+	t := &st.Transport
+	s.collectLink(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+		d, t.Dropped.All())
 }
 
-func serverDrops(counts []uint64) (d drops) {
+func serverDrops(counts []uint64) drops {
+	d := drops{}
 	for i, n := range counts {
-		d.add(ds.Drop(i).String(), n)
+		d[ds.Drop(i).String()] += n
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"iter"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -11,6 +12,67 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
+
+// shared are the metrics that both endpoints have.
+type shared struct {
+	prefix string             // of all names
+	descs  []*prometheus.Desc // of all metrics
+	rpcs   *table[rpcStats]
+	worlds *table[worldStats]
+	links  *table[linkStats]
+	drops  *prometheus.Desc
+	build  prometheus.Metric
+}
+
+// drops counts the drops of one RPC or world, or outside of any, by reason.
+type drops map[string]uint64
+
+// newShared returns the metrics of an endpoint. Its frames and the messages of its worlds are
+// "sent", "delivered" or "received".
+func newShared(prefix, frames, messages string) shared {
+	s := shared{
+		prefix: prefix,
+		drops: prometheus.NewDesc(prefix+"dropped_total",
+			"Datagrams, messages, payloads and frames that were dropped, by reason. rpc and channel are empty for drops outside of RPCs and worlds.",
+			[]string{"rpc", "channel", "reason"}, nil),
+		build: prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+"build_info",
+			"Always 1. The labels are the versions of uplink and of the Go compiler.", []string{"version", "go_version"}, nil),
+			prometheus.GaugeValue, 1, version(debug.ReadBuildInfo()), runtime.Version()),
+	}
+	s.descs = []*prometheus.Desc{s.drops, s.build.Desc()}
+	s.rpcs = newTable(&s, rpcMetrics(frames), "rpc", "channel")
+	s.worlds = newTable(&s, worldMetrics(messages), "world")
+	s.links = newTable(&s, linkMetrics)
+	return s
+}
+
+// Describe implements [prometheus.Collector].
+func (s *shared) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range s.descs {
+		ch <- d
+	}
+}
+
+func (s *shared) collectRPC(ch chan<- prometheus.Metric, rpc string, st *rpcStats, d drops) {
+	s.rpcs.collect(ch, st, rpc, channel(st.reliable))
+	s.collectDrops(ch, rpc, channel(st.reliable), d)
+}
+
+// collectLink collects what belongs to no RPC and no world, with drops of two kinds.
+func (s *shared) collectLink(ch chan<- prometheus.Metric, st *linkStats, d drops, more iter.Seq2[string, uint64]) {
+	for reason, n := range more {
+		d[reason] += n
+	}
+	s.collectDrops(ch, "", "", d)
+	s.links.collect(ch, st)
+	ch <- s.build
+}
+
+func (s *shared) collectDrops(ch chan<- prometheus.Metric, rpc, channel string, d drops) {
+	for reason, n := range d {
+		ch <- prometheus.MustNewConstMetric(s.drops, prometheus.CounterValue, float64(n), rpc, channel, reason)
+	}
+}
 
 func channel(reliable bool) string {
 	if reliable {
@@ -41,11 +103,9 @@ func (s *rpcStats) wireBytes() uint64 {
 	return s.payloadBytes + s.coalescedBytes + s.aeadBytes + (s.payloads-s.coalesced)*headerSize(s.reliable)
 }
 
-// newRPCTable returns the table of the metrics of RPCs that both endpoints have. Frames are "sent"
-// or "delivered".
-func newRPCTable(prefix, sent string) *table[rpcStats] {
+func rpcMetrics(sent string) []metric[rpcStats] {
 	type s = rpcStats
-	return newTable(prefix, []metric[s]{
+	return []metric[s]{
 		labeled("frames_total", "kind", "delta", "Frames "+sent+", by kind: delta (with a baseline), keyframe (without one) or reset.",
 			func(s *s) float64 { return float64(s.Delta) }),
 		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Keyframe) }),
@@ -66,7 +126,7 @@ func newRPCTable(prefix, sent string) *table[rpcStats] {
 		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges},
 		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
 			func(s *s) float64 { return float64(s.fallbacks) }),
-	}, "rpc", "channel")
+	}
 }
 
 func baselineAges(s *rpcStats) histogram {
@@ -85,19 +145,16 @@ type linkStats struct {
 	rtts                                             transport.RTTHistogram
 }
 
-func newLinkTable(prefix string) *table[linkStats] {
-	type s = linkStats
-	return newTable(prefix, []metric[s]{
-		labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.",
-			func(s *s) float64 { return float64(s.sent) }),
-		labeled("datagrams_total", "direction", "received", "", func(s *s) float64 { return float64(s.received) }),
-		labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
-			func(s *s) float64 { return float64(s.sentBytes) }),
-		labeled("datagram_bytes_total", "direction", "received", "", func(s *s) float64 { return float64(s.receivedBytes) }),
-		row("send_failed_total", "Datagrams that the operating system refused to send.",
-			func(s *s) float64 { return float64(s.failed) }),
-		{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts},
-	})
+var linkMetrics = []metric[linkStats]{
+	labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.",
+		func(s *linkStats) float64 { return float64(s.sent) }),
+	labeled("datagrams_total", "direction", "received", "", func(s *linkStats) float64 { return float64(s.received) }),
+	labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
+		func(s *linkStats) float64 { return float64(s.sentBytes) }),
+	labeled("datagram_bytes_total", "direction", "received", "", func(s *linkStats) float64 { return float64(s.receivedBytes) }),
+	row("send_failed_total", "Datagrams that the operating system refused to send.",
+		func(s *linkStats) float64 { return float64(s.failed) }),
+	{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts},
 }
 
 func rtts(s *linkStats) histogram {
@@ -116,9 +173,9 @@ type worldStats struct {
 	messages, updates, datagrams, bytes, initialBytes, ackBytes uint64
 }
 
-func newWorldTable(prefix, sent string) *table[worldStats] {
+func worldMetrics(sent string) []metric[worldStats] {
 	type s = worldStats
-	return newTable(prefix, []metric[s]{
+	return []metric[s]{
 		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.",
 			func(s *s) float64 { return float64(s.messages) }),
 		row("world_updates_total", "Updates in the state packets of a world "+sent+".",
@@ -131,19 +188,11 @@ func newWorldTable(prefix, sent string) *table[worldStats] {
 			func(s *s) float64 { return float64(s.initialBytes) }),
 		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.",
 			func(s *s) float64 { return float64(s.ackBytes) }),
-	}, "world")
+	}
 }
 
 // module is the path of this module.
 const module = "github.com/uplink-rpc/uplink"
-
-func buildInfo(prefix string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        prefix + "build_info",
-		Help:        "Always 1. The labels are the versions of uplink and of the Go compiler.",
-		ConstLabels: prometheus.Labels{"version": version(debug.ReadBuildInfo()), "go_version": runtime.Version()},
-	}, func() float64 { return 1 })
-}
 
 // version returns the version of this module in a program, or "unknown".
 func version(info *debug.BuildInfo, ok bool) string {

@@ -38,8 +38,8 @@ type table[S any] struct {
 	descs   []*prometheus.Desc // of each metric
 }
 
-// newTable returns a table whose metrics' names start with prefix.
-func newTable[S any](prefix string, metrics []metric[S], labels ...string) *table[S] {
+// newTable returns a table of metrics of an endpoint.
+func newTable[S any](s *shared, metrics []metric[S], labels ...string) *table[S] {
 	t := &table[S]{metrics: metrics}
 	for i, m := range metrics {
 		if i > 0 && m.name == metrics[i-1].name {
@@ -50,15 +50,10 @@ func newTable[S any](prefix string, metrics []metric[S], labels ...string) *tabl
 		if m.label != "" {
 			names = append(names, m.label)
 		}
-		t.descs = append(t.descs, prometheus.NewDesc(prefix+m.name, m.help, names, nil))
+		d := prometheus.NewDesc(s.prefix+m.name, m.help, names, nil)
+		t.descs, s.descs = append(t.descs, d), append(s.descs, d)
 	}
 	return t
-}
-
-func (t *table[S]) describe(ch chan<- *prometheus.Desc) {
-	for _, d := range slices.Compact(slices.Clone(t.descs)) {
-		ch <- d
-	}
 }
 
 // collect sends the values for s, with the values of the table's labels.
@@ -79,32 +74,4 @@ func (t *table[S]) collect(ch chan<- prometheus.Metric, s *S, labels ...string) 
 		}
 		ch <- prometheus.MustNewConstMetric(t.descs[i], typ, m.read(s), values...)
 	}
-}
-
-// drops counts the drops of one RPC or world, or outside of any, by reason.
-type drops struct {
-	reasons []string // in the order in which they were added
-	counts  map[string]uint64
-}
-
-func (d *drops) add(reason string, n uint64) {
-	if d.counts == nil {
-		d.counts = map[string]uint64{}
-	}
-	if _, ok := d.counts[reason]; !ok {
-		d.reasons = append(d.reasons, reason)
-	}
-	d.counts[reason] += n
-}
-
-func (d *drops) collect(ch chan<- prometheus.Metric, desc *prometheus.Desc, rpc, channel string) {
-	for _, reason := range d.reasons {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(d.counts[reason]), rpc, channel, reason)
-	}
-}
-
-func dropsDesc(prefix string) *prometheus.Desc {
-	return prometheus.NewDesc(prefix+"dropped_total",
-		"Datagrams, messages, payloads and frames that were dropped, by reason. rpc and channel are empty for drops outside of RPCs and worlds.",
-		[]string{"rpc", "channel", "reason"}, nil)
 }
