@@ -37,7 +37,6 @@ func NewClient(conns ...*client.Conn) *Client {
 	return c
 }
 
-// clientStats are the sums over all connections.
 type clientStats struct {
 	client.Stats
 

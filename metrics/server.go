@@ -40,7 +40,6 @@ var serverRPCMetrics = []metric[ds.RPCStats]{
 		func(s *ds.RPCStats) float64 { return float64(s.LateFrames) }),
 }
 
-// bufferMetrics are the metrics of jitter buffers.
 var bufferMetrics = []metric[ds.BufferStats]{
 	labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
 		func(s *ds.BufferStats) float64 { return float64(s.Released) }),

@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// shared are the metrics that both endpoints have.
 type shared struct {
 	prefix string             // of all names
 	descs  []*prometheus.Desc // of all metrics
@@ -191,7 +190,6 @@ func worldMetrics(sent string) []metric[worldStats] {
 	}
 }
 
-// module is the path of this module.
 const module = "github.com/uplink-rpc/uplink"
 
 // version returns the version of this module in a program, or "unknown".

@@ -38,7 +38,6 @@ type table[S any] struct {
 	descs   []*prometheus.Desc // of each metric
 }
 
-// newTable returns a table of metrics of an endpoint.
 func newTable[S any](s *shared, metrics []metric[S], labels ...string) *table[S] {
 	t := &table[S]{metrics: metrics}
 	for i, m := range metrics {
@@ -56,7 +55,6 @@ func newTable[S any](s *shared, metrics []metric[S], labels ...string) *table[S]
 	return t
 }
 
-// collect sends the values for s, with the values of the table's labels.
 func (t *table[S]) collect(ch chan<- prometheus.Metric, s *S, labels ...string) {
 	for i := range t.metrics {
 		m := &t.metrics[i]

@@ -138,7 +138,6 @@ func (h holder[K]) equal(other holder[K]) bool {
 	return same&subtle.ConstantTimeCompare(a.token[:], b.token[:]) == 1 && h.IsZero() == other.IsZero()
 }
 
-// get returns the secrets, zeros for the zero key.
 func (h holder[K]) get() secrets {
 	if h.IsZero() {
 		return secrets{}

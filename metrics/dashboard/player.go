@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -59,7 +60,6 @@ func (c *counts) since(o *counts) second {
 
 func small(now, before uint64) uint16 { return uint16(min(since(now, before), math.MaxUint16)) }
 
-// tracked is a player with a timeline.
 type tracked struct {
 	id, client uint64
 	name       string
@@ -79,7 +79,6 @@ func (t *tracked) add(s second) {
 	t.next = (t.next + 1) % span
 }
 
-// ago returns the second i before the newest one.
 func (t *tracked) ago(i int) *second {
 	return &t.seconds[(t.next+len(t.seconds)-1-i)%len(t.seconds)]
 }
@@ -114,7 +113,6 @@ type tracker struct {
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
 
-// step adds a second to each timeline.
 func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 	if t.players == nil {
 		t.players = map[*ds.Player]*tracked{}
@@ -129,7 +127,10 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 			t.untracked++
 			continue
 		case k == nil:
-			k = &tracked{id: p.ID(), client: p.ClientID(), name: t.displayName(p), from: now}
+			k = &tracked{id: p.ID(), client: p.ClientID(), from: now}
+			if t.name != nil {
+				k.name = sanitized(t.name(p))
+			}
 			t.players[p] = k
 		default:
 			s := c.since(&k.last)
@@ -138,19 +139,7 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 		}
 		k.last, k.round = c, t.round
 	}
-	for p, k := range t.players {
-		if k.round != t.round {
-			delete(t.players, p)
-		}
-	}
-}
-
-// displayName returns the name of a player.
-func (t *tracker) displayName(p *ds.Player) string {
-	if t.name == nil {
-		return ""
-	}
-	return sanitized(t.name(p))
+	maps.DeleteFunc(t.players, func(_ *ds.Player, k *tracked) bool { return k.round != t.round })
 }
 
 // sanitized returns a name with at most maxName characters, all of them printable.
@@ -208,7 +197,6 @@ func badness(c *counts, rtt uint16) float64 {
 	return not*1e4 + float64(c.drops)/float64(max(1, c.received))*1e4 + float64(c.lost)/float64(max(1, c.received+c.lost))*100 + float64(rtt)/1e5
 }
 
-// line is an entry of the list.
 type line struct {
 	*tracked
 	sum     counts
@@ -270,7 +258,6 @@ type timeline struct {
 	Bytes    []uint32 `json:"bytes"`
 }
 
-// timeline returns the timeline of the player with this session id, or nil.
 func (t *tracker) timeline(id uint64) *timeline {
 	for _, k := range t.players {
 		if k.id == id {

@@ -110,9 +110,7 @@ func (d *Decoder) Symbol(t *Table) int {
 	d.code -= r * uint64(t.cum[s])
 	d.rng = r * uint64(t.cum[s+1]-t.cum[s])
 	d.check()
-	if d.rng < least {
-		d.shift()
-	}
+	d.Renorm()
 	return s
 }
 
@@ -127,9 +125,7 @@ func (d *Decoder) Raw(n uint) uint64 {
 		d.code -= x * d.rng
 		d.check()
 		v = v<<(k&63) | x
-		if d.rng < least {
-			d.shift()
-		}
+		d.Renorm()
 	}
 	return v
 }

@@ -62,9 +62,7 @@ func (e *Encoder) Symbol(t *Table, s int) {
 	s &= Symbols - 1
 	e.add(r * uint64(t.cum[s]))
 	e.rng = r * uint64(t.cum[s+1]-t.cum[s])
-	if e.rng < least {
-		e.shift()
-	}
+	e.Renorm()
 }
 
 // SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw do.
@@ -76,18 +74,14 @@ func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	e.add(r * below)
 	if rng < least || n > ScaleBits {
 		e.rng = rng
-		if rng < least {
-			e.shift()
-		}
+		e.Renorm()
 		e.Raw(v, n)
 		return
 	}
 	rng >>= n & 63
 	e.rng = rng
 	e.add(rng * (v & (1<<(n&63) - 1)))
-	if rng < least {
-		e.shift()
-	}
+	e.Renorm()
 }
 
 // Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
@@ -97,9 +91,7 @@ func (e *Encoder) Raw(v uint64, n uint) {
 		n -= k
 		e.rng >>= k & 63
 		e.add(e.rng * (v >> (n & 63) & (1<<(k&63) - 1)))
-		if e.rng < least {
-			e.shift()
-		}
+		e.Renorm()
 	}
 }
 
@@ -123,7 +115,6 @@ func (e *Encoder) shift() {
 	e.rng <<= stepBits
 }
 
-// carry propagates a carry into buf.
 func (e *Encoder) carry() {
 	if e.over == 0 {
 		return

@@ -82,7 +82,6 @@ type Channel struct {
 // New returns an unused channel.
 func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// begin creates the state machine.
 func (c *Channel) begin(now time.Time) {
 	c.start, c.budget, c.outstanding = now, newBudget(now), new(outstanding)
 	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
