@@ -118,7 +118,7 @@ func (s *sampler) startDetails(now time.Time) {
 		s.detailed = true
 		s.measure()
 		d.mu.Lock()
-		d.players.step(d.src.Players(), now)
+		d.players.step(d.src.Players())
 		d.profile.step(d.src.Profiles())
 		d.mu.Unlock()
 	}
@@ -166,7 +166,7 @@ func (s *sampler) step(now time.Time) {
 		s.measure()
 		profiles := d.src.Profiles()
 		d.mu.Lock()
-		d.players.step(d.src.Players(), now)
+		d.players.step(d.src.Players())
 		d.profile.step(profiles)
 		out.Link = d.players.link()
 		out.Bits = d.profile.spent()

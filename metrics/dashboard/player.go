@@ -63,7 +63,6 @@ func small(now, before uint64) uint16 { return uint16(min(since(now, before), ma
 type tracked struct {
 	id, client uint64
 	name       string
-	from       time.Time // start of the timeline
 	last       counts
 	round      uint64 // the last in which it was connected
 	seconds    []second
@@ -113,7 +112,7 @@ type tracker struct {
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
 
-func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
+func (t *tracker) step(players iter.Seq[*ds.Player]) {
 	if t.players == nil {
 		t.players = map[*ds.Player]*tracked{}
 	}
@@ -127,7 +126,7 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 			t.untracked++
 			continue
 		case k == nil:
-			k = &tracked{id: p.ID(), client: p.ClientID(), from: now}
+			k = &tracked{id: p.ID(), client: p.ClientID()}
 			if t.name != nil {
 				k.name = sanitized(t.name(p))
 			}

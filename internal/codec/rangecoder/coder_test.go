@@ -37,7 +37,8 @@ type decision struct {
 func (d decision) encode(e *rangecoder.Encoder, tables [2]*rangecoder.Table) {
 	switch d.kind {
 	case 0:
-		e.Bit(d.value == 1, d.p0)
+		e.BitNoRenorm(d.value == 1, d.p0)
+		e.Renorm()
 	case 1:
 		e.Raw(d.value, d.bits)
 	default:
@@ -48,7 +49,9 @@ func (d decision) encode(e *rangecoder.Encoder, tables [2]*rangecoder.Table) {
 func (d decision) decode(r *rangecoder.Decoder, tables [2]*rangecoder.Table) uint64 {
 	switch d.kind {
 	case 0:
-		if r.Bit(d.p0) {
+		one := r.BitNoRenorm(d.p0)
+		r.Renorm()
+		if one {
 			return 1
 		}
 		return 0
@@ -136,7 +139,8 @@ func TestSizes(t *testing.T) {
 	var e rangecoder.Encoder
 	e.Reset(nil, 0)
 	for range 50 {
-		e.Bit(false, 65000)
+		e.BitNoRenorm(false, 65000)
+		e.Renorm()
 	}
 	if out := e.Finish(); len(out) != 0 {
 		t.Errorf("50 likely decisions take % x", out)

@@ -69,14 +69,7 @@ func (d *Decoder) shift() {
 	d.rng <<= stepBits
 }
 
-// Bit reads one decision; p0 as in [Encoder.Bit].
-func (d *Decoder) Bit(p0 uint32) bool {
-	bit := d.BitNoRenorm(p0)
-	d.Renorm()
-	return bit
-}
-
-// BitNoRenorm is Bit without the Renorm that must follow it, as with [Encoder.BitNoRenorm].
+// BitNoRenorm reads one decision; p0 as in [Encoder.BitNoRenorm]. Renorm must follow.
 func (d *Decoder) BitNoRenorm(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit, below, rng := d.code >= t, uint64(0), t
