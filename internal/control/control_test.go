@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"reflect"
@@ -129,6 +130,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(check.Value(r.Append(nil))(f))
 	a := BindAnswer{RPC: 1, Known: []string{"Move"}}
 	f.Add(check.Value(a.Append(nil))(f))
+	f.Add([]byte{byte(Slack), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kind, body, err := Split(b)
@@ -143,6 +145,18 @@ func FuzzParse(f *testing.F) {
 		case Bound:
 			if a, err := ParseBindAnswer(body); err == nil && len(a.Known)+len(a.Theirs) > len(body) {
 				t.Fatalf("%+v of %d bytes", a, len(body))
+			}
+		case Slack:
+			all, acks, err := ParseSlack(nil, body)
+			if err != nil {
+				return
+			}
+			again := AppendSlack(nil, len(all))
+			for i := range all {
+				again = all[i].Append(again)
+			}
+			if again = append(again, acks...); !bytes.Equal(again, b) {
+				t.Errorf("%x reads as %+v and %x", b, all, acks)
 			}
 		default:
 		}

@@ -27,23 +27,11 @@ func TestUnwrap(t *testing.T) {
 		if got != want {
 			t.Fatalf("Unwrap(%d, %d, %d, %d) = %d, want %d", low, width, next, behind, got, want)
 		}
-	})
-}
-
-func TestNearest(t *testing.T) {
-	for _, c := range []struct{ low, next, want uint64 }{
-		{0, 0, 0},
-		{5, 0, 5},
-		{15, 0, 15}, // -1 does not exist
-		{15, 16, 15},
-		{8, 16, 8}, // 24 is as near
-		{7, 16, 23},
-		{0, 15, 16},
-	} {
-		if got := Nearest(c.low, 4, c.next); got != c.want {
-			t.Errorf("Nearest(%d, 4, %d) = %d, want %d", c.low, c.next, got, c.want)
+		near := Nearest(low, width, next)
+		if near%turn != low || near < next && next-near > turn/2 || near >= max(turn, next+turn/2) {
+			t.Fatalf("Nearest(%d, %d, %d) = %d", low, width, next, near)
 		}
-	}
+	})
 }
 
 // TestWindow compares a window with the set of all numbers that were added.

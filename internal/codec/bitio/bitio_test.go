@@ -67,6 +67,15 @@ func TestTruncatedSizes(t *testing.T) {
 			t.Errorf("TruncatedBits(%d, %d) = %d, want %d", c.v, c.limit, got, c.want)
 		}
 	}
+	for limit := range uint32(256) {
+		for b := range 256 { // any bits are below the limit
+			var r Reader
+			r.Reset([]byte{byte(b)})
+			if v := r.ReadTruncated(limit + 1); v > limit || r.Err() != nil {
+				t.Fatalf("%#x reads as %d, limit %d, %v", b, v, limit+1, r.Err())
+			}
+		}
+	}
 }
 
 // item is one thing written: n bits, a truncated integer, an alignment or bytes.
