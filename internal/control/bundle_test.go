@@ -84,19 +84,6 @@ func TestBundleBytes(t *testing.T) {
 	}
 }
 
-func TestBundleDoesNotAllocate(t *testing.T) {
-	b := NewBundler(1000)
-	frame := make([]byte, 200)
-	check.NoAllocs(t, func() {
-		for range 5 {
-			b.Add(frame)
-		}
-		for f := ParseBundle(b.Take()); f.Left() > 0; {
-			_, _, _ = f.Next()
-		}
-	})
-}
-
 func FuzzBundle(f *testing.F) {
 	b := NewBundler(100)
 	for range 3 {

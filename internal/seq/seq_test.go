@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"pgregory.net/rapid"
 )
 
@@ -113,13 +111,4 @@ func TestWindowBits(t *testing.T) {
 	if w.Low(2) != 3 || w.Low(3) != 3 || w.Low(64) != 0b1011 || Mask(0) != 0 || Mask(64) != ^uint64(0) {
 		t.Errorf("low bits %b, %b", w.Low(2), w.Low(3))
 	}
-}
-
-func TestAllocs(t *testing.T) {
-	var w Window
-	check.NoAllocs(t, func() {
-		w.Add(w.Newest + 3)
-		for range Acked(w.Newest, w.Bits) {
-		}
-	})
 }

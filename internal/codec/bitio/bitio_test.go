@@ -265,13 +265,3 @@ func TestErrorsStick(t *testing.T) {
 		t.Fatalf("limits without bits: %v", r.Err())
 	}
 }
-
-func TestNoAllocations(t *testing.T) {
-	dst := make([]byte, 0, 64)
-	var w Writer
-	var r Reader
-	check.NoAllocs(t, func() {
-		writeFrame(&w, dst)
-		readFrame(&r, w.Bytes())
-	})
-}

@@ -177,31 +177,6 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-func TestNoAllocation(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
-		a, b := open(t, addr), open(t, addr)
-		in, out := room(8, 64), room(8, 16)
-		for i := range out {
-			out[i].N, out[i].Addr = 16, b.LocalAddr()
-		}
-		check.NoAllocs(t, func() {
-			_, err := a.WriteBatch(out)
-			check.Must(t, err)
-			for got := 0; got < len(out); {
-				n, err := b.ReadBatch(in)
-				check.Must(t, err)
-				got += n
-			}
-			if _, err := a.WriteTo(out[0].Buf, out[0].Addr); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := b.ReadFrom(in[0].Buf); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
 // BenchmarkExchange sends and receives datagrams one by one and in batches.
 func BenchmarkExchange(b *testing.B) {
 	for _, count := range []int{1, 16} {
