@@ -45,32 +45,33 @@ type clientStats struct {
 	batched        int     // largest minimum of frames per payload
 }
 
-var clientMetrics = []metric[clientStats]{
-	row("ack_bytes_total", "Bytes of the ack messages received, without headers.",
-		func(s *clientStats) float64 { return float64(s.AckBytes) }),
-	row("lost_datagrams_total", "Datagrams of the server that did not arrive.",
-		func(s *clientStats) float64 { return float64(s.Transport.Lost) }),
-	labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
-		func(s *clientStats) float64 { return s.SentBitsPerSecond / 8 }),
-	labeled("link_bytes_per_second", "direction", "received", "", func(s *clientStats) float64 { return s.ReceivedBitsPerSecond / 8 }),
-	row("bandwidth_limit_bytes_per_second", "Sum of the bandwidth limits of the connections that have one.",
-		func(s *clientStats) float64 { return s.limit / 8 }),
-	row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
-		func(s *clientStats) float64 { return s.limited / 8 }),
-	row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.",
-		func(s *clientStats) float64 { return float64(s.Budget.OverBits / 8) }),
-	row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
-		func(s *clientStats) float64 { return float64(rpcdelta.MaxRedundancy - s.lowered) }),
-	row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
-		func(s *clientStats) float64 { return float64(1 + s.batched) }),
+func clientMetrics(s *clientStats) []metric {
+	return []metric{
+		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
+		row("lost_datagrams_total", "Datagrams of the server that did not arrive.", s.Transport.Lost),
+		labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
+			s.SentBitsPerSecond/8),
+		labeled("link_bytes_per_second", "direction", "received", "", s.ReceivedBitsPerSecond/8),
+		row("bandwidth_limit_bytes_per_second", "Sum of the bandwidth limits of the connections that have one.",
+			s.limit/8),
+		row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
+			s.limited/8),
+		row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.", s.Budget.OverBits/8),
+		row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
+			rpcdelta.MaxRedundancy-s.lowered),
+		row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
+			1+s.batched),
+	}
 }
 
 // paceMetrics are counters that the server reports of its jitter buffers.
-var paceMetrics = []metric[client.Pace]{
-	row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
-		func(p *client.Pace) float64 { return float64(p.Missing) }),
-	row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
-		func(p *client.Pace) float64 { return float64(p.Late) }),
+func paceMetrics(p *client.Pace) []metric {
+	return []metric{
+		row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
+			p.Missing),
+		row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
+			p.Late),
+	}
 }
 
 // rpcMeans are sums over the connections on which an unreliable RPC is bound.
@@ -80,25 +81,28 @@ type rpcMeans struct {
 	pace                    paceMeans
 }
 
-var meanMetrics = []metric[rpcMeans]{
-	row("loss_ratio", "Recent packet loss of an unreliable RPC's payloads, from acks: the mean of the connections.",
-		func(m *rpcMeans) float64 { return m.loss / m.conns }),
-	row("loss_burst_payloads", "Mean length of a loss burst, in payloads: the mean of the connections, 1 without loss.",
-		func(m *rpcMeans) float64 { return m.burst / m.conns }),
-	row("redundancy_payloads", "Maximum number of older payloads that a payload repeats: the mean of the connections.",
-		func(m *rpcMeans) float64 { return m.redundancy / m.conns }),
+func meanMetrics(m *rpcMeans) []metric {
+	return []metric{
+		row("loss_ratio", "Recent packet loss of an unreliable RPC's payloads, from acks: the mean of the connections.",
+			m.loss/m.conns),
+		row("loss_burst_payloads", "Mean length of a loss burst, in payloads: the mean of the connections, 1 without loss.",
+			m.burst/m.conns),
+		row("redundancy_payloads", "Maximum number of older payloads that a payload repeats: the mean of the connections.",
+			m.redundancy/m.conns),
+	}
 }
 
 // paceMeans are sums over the connections whose server reports a jitter buffer.
 type paceMeans struct{ conns, slack, target, rate float64 }
 
-var clockMetrics = []metric[paceMeans]{
-	row("buffer_slack_seconds", "Slack of frames in the server's jitter buffer, negative if they are late: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.slack / m.conns }),
-	row("buffer_target_seconds", "Target of the slack: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.target / m.conns }),
-	row("clock_pace_ratio", "Clock pacing: the speed at which the game's clock should run, 1 for its normal speed: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.rate / m.conns }),
+func clockMetrics(m *paceMeans) []metric {
+	return []metric{
+		row("buffer_slack_seconds", "Slack of frames in the server's jitter buffer, negative if they are late: the mean of the connections.",
+			m.slack/m.conns),
+		row("buffer_target_seconds", "Target of the slack: the mean of the connections.", m.target/m.conns),
+		row("clock_pace_ratio", "Clock pacing: the speed at which the game's clock should run, 1 for its normal speed: the mean of the connections.",
+			m.rate/m.conns),
+	}
 }
 
 // Replace replaces the connection old, which is closed, by next. The counts of old remain in the
@@ -121,7 +125,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	for i := range sums.RPCs {
 		r := &sums.RPCs[i]
 		c.collectRPC(ch, r.RPC, &rpcStats{
-			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
 		}, drops{
 			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,

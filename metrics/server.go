@@ -33,71 +33,63 @@ func NewServer(srv *ds.Server) *Server {
 	return s
 }
 
-var serverRPCMetrics = []metric[ds.RPCStats]{
-	row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
-		func(s *ds.RPCStats) float64 { return float64(s.Missed + s.LateFrames) }),
-	row("late_frames_total", "Frames delivered after newer ones.",
-		func(s *ds.RPCStats) float64 { return float64(s.LateFrames) }),
+func serverRPCMetrics(s *ds.RPCStats) []metric {
+	return []metric{
+		row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
+			s.Missed+s.LateFrames),
+		row("late_frames_total", "Frames delivered after newer ones.", s.LateFrames),
+	}
 }
 
-var bufferMetrics = []metric[ds.BufferStats]{
-	labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
-		func(s *ds.BufferStats) float64 { return float64(s.Released) }),
-	labeled("buffer_ticks_total", "result", "repeated", "", func(s *ds.BufferStats) float64 { return float64(s.Repeated) }),
-	labeled("buffer_ticks_total", "result", "missing", "", func(s *ds.BufferStats) float64 { return float64(s.Missing - s.Repeated) }),
-	row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.",
-		func(s *ds.BufferStats) float64 { return float64(s.Dry) }),
-	row("buffer_resyncs_total", "Resyncs of jitter buffers.",
-		func(s *ds.BufferStats) float64 { return float64(s.Resyncs) }),
-	row("buffers", "Jitter buffers: players with a buffer for the RPC.",
-		func(s *ds.BufferStats) float64 { return float64(s.Buffers) }),
-	row("buffer_frames", "Frames in all jitter buffers.",
-		func(s *ds.BufferStats) float64 { return float64(s.Held) }),
-	row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
-		func(s *ds.BufferStats) float64 { return s.Slack.Seconds() }),
-	row("buffer_target_seconds", "Mean target of the slack.",
-		func(s *ds.BufferStats) float64 { return s.Target.Seconds() }),
+func bufferMetrics(s *ds.BufferStats) []metric {
+	return []metric{
+		labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
+			s.Released),
+		labeled("buffer_ticks_total", "result", "repeated", "", s.Repeated),
+		labeled("buffer_ticks_total", "result", "missing", "", s.Missing-s.Repeated),
+		row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.", s.Dry),
+		row("buffer_resyncs_total", "Resyncs of jitter buffers.", s.Resyncs),
+		row("buffers", "Jitter buffers: players with a buffer for the RPC.", s.Buffers),
+		row("buffer_frames", "Frames in all jitter buffers.", s.Held),
+		row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
+			s.Slack.Seconds()),
+		row("buffer_target_seconds", "Mean target of the slack.", s.Target.Seconds()),
+	}
 }
 
-var serverWorldMetrics = []metric[ds.ReplicationStats]{
-	row("world_players", "Players that are subscribed to a world.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Ready) }),
-	row("world_acked_messages_total", "Acknowledged messages of a world.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Acked) }),
-	row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Resets) }),
-	row("world_fragmented_messages_total", "Messages of a world sent in several datagrams.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Fragmented) }),
-	row("world_wire_bytes_total", "Bytes of a world's datagrams, including AEAD overhead and all headers down to IP.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.WireBytes()) }),
-	row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.BaselineAge) }),
+func serverWorldMetrics(s *ds.ReplicationStats) []metric {
+	return []metric{
+		row("world_players", "Players that are subscribed to a world.", s.Ready),
+		row("world_acked_messages_total", "Acknowledged messages of a world.", s.Acked),
+		row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
+			s.Resets),
+		row("world_fragmented_messages_total", "Messages of a world sent in several datagrams.", s.Fragmented),
+		row("world_wire_bytes_total", "Bytes of a world's datagrams, including AEAD overhead and all headers down to IP.",
+			s.WireBytes()),
+		row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
+			s.BaselineAge),
+	}
 }
 
-var serverMetrics = []metric[ds.Stats]{
-	row("acks_total", "Ack messages sent, each in a datagram of its own.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.Messages) }),
-	row("ack_bytes_total", "Bytes of the ack messages sent, without headers.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.Bytes) }),
-	row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.AEADBytes) }),
-	row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
-		func(s *ds.Stats) float64 {
-			return float64(s.Acks.Bytes + s.Acks.AEADBytes + s.Acks.Messages*headerSize(false))
-		}),
-	row("players", "Connected players.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.Open) }),
-	row("max_players", "Maximum number of players.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.MaxConns) }),
-	row("path_migrations_total", "Changes of players' addresses, after path validation.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.PathMigrations) }),
-	row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.Forwarded) }),
-	row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
-		func(s *ds.Stats) float64 { return float64(s.Panics) }),
-	labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.ProtocolErrors) }),
-	labeled("failed_sessions_total", "cause", "unacknowledged", "", func(s *ds.Stats) float64 { return float64(s.Transport.Unacknowledged) }),
+func serverMetrics(s *ds.Stats) []metric {
+	return []metric{
+		row("acks_total", "Ack messages sent, each in a datagram of its own.", s.Acks.Messages),
+		row("ack_bytes_total", "Bytes of the ack messages sent, without headers.", s.Acks.Bytes),
+		row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.", s.Acks.AEADBytes),
+		row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
+			s.Acks.Bytes+s.Acks.AEADBytes+s.Acks.Messages*headerSize(false)),
+		row("players", "Connected players.", s.Transport.Open),
+		row("max_players", "Maximum number of players.", s.Transport.MaxConns),
+		row("path_migrations_total", "Changes of players' addresses, after path validation.",
+			s.Transport.PathMigrations),
+		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
+			s.Transport.Forwarded),
+		row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
+			s.Panics),
+		labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
+			s.Transport.ProtocolErrors),
+		labeled("failed_sessions_total", "cause", "unacknowledged", "", s.Transport.Unacknowledged),
+	}
 }
 
 // Collect implements [prometheus.Collector].
@@ -106,7 +98,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
 		s.collectRPC(ch, r.RPC, &rpcStats{
-			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
 		}, serverDrops(r.Drops[:]))
 		s.frames.collect(ch, r, r.RPC, channel(r.Reliable))

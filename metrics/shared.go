@@ -39,8 +39,8 @@ func newShared(prefix, frames, messages string) shared {
 			prometheus.GaugeValue, 1, version(debug.ReadBuildInfo()), runtime.Version()),
 	}
 	s.descs = []*prometheus.Desc{s.drops, s.build.Desc()}
-	s.rpcs = newTable(&s, rpcMetrics(frames), "rpc", "channel")
-	s.worlds = newTable(&s, worldMetrics(messages), "world")
+	s.rpcs = newTable(&s, func(st *rpcStats) []metric { return rpcMetrics(st, frames) }, "rpc", "channel")
+	s.worlds = newTable(&s, func(st *worldStats) []metric { return worldMetrics(st, messages) }, "world")
 	s.links = newTable(&s, linkMetrics)
 	return s
 }
@@ -90,7 +90,7 @@ func headerSize(reliable bool) uint64 {
 
 // rpcStats are the statistics of an RPC that both endpoints have.
 type rpcStats struct {
-	*rpcdelta.Stats
+	rpcdelta.Stats
 	payloads, payloadBytes    uint64
 	coalesced, coalescedBytes uint64 // payloads in a datagram after another one, and their overhead
 	aeadBytes                 uint64
@@ -102,34 +102,30 @@ func (s *rpcStats) wireBytes() uint64 {
 	return s.payloadBytes + s.coalescedBytes + s.aeadBytes + (s.payloads-s.coalesced)*headerSize(s.reliable)
 }
 
-func rpcMetrics(sent string) []metric[rpcStats] {
-	type s = rpcStats
-	return []metric[s]{
+func rpcMetrics(s *rpcStats, sent string) []metric {
+	return []metric{
 		labeled("frames_total", "kind", "delta", "Frames "+sent+", by kind: delta (with a baseline), keyframe (without one) or reset.",
-			func(s *s) float64 { return float64(s.Delta) }),
-		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Keyframe) }),
-		labeled("frames_total", "kind", "reset", "", func(s *s) float64 { return float64(s.Reset) }),
-		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".",
-			func(s *s) float64 { return float64(s.Redundant) }),
-		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.",
-			func(s *s) float64 { return float64(s.payloads) }),
-		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.",
-			func(s *s) float64 { return float64(s.coalesced) }),
+			s.Delta),
+		labeled("frames_total", "kind", "keyframe", "", s.Keyframe),
+		labeled("frames_total", "kind", "reset", "", s.Reset),
+		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".", s.Redundant),
+		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.payloads),
+		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.coalesced),
 		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
 			"payload (encoded), aead (AEAD overhead of their datagrams), wire (payloads, AEAD overhead and all headers down to IP; "+
 			"an estimate without retransmissions for the reliable channel).",
-			func(s *s) float64 { return float64((s.FullBits + 7) / 8) }),
-		labeled("frame_bytes_total", "stage", "payload", "", func(s *s) float64 { return float64((s.PayloadBits + 7) / 8) }),
-		labeled("frame_bytes_total", "stage", "aead", "", func(s *s) float64 { return float64(s.aeadBytes) }),
-		labeled("frame_bytes_total", "stage", "wire", "", func(s *s) float64 { return float64(s.wireBytes()) }),
-		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges},
+			(s.FullBits+7)/8),
+		labeled("frame_bytes_total", "stage", "payload", "", (s.PayloadBits+7)/8),
+		labeled("frame_bytes_total", "stage", "aead", "", s.aeadBytes),
+		labeled("frame_bytes_total", "stage", "wire", "", s.wireBytes()),
+		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges(s)},
 		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
-			func(s *s) float64 { return float64(s.fallbacks) }),
+			s.fallbacks),
 	}
 }
 
-func baselineAges(s *rpcStats) histogram {
-	h := histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
+func baselineAges(s *rpcStats) *histogram {
+	h := &histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
 	n := uint64(0)
 	for i, bound := range inspect.AgeBounds {
 		n += s.BaselineAge[i]
@@ -144,20 +140,20 @@ type linkStats struct {
 	rtts                                             transport.RTTHistogram
 }
 
-var linkMetrics = []metric[linkStats]{
-	labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.",
-		func(s *linkStats) float64 { return float64(s.sent) }),
-	labeled("datagrams_total", "direction", "received", "", func(s *linkStats) float64 { return float64(s.received) }),
-	labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
-		func(s *linkStats) float64 { return float64(s.sentBytes) }),
-	labeled("datagram_bytes_total", "direction", "received", "", func(s *linkStats) float64 { return float64(s.receivedBytes) }),
-	row("send_failed_total", "Datagrams that the operating system refused to send.",
-		func(s *linkStats) float64 { return float64(s.failed) }),
-	{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts},
+func linkMetrics(s *linkStats) []metric {
+	return []metric{
+		labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.", s.sent),
+		labeled("datagrams_total", "direction", "received", "", s.received),
+		labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
+			s.sentBytes),
+		labeled("datagram_bytes_total", "direction", "received", "", s.receivedBytes),
+		row("send_failed_total", "Datagrams that the operating system refused to send.", s.failed),
+		{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts(s)},
+	}
 }
 
-func rtts(s *linkStats) histogram {
-	h := histogram{buckets: map[float64]uint64{}, sum: s.rtts.Sum.Seconds()}
+func rtts(s *linkStats) *histogram {
+	h := &histogram{buckets: map[float64]uint64{}, sum: s.rtts.Sum.Seconds()}
 	for bound, n := range s.rtts.Buckets() {
 		h.count += n
 		if bound != math.MaxInt64 {
@@ -172,21 +168,15 @@ type worldStats struct {
 	messages, updates, datagrams, bytes, initialBytes, ackBytes uint64
 }
 
-func worldMetrics(sent string) []metric[worldStats] {
-	type s = worldStats
-	return []metric[s]{
-		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.",
-			func(s *s) float64 { return float64(s.messages) }),
-		row("world_updates_total", "Updates in the state packets of a world "+sent+".",
-			func(s *s) float64 { return float64(s.updates) }),
-		row("world_datagrams_total", "Datagrams "+sent+" with messages of a world or fragments of them.",
-			func(s *s) float64 { return float64(s.datagrams) }),
-		row("world_bytes_total", "Bytes of a world's messages "+sent+", without headers of datagrams.",
-			func(s *s) float64 { return float64(s.bytes) }),
+func worldMetrics(s *worldStats, sent string) []metric {
+	return []metric{
+		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.", s.messages),
+		row("world_updates_total", "Updates in the state packets of a world "+sent+".", s.updates),
+		row("world_datagrams_total", "Datagrams "+sent+" with messages of a world or fragments of them.", s.datagrams),
+		row("world_bytes_total", "Bytes of a world's messages "+sent+", without headers of datagrams.", s.bytes),
 		row("world_initial_bytes_total", "Bytes of a world's initial states "+sent+", over the reliable channel.",
-			func(s *s) float64 { return float64(s.initialBytes) }),
-		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.",
-			func(s *s) float64 { return float64(s.ackBytes) }),
+			s.initialBytes),
+		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.", s.ackBytes),
 	}
 }
 

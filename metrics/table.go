@@ -7,22 +7,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metric computes one series from statistics of type S. Its name ends in _total if it is a counter.
-// Neighbors in a table may have the same name: they are series of one metric, whose first entry has
-// the help text.
-type metric[S any] struct {
+// metric is one series. Its name ends in _total if it is a counter. Neighbors in a table may have the
+// same name: they are series of one metric, whose first entry has the help text.
+type metric struct {
 	name, help   string
 	label, value string // an additional label, or none
-	read         func(*S) float64
-	histogram    func(*S) histogram // instead of read
+	number       float64
+	histogram    *histogram // instead of number
 }
 
-func row[S any](name, help string, read func(*S) float64) metric[S] {
-	return metric[S]{name: name, help: help, read: read}
+func row[N int | uint64 | float64](name, help string, n N) metric {
+	return metric{name: name, help: help, number: float64(n)}
 }
 
-func labeled[S any](name, label, value, help string, read func(*S) float64) metric[S] {
-	return metric[S]{name: name, help: help, label: label, value: value, read: read}
+func labeled[N int | uint64 | float64](name, label, value, help string, n N) metric {
+	return metric{name: name, help: help, label: label, value: value, number: float64(n)}
 }
 
 // histogram has the number of observations up to each upper bound, their total number and sum.
@@ -34,14 +33,15 @@ type histogram struct {
 
 // table is a set of metrics that are computed from the same statistics and have the same labels.
 type table[S any] struct {
-	metrics []metric[S]
+	metrics func(*S) []metric
 	descs   []*prometheus.Desc // of each metric
 }
 
-func newTable[S any](s *shared, metrics []metric[S], labels ...string) *table[S] {
+func newTable[S any](s *shared, metrics func(*S) []metric, labels ...string) *table[S] {
 	t := &table[S]{metrics: metrics}
-	for i, m := range metrics {
-		if i > 0 && m.name == metrics[i-1].name {
+	all := metrics(new(S))
+	for i, m := range all {
+		if i > 0 && m.name == all[i-1].name {
 			t.descs = append(t.descs, t.descs[i-1])
 			continue
 		}
@@ -56,10 +56,8 @@ func newTable[S any](s *shared, metrics []metric[S], labels ...string) *table[S]
 }
 
 func (t *table[S]) collect(ch chan<- prometheus.Metric, s *S, labels ...string) {
-	for i := range t.metrics {
-		m := &t.metrics[i]
-		if m.histogram != nil {
-			h := m.histogram(s)
+	for i, m := range t.metrics(s) {
+		if h := m.histogram; h != nil {
 			ch <- prometheus.MustNewConstHistogram(t.descs[i], h.count, h.sum, h.buckets, labels...)
 			continue
 		}
@@ -70,6 +68,6 @@ func (t *table[S]) collect(ch chan<- prometheus.Metric, s *S, labels ...string) 
 		if m.label != "" {
 			values = append(values, m.value)
 		}
-		ch <- prometheus.MustNewConstMetric(t.descs[i], typ, m.read(s), values...)
+		ch <- prometheus.MustNewConstMetric(t.descs[i], typ, m.number, values...)
 	}
 }
