@@ -68,8 +68,8 @@ func serve(t *testing.T, network transport.Network, cfg ds.Config, rpcs ...strin
 
 var must = uplinktest.Must
 
-// TestEndpoints checks the metrics of both endpoints on a link that loses 5 % in both directions, and
-// compares the client's counts with the server's.
+// TestEndpoints checks the metrics of both endpoints on a link that loses 5 % in both directions,
+// and compares the client's counts with the server's.
 func TestEndpoints(t *testing.T) {
 	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		problems, err := testutil.GatherAndLint(r)

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metric is one series. Its name ends in _total if it is a counter. Neighbors in a table may have the
-// same name: they are series of one metric, whose first entry has the help text.
+// metric is one series. Its name ends in _total if it is a counter. Neighbors in a table may have
+// the same name: they are series of one metric, whose first entry has the help text.
 type metric struct {
 	name, help   string
 	label, value string // an additional label, or none

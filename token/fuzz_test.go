@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzParse reads a text as each kind, and one with a right check sum around a body. What is read is
-// written as it was.
+// FuzzParse reads a text as each kind, and one with a right check sum around a body. What is read
+// is written as it was.
 func FuzzParse(f *testing.F) {
 	for _, v := range vectors(f) {
 		for _, s := range []string{v.KeyText, v.IssuerKeyText, v.Token, "", "token.Key(development)"} {

@@ -28,8 +28,8 @@ func (e *Encoder) Reset(dst []byte, free uint) {
 	}
 }
 
-// BitNoRenorm codes one decision; p0 is the frequency of 0, in 1 to Scale-1. Renorm must follow: the
-// compiler inlines each of the two, but not their sum.
+// BitNoRenorm codes one decision; p0 is the frequency of 0, in 1 to Scale-1. Renorm must follow:
+// the compiler inlines each of the two, but not their sum.
 func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
 	below, rng := uint64(0), t
