@@ -91,20 +91,22 @@ func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "path")
 	check.Must(t, os.WriteFile(path, nil, 0o600))
-	if _, err := private.Create(path, false); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("existing file: %v", err)
-	}
-	if _, err := private.Create(dir, true); !errors.Is(err, private.ErrNotRegular) {
-		t.Errorf("directory: %v", err)
-	}
-	if _, err := private.Append(dir); !errors.Is(err, private.ErrNotRegular) {
-		t.Errorf("directory: %v", err)
-	}
 	check.Must(t, os.Chmod(path, 0o604))
-	if _, err := private.Append(path); runtime.GOOS != "windows" && !errors.Is(err, private.ErrPublic) {
-		t.Errorf("public file: %v", err)
-	}
-	if _, err := private.Create(filepath.Join(dir, "no", "path"), true); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
+	for _, c := range []struct {
+		path      string
+		overwrite bool
+		create    error
+		append    error
+	}{
+		{path, false, fs.ErrExist, private.ErrPublic},
+		{dir, true, private.ErrNotRegular, private.ErrNotRegular},
+		{filepath.Join(dir, "no", "path"), true, fs.ErrNotExist, fs.ErrNotExist},
+	} {
+		if _, err := private.Create(c.path, c.overwrite); !errors.Is(err, c.create) {
+			t.Errorf("create %s: %v, want %v", c.path, err, c.create)
+		}
+		if _, err := private.Append(c.path); runtime.GOOS != "windows" && !errors.Is(err, c.append) {
+			t.Errorf("append to %s: %v, want %v", c.path, err, c.append)
+		}
 	}
 }
