@@ -85,9 +85,7 @@ func (t Token) IsZero() bool { return t.body == "" }
 
 // ServerKey returns the X25519 public key of the server; zeros for the zero token.
 func (t Token) ServerKey() (public [32]byte) {
-	if !t.IsZero() {
-		copy(public[:], t.body)
-	}
+	copy(public[:], t.body)
 	return public
 }
 

@@ -130,11 +130,7 @@ func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	t := d.players.timeline(id)
 	d.mu.Unlock()
-	if t == nil {
-		http.Error(w, "no such player is connected", http.StatusNotFound)
-		return
-	}
-	reply(w, t)
+	reply(w, t, "no such player is connected")
 }
 
 func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
@@ -147,14 +143,15 @@ func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	f := d.profile.field(q.Get("rpc"), i)
 	d.mu.Unlock()
-	if f == nil {
-		http.Error(w, "no such field was measured", http.StatusNotFound)
-		return
-	}
-	reply(w, f)
+	reply(w, f, "no such field was measured")
 }
 
-func reply(w http.ResponseWriter, v any) {
+// reply sends v as JSON, or the text missing if it is nil.
+func reply[T any](w http.ResponseWriter, v *T, missing string) {
+	if v == nil {
+		http.Error(w, missing, http.StatusNotFound)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(marshal(v)) // fails if the client is gone
 }

@@ -51,9 +51,7 @@ func (w *Writer) Bits() int {
 
 // Align writes zero bits up to the next byte boundary.
 func (w *Writer) Align() {
-	if pad := -w.n & 7; pad != 0 {
-		w.WriteBits(0, pad)
-	}
+	w.WriteBits(0, -w.n&7)
 }
 
 // AppendBytes appends b. It panics if the writer is not at a byte boundary.
