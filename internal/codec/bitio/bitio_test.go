@@ -265,3 +265,22 @@ func TestErrorsStick(t *testing.T) {
 		t.Fatalf("limits without bits: %v", r.Err())
 	}
 }
+
+// TestWidths writes and reads integers of each width from each bit on.
+func TestWidths(t *testing.T) {
+	const v = 0xfedc_ba98_7654_3210
+	for n := range uint(65) {
+		var w Writer
+		for range 64 {
+			w.WriteBits(1, 1)
+			w.WriteBits(v, n)
+		}
+		var r Reader
+		r.Reset(w.Bytes())
+		for i := range 64 {
+			if one, got := r.ReadBits(1), r.ReadBits(n); one != 1 || got != v&(1<<n-1) {
+				t.Fatalf("integer %d of %d bits is %d, %#x", i, n, one, got)
+			}
+		}
+	}
+}
