@@ -15,10 +15,6 @@ import (
 // use.
 type Client struct {
 	shared
-	pace  *table[client.Pace]
-	whole *table[clientStats]
-	means *table[rpcMeans]
-	clock *table[paceMeans]
 
 	mu    sync.Mutex
 	conns []*client.Conn
@@ -30,10 +26,10 @@ var _ prometheus.Collector = (*Client)(nil)
 // NewClient returns the collector of one or more connections.
 func NewClient(conns ...*client.Conn) *Client {
 	c := &Client{shared: newShared("uplink_client_", "sent", "received"), conns: slices.Clone(conns)}
-	c.pace = newTable(&c.shared, paceMetrics, "rpc")
-	c.whole = newTable(&c.shared, clientMetrics)
-	c.means = newTable(&c.shared, meanMetrics, "rpc")
-	c.clock = newTable(&c.shared, clockMetrics, "rpc")
+	c.define(paceMetrics(&client.Pace{}), "rpc")
+	c.define(clientMetrics(&clientStats{}))
+	c.define(meanMetrics(&rpcMeans{}), "rpc")
+	c.define(clockMetrics(&paceMeans{}), "rpc")
 	return c
 }
 
@@ -131,27 +127,26 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
 		})
 		if !r.Reliable {
-			c.pace.collect(ch, &r.Pace, r.RPC)
+			c.collect(ch, paceMetrics(&r.Pace), r.RPC)
 		}
 	}
 	for i := range sums.Replication {
 		r := &sums.Replication[i]
-		c.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
-		c.collectDrops(ch, r.Name, "replication", drops{
+		c.collectWorld(ch, r.Name, worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, drops{
 			"late": r.Late, "baseline_missing": r.BaselineMissing, "desync": r.Desync, "incomplete": r.Incomplete,
 			"unpolled": r.Unpolled, "invalid_fragment": r.BadFragments, "truncated": r.Truncated, "invalid_count": r.BadCounts,
 			"invalid_id": r.BadIDs, "invalid_value": r.BadValues, "malformed": r.Malformed,
 		})
 	}
-	c.whole.collect(ch, &sums)
+	c.collect(ch, clientMetrics(&sums))
 	for rpc, m := range means {
-		c.means.collect(ch, m, rpc)
+		c.collect(ch, meanMetrics(m), rpc)
 		if m.pace.conns > 0 {
-			c.clock.collect(ch, &m.pace, rpc)
+			c.collect(ch, clockMetrics(&m.pace), rpc)
 		}
 	}
 	t := &sums.Transport
-	c.collectLink(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+	c.collectLink(ch, linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
 		drops{"malformed": sums.Malformed}, t.Dropped.All())
 }
 

@@ -12,11 +12,7 @@ import (
 // of your own. It is safe for concurrent use.
 type Server struct {
 	shared
-	srv    *ds.Server
-	frames *table[ds.RPCStats]
-	buffer *table[ds.BufferStats]
-	sent   *table[ds.ReplicationStats]
-	whole  *table[ds.Stats]
+	srv *ds.Server
 
 	kernel atomic.Uint64 // drops by the kernel, at the last scrape
 }
@@ -26,10 +22,10 @@ var _ prometheus.Collector = (*Server)(nil)
 // NewServer returns the collector of a server.
 func NewServer(srv *ds.Server) *Server {
 	s := &Server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
-	s.frames = newTable(&s.shared, serverRPCMetrics, "rpc", "channel")
-	s.buffer = newTable(&s.shared, bufferMetrics, "rpc")
-	s.sent = newTable(&s.shared, serverWorldMetrics, "world")
-	s.whole = newTable(&s.shared, serverMetrics)
+	s.define(serverRPCMetrics(&ds.RPCStats{}), "rpc", "channel")
+	s.define(bufferMetrics(&ds.BufferStats{}), "rpc")
+	s.define(serverWorldMetrics(&ds.ReplicationStats{}), "world")
+	s.define(serverMetrics(&ds.Stats{}))
 	return s
 }
 
@@ -101,24 +97,24 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
 		}, serverDrops(r.Drops[:]))
-		s.frames.collect(ch, r, r.RPC, channel(r.Reliable))
+		s.collect(ch, serverRPCMetrics(r), r.RPC, channel(r.Reliable))
 		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {
-			s.buffer.collect(ch, b, r.RPC)
+			s.collect(ch, bufferMetrics(b), r.RPC)
 		}
 	}
 	for i := range st.Replication {
 		r := &st.Replication[i]
-		s.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
-		s.sent.collect(ch, r, r.Name)
-		s.collectDrops(ch, r.Name, "replication", drops{"too_large": r.Unsent})
+		s.collectWorld(ch, r.Name, worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes},
+			drops{"too_large": r.Unsent})
+		s.collect(ch, serverWorldMetrics(r), r.Name)
 	}
-	s.whole.collect(ch, &st)
+	s.collect(ch, serverMetrics(&st))
 	d := serverDrops(st.Drops[:])
 	if n, ok := s.kernelDrops(); ok {
 		d["kernel"] = n
 	}
 	t := &st.Transport
-	s.collectLink(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+	s.collectLink(ch, linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
 		d, t.Dropped.All())
 }
 

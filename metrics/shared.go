@@ -13,64 +13,56 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
+// shared are the metrics that both endpoints have.
 type shared struct {
-	prefix string             // of all names
-	descs  []*prometheus.Desc // of all metrics
-	rpcs   *table[rpcStats]
-	worlds *table[worldStats]
-	links  *table[linkStats]
-	drops  *prometheus.Desc
-	build  prometheus.Metric
+	catalog
+	frames, messages string // what the endpoint does with both: "sent", "delivered" or "received"
+}
+
+func newShared(prefix, frames, messages string) shared {
+	s := shared{catalog{prefix, map[string]*prometheus.Desc{}}, frames, messages}
+	s.define(rpcMetrics(&rpcStats{}, frames), "rpc", "channel")
+	s.define(worldMetrics(&worldStats{}, messages), "world")
+	s.define(linkMetrics(&linkStats{}))
+	s.define(drops{"": 0}.series(), "rpc", "channel")
+	s.define(buildInfo(), "version")
+	return s
 }
 
 // drops counts the drops of one RPC or world, or outside of any, by reason.
 type drops map[string]uint64
 
-// newShared returns the metrics of an endpoint. Its frames and the messages of its worlds are
-// "sent", "delivered" or "received".
-func newShared(prefix, frames, messages string) shared {
-	s := shared{
-		prefix: prefix,
-		drops: prometheus.NewDesc(prefix+"dropped_total",
-			"Datagrams, messages, payloads and frames that were dropped, by reason. rpc and channel are empty for drops outside of RPCs and worlds.",
-			[]string{"rpc", "channel", "reason"}, nil),
-		build: prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+"build_info",
-			"Always 1. The labels are the versions of uplink and of the Go compiler.", []string{"version", "go_version"}, nil),
-			prometheus.GaugeValue, 1, version(debug.ReadBuildInfo()), runtime.Version()),
+func (d drops) series() (all []metric) {
+	for reason, n := range d {
+		all = append(all, labeled("dropped_total", "reason", reason, "Datagrams, messages, payloads and frames that were dropped, by reason. "+
+			"rpc and channel are empty for drops outside of RPCs and worlds.", n))
 	}
-	s.descs = []*prometheus.Desc{s.drops, s.build.Desc()}
-	s.rpcs = newTable(&s, func(st *rpcStats) []metric { return rpcMetrics(st, frames) }, "rpc", "channel")
-	s.worlds = newTable(&s, func(st *worldStats) []metric { return worldMetrics(st, messages) }, "world")
-	s.links = newTable(&s, linkMetrics)
-	return s
-}
-
-// Describe implements [prometheus.Collector].
-func (s *shared) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range s.descs {
-		ch <- d
-	}
+	return all
 }
 
 func (s *shared) collectRPC(ch chan<- prometheus.Metric, rpc string, st *rpcStats, d drops) {
-	s.rpcs.collect(ch, st, rpc, channel(st.reliable))
-	s.collectDrops(ch, rpc, channel(st.reliable), d)
+	s.collect(ch, rpcMetrics(st, s.frames), rpc, channel(st.reliable))
+	s.collect(ch, d.series(), rpc, channel(st.reliable))
+}
+
+func (s *shared) collectWorld(ch chan<- prometheus.Metric, world string, st worldStats, d drops) {
+	s.collect(ch, worldMetrics(&st, s.messages), world)
+	s.collect(ch, d.series(), world, "replication")
 }
 
 // collectLink collects what belongs to no RPC and no world, with drops of two kinds.
-func (s *shared) collectLink(ch chan<- prometheus.Metric, st *linkStats, d drops, more iter.Seq2[string, uint64]) {
+func (s *shared) collectLink(ch chan<- prometheus.Metric, st linkStats, d drops, more iter.Seq2[string, uint64]) {
 	for reason, n := range more {
 		d[reason] += n
 	}
-	s.collectDrops(ch, "", "", d)
-	s.links.collect(ch, st)
-	ch <- s.build
+	s.collect(ch, d.series(), "", "")
+	s.collect(ch, linkMetrics(&st))
+	s.collect(ch, buildInfo(), version(debug.ReadBuildInfo()))
 }
 
-func (s *shared) collectDrops(ch chan<- prometheus.Metric, rpc, channel string, d drops) {
-	for reason, n := range d {
-		ch <- prometheus.MustNewConstMetric(s.drops, prometheus.CounterValue, float64(n), rpc, channel, reason)
-	}
+func buildInfo() []metric {
+	const help = "Always 1. The labels are the versions of uplink and of the Go compiler."
+	return []metric{labeled("build_info", "go_version", runtime.Version(), help, 1)}
 }
 
 func channel(reliable bool) string {
