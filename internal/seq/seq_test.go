@@ -66,8 +66,8 @@ func TestWindow(t *testing.T) {
 				t.Fatalf("Has(%d) above the newest", newest+1)
 			}
 		}
-		if !w.Any && w != (Window{}) {
-			t.Fatalf("empty window %+v", w)
+		if !w.Any && (w != (Window{}) || w.Has(0)) {
+			t.Fatalf("empty window %+v, has 0: %v", w, w.Has(0))
 		}
 	})
 }

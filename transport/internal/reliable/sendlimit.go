@@ -125,15 +125,10 @@ type budget struct {
 	at    time.Time // of the last refill
 }
 
-func newBudget(now time.Time) budget { return budget{bytes: baseBurst, at: now} }
-
 // refill adds the base rate since the last call. A time before that of the last call adds nothing.
 func (b *budget) refill(now time.Time) {
-	passed := now.Sub(b.at)
-	if passed <= 0 {
-		return
-	}
-	b.at = now
+	passed := max(now.Sub(b.at), 0)
+	b.at = b.at.Add(passed)
 	if b.bytes < baseBurst {
 		b.bytes = min(b.bytes+passed.Seconds()*baseRate, baseBurst)
 	}
