@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metric is one series. Its name ends in _total if it is a counter. Several series of one metric have
-// the same name, and the first of them has the help text.
+// metric is one series. Its name ends in _total if it is a counter. Several series of one metric
+// have the same name, and the first of them has the help text.
 type metric struct {
 	name, help   string
 	label, value string // an additional label, or none

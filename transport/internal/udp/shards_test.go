@@ -25,8 +25,8 @@ func shards(t *testing.T, addr string, n int) []*Conn {
 	return all
 }
 
-// TestShardsShareSenders: that one of four shards gets none of 64 senders has a probability of 4e-8,
-// if the kernel's hash is good.
+// TestShardsShareSenders: that one of four shards gets none of 64 senders has a probability of
+// 4e-8, if the kernel's hash is good.
 func TestShardsShareSenders(t *testing.T) {
 	const count, senders, each = 4, 64, 3
 	all := shards(t, "127.0.0.1:0", count)
