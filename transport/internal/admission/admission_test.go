@@ -142,6 +142,32 @@ func TestAdmissionIgnoresTheWallClock(t *testing.T) {
 	}
 }
 
+// TestUsedTokenAfterSteps: a used token stays used through any steps of the wall clock, and unused
+// ones are accepted while it is set back by no more than maxSetBack.
+func TestUsedTokenAfterSteps(t *testing.T) {
+	const hour = time.Hour
+	for _, steps := range [][]time.Duration{
+		{0, hour, 0}, {0, -hour, 0}, {0, hour, -hour, hour, 0}, {0, -hour, -2 * hour}, {0, 24 * hour, 24 * hour}, {0, time.Second, 0, time.Second, 0},
+	} {
+		for _, pause := range []time.Duration{time.Second, 59 * time.Second, 10 * time.Minute, 3 * hour} {
+			c := newClocked()
+			var spent []pass
+			for i := range 3 * len(steps) {
+				c.step = steps[i/3]
+				p := c.issued(time.Minute)
+				c.want(t, "a new token", p, wire.Granted)
+				spent = append(spent, p)
+				for _, p := range spent {
+					if code := c.use(p); code != wire.TokenUsed && code != wire.TokenExpired {
+						t.Errorf("a used token after %v, with the wall clock %v ahead: code %d", c.now, c.step, code)
+					}
+				}
+				c.now += pause
+			}
+		}
+	}
+}
+
 // TestNoUsedTokenTwice tries all kinds of steps and pauses. Unused tokens are accepted while the
 // wall clock is set back by no more than maxSetBack in all.
 func TestNoUsedTokenTwice(t *testing.T) {
