@@ -50,26 +50,30 @@ func (c *Claims) check() error {
 	lifetime := c.Expires.UnixMilli() - c.Issued.UnixMilli()
 	switch {
 	case !representable(c.Issued):
-		return fmt.Errorf("Issued: %v is not in the years 1970 to 9999", c.Issued)
+		return field("Issued", "%v is not in the years 1970 to 9999", c.Issued)
 	case c.Expires.IsZero():
-		return fmt.Errorf("Expires: zero: want a time within %v after Issued", MaxLifetime)
+		return field("Expires", "zero: want a time within %v after Issued", MaxLifetime)
 	case !representable(c.Expires):
-		return fmt.Errorf("Expires: %v is not in the years 1970 to 9999", c.Expires)
+		return field("Expires", "%v is not in the years 1970 to 9999", c.Expires)
 	case lifetime <= 0:
-		return fmt.Errorf("Expires: %v is not a millisecond or more after Issued, %v", c.Expires, c.Issued)
+		return field("Expires", "%v is not a millisecond or more after Issued, %v", c.Expires, c.Issued)
 	case lifetime > MaxLifetime.Milliseconds():
-		return fmt.Errorf("Expires: %v after Issued, at most %v", c.Expires.Sub(c.Issued), MaxLifetime)
+		return field("Expires", "%v after Issued, at most %v", c.Expires.Sub(c.Issued), MaxLifetime)
 	case len(c.Servers) < 1 || len(c.Servers) > MaxServers:
-		return fmt.Errorf("Servers: %d addresses, want 1 to %d", len(c.Servers), MaxServers)
+		return field("Servers", "%d addresses, want 1 to %d", len(c.Servers), MaxServers)
 	case len(c.UserData) > MaxUserData:
-		return fmt.Errorf("UserData: %d bytes, at most %d", len(c.UserData), MaxUserData)
+		return field("UserData", "%d bytes, at most %d", len(c.UserData), MaxUserData)
 	}
 	for i, s := range c.Servers {
 		if err := checkServer(s); err != nil {
-			return fmt.Errorf("Servers[%d]: %w", i, err)
+			return field(fmt.Sprintf("Servers[%d]", i), "%v", err)
 		}
 	}
 	return nil
+}
+
+func field(name, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
 }
 
 func representable(t time.Time) bool {
