@@ -8,12 +8,7 @@ import (
 )
 
 // Abs returns |v|.
-func Abs(v int64) int64 {
-	if v < 0 {
-		return -v
-	}
-	return v
-}
+func Abs(v int64) int64 { return max(v, -v) }
 
 // Clamp returns v, limited to lo and hi.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }
@@ -23,10 +18,7 @@ const LogOne = 256
 
 // Log2 returns log2(|v| + 3/4) in Q8, interpolated linearly between powers of two. v is in Q4.
 func Log2(v int64) int64 {
-	if v < 0 {
-		v = -v
-	}
-	x := uint64(v) + 12
+	x := uint64(Abs(v)) + 12
 	n := bits.Len64(x)
 	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
 }

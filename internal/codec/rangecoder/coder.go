@@ -105,7 +105,6 @@ func Fill(c []Prob, p, n uint16) {
 // Symbols is the number of symbols of a Table.
 const Symbols = 64
 
-// hintShift converts a frequency to the index of a hint.
 const hintShift = ScaleBits - 6
 
 // Table holds the frequencies of symbols. The zero value is not usable.
