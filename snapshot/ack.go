@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
@@ -35,8 +36,6 @@ const (
 	ackBytes = 4 // shift of n in the flags
 )
 
-var errTruncatedAck = fmt.Errorf("%w: ack", malformed.ErrTruncated)
-
 // Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
 // most 12.
 func (a *Ack) Append(dst []byte) []byte {
@@ -67,33 +66,25 @@ func (a *Ack) Append(dst []byte) []byte {
 // ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is
 // safe. An error wraps [ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
-	if len(b) == 0 {
-		return a, nil, errTruncatedAck
-	}
-	flags, n, rest := b[0], int(b[0]>>ackBytes), b[1:]
+	var r bitio.Reader
+	r.Reset(b)
+	flags := byte(r.ReadBits(8))
+	n := uint(flags >> ackBytes)
 	a.None, a.NoInitial = flags&ackNone != 0, flags&ackNoInitial != 0
 	if n > 8 || a.None && (n > 0 || flags&ackOnes != 0) {
 		return Ack{}, nil, fmt.Errorf("%w: flags %#x of an ack", ErrMalformed, flags)
 	}
 	if flags&ackEpoch != 0 {
-		if len(rest) == 0 {
-			return Ack{}, nil, errTruncatedAck
-		}
-		a.Epoch, rest = rest[0], rest[1:]
+		a.Epoch = uint8(r.ReadBits(8))
 	}
-	if a.None {
-		return a, rest, nil
-	}
-	if len(rest) < 2 {
-		return Ack{}, nil, errTruncatedAck
-	}
-	a.Newest = binary.LittleEndian.Uint16(rest)
-	var ok bool
-	if a.Window, rest, ok = seq.ParseBits(rest[2:], n); !ok {
-		return Ack{}, nil, errTruncatedAck
+	if !a.None {
+		a.Newest, a.Window = uint16(r.ReadBits(16)), r.ReadBits(8*n)
 	}
 	if flags&ackOnes != 0 {
 		a.Window |= ^seq.Mask(uint64(8 * n))
 	}
-	return a, rest, nil
+	if r.Err() != nil {
+		return Ack{}, nil, fmt.Errorf("%w: ack", malformed.ErrTruncated)
+	}
+	return a, r.Rest(), nil
 }

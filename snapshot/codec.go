@@ -21,7 +21,6 @@ type payloadCodec struct {
 	resting []int32 // indices of the objects at rest
 	changes int     // whether the previous objects changed, one bit each
 	object  objectContext
-	bad     bool // a decoded component is out of bounds
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
@@ -100,23 +99,6 @@ type pose struct {
 	ground            int         // axis along which it lies on the ground, or -1
 	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
 	turn              [3]int64    // from base to now
-}
-
-// store sets a component of a decoded object. An encoder must not write it, since encoders of
-// several players read the same set at the same time.
-func (pc *payloadCodec) store(component *int32, v int32) {
-	if pc.Decoding {
-		*component = v
-	}
-}
-
-// checkBounds returns v, or lo and sets bad if it is out of bounds.
-func (pc *payloadCodec) checkBounds(v int64, lo, hi int32) int32 {
-	if v < int64(lo) || v > int64(hi) {
-		pc.bad = true
-		return lo
-	}
-	return int32(v)
 }
 
 // begin prepares the references once the mask is known.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
@@ -62,39 +63,27 @@ func (h *header) append(dst []byte) []byte {
 
 // parseHeader parses a header and returns the coded part that follows it.
 func parseHeader(b []byte) (h header, rest []byte, err error) {
-	if len(b) < 2 {
-		return h, nil, errTruncatedHeader
-	}
-	v := binary.LittleEndian.Uint16(b)
-	h.distance, h.seq, rest = uint64(v&(1<<distanceBits-1)), v>>distanceBits, b[2:]
+	var r bitio.Reader
+	r.Reset(b)
+	h.distance, h.seq = r.ReadBits(distanceBits), uint16(r.ReadBits(shortBits))
 	switch h.distance {
 	case 0:
-		if len(rest) < 2 {
-			return h, nil, errTruncatedHeader
-		}
-		h.seq |= uint16(rest[0]) << shortBits
-		h.empty, h.checked, h.epoch = rest[0]&flagEmpty != 0, rest[0]&flagHash != 0, rest[1]
-		rest = rest[2:]
+		h.seq |= uint16(r.ReadBits(longBits-shortBits)) << shortBits
+		h.empty, h.checked, h.epoch = r.ReadBits(1) != 0, r.ReadBits(1) != 0, uint8(r.ReadBits(8))
 	case withHash:
-		if len(rest) < 1 {
-			return h, nil, errTruncatedHeader
-		}
-		h.distance, h.checked, rest = uint64(rest[0]), true, rest[1:]
-		if h.distance == 0 || h.distance >= withHash {
+		h.distance, h.checked = r.ReadBits(8), true
+		if r.Err() == nil && (h.distance == 0 || h.distance >= withHash) {
 			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, withHash-1)
 		}
 	}
-	if !h.checked {
-		return h, rest, nil
+	if h.checked {
+		h.hash = uint16(r.ReadBits(16))
 	}
-	if len(rest) < 2 {
-		return h, nil, errTruncatedHeader
+	if r.Err() != nil {
+		return h, nil, fmt.Errorf("%w: header", malformed.ErrTruncated)
 	}
-	h.hash = binary.LittleEndian.Uint16(rest)
-	return h, rest[2:], nil
+	return h, r.Rest(), nil
 }
-
-var errTruncatedHeader = fmt.Errorf("%w: header", malformed.ErrTruncated)
 
 // unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten
 // bits mean the nearest number: with a wrong one the baseline is not found, since it would have to

@@ -113,18 +113,14 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if o.resting && !changed {
 			c = &pc.state.restFlags[n][min(o.age/ageStep, ageContexts-1)][ctx>>4&1]
 		}
-		if pc.Bit(c, row[at] != v) {
-			pc.store(&row[at], pc.other(f, v, row[at]))
+		switch {
+		case !pc.Bit(c, row[at] != v):
+		case int64(f.Hi)-int64(f.Lo) == 1:
+			pc.Store(&row[at], f.Lo+f.Hi-v)
+		default:
+			pc.Store(&row[at], pc.Uniform(row[at], f.Lo, f.Hi))
 		}
 	}
-}
-
-// other codes a value of the field that is not v.
-func (pc *payloadCodec) other(f *Field, v, to int32) int32 {
-	if int64(f.Hi)-int64(f.Lo) == 1 {
-		return f.Lo + f.Hi - v
-	}
-	return int32(int64(f.Lo) + int64(pc.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
 // codeMoved codes the predicted fields of an object that changed.
@@ -136,7 +132,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	pc.classify()
 	pc.loadOrientations()
 	left, some := len(pc.schema.order), false
-	motion, angles, quats := 0, 0, 0
+	var counts [schema.ClassBytes]int // fields so far
 	var here neighbor
 	var now [3]int64
 	for _, i := range pc.schema.order {
@@ -152,30 +148,24 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			differs = pc.Bit(&pc.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
-		if f.Class == schema.ClassNumber {
-			if differs {
-				pc.codePosition(i, &pc.state.motion[motion], cur)
-			}
-			if i == pc.schema.anchor {
-				for k := range cur {
-					here.position[k], now[k] = int64(base[k]), int64(cur[k])
-				}
-				here.miss, here.positionError = o.miss, o.missed
-			}
-			motion++
-			continue
-		}
-		if f.Class == schema.ClassAngle {
-			if differs {
-				pc.codeAngle(i, &pc.state.angles[angles], cur)
-			}
-			angles++
-			continue
-		}
+		n := counts[f.Class]
+		counts[f.Class]++
 		if differs {
-			here.turn += pc.codeQuat(i, quats, cur)
+			switch f.Class {
+			case schema.ClassNumber:
+				pc.codePosition(i, &pc.state.motion[n], cur)
+			case schema.ClassAngle:
+				pc.codeAngle(i, &pc.state.angles[n], cur)
+			default:
+				here.turn += pc.codeQuat(i, n, cur)
+			}
 		}
-		quats++
+		if i == pc.schema.anchor {
+			for k := range cur {
+				here.position[k], now[k] = int64(base[k]), int64(cur[k])
+			}
+			here.miss, here.positionError = o.miss, o.missed
+		}
 	}
 	pc.nearby = append(pc.nearby, here)
 	pc.moving.add(now)

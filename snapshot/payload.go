@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
@@ -121,7 +120,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 // rows codes the components of all objects. Objects at rest come last, when the positions of those
 // that move are known.
 func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
-	pc.nearby, pc.resting, pc.changes, pc.bad = pc.nearby[:0], pc.resting[:0], 0, false
+	pc.nearby, pc.resting, pc.changes, pc.Bad = pc.nearby[:0], pc.resting[:0], 0, false
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
@@ -142,7 +141,7 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
 			pc.load(int(p.base))
 			pc.code(cur.Row(i))
 		}
-		if pc.bad {
+		if pc.Bad {
 			return false
 		}
 	}
@@ -153,14 +152,14 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
 func (pc *payloadCodec) codeAbsolute(row []int32) {
 	for i := range pc.schema.fields {
 		f := &pc.schema.fields[i]
+		cur := row[pc.schema.at[i] : pc.schema.at[i]+f.N]
 		if f.Class == schema.ClassBytes {
-			pc.codeAbsoluteBytes(f, row[pc.schema.at[i]:pc.schema.at[i]+f.N])
+			pc.Bytes(cur, f.Lo, f.Hi)
 			continue
 		}
-		for k, v := range row[pc.schema.at[i] : pc.schema.at[i]+f.N] {
+		for k, v := range cur {
 			lo, hi := f.bounds(k)
-			x := pc.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-			pc.store(&row[pc.schema.at[i]+k], pc.checkBounds(int64(lo)+int64(x), lo, hi))
+			pc.Store(&cur[k], pc.Uniform(v, lo, hi))
 		}
 	}
 }

@@ -81,11 +81,7 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 		if anchor {
 			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
-		v := (guess + 8) >> 4
-		v += pc.Int(&m.numbers, level, sign, int64(cur[k])-v)
-		pc.store(&cur[k], pc.checkBounds(v, f.Lo, f.Hi))
-
-		e := int64(cur[k])*16 - guess
+		e := pc.Predicted(&m.numbers, level, sign, guess, &cur[k], f.Lo, f.Hi)
 		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		if anchor && o.pose.known {

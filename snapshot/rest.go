@@ -52,7 +52,7 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
 			continue
 		}
 		pc.loadResting(base, near)
-		if pc.code(cur.Row(int(i))); pc.bad {
+		if pc.code(cur.Row(int(i))); pc.Bad {
 			return false
 		}
 	}
@@ -85,7 +85,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 			base := int(pairs[i].base)
 			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
 				pc.loadResting(base, noneNear)
-				if pc.code(cur.Row(int(i))); pc.bad {
+				if pc.code(cur.Row(int(i))); pc.Bad {
 					return false
 				}
 				continue

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
@@ -79,9 +78,6 @@ func (f *Field) bounds(k int) (lo, hi int32) {
 	}
 	return f.Lo, f.Hi
 }
-
-// width returns the number of bits that any component requires.
-func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
 
 // Schema describes the fields of objects. It is immutable and safe for concurrent use.
 type Schema struct {
@@ -195,7 +191,7 @@ func (s *Schema) check(id uint16, row []int32) error {
 		c := row[s.at[i] : s.at[i]+f.N]
 		for k, v := range c {
 			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return &rangeError{id, f.Name, v, lo, hi}
+				return fmt.Errorf("snapshot: object %d: field %q: component %d, want %d to %d", id, f.Name, v, lo, hi)
 			}
 		}
 		if f.Class == schema.ClassBytes && !padded(c) {
