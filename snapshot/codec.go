@@ -108,7 +108,7 @@ func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
 	pc.refs.bound(pc.schema)
 }
 
-// copyState copies the model state of the baseline to the scratch state.
+// copyState copies the model state of the baseline.
 func (pc *payloadCodec) copyState() {
 	pc.state.copyFrom(pc.from)
 	n := pc.refs.base.Len()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -34,7 +35,6 @@ func (pc *payloadCodec) load(index int) {
 	o.speedContext = min(bits.Len64(uint64(far))/2, 3)
 }
 
-// references loads the object's rows in the references.
 func (pc *payloadCodec) references() {
 	o := &pc.object
 	for i := range o.row {
@@ -45,7 +45,9 @@ func (pc *payloadCodec) references() {
 // code codes the loaded object into row.
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
-	pc.copyBaseline(row)
+	if pc.Decoding && !pc.sameSet {
+		copy(row, o.base)
+	}
 	o.flag = pc.flagOf(o.base)
 	changed := false
 	if len(pc.schema.order) > 0 {
@@ -70,13 +72,6 @@ func (pc *payloadCodec) code(row []int32) {
 		pc.learnContact()
 	}
 	pc.codeMoved(row)
-}
-
-// copyBaseline initializes a decoded row from the baseline.
-func (pc *payloadCodec) copyBaseline(row []int32) {
-	if pc.Decoding && !pc.sameSet {
-		copy(row, pc.object.base)
-	}
 }
 
 // flagOf returns 1 if the object's first integer field is not at its minimum.
@@ -169,4 +164,57 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	}
 	pc.nearby = append(pc.nearby, here)
 	pc.moving.add(now)
+}
+
+func putBytes(c []int32, b []byte) {
+	clear(c)
+	c[0] = int32(len(b))
+	for i, v := range b {
+		rangecoder.SetByte(c, i, v)
+	}
+}
+
+func appendBytes(dst []byte, c []int32) []byte {
+	for i := range int(c[0]) {
+		dst = append(dst, rangecoder.Byte(c, i))
+	}
+	return dst
+}
+
+// codeStrings codes each byte string of an object in the baseline: kept or replaced.
+func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
+	ctx := 0
+	if changed {
+		ctx = 1
+	}
+	for n, i := range pc.schema.strings {
+		f, at := &pc.schema.fields[i], pc.schema.at[i]
+		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.state.strings[n]
+		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+			pc.codeBytes(f, m, c, base)
+		}
+	}
+}
+
+// codeBytes codes a byte string into c. Bytes that equal those of base take little space.
+func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
+	n := base[0]
+	if pc.Bit(&m.length, c[0] != n) {
+		n = pc.Uniform(c[0], f.Lo, f.Hi)
+	}
+	pc.StoreLength(c, n)
+	last := 1
+	for i := range int(n) {
+		b := rangecoder.Byte(c, i)
+		if i < int(base[0]) {
+			old := rangecoder.Byte(base, i)
+			if pc.Bit(&m.kept[last], b == old) {
+				last = 1
+				pc.StoreByte(c, i, old)
+				continue
+			}
+			last = 0
+		}
+		pc.StoreByte(c, i, byte(pc.Raw(uint64(b), 8)))
+	}
 }

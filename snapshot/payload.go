@@ -47,26 +47,17 @@ func same(pairs []pair, base *Set) []pair {
 	return pairs
 }
 
-// match appends the objects of cur, paired with those of base.
 func match(pairs []pair, base, cur *Set) []pair {
 	if cur.sameObjects(base) && slices.Equal(cur.objects, base.objects) {
 		return same(pairs, base)
 	}
 	k := 0
 	for _, o := range cur.objects {
-		for k < len(base.objects) && base.objects[k].ID < o.ID {
-			k++
-		}
-		p := pair{o, -1}
-		if k < len(base.objects) && base.objects[k] == o {
-			p.base = int32(k)
-		}
-		pairs = append(pairs, p)
+		pairs = append(pairs, pair{o, base.follow(&k, o)})
 	}
 	return pairs
 }
 
-// codeRemoved codes which objects of the baseline were removed.
 func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 	k := 0
 	for i, o := range pc.refs.base.objects {
@@ -110,9 +101,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 		if i < len(pairs) && pairs[i].object.ID == o.ID {
 			return pairs, false
 		}
-		pairs = append(pairs, pair{})
-		copy(pairs[i+1:], pairs[i:])
-		pairs[i] = pair{o, -1}
+		pairs = slices.Insert(pairs, i, pair{o, -1})
 	}
 	return pairs, true
 }
@@ -174,7 +163,7 @@ func (pc *payloadCodec) mask(known uint32) (mask uint32) {
 	return mask
 }
 
-// updateObjects reorders the state of single objects from the baseline's objects to the coded ones.
+// updateObjects reorders the state of single objects from the baseline's to the coded ones.
 func (pc *payloadCodec) updateObjects(pairs []pair) {
 	if pc.sameSet {
 		return

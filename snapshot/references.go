@@ -1,5 +1,7 @@
 package snapshot
 
+import "math/bits"
+
 // maxLag is the maximum age of a reference, in snapshots before the baseline.
 const maxLag = 12
 
@@ -30,19 +32,15 @@ func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
 	for i, want := range refLags {
 		r := &h.frames[i]
 		r.set, r.lag = h.base, 0
-		for lag := want; lag <= maxLag; lag++ {
-			if mask>>(lag-1)&1 != 0 {
-				r.set, r.lag = get(lag), int64(lag)
-				break
-			}
-		}
-		if r.lag == 0 && i > 0 {
+		if older := mask >> (want - 1); older != 0 {
+			lag := want + bits.TrailingZeros32(older)
+			r.set, r.lag = get(lag), int64(lag)
+		} else if i > 0 {
 			r.set, r.lag = h.frames[i-1].set, h.frames[i-1].lag
 		}
 	}
 }
 
-// index finds each object of the baseline in the references.
 func (h *refFrames) index() {
 	for i := range h.frames {
 		r := &h.frames[i]
@@ -52,14 +50,7 @@ func (h *refFrames) index() {
 		r.at = r.at[:0]
 		k := 0
 		for _, o := range h.base.objects {
-			for k < len(r.set.objects) && r.set.objects[k].ID < o.ID {
-				k++
-			}
-			at := int32(-1)
-			if k < len(r.set.objects) && r.set.objects[k] == o {
-				at = int32(k)
-			}
-			r.at = append(r.at, at)
+			r.at = append(r.at, r.set.follow(&k, o))
 		}
 	}
 }
@@ -84,17 +75,13 @@ func (h *refFrames) bound(s *Schema) {
 // and the reference's age.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for ; i >= 0; i-- {
-		if at := h.frames[i].find(object); at >= 0 {
-			return h.frames[i].set.Row(at), h.frames[i].lag
+		r, at := &h.frames[i], object
+		if !r.same {
+			at = int(r.at[object])
+		}
+		if at >= 0 {
+			return r.set.Row(at), r.lag
 		}
 	}
 	return h.base.Row(object), 0
-}
-
-// find returns the index of an object of the baseline, or -1.
-func (r *reference) find(object int) int {
-	if r.same {
-		return object
-	}
-	return int(r.at[object])
 }

@@ -23,10 +23,8 @@ func (pc *payloadCodec) loadResting(index int, near int64) {
 	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
-// isResting reports whether an object of the baseline is at rest.
 func (pc *payloadCodec) isResting(index int) bool { return pc.state.rested[index] >= restAfter }
 
-// updateAge updates the age of the loaded object.
 func (pc *payloadCodec) updateAge(changed bool) {
 	o, v := &pc.object, int64(0)
 	if !changed {

@@ -34,10 +34,8 @@ type Field struct {
 	Lo, Hi int32
 }
 
-// bytesComponents returns the number of components of a byte string of at most n bytes.
 func bytesComponents(n int) int { return 1 + (n+3)/4 }
 
-// check returns an error if the field is invalid.
 func (f *Field) check() error {
 	span := int64(f.Hi) - int64(f.Lo)
 	switch {
@@ -68,7 +66,6 @@ func (f *Field) predicted() bool {
 	return f.Class != schema.ClassInteger && f.Class != schema.ClassBytes
 }
 
-// bounds returns the bounds of component k.
 func (f *Field) bounds(k int) (lo, hi int32) {
 	switch {
 	case f.Class == schema.ClassQuat && k == 0:
@@ -184,7 +181,6 @@ func (s *Schema) position(row []int32) (p [3]int64) {
 	return p
 }
 
-// check returns an error if a component of row is out of bounds.
 func (s *Schema) check(id uint16, row []int32) error {
 	for i := range s.fields {
 		f := &s.fields[i]

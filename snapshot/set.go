@@ -89,6 +89,18 @@ func (s *Set) addObject(o Object) {
 // collide; both ends then make the same mistake.
 func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
 
+// follow returns the index of o, or -1. at is the index at which the search begins, and is moved to
+// that of the first id not below o's.
+func (s *Set) follow(at *int, o Object) int32 {
+	for *at < len(s.objects) && s.objects[*at].ID < o.ID {
+		*at++
+	}
+	if *at < len(s.objects) && s.objects[*at] == o {
+		return int32(*at)
+	}
+	return -1
+}
+
 // push appends an object without checks and returns its row, whose content is undefined.
 func (s *Set) push(o Object) []int32 {
 	s.addObject(o)
@@ -97,5 +109,4 @@ func (s *Set) push(o Object) []int32 {
 	return s.ints[n:]
 }
 
-// memory returns the size of the set in bytes.
 func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }

@@ -43,14 +43,37 @@ func (c Config) withDefaults() (Config, error) {
 // World stores the newest sets for the encoders of all players. Not safe for concurrent use, except
 // that encoders may read it at the same time.
 type World struct {
-	schema  *Schema
-	cfg     Config
-	sets    *ringcache.Ring[*Set]
-	next    uint64
-	initial *Set
-	empty   *Set
-	prior   *modelState
-	start   uint16 // hash of initial
+	origin
+	schema *Schema
+	cfg    Config
+	sets   *ringcache.Ring[*Set]
+	next   uint64
+}
+
+// origin is what both ends have before the first snapshot.
+type origin struct {
+	initial, empty         *Set
+	prior                  *modelState
+	initialHash, emptyHash uint16
+}
+
+func (s *Schema) newOrigin(initial *Set) origin {
+	o := origin{initial: s.NewSet(), empty: s.NewSet(), prior: s.newState()}
+	if initial != nil {
+		o.initial.CopyFrom(initial)
+	}
+	o.initialHash, o.emptyHash = hash(o.initial, o.prior), hash(o.empty, o.prior)
+	return o
+}
+
+// load makes the initial or the empty set the baseline and returns its hash.
+func (o *origin) load(pc *payloadCodec, empty bool) uint16 {
+	pc.refs.base, pc.refs.distance, pc.from = o.initial, 1, o.prior
+	if empty {
+		pc.refs.base = o.empty
+		return o.emptyHash
+	}
+	return o.initialHash
 }
 
 // NewWorld returns a world that starts from initial, a set that both ends know; nil means an empty
@@ -70,12 +93,7 @@ func (c Config) NewWorld(s *Schema, initial *Set) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{schema: s, cfg: c, sets: ringcache.New[*Set](c.Ring), initial: s.NewSet(), empty: s.NewSet(), prior: s.newState()}
-	if initial != nil {
-		w.initial.CopyFrom(initial)
-	}
-	w.start = hash(w.initial, w.prior)
-	return w, nil
+	return &World{origin: s.newOrigin(initial), schema: s, cfg: c, sets: ringcache.New[*Set](c.Ring)}, nil
 }
 
 // Begin starts the next snapshot and returns its set, which is empty, for the caller to fill before
