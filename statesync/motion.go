@@ -45,7 +45,7 @@ func (pc *payloadCodec) codeMotion(i int, o *objectContext, cur, base []int32) {
 // clampPrediction limits a prediction, Q4, to the bounds of the field.
 func (f *field) clampPrediction(v int64) int64 {
 	if f.turn > 0 {
-		return int64(f.Lo)*16 + mod(v-int64(f.Lo)*16, f.turn*16)
+		return int64(f.Lo)*16 + fixed.Mod(v-int64(f.Lo)*16, f.turn*16)
 	}
 	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
 }
@@ -53,7 +53,7 @@ func (f *field) clampPrediction(v int64) int64 {
 // wrapDifference returns a difference, that of angles wrapped to half a turn.
 func (f *field) wrapDifference(d int64) int64 {
 	if f.turn > 0 {
-		return mod(d+f.turn/2, f.turn) - f.turn/2
+		return fixed.Wrap(d, f.turn)
 	}
 	return d
 }
@@ -61,18 +61,10 @@ func (f *field) wrapDifference(d int64) int64 {
 // addDifference returns the component v + d.
 func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
 	if f.turn > 0 {
-		pc.bad = pc.bad || f.wrapDifference(d) != d
-		return int32(int64(f.Lo) + mod(v+d-int64(f.Lo), f.turn))
+		pc.Bad = pc.Bad || fixed.Wrap(d, f.turn) != d
+		return int32(int64(f.Lo) + fixed.Mod(v+d-int64(f.Lo), f.turn))
 	}
-	return pc.checkBounds(v+d, f.Lo, f.Hi)
-}
-
-// mod returns v modulo n, 0 or above.
-func mod(v, n int64) int64 {
-	if v %= n; v < 0 {
-		v += n
-	}
-	return v
+	return pc.Check(v+d, f.Lo, f.Hi)
 }
 
 // scaleTerms returns the inputs of the predicted scale of an error.
@@ -117,7 +109,6 @@ func (pc *payloadCodec) motionTerms(i int, o *objectContext, k int) (x [lms.Term
 	return x
 }
 
-// clampTerm limits an input of a prediction.
 func clampTerm(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
 
 // speeds returns the change of a field over the elapsed time and the change of its velocity, Q4.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -85,14 +86,13 @@ func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
 	for n, i := range pc.plan.flags {
 		f := &pc.plan.fields[i]
 		at, v := f.at, base.row()[f.at]
-		if !pc.Bit(&s.flags[n][ctx], to.row()[at] != v) {
-			continue
-		}
-		if int64(f.Hi)-int64(f.Lo) == 1 {
+		switch {
+		case !pc.Bit(&s.flags[n][ctx], to.row()[at] != v):
+		case int64(f.Hi)-int64(f.Lo) == 1:
 			to.row()[at] = f.Lo + f.Hi - v
-			continue
+		default:
+			to.row()[at] = pc.Uniform(to.row()[at], f.Lo, f.Hi)
 		}
-		to.row()[at] = pc.codeUniform(to.row()[at], f.Lo, f.Hi)
 	}
 }
 
@@ -111,19 +111,19 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 			continue
 		}
 		if f.Class == schema.ClassBytes {
-			pc.codeAbsoluteText(f, cur)
+			pc.Bytes(cur, f.Lo, f.Hi)
 			continue
 		}
 		if i == p.anchor && pc.hasViewer && pc.Bit(&s.near, !pc.Decoding && pc.shorter(f, cur)) {
 			for k := range cur {
 				d := pc.rare(rarePosition, int64(cur[k])-pc.viewerPosition[k])
-				cur[k] = pc.checkBounds(pc.viewerPosition[k]+d, f.Lo, f.Hi)
+				cur[k] = pc.Check(pc.viewerPosition[k]+d, f.Lo, f.Hi)
 			}
 			continue
 		}
 		for k := range cur {
 			lo, hi := f.bounds(k)
-			cur[k] = pc.codeUniform(cur[k], lo, hi)
+			cur[k] = pc.Uniform(cur[k], lo, hi)
 		}
 	}
 }
@@ -136,4 +136,47 @@ func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 		need += bits.Len64(uint64(fixed.Abs(int64(cur[k])-pc.viewerPosition[k]))) + 3
 	}
 	return need < len(cur)*bits.Len32(uint32(f.Hi-f.Lo))
+}
+
+// codeTexts codes the byte strings of an object against its baseline.
+func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
+	for n, i := range pc.plan.strings {
+		f, t := &pc.plan.fields[i], &pc.out.state.texts[n]
+		cur, old := to.row()[f.at:f.at+f.N], base.row()[f.at:f.at+f.N]
+		if pc.Bit(&t.changed[ctx], !slices.Equal(cur, old)) {
+			pc.codeText(f, t, cur, old)
+		}
+	}
+}
+
+// codeText codes a byte string: its length, and the bits of its bytes that differ from old.
+func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
+	n := old[0]
+	if pc.Bit(&t.length, cur[0] != n) {
+		n = pc.Uniform(cur[0], f.Lo, f.Hi)
+	}
+	pc.StoreLength(cur, n)
+	before := 0
+	for i := range int(n) {
+		was := rangecoder.Byte(old, i)
+		flips := rangecoder.Byte(cur, i) ^ was
+		differs := pc.Bit(&t.byte[before], flips != 0)
+		if before = 0; differs {
+			before = 1
+			flips = pc.flips(&t.flip, flips)
+		} else {
+			flips = 0
+		}
+		pc.StoreByte(cur, i, was^flips)
+	}
+}
+
+// flips codes which bits of a byte changed.
+func (pc *payloadCodec) flips(m *[8]rangecoder.Prob, v byte) (flips byte) {
+	for b := range 8 {
+		if pc.Bit(&m[b], v>>b&1 != 0) {
+			flips |= 1 << b
+		}
+	}
+	return flips
 }

@@ -47,10 +47,8 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 		p := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16)
 		y[missedTerm] = fixed.Log2(missed)
 		scale := m.scale[k].Predict(&y)
-		v := (p + 8) >> 4
-		v += pc.Int(&s.numbers, rangecoder.Level(scale), turnSigns+rangecoder.Sign3(to-gr.Pack(q0[i])), int64(cur[k+1])-v)
-		cur[k+1] = pc.checkBounds(v, f.Lo, f.Hi)
-		e := int64(cur[k+1])*16 - p
+		sign := turnSigns + rangecoder.Sign3(to-gr.Pack(q0[i]))
+		e := pc.Predicted(&s.numbers, rangecoder.Level(scale), sign, p, &cur[k+1], f.Lo, f.Hi)
 		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
 		missed += fixed.Abs(e)
 		k++
@@ -79,5 +77,4 @@ func (pc *payloadCodec) turnTerms(f *field, i int, o *objectContext, k int) (x [
 	return x
 }
 
-// clampAngle limits an angle.
 func clampAngle(v int64) int64 { return fixed.Clamp(v, -64*quat.One, 64*quat.One) }

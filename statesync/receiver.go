@@ -202,7 +202,7 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 			return false
 		}
 	}
-	return !pc.bad
+	return !pc.Bad
 }
 
 func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
@@ -215,7 +215,7 @@ func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
 		to.of = base.of
 	}
 	pc.codeUpdate(to, base, nil)
-	return !pc.bad
+	return !pc.Bad
 }
 
 // isFirst reports whether a packet is the first one of a sender.
