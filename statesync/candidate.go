@@ -138,7 +138,7 @@ func (s *Sender) removalAcked(id uint16) bool {
 	if !ok {
 		return false
 	}
-	r := s.store.latest(s.store.known[i], &s.codec.view)
+	r := s.store.latest(s.store.known[i].newest, &s.codec.view)
 	return r != nil && r.gone
 }
 

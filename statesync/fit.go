@@ -29,7 +29,6 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	var base *record
 	if x.base >= 0 {
 		base = pc.bases[x.base]
-		to.of = base.of
 	}
 	pc.codeUpdate(to, base, x.row)
 	c.pending -= x.need

@@ -156,27 +156,24 @@ func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
 		n = pc.Uniform(cur[0], f.Lo, f.Hi)
 	}
 	pc.StoreLength(cur, n)
-	before := 0
+	differed := 0
 	for i := range int(n) {
-		was := rangecoder.Byte(old, i)
-		flips := rangecoder.Byte(cur, i) ^ was
-		differs := pc.Bit(&t.byte[before], flips != 0)
-		if before = 0; differs {
-			before = 1
-			flips = pc.flips(&t.flip, flips)
-		} else {
-			flips = 0
-		}
-		pc.StoreByte(cur, i, was^flips)
+		var b byte
+		b, differed = pc.codeByte(&t.bytes, differed, rangecoder.Byte(cur, i), rangecoder.Byte(old, i))
+		pc.StoreByte(cur, i, b)
 	}
 }
 
-// flips codes which bits of a byte changed.
-func (pc *payloadCodec) flips(m *[8]rangecoder.Prob, v byte) (flips byte) {
-	for b := range 8 {
-		if pc.Bit(&m[b], v>>b&1 != 0) {
-			flips |= 1 << b
+// codeByte codes a byte that probably equals another one, and reports whether it differs: 1, else 0.
+// differed is that result for the previous byte.
+func (pc *payloadCodec) codeByte(m *byteModel, differed int, is, was byte) (b byte, differs int) {
+	if !pc.Bit(&m.differs[differed], is != was) {
+		return was, 0
+	}
+	for i := range 8 {
+		if pc.Bit(&m.flip[i], (is^was)>>i&1 != 0) {
+			b |= 1 << i
 		}
 	}
-	return flips
+	return was ^ b, 1
 }

@@ -210,11 +210,7 @@ func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
 	if len(pc.out.updates) == maxUpdates {
 		return false
 	}
-	to := pc.newRecord(id)
-	if base != nil {
-		to.of = base.of
-	}
-	pc.codeUpdate(to, base, nil)
+	pc.codeUpdate(pc.newRecord(id), base, nil)
 	return !pc.Bad
 }
 

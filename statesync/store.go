@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 const (
@@ -36,13 +37,12 @@ type packet struct {
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
-	known    []*known // by ascending id
+	known    []known // by ascending id
 	final    uint64   // packets before it are settled
 	floor    uint64   // no packet refers to one before it
 	pool     pool
 	states   []*modelState
 	lists    [][]*record
-	spare    []*known
 	sweepDue bool // some known objects may be removable
 }
 
@@ -73,9 +73,8 @@ func (b *baselineStore) clear(final uint64) {
 	b.packets.Reset()
 	for _, k := range b.known {
 		b.pool.releaseAll(k.newest)
-		k.newest = nil
 	}
-	b.sweep()
+	b.known, b.sweepDue = b.known[:0], false
 	b.final = max(b.final, final)
 }
 
@@ -101,12 +100,12 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 
 // find returns the index of an id among known objects, and whether it is there.
 func (b *baselineStore) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(b.known, id, func(k *known, id uint16) int { return int(k.id) - int(id) })
+	return slices.BinarySearchFunc(b.known, id, func(k known, id uint16) int { return int(k.id) - int(id) })
 }
 
-// latest returns the newest update of an object in the view, or nil.
-func (b *baselineStore) latest(k *known, v *view) *record {
-	for r := k.newest; r != nil; r = r.older {
+// latest returns the newest of an object's updates that is in the view, or nil.
+func (b *baselineStore) latest(r *record, v *view) *record {
+	for ; r != nil; r = r.older {
 		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
@@ -117,7 +116,7 @@ func (b *baselineStore) latest(k *known, v *view) *record {
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
 func (b *baselineStore) bases(dst []*record, v *view) []*record {
 	for _, k := range b.known {
-		if r := b.latest(k, v); r != nil && !r.gone {
+		if r := b.latest(k.newest, v); r != nil && !r.gone {
 			dst = append(dst, r)
 		}
 	}
@@ -152,37 +151,17 @@ func (b *baselineStore) put(p *packet) *packet {
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
 	for _, r := range slot.updates {
-		k := r.of
-		if k == nil {
-			i, ok := b.find(r.object.ID)
-			if !ok {
-				b.known = slices.Insert(b.known, i, b.newKnown(r.object.ID))
-			}
-			k = b.known[i]
+		i, ok := b.find(r.object.ID)
+		if !ok {
+			b.known = slices.Insert(b.known, i, known{id: r.object.ID})
 		}
-		b.link(k, r)
+		at := &b.known[i].newest
+		for *at != nil && (*at).seq > r.seq {
+			at = &(*at).older
+		}
+		r.older, *at = *at, r
 	}
 	return slot
-}
-
-// link adds a record to its object's list, which is in descending order of sequence numbers.
-func (b *baselineStore) link(k *known, r *record) {
-	at := &k.newest
-	for *at != nil && (*at).seq > r.seq {
-		at = &(*at).older
-	}
-	r.of, r.older, *at = k, *at, r
-}
-
-func (b *baselineStore) newKnown(id uint16) *known {
-	n := len(b.spare)
-	if n == 0 {
-		return &known{id: id}
-	}
-	k := b.spare[n-1]
-	b.spare = b.spare[:n-1]
-	*k = known{id: id}
-	return k
 }
 
 // settle sets the oldest packet to which others may refer. Older models and updates are discarded
@@ -213,7 +192,8 @@ func (b *baselineStore) settle(floor uint64) {
 
 // settleRecord discards the updates before r if the receiver has r, and otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
-	k := r.of
+	i, _ := b.find(r.object.ID)
+	k := &b.known[i]
 	if held {
 		b.pool.releaseAll(r.older)
 		r.older = nil
@@ -231,16 +211,14 @@ func (b *baselineStore) settleRecord(r *record, held bool) {
 // sweep removes objects without updates, and those whose removal is settled.
 func (b *baselineStore) sweep() {
 	b.sweepDue = false
-	kept := b.known[:0]
-	for _, k := range b.known {
-		if r := k.newest; r == nil || r.gone && r.older == nil && r.seq < b.final {
+	b.known = slices.DeleteFunc(b.known, func(k known) bool {
+		r := k.newest
+		settled := r == nil || r.gone && r.older == nil && r.seq < b.final
+		if settled {
 			b.pool.releaseAll(r)
-			b.spare = append(b.spare, k)
-			continue
 		}
-		kept = append(kept, k)
-	}
-	b.known = kept
+		return settled
+	})
 }
 
 // strip detaches a packet's list of updates.
@@ -256,4 +234,82 @@ func (b *baselineStore) dropState(p *packet) {
 		b.states = append(b.states, p.state)
 	}
 	p.state = nil
+}
+
+// record is one update, at either end.
+type record struct {
+	object snapshot.Object
+	gone   bool
+	rests  bool  // at rest
+	zero   bool  // all fields that are zero at rest are zero
+	n      uint8 // index in its slab
+	seq    uint64
+	tick   int64
+	older  *record // of the same object
+	in     *slab
+}
+
+// row returns the object's components.
+func (r *record) row() []int32 {
+	at := int(r.n) * r.in.stride
+	return r.in.ints[at : at+r.in.row : at+r.in.row]
+}
+
+// learned returns the changes per tick of components without a velocity (Q8, see field.trend), and
+// from plan.trends on log2 of each field's prediction error.
+func (r *record) learned() []int32 {
+	at := int(r.n) * r.in.stride
+	return r.in.ints[at+r.in.row : at+r.in.stride]
+}
+
+// slab is the memory of several records, whose size depends on the schema.
+type slab struct {
+	ints        []int32
+	row, stride int // components of a row, and of a record
+}
+
+// slabRecords is the number of records in a slab.
+const slabRecords = 32
+
+// pool is a list of unused records, linked by older.
+type pool struct{ free *record }
+
+// take returns a record. All of it but the row is zero.
+func (l *pool) take(p *plan) *record {
+	if l.free == nil {
+		l.grow(p)
+	}
+	r := l.free
+	l.free = r.older
+	*r = record{in: r.in, n: r.n}
+	clear(r.learned())
+	return r
+}
+
+func (l *pool) grow(p *plan) {
+	n := p.ints + p.trends + len(p.fields)
+	in := &slab{make([]int32, slabRecords*n), p.ints, n}
+	records := make([]record, slabRecords)
+	for i := range records {
+		records[i].in, records[i].n = in, uint8(i)
+		l.release(&records[i])
+	}
+}
+
+func (l *pool) release(r *record) { r.older, l.free = l.free, r }
+
+// releaseAll releases a record and the older ones of the same object.
+func (l *pool) releaseAll(r *record) {
+	for r != nil {
+		older := r.older
+		l.release(r)
+		r = older
+	}
+}
+
+// known is an object of which some packet had an update: all of them that are stored, linked by
+// older.
+type known struct {
+	id     uint16
+	newest *record
 }
