@@ -30,7 +30,8 @@ type packetBuilder struct {
 	buf      []byte
 	saved    savepoint
 
-	attempt     attempt
+	careful     bool  // set a savepoint before each object
+	alone       bool  // send the first candidate only
 	limit       int   // of the coded part, in bits
 	first       int   // the first candidate, which is reserved space, or -1
 	tail        int   // candidates from here on are not picked
@@ -41,17 +42,6 @@ type packetBuilder struct {
 	ctx         int   // context of modelState.more
 	next        int   // the next baseline to code
 	last        int64 // id of the last object without a baseline
-}
-
-// attempt is a strategy to fill a packet.
-type attempt struct {
-	careful bool // set a savepoint before each object
-	alone   bool // send the first candidate only
-}
-
-func (c *packetBuilder) init(p *plan) {
-	c.typical = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}
-	c.saved.state = p.newState()
 }
 
 const (
@@ -83,16 +73,9 @@ type candidate struct {
 	object snapshot.Object
 	row    []int32 // nil: removed
 	base   int     // index among the baselines, or -1
+	with   int     // 1 if there is a baseline
 	need   int     // size of the update, estimated or actual
 	state  candidateState
-}
-
-// with returns 1 if there is a baseline.
-func (x *candidate) with() int {
-	if x.base >= 0 {
-		return 1
-	}
-	return 0
 }
 
 // list starts the list of candidates: first the object with the highest sum, then removals, which
@@ -118,18 +101,16 @@ func (s *Sender) list(set *snapshot.Set) {
 		}
 		kept = append(kept, id)
 		if gone > 0 && (st.goneSent == 0 || s.next+1-st.goneSent >= resendInterval) {
-			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: removalBits * bit}
-			if at, ok := s.codec.find(id); ok {
-				x.base = at
+			base, ok := s.codec.find(id)
+			if !ok {
+				base = -1
 			}
-			s.enqueue(x)
+			s.enqueue(candidate{object: snapshot.Object{ID: id}, base: base, need: removalBits * bit})
 			gone--
 		}
 	}
 	s.live = kept
-	if s.store.sweepDue {
-		s.store.sweep()
-	}
+	s.store.sweep()
 }
 
 // removalAcked reports whether the receiver knows that an object was removed.
@@ -142,13 +123,19 @@ func (s *Sender) removalAcked(id uint16) bool {
 	return r != nil && r.gone
 }
 
-// enqueue appends a candidate to the list.
+// enqueue appends a candidate to the list. Its need is 0 if it is not known.
 func (s *Sender) enqueue(x candidate) {
 	c := &s.builder
-	c.list = append(c.list, x)
 	if x.base >= 0 {
-		c.at[x.base] = int32(len(c.list))
+		x.with, c.at[x.base] = 1, int32(len(c.list)+1)
 	}
+	if x.need == 0 {
+		x.need = int(s.objects.at(x.object.ID).bits[x.with]) * needUnit
+	}
+	if x.need == 0 {
+		x.need = c.typical[x.with]
+	}
+	c.list = append(c.list, x)
 }
 
 // more appends the object with the next highest sum to the list. It reports false if there is none.
@@ -166,9 +153,6 @@ func (s *Sender) more(set *snapshot.Set) bool {
 		x := candidate{object: set.Object(int(st.at)), row: set.Row(int(st.at)), base: int(st.base)}
 		if s.codec.keyframe {
 			x.base = -1
-		}
-		if x.need = int(st.bits[x.with()]) * needUnit; x.need == 0 {
-			x.need = s.builder.typical[x.with()]
 		}
 		s.enqueue(x)
 		return true
@@ -192,7 +176,7 @@ func (s *Sender) pickFirst(set *snapshot.Set) {
 		return
 	}
 	s.pick(c.first)
-	if c.tail = c.first + 1; !c.attempt.alone {
+	if c.tail = c.first + 1; !c.alone {
 		s.add(c.limit*bit-c.overhead, set)
 	}
 }
@@ -242,7 +226,7 @@ func (s *Sender) passed(x *candidate) bool {
 func (s *Sender) adjust(set *snapshot.Set) {
 	c := &s.builder
 	room := c.limit*bit - s.codec.Enc.BitsQ8()
-	if s.drop(room); !c.attempt.alone && c.pending+c.typical[1] < room {
+	if s.drop(room); !c.alone && c.pending+c.typical[1] < room {
 		s.add(room, set)
 	}
 }

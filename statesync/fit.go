@@ -11,7 +11,7 @@ func (s *Sender) save(i int) {
 	c, pc := &s.builder, &s.codec
 	m := &c.saved
 	left := c.limit*bit - pc.Enc.BitsQ8()
-	if m.set = c.attempt.careful || left < 2*c.list[i].need+128*bit; !m.set {
+	if m.set = c.careful || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
 	m.enc.CopyFrom(&pc.Enc)
@@ -34,8 +34,8 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	c.pending -= x.need
 	x.need = max(pc.Enc.BitsQ8()-was, 1)
 	if x.row != nil {
-		s.objects.at(x.object.ID).bits[x.with()] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
-		t := &c.typical[x.with()]
+		s.objects.at(x.object.ID).bits[x.with] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
+		t := &c.typical[x.with]
 		*t = max(1, *t+(x.need-*t)/16)
 	}
 	if s.fits(i) {

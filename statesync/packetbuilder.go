@@ -32,7 +32,7 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
 	c := &s.builder
 	s.list(set)
-	smallest, c.first, c.attempt = MaxPacket+1, -1, attempt{}
+	smallest, c.first, c.careful, c.alone = MaxPacket+1, -1, false, false
 	for alone := 0; alone < maxMisfits; {
 		if c.first++; c.first == len(c.list) && !s.more(set) {
 			c.first = -1
@@ -48,18 +48,17 @@ func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok
 				return 0, true
 			case c.first < 0:
 				return size, false
-			case !c.attempt.careful:
-				c.attempt.careful = true
+			case !c.careful:
+				c.careful = true
 				continue
-			case !c.attempt.alone:
-				c.attempt.alone = true
+			case !c.alone:
+				c.alone = true
 				continue
 			}
 			smallest = min(smallest, size)
 			break
 		}
-		c.list[c.first].state = excluded
-		c.attempt = attempt{}
+		c.list[c.first].state, c.careful, c.alone = excluded, false, false
 		alone++
 	}
 	return smallest, false

@@ -278,9 +278,7 @@ func (r *Receiver) accept(h *header) *Update {
 		r.work.held = true
 		from = r.store.put(&r.work)
 	}
-	if r.store.sweepDue {
-		r.store.sweep()
-	}
+	r.store.sweep()
 	u.Objects = u.Objects[:0]
 	for _, o := range from.updates {
 		x := ObjectUpdate{Object: o.object, Gone: o.gone}

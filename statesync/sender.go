@@ -2,6 +2,7 @@ package statesync
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
@@ -87,7 +88,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	s.store.final = cfg.First
 	s.codec.init(&s.store, false)
 	s.inputs.clear()
-	s.builder.init(p)
+	s.builder.typical, s.builder.saved.state = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}, p.newState()
 	return s, nil
 }
 
@@ -108,8 +109,8 @@ func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 // object is sent. An object at rest keeps the priority that it had when it last moved, if that is
 // higher, until its final state is acked. An error is a [*PriorityError] and changes nothing.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
-	if err := checkPriority(id, priority); err != nil {
-		return err
+	if !(priority >= 0) || math.IsInf(priority, 1) {
+		return &PriorityError{id, priority}
 	}
 	s.objects.at(id).priority = priority
 	return nil
@@ -208,7 +209,7 @@ func (s *Sender) accumulate(set *snapshot.Set) {
 			p = max(p, st.movingPriority)
 		}
 		if p > 0 {
-			_ = s.accumulator.Add(o.ID, p)
+			s.accumulator.Add(o.ID, p)
 		}
 	}
 }

@@ -38,8 +38,8 @@ type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
 	known    []known // by ascending id
-	final    uint64   // packets before it are settled
-	floor    uint64   // no packet refers to one before it
+	final    uint64  // packets before it are settled
+	floor    uint64  // no packet refers to one before it
 	pool     pool
 	states   []*modelState
 	lists    [][]*record
@@ -210,6 +210,9 @@ func (b *baselineStore) settleRecord(r *record, held bool) {
 
 // sweep removes objects without updates, and those whose removal is settled.
 func (b *baselineStore) sweep() {
+	if !b.sweepDue {
+		return
+	}
 	b.sweepDue = false
 	b.known = slices.DeleteFunc(b.known, func(k known) bool {
 		r := k.newest
@@ -268,9 +271,6 @@ type slab struct {
 	row, stride int // components of a row, and of a record
 }
 
-// slabRecords is the number of records in a slab.
-const slabRecords = 32
-
 // pool is a list of unused records, linked by older.
 type pool struct{ free *record }
 
@@ -288,8 +288,8 @@ func (l *pool) take(p *plan) *record {
 
 func (l *pool) grow(p *plan) {
 	n := p.ints + p.trends + len(p.fields)
-	in := &slab{make([]int32, slabRecords*n), p.ints, n}
-	records := make([]record, slabRecords)
+	records := make([]record, 32)
+	in := &slab{make([]int32, len(records)*n), p.ints, n}
 	for i := range records {
 		records[i].in, records[i].n = in, uint8(i)
 		l.release(&records[i])
