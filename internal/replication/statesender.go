@@ -25,7 +25,7 @@ type StateConfig struct {
 
 // stateSender encodes a world's state for one player.
 type stateSender struct {
-	world    *timeline
+	world    *World
 	shared   *statesync.Config // settings that both ends share
 	rateHz   float64           // messages per second
 	overhead int               // per datagram, with all headers down to IP and the type, in bytes
