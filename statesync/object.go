@@ -164,7 +164,7 @@ func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
 	}
 }
 
-// codeByte codes a byte that probably equals another one, and reports whether it differs: 1, else 0.
+// codeByte codes a byte that probably equals another one, and reports whether it differs as 1 or 0.
 // differed is that result for the previous byte.
 func (pc *payloadCodec) codeByte(m *byteModel, differed int, is, was byte) (b byte, differs int) {
 	if !pc.Bit(&m.differs[differed], is != was) {
