@@ -150,7 +150,6 @@ func start(predictors []lms.Predictor, weights []int32) {
 	}
 }
 
-// halve sets probabilities to 1/2.
 func halve(models ...[]rangecoder.Prob) {
 	for _, m := range models {
 		rangecoder.Fill(m, rangecoder.Half, 0)
@@ -186,7 +185,6 @@ const (
 	maxCount        = 1 << 12 // number of observations after which the learning rate is constant
 )
 
-// bytesModel is the model of a byte string.
 type bytesModel struct {
 	replaced [2]rangecoder.Prob // by whether the object's predicted fields changed
 	length   rangecoder.Prob    // the length changed
@@ -230,8 +228,7 @@ func hash(set *Set, st *modelState) uint16 {
 	return h.Fold16()
 }
 
-// stateFields are the fields of a model state. Reflection ensures that the hash includes all of
-// them.
+// stateFields are the fields of a model state. By reflection, the hash includes all of them.
 var stateFields = fieldsOf(reflect.TypeFor[modelState]())
 
 type stateField struct {

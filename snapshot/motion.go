@@ -5,7 +5,6 @@ import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 // maxNeighbors is the number of previously coded objects among which the nearest is searched.
 const maxNeighbors = 16
 
-// findNeighbor finds the previously coded object that was nearest in the baseline.
 func (pc *payloadCodec) findNeighbor() {
 	o := &pc.object
 	o.near = nil
@@ -37,7 +36,6 @@ func (pc *payloadCodec) loadSpans() {
 	}
 }
 
-// velocity sets v to the velocities of component k.
 func (o *objectContext) velocity(v *velocities, k int) {
 	for i := range v {
 		s := &o.span[i]
@@ -78,7 +76,6 @@ func (pc *payloadCodec) classify() {
 	}
 }
 
-// measureMotion computes velocities, speed and jerk of the n components from at on.
 func (pc *payloadCodec) measureMotion(at, n int) {
 	o, part := &pc.object, parts[pc.refs.distance&63]
 	o.jerk, o.jerk1, o.speed = 0, 0, 0

@@ -42,7 +42,6 @@ func (pc *payloadCodec) references() {
 	}
 }
 
-// code codes the loaded object into row.
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
 	if pc.Decoding && !pc.sameSet {
@@ -85,7 +84,6 @@ func (pc *payloadCodec) flagOf(row []int32) int {
 	return 1
 }
 
-// codeFlags codes each integer field: kept, or another value.
 func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 	o := &pc.object
 	for n, i := range pc.schema.flags {

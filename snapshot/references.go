@@ -10,7 +10,6 @@ var refLags = [...]int{1, 2, 3, 4, 6}
 
 const refs = len(refLags)
 
-// reference is a set before the baseline, or the baseline itself if none is known.
 type reference struct {
 	set  *Set
 	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
@@ -55,7 +54,6 @@ func (h *refFrames) index() {
 	}
 }
 
-// bound computes the minimum position of the objects in the baseline.
 func (h *refFrames) bound(s *Schema) {
 	h.low = [3]int64{}
 	if s.anchor < 0 || h.base.Len() == 0 {

@@ -97,7 +97,6 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 	return true
 }
 
-// anyChanged reports to an encoder whether one of the objects changed.
 func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
 	if pc.Decoding {
 		return false

@@ -69,7 +69,6 @@ func (s *stateRing[T]) remove(seq uint64) {
 	}
 }
 
-// removeBefore removes the entries of snapshots before seq.
 func (s *stateRing[T]) removeBefore(seq uint64) {
 	for old := range s.ring.All() {
 		if old < seq {

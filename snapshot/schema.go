@@ -143,7 +143,6 @@ func (s *Schema) Components() int { return s.ints }
 // Fields returns the fields. The schema owns the slice; do not modify it.
 func (s *Schema) Fields() []Field { return s.fields }
 
-// interval is the components from from up to, not including, to.
 type interval struct{ from, to int }
 
 // appendInterval appends n components from at on. It extends the last interval if they follow it.
@@ -155,7 +154,6 @@ func appendInterval(s []interval, at, n int) []interval {
 	return append(s, interval{at, at + n})
 }
 
-// differ reports whether a and b differ in fields that are predicted.
 func (s *Schema) differ(a, b []int32) bool {
 	for _, r := range s.moving {
 		a, b := a[r.from:r.to], b[r.from:r.to]

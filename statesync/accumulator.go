@@ -100,7 +100,6 @@ type table[T any] struct {
 	pages [256]*[256]T
 }
 
-// at returns the value of an id, initially zero.
 func (t *table[T]) at(id uint16) *T {
 	p := &t.pages[id>>8]
 	if *p == nil {

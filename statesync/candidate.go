@@ -57,7 +57,6 @@ const (
 	needUnit = 16
 )
 
-// candidateState is the state of a candidate in the current packet.
 type candidateState uint8
 
 const (
@@ -68,7 +67,6 @@ const (
 	excluded // does not fit even alone
 )
 
-// candidate is an object that may be updated.
 type candidate struct {
 	object snapshot.Object
 	row    []int32 // nil: removed
@@ -113,7 +111,6 @@ func (s *Sender) list(set *snapshot.Set) {
 	s.store.sweep()
 }
 
-// removalAcked reports whether the receiver knows that an object was removed.
 func (s *Sender) removalAcked(id uint16) bool {
 	i, ok := s.store.find(id)
 	if !ok {
@@ -189,7 +186,6 @@ func (s *Sender) pick(i int) {
 	c.pending += x.need
 }
 
-// add picks more candidates, in order, for the given space.
 func (s *Sender) add(room int, set *snapshot.Set) {
 	c := &s.builder
 	room += room/overpick + c.typical[1]

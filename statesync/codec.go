@@ -89,7 +89,6 @@ func (pc *payloadCodec) checkHash() bool {
 	return pc.Raw(h, 16) == h
 }
 
-// codeViewerID codes the id of the viewer object, if there is one.
 func (pc *payloadCodec) codeViewerID(id uint16, has bool) (uint16, bool) {
 	s := pc.out.state
 	if !pc.Bit(&s.viewer[0], has) {
@@ -120,7 +119,6 @@ func (pc *payloadCodec) codeNewID(id, before int64) int64 {
 	return before + 1 + pc.rare(rareNewID, id-before-1)
 }
 
-// members returns the objects with a baseline.
 func (pc *payloadCodec) members() []*record {
 	if pc.keyframe {
 		return nil
@@ -128,7 +126,6 @@ func (pc *payloadCodec) members() []*record {
 	return pc.bases
 }
 
-// find returns the index of an id among the baselines, and whether it is there.
 func (pc *payloadCodec) find(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(pc.members(), id, func(r *record, id uint16) int { return int(r.object.ID) - int(id) })
 }
@@ -162,7 +159,6 @@ type objectContext struct {
 	here, near int     // indices in neighborContext; near is -1 if there is none
 }
 
-// position returns the position in a row.
 func (pc *payloadCodec) position(row []int32) (at [3]int64) {
 	if pc.plan.anchor < 0 {
 		return at

@@ -80,7 +80,6 @@ func checkBudget(bytes int) error {
 // of its angular velocity.
 const perBits = 30
 
-// field is a field with the data that the codec derives from it.
 type field struct {
 	snapshot.Field
 	at         int   // first component
@@ -140,7 +139,6 @@ func (p *plan) find(name string) int {
 	return -1
 }
 
-// link sets the velocity of a field.
 func (p *plan) link(v *schema.Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
@@ -211,7 +209,6 @@ func (p *plan) sort() error {
 	return nil
 }
 
-// zero reports whether all fields that are zero at rest are zero.
 func (p *plan) zero(row []int32) bool {
 	for _, i := range p.zeroAtRest {
 		f := &p.fields[i]
@@ -233,7 +230,6 @@ func (p *plan) rests(row []int32, zero bool) bool {
 	return zero
 }
 
-// bounds returns the bounds of component k.
 func (f *field) bounds(k int) (lo, hi int32) {
 	if f.Class == schema.ClassQuat && k == 0 {
 		return 0, 3
@@ -253,7 +249,6 @@ const (
 	rareNumbers
 )
 
-// rareLevels returns the initial levels of rare numbers.
 func (p *plan) rareLevels() [rareNumbers]int {
 	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
 	if p.anchor >= 0 {

@@ -189,7 +189,6 @@ func (pc *payloadCodec) flat(slot *tickSlot) bool {
 	return !pc.Decoding || wellFormed(slot.flat)
 }
 
-// wellFormed reports whether b contains complete inputs, by ascending player.
 func wellFormed(flat []byte) bool {
 	for before := -1; len(flat) > 0; {
 		if len(flat) < 2 || int(flat[0]) <= before || len(flat) < 2+int(flat[1]) {

@@ -11,14 +11,12 @@ import (
 // ageContexts is the number of contexts for the ages of baselines, which are lengths in bits.
 const ageContexts = 8
 
-// fieldModel is the model of a field.
 type fieldModel struct {
 	guess [3]lms.Predictor
 	scale [3]lms.Predictor
 	kept  [2]rangecoder.Prob // unchanged in an object that changed
 }
 
-// modelState is the state of the models after a packet.
 type modelState struct {
 	fields      []fieldModel
 	numbers     rangecoder.IntModel // of fields
@@ -106,7 +104,6 @@ func (p *plan) newState() *modelState {
 	return s
 }
 
-// copyFrom makes s equal to o, of the same plan.
 func (s *modelState) copyFrom(o *modelState) {
 	fields, flags, texts := s.fields, s.flags, s.texts
 	copy(fields, o.fields)
@@ -142,7 +139,6 @@ func (s *modelState) hash(bases []*record) uint16 {
 	return uint16(h >> 48)
 }
 
-// textModel is the model of a byte string.
 type textModel struct {
 	changed [4]rangecoder.Prob
 	length  rangecoder.Prob

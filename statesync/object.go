@@ -35,7 +35,6 @@ func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	to.rests = pc.plan.rests(to.row(), to.zero)
 }
 
-// codeDelta codes an object against its baseline.
 func (pc *payloadCodec) codeDelta(to, base *record) {
 	s := pc.out.state
 	o := &pc.object
@@ -96,7 +95,6 @@ func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
 	}
 }
 
-// codeAbsolute codes an object without a baseline.
 func (pc *payloadCodec) codeAbsolute(row []int32) {
 	s, p := pc.out.state, pc.plan
 	zero := false
@@ -138,7 +136,6 @@ func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	return need < len(cur)*bits.Len32(uint32(f.Hi-f.Lo))
 }
 
-// codeTexts codes the byte strings of an object against its baseline.
 func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
 	for n, i := range pc.plan.strings {
 		f, t := &pc.plan.fields[i], &pc.out.state.texts[n]

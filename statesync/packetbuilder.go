@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// choose encodes the packet and returns its bytes.
 func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 	c, smallest := &s.builder, MaxPacket+1
 	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
@@ -134,8 +133,7 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 	return true
 }
 
-// codeViewer codes the update of the viewer object, if it is picked, and sets the viewer's
-// position.
+// codeViewer codes the update of the viewer object, if it is picked, and sets its position.
 func (s *Sender) codeViewer() bool {
 	c, pc := &s.builder, &s.codec
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
@@ -160,7 +158,6 @@ func (s *Sender) codeViewer() bool {
 	return true
 }
 
-// codeNewObjects codes the picked objects without a baseline.
 func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
 	c, pc := &s.builder, &s.codec
 	for c.last = -1; ; {

@@ -63,7 +63,6 @@ type Sender struct {
 	info  Info
 }
 
-// sendState is the state of one object.
 type sendState struct {
 	priority       float64   // for the next packet
 	movingPriority float64   // when the object last moved
@@ -215,7 +214,6 @@ func (s *Sender) accumulate(set *snapshot.Set) {
 	}
 }
 
-// commit stores the encoded packet.
 func (s *Sender) commit(tick int64, bytes int) Info {
 	c, p := &s.builder, &s.builder.out
 	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}

@@ -131,7 +131,6 @@ func (s *Smoother) large() bool {
 // turned returns 1 less the dot product of the turn with the identity.
 func (s *Smoother) turned() float64 { return 1 - math.Cos(length(s.turn)/2) }
 
-// fade advances time by frames of 1/60 s.
 func (s *Smoother) fade(frames float64) {
 	offset, turn := s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), s.factor(s.turned(), s.cfg.Turned, s.cfg.Spun)
 	shrink(&s.offset, math.Pow(offset, frames), minOffset)
@@ -148,7 +147,6 @@ func shrink(v *[3]float64, k, least float64) {
 	}
 }
 
-// factor returns the remainder of an error after 1/60 s.
 func (s *Smoother) factor(err, near, far float64) float64 {
 	switch {
 	case err <= near:

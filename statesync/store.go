@@ -17,7 +17,6 @@ const (
 	maxSpareStates = 8
 )
 
-// packet is a packet that was sent or decoded.
 type packet struct {
 	seq     uint64
 	held    bool // the receiver decoded it: at the sender, as acks report
@@ -55,7 +54,6 @@ type view struct {
 	slots  uint64 // by sequence number modulo ring
 }
 
-// get returns a packet, or nil.
 func (b *baselineStore) get(seq uint64) *packet { return b.packets.Get(seq) }
 
 // held reports whether a packet is stored that the receiver decoded.
@@ -98,7 +96,6 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 	return v, true
 }
 
-// find returns the index of an id among known objects, and whether it is there.
 func (b *baselineStore) find(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(b.known, id, func(k known, id uint16) int { return int(k.id) - int(id) })
 }
@@ -136,7 +133,6 @@ func (b *baselineStore) open(p *packet) {
 	b.discard(p, 0)
 }
 
-// discard removes the updates from the n-th on of a packet that is not stored yet.
 func (b *baselineStore) discard(p *packet, n int) {
 	for _, r := range p.updates[n:] {
 		b.pool.release(r)
@@ -224,7 +220,6 @@ func (b *baselineStore) sweep() {
 	})
 }
 
-// strip detaches a packet's list of updates.
 func (b *baselineStore) strip(p *packet) {
 	if cap(p.updates) > 0 {
 		b.lists = append(b.lists, p.updates[:0])
@@ -252,7 +247,6 @@ type record struct {
 	in     *slab
 }
 
-// row returns the object's components.
 func (r *record) row() []int32 {
 	at := int(r.n) * r.in.stride
 	return r.in.ints[at : at+r.in.row : at+r.in.row]
@@ -307,8 +301,7 @@ func (l *pool) releaseAll(r *record) {
 	}
 }
 
-// known is an object of which some packet had an update: all of them that are stored, linked by
-// older.
+// known is an object and its stored updates, linked by older.
 type known struct {
 	id     uint16
 	newest *record

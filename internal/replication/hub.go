@@ -46,7 +46,6 @@ func (h *hub) remove(s *Stream) {
 	}
 }
 
-// streamOf returns the stream of a player, or nil.
 func (h *hub) streamOf(p Player) *Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()

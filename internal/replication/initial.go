@@ -57,7 +57,6 @@ func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, er
 	return out, err
 }
 
-// parseInitial decodes what encodeInitial returned.
 func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	set := s.NewSet()
 	if len(b) == 0 {

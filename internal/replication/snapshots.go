@@ -19,7 +19,6 @@ const minHold = 100 * time.Millisecond
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
 
-// snapshotSender encodes a world's snapshots for one player.
 type snapshotSender struct {
 	world     *World
 	player    Player

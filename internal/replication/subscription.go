@@ -62,7 +62,6 @@ type Subscription struct {
 	stats      Stats
 }
 
-// subscriptionPhase is the state of a subscription.
 type subscriptionPhase uint8
 
 const (
@@ -72,7 +71,6 @@ const (
 	subscribed
 )
 
-// answer returns the answer to an offer in each phase.
 func (p subscriptionPhase) answer() Answer {
 	switch p {
 	case requesting:
@@ -87,7 +85,6 @@ func (p subscriptionPhase) answer() Answer {
 // replyInterval is the time between two attempts to send a reply.
 const replyInterval = transport.DefaultTick
 
-// accept accepts or refuses the server's offer.
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer = link, o
 	switch err := s.receiver.Check(&o); {
@@ -125,7 +122,6 @@ func (s *Subscription) setPhase(p subscriptionPhase) {
 	}
 }
 
-// reply answers the offer.
 func (s *Subscription) reply(now time.Time) {
 	err := s.link.SendReliable(AppendReply(nil, s.offer.Number, s.phase.answer()))
 	if s.replyDue = errors.Is(err, transport.ErrBacklog); s.replyDue {
@@ -137,7 +133,6 @@ func (s *Subscription) reply(now time.Time) {
 // another state since the server sent it.
 var errPiece = errors.New("client: unexpected piece of an initial state")
 
-// receivePiece adds a piece of the initial state.
 func (s *Subscription) receivePiece(b []byte, now time.Time) error {
 	if s.phase != requesting {
 		return fmt.Errorf("%w: it was not requested", errPiece)
@@ -191,7 +186,6 @@ func (s *Subscription) receiveFragment(b []byte, at time.Time) error {
 	return s.receive(m, at)
 }
 
-// errIncomplete means that fragments of the message are missing.
 var errIncomplete = errors.New("client: incomplete message")
 
 func (s *Subscription) countIncomplete() {
@@ -200,7 +194,6 @@ func (s *Subscription) countIncomplete() {
 	s.incomplete = n
 }
 
-// receive decodes a message.
 func (s *Subscription) receive(message []byte, at time.Time) error {
 	s.stats.Bytes += uint64(len(message))
 	err := s.receiver.Receive(message, at, &s.stats)
@@ -212,7 +205,6 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 	return err
 }
 
-// tick sends what is due.
 func (s *Subscription) tick(now time.Time) {
 	if s.link == nil {
 		return

@@ -93,7 +93,6 @@ type Assembler struct {
 	incomplete     uint64
 }
 
-// message is a message being reassembled, or a complete one.
 type message struct {
 	count    int
 	size     int    // in bytes, once the last fragment was received
@@ -189,7 +188,6 @@ func (a *Assembler) Reset() {
 // Incomplete returns the number of messages that were discarded before all fragments were received.
 func (a *Assembler) Incomplete() uint64 { return a.incomplete }
 
-// reset prepares a message of so many fragments, of at most size bytes.
 func (m *message) reset(count, size int) {
 	m.count, m.received, m.size = count, 0, 0
 	if cap(m.buf) < size {
