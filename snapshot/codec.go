@@ -228,7 +228,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 
 // rows codes the components of all objects. Objects at rest come last, when the positions of those
 // that move are known.
-func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
+func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.nearby, pc.resting, pc.changes, pc.Bad = pc.nearby[:0], pc.resting[:0], 0, false
 	pc.moving.reset()
 	switch {
@@ -250,11 +250,8 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) bool {
 			pc.load(int(p.base))
 			pc.code(cur.Row(i))
 		}
-		if pc.Bad {
-			return false
-		}
 	}
-	return pc.codeResting(pairs, cur)
+	pc.codeResting(pairs, cur)
 }
 
 // codeAbsolute codes an object that is not in the baseline.

@@ -141,10 +141,11 @@ func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 	if d.pairs, ok = pc.objects(d.pairs, nil); !ok {
 		return pc.invalid
 	}
-	if !pc.rows(d.pairs, d.cur) {
+	pc.rows(d.pairs, d.cur)
+	switch {
+	case pc.Bad:
 		return malformed.ErrBounds
-	}
-	if !pc.Dec.Complete() {
+	case !pc.Dec.Complete():
 		return malformed.ErrLength
 	}
 	return nil

@@ -113,3 +113,68 @@ func TestDoubt(t *testing.T) {
 		t.Errorf("after eight: %+v", a)
 	}
 }
+
+// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. An accepted payload is a
+// valid set. A rejected one has no effect: the next payload decodes as in a decoder that did not
+// receive it.
+func FuzzDecode(f *testing.F) {
+	const held, more = 19, 6
+	sc := newScene(f, 5, 12)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	payloads := make([][]byte, 0, held+more)
+	prepare := func(t testing.TB) *snapshot.Decoder {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		for _, p := range payloads[:min(len(payloads), held)] {
+			_, _, err := dec.Decode(p)
+			must(t, err)
+		}
+		return dec
+	}
+	next := func(enc *snapshot.Encoder) []byte {
+		out, _, err := enc.Append(nil, 1<<16)
+		must(f, err)
+		return out
+	}
+	dec := prepare(f)
+	for n := range held + more {
+		sc.step()
+		sc.fill(f, world.Begin())
+		payloads = append(payloads, next(enc))
+		f.Add(payloads[n])
+		if n >= held { // of a baseline that is older each time
+			continue
+		}
+		_, _, err := dec.Decode(payloads[n])
+		must(f, err)
+		must(f, enc.Ack(dec.Ack()))
+	}
+	f.Add(next(snapshot.NewEncoder(sc.schema, world))) // without one
+
+	acked := dec.Ack()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		seq, set, err := dec.Decode(payload)
+		if errors.Is(err, snapshot.ErrDesync) { // nothing is held any more
+			dec = prepare(t)
+			return
+		}
+		if err != nil {
+			a := dec.Ack()
+			a.Epoch = acked.Epoch // a new start may have been asked for
+			if a != acked {
+				t.Fatalf("a refused payload changed the ack to %+v", a)
+			}
+			return
+		}
+		dec = prepare(t)
+		again, same, err := dec.Decode(payload)
+		if err != nil || again != seq || !same.Equal(set) {
+			t.Fatalf("snapshot %d came as %d after others were refused: %v", again, seq, err)
+		}
+		valid := sc.schema.NewSet()
+		for i := range set.Len() {
+			must(t, valid.Add(set.Object(i), set.Row(i)))
+		}
+		dec = prepare(t)
+	})
+}

@@ -35,9 +35,9 @@ func (pc *payloadCodec) updateAge(changed bool) {
 
 // codeResting codes the objects at rest: one by one if a moving object is near or a flag may
 // change, the others in blocks.
-func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
+func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
-		return true
+		return
 	}
 	pc.moving.spread(pc.state.contactRange)
 	quiet := pc.resting[:0]
@@ -50,11 +50,11 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
 			continue
 		}
 		pc.loadResting(base, near)
-		if pc.code(cur.Row(int(i))); pc.Bad {
-			return false
-		}
+		pc.code(cur.Row(int(i)))
 	}
-	return pc.codeQuiet(quiet, pairs, cur)
+	if len(quiet) > 0 {
+		pc.codeQuiet(quiet, pairs, cur)
+	}
 }
 
 // closest returns log2 of the distance from an object at rest to the nearest moving one.
@@ -70,10 +70,7 @@ func (pc *payloadCodec) closest(row []int32) int64 {
 }
 
 // codeQuiet codes objects of which few change.
-func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
-	if len(list) == 0 {
-		return true
-	}
+func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
 	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
@@ -83,9 +80,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 			base := int(pairs[i].base)
 			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
 				pc.loadResting(base, noneNear)
-				if pc.code(cur.Row(int(i))); pc.Bad {
-					return false
-				}
+				pc.code(cur.Row(int(i)))
 				continue
 			}
 			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
@@ -94,19 +89,12 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 			}
 		}
 	}
-	return true
 }
 
 func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
-	if pc.Decoding {
-		return false
-	}
-	for _, i := range list {
-		if !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base))) {
-			return true
-		}
-	}
-	return false
+	return !pc.Decoding && slices.ContainsFunc(list, func(i int32) bool {
+		return !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
+	})
 }
 
 // contactContext is the context for whether an object at rest changes.
