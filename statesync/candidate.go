@@ -30,8 +30,7 @@ type packetBuilder struct {
 	buf      []byte
 	saved    savepoint
 
-	careful     bool  // set a savepoint before each object
-	alone       bool  // send the first candidate only
+	attempt     int
 	limit       int   // of the coded part, in bits
 	first       int   // the first candidate, which is reserved space, or -1
 	tail        int   // candidates from here on are not picked
@@ -43,6 +42,14 @@ type packetBuilder struct {
 	next        int   // the next baseline to code
 	last        int64 // id of the last object without a baseline
 }
+
+// Attempts to fill a packet, in order.
+const (
+	optimistic     = iota // with savepoints near the end of the packet
+	withSavepoints        // before each object
+	firstAlone            // send the first candidate only
+	attempts
+)
 
 const (
 	// resendInterval is the number of packets after which a removal is sent again.
@@ -173,7 +180,7 @@ func (s *Sender) pickFirst(set *snapshot.Set) {
 		return
 	}
 	s.pick(c.first)
-	if c.tail = c.first + 1; !c.alone {
+	if c.tail = c.first + 1; c.attempt < firstAlone {
 		s.add(c.limit*bit-c.overhead, set)
 	}
 }
@@ -222,7 +229,7 @@ func (s *Sender) passed(x *candidate) bool {
 func (s *Sender) adjust(set *snapshot.Set) {
 	c := &s.builder
 	room := c.limit*bit - s.codec.Enc.BitsQ8()
-	if s.drop(room); !c.alone && c.pending+c.typical[1] < room {
+	if s.drop(room); c.attempt < firstAlone && c.pending+c.typical[1] < room {
 		s.add(room, set)
 	}
 }

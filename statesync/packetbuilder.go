@@ -33,34 +33,22 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
 	c := &s.builder
 	s.list(set)
-	smallest, c.first, c.careful, c.alone = MaxPacket+1, -1, false, false
-	for alone := 0; alone < maxMisfits; {
+	smallest, c.first = MaxPacket+1, -1
+	for alone := range maxMisfits {
 		if c.first++; c.first == len(c.list) && !s.more(set) {
-			c.first = -1
-			if alone > 0 {
+			if c.first = -1; alone > 0 {
 				return smallest, false
 			}
 		}
-		for {
+		size := 0
+		for c.attempt = range attempts {
 			c.out.from, c.out.to = from, to
-			size, fits := s.code(tick, set)
-			switch {
-			case fits:
-				return 0, true
-			case c.first < 0:
-				return size, false
-			case !c.careful:
-				c.careful = true
-				continue
-			case !c.alone:
-				c.alone = true
-				continue
+			if size, ok = s.code(tick, set); ok || c.first < 0 {
+				return size, ok
 			}
-			smallest = min(smallest, size)
-			break
 		}
-		c.list[c.first].state, c.careful, c.alone = excluded, false, false
-		alone++
+		smallest = min(smallest, size)
+		c.list[c.first].state = excluded
 	}
 	return smallest, false
 }
@@ -198,7 +186,7 @@ func (s *Sender) save(i int) {
 	c, pc := &s.builder, &s.codec
 	m := &c.saved
 	left := c.limit*bit - pc.Enc.BitsQ8()
-	if m.set = c.careful || left < 2*c.list[i].need+128*bit; !m.set {
+	if m.set = c.attempt >= withSavepoints || left < 2*c.list[i].need+128*bit; !m.set {
 		return
 	}
 	m.enc.CopyFrom(&pc.Enc)

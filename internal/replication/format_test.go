@@ -135,27 +135,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func FuzzParseInitial(f *testing.F) {
-	typ := compile(f)
-	set, err := Fill(typ, fill)
-	must(f, err)
-	b, err := encodeInitial(typ.Schema(), set, 10_000)
-	must(f, err)
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := parseInitial(typ.Schema(), b)
-		if err != nil {
-			return
-		}
-		var v thing
-		for i := range got.Len() {
-			if err := typ.Get(&v, got, i); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 func TestOfferLimits(t *testing.T) {
 	good := Offer{Name: "cubes", RateHz: 60, TickHz: 60}
 	for name, change := range map[string]func(*Offer){

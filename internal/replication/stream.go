@@ -228,18 +228,14 @@ func (s *Stream) Stop() {
 	_ = s.player.SendReliable([]byte{byte(control.Stop), s.number}) // else the session has ended
 }
 
-func (s *Stream) isClosed() bool {
+func (s *Stream) is(p phase) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.phase == stopped
+	return s.phase == p
 }
 
 // Ready reports whether the client has subscribed and has the initial state.
-func (s *Stream) Ready() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == ready
-}
+func (s *Stream) Ready() bool { return s.is(ready) }
 
 // RTT returns the player's round-trip time.
 func (s *Stream) RTT() time.Duration { return s.player.RTT() }
@@ -315,7 +311,7 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 func (all *Streams) free() (int, bool) {
 	for i := range all.list {
 		n := (all.next + i) % len(all.list)
-		if s := all.list[n]; s == nil || s.isClosed() {
+		if s := all.list[n]; s == nil || s.is(stopped) {
 			return n, true
 		}
 	}

@@ -242,17 +242,15 @@ func (s *Subscription) counted() Stats {
 func (s *Subscription) Outcome() <-chan error { return s.outcome }
 
 // Err returns why the client refused the server's current offer, or nil.
-func (s *Subscription) Err() error {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.refused
+func (s *Subscription) Err() (err error) {
+	s.Locked(func() { err = s.refused })
+	return err
 }
 
 // Stats returns the counts of the subscription.
-func (s *Subscription) Stats() Stats {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.counted()
+func (s *Subscription) Stats() (st Stats) {
+	s.Locked(func() { st = s.counted() })
+	return st
 }
 
 // Locked calls f while no method of the receiver runs, except Deliver.
