@@ -37,7 +37,7 @@ func TestLongestWait(t *testing.T) {
 }
 
 // waits checks the bounds over 3000 ticks.
-func waits(t fatal, given []float64, n int) {
+func waits(t rapid.TB, given []float64, n int) {
 	var bounds []int
 	for i, p := range given {
 		bounds = append(bounds, longest(p, slices.Concat(given[:i], given[i+1:]), n))

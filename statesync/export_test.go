@@ -1,5 +1,7 @@
 package statesync
 
+import ()
+
 // Names that only tests outside of the package need.
 const (
 	DefaultBudget = defaultBudget

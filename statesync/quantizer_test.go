@@ -28,18 +28,14 @@ type coarse struct {
 }
 
 // settle rounds a value and checks that rounding again and restoring its row change nothing.
-func settle[T comparable](t fatal, q *statesync.Quantizer[T], v T) T {
-	if err := q.Round(&v); err != nil {
-		t.Fatalf("%v", err)
-	}
+func settle[T comparable](t rapid.TB, q *statesync.Quantizer[T], v T) T {
+	must(t, q.Round(&v))
 	again, got := v, v
 	if err := q.Round(&again); err != nil || again != v {
 		t.Fatalf("%+v rounds to %+v, %v", v, again, err)
 	}
 	set := q.Schema().NewSet()
-	if err := q.Add(set, snapshot.Object{}, &v); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must(t, q.Add(set, snapshot.Object{}, &v))
 	if err := q.Restore(&got, set.Row(0)); err != nil || got != v {
 		t.Fatalf("%+v is restored as %+v, %v", v, got, err)
 	}

@@ -24,23 +24,17 @@ func still(t testing.TB, s *snapshot.Schema, n int) *snapshot.Set {
 func TestBudget(t *testing.T) {
 	s, r := pair(t, testSchema(t), config)
 	set := still(t, testSchema(t), 40)
-	prioritize := func() {
-		for id := range set.Len() {
-			must(t, s.Prioritize(uint16(id), 1))
-		}
-	}
+	must(t, s.Prioritize(0, 1))
 	must(t, s.SetBudget(9))
-	prioritize()
 	out, _, err := s.Append([]byte("x"), 1, set)
 	if !errors.Is(err, statesync.ErrBudget) || string(out) != "x" || !strings.Contains(err.Error(), "takes a packet of") {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	for tick, budget := range []int{60, 533, 90, 1024, 64} {
 		must(t, s.SetBudget(budget))
-		prioritize()
-		out, info, err := s.Append(nil, int64(tick+1), set)
-		if err != nil || len(out) > budget || len(info.Objects) == 0 {
-			t.Fatalf("%d bytes with %d objects of a budget of %d: %v", len(out), len(info.Objects), budget, err)
+		out, info := send(t, s, int64(tick+1), set)
+		if len(out) > budget || len(info.Objects) == 0 {
+			t.Fatalf("%d bytes with %d objects of a budget of %d", len(out), len(info.Objects), budget)
 		}
 		if budget < 300 && len(out) < budget-25 {
 			t.Errorf("%d bytes of a budget of %d", len(out), budget)
