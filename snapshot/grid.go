@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
@@ -90,16 +91,7 @@ func (g *spatialGrid) near(position *[3]int64) bool {
 }
 
 func (g *spatialGrid) find(x int64) int {
-	lo, hi := 0, len(g.at)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if g.at[mid][0] < x {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(g.at), func(i int) bool { return g.at[i][0] >= x })
 }
 
 // closest returns a quarter of the squared distance from place to the nearest moving object, at

@@ -32,8 +32,7 @@ func Compile[T any](name string) (*Type[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Type[T]{rpc: rpc, schema: s}
-	return t.Clone(), nil
+	return (&Type[T]{rpc: rpc, schema: s}).Clone(), nil
 }
 
 func schemaOf(rpc *schema.Schema) (*Schema, error) {

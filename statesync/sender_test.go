@@ -185,56 +185,36 @@ func TestRest(t *testing.T) {
 		cfg := config
 		cfg.Rest, cfg.Budget = rest, 120
 		s, r := pair(t, testSchema(t), cfg)
-		row := func(speed, sleeps int32) []int32 {
-			return []int32{50, 60, 70, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, sleeps}
-		}
-		sent := 0
 		tick := int64(0)
-		packet := func(mine []int32, lost, acked bool) {
-			set := testSchema(t).NewSet()
-			must(t, set.Add(snapshot.Object{ID: 0}, mine))
-			for id := uint16(1); id < 60; id++ { // others move, and matter more than one at rest
-				x := int32(id) * int32(tick) * 7 % 60000
-				must(t, set.Add(snapshot.Object{ID: id}, []int32{x, -x, x, 3, 0, 0, 0, x, x, 9, 9, 9, 9, 0, 0}))
-				_ = s.Prioritize(id, 10)
-			}
-			p := 100.
-			if mine[7] == 0 {
-				p = .01
-			}
-			_ = s.Prioritize(0, p)
-			out, info, err := s.Append(nil, tick, set)
-			must(t, err)
-			tick++
-			if slices.Contains(info.Objects, 0) {
-				sent++
-			}
-			if !lost {
-				decode(t, r, out)
-			}
-			if acked {
+		play := func(packets int, speed, sleeps int32, lost bool) (sent int) {
+			for range packets {
+				set := testSchema(t).NewSet()
+				must(t, set.Add(snapshot.Object{}, []int32{50, 60, 70, 3, 0, 0, 0, speed, 0, 0, 0, 0, 0, 0, sleeps}))
+				for id := uint16(1); id < 60; id++ { // others move, and matter more than one at rest
+					x := int32(id) * int32(tick) * 7 % 60000
+					must(t, set.Add(snapshot.Object{ID: id}, []int32{x, -x, x, 3, 0, 0, 0, x, x, 9, 9, 9, 9, 0, 0}))
+					must(t, s.Prioritize(id, 10))
+				}
+				must(t, s.Prioritize(0, max(.01, float64(speed)/5)))
+				out, info, err := s.Append(nil, tick, set)
+				must(t, err)
+				tick++
+				if slices.Contains(info.Objects, 0) {
+					sent++
+				}
+				if !lost {
+					decode(t, r, out)
+				}
 				must(t, s.Ack(r.Ack()))
 			}
+			return sent
 		}
-		for range 30 {
-			packet(row(500, 0), false, true)
+		moving := play(30, 500, 0, false)
+		if resting := play(30, 0, 1, true); resting < moving*9/10 || moving < 10 {
+			t.Errorf("rest %q: sent %d times in 30 packets while it moved, %d times once at rest", rest, moving, resting)
 		}
-		moving := sent
-		sent = 0
-		for range 30 { // nothing gets through
-			packet(row(0, 1), true, true)
-		}
-		if sent < moving*9/10 || moving < 10 {
-			t.Errorf("rest %q: sent %d times in 30 packets while it moved, %d times once at rest", rest, moving, sent)
-		}
-		for range 20 {
-			packet(row(0, 1), false, true)
-		}
-		sent = 0
-		for range 100 {
-			packet(row(0, 1), false, true)
-		}
-		if sent > 2 {
+		play(20, 0, 1, false)
+		if sent := play(100, 0, 1, false); sent > 2 {
 			t.Errorf("rest %q: sent %d times after its rest was acked", rest, sent)
 		}
 	}
