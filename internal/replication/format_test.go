@@ -164,8 +164,9 @@ func TestOfferLimits(t *testing.T) {
 }
 
 func TestInvalidReplies(t *testing.T) {
-	for _, b := range [][]byte{nil, {1}, {1, 1, 1}, {MaxStreams, 1}, {1, byte(answers)}} {
-		if _, _, err := parseReply(b); !errors.Is(err, control.ErrMalformed) {
+	p := newPair(t)
+	for _, b := range [][]byte{nil, {3}, {3, 1, 1}, {MaxStreams, 1}, {3, byte(answers)}} {
+		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, control.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -318,13 +319,18 @@ func (all *Streams) free() (int, bool) {
 	return 0, false
 }
 
-func (all *Streams) get(n uint8) *Stream {
-	if all == nil {
-		return nil
+// find parses the number of a stream and returns the stream and the rest of b.
+func (all *Streams) find(b []byte) (*Stream, []byte, error) {
+	n, rest, err := parseNumber(b)
+	if err != nil || all == nil {
+		return nil, nil, cmp.Or(err, errUnknown)
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return all.list[n]
+	if all.list[n] == nil {
+		return nil, nil, errUnknown
+	}
+	return all.list[n], rest, nil
 }
 
 // Close closes all streams. The player's session must have ended, so that no offer can follow.
@@ -345,22 +351,19 @@ func (all *Streams) Close() {
 // HandleReply handles the client's reply to an offer. If it requests the initial state, q sends it.
 // An error means that no client sends the reply.
 func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
-	n, answer, err := parseReply(b)
+	s, answer, err := all.find(b)
 	if err != nil {
 		return err
 	}
-	s := all.get(n)
-	if s == nil {
-		return errUnknown
-	}
-	switch answer {
-	case Refused:
+	switch {
+	case len(answer) != 1 || answer[0] >= byte(answers):
+		return fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
+	case answer[0] == byte(Refused):
 		s.pause()
-	case Request:
+	case answer[0] == byte(Request):
 		q.add(s)
-	case Ready:
+	default:
 		s.subscribe(now)
-	default: // parseReply accepts no other answer
 	}
 	return nil
 }
@@ -368,12 +371,11 @@ func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 // HandleAck handles an ack of a stream's messages. The error is ErrInvalidAck or another one if no
 // client sends the ack.
 func (all *Streams) HandleAck(b []byte, now time.Time) error {
-	n, ack, err := parseNumber(b)
+	s, ack, err := all.find(b)
 	if err != nil {
 		return err
 	}
-	s := all.get(n)
-	if s == nil || len(ack) > maxAck {
+	if len(ack) > maxAck {
 		return errUnknown
 	}
 	return s.handleAck(ack, now)
