@@ -33,9 +33,8 @@ type pair struct {
 	base   int32
 }
 
-// objectContext holds the values that the codec computes while it codes the fields of an object.
-// Positions, velocities and errors are in 1/16 of a step (Q4) and relate to the coded distance in
-// time.
+// objectContext holds values of the coded object. Positions, velocities and errors are in 1/16 of a
+// step (Q4) and relate to the coded distance in time.
 type objectContext struct {
 	index          int // in the baseline
 	base           []int32
@@ -128,8 +127,7 @@ func resize(s []int16, n int) []int16 {
 	return s[:n]
 }
 
-// objects codes the list of objects and sets pairs to it. It reports false for a list that no
-// encoder writes.
+// objects codes the list of objects. It reports false for a list that no encoder writes.
 func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
 	base := pc.refs.base
@@ -193,8 +191,7 @@ func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 	return pairs
 }
 
-// codeAdded codes n objects that are not in the baseline, each id as the difference from the
-// previous one.
+// codeAdded codes n objects that are not in the baseline, each id relative to the previous one.
 func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 	before, i := int64(-1), 0
 	for range n {
@@ -226,8 +223,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 	return pairs, true
 }
 
-// rows codes the components of all objects. Objects at rest come last, when the positions of those
-// that move are known.
+// rows codes the components of all objects, those at rest last, when the others are known.
 func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.nearby, pc.resting, pc.changes, pc.Bad = pc.nearby[:0], pc.resting[:0], 0, false
 	pc.moving.reset()

@@ -107,8 +107,7 @@ func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 
 func (d *Decoder) ring() uint64 { return uint64(d.sets.ring.Cap()) }
 
-// decode decodes the coded part into d.cur and the state of the codec. delta reports that base is
-// the sequence number of the baseline.
+// decode decodes the coded part into d.cur. delta reports that base is the baseline.
 func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 	pc := &d.codec
 	pc.state, d.cur = d.states.take(), d.sets.take()
@@ -172,8 +171,7 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 	d.sets.removeBefore(end - min(end, maxLag))
 }
 
-// lateBaselines is the number of snapshots before the newest baseline that remain baselines for
-// payloads that arrive out of order.
+// lateBaselines is the number of older baselines to keep for payloads that arrive out of order.
 const lateBaselines = 4
 
 func (d *Decoder) missing(n, distance uint64) error {
@@ -190,8 +188,7 @@ func (d *Decoder) desync(n uint64) error {
 	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(n))
 }
 
-// maxMalformed is the number of consecutive malformed payloads after which the decoder assumes that
-// the encoder uses other baselines.
+// maxMalformed consecutive malformed payloads suggest that the encoder uses other baselines.
 const maxMalformed = 8
 
 func (d *Decoder) countMalformed(err error) {

@@ -114,8 +114,7 @@ func (e *Encoder) encode(dst []byte, n, distance uint64, cur *Set) []byte {
 
 func (e *Encoder) ring() uint64 { return uint64(e.sent.Cap()) }
 
-// ackedBefore returns a mask of the snapshots before base that were acked in this epoch: bit i for
-// the one i+1 before it.
+// ackedBefore returns a mask of those acked in this epoch: bit i for the one i+1 before base.
 func (e *Encoder) ackedBefore(base uint64) (mask uint32) {
 	for lag := uint64(1); lag <= maxLag && lag <= base && base-lag >= e.since; lag++ {
 		if acked := e.sent.Get(base - lag); acked != nil && *acked {
@@ -175,8 +174,7 @@ func (e *Encoder) acked(newest, window uint64) {
 	}
 }
 
-// reset starts an epoch, in which no older snapshot is a baseline. Acks in flight carry another
-// epoch too, hence the limit of one reset per ring.
+// reset starts an epoch. Acks in flight carry another epoch too, hence at most one reset per ring.
 func (e *Encoder) reset(epoch uint8) {
 	if e.resets > 0 && e.world.next < e.since+e.ring() {
 		return

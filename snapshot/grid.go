@@ -11,8 +11,7 @@ import (
 // maxScan bounds the number of moving objects that closest examines in each direction.
 const maxScan = 32
 
-// spatialGrid is the positions of moving objects by their first component, and the set of grid
-// cells within one cell of them.
+// spatialGrid is the positions of moving objects, and the set of cells within one cell of them.
 type spatialGrid struct {
 	at     [][3]int64
 	hint   [3]int64 // nearest object of the previous search
@@ -94,7 +93,7 @@ func (g *spatialGrid) find(x int64) int {
 	return sort.Search(len(g.at), func(i int) bool { return g.at[i][0] >= x })
 }
 
-// closest returns a quarter of the squared distance from place to the nearest moving object, at
+// closest returns a quarter of the squared distance from position to the nearest moving object, at
 // most beyond. The grid must not be empty.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
 	best, least := &g.hint, min(quarterSquare(&g.hint, position), g.beyond)

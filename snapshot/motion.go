@@ -20,8 +20,7 @@ func (pc *payloadCodec) findNeighbor() {
 	o.gap = fixed.Log2(least<<5) / 2
 }
 
-// loadSpans loads the object's spans. If two references are the same, the span ends at the
-// baseline.
+// loadSpans loads the spans. If two references are the same, the span ends at the baseline.
 func (pc *payloadCodec) loadSpans() {
 	o := &pc.object
 	for i, e := range ends {
@@ -43,8 +42,7 @@ func (o *objectContext) velocity(v *velocities, k int) {
 	}
 }
 
-// classify sets the class of the object by how steadily it moved: 0 by default, 1 to 5 from steady
-// to unsteady, 3 at rest.
+// classify sets the class: 0 by default, 1 to 5 from steady to unsteady motion, 3 at rest.
 func (pc *payloadCodec) classify() {
 	o := &pc.object
 	o.class, o.drift, o.velocityChange = 0, [3]int64{}, [3]int64{}

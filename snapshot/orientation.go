@@ -27,8 +27,7 @@ const (
 	turnFar                // predicted change of this component
 )
 
-// codeQuat codes field number field, which is quaternion number n, into cur and returns the error
-// of its prediction in Q4.
+// codeQuat codes a field, quaternion number n, and returns the error of its prediction in Q4.
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, gr := &pc.state.quat[n], &pc.schema.grains[n]

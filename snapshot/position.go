@@ -121,8 +121,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionModel, k int, b
 	}
 }
 
-// low returns a context for the distance of a prediction above the lowest object, relative to the
-// expected error: 0 far, 1 near, 2 very near.
+// low returns a context for the distance above the lowest object, relative to the expected error.
 func (pc *payloadCodec) low(above, scale int64) int {
 	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {

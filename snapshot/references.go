@@ -25,8 +25,7 @@ type refFrames struct {
 	low      [3]int64 // minimum components of the positions in the baseline
 }
 
-// choose chooses the references among the known sets. Bit i of mask is set if the set i+1 before
-// the baseline is known; get returns it.
+// choose chooses among the known sets: bit i of mask is set if the set i+1 before the baseline is.
 func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
 	for i, want := range refLags {
 		r := &h.frames[i]
@@ -69,8 +68,7 @@ func (h *refFrames) bound(s *Schema) {
 	}
 }
 
-// row returns an object of the baseline in reference i, or in the nearest newer one that has it,
-// and the reference's age.
+// row returns an object of the baseline in reference i or the nearest newer one, and its age.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for ; i >= 0; i-- {
 		r, at := &h.frames[i], object

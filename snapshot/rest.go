@@ -33,8 +33,7 @@ func (pc *payloadCodec) updateAge(changed bool) {
 	pc.state.rested[o.index] = int16(v)
 }
 
-// codeResting codes the objects at rest: one by one if a moving object is near or a flag may
-// change, the others in blocks.
+// codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
 func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
 		return
@@ -102,8 +101,7 @@ func (o *objectContext) contactContext() int {
 	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
 }
 
-// learnContact updates the distance within which moving objects set others in motion, such that one
-// contact in 64 is farther.
+// learnContact adapts the distance of contacts such that one in 64 is farther.
 func (pc *payloadCodec) learnContact() {
 	t, far := &pc.state.contactRange, pc.object.close
 	if far > *t {

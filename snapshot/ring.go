@@ -6,8 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/ringcache"
 )
 
-// stateRing stores the sets or model states of the snapshots that may still be read, by sequence
-// number, and a few unused ones for reuse.
+// stateRing stores sets or model states by sequence number, and a few unused ones for reuse.
 type stateRing[T entry] struct {
 	newEntry func() T
 	ring     *ringcache.Ring[T]

@@ -194,8 +194,7 @@ func (s *Set) addObject(o Object) {
 // collide; both ends then make the same mistake.
 func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
 
-// follow returns the index of o, or -1. at is the index at which the search begins, and is moved to
-// that of the first id not below o's.
+// follow returns the index of o, or -1. It moves at up to the first id that is not below that of o.
 func (s *Set) follow(at *int, o Object) int32 {
 	for *at < len(s.objects) && s.objects[*at].ID < o.ID {
 		*at++

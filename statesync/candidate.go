@@ -164,7 +164,6 @@ func (s *Sender) more(set *snapshot.Set) bool {
 }
 
 // overpick is the fraction of the space by which the estimates of picked updates may exceed it.
-// Updates that do not fit are dropped.
 const overpick = 16
 
 // pickFirst picks the first candidates, somewhat more than may fit.

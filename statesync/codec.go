@@ -79,8 +79,7 @@ func (pc *payloadCodec) codeTick() bool {
 	return fixed.Abs(pc.out.tick) <= maxTick
 }
 
-// checkHash codes the hash of the divergence check if one is due, and reports whether both ends
-// agree.
+// checkHash codes the hash of the divergence check if due, and reports whether both ends agree.
 func (pc *payloadCodec) checkHash() bool {
 	if pc.keyframe || pc.out.seq%checkInterval != 0 {
 		return true

@@ -69,8 +69,7 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 	return nil
 }
 
-// open returns the slot of the newest tick, without inputs. The ticks before it that are not known
-// are missing.
+// open returns the slot of the newest tick, empty. Unknown ticks before it are missing.
 func (l *inputLog) open(tick int64) *tickSlot {
 	if !l.any || tick-l.next > ring {
 		l.next = tick - ring
@@ -92,8 +91,7 @@ func (l *inputLog) acked(from, to int64) {
 	}
 }
 
-// due returns the first tick that the next packet must contain: at most ticks, and at most room
-// bytes of those that differ from the previous one.
+// due returns the first tick that a packet must contain, given limits of ticks and of changed bytes.
 func (l *inputLog) due(ticks, room int) (from int64) {
 	from = l.next
 	if !l.any {
@@ -127,8 +125,7 @@ func (l *inputLog) accept(o *tickSlot) bool {
 	return true
 }
 
-// codeInputs codes the inputs of ticks out.from to out.to. Each tick is coded against the previous
-// one, the first against the newest of the base packet.
+// codeInputs codes ticks, each against the previous one, the first against those of the base packet.
 func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	s, o := pc.out.state, pc.out
 	pc.older = pc.older[:0]

@@ -172,8 +172,7 @@ func (a *neighborContext) open(position [3]int64) (here, near int) {
 	return here, near
 }
 
-// perShift converts the angle that a quaternion turns in a tick, per step of its angular velocity,
-// to Q16.
+// perShift converts from perBits to Q16.
 const perShift = perBits - quat.Shift
 
 // codeQuat codes an orientation, predicted from the baseline and its angular velocity.

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes the update of an object whose id both ends know: into to, against base, or
-// absolutely if base is nil. row is the state of the object at the sender.
+// codeUpdate codes an update into to: against base, or absolutely if base is nil. row is the state of
+// the object at the sender.
 func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	s := pc.out.state
 	known := 0
@@ -126,8 +126,8 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// shorter reports whether a position takes fewer bits relative to the viewer. A number takes two or
-// three bits for its length, and one for its sign.
+// shorter reports whether a position takes fewer bits relative to the viewer, with 3 for the length
+// and the sign.
 func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	need := 0
 	for k := range cur {

@@ -234,8 +234,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 // slack is for rounding, and for the last byte of a payload, in bits.
 const slack = 2
 
-// fits reports whether the packet can end after candidate i and leaves space for the first
-// candidate.
+// fits reports whether the packet can end here and leaves space for the first candidate.
 func (s *Sender) fits(i int) bool {
 	c := &s.builder
 	reserve := 0

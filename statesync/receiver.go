@@ -158,8 +158,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	return r.checkTick(h)
 }
 
-// decodeUpdates decodes the updates: of the viewer object, of objects with a baseline, and of the
-// others.
+// decodeUpdates decodes the updates, in the order of Sender.updates.
 func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 	pc, s := &r.codec, r.work.state
 	if has {

@@ -119,8 +119,7 @@ func (s *Smoother) Step(dt float64) {
 	}
 }
 
-// pieces is the maximum number of steps of 1/60 s into which Step divides dt, since the remainder
-// of a large error changes on the way.
+// pieces is the maximum number of steps of Step, since the remainder changes on the way.
 const pieces = 120
 
 // large reports whether the error fades faster than a small one.

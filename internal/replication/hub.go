@@ -24,8 +24,7 @@ type hub struct {
 	helper     func() // runs and signals work; bound once
 }
 
-// minPlayersPerGoroutine is the minimum number of players per goroutine of a broadcast. Starting
-// more goroutines would take longer than sending.
+// minPlayersPerGoroutine bounds the goroutines of a broadcast: starting more would take longer.
 const minPlayersPerGoroutine = 4
 
 func (h *hub) add(s *Stream) {

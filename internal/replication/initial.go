@@ -45,8 +45,8 @@ func Hash(set *snapshot.Set) uint64 {
 	return h.Sum64()
 }
 
-// encodeInitial returns the encoded initial state, at most limit bytes: the payload of the first
-// snapshot of a world that was empty. An empty set has no bytes.
+// encodeInitial returns the payload of the first snapshot of a world that was empty, at most limit
+// bytes. An empty set has none.
 func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
 	if set.Len() == 0 {
 		return nil, nil

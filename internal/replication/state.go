@@ -14,8 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// minState is the minimum room for state in a message, in bytes. With less, headers would use most
-// of the bandwidth.
+// minState is the minimum room for state in a message, in bytes, so that headers do not prevail.
 const minState = 72
 
 // StateConfig configures a stream of state. All fields are set.
@@ -101,9 +100,8 @@ func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, erro
 	return out, nil
 }
 
-// room returns the room for state in a message, in bytes, and its maximum at any time. It is what
-// the bandwidth permits since the last message, but at most one datagram, or what the bandwidth
-// permits per message at the rate of sending.
+// room returns the room for state in a message and its maximum, in bytes: what the bandwidth
+// permits since the last message, at most a datagram or the bandwidth per message.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
 	bytesPerSecond := s.rate.rate / 8
 	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
@@ -195,8 +193,7 @@ func (s *Stream) Bandwidth() int {
 	return snd.cfg.Bandwidth
 }
 
-// atRest marks, in the descriptions of fields, the field that is above 0 while an object is at
-// rest.
+// atRest marks, in descriptions, the field that is above 0 while an object is at rest.
 const atRest = " rest"
 
 // Fields returns a description of each field of an object, for offers.

@@ -129,8 +129,7 @@ func (s *Subscription) reply(now time.Time) {
 	}
 }
 
-// errPiece means that a piece of an initial state cannot be used. The client may have requested
-// another state since the server sent it.
+// errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
 var errPiece = errors.New("client: unexpected piece of an initial state")
 
 func (s *Subscription) receivePiece(b []byte, now time.Time) error {
