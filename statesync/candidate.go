@@ -119,11 +119,7 @@ func (s *Sender) list(set *snapshot.Set) {
 }
 
 func (s *Sender) removalAcked(id uint16) bool {
-	i, ok := s.store.find(id)
-	if !ok {
-		return false
-	}
-	r := s.store.latest(s.store.known[i].newest, &s.codec.view)
+	r := s.store.latest(id, &s.codec.view)
 	return r != nil && r.gone
 }
 

@@ -91,7 +91,7 @@ func (l *inputLog) acked(from, to int64) {
 	}
 }
 
-// due returns the first tick that a packet must contain, given limits of ticks and of changed bytes.
+// due returns the first tick that a packet must contain, given limits of ticks and changed bytes.
 func (l *inputLog) due(ticks, room int) (from int64) {
 	from = l.next
 	if !l.any {
@@ -125,7 +125,7 @@ func (l *inputLog) accept(o *tickSlot) bool {
 	return true
 }
 
-// codeInputs codes ticks, each against the previous one, the first against those of the base packet.
+// codeInputs codes ticks, each against the previous one, the first against the base packet.
 func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	s, o := pc.out.state, pc.out
 	pc.older = pc.older[:0]

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes an update into to: against base, or absolutely if base is nil. row is the state of
-// the object at the sender.
+// codeUpdate codes an update into to: against base, or absolutely if that is nil. row is the state
+// of the object at the sender.
 func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	s := pc.out.state
 	known := 0

@@ -36,9 +36,10 @@ type packet struct {
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
-	known    []known // by ascending id
-	final    uint64  // packets before it are settled
-	floor    uint64  // no packet refers to one before it
+	known    []uint16       // ids of objects of which some packet had an update, ascending
+	newest   table[*record] // their stored updates, linked by older
+	final    uint64         // packets before it are settled
+	floor    uint64         // no packet refers to one before it
 	pool     pool
 	states   []*modelState
 	lists    [][]*record
@@ -69,8 +70,8 @@ func (b *baselineStore) clear(final uint64) {
 		b.dropState(p)
 	}
 	b.packets.Reset()
-	for _, k := range b.known {
-		b.pool.releaseAll(k.newest)
+	for _, id := range b.known {
+		b.pool.releaseAll(b.newest.at(id))
 	}
 	b.known, b.sweepDue = b.known[:0], false
 	b.final = max(b.final, final)
@@ -96,13 +97,9 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 	return v, true
 }
 
-func (b *baselineStore) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(b.known, id, func(k known, id uint16) int { return int(k.id) - int(id) })
-}
-
 // latest returns the newest of an object's updates that is in the view, or nil.
-func (b *baselineStore) latest(r *record, v *view) *record {
-	for ; r != nil; r = r.older {
+func (b *baselineStore) latest(id uint16, v *view) *record {
+	for r := *b.newest.at(id); r != nil; r = r.older {
 		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
@@ -112,8 +109,8 @@ func (b *baselineStore) latest(r *record, v *view) *record {
 
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
 func (b *baselineStore) bases(dst []*record, v *view) []*record {
-	for _, k := range b.known {
-		if r := b.latest(k.newest, v); r != nil && !r.gone {
+	for _, id := range b.known {
+		if r := b.latest(id, v); r != nil && !r.gone {
 			dst = append(dst, r)
 		}
 	}
@@ -147,11 +144,12 @@ func (b *baselineStore) put(p *packet) *packet {
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
 	for _, r := range slot.updates {
-		i, ok := b.find(r.object.ID)
-		if !ok {
-			b.known = slices.Insert(b.known, i, known{id: r.object.ID})
+		at := b.newest.at(r.object.ID)
+		if *at == nil {
+			if i, ok := slices.BinarySearch(b.known, r.object.ID); !ok {
+				b.known = slices.Insert(b.known, i, r.object.ID)
+			}
 		}
-		at := &b.known[i].newest
 		for *at != nil && (*at).seq > r.seq {
 			at = &(*at).older
 		}
@@ -188,20 +186,18 @@ func (b *baselineStore) settle(floor uint64) {
 
 // settleRecord discards the updates before r if the receiver has r, and otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
-	i, _ := b.find(r.object.ID)
-	k := &b.known[i]
+	newest := b.newest.at(r.object.ID)
 	if held {
-		b.pool.releaseAll(r.older)
-		r.older = nil
+		b.pool.releaseAll(&r.older)
 	} else {
-		at := &k.newest
+		at := newest
 		for *at != r {
 			at = &(*at).older
 		}
 		*at = r.older
 		b.pool.release(r)
 	}
-	b.sweepDue = b.sweepDue || k.newest == nil || k.newest.gone && k.newest.older == nil
+	b.sweepDue = b.sweepDue || *newest == nil || (*newest).gone && (*newest).older == nil
 }
 
 // sweep removes objects without updates, and those whose removal is settled.
@@ -210,11 +206,11 @@ func (b *baselineStore) sweep() {
 		return
 	}
 	b.sweepDue = false
-	b.known = slices.DeleteFunc(b.known, func(k known) bool {
-		r := k.newest
-		settled := r == nil || r.gone && r.older == nil && r.seq < b.final
+	b.known = slices.DeleteFunc(b.known, func(id uint16) bool {
+		at := b.newest.at(id)
+		settled := *at == nil || (*at).gone && (*at).older == nil && (*at).seq < b.final
 		if settled {
-			b.pool.releaseAll(r)
+			b.pool.releaseAll(at)
 		}
 		return settled
 	})
@@ -292,17 +288,11 @@ func (l *pool) grow(p *plan) {
 
 func (l *pool) release(r *record) { r.older, l.free = l.free, r }
 
-// releaseAll releases a record and the older ones of the same object.
-func (l *pool) releaseAll(r *record) {
-	for r != nil {
-		older := r.older
-		l.release(r)
-		r = older
+// releaseAll releases a record and the older ones of the same object, and sets *r to nil.
+func (l *pool) releaseAll(r **record) {
+	for *r != nil {
+		older := (*r).older
+		l.release(*r)
+		*r = older
 	}
-}
-
-// known is an object and its stored updates, linked by older.
-type known struct {
-	id     uint16
-	newest *record
 }
