@@ -47,7 +47,8 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decoder{origin: s.newOrigin(initial), sets: newStateRing(c.Ring, s.NewSet), states: newStateRing(c.Ring, s.newState)}
+	d := &Decoder{origin: s.newOrigin(initial)}
+	d.sets, d.states = newStateRing(c.Ring, s.NewSet), newStateRing(c.Ring, s.newState)
 	d.codec.schema, d.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
 	return d, nil
 }

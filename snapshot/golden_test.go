@@ -160,7 +160,8 @@ func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
 	must(p.t, err)
 	info, got, err := p.dec.Decode(payload)
-	for word, reason := range map[string]error{"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync} {
+	reasons := map[string]error{"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync}
+	for word, reason := range reasons {
 		if errors.Is(err, reason) {
 			return word
 		}

@@ -84,7 +84,8 @@ var turnStart = [classes][]int32{
 var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 6500}
 
 func (s *Schema) newState() *modelState {
-	st := &modelState{contactRange: 40 * fixed.LogOne, known: rangecoder.Prob{P: 60000, N: 10}, same: make([][64]rangecoder.Prob, len(s.fields))}
+	st := &modelState{contactRange: 40 * fixed.LogOne, known: rangecoder.Prob{P: 60000, N: 10}}
+	st.same = make([][64]rangecoder.Prob, len(s.fields))
 	for i := range s.fields {
 		switch s.fields[i].Class {
 		case schema.ClassNumber:

@@ -44,7 +44,10 @@ func TestSizeOfCubes(t *testing.T) {
 
 // TestHashSeesAllOfAState flips a bit in each byte of a model state.
 func TestHashSeesAllOfAState(t *testing.T) {
-	s, err := NewSchema(Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1}, Field{Name: "Name", Class: schema.ClassBytes, N: bytesComponents(8), Hi: 8})
+	s, err := NewSchema(
+		Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
+		Field{Name: "Name", Class: schema.ClassBytes, N: bytesComponents(8), Hi: 8},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,8 @@ type Pose struct {
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()
 	drawn := s.Drawn(from)
-	s.offset = [3]float64{drawn.Position.X - to.Position.X, drawn.Position.Y - to.Position.Y, drawn.Position.Z - to.Position.Z}
+	at, is := drawn.Position, to.Position
+	s.offset = [3]float64{at.X - is.X, at.Y - is.Y, at.Z - is.Z}
 	s.turn = quat.BetweenFloat(float(to.Orientation), float(drawn.Orientation))
 	invalid := drawn.Orientation == schema.Quat{} || to.Orientation == schema.Quat{} || math.IsNaN(length(s.turn))
 	if invalid || !(length(s.offset) < s.cfg.Snap) {

@@ -254,8 +254,9 @@ func TestHostileAcksMemory(t *testing.T) {
 						b := a.Append([]byte{0})
 						if codec == StateCodec {
 							_, epoch := p.stream.sender.(*stateSender).sender.Next()
-							a := statesync.Ack{None: h.none, Reset: h.reset && n%2 == 0, Epoch: epoch - 64, Newest: a.Newest, Window: h.window}
-							b = a.Append([]byte{0})
+							s := statesync.Ack{None: h.none, Reset: h.reset && n%2 == 0, Epoch: epoch - 64}
+							s.Newest, s.Window = a.Newest, a.Window
+							b = s.Append([]byte{0})
 						}
 						must(t, p.streams.HandleAck(b, r.now))
 					}

@@ -161,6 +161,7 @@ func (p *pair) ack() {
 // TestInitialState checks which pieces of an initial state a client accepts, and what it replies.
 func TestInitialState(t *testing.T) {
 	whole := func(b []byte) [][]byte { return [][]byte{b} }
+	altered := func(b []byte) [][]byte { return [][]byte{append(b[:60], bytes.Clone(b[61:])...), {7}} }
 	for name, c := range map[string]struct {
 		wrongHash uint64
 		pieces    func(state []byte) [][]byte
@@ -172,7 +173,7 @@ func TestInitialState(t *testing.T) {
 		"too long":   {pieces: func(b []byte) [][]byte { return [][]byte{append(b, 1)} }, err: true, phase: requesting},
 		"empty":      {pieces: func([]byte) [][]byte { return [][]byte{{}} }, err: true, phase: requesting},
 		"after it":   {pieces: func(b []byte) [][]byte { return [][]byte{b, {1}} }, err: true, phase: subscribed},
-		"altered":    {pieces: func(b []byte) [][]byte { return [][]byte{append(b[:60], bytes.Clone(b[61:])...), {7}} }, err: true, phase: refusing},
+		"altered":    {pieces: altered, err: true, phase: refusing},
 		"wrong hash": {wrongHash: 1, pieces: whole, err: true, phase: refusing},
 	} {
 		p := newPair(t)
