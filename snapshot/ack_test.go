@@ -79,8 +79,14 @@ func TestImpossibleAcks(t *testing.T) {
 		}
 	}
 	for _, a := range []snapshot.Ack{
-		{Newest: 9}, {Newest: 10}, {Newest: 3}, {Newest: 65535},
-		{Newest: 8, Window: 1 << 4}, {Newest: 8, Window: 1<<8 | 1}, {Newest: 8, Window: 1<<63 | 1}, {Newest: 2, Window: 4},
+		{Newest: 9},
+		{Newest: 10},
+		{Newest: 3},
+		{Newest: 65535},
+		{Newest: 8, Window: 1 << 4},
+		{Newest: 8, Window: 1<<8 | 1},
+		{Newest: 8, Window: 1<<63 | 1},
+		{Newest: 2, Window: 4},
 	} {
 		if err := enc.Ack(a); !errors.Is(err, snapshot.ErrAck) {
 			t.Errorf("%+v: %v", a, err)

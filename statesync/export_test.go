@@ -1,7 +1,5 @@
 package statesync
 
-import ()
-
 // Names that only tests outside of the package need.
 const (
 	DefaultBudget = defaultBudget
