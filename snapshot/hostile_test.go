@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -55,6 +56,27 @@ func TestRefusals(t *testing.T) {
 		if _, _, err := dec.Decode(good); !errors.Is(err, snapshot.ErrLate) {
 			t.Errorf("%s: then it again: %v", c.name, err)
 		}
+	}
+}
+
+// TestIntegerBounds changes an integer to a value out of the bounds of the decoder, in as many bits.
+func TestIntegerBounds(t *testing.T) {
+	team := snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Hi: 7}
+	wide, err := snapshot.NewSchema(team)
+	must(t, err)
+	team.Hi = 4
+	narrow, err := snapshot.NewSchema(team)
+	must(t, err)
+	world := snapshot.NewWorld(wide, nil)
+	enc, dec := snapshot.NewEncoder(wide, world), snapshot.NewDecoder(narrow, nil)
+	for _, value := range []int32{3, 5} {
+		must(t, world.Begin().Add(snapshot.Object{}, []int32{value}))
+		payload, _, err := enc.Append(nil, 100)
+		must(t, err)
+		if _, _, err = dec.Decode(payload); errors.Is(err, malformed.ErrBounds) != (value > team.Hi) {
+			t.Errorf("value %d: %v", value, err)
+		}
+		must(t, enc.Ack(dec.Ack()))
 	}
 }
 
