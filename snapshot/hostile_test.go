@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestIntegerBounds changes an integer to a value out of the bounds of the decoder, in as many bits.
+// TestIntegerBounds changes an integer to a value out of the decoder's bounds, in as many bits.
 func TestIntegerBounds(t *testing.T) {
 	team := snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Hi: 7}
 	wide, err := snapshot.NewSchema(team)
