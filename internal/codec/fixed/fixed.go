@@ -13,6 +13,17 @@ func Abs(v int64) int64 { return max(v, -v) }
 // Clamp returns v, limited to lo and hi.
 func Clamp(v, lo, hi int64) int64 { return min(max(v, lo), hi) }
 
+// Mod returns v modulo n, 0 or above.
+func Mod(v, n int64) int64 {
+	if v %= n; v < 0 {
+		v += n
+	}
+	return v
+}
+
+// Wrap returns a difference of angles, wrapped to half a turn in either direction.
+func Wrap(d, turn int64) int64 { return Mod(d+turn/2, turn) - turn/2 }
+
 // LogOne is 1 in the fixed point of logarithms, Q8.
 const LogOne = 256
 

@@ -14,6 +14,7 @@ type Coder struct {
 	Enc      Encoder
 	Dec      Decoder
 	Decoding bool
+	Bad      bool // [Coder.Check] found a component out of bounds
 	maxCount uint16
 }
 

@@ -2,11 +2,13 @@ package snapshot
 
 import (
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestSizeOfCubes learns the size of cubes that tumble on the ground, among others in flight.
@@ -38,4 +40,32 @@ func TestSizeOfCubes(t *testing.T) {
 			t.Fatalf("learned a ground at %d, want %d", s.floor-half, ground)
 		}
 	})
+}
+
+// TestHashSeesAllOfAState flips a bit in each byte of a model state.
+func TestHashSeesAllOfAState(t *testing.T) {
+	s, err := NewSchema(
+		Field{Name: "Burning", Class: schema.ClassInteger, N: 1, Hi: 1},
+		Field{Name: "Name", Class: schema.ClassBytes, N: bytesComponents(8), Hi: 8},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, set := s.newState(), s.NewSet()
+	before, unseen, all := hash(set, st), 0, 0
+	for i := range stateFields {
+		first, n, _ := stateFields[i].elements(st)
+		for k := range n * int(stateFields[i].size) {
+			b := (*byte)(unsafe.Add(first, k))
+			*b ^= 1
+			if hash(set, st) == before {
+				unseen++
+			}
+			all++
+			*b ^= 1
+		}
+	}
+	if unseen > all/1000 || all < 1000 { // of 65,536 hashes one is the same
+		t.Errorf("the hash does not see %d of %d bytes", unseen, all)
+	}
 }

@@ -3,16 +3,18 @@ package replication
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// minState is the minimum room for state in a message, in bytes. With less, headers would use most
-// of the bandwidth.
+// minState is the minimum room for state in a message, in bytes, so that headers do not prevail.
 const minState = 72
 
 // StateConfig configures a stream of state. All fields are set.
@@ -23,9 +25,8 @@ type StateConfig struct {
 	NoDelta      bool
 }
 
-// stateSender encodes a world's state for one player.
 type stateSender struct {
-	world    *timeline
+	world    *World
 	shared   *statesync.Config // settings that both ends share
 	rateHz   float64           // messages per second
 	overhead int               // per datagram, with all headers down to IP and the type, in bytes
@@ -68,7 +69,6 @@ func (s *stateSender) start(now time.Time) {
 
 func (s *stateSender) stop() { s.stateEncoder = nil }
 
-// setBandwidth applies the bandwidths of the configuration.
 func (s *stateSender) setBandwidth() {
 	s.rate.limit(float64(s.cfg.MinBandwidth), float64(s.cfg.Bandwidth))
 }
@@ -100,9 +100,8 @@ func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, erro
 	return out, nil
 }
 
-// room returns the room for state in a message, in bytes, and its maximum at any time. It is what
-// the bandwidth permits since the last message, but at most one datagram, or what the bandwidth
-// permits per message at the rate of sending.
+// room returns the room for state in a message and its maximum, in bytes: what the bandwidth
+// permits since the last message, at most a datagram or the bandwidth per message.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
 	bytesPerSecond := s.rate.rate / 8
 	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
@@ -110,7 +109,6 @@ func (s *stateSender) room(now time.Time) (bytes, most int) {
 	return s.messageSize(int(due)), s.messageSize(int(largest))
 }
 
-// wireSize returns the wire bytes of a message.
 func (s *stateSender) wireSize(message int) int {
 	if message < transport.MaxPayload {
 		return s.overhead + message
@@ -193,4 +191,89 @@ func (s *Stream) Bandwidth() int {
 		return int(snd.rate.rate)
 	}
 	return snd.cfg.Bandwidth
+}
+
+// atRest marks, in descriptions, the field that is above 0 while an object is at rest.
+const atRest = " rest"
+
+// Fields returns a description of each field of an object, for offers.
+func Fields(s *schema.Schema) (fields []string) {
+	for _, f := range s.Fields() {
+		fields = append(fields, f.String())
+	}
+	return fields
+}
+
+// StateFormat is what both ends of a state stream derive from the same T.
+type StateFormat struct {
+	// Fields describes the fields of an object, for offers.
+	Fields []string
+
+	// Schema is that of the rows.
+	Schema *snapshot.Schema
+
+	source *schema.Schema
+	rest   string // the field that is above 0 while an object is at rest, or ""
+}
+
+// StateFormatOf describes objects of type typ. The tags of T declare velocities; the tag
+// statesync:"rest" marks the field that is above 0 while an object is at rest. An error names the
+// field that is not supported.
+func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
+	rest, err := restOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	f := &StateFormat{Fields: Fields(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
+	if rest != "" {
+		i := slices.IndexFunc(f.source.Fields(), func(f schema.Field) bool { return f.Name == rest })
+		if i < 0 {
+			return nil, fmt.Errorf("field %q: statesync:\"rest\" on a field that is not sent", rest)
+		}
+		f.Fields[i] += atRest
+	}
+	_, err = f.NewReceiver(1) // whether a format is supported does not depend on the tick rate
+	return f, err
+}
+
+// Config returns the settings that both ends share at tickHz ticks per second.
+func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
+	source, err := f.source.AtRate(tickHz)
+	if err != nil {
+		return statesync.Config{}, err
+	}
+	velocities, err := source.Velocities()
+	return statesync.Config{Velocities: velocities, Rest: f.rest}, err
+}
+
+// NewReceiver returns a receiver for tickHz ticks per second.
+func (f *StateFormat) NewReceiver(tickHz float64) (*statesync.Receiver, error) {
+	cfg, err := f.Config(tickHz)
+	if err != nil {
+		return nil, err
+	}
+	return statesync.NewReceiver(f.Schema, cfg)
+}
+
+// restOf returns the name of the field with the tag statesync:"rest", or "".
+func restOf(t reflect.Type) (rest string, err error) {
+	for i := range t.NumField() {
+		f, name := t.Field(i), ""
+		tag, ok := f.Tag.Lookup("statesync")
+		switch {
+		case ok && tag != "rest":
+			return "", fmt.Errorf(`field %q: unknown tag statesync:%q, want "rest"`, f.Name, tag)
+		case ok:
+			name = f.Name
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			if name, err = restOf(f.Type); err != nil {
+				return "", err
+			}
+		}
+		if name != "" && rest != "" {
+			return "", fmt.Errorf(`field %q: statesync:"rest" is on %q already`, name, rest)
+		}
+		rest += name
+	}
+	return rest, nil
 }

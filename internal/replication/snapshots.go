@@ -2,6 +2,7 @@ package replication
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
@@ -18,9 +19,8 @@ const minHold = 100 * time.Millisecond
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
 
-// snapshotSender encodes a world's snapshots for one player.
 type snapshotSender struct {
-	world     *timeline
+	world     *World
 	player    Player
 	heldUntil time.Time // kept when the client resubscribes
 
@@ -64,8 +64,8 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.world.mu.RLock()
-	defer s.world.mu.RUnlock()
+	s.world.setsMu.RLock()
+	defer s.world.setsMu.RUnlock()
 	if err := s.enc.Ack(a); err != nil {
 		return 0, err
 	}
@@ -83,3 +83,68 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 }
 
 func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }
+
+// SnapshotDecoder decodes the messages of a world of snapshots at a client.
+type SnapshotDecoder struct {
+	schema  *snapshot.Schema
+	initial *snapshot.Set // the client's own, or the one received last
+	hash    uint64        // of initial
+	dec     *snapshot.Decoder
+	ticks   Ticks
+}
+
+// NewSnapshotDecoder returns a decoder for a client that knows the initial state initial.
+func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecoder {
+	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
+}
+
+// Knows implements [Receiver].
+func (d *SnapshotDecoder) Knows(hash uint64) bool { return d.hash == hash }
+
+// Begin prepares the first message of a stream, as [Receiver] requires.
+func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
+	if initial != nil {
+		set, err := parseInitial(d.schema, initial)
+		if err == nil && Hash(set) != o.Hash {
+			err = fmt.Errorf("%w: the initial state differs from the offered one", snapshot.ErrMalformed)
+		}
+		if err != nil {
+			return err
+		}
+		d.initial, d.hash = set, o.Hash
+	}
+	from := d.initial
+	if o.Initial == 0 {
+		from = nil
+	}
+	d.dec, d.ticks = snapshot.NewDecoder(d.schema, from), Ticks{}
+	return nil
+}
+
+// Decode decodes a message. Its set is valid as long as that of [snapshot.Decoder.Decode].
+func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set, err error) {
+	difference, payload, err := parseTick(message)
+	if err != nil {
+		return 0, nil, err
+	}
+	info, set, err := d.dec.Decode(payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	tick, err = d.ticks.resolve(info.Seq, info.Baseline, difference)
+	return tick, set, err
+}
+
+// AppendAck implements [Receiver].
+func (d *SnapshotDecoder) AppendAck(dst []byte) []byte {
+	a := d.dec.Ack()
+	return a.Append(dst)
+}
+
+// Memory returns the size of the decoded snapshots that are kept, in bytes.
+func (d *SnapshotDecoder) Memory() int {
+	if d.dec == nil {
+		return 0
+	}
+	return d.dec.Memory()
+}
