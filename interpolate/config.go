@@ -107,7 +107,7 @@ func (c Config) withDefaults() (Config, error) {
 		value float64
 	}{{"Loss", c.Loss}, {"Late", c.Late}} {
 		if math.IsNaN(s.value) || s.value < 0 || s.value >= 1 {
-			return bad(s.field, s.value, "at minSnapshots 0 and below 1")
+			return bad(s.field, s.value, "at least 0 and below 1")
 		}
 	}
 	c.Loss = cmp.Or(c.Loss, 0.05)

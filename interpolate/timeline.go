@@ -46,7 +46,7 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	}
 	offset := now - server
 	switch {
-	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || distance(offset, l.offset) > l.cfg.Gap):
+	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || (offset-l.offset).Abs() > l.cfg.Gap):
 		restarted = true
 	case server <= l.newest: // late or duplicate: it shows only how short the delay can be
 		l.base = min(l.base, offset)
@@ -81,10 +81,8 @@ func (l *timeline) restart(now, offset time.Duration) {
 		l.at = min(l.at, l.newest+l.cfg.Extrapolate)
 	}
 	l.base, l.before, l.period = offset, offset, now
-	l.needed.reset()
+	l.needed.sorted = l.needed.sorted[:0]
 }
-
-func distance(a, b time.Duration) time.Duration { return max(a-b, b-a) }
 
 func (l *timeline) fastest() time.Duration { return min(l.base, l.before) }
 
@@ -120,12 +118,9 @@ func (l *timeline) play(now time.Duration) time.Duration {
 
 // reset forgets everything.
 func (l *timeline) reset() {
-	sorted := l.needed.sorted[:0]
-	*l = timeline{cfg: l.cfg}
-	l.needed.sorted = sorted
+	*l = timeline{cfg: l.cfg, needed: window{sorted: l.needed.sorted[:0]}}
 }
 
-// windowLength is how long a window remembers, windowSize how many values.
 const (
 	// windowLength and windowSize bound the age and the number of the values in a window.
 	windowLength = 30 * time.Second
@@ -158,5 +153,3 @@ func (w *window) add(at, value time.Duration) {
 func (w *window) quantile(share float64) time.Duration {
 	return w.sorted[len(w.sorted)-1-int(share*float64(len(w.sorted)))]
 }
-
-func (w *window) reset() { w.sorted = w.sorted[:0] }

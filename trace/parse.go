@@ -75,17 +75,27 @@ func isInteger(k schema.Kind) bool {
 // parseIntegers parses integers of up to 64 bits exactly.
 func (r *Reader) parseIntegers(f *schema.Frame, i int) error {
 	c := &r.fields[i]
+	unused := 64 - c.field.Width // bits
 	for k := range c.at {
 		text := r.cell(c, k)
+		if c.field.Kind == schema.KindBool {
+			if v, err := strconv.ParseBool(text); err == nil {
+				text = "0"
+				if v {
+					text = "1"
+				}
+			}
+		}
 		var err error
 		if c.field.Kind == schema.KindInt {
 			var v int64
-			if v, err = r.parseInt(c.field, text); err == nil {
+			lowest := int64(math.MinInt64) >> unused
+			if v, err = parseInteger(r, c.field, text, strconv.ParseInt, lowest, -(lowest+1)); err == nil {
 				c.values[k], err = float64(v), r.schema.SetInt(f, i, k, v)
 			}
 		} else {
 			var v uint64
-			if v, err = r.parseUint(c.field, text); err == nil {
+			if v, err = parseInteger(r, c.field, text, strconv.ParseUint, 0, math.MaxUint64>>unused); err == nil {
 				c.values[k], err = float64(v), r.schema.SetUint(f, i, k, v)
 			}
 		}
@@ -96,49 +106,19 @@ func (r *Reader) parseIntegers(f *schema.Frame, i int) error {
 	return nil
 }
 
-func (r *Reader) parseUint(field *schema.Field, text string) (uint64, error) {
-	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return v, nil
-	}
-	if field.Kind == schema.KindBool {
-		if v, err := strconv.ParseBool(text); err == nil {
-			if v {
-				return 1, nil
-			}
-			return 0, nil
-		}
-	}
-	v, err := parseNumber(text)
-	if err != nil {
-		return 0, err
-	}
-	if !exact(v) || v < 0 {
-		highest := uint64(math.MaxUint64) >> (64 - field.Width)
-		return 0, r.wholeError(field, text, fmt.Sprintf("0 to %d", highest))
-	}
-	return uint64(v), nil
-}
-
-func (r *Reader) parseInt(field *schema.Field, text string) (int64, error) {
-	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+// parseInteger parses an integer, or a number such as 3.0 or 1e3 that is one and was not rounded.
+func parseInteger[T int64 | uint64](
+	r *Reader, f *schema.Field, text string, parse func(string, int, int) (T, error), lowest, highest T,
+) (T, error) {
+	if v, err := parse(text, 10, 64); err == nil {
 		return v, nil
 	}
 	v, err := parseNumber(text)
-	if err != nil {
-		return 0, err
+	if err == nil && (v != math.Trunc(v) || math.Abs(v) > 1<<53 || v < 0 && lowest == 0) {
+		limit := fmt.Sprintf("a whole number, %d to %d", lowest, highest)
+		err = &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: clip(text), Limit: limit}
 	}
-	if !exact(v) {
-		lowest := int64(math.MinInt64) >> (64 - field.Width)
-		return 0, r.wholeError(field, text, fmt.Sprintf("%d to %d", lowest, -(lowest+1)))
-	}
-	return int64(v), nil
-}
-
-// exact reports whether a number such as 3.0 or 1e3 is an integer and was not rounded.
-func exact(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= 1<<53 }
-
-func (r *Reader) wholeError(f *schema.Field, text, limit string) error {
-	return &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: clip(text), Limit: "a whole number, " + limit}
+	return T(v), err
 }
 
 // parseNumber parses a decimal number. A number that is too large becomes infinite, which every

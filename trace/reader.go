@@ -124,10 +124,10 @@ func skipByteOrderMark(src io.Reader) io.Reader {
 
 func (r *Reader) readHeader() error {
 	header, err := r.next()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return fmt.Errorf("trace: %s: empty; want a header row of column names", r.name)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("trace: %s: header: %w", r.name, r.explain(err))
 	}
 	for i := range header {
@@ -196,10 +196,10 @@ func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
 // a truncated file.
 func (r *Reader) Read(f *schema.Frame) error {
 	record, err := r.next()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return io.EOF
-	}
-	if err != nil {
+	case err != nil:
 		return r.readError(err)
 	}
 	r.record = record
@@ -236,10 +236,10 @@ func (r *Reader) readError(err error) error {
 
 // explain adds the meaning of a decompressor's error.
 func (r *Reader) explain(err error) error {
-	if !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow) {
+	switch {
+	case !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow):
 		return err
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the gzip file is cut off", err)
 	}
 	return fmt.Errorf("%w: the gzip file is damaged", err)

@@ -52,11 +52,11 @@ func WriteSchema(path string, s *schema.Schema) error {
 	for i := range fields {
 		fields[i].Columns = Columns(&fields[i])
 	}
+	var data []byte
 	named, err := schema.New(s.RPC(), s.RateHz(), fields)
-	if err != nil {
-		return fmt.Errorf("trace: schema file %s: %w", path, err)
+	if err == nil {
+		data, err = named.AppendJSON(nil)
 	}
-	data, err := named.AppendJSON(nil)
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
@@ -86,18 +86,13 @@ func Columns(f *schema.Field) []string {
 	}
 	names := make([]string, n)
 	for k := range names {
-		names[k] = f.Name + "_" + suffix(f.Kind, k)
+		suffix := strconv.Itoa(k)
+		if slices.Contains([]schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat}, f.Kind) {
+			suffix = "xyzw"[k : k+1]
+		}
+		names[k] = f.Name + "_" + suffix
 	}
 	return names
-}
-
-func suffix(kind schema.Kind, k int) string {
-	switch kind {
-	case schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat:
-		return "xyzw"[k : k+1]
-	default:
-		return strconv.Itoa(k)
-	}
 }
 
 func parseSchema(path string, data []byte) (*schema.Schema, error) {

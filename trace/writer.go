@@ -134,13 +134,10 @@ func (w *Writer) keep(err error) error {
 // Flush writes all rows so far to the file, from which they can then be read even if the process is
 // killed. Each Flush of a compressed trace adds some bytes.
 func (w *Writer) Flush() error {
-	if w.err == nil {
-		_ = w.keep(w.out.Flush()) // w.err has it
+	if err := w.keep(w.out.Flush()); err != nil || w.gzip == nil {
+		return err
 	}
-	if w.err == nil && w.gzip != nil {
-		_ = w.keep(w.gzip.Flush())
-	}
-	return w.err
+	return w.keep(w.gzip.Flush())
 }
 
 // errClosed is the error of a closed Writer.
@@ -151,9 +148,7 @@ func (w *Writer) Close() error {
 	if errors.Is(w.err, errClosed) {
 		return nil
 	}
-	if w.err == nil {
-		_ = w.keep(w.out.Flush())
-	}
+	_ = w.keep(w.out.Flush()) // w.err has it
 	if w.gzip != nil {
 		_ = w.keep(w.gzip.Close())
 	}
