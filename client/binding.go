@@ -255,7 +255,3 @@ func (b *binding) Pace() Pace {
 	defer b.mu.Unlock()
 	return b.pace.at(time.Now())
 }
-
-// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
-// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
-func (b *binding) Flush() error { return b.flush() }

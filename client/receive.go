@@ -17,32 +17,30 @@ var _ transport.Handler = (*session)(nil)
 // Datagram handles an unreliable message: acks, answers to bind, and replication streams.
 func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
-	if err == nil {
-		switch t {
-		case control.Acks:
-			err = s.acks(body)
-		case control.Slack:
-			err = s.slack(body, at)
-		case control.Bound:
-			err = s.bound(body)
-		case control.Down, control.DownFragment:
-			err = s.worlds.HandleDatagram(t, body, at)
-		case control.Leaving:
-			s.leave()
-			s.wake(time.Now())
-		default:
-			err = control.ErrMalformed
-		}
+	switch {
+	case err != nil:
+	case t == control.Acks:
+		err = s.acks(body)
+	case t == control.Slack:
+		err = s.slack(body, at)
+	case t == control.Bound:
+		err = s.bound(body)
+	case t == control.Down || t == control.DownFragment:
+		err = s.worlds.HandleDatagram(t, body, at)
+	case t == control.Leaving:
+		s.leave()
+	default:
+		err = control.ErrMalformed
 	}
 	if err != nil {
-		s.countMalformed()
+		s.count(&s.stats.Malformed, 1)
 	}
 }
 
 // acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
 // being used. It returns the last error.
 func (c *Conn) acks(b []byte) (bad error) {
-	c.countAckBytes(1 + len(b))
+	c.count(&c.stats.AckBytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
 		if err != nil {
@@ -70,7 +68,7 @@ func (c *Conn) slack(b []byte, now time.Time) error {
 			target.report(now, &reports[i])
 		}
 	}
-	c.countAckBytes(len(b) - len(acks))
+	c.count(&c.stats.AckBytes, len(b)-len(acks))
 	return c.acks(acks)
 }
 
@@ -87,17 +85,11 @@ func (c *Conn) bound(b []byte) error {
 	return nil
 }
 
-func (c *Conn) countAckBytes(n int) {
+// count increases a counter of c.stats.
+func (c *Conn) count(counter *uint64, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.AckBytes += uint64(n)
-}
-
-// countMalformed counts a message that no server sends.
-func (c *Conn) countMalformed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Malformed++
+	*counter += uint64(n)
 }
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
@@ -120,7 +112,7 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 		s.cfg.OnMessage(body)
 	}
 	if err != nil {
-		s.countMalformed()
+		s.count(&s.stats.Malformed, 1)
 	}
 	if errors.Is(err, control.ErrMalformed) || errors.Is(err, transport.ErrProtocol) {
 		s.violation = fmt.Errorf("client: the server violates the protocol: %w", err)

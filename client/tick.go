@@ -45,34 +45,21 @@ func (c *Conn) regulate(now time.Time) time.Time {
 	if c.link == nil {
 		return time.Time{} // install schedules the next Tick
 	}
-	if c.budget.due(now) || c.meter.due(now) {
-		c.measure(now)
+	if !c.meter.due(now) {
+		return c.meter.next()
 	}
-	return sooner(c.meter.next(), c.budget.next())
-}
-
-// measure updates meter and budget. The caller holds c.mu.
-func (c *Conn) measure(now time.Time) {
 	redundancy := 0
 	for _, b := range c.bindings {
 		redundancy = max(redundancy, b.currentRedundancy())
 	}
 	t := c.stats.Transport.Plus(c.link.Stats())
-	if c.meter.due(now) {
-		c.meter.step(now, &t)
+	elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
+	if c.budget.step(elapsed, sent, redundancy) {
+		for _, b := range c.bindings {
+			b.setLimits(c.budget.limits())
+		}
 	}
-	// The few path size probes at the start of a session are no reason to hold calls back.
-	datagrams := t.DatagramsSent - t.ProbesSent
-	sent := traffic{
-		bits:     8 * (t.BytesSent - t.ProbeBytes + transport.IPSize*datagrams),
-		overhead: 8 * c.link.Overhead() * datagrams,
-	}
-	if !c.budget.step(now, sent, redundancy) {
-		return
-	}
-	for _, b := range c.bindings {
-		b.setLimits(c.budget.limits())
-	}
+	return c.meter.next()
 }
 
 // leave handles the server's announcement that it is about to shut down. The client then sends the
@@ -86,6 +73,7 @@ func (s *session) leave() {
 	if !announced {
 		s.cfg.Logger.Info("the server shuts down", "server", s.addr)
 	}
+	s.wake(time.Now())
 }
 
 // continueLeaving ends the session after leave once nothing is left to wait for. Otherwise it

@@ -32,14 +32,14 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	if !(ackHz > 0 && ackHz <= 1000) {
 		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)
 	}
-	if err := c.over(); err != nil {
-		return view{}, fmt.Errorf("client: world %s: %w", world, err)
+	err := c.Err()
+	v := view{conn: c}
+	if err == nil {
+		v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
 	}
-	sub, err := c.worlds.Subscribe(world, r, ackHz, time.Now())
 	if err != nil {
 		return view{}, fmt.Errorf("client: world %s: %w", world, err)
 	}
-	v := view{c, sub}
 	if err := v.await(ctx, world); err != nil {
 		_ = v.Close() // always nil
 		return view{}, err

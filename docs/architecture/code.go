@@ -135,11 +135,7 @@ func shortName(f *types.Func) string {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
 	}
-	named, ok := t.(*types.Named)
-	if !ok {
-		return f.Name()
-	}
-	return named.Obj().Name() + "." + f.Name()
+	return t.(*types.Named).Obj().Name() + "." + f.Name()
 }
 
 // lookup returns the function of a step, or nil.
@@ -196,11 +192,9 @@ func (c *code) handsOver(from, by, to step) bool {
 	if writer == nil || reader == nil || !pkg.uses(writer, isField) {
 		return false
 	}
-	if other.uses(reader, isField) {
-		return true
-	}
 	for _, fn := range other.funcs {
-		if other.uses(fn, isField) && other.uses(fn, func(o types.Object) bool { return isCallOf(o, reader.object) }) {
+		stores := other.uses(fn, func(o types.Object) bool { return isCallOf(o, reader.object) })
+		if (fn == reader || stores) && other.uses(fn, isField) {
 			return true
 		}
 	}
@@ -222,18 +216,12 @@ func (p *sourcePackage) uses(fn *funcBody, match func(types.Object) bool) (found
 // which the function can be called.
 func isCallOf(used types.Object, fn *types.Func) bool {
 	f, ok := used.(*types.Func)
-	if !ok {
-		return false
-	}
-	if f.Origin().FullName() == fn.Origin().FullName() {
-		return true
+	if !ok || f.Origin().FullName() == fn.Origin().FullName() {
+		return ok
 	}
 	receiver := f.Signature().Recv()
 	return receiver != nil && types.IsInterface(receiver.Type()) && fn.Signature().Recv() != nil && f.Name() == fn.Name()
 }
-
-// fileNames returns the names of the files of a package, without its tests.
-func (c *code) fileNames(dir string) []string { return slices.Clone(c.packages[dir].names) }
 
 // references returns the pairs of files of a package of which one uses a function, type, variable,
 // constant, method or field that the other declares.

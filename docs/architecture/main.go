@@ -9,7 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // Limits of what the document may describe.
@@ -48,7 +52,7 @@ func run(w io.Writer, dir string) error {
 	}
 	for _, order := range doc.orders {
 		refs := code.references(order.pkg)
-		missing := slices.DeleteFunc(code.fileNames(order.pkg), func(f string) bool { return slices.Contains(order.files, f) })
+		missing := slices.DeleteFunc(slices.Clone(code.packages[order.pkg].names), func(f string) bool { return slices.Contains(order.files, f) })
 		if len(missing) > 0 {
 			faults.addf("%s: the order of layers lacks %v", order.pkg, missing)
 		}
@@ -70,9 +74,130 @@ func (l *faultList) err() error {
 	if len(*l) == 0 {
 		return nil
 	}
-	text := page + " differs from the code:"
-	for _, f := range *l {
-		text += "\n  " + f
+	return fmt.Errorf("%s differs from the code:\n  %s", page, strings.Join(*l, "\n  "))
+}
+
+// document is what the page states about the code.
+type document struct {
+	paths  []callPath
+	orders []layerOrder
+}
+
+// callPath is a table of the page: functions, each of which calls the next one, or is called by it
+// and returns to it.
+type callPath struct {
+	title   string
+	limited bool // to maxFiles files
+	steps   []step
+}
+
+// step is a row of such a table.
+type step struct {
+	kind stepKind
+	file string // of a function, relative to the root
+	name string // Func or Type.Method; of a handover, Type.Field
+}
+
+type stepKind uint8
+
+const (
+	call     stepKind = iota
+	handover          // the function before writes or calls a field that the function after reads or serves
+	pause             // the program continues with another call
+)
+
+// layerOrder lists the files of a package from the top layer to the bottom one.
+type layerOrder struct {
+	pkg   string
+	files []string
+}
+
+var (
+	heading   = regexp.MustCompile(`^## (.+)$`)
+	stepRow   = regexp.MustCompile("^\\| \\[[^\\]]+\\]\\(\\.\\./([^)]+\\.go)\\) \\| `([\\w.]+)` \\|")
+	handRow   = regexp.MustCompile("^\\| \\| `(\\w+\\.\\w+)` \\|")
+	pauseRow  = regexp.MustCompile(`^\| \| \| `)
+	orderHead = regexp.MustCompile("^### `([\\w/]+)`$")
+	orderRow  = regexp.MustCompile("^\\| `(\\w+\\.go)` \\|")
+	limitNote = fmt.Sprintf("at most %d files", maxFiles)
+)
+
+// readDocument parses the page.
+func readDocument(dir string) (*document, error) {
+	text, err := os.ReadFile(filepath.Join(dir, page))
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("%s", text)
+	d, title, limited := &document{}, "", false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if m := heading.FindStringSubmatch(line); m != nil {
+			title, limited = m[1], false
+		} else if m := orderHead.FindStringSubmatch(line); m != nil {
+			d.orders = append(d.orders, layerOrder{pkg: m[1]})
+		} else if m := orderRow.FindStringSubmatch(line); m != nil && len(d.orders) > 0 {
+			last := &d.orders[len(d.orders)-1]
+			last.files = append(last.files, m[1])
+		} else if m := stepRow.FindStringSubmatch(line); m != nil {
+			p := d.path(title)
+			p.limited = limited
+			p.steps = append(p.steps, step{file: m[1], name: m[2]})
+		} else if m := handRow.FindStringSubmatch(line); m != nil {
+			p := d.path(title)
+			p.steps = append(p.steps, step{kind: handover, name: m[1]})
+		} else if pauseRow.MatchString(line) {
+			p := d.path(title)
+			p.steps = append(p.steps, step{kind: pause})
+		}
+		limited = limited || strings.Contains(line, limitNote)
+	}
+	if len(d.paths) == 0 || len(d.orders) == 0 {
+		return nil, fmt.Errorf("%s: no table of a path or no order of layers found", page)
+	}
+	return d, nil
+}
+
+// path returns the path with a title, which it adds if it is new.
+func (d *document) path(title string) *callPath {
+	if n := len(d.paths); n == 0 || d.paths[n-1].title != title {
+		d.paths = append(d.paths, callPath{title: title})
+	}
+	return &d.paths[len(d.paths)-1]
+}
+
+// packages returns the directories of all packages that the page names.
+func (d *document) packages() (dirs []string) {
+	for _, p := range d.paths {
+		for _, s := range p.steps {
+			if s.kind == call {
+				dirs = append(dirs, path.Dir(s.file))
+			}
+		}
+	}
+	for _, o := range d.orders {
+		dirs = append(dirs, o.pkg)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// files returns the files of a path in the order in which it enters them. A file that the path
+// enters again is listed again.
+func (p *callPath) files() (files []string) {
+	for _, s := range p.steps {
+		if s.kind == call && (len(files) == 0 || files[len(files)-1] != s.file) {
+			files = append(files, s.file)
+		}
+	}
+	return files
+}
+
+// against returns the references that run from a lower file to a higher one.
+func (o *layerOrder) against(refs []reference) (up []reference) {
+	for _, r := range refs {
+		if slices.Index(o.files, r.from) > slices.Index(o.files, r.to) {
+			up = append(up, r)
+		}
+	}
+	return up
 }
