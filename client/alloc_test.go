@@ -48,76 +48,54 @@ func moves() *[600]uplinktest.Move {
 	return &m
 }
 
-// TestNoAllocations sends frames over real sockets, from Send to the handler.
+// TestNoAllocations sends frames over real sockets, from Send to the handler: alone, and in pairs
+// that share a datagram with those of another RPC.
 func TestNoAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	srv, _, stream, got := loopback(t, client.Config{}, client.BindConfig{})
-	lost := time.NewTicker(time.Second)
-	defer lost.Stop()
 	calls := moves()
-	next, missed := 0, 0
-	send := func() {
-		uplinktest.Must(t, stream.Send(&calls[next%len(calls)]))
-		next++
-	}
-	frame := func() {
-		send()
-		for {
-			select {
-			case seq := <-got:
-				if seq == uint64(next-1) {
-					return
+	for _, c := range []struct {
+		cfg             client.Config
+		bind            client.BindConfig
+		streams, frames int // per tick
+	}{
+		{streams: 1, frames: 1},
+		{ // a low rate, so that no frame is sent without the other one on a busy machine
+			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{SendEvery: 2, RateHz: 0.1}, 2, 2,
+		},
+	} {
+		srv, conn, stream, got := loopback(t, c.cfg, c.bind)
+		streams := []*client.Stream[uplinktest.Move]{stream}
+		for len(streams) < c.streams {
+			streams = append(streams, uplinktest.Bind(t, conn, "Move", c.bind))
+		}
+		next := 0
+		tick := func() {
+			for range c.frames {
+				for _, s := range streams {
+					uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
 				}
-			case <-lost.C: // datagrams can be lost over loopback too
-				send()
-				missed++
+				next++
+			}
+			uplinktest.Must(t, conn.Flush())
+			for range c.frames * c.streams {
+				<-got
 			}
 		}
-	}
-	for range 2000 {
-		frame()
-	}
-	if n := testing.AllocsPerRun(2000, frame); n != 0 {
-		t.Errorf("%v allocations per frame", n)
-	}
-	if n := int(srv.Stats().RPCs[0].Frames()); n > next || n < next-missed {
-		t.Errorf("%d of %d frames arrived", n, next)
-	}
-}
-
-// TestNoAllocationsCoalesced sends frames in pairs, which share a datagram with those of another
-// RPC.
-func TestNoAllocationsCoalesced(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	pairs := client.BindConfig{SendEvery: 2, RateHz: 0.1} // a low rate, so that no frame is sent without the other one on a busy machine
-	_, conn, stream, got := loopback(t, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, pairs)
-	other := uplinktest.Bind(t, conn, "Move", pairs)
-	calls := moves()
-	next := 0
-	tick := func() {
-		for range 2 {
-			for _, s := range []*client.Stream[uplinktest.Move]{stream, other} {
-				uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
-			}
-			next++
+		for range 1000 {
+			tick()
 		}
-		uplinktest.Must(t, conn.Flush())
-		for range 4 {
-			<-got
+		if n := testing.AllocsPerRun(1000, tick); n != 0 {
+			t.Errorf("%v allocations per tick", n)
 		}
-	}
-	for range 1000 {
-		tick()
-	}
-	if n := testing.AllocsPerRun(1000, tick); n != 0 {
-		t.Errorf("%v allocations per tick", n)
-	}
-	if st := other.Stats(); st.Coalesced < uint64(next/2)*9/10 || st.Messages > uint64(next/2) {
-		t.Errorf("%+v", st)
+		if n := int(srv.Stats().RPCs[0].Frames()); n != next*c.streams {
+			t.Errorf("%d of %d frames arrived", n, next*c.streams)
+		}
+		payloads := uint64(next / c.frames)
+		if st := streams[c.streams-1].Stats(); c.streams > 1 && st.Coalesced < payloads*9/10 || st.Messages > payloads {
+			t.Errorf("%+v", st)
+		}
 	}
 }
 

@@ -3,11 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +18,23 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestServerCrash crashes and restarts the server several times while a client calls it over a bad
-// link.
-func TestServerCrash(t *testing.T) {
+// TestServerRestarts crashes or closes and restarts the server several times while a client calls
+// it over a bad link.
+func TestServerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dialMatch(t, 0.2, 1, client.Config{})
 		m.call(5 * time.Second)
 		for restarts := 1; restarts <= 5; restarts++ {
-			m.crash()
+			if restarts == 4 {
+				uplinktest.Must(t, m.srv.Close())
+				settle(50 * ms) // the close message arrives
+				if err := m.try(); !errors.Is(err, client.ErrReconnecting) {
+					t.Errorf("got %v, want ErrReconnecting", err)
+				}
+				m.reconnecting++
+			} else {
+				m.crash()
+			}
 			m.call(time.Duration(restarts) * 300 * ms)
 			m.serve(ds.Config{})
 			before := m.reconnecting
@@ -58,158 +65,6 @@ func TestServerCrash(t *testing.T) {
 			t.Errorf("the connection counts %+v", st)
 		}
 	})
-}
-
-// returned checks that the client reconnects and that all its frames are delivered.
-func (m *match) returned() {
-	m.t.Helper()
-	m.call(4 * time.Second)
-	settle(time.Second)
-	if logs := m.journal.Logs(); len(logs) != 2 || logs[1].Frames() != m.next || m.next < 120 {
-		m.t.Errorf("%d players, %d frames sent since", len(logs), m.next)
-	}
-}
-
-// TestServerClose closes a server, which informs its clients. They connect to the next one.
-func TestServerClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &match{t: t, network: newNetwork(t, 0, 3), journal: uplinktest.NewJournal(t, 1)}
-		var left []error
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: m.network, Left: func(_ *ds.Player, err error) { left = append(left, err) }})
-		uplinktest.Must(t, err)
-		uplinktest.Must(t, ds.Handle(srv, "Move", m.journal.Handle))
-		served := make(chan error, 1)
-		go func() { served <- srv.Serve(ctx) }()
-		m.dial(client.Config{}).call(time.Second)
-		cancel()
-		uplinktest.Must(t, <-served)
-		if len(left) != 1 || left[0] != nil {
-			t.Errorf("left: %v", left)
-		}
-		settle(50 * ms) // the close message arrives
-		if err := m.try(); !errors.Is(err, client.ErrReconnecting) {
-			t.Errorf("got %v, want ErrReconnecting", err)
-		}
-		uplinktest.Must(t, errors.Join(srv.Close(), srv.Close()))
-		m.serve(ds.Config{})
-		m.next = 0
-		m.returned()
-	})
-}
-
-// TestClientRestart reconnects a client from the same address, with and without a close message.
-func TestClientRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var joined, left atomic.Int64
-		m := newMatch(t, 0.1, 4, ds.Config{
-			Joined: func(*ds.Player) { joined.Add(1) },
-			Left:   func(*ds.Player, error) { left.Add(1) },
-		})
-		const rounds = 4
-		for round := range rounds {
-			m.next = 0
-			m.conn = uplinktest.Dial(t, fixedPort{m.network}, client.Config{})
-			m.move = uplinktest.Bind(t, m.conn, "Move")
-			m.call(3 * time.Second)
-			if round%2 == 0 {
-				m.network.Crash(t, clientAddr)
-			}
-			uplinktest.Must(t, m.conn.Close())
-		}
-		settle(15 * time.Second)
-		logs := m.journal.Logs()
-		if len(logs) != rounds || joined.Load() != rounds || left.Load() != rounds {
-			t.Fatalf("%d players, %d joined, %d left, want %d each", len(logs), joined.Load(), left.Load(), rounds)
-		}
-		for i := range logs {
-			if l := &logs[i]; l.Frames() < 140 || l.Next < 170 {
-				t.Errorf("player %d: %d frames up to %d", i, l.Frames(), l.Next)
-			}
-		}
-	})
-}
-
-const clientAddr = "127.0.0.1:50000"
-
-// fixedPort binds clients to the same address.
-type fixedPort struct{ *uplinktest.Network }
-
-func (n fixedPort) ListenPacket(addr string) (transport.PacketConn, error) {
-	if addr == "127.0.0.1:0" {
-		addr = clientAddr
-	}
-	return n.Network.ListenPacket(addr)
-}
-
-// TestSilentClient makes no calls for a minute, and continues with deltas.
-func TestSilentClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0.2, 5, client.Config{})
-		m.call(2 * time.Second)
-		for range 3 {
-			before := m.move.Stats()
-			settle(time.Minute)
-			m.call(2 * time.Second)
-			if now := m.move.Stats(); now.Delta-before.Delta < 110 || now.Reset != before.Reset {
-				t.Errorf("after the silence %+v, before it %+v", now.Stats, before.Stats)
-			}
-		}
-		settle(time.Second)
-		if l := m.journal.Only(); m.reconnecting != 0 || l.Frames() < m.next*7/10 {
-			t.Errorf("%d of %d frames delivered, %d calls while reconnecting", l.Frames(), m.next, m.reconnecting)
-		}
-	})
-}
-
-// TestKick kicks the player from a handler, and from Joined. The client does not reconnect.
-func TestKick(t *testing.T) {
-	for _, atOnce := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			network := newNetwork(t, 0, 6)
-			var joined int
-			var left []error
-			kick := func(p *ds.Player) {
-				p.Kick("enough")
-				p.Kick("more than enough")
-			}
-			uplinktest.Serve(t, network, ds.Config{
-				Joined: func(p *ds.Player) {
-					joined++
-					if atOnce {
-						kick(p)
-					}
-				},
-				Left: func(_ *ds.Player, err error) { left = append(left, err) },
-			}, func(s *ds.Server) error {
-				return ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-					if f.Seq >= 30 {
-						kick(p)
-					}
-				})
-			})
-			conn := uplinktest.Dial(t, network, client.Config{})
-			if !atOnce {
-				m := match{t: t, move: uplinktest.Bind(t, conn, "Move")}
-				var err error
-				for err == nil && m.next < 600 {
-					err = m.try()
-					settle(time.Second / 60)
-				}
-				if !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), `"enough"`) {
-					t.Errorf("Send: %v", err)
-				}
-			}
-			settle(time.Minute)
-			if err := bind[uplinktest.Move](t, conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrKicked) {
-				t.Errorf("Bind: %v", err)
-			}
-			if joined != 1 || len(left) != 1 || left[0] != nil {
-				t.Errorf("%d joined, left %v", joined, left)
-			}
-		})
-	}
 }
 
 // TestCloseWhileReconnecting closes a connection at several times after the server crashed.
@@ -286,35 +141,49 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestNoReconnect ends a connection for good when it is lost, with the cause.
-func TestNoReconnect(t *testing.T) {
-	for want, end := range map[error]func(*match, *ds.Player){
-		client.ErrTimeout:  func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) },
-		client.ErrShutdown: func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) },
-		client.ErrKicked:   func(_ *match, p *ds.Player) { p.Kick("enough") },
+// TestEnd ends a connection for good, with the cause, when it is lost or the player is kicked.
+func TestEnd(t *testing.T) {
+	kick := func(_ *match, p *ds.Player) {
+		p.Kick("enough")
+		p.Kick("more than enough")
+	}
+	for _, c := range []struct {
+		want        error
+		noReconnect bool
+		end         func(*match, *ds.Player)
+	}{
+		{client.ErrTimeout, true, func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) }},
+		{client.ErrShutdown, true, func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) }},
+		{client.ErrKicked, true, kick},
+		{client.ErrKicked, false, kick},
 	} {
-		t.Run(fmt.Sprint(want), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var player *ds.Player
-				m := newMatch(t, 0, 9, ds.Config{Joined: func(p *ds.Player) { player = p }}).dial(client.Config{NoReconnect: true})
-				m.send()
-				uplinktest.Must(t, m.conn.Err())
-				end(m, player)
-				settle(15 * time.Second)
-				lost := !errors.Is(want, client.ErrKicked)
-				for what, err := range map[string]error{
-					"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
-					"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
-				} {
-					if !errors.Is(err, want) || errors.Is(err, client.ErrLost) != lost {
-						t.Errorf("%s: %v", what, err)
-					}
+		synctest.Test(t, func(t *testing.T) {
+			var player *ds.Player
+			joined := 0
+			m := newMatch(t, 0, 9, ds.Config{Joined: func(p *ds.Player) {
+				player = p
+				joined++
+			}}).dial(client.Config{NoReconnect: c.noReconnect})
+			m.send()
+			uplinktest.Must(t, m.conn.Err())
+			c.end(m, player)
+			settle(15 * time.Second)
+			kicked := errors.Is(c.want, client.ErrKicked)
+			for what, err := range map[string]error{
+				"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
+				"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
+			} {
+				if !errors.Is(err, c.want) || errors.Is(err, client.ErrLost) == kicked || strings.Contains(err.Error(), `"enough"`) != kicked {
+					t.Errorf("%v: %s: %v", c.want, what, err)
 				}
-				uplinktest.Must(t, m.conn.Close())
-				if err := m.try(); !errors.Is(err, net.ErrClosed) {
-					t.Error(err)
-				}
-			})
+			}
+			if joined != 1 {
+				t.Errorf("%v: joined %d times", c.want, joined)
+			}
+			uplinktest.Must(t, m.conn.Close())
+			if err := m.try(); !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
 		})
 	}
 }

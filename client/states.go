@@ -209,7 +209,15 @@ func (r *stateReceiver[T]) restore(out *stateUpdate[T], u *statesync.Update) {
 			s.State = *new(T)
 		}
 	}
-	out.Inputs, out.inputs, out.data = append(out.Inputs[:0], u.Inputs...), out.inputs[:0], out.data[:0]
+	count, size := 0, 0
+	for _, t := range u.Inputs {
+		count += len(t.Inputs)
+		for _, i := range t.Inputs {
+			size += len(i.Data)
+		}
+	}
+	out.Inputs = append(out.Inputs[:0], u.Inputs...)
+	out.inputs, out.data = slices.Grow(out.inputs[:0], count), slices.Grow(out.data[:0], size)
 	for k := range out.Inputs {
 		t := &out.Inputs[k]
 		from := len(out.inputs)
