@@ -81,7 +81,7 @@ func TestSchemaMismatch(t *testing.T) {
 
 // TestUnknownRPC checks that the error lists as many of the server's RPCs as fit.
 func TestUnknownRPC(t *testing.T) {
-	for _, c := range []struct{ known, listed int }{{0, 0}, {1, 1}, {30, 30}, {200, 50}} {
+	for _, c := range []struct{ known, listed int }{{0, 0}, {1, 1}, {200, 50}} {
 		synctest.Test(t, func(t *testing.T) {
 			network := newNetwork(t, 0, 2)
 			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) (err error) {
@@ -130,16 +130,22 @@ func TestBindTimeout(t *testing.T) {
 		}
 		settle(3 * time.Second)
 		m.setLinks(newLink(0))
-		m.move = uplinktest.Bind(t, m.conn, "Move")
-		m.send()
-		settle(time.Second)
-		if n := m.journal.Only().Frames(); n != 1 {
-			t.Errorf("%d frames, want 1", n)
-		}
+		m.bindAndSend()
 		if st := m.conn.Stats(); len(st.RPCs) != 1 || st.Malformed != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
+}
+
+// bindAndSend binds Move and makes the first call, which must arrive.
+func (m *match) bindAndSend() {
+	m.t.Helper()
+	m.move = uplinktest.Bind(m.t, m.conn, "Move")
+	m.send()
+	settle(time.Second)
+	if n := m.journal.Only().Frames(); n != 1 {
+		m.t.Errorf("%d frames, want 1", n)
+	}
 }
 
 // TestBindTwice binds an RPC several times over one connection, as for the players of a split
@@ -301,12 +307,8 @@ func TestRefusedBinds(t *testing.T) {
 		m.setLinks(slow)
 		for range 3 {
 			refuse()
-			m.move = uplinktest.Bind(t, m.conn, "Move")
+			uplinktest.Bind(t, m.conn, "Move")
 		}
-		m.send()
-		settle(time.Second)
-		if n := m.journal.Only().Frames(); n != 1 {
-			t.Errorf("%d frames, want 1", n)
-		}
+		m.bindAndSend()
 	})
 }

@@ -77,12 +77,8 @@ func TestCloseWhileReconnecting(t *testing.T) {
 			m.call(wait)
 			start := time.Now()
 			done := make(chan error)
-			for range 3 {
-				go func() { done <- m.conn.Close() }()
-			}
-			for range 3 {
-				uplinktest.Must(t, <-done)
-			}
+			go func() { done <- m.conn.Close() }()
+			uplinktest.Must(t, errors.Join(m.conn.Close(), <-done))
 			if elapsed := time.Since(start); elapsed > 100*ms {
 				t.Errorf("Close took %v", elapsed)
 			}
@@ -107,16 +103,11 @@ func (m *match) isClosed() {
 	}
 }
 
-// TestClose checks that Close informs the server at once, and what the server knows of the player
-// then.
+// TestClose checks that Close informs the server at once.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left []error
-		var player *ds.Player
-		m := newMatch(t, 0, 9, ds.Config{
-			Joined: func(p *ds.Player) { player = p },
-			Left:   func(_ *ds.Player, err error) { left = append(left, err) },
-		}).dial(client.Config{})
+		m := newMatch(t, 0, 9, ds.Config{Left: func(_ *ds.Player, err error) { left = append(left, err) }}).dial(client.Config{})
 		m.call(time.Second)
 		if rtt := m.conn.RTT(); rtt < 50*ms || rtt > 70*ms {
 			t.Errorf("RTT %v, want 50 ms and a tick", rtt)
@@ -134,10 +125,6 @@ func TestClose(t *testing.T) {
 		if st := m.conn.Stats(); st.Transport.DatagramsSent < 60 || len(st.RPCs) != 1 {
 			t.Errorf("after Close %+v", st)
 		}
-		if player.ID() == 0 || player.RTT() == 0 || player.Addr() == (netip.AddrPort{}) {
-			t.Errorf("player %v at %v with RTT %v after it left", player.ID(), player.Addr(), player.RTT())
-		}
-		player.Kick("gone") // has no effect
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -175,6 +177,29 @@ func useConcurrently(t *testing.T, cfg client.Config, bind client.BindConfig) {
 		workers.Wait()
 		if st := stream.Stats(); st.Frames() < 5000 || st.Reconnecting < 100 {
 			t.Errorf("%d frames sent, %d calls while reconnecting", st.Frames(), st.Reconnecting)
+		}
+	})
+}
+
+// TestGoexitInOnMessage checks that the connection continues after a callback ended the
+// connection's goroutine, as FailNow does.
+func TestGoexitInOnMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 1)
+		var player *ds.Player
+		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { player = p }}, func(*ds.Server) error { return nil })
+		var got []byte
+		conn := uplinktest.Dial(t, network, client.Config{OnMessage: func(b []byte) {
+			got = append(got, b...)
+			runtime.Goexit()
+		}})
+		settle(time.Second)
+		for i := range byte(5) {
+			uplinktest.Must(t, errors.Join(player.SendReliable([]byte{i}), conn.Err()))
+			settle(time.Second)
+		}
+		if !slices.Equal(got, []byte{0, 1, 2, 3, 4}) {
+			t.Errorf("got messages %v", got)
 		}
 	})
 }

@@ -1,9 +1,11 @@
-package interpolate
+package interpolate_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -19,16 +21,14 @@ func TestTagged(t *testing.T) {
 		Facing schema.Quat `interpolate:"orientation"`
 		Jumps  uint16      `interpolate:"teleports"`
 	}
-	a, err := Tagged[object]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Pose{schema.Vec3{X: 1}, schema.Vec3{Y: 2}, schema.Quat{W: 1}, 65535}
+	a, err := interpolate.Tagged[object]()
+	must(t, err)
+	want := interpolate.Pose{schema.Vec3{X: 1}, schema.Vec3{Y: 2}, schema.Quat{W: 1}, 65535}
 	o := object{Name: "a", placed: placed{want.Position, want.Velocity}, Facing: want.Orientation, Jumps: 65535}
 	if got := a.Pose(&o); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	moved := Pose{schema.Vec3{X: 3}, schema.Vec3{Y: 4}, schema.Quat{X: 1}, 7}
+	moved := interpolate.Pose{schema.Vec3{X: 3}, schema.Vec3{Y: 4}, schema.Quat{X: 1}, 7}
 	a.SetPose(&o, moved)
 	moved.Teleports = want.Teleports // it is not written
 	if got := a.Pose(&o); got != moved || o.Name != "a" {
@@ -40,48 +40,38 @@ func TestTaggedKinds(t *testing.T) {
 	type mark struct {
 		A bool `interpolate:"teleports"`
 	}
-	a, err := Tagged[mark]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := a.Pose(&mark{true}); p != (Pose{Teleports: 1}) {
-		t.Errorf("%+v", p)
-	}
 	type count struct {
 		A uint32 `interpolate:"teleports"`
 	}
-	b, err := Tagged[count]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := b.Pose(&count{1 << 31}); p != (Pose{Teleports: 1 << 31}) {
-		t.Errorf("%+v", p)
-	}
-	nothing, err := Tagged[struct{ A int }]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := nothing.Pose(&struct{ A int }{5}); p != (Pose{}) {
-		t.Errorf("without tags: %+v", p)
+	marks, err1 := interpolate.Tagged[mark]()
+	counts, err2 := interpolate.Tagged[count]()
+	nothing, err3 := interpolate.Tagged[struct{ A int }]()
+	must(t, errors.Join(err1, err2, err3))
+	for want, got := range map[uint32]interpolate.Pose{
+		1: marks.Pose(&mark{true}), 1 << 31: counts.Pose(&count{1 << 31}), 0: nothing.Pose(&struct{ A int }{5}),
+	} {
+		if got != (interpolate.Pose{Teleports: want}) {
+			t.Errorf("%+v, want %d teleports", got, want)
+		}
 	}
 }
 
 func TestTaggedErrors(t *testing.T) {
 	for want, err := range map[string]error{
-		"not a struct": errorOf(Tagged[int]()),
-		`field "A"`: errorOf(Tagged[struct {
+		"not a struct": errorOf(interpolate.Tagged[int]()),
+		`field "A"`: errorOf(interpolate.Tagged[struct {
 			A float64 `interpolate:"position"`
 		}]()),
-		"unknown tag": errorOf(Tagged[struct {
+		"unknown tag": errorOf(interpolate.Tagged[struct {
 			A float64 `interpolate:"place"`
 		}]()),
-		"twice": errorOf(Tagged[struct {
+		"twice": errorOf(interpolate.Tagged[struct {
 			A, B schema.Vec3 `interpolate:"velocity"`
 		}]()),
-		"unsigned": errorOf(Tagged[struct {
+		"unsigned": errorOf(interpolate.Tagged[struct {
 			A uint64 `interpolate:"teleports"`
 		}]()),
-		"want a schema.Quat": errorOf(Tagged[struct {
+		"want a schema.Quat": errorOf(interpolate.Tagged[struct {
 			A schema.Vec3 `interpolate:"orientation"`
 		}]()),
 	} {
@@ -91,4 +81,4 @@ func TestTaggedErrors(t *testing.T) {
 	}
 }
 
-func errorOf[T any](_ Adapter[T], err error) error { return err }
+func errorOf[T any](_ interpolate.Adapter[T], err error) error { return err }

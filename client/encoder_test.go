@@ -17,6 +17,48 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
+// TestSetRedundancy changes the redundancy while a client calls over a lossy link. It applies to
+// bound RPCs, to those that are bound later, and after a reconnection.
+func TestSetRedundancy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := dialMatch(t, 0.3, 5, client.Config{Redundancy: rpcdelta.RedundancyOff, Timeout: 3 * time.Second})
+		conn := m.conn
+		// expect checks the share of frames that do not arrive within 20 s.
+		expect := func(what string, redundancy int, lo, hi float64) {
+			t.Helper()
+			before := m.srv.Stats().RPCs[0]
+			m.call(20 * time.Second)
+			after := m.srv.Stats().RPCs[0]
+			lost, came := float64(after.Missed-before.Missed), float64(after.Frames()-before.Frames())
+			if share := lost / (lost + came); share < lo || share > hi {
+				t.Errorf("%s: %.3f of the frames are missed, want %v to %v", what, share, lo, hi)
+			}
+			if got := m.move.Stats().Redundancy; got != redundancy {
+				t.Errorf("%s: redundancy %d, want %d", what, got, redundancy)
+			}
+		}
+		expect("off", 0, 0.25, 0.35)
+		uplinktest.Must(t, conn.SetRedundancy(3))
+		expect("3", 3, 0, 0.03)
+		uplinktest.Must(t, conn.SetRedundancy(2))
+		m.setLinks(newLink(1))
+		m.call(10 * time.Second)
+		m.setLinks(newLink(0.3))
+		m.call(20 * time.Second)
+		expect("2, connected again", 2, 0, 0.05)
+		second := uplinktest.Bind(t, conn, "Move")
+		if got := second.Stats().Redundancy; got != 2 {
+			t.Errorf("an RPC that is bound later has redundancy %d", got)
+		}
+		if err := conn.SetRedundancy(8); err == nil || !strings.HasPrefix(err.Error(), "client: SetRedundancy: ") {
+			t.Errorf("8: %v", err)
+		}
+		if got := second.Stats().Redundancy; got != 2 {
+			t.Errorf("after an error: redundancy %d", got)
+		}
+	})
+}
+
 // movePrior returns a prior that is trained on the moves of other players.
 func movePrior(t *testing.T, salt uint64) *prior.Prior {
 	t.Helper()
@@ -74,9 +116,8 @@ func TestPriors(t *testing.T) {
 			}
 			bits[c.name] = st.PayloadBits
 			for _, text := range []string{clientText.String(), serverText.String()} {
-				want := int(c.falls)
-				if n := strings.Count(text, "prior not known"); n != want {
-					t.Errorf("%s: %d lines, want %d:\n%s", c.name, n, want, text)
+				if n := strings.Count(text, "prior not known"); n != int(c.falls) {
+					t.Errorf("%s: %d lines, want %d:\n%s", c.name, n, c.falls, text)
 				}
 				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+prior.Generic().String())) {
 					t.Errorf("%s: no hashes in\n%s", c.name, text)
@@ -87,23 +128,4 @@ func TestPriors(t *testing.T) {
 	if bits["both"] > bits["neither"]*9/10 {
 		t.Errorf("%d bits with the prior, %d without", bits["both"], bits["neither"])
 	}
-}
-
-// TestPriorsAfterRestart restarts the server without the prior.
-func TestPriorsAfterRestart(t *testing.T) {
-	trained := movePrior(t, 2)
-	synctest.Test(t, func(t *testing.T) {
-		m := newMatch(t, 0.05, 6, ds.Config{Priors: []*prior.Prior{trained}}).dial(client.Config{Codec: rpcdelta.Adaptive, Prior: trained})
-		m.call(2 * time.Second)
-		m.crash()
-		m.serve(ds.Config{})
-		m.call(10 * time.Second)
-		settle(time.Second)
-		if logs := m.journal.Logs(); len(logs) != 2 || logs[1].Frames() < 200 {
-			t.Errorf("%d players", len(logs))
-		}
-		if st := m.move.Stats(); st.PriorFallbacks != 1 || m.srv.Stats().RPCs[0].PriorFallbacks != 1 {
-			t.Errorf("%+v", st)
-		}
-	})
 }

@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"context"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -10,7 +12,58 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
+
+// TestLinkStats compares the statistics of a connection with its simulated link.
+func TestLinkStats(t *testing.T) {
+	for _, link := range []simnet.Config{{}, {Loss: 0.1}, {Loss: 0.2, Burst: 6}} {
+		synctest.Test(t, func(t *testing.T) {
+			up := link
+			up.Delay, up.Seed = 40*ms, 3
+			down := simnet.Config{Delay: 40 * ms, Loss: link.Loss / 2, Seed: 4}
+			m := &match{t: t, network: uplinktest.NewNetwork(t, up, down), journal: uplinktest.NewJournal(t, 1)}
+			m.serve(ds.Config{})
+			conn := m.dial(client.Config{Redundancy: rpcdelta.RedundancyAuto}).conn
+			var loss, burst, up1, down1, n float64
+			for i := range uint64(6000) {
+				m.send()
+				time.Sleep(time.Second / 60)
+				if i > 1000 && i%10 == 0 {
+					st := conn.Stats()
+					loss, burst, n = loss+st.RPCs[0].Loss, burst+st.RPCs[0].Burst, n+1
+					up1, down1 = up1+st.SentBitsPerSecond, down1+st.ReceivedBitsPerSecond
+				}
+			}
+			st := conn.Stats()
+			mean := func(sum float64) float64 { return sum / n }
+			if got := mean(loss); math.Abs(got-link.Loss) > 0.15*link.Loss {
+				t.Errorf("loss %v", got)
+			}
+			// Single losses may be consecutive by chance.
+			want := max(link.Burst, 1/(1-link.Loss))
+			if got := mean(burst); math.Abs(got/want-1) > 0.3 || link.Loss == 0 && got != 1 {
+				t.Errorf("burst %v, want %v", got, want)
+			}
+			if r := st.RPCs[0].Redundancy; (r > 0) != (link.Loss > 0) {
+				t.Errorf("redundancy %d", r)
+			}
+			if math.Abs(st.Loss-down.Loss) > 0.25*down.Loss || st.RTT < 80*ms || st.RTT > 90*ms {
+				t.Errorf("the server's loss is %v, the round trip %v", st.Loss, st.RTT)
+			}
+			tr := st.Transport
+			for what, bits := range map[string][2]float64{
+				"up":   {mean(up1), 8 * float64(tr.BytesSent+transport.IPSize*tr.DatagramsSent) / 100},
+				"down": {mean(down1), 8 * float64(tr.BytesReceived+transport.IPSize*tr.DatagramsReceived) / 100},
+			} {
+				if math.Abs(bits[0]/bits[1]-1) > 0.05 {
+					t.Errorf("%s: %v bits a second, want %v", what, bits[0], bits[1])
+				}
+			}
+		})
+	}
+}
 
 // loopback binds Move over real sockets. The channel receives the number of each frame that
 // arrives.
