@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -57,16 +58,8 @@ func records(t testing.TB, data []byte) (all []capture.Record, err error) {
 		if err != nil {
 			return all, err
 		}
-		switch b := rec.Body.(type) {
-		case *record.Datagram:
-			b.Body = bytes.Clone(b.Body)
-		case *record.Message:
-			b.Body = bytes.Clone(b.Body)
-		case *record.Schema:
-			b.JSON = bytes.Clone(b.JSON)
-		case *record.Prior:
-			b.File = bytes.Clone(b.File)
-		}
+		rec.Body, err = record.Parse(rec.Body.Append(nil))
+		must(t, err)
 		all = append(all, rec)
 	}
 }
@@ -218,15 +211,10 @@ func TestFull(t *testing.T) {
 	w, err := capture.Create(path, capture.Config{QueueBytes: 64 << 10})
 	must(t, err)
 	p := w.Open(opened)
-	body := make([]byte, 8<<10)
-	const each, goroutines = 500, 4
+	const each, goroutines = 4000, 4
 	var all sync.WaitGroup
 	for range goroutines {
-		all.Go(func() {
-			for range each {
-				p.Datagram(time.Now(), record.Datagram{Size: 1, Body: body})
-			}
-		})
+		all.Go(func() { sendDatagrams(p, each) })
 	}
 	all.Wait()
 	must(t, w.Close())
@@ -256,12 +244,7 @@ func TestCannotWrite(t *testing.T) {
 	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "out.1.uplink") {
 		t.Errorf("%v", err)
 	}
-	datagrams := 0
-	for _, b := range bodies(t, path) {
-		if _, ok := b.(*record.Datagram); ok {
-			datagrams++
-		}
-	}
+	datagrams := len(bodies(t, path)) - 3 // start, opened, end
 	if lost := w.Stats().Lost; datagrams < 50 || uint64(100-datagrams) != lost {
 		t.Errorf("%d datagrams, %d lost", datagrams, lost)
 	}
@@ -418,4 +401,82 @@ func BenchmarkDatagram(b *testing.B) {
 	}
 	b.ReportMetric(float64(w.Stats().Lost)/float64(b.N), "lost/op")
 	must(b, w.Close())
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	before := time.Now()
+	want := write(t, path)
+	got := bodies(t, path)
+	start, ok := got[0].(*record.Start)
+	if !ok || start.Index != 0 || start.Wall.Before(before.Truncate(0)) || start.Wall.After(time.Now()) {
+		t.Errorf("start %+v", got[0])
+	}
+	if got = got[1:]; !reflect.DeepEqual(got, want) {
+		for i := range max(len(got), len(want)) {
+			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestCut truncates a file at each byte, and changes each byte. All records before are readable,
+// and the error has the position.
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	write(t, path)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	whole, err := records(t, data)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	check := func(what string, n int, data []byte, want error) {
+		t.Helper()
+		got, err := records(t, data)
+		good := 0
+		for good < len(whole) && whole[good].Offset+int64(whole[good].Size) <= int64(n) {
+			good++
+		}
+		var at *capture.FileError
+		if !errors.Is(err, want) && want != nil || !errors.As(err, &at) {
+			t.Fatalf("%s at %d: %v, want %v", what, n, err, want)
+		}
+		if at.Offset > int64(n) || good < len(whole) && good > 0 && at.Offset != whole[good].Offset || good > 0 && !reflect.DeepEqual(got, whole[:good]) {
+			t.Fatalf("%s at %d: %d records and %v, want %d", what, n, len(got), err, good)
+		}
+	}
+	for n := range len(data) {
+		want := capture.ErrCut
+		if n == 0 {
+			want = capture.ErrForeign
+		}
+		check("cut", n, data[:n], want)
+		changed := bytes.Clone(data)
+		changed[n] ^= 0x41
+		check("changed", n, changed, nil)
+	}
+	check("more", len(data), append(bytes.Clone(data), 0), capture.ErrDamaged)
+}
+
+func FuzzReader(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "out.uplink")
+	write(f, path)
+	data, err := os.ReadFile(path)
+	must(f, err)
+	f.Add(data)
+	f.Add(data[:len(data)-3])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := records(t, data)
+		end := int64(0)
+		for i, r := range all {
+			if r.Body == nil || r.Number != i+1 || i > 0 && r.Offset != end {
+				t.Fatalf("%d: %+v", i, r)
+			}
+			end = r.Offset + int64(r.Size)
+		}
+		var at *capture.FileError
+		if !errors.Is(err, io.EOF) && !errors.As(err, &at) || end > int64(len(data)) {
+			t.Fatalf("%v after %d of %d bytes", err, end, len(data))
+		}
+	})
 }

@@ -87,17 +87,15 @@ func TestReaderErrors(t *testing.T) {
 
 func TestHeaderErrors(t *testing.T) {
 	many := strings.Repeat("a,", 40) + "b\n"
-	for _, c := range []struct{ name, file, want string }{
-		{"empty", "", "trace: a.csv: empty; want a header row of column names"},
-		{"missing", "time_s,x\n", `trace: a.csv: no column "y", which field "Pos" of Move wants; the header has "time_s", "x"`},
-		{"many", many, `trace: a.csv: no column "x", which field "Pos" of Move wants; the header has ` + strings.Repeat(`"a", `, 30) + "and 11 more"},
-		{"twice", "x,y,x\n", `trace: a.csv: column "x", which field "Pos" wants, is there twice`},
-		{"quote", `"x`, `trace: a.csv: header: parse error on line 1, column 3: extraneous or missing " in quoted-field`},
+	for _, c := range []struct{ file, want string }{
+		{"", "trace: a.csv: empty; want a header row of column names"},
+		{"time_s,x\n", `trace: a.csv: no column "y", which field "Pos" of Move wants; the header has "time_s", "x"`},
+		{many, `trace: a.csv: no column "x", which field "Pos" of Move wants; the header has ` + strings.Repeat(`"a", `, 30) + "and 11 more"},
+		{"x,y,x\n", `trace: a.csv: column "x", which field "Pos" wants, is there twice`},
+		{`"x`, `trace: a.csv: header: parse error on line 1, column 3: extraneous or missing " in quoted-field`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := trace.NewReader(strings.NewReader(c.file), "a.csv", readerSchema(t))
-			wantError(t, err, c.want)
-		})
+		_, err := trace.NewReader(strings.NewReader(c.file), "a.csv", readerSchema(t))
+		wantError(t, err, c.want)
 	}
 }
 
@@ -158,34 +156,27 @@ func TestBrokenGzip(t *testing.T) {
 }
 
 func TestLoadErrors(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.csv")
+	const good, bad = "0,1.5,2,0,0,0,1,255,-128,1,beef\n", "1,x\n"
+	path := filepath.Join(t.TempDir(), "a.csv")
 	must(t, os.WriteFile(path, []byte(readerHeader), 0o600))
-	_, err := trace.Load(path, nil)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a.schema.json") {
-		t.Errorf("no schema file: %v", err)
-	}
-	_, err = trace.Load(path, readerSchema(t))
+	_, err := trace.Load(path, readerSchema(t))
 	wantError(t, err, "trace: "+path+": no rows below the header")
-	_, err = trace.Load(filepath.Join(dir, "b.csv"), readerSchema(t))
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no trace: %v", err)
-	}
-	files := fstest.MapFS{"a.csv": {Data: []byte(readerHeader + "1,x\n")}}
-	_, err = trace.LoadFS(files, "a.csv", nil)
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no schema file: %v", err)
-	}
+	files := fstest.MapFS{"a.csv": {Data: []byte(readerHeader + bad)}}
 	_, err = trace.LoadFS(files, "a.csv", readerSchema(t))
 	wantError(t, err, "trace: a.csv: row 1 (line 2): 2 cells, want 11 as in the header")
-	files["a.csv"].Data = []byte(readerHeader + "0,1.5,2,0,0,0,1,255,-128,1,beef\n1,x\n")
+	files["a.csv"].Data = []byte(readerHeader + good + bad)
 	part, err := trace.LoadFS(files, "a.csv", readerSchema(t))
 	wantError(t, err, "trace: a.csv: row 2 (line 3): 2 cells, want 11 as in the header")
 	if part == nil || len(part.Frames) != 1 {
 		t.Errorf("the row before the damage is not there: %+v", part)
 	}
-	_, err = trace.LoadFS(files, "b.csv", readerSchema(t))
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no trace: %v", err)
+	_, noSchema := trace.Load(path, nil)
+	_, noSchemaFS := trace.LoadFS(files, "a.csv", nil)
+	_, noTrace := trace.Load(filepath.Join(t.TempDir(), "a.csv"), readerSchema(t))
+	_, noTraceFS := trace.LoadFS(files, "b.csv", readerSchema(t))
+	for name, err := range map[string]error{"a.schema.json": noSchema, "open a.schema.json": noSchemaFS, "a.csv": noTrace, "b.csv": noTraceFS} {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
