@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,13 +141,11 @@ func workplace(t *testing.T) string {
 func freePorts(t *testing.T) *strings.Replacer {
 	t.Helper()
 	var pairs []string
-	taken := map[string]bool{}
 	for _, port := range []string{"7777", "9464", "9465", "9090"} {
 		addr := freePort()
-		for taken[addr] {
+		for slices.Contains(pairs, addr) {
 			addr = freePort()
 		}
-		taken[addr] = true
 		pairs = append(pairs, "127.0.0.1:"+port, addr)
 	}
 	return strings.NewReplacer(pairs...)

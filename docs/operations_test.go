@@ -50,7 +50,6 @@ func collectors(t *testing.T) []prometheus.Collector {
 // TestMetrics checks that operations.md describes exactly the existing metrics.
 func TestMetrics(t *testing.T) {
 	var names []string
-	name := regexp.MustCompile(`fqName: "(\w+)"`)
 	for _, c := range collectors(t) {
 		all := make(chan *prometheus.Desc)
 		go func() {
@@ -58,7 +57,7 @@ func TestMetrics(t *testing.T) {
 			c.Describe(all)
 		}()
 		for d := range all {
-			names = append(names, name.FindStringSubmatch(d.String())[1])
+			names = append(names, submatches(`fqName: "(\w+)"`, d.String())...)
 		}
 	}
 	compare(t, "metric", names, first(rows(t, "What each metric means"), `uplink_\w+`))
@@ -91,14 +90,8 @@ func TestReasons(t *testing.T) {
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile("../deploy/prometheus/alerts.yml")
 	must(t, err)
-	var alerts, documented []string
-	for _, m := range regexp.MustCompile(`(?m)- alert: (\w+)$`).FindAllStringSubmatch(string(text), -1) {
-		alerts = append(alerts, m[1])
-	}
-	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(section(t, "What to alert on, and what to do"), -1) {
-		documented = append(documented, m[1])
-	}
-	compare(t, "alert", alerts, documented)
+	documented := submatches(`(?m)^### (\w+)$`, section(t, "What to alert on, and what to do"))
+	compare(t, "alert", submatches(`(?m)- alert: (\w+)$`, string(text)), documented)
 }
 
 // TestLogRecords checks that operations.md lists exactly the existing log records, with their keys.
@@ -184,10 +177,18 @@ func rows(t *testing.T, heading string) (all [][]string) {
 	return all
 }
 
-// first returns the matches in the first cells of rows.
-func first(rows [][]string, expression string) (all []string) {
+// first returns the names in the first cells of rows.
+func first(rows [][]string, name string) (all []string) {
 	for _, row := range rows {
-		all = append(all, regexp.MustCompile(expression).FindAllString(row[0], -1)...)
+		all = append(all, submatches("("+name+")", row[0])...)
+	}
+	return all
+}
+
+// submatches returns what the group of an expression matches in a text.
+func submatches(expression, text string) (all []string) {
+	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
 	}
 	return all
 }

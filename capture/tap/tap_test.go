@@ -1,7 +1,6 @@
 package tap
 
 import (
-	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if err := errors.Join(w.Close()); err != nil || w.Stats().Lost != 0 {
+	if err := w.Close(); err != nil || w.Stats().Lost != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 }
