@@ -86,8 +86,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestWrong shows no figures of a codec that is broken. It leaves a table alone that does not follow
-// its commands at once.
+// TestWrong shows no figures of a codec that is broken, and leaves a table alone that does not
+// follow its commands at once.
 func TestWrong(t *testing.T) {
 	broken := func(line string) (string, error) {
 		said, err := fake(line)
