@@ -90,8 +90,7 @@ func (q *queue) wakeWriter() {
 	}
 }
 
-// swap returns the queued entries, which are valid until the next call, and whether the queue is
-// closed.
+// swap returns the queued entries, which are valid until the next call.
 func (q *queue) swap() (e entries, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +120,6 @@ type entries struct {
 	gap     bool   // rest has a Lost record
 }
 
-// entry is a queued record.
 type entry struct {
 	at      time.Duration // since the start of the series
 	content []byte        // tag and body

@@ -31,7 +31,6 @@ type binding struct {
 	pace    pace
 }
 
-// newRequest returns the request to bind the RPC.
 func (b *binding) newRequest() ([]byte, error) {
 	r := control.BindRequest{
 		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
@@ -56,8 +55,7 @@ func (b *binding) reusable() bool {
 	return b.failed && b.pending == 0 && !b.granted
 }
 
-// wait sends the request and returns the server's first answer. After an error the binding is
-// unused.
+// wait returns the server's first answer. After an error the binding is unused.
 func (b *binding) wait(ctx context.Context) error {
 	err := b.await(ctx)
 	if err != nil {
@@ -90,7 +88,6 @@ func (b *binding) await(ctx context.Context) error {
 	}
 }
 
-// wrap returns an error of Bind that wraps err.
 func (b *binding) wrap(err error) error {
 	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
 }
@@ -112,7 +109,6 @@ func (b *binding) tick(now time.Time) time.Time {
 	return sooner(next, b.asked.Add(requestInterval))
 }
 
-// answered applies an answer of the server.
 func (b *binding) answered(a *control.BindAnswer) {
 	start, fallback, err := b.agreed(a)
 	b.mu.Lock()
@@ -207,7 +203,6 @@ func (b *binding) rebind(link *transport.Conn) {
 	}
 }
 
-// ack applies an ack of the server.
 func (b *binding) ack(a rpcdelta.Ack) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +212,6 @@ func (b *binding) ack(a rpcdelta.Ack) error {
 	return b.enc.Ack(a)
 }
 
-// report applies a report about the jitter buffer.
 func (b *binding) report(now time.Time, r *control.Buffered) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,8 +25,7 @@ const (
 	failWindows = 5
 )
 
-// budget keeps the bit rate of a connection below a limit. It is a state machine without a clock
-// and not safe for concurrent use. The zero value has no limit.
+// budget keeps the bit rate of a connection below a limit. The zero value has no limit.
 type budget struct {
 	limit float64 // bits/s; 0: none
 	level int
@@ -126,8 +125,7 @@ func (b *budget) stats() BudgetStats {
 	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
 }
 
-// meter measures the bit rates of both directions. It is a state machine without a clock and not
-// safe for concurrent use.
+// meter measures the bit rates of both directions.
 type meter struct {
 	start          time.Time // of the current window
 	total          traffic   // until start
@@ -150,10 +148,8 @@ func trafficOf(t *transport.Stats, headers uint64) traffic {
 	}
 }
 
-// due reports whether a window is over.
 func (m *meter) due(now time.Time) bool { return now.Sub(m.start) >= rateWindow }
 
-// next returns the end of the current window.
 func (m *meter) next() time.Time { return m.start.Add(rateWindow) }
 
 // step ends a window, and returns its length and traffic.

@@ -113,7 +113,6 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, nil
 }
 
-// transport returns the configuration of a transport connection with that token.
 func (cfg *Config) transport(t token.Token) transport.Config {
 	return transport.Config{
 		Network: cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
@@ -121,7 +120,6 @@ func (cfg *Config) transport(t token.Token) transport.Config {
 	}
 }
 
-// encoder returns the configuration of the encoder of a binding.
 func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliable bool) rpcdelta.EncoderConfig {
 	maxPayload := transport.MaxPayload
 	if reliable {
@@ -134,7 +132,6 @@ func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliab
 	}
 }
 
-// coalesces reports whether payloads share datagrams.
 func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.FlushOnly }
 
 // prior returns the prior that bindings ask for, or nil if the codec uses none.
@@ -179,8 +176,6 @@ type BindConfig struct {
 	SendEvery int
 }
 
-// withDefaults returns the configuration with its defaults, or an error that names an invalid
-// field.
 func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
 	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
 	switch n := cfg.SendEvery; {

@@ -61,7 +61,6 @@ func newConn(cfg Config, addr string) *Conn {
 	return c
 }
 
-// bind adds a binding and waits for the server's answer.
 func (c *Conn) bind(ctx context.Context, rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
 	b, err := c.addBinding(rpcSchema, cfg)
 	if err != nil {
@@ -115,7 +114,6 @@ func (c *Conn) binding(n int) *binding {
 	return nil
 }
 
-// all returns the bindings.
 func (c *Conn) all() []*binding {
 	c.mu.Lock()
 	defer c.mu.Unlock()

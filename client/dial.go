@@ -165,8 +165,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 	}
 }
 
-// pause waits before the next attempt to reconnect, with exponential backoff. It returns false if
-// the connection is closed.
+// pause waits, with exponential backoff. It returns false if the connection is closed.
 func (c *Conn) pause() bool {
 	c.mu.Lock()
 	wait := c.wait

@@ -13,8 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// queuedRetry is the time between two attempts to send a reliable message for which the link had no
-// room.
+// queuedRetry is the time until a reliable message is sent again for which the link had no room.
 const queuedRetry = transport.DefaultTick
 
 // sender encodes the frames of one RPC and sends the payloads. mu guards the fields below it; the
@@ -120,7 +119,6 @@ func (s *sender) heldUntil() time.Time {
 	return s.heldSince.Add(time.Duration(float64(s.framesPerPayload()) / s.schema.RateHz() * float64(time.Second)))
 }
 
-// sendHeld sends the held frames.
 func (s *sender) sendHeld() error {
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info
@@ -132,7 +130,6 @@ func (s *sender) sendHeld() error {
 	return nil
 }
 
-// sendAlone sends f in its own payload.
 func (s *sender) sendAlone(f *schema.Frame) error {
 	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
 	if err != nil {
@@ -238,7 +235,6 @@ func (s *sender) retry(now time.Time) (next time.Time) {
 	return next
 }
 
-// wakeAt makes the link call Conn's Tick at a time.
 func (s *sender) wakeAt(at time.Time) {
 	if s.link != nil {
 		s.link.Wake(at)
@@ -276,7 +272,6 @@ func (s *sender) setLimits(l limits) {
 	}
 }
 
-// setRedundancy changes the redundancy to a valid value. The caller does not hold s.mu.
 func (s *sender) setRedundancy(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +299,6 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// isClosed reports whether a channel is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

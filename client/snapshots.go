@@ -89,7 +89,6 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 // Interpolation returns the counts of the playback by Sample.
 func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.receiver.interpolation() }
 
-// snapshotReceiver receives the snapshots of a world.
 type snapshotReceiver[T any] struct {
 	replication.SnapshotDecoder
 	cfg     SnapshotConfig[T]
@@ -115,7 +114,6 @@ type snapshotReceiver[T any] struct {
 	buffer *interpolate.Buffer[T]
 }
 
-// newestSnapshot is the newest snapshot received.
 type newestSnapshot struct {
 	any      bool          // there is one
 	set      *snapshot.Set // a copy, unless pending is set

@@ -89,7 +89,6 @@ func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateC
 // It is for views without StateConfig.Handle.
 func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.receiver.poll(f) }
 
-// stateReceiver receives the state of a world.
 type stateReceiver[T any] struct {
 	handle func(*StateUpdate[T])
 	name   string
@@ -181,12 +180,10 @@ func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *Replication
 	return nil
 }
 
-// maxPolled is the maximum number of updates that wait for Poll.
 const maxPolled = 128
 
 var errUnpolled = errors.New("client: too many updates wait for Poll")
 
-// unused returns an update for reuse.
 func (r *stateReceiver[T]) unused() *stateUpdate[T] {
 	n := len(r.spare)
 	if n == 0 {
@@ -251,8 +248,7 @@ func (r *stateReceiver[T]) poll(f func(*StateUpdate[T])) int {
 	return n + r.drain(f)
 }
 
-// drain calls f with each polled update that was not handled yet, and returns their number. If f
-// panics, the next call continues after that update.
+// drain calls f with each polled update. If f panics, the next call continues after that update.
 func (r *stateReceiver[T]) drain(f func(*StateUpdate[T])) (n int) {
 	for ; r.next < len(r.polled); n++ {
 		u := r.polled[r.next]

@@ -109,7 +109,6 @@ func (p Pace) Interval(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / p.Rate)
 }
 
-// pace follows the reports about the jitter buffer of a stream.
 type pace struct {
 	start time.Time
 	pacer jitter.Pacer
@@ -117,7 +116,6 @@ type pace struct {
 	stats Pace
 }
 
-// report applies a report of the server.
 func (p *pace) report(now time.Time, b *control.Buffered) {
 	if p.start.IsZero() {
 		p.start = now
@@ -129,7 +127,6 @@ func (p *pace) report(now time.Time, b *control.Buffered) {
 	p.last = *b
 }
 
-// at returns the pace at a time.
 func (p *pace) at(now time.Time) Pace {
 	out := p.stats
 	out.Rate = p.pacer.Rate(now.Sub(p.start))

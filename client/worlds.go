@@ -17,14 +17,12 @@ const DefaultAckHz = 30
 // ErrNotOffered is returned if the server does not offer a world of that name in time.
 var ErrNotOffered = errors.New("client: no such world is offered")
 
-// view is what views of both codecs have in common.
 type view struct {
 	conn *Conn
 	sub  *replication.Subscription
 }
 
-// subscribe subscribes to a world and waits for the outcome. config names the configuration in
-// errors.
+// subscribe waits for the outcome. config names the configuration in errors.
 func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
 		ackHz = DefaultAckHz

@@ -83,7 +83,6 @@ func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	return time.Duration(n)*interval + jitter
 }
 
-// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("interpolate: Config.%s is %v, must be %s", field, v, want)

@@ -78,8 +78,7 @@ func (b *Buffer[T]) interpolateTo(from, to *snapshot[T], t time.Duration, out *S
 	}
 }
 
-// extrapolateFrom moves the objects in out, which are those of to, on for a time, as they moved
-// since from.
+// extrapolateFrom moves the objects in out, which are those of to, on as they moved since from.
 func (b *Buffer[T]) extrapolateFrom(from, to *snapshot[T], on time.Duration, out *Sample[T]) {
 	interval := to.time - from.time
 	if interval > b.cfg.Gap || on == 0 {

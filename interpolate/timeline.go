@@ -86,7 +86,6 @@ func (l *timeline) restart(now, offset time.Duration) {
 
 func (l *timeline) fastest() time.Duration { return min(l.base, l.before) }
 
-// delay returns the current interpolation delay.
 func (l *timeline) delay() time.Duration {
 	if !l.cfg.Adaptive || len(l.needed.sorted) < minSamples {
 		return l.cfg.Delay
@@ -94,7 +93,6 @@ func (l *timeline) delay() time.Duration {
 	return max(0, min(l.needed.quantile(l.cfg.Late), l.cfg.MaxDelay))
 }
 
-// play returns the server time to show at now.
 func (l *timeline) play(now time.Duration) time.Duration {
 	want := now - l.fastest() - l.delay()
 	if !l.playing {
@@ -116,7 +114,6 @@ func (l *timeline) play(now time.Duration) time.Duration {
 	return l.at
 }
 
-// reset forgets everything.
 func (l *timeline) reset() {
 	*l = timeline{cfg: l.cfg, needed: window{sorted: l.needed.sorted[:0]}}
 }
@@ -148,8 +145,7 @@ func (w *window) add(at, value time.Duration) {
 	w.sorted = slices.Insert(w.sorted, i, value)
 }
 
-// quantile returns the lowest value that at most the given share of values exceeds. The window must
-// not be empty.
+// quantile returns the lowest value that at most the given share of values exceeds.
 func (w *window) quantile(share float64) time.Duration {
 	return w.sorted[len(w.sorted)-1-int(share*float64(len(w.sorted)))]
 }

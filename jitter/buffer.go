@@ -41,7 +41,6 @@ const (
 	shortBlocks = 8
 )
 
-// slot stores one value.
 type slot[T any] struct {
 	tick  uint64
 	state slotState
@@ -159,7 +158,6 @@ func (b *Buffer[T]) add(now time.Duration, tick uint64, v *T) AddResult {
 	return Held
 }
 
-// far reports whether a tick is out of reach of those before.
 func (b *Buffer[T]) far(tick uint64) bool {
 	reach, jump := int64(len(b.slots)), after(tick, b.newest)
 	return jump >= reach || jump <= -reach
@@ -188,7 +186,6 @@ func (b *Buffer[T]) start(now time.Duration, tick uint64) {
 	b.schedule(now, tick, b.slack.target())
 }
 
-// drop discards the value in a slot.
 func (b *Buffer[T]) drop(s *slot[T]) {
 	if s.state == full {
 		s.state = empty

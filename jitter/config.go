@@ -37,7 +37,6 @@ const (
 	spareIntervals = 4
 )
 
-// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("jitter: Config.%s is %v, must be %s", field, v, want)

@@ -54,7 +54,6 @@ func load(open opener, path string, s *schema.Schema) (*Trace, error) {
 	return r.load()
 }
 
-// opener opens a file of a file system.
 type opener func(path string) (io.ReadCloser, error)
 
 func openOS(path string) (io.ReadCloser, error) { return os.Open(path) }
@@ -63,7 +62,6 @@ func openFS(fsys fs.FS) opener {
 	return func(path string) (io.ReadCloser, error) { return fsys.Open(path) }
 }
 
-// load reads the remaining rows and closes the file.
 func (r *Reader) load() (*Trace, error) {
 	frames, err := r.readAll()
 	err = errors.Join(err, r.Close())
@@ -125,7 +123,6 @@ func newCollector(s *schema.Schema) *collector {
 	return c
 }
 
-// add copies a frame. It reports whether the frames are still within the limit.
 func (c *collector) add(f *schema.Frame) bool {
 	copy(c.ints.next(len(f.Ints)), f.Ints)
 	size := 4 * len(f.Ints)

@@ -32,7 +32,6 @@ func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
 	return loadSchema(openFS(fsys), path)
 }
 
-// loadSchema reads a schema file of at most schema.MaxFile bytes.
 func loadSchema(open opener, path string) (*schema.Schema, error) {
 	f, err := open(path)
 	if err != nil {

@@ -31,7 +31,6 @@ const (
 	tagEnd
 )
 
-// maxCounts is the maximum number of entries of Counts.
 const maxCounts = 64
 
 var errShort = errors.New("it ends too early")
@@ -56,7 +55,7 @@ func Parse(b []byte) (Body, error) {
 	return body, nil
 }
 
-// newBody returns an empty body of the type of a tag, or nil if the tag is unknown.
+// newBody returns an empty body, or nil if the tag is unknown.
 func newBody(tag byte) Body {
 	if int(tag) >= len(bodies) || bodies[tag] == nil {
 		return nil
@@ -240,7 +239,6 @@ func (c *coder) next(n int) []byte {
 	return b
 }
 
-// uint codes a varint.
 func (c *coder) uint(v *uint64) {
 	if !c.parse {
 		c.b = binary.AppendUvarint(c.b, *v)

@@ -97,7 +97,6 @@ func loadCode(root string, dirs []string) (*code, error) {
 	return c, nil
 }
 
-// check parses and type-checks one package.
 func (c *code) check(l listedPackage, imports types.Importer) (*sourcePackage, error) {
 	p := &sourcePackage{names: l.GoFiles, funcs: map[string]*funcBody{}, info: &types.Info{
 		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
@@ -138,7 +137,6 @@ func shortName(f *types.Func) string {
 	return t.(*types.Named).Obj().Name() + "." + f.Name()
 }
 
-// lookup returns the function of a step, or nil.
 func (c *code) lookup(s step) (*sourcePackage, *funcBody) {
 	p := c.packages[path.Dir(s.file)]
 	if p == nil {
@@ -212,8 +210,7 @@ func (p *sourcePackage) uses(fn *funcBody, match func(types.Object) bool) (found
 	return found
 }
 
-// isCallOf reports whether a used object is the function, or the method of an interface through
-// which the function can be called.
+// isCallOf reports whether a used object is the function, or a method of an interface that may be.
 func isCallOf(used types.Object, fn *types.Func) bool {
 	f, ok := used.(*types.Func)
 	if !ok || f.Origin().FullName() == fn.Origin().FullName() {

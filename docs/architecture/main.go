@@ -31,8 +31,7 @@ func main() {
 	}
 }
 
-// run checks the page of the repository whose root is dir, and prints a line for each path and each
-// package. It returns an error that names each fault.
+// run checks the page, and prints a line for each path and each package.
 func run(w io.Writer, dir string) error {
 	doc, err := readDocument(dir)
 	if err != nil {
@@ -65,7 +64,6 @@ func run(w io.Writer, dir string) error {
 	return faults.err()
 }
 
-// faultList collects the faults of a check.
 type faultList []string
 
 func (l *faultList) addf(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
@@ -122,7 +120,6 @@ var (
 	limitNote = fmt.Sprintf("at most %d files", maxFiles)
 )
 
-// readDocument parses the page.
 func readDocument(dir string) (*document, error) {
 	text, err := os.ReadFile(filepath.Join(dir, page))
 	if err != nil {

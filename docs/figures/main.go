@@ -31,7 +31,6 @@ func main() {
 	}
 }
 
-// shell runs a command line and returns its output.
 func shell(line string) (string, error) {
 	fmt.Fprintln(os.Stderr, line)
 	c := exec.Command("sh", "-c", line)
@@ -64,7 +63,6 @@ const (
 // others wait for input, or their results depend on the machine.
 var reproducible = []string{"ackrate", "bench", "drift", "train"}
 
-// isCommand reports whether a line is a command to run.
 func isCommand(line string) bool {
 	rest, ok := strings.CutPrefix(line, indent+"go run ./cmd/uplink ")
 	if !ok {
@@ -248,13 +246,11 @@ func cells(line string) []string {
 	return row
 }
 
-// cell returns the text of a column. It returns false if the name is unknown.
 func (r *result) cell(name string) (string, bool) {
 	v, ok := r.number(name)
 	return show(name, v), ok
 }
 
-// mean returns the text of a column for all traces together.
 func mean(results []result, name string) (string, bool) {
 	sum := 0.0
 	linear := strings.HasSuffix(name, "delivered") || strings.HasSuffix(name, "wrong")
@@ -305,7 +301,6 @@ func (r *result) number(name string) (float64, bool) {
 	return v, ok
 }
 
-// show formats a number for its column.
 func show(name string, v float64) string {
 	switch {
 	case strings.HasSuffix(name, "delivered"):
