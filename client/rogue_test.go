@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ type rogue struct {
 	network  *uplinktest.Network
 	listener *transport.Listener
 	client   *client.Conn
-	log      logLines
+	log      bytes.Buffer
 	open     func(*transport.Conn) // called with each new session; may be nil
 
 	mu   sync.Mutex
@@ -96,10 +97,8 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 		}
 		q, err := control.ParseBindRequest(body)
 		uplinktest.Must(r.t, err)
-		a := control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}
-		out, err := a.Append(nil)
-		uplinktest.Must(r.t, err)
-		_ = c.Send(out) // the client repeats its request
+		// The client repeats its request if it is lost.
+		_ = c.Send(encoded(r.t, &control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}))
 	case t == control.Frame:
 		r.got.frames++
 	}
@@ -141,12 +140,19 @@ func (r *rogue) messages(all ...[]byte) {
 	settle(200 * ms)
 }
 
-// offer returns the message of an offer.
-func (r *rogue) offer(o replication.Offer) []byte {
-	b, err := o.Append(nil)
-	uplinktest.Must(r.t, err)
+// lines returns the lines that the client has logged.
+func (r *rogue) lines() []string { return slices.Collect(strings.Lines(r.log.String())) }
+
+// encoded returns a message.
+func encoded(t testing.TB, m interface{ Append([]byte) ([]byte, error) }) []byte {
+	t.Helper()
+	b, err := m.Append(nil)
+	uplinktest.Must(t, err)
 	return b
 }
+
+// offer returns the message of an offer.
+func (r *rogue) offer(o replication.Offer) []byte { return encoded(r.t, &o) }
 
 // counts returns the counts so far.
 func (r *rogue) counts() counts {
@@ -160,25 +166,6 @@ func (r *rogue) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mute = true
-}
-
-// logLines collects the lines of a log.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, strings.TrimSuffix(string(b), "\n"))
-	return len(b), nil
-}
-
-func (l *logLines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines
 }
 
 // showable reports whether a text can be printed to a terminal.
