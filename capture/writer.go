@@ -244,20 +244,15 @@ func (s *series) create() (err error) {
 // add writes an entry, into the next file if this one is full. It reports whether it created one.
 func (s *series) add(e entry) (created bool, err error) {
 	s.pending++
-	at := e.at - s.begun
-	if e.at == 0 { // the records lost at the end
-		at = s.last
-	}
 	const endSize = 16
 	if s.size > s.preambleSize && s.size+int64(len(e.content))+recordOverhead+endSize > s.cfg.MaxBytes {
 		if err := s.rotate(e.at); err != nil {
 			return false, err
 		}
 		created = true
-		at = e.at - s.begun
 	}
 	s.preamble.Add(e.content)
-	return created, s.append(at, e.content)
+	return created, s.append(e.at-s.begun, e.content)
 }
 
 // rotate ends the current file, removes the oldest one and starts the next one.

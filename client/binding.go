@@ -68,11 +68,7 @@ func (b *binding) wait(ctx context.Context) error {
 
 func (b *binding) await(ctx context.Context) error {
 	start := time.Now()
-	if next := b.tick(start); !next.IsZero() {
-		b.mu.Lock()
-		b.wakeAt(next)
-		b.mu.Unlock()
-	}
+	b.tick(start)
 	ctx, cancel := b.cfg.withBindTimeout(ctx)
 	defer cancel()
 	select {
@@ -92,21 +88,20 @@ func (b *binding) wrap(err error) error {
 	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered. It returns when
-// to call it again; zero: when something else happens.
-func (b *binding) tick(now time.Time) time.Time {
+// tick retries what could not be sent, and sends the request if it is unanswered.
+func (b *binding) tick(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := b.retry(now)
+	b.retry(now)
 	if b.link == nil || b.enc != nil || b.refused != nil {
-		return next
+		return
 	}
 	if now.Sub(b.asked) >= requestInterval {
 		b.asked = now
 		b.pending++
 		_ = b.link.Send(b.request) // the next tick repeats it
 	}
-	return sooner(next, b.asked.Add(requestInterval))
+	b.wakeAt(b.asked.Add(requestInterval))
 }
 
 func (b *binding) answered(a *control.BindAnswer) {

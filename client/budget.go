@@ -148,10 +148,6 @@ func trafficOf(t *transport.Stats, headers uint64) traffic {
 	}
 }
 
-func (m *meter) due(now time.Time) bool { return now.Sub(m.start) >= rateWindow }
-
-func (m *meter) next() time.Time { return m.start.Add(rateWindow) }
-
 // step ends a window, and returns its length and traffic.
 func (m *meter) step(now time.Time, total traffic) (elapsed time.Duration, t traffic) {
 	elapsed = now.Sub(m.start)

@@ -122,23 +122,20 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 
 // Tick repeats requests, sends what had to wait, and schedules the next Tick.
 func (s *session) Tick(now time.Time) {
-	next := s.regulate(now)
+	s.regulate(now)
 	for _, b := range s.all() {
-		next = sooner(next, b.tick(now))
+		b.tick(now)
 	}
-	next = sooner(next, s.flushDue(now))
+	s.flushDue(now)
 	s.worlds.Tick(now)
-	next = sooner(next, s.continueLeaving(now))
-	if !next.IsZero() {
-		s.wake(next)
-	}
+	s.continueLeaving(now)
 }
 
-// flushDue sends the collected payloads once per Config.Tick. It returns the next time, or zero.
-func (s *session) flushDue(now time.Time) time.Time {
+// flushDue sends the collected payloads once per Config.Tick.
+func (s *session) flushDue(now time.Time) {
 	every := s.cfg.Tick
 	if every == 0 {
-		return time.Time{}
+		return
 	}
 	if !now.Before(s.nextFlush) {
 		s.nextFlush = s.nextFlush.Add(every)
@@ -147,31 +144,30 @@ func (s *session) flushDue(now time.Time) time.Time {
 		}
 		_ = s.Flush() // the next Send returns the error
 	}
-	return s.nextFlush
+	s.wake(s.nextFlush)
 }
 
-// regulate applies the bandwidth limit. It returns when to call it again.
-func (c *Conn) regulate(now time.Time) time.Time {
+// regulate measures the bit rates and applies the bandwidth limit once per rateWindow.
+func (c *Conn) regulate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link == nil {
-		return time.Time{} // install schedules the next Tick
+		return // install schedules the next Tick
 	}
-	if !c.meter.due(now) {
-		return c.meter.next()
-	}
-	redundancy := 0
-	for _, b := range c.bindings {
-		redundancy = max(redundancy, b.currentRedundancy())
-	}
-	t := c.stats.Transport.Plus(c.link.Stats())
-	elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
-	if c.budget.step(elapsed, sent, redundancy) {
+	if now.Sub(c.meter.start) >= rateWindow {
+		redundancy := 0
 		for _, b := range c.bindings {
-			b.setLimits(c.budget.limits())
+			redundancy = max(redundancy, b.currentRedundancy())
+		}
+		t := c.stats.Transport.Plus(c.link.Stats())
+		elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
+		if c.budget.step(elapsed, sent, redundancy) {
+			for _, b := range c.bindings {
+				b.setLimits(c.budget.limits())
+			}
 		}
 	}
-	return c.meter.next()
+	c.link.Wake(c.meter.start.Add(rateWindow))
 }
 
 // leave handles the server's announcement that it is about to shut down. The client then sends the
@@ -188,14 +184,13 @@ func (s *session) leave() {
 	s.wake(time.Now())
 }
 
-// continueLeaving ends the session after leave once nothing is left to wait for. Otherwise it
-// returns when to call it again; zero: never.
-func (c *Conn) continueLeaving(now time.Time) time.Time {
+// continueLeaving ends the session after leave once nothing is left to wait for.
+func (c *Conn) continueLeaving(now time.Time) {
 	c.mu.Lock()
 	link, leaving := c.link, c.leaving
 	c.mu.Unlock()
 	if !leaving || link == nil {
-		return time.Time{}
+		return
 	}
 	ready := true
 	for _, b := range c.all() {
@@ -203,8 +198,8 @@ func (c *Conn) continueLeaving(now time.Time) time.Time {
 	}
 	_ = c.out.flush(link) // nothing can be done about an error
 	if !ready || link.Unacked() > 0 {
-		return now.Add(transport.DefaultTick)
+		link.Wake(now.Add(transport.DefaultTick))
+		return
 	}
 	link.CloseWith("")
-	return time.Time{}
 }

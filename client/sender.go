@@ -216,23 +216,21 @@ func (s *sender) countUnsent(err error) {
 	}
 }
 
-// retry sends the queued payload, and the frames that were held for long enough. It returns when to
-// call it again; zero: when something else happens.
-func (s *sender) retry(now time.Time) (next time.Time) {
+// retry sends the queued payload, and the frames that were held for long enough.
+func (s *sender) retry(now time.Time) {
 	if s.queued {
 		_ = s.transmit() // the next retry repeats it
 	}
 	if s.enc != nil && s.enc.Held() > 0 {
 		if due := s.heldUntil(); now.Before(due) {
-			next = due
+			s.wakeAt(due)
 		} else {
 			_ = s.sendHeld() // the next Send returns the error
 		}
 	}
 	if s.queued {
-		next = sooner(next, now.Add(queuedRetry))
+		s.wakeAt(now.Add(queuedRetry))
 	}
-	return next
 }
 
 func (s *sender) wakeAt(at time.Time) {
@@ -289,14 +287,6 @@ func (s *sender) currentRedundancy() int {
 		return 0
 	}
 	return s.enc.Redundancy()
-}
-
-// sooner returns the earlier of two times, where zero means never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func isClosed(c <-chan struct{}) bool {
