@@ -18,7 +18,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -115,14 +114,6 @@ var attacks = []attack{
 		}
 	}},
 	{name: "control characters in texts", run: texts},
-	{name: "unsolicited answers to bind", run: func(r *rogue, v *victim) {
-		var all [][]byte
-		for i := range 2000 {
-			a := control.BindAnswer{RPC: uint8(i), Ring: i - 5, Reason: control.Reason(i % 9), Field: -i, Theirs: "\x1b[2J", Prior: uint64(i)}
-			all = append(all, encoded(r.t, &a))
-		}
-		r.datagrams(all...)
-	}},
 	{name: "fragments of all kinds", run: func(r *rogue, v *victim) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		var all [][]byte
@@ -145,16 +136,6 @@ var attacks = []attack{
 		}
 		if st := v.move.Stats(); st.Redundancy > rpcdelta.MaxRedundancy || st.Bytes > st.Frames()*600 {
 			r.t.Errorf("%d bytes in %d frames, redundancy %d", st.Bytes, st.Frames(), st.Redundancy)
-		}
-	}},
-	{name: "reports about jitter buffers at the ends of their range", run: func(r *rogue, v *victim) {
-		for i := range 600 {
-			s := control.Buffered{RPC: uint8(i % 2), Slack: time.Duration(i%3-1) * time.Hour, Target: time.Duration(i%2) * time.Hour, Missing: uint16(i * 7919), Late: uint16(i)}
-			r.datagrams(s.Append(control.AppendSlack(nil, 1)))
-			p := v.move.Stats().Pace
-			if !(math.Abs(p.Rate-1) <= jitter.MaxPace+1e-9) {
-				r.t.Fatalf("pace %v", p.Rate)
-			}
 		}
 	}},
 	{name: "datagrams of unknown types", run: func(r *rogue, v *victim) {

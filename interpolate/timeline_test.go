@@ -231,15 +231,3 @@ func TestClientPaused(t *testing.T) {
 		t.Errorf("with a clock that ran backwards: %v", again)
 	}
 }
-
-// TestHitches checks that hitches are counted once each.
-func TestHitches(t *testing.T) {
-	b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Delay: 60 * ms})
-	lost := func(d time.Duration) bool {
-		return d/time.Second == 3 && d%time.Second < 400*ms || d/time.Second == 5 && d%time.Second < 300*ms
-	}
-	course{interval: 50 * ms, delay: steady(0), sends: func(d time.Duration) bool { return !lost(d) }}.run(t, b, 0, 8*time.Second)
-	if got := b.Stats(); got.Hitches != 2 || got.Restarts != 1 {
-		t.Errorf("%+v", got)
-	}
-}

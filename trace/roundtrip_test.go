@@ -78,35 +78,6 @@ func TestRecordIsATrace(t *testing.T) {
 	}
 }
 
-// TestRecordIsClose checks that written numbers differ from the original ones by at most half a
-// resolution, and next to nothing for omitted digits.
-func TestRecordIsClose(t *testing.T) {
-	s := sample.RocketLeague()
-	original, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
-	must(t, err)
-	frames := make([]*schema.Frame, len(s.Frames))
-	for i := range frames {
-		frames[i] = &s.Frames[i]
-	}
-	record, err := trace.NewReader(written(t, "a.csv", s.Schema, frames...), "a.csv", s.Schema)
-	must(t, err)
-	frame := s.Schema.NewFrame()
-	for range s.Frames {
-		must(t, errors.Join(original.Read(frame), record.Read(frame)))
-		for i, f := range s.Schema.Fields() {
-			if f.Kind != schema.KindVec3 {
-				continue
-			}
-			for k, want := range original.Floats(i) {
-				if got := record.Floats(i)[k]; got > want+0.501*f.Resolution || got < want-0.501*f.Resolution {
-					t.Fatalf("row %d: %s: %v, recorded %v, resolution %v", original.Row(), f.Name, want, got, f.Resolution)
-				}
-			}
-		}
-	}
-	must(t, original.Close())
-}
-
 // FuzzReader reads hostile rows. Accepted frames must survive being written and read.
 func FuzzReader(f *testing.F) {
 	schema := everyKind(f)
