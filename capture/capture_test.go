@@ -472,8 +472,7 @@ func FuzzReader(f *testing.F) {
 			}
 			end = r.Offset + int64(r.Size)
 		}
-		var at *capture.FileError
-		if !errors.Is(err, io.EOF) && !errors.As(err, &at) || end > int64(len(data)) {
+		if !errors.Is(err, io.EOF) && !errors.As(err, new(*capture.FileError)) || end > int64(len(data)) {
 			t.Fatalf("%v after %d of %d bytes", err, end, len(data))
 		}
 	})

@@ -62,8 +62,7 @@ func TestSchemaMismatch(t *testing.T) {
 			{bind[longer](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Extra", Here: "Extra bool"}},
 		} {
 			c.want.RPC = "Move"
-			var e *client.SchemaError
-			if !errors.As(c.err, &e) || *e != c.want {
+			if e, ok := errors.AsType[*client.SchemaError](c.err); !ok || *e != c.want {
 				t.Fatalf("got %v, want %+v", c.err, c.want)
 			}
 			for _, s := range []string{"Move", c.want.Field, c.want.Here, c.want.There} {
@@ -91,8 +90,8 @@ func TestUnknownRPC(t *testing.T) {
 				return err
 			})
 			err := bind[moveLike](t, uplinktest.Dial(t, network, client.Config{}), "ServerJump", client.BindConfig{})
-			var e *client.UnknownRPCError
-			if !errors.As(err, &e) || e.RPC != "ServerJump" || !strings.Contains(err.Error(), "ServerJump") {
+			e, ok := errors.AsType[*client.UnknownRPCError](err)
+			if !ok || e.RPC != "ServerJump" || !strings.Contains(err.Error(), "ServerJump") {
 				t.Fatalf("%d known: got %v", c.known, err)
 			}
 			if len(e.Known) < c.listed || c.known > 0 && (e.Known[0] != "ServerMoveNumber000" || !strings.Contains(err.Error(), e.Known[0])) {
@@ -192,12 +191,11 @@ func TestServerChanges(t *testing.T) {
 			settle(5 * time.Second)
 			return s.Send(&moveLike{})
 		}
-		var schemaErr *client.SchemaError
-		if err := restart(handles[otherButtons]("Move")); !errors.As(err, &schemaErr) || schemaErr.Field != "Buttons" {
+		err = restart(handles[otherButtons]("Move"))
+		if e, ok := errors.AsType[*client.SchemaError](err); !ok || e.Field != "Buttons" {
 			t.Errorf("another schema: %v", err)
 		}
-		var unknown *client.UnknownRPCError
-		if err := restart(func(*ds.Server) error { return nil }); !errors.As(err, &unknown) {
+		if err := restart(func(*ds.Server) error { return nil }); !errors.As(err, new(*client.UnknownRPCError)) {
 			t.Errorf("without the RPC: %v", err)
 		}
 		uplinktest.Must(t, restart(handles[moveLike]("Move")))
@@ -296,8 +294,7 @@ func TestRefusedBinds(t *testing.T) {
 		slow := newLink(0)
 		slow.Delay = 700 * ms
 		refuse := func() {
-			var unknown *client.UnknownRPCError
-			if err := bind[moveLike](t, m.conn, "Jump", client.BindConfig{}); !errors.As(err, &unknown) {
+			if err := bind[moveLike](t, m.conn, "Jump", client.BindConfig{}); !errors.As(err, new(*client.UnknownRPCError)) {
 				t.Fatal(err)
 			}
 		}

@@ -88,8 +88,7 @@ func ExampleBind() {
 		Buttons  uint16
 	}
 	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
-	var differs *client.SchemaError
-	if errors.As(err, &differs) {
+	if differs, ok := errors.AsType[*client.SchemaError](err); ok {
 		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
 	}
 	// Output:
@@ -106,13 +105,14 @@ func ExampleStream_Send() {
 	check(err)
 
 	err = move.Send(&ServerMove{Location: schema.Vec3{X: math.NaN()}})
-	var bad *schema.RangeError
-	fmt.Println(errors.As(err, &bad) && bad.Field == "Location")
+	if bad, ok := errors.AsType[*schema.RangeError](err); ok {
+		fmt.Println(bad.Field)
+	}
 
 	check(move.Send(&ServerMove{Buttons: 2}))
 	<-printed
 	// Output:
-	// true
+	// Location
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 }
 

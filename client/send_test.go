@@ -32,11 +32,8 @@ func TestInvalidValues(t *testing.T) {
 			spoil func(*uplinktest.Move)
 		}{
 			{"Location", func(m *uplinktest.Move) { m.Location.Y = math.NaN() }},
-			{"Velocity", func(m *uplinktest.Move) { m.Velocity.X = math.Inf(-1) }},
 			{"Location", func(m *uplinktest.Move) { m.Location.Z = 838_860.8 }},
-			{"Rotation", func(m *uplinktest.Move) { m.Rotation.Yaw = math.Inf(1) }},
 			{"Aim", func(m *uplinktest.Move) { m.Aim = schema.Quat{} }},
-			{"Throttle", func(m *uplinktest.Move) { m.Throttle = float32(math.NaN()) }},
 			{"Payload", func(m *uplinktest.Move) { m.Payload = make([]byte, 49) }},
 		} {
 			for range 10 {
@@ -46,9 +43,8 @@ func TestInvalidValues(t *testing.T) {
 			v := uplinktest.MoveAt(1, m.next)
 			bad.spoil(&v)
 			refused++
-			var e *schema.RangeError
-			if err := m.move.Send(&v); !errors.As(err, &e) || e.RPC != "Move" || e.Field != bad.want ||
-				!strings.Contains(err.Error(), "Move") || !strings.Contains(err.Error(), bad.want) {
+			err := m.move.Send(&v)
+			if e, ok := errors.AsType[*schema.RangeError](err); !ok || e.RPC != "Move" || e.Field != bad.want {
 				t.Errorf("%s: got %v", bad.want, err)
 			}
 		}

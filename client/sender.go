@@ -205,11 +205,10 @@ func (s *sender) ended() error {
 
 // countUnsent counts a frame that was not encoded because of err.
 func (s *sender) countUnsent(err error) {
-	var out *schema.RangeError
 	switch {
 	case errors.Is(err, rpcdelta.ErrTooLarge):
 		s.stats.TooLarge++
-	case errors.As(err, &out):
+	case errors.As(err, new(*schema.RangeError)):
 		s.stats.OutOfRange++
 	default:
 		s.stats.Unencodable++

@@ -229,8 +229,7 @@ func (r *Reader) rowError(err error) error {
 
 // readError returns the error for a row that could not be read.
 func (r *Reader) readError(err error) error {
-	var p *csv.ParseError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*csv.ParseError](err); ok {
 		return fmt.Errorf("trace: %s: row %d (line %d): %w at character %d", r.name, r.row+1, p.Line, p.Err, p.Column)
 	}
 	return fmt.Errorf("trace: %s: after row %d, byte %d of the text: %w", r.name, r.row, r.csv.InputOffset(), r.explain(err))
@@ -295,8 +294,7 @@ func (c *cells) error(k int, err error) error { return fmt.Errorf("column %q: %w
 
 // rangeError names the column of the value out of range, or for a quaternion all columns.
 func (c *cells) rangeError(err error) error {
-	var e *schema.RangeError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*schema.RangeError](err); ok {
 		if v, ok := e.Value.(float64); ok {
 			same := func(x float64) bool { return x == v || math.IsNaN(x) && math.IsNaN(v) }
 			if k := slices.IndexFunc(c.values, same); k >= 0 {

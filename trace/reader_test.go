@@ -77,8 +77,7 @@ func TestReaderErrors(t *testing.T) {
 			must(t, r.Read(f))
 			err = r.Read(f)
 			wantError(t, err, c.want)
-			var e *schema.RangeError
-			if errors.As(err, &e) != c.outOfRange {
+			if errors.As(err, new(*schema.RangeError)) != c.outOfRange {
 				t.Errorf("a RangeError: %v", !c.outOfRange)
 			}
 		})

@@ -100,12 +100,9 @@ func parseSchema(path string, data []byte) (*schema.Schema, error) {
 		return s, nil
 	}
 	offset := int64(-1)
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		offset = syntax.Offset
-	case errors.As(err, &mistyped):
+	} else if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		offset = mistyped.Offset
 	}
 	if offset < 0 || offset > int64(len(data)) {
