@@ -215,10 +215,10 @@ func (c *Conn) RTT() time.Duration {
 	return 0
 }
 
-// Rebind continues the session from another socket, and so from another local address. A program
-// that learns of a change of the machine's networks need not wait until that is noticed. Datagrams
-// in flight are lost. It returns [ErrReconnecting] while reconnecting, [net.ErrClosed] after Close,
-// or the error of opening a socket, after which nothing has changed.
+// Rebind continues the session from another socket, for a program that learns of a change of the
+// machine's networks. Datagrams in flight are lost. It returns [ErrReconnecting] while
+// reconnecting, [net.ErrClosed] after Close, or the error of opening a socket, which changes
+// nothing.
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
@@ -244,10 +244,9 @@ func (c *Conn) SetRedundancy(n int) error {
 
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
-// connection is lost may be lost with it. It is for rare, small messages such as chat: the rate
-// limit is 64 KiB/s with a burst of 128 KiB, where each message counts 64 bytes more than its size.
-// If the limit is exceeded, or too many bytes are unacknowledged, it returns [ErrBacklog]. It never
-// waits. Other errors are those of [Stream.Send].
+// connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
+// each message counts 64 bytes more than its size. If it is exceeded, or too many bytes are
+// unacknowledged, the error is [ErrBacklog]; others are those of [Stream.Send]. It never waits.
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)

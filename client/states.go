@@ -38,9 +38,8 @@ type StateUpdate[T any] struct {
 	// is newer.
 	Late bool
 	// First means that the server starts the stream, because the client subscribed or reconnected.
-	// Objects known before may be gone without notice, and ticks may restart. If a view was closed
-	// just before, the first update may still be one of that view's stream; another First then
-	// follows.
+	// Objects known before may be gone without notice, and ticks may restart. Another First follows
+	// if the update is still one of the stream of a view closed just before.
 	First bool
 	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
 	// once, complete or as missing.

@@ -33,44 +33,33 @@ func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 // value, which is a number or a byte string. Frames with fewer than six values or with long byte
 // strings take more than 16 bytes per value; Load stops when they exceed that by 24 MiB. A [Reader]
 // has no such limit.
-func Load(path string, s *schema.Schema) (*Trace, error) { return load(openOS, path, s) }
+func Load(path string, s *schema.Schema) (*Trace, error) { return LoadFS(osFS{}, path, s) }
 
 // LoadFS is [Load] for files of fsys.
 func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
-	return load(openFS(fsys), path, s)
-}
-
-func load(open opener, path string, s *schema.Schema) (*Trace, error) {
 	if s == nil {
 		var err error
-		if s, err = loadSchema(open, SchemaPath(path)); err != nil {
+		if s, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := openReader(open, path, s)
+	r, err := OpenFS(fsys, path, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.load()
-}
-
-type opener func(path string) (io.ReadCloser, error)
-
-func openOS(path string) (io.ReadCloser, error) { return os.Open(path) }
-
-func openFS(fsys fs.FS) opener {
-	return func(path string) (io.ReadCloser, error) { return fsys.Open(path) }
-}
-
-func (r *Reader) load() (*Trace, error) {
 	frames, err := r.readAll()
 	err = errors.Join(err, r.Close())
 	if len(frames) == 0 {
 		return nil, err
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(r.name), ".gz"), ".csv")
-	return &Trace{Name: name, Schema: r.schema, Frames: frames}, err
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+	return &Trace{Name: name, Schema: s, Frames: frames}, err
 }
+
+// osFS opens any path of the operating system.
+type osFS struct{}
+
+func (osFS) Open(path string) (fs.File, error) { return os.Open(path) }
 
 // readAll returns the rows before the first error, and the error unless it is the end of the file.
 func (r *Reader) readAll() ([]schema.Frame, error) {

@@ -46,15 +46,11 @@ type cells struct {
 
 // Open opens a trace with the given schema, compressed if its name ends in .gz. The caller must
 // close it. If the header lacks a column, the error names it.
-func Open(path string, s *schema.Schema) (*Reader, error) { return openReader(openOS, path, s) }
+func Open(path string, s *schema.Schema) (*Reader, error) { return OpenFS(osFS{}, path, s) }
 
 // OpenFS is [Open] for a file of fsys.
 func OpenFS(fsys fs.FS, path string, s *schema.Schema) (*Reader, error) {
-	return openReader(openFS(fsys), path, s)
-}
-
-func openReader(open opener, path string, s *schema.Schema) (*Reader, error) {
-	f, err := open(path)
+	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

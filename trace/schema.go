@@ -23,17 +23,13 @@ func SchemaPath(tracePath string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(tracePath, ".gz"), ".csv") + ".schema.json"
 }
 
-// LoadSchema reads a schema file. The error names the file and, for invalid JSON, the line and
-// column.
-func LoadSchema(path string) (*schema.Schema, error) { return loadSchema(openOS, path) }
+// LoadSchema reads a schema file of at most schema.MaxFile bytes. The error names the file and, for
+// invalid JSON, the line and column.
+func LoadSchema(path string) (*schema.Schema, error) { return LoadSchemaFS(osFS{}, path) }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
-	return loadSchema(openFS(fsys), path)
-}
-
-func loadSchema(open opener, path string) (*schema.Schema, error) {
-	f, err := open(path)
+	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
@@ -41,7 +37,23 @@ func loadSchema(open opener, path string) (*schema.Schema, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return parseSchema(path, data)
+	s, err := schema.Parse(data)
+	if err == nil {
+		return s, nil
+	}
+	offset := int64(-1)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = syntax.Offset
+	} else if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = mistyped.Offset
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return nil, fmt.Errorf("trace: %s: %w", path, err)
+	}
+	before := data[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - (1 + bytes.LastIndexByte(before, '\n'))
+	return nil, fmt.Errorf("trace: %s: line %d, column %d: %w", path, line, column, err)
 }
 
 // WriteSchema creates a schema file with the names of all columns that a [Writer] of the schema
@@ -92,24 +104,4 @@ func Columns(f *schema.Field) []string {
 		names[k] = f.Name + "_" + suffix
 	}
 	return names
-}
-
-func parseSchema(path string, data []byte) (*schema.Schema, error) {
-	s, err := schema.Parse(data)
-	if err == nil {
-		return s, nil
-	}
-	offset := int64(-1)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset = syntax.Offset
-	} else if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		offset = mistyped.Offset
-	}
-	if offset < 0 || offset > int64(len(data)) {
-		return nil, fmt.Errorf("trace: %s: %w", path, err)
-	}
-	before := data[:offset]
-	line := 1 + bytes.Count(before, []byte("\n"))
-	column := len(before) - (1 + bytes.LastIndexByte(before, '\n'))
-	return nil, fmt.Errorf("trace: %s: line %d, column %d: %w", path, line, column, err)
 }
