@@ -76,8 +76,17 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 // Latest restores the newest snapshot into out, whose slices are reused. It returns false before
 // the first snapshot.
 func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
-	v.latest.Do(func() { v.sub.Locked(v.receiver.want) })
-	return v.receiver.latest(out)
+	r := v.receiver
+	v.latest.Do(func() { v.sub.Locked(r.want) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := &r.newest
+	if !n.any {
+		return false
+	}
+	restore(out, r.reader, n.set)
+	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
+	return true
 }
 
 // Sample stores in out what to show at now. It returns false before the first snapshot, and without
@@ -87,7 +96,15 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 }
 
 // Interpolation returns the counts of the playback by Sample.
-func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.receiver.interpolation() }
+func (v *SnapshotView[T]) Interpolation() interpolate.Stats {
+	r := v.receiver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.buffer == nil {
+		return interpolate.Stats{}
+	}
+	return r.buffer.Stats()
+}
 
 type snapshotReceiver[T any] struct {
 	replication.SnapshotDecoder
@@ -109,8 +126,8 @@ type snapshotReceiver[T any] struct {
 
 	mu     sync.Mutex
 	newest newestSnapshot
-	wanted bool              // latest was called
-	reader *snapshot.Type[T] // of callers of latest
+	wanted bool              // Latest was called
+	reader *snapshot.Type[T] // of callers of Latest
 	buffer *interpolate.Buffer[T]
 }
 
@@ -231,32 +248,10 @@ func (r *snapshotReceiver[T]) want() {
 	r.newest.keep(r.typ.Schema())
 }
 
-// latest restores the newest snapshot. It must follow want.
-func (r *snapshotReceiver[T]) latest(out *Snapshot[T]) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := &r.newest
-	if !n.any {
-		return false
-	}
-	restore(out, r.reader, n.set)
-	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
-	return true
-}
-
 func (r *snapshotReceiver[T]) sample(now time.Time, out *interpolate.Sample[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
-}
-
-func (r *snapshotReceiver[T]) interpolation() interpolate.Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.buffer == nil {
-		return interpolate.Stats{}
-	}
-	return r.buffer.Stats()
 }
 
 // restore restores the objects of a set into slices that are reused.

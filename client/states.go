@@ -86,7 +86,14 @@ func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateC
 // not call Poll. At most 128 updates wait; more are dropped and counted as Unpolled, and the server
 // sends their content again. If f panics, Poll ends, and the next Poll continues after that update.
 // It is for views without StateConfig.Handle.
-func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.receiver.poll(f) }
+func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
+	r := v.receiver
+	n := r.drain(f) // left by a Poll that panicked
+	r.mu.Lock()
+	r.queue, r.polled = r.polled, r.queue
+	r.mu.Unlock()
+	return n + r.drain(f)
+}
 
 type stateReceiver[T any] struct {
 	handle func(*StateUpdate[T])
@@ -237,14 +244,6 @@ func (r *stateReceiver[T]) Deliver() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spare = append(r.spare, u)
-}
-
-func (r *stateReceiver[T]) poll(f func(*StateUpdate[T])) int {
-	n := r.drain(f) // left by a Poll that panicked
-	r.mu.Lock()
-	r.queue, r.polled = r.polled, r.queue
-	r.mu.Unlock()
-	return n + r.drain(f)
 }
 
 // drain calls f with each polled update. If f panics, the next call continues after that update.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -175,33 +176,28 @@ func (a *tagged[T]) addStruct(t reflect.Type, base uintptr) error {
 }
 
 func (a *tagged[T]) add(tag string, t reflect.Type, offset uintptr) error {
-	var to *uintptr
-	want := reflect.TypeFor[schema.Vec3]()
-	switch tag {
-	case "position":
-		to = &a.position
-	case "velocity":
-		to = &a.velocity
-	case "orientation":
-		to, want = &a.orientation, reflect.TypeFor[schema.Quat]()
-	case "teleports":
-		to, a.size = &a.teleports, t.Size()
-		switch t.Kind() {
-		case reflect.Bool, reflect.Uint8, reflect.Uint16, reflect.Uint32:
-			want = t
-		default:
-			return fmt.Errorf("interpolate:%q is a %v, want an unsigned integer of at most 32 bits, or a bool", tag, t)
-		}
-	default:
+	vector := reflect.TypeFor[schema.Vec3]()
+	field, known := map[string]struct {
+		offset *uintptr
+		want   reflect.Type
+	}{
+		"position": {&a.position, vector}, "velocity": {&a.velocity, vector},
+		"orientation": {&a.orientation, reflect.TypeFor[schema.Quat]()}, "teleports": {&a.teleports, t},
+	}[tag]
+	counts := []reflect.Kind{reflect.Bool, reflect.Uint8, reflect.Uint16, reflect.Uint32}
+	switch {
+	case !known:
 		return fmt.Errorf(`unknown tag interpolate:%q, want "position", "velocity", "orientation" or "teleports"`, tag)
-	}
-	if t != want {
-		return fmt.Errorf("interpolate:%q is a %v, want a %v", tag, t, want)
-	}
-	if *to != none {
+	case tag == "teleports" && !slices.Contains(counts, t.Kind()):
+		return fmt.Errorf("interpolate:%q is a %v, want an unsigned integer of at most 32 bits, or a bool", tag, t)
+	case t != field.want:
+		return fmt.Errorf("interpolate:%q is a %v, want a %v", tag, t, field.want)
+	case *field.offset != none:
 		return fmt.Errorf("interpolate:%q is there twice", tag)
+	case tag == "teleports":
+		a.size = t.Size()
 	}
-	*to = offset
+	*field.offset = offset
 	return nil
 }
 

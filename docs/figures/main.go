@@ -102,7 +102,8 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 			}
 			commands = nil
 		case line != "" && !strings.HasPrefix(line, indent):
-			err = draw(commands, run)
+			pictures := slices.DeleteFunc(commands, func(c string) bool { return !strings.Contains(c, " --svg ") })
+			_, err = outputOf(pictures, run)
 			commands = nil // the page does not show their results
 		}
 		if err != nil {
@@ -110,19 +111,6 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 		}
 	}
 	return strings.Join(out, "\n"), nil
-}
-
-// draw runs the commands that write a picture and ignores their output.
-func draw(commands []string, run func(line string) (string, error)) error {
-	for _, c := range commands {
-		if !strings.Contains(c, " --svg ") {
-			continue
-		}
-		if _, err := run(c); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func outputOf(commands []string, run func(line string) (string, error)) (all string, err error) {
