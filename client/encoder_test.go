@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,9 +13,12 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // TestSetRedundancy changes the redundancy while a client calls over a lossy link. It applies to
@@ -127,5 +131,162 @@ func TestPriors(t *testing.T) {
 	}
 	if bits["both"] > bits["neither"]*9/10 {
 		t.Errorf("%d bits with the prior, %d without", bits["both"], bits["neither"])
+	}
+}
+
+// TestLinkStats compares the statistics of a connection with its simulated link.
+func TestLinkStats(t *testing.T) {
+	for _, link := range []simnet.Config{{}, {Loss: 0.1}, {Loss: 0.2, Burst: 6}} {
+		synctest.Test(t, func(t *testing.T) {
+			up := link
+			up.Delay, up.Seed = 40*ms, 3
+			down := simnet.Config{Delay: 40 * ms, Loss: link.Loss / 2, Seed: 4}
+			m := &match{t: t, network: uplinktest.NewNetwork(t, up, down), journal: uplinktest.NewJournal(t, 1)}
+			m.serve(ds.Config{})
+			conn := m.dial(client.Config{Redundancy: rpcdelta.RedundancyAuto}).conn
+			var loss, burst, up1, down1, n float64
+			for i := range uint64(6000) {
+				m.send()
+				time.Sleep(time.Second / 60)
+				if i > 1000 && i%10 == 0 {
+					st := conn.Stats()
+					loss, burst, n = loss+st.RPCs[0].Loss, burst+st.RPCs[0].Burst, n+1
+					up1, down1 = up1+st.SentBitsPerSecond, down1+st.ReceivedBitsPerSecond
+				}
+			}
+			st := conn.Stats()
+			mean := func(sum float64) float64 { return sum / n }
+			if got := mean(loss); math.Abs(got-link.Loss) > 0.15*link.Loss {
+				t.Errorf("loss %v", got)
+			}
+			// Single losses may be consecutive by chance.
+			want := max(link.Burst, 1/(1-link.Loss))
+			if got := mean(burst); math.Abs(got/want-1) > 0.3 || link.Loss == 0 && got != 1 {
+				t.Errorf("burst %v, want %v", got, want)
+			}
+			if r := st.RPCs[0].Redundancy; (r > 0) != (link.Loss > 0) {
+				t.Errorf("redundancy %d", r)
+			}
+			if math.Abs(st.Loss-down.Loss) > 0.25*down.Loss || st.RTT < 80*ms || st.RTT > 90*ms {
+				t.Errorf("the server's loss is %v, the round trip %v", st.Loss, st.RTT)
+			}
+			tr := st.Transport
+			for what, bits := range map[string][2]float64{
+				"up":   {mean(up1), 8 * float64(tr.BytesSent+transport.IPSize*tr.DatagramsSent) / 100},
+				"down": {mean(down1), 8 * float64(tr.BytesReceived+transport.IPSize*tr.DatagramsReceived) / 100},
+			} {
+				if math.Abs(bits[0]/bits[1]-1) > 0.05 {
+					t.Errorf("%s: %v bits a second, want %v", what, bits[0], bits[1])
+				}
+			}
+		})
+	}
+}
+
+// loopback binds Move over real sockets. The channel receives the number of each frame that
+// arrives.
+func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
+	t.Helper()
+	cfg.Timeout = time.Minute // for busy machines
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
+	uplinktest.Must(t, err)
+	got, done := make(chan uint64, 1), make(chan struct{})
+	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+		select {
+		case got <- f.Seq:
+		case <-done: // so that the server can close
+		}
+	}))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
+	uplinktest.Must(t, err)
+	t.Cleanup(func() {
+		close(done)
+		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, srv.Close())
+		uplinktest.Must(t, <-served)
+	})
+	return srv, conn, uplinktest.Bind(t, conn, "Move", bind), got
+}
+
+// moves returns consecutive calls.
+func moves() *[600]uplinktest.Move {
+	var m [600]uplinktest.Move
+	for i := range m {
+		m[i] = uplinktest.MoveAt(1, uint64(i))
+	}
+	return &m
+}
+
+// TestNoAllocations sends frames over real sockets, from Send to the handler: alone, and in pairs
+// that share a datagram with those of another RPC.
+func TestNoAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	calls := moves()
+	for _, c := range []struct {
+		cfg             client.Config
+		bind            client.BindConfig
+		streams, frames int // per tick
+	}{
+		{streams: 1, frames: 1},
+		{ // a low rate, so that no frame is sent without the other one on a busy machine
+			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{SendEvery: 2, RateHz: 0.1}, 2, 2,
+		},
+	} {
+		srv, conn, stream, got := loopback(t, c.cfg, c.bind)
+		streams := []*client.Stream[uplinktest.Move]{stream}
+		for len(streams) < c.streams {
+			streams = append(streams, uplinktest.Bind(t, conn, "Move", c.bind))
+		}
+		next := 0
+		tick := func() {
+			for range c.frames {
+				for _, s := range streams {
+					uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
+				}
+				next++
+			}
+			uplinktest.Must(t, conn.Flush())
+			for range c.frames * c.streams {
+				<-got
+			}
+		}
+		for range 1000 {
+			tick()
+		}
+		if n := testing.AllocsPerRun(1000, tick); n != 0 {
+			t.Errorf("%v allocations per tick", n)
+		}
+		if n := int(srv.Stats().RPCs[0].Frames()); n != next*c.streams {
+			t.Errorf("%d of %d frames arrived", n, next*c.streams)
+		}
+		payloads := uint64(next / c.frames)
+		if st := streams[c.streams-1].Stats(); c.streams > 1 && st.Coalesced < payloads*9/10 || st.Messages > payloads {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// BenchmarkSend measures a call with its system call.
+func BenchmarkSend(b *testing.B) {
+	_, _, stream, got := loopback(b, client.Config{}, client.BindConfig{})
+	done := make(chan struct{})
+	b.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			select {
+			case <-got:
+			case <-done:
+				return
+			}
+		}
+	}()
+	calls := moves()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		uplinktest.Must(b, stream.Send(&calls[i%len(calls)]))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
@@ -21,9 +22,7 @@ func newBuffer(t testing.TB, c jitter.Config) *buffer {
 		c.Interval = interval
 	}
 	b, err := jitter.New[uint64](c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return b
 }
 
@@ -213,9 +212,7 @@ func TestFaster(t *testing.T) {
 // TestMemoryComesBack checks that the memory of values is reused and not shared.
 func TestMemoryComesBack(t *testing.T) {
 	b, err := jitter.New[[]byte](jitter.Config{Interval: interval, Depth: interval})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	in, out := make([]byte, 0, 8), make([]byte, 0, 8)
 	round := func(n uint64) {
 		in = append(in[:0], byte(n), byte(n>>8))

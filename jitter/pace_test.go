@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/lab/pacing"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -47,9 +48,7 @@ func TestPace(t *testing.T) {
 					o.Change, o.Delay = time.Minute, c.change
 				}
 				r, err := pacing.Run(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				uplinktest.Must(t, err)
 				got := fmt.Sprintf("drift %+.0f ppm, seed %d: slack %v of %v, off by %v, at most %v; %.1f missing a minute; clock %.4f to %.4f; %+v",
 					1e6*drift, seed, r.Slack, r.Target, r.Off, r.Worst, r.Missing(hz), r.Slowest, r.Fastest, r.Stats)
 				t.Log(got)
@@ -75,9 +74,7 @@ func TestPop(t *testing.T) {
 	for i, drift := range []float64{-500e-6, 500e-6} {
 		seed := uint64(i) + 1
 		link, err := simnet.NewLink(simnet.Config{Delay: 30 * ms, Jitter: 5 * ms, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		queue := simnet.NewQueue[uint64](link)
 		b := newBuffer(t, jitter.Config{})
 		var sent, last uint64

@@ -36,11 +36,8 @@ func TestRoundTrip(t *testing.T) {
 		must(t, err)
 		for i, want := range frames {
 			got := s.NewFrame()
-			if err := r.Read(got); err != nil {
-				t.Fatalf("row %d: %v", i+1, err)
-			}
-			if !got.Equal(want) {
-				t.Fatalf("row %d: %v, want %v, from %q", i+1, got, want, text)
+			if err := r.Read(got); err != nil || !got.Equal(want) {
+				t.Fatalf("row %d: %v: %v, want %v, from %q", i+1, err, got, want, text)
 			}
 			if p, ok := r.Text("player"); !ok || p != strconv.Itoa(i) {
 				t.Fatalf("row %d: player %q", i+1, p)
