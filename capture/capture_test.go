@@ -226,8 +226,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestCannotWrite prevents the creation of the second file, by a directory or a symbolic link. Close
-// returns the error, later records count as lost, and the first file remains.
+// TestCannotWrite prevents the creation of the second file, by a directory or a symbolic link.
+// Close returns the error, later records count as lost, and the first file remains.
 func TestCannotWrite(t *testing.T) {
 	for name, prevent := range map[string]func(name, target string) error{
 		"directory": func(name, _ string) error { return os.Mkdir(name, 0o700) },

@@ -227,14 +227,9 @@ func (s *series) create() (err error) {
 	s.out = bufio.NewWriterSize(s.file, 256<<10)
 	s.size, s.last = 0, 0
 	s.stats.files.Add(1)
-	err = s.write(AppendHeader(nil))
-	if err == nil {
-		err = s.append(0, s.start.Append(nil))
-	}
-	if err == nil {
-		err = s.out.Flush()
-	}
-	if err != nil {
+	_ = s.write(AppendHeader(nil)) // Flush returns the error
+	_ = s.append(0, s.start.Append(nil))
+	if err := s.out.Flush(); err != nil {
 		return errors.Join(err, s.file.Close())
 	}
 	s.cfg.Logger.Info("capture file created", "file", s.name())

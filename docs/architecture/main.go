@@ -147,15 +147,11 @@ func readDocument(dir string) (*document, error) {
 			last := &d.orders[len(d.orders)-1]
 			last.files = append(last.files, m[1])
 		} else if m := stepRow.FindStringSubmatch(line); m != nil {
-			p := d.path(title)
-			p.limited = limited
-			p.steps = append(p.steps, step{file: m[1], name: m[2]})
+			d.add(title, limited, step{file: m[1], name: m[2]})
 		} else if m := handRow.FindStringSubmatch(line); m != nil {
-			p := d.path(title)
-			p.steps = append(p.steps, step{kind: handover, name: m[1]})
+			d.add(title, limited, step{kind: handover, name: m[1]})
 		} else if pauseRow.MatchString(line) {
-			p := d.path(title)
-			p.steps = append(p.steps, step{kind: pause})
+			d.add(title, limited, step{kind: pause})
 		}
 		limited = limited || strings.Contains(line, limitNote)
 	}
@@ -165,12 +161,13 @@ func readDocument(dir string) (*document, error) {
 	return d, nil
 }
 
-// path returns the path with a title, which it adds if it is new.
-func (d *document) path(title string) *callPath {
+// add adds a step to the path with a title, which may be new.
+func (d *document) add(title string, limited bool, s step) {
 	if n := len(d.paths); n == 0 || d.paths[n-1].title != title {
-		d.paths = append(d.paths, callPath{title: title})
+		d.paths = append(d.paths, callPath{title: title, limited: limited})
 	}
-	return &d.paths[len(d.paths)-1]
+	p := &d.paths[len(d.paths)-1]
+	p.steps = append(p.steps, s)
 }
 
 // packages returns the directories of all packages that the page names.
@@ -256,11 +253,9 @@ func loadCode(root string, dirs []string) (*code, error) {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
 	exports, listed := map[string]string{}, []listedPackage{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p listedPackage
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
+		if err := d.Decode(&p); err != nil {
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
 		exports[p.ImportPath] = p.Export
