@@ -132,8 +132,10 @@ func TestTotals(t *testing.T) {
 	two := func(trace string, paper, rle float64) result {
 		return result{Trace: trace, Codecs: []map[string]any{
 			{"name": "paper", "payload_bits_per_frame": paper, "header_bits_per_frame": 64.0, "delivered_ratio": 0.9, "mismatches": 0.0},
-			{"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0,
-				"full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0},
+			{
+				"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0,
+				"full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0,
+			},
 		}}
 	}
 	got := fillTable([]string{
