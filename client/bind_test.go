@@ -294,7 +294,8 @@ func TestRefusedBinds(t *testing.T) {
 		slow := newLink(0)
 		slow.Delay = 700 * ms
 		refuse := func() {
-			if err := bind[moveLike](t, m.conn, "Jump", client.BindConfig{}); !errors.As(err, new(*client.UnknownRPCError)) {
+			err := bind[moveLike](t, m.conn, "Jump", client.BindConfig{})
+			if !errors.As(err, new(*client.UnknownRPCError)) {
 				t.Fatal(err)
 			}
 		}

@@ -39,7 +39,8 @@ func (l *load) drive(b *budget, seconds int, rng *rand.Rand) (levels []int) {
 func TestBudgetSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
-		l := load{frame: 20 + 200*rng.Float64(), header: 264, redundancy: rng.IntN(rpcdelta.MaxRedundancy + 1), noise: 0.006}
+		l := load{frame: 20 + 200*rng.Float64(), header: 264, noise: 0.006}
+		l.redundancy = rng.IntN(rpcdelta.MaxRedundancy + 1)
 		b := &budget{limit: 3000 + 60_000*rng.Float64()}
 		if b.limits() != (limits{rpcdelta.MaxRedundancy, 1}) {
 			t.Fatalf("at first %+v", b.limits())

@@ -108,7 +108,8 @@ func (m *match) isClosed() {
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left []error
-		m := newMatch(t, 0, 9, ds.Config{Left: func(_ *ds.Player, err error) { left = append(left, err) }}).dial(client.Config{})
+		leave := func(_ *ds.Player, err error) { left = append(left, err) }
+		m := newMatch(t, 0, 9, ds.Config{Left: leave}).dial(client.Config{})
 		m.call(time.Second)
 		if rtt := m.conn.RTT(); rtt < 50*ms || rtt > 70*ms {
 			t.Errorf("RTT %v, want 50 ms and a tick", rtt)
@@ -161,7 +162,8 @@ func TestEnd(t *testing.T) {
 				"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
 				"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
 			} {
-				if !errors.Is(err, c.want) || errors.Is(err, client.ErrLost) == kicked || strings.Contains(err.Error(), `"enough"`) != kicked {
+				lost, reason := errors.Is(err, client.ErrLost), strings.Contains(err.Error(), `"enough"`)
+				if !errors.Is(err, c.want) || lost == kicked || reason != kicked {
 					t.Errorf("%v: %s: %v", c.want, what, err)
 				}
 			}

@@ -217,7 +217,8 @@ func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 1)
 		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return errors.Join(ds.Handle(s, "Move", uplinktest.NewJournal(t, 0).Handle), ds.Handle(s, "Look", uplinktest.NewJournal(t, 1).Handle))
+			move, look := uplinktest.NewJournal(t, 0), uplinktest.NewJournal(t, 1)
+			return errors.Join(ds.Handle(s, "Move", move.Handle), ds.Handle(s, "Look", look.Handle))
 		})
 		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 		streams := [2]*client.Stream[uplinktest.Move]{uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")}

@@ -112,14 +112,14 @@ func TestSlerpWithoutDirection(t *testing.T) {
 
 // TestAt shows one object at several times. All but the pose are those of the last snapshot.
 func TestAt(t *testing.T) {
-	type snapshots map[time.Duration]thing
-	type positions map[time.Duration]float64
-	second, hour := time.Second, time.Hour
+	type snapshots map[int]thing // by server time in ms
+	type positions map[int]float64
+	const hour = 3_600_000
 	linear := interpolate.Config{Extrapolate: 200 * ms}
 	hermite := interpolate.Config{Method: interpolate.Hermite, Extrapolate: 200 * ms}
-	nearest := interpolate.Config{Method: interpolate.Nearest, Gap: second}
+	nearest := interpolate.Config{Method: interpolate.Nearest, Gap: time.Second}
 	rests := interpolate.Config{Method: interpolate.Hermite}
-	gap := interpolate.Config{Gap: second, Extrapolate: 100 * ms}
+	gap := interpolate.Config{Gap: time.Second, Extrapolate: 100 * ms}
 	jumped := moving(100, 5)
 	jumped.pose.Teleports = 1
 	for name, c := range map[string]struct {
@@ -127,38 +127,40 @@ func TestAt(t *testing.T) {
 		snapshots snapshots
 		want      positions
 	}{
-		"linear":            {linear, snapshots{0: moving(1, 1000), 100 * ms: moving(3, -1000)}, positions{0: 1, 25 * ms: 1.5, 50 * ms: 2, 100 * ms: 3}},
-		"nearest":           {nearest, snapshots{0: still(0), 100 * ms: still(10)}, positions{0: 0, 49 * ms: 0, 51 * ms: 10, 100 * ms: 10, 150 * ms: 10}},
-		"outside":           {rests, snapshots{0: moving(1, 50), 100 * ms: moving(6, 50)}, positions{-hour: 1, -ms: 1, 101 * ms: 6, hour: 6}},
-		"beyond, linear":    {linear, snapshots{0: moving(0, 50), 100 * ms: moving(2, 50)}, positions{150 * ms: 3, 300 * ms: 6, 301 * ms: 6, hour: 6}},
-		"beyond, Hermite":   {hermite, snapshots{0: moving(0, 50), 100 * ms: moving(2, 50)}, positions{150 * ms: 4.5, 300 * ms: 12, 301 * ms: 12, hour: 12}},
-		"jump, linear":      {linear, snapshots{0: moving(0, 5), 300 * ms: jumped}, positions{0: 0, ms: 0, 299 * ms: 0, 300 * ms: 100, 450 * ms: 100}},
-		"jump, Hermite":     {hermite, snapshots{0: moving(0, 5), 300 * ms: jumped}, positions{0: 0, ms: 0, 299 * ms: 0, 300 * ms: 100, 450 * ms: 100}},
-		"gap":               {gap, snapshots{0: still(0), second + ms: still(10)}, positions{900 * ms: 0, second + 50*ms: 10}},
-		"gap, nearest":      {nearest, snapshots{0: still(0), second + ms: still(10)}, positions{900 * ms: 0}},
-		"no gap":            {gap, snapshots{0: still(0), second: still(10)}, positions{900 * ms: 9, second + 50*ms: 10.5}},
-		"at rest":           {rests, snapshots{0: moving(1, 0), 100 * ms: moving(1, 0)}, positions{50 * ms: 1}},
-		"stops":             {rests, snapshots{0: moving(1, 4), 100 * ms: moving(1, 0)}, positions{50 * ms: 1}},
-		"starts":            {rests, snapshots{0: moving(1, 0), 100 * ms: moving(1, -4)}, positions{50 * ms: 1}},
-		"flies up and back": {rests, snapshots{0: moving(1, 4), 100 * ms: moving(1, -4)}, positions{50 * ms: 1.1}},
+		"linear":            {linear, snapshots{0: moving(1, 1000), 100: moving(3, -1000)}, positions{0: 1, 25: 1.5, 50: 2, 100: 3}},
+		"nearest":           {nearest, snapshots{0: still(0), 100: still(10)}, positions{0: 0, 49: 0, 51: 10, 100: 10, 150: 10}},
+		"outside":           {rests, snapshots{0: moving(1, 50), 100: moving(6, 50)}, positions{-hour: 1, -1: 1, 101: 6, hour: 6}},
+		"beyond, linear":    {linear, snapshots{0: moving(0, 50), 100: moving(2, 50)}, positions{150: 3, 300: 6, 301: 6, hour: 6}},
+		"beyond, Hermite":   {hermite, snapshots{0: moving(0, 50), 100: moving(2, 50)}, positions{150: 4.5, 300: 12, 301: 12, hour: 12}},
+		"jump, linear":      {linear, snapshots{0: moving(0, 5), 300: jumped}, positions{0: 0, 1: 0, 299: 0, 300: 100, 450: 100}},
+		"jump, Hermite":     {hermite, snapshots{0: moving(0, 5), 300: jumped}, positions{0: 0, 1: 0, 299: 0, 300: 100, 450: 100}},
+		"gap":               {gap, snapshots{0: still(0), 1001: still(10)}, positions{900: 0, 1050: 10}},
+		"gap, nearest":      {nearest, snapshots{0: still(0), 1001: still(10)}, positions{900: 0}},
+		"no gap":            {gap, snapshots{0: still(0), 1000: still(10)}, positions{900: 9, 1050: 10.5}},
+		"at rest":           {rests, snapshots{0: moving(1, 0), 100: moving(1, 0)}, positions{50: 1}},
+		"stops":             {rests, snapshots{0: moving(1, 4), 100: moving(1, 0)}, positions{50: 1}},
+		"starts":            {rests, snapshots{0: moving(1, 0), 100: moving(1, -4)}, positions{50: 1}},
+		"flies up and back": {rests, snapshots{0: moving(1, 4), 100: moving(1, -4)}, positions{50: 1.1}},
 	} {
 		b := newBuffer(t, c.cfg)
 		times := slices.Sorted(maps.Keys(c.snapshots))
+		last := time.Duration(times[1]) * ms
 		for i, at := range times {
 			o := c.snapshots[at]
 			o.flags = uint16(i)
-			add(t, b, at, o)
+			add(t, b, time.Duration(at)*ms, o)
 		}
-		for at, want := range c.want {
+		for n, want := range c.want {
+			at := time.Duration(n) * ms
 			var s interpolate.Sample[thing]
-			if !b.At(at, &s) || len(s.Objects) != 1 || s.IDs[0] != 7 || s.Time != at || s.Starved != (at > times[1]) {
+			if !b.At(at, &s) || len(s.Objects) != 1 || s.IDs[0] != 7 || s.Time != at || s.Starved != (at > last) {
 				t.Fatalf("%s at %v: %+v", name, at, s)
 			}
 			got := s.Objects[0]
 			if x := got.pose.Position.X; math.Abs(x-want) > 1e-9 {
 				t.Errorf("%s at %v: %v, want %v", name, at, x, want)
 			}
-			if second := got.flags == 1; c.cfg.Method != interpolate.Nearest && second != (at >= times[1]) {
+			if second := got.flags == 1; c.cfg.Method != interpolate.Nearest && second != (at >= last) {
 				t.Errorf("%s at %v: flags %d", name, at, got.flags)
 			}
 		}

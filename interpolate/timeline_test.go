@@ -141,7 +141,12 @@ func TestAdaptive(t *testing.T) {
 		jitter      time.Duration
 		least, most time.Duration
 		maxDelay    time.Duration
-	}{{0, 0, 15 * ms, 20 * ms, 0}, {0, 20 * ms, 25 * ms, 40 * ms, 0}, {0.3, 150 * ms, 110 * ms, 400 * ms, 0}, {0.2, 600 * ms, 120 * ms, 120 * ms, 120 * ms}} {
+	}{
+		{0, 0, 15 * ms, 20 * ms, 0},
+		{0, 20 * ms, 25 * ms, 40 * ms, 0},
+		{0.3, 150 * ms, 110 * ms, 400 * ms, 0},
+		{0.2, 600 * ms, 120 * ms, 120 * ms, 120 * ms},
+	} {
 		b := newBuffer(t, interpolate.Config{Interval: 16 * ms, Adaptive: true, MaxDelay: c.maxDelay})
 		rule := interpolate.Delay(16*ms, 50*ms, 0.05)
 		if got := b.Stats().Delay; got != rule {

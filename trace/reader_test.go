@@ -177,7 +177,9 @@ func TestLoadErrors(t *testing.T) {
 	_, noSchemaFS := trace.LoadFS(files, "a.csv", nil)
 	_, noTrace := trace.Load(filepath.Join(t.TempDir(), "a.csv"), readerSchema(t))
 	_, noTraceFS := trace.LoadFS(files, "b.csv", readerSchema(t))
-	for name, err := range map[string]error{"a.schema.json": noSchema, "open a.schema.json": noSchemaFS, "a.csv": noTrace, "b.csv": noTraceFS} {
+	for name, err := range map[string]error{
+		"a.schema.json": noSchema, "open a.schema.json": noSchemaFS, "a.csv": noTrace, "b.csv": noTraceFS,
+	} {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -96,9 +96,10 @@ func Columns(f *schema.Field) []string {
 		return []string{f.Name}
 	}
 	names := make([]string, n)
+	vectors := []schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat}
 	for k := range names {
 		suffix := strconv.Itoa(k)
-		if slices.Contains([]schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat}, f.Kind) {
+		if slices.Contains(vectors, f.Kind) {
 			suffix = "xyzw"[k : k+1]
 		}
 		names[k] = f.Name + "_" + suffix

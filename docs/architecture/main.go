@@ -62,7 +62,8 @@ func run(w io.Writer, dir string) error {
 	}
 	for _, order := range doc.orders {
 		refs := code.references(order.pkg)
-		missing := slices.DeleteFunc(slices.Clone(code.packages[order.pkg].names), func(f string) bool { return slices.Contains(order.files, f) })
+		names := slices.Clone(code.packages[order.pkg].names)
+		missing := slices.DeleteFunc(names, func(f string) bool { return slices.Contains(order.files, f) })
 		if len(missing) > 0 {
 			faults.addf("%s: the order of layers lacks %v", order.pkg, missing)
 		}
