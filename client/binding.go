@@ -114,7 +114,7 @@ func (b *binding) answered(a *control.BindAnswer) {
 		return // answered before
 	}
 	if err == nil {
-		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.cfg.encoder(b.number, a.Ring, b.redundancy, start, b.reliable)); err != nil {
+		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.encoder(a.Ring, start)); err != nil {
 			err = b.wrap(err)
 		} else {
 			b.enc.LimitRedundancy(b.limits.redundancy)

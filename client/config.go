@@ -26,7 +26,11 @@ type Config struct {
 	// needed a token is not re-established. An error counts as an attempt. The context is canceled
 	// when the connection is closed. If Token was used before, Dial calls Renew with its context.
 	Renew func(context.Context) (token.Token, error)
-	// Suites are the permitted cipher suites; default transport.AES128GCM.
+	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth]. It
+	// sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a preset,
+	// frames are sent at once and have no deadline.
+	Preset Preset
+	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
 	Suites []transport.Suite
 	// Insecure permits the public default key on addresses other than loopback, and the suite None.
 	// It is for measurements.
@@ -87,6 +91,9 @@ type Config struct {
 
 func (cfg Config) withDefaults() (Config, error) {
 	cfg.Codec = cmp.Or(cfg.Codec, rpcdelta.DefaultCodec)
+	if s := cfg.Preset.Suite; len(cfg.Suites) == 0 && s != 0 && s != transport.AES128GCM {
+		cfg.Suites = []transport.Suite{s, transport.AES128GCM}
+	}
 	cfg.Ring = cmp.Or(cfg.Ring, rpcdelta.DefaultRing)
 	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, DefaultBindTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -117,15 +124,18 @@ func (cfg *Config) transport(t token.Token) transport.Config {
 	}
 }
 
-func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliable bool) rpcdelta.EncoderConfig {
+// encoder returns the settings of the encoder for a server's ring and a prior.
+func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
+	cfg := s.cfg
 	maxPayload := transport.MaxPayload
-	if reliable {
+	if s.reliable {
 		maxPayload = maxReliable
 	}
+	batch, deadline := s.delay.FramesAt(s.schema.RateHz())
 	return rpcdelta.EncoderConfig{
-		Codec: cfg.Codec, RPC: rpc, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
-		Redundancy: redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes,
-		Reliable: reliable, MaxPayload: maxPayload,
+		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
+		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
+		MaxBatchDelay: batch, Deadline: deadline, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
 }
 
@@ -169,9 +179,13 @@ type BindConfig struct {
 	// of RateHz. Two frames per datagram save about 40 % and add a delay of one interval. More than
 	// 1 requires the adaptive codec and the unreliable channel.
 	SendEvery int
+	// Delay lets frames of an unreliable RPC wait for later ones, depending on what changed in
+	// them; default that of Config.Preset. It requires the adaptive codec and a SendEvery of 1.
+	Delay DelayPolicy
 }
 
-func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
+func (cfg BindConfig) withDefaults(conn *Config, rateHz float64) (BindConfig, error) {
+	codec := conn.Codec
 	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
 	switch n := cfg.SendEvery; {
 	case n < 1 || n > MaxSendEvery:
@@ -180,6 +194,12 @@ func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
 		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: a reliable RPC sends each frame at once", n)
 	case n > 1 && codec == rpcdelta.RLE:
 		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: codec %v has one frame per payload, use %v", n, codec, rpcdelta.Adaptive)
+	}
+	if err := cfg.Delay.check(&cfg, rateHz, codec); err != nil {
+		return cfg, err
+	}
+	if (cfg.Delay == DelayPolicy{}) && cfg.SendEvery == 1 && !cfg.Reliable && codec == rpcdelta.Adaptive {
+		cfg.Delay = conn.Preset.DelayPolicy
 	}
 	return cfg, nil
 }

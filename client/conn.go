@@ -70,7 +70,7 @@ func (c *Conn) bind(ctx context.Context, rpcSchema *schema.Schema, cfg BindConfi
 }
 
 func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
-	cfg, err := cfg.withDefaults(c.cfg.Codec)
+	cfg, err := cfg.withDefaults(&c.cfg, rpcSchema.RateHz())
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	b := &binding{
 		sender: sender{
-			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, every: cfg.SendEvery,
+			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, every: cfg.SendEvery, delay: cfg.Delay,
 			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
 			stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 		},

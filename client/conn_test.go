@@ -294,7 +294,7 @@ func TestInvalidConfig(t *testing.T) {
 		"Config.Tick is -2":                 {Tick: -2},
 		"Config.Bandwidth":                  {Bandwidth: -1},
 		"0 with FlushOnly":                  {Tick: time.Second, FlushOnly: true},
-		"Config: rpcdelta: Redundancy of 8": {Redundancy: 8},
+		"Config: rpcdelta: Redundancy of 16": {Redundancy: 16},
 		"Config: rpcdelta: Delivery of 1.5": {Delivery: 1.5},
 		"Config: rpcdelta: RedundancyBytes": {RedundancyBytes: -1},
 	} {

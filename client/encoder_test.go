@@ -54,8 +54,8 @@ func TestSetRedundancy(t *testing.T) {
 		if got := second.Stats().Redundancy; got != 2 {
 			t.Errorf("an RPC that is bound later has redundancy %d", got)
 		}
-		if err := conn.SetRedundancy(8); err == nil || !strings.HasPrefix(err.Error(), "client: SetRedundancy: ") {
-			t.Errorf("8: %v", err)
+		if err := conn.SetRedundancy(16); err == nil || !strings.HasPrefix(err.Error(), "client: SetRedundancy: ") {
+			t.Errorf("16: %v", err)
 		}
 		if got := second.Stats().Redundancy; got != 2 {
 			t.Errorf("after an error: redundancy %d", got)

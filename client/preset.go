@@ -1,26 +1,42 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Preset sets all that costs bandwidth and delay.
+// DelayPolicy is how long the frames of an RPC may wait for later ones, with which they then share a
+// payload, and until when they are of use to the server. Frames do not wait if a discrete field
+// changed, or any field in a way that the codec did not expect; the tag option urgent selects other
+// fields.
+type DelayPolicy struct {
+	// MaxBatchDelay is the maximum time from Send until a frame leaves. It is rounded to frames:
+	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most rpcdelta.MaxHeld-1 frames.
+	MaxBatchDelay time.Duration
+	// Tolerance is how much later than expected the next Send may be before held frames leave
+	// without it; default one interval of BindConfig.RateHz.
+	Tolerance time.Duration
+	// Deadline is the time from Send after which a frame is of no more use to the server, in
+	// addition to the one-way delay; redundant copies leave by then. It applies from 60 frames a
+	// second on, and is longer for rarer frames. 0 means that there is no deadline.
+	Deadline time.Duration
+	// Delivery is the share of frames that are to arrive by the deadline; default Config.Delivery.
+	Delivery float64
+}
+
+// Preset is a choice between delay and bandwidth, see Config.Preset.
 type Preset struct {
 	// Name is the name on the command line.
 	Name string
-	// MaxBatchDelay is the maximum time that a frame waits for later ones.
-	MaxBatchDelay time.Duration
-	// Deadline is the time after which a frame is of no more use to the server, in addition to the
-	// one-way delay. It applies from 60 frames a second on, and grows as frames become rarer.
-	Deadline time.Duration
-	// Delivery is the share of frames that are to arrive by the deadline.
-	Delivery float64
-	// Suite is the cipher suite.
+	// DelayPolicy is the default of BindConfig.Delay.
+	DelayPolicy
+	// Suite is the preferred cipher suite.
 	Suite transport.Suite
 }
 
@@ -30,11 +46,24 @@ const presetDelivery = 0.9992
 // The presets.
 var (
 	// LowLatency sends every frame at once.
-	LowLatency = Preset{Name: "low-latency", Deadline: 55 * time.Millisecond, Delivery: presetDelivery, Suite: transport.AES128GCM}
+	LowLatency = Preset{
+		"low-latency",
+		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: presetDelivery},
+		transport.AES128GCM,
+	}
 	// Balanced lets frames wait for up to 33 ms: 2 frames at 60 Hz, 1 at 30 Hz.
-	Balanced = Preset{Name: "balanced", MaxBatchDelay: time.Second / 30, Deadline: 120 * time.Millisecond, Delivery: presetDelivery, Suite: transport.AES128GCM}
-	// LowBandwidth lets frames wait for up to 50 ms, 3 frames at 60 Hz, and uses the compact suite.
-	LowBandwidth = Preset{Name: "low-bandwidth", MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery, Suite: transport.AES128CTRHMAC8}
+	Balanced = Preset{
+		"balanced",
+		DelayPolicy{MaxBatchDelay: time.Second / 30, Deadline: 120 * time.Millisecond, Delivery: presetDelivery},
+		transport.AES128GCM,
+	}
+	// LowBandwidth lets frames wait for up to 50 ms, which are 3 frames at 60 Hz, and prefers the
+	// compact suite, which the server must permit.
+	LowBandwidth = Preset{
+		"low-bandwidth",
+		DelayPolicy{MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery},
+		transport.AES128CTRHMAC8,
+	}
 )
 
 // Presets returns all presets.
@@ -53,17 +82,40 @@ func ParsePreset(name string) (Preset, error) {
 	return Preset{}, fmt.Errorf("no preset %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// presetRate is the rate in Hz below which deadlines grow.
-const presetRate = 60
+// deadlineRate is the rate in Hz below which deadlines are longer.
+const deadlineRate = 60
 
 // DeadlineAt returns the deadline of frames at a rate in Hz.
-func (p *Preset) DeadlineAt(rateHz float64) time.Duration {
-	return time.Duration(float64(p.Deadline) * max(1, presetRate/rateHz))
+func (p *DelayPolicy) DeadlineAt(rateHz float64) time.Duration {
+	return time.Duration(float64(p.Deadline) * max(1, deadlineRate/rateHz))
 }
 
-// FramesAt returns MaxBatchDelay, rounded, and Deadline in frames at a rate in Hz.
-func (p *Preset) FramesAt(rateHz float64) (batch, deadline int) {
+// FramesAt returns MaxBatchDelay, rounded to nearest, and the deadline, rounded down, in frames at a
+// rate in Hz.
+func (p *DelayPolicy) FramesAt(rateHz float64) (batch, deadline int) {
 	const tolerance = 0.01 // of a frame: rates such as 66.67 Hz are rounded themselves
 	batch = int(math.Floor(p.MaxBatchDelay.Seconds()*rateHz + 0.5 + tolerance))
 	return batch, int(math.Floor(p.DeadlineAt(rateHz).Seconds()*rateHz + tolerance))
+}
+
+// check returns an error that names an invalid field for frames at a rate in Hz. cfg is the rest of
+// the binding's settings.
+func (p *DelayPolicy) check(cfg *BindConfig, rateHz float64, codec rpcdelta.Codec) error {
+	switch batch, deadline := p.FramesAt(rateHz); {
+	case *p == DelayPolicy{}:
+		return nil
+	case cfg.SendEvery > 1:
+		return errors.New("BindConfig.Delay: leave out SendEvery")
+	case cfg.Reliable:
+		return errors.New("BindConfig.Delay: a reliable RPC sends each frame at once")
+	case codec != rpcdelta.Adaptive:
+		return fmt.Errorf("BindConfig.Delay: codec %v has one frame per payload, use %v", codec, rpcdelta.Adaptive)
+	case p.MaxBatchDelay < 0 || batch >= rpcdelta.MaxHeld:
+		return fmt.Errorf("BindConfig.Delay.MaxBatchDelay is %v, %d frames at %v Hz, want 0 to %d frames", p.MaxBatchDelay, batch, rateHz, rpcdelta.MaxHeld-1)
+	case p.Deadline < 0 || p.Deadline > 0 && deadline < batch:
+		return fmt.Errorf("BindConfig.Delay.Deadline is %v, want at least MaxBatchDelay, %v, or 0", p.Deadline, p.MaxBatchDelay)
+	case p.Tolerance < 0:
+		return fmt.Errorf("BindConfig.Delay.Tolerance is %v, want at least 0", p.Tolerance)
+	}
+	return rpcdelta.EncoderConfig{Delivery: p.Delivery}.Check()
 }

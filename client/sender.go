@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -26,6 +27,7 @@ type sender struct {
 	schema   *schema.Schema
 	reliable bool
 	every    int // BindConfig.SendEvery
+	delay    DelayPolicy
 
 	mu         sync.Mutex
 	link       *transport.Conn   // nil while reconnecting
@@ -77,7 +79,21 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	return max(s.every, s.limits.every)
+	return max(s.every, s.limits.every, s.batch()+1)
+}
+
+// batch returns the number of later frames that a frame may wait for.
+func (s *sender) batch() int {
+	batch, _ := s.delay.FramesAt(s.schema.RateHz())
+	return batch
+}
+
+// due reports whether the held frames are sent now, if a payload is to have n frames.
+func (s *sender) due(n int) bool {
+	if batch := s.batch(); batch > 0 && n == batch+1 {
+		return s.enc.Due()
+	}
+	return s.enc.Held() >= n
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -90,7 +106,7 @@ func (s *sender) maxFrames() int {
 	case s.cfg.Bandwidth != 0 && s.combines():
 		return MaxSendEvery
 	}
-	return s.every
+	return max(s.every, s.batch()+1)
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -105,7 +121,7 @@ func (s *sender) hold(f *schema.Frame, n int) error {
 	case err != nil:
 		s.countUnsent(err)
 		return err
-	case s.enc.Held() >= n:
+	case s.due(n):
 		return s.sendHeld()
 	case s.enc.Held() == 1:
 		s.heldSince = time.Now()
@@ -116,7 +132,9 @@ func (s *sender) hold(f *schema.Frame, n int) error {
 
 // heldUntil returns when the held frames are sent even if no more frames follow.
 func (s *sender) heldUntil() time.Time {
-	return s.heldSince.Add(time.Duration(float64(s.framesPerPayload()) / s.schema.RateHz() * float64(time.Second)))
+	interval := time.Duration(float64(time.Second) / s.schema.RateHz())
+	wait := time.Duration(s.framesPerPayload()-1) * interval
+	return s.heldSince.Add(wait + cmp.Or(s.delay.Tolerance, interval))
 }
 
 func (s *sender) sendHeld() error {
