@@ -179,12 +179,3 @@ func bindRequest(t testing.TB, s *schema.Schema, codec rpcdelta.Codec) []byte {
 	uplinktest.Must(t, err)
 	return b
 }
-
-// unheard is a transport.Handler that does nothing.
-type unheard struct{}
-
-func (unheard) Opened(*transport.Conn)                      {}
-func (unheard) Closed(*transport.Conn, error)               {}
-func (unheard) Datagram(*transport.Conn, []byte, time.Time) {}
-func (unheard) Message(*transport.Conn, []byte, time.Time)  {}
-func (unheard) Tick(time.Time)                              {}

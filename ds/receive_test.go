@@ -121,6 +121,26 @@ func BenchmarkReceiveBuffered(b *testing.B) {
 	}
 }
 
+// TestTooManyMessages verifies that most payloads of a flood are not decoded.
+func TestTooManyMessages(t *testing.T) {
+	const messages = 10_000 // in a second
+	b := newBench(t, Config{RateSlack: defaultRateSlack}, func(*Player, Frame[testCall]) {})
+	s, at := b.join(0), time.Now()
+	bundle := control.NewBundler(1000)
+	for range control.MaxBundle {
+		bundle.Add([]byte{0x80, 0, 0, 0, 0})
+	}
+	flood := bundle.Take()
+	for range messages {
+		s.player.receive(flood, at, false)
+		at = at.Add(time.Second / messages)
+	}
+	st := b.stats()
+	if limited, looked := st.Drops[RateLimited], sum(st.RPCs[0].Drops); limited < messages*9/10 || looked > 2*3*(60+controlHz) {
+		t.Errorf("%d messages are dropped at once, %d payloads are looked at", limited, looked)
+	}
+}
+
 // TestAmbiguous verifies that a datagram is dropped if and only if it may contain a frame 64 behind
 // the newest, which the short header does not distinguish from one ahead.
 func TestAmbiguous(t *testing.T) {
