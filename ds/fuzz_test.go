@@ -75,7 +75,7 @@ func FuzzReceive(f *testing.F) {
 		if counted != messages || uint64(delivered) != frames {
 			t.Fatalf("%d messages, %d counted, %d of %d frames delivered: %+v", messages, counted, delivered, frames, st)
 		}
-		if n := hostile.player.bound(); n > minBindings {
+		if n := hostile.player.bound; n > minBindings {
 			t.Fatalf("%d bindings", n)
 		}
 		honest.call()

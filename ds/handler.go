@@ -100,5 +100,4 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 	return false
 }
 
-// maxRejectedLogged is the number of rejected frames of a player that are logged.
 const maxRejectedLogged = 8

@@ -30,13 +30,11 @@ const (
 	minBindings = 8
 )
 
-// rate returns the rate limit of a stream of hz calls per second.
 func (c *Config) rate(hz float64) ratelimit.Rate {
 	perSecond := c.RateSlack * hz
 	return ratelimit.Rate{PerSecond: perSecond, Burst: burstSeconds * perSecond}
 }
 
-// frameRate returns the rate limit of the new frames of a binding.
 func (c *Config) frameRate(hz float64, reliable bool) ratelimit.Rate {
 	r := c.rate(hz)
 	r.Burst += spareFrames
@@ -69,7 +67,6 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	return p.messages.Take(a.since, rate, float64(payloads))
 }
 
-// grant permits the player hz more calls per second.
 func (p *Player) grant(hz float64) {
 	p.hz += hz
 	p.rate = p.server.cfg.rate(controlHz + p.hz)

@@ -35,7 +35,6 @@ func (p *Player) Kick(reason string) {
 // end closes the session with a reason. Unlike with Kick, frames that wait are still delivered.
 func (p *Player) end(reason string) { p.conn.CloseWith(reason) }
 
-// violate ends the session of a client that violates the protocol.
 func (p *Player) violate(reason string) {
 	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "reason", reason)
 	p.end(reason)
@@ -73,7 +72,7 @@ func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.all {
-		if who, r := b.owner(); who == p && r.schema.RPC() == rpc {
+		if who, of := b.owner(); who == p && of.rpc.schema.RPC() == rpc {
 			return b.stats(), true
 		}
 	}
@@ -101,7 +100,6 @@ func (p *Player) Stats() PlayerStats {
 	return st
 }
 
-// countDrop counts a message that belongs to no RPC.
 func (p *Player) countDrop(d Drop) {
 	p.drops[d].Add(1)
 	h := p.shard
@@ -123,7 +121,10 @@ func (p *Player) drop(at time.Time, d Drop) {
 func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
 	p.drops[d].Add(1)
 	p.missed.Add(missed)
-	b.counts.drop(d, missed)
+	b.counts.update(func(total *RPCStats) {
+		total.Drops[d]++
+		total.Missed += missed
+	})
 }
 
 // dropPayload counts a payload of an RPC, and informs the tap. decoder reports whether the decoder

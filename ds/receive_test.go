@@ -94,7 +94,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 	for i := 0; b.Loop(); i++ {
 		if i%frames == 0 { // the stream starts again
 			b.StopTimer()
-			s.player.bindings = nil
+			s.player.bindings, s.player.bound = nil, 0
 			s.srv.bind(s.player, s.request(0))
 			b.StartTimer()
 		}

@@ -119,7 +119,6 @@ type inbox[T any] struct {
 	next    int    // of running
 }
 
-// item is a frame that waits for Poll.
 type item[T any] struct {
 	player  *Player
 	binding *binding
