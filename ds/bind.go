@@ -93,7 +93,11 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	here := rpc.shards[p.shard.index]
 	b := &binding{
 		rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		frames: uint64(max(r.Frames, 1)), rate: s.cfg.frameRate(r.RateHz, r.Reliable), prior: s.prior(codec, r.Prior),
+		frames: uint64(max(r.Frames, 1)), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+	}
+	b.rate.Burst += spareFrames
+	if b.reliable {
+		b.rate.Burst += spareReliable
 	}
 	var buffer jitterBuffer
 	var err error

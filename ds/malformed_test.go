@@ -15,46 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestMalformedControl verifies that malformed unreliable messages are counted and not answered.
-func TestMalformedControl(t *testing.T) {
-	besides(t, ds.Config{}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		bind, err := (&control.BindRequest{Name: buttons.RPC()}).Append(nil)
-		uplinktest.Must(t, err)
-		bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
-		uplinktest.Must(t, err)
-		for i, b := range [][]byte{
-			{},
-			{byte(control.Acks)},
-			(&rpcdelta.Ack{Seq: 1}).Append([]byte{byte(control.Acks)}), // to a server
-			bound, // likewise
-			control.AppendMessage(nil, []byte("on the other channel")),
-			{byte(control.Bind)},
-			{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff},                         // an array of 2^32-1
-			{byte(control.Bind), 0xdf, 0xff, 0xff, 0xff, 0xff},                         // a map
-			{byte(control.Bind), 0x98, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff},             // a string
-			{byte(control.Bind), 0x98, 0x00, 0xa0, 0x00, 0xdd, 0x7f, 0xff, 0xff, 0xff}, // the fields
-			append([]byte{byte(control.Bind)}, strings.Repeat("\x91", 1000)...),        // deep
-			append([]byte{byte(control.Bind)}, strings.Repeat("\xdc\xff\xff", 300)...), // both
-			bind[:len(bind)-1],
-			append(bind[:len(bind):len(bind)], 0),
-			{0xc0},
-			{0xff, 1, 2, 3},
-			{0x13},
-			{byte(control.Bundle)},
-			{byte(control.Bundle), 200, 2, 3},
-			{byte(control.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
-		} {
-			r.say(b)
-			if malformed, unknown := dropped(srv); malformed != uint64(i+1) || unknown != 0 {
-				t.Fatalf("after %x: %d malformed, %d unknown", b, malformed, unknown)
-			}
-		}
-		if len(r.answers) != 0 {
-			t.Errorf("the server answered %+v", r.answers)
-		}
-	})
-}
-
 // TestReliableViolations verifies that a reliable message that no client sends ends the session. It
 // is counted by reason and logged once, and nothing after it is handled.
 func TestReliableViolations(t *testing.T) {

@@ -41,7 +41,6 @@ func (s *Server) guard(p *Player, f func()) {
 
 // onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
 // added or removed are called like this, so that runtime.Goexit does not leave that half done.
-// Frames are handled between such changes.
 func onGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() {

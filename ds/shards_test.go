@@ -1,10 +1,8 @@
 package ds_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,77 +131,5 @@ func checkShards(t *testing.T, poll bool) {
 	stop()
 	if left.Load() != int64(clients) {
 		t.Errorf("%d of %d left", left.Load(), clients)
-	}
-}
-
-// TestShardsOverUDP is the same over sockets of the operating system, without timing.
-func TestShardsOverUDP(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("one socket an address")
-	}
-	const shards, clients, frames = 4, 24, 60
-	journal := uplinktest.NewJournal(t, 1)
-	joined, left := make(chan *ds.Player, clients), make(chan error, clients)
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Shards: shards, AckHz: 60, Timeout: time.Minute,
-		RateSlack: ds.MaxRateSlack, // they do not wait between two calls
-		Joined:    func(p *ds.Player) { joined <- p },
-		Left:      func(_ *ds.Player, err error) { left <- err },
-	})
-	uplinktest.Must(t, err)
-	uplinktest.Must(t, handles("Move", journal.Handle)(srv))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(context.Background()) }()
-	joining := make(chan struct{}, shards) // few at a time: who is not heard within 5 s is forgotten
-	var playing sync.WaitGroup
-	for range clients {
-		playing.Go(func() {
-			joining <- struct{}{}
-			conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{Timeout: time.Minute})
-			var fire stream
-			if err == nil {
-				defer func() { _ = conn.Close() }()
-				fire, err = client.Bind[move](t.Context(), conn, "Move", reliably)
-			}
-			<-joining
-			for n := uint64(0); n < frames && err == nil; {
-				m := uplinktest.MoveAt(1, n)
-				if err = fire.Send(&m); errors.Is(err, client.ErrBacklog) {
-					err = nil
-					runtime.Gosched()
-				} else {
-					n++
-				}
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for !errors.Is(conn.Err(), client.ErrKicked) {
-				runtime.Gosched()
-			}
-		})
-	}
-	for range clients {
-		p := <-joined
-		for p.Stats().Frames < frames {
-			runtime.Gosched()
-		}
-		p.Kick("enough")
-	}
-	for range clients {
-		if err := <-left; err != nil {
-			t.Error(err)
-		}
-	}
-	playing.Wait()
-	uplinktest.Must(t, errors.Join(srv.Close(), <-served))
-	for _, l := range journal.Logs() {
-		if l.Frames() != frames {
-			t.Errorf("%d of %d frames", l.Frames(), frames)
-		}
-	}
-	if st := srv.Stats(); len(journal.Logs()) != clients || st.Transport.Open != 0 {
-		t.Errorf("%d players: %+v", len(journal.Logs()), st)
 	}
 }

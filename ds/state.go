@@ -107,6 +107,7 @@ type Player struct {
 	drops     [drops]atomic.Uint64
 }
 
+// binding is one RPC of one player. It belongs to the shard's goroutine except for rejected.
 type binding struct {
 	rpc      *rpc
 	sink     sink      // the RPC's, or a jitter buffer
