@@ -148,15 +148,12 @@ func (c Config) withDefaults() (Config, error) {
 	)
 	switch {
 	case err != nil:
-	case slices.Contains(c.Priors, nil):
-		err = errors.New("Priors contains a nil")
-	default:
-		if err = c.checkJitterBuffer(c.JitterBuffer); err != nil {
-			err = fmt.Errorf("JitterBuffer: %w", err)
-		}
-	}
-	if err != nil {
 		return c, fmt.Errorf("ds: Config.%w", err)
+	case slices.Contains(c.Priors, nil):
+		return c, errors.New("ds: Config.Priors contains a nil")
+	}
+	if err := c.checkJitterBuffer(c.JitterBuffer); err != nil {
+		return c, fmt.Errorf("ds: Config.JitterBuffer: %w", err)
 	}
 	return c, nil
 }

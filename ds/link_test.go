@@ -189,8 +189,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRandomLinks plays over links that change, or are perfect, with random rings, rates and ways to
-// send.
+// TestRandomLinks plays over links that change, or are perfect, with random rings, rates and ways
+// to send.
 func TestRandomLinks(t *testing.T) {
 	for seed := range uint64(100 / thin(12)) {
 		bubble(t, fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestPoll verifies that handlers run in Poll only, in the order of arrival, and that Left is called
-// for the players who remain when the server is closed.
+// TestPoll verifies that handlers run in Poll only, in the order of arrival, and that Left is
+// called for the players who remain when the server is closed.
 func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 40*ms, simnet.Config{Seed: 20})

@@ -26,7 +26,7 @@ type call func()
 func (c call) collect() {}
 func (c call) run()     { c() }
 
-// push adds a job of a size in bytes, and reports whether the quota admits it. If u is nil, it does.
+// push adds a job of a size in bytes, and reports whether the quota admits it. It does if u is nil.
 func (q *queue) push(u *playerQuota, size int, j job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
