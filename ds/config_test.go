@@ -116,21 +116,21 @@ func TestBadRegistrations(t *testing.T) {
 		return err
 	}
 	wantErrors(t, "", map[string]error{
-		`field "C"`:                                 noChannel,
-		"a world movers already":                    world("movers", ds.WorldConfig[mover]{}),
-		"world's name has 0 bytes":                  world("", ds.WorldConfig[mover]{}),
-		"world's name has 65 bytes":                 world(strings.Repeat("x", 65), ds.WorldConfig[mover]{}),
-		"SendHz is 1001":                            world("wrong", ds.WorldConfig[mover]{TickHz: 1000, SendHz: 1001}),
-		"SendHz is 61":                              world("wrong", ds.WorldConfig[mover]{SendHz: 61}),
-		"SendHz is -1":                              world("wrong", ds.WorldConfig[mover]{SendHz: -1}),
-		"TickHz is 1001":                            world("wrong", ds.WorldConfig[mover]{TickHz: 1001}),
-		"TickHz is NaN":                             world("wrong", ds.WorldConfig[mover]{TickHz: math.NaN()}),
-		`object 9: schema: wrong: field "Position"`: world("wrong", ds.WorldConfig[mover]{Initial: outside}),
-		"Bandwidth is 999":                          offer(ds.StateConfig{Bandwidth: 999}),
-		"Bandwidth is -1":                           offer(ds.StateConfig{Bandwidth: -1}),
-		"MinBandwidth is 999":                       offer(ds.StateConfig{MinBandwidth: 999}),
-		"MinBandwidth is 256001":                    offer(ds.StateConfig{MinBandwidth: 256_001}),
-		"InputTicks is 33":                          offer(ds.StateConfig{InputTicks: 33}),
+		`field "C"`:                    noChannel,
+		"a world movers already":       world("movers", ds.WorldConfig[mover]{}),
+		"world's name has 0 bytes":     world("", ds.WorldConfig[mover]{}),
+		"world's name has 65 bytes":    world(strings.Repeat("x", 65), ds.WorldConfig[mover]{}),
+		"SendHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1000, SendHz: 1001}),
+		"SendHz is 61":                 world("wrong", ds.WorldConfig[mover]{SendHz: 61}),
+		"SendHz is -1":                 world("wrong", ds.WorldConfig[mover]{SendHz: -1}),
+		"TickHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1001}),
+		"TickHz is NaN":                world("wrong", ds.WorldConfig[mover]{TickHz: math.NaN()}),
+		`9: schema: wrong: field "Pos`: world("wrong", ds.WorldConfig[mover]{Initial: outside}),
+		"Bandwidth is 999":             offer(ds.StateConfig{Bandwidth: 999}),
+		"Bandwidth is -1":              offer(ds.StateConfig{Bandwidth: -1}),
+		"MinBandwidth is 999":          offer(ds.StateConfig{MinBandwidth: 999}),
+		"MinBandwidth is 256001":       offer(ds.StateConfig{MinBandwidth: 256_001}),
+		"InputTicks is 33":             offer(ds.StateConfig{InputTicks: 33}),
 	})
 }
 
