@@ -99,8 +99,14 @@ func (e *Encoder) Hold(f *schema.Frame) error {
 
 // store stores f under the next sequence.
 func (e *Encoder) store(f *schema.Frame) {
-	if e.urgency != nil && e.urgency.add(f, e.next) {
-		e.schedule.hurry(e.next, e.redundancy.copies())
+	if e.urgency != nil {
+		switch e.urgency.add(f, e.next) {
+		case patient:
+		case atOnce:
+			e.schedule.hurry(e.next, max(1, e.schedule.copies))
+		case repeated:
+			e.schedule.hurry(e.next, e.redundancy.copies())
+		}
 	}
 	e.put(f)
 }

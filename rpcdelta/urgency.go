@@ -14,7 +14,7 @@ type urgency struct {
 	coder  *adaptiveCoder
 	fields []fieldUrgency
 	recent *adaptive.Frames // all frames, as if the decoder had accepted them
-	urgent bool             // the frame that is being measured
+	frame  frameUrgency     // of the frame that is being measured
 }
 
 // fieldUrgency is the urgency of one field.
@@ -77,12 +77,21 @@ func ruleOf(l *schema.Layout) urgencyRule {
 	return urgentUnexpected
 }
 
-// add adds frame seq, which follows the frame added last, and reports whether it is urgent.
-func (u *urgency) add(f *schema.Frame, seq uint64) bool {
-	u.urgent = false
+// frameUrgency is how a frame is sent.
+type frameUrgency uint8
+
+const (
+	patient  frameUrgency = iota // it may wait
+	atOnce                       // at once: the model did not expect a value
+	repeated                     // at once, and so are its copies: an urgent field changed
+)
+
+// add adds frame seq, which follows the frame added last, and returns its urgency.
+func (u *urgency) add(f *schema.Frame, seq uint64) frameUrgency {
+	u.frame = patient
 	u.coder.coder.MeasureNext(u, f, seq, u.coder.state, u.recent)
 	u.recent.Put(seq, f, 0)
-	return u.urgent
+	return u.frame
 }
 
 // Count, Frame, Flags, Contents and Component implement [cost.Meter].
@@ -92,7 +101,9 @@ func (*urgency) Frame(int)     {}
 func (u *urgency) Flags(field int, bits float64) { u.fields[field].flags = bits }
 
 func (u *urgency) Contents(field int, _ float64) {
-	u.urgent = u.urgent || u.fields[field].rule == urgentChange
+	if u.fields[field].rule == urgentChange {
+		u.frame = repeated
+	}
 }
 
 func (u *urgency) Component(field, k int, bits float64, by cost.Predictor, _ int64) {
@@ -104,14 +115,11 @@ func (u *urgency) Component(field, k int, bits float64, by cost.Predictor, _ int
 	if *usual == 0 {
 		*usual = bits
 	}
-	switch f.rule {
-	case neverUrgent:
-	case urgentChange:
-		u.urgent = true
-	case urgentNewValue:
-		u.urgent = u.urgent || f.flags > unexpectedChange || bits > *usual+surprise
-	case urgentUnexpected:
-		u.urgent = u.urgent || bits > *usual+surprise
+	switch {
+	case f.rule == urgentChange, f.rule == urgentNewValue && f.flags > unexpectedChange:
+		u.frame = repeated
+	case f.rule != neverUrgent && bits > *usual+surprise:
+		u.frame = max(u.frame, atOnce)
 	}
 	*usual += (min(bits, *usual+surprise) - *usual) * usualRate
 }
