@@ -38,19 +38,14 @@ func onDifferences(create func(records [][]byte) (compressor, error)) func(*sche
 		for i := range c.fields {
 			c.most += 3 + c.fields[i].most
 		}
-		records := c.recordsOf(samples)
+		records := make([][]byte, len(samples))
+		for i, s := range samples {
+			records[i] = c.append(nil, s.Base, s.Frame)
+		}
 		var err error
 		c.compressor, err = create(records)
 		return c, err
 	}
-}
-
-func (r *record) recordsOf(samples []Sample) [][]byte {
-	records := make([][]byte, len(samples))
-	for i, s := range samples {
-		records[i] = r.append(nil, s.Base, s.Frame)
-	}
-	return records
 }
 
 func (c *compressed) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {

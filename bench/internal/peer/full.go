@@ -20,19 +20,6 @@ func newFull(s *schema.Schema, _ Form, _ []Sample) (Peer, error) {
 	return &full{layout: newLayout(s)}, nil
 }
 
-// Limits of the header of a group.
-const (
-	groupLimit     = 24
-	wideGroupLimit = 31
-)
-
-func (f *field) limit() uint32 {
-	if f.wide {
-		return wideGroupLimit
-	}
-	return groupLimit
-}
-
 func (p *full) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte, error) {
 	w, cur := &p.w, &rows[0]
 	w.Reset(dst)
@@ -89,7 +76,7 @@ func writeGroup(w *bitio.Writer, f *field, cur *schema.Frame) {
 		most = max(most, uint64(max(v, -v)))
 	}
 	header := uint32(bits.Len64(most)) - 1
-	w.WriteTruncated(header, f.limit())
+	w.WriteTruncated(header, f.limit)
 	for _, c := range f.components {
 		w.WriteBits(uint64(int64(cur.Ints[c.at])+1<<(header+1)), uint(header+2))
 	}
@@ -101,7 +88,7 @@ func (p *full) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) erro
 	for i := range p.fields {
 		switch f := &p.fields[i]; f.shape {
 		case group:
-			header := r.ReadTruncated(f.limit())
+			header := r.ReadTruncated(f.limit)
 			for _, c := range f.components {
 				cur.Ints[c.at] = int32(int64(r.ReadBits(uint(header+2))) - 1<<(header+1))
 			}

@@ -21,10 +21,10 @@ const (
 type field struct {
 	shape
 	components []component
-	wide       bool // group: more than 24 bits
-	blob       int  // byte string: its index
-	size       int  // byte string: its length, or 0 if it varies
-	most       int  // byte string: its maximum length
+	limit      uint32 // group: limit of its header
+	blob       int    // byte string: its index
+	size       int    // byte string: its length, or 0 if it varies
+	most       int    // byte string: its maximum length
 }
 
 // component is one integer of a frame.
@@ -58,12 +58,12 @@ func (l *layout) add(f *schema.Field) {
 	n := f.Values()
 	switch f.Kind {
 	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
-		next.bits = 24
-		if p.wide = beyond(f, f.Min) || beyond(f, f.Max); p.wide {
-			next.bits = 32
+		next.bits, p.limit = 24, 24
+		if beyond(f, f.Min) || beyond(f, f.Max) {
+			next.bits, p.limit = 32, 31
 		}
 	case schema.KindUnitVec:
-		n = 2
+		n, p.limit = 2, 24
 	case schema.KindAngle:
 		p.shape, next.signed = angles, false
 	case schema.KindQuat:

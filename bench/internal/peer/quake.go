@@ -31,12 +31,9 @@ type quake struct {
 const smallBits = 13
 
 func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
-	q := &quake{layout: newLayout(s), counts: make([]int, 256)}
+	q := &quake{layout: newLayout(s), counts: slices.Repeat([]int{1}, 256)}
 	if n := len(q.components) + q.blobs; n > 255 {
 		return nil, fmt.Errorf("quake3: %d fields, want at most 255", n)
-	}
-	for i := range q.counts {
-		q.counts[i] = 1
 	}
 	for _, s := range samples {
 		q.delta(s.Base, s.Frame)
@@ -52,9 +49,7 @@ func (q *quake) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]b
 }
 
 func (q *quake) delta(base, cur *schema.Frame) {
-	if base == nil {
-		base = q.zero
-	}
+	base = cmp.Or(base, q.zero)
 	last := q.last(base, cur)
 	if last == 0 {
 		return
@@ -141,9 +136,7 @@ func (q *quake) read(bits uint) uint32 {
 }
 
 func (q *quake) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
-	if base == nil {
-		base = q.zero
-	}
+	base = cmp.Or(base, q.zero)
 	cur, last := &rows[0], 0
 	cur.CopyFrom(base)
 	if q.r.Reset(payload); len(payload) > 0 {

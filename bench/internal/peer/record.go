@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -31,9 +32,7 @@ type record struct {
 
 // append appends the differences of cur from base.
 func (r *record) append(dst []byte, base, cur *schema.Frame) []byte {
-	if base == nil {
-		base = r.zero
-	}
+	base = cmp.Or(base, r.zero)
 	switch r.form {
 	case Bytes:
 		for i := range r.components {
@@ -75,9 +74,7 @@ func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
 
 // parse parses differences into cur. It reports whether they are well-formed.
 func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
-	if base == nil {
-		base = r.zero
-	}
+	base = cmp.Or(base, r.zero)
 	switch r.form {
 	case Bytes:
 		for i := range r.components {
