@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -44,19 +45,28 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := client.Dial(ctx, r.options.To, cfg)
+	conn, stream, err := Bind(ctx, r.options.To, cfg, t)
 	if err != nil {
 		return nil, err
-	}
-	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
 	}
 	b := &bot{conn: conn, stream: stream, trace: t, row: i * len(t.Frames) / r.options.Players, since: time.Now()}
 	if r.options.Rate > 0 {
 		b.phase = time.Duration(spread(i) * float64(time.Second) / r.options.Rate)
 	}
 	return b, nil
+}
+
+// Bind connects a client and binds the RPC of a trace.
+func Bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (*client.Conn, *client.FrameStream, error) {
+	conn, err := client.Dial(ctx, addr, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, stream, nil
 }
 
 // spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n:
@@ -86,35 +96,15 @@ func (b *bot) over() error {
 	return nil
 }
 
-// startMoving moves the bots to new sockets, one after the other, until stop is called. stop may be
-// called more than once.
-func (r *run) startMoving() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var moving sync.WaitGroup
-	if r.options.RebindEvery > 0 {
-		moving.Go(func() { r.move(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) })
-	}
-	return func() {
-		cancel()
-		moving.Wait()
-	}
-}
-
 // move moves one bot to a new socket at each interval. A bot that is not connected, or for which no
 // socket can be opened, keeps its socket.
-func (r *run) move(ctx context.Context, interval time.Duration) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for next := 0; ; next++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		b := r.bot(next)
-		if b != nil && b.conn.Rebind() == nil {
+func (r *run) move(ctx context.Context) {
+	next := 0
+	for range sleep.Every(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) {
+		if b := r.bot(next); b != nil && b.conn.Rebind() == nil {
 			r.rebinds.Add(1)
 		}
+		next++
 	}
 }
 
@@ -128,7 +118,8 @@ func (r *run) bot(turn int) *bot {
 	return nil
 }
 
-// lossyNetwork loses datagrams of another network, and does nothing else to them.
+// lossyNetwork loses datagrams of another network, and does nothing else to them. Unlike
+// simnet.WrapNetwork it needs no goroutines and timers, which thousands of bots would notice.
 type lossyNetwork struct {
 	inner transport.Network
 
@@ -139,44 +130,33 @@ type lossyNetwork struct {
 // newLossyNetwork makes one. Each socket has losses of its own. The error is that of
 // simnet.Config.Validate.
 func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
-	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
-		return nil, err
-	}
-	return &lossyNetwork{inner: inner, out: out, in: in}, nil
+	return &lossyNetwork{inner: inner, out: out, in: in}, errors.Join(out.Validate(), in.Validate())
 }
 
 // ListenPacket opens a socket of the inner network.
 func (n *lossyNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
-	out, in, err := n.links()
-	if err != nil {
-		return nil, err
-	}
-	pc, err := n.inner.ListenPacket(addr)
-	if err != nil {
-		return nil, err
-	}
-	return &lossyConn{pc: pc, out: loser{link: out}, in: loser{link: in}}, nil
-}
-
-func (n *lossyNetwork) links() (out, in *simnet.Link, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out, outErr := simnet.NewLink(n.out)
 	in, inErr := simnet.NewLink(n.in)
+	pc, err := n.inner.ListenPacket(addr)
+	if err := errors.Join(err, outErr, inErr); err != nil {
+		return nil, err
+	}
 	n.out.Seed++
 	n.in.Seed++
-	return out, in, errors.Join(outErr, inErr)
+	return &lossyConn{PacketConn: pc, out: loser{link: out}, in: loser{link: in}}, nil
 }
 
-// lossyConn is a socket of a lossyNetwork. It names each method, so that none gets around the loss.
+// lossyConn is a socket of a lossyNetwork.
 type lossyConn struct {
-	pc      transport.PacketConn
+	transport.PacketConn
 	out, in loser
 }
 
 func (c *lossyConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	for {
-		n, from, err := c.pc.ReadFrom(p)
+		n, from, err := c.PacketConn.ReadFrom(p)
 		if err != nil || !c.in.loses(n) {
 			return n, from, err
 		}
@@ -187,14 +167,8 @@ func (c *lossyConn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	if c.out.loses(len(p)) {
 		return len(p), nil
 	}
-	return c.pc.WriteTo(p, to)
+	return c.PacketConn.WriteTo(p, to)
 }
-
-func (c *lossyConn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
-
-func (c *lossyConn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
-
-func (c *lossyConn) Close() error { return c.pc.Close() }
 
 // loser is one direction. A link that takes no time needs no clock.
 type loser struct {

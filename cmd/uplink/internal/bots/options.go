@@ -107,7 +107,7 @@ func (o *Options) network() (transport.Network, error) {
 	switch {
 	case o.Link.Perfect():
 		return inner, nil
-	case o.Link.RTT == 0 && o.Link.Jitter == 0: // needs no goroutines and timers
+	case o.Link.RTT == 0 && o.Link.Jitter == 0:
 		return newLossyNetwork(inner, up, down)
 	}
 	return simnet.WrapNetwork(inner, up, down)

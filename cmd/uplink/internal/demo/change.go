@@ -2,12 +2,16 @@ package demo
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/token"
 )
 
 const (
@@ -55,12 +59,7 @@ func (d *demo) follow(ctx context.Context) {
 			return
 		case <-d.changed:
 		}
-		for !d.recode(ctx) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(again):
-			}
+		for !d.recode(ctx) && sleep.For(ctx, again) == nil {
 		}
 	}
 }
@@ -109,16 +108,26 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 	return conn.SetRedundancy(d.Settings().Redundancy)
 }
 
-// dial opens another connection for a client, a new player to the server: the old one counts as
-// connected until it has left.
+// dial opens another connection for a client, with tokens for it and its reconnects. Each connection
+// is a player of its own to the server, or it would replace the previous one, which plays on. The
+// client ID of the first is the player's index plus 1.
 func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
-	cfg, err := d.admit(ctx, p, client.Config{
+	id := uint64(1 + p.index + p.dialed*len(d.players))
+	p.dialed++
+	cfg := client.Config{
 		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,
-	})
-	if err != nil {
+		Suites: d.options.suites(), Insecure: d.options.insecure(),
+		Renew: func(context.Context) (token.Token, error) {
+			return token.Issue(d.key.Issuer(), token.Claims{
+				ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
+			})
+		},
+	}
+	var err error
+	if cfg.Token, err = cfg.Renew(ctx); err != nil {
 		return nil, nil, err
 	}
-	return bind(ctx, d.srv.Addr().String(), cfg, p.trace)
+	return bots.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
 }
 
 // Traffic implements lab.Game.
@@ -138,7 +147,7 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.traffic = lab.Traffic{
-		Seconds: second, Calls: float64(t.sent.Frames()) / second,
+		Seconds: second, Calls: float64(t.Sent.Frames()) / second,
 		Full: t.full() / second, Sent: t.coded() / second, Around: t.around() / second,
 		Delivered: t.share(), RTT: float64(t.lastRTT) / float64(time.Millisecond), Redundancy: t.redundancy,
 	}

@@ -75,13 +75,13 @@ func TestCodecs(t *testing.T) {
 		until(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients })
 		until(t, "they play on", func() bool {
 			now := d.observe().total()
-			return now.sent.Frames() > before.sent.Frames()+100 && now.delivered > before.delivered+50
+			return now.Sent.Frames() > before.Sent.Frames()+100 && now.Delivered > before.Delivered+50
 		})
 		now := d.observe().total()
 		if combines := s.Codec == rpcdelta.Adaptive; (now.redundancy == 3) != combines {
 			t.Errorf("%v: redundancy %d", s.Codec, now.redundancy)
 		}
-		if now.bytes <= before.bytes || now.messages <= before.messages || now.sealBytes <= before.sealBytes {
+		if now.Bytes <= before.Bytes || now.Messages <= before.Messages || now.AEADBytes <= before.AEADBytes {
 			t.Errorf("%v: %+v, before %+v", s.Codec, now, before)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -29,35 +31,17 @@ type player struct {
 	past    client.RPCStats // of streams that others took the place of
 }
 
-// bind connects a client and binds the trace's RPC.
-func bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (*client.Conn, *client.FrameStream, error) {
-	conn, err := client.Dial(ctx, addr, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
-	if err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
-	}
-	return conn, stream, nil
-}
-
 // run sends a frame at each tick of the trace's rate until the context is done.
 func (d *demo) run(ctx context.Context, p *player) {
-	tick := time.NewTicker(time.Duration(float64(time.Second) / p.trace.Schema.RateHz()))
-	defer tick.Stop()
-	for i := p.offset; ; i++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		d.stage.Sent(p.index, i, p.trace.At(i))
-		err := d.send(p, i)
+	row := p.offset
+	for range sleep.Every(ctx, time.Duration(float64(time.Second)/p.trace.Schema.RateHz())) {
+		d.stage.Sent(p.index, row, p.trace.At(row))
+		err := d.send(p, row)
 		if err != nil && !errors.Is(err, client.ErrReconnecting) {
-			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, i%len(p.trace.Frames), err)
+			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, row%len(p.trace.Frames), err)
 			return
 		}
+		row++
 	}
 }
 
@@ -106,11 +90,4 @@ func (p *player) stats() client.RPCStats {
 }
 
 // counted is stats with p.mu held.
-func (p *player) counted() client.RPCStats {
-	st := p.stream.Stats()
-	st.Add(&p.past.Stats)
-	st.Messages += p.past.Messages
-	st.Bytes += p.past.Bytes
-	st.AEADBytes += p.past.AEADBytes
-	return st
-}
+func (p *player) counted() client.RPCStats { return meter.Sum(p.stream.Stats(), p.past) }

@@ -14,8 +14,8 @@ import (
 func big() observation {
 	return observation{
 		rows: []row{
-			{rpc: "PortalMove", sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, messages: 30_400, bytes: 600_000, sealBytes: 30_400 * 16, delivered: 30_000, missed: 0, rtt: 2 * time.Second},
-			{rpc: "RocketMove", sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, messages: 20_000, bytes: 700_000, sealBytes: 20_000 * 8, delivered: 1000, missed: 9000, rtt: 80 * time.Millisecond},
+			{rpc: "PortalMove", counts: counts{Sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, Messages: 30_400, Bytes: 600_000, AEADBytes: 30_400 * 16, Delivered: 30_000, Missed: 0}, rtt: 2 * time.Second},
+			{rpc: "RocketMove", counts: counts{Sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, Messages: 20_000, Bytes: 700_000, AEADBytes: 20_000 * 8, Delivered: 1000, Missed: 9000}, rtt: 80 * time.Millisecond},
 		},
 		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
 	}
@@ -75,11 +75,11 @@ func TestEmpty(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	now, before := big(), big()
-	before.rows[0].sent.Delta, before.rows[0].missed, before.rows[0].bytes = 29_000, 0, 500_000
-	before.rows[0].sealBytes = 400_000
+	before.rows[0].Sent.Delta, before.rows[0].Missed, before.rows[0].Bytes = 29_000, 0, 500_000
+	before.rows[0].AEADBytes = 400_000
 	before.acks.Bytes, before.acks.AEADBytes = 10_000, 100_000
 	got := now.since(before)
-	if r := got.rows[0]; r.sent.Frames() != 1000 || r.bytes != 100_000 || r.sealBytes != 86_400 || r.sent.FullBits != 0 || r.rtt != 2*time.Second {
+	if r := got.rows[0]; r.Sent.Frames() != 1000 || r.Bytes != 100_000 || r.AEADBytes != 86_400 || r.Sent.FullBits != 0 || r.rtt != 2*time.Second {
 		t.Errorf("%+v", r)
 	}
 	if got.acks != (ds.AckStats{Bytes: 40_000, AEADBytes: 60_000}) {

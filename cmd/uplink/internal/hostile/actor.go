@@ -8,14 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
-
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/rogue"
@@ -64,25 +64,22 @@ const stepEvery = 5 * time.Millisecond
 
 // run attacks until ctx is done, or the server has ended the session.
 func (a *actor) run(ctx context.Context) {
-	ticker := time.NewTicker(stepEvery)
-	defer ticker.Stop()
-	start := time.Now()
-	for i := 0; a.c.Err() == nil; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	start, i := time.Now(), 0
+	for range sleep.Every(ctx, stepEvery) {
 		// A pause of the process is not made up for: that burst would be above the limits.
 		due := int(time.Since(start).Seconds() * a.kind.rate)
 		if most := 1 + int(a.kind.rate/10); due-i > most {
 			i = due - most
 		}
 		for ; i < due; i++ {
-			a.kind.step(a, i)
+			if a.kind.binds == nothing || a.bind(i) {
+				a.kind.step(a, i)
+			}
+		}
+		if a.ended = a.c.Err(); a.ended != nil {
+			return
 		}
 	}
-	a.ended = a.c.Err()
 }
 
 // message handles a reliable message of the server.
@@ -168,16 +165,16 @@ const (
 )
 
 // request returns a request to bind Move.
-func (a *actor) request(n int, reliable bool) control.BindRequest {
+func (a *actor) request(n int) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
-		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: reliable,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
 	}
 }
 
 // bind binds all RPCs that the client may, and reports whether all are bound. It has to be called
 // again until they are.
-func (a *actor) bind(i int, reliable bool) bool {
+func (a *actor) bind(i int) bool {
 	a.mu.Lock()
 	bound := a.bound
 	a.mu.Unlock()
@@ -187,7 +184,7 @@ func (a *actor) bind(i int, reliable bool) bool {
 	if bound >= bindings {
 		for n := range bindings {
 			e, err := rpcdelta.NewEncoder(a.schema, rpcdelta.EncoderConfig{
-				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: reliable,
+				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: a.kind.binds == reliable,
 			})
 			if err != nil {
 				panic(err) // it is the same each time
@@ -201,7 +198,7 @@ func (a *actor) bind(i int, reliable bool) bool {
 		a.bound = 0
 		a.mu.Unlock()
 		for n := range bindings {
-			r := a.request(n, reliable)
+			r := a.request(n)
 			a.ask(&r)
 		}
 	}
@@ -230,9 +227,14 @@ func (a *actor) rubbish(n int) []byte {
 	return b
 }
 
-// scatter fills the frame with values that nothing predicts.
-func (a *actor) scatter() {
+// encode returns a payload of RPC n with values that nothing predicts, or nil if it cannot be sent.
+func (a *actor) encode(n int) []byte {
 	for i := range a.frame.Ints {
 		a.frame.Ints[i] = a.rng.Int32N(1 << 12)
 	}
+	b, _, err := a.encoders[n].AppendFrame(nil, a.frame)
+	if err != nil {
+		return nil
+	}
+	return b
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -52,16 +53,8 @@ func (p *player) join(ctx context.Context) error {
 
 // run plays until ctx is done.
 func (p *player) run(ctx context.Context) {
-	every := max(stepEvery, time.Duration(float64(time.Second)/p.hz))
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	start := time.Now()
-	for done := uint64(0); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	start, done := time.Now(), uint64(0)
+	for range sleep.Every(ctx, max(stepEvery, time.Duration(float64(time.Second)/p.hz))) {
 		due := uint64(time.Since(start).Seconds() * p.hz)
 		done = max(done, due-min(due, uint64(p.hz/4)+1)) // limit bursts
 		for ; done < due; done++ {

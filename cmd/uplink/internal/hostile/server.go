@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -115,15 +116,10 @@ func (s *Server) left(p *ds.Player, _ error) {
 
 // play runs the ticks of the worlds.
 func (s *Server) play(ctx context.Context) {
-	ticker := time.NewTicker(time.Second / sendHz)
-	defer ticker.Stop()
-	for tick := uint64(1); ; tick += tickHz / sendHz {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	tick := uint64(1)
+	for range sleep.Every(ctx, time.Second/sendHz) {
 		s.tick(tick)
+		tick += tickHz / sendHz
 	}
 }
 
@@ -154,26 +150,27 @@ func (s *Server) Addr() string { return s.srv.Addr().String() }
 // Status returns the server's counters.
 func (s *Server) Status() (Status, error) {
 	st := s.srv.Stats()
-	out := Status{CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(), Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{}}
-	for d, n := range st.Drops {
-		if n > 0 {
-			out.Drops["message "+ds.Drop(d).String()] += n
-		}
+	out := Status{
+		CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(),
+		Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{},
 	}
-	for _, r := range st.RPCs {
-		for d, n := range r.Drops {
-			if n > 0 {
-				out.Drops["frame "+ds.Drop(d).String()] += n
-			}
-		}
-	}
-	if n, ok := s.srv.KernelDrops(); ok && n > 0 {
-		out.Drops["kernel"] = n
-	}
-	for reason, n := range st.Transport.Dropped.All() {
+	add := func(reason string, n uint64) {
 		if n > 0 {
 			out.Drops[reason] += n
 		}
+	}
+	for d, n := range st.Drops {
+		add("message "+ds.Drop(d).String(), n)
+	}
+	for _, r := range st.RPCs {
+		for d, n := range r.Drops {
+			add("frame "+ds.Drop(d).String(), n)
+		}
+	}
+	kernel, _ := s.srv.KernelDrops()
+	add("kernel", kernel)
+	for reason, n := range st.Transport.Dropped.All() {
+		add(reason, n)
 	}
 	return out, nil
 }
@@ -220,7 +217,7 @@ func Answer(in io.Reader, out io.Writer) (err error) {
 type process struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	out  *bufio.Reader
+	out  *json.Decoder
 	addr string
 }
 
@@ -239,11 +236,12 @@ func StartProcess() (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.out = bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	line, err := p.out.ReadString('\n')
+	lines := bufio.NewReader(out)
+	p.out = json.NewDecoder(lines)
+	line, err := lines.ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("hostile: the server's process did not start: %w", err), p.Close())
 	}
@@ -255,14 +253,13 @@ func (p *process) Addr() string { return p.addr }
 
 // Status asks the process.
 func (p *process) Status() (st Status, err error) {
-	if _, err = io.WriteString(p.in, "status\n"); err != nil {
-		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	if _, err = io.WriteString(p.in, "status\n"); err == nil {
+		err = p.out.Decode(&st)
 	}
-	line, err := p.out.ReadBytes('\n')
 	if err != nil {
-		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+		err = fmt.Errorf("hostile: the server's process has ended: %w", err)
 	}
-	return st, json.Unmarshal(line, &st)
+	return st, err
 }
 
 // Close ends the process and waits for it.

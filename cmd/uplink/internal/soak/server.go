@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
@@ -38,7 +39,7 @@ const (
 )
 
 // counts are counters of servers.
-type counts struct{ frames, missed, desync uint64 }
+type counts struct{ Frames, Missed, Desync uint64 }
 
 func newServer(o Options, traces []*trace.Trace) (*server, error) {
 	key, err := token.NewKey()
@@ -78,28 +79,17 @@ func (s *server) start() error {
 // stop stops the server.
 func (s *server) stop() error {
 	err := errors.Join(s.srv.Close(), <-s.served)
-	c := s.current()
-	s.past.frames += c.frames
-	s.past.missed += c.missed
-	s.past.desync += c.desync
+	s.past = s.counts()
 	return err
 }
 
-// current returns the counters of the running server.
-func (s *server) current() (c counts) {
-	st := s.srv.Stats()
-	for i := range st.RPCs {
-		c.frames += st.RPCs[i].Frames()
-		c.missed += st.RPCs[i].Missed
-		c.desync += st.RPCs[i].Drops[ds.Desync]
+// counts returns the counters of this server and all previous ones.
+func (s *server) counts() counts {
+	c := s.past
+	for _, rpc := range s.srv.Stats().RPCs {
+		c = meter.Sum(c, counts{rpc.Frames(), rpc.Missed, rpc.Drops[ds.Desync]})
 	}
 	return c
-}
-
-// counts returns the counters of all servers.
-func (s *server) counts() counts {
-	c := s.current()
-	return counts{frames: c.frames + s.past.frames, missed: c.missed + s.past.missed, desync: c.desync + s.past.desync}
 }
 
 // Usage is the resource usage of the process.

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,7 +18,7 @@ type verifier struct {
 	good, mismatched atomic.Uint64
 
 	mu      sync.Mutex
-	players map[*ds.Player]*begins
+	players map[*ds.Player][]begin
 }
 
 // begin is a possible row of sequence number 0.
@@ -26,23 +27,25 @@ type begin struct {
 	row   uint64
 }
 
-// begins contains the possible starts of one player; nil before its first frame.
-type begins struct{ possible []begin }
-
 // newVerifier returns a verifier for traces of one RPC.
 func newVerifier(traces []*trace.Trace) *verifier {
-	return &verifier{traces: traces, players: map[*ds.Player]*begins{}}
+	return &verifier{traces: traces, players: map[*ds.Player][]begin{}}
 }
 
 // Frame is a handler of the server.
 func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
-	b := v.player(p)
-	if len(b.possible) > 0 {
-		b.keep(f)
+	v.mu.Lock()
+	possible := v.players[p]
+	v.mu.Unlock()
+	if len(possible) > 0 {
+		possible = slices.DeleteFunc(possible, func(b begin) bool { return !f.Value.Equal(b.trace.At(int(b.row + f.Seq))) })
 	} else {
-		b.possible = v.find(f)
+		possible = v.find(f)
 	}
-	if len(b.possible) > 0 {
+	v.mu.Lock()
+	v.players[p] = possible
+	v.mu.Unlock()
+	if len(possible) > 0 {
 		v.good.Add(1)
 	} else {
 		v.mismatched.Add(1)
@@ -59,17 +62,6 @@ func (v *verifier) Left(p *ds.Player, _ error) {
 // Counts returns the numbers of correct and wrong frames.
 func (v *verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
 
-func (v *verifier) player(p *ds.Player) *begins {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	b := v.players[p]
-	if b == nil {
-		b = &begins{}
-		v.players[p] = b
-	}
-	return b
-}
-
 // find returns all starts that agree with a frame.
 func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	for _, t := range v.traces {
@@ -81,16 +73,4 @@ func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 		}
 	}
 	return found
-}
-
-// keep removes the starts that do not agree with another frame.
-func (b *begins) keep(f ds.Frame[*schema.Frame]) {
-	kept := b.possible[:0]
-	for _, c := range b.possible {
-		rows := uint64(len(c.trace.Frames))
-		if f.Value.Equal(&c.trace.Frames[(c.row+f.Seq)%rows]) {
-			kept = append(kept, c)
-		}
-	}
-	b.possible = kept
 }
