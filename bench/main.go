@@ -38,7 +38,6 @@ func main() {
 	}
 }
 
-// options are the command's flags.
 type options struct {
 	json bool
 	out  string
@@ -121,7 +120,6 @@ func (o *options) compare(ctx context.Context, paths []string, stderr io.Writer)
 	return results, nil
 }
 
-// draw writes the charts: bench-bits.svg and bench-ns.svg.
 func draw(folder string, s *compare.Summary) error {
 	bits := chart.Chart{Title: "Bits a delivered frame against loss, geometric mean of the traces", XUnit: "%", YUnit: "bits"}
 	for _, loss := range s.Losses {
@@ -148,7 +146,6 @@ ns    of a frame sent and of a payload that arrived, fastest of several passes, 
 +     two sequence numbers of 32 bits a frame, a size inferred from the paper's 32-bit ack.
 `
 
-// tables returns all results as text.
 func tables(results []*compare.Result, s *compare.Summary) string {
 	var b strings.Builder
 	b.WriteString("bits a delivered frame by loss, and ns a frame\n\n")

@@ -91,7 +91,6 @@ func readToken(flag string) (t token.Token, err error) {
 	return t, nil
 }
 
-// loadIssuerKey reads the file of an issuer's key.
 func loadIssuerKey(path string) (token.IssuerKey, error) {
 	key, err := loadKey(path, token.ParseIssuerKey)
 	if err != nil {
@@ -100,7 +99,6 @@ func loadIssuerKey(path string) (token.IssuerKey, error) {
 	return key, err
 }
 
-// clientHints are the hints for errors of dialing.
 var clientHints = []struct {
 	err  error
 	hint string
@@ -115,7 +113,6 @@ var clientHints = []struct {
 	{transport.ErrServerFull, "raise --max-players of the server"},
 }
 
-// hintFor adds the hint for an error of dialing.
 func hintFor(err error) error {
 	for _, h := range clientHints {
 		if errors.Is(err, h.err) {

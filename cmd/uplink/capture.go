@@ -113,7 +113,6 @@ func (t *lateTap) start(c *capturing, log *slog.Logger) (w *capture.Writer, err 
 	return w, err
 }
 
-// lost returns how many records the capture has lost so far.
 func (t *lateTap) lost() uint64 {
 	if w := t.writer.Load(); w != nil {
 		return w.Stats().Lost

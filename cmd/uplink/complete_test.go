@@ -66,7 +66,6 @@ func TestCompleteFiles(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts loads the completion scripts in each installed shell.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		code, script, stderr := uplink(t, "completion", shell)

@@ -49,7 +49,6 @@ func TestDashboardOfDemo(t *testing.T) {
 	}
 }
 
-// keep writes a picture to docs/, with the 256 colors that it has most of: a page has few others.
 func keep(t *testing.T, name string, picture []byte) {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))

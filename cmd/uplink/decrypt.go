@@ -88,7 +88,6 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	return err
 }
 
-// keys reads the key log.
 func (o *decryptOptions) keys() ([]keylog.Session, error) {
 	path := o.keyLog
 	if path == "" {
@@ -141,7 +140,6 @@ func (o *decryptOptions) create(in *os.File, path string) (*os.File, error) {
 	return f, nil
 }
 
-// watchedFile shows the progress of reading a file.
 type watchedFile struct {
 	*progress
 	file       *os.File

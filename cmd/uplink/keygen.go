@@ -99,5 +99,4 @@ func (k *keyFiles) write(w io.Writer) error {
 	return err
 }
 
-// keyText formats a public key.
 func keyText(public [32]byte) string { return base64.RawURLEncoding.EncodeToString(public[:]) }

@@ -17,7 +17,6 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// schemaFlag is the flag for a schema file.
 const schemaFlag = "schema"
 
 // schemaFile loads a schema file, with a hint if it is a trace.
@@ -79,7 +78,17 @@ func loadTrace(path, flag string) (*trace.Trace, error) {
 	return trace.Load(path, s)
 }
 
-// priorFlag is the flag for the file of a prior.
+func loadTraces(paths []string, flag string) (traces []*trace.Trace, err error) {
+	for _, path := range paths {
+		t, err := loadTrace(path, flag)
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, t)
+	}
+	return traces, nil
+}
+
 const priorFlag = "prior"
 
 // loadPrior loads the prior of the flag, or returns nil if the flag is not set.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
-
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -29,8 +30,7 @@ type recorder struct {
 	log    *slog.Logger
 
 	lost atomic.Uint64 // rows that may not be in the file
-	stop chan struct{} // stops run
-	done chan struct{} // closed by run
+	stop func()        // stops flushing; nil before start
 
 	mu      sync.Mutex
 	w       recordWriter
@@ -69,38 +69,30 @@ func (r *recorder) create(path string, overwrite bool) error {
 	return nil
 }
 
-// start starts recording to w.
 func (r *recorder) start(w recordWriter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.w, r.stop, r.done = w, make(chan struct{}), make(chan struct{})
-	go r.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for range sleep.Every(ctx, flushEvery) {
+			r.mu.Lock()
+			r.flush()
+			r.mu.Unlock()
+		}
+	})
+	r.w, r.stop = w, func() {
+		cancel()
+		running.Wait()
+	}
 	r.flush() // the header: the file can be read from now on
 }
 
-// discard removes the files of create, if any.
 func (r *recorder) discard() error {
 	if r.path == "" {
 		return nil
 	}
 	return errors.Join(r.close(), os.Remove(r.path), os.Remove(trace.SchemaPath(r.path)))
-}
-
-// run flushes rows until stop is closed.
-func (r *recorder) run() {
-	defer close(r.done)
-	tick := time.NewTicker(flushEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.stop:
-			return
-		case <-tick.C:
-			r.mu.Lock()
-			r.flush()
-			r.mu.Unlock()
-		}
-	}
 }
 
 // flush flushes rows. The lock is held.
@@ -130,7 +122,6 @@ func (r *recorder) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		strconv.FormatFloat(seconds, 'f', 6, 64))
 }
 
-// row records a row.
 func (r *recorder) row(f *schema.Frame, extra ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,13 +135,11 @@ func (r *recorder) row(f *schema.Frame, extra ...string) {
 	}
 }
 
-// close closes the file and returns the first error.
 func (r *recorder) close() error {
 	if r.stop == nil {
 		return nil
 	}
-	close(r.stop)
-	<-r.done
+	r.stop()
 	r.stop = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()

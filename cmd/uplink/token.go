@@ -89,7 +89,6 @@ func (o *tokenOptions) check(cmd *cobra.Command) error {
 	return err
 }
 
-// parseServers parses the addresses of a flag.
 func parseServers(flag string, list []string) (servers []netip.AddrPort, err error) {
 	for _, s := range list {
 		a, err := netip.ParseAddrPort(s)
@@ -142,7 +141,6 @@ func readUserData(text string) ([]byte, error) {
 	return data, nil
 }
 
-// loadKey reads and parses a key file.
 func loadKey[K any](path string, parse func(string) (K, error)) (key K, err error) {
 	text, err := readFile(path, 4096)
 	if err != nil {
@@ -258,7 +256,6 @@ func untilText(d time.Duration) string {
 	return fmt.Sprintf("in %v", d.Round(time.Second))
 }
 
-// dataText formats text quoted, and other data in hex.
 func dataText(data []byte) string {
 	switch {
 	case len(data) == 0:

@@ -89,7 +89,6 @@ includes the headers of IP, UDP and the transport, and the AEAD tag.`,
 	return c
 }
 
-// serveOptions are the options of the root command.
 type serveOptions struct {
 	addr     string
 	seed     uint64

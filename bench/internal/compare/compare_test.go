@@ -187,7 +187,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// liar decodes to other values.
 type liar struct{ peer.Peer }
 
 func (l liar) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {

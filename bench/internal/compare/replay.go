@@ -153,7 +153,6 @@ func fastest(pass func() error) (ns float64, err error) {
 	return float64(least), nil
 }
 
-// errNothing is the error of a run without delivered frames.
 var errNothing = errors.New("no frame was delivered")
 
 // Names of this project's codecs.
@@ -181,7 +180,6 @@ var owns = []ownKind{
 	{Redundant, "adaptive", rpcdelta.RedundancyAuto, ""},
 }
 
-// own runs a codec of this project at each loss.
 func (t *trial) own(o *ownKind) (Scheme, error) {
 	t.cfg.Progress(t.measured.Name, o.name)
 	s := Scheme{Name: o.name, Class: Own, Note: o.note}

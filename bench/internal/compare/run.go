@@ -17,7 +17,6 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// trial is the comparison on one trace.
 type trial struct {
 	ctx      context.Context
 	cfg      Config
@@ -141,7 +140,6 @@ func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
 	return best, s, nil
 }
 
-// replay returns the replay of a peer on the course of loss i.
 func (t *trial) replay(k *peer.Kind, p peer.Peer, i int) *replay {
 	return newReplay(p, k, t.schema, t.measured.Frames, t.courses[i])
 }
@@ -230,7 +228,6 @@ type Point struct {
 	Mismatches  int     `json:"mismatches"`
 }
 
-// at returns the scheme with a name, or nil.
 func (r *Result) at(name string) *Scheme {
 	for i := range r.Schemes {
 		if r.Schemes[i].Name == name {

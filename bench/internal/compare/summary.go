@@ -51,7 +51,6 @@ func Summarize(results []*Result) *Summary {
 	return s
 }
 
-// mean returns the means of scheme i.
 func (s *Summary) mean(results []*Result, i int) Mean {
 	over := func(f func(*Scheme) float64) float64 {
 		return geometric(results, func(r *Result) float64 { return f(&r.Schemes[i]) })
@@ -107,7 +106,6 @@ func (r *Result) Wrong() (n int) {
 	return n
 }
 
-// geometric returns the geometric mean of f over the traces.
 func geometric(results []*Result, f func(*Result) float64) float64 {
 	sum := 0.0
 	for _, r := range results {

@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// compressor compresses bytes.
 type compressor interface {
 	compress(dst, src []byte) ([]byte, error)
 	// expand appends the uncompressed bytes to dst, which has the capacity for them.

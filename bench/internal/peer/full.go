@@ -46,7 +46,6 @@ func (p *full) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte,
 	return p.appendBytes(w.Bytes(), cur), nil
 }
 
-// appendBytes appends integers and byte strings.
 func (p *full) appendBytes(dst []byte, cur *schema.Frame) []byte {
 	for i := range p.fields {
 		f := &p.fields[i]

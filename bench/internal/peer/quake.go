@@ -86,7 +86,6 @@ func (q *quake) last(base, cur *schema.Frame) (last int) {
 	return last
 }
 
-// hasSmall reports whether a component has a short form.
 func (c *component) hasSmall() bool { return c.signed && !c.xor && c.bits > smallBits }
 
 func (q *quake) value(c *component, v int32) {

@@ -49,7 +49,6 @@ func (m *Meter) begin(count int) {
 	*m = Meter{waiting: make([]int, count), last: make([]schema.Vec3, count), popping: make([]bool, count)}
 }
 
-// addPast adds the traffic of a mode that is replaced.
 func (m *Meter) addPast(bytes, datagrams int) {
 	m.pastBytes += bytes
 	m.pastDatagrams += datagrams
@@ -69,7 +68,6 @@ func (m *Meter) reject(err error) {
 	m.LastError = err
 }
 
-// tick measures one tick.
 func (m *Meter) tick(s *Session, now time.Duration) {
 	m.Ticks++
 	bytes, datagrams := s.down.bytes, s.down.datagrams
@@ -97,7 +95,6 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 // meters. It is more than half a quantization step of a snapshot.
 const restTolerance = 0.002
 
-// measureDrawn compares the drawn cubes with the server's world.
 func (m *Meter) measureDrawn(s *Session, now time.Duration) {
 	here, ok := s.history.at(s.DrawnAt)
 	before, was := s.history.at(s.DrawnAt - world.Tick)
@@ -162,7 +159,6 @@ func distance(a, b schema.Vec3) float64 {
 	return math.Sqrt(x*x + y*y + z*z)
 }
 
-// angle returns the angle between two orientations, in degrees.
 func angle(a, b schema.Quat) float64 {
 	dot := math.Abs(a.X*b.X + a.Y*b.Y + a.Z*b.Z + a.W*b.W)
 	return 2 * math.Acos(min(1, dot)) * 180 / math.Pi

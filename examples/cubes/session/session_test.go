@@ -15,7 +15,6 @@ func small(m session.Mode, o session.Options, l session.Link) session.Config {
 	return session.Config{World: p, Mode: m, Options: o, Link: l}
 }
 
-// play runs a script for some ticks.
 func play(t *testing.T, s *session.Session, seed uint64, ticks int) {
 	t.Helper()
 	steer := world.NewScript(seed, 5)

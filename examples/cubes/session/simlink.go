@@ -56,7 +56,6 @@ func newSimLink(cfg simnet.Config) (*simLink, error) {
 	}, nil
 }
 
-// set changes the properties of the link.
 func (l *simLink) set(cfg simnet.Config) error { return l.link.Set(cfg) }
 
 // wireSize returns the bytes that a message of n bytes takes on the link, including the headers
@@ -122,7 +121,6 @@ type history struct {
 	newest int
 }
 
-// cubePose is the position and orientation of a cube.
 type cubePose struct {
 	position    schema.Vec3
 	orientation schema.Quat
@@ -162,7 +160,6 @@ func (t *history) at(when time.Duration) (interval, bool) {
 	return m, true
 }
 
-// pose returns the interpolated pose of cube i.
 func (m *interval) pose(i int) cubePose {
 	a, b := &m.from[i], &m.to[i]
 	if *a == *b || m.fraction == 0 {

@@ -39,16 +39,13 @@ type simulator struct {
 	next     stateSet
 }
 
-// inputHistory is the number of ticks for which inputs are kept.
 const inputHistory = 256
 
-// tickInput is the input of a tick.
 type tickInput struct {
 	tick int
 	in   world.Input
 }
 
-// stateSet has the states in a packet.
 type stateSet struct {
 	cubes  []int
 	bodies []world.Body
@@ -176,7 +173,6 @@ func (r *simulator) Draw(now time.Duration, drawn []world.Visual) (time.Duration
 	return world.TickTime(r.sim.Tick), true
 }
 
-// pop moves ticks that are due from the jitter buffer to pending.
 func (r *simulator) pop(now time.Duration) {
 	for {
 		var d pendingTick

@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// maxSnapshot is the maximum size of a snapshot in bytes.
 const maxSnapshot = 1 << 16
 
 // snapshotSender codes each snapshot against a baseline that the client acknowledged.
@@ -47,7 +46,6 @@ func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
 		&snapshotReceiver{playback: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
 }
 
-// fill adds all cubes to set.
 func fill(t *snapshot.Type[world.Visual], set *snapshot.Set, bodies []world.Body) error {
 	var seen world.Visual
 	for i := range bodies {

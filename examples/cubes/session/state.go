@@ -97,7 +97,6 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	return nil
 }
 
-// priority returns the priority of cube i.
 func priority(i int, b *world.Body) float64 {
 	switch {
 	case i == 0:

@@ -46,7 +46,6 @@ func NewLive(ctx context.Context, p world.Params, seed uint64, s Settings) (*Liv
 	return l, nil
 }
 
-// restart replaces the session by a new one.
 func (l *Live) restart() error {
 	m, err := session.ParseMode(l.settings.Mode)
 	if err != nil {
@@ -200,13 +199,11 @@ func within(name string, v, limit float64) error {
 	return nil
 }
 
-// link returns the settings of the link.
 func (s *Settings) link() session.Link {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	return session.Link{RTT: ms(s.RTT), Jitter: ms(s.Jitter), Loss: s.Loss}
 }
 
-// options returns the settings of the mode.
 func (s *Settings) options() session.Options {
 	return session.Options{
 		Rate: s.Rate, Budget: s.Budget * 1000, Jitter: s.link().Jitter, Loss: s.Loss,

@@ -205,7 +205,6 @@ func (s *drawnCube) append(dst []byte, n int) []byte {
 	return append(dst, s.flags)
 }
 
-// all appends the whole picture.
 func (p *picture) all(dst []byte) []byte {
 	for i := range p {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(p[i])))

@@ -66,7 +66,6 @@ func half(l session.Link) simnet.Config {
 	return simnet.Config{Delay: l.RTT / 2, Jitter: l.Jitter / 4, Loss: l.Loss}
 }
 
-// set changes the properties of the link.
 func (s *steering) set(l session.Link) error { return s.network.Set(half(l), half(l)) }
 
 // tick sends the keys that the player holds and returns the keys that the server received last.

@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 )
 
-// small returns parameters of a world that is cheap to simulate.
 func small() world.Params {
 	p := world.Default()
 	p.Side = 8

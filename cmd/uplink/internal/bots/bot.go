@@ -35,7 +35,6 @@ type bot struct {
 // ErrSilence reports that the server did not answer within Options.Wait.
 var ErrSilence = errors.New("no answer")
 
-// newBot connects bot i.
 func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	t := r.traces[i%len(r.traces)]
 	silence := fmt.Errorf("%w within %v", ErrSilence, r.options.Wait)
@@ -88,7 +87,6 @@ func (b *bot) call() bool {
 	return false
 }
 
-// over returns why the bot stopped, or nil.
 func (b *bot) over() error {
 	if err := b.ended.Load(); err != nil {
 		return *err

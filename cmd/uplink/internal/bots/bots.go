@@ -22,10 +22,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// settling is the time for the server's last acks.
 const settling = 300 * time.Millisecond
 
-// run is one run.
 type run struct {
 	options Options
 	traces  []*trace.Trace
@@ -150,7 +148,6 @@ func (r *run) restart() observation {
 	return begin
 }
 
-// hangUp closes all connections concurrently.
 func (r *run) hangUp() {
 	var all sync.WaitGroup
 	for _, b := range r.all() {
@@ -159,14 +156,12 @@ func (r *run) hangUp() {
 	all.Wait()
 }
 
-// all returns the connected bots.
 func (r *run) all() []*bot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.bots)
 }
 
-// verdict returns an error if a bot did not play to the end.
 func (r *run) verdict() error {
 	failed, cause := r.failures()
 	var errs []error
@@ -196,7 +191,6 @@ func (r *run) failures() (failed int, cause error) {
 	return r.failed, r.cause
 }
 
-// maxJoining limits concurrent handshakes.
 const maxJoining = 128
 
 // ramp connects all bots but the first, spread over the ramp time.
@@ -218,7 +212,6 @@ func (r *run) ramp(ctx context.Context) {
 	_ = all.Wait() // always nil
 }
 
-// join connects bot i and starts it.
 func (r *run) join(ctx context.Context, i int) error {
 	b, err := r.newBot(ctx, i)
 	if err != nil {

@@ -136,7 +136,6 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestRestart restarts the server while the bots play.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 5 * ms}, simnet.Config{Delay: 5 * ms})
@@ -162,7 +161,6 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestThrownOut checks that the server can close a player's connection.
 func TestThrownOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -183,7 +181,6 @@ func TestThrownOut(t *testing.T) {
 	})
 }
 
-// TestFull checks a server with capacity for some of the players only.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
@@ -229,7 +226,6 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestIdle: players of no rate join, and are quiet.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})

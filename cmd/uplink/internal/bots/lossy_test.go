@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// loopback is a socket that receives its own datagrams.
 type loopback struct {
 	transport.PacketConn
 	waiting [][]byte

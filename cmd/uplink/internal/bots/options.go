@@ -81,7 +81,6 @@ func (r *run) client(i int) (client.Config, error) {
 	return c, err
 }
 
-// issue issues a token as a backend does.
 func (r *run) issue(client uint64) (token.Token, error) {
 	server, err := net.ResolveUDPAddr("udp", r.options.To)
 	if err != nil {
@@ -94,10 +93,8 @@ func (r *run) issue(client uint64) (token.Token, error) {
 	})
 }
 
-// tokenLife is the lifetime of a bot's token.
 const tokenLife = time.Minute
 
-// network is the bots' end of the link.
 func (o *Options) network() (transport.Network, error) {
 	inner := o.Network
 	if inner == nil {

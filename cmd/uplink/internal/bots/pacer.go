@@ -34,7 +34,6 @@ func newPacer(origin time.Time, rate float64) *pacer {
 	return &pacer{origin: origin, rate: rate, late: meter.NewDurations(), wake: make(chan struct{}, 1)}
 }
 
-// add starts a bot.
 func (p *pacer) add(b *bot) {
 	p.mu.Lock()
 	p.joined = append(p.joined, b)
@@ -45,7 +44,6 @@ func (p *pacer) add(b *bot) {
 	}
 }
 
-// run plays until ctx is done.
 func (p *pacer) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -90,7 +88,6 @@ func (p *pacer) callDue() (wait time.Duration, any bool) {
 	return 0, len(p.ring) > 0
 }
 
-// due returns the due time of b in this period.
 func (p *pacer) due(b *bot) time.Time {
 	return p.origin.Add(time.Duration(float64(p.cycle)/p.rate*float64(time.Second)) + b.phase)
 }

@@ -224,7 +224,6 @@ func (r *run) observe() observation {
 	return o
 }
 
-// meet notes the session that a bot has.
 func (s *seen) meet(session uint64) {
 	if s.session != 0 && s.session != session {
 		s.again++
@@ -243,7 +242,6 @@ func (c *counts) add(st *client.Stats) {
 	}
 }
 
-// between returns the counts of o since an earlier observation.
 func between(before, o observation) observation {
 	o.cpu -= before.cpu
 	o.counts = meter.Difference(o.counts, before.counts)

@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// packets returns the packets of a capture.
 func packets(t *testing.T, file []byte) (all [][]byte) {
 	t.Helper()
 	if _, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(file), func(p *pcap.Packet) []byte {
@@ -78,7 +77,6 @@ func TestGame(t *testing.T) {
 	}
 }
 
-// TestNotOpened counts what stays closed, by the reason.
 func TestNotOpened(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	_, all := run(t, g.file, g.keys, 0)
@@ -117,7 +115,6 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// TestDamagedFile writes the packets before the damage.
 func TestDamagedFile(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	whole, _ := run(t, g.file, g.keys, 0)
@@ -133,7 +130,6 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// FuzzRun decrypts captures that are anything.
 func FuzzRun(f *testing.F) {
 	keys := []keylog.Session{{ID: 5, Suite: transport.AES128GCM}, {ID: 6, Suite: transport.None}}
 	a, b := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:7777")

@@ -25,7 +25,6 @@ type shot struct {
 	b    []byte
 }
 
-// capture records datagrams between two addresses.
 func capture(shots ...shot) []byte {
 	var frames []pcaptest.Frame
 	for _, s := range shots {
@@ -228,7 +227,6 @@ func TestWiresharkHostile(t *testing.T) {
 	}
 }
 
-// TestWiresharkFormats shows the same in each format of file, and in one pass.
 func TestWiresharkFormats(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	file, _ := run(t, g.file, g.keys, 0)

@@ -13,7 +13,6 @@ import (
 
 const page = "../../../../docs/wireshark.md"
 
-// read returns a file's text.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -119,7 +119,6 @@ func (p *pair) send(c *transport.Conn, f *schema.Frame) {
 	}
 }
 
-// ack acks all RPCs in a datagram.
 func (p *pair) ack() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -186,7 +185,6 @@ func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	return p, file, keys
 }
 
-// at is a payload: an RPC and a sequence.
 type at struct {
 	rpc uint8
 	seq int

@@ -53,7 +53,6 @@ func links(seed uint64) (up, down simnet.Config) {
 	return up, down
 }
 
-// game is a recorded session of a client and a server, and what these counted.
 type game struct {
 	file   []byte
 	keys   []keylog.Session

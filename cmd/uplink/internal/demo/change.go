@@ -74,7 +74,6 @@ func (d *demo) recode(ctx context.Context) bool {
 	return g.Wait() == nil && d.switched() == len(d.players)
 }
 
-// switched returns the number of clients that use the selected codec.
 func (d *demo) switched() int {
 	want, n := d.Settings().Codec, 0
 	for _, p := range d.players {
@@ -140,7 +139,6 @@ func (d *demo) Traffic() lab.Traffic {
 	return t
 }
 
-// measured stores the traffic between two observations.
 func (d *demo) measured(o observation, elapsed time.Duration) {
 	t := o.total()
 	second := elapsed.Seconds()

@@ -45,7 +45,6 @@ func playing(t *testing.T, o Options) *demo {
 	return d
 }
 
-// until waits until something holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)

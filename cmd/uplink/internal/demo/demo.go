@@ -33,7 +33,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// demo is one run of the demo.
 type demo struct {
 	options Options
 	key     token.Key // temporary
@@ -140,7 +139,6 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	}
 }
 
-// connect connects all clients concurrently.
 func (d *demo) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
@@ -163,7 +161,6 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// hangUp closes all clients concurrently.
 func (d *demo) hangUp() {
 	for _, p := range d.players {
 		if conn, _ := p.now(); conn != nil {
@@ -173,7 +170,6 @@ func (d *demo) hangUp() {
 	d.closing.Wait()
 }
 
-// introduction describes the run and the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
 Dashboard: %s
@@ -183,7 +179,6 @@ ratio to full; wire with AEAD, UDP and IP, whose parts are below. Keyframes are
 calls sent without a baseline. Ctrl-C ends the demo.
 `
 
-// play runs the clients and shows their traffic.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
 	d.collector = metrics.NewClient(d.conns()...)
 	web, err := webserver.Start(d.web())
@@ -232,7 +227,6 @@ func (d *demo) name(p *ds.Player) string {
 	return fmt.Sprintf("%s %d", d.players[i].trace.Schema.RPC(), i+1)
 }
 
-// web returns the configuration of the HTTP server.
 func (d *demo) web() webserver.Config {
 	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
 	if d.options.Debug {
@@ -254,7 +248,6 @@ func (d *demo) conns() []*client.Conn {
 	return conns
 }
 
-// verdict returns an error if a frame differed.
 func (d *demo) verdict(w io.Writer) error {
 	wrong := d.mismatches.Load()
 	fmt.Fprintf(w, "Different from what was recorded: %d.\n", wrong)
@@ -272,7 +265,6 @@ func (d *demo) verdict(w io.Writer) error {
 	return nil
 }
 
-// listen starts the server, with a handler for each trace.
 func (d *demo) listen() (err error) {
 	if d.key, err = token.NewKey(); err != nil {
 		return err

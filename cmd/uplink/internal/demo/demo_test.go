@@ -30,7 +30,6 @@ func options() Options {
 	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
-// prepare makes a demo that has not begun.
 func prepare(t *testing.T, o Options) *demo {
 	t.Helper()
 	d, err := newDemo(o)
@@ -79,7 +78,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestKeys checks that a client without a token is refused.
 func TestKeys(t *testing.T) {
 	d := prepare(t, options())
 	if err := d.listen(); err != nil {

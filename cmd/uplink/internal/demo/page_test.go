@@ -32,7 +32,6 @@ const style = `:root { color-scheme: light dark; --bg: #f6f7f9; --fg: #1b1f24; -
 body { margin: 0; background: var(--bg); color: var(--fg); font: 16px/1.4 system-ui, sans-serif; }
 main { max-width: 1280px; margin: 0 auto; padding: 12px; box-sizing: border-box; }`
 
-// serve plays, and serves a page with the panel.
 func serve(t *testing.T, o Options) *httptest.Server {
 	t.Helper()
 	d := playing(t, o)
@@ -53,7 +52,6 @@ func serve(t *testing.T, o Options) *httptest.Server {
 	return web
 }
 
-// state contains the fields of GET state that the test reads.
 type state struct {
 	Settings struct {
 		Loss              float64

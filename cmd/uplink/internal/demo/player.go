@@ -63,7 +63,6 @@ func (d *demo) send(p *player, row int) error {
 	return nil
 }
 
-// swap replaces the player's connection and returns the old one.
 func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcdelta.Codec) (old *client.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,14 +74,12 @@ func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcde
 	return old
 }
 
-// now returns the connection and its codec.
 func (p *player) now() (*client.Conn, rpcdelta.Codec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn, p.codec
 }
 
-// stats returns the counters of all connections.
 func (p *player) stats() client.RPCStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

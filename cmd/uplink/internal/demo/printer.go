@@ -73,7 +73,6 @@ func ratio(part, whole float64) string {
 	return fmt.Sprintf("%.2f", part/whole)
 }
 
-// summary writes the totals of the run.
 func (t *printer) summary(o observation, elapsed time.Duration) {
 	if t.json {
 		t.writeLine(o, elapsed, true)
@@ -151,7 +150,6 @@ func (d *demo) observe() observation {
 	return o
 }
 
-// since returns the difference from an earlier observation.
 func (o observation) since(before observation) observation {
 	out := observation{acks: meter.Difference(o.acks, before.acks)}
 	for i, r := range o.rows {
@@ -161,7 +159,6 @@ func (o observation) since(before observation) observation {
 	return out
 }
 
-// total returns the sum of all RPCs.
 func (o observation) total() row {
 	t := row{rpc: "all"}
 	for i := range o.rows {
@@ -217,7 +214,6 @@ func (r *row) line(elapsed time.Duration) RPCLine {
 	}
 }
 
-// writeLine writes the observation as a line of JSON.
 func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
 	l := Line{Whole: whole, Seconds: elapsed.Seconds(), AckKbits: kbits(o.ackBits(), elapsed)}
 	for i := range o.rows {

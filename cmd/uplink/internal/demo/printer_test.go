@@ -62,7 +62,6 @@ func TestRedraw(t *testing.T) {
 	}
 }
 
-// TestEmpty checks that no count is divided by zero.
 func TestEmpty(t *testing.T) {
 	var b strings.Builder
 	newPrinter(&b, &Options{}).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)

@@ -21,7 +21,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/rogue"
 )
 
-// actor is one hostile client.
 type actor struct {
 	kind *kind
 	c    *rogue.Client
@@ -42,7 +41,6 @@ type actor struct {
 	acks   [][]rpcdelta.Ack // by RPC, oldest first
 }
 
-// newActor connects a hostile client of a kind.
 func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
 	typ, err := schema.Compile[move](moveRPC, maxHz)
 	if err != nil {
@@ -82,7 +80,6 @@ func (a *actor) run(ctx context.Context) {
 	}
 }
 
-// message handles a reliable message of the server.
 func (a *actor) message(b []byte) {
 	if t, body, err := control.Split(b); err == nil && t == control.Offer {
 		if o, err := replication.ParseOffer(body); err == nil {
@@ -93,7 +90,6 @@ func (a *actor) message(b []byte) {
 	}
 }
 
-// datagram handles an unreliable message of the server.
 func (a *actor) datagram(b []byte) {
 	t, body, err := control.Split(b)
 	if err != nil {
@@ -164,7 +160,6 @@ const (
 	fullRate = bindings * maxHz * slack // payloads a second
 )
 
-// request returns a request to bind Move.
 func (a *actor) request(n int) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
@@ -213,12 +208,10 @@ func (a *actor) ask(r *control.BindRequest) {
 	_ = a.c.Send(b) // the end of the session is seen elsewhere
 }
 
-// reply replies to an offer.
 func (a *actor) reply(n uint8, r replication.Answer) {
 	_ = a.c.SendReliable(replication.AppendReply(nil, n, r))
 }
 
-// rubbish returns random bytes.
 func (a *actor) rubbish(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

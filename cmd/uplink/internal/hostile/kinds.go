@@ -11,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/rogue"
 )
 
-// kind is a kind of attack.
 type kind struct {
 	name string
 	rate float64 // steps a second: what the session permits, or what is dropped above it
@@ -186,7 +185,6 @@ func moves(a *actor, i int) {
 	_ = a.c.Heartbeat(uint32(i) * 5000)
 }
 
-// garbage sends payloads of random bytes.
 func garbage(a *actor, _ int) { _ = a.c.Send(a.rubbish(1 + a.rng.IntN(1000))) }
 
 // header returns the long header of a frame that has no baseline.

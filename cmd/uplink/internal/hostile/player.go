@@ -51,7 +51,6 @@ func (p *player) join(ctx context.Context) error {
 	return err
 }
 
-// run plays until ctx is done.
 func (p *player) run(ctx context.Context) {
 	start, done := time.Now(), uint64(0)
 	for range sleep.Every(ctx, max(stepEvery, time.Duration(float64(time.Second)/p.hz))) {
@@ -67,5 +66,4 @@ func (p *player) run(ctx context.Context) {
 	}
 }
 
-// datagrams returns the number of datagrams sent.
 func (p *player) datagrams() uint64 { return p.conn.Stats().Transport.DatagramsSent }

@@ -64,6 +64,11 @@ type Result struct {
 	Added   float64 `json:"core_per_client"` // additional share of a core per hostile client
 }
 
+// String formats the result as a line.
+func (r *Result) String() string {
+	return fmt.Sprintf("a hostile client costs %.2f %% of a core more than an honest one with as many datagrams", 100*r.Added)
+}
+
 // Verdict returns an error if a bound is exceeded.
 func (r *Result) Verdict() error {
 	var errs []error
@@ -78,7 +83,6 @@ func (r *Result) Verdict() error {
 	return errors.Join(errs...)
 }
 
-// run is one run.
 type run struct {
 	options Options
 	network transport.Network
@@ -158,7 +162,6 @@ func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase
 	return r.measure(ctx, name, players, others)
 }
 
-// player connects an honest player.
 func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*player, error) {
 	t, err := r.join(ctx, id)
 	if err != nil {
@@ -167,7 +170,6 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*p
 	return newPlayer(ctx, r.target.Addr(), r.network, t, number, hz)
 }
 
-// other connects a hostile client or its replacement.
 func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, error) {
 	r.next++
 	id := firstOther + r.next
@@ -197,7 +199,6 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	})
 }
 
-// measure runs all clients and measures after the warm-up.
 func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
 	running, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

@@ -114,7 +114,6 @@ func (s *Server) left(p *ds.Player, _ error) {
 	delete(s.streams, p)
 }
 
-// play runs the ticks of the worlds.
 func (s *Server) play(ctx context.Context) {
 	tick := uint64(1)
 	for range sleep.Every(ctx, time.Second/sendHz) {
@@ -265,7 +264,6 @@ func (p *process) Status() (st Status, err error) {
 // Close ends the process and waits for it.
 func (p *process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// move is the call of honest players.
 type move struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
 	View     schema.Vec3 `uplink:"resolution=0.01,min=-360,max=360"`
@@ -273,7 +271,6 @@ type move struct {
 	Buttons  uint16
 }
 
-// moveAt is a player's call at a tick.
 func moveAt(player int, tick uint64) move {
 	at := float64(tick) / 60
 	sin, cos := math.Sincos(at/2 + float64(player))
@@ -285,7 +282,6 @@ func moveAt(player int, tick uint64) move {
 	}
 }
 
-// object is an object of the worlds.
 type object struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
 	Rotation schema.Quat `uplink:"bits=11"`
@@ -295,7 +291,6 @@ type object struct {
 // objects is the number of objects of each world: every third one rests.
 const objects = 128
 
-// objectAt is an object at a tick.
 func objectAt(i int, tick uint64) object {
 	if i%3 == 0 {
 		tick = 0

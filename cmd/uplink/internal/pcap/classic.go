@@ -12,7 +12,6 @@ const (
 
 func isClassic(magic uint32) bool { return magic == microseconds || magic == nanoseconds }
 
-// classic copies a pcap file.
 func (c *rewriter) classic() error {
 	if _, err := c.begin(); err != nil {
 		return err
@@ -49,12 +48,17 @@ func (c *rewriter) classicRecord(link LinkType) error {
 		return err
 	}
 	if data := c.packet(link, b[recordHeader:], length); data != nil {
-		c.order.PutUint32(b[8:], uint32(len(data)))
-		c.order.PutUint32(b[12:], length+uint32(len(data))-size)
+		c.putSize(b[8:], size, length, data)
 		b = append(append(c.record[:0], b[:recordHeader]...), data...)
 		c.record = b
 	}
 	return c.write(b)
+}
+
+// putSize sets the recorded size and the length on the wire of a packet with new data.
+func (c *rewriter) putSize(b []byte, size, length uint32, data []byte) {
+	c.order.PutUint32(b, uint32(len(data)))
+	c.order.PutUint32(b[4:], length+uint32(len(data))-size)
 }
 
 // The types of block that are looked into.
@@ -73,15 +77,14 @@ const (
 	maxInterfaces  = 1 << 16
 )
 
-// ngInterfaces is what a section says of its interfaces.
-type ngInterfaces []struct {
+// packetSource is what a section says of an interface.
+type packetSource struct {
 	link    LinkType
 	snapLen uint32
 }
 
-// ng copies a pcapng file, block by block.
 func (c *rewriter) ng() error {
-	var ifs ngInterfaces
+	var ifs []packetSource
 	for {
 		if more, err := c.begin(); err != nil || !more {
 			return err
@@ -99,7 +102,6 @@ func (c *rewriter) ng() error {
 	}
 }
 
-// block reads a whole block.
 func (c *rewriter) block() ([]byte, error) {
 	b, err := c.read(ngMinBlock)
 	if err != nil {
@@ -129,7 +131,7 @@ func (c *rewriter) block() ([]byte, error) {
 }
 
 // ngEdit returns what is to be written of a block.
-func (c *rewriter) ngEdit(b []byte, ifs *ngInterfaces) ([]byte, error) {
+func (c *rewriter) ngEdit(b []byte, ifs *[]packetSource) ([]byte, error) {
 	switch c.order.Uint32(b) {
 	case ngSection:
 		*ifs = nil
@@ -138,7 +140,7 @@ func (c *rewriter) ngEdit(b []byte, ifs *ngInterfaces) ([]byte, error) {
 		}
 		c.order.PutUint64(b[16:], ^uint64(0)) // its length will be another one, and need not be known
 	case ngInterface:
-		return b, c.ngInterface(b, ifs)
+		return b, c.addInterface(b, ifs)
 	case ngPacket, ngOldPacket:
 		return c.ngPacket(b, *ifs)
 	case ngSimple:
@@ -147,7 +149,7 @@ func (c *rewriter) ngEdit(b []byte, ifs *ngInterfaces) ([]byte, error) {
 	return b, nil
 }
 
-func (c *rewriter) ngInterface(b []byte, ifs *ngInterfaces) error {
+func (c *rewriter) addInterface(b []byte, ifs *[]packetSource) error {
 	if len(b) < 20 {
 		return c.errorf("an interface of %d bytes, want 20 or more", len(b))
 	}
@@ -155,15 +157,12 @@ func (c *rewriter) ngInterface(b []byte, ifs *ngInterfaces) error {
 		return c.errorf("more than %d interfaces", maxInterfaces)
 	}
 	snap := c.order.Uint32(b[12:])
-	*ifs = append(*ifs, struct {
-		link    LinkType
-		snapLen uint32
-	}{LinkType(c.order.Uint16(b[8:])), snap})
+	*ifs = append(*ifs, packetSource{LinkType(c.order.Uint16(b[8:])), snap})
 	c.order.PutUint32(b[12:], snapLen(snap))
 	return nil
 }
 
-func (c *rewriter) ngPacket(b []byte, ifs ngInterfaces) ([]byte, error) {
+func (c *rewriter) ngPacket(b []byte, ifs []packetSource) ([]byte, error) {
 	if len(b) < ngPacketHeader+4 {
 		return nil, c.errorf("a block of a packet of %d bytes, want %d or more", len(b), ngPacketHeader+4)
 	}
@@ -182,13 +181,12 @@ func (c *rewriter) ngPacket(b []byte, ifs ngInterfaces) ([]byte, error) {
 	if data == nil {
 		return b, nil
 	}
-	c.order.PutUint32(b[20:], uint32(len(data)))
-	c.order.PutUint32(b[24:], length+uint32(len(data))-size)
+	c.putSize(b[20:], size, length, data)
 	options := b[min(ngPacketHeader+(int(size)+3)&^3, len(b)-4) : len(b)-4]
 	return c.ngBlock(b[:ngPacketHeader], data, options), nil
 }
 
-func (c *rewriter) ngSimple(b []byte, ifs ngInterfaces) ([]byte, error) {
+func (c *rewriter) ngSimple(b []byte, ifs []packetSource) ([]byte, error) {
 	if len(b) < ngSimpleHeader+4 || len(ifs) == 0 {
 		return nil, c.errorf("a simple packet of %d bytes, with %d interfaces", len(b), len(ifs))
 	}
@@ -202,26 +200,22 @@ func (c *rewriter) ngSimple(b []byte, ifs ngInterfaces) ([]byte, error) {
 	}
 	old := b[ngSimpleHeader : ngSimpleHeader+size]
 	data := c.packet(ifs[0].link, old, length)
-	switch cut := size < length; {
-	case cut && data == nil:
-		return c.ngCut(old, length-size), nil
-	case cut:
-		return c.ngCut(data, length-size), nil
-	case data == nil:
+	if data == nil && size == length {
 		return b, nil
 	}
-	c.order.PutUint32(b[8:], uint32(len(data)))
-	return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
-}
-
-// ngCut makes a block of the data of a simple packet that lacks some bytes. It cannot stay simple:
-// where such a packet was cut only its interface says, whose limit is another one in the copy.
-func (c *rewriter) ngCut(data []byte, lacks uint32) []byte {
+	if data == nil {
+		data = old
+	}
+	if size == length {
+		c.order.PutUint32(b[8:], uint32(len(data)))
+		return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
+	}
+	// It cannot stay simple: only its interface says where such a packet was cut, and the limit is
+	// another one in the copy.
 	var header [ngPacketHeader]byte
 	c.order.PutUint32(header[:], ngPacket)
-	c.order.PutUint32(header[20:], uint32(len(data)))
-	c.order.PutUint32(header[24:], uint32(len(data))+lacks)
-	return c.ngBlock(header[:], data, nil)
+	c.putSize(header[20:], size, length, data)
+	return c.ngBlock(header[:], data, nil), nil
 }
 
 // ngBlock makes a block of its header, packet data and options.

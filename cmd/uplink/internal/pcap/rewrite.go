@@ -21,14 +21,10 @@ const (
 
 // Packet is one packet of a capture.
 type Packet struct {
-	// Number counts packets from 1; Offset is where the packet's record begins, in bytes of the
-	// file.
+	// Number counts packets from 1.
 	Number int
-	Offset int64
 	// Link is the link type of its interface.
 	Link LinkType
-	// Order is the byte order of the machine that recorded it.
-	Order binary.ByteOrder
 	// Data is what was recorded of it, valid during the call.
 	Data []byte
 	// Length is the packet's length on the wire in bytes, at least that of Data unless the file is
@@ -36,7 +32,6 @@ type Packet struct {
 	Length uint32
 }
 
-// rewriter is a copy in progress.
 type rewriter struct {
 	in     *bufio.Reader
 	out    *bufio.Writer
@@ -121,7 +116,7 @@ func (c *rewriter) write(b []byte) error {
 // packet returns the edited packet, or nil if it is dropped.
 func (c *rewriter) packet(link LinkType, data []byte, length uint32) []byte {
 	c.number++
-	return c.edit(&Packet{Number: c.number, Offset: c.start, Link: link, Order: c.order, Data: data, Length: length})
+	return c.edit(&Packet{Number: c.number, Link: link, Data: data, Length: length})
 }
 
 // snapLen is the limit of packets' sizes that a copy states.

@@ -63,7 +63,6 @@ func frames(link pcap.LinkType, o order, a [2]netip.AddrPort, n int) (out []pcap
 	return out
 }
 
-// TestCopy leaves all as it is.
 func TestCopy(t *testing.T) {
 	each(func(name string, o order, link pcap.LinkType, a [2]netip.AddrPort) {
 		all := frames(link, o, a, 9)

@@ -2,14 +2,12 @@ package pcap_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 )
 
-// TestNoUDP checks packets that are not UDP datagrams.
 func TestNoUDP(t *testing.T) {
 	ip4 := pcaptest.IP(addrs[0][0], addrs[0][1], []byte("payload"))
 	ip6 := pcaptest.IP(addrs[1][0], addrs[1][1], []byte("payload"))
@@ -40,14 +38,13 @@ func TestNoUDP(t *testing.T) {
 		{"another link", 105, ip4},
 		{"a short link", pcap.LinuxSLL2, ip4[:19]},
 	} {
-		p := pcap.Packet{Link: c.link, Order: binary.LittleEndian, Data: c.data}
+		p := pcap.Packet{Link: c.link, Data: c.data}
 		if d, ok := p.UDP(); ok {
 			t.Errorf("%s: %+v", c.what, d)
 		}
 	}
 }
 
-// TestOddPackets checks unusual encapsulations of UDP datagrams.
 func TestOddPackets(t *testing.T) {
 	payload := []byte("payload")
 	ip4 := pcaptest.IP(addrs[0][0], addrs[0][1], payload)
@@ -73,7 +70,7 @@ func TestOddPackets(t *testing.T) {
 		{"an extension", pcap.Raw, extension, 0},
 		{"no checksum", pcap.Raw, noChecksum, 0},
 	} {
-		p := pcap.Packet{Link: c.link, Order: binary.LittleEndian, Data: c.data}
+		p := pcap.Packet{Link: c.link, Data: c.data}
 		d, ok := p.UDP()
 		if !ok || string(d.Payload) != string(payload) || d.Cut {
 			t.Fatalf("%s: %+v, %v", c.what, d, ok)
@@ -96,10 +93,9 @@ func TestOddPackets(t *testing.T) {
 	}
 }
 
-// TestCut checks a packet that was recorded in part.
 func TestCut(t *testing.T) {
 	ip := pcaptest.IP(addrs[0][0], addrs[0][1], []byte("payload"))
-	p := pcap.Packet{Link: pcap.Raw, Order: binary.LittleEndian, Data: ip[:len(ip)-2]}
+	p := pcap.Packet{Link: pcap.Raw, Data: ip[:len(ip)-2]}
 	d, ok := p.UDP()
 	if !ok || !d.Cut || string(d.Payload) != "paylo" {
 		t.Fatalf("%+v, %v", d, ok)

@@ -38,7 +38,6 @@ const (
 	attempts  = 20
 )
 
-// counts are counters of servers.
 type counts struct{ Frames, Missed, Desync uint64 }
 
 func newServer(o Options, traces []*trace.Trace) (*server, error) {
@@ -76,7 +75,6 @@ func (s *server) start() error {
 	return nil
 }
 
-// stop stops the server.
 func (s *server) stop() error {
 	err := errors.Join(s.srv.Close(), <-s.served)
 	s.past = s.counts()

@@ -26,7 +26,6 @@ const (
 	gone = 300 * time.Millisecond
 )
 
-// run is one soak test.
 type run struct {
 	options Options
 	traces  []*trace.Trace
@@ -78,7 +77,6 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	return errors.Join(err, <-done)
 }
 
-// bots returns the options of the players.
 func (r *run) bots() bots.Options {
 	return bots.Options{
 		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
@@ -107,7 +105,6 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// phase runs one condition.
 func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	before := r.server.counts()
 	if c.restart != stays {
@@ -226,7 +223,6 @@ func (r *run) result(n int, c *condition, before counts) Phase {
 	}
 }
 
-// verdict returns an error for a failure.
 func (p Phase) verdict() error {
 	switch {
 	case p.Mismatched > 0:

@@ -27,7 +27,6 @@ type begin struct {
 	row   uint64
 }
 
-// newVerifier returns a verifier for traces of one RPC.
 func newVerifier(traces []*trace.Trace) *verifier {
 	return &verifier{traces: traces, players: map[*ds.Player][]begin{}}
 }
@@ -62,7 +61,6 @@ func (v *verifier) Left(p *ds.Player, _ error) {
 // Counts returns the numbers of correct and wrong frames.
 func (v *verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
 
-// find returns all starts that agree with a frame.
 func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
 	for _, t := range v.traces {
 		rows := uint64(len(t.Frames))

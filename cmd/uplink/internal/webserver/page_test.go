@@ -278,7 +278,6 @@ func says(text string, value float64) bool {
 	return err == nil && math.Abs(n*units[m[3]]-value) <= most
 }
 
-// values are the series of /metrics.
 type values map[string]float64
 
 // settled returns the values once the number of calls no longer changes.

@@ -128,7 +128,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// server is one without players.
 func server(t *testing.T) *ds.Server {
 	t.Helper()
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
