@@ -52,9 +52,7 @@ func TestDashboardOfDemo(t *testing.T) {
 func keep(t *testing.T, name string, picture []byte) {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts := map[color.RGBA]int{}
 	size := from.Bounds()
 	for y := range size.Dy() {
@@ -70,12 +68,8 @@ func keep(t *testing.T, name string, picture []byte) {
 	to := image.NewPaletted(size, palette)
 	draw.Draw(to, size, from, image.Point{}, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
+	must(t, os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644))
 }
 
 // TestDashboardOfEmptyServer: without players the page explains how to connect.

@@ -256,7 +256,7 @@ func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder,
 		c.Collectors = append(c.Collectors, metrics.NewFileLosses("capture", tap.lost))
 	}
 	if o.debug {
-		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil)}
+		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) })}
 	}
 	return c
 }

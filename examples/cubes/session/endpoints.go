@@ -3,8 +3,9 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
@@ -105,72 +106,47 @@ func disconnected(err error) bool {
 }
 
 // view is the client's view of a world, which is set as soon as the server has offered the world.
-type view[V interface{ Close() error }] struct {
-	mu         sync.Mutex
-	v          V
-	subscribed bool
-	closed     bool
+type view[V io.Closer] struct {
+	opened atomic.Pointer[V]
+	cancel context.CancelFunc
 }
+
+// offerTimeout is the timeout of one attempt to open a view.
+const offerTimeout = time.Second
 
 // subscribe calls open in a goroutine, after that of the previous mode has returned, until it
 // succeeds or the view is closed.
-func subscribe[V interface{ Close() error }](e *Endpoints, open func(context.Context) (V, error)) *view[V] {
-	w, before, done := &view[V]{}, e.unsubscribed, make(chan struct{})
+func subscribe[V io.Closer](e *Endpoints, open func(context.Context) (V, error)) *view[V] {
+	ctx, cancel := context.WithCancel(context.Background())
+	w, before, done := &view[V]{cancel: cancel}, e.unsubscribed, make(chan struct{})
 	e.unsubscribed = done
 	go func() {
 		defer close(done)
 		<-before
-		for !w.over() {
-			ctx, cancel := context.WithTimeout(context.Background(), offerTimeout)
-			v, err := open(ctx)
-			cancel()
+		for ctx.Err() == nil {
+			attempt, stop := context.WithTimeout(ctx, offerTimeout)
+			v, err := open(attempt)
+			stop()
 			if err == nil {
-				w.set(v)
+				w.opened.Store(&v)
+				<-ctx.Done()
+				_ = v.Close() // always nil
 				return
 			}
 			if !errors.Is(err, client.ErrNotOffered) {
-				return // the connection is closed
+				return // the connection or the view is closed
 			}
 		}
 	}()
 	return w
 }
 
-// offerTimeout is the timeout of one attempt to open a view.
-const offerTimeout = time.Second
-
-func (w *view[V]) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
-}
-
-func (w *view[V]) set(v V) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		_ = v.Close() // always nil
-		return
-	}
-	w.v, w.subscribed = v, true
-}
-
 // get returns the view. It returns false if the view is not open.
-func (w *view[V]) get() (V, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.v, w.subscribed
-}
-
-func (w *view[V]) close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	if !w.subscribed {
-		return nil
+func (w *view[V]) get() (v V, ok bool) {
+	if opened := w.opened.Load(); opened != nil {
+		return *opened, true
 	}
-	w.subscribed = false
-	return w.v.Close()
+	return v, false
 }
 
 // traffic is the traffic of a world since newTraffic.
@@ -189,7 +165,7 @@ func newTraffic(stats func() ds.ReplicationStats) traffic {
 type streamSender struct {
 	traffic
 	endpoints *Endpoints
-	view      interface{ close() error }
+	leave     func() // closes the client's view
 	stop      func() // stops the offered stream; nil before offer
 }
 
@@ -202,7 +178,8 @@ func (s *streamSender) Close() error {
 		s.stop()
 	}
 	s.over = true
-	return s.view.close()
+	s.leave()
+	return nil
 }
 
 // putAll writes all cubes to a world, at a tick of the session.

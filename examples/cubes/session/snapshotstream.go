@@ -43,7 +43,7 @@ func newSnapshotStream(e *Endpoints, initial Initial, o Options) (*dsSnapshotSen
 	r.view = subscribe(e, func(ctx context.Context) (*client.SnapshotView[world.Visual], error) {
 		return client.SubscribeSnapshots(ctx, e.conn, "seen", cfg)
 	})
-	return &dsSnapshotSender{streamSender: streamSender{traffic: newTraffic(e.visuals.Stats), endpoints: e, view: r.view}, pacer: newPacer(o)}, r
+	return &dsSnapshotSender{streamSender: streamSender{traffic: newTraffic(e.visuals.Stats), endpoints: e, leave: r.view.cancel}, pacer: newPacer(o)}, r
 }
 
 func (s *dsSnapshotSender) offer(p *ds.Player) (err error) {

@@ -42,7 +42,7 @@ func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *
 		return client.SubscribeState(ctx, e.conn, "state", cfg)
 	})
 	return &dsStateSender{
-		streamSender: streamSender{traffic: newTraffic(e.states.Stats), endpoints: e, view: r.view}, every: world.TickRate / o.Rate,
+		streamSender: streamSender{traffic: newTraffic(e.states.Stats), endpoints: e, leave: r.view.cancel}, every: world.TickRate / o.Rate,
 		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget), NoDelta: o.NoDelta},
 	}, r, nil
 }

@@ -147,9 +147,8 @@ func (p *Page) handle(b []byte) error {
 
 // drawnCube is a cube as pages receive it.
 type drawnCube struct {
-	position    [3]int16 // millimeters
-	orientation [4]int16 // 32767 is 1
-	flags       uint8    // 1: interacting
+	pose  [7]int16 // position in millimeters, and orientation, where 32767 is 1
+	flags uint8    // 1: interacting
 }
 
 // picture holds the cubes that were sent last for both ends, the server's first.
@@ -161,10 +160,10 @@ func newPicture(count int) picture {
 
 func drawCube(s *world.Visual) drawnCube {
 	p, q := &s.Position, &s.Orientation
-	out := drawnCube{
-		position:    [3]int16{scale(p.X, 1000), scale(p.Y, 1000), scale(p.Z, 1000)},
-		orientation: [4]int16{scale(q.X, 32767), scale(q.Y, 32767), scale(q.Z, 32767), scale(q.W, 32767)},
-	}
+	out := drawnCube{pose: [7]int16{
+		scale(p.X, 1000), scale(p.Y, 1000), scale(p.Z, 1000),
+		scale(q.X, 32767), scale(q.Y, 32767), scale(q.Z, 32767), scale(q.W, 32767),
+	}}
 	if s.Interacting {
 		out.flags = 1
 	}
@@ -175,15 +174,15 @@ func scale(v, by float64) int16 {
 	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*by))))
 }
 
-// update replaces end i of the picture. It appends the number of cubes that changed, or of all
-// cubes, and each of them.
-func (p *picture) update(dst []byte, i int, cubes func(n int) *world.Visual, all bool) []byte {
+// update replaces end i of the picture. It appends the number of cubes that changed and each of
+// them.
+func (p *picture) update(dst []byte, i int, cubes func(n int) *world.Visual) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0)
 	count := 0
 	for n := range p[i] {
 		s := drawCube(cubes(n))
-		if s == p[i][n] && !all {
+		if s == p[i][n] {
 			continue
 		}
 		p[i][n] = s
@@ -196,10 +195,7 @@ func (p *picture) update(dst []byte, i int, cubes func(n int) *world.Visual, all
 
 func (s *drawnCube) append(dst []byte, n int) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
-	for _, v := range s.position {
-		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
-	}
-	for _, v := range s.orientation {
+	for _, v := range s.pose {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
 	}
 	return append(dst, s.flags)

@@ -24,8 +24,7 @@ type Message struct {
 // Viewer receives the pictures and figures of a Live.
 type Viewer struct {
 	// Messages is closed after RemoveViewer or if the viewer is too slow.
-	Messages  <-chan Message
-	messages  chan Message
+	Messages  chan Message
 	needsFull bool // the next picture must be complete
 }
 
@@ -37,8 +36,7 @@ func (l *Live) AddViewer() *Viewer {
 	if len(l.viewers) == MaxViewers {
 		return nil
 	}
-	c := make(chan Message, backlog)
-	v := &Viewer{Messages: c, messages: c, needsFull: true}
+	v := &Viewer{Messages: make(chan Message, backlog), needsFull: true}
 	l.viewers[v] = struct{}{}
 	return v
 }
@@ -53,7 +51,7 @@ func (l *Live) RemoveViewer(v *Viewer) {
 func (l *Live) drop(v *Viewer) {
 	if _, in := l.viewers[v]; in {
 		delete(l.viewers, v)
-		close(v.messages)
+		close(v.Messages)
 	}
 }
 
@@ -89,8 +87,8 @@ func (l *Live) broadcast() {
 		}
 		return &s.Drawn[n]
 	}
-	picture := l.shown.update(nil, 0, left, false)
-	picture = l.shown.update(picture, 1, right, false)
+	picture := l.shown.update(nil, 0, left)
+	picture = l.shown.update(picture, 1, right)
 	var whole []byte
 	for v := range l.viewers {
 		if !v.needsFull {
@@ -114,7 +112,7 @@ func (l *Live) broadcast() {
 // send queues a message for a viewer. A viewer whose queue is full is removed; its page reconnects.
 func (l *Live) send(v *Viewer, m Message) {
 	select {
-	case v.messages <- m:
+	case v.Messages <- m:
 	default:
 		l.drop(v)
 	}

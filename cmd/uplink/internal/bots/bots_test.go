@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
@@ -44,6 +45,14 @@ func (b *table) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 
 func traces() []*trace.Trace { return []*trace.Trace{sample.Portal2()} }
 
+// inBubble runs a test in virtual time, with a network that has a delay.
+func inBubble(t *testing.T, delay time.Duration, test func(t *testing.T, network *uplinktest.Network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, uplinktest.NewNetwork(t, simnet.Config{Delay: delay}, simnet.Config{Delay: delay}))
+	})
+}
+
 func serve(t *testing.T, n transport.Network, cfg ds.Config) (*table, *uplinktest.Server) {
 	t.Helper()
 	b := &table{calls: map[uint64][]time.Time{}}
@@ -63,9 +72,8 @@ func ignore(Progress) {}
 // TestRun plays over a perfect link: each call is made at its time, and no two bots call at the
 // same.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
 		const players = 9
-		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * ms}, simnet.Config{Delay: 10 * ms})
 		server, _ := serve(t, network, ds.Config{})
 		seconds := 0
 		report, err := Run(t.Context(), traces(), options(network, players), func(p Progress) {
@@ -116,8 +124,7 @@ func checkPace(t *testing.T, server *table) {
 // TestLoss plays over links that lose datagrams, in both ways that there are.
 func TestLoss(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 40 * ms} {
-		synctest.Test(t, func(t *testing.T) {
-			network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 			serve(t, network, ds.Config{})
 			o := options(network, 8)
 			o.Link = simlink.Config{RTT: rtt, Loss: 0.1, Burst: 1, Seed: 3}
@@ -137,8 +144,7 @@ func TestLoss(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 5 * ms}, simnet.Config{Delay: 5 * ms})
+	inBubble(t, 5*ms, func(t *testing.T, network *uplinktest.Network) {
 		_, srv := serve(t, network, ds.Config{})
 		o := options(network, 5)
 		o.For = 20 * time.Second
@@ -162,8 +168,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestThrownOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		server, _ := serve(t, network, ds.Config{})
 		var once sync.Once
 		server.heard = func(p *ds.Player) {
@@ -182,8 +187,7 @@ func TestThrownOut(t *testing.T) {
 }
 
 func TestFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		serve(t, network, ds.Config{MaxPlayers: 3})
 		report, err := Run(t.Context(), traces(), options(network, 5), ignore)
 		if !errors.Is(err, transport.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
@@ -195,23 +199,10 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestNobodyThere: one bot finds that out for all.
-func TestNobodyThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		begin := time.Now()
-		report, err := Run(t.Context(), traces(), options(network, 100), ignore)
-		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer within 3s") || time.Since(begin) > 4*time.Second {
-			t.Errorf("%v, %v after %v", report, err, time.Since(begin))
-		}
-	})
-}
-
 // TestInterrupted ends a run while bots join, and while they play: there is a report of both.
 func TestInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{2500 * ms, 12500 * ms} {
-		synctest.Test(t, func(t *testing.T) {
-			network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 			serve(t, network, ds.Config{})
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
@@ -227,8 +218,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		calls, _ := serve(t, network, ds.Config{})
 		o := options(network, 5)
 		o.Rate = 0
@@ -238,6 +228,41 @@ func TestIdle(t *testing.T) {
 		}
 		if report.Bits != (FrameBits{}) || report.CPU.Micros != 0 || report.Datagrams.Sent < 5*5 {
 			t.Errorf("%+v", report)
+		}
+	})
+}
+
+// TestMoving moves bots with tokens of their own to other sockets, across a restart of the server.
+func TestMoving(t *testing.T) {
+	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
+		key, err := token.NewKey()
+		uplinktest.Must(t, err)
+		clients := map[uint64]int{}
+		var moves uint64
+		cfg := ds.Config{
+			Key:    key,
+			Joined: func(p *ds.Player) { clients[p.ClientID()]++ },
+			Left:   func(p *ds.Player, _ error) { moves += p.Stats().Transport.PathMigrations },
+		}
+		_, srv := serve(t, network, cfg)
+		o := options(network, 4)
+		o.Issuer, o.RebindEvery, o.For = key.Issuer(), 2*time.Second, 20*time.Second
+		seconds := 0
+		report, err := Run(t.Context(), traces(), o, func(Progress) {
+			if seconds++; seconds == 10 {
+				uplinktest.Must(t, srv.Close())
+				<-srv.Served
+				_, srv = serve(t, network, cfg)
+			}
+		})
+		uplinktest.Must(t, err)
+		uplinktest.Must(t, srv.Close())
+		p := report.Players
+		if p.Rebinds < 36 || p.Rebinds > 44 || p.Reconnections != 4 || p.Connected != 4 || moves < p.Rebinds*8/10 {
+			t.Errorf("%+v, and %d moves", p, moves)
+		}
+		if len(clients) != 4 {
+			t.Errorf("client ids and their connections: %v", clients)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -34,9 +35,7 @@ func TestLossyNetwork(t *testing.T) {
 	const sent = 10_000
 	pass := func(n transport.Network) (got []int) {
 		pc, err := n.ListenPacket("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		for i := range sent {
 			if n, err := pc.WriteTo([]byte{byte(i >> 8), byte(i)}, netip.AddrPort{}); n != 2 || err != nil {
 				t.Fatal(n, err)
@@ -52,9 +51,7 @@ func TestLossyNetwork(t *testing.T) {
 	}
 	network := func(out, in float64) transport.Network {
 		n, err := newLossyNetwork(&loopback{}, simnet.Config{Loss: out, Seed: 7}, simnet.Config{Loss: in, Seed: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		return n
 	}
 	for _, c := range []struct{ out, in, want float64 }{{0, 0, 1}, {0.3, 0, 0.7}, {0, 0.3, 0.7}, {0.5, 0.5, 0.25}, {1, 0, 0}, {0, 1, 0}} {

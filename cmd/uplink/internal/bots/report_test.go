@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -17,14 +18,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if got != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 	}
@@ -60,9 +57,7 @@ func TestReport(t *testing.T) {
 	golden(t, "trouble.golden", bad().String())
 	for name, r := range map[string]*Report{"report.json.golden": good(), "trouble.json.golden": bad()} {
 		b, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		golden(t, name, string(b)+"\n")
 	}
 	if good().Starved() || !bad().Starved() {

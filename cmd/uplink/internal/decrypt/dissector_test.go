@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
-	"reflect"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
@@ -224,25 +223,5 @@ func TestWiresharkHostile(t *testing.T) {
 	}
 	if packets := dissect(t, capture(shots...)); len(packets) != len(shots) {
 		t.Errorf("%d packets, want %d", len(packets), len(shots))
-	}
-}
-
-func TestWiresharkFormats(t *testing.T) {
-	g := play(t, transport.AES128GCM)
-	file, _ := run(t, g.file, g.keys, 0)
-	var frames []pcaptest.Frame
-	for _, p := range packets(t, g.file) {
-		frames = append(frames, pcaptest.Frame{Data: p})
-	}
-	ng, _ := run(t, pcaptest.NG(binary.BigEndian, pcap.Ethernet, frames), g.keys, 0)
-	shown := func(file []byte) (out [][]*item) {
-		packets := dissect(t, file)
-		for i := range packets {
-			out = append(out, packets[i].all("uplink"))
-		}
-		return out
-	}
-	if one, other := shown(file), shown(ng); !reflect.DeepEqual(one, other) {
-		t.Error("Wireshark does not show the same")
 	}
 }

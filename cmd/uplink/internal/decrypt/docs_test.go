@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -16,15 +17,13 @@ const page = "../../../../docs/wireshark.md"
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return string(b)
 }
 
 // TestWiresharkCommands runs the commands of the page that begin with tshark.
 func TestWiresharkCommands(t *testing.T) {
-	findTool(t, "tshark")
+	tshark(t)
 	commands := regexp.MustCompile(`(?m)^ {4}(tshark .*)$`).FindAllStringSubmatch(read(t, page), -1)
 	if len(commands) < 5 {
 		t.Fatalf("%d commands", len(commands))
@@ -32,13 +31,9 @@ func TestWiresharkCommands(t *testing.T) {
 	g := play(t, transport.AES128GCM)
 	file, _ := run(t, g.file, g.keys, 0)
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "deploy", "wireshark"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, os.MkdirAll(filepath.Join(dir, "deploy", "wireshark"), 0o700))
 	for name, text := range map[string]string{"game.plain.pcap": string(file), "deploy/wireshark/uplink.lua": read(t, script)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, c := range commands {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", c[1])

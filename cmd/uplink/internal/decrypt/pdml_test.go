@@ -6,9 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 )
 
 // script is the dissector.
@@ -56,42 +60,35 @@ func (n *item) number(t *testing.T, name string) int {
 	return int(v)
 }
 
+func tshark(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs Wireshark")
+	}
+	return tool.Find(t, "tshark")
+}
+
 // dissect runs a capture through Wireshark with the dissector, in two passes. The test fails if the
 // script reports an error, whatever the packets contain.
 func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "in.pcap")
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, os.WriteFile(path, file, 0o600))
 	args := append([]string{"-n", "-2", "-X", "lua_script:" + script, "-r", path, "-T", "pdml"}, options...)
-	cmd := exec.CommandContext(t.Context(), findTool(t, "tshark"), args...)
+	cmd := exec.CommandContext(t.Context(), tshark(t), args...)
 	cmd.Env = append(os.Environ(), "WIRESHARK_CONFIG_DIR="+dir) // not the plugins of whoever runs this
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if said := stdout.String() + stderr.String(); err != nil || strings.Contains(said, "Lua Error") || strings.Contains(said, "Lua:") {
-		t.Fatalf("tshark: %v\n%s\n%s", err, &stderr, luaErrors(said))
+		t.Fatalf("tshark: %v\n%s\n%q", err, &stderr, regexp.MustCompile(".*Lua.*").FindAllString(said, 5))
 	}
 	var out struct {
 		Packets []item `xml:"packet"`
 	}
-	if err := xml.Unmarshal(stdout.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, xml.Unmarshal(stdout.Bytes(), &out))
 	return out.Packets
-}
-
-// luaErrors picks the lines that speak of errors in the dissector.
-func luaErrors(text string) string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, "Lua") && len(out) < 5 {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
 }
 
 // wellFormed expects that nothing is wrong with packets.

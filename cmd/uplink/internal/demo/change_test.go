@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -16,15 +17,8 @@ import (
 // compared and none differed.
 func playing(t *testing.T, o Options) *demo {
 	t.Helper()
-	d := prepare(t, o)
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(context.Background()) }()
-	if err := d.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d, served := prepare(t, o)
+	uplinktest.Must(t, d.connect(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	played := make(chan error, 1)
 	go func() { played <- d.play(ctx, io.Discard, served) }()
@@ -37,10 +31,6 @@ func playing(t *testing.T, o Options) *demo {
 			t.Errorf("%d frames were not compared", n)
 		}
 		d.hangUp()
-		if err := d.srv.Close(); err != nil {
-			t.Error(err)
-		}
-		<-served
 	})
 	return d
 }
@@ -68,9 +58,7 @@ func TestCodecs(t *testing.T) {
 	s.Redundancy = 3
 	for _, s.Codec = range []rpcdelta.Codec{rpcdelta.Adaptive, rpcdelta.RLE, rpcdelta.Adaptive} {
 		before := d.observe().total()
-		if err := d.Change(s); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, d.Change(s))
 		until(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients })
 		until(t, "they play on", func() bool {
 			now := d.observe().total()
@@ -100,9 +88,7 @@ func TestLinkChanges(t *testing.T) {
 		t.Helper()
 		s := d.Settings()
 		f(&s)
-		if err := d.Change(s); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, d.Change(s))
 		if got := d.Settings(); got != s {
 			t.Errorf("%+v, want %+v", got, s)
 		}

@@ -85,9 +85,6 @@ func newDemo(o Options) (*demo, error) {
 // every second and a summary at the end. It is an error if the server rebuilt a
 // frame that differs from the recording.
 func Run(ctx context.Context, w io.Writer, o Options) (err error) {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	d, err := newDemo(o)
 	if err != nil {
 		return err
@@ -230,7 +227,7 @@ func (d *demo) name(p *ds.Player) string {
 func (d *demo) web() webserver.Config {
 	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
 	if d.options.Debug {
-		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil)
+		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) })
 	}
 	return webserver.Config{
 		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv, Handlers: handlers,

@@ -9,34 +9,37 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The scheduler that kcp-go starts when it is imported.
-		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),
-		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).sched"),
-	)
-}
+func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 func options() Options {
 	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
-func prepare(t *testing.T, o Options) *demo {
+// prepare makes a demo that serves until the test ends, and has no clients yet.
+func prepare(t *testing.T, o Options) (d *demo, served chan error) {
 	t.Helper()
 	d, err := newDemo(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	uplinktest.Must(t, err)
+	uplinktest.Must(t, d.listen())
+	served = make(chan error, 1)
+	go func() {
+		served <- d.srv.Serve(context.Background())
+		close(served)
+	}()
+	t.Cleanup(func() {
+		if err := errors.Join(d.srv.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, served
 }
 
 const allDelivered = " 100.0 % "
@@ -63,9 +66,7 @@ func TestRun(t *testing.T) {
 			o.Suite, o.For = suite, 2*time.Minute
 			ctx, end := context.WithCancel(t.Context())
 			b := shown{end: end}
-			if err := Run(ctx, &b, o); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, Run(ctx, &b, o))
 			for _, want := range []string{
 				"; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n24 of datagram, %d of AEAD and 224 of UDP and IP, ", seal),
 				"\nDifferent from what was recorded: 0.\n",
@@ -79,23 +80,15 @@ func TestRun(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	d := prepare(t, options())
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(context.Background()) }()
+	d, _ := prepare(t, options())
 	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrWrongKey) {
 		t.Errorf("without a token: %v", err)
-	}
-	if err := errors.Join(d.srv.Close(), <-served); err != nil {
-		t.Error(err)
 	}
 }
 
 // TestVerdict plays something else than is expected.
 func TestVerdict(t *testing.T) {
-	d := prepare(t, Options{Link: options().Link})
+	d := &demo{}
 	if err := d.verdict(io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -115,15 +108,8 @@ func TestVerdict(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	o := options()
 	o.For = 0
-	d := prepare(t, o)
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(t.Context()) }()
-	if err := d.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d, served := prepare(t, o)
+	uplinktest.Must(t, d.connect(t.Context()))
 	for i, p := range d.players {
 		other := *p.trace
 		other.Frames = append(other.Frames[7:len(other.Frames):len(other.Frames)], other.Frames[:7]...)
@@ -143,15 +129,4 @@ func TestMismatch(t *testing.T) {
 		t.Error(err)
 	}
 	d.hangUp()
-	if err := errors.Join(d.srv.Close(), <-served); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestDeaf(t *testing.T) {
-	o := options()
-	o.Link.Loss = 2
-	if err := Run(t.Context(), io.Discard, o); err == nil || err.Error() != "--loss 2: want a share of 0 to 1" {
-		t.Error(err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -67,14 +68,10 @@ func await(t *testing.T, web *httptest.Server, what string, ok func(*state) bool
 	for {
 		var s state
 		r, err := http.Get(web.URL + "/demo/state")
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		err = json.NewDecoder(r.Body).Decode(&s)
 		r.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		if ok(&s) {
 			return
 		}

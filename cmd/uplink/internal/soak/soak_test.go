@@ -17,15 +17,9 @@ import (
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }
 
-func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
+func soaking(t *testing.T, ctx context.Context, wrap func(transport.Network) transport.Network) ([]Phase, error) {
 	t.Helper()
-	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-	uplinktest.Must(t, err)
-	return soakingOver(t, ctx, network)
-}
-
-func soakingOver(t *testing.T, ctx context.Context, network transport.Network) ([]Phase, error) {
-	t.Helper()
+	network := wrap(uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{}))
 	o := Options{Players: 5, Phase: MinPhase, For: time.Duration(2*len(conditions)) * MinPhase, Network: network}
 	uplinktest.Must(t, o.Validate())
 	var phases []Phase
@@ -36,10 +30,12 @@ func soakingOver(t *testing.T, ctx context.Context, network transport.Network) (
 	return phases, err
 }
 
+func plain(n transport.Network) transport.Network { return n }
+
 // TestRun soaks for two rounds, in which the server ends four times.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		phases, err := soaking(t, t.Context())
+		phases, err := soaking(t, t.Context(), plain)
 		if err != nil || len(phases) != 2*len(conditions) {
 			t.Fatalf("%d phases: %v", len(phases), err)
 		}
@@ -54,7 +50,7 @@ func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*MinPhase)
 		defer cancel()
-		if phases, err := soaking(t, ctx); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
+		if phases, err := soaking(t, ctx, plain); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
 			t.Errorf("%d phases: %v", len(phases), err)
 		}
 	})
@@ -81,9 +77,8 @@ func (o *once) ListenPacket(addr string) (transport.PacketConn, error) {
 // TestAddressIsTaken checks a restart of the server while another socket occupies its address.
 func TestAddressIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-		uplinktest.Must(t, err)
-		if phases, err := soakingOver(t, t.Context(), &once{network, map[string]bool{}}); !errors.Is(err, errHad) || len(phases) != 2 {
+		wrap := func(n transport.Network) transport.Network { return &once{n, map[string]bool{}} }
+		if phases, err := soaking(t, t.Context(), wrap); !errors.Is(err, errHad) || len(phases) != 2 {
 			t.Errorf("%d phases: %v", len(phases), err)
 		}
 	})
@@ -117,21 +112,5 @@ func TestGrown(t *testing.T) {
 	what := strings.Join(first.grown(Usage{Goroutines: 150, Heap: 25e6, Files: 60}), ", ")
 	if want := "goroutines from 100 to 150, file descriptors from 30 to 60, the heap from 20.0 to 25.0 MB"; what != want {
 		t.Errorf("%q, want %q", what, want)
-	}
-}
-
-func TestValidate(t *testing.T) {
-	good := Options{Players: 1, Phase: 10 * time.Second, For: time.Hour}
-	uplinktest.Must(t, good.Validate())
-	for flag, change := range map[string]func(*Options){
-		"--players": func(o *Options) { o.Players = 0 },
-		"--phase":   func(o *Options) { o.Phase = time.Second },
-		"--for":     func(o *Options) { o.For = time.Minute },
-	} {
-		o := good
-		change(&o)
-		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
-			t.Errorf("%s: %v", flag, err)
-		}
 	}
 }

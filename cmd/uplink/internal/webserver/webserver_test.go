@@ -31,22 +31,16 @@ func post(t *testing.T, url string, headers ...string) (int, string) {
 func do(t *testing.T, method, url string, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return response.StatusCode, string(body)
 }
 
@@ -54,9 +48,7 @@ func TestMetrics(t *testing.T) {
 	apples := prometheus.NewCounter(prometheus.CounterOpts{Name: "apples_total", Help: "Apples."})
 	apples.Add(3)
 	s, err := Start(Config{Addr: "127.0.0.1:0", Collectors: []prometheus.Collector{apples}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	code, body := get(t, s.MetricsURL())
 	for _, want := range []string{"\napples_total 3\n", "\ngo_goroutines "} {
 		if code != http.StatusOK || !strings.Contains(body, want) {
@@ -66,9 +58,7 @@ func TestMetrics(t *testing.T) {
 	if code, _ := get(t, s.URL()); code != http.StatusNotFound {
 		t.Errorf("code %d for another page", code)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	uplinktest.Must(t, s.Close())
 	if _, err := http.Get(s.URL()); err == nil {
 		t.Error("it answers after Close")
 	}
@@ -76,9 +66,7 @@ func TestMetrics(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	s, err := Start(Config{Addr: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	defer s.Close()
 	busy := s.listener.Addr().String()
 	if _, err := Start(Config{Addr: busy}); err == nil || !strings.Contains(err.Error(), busy) || !strings.HasSuffix(err.Error(), "; choose another address with --metrics") {
@@ -96,9 +84,7 @@ func TestToken(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
 	for _, given := range []string{"", "a token of mine, and no other"} {
 		s, err := Start(Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		u, err := url.Parse(s.URL())
 		if err != nil || u.Hostname() != "localhost" {
 			t.Fatalf("%v, %v", u, err)
@@ -119,9 +105,7 @@ func TestToken(t *testing.T) {
 		if code, body := post(t, local+"/demo/state", "X-Uplink", "1", "Authorization", "Bearer "+token); code != http.StatusForbidden || !strings.Contains(body, "nothing can be set from here") {
 			t.Errorf("a change: code %d: %s", code, body)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		uplinktest.Must(t, s.Close())
 	}
 	if _, err := Start(Config{Addr: "127.0.0.1:0", Token: "short", Source: server(t)}); err == nil || !strings.HasSuffix(err.Error(), "choose another with --http-token, or leave it out for a random one") {
 		t.Errorf("a short token: %v", err)
@@ -131,9 +115,7 @@ func TestToken(t *testing.T) {
 func server(t *testing.T) *ds.Server {
 	t.Helper()
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	t.Cleanup(func() { _ = srv.Close() }) // it has not served
 	return srv
 }
@@ -142,9 +124,7 @@ func server(t *testing.T) *ds.Server {
 func TestHandlers(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
 	s, err := Start(Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	for path, want := range map[string]string{"": "<!doctype html>", "demo/panel.js": "GET /demo/panel.js", "metrics": "go_goroutines", "assets/main.js": "// The page", "other": "404"} {
 		if _, body := get(t, s.URL()+path); !strings.Contains(body, want) {
 			t.Errorf("/%s: no %q in %s", path, want, body)
@@ -162,7 +142,5 @@ func TestHandlers(t *testing.T) {
 			t.Errorf("a change with %v: no %q in %s", c.headers, c.want, body)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	uplinktest.Must(t, s.Close())
 }
