@@ -47,8 +47,7 @@ type options struct {
 // ownTraces are the traces of the repository, relative to this folder.
 const ownTraces = "../testdata/traces/*.csv.gz"
 
-// timedLoss is the loss at which times are measured. It is above 0, so that adaptive sends
-// redundant frames.
+// timedLoss is the loss at which times are measured: adaptive sends redundant frames.
 const timedLoss = 0.05
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -15,8 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// admission is how a command's client gets its connect token: a given one, or the issuer key to
-// issue them.
+// admission is how a client gets its connect token: a given one, or the issuer key to issue them.
 type admission struct{ token, key string }
 
 func (a *admission) addFlags(f *pflag.FlagSet) {
@@ -38,8 +37,7 @@ type ticket struct {
 	renew func(context.Context) (token.Token, error)
 }
 
-// ticket returns the token for a server and, with a key, a function that issues more. The client id
-// is random.
+// ticket returns the token for a server and, with a key, how to renew it. The client id is random.
 func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err error) {
 	t.addr = addr
 	switch {

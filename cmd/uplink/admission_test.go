@@ -10,8 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestKeyedServer goes the whole way: keys, a server, a token, sealed play. It lets
-// nobody in a second time by the same token, and nobody without one.
+// TestKeyedServer plays with keys and a token, which admits nobody twice.
 func TestKeyedServer(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 40, nil)
 	key := keygen(t)

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -16,11 +15,6 @@ import (
 // issuerSuffix is appended to the name of the server key's file for the issuer key's.
 const issuerSuffix = ".issuer"
 
-type keygenOptions struct {
-	out  string
-	json bool
-}
-
 // keyFiles is the output of keygen.
 type keyFiles struct {
 	Key       string `json:"key"`
@@ -29,7 +23,8 @@ type keyFiles struct {
 }
 
 func newKeygenCommand() *cobra.Command {
-	var o keygenOptions
+	var out string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "keygen -o FILE",
 		Short: "Create the keys of a dedicated server and of the backend that issues tokens",
@@ -42,22 +37,23 @@ keygen does not overwrite files. To change keys, create new ones and install the
   uplink keygen -o ds.key --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.out == "" {
+			if out == "" {
 				return usageError{errors.New("--output: name the file for the key")}
 			}
-			files, err := makeKeys(o.out)
+			files, err := makeKeys(out)
 			if err != nil {
 				return err
 			}
-			if o.json {
+			if asJSON {
 				return encodeJSON(cmd.OutOrStdout(), files)
 			}
-			return files.write(cmd.OutOrStdout())
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "server key  %s\nissuer key  %s\npublic key  %s\n", files.Key, files.IssuerKey, files.PublicKey)
+			return err
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "file for the server key; the issuer key goes to this name with "+issuerSuffix)
-	f.BoolVar(&o.json, "json", false, "print the names of the files and the public key as JSON")
+	f.StringVarP(&out, "output", "o", "", "file for the server key; the issuer key goes to this name with "+issuerSuffix)
+	f.BoolVar(&asJSON, "json", false, "print the names of the files and the public key as JSON")
 	return c
 }
 
@@ -92,11 +88,6 @@ func writeSecret(path, line string) error {
 		return fmt.Errorf("--output: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
-}
-
-func (k *keyFiles) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "server key  %s\nissuer key  %s\npublic key  %s\n", k.Key, k.IssuerKey, k.PublicKey)
-	return err
 }
 
 func keyText(public [32]byte) string { return base64.RawURLEncoding.EncodeToString(public[:]) }

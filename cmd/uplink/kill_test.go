@@ -33,9 +33,7 @@ func decodedFrames(data []byte) (n int) {
 	return n
 }
 
-// TestKill kills a server that records and captures, as kill -9 does, and reads its files: they
-// have all frames up to the
-// last flush, and say that they end early.
+// TestKill kills a server as kill -9 does: its files have all frames up to the last flush.
 func TestKill(t *testing.T) {
 	for _, record := range []string{"out.csv", "out.csv.gz"} {
 		t.Run(record, func(t *testing.T) {

@@ -128,8 +128,7 @@ func loadPriors(paths []string) (priors []*prior.Prior, err error) {
 // keyLogVariable is the environment variable with the name of the key log file.
 const keyLogVariable = "UPLINK_KEYLOG"
 
-// openKeyLog opens the key log named by the environment for appending and prints a warning. It
-// returns nil if none is named.
+// openKeyLog opens the key log that the environment names, with a warning, or returns nil.
 func openKeyLog(cmd *cobra.Command) (io.Writer, error) {
 	path := os.Getenv(keyLogVariable)
 	if path == "" {

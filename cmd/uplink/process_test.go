@@ -14,8 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
-// asCommand is the environment variable that has the test's program be uplink: for tests that kill
-// it.
+// asCommand is the environment variable with which the test's program is uplink, to be killed.
 const asCommand = "UPLINK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -65,8 +64,7 @@ func (p *process) wait() int {
 	return p.code
 }
 
-// await waits for a text that the expression matches and gives the groups. It fails if the process
-// ends before.
+// await waits for a match and returns its groups. It fails if the process ends before.
 func (p *process) await(o *output, expression string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(expression)

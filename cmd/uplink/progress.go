@@ -58,8 +58,7 @@ func (l *line) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// tick shows text each second, after progressAfter. The returned function stops it and removes the
-// line.
+// tick shows text each second, after progressAfter. The returned function removes the line.
 func (l *line) tick(text func(elapsed time.Duration) string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var showing sync.WaitGroup

@@ -27,12 +27,10 @@ const (
 	grafanaFile = deployed + "grafana/uplink.json"
 )
 
-// nothing are the queries of the dashboard that need have no result: no server restarts, and no
-// alert has to fire.
+// nothing are the dashboard's queries that need no result: restarts, and alerts that fire.
 var nothing = []string{"changes(process_start_time_seconds", "ALERTS{"}
 
-// TestPrometheus scrapes a demo, a server and a game with the real Prometheus, configured from
-// deploy: all queries and rules must work there, and the ratio must equal that of /metrics.
+// TestPrometheus runs all queries and rules of deploy in the real Prometheus.
 func TestPrometheus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -244,8 +242,7 @@ type prometheusServer struct {
 	done <-chan struct{} // it has ended
 }
 
-// startPrometheus runs one with the configuration and the rules in deploy, but other targets and
-// shorter intervals.
+// startPrometheus runs one with the rules in deploy, other targets and shorter intervals.
 func startPrometheus(t *testing.T, binary string, targets ...string) *prometheusServer {
 	t.Helper()
 	dir := t.TempDir()

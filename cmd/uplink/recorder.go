@@ -18,8 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// flushEvery is the interval of flushes to the file: a killed process loses the rows since the last
-// one.
+// flushEvery is the interval of flushes. A killed process loses the rows since the last one.
 const flushEvery = 500 * time.Millisecond
 
 // recorder writes frames of one schema to a trace file, once it is started. After the first write
@@ -48,8 +47,7 @@ type recordWriter interface {
 // recordColumns are the columns that precede the schema's columns.
 var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 
-// create creates a trace file and its schema file, both or none, and starts recording. Existing
-// files are an error unless overwrite is set.
+// create creates a trace file and its schema file, both or none, and starts recording.
 func (r *recorder) create(path string, overwrite bool) error {
 	schemaPath := trace.SchemaPath(path)
 	if overwrite {
@@ -103,8 +101,7 @@ func (r *recorder) flush() {
 	}
 }
 
-// keep stops recording at the first error. Rows that are not flushed count as lost. The lock is
-// held.
+// keep stops recording at the first error and counts the lost rows. The lock is held.
 func (r *recorder) keep(err error) {
 	if err == nil || r.err != nil {
 		return

@@ -49,8 +49,7 @@ func recording(t *testing.T, name string, disk io.Writer, s *schema.Schema) (*re
 	return r, &log
 }
 
-// readable returns how many rows can be read from what was written so far, and why there are no
-// more.
+// readable returns how many rows can be read so far, and why there are no more.
 func readable(data []byte, name string, s *schema.Schema) (rows int, err error) {
 	r, err := trace.NewReader(bytes.NewReader(data), name, s)
 	if err != nil {
@@ -75,9 +74,7 @@ func lostMetric(t *testing.T, r *recorder) float64 {
 	return all[0].GetMetric()[0].GetCounter().GetValue()
 }
 
-// TestRecordFlushes looks at the file of a recorder that is not closed, as it is after a kill:
-// all rows are there that are
-// a second old, and it can be read from the beginning.
+// TestRecordFlushes: an open recorder's file is readable and has all rows older than a second.
 func TestRecordFlushes(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -108,9 +105,7 @@ func TestRecordFlushes(t *testing.T) {
 	}
 }
 
-// TestRecordFullDisk fills the disk: the error is logged when it happens, once; each row is in
-// the file or counted in the
-// metric; and the handler goes on.
+// TestRecordFullDisk: the error is logged once, and each row is in the file or counted as lost.
 func TestRecordFullDisk(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {
 		synctest.Test(t, func(t *testing.T) {

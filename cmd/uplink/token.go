@@ -128,8 +128,7 @@ func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
 	return err
 }
 
-// readUserData returns the text of --user-data, or the contents of the file that it names. Issue
-// checks the length.
+// readUserData returns the text of --user-data, or the contents of the file that it names.
 func readUserData(text string) ([]byte, error) {
 	if text == "" || text[0] != '@' {
 		return []byte(text), nil

@@ -62,8 +62,7 @@ func TestKeygenJSON(t *testing.T) {
 	}
 }
 
-// TestKeygenKeeps shows that no file is overwritten, and that one key is not left without the
-// other.
+// TestKeygenKeeps: no file is overwritten, and no key is left without the other.
 func TestKeygenKeeps(t *testing.T) {
 	for _, there := range []string{"ds.key", "ds.key.issuer"} {
 		dir := t.TempDir()
@@ -161,8 +160,7 @@ func TestTokenJSON(t *testing.T) {
 	}
 }
 
-// TestTokenExpired shows a token in the millisecond before it expires, and in the one in which it
-// does.
+// TestTokenExpired shows a token in the milliseconds before and at its expiry.
 func TestTokenExpired(t *testing.T) {
 	expires := time.UnixMilli(1_789_000_000_123)
 	tok, err := token.Issue(token.Development().Issuer(), token.Claims{

@@ -52,8 +52,7 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }
 
-// run sends every frame and compares the delivered ones. The server decodes against its own decoded
-// frames.
+// run sends every frame. The server decodes against its own decoded frames.
 func (r *replay) run() (Point, error) {
 	var payload []byte
 	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0
@@ -99,8 +98,7 @@ const (
 	measurePasses = 3
 )
 
-// measure returns the mean times per frame of the fastest passes. It must be called after run,
-// whose frames are the baselines of decoding.
+// measure returns the mean times per frame of the fastest passes. Call run before, for baselines.
 func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	payloads, arrived := make([][]byte, len(r.frames)), 0
 	for n := range payloads {

@@ -63,8 +63,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// prepare creates the courses and the training samples: frames of the first half with the baselines
-// that they have on a link without loss.
+// prepare creates the courses and, from the first half without loss, the training samples.
 func (t *trial) prepare() error {
 	course, err := t.course(len(t.training), 0)
 	if err != nil {

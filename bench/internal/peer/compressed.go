@@ -123,8 +123,7 @@ func (d *deflated) expand(dst, src []byte) ([]byte, error) {
 	return dst[:len(dst)+n], err
 }
 
-// lz4Block is the LZ4 block format at its highest level. An incompressible block is one run of
-// literals.
+// lz4Block is the LZ4 block format at its highest level.
 type lz4Block struct {
 	lz4.CompressorHC
 	room []byte

@@ -129,8 +129,7 @@ func (c *component) value(v uint32) int32 {
 
 func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32 - c.bits) }
 
-// difference returns the difference of the component from the baseline, modulo 2^bits: an XOR of
-// both, or the signed difference of the smallest magnitude.
+// difference returns the XOR with the baseline, or the smallest signed difference modulo 2^bits.
 func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {
@@ -149,8 +148,7 @@ func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	cur.Ints[c.at] = c.value(uint32(from) + uint32(difference))
 }
 
-// from returns the base of the difference: the value in the baseline, or 0 if that has another
-// meaning.
+// from returns the value in the baseline, or 0 if that has another meaning.
 func (c *component) from(cur, base *schema.Frame) int32 {
 	if c.index >= 0 && cur.Ints[c.index] != base.Ints[c.index] {
 		return 0

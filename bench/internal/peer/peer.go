@@ -85,8 +85,7 @@ func (uncompressed) expand(dst, src []byte) ([]byte, error) {
 	return append(dst, src...), nil
 }
 
-// packed codes a frame in msgpack, as one array of quantized numbers in their shortest form and of
-// byte strings, without names and without an array for each vector.
+// packed codes a frame in msgpack, as one flat array of the shortest numbers and of byte strings.
 type packed struct {
 	*layout
 	out bytes.Buffer

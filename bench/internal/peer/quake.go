@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -222,7 +224,7 @@ func (p *chain) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte
 
 func (p *chain) command(base, cur *schema.Frame) {
 	for i := range p.components {
-		p.pack(uint32(zigzag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
+		p.pack(uint32(protowire.EncodeZigZag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
 	}
 	for i, b := range cur.Bytes {
 		same := uint64(1)
@@ -279,7 +281,7 @@ func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) err
 func (p *chain) parse(base, cur *schema.Frame, most int) bool {
 	for i := range p.components {
 		c := &p.components[i]
-		v := base.Ints[i] + int32(unzigzag(uint64(p.unpack())))
+		v := base.Ints[i] + int32(protowire.DecodeZigZag(uint64(p.unpack())))
 		if !c.xor {
 			v = c.value(uint32(v))
 		}
@@ -358,8 +360,7 @@ func (p *prefixCode) read(r *bitio.Reader) int {
 	}
 }
 
-// huffmanLengths returns the lengths of the Huffman code for symbols with the given counts, of
-// which at least two are not zero.
+// huffmanLengths returns the lengths of the Huffman code for counts, of which two are not zero.
 func huffmanLengths(counts []int) []uint8 {
 	type set struct {
 		count   int

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -152,16 +154,12 @@ func (c *component) fold(d int32) uint64 {
 	if c.xor {
 		return uint64(uint32(d))
 	}
-	return zigzag(int64(d))
+	return protowire.EncodeZigZag(int64(d))
 }
 
 func (c *component) unfold(v uint64) int32 {
 	if c.xor {
 		return int32(uint32(v))
 	}
-	return int32(unzigzag(v))
+	return int32(protowire.DecodeZigZag(v))
 }
-
-func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
-
-func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }

@@ -114,8 +114,7 @@ type view[V io.Closer] struct {
 // offerTimeout is the timeout of one attempt to open a view.
 const offerTimeout = time.Second
 
-// subscribe calls open in a goroutine, after that of the previous mode has returned, until it
-// succeeds or the view is closed.
+// subscribe calls open, once the previous mode has returned, until it succeeds or is canceled.
 func subscribe[V io.Closer](e *Endpoints, open func(context.Context) (V, error)) *view[V] {
 	ctx, cancel := context.WithCancel(context.Background())
 	w, before, done := &view[V]{cancel: cancel}, e.unsubscribed, make(chan struct{})

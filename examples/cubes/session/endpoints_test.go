@@ -13,8 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// TestEndpoints runs one mode after the other over a real server and client, in virtual time. What
-// is drawn must be close to the server's world, within the budget, also after a change of mode.
+// TestEndpoints runs all modes, also after changes, over a real server in virtual time.
 func TestEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		must := func(err error) {

@@ -91,8 +91,7 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 	}
 }
 
-// restTolerance is the error up to which a cube that rests on the server counts as correct, in
-// meters. It is more than half a quantization step of a snapshot.
+// restTolerance, in meters, is more than half a quantization step of a cube at rest.
 const restTolerance = 0.002
 
 func (m *Meter) measureDrawn(s *Session, now time.Duration) {

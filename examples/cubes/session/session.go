@@ -37,8 +37,7 @@ type Link struct {
 	Seed uint64
 }
 
-// direction returns the configuration of direction n, which is 0 for the downlink and 1 for the
-// uplink.
+// direction returns the configuration of the downlink, for 0, or of the uplink, for 1.
 func (l Link) direction(n uint64) simnet.Config {
 	// The simulated link limits delays to four times their mean.
 	return simnet.Config{Delay: l.RTT / 2, Jitter: l.Jitter / 4, Loss: l.Loss, Burst: 1, Seed: 2*l.Seed + n}

@@ -31,8 +31,7 @@ var modes = map[session.Mode]session.Options{
 	session.ModeState:     {Rate: 60, Budget: 256_000},
 }
 
-// TestModes checks that each mode shows the client nearly what the server has, over a good and a
-// bad link.
+// TestModes checks that each mode shows nearly what the server has, over good and bad links.
 func TestModes(t *testing.T) {
 	links := map[string]session.Link{
 		"good": {},

@@ -57,8 +57,7 @@ func newSimLink(cfg simnet.Config) (*simLink, error) {
 	}, nil
 }
 
-// wireSize returns the bytes that a message of n bytes takes on the link, including the headers
-// down to IP.
+// wireSize returns the bytes of a message of n bytes on the link, with the headers down to IP.
 func wireSize(n int) int {
 	if n <= maxPayload {
 		return n + packetOverhead
@@ -93,8 +92,7 @@ func (l *simLink) push(now time.Duration, d datagram) {
 	l.datagrams++
 }
 
-// deliver calls f with each message that is complete by now and the time at which it was. The
-// message is valid during the call only. Late and duplicate fragments are ignored.
+// deliver calls f with each message that is complete, which is valid during the call only.
 func (l *simLink) deliver(now time.Duration, f func(at time.Duration, message []byte)) {
 	for {
 		d, at, ok := l.queue.Pop(now)

@@ -115,8 +115,7 @@ func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
 	return nil
 }
 
-// accept adds the states of cubes at a tick, and inputs, to the jitter buffer. They arrived at that
-// time.
+// accept adds the states at a tick, and inputs, to the jitter buffer.
 func (r *simulator) accept(at time.Duration, tick int, inputs []statesync.TickInputs, cubes []int, state []world.State) {
 	for _, t := range inputs {
 		if len(t.Inputs) == 1 && len(t.Inputs[0].Data) == 1 {

@@ -126,8 +126,7 @@ func newPacer(o Options) pacer { return pacer{every: world.TickRate / o.Rate, bu
 // SetBudget implements Sender.
 func (p *pacer) SetBudget(bits int) { p.budget = bits }
 
-// due accounts for sent bytes on the wire and reports whether a message may be sent in a tick. It
-// must be called exactly once per tick.
+// due charges sent bytes and reports whether a message may be sent. Call it once per tick.
 func (p *pacer) due(tick, sent int) bool {
 	if p.budget > 0 {
 		p.credit = min(p.credit+float64(p.budget)/world.TickRate, float64(p.budget)/4) - 8*float64(sent)
@@ -142,8 +141,7 @@ func (p *pacer) spent(bytes int) {
 	}
 }
 
-// playback interpolates between received snapshots, for the receivers of full and of compressed
-// ones.
+// playback interpolates between received snapshots.
 type playback struct {
 	buffer *interpolate.Buffer[world.Visual]
 	sample interpolate.Sample[world.Visual]
@@ -206,8 +204,7 @@ func appendTick(dst []byte, tick int) []byte {
 	return binary.LittleEndian.AppendUint16(dst, uint16(tick))
 }
 
-// parseTick parses the low 16 bits of a tick at the start of a message. It returns the tick with
-// these bits that is closest to newest, and the rest of the message.
+// parseTick returns the tick closest to newest whose low 16 bits are first, and the rest.
 func parseTick(b []byte, newest int) (tick int, rest []byte, err error) {
 	if len(b) < tickSize {
 		return 0, nil, errShort

@@ -46,8 +46,7 @@ func stateConfig(r *world.Rounding, o Options) statesync.Config {
 	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting", NoDelta: o.NoDelta}
 }
 
-// minPacket is the minimum capacity of a packet, in bytes. If packets are smaller, most of the
-// budget goes to headers.
+// minPacket is the minimum room in a packet, in bytes: smaller ones are mostly headers.
 const minPacket = 72
 
 // SetBudget implements Sender. It chooses the highest rate at which packets have room for minPacket

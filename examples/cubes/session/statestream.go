@@ -12,8 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// dsStateSender sends inputs and the states of the cubes with the highest priority over a
-// replication stream.
+// dsStateSender sends what a stateSender does, over a replication stream.
 type dsStateSender struct {
 	streamSender
 	stream *ds.StateStream[world.State]
@@ -47,8 +46,7 @@ func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *
 	}, r, nil
 }
 
-// bandwidth returns the bandwidth of a budget in bits per second, at most that of one datagram per
-// tick.
+// bandwidth returns a budget, in bits per second, of at most one datagram per tick.
 func bandwidth(bits int) int {
 	const maxBandwidth = 8 * world.TickRate * (maxPayload + packetOverhead)
 	if bits == 0 {

@@ -59,8 +59,7 @@ type request struct {
 	Restart  bool            `json:"restart"`
 }
 
-// stream serves the WebSocket of a page: it sends pictures and figures and receives requests. Other
-// origins are rejected.
+// stream serves the WebSocket of a page. Other origins are rejected.
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	v := p.live.AddViewer()
 	if v == nil {
@@ -174,8 +173,7 @@ func scale(v, by float64) int16 {
 	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*by))))
 }
 
-// update replaces end i of the picture. It appends the number of cubes that changed and each of
-// them.
+// update replaces end i of the picture, and appends the number of changed cubes and each.
 func (p *picture) update(dst []byte, i int, cubes func(n int) *world.Visual) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0)

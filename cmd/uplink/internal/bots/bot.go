@@ -68,8 +68,7 @@ func Bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (
 	return conn, stream, nil
 }
 
-// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n:
-// the calls of any number of players are spread over the period.
+// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part
@@ -94,8 +93,7 @@ func (b *bot) over() error {
 	return nil
 }
 
-// move moves one bot to a new socket at each interval. A bot that is not connected, or for which no
-// socket can be opened, keeps its socket.
+// move moves one bot at a time to a new socket. If that fails, the bot keeps its socket.
 func (r *run) move(ctx context.Context) {
 	next := 0
 	for range sleep.Every(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) {
@@ -125,8 +123,7 @@ type lossyNetwork struct {
 	out, in simnet.Config
 }
 
-// newLossyNetwork makes one. Each socket has losses of its own. The error is that of
-// simnet.Config.Validate.
+// newLossyNetwork gives each socket losses of its own. The error is that of Config.Validate.
 func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
 	return &lossyNetwork{inner: inner, out: out, in: in}, errors.Join(out.Validate(), in.Validate())
 }

@@ -69,7 +69,8 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progr
 	begin := r.observe()
 	end := r.watch(joining, begin, watch)
 	if ctx.Err() == nil {
-		begin = r.restart()
+		begin = r.observe()
+		r.late, r.trips = meter.NewDurations(), meter.NewDurations() // all have joined
 		playing, cancel := Until(ctx, o.For)
 		defer cancel()
 		end = r.watch(playing, begin, watch)
@@ -139,13 +140,6 @@ func (r *run) watch(ctx context.Context, first observation, show func(Progress))
 		before = now
 	}
 	return r.observe()
-}
-
-// restart begins to measure, now that all have joined.
-func (r *run) restart() observation {
-	begin := r.observe()
-	r.late, r.trips = meter.NewDurations(), meter.NewDurations()
-	return begin
 }
 
 func (r *run) hangUp() {

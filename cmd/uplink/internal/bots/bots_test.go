@@ -69,8 +69,7 @@ func options(n transport.Network, players int) Options {
 
 func ignore(Progress) {}
 
-// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the
-// same.
+// TestRun checks over a perfect link that calls are on time and spread over the period.
 func TestRun(t *testing.T) {
 	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
 		const players = 9

@@ -64,8 +64,7 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// callDue makes the calls of all bots that are due, at most those of one period, and returns the
-// time until the next call, if there is one.
+// callDue makes the calls that are due, at most a period's, and returns the time until the next.
 func (p *pacer) callDue() (wait time.Duration, any bool) {
 	for range len(p.ring) {
 		b := p.ring[p.at]
@@ -92,8 +91,7 @@ func (p *pacer) due(b *bot) time.Time {
 	return p.origin.Add(time.Duration(float64(p.cycle)/p.rate*float64(time.Second)) + b.phase)
 }
 
-// call makes a call. One that is a whole period late is left out: to make it beside the next would
-// be another load than the one that was asked for. Its lateness counts all the same.
+// call makes a call, unless it is a whole period late: two at once would be another load.
 func (p *pacer) call(b *bot, due time.Time, late time.Duration) bool {
 	if due.Before(b.since) {
 		return true

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSpread: however many have joined, the widest gap between them is not much more than if they
-// were even.
+// TestSpread: whenever a bot has joined, the widest gap is not much more than if all were even.
 func TestSpread(t *testing.T) {
 	var at []float64
 	for i := range 500 {

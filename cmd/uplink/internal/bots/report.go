@@ -193,8 +193,7 @@ type seen struct {
 	trips   uint64 // round trips measured
 }
 
-// observe adds up what the bots count, and takes in the round trips that were measured since the
-// last time. One call at a time.
+// observe adds up what the bots count, and merges the new round trips. One call at a time.
 func (r *run) observe() observation {
 	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
 	for _, b := range r.all() {
@@ -204,7 +203,10 @@ func (r *run) observe() observation {
 			o.ended++
 		} else if id := b.conn.ID(); id != 0 {
 			o.connected++
-			b.seen.meet(id)
+			if b.seen.session != 0 && b.seen.session != id {
+				b.seen.again++
+			}
+			b.seen.session = id
 		}
 		o.Reconnections += b.seen.again
 		o.add(&st)
@@ -222,13 +224,6 @@ func (r *run) observe() observation {
 	r.late.Merge(o.late)
 	r.trips.Merge(o.trips)
 	return o
-}
-
-func (s *seen) meet(session uint64) {
-	if s.session != 0 && s.session != session {
-		s.again++
-	}
-	s.session = session
 }
 
 func (c *counts) add(st *client.Stats) {

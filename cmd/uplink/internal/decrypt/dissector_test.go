@@ -68,8 +68,7 @@ func ackOf(seq uint16, window int) []byte {
 	return a.Append([]byte{0xc1})
 }
 
-// TestWiresharkWraps checks 16-bit sequences that wrap around twice, with late acks, and baselines
-// before the wraparound.
+// TestWiresharkWraps checks sequences that wrap around, with late acks and older baselines.
 func TestWiresharkWraps(t *testing.T) {
 	packets := dissect(t, capture(
 		opened(false, 0, long(60000, 0)...),
@@ -121,8 +120,7 @@ func TestWiresharkBegins(t *testing.T) {
 	})
 }
 
-// TestWiresharkPreferences reads a session that is not encrypted, from the middle, at a port that
-// Wireshark is told.
+// TestWiresharkPreferences reads an unencrypted session from the middle, at a configured port.
 func TestWiresharkPreferences(t *testing.T) {
 	shots := []shot{
 		{false, append([]byte{0, 9, 0}, short(30, 1)...)},

@@ -68,8 +68,7 @@ func tshark(t *testing.T) string {
 	return tool.Find(t, "tshark")
 }
 
-// dissect runs a capture through Wireshark with the dissector, in two passes. The test fails if the
-// script reports an error, whatever the packets contain.
+// dissect runs tshark with the dissector, in two passes. An error of the script fails the test.
 func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
 	t.Helper()
 	dir := t.TempDir()

@@ -63,8 +63,7 @@ type game struct {
 // calls is how many calls of each RPC a game has.
 const calls = 240
 
-// play runs a client that calls three RPCs, one of them reliable, and changes its address
-// meanwhile.
+// play runs a client that calls three RPCs, one of them reliable, and changes its address.
 func play(t *testing.T, suite transport.Suite) (g game) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

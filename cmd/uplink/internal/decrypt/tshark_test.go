@@ -12,8 +12,7 @@ import (
 // sums are a capture's counts of one RPC.
 type sums struct{ payloads, bytes, deltas, ages, full uint64 }
 
-// TestWiresharkGame compares Wireshark's counts in a game's capture with those of client and
-// server.
+// TestWiresharkGame compares Wireshark's counts with those of client and server.
 func TestWiresharkGame(t *testing.T) {
 	for _, suite := range []transport.Suite{transport.AES128GCM, transport.None} {
 		g := play(t, suite)

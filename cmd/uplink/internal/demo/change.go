@@ -50,8 +50,7 @@ func (d *demo) Change(s lab.Settings) error {
 	return nil
 }
 
-// follow brings the clients to the codec that is chosen, whenever it is changed,
-// until the context is done.
+// follow brings all clients to the chosen codec after each change.
 func (d *demo) follow(ctx context.Context) {
 	for {
 		select {
@@ -84,8 +83,7 @@ func (d *demo) switched() int {
 	return n
 }
 
-// renew reconnects a client if its codec is not the chosen one. Its old connection is closed when
-// its last frames have arrived.
+// renew gives a client the chosen codec by a new connection. The old one closes after its frames.
 func (d *demo) renew(ctx context.Context, p *player) error {
 	s := d.Settings()
 	if _, codec := p.now(); codec == s.Codec {

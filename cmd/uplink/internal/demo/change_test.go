@@ -13,8 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// playing is a demo that plays until its test is over; then it is checked that every frame was
-// compared and none differed.
+// playing is a demo that plays until its test is over, and then has compared every frame.
 func playing(t *testing.T, o Options) *demo {
 	t.Helper()
 	d, served := prepare(t, o)
@@ -47,8 +46,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestCodecs changes the codec back and forth over a bad link: all play on, what was counted is
-// kept, and each frame that comes is one of the recording.
+// TestCodecs changes the codec over a bad link: all play on, and what was counted is kept.
 func TestCodecs(t *testing.T) {
 	o := options()
 	o.Clients, o.For = 4, 0

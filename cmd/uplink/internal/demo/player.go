@@ -14,8 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// player is one client that plays a trace, from its own place in it, again and
-// again.
+// player is one client that repeats a trace from a row of its own.
 type player struct {
 	index  int
 	trace  *trace.Trace
@@ -45,8 +44,7 @@ func (d *demo) run(ctx context.Context, p *player) {
 	}
 }
 
-// send sends a row. If it is the first one of a session, that is noted before the
-// server can have it.
+// send sends a row. The first one of a session is noted before the server can have it.
 func (d *demo) send(p *player, row int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

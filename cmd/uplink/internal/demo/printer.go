@@ -88,8 +88,7 @@ func (t *printer) summary(o observation, elapsed time.Duration) {
 		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.Delivered)
 }
 
-// row is what one RPC's clients and the server counted up to a moment, or
-// between two.
+// row is what was counted of one RPC up to a moment, or between two.
 type row struct {
 	rpc string
 	counts
@@ -171,8 +170,7 @@ func (o observation) total() row {
 	return t
 }
 
-// Bits of a row: the frames in full and as sent, both as messages; and the parts of
-// what surrounds these on the wire.
+// Bits of a row: the frames in full and as sent, and what surrounds these on the wire.
 func (r *row) full() float64     { return float64(r.Sent.FullBits) }
 func (r *row) coded() float64    { return float64(8 * r.Bytes) }
 func (r *row) datagram() float64 { return float64(8 * r.Messages * transport.HeaderSize) }

@@ -43,8 +43,7 @@ acks on the downlink, with their datagrams: 4160.0, of which 1280.0 AEAD
 	}
 }
 
-// TestRedraw follows the cursor: each table ends where the first one did, and leaves nothing else
-// behind.
+// TestRedraw: each table ends where the first one did, and leaves nothing else behind.
 func TestRedraw(t *testing.T) {
 	var b strings.Builder
 	live := newPrinter(&b, &Options{Live: true})

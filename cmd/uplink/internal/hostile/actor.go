@@ -167,8 +167,7 @@ func (a *actor) request(n int) control.BindRequest {
 	}
 }
 
-// bind binds all RPCs that the client may, and reports whether all are bound. It has to be called
-// again until they are.
+// bind reports whether all RPCs that the client may bind are bound. Call it until they are.
 func (a *actor) bind(i int) bool {
 	a.mu.Lock()
 	bound := a.bound

@@ -28,8 +28,7 @@ const (
 	reliable
 )
 
-// kinds are all kinds of hostile client. The rates of those that the server would disconnect stay a
-// little below its limits.
+// kinds are all kinds. Rates that would end a session stay a little below its limits.
 var kinds = []kind{
 	{name: "refused-binds", rate: 200, step: refusedBinds},
 	{name: "replies", rate: 45, step: replies},
@@ -59,8 +58,7 @@ func Kinds() (names []string) {
 	return names
 }
 
-// refusedBinds asks for an RPC that there is not, and for another schema, each at the length of a
-// datagram.
+// refusedBinds asks for an unknown RPC and for another schema, at the length of a datagram.
 func refusedBinds(a *actor, i int) {
 	r := a.request(i % bindings)
 	if i%2 == 0 {
@@ -195,16 +193,14 @@ func malformedFrames(a *actor, i int) {
 	_ = a.c.Send(append(header(i%bindings, i/bindings), a.rubbish(200)...))
 }
 
-// heavyFrames sends payloads of as many older frames as there can be, of values that nothing
-// predicts, and none of it with a baseline.
+// heavyFrames sends as many older frames as possible, all unpredictable and without a baseline.
 func heavyFrames(a *actor, i int) {
 	if b := a.encode(i % bindings); b != nil {
 		_ = a.c.Send(b)
 	}
 }
 
-// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks
-// late.
+// oldBaselines does so with the oldest possible baseline: it takes acks late.
 func oldBaselines(a *actor, i int) {
 	const late = 4 // acks, of which there are 10 a second
 	n := i % bindings

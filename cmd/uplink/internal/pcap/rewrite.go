@@ -97,8 +97,7 @@ func (c *rewriter) begin() (bool, error) {
 	return true, nil
 }
 
-// read reads n more bytes of the record; all of it so far is returned. Memory is taken as bytes
-// come.
+// read reads n more bytes of the record and returns all of it. Memory is taken as bytes come.
 func (c *rewriter) read(n int) ([]byte, error) {
 	got, err := io.CopyN(&c.buf, c.in, int64(n))
 	c.offset += got

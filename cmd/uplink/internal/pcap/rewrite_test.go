@@ -126,8 +126,7 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// TestCutFile cuts a file at every byte: what is whole is copied, and the error says where the rest
-// begins.
+// TestCutFile cuts a file at every byte: the error says where the last whole record ends.
 func TestCutFile(t *testing.T) {
 	for name, format := range formats {
 		all := frames(pcap.Ethernet, binary.LittleEndian, addrs[0], 4)
@@ -224,8 +223,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestBombs copies large files whose records are as large, or as many, as they may be: each takes
-// little memory, or the error names the limit.
+// TestBombs: large records, or many, take little memory, or the error names the limit.
 func TestBombs(t *testing.T) {
 	size := 64 << 20
 	if testing.Short() {

@@ -85,8 +85,7 @@ func (r *run) bots() bots.Options {
 	}
 }
 
-// rounds goes through all conditions again and again. What there is at the end of a round must not
-// grow.
+// rounds goes through all conditions again and again. From round to round nothing may grow.
 func (r *run) rounds(ctx context.Context) error {
 	round := time.Duration(len(conditions)) * r.options.Phase
 	var first Usage

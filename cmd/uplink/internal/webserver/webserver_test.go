@@ -78,8 +78,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestToken listens on other addresses than loopback: all but /metrics wants a token, which is made
-// where there is none.
+// TestToken: on a public address all but /metrics needs a token, given or random.
 func TestToken(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
 	for _, given := range []string{"", "a token of mine, and no other"} {
