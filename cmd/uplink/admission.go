@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/netip"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -51,26 +49,14 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	if err != nil {
 		return t, err
 	}
-	udp, err := net.ResolveUDPAddr("udp", addr)
+	server, err := bots.Resolve(addr)
 	if err != nil {
 		return t, fmt.Errorf("--to: %w", err)
 	}
-	server := netip.AddrPortFrom(udp.AddrPort().Addr().Unmap(), udp.AddrPort().Port())
-	i := issuer{key: key, client: rand.Uint64(), server: server}
-	t.addr, t.renew = server.String(), i.issue
-	t.token, err = i.issue(ctx)
+	client := rand.Uint64()
+	t.addr, t.renew = server.String(), func(context.Context) (token.Token, error) { return bots.Issue(key, client, server) }
+	t.token, err = t.renew(ctx)
 	return t, err
-}
-
-// issuer issues tokens for one client and server, as a backend does.
-type issuer struct {
-	key    token.IssuerKey
-	client uint64
-	server netip.AddrPort
-}
-
-func (i *issuer) issue(context.Context) (token.Token, error) {
-	return token.Issue(i.key, token.Claims{ClientID: i.client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{i.server}})
 }
 
 // readToken parses the token in a flag, or in the file that it names.

@@ -72,29 +72,19 @@ func keep(t *testing.T, name string, picture []byte) {
 	must(t, os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644))
 }
 
-// TestDashboardOfEmptyServer: without players the page explains how to connect.
-func TestDashboardOfEmptyServer(t *testing.T) {
-	b := browser.Start(t)
-	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
-	url := p.await(&p.stderr, `msg=dashboard url=(\S+)\n`)[1]
-	b.Open(url)
-	b.Await(`!document.querySelector("#welcome").hidden`)
-	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
-	if text := browser.Value[string](b, `document.querySelector("#hint").textContent`); text != "uplink bots --players 8 --to "+addr+" TRACE.csv.gz" {
-		t.Errorf("the hint is %q", text)
-	}
-	b.Blank() // it would complain when the server ends
-	p.interrupt()
-	p.wait()
-}
-
-// TestTokenOfServer: a public address has a dashboard for those alone who have the token.
-func TestTokenOfServer(t *testing.T) {
+// TestDashboardOfServer: a public address has a dashboard for those with the token. Without players
+// the page explains how to connect.
+func TestDashboardOfServer(t *testing.T) {
 	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
 	url := p.await(&p.stderr, `msg=dashboard url="?([^"\s]+)`)[1]
+	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
 	b := browser.Start(t)
 	b.Open(url)
 	b.Await(`document.querySelector("#status")?.textContent === "Live, read-only" && location.search === ""`)
+	b.Await(`!document.querySelector("#welcome").hidden`)
+	if text := browser.Value[string](b, `document.querySelector("#hint").textContent`); text != "uplink bots --players 8 --to "+addr+" TRACE.csv.gz" {
+		t.Errorf("the hint is %q", text)
+	}
 	b.Blank() // it would complain when the server ends
 	p.interrupt()
 	p.wait()

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
@@ -42,43 +41,20 @@ func TestKill(t *testing.T) {
 			source := slice(t, sample.RocketLeague(), frames, nil)
 			dir := t.TempDir()
 			record, captured := filepath.Join(dir, record), filepath.Join(dir, "out.uplink")
-			args := []string{"ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--record", record, "--capture", captured, "--report", "500ms"}
-			server := exec.Command(os.Args[0], args...)
-			server.Env = append(os.Environ(), asCommand+"=1")
-			stderr, err := server.StderrPipe()
-			must(t, err)
-			stdout, err := server.StdoutPipe()
-			must(t, err)
-			must(t, server.Start())
-			killed := false
-			defer func() {
-				if !killed {
-					_ = server.Process.Kill()
-					_ = server.Wait()
-				}
-			}()
-			log := bufio.NewScanner(stderr)
-			listening := regexp.MustCompile(`msg=listening addr=(\S+)`)
-			var addr string
-			for addr == "" && log.Scan() {
-				if m := listening.FindStringSubmatch(log.Text()); m != nil {
-					addr = m[1]
-				}
-			}
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				_, _ = io.Copy(io.Discard, stderr)
-			}()
+			args := []string{"ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--record", record, "--capture", captured}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+			cmd.Env = append(os.Environ(), asCommand+"=1")
+			server := startProgram(t, cmd)
+			addr := server.await(&server.stderr, `msg=listening addr=(\S+)`)[1]
 			try(t, 0, "replay", "--to", addr, "--reliable", source.Name)
 
-			// Both are flushed within a second, and the server reports twice a second: a busy
-			// machine has many tries.
-			reports, tries := bufio.NewScanner(stdout), 40
+			// Both are flushed within a second: a busy machine has many tries.
+			tries := 200
 			for recorded, decoded := 0, 0; recorded < frames || decoded < frames; tries-- {
-				if tries == 0 || !reports.Scan() {
+				if tries == 0 {
 					t.Fatalf("of %d frames %d are in the record and %d in the capture", frames, recorded, decoded)
 				}
+				time.Sleep(100 * time.Millisecond)
 				data, err := os.ReadFile(record)
 				must(t, err)
 				recorded, _ = readable(data, record, source.Schema)
@@ -86,11 +62,8 @@ func TestKill(t *testing.T) {
 				must(t, err)
 				decoded = decodedFrames(data)
 			}
-			must(t, server.Process.Kill())
-			_, _ = io.Copy(io.Discard, stdout)
-			<-drained
-			_ = server.Wait() // it was killed
-			killed = true
+			must(t, cmd.Process.Kill())
+			<-server.done
 
 			for _, path := range []string{record, trace.SchemaPath(record), captured} {
 				if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {

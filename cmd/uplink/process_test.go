@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"regexp"
 	"sync"
 	"testing"
@@ -62,6 +63,21 @@ func start(t *testing.T, args ...string) *process {
 func (p *process) wait() int {
 	<-p.done
 	return p.code
+}
+
+// startProgram starts another program, which interrupt interrupts. The test waits for its end.
+func startProgram(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, interrupt: func() { _ = cmd.Process.Signal(os.Interrupt) }, done: make(chan struct{})}
+	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	must(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait() // interrupted or killed
+		close(p.done)
+	}()
+	t.Cleanup(func() { <-p.done })
+	return p
 }
 
 // await waits for a match and returns its groups. It fails if the process ends before.

@@ -263,17 +263,8 @@ func startPrometheus(t *testing.T, binary string, targets ...string) *prometheus
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0", "--enable-feature=exemplar-storage")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
-	log := &output{changed: make(chan struct{})}
-	cmd.Stderr = log
-	must(t, cmd.Start())
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // interrupted
-		close(done)
-	}()
-	t.Cleanup(func() { <-done })
-	p := &process{t: t, done: done}
-	return &prometheusServer{t: t, done: done, url: "http://" + p.await(log, `msg="Listening on" address=(\S+)`)[1]}
+	p := startProgram(t, cmd)
+	return &prometheusServer{t: t, done: p.done, url: "http://" + p.await(&p.stderr, `msg="Listening on" address=(\S+)`)[1]}
 }
 
 type sampleValue struct {

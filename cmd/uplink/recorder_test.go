@@ -16,10 +16,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/schema"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -62,16 +58,6 @@ func readable(data []byte, name string, s *schema.Schema) (rows int, err error) 
 		}
 		rows++
 	}
-}
-
-// lostMetric returns the value of uplink_ds_file_lost_total.
-func lostMetric(t *testing.T, r *recorder) float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.NewFileLosses("record", r.lost.Load))
-	all, err := registry.Gather()
-	must(t, err)
-	return all[0].GetMetric()[0].GetCounter().GetValue()
 }
 
 // TestRecordFlushes: an open recorder's file is readable and has all rows older than a second.
@@ -129,7 +115,7 @@ func TestRecordFullDisk(t *testing.T) {
 			}
 			err := r.close()
 			read, _ := readable(disk.Bytes(), name, full.Schema)
-			lost := lostMetric(t, r)
+			lost := float64(r.lost.Load())
 			if strings.Count(log.String(), "level=ERROR") != 1 {
 				t.Errorf("%s: the end is logged, too: %s", name, log)
 			}

@@ -151,8 +151,6 @@ func fastest(pass func() error) (ns float64, err error) {
 	return float64(least), nil
 }
 
-var errNothing = errors.New("no frame was delivered")
-
 // Names of this project's codecs.
 const (
 	// Paper is codec rle with the header of the paper.
@@ -187,7 +185,7 @@ func (t *trial) own(o *ownKind) (Scheme, error) {
 			return s, err
 		}
 		if c.FramesDelivered == 0 {
-			return s, errNothing
+			return s, errors.New("no frame was delivered")
 		}
 		s.Points = append(s.Points, Point{
 			Loss:        loss,

@@ -15,6 +15,15 @@ func small(m session.Mode, o session.Options, l session.Link) session.Config {
 	return session.Config{World: p, Mode: m, Options: o, Link: l}
 }
 
+func start(t *testing.T, cfg session.Config) *session.Session {
+	t.Helper()
+	s, err := session.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func play(t *testing.T, s *session.Session, seed uint64, ticks int) {
 	t.Helper()
 	steer := world.NewScript(seed, 5)
@@ -40,10 +49,7 @@ func TestModes(t *testing.T) {
 	for k, o := range modes {
 		for name, l := range links {
 			t.Run(k.String()+" "+name, func(t *testing.T) {
-				s, err := session.New(small(k, o, l))
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := start(t, small(k, o, l))
 				play(t, s, 7, 120)
 				s.Meter.Reset()
 				play(t, s, 8, 480)
@@ -64,36 +70,11 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestRepeats checks that a session depends on its Config and the inputs only.
-func TestRepeats(t *testing.T) {
-	run := func() (*session.Session, []world.Visual) {
-		s, err := session.New(small(session.ModeSnapshots, session.Options{Rate: 30, Budget: 64_000}, session.Link{RTT: 50 * time.Millisecond, Loss: 0.1, Seed: 1}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		play(t, s, 2, 300)
-		return s, s.Drawn
-	}
-	a, drawn := run()
-	b, again := run()
-	for i := range drawn {
-		if drawn[i] != again[i] {
-			t.Fatalf("cube %d is drawn at %v and %v", i, drawn[i], again[i])
-		}
-	}
-	if a.Meter.Bytes != b.Meter.Bytes || a.Meter.Pops != b.Meter.Pops {
-		t.Errorf("%d bytes and %d, %d pops and %d", a.Meter.Bytes, b.Meter.Bytes, a.Meter.Pops, b.Meter.Pops)
-	}
-}
-
 // TestBudget checks that traffic stays within the budget, also after the budget changes.
 func TestBudget(t *testing.T) {
 	for k, o := range modes {
 		o.Budget = 128_000
-		s, err := session.New(small(k, o, session.Link{RTT: 40 * time.Millisecond, Seed: 2}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := start(t, small(k, o, session.Link{RTT: 40 * time.Millisecond, Seed: 2}))
 		play(t, s, 2, 60)
 		for _, bits := range []int{64_000, 256_000, 32_000} {
 			s.SetBudget(bits)
@@ -109,10 +90,7 @@ func TestBudget(t *testing.T) {
 
 // TestChange changes mode and link while the world goes on. The client must draw the new mode soon.
 func TestChange(t *testing.T) {
-	s, err := session.New(small(session.ModeFull, modes[session.ModeFull], session.Link{Seed: 4}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, small(session.ModeFull, modes[session.ModeFull], session.Link{Seed: 4}))
 	play(t, s, 1, 60)
 	for _, k := range []session.Mode{session.ModeSnapshots, session.ModeState, session.ModeFull, session.ModeState, session.ModeSnapshots} {
 		if err := s.Use(k, modes[k]); err != nil {

@@ -74,26 +74,31 @@ func (r *run) client(i int) (client.Config, error) {
 	if o.Issuer.IsZero() {
 		return c, nil
 	}
-	id := r.firstID + uint64(i)
-	c.Renew = func(context.Context) (token.Token, error) { return r.issue(id) }
+	c.Renew = func(context.Context) (token.Token, error) {
+		server, err := Resolve(o.To)
+		if err != nil {
+			return token.Token{}, err
+		}
+		return Issue(o.Issuer, r.firstID+uint64(i), server)
+	}
 	var err error
-	c.Token, err = r.issue(id)
+	c.Token, err = c.Renew(context.Background())
 	return c, err
 }
 
-func (r *run) issue(client uint64) (token.Token, error) {
-	server, err := net.ResolveUDPAddr("udp", r.options.To)
+// Resolve returns the address of a server as tokens name it.
+func Resolve(addr string) (netip.AddrPort, error) {
+	server, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
-		return token.Token{}, err
+		return netip.AddrPort{}, err
 	}
-	to := server.AddrPort()
-	return token.Issue(r.options.Issuer, token.Claims{
-		ClientID: client, Expires: time.Now().Add(tokenLife),
-		Servers: []netip.AddrPort{netip.AddrPortFrom(to.Addr().Unmap(), to.Port())},
-	})
+	return netip.AddrPortFrom(server.AddrPort().Addr().Unmap(), server.AddrPort().Port()), nil
 }
 
-const tokenLife = time.Minute
+// Issue issues a token for a client and a server, valid for a minute, as a backend does.
+func Issue(key token.IssuerKey, client uint64, server netip.AddrPort) (token.Token, error) {
+	return token.Issue(key, token.Claims{ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server}})
+}
 
 func (o *Options) network() (transport.Network, error) {
 	inner := o.Network

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -114,11 +113,7 @@ func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Con
 	cfg := client.Config{
 		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,
 		Suites: d.options.suites(), Insecure: d.options.insecure(),
-		Renew: func(context.Context) (token.Token, error) {
-			return token.Issue(d.key.Issuer(), token.Claims{
-				ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
-			})
-		},
+		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, d.srv.Addr()) },
 	}
 	var err error
 	if cfg.Token, err = cfg.Renew(ctx); err != nil {

@@ -2,7 +2,7 @@ package demo
 
 import (
 	"context"
-	"io"
+	"regexp"
 	"testing"
 	"time"
 
@@ -13,14 +13,26 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// playing is a demo that plays until its test is over, and then has compared every frame.
-func playing(t *testing.T, o Options) *demo {
+// introduced receives the introduction.
+type introduced chan string
+
+func (c introduced) Write(b []byte) (int, error) {
+	select {
+	case c <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+// playing is a demo that plays until its test is over, and then has compared every frame. url is that
+// of the dashboard.
+func playing(t *testing.T, o Options) (d *demo, url string) {
 	t.Helper()
 	d, served := prepare(t, o)
 	uplinktest.Must(t, d.connect(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
-	played := make(chan error, 1)
-	go func() { played <- d.play(ctx, io.Discard, served) }()
+	played, text := make(chan error, 1), make(introduced, 1)
+	go func() { played <- d.play(ctx, text, served) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-played; err != nil {
@@ -31,7 +43,7 @@ func playing(t *testing.T, o Options) *demo {
 		}
 		d.hangUp()
 	})
-	return d
+	return d, regexp.MustCompile(`Dashboard: (\S+)`).FindStringSubmatch(<-text)[1]
 }
 
 func until(t *testing.T, what string, holds func() bool) {
@@ -51,7 +63,7 @@ func TestCodecs(t *testing.T) {
 	o := options()
 	o.Clients, o.For = 4, 0
 	o.Link.Loss, o.Link.RTT, o.Link.Jitter = 0.2, 20*time.Millisecond, 3*time.Millisecond
-	d := playing(t, o)
+	d, _ := playing(t, o)
 	s := d.Settings()
 	s.Redundancy = 3
 	for _, s.Codec = range []rpcdelta.Codec{rpcdelta.Adaptive, rpcdelta.RLE, rpcdelta.Adaptive} {
@@ -81,7 +93,7 @@ func TestCodecs(t *testing.T) {
 func TestLinkChanges(t *testing.T) {
 	o := options()
 	o.For = 0
-	d := playing(t, o)
+	d, _ := playing(t, o)
 	change := func(f func(*lab.Settings)) {
 		t.Helper()
 		s := d.Settings()

@@ -70,17 +70,3 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
-
-func TestSince(t *testing.T) {
-	now, before := big(), big()
-	before.rows[0].Sent.Delta, before.rows[0].Missed, before.rows[0].Bytes = 29_000, 0, 500_000
-	before.rows[0].AEADBytes = 400_000
-	before.acks.Bytes, before.acks.AEADBytes = 10_000, 100_000
-	got := now.since(before)
-	if r := got.rows[0]; r.Sent.Frames() != 1000 || r.Bytes != 100_000 || r.AEADBytes != 86_400 || r.Sent.FullBits != 0 || r.rtt != 2*time.Second {
-		t.Errorf("%+v", r)
-	}
-	if got.acks != (ds.AckStats{Bytes: 40_000, AEADBytes: 60_000}) {
-		t.Errorf("%+v", got.acks)
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -193,16 +194,16 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	if err != nil {
 		return token.Token{}, err
 	}
-	now := time.Now()
-	return token.Issue(token.Development().Issuer(), token.Claims{
-		ClientID: id, Issued: now, Expires: now.Add(time.Minute), Servers: []netip.AddrPort{addr},
-	})
+	return bots.Issue(token.Development().Issuer(), id, addr)
 }
 
 func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
 	running, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	stop := func() { cancel(); work.Wait() }
+	stop := func() {
+		cancel()
+		work.Wait()
+	}
 	defer stop()
 	for _, p := range players {
 		work.Go(func() { p.run(running) })

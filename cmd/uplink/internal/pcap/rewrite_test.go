@@ -63,28 +63,6 @@ func frames(link pcap.LinkType, o order, a [2]netip.AddrPort, n int) (out []pcap
 	return out
 }
 
-func TestCopy(t *testing.T) {
-	each(func(name string, o order, link pcap.LinkType, a [2]netip.AddrPort) {
-		all := frames(link, o, a, 9)
-		file := formats[name](o, link, all)
-		var out bytes.Buffer
-		n, err := pcap.Rewrite(&out, bytes.NewReader(file), func(p *pcap.Packet) []byte {
-			want := all[p.Number-1].Data
-			if p.Link != link || !bytes.Equal(p.Data, want) || p.Length != uint32(len(want)) {
-				t.Errorf("%s, %v, link %d: packet %d is %x of %d, want %x", name, o, link, p.Number, p.Data, p.Length, want)
-			}
-			return nil
-		})
-		if err != nil || n != len(all) {
-			t.Fatalf("%s, %v, link %d: %d packets, %v", name, o, link, n, err)
-		}
-		// Only the limit of the packets' size differs, in pcap.
-		if got := out.Bytes(); !bytes.Equal(got, file) {
-			t.Errorf("%s, %v, link %d: the copy is another file", name, o, link)
-		}
-	})
-}
-
 // TestReplace changes every payload, and expects the file that would have been recorded.
 func TestReplace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -17,6 +17,15 @@ import (
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }
 
+// begin starts a server that is closed when the test ends.
+func begin(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	s, err := Start(cfg)
+	uplinktest.Must(t, err)
+	t.Cleanup(func() { uplinktest.Must(t, s.Close()) })
+	return s
+}
+
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	return do(t, http.MethodGet, url)
@@ -65,9 +74,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	s, err := Start(Config{Addr: "127.0.0.1:0"})
-	uplinktest.Must(t, err)
-	defer s.Close()
+	s := begin(t, Config{Addr: "127.0.0.1:0"})
 	busy := s.listener.Addr().String()
 	if _, err := Start(Config{Addr: busy}); err == nil || !strings.Contains(err.Error(), busy) || !strings.HasSuffix(err.Error(), "; choose another address with --metrics") {
 		t.Errorf("an address in use: %v", err)
@@ -82,8 +89,7 @@ func TestErrors(t *testing.T) {
 func TestToken(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
 	for _, given := range []string{"", "a token of mine, and no other"} {
-		s, err := Start(Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-		uplinktest.Must(t, err)
+		s := begin(t, Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
 		u, err := url.Parse(s.URL())
 		if err != nil || u.Hostname() != "localhost" {
 			t.Fatalf("%v, %v", u, err)
@@ -104,7 +110,6 @@ func TestToken(t *testing.T) {
 		if code, body := post(t, local+"/demo/state", "X-Uplink", "1", "Authorization", "Bearer "+token); code != http.StatusForbidden || !strings.Contains(body, "nothing can be set from here") {
 			t.Errorf("a change: code %d: %s", code, body)
 		}
-		uplinktest.Must(t, s.Close())
 	}
 	if _, err := Start(Config{Addr: "127.0.0.1:0", Token: "short", Source: server(t)}); err == nil || !strings.HasSuffix(err.Error(), "choose another with --http-token, or leave it out for a random one") {
 		t.Errorf("a short token: %v", err)
@@ -122,8 +127,7 @@ func server(t *testing.T) *ds.Server {
 // TestHandlers: on loopback all is there without a token, and other paths are the dashboard's.
 func TestHandlers(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
-	s, err := Start(Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-	uplinktest.Must(t, err)
+	s := begin(t, Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
 	for path, want := range map[string]string{"": "<!doctype html>", "demo/panel.js": "GET /demo/panel.js", "metrics": "go_goroutines", "assets/main.js": "// The page", "other": "404"} {
 		if _, body := get(t, s.URL()+path); !strings.Contains(body, want) {
 			t.Errorf("/%s: no %q in %s", path, want, body)
@@ -141,5 +145,4 @@ func TestHandlers(t *testing.T) {
 			t.Errorf("a change with %v: no %q in %s", c.headers, c.want, body)
 		}
 	}
-	uplinktest.Must(t, s.Close())
 }
