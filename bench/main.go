@@ -120,11 +120,15 @@ func (o *options) compare(ctx context.Context, paths []string, stderr io.Writer)
 }
 
 func draw(folder string, s *compare.Summary) error {
-	bits := chart.Chart{Title: "Bits a delivered frame against loss, geometric mean of the traces", XUnit: "%", YUnit: "bits"}
+	bits := chart.Chart{
+		Title: "Bits a delivered frame against loss, geometric mean of the traces", XUnit: "%", YUnit: "bits",
+	}
 	for _, loss := range s.Losses {
 		bits.X = append(bits.X, 100*loss)
 	}
-	ns := chart.Bars{Title: "Nanoseconds a frame, geometric mean of the traces", Unit: "ns", Names: []string{"encode", "decode"}}
+	ns := chart.Bars{
+		Title: "Nanoseconds a frame, geometric mean of the traces", Unit: "ns", Names: []string{"encode", "decode"},
+	}
 	for _, m := range s.Means {
 		bits.Lines = append(bits.Lines, chart.Line{Name: m.Name, Y: m.Bits})
 		ns.Rows = append(ns.Rows, chart.Row{Name: m.Name, Values: []float64{m.EncodeNs, m.DecodeNs}})
@@ -163,7 +167,8 @@ func meanTable(s *compare.Summary) [][]string {
 	rows := [][]string{append(append([]string{""}, head...), "delivered at "+head[last], "encode ns", "decode ns")}
 	for _, m := range s.Means {
 		row := append([]string{label(m.Name, m.Class)}, cells(m.Bits, format("%.1f"))...)
-		rows = append(rows, append(row, fmt.Sprintf("%.2f %%", 100*m.Delivered[last]), fmt.Sprintf("%.0f", m.EncodeNs), fmt.Sprintf("%.0f", m.DecodeNs)))
+		delivered := fmt.Sprintf("%.2f %%", 100*m.Delivered[last])
+		rows = append(rows, append(append(row, delivered), cells([]float64{m.EncodeNs, m.DecodeNs}, format("%.0f"))...))
 	}
 	return rows
 }

@@ -54,7 +54,8 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 		return t, fmt.Errorf("--to: %w", err)
 	}
 	client := rand.Uint64()
-	t.addr, t.renew = server.String(), func(context.Context) (token.Token, error) { return bots.Issue(key, client, server) }
+	t.addr = server.String()
+	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, server) }
 	t.token, err = t.renew(ctx)
 	return t, err
 }

@@ -75,7 +75,8 @@ func keep(t *testing.T, name string, picture []byte) {
 // TestDashboardOfServer: a public address has a dashboard for those with the token. Without players
 // the page explains how to connect.
 func TestDashboardOfServer(t *testing.T) {
-	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
+	const schema = "../../testdata/traces/portal2_coop_60hz.schema.json"
+	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", schema)
 	url := p.await(&p.stderr, `msg=dashboard url="?([^"\s]+)`)[1]
 	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
 	b := browser.Start(t)

@@ -92,7 +92,8 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 func (o *decryptOptions) keys() ([]keylog.Session, error) {
 	path := cmp.Or(o.keyLog, os.Getenv(keyLogVariable))
 	if path == "" {
-		return nil, usageError{errors.New("--keylog: there is no key log; server and client write one to the file of " + keyLogVariable)}
+		return nil, usageError{errors.New("--keylog: there is no key log; server and client write one to the file of " +
+			keyLogVariable)}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -228,7 +228,9 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 }
 
 // handler returns the handler of an RPC, for what the options want to know of its frames.
-func (o *dsOptions) handler(s *schema.Schema, delays *metrics.Handling, load *dsreport.Reporter, rec *recorder) func(*ds.Player, ds.Frame[*schema.Frame]) {
+func (o *dsOptions) handler(
+	s *schema.Schema, delays *metrics.Handling, load *dsreport.Reporter, rec *recorder,
+) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	observe := func(uint64, time.Duration) {}
 	if o.metrics != "" {
 		observe = delays.Observer(s.RPC())
@@ -256,7 +258,8 @@ func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder,
 		c.Collectors = append(c.Collectors, metrics.NewFileLosses("capture", tap.lost))
 	}
 	if o.debug {
-		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) })}
+		stats := func() any { return debugserver.Stats(srv.Stats()) }
+		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(stats)}
 	}
 	return c
 }

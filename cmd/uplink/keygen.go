@@ -47,7 +47,8 @@ keygen does not overwrite files. To change keys, create new ones and install the
 			if asJSON {
 				return encodeJSON(cmd.OutOrStdout(), files)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "server key  %s\nissuer key  %s\npublic key  %s\n", files.Key, files.IssuerKey, files.PublicKey)
+			const format = "server key  %s\nissuer key  %s\npublic key  %s\n"
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), format, files.Key, files.IssuerKey, files.PublicKey)
 			return err
 		},
 	}

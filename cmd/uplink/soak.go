@@ -85,7 +85,9 @@ other players kept less than 99.9 % of their frames.`,
 const hostileFlag = "hostile"
 
 // during runs a soak with a status line. show prints the result of a phase as text or JSON.
-func (o *soakOptions) during(cmd *cobra.Command, status func(elapsed time.Duration) string, run func(show func(phase any)) error) error {
+func (o *soakOptions) during(
+	cmd *cobra.Command, status func(elapsed time.Duration) string, run func(show func(phase any)) error,
+) error {
 	line := newLine(cmd.ErrOrStderr())
 	stop := line.tick(status)
 	defer stop()

@@ -140,7 +140,8 @@ func TestTokenJSON(t *testing.T) {
 		ID      string
 		Expires time.Time
 	}
-	made := parse[issued](t, "token", "--key", path+".issuer", "--client", "18446744073709551615", "--server", "[::1]:7777", "--user-data", "hi", "--json")
+	made := parse[issued](t, "token", "--key", path+".issuer", "--client", "18446744073709551615",
+		"--server", "[::1]:7777", "--user-data", "hi", "--json")
 	if made.ID != made.Token.ID().String() || !made.Expires.Equal(made.Token.Expires()) {
 		t.Fatalf("%+v", made)
 	}

@@ -147,7 +147,8 @@ func (t *history) at(when time.Duration) (interval, bool) {
 	if when < 0 || tick > t.newest || tick <= t.newest-historyTicks {
 		return interval{}, false
 	}
-	return interval{t.frames[tick%historyTicks], t.frames[min(tick+1, t.newest)%historyTicks], ticks - float64(tick)}, true
+	from, to := t.frames[tick%historyTicks], t.frames[min(tick+1, t.newest)%historyTicks]
+	return interval{from, to, ticks - float64(tick)}, true
 }
 
 func (m *interval) pose(i int) statesync.Pose {

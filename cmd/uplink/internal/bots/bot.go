@@ -56,7 +56,9 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 }
 
 // Bind connects a client and binds the RPC of a trace.
-func Bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (*client.Conn, *client.FrameStream, error) {
+func Bind(
+	ctx context.Context, addr string, cfg client.Config, t *trace.Trace,
+) (*client.Conn, *client.FrameStream, error) {
 	conn, err := client.Dial(ctx, addr, cfg)
 	if err != nil {
 		return nil, nil, err

@@ -97,7 +97,9 @@ func Resolve(addr string) (netip.AddrPort, error) {
 
 // Issue issues a token for a client and a server, valid for a minute, as a backend does.
 func Issue(key token.IssuerKey, client uint64, server netip.AddrPort) (token.Token, error) {
-	return token.Issue(key, token.Claims{ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server}})
+	return token.Issue(key, token.Claims{
+		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server},
+	})
 }
 
 func (o *Options) network() (transport.Network, error) {

@@ -32,11 +32,14 @@ func (q request) get(h http.Handler, path string) *httptest.ResponseRecorder {
 func TestPages(t *testing.T) {
 	h := Handler(func() any { return map[string]int{"Open": 3} })
 	for path, want := range map[string]string{
-		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "debugserver.TestPages", "/debug/pprof/symbol": "num_symbols: 1",
-		"/debug/vars": `"uplink": {"Open":3}`, "/debug/vars?": `"HeapAlloc":`,
+		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "debugserver.TestPages",
+		"/debug/pprof/symbol": "num_symbols: 1",
+		"/debug/vars":         `"uplink": {"Open":3}`, "/debug/vars?": `"HeapAlloc":`,
 	} {
-		if w := local.get(h, path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "cmdline\":") {
-			t.Errorf("%s: code %d, no %q in\n%s", path, w.Code, want, w.Body)
+		w := local.get(h, path)
+		text := w.Body.String()
+		if w.Code != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "cmdline\":") {
+			t.Errorf("%s: code %d, no %q in\n%s", path, w.Code, want, text)
 		}
 	}
 	if w := local.get(h, "/debug/pprof/cmdline"); w.Code != http.StatusNotFound {

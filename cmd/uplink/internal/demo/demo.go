@@ -153,7 +153,8 @@ func (d *demo) connect(ctx context.Context) error {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return fmt.Errorf("%d of %d clients could not connect over a link with %v: %w", failed.Load(), d.options.Clients, &d.options.Link, err)
+		const format = "%d of %d clients could not connect over a link with %v: %w"
+		return fmt.Errorf(format, failed.Load(), d.options.Clients, &d.options.Link, err)
 	}
 	return nil
 }

@@ -127,7 +127,8 @@ func (d *demo) observe() observation {
 			}
 			st := p.stats()
 			conn, _ := p.now()
-			r.counts = meter.Sum(r.counts, counts{Sent: st.Stats, Messages: st.Messages, Bytes: st.Bytes, AEADBytes: st.AEADBytes})
+			sent := counts{Sent: st.Stats, Messages: st.Messages, Bytes: st.Bytes, AEADBytes: st.AEADBytes}
+			r.counts = meter.Sum(r.counts, sent)
 			r.rtt += conn.RTT()
 			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)

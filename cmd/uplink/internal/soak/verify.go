@@ -37,7 +37,9 @@ func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 	possible := v.players[p]
 	v.mu.Unlock()
 	if len(possible) > 0 {
-		possible = slices.DeleteFunc(possible, func(b begin) bool { return !f.Value.Equal(b.trace.At(int(b.row + f.Seq))) })
+		possible = slices.DeleteFunc(possible, func(b begin) bool {
+			return !f.Value.Equal(b.trace.At(int(b.row + f.Seq)))
+		})
 	} else {
 		possible = v.find(f)
 	}

@@ -116,13 +116,14 @@ func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte
 	unknown := bytes.Repeat([]byte{0xff}, 8) // length
 	b := Block(order, nil, 0x0a0d0d0a, put(order, nil, uint32(0x1a2b3c4d), uint16(1), uint16(0), unknown))
 	const resolution = 9 // option if_tsresol, and its value
-	b = Block(order, b, 1, put(order, nil, uint16(link), make([]byte, 6), uint16(resolution), uint16(1), []byte{resolution, 0, 0, 0, 0, 0, 0, 0}))
+	iface := put(order, nil, uint16(link), make([]byte, 6), uint16(resolution), uint16(1))
+	b = Block(order, b, 1, append(iface, resolution, 0, 0, 0, 0, 0, 0, 0))
 	for _, f := range frames {
 		t := uint64(f.At.UnixNano())
 		p := put(order, nil, uint32(0), uint32(t>>32), uint32(t), uint32(len(f.Data)), f.length(), f.Data)
 		p = append(p, make([]byte, -len(p)&3)...)
-		b = Block(order, b, 6, put(order, p, uint16(1), uint16(4), []byte("text\x00\x00\x00\x00"))) // with a comment
-		b = Block(order, b, 4, make([]byte, 4))                                                     // names, none of them
+		b = Block(order, b, 6, put(order, p, uint16(1), uint16(4), []byte("text\x00\x00\x00\x00")))
+		b = Block(order, b, 4, make([]byte, 4)) // names, none of them
 	}
 	return b
 }
