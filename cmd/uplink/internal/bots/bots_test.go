@@ -2,15 +2,24 @@ package bots
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -264,4 +273,192 @@ func TestMoving(t *testing.T) {
 			t.Errorf("client ids and their connections: %v", clients)
 		}
 	})
+}
+
+// TestSpread: whenever a bot has joined, the widest gap is not much more than if all were even.
+func TestSpread(t *testing.T) {
+	var at []float64
+	for i := range 500 {
+		at = append(at, spread(i))
+		sorted := slices.Sorted(slices.Values(at))
+		widest := 1 - sorted[i] + sorted[0]
+		for k := range i {
+			widest = max(widest, sorted[k+1]-sorted[k])
+		}
+		if widest*float64(i+1) > 2.2 || sorted[0] < 0 || sorted[i] >= 1 {
+			t.Fatalf("%d players leave a gap of %v", i+1, widest)
+		}
+	}
+}
+
+// TestSkip: a call that would be a whole period late is not made, but its lateness counts.
+func TestSkip(t *testing.T) {
+	now := time.Now()
+	p, b := newPacer(now, 10), &bot{}
+	if !p.call(b, now.Add(-100*time.Millisecond), 100*time.Millisecond) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 || b.row != 0 {
+		t.Errorf("%d skipped", p.skipped.Load())
+	}
+	b.since = now
+	if !p.call(b, now.Add(-time.Second), time.Second) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 {
+		t.Error("a call from before the bot joined counts")
+	}
+}
+
+// TestAdmit: whoever joins, the ring stays in order of phases, and the next one stays the next.
+func TestAdmit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Now()
+		p := newPacer(now, 10)
+		for range rapid.IntRange(1, 20).Draw(t, "joins") {
+			var next *bot
+			if len(p.ring) > 0 {
+				p.at = rapid.IntRange(0, len(p.ring)-1).Draw(t, "at")
+				next = p.ring[p.at]
+			}
+			for range rapid.IntRange(1, 3).Draw(t, "bots") {
+				p.add(&bot{phase: time.Duration(rapid.IntRange(0, 9).Draw(t, "phase"))})
+			}
+			p.admit(now)
+			if !slices.IsSortedFunc(p.ring, func(a, b *bot) int { return int(a.phase - b.phase) }) {
+				t.Fatal("not in order")
+			}
+			if next != nil && slices.Index(p.ring, next) < p.at {
+				t.Fatal("somebody lost its turn")
+			}
+			for _, b := range p.ring[:p.at] {
+				if next == nil || b.phase > next.phase {
+					t.Fatal("somebody's turn is over before it came")
+				}
+			}
+		}
+	})
+}
+
+type loopback struct {
+	transport.PacketConn
+	waiting [][]byte
+}
+
+func (l *loopback) ListenPacket(string) (transport.PacketConn, error) { return &loopback{}, nil }
+
+func (l *loopback) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
+	l.waiting = append(l.waiting, slices.Clone(p))
+	return len(p), nil
+}
+
+func (l *loopback) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	if len(l.waiting) == 0 {
+		return 0, netip.AddrPort{}, transport.ErrTimeout // any error
+	}
+	n := copy(p, l.waiting[0])
+	l.waiting = l.waiting[1:]
+	return n, netip.AddrPort{}, nil
+}
+
+func TestLossyNetwork(t *testing.T) {
+	const sent = 10_000
+	pass := func(n transport.Network) (got []int) {
+		pc, err := n.ListenPacket("")
+		uplinktest.Must(t, err)
+		for i := range sent {
+			if n, err := pc.WriteTo([]byte{byte(i >> 8), byte(i)}, netip.AddrPort{}); n != 2 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		var buf [2]byte
+		for {
+			if _, _, err := pc.ReadFrom(buf[:]); err != nil {
+				return got
+			}
+			got = append(got, int(buf[0])<<8|int(buf[1]))
+		}
+	}
+	network := func(out, in float64) transport.Network {
+		n, err := newLossyNetwork(&loopback{}, simnet.Config{Loss: out, Seed: 7}, simnet.Config{Loss: in, Seed: 8})
+		uplinktest.Must(t, err)
+		return n
+	}
+	for _, c := range []struct{ out, in, want float64 }{{0, 0, 1}, {0.3, 0, 0.7}, {0, 0.3, 0.7}, {0.5, 0.5, 0.25}, {1, 0, 0}, {0, 1, 0}} {
+		got := pass(network(c.out, c.in))
+		if share := float64(len(got)) / sent; share < c.want-0.02 || share > c.want+0.02 || !slices.IsSorted(got) {
+			t.Errorf("losses %v and %v: %v came, want %v", c.out, c.in, share, c.want)
+		}
+	}
+	n := network(0.5, 0)
+	first, second := pass(n), pass(n)
+	if slices.Equal(first, second) || !slices.Equal(first, pass(network(0.5, 0))) {
+		t.Error("the seed does not decide what is lost, or all sockets lose the same")
+	}
+	if _, err := newLossyNetwork(nil, simnet.Config{Loss: 2}, simnet.Config{}); err == nil {
+		t.Error("a loss of 2 is no error")
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		uplinktest.Must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	uplinktest.Must(t, err)
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func good() *Report {
+	return &Report{
+		Players: PlayerCounts{Asked: 500, Connected: 500},
+		Rate:    60, Codec: "adaptive", Link: "none", Seconds: 30.02,
+		Frames:    FrameCounts{Sent: 900_120, PerSecond: 29984, Delivered: 900_100, Missed: 0},
+		Datagrams: DatagramCounts{Sent: 915_000, Received: 165_000},
+		Bits:      FrameBits{Full: 198, Payload: 41.6, Up: 291.2, Down: 54.1},
+		RTT:       meter.Summary{Count: 15_000, P50: 1, P90: 1, P99: 2, P999: 3, Max: 7},
+		Lateness:  meter.Summary{Count: 900_120, P50: 0.214, P90: 0.631, P99: 1.37, P999: 4.02, Max: 12.6},
+		CPU:       CPUUse{Seconds: 11.7, Cores: 0.39, Micros: 13.02},
+	}
+}
+
+// bad is a run in which all went wrong.
+func bad() *Report {
+	r := good()
+	r.Link = "RTT 80ms, jitter 5ms, loss 5 % in bursts of 3"
+	r.Players = PlayerCounts{Asked: 500, Connected: 489, Reconnecting: 3, Failed: 6, Ended: 2, Reconnections: 41}
+	r.Frames = FrameCounts{Sent: 700_000, PerSecond: 23_318, Delivered: 690_000, Missed: 2_000, Reconnecting: 812, Skipped: 99_000}
+	r.Datagrams = DatagramCounts{Sent: 800_000, Received: 150_000, SendFailed: 7, LostUp: 35_000, LostDown: 8_000}
+	r.Lateness = meter.Summary{Count: 799_000, P50: 2.5, P90: 31, P99: 112, P999: 220, Max: 1031}
+	r.RTT = meter.Summary{}
+	return r
+}
+
+func TestReport(t *testing.T) {
+	golden(t, "report.golden", good().String())
+	golden(t, "trouble.golden", bad().String())
+	for name, r := range map[string]*Report{"report.json.golden": good(), "trouble.json.golden": bad()} {
+		b, err := json.MarshalIndent(r, "", "  ")
+		uplinktest.Must(t, err)
+		golden(t, name, string(b)+"\n")
+	}
+	if good().Starved() || !bad().Starved() {
+		t.Error("the wrong one was starved")
+	}
+}
+
+// TestProgress: the line of the largest run still fits a terminal.
+func TestProgress(t *testing.T) {
+	p := Progress{
+		Elapsed: 125 * time.Second, Connected: 3000, Asked: 3000, PerSecond: 179_998, Delivered: 179_000, Missed: 20,
+		Cores: 1.234, RTT: meter.Summary{P99: 2}, Lateness: meter.Summary{P99: 0.41},
+	}
+	const want = "125 s: 3000/3000 players, 179998/s, 99.99 % came, rtt 2, late 0.41 ms, cpu 1.23"
+	if got := p.String(); got != want || len(got) > 79 {
+		t.Errorf("%q of %d columns, want %q", got, len(got), want)
+	}
+	p.Failed = 3
+	if got := p.String(); got == want {
+		t.Error("failures are not shown")
+	}
 }
