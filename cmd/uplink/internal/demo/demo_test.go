@@ -148,8 +148,8 @@ func (c introduced) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// playing is a demo that plays until its test is over, and then has compared every frame. It returns
-// the URL of the dashboard.
+// playing is a demo that plays until its test is over, and then has compared every frame. url is
+// the dashboard's.
 func playing(t *testing.T, o Options) (d *demo, url string) {
 	t.Helper()
 	d, served := prepare(t, o)

@@ -110,8 +110,8 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 	return conn.SetRedundancy(d.Settings().Redundancy)
 }
 
-// dial opens another connection for a client. Each is a player of its own to the server, or it would
-// replace the previous one, which plays on. The client ID of the first is the player's index plus 1.
+// dial opens another connection for a client. Each is a player of its own to the server, or it
+// would replace the previous one, which plays on. The first one's client ID is the index plus 1.
 func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
