@@ -207,6 +207,18 @@ func TestFull(t *testing.T) {
 	})
 }
 
+// TestNobodyThere: one bot finds that out for all.
+func TestNobodyThere(t *testing.T) {
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
+		begin := time.Now()
+		report, err := Run(t.Context(), traces(), options(network, 100), ignore)
+		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer within 3s") ||
+			time.Since(begin) > 4*time.Second {
+			t.Errorf("%v, %v after %v", report, err, time.Since(begin))
+		}
+	})
+}
+
 // TestInterrupted ends a run while bots join, and while they play: there is a report of both.
 func TestInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{2500 * ms, 12500 * ms} {

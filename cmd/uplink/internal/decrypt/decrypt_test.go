@@ -3,6 +3,8 @@ package decrypt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"net/netip"
 	"sync"
 	"testing"
@@ -116,6 +118,16 @@ func TestNotOpened(t *testing.T) {
 	file := append(bytes.Clone(g.file), pcaptest.Classic(binary.LittleEndian, pcap.Ethernet, wrong)[24:]...)
 	if _, c = run(t, file, g.keys, 0); c.Damaged != len(wrong) || c.Opened != all.Opened {
 		t.Errorf("damaged: %+v, want %d", c, len(wrong))
+	}
+}
+
+// TestDamagedFile counts the packets before the damage.
+func TestDamagedFile(t *testing.T) {
+	g := play(t, transport.AES128GCM)
+	c, err := Run(io.Discard, bytes.NewReader(g.file[:len(g.file)-1]), g.keys, 0)
+	var at *pcap.Error
+	if n := len(packets(t, g.file)); !errors.As(err, &at) || at.Packet != n || c.Packets != n-1 {
+		t.Fatalf("%+v, %v", c, err)
 	}
 }
 

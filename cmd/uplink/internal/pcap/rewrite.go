@@ -27,9 +27,6 @@ type Packet struct {
 	Link LinkType
 	// Data is what was recorded of it, valid during the call.
 	Data []byte
-	// Length is the packet's length on the wire in bytes, at least that of Data unless the file is
-	// wrong.
-	Length uint32
 }
 
 type rewriter struct {
@@ -113,9 +110,9 @@ func (c *rewriter) write(b []byte) error {
 }
 
 // packet returns the edited packet, or nil if it is dropped.
-func (c *rewriter) packet(link LinkType, data []byte, length uint32) []byte {
+func (c *rewriter) packet(link LinkType, data []byte) []byte {
 	c.number++
-	return c.edit(&Packet{Number: c.number, Link: link, Data: data, Length: length})
+	return c.edit(&Packet{Number: c.number, Link: link, Data: data})
 }
 
 // snapLen is the limit of packets' sizes that a copy states.
@@ -187,7 +184,7 @@ func (c *rewriter) classicRecord(link LinkType) error {
 	if b, err = c.read(int(size)); err != nil {
 		return err
 	}
-	if data := c.packet(link, b[recordHeader:], length); data != nil {
+	if data := c.packet(link, b[recordHeader:]); data != nil {
 		c.putSize(b[8:], size, length, data)
 		b = append(append(c.record[:0], b[:recordHeader]...), data...)
 		c.record = b
@@ -317,7 +314,7 @@ func (c *rewriter) ngPacket(b []byte, ifs []packetSource) ([]byte, error) {
 	if size > maxPacket || int(size) > len(b)-ngPacketHeader-4 {
 		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
 	}
-	data := c.packet(ifs[number].link, b[ngPacketHeader:ngPacketHeader+size], length)
+	data := c.packet(ifs[number].link, b[ngPacketHeader:ngPacketHeader+size])
 	if data == nil {
 		return b, nil
 	}
@@ -339,7 +336,7 @@ func (c *rewriter) ngSimple(b []byte, ifs []packetSource) ([]byte, error) {
 		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
 	}
 	old := b[ngSimpleHeader : ngSimpleHeader+size]
-	data := c.packet(ifs[0].link, old, length)
+	data := c.packet(ifs[0].link, old)
 	if data == nil && size == length {
 		return b, nil
 	}
