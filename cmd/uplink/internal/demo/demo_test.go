@@ -301,3 +301,16 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+func TestSince(t *testing.T) {
+	now, before := big(), big()
+	before.rows[0].counts = counts{Sent: rpcdelta.Stats{Delta: 29_000}, Bytes: 500_000}
+	before.acks.Bytes = 10_000
+	got := now.since(before)
+	if r := got.rows[0]; r.Sent.Delta != 1000 || r.Bytes != 100_000 || r.rtt != 2*time.Second || got.rows[1].Missed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if got.acks != (ds.AckStats{Bytes: 40_000}) {
+		t.Errorf("%+v", got.acks)
+	}
+}
