@@ -26,9 +26,9 @@ type Config struct {
 	// needed a token is not re-established. An error counts as an attempt. The context is canceled
 	// when the connection is closed. If Token was used before, Dial calls Renew with its context.
 	Renew func(context.Context) (token.Token, error)
-	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth]. It
-	// sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a preset,
-	// frames are sent at once and have no deadline.
+	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
+	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
+	// preset, frames are sent at once and have no deadline.
 	Preset Preset
 	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
 	Suites []transport.Suite

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// DelayPolicy is how long the frames of an RPC may wait for later ones, with which they then share a
-// payload, and until when they are of use to the server. Frames do not wait if a discrete field
+// DelayPolicy is how long the frames of an RPC may wait for later ones, with which they then share
+// a payload, and until when they are of use to the server. Frames do not wait if a discrete field
 // changed, or any field in a way that the codec did not expect; the tag option urgent selects other
 // fields.
 type DelayPolicy struct {
@@ -90,8 +90,8 @@ func (p *DelayPolicy) DeadlineAt(rateHz float64) time.Duration {
 	return time.Duration(float64(p.Deadline) * max(1, deadlineRate/rateHz))
 }
 
-// FramesAt returns MaxBatchDelay, rounded to nearest, and the deadline, rounded down, in frames at a
-// rate in Hz.
+// FramesAt returns MaxBatchDelay, rounded to nearest, and the deadline, rounded down, in frames at
+// a rate in Hz.
 func (p *DelayPolicy) FramesAt(rateHz float64) (batch, deadline int) {
 	const tolerance = 0.01 // of a frame: rates such as 66.67 Hz are rounded themselves
 	batch = int(math.Floor(p.MaxBatchDelay.Seconds()*rateHz + 0.5 + tolerance))

@@ -24,7 +24,7 @@ func TestBandwidth(t *testing.T) {
 		every, want           int // frames per payload, redundancy
 		over                  bool
 	}{
-		{limit: 100_000, redundancy: 3, hz: 60, every: 1, want: 7},
+		{limit: 100_000, redundancy: 3, hz: 60, every: 1, want: rpcdelta.MaxRedundancy},
 		{limit: 31_000, redundancy: 3, hz: 60, every: 1},
 		{limit: 22_900, redundancy: 3, hz: 60, every: 2},
 		{limit: 5_000, redundancy: 3, hz: 60, every: 4, over: true},

@@ -89,7 +89,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_ds_missed_frames_total rpc=ServerMove", 1, 600 - v.sum("uplink_ds_frames_total", "rpc=ServerMove")},
 			{"uplink_ds_frames_total rpc=ServerFire channel=reliable", 10, 10},
 			{"uplink_client_frame_bytes_total stage=full rpc=ServerMove", 600, 1e5},
-			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 600, 1e5},
+			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 400, 1e5},
 			{"uplink_ds_players", 1, 1},
 			{"uplink_ds_max_players", transport.DefaultMaxConns, transport.DefaultMaxConns},
 			{"uplink_ds_build_info", 1, 1},
@@ -105,7 +105,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_bandwidth_limit_bytes_per_second", 0, 0},
 			{"uplink_client_bandwidth_bytes_per_second", 0, 0},
 			{"uplink_client_over_bandwidth_bytes_total", 0, 0},
-			{"uplink_client_max_redundancy_payloads", 7, 7},
+			{"uplink_client_max_redundancy_payloads", rpcdelta.MaxRedundancy, rpcdelta.MaxRedundancy},
 			{"uplink_client_min_frames_per_payload", 1, 1},
 		} {
 			v.between(t, c.series, c.least, c.most)

@@ -151,8 +151,8 @@ func (m *lossMeter) observe(lost bool) {
 // not mean that losses come together.
 const againNoise = 0.1
 
-// allLost returns the probability that a number of consecutive payloads is lost if the share of lost
-// payloads is loss.
+// allLost returns the probability that a number of consecutive payloads is lost if the share of
+// lost payloads is loss.
 func (m *lossMeter) allLost(loss float64, payloads int) float64 {
 	again := loss
 	if m.again > loss+againNoise {

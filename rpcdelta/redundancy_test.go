@@ -248,8 +248,9 @@ func TestReplacedDecoder(t *testing.T) {
 	}
 }
 
-// TestRedundancyPlan verifies that the number of older payloads alternates so that the share of lost
-// frames meets the target, and that payloads are sent more often only if the deadline requires it.
+// TestRedundancyPlan verifies that the number of older payloads alternates so that the share of
+// lost frames meets the target, and that payloads are sent more often only if the deadline requires
+// it.
 func TestRedundancyPlan(t *testing.T) {
 	for _, c := range []struct {
 		loss, again     float64

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// batchSchema has fields of each urgency.
+// batchSchema returns a schema with fields of each urgency.
 func batchSchema(t *testing.T) *schema.Schema {
 	no := false
 	return mustSchema(t,
@@ -31,8 +31,8 @@ func batchFrame(t *testing.T, s *schema.Schema, f *schema.Frame, n int, rng *ran
 	must(t, s.SetUint(f, 4, 0, uint64(128+100*math.Sin(3*a))))
 }
 
-// TestDue verifies which frames wait: of a walk that the model can predict all that may, and none in
-// which a button or an unexpected weapon changes, or the position jumps.
+// TestDue verifies which frames wait: of a walk that the model can predict all that may, and none
+// in which a button or an unexpected weapon changes, or the position jumps.
 func TestDue(t *testing.T) {
 	s := batchSchema(t)
 	const batch, first, every = 3, 600, 97

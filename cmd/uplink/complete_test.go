@@ -18,7 +18,7 @@ func TestComplete(t *testing.T) {
 		"bench --codec rle,a|":            "rle,paper rle,adaptive :6",
 		"replay --codec |":                "rle adaptive :36",
 		"ds --suite |":                    "gcm compact none :36",
-		"bots --redundancy |":             "auto off 1 2 3 4 5 6 7 :36",
+		"bots --redundancy |":             "auto off 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 :36",
 		"replay --log-format |":           "text json :36",
 		"replay --log-level |":            "debug info warn error :36",
 		"ds --schema |":                   "json :8",

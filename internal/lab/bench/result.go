@@ -58,7 +58,8 @@ type Counts struct {
 	// default suite.
 	WireBothBits float64 `json:"wire_both_bits_per_frame"`
 	WireRatio    float64 `json:"wire_ratio"`
-	// DelayMsMean is the mean time from a frame's Send to its first arrival, less the one-way delay.
+	// DelayMsMean is the mean time from a frame's Send to its first arrival, less the one-way
+	// delay.
 	DelayMsMean float64 `json:"delay_ms_mean"`
 	// UrgentDelayMsMax is the maximum time from Send to the departure of a frame in which a bit or
 	// bool changed, and UrgentPerSecond the number of these frames a second.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -217,7 +218,8 @@ func TestDeafLink(t *testing.T) {
 // TestJSON holds the names that scripts read.
 func TestJSON(t *testing.T) {
 	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
-		"datagram_bits_per_frame aead_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+		"datagram_bits_per_frame aead_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame " +
+		"wire_both_bits_per_frame wire_ratio delay_ms_mean urgent_delay_ms_max urgent_frames_per_s datagrams_per_s keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
 	tr := short(sample.Portal2(), 20)
 	cfg := config()
 	cfg.Schemes = []string{"rle"}
@@ -330,6 +332,30 @@ func TestSeeds(t *testing.T) {
 		}
 		if c.Lost < 0.05 || c.Lost > 0.15 {
 			t.Errorf("%s: %v of the datagrams are lost", c.Name, c.Lost)
+		}
+	}
+}
+
+// TestPresets checks what the presets promise on recorded play: urgent frames leave at once, few
+// frames miss their deadline, and datagrams are few.
+func TestPresets(t *testing.T) {
+	for _, c := range []struct {
+		loss  float64
+		ratio []float64 // maximum of each preset
+	}{
+		{0, []float64{0.8, 0.33, 0.24}},
+		{0.05, []float64{0.85, 0.45, 0.32}},
+	} {
+		cfg := config()
+		cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"adaptive"}, client.Presets(), 30
+		cfg.Link.RTT, cfg.Link.Loss, cfg.Seeds = 100*time.Millisecond, c.loss, 4
+		for i, r := range mustRun(t, sample.Portal2(), cfg).Codecs {
+			if r.Preset != cfg.Presets[i].Name || r.Mismatches != 0 || r.UrgentPerSecond == 0 || r.UrgentDelayMsMax != 0 {
+				t.Errorf("%+v", r)
+			}
+			if r.DeliveredRatio < 0.998 || r.WireRatio > c.ratio[i] || r.WireRatio < c.ratio[i]/2 {
+				t.Errorf("%s at %v: %v delivered, ratio %v, want at most %v", r.Preset, c.loss, r.DeliveredRatio, r.WireRatio, c.ratio[i])
+			}
 		}
 	}
 }

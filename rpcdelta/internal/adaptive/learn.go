@@ -124,8 +124,8 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 	}
 }
 
-// chainGap is the distance of a payload's oldest frame to its baseline with which frames at distance
-// 1 are learned.
+// chainGap is the distance of a payload's oldest frame to its baseline with which frames at
+// distance 1 are learned.
 const chainGap = 4
 
 // groups learns a frame whose reference frames are loaded.

@@ -47,7 +47,7 @@ func TestChange(t *testing.T) {
 // TestBadChange: what is wrong is named, and what may be.
 func TestBadChange(t *testing.T) {
 	const want = `: want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, redundancy, as {"loss": 0.1}`
-	const redundancy = `"auto", "off", "1", "2", "3", "4", "5", "6", "7"`
+	const redundancy = `"auto", "off", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"`
 	for body, message := range map[string]string{
 		`{"loss":1.5}`:            "loss is 1.5: want a number from 0 to 1",
 		`{"loss":-0.1,"burst":0}`: "loss is -0.1: want a number from 0 to 1\nburst is 0: want a number from 1 to 20",
