@@ -27,6 +27,7 @@
 //	width=N             size of an integer in bits
 //	velocity=F          the field F is the rate of change of this field, per second
 //	velocity_scale=S    factor from the unit of F to the unit of this field
+//	urgent=B            whether a change may not wait for later frames; see [Field]
 //
 // Quantization is deterministic: the same value yields the same integers on every platform. The
 // package contains no codec; [Schema.Layouts] tells codecs the meaning and the range of each

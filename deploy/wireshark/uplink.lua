@@ -390,7 +390,13 @@ local function short_header(tvb)
 			h.rpc = 4 + take(3)
 		end
 	end
-	h.distance = take(5) + 1
+	if take(1) == 0 then
+		h.distance = take(4) + 1
+	elseif take(1) == 0 then
+		h.distance = take(4) + 17
+	else
+		h.distance = take(5) + 33
+	end
 	h.low = take(7)
 	if h.checked then
 		h.hash = take(16)
