@@ -22,9 +22,9 @@ type Config struct {
 	// Token is the connect token from the game's backend (package token). It is valid for one
 	// connection. Without a token, only loopback addresses are allowed.
 	Token token.Token
-	// Renew returns a new token for each attempt to reconnect, without which a connection that
-	// needed a token is not re-established. An error counts as an attempt. The context is canceled
-	// when the connection is closed. If Token was used before, Dial calls Renew with its context.
+	// Renew returns a new token for each attempt to reconnect. If Renew is nil, a client that used
+	// a token cannot reconnect. An error counts as an attempt. The context is canceled when the
+	// connection is closed. If Token was used before, Dial calls Renew with the context of Dial.
 	Renew func(context.Context) (token.Token, error)
 	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
 	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
@@ -32,8 +32,8 @@ type Config struct {
 	Preset Preset
 	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
 	Suites []transport.Suite
-	// Insecure permits the public default key on addresses other than loopback, and the suite None.
-	// It is for measurements.
+	// Insecure permits the published development key on addresses other than loopback, and the
+	// suite None. It is for measurements.
 	Insecure bool
 	// Codec encodes the frames; default rpcdelta.DefaultCodec.
 	Codec rpcdelta.Codec
@@ -56,8 +56,8 @@ type Config struct {
 	FlushOnly bool
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
 	// headers down to IP, in bits/s; 0, the default, means no limit. The connection first reduces
-	// redundancy, then puts 2 to MaxSendEvery frames of an adaptive RPC into each payload. It never
-	// drops a call: traffic above the limit is sent and counted.
+	// redundancy, then puts 2 to MaxSendEvery frames into each payload of an unreliable RPC that
+	// uses the adaptive codec. It never drops a call: traffic above the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the

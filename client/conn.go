@@ -190,8 +190,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// ID returns the number of the session, which is that of ds.Player; 0 while reconnecting. It
-// changes with each reconnection.
+// ID returns the number of the session, or 0 while reconnecting. ds.Player.ID returns the same
+// number at the server. It changes with each reconnection.
 func (c *Conn) ID() uint64 {
 	if link := c.current(); link != nil {
 		return link.ID()
@@ -217,8 +217,8 @@ func (c *Conn) RTT() time.Duration {
 
 // Rebind continues the session from another socket, for a program that learns of a change of the
 // machine's networks. Datagrams in flight are lost. It returns [ErrReconnecting] while
-// reconnecting, [net.ErrClosed] after Close, or the error of opening a socket, which changes
-// nothing.
+// reconnecting, and [net.ErrClosed] after Close. If the new socket cannot be opened, it returns
+// that error, and the session continues on the old socket.
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
@@ -246,7 +246,8 @@ func (c *Conn) SetRedundancy(n int) error {
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
 // connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
 // each message counts 64 bytes more than its size. If it is exceeded, or too many bytes are
-// unacknowledged, the error is [ErrBacklog]; others are those of [Stream.Send]. It never waits.
+// unacknowledged, the error is [ErrBacklog]. While reconnecting and after Close, the errors are
+// those of [Stream.Send]. SendReliable never waits.
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)

@@ -7,8 +7,8 @@
 //
 // Datagrams are encrypted and authenticated. A server on another machine requires a connect token
 // from the game's backend (Config.Token, package token). A token is valid for one connection:
-// Config.Renew returns the next one, and without it such a connection is not re-established. On
-// loopback, no token is needed.
+// Config.Renew returns the next one. Without Config.Renew, a client that used a token cannot
+// reconnect. On loopback, no token is needed.
 //
 // If a connection is lost, for example because the server was restarted, the client reconnects and
 // binds its RPCs again by itself. Until then, Send returns [ErrReconnecting]. The session continues

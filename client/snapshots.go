@@ -19,14 +19,15 @@ type SnapshotConfig[T any] struct {
 	// that receives for the connection. It should be short, and must not close the connection or
 	// the view. The snapshot is valid during the call.
 	Handle func(*Snapshot[T])
-	// Interpolate, if set, enables [SnapshotView.Sample]. Interval defaults to that of the server's
-	// offer. The tags of T select what is interpolated: see [interpolate.Tagged].
+	// Interpolate, if set, enables [SnapshotView.Sample]. Its Interval defaults to the interval in
+	// the server's offer. The tags of T select what is interpolated: see [interpolate.Tagged].
 	Interpolate *interpolate.Config
 	// Initial is the same function as the server's ds.WorldConfig.Initial, if the client knows the
-	// initial state. If it does not, or the states differ, the server sends it.
+	// initial state. If Initial is nil, or the states differ, the server sends
+	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
 	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
-	// mean newer baselines and smaller snapshots, for about 50 bytes each.
+	// mean newer baselines and smaller snapshots. Each ack takes about 50 bytes.
 	AckHz float64
 }
 
@@ -34,7 +35,7 @@ type SnapshotConfig[T any] struct {
 type Snapshot[T any] struct {
 	// Tick is the server's tick.
 	Tick uint64
-	// Time is the tick's time by the server's tick rate.
+	// Time is the time from tick 0 to Tick at the server's tick rate.
 	Time time.Duration
 	// Received is when the snapshot was received.
 	Received time.Time
@@ -73,7 +74,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	return &SnapshotView[T]{view: v, receiver: r}, nil
 }
 
-// Latest restores the newest snapshot into out, whose slices are reused. It returns false before
+// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
 // the first snapshot.
 func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
 	r := v.receiver

@@ -22,24 +22,26 @@ type StateConfig[T any] struct {
 	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
 	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
-	// mean newer baselines and smaller updates, for about 50 bytes each.
+	// mean newer baselines and smaller updates. Each ack takes about 50 bytes.
 	AckHz float64
 }
 
-// StateUpdate is a part of a world's state at one tick: the objects that were due and fit.
+// StateUpdate is a part of a world's state at one tick: the objects with the highest accumulated
+// priorities that fit into the message.
 type StateUpdate[T any] struct {
 	// Tick is the server's tick.
 	Tick uint64
-	// Time is the tick's time by the server's tick rate.
+	// Time is the time from tick 0 to Tick at the server's tick rate.
 	Time time.Duration
 	// Received is when the update was received.
 	Received time.Time
-	// Late means that an update of a newer tick was received before. State of an object in that one
-	// is newer.
+	// Late means that an update of a newer tick was received before. If both updates contain an
+	// object, its state in that other update is newer.
 	Late bool
 	// First means that the server starts the stream, because the client subscribed or reconnected.
-	// Objects known before may be gone without notice, and ticks may restart. Another First follows
-	// if the update is still one of the stream of a view closed just before.
+	// Objects known before may be gone without notice, and ticks may restart. If the client closed
+	// a view of the world just before, the update may still belong to the old stream. Then another
+	// update with First follows for the new stream.
 	First bool
 	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
 	// once, complete or as missing.

@@ -20,8 +20,8 @@ type RPCStats struct {
 	Delivery rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
-	// Coalesced counts the payloads that followed another one in their datagram (Config.Tick),
-	// CoalescedBytes the bytes that this took besides the payloads.
+	// Coalesced counts the payloads that followed another one in their datagram (Config.Tick).
+	// CoalescedBytes counts the bytes that coalescing added to the datagrams besides the payloads.
 	Coalesced, CoalescedBytes uint64
 	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of
 	// their own. For the reliable channel it is an estimate: one datagram per payload.
@@ -81,17 +81,17 @@ type BudgetStats struct {
 	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
 	// has to be reduced.
 	Redundancy int
-	// SendEvery is the minimum number of calls per payload of an adaptive RPC, 1 if nothing has to
-	// be reduced. A larger BindConfig.SendEvery is kept.
+	// SendEvery is the minimum number of calls per payload of an unreliable RPC with the adaptive
+	// codec, 1 if nothing has to be reduced. A larger BindConfig.SendEvery is kept.
 	SendEvery int
 }
 
 // Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate
 // at which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
 type Pace struct {
-	// Rate is the speed of the game's clock at which calls arrive when the server needs them: 1 is
-	// its usual speed, 1.01 is 1 % faster. It is within jitter.MaxPace of 1, and 1 if the server
-	// reported nothing for two seconds.
+	// Rate is the speed at which the game's clock should run so that calls arrive when the server
+	// needs them: 1 is the usual speed, 1.01 is 1 % faster. It differs from 1 by at most
+	// jitter.MaxPace, and is 1 if the server reported nothing for two seconds.
 	Rate float64
 	// Slack is the mean time between the arrival of a call and its use, negative if calls arrive
 	// late. Target is the slack at which the buffer aims.

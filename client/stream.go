@@ -41,8 +41,8 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 //   - the client is reconnecting: [ErrReconnecting];
 //   - too many reliable frames wait for acks: [ErrBacklog].
 //
-// After Close the error is [net.ErrClosed]. If a restarted server refuses the RPC, it is an error
-// of Bind.
+// After Close the error is [net.ErrClosed]. If the server restarts and then refuses the
+// RPC, Send returns the error that Bind would return.
 func (s *Stream[T]) Send(v *T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

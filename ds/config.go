@@ -39,12 +39,12 @@ type Config struct {
 	Addrs []netip.AddrPort
 	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM.
 	Suites []transport.Suite
-	// Insecure permits the publicly known key on addresses other than loopback, and the suite None.
-	// It is for measurements.
+	// Insecure permits the published development key on addresses other than loopback, and the
+	// suite None. It is for measurements.
 	Insecure bool
 	// Ring is the number of frames of each RPC and player that are kept as baselines, 2 to
-	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the frames of a round trip
-	// and an ack interval.
+	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the number of frames
+	// that a client sends in one round trip plus one ack interval.
 	Ring int
 	// AckHz is how often per second a player's frames are acked, all of its RPCs in one datagram; 1
 	// to 1000, default DefaultAckHz.
@@ -75,8 +75,8 @@ type Config struct {
 	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
 	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too.
 	MaxRate float64
-	// MaxBindings is the number of RPCs that a player can bind, with those counted that are bound
-	// several times; default twice the number of registered RPCs, and at least 8.
+	// MaxBindings is the maximum number of bindings of a player. An RPC that is bound several times
+	// counts each time. The default is twice the number of registered RPCs, and at least 8.
 	MaxBindings int
 	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
 	// ends; 0, the default, means no limit.
@@ -91,9 +91,9 @@ type Config struct {
 	// Timeout is the time without a datagram after which a player's session ends; default
 	// 15 s.
 	Timeout time.Duration
-	// Joined and Left, if set, are called when a player has connected, and when it has disconnected
-	// with the cause. They run where handlers run. With Poll, connections are refused while twice
-	// MaxPlayers of these calls wait.
+	// Joined, if set, is called when a player has connected. Left, if set, is called with the cause
+	// when a player has disconnected. They run where handlers run. With Poll, connections are
+	// refused while twice MaxPlayers of these calls wait.
 	Joined func(*Player)
 	Left   func(*Player, error)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
@@ -113,8 +113,8 @@ type Config struct {
 	PanicHandler func(p *Player, value any, stack []byte)
 	// OnMessage, if set, is called for each message that players send with
 	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is
-	// valid until it returns. A player who sends far more than a client does by itself is
-	// disconnected.
+	// valid until it returns. A player who sends far more than the rate limit of
+	// client.Conn.SendReliable permits is disconnected.
 	OnMessage func(p *Player, message []byte)
 	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
 	// can be decrypted. It is for debugging; see transport.Config.
@@ -202,21 +202,22 @@ func (c *Config) tick() time.Duration {
 // delivered, marked as late, at the next Poll.
 //
 // The server reports to the client how early its frames arrive and how early they should. The
-// client's clock follows if the game runs it as client.Stream.Pace says. If a client does not
-// follow, its release times are set again when they do not fit any more. docs/jitter.md has
-// measurements.
+// client's clock follows if the game runs it as client.Stream.Pace says. If a client's clock does
+// not follow, the buffer sets its release times again when the frames arrive too early or too late
+// for them. docs/jitter.md has measurements.
 //
 // What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
 // twice MaxDepth. Bindings of less than one call per second are refused.
 type JitterBuffer struct {
 	// TickHz is how often per second the game polls, 1 to 1000. At 0, the default, each Poll
-	// releases one frame of each RPC and player, so it should be called at the clients' declared
-	// rate; otherwise it releases the mean number of frames of a tick at the declared rate. A game
-	// that missed ticks calls Poll once for each.
+	// releases one frame of each RPC and player, so the game should call Poll at the clients'
+	// declared rate. Otherwise each Poll releases on average the declared rate divided by TickHz. A
+	// game that missed ticks calls Poll once for each.
 	TickHz float64
-	// Depth fixes how early frames should arrive before their release on average, up to 2 s. At 0,
-	// the default, it is learned from the jitter, between MinDepth, by default a quarter of the
-	// time between two calls, and MaxDepth, by default 250 ms or four times that time.
+	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
+	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
+	// is by default a quarter of the time between two calls. MaxDepth is by default 250 ms or four
+	// times the time between two calls, whichever is more.
 	Depth, MinDepth, MaxDepth time.Duration
 	// Repeat is the number of consecutive missing frames for which the handler is called with the
 	// last frame again, with Frame.Repeated set; 0, the default, for none. The validator is not

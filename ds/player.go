@@ -47,14 +47,14 @@ func (p *Player) violate(reason string) {
 const MaxMessage = control.MaxMessage
 
 // ErrBacklog is the error of a message that was not sent because too many messages to the player
-// are unacknowledged. It can be sent later.
+// are unacknowledged. The same message can be sent again later.
 var ErrBacklog = transport.ErrBacklog
 
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
-// does not block. If too many messages are unacknowledged, about 250 or 290 KB, the error is
-// [ErrBacklog]; after the session's end it wraps net.ErrClosed. The first use allocates about 29 KB
-// at both ends.
+// does not block. If too many messages are unacknowledged, about 250 to 290 KB, the error is
+// [ErrBacklog]. After the end of the session, the error wraps net.ErrClosed. The first use
+// allocates about 29 KB at both ends.
 func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
@@ -69,7 +69,8 @@ func (p *Player) SendReliable(b []byte) error {
 func (p *Player) Rejected() uint64 { return p.drops[Rejected].Load() }
 
 // Buffer returns the state of the jitter buffer of one of the player's RPCs. If the player has
-// bound the RPC several times, it is that of the first binding. It reports false if there is none.
+// bound the RPC several times, Buffer returns the state for the first binding. It reports false if
+// the RPC has no jitter buffer.
 func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	s := &p.server.buffers
 	s.mu.Lock()

@@ -72,8 +72,8 @@ func (s *Server) Players() iter.Seq[*Player] {
 	}
 }
 
-// Serve receives until ctx is done or Close is called. Then it tells the players and returns nil.
-// An error is that of a socket.
+// Serve receives until ctx is done or Close is called. Then it closes the connections, tells
+// the players, and returns nil. If a socket fails, it returns the error of the socket.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
@@ -93,8 +93,9 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Close() error { return s.ln.Close() }
 
 // Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
-// waits until each has received all reliable messages, its own reliable messages have arrived, it
-// has left, and with [Config.Poll] the game has polled all of that. Then, or when ctx is done, it
+// waits until each player has received all reliable messages, the player's own reliable messages
+// have arrived, and the player has left. With [Config.Poll] it also waits until the game has polled
+// these messages and the calls of Left. Then, or when ctx is done, it
 // closes the server like [Server.Close]; in the second case it returns the error of ctx. Clients
 // leave by themselves and reconnect when a server is there again. What handlers send meanwhile may
 // be lost. Like Close, it must not be called from a handler.
@@ -114,8 +115,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
 // goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine
-// at a time. With [Config.JitterBuffer] it is a tick: after the handlers of what arrived, those of
-// the frames run whose tick it is.
+// at a time. With [Config.JitterBuffer] each call is a tick: Poll first runs the handlers of what
+// arrived, then those of the frames that the jitter buffers release for this tick.
 //
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.

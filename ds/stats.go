@@ -87,8 +87,8 @@ type RPCStats struct {
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads with new frames, headers included.
 	Messages, Bytes uint64
-	// Coalesced counts the payloads among these that were not the first of their datagram,
-	// CoalescedBytes the bytes that they added to the datagrams besides their own.
+	// Coalesced counts those of these payloads that were not the first of their datagram.
+	// CoalescedBytes counts the bytes that coalescing added to the datagrams besides the payloads.
 	Coalesced, CoalescedBytes uint64
 	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the
 	// reliable channel it is an estimate of one datagram per payload.
@@ -152,13 +152,14 @@ type BufferStats struct {
 	// counts the missing ticks at which no newer frame waited either: frames were late, not lost.
 	// Repeated counts the missing ticks for which the last frame was repeated.
 	Released, Missing, Dry, Repeated uint64
-	// Late counts frames that arrived after their tick, Early frames for which there was no room,
-	// Resyncs how often release times were set again, Discarded the frames discarded by that.
+	// Late counts frames that arrived after their tick, Early frames for which there was no room.
+	// Resyncs counts how often the release times were set again, Discarded the frames that resyncs
+	// discarded.
 	Late, Early, Discarded, Resyncs uint64
 	// Held is the number of frames that wait now.
 	Held int
-	// Slack is how long before their release frames arrive, smoothed, and Target what it should be;
-	// of several buffers the mean.
+	// Slack is the smoothed time from a frame's arrival to its release. Target is the slack at
+	// which the buffer aims. For several buffers, both are means.
 	Slack, Target time.Duration
 }
 

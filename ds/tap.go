@@ -48,7 +48,7 @@ type PlayerTap interface {
 
 // Binding describes how the payloads of one RPC of one player are decoded.
 type Binding struct {
-	RPC    int // in headers
+	RPC    int // the RPC's number in headers
 	Schema *schema.Schema
 	// RateHz, PeerRing and Frames are from the client's request: calls per second, the size of its
 	// ring, and new frames per datagram.

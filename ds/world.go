@@ -17,8 +17,8 @@ const defaultTickHz = 60
 // ReplicationStats counts the messages of a world.
 type ReplicationStats = replication.Stats
 
-// ErrNotReady is returned if the client has not subscribed to the world, or its initial state is
-// being sent.
+// ErrNotReady is returned if the client has not subscribed to the world, or if the client does not
+// have the world's initial state yet.
 var ErrNotReady = replication.ErrNotReady
 
 var errUncommitted = errors.New("ds: the tick is not committed: call Commit first")
@@ -28,8 +28,8 @@ type WorldConfig[T any] struct {
 	// TickHz is the number of ticks per second, from which clients derive the world's time. Up to
 	// 1000; default 60.
 	TickHz float64
-	// SendHz is the maximum number of messages per second to each player, which clients expect and
-	// may ack. Up to TickHz, which is the default.
+	// SendHz is the maximum number of messages per second to each player. It is also the maximum
+	// number of acks per second from each client. Up to TickHz, which is the default.
 	SendHz float64
 	// Initial puts the initial state, in ascending order of ids: the objects of a level. The first
 	// snapshots are coded against it. A client with the same client.SnapshotConfig.Initial receives
@@ -51,8 +51,8 @@ type WorldConfig[T any] struct {
 // Put quantizes each object once. A player to whom [World.Offer] offers the world receives
 // snapshots, each a delta from the newest one that its client acked. A player to whom
 // [World.OfferState] offers it receives the state of the objects with the highest priorities,
-// within a bandwidth. These four methods, and Send of streams, are for one goroutine at a time; all
-// other methods are safe for concurrent use.
+// within a bandwidth. Begin, Put, Commit, Send, and Send of streams are for one goroutine at a
+// time; all other methods are safe for concurrent use.
 type World[T any] struct {
 	server *Server
 	typ    *snapshot.Type[T]
@@ -139,9 +139,9 @@ func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
 // SnapshotStream is a [World] as one player receives it, as snapshots.
 type SnapshotStream[T any] struct{ playerStream }
 
-// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once
-// the client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated
-// offer returns the same stream.
+// Offer offers the world to a player as snapshots, in Config.Joined for example. The world
+// is sent after the client has subscribed with client.SubscribeSnapshots and has the initial state.
+// A repeated offer returns the same stream.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	to, err := w.streamsOf(p)
 	if err != nil {
@@ -161,10 +161,10 @@ type playerStream struct {
 }
 
 // Send sends the world's newest tick to this player alone, for games that send to some players less
-// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is
-// sent once, and of state only when the bandwidth has room for more than headers. Other errors are
-// those of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap
-// net.ErrClosed.
+// often than to others. It returns [ErrNotReady] while the client has not subscribed. Each tick is
+// sent at most once. A state stream sends only if the bandwidth has room for more than headers.
+// Other errors are those of the codec, such as [statesync.ErrBudget] if no object fits the
+// bandwidth, or wrap net.ErrClosed.
 func (s playerStream) Send() error {
 	if s.world.Open() != nil {
 		return errUncommitted
@@ -215,17 +215,18 @@ func checkBandwidth(bandwidth, least int) error {
 	)
 }
 
-// StateStream is a [World] as one player receives it whose client simulates too: the inputs of all
-// players, and within a bandwidth the state of the objects with the highest priorities. Its methods
+// StateStream replicates a [World] to one player whose client simulates the world too. It sends the
+// inputs of all players and, within a bandwidth, the state of the objects with the highest
+// priorities. Its methods
 // are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
 // SetViewer and SetBandwidth have an effect.
 type StateStream[T any] struct{ playerStream }
 
-// OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
-// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState
-// and starts from what its game knows: WorldConfig.Initial is not sent. A player receives a world
-// by one codec at a time. An error names the unsupported tag of T or the field of cfg. A repeated
-// offer returns the same stream with its settings.
+// OfferState offers the world to a player by state synchronization; [World.Offer] offers it as
+// snapshots. A message contains only the objects that fit. The client subscribes with
+// client.SubscribeState and starts from what its game knows: WorldConfig.Initial is not sent. A
+// player receives a world by one codec at a time. An error names the unsupported tag of T or the
+// field of cfg. A repeated offer returns the same stream with its settings.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
 	cfg.Bandwidth = cmp.Or(cfg.Bandwidth, defaultBandwidth)
 	err := cmp.Or(between("InputTicks", cfg.InputTicks, 0, statesync.MaxTicks), checkBandwidth(cfg.Bandwidth, cfg.MinBandwidth))
@@ -245,9 +246,10 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 
 // Prioritize sets an object's priority for the next message. Priorities accumulate until the object
 // is sent. Call it for each object that may be sent, before Send. An object that never had a
-// priority is never sent. One that has none any more is sent once more by what had accumulated, and
-// again when it comes to rest if it was moving: put what a player must not know into a world of its
-// own. Priorities are finite and at least 0, else the error is a [*statesync.PriorityError].
+// priority is never sent. An object that had a priority and gets none any more may still be sent:
+// once because of its accumulated priority, and again when it comes to rest if it was moving. Put
+// objects that a player must not know into a separate world. A priority must be finite and at least
+// 0, else the error is a [*statesync.PriorityError].
 func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
 		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
@@ -256,9 +258,10 @@ func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 }
 
 // AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
-// player: what the client needs to simulate the tick. They are repeated until they are acked, for
-// StateConfig.InputTicks ticks. Ticks ascend and are those of the world; a tick may have inputs
-// whether or not its state is sent. It is an error if the inputs are invalid.
+// player: what the client needs to simulate the tick. They are repeated until they are acked, but
+// at most for StateConfig.InputTicks ticks. The ticks are those of the world and must ascend. A
+// tick may have inputs whether or not its state is sent. AddInputs returns an error if the inputs
+// are invalid.
 func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
 	if tick > replication.MaxTick {
 		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
@@ -278,10 +281,11 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 	return nil
 }
 
-// Bandwidth returns the bandwidth that the stream may use now, in bits per second. With
-// StateConfig.MinBandwidth it is an estimate that starts there. While the bandwidth is used, the
-// estimate grows by half at a time, until the round-trip time rises because of a queue, more than a
-// tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
-// sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from
-// a radio link. Acks of the client are trusted.
+// Bandwidth returns the bandwidth that the stream may use now, in bits per second. If
+// StateConfig.MinBandwidth is set, it is an estimate that starts at MinBandwidth. While the stream
+// uses the bandwidth, the estimate repeatedly grows by half, until the round-trip time rises
+// because of a queue, more than a tenth of the messages are lost, or acks are missing. Then it
+// falls. Afterwards it grows per second by a sixteenth of the range from MinBandwidth to Bandwidth.
+// Loss below a tenth is ignored, as it usually comes from a radio link. The server trusts the
+// client's acks: a client with false acks can raise the estimate up to Bandwidth.
 func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }
