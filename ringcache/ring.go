@@ -20,20 +20,18 @@ type slot[T any] struct {
 
 // New returns an empty ring of capacity slots with zero values. It panics if capacity is below 1.
 func New[T any](capacity int) *Ring[T] {
-	return NewFunc[T](capacity, nil)
+	return NewFunc(capacity, func(*T) {})
 }
 
-// NewFunc returns an empty ring of capacity slots and calls prepare, unless it is nil, once for the
-// value of each slot, for example to allocate memory. It panics if capacity is below 1.
+// NewFunc returns an empty ring of capacity slots and calls prepare once for the value of each
+// slot, for example to allocate memory. It panics if capacity is below 1.
 func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	if capacity < 1 {
 		panic("ringcache: capacity below 1")
 	}
 	r := &Ring[T]{slots: make([]slot[T], capacity)}
-	if prepare != nil {
-		for i := range r.slots {
-			prepare(&r.slots[i].value)
-		}
+	for i := range r.slots {
+		prepare(&r.slots[i].value)
 	}
 	return r
 }
@@ -77,9 +75,7 @@ func (r *Ring[T]) All() iter.Seq2[uint64, *T] {
 }
 
 // Cap returns the number of slots.
-func (r *Ring[T]) Cap() int {
-	return len(r.slots)
-}
+func (r *Ring[T]) Cap() int { return len(r.slots) }
 
 // Reset deletes every number. The slots keep their values for reuse.
 func (r *Ring[T]) Reset() {

@@ -50,7 +50,7 @@ func (f *Field) setOption(name, value string) (err error) {
 			err = errors.New("must not be 0; leave out the velocity instead")
 		}
 	default:
-		return fmt.Errorf("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale")
+		return errors.New("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale")
 	}
 	return err
 }

@@ -25,10 +25,7 @@ func (s *Schema) Velocities() (out []Velocity, err error) {
 		if v.Resolution == 0 {
 			return nil, fmt.Errorf("schema: field %q: its velocity %q has no resolution", f.Name, f.Velocity)
 		}
-		scale := v.Resolution / s.RateHz()
-		if f.VelocityScale != 0 {
-			scale *= f.VelocityScale
-		}
+		scale := v.Resolution / s.RateHz() * f.VelocityScale
 		if f.Kind != KindQuat {
 			scale /= f.Resolution
 		}

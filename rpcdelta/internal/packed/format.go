@@ -88,7 +88,7 @@ type sizedGroup struct {
 
 // lengthOf returns the length in bits of the largest magnitude.
 func lengthOf(ints []int32) int {
-	m := uint32(0) // has the length of the largest
+	m := uint32(0)
 	for _, x := range ints {
 		m |= uint32(max(x, -x))
 	}
@@ -105,9 +105,9 @@ func (p *plan) fullBits(f *schema.Frame) int {
 			n += 8 * uvarintLen(len(f.Bytes[p.Blob]))
 		}
 		return n
-	case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+	default:
+		return p.numberBits(f)
 	}
-	return p.numberBits(f)
 }
 
 // numberBits returns the size in bits of the numbers of the field without a baseline.
@@ -123,21 +123,19 @@ func (p *plan) numberBits(f *schema.Frame) int {
 		return n
 	case schema.ClassQuat:
 		return 2 + 3*int(p.Bits)
-	case schema.ClassInteger, schema.ClassBytes:
+	default:
+		return 0
 	}
-	return 0
 }
 
 // mask returns -1 if x is not 0, and 0 otherwise.
 func mask(x int32) int32 { return (x | -x) >> 31 }
 
-// groupSizes returns the sizes in bits of the group, indexed by the length of its largest
-// magnitude.
+// groupSizes returns the size in bits of the group by the length of its largest magnitude.
 func (p *plan) groupSizes() *[32]uint16 {
 	t := new([32]uint16)
-	for m := range int(p.max) + 1 {
-		n, _ := groupBits(p.N, 1<<m>>1, p.max)
-		t[m] = uint16(n)
+	for length := range p.max + 1 {
+		t[length] = uint16(groupBits(p.N, max(length, 1)-1, p.max))
 	}
 	return t
 }
