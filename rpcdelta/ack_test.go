@@ -133,8 +133,7 @@ func FuzzParseAck(f *testing.F) {
 	f.Add([]byte{0xba, 0x0d, 0xcd, 0xab, 0x2f})
 	f.Add([]byte{0x05, 0x05, 0x07, 0x00, 1, 0x01})
 	f.Add([]byte{0x00, 0x7f, 0x00, 0x00, 1, 2, 3, 4, 5, 6, 7, 8})
-	s, err := schema.New("Test", 60, []schema.Field{{Name: "B", Kind: schema.KindBool}})
-	must(f, err)
+	s := mustSchema(f, schema.Field{Name: "B", Kind: schema.KindBool})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, rest, err := ParseAck(b)
 		if err != nil {

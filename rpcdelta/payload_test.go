@@ -39,7 +39,7 @@ func checkShorterIsSent(t *rapid.T, codec Codec) {
 
 // TestOverflowIsKeyframe verifies that rle sends a keyframe if a difference does not fit.
 func TestOverflowIsKeyframe(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "Wide", Kind: schema.KindVec2, Resolution: 1, Min: number(-1<<31 + 1), Max: number(1<<31 - 1)})
+	s := mustSchema(t, schema.Field{Name: "Wide", Kind: schema.KindVec2, Resolution: 1, Min: new(float64(-1<<31 + 1)), Max: new(float64(1<<31 - 1))})
 	p := newPair(t, s, EncoderConfig{Codec: RLE}, DecoderConfig{})
 	p.frame.Ints[0] = -1 << 30
 	p.exchange(t)
@@ -86,7 +86,7 @@ func TestLargestFits(t *testing.T) {
 
 // TestHashLeavesRoom verifies that a due hash is left out if the frame fits only without it.
 func TestHashLeavesRoom(t *testing.T) {
-	p := newPair(t, mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(1300)}), EncoderConfig{Codec: RLE}, DecoderConfig{})
+	p := newPair(t, mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(1300.0)}), EncoderConfig{Codec: RLE}, DecoderConfig{})
 	p.exchange(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	b := make([]byte, 1183)

@@ -55,8 +55,6 @@ type stream struct {
 	expected []error
 	loose    bool // the epochs may be more than one apart, and what both ends learned
 	wrong    uint64
-
-	profiles *profiles // or nil
 }
 
 type streamFrame struct {
@@ -204,9 +202,6 @@ func (x *stream) sendPayload(t failer, info Info) {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
 	}
 	x.names = append(x.names, info.Seq)
-	if x.profiles != nil {
-		x.profiles.made(t, x.enc, &info)
-	}
 	x.up.send(x.now, x.payload)
 }
 
@@ -214,13 +209,7 @@ func (x *stream) sendPayload(t failer, info Info) {
 func (x *stream) receive(t failer, p packet) {
 	t.Helper()
 	n := x.names[p.number]
-	if x.profiles != nil {
-		x.profiles.arrives(x.dec)
-	}
 	out, err := x.dec.Decode(p.b)
-	if x.profiles != nil {
-		x.profiles.decoded(t, p.number, out)
-	}
 	if err != nil {
 		if len(out) != 0 {
 			x.fatalf(t, "frame %d is delivered along with %v", n, err)
@@ -325,9 +314,8 @@ func (x *stream) fatalf(t failer, format string, args ...any) {
 // restartDecoder replaces the decoder by a new one.
 func (x *stream) restartDecoder(t failer) {
 	t.Helper()
-	dec, err := NewDecoder(x.s, x.dec.cfg)
-	must(t, err)
-	x.dec, x.fresh, x.last = dec, true, -1 // it does not know what the old one delivered
+	x.restart(t)
+	x.fresh, x.last = true, -1 // it does not know what the old one delivered
 	for i := range x.history {
 		x.history[i].got = false
 	}
@@ -351,7 +339,7 @@ func smallSchema(t failer) *schema.Schema {
 		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
 		{Name: "A", Kind: schema.KindAngle, Count: 2},
 		{Name: "B", Kind: schema.KindBits, Width: 8},
-		{Name: "S", Kind: schema.KindBytes, Max: number(12)},
+		{Name: "S", Kind: schema.KindBytes, Max: new(12.0)},
 	})
 	must(t, err)
 	return s
