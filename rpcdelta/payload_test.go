@@ -65,25 +65,6 @@ func TestHashPasses(t *testing.T) {
 	}
 }
 
-// TestLargestFits verifies that a frame that fits without a baseline is sent, even if a hash is
-// due.
-func TestLargestFits(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 20}, schema.Field{Name: "C", Kind: schema.KindScalar, Resolution: 1})
-	// Without baseline: five bytes of header, two of C, 21 of B.
-	for _, size := range []int{wire.LongHeader + 2 + 21, wire.LongHeader + 2 + 21 + 1, wire.LongHeader + 2 + 21 + 2} {
-		p := newPair(t, s, EncoderConfig{MaxPayload: size}, DecoderConfig{})
-		for i := range 200 {
-			p.frame.Ints[0] = 100 + int32(i%2) // a byte less as a delta
-			for k := range p.frame.Bytes[0] {
-				p.frame.Bytes[0][k] = byte(i*i*(k+1)) ^ byte(k*k)
-			}
-			if info := p.exchange(t); info.HeaderBits+info.PayloadBits > 8*size {
-				t.Fatalf("%+v, want at most %d bytes", info, size)
-			}
-		}
-	}
-}
-
 // TestHashLeavesRoom verifies that a due hash is left out if the frame fits only without it.
 func TestHashLeavesRoom(t *testing.T) {
 	p := newPair(t, mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(1300.0)}), EncoderConfig{Codec: RLE}, DecoderConfig{})

@@ -3,7 +3,6 @@ package rpcdelta
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,34 +101,6 @@ func TestSetRedundancy(t *testing.T) {
 	for _, n := range []int{MaxRedundancy + 1, RedundancyOff - 1} {
 		if err := p.enc.SetRedundancy(n); err == nil || !strings.Contains(err.Error(), "Redundancy of") {
 			t.Errorf("SetRedundancy(%d): %v", n, err)
-		}
-	}
-}
-
-// TestRedundancyFixed verifies that a frame is missed if and only if all payloads that contain it
-// are lost.
-func TestRedundancyFixed(t *testing.T) {
-	frames := 3000 / thin(5)
-	for older := 0; older <= MaxRedundancy; older += thin(3) {
-		r := older
-		if r == 0 {
-			r = RedundancyOff
-		}
-		x := newStream(t, smallSchema(t), streamConfig{
-			Seed: uint64(older), Codec: Adaptive, Redundancy: r, Smooth: true,
-			Up: linkConfig{Delay: 3, Loss: 0.4}, Down: linkConfig{Delay: 3, Loss: 0.2},
-		})
-		x.run(t, frames)
-		x.up.Loss, x.down.Loss = 0, 0
-		x.run(t, 20)
-		lost := uint64(0)
-		for n := range frames {
-			if !slices.Contains(x.up.losses[n:n+older+1], false) {
-				lost++
-			}
-		}
-		if x.missed != lost {
-			t.Errorf("%d older frames: %d of %d frames are missed, want %d", older, x.missed, frames, lost)
 		}
 	}
 }

@@ -148,6 +148,9 @@ func (x *stream) compare(t failer) {
 	x.compared++
 }
 
+// at returns the record of frame n.
+func (x *stream) at(n uint64) *streamFrame { return &x.history[n%uint64(len(x.history))] }
+
 func (x *stream) sendNext(t failer) {
 	t.Helper()
 	if x.cfg.Smooth || x.pick(49) != 0 {
@@ -155,14 +158,12 @@ func (x *stream) sendNext(t failer) {
 	} else {
 		x.pick.Frame(x.s, x.frame, x.frame)
 	}
-	h := &x.history[x.sent%uint64(len(x.history))]
+	h := x.at(x.sent)
 	h.frame.CopyFrom(x.frame)
 	h.seq, h.got, h.info = x.sent, false, Info{Seq: x.sent + 1}
 	x.sent++
 	if x.holds() {
-		if err := x.enc.Hold(x.frame); err != nil {
-			x.fatalf(t, "%v", err)
-		}
+		must(t, x.enc.Hold(x.frame))
 		return
 	}
 	x.sendPayload(t, x.send(t))
@@ -185,10 +186,10 @@ func (x *stream) holds() bool {
 // sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
 	t.Helper()
-	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
+	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.at(info.Seq).seq != info.Seq {
 		x.fatalf(t, "%+v after %d frames", info, x.sent)
 	}
-	x.history[info.Seq%uint64(len(x.history))].info = info
+	x.at(info.Seq).info = info
 	x.kinds[info.Kind]++
 	x.older += info.Redundant - info.Held
 	if size := info.HeaderBits + info.PayloadBits; size != 8*len(x.payload) {
@@ -196,7 +197,7 @@ func (x *stream) sendPayload(t failer, info Info) {
 	}
 	full := 0
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		full += inspect.FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
+		full += inspect.FullBits(x.s, x.at(q).frame)
 	}
 	if info.FullBits != full {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
@@ -226,7 +227,7 @@ func (x *stream) receive(t failer, p packet) {
 // checkAll compares the deliveries of payload n with the frames sent.
 func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	t.Helper()
-	h := &x.history[n%uint64(len(x.history))]
+	h := x.at(n)
 	if h.info.Seq != n {
 		x.fatalf(t, "payload %d is too old for this test", n)
 	}
@@ -246,9 +247,9 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 // check compares a delivery of payload n with the frame sent, and checks the order.
 func (x *stream) check(t failer, n uint64, d *Delivery) {
 	t.Helper()
-	sent := &x.history[n%uint64(len(x.history))].info
+	sent := &x.at(n).info
 	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
-	h := &x.history[n%uint64(len(x.history))]
+	h := x.at(n)
 	switch {
 	case h.seq != n, sent.Seq-n > uint64(sent.Redundant), x.restarts == 0 && d.Seq != n:
 		x.fatalf(t, "frame %d is in payload %+v", n, sent)
@@ -290,7 +291,7 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	default:
 		kind = Keyframe
 	}
-	if got.Kind != kind || got.BaselineAge != age || got.FullBits != inspect.FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != inspect.FullBits(x.s, x.at(n).frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
 	}
 }

@@ -32,8 +32,8 @@ func (r row) inside() []float64 {
 	return in
 }
 
-// TestMatchesTable verifies the sizes of vectors and of frames against those that the article lists.
-func TestMatchesTable(t *testing.T) {
+// TestPackedVectorBitsMatchesTable verifies the sizes of vectors and of frames against those that the article lists.
+func TestPackedVectorBitsMatchesTable(t *testing.T) {
 	data, err := os.ReadFile("testdata/netquantize10.json")
 	if err != nil {
 		t.Fatal(err)
