@@ -101,7 +101,6 @@ type models struct {
 	known map[*prior.Prior]*adaptive.Model
 }
 
-// maxModels is the maximum number of cached models.
 const maxModels = 8
 
 type modelsKey struct{}

@@ -26,13 +26,12 @@ func newProfiler(p *inspect.Profile, f *packed.Format) profiler {
 	return profiler{p, f}
 }
 
-// payload adds a payload of the given size.
-func (m *profiler) payload(c coder, in *payload, headerBits, payloadBits int) {
+func (m *profiler) payload(c coder, in *payload, info *Info) {
 	m.Payloads++
 	m.Coded += uint64(len(in.Frames))
-	m.HeaderBits += uint64(headerBits)
-	m.PayloadBits += float64(payloadBits)
-	m.RoundingBits += float64(payloadBits) - c.measure(in, m)
+	m.HeaderBits += uint64(info.HeaderBits)
+	m.PayloadBits += float64(info.PayloadBits)
+	m.RoundingBits += float64(info.PayloadBits) - c.measure(in, m)
 }
 
 // frame adds a frame that was sent or delivered for the first time.

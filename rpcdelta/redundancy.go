@@ -58,7 +58,6 @@ const (
 	lossRate = 8 // a loss affects the estimate for about 2^8 payloads
 )
 
-// observe updates the estimates with the delivery status of one payload.
 func (m *lossMeter) observe(lost bool) {
 	if m.last {
 		m.again = follow(m.again, lost, lossRate-3)
@@ -76,7 +75,6 @@ func follow(estimate uint32, happened bool, rate uint) uint32 {
 	return estimate - estimate>>rate
 }
 
-// estimates returns the share of payloads that are lost and the mean length of a loss burst.
 func (m *lossMeter) estimates() (share, burst float64) {
 	again := min(max(m.again, m.loss), lossOne-lossOne>>lossRate)
 	return float64(m.loss) / lossOne, lossOne / float64(lossOne-again)

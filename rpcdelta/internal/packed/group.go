@@ -16,7 +16,6 @@ func groupHeader(m uint64) uint32 {
 	return uint32(max(bits.Len64(m), 1)) - 1 // ceil(log2(1+m)) - 1
 }
 
-// groupBits returns the size in bits of a group of n integers.
 func groupBits(n int, header, maxHeader uint32) int {
 	return bitio.TruncatedBits(header, maxHeader) + n*int(header+2)
 }
