@@ -32,6 +32,8 @@ type Layout struct {
 	// Blob is the index of a byte string, Frame.Bytes[Blob]. Its length is MinBytes to MaxBytes.
 	Blob               int
 	MinBytes, MaxBytes int
+
+	fieldValues int // number of values of the field
 }
 
 // addLayout checks f, sets its defaults and appends its layout.
@@ -52,7 +54,7 @@ func (s *Schema) addLayout(f *Field) error {
 	if err := f.checkOptions(c); err != nil {
 		return err
 	}
-	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values()}
+	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values(), fieldValues: f.Values()}
 	var err error
 	switch {
 	case f.Kind == KindUnitVec:
@@ -79,7 +81,7 @@ func (s *Schema) addLayout(f *Field) error {
 }
 
 func (f *Field) fillCount() error {
-	if n := f.Kind.values(); n != 0 {
+	if n := kinds[f.Kind].values; n != 0 {
 		if f.Count > 1 && f.Count != n {
 			return fmt.Errorf("count %d, but a %s has %d values", f.Count, f.Kind, n)
 		}

@@ -93,7 +93,7 @@ var ownKinds = map[reflect.Type]Kind{
 // newFloats returns a member for n adjacent floats.
 func newFloats[F float32 | float64](f *Field, i, n int) (member, error) {
 	f.Kind = cmp.Or(f.Kind, KindScalar)
-	if want := f.Kind.values(); want != 0 && want != n {
+	if want := kinds[f.Kind].values; want != 0 && want != n {
 		return member{}, fmt.Errorf("%d numbers, but a %s has %d", n, f.Kind, want)
 	}
 	if c, _ := f.Kind.Class(); c == ClassInteger || c == ClassBytes {
