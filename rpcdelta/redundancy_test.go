@@ -110,8 +110,7 @@ func TestRedundancyFits(t *testing.T) {
 	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(4000.0)})
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, c := range []struct{ limit, size, older int }{
-		{defaultMaxPayload, 100, 7}, {defaultMaxPayload, 350, 2}, {defaultMaxPayload, 500, 1}, {defaultMaxPayload, 1000, 0},
-		{0, 10, 7}, {0, 100, 1}, {0, 200, 0}, {0, 400, 0},
+		{1197, 100, 7}, {1197, 350, 2}, {1197, 500, 1}, {1197, 1000, 0}, {0, 10, 7}, {0, 100, 1}, {0, 200, 0}, {0, 400, 0},
 	} {
 		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: c.limit}, DecoderConfig{})
 		for i := range 20 {

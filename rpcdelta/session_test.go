@@ -189,8 +189,10 @@ func writeSessions(t *testing.T) {
 		{"adaptive", sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1, Burst: 1.5}, 1, 0},
 		{"adaptive_auto", sessionHead{Codec: "adaptive", Ring: 64, PeerRing: 32}, linkConfig{Loss: 0.2, Burst: 2}, 1, 0},
 		{
-			"adaptive_late", sessionHead{Codec: "adaptive", Redundancy: 2, Ring: 64, PeerRing: 64, Late: true},
-			linkConfig{Loss: 0.05, Jitter: 12}, 1, 0,
+			"adaptive_late",
+			sessionHead{Codec: "adaptive", Redundancy: 2, Ring: 64, PeerRing: 64, Late: true},
+			linkConfig{Loss: 0.05, Jitter: 12},
+			1, 0,
 		},
 		{"adaptive_pairs", sessionHead{Codec: "adaptive", Redundancy: 1, Ring: 256, PeerRing: 256}, linkConfig{Loss: 0.1}, 2, 0},
 		{"adaptive_restart", sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 16, PeerRing: 64}, linkConfig{Loss: 0.05, Burst: 2}, 1, 120},

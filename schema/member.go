@@ -47,6 +47,7 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 		return newFloats[float32](f, i, n)
 	case reflect.Float64:
 		return newFloats[float64](f, i, n)
+	default:
 	}
 	newIntegers, ok := integers[elem.Kind()]
 	if !ok {

@@ -143,7 +143,7 @@ func TestRefusedLengths(t *testing.T) {
 			t.Errorf("%d bytes come back as %d, or are not copied", c.length, len(got))
 		}
 	}
-	for field, values := range [][]float64{{1}, {1}, {1, 2}} {
+	for field, values := range [][]float64{{0}, {0}, {1, 2}} {
 		if err := s.QuantizeField(f, field, values); err == nil || !strings.Contains(err.Error(), s.Fields()[field].Name) {
 			t.Errorf("field %d with %d values: %v", field, len(values), err)
 		}

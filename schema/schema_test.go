@@ -96,11 +96,15 @@ func TestSchemaErrors(t *testing.T) {
 		{fields(`{"name": "A", "kind": "vec2", "resolution": 1, "velocity": "B"},
 			{"name": "B", "kind": "vec2", "resolution": 1, "velocity": "C"},
 			{"name": "C", "kind": "vec2", "resolution": 1, "velocity": "B"}`), []string{`"A"`, `leads back to "B"`}},
-		{fields(`{"name": "Q", "kind": "quat", "velocity": "V"}, {"name": "V", "kind": "vec2", "resolution": 1}`),
-			[]string{`"Q"`, "vec2 of 2, want a vec or scalar of 3"}},
+		{
+			fields(`{"name": "Q", "kind": "quat", "velocity": "V"}, {"name": "V", "kind": "vec2", "resolution": 1}`),
+			[]string{`"Q"`, "vec2 of 2, want a vec or scalar of 3"},
+		},
 		{fields(`{"name": "P", "kind": "vec3", "resolution": 1, "velocity": "N"}, {"name": "N", "kind": "unitvec"}`), []string{`"P"`, "unitvec"}},
-		{fields(`{"name": "A", "kind": "scalar", "count": 1000, "resolution": 1}, {"name": "B", "kind": "angle", "count": 1000}`),
-			[]string{"2000 components"}},
+		{
+			fields(`{"name": "A", "kind": "scalar", "count": 1000, "resolution": 1}, {"name": "B", "kind": "angle", "count": 1000}`),
+			[]string{"2000 components"},
+		},
 		{fields(`{"name": "A", "kind": "bytes", "max": 16000}, {"name": "B", "kind": "bytes", "max": 16000}`), []string{"32004 bytes"}},
 	} {
 		_, err := Parse([]byte(c.file))
