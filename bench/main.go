@@ -38,7 +38,6 @@ func main() {
 	}
 }
 
-// options are the command's flags.
 type options struct {
 	json bool
 	out  string
@@ -48,8 +47,7 @@ type options struct {
 // ownTraces are the traces of the repository, relative to this folder.
 const ownTraces = "../testdata/traces/*.csv.gz"
 
-// timedLoss is the loss at which times are measured. It is above 0, so that adaptive sends
-// redundant frames.
+// timedLoss is the loss at which times are measured: adaptive sends redundant frames.
 const timedLoss = 0.05
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -121,35 +119,24 @@ func (o *options) compare(ctx context.Context, paths []string, stderr io.Writer)
 	return results, nil
 }
 
-// draw writes the charts: bench-bits.svg and bench-ns.svg.
 func draw(folder string, s *compare.Summary) error {
-	if err := write(folder, "bench-bits.svg", bitsChart(s)); err != nil {
-		return err
+	bits := chart.Chart{
+		Title: "Bits a delivered frame against loss, geometric mean of the traces", XUnit: "%", YUnit: "bits",
 	}
-	return write(folder, "bench-ns.svg", nsChart(s))
-}
-
-func write(folder, name, svg string) error {
-	return os.WriteFile(filepath.Join(folder, name), []byte(svg), 0o644)
-}
-
-func bitsChart(s *compare.Summary) string {
-	c := chart.Chart{Title: "Bits a delivered frame against loss, geometric mean of the traces", XUnit: "%", YUnit: "bits"}
 	for _, loss := range s.Losses {
-		c.X = append(c.X, 100*loss)
+		bits.X = append(bits.X, 100*loss)
+	}
+	ns := chart.Bars{
+		Title: "Nanoseconds a frame, geometric mean of the traces", Unit: "ns", Names: []string{"encode", "decode"},
 	}
 	for _, m := range s.Means {
-		c.Lines = append(c.Lines, chart.Line{Name: m.Name, Y: m.Bits})
+		bits.Lines = append(bits.Lines, chart.Line{Name: m.Name, Y: m.Bits})
+		ns.Rows = append(ns.Rows, chart.Row{Name: m.Name, Values: []float64{m.EncodeNs, m.DecodeNs}})
 	}
-	return c.SVG()
-}
-
-func nsChart(s *compare.Summary) string {
-	c := chart.Bars{Title: "Nanoseconds a frame, geometric mean of the traces", Unit: "ns", Names: []string{"encode", "decode"}}
-	for _, m := range s.Means {
-		c.Rows = append(c.Rows, chart.Row{Name: m.Name, Values: []float64{m.EncodeNs, m.DecodeNs}})
-	}
-	return c.SVG()
+	return errors.Join(
+		os.WriteFile(filepath.Join(folder, "bench-bits.svg"), []byte(bits.SVG()), 0o644),
+		os.WriteFile(filepath.Join(folder, "bench-ns.svg"), []byte(ns.SVG()), 0o644),
+	)
 }
 
 const notes = `bits  payload in whole bytes and header of the message, over the frames delivered; no datagram, UDP or IP. The same
@@ -162,7 +149,6 @@ ns    of a frame sent and of a payload that arrived, fastest of several passes, 
 +     two sequence numbers of 32 bits a frame, a size inferred from the paper's 32-bit ack.
 `
 
-// tables returns all results as text.
 func tables(results []*compare.Result, s *compare.Summary) string {
 	var b strings.Builder
 	b.WriteString("bits a delivered frame by loss, and ns a frame\n\n")
@@ -176,19 +162,13 @@ func tables(results []*compare.Result, s *compare.Summary) string {
 }
 
 func meanTable(s *compare.Summary) [][]string {
-	head := []string{""}
-	for _, loss := range s.Losses {
-		head = append(head, percent(loss))
-	}
 	last := len(s.Losses) - 1
-	rows := [][]string{append(head, "delivered at "+percent(s.Losses[last]), "encode ns", "decode ns")}
+	head := cells(s.Losses, percent)
+	rows := [][]string{append(append([]string{""}, head...), "delivered at "+head[last], "encode ns", "decode ns")}
 	for _, m := range s.Means {
-		row := []string{label(m.Name, m.Class)}
-		for _, v := range m.Bits {
-			row = append(row, fmt.Sprintf("%.1f", v))
-		}
-		row = append(row, fmt.Sprintf("%.2f %%", 100*m.Delivered[last]), fmt.Sprintf("%.0f", m.EncodeNs), fmt.Sprintf("%.0f", m.DecodeNs))
-		rows = append(rows, row)
+		row := append([]string{label(m.Name, m.Class)}, cells(m.Bits, format("%.1f"))...)
+		delivered := fmt.Sprintf("%.2f %%", 100*m.Delivered[last])
+		rows = append(rows, append(append(row, delivered), cells([]float64{m.EncodeNs, m.DecodeNs}, format("%.0f"))...))
 	}
 	return rows
 }
@@ -206,40 +186,37 @@ func label(name string, class peer.Class) string {
 
 func traceTable(results []*compare.Result) [][]string {
 	rows := [][]string{{""}}
-	for _, r := range results {
-		rows[0] = append(rows[0], r.Trace)
-	}
-	for i, first := range results[0].Schemes {
-		row := []string{label(first.Name, first.Class)}
-		for _, r := range results {
-			row = append(row, fmt.Sprintf("%.1f", r.Schemes[i].Points[0].Bits))
-		}
-		rows = append(rows, row)
+	for _, first := range results[0].Schemes {
+		rows = append(rows, []string{label(first.Name, first.Class)})
 	}
 	best := []string{"best *"}
 	for _, r := range results {
+		rows[0] = append(rows[0], r.Trace)
+		for i, scheme := range r.Schemes {
+			rows[1+i] = append(rows[1+i], fmt.Sprintf("%.1f", scheme.Points[0].Bits))
+		}
 		best = append(best, r.Best(0).Name)
 	}
 	return append(rows, best)
 }
 
 func ratioTable(s *compare.Summary) [][]string {
-	head := []string{""}
-	for _, loss := range s.Losses {
-		head = append(head, percent(loss))
-	}
-	rows := [][]string{head}
+	rows := [][]string{append([]string{""}, cells(s.Losses, percent)...)}
 	for _, r := range s.Ratios {
-		rows = append(rows, append([]string{r.Name}, numbers(r.Loss)...))
+		rows = append(rows, append([]string{r.Name}, cells(r.Loss, format("%.3f"))...))
 	}
 	return rows
 }
 
-func numbers(values []float64) (cells []string) {
+func cells(values []float64, text func(float64) string) (out []string) {
 	for _, v := range values {
-		cells = append(cells, fmt.Sprintf("%.3f", v))
+		out = append(out, text(v))
 	}
-	return cells
+	return out
+}
+
+func format(verb string) func(float64) string {
+	return func(v float64) string { return fmt.Sprintf(verb, v) }
 }
 
 func percent(loss float64) string { return fmt.Sprintf("%g %%", 100*loss) }

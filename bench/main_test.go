@@ -42,7 +42,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestJSON expects all of the results.
 func TestJSON(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures times")

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,23 +19,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { uplinktest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = uplinktest.Must
 
 func testSchema(t testing.TB) *schema.Schema {
 	t.Helper()
@@ -57,16 +52,8 @@ func records(t testing.TB, data []byte) (all []capture.Record, err error) {
 		if err != nil {
 			return all, err
 		}
-		switch b := rec.Body.(type) {
-		case *record.Datagram:
-			b.Body = bytes.Clone(b.Body)
-		case *record.Message:
-			b.Body = bytes.Clone(b.Body)
-		case *record.Schema:
-			b.JSON = bytes.Clone(b.JSON)
-		case *record.Prior:
-			b.File = bytes.Clone(b.File)
-		}
+		rec.Body, err = record.Parse(rec.Body.Append(nil))
+		must(t, err)
 		all = append(all, rec)
 	}
 }
@@ -218,15 +205,10 @@ func TestFull(t *testing.T) {
 	w, err := capture.Create(path, capture.Config{QueueBytes: 64 << 10})
 	must(t, err)
 	p := w.Open(opened)
-	body := make([]byte, 8<<10)
-	const each, goroutines = 500, 4
+	const each, goroutines = 4000, 4
 	var all sync.WaitGroup
 	for range goroutines {
-		all.Go(func() {
-			for range each {
-				p.Datagram(time.Now(), record.Datagram{Size: 1, Body: body})
-			}
-		})
+		all.Go(func() { sendDatagrams(p, each) })
 	}
 	all.Wait()
 	must(t, w.Close())
@@ -244,29 +226,34 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestCannotWrite prevents the creation of the second file. Close returns the error, later records
-// count as lost, and the first file remains.
+// TestCannotWrite prevents the creation of the second file, by a directory or a symbolic link.
+// Close returns the error, later records count as lost, and the first file remains.
 func TestCannotWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.uplink")
-	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10})
-	must(t, err)
-	must(t, os.Mkdir(capture.FileName(path, 1), 0o700))
-	p := w.Open(opened)
-	sendDatagrams(p, 100)
-	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "out.1.uplink") {
-		t.Errorf("%v", err)
-	}
-	datagrams := 0
-	for _, b := range bodies(t, path) {
-		if _, ok := b.(*record.Datagram); ok {
-			datagrams++
+	for name, prevent := range map[string]func(name, target string) error{
+		"directory": func(name, _ string) error { return os.Mkdir(name, 0o700) },
+		"link":      func(name, target string) error { return os.Symlink(target, name) },
+	} {
+		if name == "link" && runtime.GOOS == "windows" {
+			continue // links need privileges
 		}
-	}
-	if lost := w.Stats().Lost; datagrams < 50 || uint64(100-datagrams) != lost {
-		t.Errorf("%d datagrams, %d lost", datagrams, lost)
-	}
-	if _, err := capture.Create(filepath.Join(path, "x"), capture.Config{}); err == nil {
-		t.Error("a file within a file")
+		path, target := filepath.Join(t.TempDir(), "out.uplink"), filepath.Join(t.TempDir(), "target")
+		w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10})
+		must(t, err)
+		must(t, prevent(capture.FileName(path, 1), target))
+		sendDatagrams(w.Open(opened), 100)
+		if err := w.Close(); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "out.1.uplink") {
+			t.Errorf("%s: %v", name, err)
+		}
+		datagrams := len(bodies(t, path)) - 3 // start, opened, end
+		if lost := w.Stats().Lost; datagrams < 50 || uint64(100-datagrams) != lost {
+			t.Errorf("%s: %d datagrams, %d lost", name, datagrams, lost)
+		}
+		if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the target was written: %v", name, err)
+		}
+		if _, err := capture.Create(filepath.Join(path, "x"), capture.Config{}); err == nil {
+			t.Error("a file within a file")
+		}
 	}
 }
 
@@ -371,30 +358,18 @@ func TestExisting(t *testing.T) {
 	}
 }
 
-// TestLink puts a symbolic link at the path of the first file, and of a later one.
+// TestLink puts a symbolic link at the path of the first file.
 func TestLink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need privileges")
 	}
 	dir := t.TempDir()
-	path, target := filepath.Join(dir, "out.uplink"), filepath.Join(dir, "target")
-	must(t, os.Symlink(target, path))
+	path := filepath.Join(dir, "out.uplink")
+	must(t, os.Symlink(filepath.Join(dir, "target"), path))
 	for _, overwrite := range []bool{false, true} {
 		if _, err := capture.Create(path, capture.Config{Overwrite: overwrite}); err == nil {
 			t.Errorf("a link is followed, overwrite: %v", overwrite)
 		}
-	}
-	must(t, os.Remove(path))
-	w, err := capture.Create(path, capture.Config{MaxBytes: 64 << 10, Overwrite: true})
-	must(t, err)
-	must(t, os.Symlink(target, capture.FileName(path, 1)))
-	p := w.Open(opened)
-	sendDatagrams(p, 100)
-	if err := w.Close(); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("%v", err)
-	}
-	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the target was written: %v", err)
 	}
 }
 
@@ -418,4 +393,81 @@ func BenchmarkDatagram(b *testing.B) {
 	}
 	b.ReportMetric(float64(w.Stats().Lost)/float64(b.N), "lost/op")
 	must(b, w.Close())
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	before := time.Now()
+	want := write(t, path)
+	got := bodies(t, path)
+	start, ok := got[0].(*record.Start)
+	if !ok || start.Index != 0 || start.Wall.Before(before.Truncate(0)) || start.Wall.After(time.Now()) {
+		t.Errorf("start %+v", got[0])
+	}
+	if got = got[1:]; !reflect.DeepEqual(got, want) {
+		for i := range max(len(got), len(want)) {
+			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestCut truncates a file at each byte, and changes each byte. All records before are readable,
+// and the error has the position.
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	write(t, path)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	whole, err := records(t, data)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	check := func(what string, n int, data []byte, want error) {
+		t.Helper()
+		got, err := records(t, data)
+		good := 0
+		for good < len(whole) && whole[good].Offset+int64(whole[good].Size) <= int64(n) {
+			good++
+		}
+		var at *capture.FileError
+		if !errors.Is(err, want) && want != nil || !errors.As(err, &at) {
+			t.Fatalf("%s at %d: %v, want %v", what, n, err, want)
+		}
+		if at.Offset > int64(n) || good < len(whole) && good > 0 && at.Offset != whole[good].Offset || good > 0 && !reflect.DeepEqual(got, whole[:good]) {
+			t.Fatalf("%s at %d: %d records and %v, want %d", what, n, len(got), err, good)
+		}
+	}
+	for n := range len(data) {
+		want := capture.ErrCut
+		if n == 0 {
+			want = capture.ErrForeign
+		}
+		check("cut", n, data[:n], want)
+		changed := bytes.Clone(data)
+		changed[n] ^= 0x41
+		check("changed", n, changed, nil)
+	}
+	check("more", len(data), append(bytes.Clone(data), 0), capture.ErrDamaged)
+}
+
+func FuzzReader(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "out.uplink")
+	write(f, path)
+	data, err := os.ReadFile(path)
+	must(f, err)
+	f.Add(data)
+	f.Add(data[:len(data)-3])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := records(t, data)
+		end := int64(0)
+		for i, r := range all {
+			if r.Body == nil || r.Number != i+1 || i > 0 && r.Offset != end {
+				t.Fatalf("%d: %+v", i, r)
+			}
+			end = r.Offset + int64(r.Size)
+		}
+		if !errors.Is(err, io.EOF) && !errors.As(err, new(*capture.FileError)) || end > int64(len(data)) {
+			t.Fatalf("%v after %d of %d bytes", err, end, len(data))
+		}
+	})
 }

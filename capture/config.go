@@ -77,39 +77,26 @@ func FileName(path string, index int) string {
 	return strings.TrimSuffix(path, ext) + "." + strconv.Itoa(index) + ext
 }
 
-// seriesFiles returns the existing files of a series at path.
-func seriesFiles(path string) (paths []string, err error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	base := filepath.Base(path)
-	ext := filepath.Ext(base)
-	for _, e := range entries {
-		number, ok := strings.CutPrefix(e.Name(), strings.TrimSuffix(base, ext)+".")
-		if ok {
-			number, ok = strings.CutSuffix(number, ext)
-		}
-		index, err := strconv.Atoi(number)
-		if e.Name() == base || ok && err == nil && index > 0 && e.Name() == FileName(base, index) {
-			paths = append(paths, filepath.Join(filepath.Dir(path), e.Name()))
-		}
-	}
-	return paths, nil
-}
-
 // clearSeries removes the files of an earlier series at path if overwrite is set, and fails if
 // there is one otherwise. Files of two series could not be told apart.
 func clearSeries(path string, overwrite bool) error {
-	paths, err := seriesFiles(path)
+	dir, base := filepath.Dir(path), filepath.Base(path)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, p := range paths {
-		if !overwrite {
-			return fmt.Errorf("%s: %w", p, fs.ErrExist)
+	ext := filepath.Ext(base)
+	for _, e := range entries {
+		number := strings.TrimSuffix(strings.TrimPrefix(e.Name(), strings.TrimSuffix(base, ext)+"."), ext)
+		index, _ := strconv.Atoi(number) // 0 for another name, which FileName does not return
+		if index < 0 || e.Name() != FileName(base, index) {
+			continue
 		}
-		if err := private.Remove(p); err != nil {
+		name := filepath.Join(dir, e.Name())
+		if !overwrite {
+			return fmt.Errorf("%s: %w", name, fs.ErrExist)
+		}
+		if err := private.Remove(name); err != nil {
 			return err
 		}
 	}

@@ -21,8 +21,9 @@ type queue struct {
 	filling []byte
 	other   []byte
 	scratch []byte
-	missing uint64 // records dropped since the last one that was queued
-	gap     bool   // filling has a Lost record
+	missing uint64    // records dropped since the last one that was queued
+	dropped time.Time // of the last one of them
+	gap     bool      // filling has a Lost record
 	woken   bool
 	closed  bool
 }
@@ -52,15 +53,21 @@ func (q *queue) begin(at time.Time, size, limit int) ([]byte, bool) {
 	if q.closed || len(q.filling)+room > limit {
 		q.lost.Add(1)
 		q.missing++
+		q.dropped = at
 		q.wakeWriter()
 		return nil, false
 	}
 	if q.missing != 0 {
-		lost := record.Lost{Records: q.missing}
-		q.missing, q.gap = 0, true
-		q.commit(lost.Append(q.header(at)))
+		q.commitLost(at)
 	}
 	return q.header(at), true
+}
+
+// commitLost stores a Lost record for the missing ones.
+func (q *queue) commitLost(at time.Time) {
+	lost := record.Lost{Records: q.missing}
+	q.missing, q.gap = 0, true
+	q.commit(lost.Append(q.header(at)))
 }
 
 func (q *queue) header(at time.Time) []byte {
@@ -90,19 +97,17 @@ func (q *queue) wakeWriter() {
 	}
 }
 
-// swap returns the queued entries, which are valid until the next call, and whether the queue is
-// closed.
+// swap returns the queued entries, which are valid until the next call.
 func (q *queue) swap() (e entries, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed && q.missing != 0 {
+		q.commitLost(q.dropped)
+	}
 	q.filling, q.other = q.other[:0], q.filling
 	q.woken = false
 	e = entries{rest: q.other, gap: q.gap}
 	q.gap = false
-	if q.closed && q.missing != 0 {
-		e.missing = q.missing
-		q.missing = 0
-	}
 	return e, q.closed
 }
 
@@ -116,12 +121,10 @@ func (q *queue) close() {
 
 // entries iterates over queued entries.
 type entries struct {
-	rest    []byte
-	missing uint64 // records dropped after them
-	gap     bool   // rest has a Lost record
+	rest []byte
+	gap  bool // rest has a Lost record
 }
 
-// entry is a queued record.
 type entry struct {
 	at      time.Duration // since the start of the series
 	content []byte        // tag and body
@@ -129,12 +132,7 @@ type entry struct {
 
 func (e *entries) next() (entry, bool) {
 	if len(e.rest) == 0 {
-		if e.missing == 0 {
-			return entry{}, false
-		}
-		lost := record.Lost{Records: e.missing}
-		e.missing = 0
-		return entry{content: lost.Append(nil)}, true
+		return entry{}, false
 	}
 	size := binary.LittleEndian.Uint32(e.rest)
 	b := e.rest[4 : 4+size]

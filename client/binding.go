@@ -31,7 +31,6 @@ type binding struct {
 	pace    pace
 }
 
-// newRequest returns the request to bind the RPC.
 func (b *binding) newRequest() ([]byte, error) {
 	r := control.BindRequest{
 		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
@@ -56,8 +55,7 @@ func (b *binding) reusable() bool {
 	return b.failed && b.pending == 0 && !b.granted
 }
 
-// wait sends the request and returns the server's first answer. After an error the binding is
-// unused.
+// wait returns the server's first answer. After an error the binding is unused.
 func (b *binding) wait(ctx context.Context) error {
 	err := b.await(ctx)
 	if err != nil {
@@ -70,11 +68,7 @@ func (b *binding) wait(ctx context.Context) error {
 
 func (b *binding) await(ctx context.Context) error {
 	start := time.Now()
-	if next := b.tick(start); !next.IsZero() {
-		b.mu.Lock()
-		b.wakeAt(next)
-		b.mu.Unlock()
-	}
+	b.tick(start)
 	ctx, cancel := b.cfg.withBindTimeout(ctx)
 	defer cancel()
 	select {
@@ -90,29 +84,26 @@ func (b *binding) await(ctx context.Context) error {
 	}
 }
 
-// wrap returns an error of Bind that wraps err.
 func (b *binding) wrap(err error) error {
 	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered. It returns when
-// to call it again; zero: when something else happens.
-func (b *binding) tick(now time.Time) time.Time {
+// tick retries what could not be sent, and sends the request if it is unanswered.
+func (b *binding) tick(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := b.retry(now)
+	b.retry(now)
 	if b.link == nil || b.enc != nil || b.refused != nil {
-		return next
+		return
 	}
 	if now.Sub(b.asked) >= requestInterval {
 		b.asked = now
 		b.pending++
 		_ = b.link.Send(b.request) // the next tick repeats it
 	}
-	return sooner(next, b.asked.Add(requestInterval))
+	b.wakeAt(b.asked.Add(requestInterval))
 }
 
-// answered applies an answer of the server.
 func (b *binding) answered(a *control.BindAnswer) {
 	start, fallback, err := b.agreed(a)
 	b.mu.Lock()
@@ -207,7 +198,6 @@ func (b *binding) rebind(link *transport.Conn) {
 	}
 }
 
-// ack applies an ack of the server.
 func (b *binding) ack(a rpcdelta.Ack) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +207,6 @@ func (b *binding) ack(a rpcdelta.Ack) error {
 	return b.enc.Ack(a)
 }
 
-// report applies a report about the jitter buffer.
 func (b *binding) report(now time.Time, r *control.Buffered) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,7 +244,3 @@ func (b *binding) Pace() Pace {
 	defer b.mu.Unlock()
 	return b.pace.at(time.Now())
 }
-
-// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
-// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
-func (b *binding) Flush() error { return b.flush() }

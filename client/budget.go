@@ -25,24 +25,18 @@ const (
 	failWindows = 5
 )
 
-// budget keeps the bit rate of a connection below a limit. It is a state machine without a clock
-// and not safe for concurrent use. The zero value has no limit.
+// budget keeps the bit rate of a connection below a limit. The zero value has no limit.
 type budget struct {
 	limit float64 // bits/s; 0: none
 	level int
 
-	start    time.Time // of the current window
-	sent     traffic   // until start
-	rate     float64   // of the last window, in bits/s
-	overhead float64   // part of rate that is headers of datagrams
-	over     uint64    // bits above the limit
+	rate     float64 // of the last window, in bits/s
+	overhead float64 // part of rate that is headers of datagrams
+	over     uint64  // bits above the limit
 
 	calm, needed int // consecutive windows with headroom; number that is required
 	trial        int // windows since the controller returned to this level; 0: it did not
 }
-
-// traffic counts the bits that were sent, and how many of them were headers of datagrams.
-type traffic struct{ bits, overhead uint64 }
 
 // limits are the settings of an RPC that a budget controls.
 type limits struct {
@@ -68,29 +62,13 @@ func (b *budget) gain(level int) (gain, fixed float64) {
 	return (copies + 1) / copies, b.overhead
 }
 
-// due reports whether a window is over.
-func (b *budget) due(now time.Time) bool { return b.limit > 0 && now.Sub(b.start) >= rateWindow }
-
-// next returns the end of the current window, or zero without a limit.
-func (b *budget) next() time.Time {
-	if b.limit == 0 {
-		return time.Time{}
-	}
-	return b.start.Add(rateWindow)
-}
-
-// step processes the traffic until now and the largest redundancy that an RPC uses. It reports
+// step processes the traffic of a window and the largest redundancy that an RPC uses. It reports
 // whether the limits have changed.
-func (b *budget) step(now time.Time, sent traffic, redundancy int) bool {
-	if !b.due(now) {
-		return false
-	}
-	elapsed, bits, overhead := now.Sub(b.start), float64(sent.bits-b.sent.bits), float64(sent.overhead-b.sent.overhead)
-	b.start, b.sent = now, sent
-	if elapsed >= 2*rateWindow {
+func (b *budget) step(elapsed time.Duration, sent traffic, redundancy int) bool {
+	if b.limit == 0 || elapsed >= 2*rateWindow {
 		return false // the first window, or there was no connection
 	}
-	b.rate, b.overhead = bits/elapsed.Seconds(), overhead/elapsed.Seconds()
+	b.rate, b.overhead = float64(sent.limited)/elapsed.Seconds(), float64(sent.overhead)/elapsed.Seconds()
 	before := b.level
 	if b.trial > 0 {
 		b.trial++
@@ -147,29 +125,39 @@ func (b *budget) stats() BudgetStats {
 	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
 }
 
-// meter measures the bit rates of both directions. It is a state machine without a clock and not
-// safe for concurrent use.
+// meter measures the bit rates of both directions.
 type meter struct {
-	sent, received float64 // of the last window, in bits/s
-
-	start                  time.Time
-	bitsSent, bitsReceived uint64 // until start
+	start          time.Time // of the current window
+	total          traffic   // until start
+	sent, received float64   // of the last window, in bits/s
 }
 
-// due reports whether a window is over.
-func (m *meter) due(now time.Time) bool { return now.Sub(m.start) >= rateWindow }
+// traffic counts bits with all headers down to IP. limited is the part of sent to which
+// Config.Bandwidth applies, and overhead the headers in that part.
+type traffic struct{ sent, received, limited, overhead uint64 }
 
-// next returns the end of the current window.
-func (m *meter) next() time.Time { return m.start.Add(rateWindow) }
-
-// step processes the traffic until now.
-func (m *meter) step(now time.Time, t *transport.Stats) {
-	seconds := now.Sub(m.start).Seconds()
-	sent := 8 * (t.BytesSent + transport.IPSize*t.DatagramsSent)
-	received := 8 * (t.BytesReceived + transport.IPSize*t.DatagramsReceived)
-	if !m.start.IsZero() {
-		m.sent = float64(sent-m.bitsSent) / seconds
-		m.received = float64(received-m.bitsReceived) / seconds
+// trafficOf returns the traffic of datagrams that have headers of that size.
+func trafficOf(t *transport.Stats, headers uint64) traffic {
+	// The few path size probes at the start of a session are no reason to hold calls back.
+	limited := t.DatagramsSent - t.ProbesSent
+	return traffic{
+		sent:     8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
+		received: 8 * (t.BytesReceived + transport.IPSize*t.DatagramsReceived),
+		limited:  8 * (t.BytesSent - t.ProbeBytes + transport.IPSize*limited),
+		overhead: 8 * headers * limited,
 	}
-	m.start, m.bitsSent, m.bitsReceived = now, sent, received
+}
+
+// step ends a window, and returns its length and traffic.
+func (m *meter) step(now time.Time, total traffic) (elapsed time.Duration, t traffic) {
+	elapsed = now.Sub(m.start)
+	t = traffic{
+		total.sent - m.total.sent, total.received - m.total.received,
+		total.limited - m.total.limited, total.overhead - m.total.overhead,
+	}
+	if !m.start.IsZero() {
+		m.sent, m.received = float64(t.sent)/elapsed.Seconds(), float64(t.received)/elapsed.Seconds()
+	}
+	m.start, m.total = now, total
+	return elapsed, t
 }

@@ -22,10 +22,9 @@ type Config struct {
 	// Token is the connect token from the game's backend (package token). It is valid for one
 	// connection. Without a token, only loopback addresses are allowed.
 	Token token.Token
-	// Renew returns a new token for each attempt to reconnect, because Token is used up. Without
-	// Renew, a connection that needed a token is not re-established. An error counts as an attempt.
-	// The context is canceled when the connection is closed. If Token has been used before, Dial
-	// calls Renew with its own context.
+	// Renew returns a new token for each attempt to reconnect, without which a connection that
+	// needed a token is not re-established. An error counts as an attempt. The context is canceled
+	// when the connection is closed. If Token was used before, Dial calls Renew with its context.
 	Renew func(context.Context) (token.Token, error)
 	// Suites are the permitted cipher suites; default transport.AES128GCM.
 	Suites []transport.Suite
@@ -51,11 +50,10 @@ type Config struct {
 	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
 	// [Conn.Flush] or when a datagram is full. Tick must be 0.
 	FlushOnly bool
-	// Bandwidth limits the mean bit rate of all sent datagrams, with all headers down to IP, in
-	// bits/s. 0, the default, means no limit. Path size probes are not counted. To stay below the
-	// limit, the connection first reduces redundancy, then puts 2 to MaxSendEvery frames of an
-	// adaptive RPC into each payload. It never drops a call: traffic above the limit is sent and
-	// counted.
+	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
+	// headers down to IP, in bits/s; 0, the default, means no limit. The connection first reduces
+	// redundancy, then puts 2 to MaxSendEvery frames of an adaptive RPC into each payload. It never
+	// drops a call: traffic above the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
@@ -74,10 +72,9 @@ type Config struct {
 	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
 	// server if their context has no deadline; default DefaultBindTimeout.
 	BindTimeout time.Duration
-	// OnMessage, if set, is called with each message that the server sends by
-	// ds.Player.SendReliable, in order. It runs on the goroutine that receives for the connection:
-	// it must return quickly and must not call [Conn.Close]. The message is valid until it returns.
-	// A panic ends the process; see the package's description.
+	// OnMessage, if set, is called with each message of ds.Player.SendReliable, in order, on the
+	// goroutine that receives for the connection. It must return quickly and must not call
+	// [Conn.Close]. The message is valid until it returns. A panic ends the process.
 	OnMessage func(message []byte)
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
 	// and is for debugging; see transport.Config.
@@ -113,7 +110,6 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, nil
 }
 
-// transport returns the configuration of a transport connection with that token.
 func (cfg *Config) transport(t token.Token) transport.Config {
 	return transport.Config{
 		Network: cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
@@ -121,7 +117,6 @@ func (cfg *Config) transport(t token.Token) transport.Config {
 	}
 }
 
-// encoder returns the configuration of the encoder of a binding.
 func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliable bool) rpcdelta.EncoderConfig {
 	maxPayload := transport.MaxPayload
 	if reliable {
@@ -134,7 +129,6 @@ func (cfg *Config) encoder(rpc, peerRing, redundancy int, p *prior.Prior, reliab
 	}
 }
 
-// coalesces reports whether payloads share datagrams.
 func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.FlushOnly }
 
 // prior returns the prior that bindings ask for, or nil if the codec uses none.
@@ -171,16 +165,12 @@ type BindConfig struct {
 	// is lost may be lost with it.
 	Reliable bool
 	// SendEvery is the number of calls per payload, 1 to MaxSendEvery; default 1. The first
-	// SendEvery-1 frames are held back, and Send of the last one sends them all. The headers of a
-	// datagram take more bytes than most frames: two frames per datagram save about 40 % and add a
-	// delay of one interval. Frames that are held when no more calls follow are sent after about
-	// SendEvery intervals of RateHz. More than 1 requires the adaptive codec and the unreliable
-	// channel.
+	// SendEvery-1 frames are held back until Send of the last one, or for about SendEvery intervals
+	// of RateHz. Two frames per datagram save about 40 % and add a delay of one interval. More than
+	// 1 requires the adaptive codec and the unreliable channel.
 	SendEvery int
 }
 
-// withDefaults returns the configuration with its defaults, or an error that names an invalid
-// field.
 func (cfg BindConfig) withDefaults(codec rpcdelta.Codec) (BindConfig, error) {
 	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
 	switch n := cfg.SendEvery; {

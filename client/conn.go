@@ -61,7 +61,6 @@ func newConn(cfg Config, addr string) *Conn {
 	return c
 }
 
-// bind adds a binding and waits for the server's answer.
 func (c *Conn) bind(ctx context.Context, rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
 	b, err := c.addBinding(rpcSchema, cfg)
 	if err != nil {
@@ -77,8 +76,8 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.overLocked(); err != nil {
-		return nil, err
+	if c.gone != nil {
+		return nil, c.gone
 	}
 	n := slices.IndexFunc(c.bindings, (*binding).reusable)
 	if n < 0 {
@@ -115,7 +114,6 @@ func (c *Conn) binding(n int) *binding {
 	return nil
 }
 
-// all returns the bindings.
 func (c *Conn) all() []*binding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,34 +127,23 @@ func (c *Conn) current() *transport.Conn {
 	return c.link
 }
 
-// over returns why the connection has ended for good, or nil.
-func (c *Conn) over() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.overLocked()
-}
-
-// overLocked is over for a caller that holds c.mu.
-func (c *Conn) overLocked() error {
-	if isClosed(c.closed) {
-		return net.ErrClosed
-	}
-	return c.gone
-}
-
 // noLink returns the reason why there is no link.
 func (c *Conn) noLink() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.noLinkLocked()
-}
-
-// noLinkLocked is noLink for a caller that holds c.mu.
-func (c *Conn) noLinkLocked() error {
 	if isClosed(c.closed) {
 		return errClosed
 	}
-	return cmp.Or(c.gone, ErrReconnecting)
+	return cmp.Or(c.Err(), ErrReconnecting)
+}
+
+// linkError returns the error of a method for an error of the link.
+func (c *Conn) linkError(method string, err error) error {
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return c.noLink()
+	case err != nil:
+		return fmt.Errorf("client: %s: %w", method, err)
+	}
+	return nil
 }
 
 // fail ends the connection for good. The caller holds c.mu.
@@ -184,7 +171,7 @@ func (c *Conn) Flush() error {
 func (c *Conn) Close() error {
 	c.close.Do(func() {
 		for _, b := range c.all() {
-			_ = b.flush() // nothing can be done about an error
+			_ = b.Flush() // nothing can be done about an error
 		}
 		_ = c.Flush()
 		c.mu.Lock()
@@ -228,23 +215,16 @@ func (c *Conn) RTT() time.Duration {
 	return 0
 }
 
-// Rebind continues the session from another socket, and so from another local address. A program
-// that learns of a change of the machine's networks need not wait until that is noticed. Datagrams
-// in flight are lost. It returns [ErrReconnecting] while reconnecting, [net.ErrClosed] after Close,
-// or the error of opening a socket, after which nothing has changed.
+// Rebind continues the session from another socket, for a program that learns of a change of the
+// machine's networks. Datagrams in flight are lost. It returns [ErrReconnecting] while
+// reconnecting, [net.ErrClosed] after Close, or the error of opening a socket, which changes
+// nothing.
 func (c *Conn) Rebind() error {
 	link := c.current()
 	if link == nil {
 		return c.noLink()
 	}
-	err := link.Rebind()
-	switch {
-	case errors.Is(err, net.ErrClosed):
-		return c.noLink()
-	case err != nil:
-		return fmt.Errorf("client: rebind: %w", err)
-	}
-	return nil
+	return c.linkError("rebind", link.Rebind())
 }
 
 // SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n
@@ -264,39 +244,26 @@ func (c *Conn) SetRedundancy(n int) error {
 
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
-// connection is lost may be lost with it. It is for rare, small messages such as chat: the rate
-// limit is 64 KiB/s with a burst of 128 KiB, where each message counts 64 bytes more than its size.
-// If the limit is exceeded, or too many bytes are unacknowledged, it returns [ErrBacklog]. It never
-// waits. Other errors are those of [Stream.Send].
+// connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
+// each message counts 64 bytes more than its size. If it is exceeded, or too many bytes are
+// unacknowledged, the error is [ErrBacklog]; others are those of [Stream.Send]. It never waits.
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
 	}
-	link, err := c.admitMessage(time.Now(), len(message))
-	if err != nil {
-		return err
-	}
-	err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(message)), message))
-	switch {
-	case errors.Is(err, net.ErrClosed):
-		return c.noLink()
-	case err != nil:
-		return fmt.Errorf("client: send a message: %w", err)
-	}
-	return nil
-}
-
-// admitMessage returns the link for a message, or the reason why none can be sent.
-func (c *Conn) admitMessage(now time.Time, size int) (*transport.Conn, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	link := c.link
+	ready := link != nil && !c.leaving
+	admitted := ready && c.messages.Take(time.Since(c.start), control.ClientMessages, control.MessageCost(len(message)))
+	c.mu.Unlock()
+	err := net.ErrClosed
 	switch {
-	case c.link == nil || c.leaving:
-		return nil, c.noLinkLocked()
-	case !c.messages.Take(now.Sub(c.start), control.ClientMessages, control.MessageCost(size)):
-		return nil, fmt.Errorf("client: send a message: %w", ErrBacklog)
+	case admitted:
+		err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(message)), message))
+	case ready:
+		err = ErrBacklog
 	}
-	return c.link, nil
+	return c.linkError("send a message", err)
 }
 
 // Stats returns the counts so far.

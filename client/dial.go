@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -164,8 +165,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 	}
 }
 
-// pause waits before the next attempt to reconnect, with exponential backoff. It returns false if
-// the connection is closed.
+// pause waits, with exponential backoff. It returns false if the connection is closed.
 func (c *Conn) pause() bool {
 	c.mu.Lock()
 	wait := c.wait
@@ -195,12 +195,6 @@ func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && c.cfg.
 
 // refusesToken reports whether the server refused a token, which it will do again.
 func refusesToken(err error) bool {
-	for _, refusal := range []error{
-		token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale,
-	} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return false
+	refusals := []error{token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale}
+	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 }

@@ -62,7 +62,6 @@ func (e *SchemaError) Error() string {
 		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There))
 }
 
-// orNothing returns the description of a field for an error.
 func orNothing(field string) string {
 	if field == "" {
 		return "no such field"
@@ -119,5 +118,4 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)
 }
 
-// errClosed is returned after Close.
 var errClosed = fmt.Errorf("client: %w", net.ErrClosed)

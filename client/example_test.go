@@ -19,20 +19,22 @@ type ServerMove struct {
 	Buttons  uint16
 }
 
+// check ends an example after an error.
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // listen starts a server that prints calls of ServerMove, each before it sends to the channel.
 func listen() (*ds.Server, <-chan struct{}) {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	printed := make(chan struct{})
-	err = ds.Handle(srv, "ServerMove", func(_ *ds.Player, f ds.Frame[ServerMove]) {
+	check(ds.Handle(srv, "ServerMove", func(_ *ds.Player, f ds.Frame[ServerMove]) {
 		fmt.Printf("frame %d: %+v\n", f.Seq, f.Value)
 		printed <- struct{}{}
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	}))
 	go func() { _ = srv.Serve(context.Background()) }()
 	return srv, printed
 }
@@ -41,9 +43,7 @@ func listen() (*ds.Server, <-chan struct{}) {
 func connect(cfg client.Config) (conn *client.Conn, printed <-chan struct{}, stop func()) {
 	srv, printed := listen()
 	conn, err := client.Dial(context.Background(), srv.Addr().String(), cfg)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	return conn, printed, func() { _, _ = conn.Close(), srv.Close() }
 }
 
@@ -88,8 +88,7 @@ func ExampleBind() {
 		Buttons  uint16
 	}
 	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
-	var differs *client.SchemaError
-	if errors.As(err, &differs) {
+	if differs, ok := errors.AsType[*client.SchemaError](err); ok {
 		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
 	}
 	// Output:
@@ -103,20 +102,17 @@ func ExampleStream_Send() {
 	conn, printed, stop := connect(client.Config{})
 	defer stop()
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 
 	err = move.Send(&ServerMove{Location: schema.Vec3{X: math.NaN()}})
-	var bad *schema.RangeError
-	fmt.Println(errors.As(err, &bad) && bad.Field == "Location")
-
-	if err := move.Send(&ServerMove{Buttons: 2}); err != nil {
-		log.Fatal(err)
+	if bad, ok := errors.AsType[*schema.RangeError](err); ok {
+		fmt.Println(bad.Field)
 	}
+
+	check(move.Send(&ServerMove{Buttons: 2}))
 	<-printed
 	// Output:
-	// true
+	// Location
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 }
 
@@ -125,16 +121,10 @@ func ExampleConn_Flush() {
 	conn, printed, stop := connect(client.Config{FlushOnly: true})
 	defer stop()
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{SendEvery: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	for tick := range 4 {
-		if err := move.Send(&ServerMove{Buttons: uint16(tick)}); err != nil {
-			log.Fatal(err)
-		}
-		if err := conn.Flush(); err != nil { // at the end of each tick
-			log.Fatal(err)
-		}
+		check(move.Send(&ServerMove{Buttons: uint16(tick)}))
+		check(conn.Flush()) // at the end of each tick
 		if tick%2 == 1 {
 			<-printed
 			<-printed

@@ -21,6 +21,7 @@ import (
 // TestNobodyStays checks that a client connects at most every two seconds to a server that ends
 // each session at once, so that the game's backend does not get more requests for tokens.
 func TestNobodyStays(t *testing.T) {
+	offer := encoded(t, &replication.Offer{Name: "w", RateHz: 1, TickHz: 1})
 	for name, open := range map[string]func(*transport.Conn){
 		"shuts down": func(c *transport.Conn) {
 			for range 3 {
@@ -28,31 +29,19 @@ func TestNobodyStays(t *testing.T) {
 			}
 		},
 		"offers too many worlds": func(c *transport.Conn) {
-			o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
-			b, err := o.Append(nil)
 			for range 200 {
-				err = errors.Join(err, c.SendReliable(b))
-			}
-			if err != nil {
-				panic(err)
+				uplinktest.Must(t, c.SendReliable(offer))
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRogue(t, open)
-				conn := r.dial(client.Config{})
-				settle(time.Minute)
-				if n := r.counts().sessions; n < 20 || n > 38 {
-					t.Errorf("%d sessions per minute", n)
-				}
-				if n := len(r.log.all()); n > 3*38 {
-					t.Errorf("%d lines are logged", n)
-				}
-				if conn.Err() != nil {
-					t.Error(conn.Err())
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			r := newRogue(t, open)
+			conn := r.dial(client.Config{})
+			settle(time.Minute)
+			if n, lines := r.counts().sessions, len(r.lines()); n < 20 || n > 38 || lines > 3*38 {
+				t.Errorf("%s: %d sessions per minute, %d lines are logged", name, n, lines)
+			}
+			uplinktest.Must(t, conn.Err())
 		})
 	}
 }
@@ -142,9 +131,7 @@ func TestForgedHandshake(t *testing.T) {
 // TestServerViolations checks that a reliable message which no server sends ends the session, and
 // is counted once. The client reconnects with pauses, or returns the violation.
 func TestServerViolations(t *testing.T) {
-	o := replication.Offer{Name: "w", RateHz: 1, TickHz: 1}
-	offer, err := o.Append(nil)
-	uplinktest.Must(t, err)
+	offer := encoded(t, &replication.Offer{Name: "w", RateHz: 1, TickHz: 1})
 	for _, tt := range []struct {
 		name    string
 		message []byte
@@ -163,30 +150,28 @@ func TestServerViolations(t *testing.T) {
 		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},
 	} {
 		for _, reconnect := range []bool{true, false} {
-			t.Run(tt.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := newRogue(t, func(c *transport.Conn) {
-						for range 100 {
-							_ = c.SendReliable(tt.message) // until there is a backlog
-						}
-					})
-					conn := r.dial(client.Config{NoReconnect: !reconnect})
-					settle(10 * time.Second)
-					malformed, err, sessions := int(conn.Stats().Malformed), conn.Err(), r.counts().sessions
-					var ok bool
-					switch {
-					case tt.want == nil:
-						ok = sessions == 1 && err == nil && malformed == 0
-					case reconnect:
-						ok = sessions >= 4 && sessions <= 12 && err == nil && malformed == sessions
-					default:
-						ok = sessions == 1 && errors.Is(err, client.ErrLost) && errors.Is(err, tt.want) && malformed == 1
-						ok = ok && (tt.want == control.ErrMalformed || strings.Contains(err.Error(), tt.name)) //nolint:errorlint // want is a sentinel
-					}
-					if !ok {
-						t.Errorf("%d sessions, error %v, %d malformed", sessions, err, malformed)
+			synctest.Test(t, func(t *testing.T) {
+				r := newRogue(t, func(c *transport.Conn) {
+					for range 100 {
+						_ = c.SendReliable(tt.message) // until there is a backlog
 					}
 				})
+				conn := r.dial(client.Config{NoReconnect: !reconnect})
+				settle(10 * time.Second)
+				malformed, err, sessions := int(conn.Stats().Malformed), conn.Err(), r.counts().sessions
+				var ok bool
+				switch {
+				case tt.want == nil:
+					ok = sessions == 1 && err == nil && malformed == 0
+				case reconnect:
+					ok = sessions >= 4 && sessions <= 12 && err == nil && malformed == sessions
+				default:
+					ok = sessions == 1 && errors.Is(err, client.ErrLost) && errors.Is(err, tt.want) && malformed == 1
+					ok = ok && (tt.want == control.ErrMalformed || strings.Contains(err.Error(), tt.name)) //nolint:errorlint // want is a sentinel
+				}
+				if !ok {
+					t.Errorf("%s: %d sessions, error %v, %d malformed", tt.name, sessions, err, malformed)
+				}
 			})
 		}
 	}

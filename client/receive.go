@@ -17,32 +17,30 @@ var _ transport.Handler = (*session)(nil)
 // Datagram handles an unreliable message: acks, answers to bind, and replication streams.
 func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
-	if err == nil {
-		switch t {
-		case control.Acks:
-			err = s.acks(body)
-		case control.Slack:
-			err = s.slack(body, at)
-		case control.Bound:
-			err = s.bound(body)
-		case control.Down, control.DownFragment:
-			err = s.worlds.HandleDatagram(t, body, at)
-		case control.Leaving:
-			s.leave()
-			s.wake(time.Now())
-		default:
-			err = control.ErrMalformed
-		}
+	switch {
+	case err != nil:
+	case t == control.Acks:
+		err = s.acks(body)
+	case t == control.Slack:
+		err = s.slack(body, at)
+	case t == control.Bound:
+		err = s.bound(body)
+	case t == control.Down || t == control.DownFragment:
+		err = s.worlds.HandleDatagram(t, body, at)
+	case t == control.Leaving:
+		s.leave()
+	default:
+		err = control.ErrMalformed
 	}
 	if err != nil {
-		s.countMalformed()
+		s.count(&s.stats.Malformed, 1)
 	}
 }
 
 // acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
 // being used. It returns the last error.
 func (c *Conn) acks(b []byte) (bad error) {
-	c.countAckBytes(1 + len(b))
+	c.count(&c.stats.AckBytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
 		if err != nil {
@@ -70,7 +68,7 @@ func (c *Conn) slack(b []byte, now time.Time) error {
 			target.report(now, &reports[i])
 		}
 	}
-	c.countAckBytes(len(b) - len(acks))
+	c.count(&c.stats.AckBytes, len(b)-len(acks))
 	return c.acks(acks)
 }
 
@@ -87,17 +85,11 @@ func (c *Conn) bound(b []byte) error {
 	return nil
 }
 
-func (c *Conn) countAckBytes(n int) {
+// count increases a counter of c.stats.
+func (c *Conn) count(counter *uint64, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.AckBytes += uint64(n)
-}
-
-// countMalformed counts a message that no server sends.
-func (c *Conn) countMalformed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Malformed++
+	*counter += uint64(n)
 }
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
@@ -120,10 +112,94 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 		s.cfg.OnMessage(body)
 	}
 	if err != nil {
-		s.countMalformed()
+		s.count(&s.stats.Malformed, 1)
 	}
 	if errors.Is(err, control.ErrMalformed) || errors.Is(err, transport.ErrProtocol) {
 		s.violation = fmt.Errorf("client: the server violates the protocol: %w", err)
 		link.CloseWith("malformed reliable message") // the client reconnects
 	}
+}
+
+// Tick repeats requests, sends what had to wait, and schedules the next Tick.
+func (s *session) Tick(now time.Time) {
+	s.regulate(now)
+	for _, b := range s.all() {
+		b.tick(now)
+	}
+	s.flushDue(now)
+	s.worlds.Tick(now)
+	s.continueLeaving(now)
+}
+
+// flushDue sends the collected payloads once per Config.Tick.
+func (s *session) flushDue(now time.Time) {
+	every := s.cfg.Tick
+	if every == 0 {
+		return
+	}
+	if !now.Before(s.nextFlush) {
+		s.nextFlush = s.nextFlush.Add(every)
+		if !now.Before(s.nextFlush) {
+			s.nextFlush = now.Add(every)
+		}
+		_ = s.Flush() // the next Send returns the error
+	}
+	s.wake(s.nextFlush)
+}
+
+// regulate measures the bit rates and applies the bandwidth limit once per rateWindow.
+func (c *Conn) regulate(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == nil {
+		return // install schedules the next Tick
+	}
+	if now.Sub(c.meter.start) >= rateWindow {
+		redundancy := 0
+		for _, b := range c.bindings {
+			redundancy = max(redundancy, b.currentRedundancy())
+		}
+		t := c.stats.Transport.Plus(c.link.Stats())
+		elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
+		if c.budget.step(elapsed, sent, redundancy) {
+			for _, b := range c.bindings {
+				b.setLimits(c.budget.limits())
+			}
+		}
+	}
+	c.link.Wake(c.meter.start.Add(rateWindow))
+}
+
+// leave handles the server's announcement that it is about to shut down. The client then sends the
+// held frames, but nothing new, waits for the acks of everything that it sent reliably, and ends
+// the session. It reconnects as after a loss.
+func (s *session) leave() {
+	s.mu.Lock()
+	announced := s.leaving
+	s.leaving = true
+	s.mu.Unlock()
+	if !announced {
+		s.cfg.Logger.Info("the server shuts down", "server", s.addr)
+	}
+	s.wake(time.Now())
+}
+
+// continueLeaving ends the session after leave once nothing is left to wait for.
+func (c *Conn) continueLeaving(now time.Time) {
+	c.mu.Lock()
+	link, leaving := c.link, c.leaving
+	c.mu.Unlock()
+	if !leaving || link == nil {
+		return
+	}
+	ready := true
+	for _, b := range c.all() {
+		ready = b.leave() && ready
+	}
+	_ = c.out.flush(link) // nothing can be done about an error
+	if !ready || link.Unacked() > 0 {
+		link.Wake(now.Add(transport.DefaultTick))
+		return
+	}
+	link.CloseWith("")
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +17,13 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -25,7 +33,7 @@ type rogue struct {
 	network  *uplinktest.Network
 	listener *transport.Listener
 	client   *client.Conn
-	log      logLines
+	log      bytes.Buffer
 	open     func(*transport.Conn) // called with each new session; may be nil
 
 	mu   sync.Mutex
@@ -89,10 +97,8 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 		}
 		q, err := control.ParseBindRequest(body)
 		uplinktest.Must(r.t, err)
-		a := control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}
-		out, err := a.Append(nil)
-		uplinktest.Must(r.t, err)
-		_ = c.Send(out) // the client repeats its request
+		// The client repeats its request if it is lost.
+		_ = c.Send(encoded(r.t, &control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}))
 	case t == control.Frame:
 		r.got.frames++
 	}
@@ -134,12 +140,19 @@ func (r *rogue) messages(all ...[]byte) {
 	settle(200 * ms)
 }
 
-// offer returns the message of an offer.
-func (r *rogue) offer(o replication.Offer) []byte {
-	b, err := o.Append(nil)
-	uplinktest.Must(r.t, err)
+// lines returns the lines that the client has logged.
+func (r *rogue) lines() []string { return slices.Collect(strings.Lines(r.log.String())) }
+
+// encoded returns a message.
+func encoded(t testing.TB, m interface{ Append([]byte) ([]byte, error) }) []byte {
+	t.Helper()
+	b, err := m.Append(nil)
+	uplinktest.Must(t, err)
 	return b
 }
+
+// offer returns the message of an offer.
+func (r *rogue) offer(o replication.Offer) []byte { return encoded(r.t, &o) }
 
 // counts returns the counts so far.
 func (r *rogue) counts() counts {
@@ -153,25 +166,6 @@ func (r *rogue) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mute = true
-}
-
-// logLines collects the lines of a log.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, strings.TrimSuffix(string(b), "\n"))
-	return len(b), nil
-}
-
-func (l *logLines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines
 }
 
 // showable reports whether a text can be printed to a terminal.
@@ -194,4 +188,201 @@ func repeated(n int, b []byte) (all [][]byte) {
 		all = append(all, bytes.Clone(b))
 	}
 	return all
+}
+
+type crate struct {
+	Position    schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
+	Velocity    schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"velocity"`
+	Orientation schema.Quat `uplink:"bits=9" interpolate:"orientation"`
+	Lit         bool
+}
+
+type puck struct {
+	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
+	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
+}
+
+// victim is a client of a rogue server. It calls Move, and subscribes to a world of crates as
+// snapshots and to one of pucks as state.
+type victim struct {
+	conn  *client.Conn
+	move  *client.Stream[uplinktest.Move]
+	next  uint64            // number of the next call
+	crate replication.Offer // the offer of crates, number 1
+	puck  replication.Offer // of pucks, number 2
+
+	view     *client.SnapshotView[crate]
+	states   *client.StateView[puck]
+	crates   *snapshot.Type[crate]
+	pucks    *snapshot.Type[puck]
+	format   *replication.StateFormat // of pucks
+	config   statesync.Config         // of pucks at 60 ticks per second
+	splitter fragment.Splitter
+}
+
+// newVictim connects a client to a rogue server.
+func newVictim(r *rogue, cfg client.Config) *victim {
+	t := r.t
+	v := &victim{conn: r.dial(cfg)}
+	v.move = uplinktest.Bind(t, v.conn, "Move")
+	var err error
+	v.crates, err = snapshot.Compile[crate]("crates")
+	uplinktest.Must(t, err)
+	v.pucks, err = snapshot.Compile[puck]("pucks")
+	uplinktest.Must(t, err)
+	v.format, err = replication.StateFormatOf(v.pucks)
+	uplinktest.Must(t, err)
+	v.config, err = v.format.Config(60)
+	uplinktest.Must(t, err)
+	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: replication.Fields(v.crates.Source()), RateHz: 60, TickHz: 60}
+	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
+	r.messages(r.offer(v.crate), r.offer(v.puck))
+	v.view, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
+		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},
+	})
+	uplinktest.Must(t, err)
+	v.states, err = client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
+	uplinktest.Must(t, err)
+	if v.view.Err() != nil || v.states.Err() != nil {
+		t.Fatal(v.view.Err(), v.states.Err())
+	}
+	return v
+}
+
+// call makes the next call.
+func (v *victim) call(t *testing.T) {
+	t.Helper()
+	m := uplinktest.MoveAt(1, v.next)
+	uplinktest.Must(t, v.move.Send(&m))
+	v.next++
+}
+
+// show checks that all numbers that the client shows of the snapshots are finite.
+func (v *victim) show(t *testing.T) {
+	t.Helper()
+	var latest client.Snapshot[crate]
+	var sample interpolate.Sample[crate]
+	v.view.Latest(&latest)
+	v.view.Sample(time.Now(), &sample)
+	if latest.Time < 0 || sample.Time > 1<<62 {
+		t.Errorf("shows the times %v and %v", latest.Time, sample.Time)
+	}
+	for _, c := range append(latest.Objects, sample.Objects...) {
+		p, u, q := &c.Position, &c.Velocity, &c.Orientation
+		for _, x := range []float64{p.X, p.Y, p.Z, u.X, u.Y, u.Z, q.X, q.Y, q.Z, q.W} {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Fatalf("shows %+v", c)
+			}
+		}
+	}
+}
+
+// sendDown sends a message of a replication stream, in fragments if necessary.
+func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
+	if len(m) < replication.MaxPart {
+		r.datagrams(append([]byte{byte(control.Down) | number}, m...))
+		return
+	}
+	f, err := v.splitter.Split(m, replication.MaxPart)
+	uplinktest.Must(r.t, err)
+	for {
+		b, more := f.Next([]byte{byte(control.DownFragment) | number})
+		if !more {
+			return
+		}
+		r.datagrams(b)
+	}
+}
+
+// sendSnapshots sends n snapshots of crates, each with its tick and objects, and acknowledges them.
+func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uint16) uint64, fill func(*snapshot.Set)) {
+	world := snapshot.NewWorld(v.crates.Schema(), nil)
+	enc := snapshot.NewEncoder(v.crates.Schema(), world)
+	var ticks replication.Ticks
+	for i := range n {
+		fill(world.Begin())
+		ticks.Set(i, tick(i))
+		payload, info, err := enc.Append(nil, replication.MaxMessage)
+		uplinktest.Must(r.t, err)
+		v.sendDown(r, number, append(ticks.Append(nil, i, info.Baseline), payload...))
+		uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: i, Window: 1<<min(i, 63) - 1}))
+		v.show(r.t)
+	}
+}
+
+// crowds sends 200 snapshots of 4,000 objects, which take few bytes each, of a world of 1,000
+// snapshots per second.
+func crowds(r *rogue, v *victim) {
+	o := v.crate
+	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", replication.MaxRate, replication.MaxRate
+	r.messages(r.offer(o))
+	_, err := client.SubscribeSnapshots(r.t.Context(), v.conn, o.Name, client.SnapshotConfig[crate]{Interpolate: &interpolate.Config{Adaptive: true}})
+	uplinktest.Must(r.t, err)
+	all := v.crates.Schema().NewSet()
+	for i := range 4000 { // they fit a message even without a baseline
+		uplinktest.Must(r.t, v.crates.Add(all, snapshot.Object{ID: uint16(i)}, &crate{Orientation: schema.Quat{W: 1}}))
+	}
+	v.sendSnapshots(r, o.Number, 200, func(n uint16) uint64 { return uint64(n) + 1 }, func(s *snapshot.Set) { s.CopyFrom(all) })
+	if st := v.conn.Stats().Replication[2]; st.Messages < 180 {
+		r.t.Errorf("%+v", st)
+	}
+}
+
+// jumps sends snapshots whose ticks are random, for worlds with several numbers of ticks per
+// second.
+func jumps(r *rogue, v *victim) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for i, hz := range []float64{1000, 60, 1, 1e-6, 1e-300} {
+		o := v.crate
+		o.Number, o.TickHz = uint8(i), hz
+		r.messages(r.offer(o))
+		before := v.conn.Stats().Replication[0].Messages
+		randomTick := func(uint16) uint64 { return rng.Uint64() % (replication.MaxTick + 1) >> rng.IntN(53) }
+		v.sendSnapshots(r, o.Number, 600, randomTick, func(set *snapshot.Set) {
+			for id := range uint16(3) {
+				q := schema.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), W: 1}
+				c := crate{Position: schema.Vec3{X: rng.Float64() * 999}, Velocity: schema.Vec3{Y: rng.Float64() * 999}, Orientation: q}
+				uplinktest.Must(r.t, v.crates.Add(set, snapshot.Object{ID: id}, &c))
+			}
+		})
+		if n := v.conn.Stats().Replication[0].Messages - before; n != 600 {
+			r.t.Errorf("%v Hz: %d messages were accepted", hz, n)
+		}
+	}
+}
+
+// hordes sends 400 states with new objects and the inputs of 250 players at each of 32 ticks, which
+// the client does not poll. The last ones have distant ticks.
+func hordes(r *rogue, v *victim) {
+	tick := int64(0)
+	for n := range uint64(400) {
+		cfg := v.config
+		cfg.First, cfg.Budget = n, 4*replication.MaxPart
+		sender, err := statesync.NewSender(v.format.Schema, cfg)
+		uplinktest.Must(r.t, err)
+		if n > 380 {
+			tick += 1 << 48
+		}
+		for range statesync.MaxTicks {
+			tick++
+			var in []statesync.Input
+			for p := range 250 {
+				in = append(in, statesync.Input{Player: uint8(p)})
+			}
+			uplinktest.Must(r.t, sender.AddInputs(tick, in...))
+		}
+		set := v.pucks.Schema().NewSet()
+		const updates = 255
+		for i := range updates {
+			id := uint16((int(n)*updates)%65_000 + i)
+			uplinktest.Must(r.t, v.pucks.Add(set, snapshot.Object{ID: id}, &puck{}))
+			uplinktest.Must(r.t, sender.Prioritize(id, 1))
+		}
+		m, _, err := sender.Append(nil, tick, set)
+		uplinktest.Must(r.t, err)
+		v.sendDown(r, v.puck.Number, m)
+	}
+	if st := v.conn.Stats().Replication[1]; st.Messages < 128 || st.Unpolled == 0 {
+		r.t.Errorf("%+v", st)
+	}
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/netip"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,11 +33,8 @@ func TestInvalidValues(t *testing.T) {
 			spoil func(*uplinktest.Move)
 		}{
 			{"Location", func(m *uplinktest.Move) { m.Location.Y = math.NaN() }},
-			{"Velocity", func(m *uplinktest.Move) { m.Velocity.X = math.Inf(-1) }},
 			{"Location", func(m *uplinktest.Move) { m.Location.Z = 838_860.8 }},
-			{"Rotation", func(m *uplinktest.Move) { m.Rotation.Yaw = math.Inf(1) }},
 			{"Aim", func(m *uplinktest.Move) { m.Aim = schema.Quat{} }},
-			{"Throttle", func(m *uplinktest.Move) { m.Throttle = float32(math.NaN()) }},
 			{"Payload", func(m *uplinktest.Move) { m.Payload = make([]byte, 49) }},
 		} {
 			for range 10 {
@@ -44,9 +44,8 @@ func TestInvalidValues(t *testing.T) {
 			v := uplinktest.MoveAt(1, m.next)
 			bad.spoil(&v)
 			refused++
-			var e *schema.RangeError
-			if err := m.move.Send(&v); !errors.As(err, &e) || e.RPC != "Move" || e.Field != bad.want ||
-				!strings.Contains(err.Error(), "Move") || !strings.Contains(err.Error(), bad.want) {
+			err := m.move.Send(&v)
+			if e, ok := errors.AsType[*schema.RangeError](err); !ok || e.RPC != "Move" || e.Field != bad.want {
 				t.Errorf("%s: got %v", bad.want, err)
 			}
 		}
@@ -177,4 +176,273 @@ func useConcurrently(t *testing.T, cfg client.Config, bind client.BindConfig) {
 			t.Errorf("%d frames sent, %d calls while reconnecting", st.Frames(), st.Reconnecting)
 		}
 	})
+}
+
+// TestGoexitInOnMessage checks that the connection continues after a callback ended the
+// connection's goroutine, as FailNow does.
+func TestGoexitInOnMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 1)
+		var player *ds.Player
+		uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { player = p }}, func(*ds.Server) error { return nil })
+		var got []byte
+		conn := uplinktest.Dial(t, network, client.Config{OnMessage: func(b []byte) {
+			got = append(got, b...)
+			runtime.Goexit()
+		}})
+		settle(time.Second)
+		for i := range byte(5) {
+			uplinktest.Must(t, errors.Join(player.SendReliable([]byte{i}), conn.Err()))
+			settle(time.Second)
+		}
+		if !slices.Equal(got, []byte{0, 1, 2, 3, 4}) {
+			t.Errorf("got messages %v", got)
+		}
+	})
+}
+
+// outgoing counts the unreliable datagrams that clients send.
+func outgoing(n *uplinktest.Network) *atomic.Int64 {
+	var sent atomic.Int64
+	n.Watch(func(from, _ netip.AddrPort, b []byte) {
+		if from.Port() != 7777 && uplinktest.Kind(b) == uplinktest.DataKind {
+			sent.Add(1)
+		}
+	})
+	return &sent
+}
+
+// TestFlush collects payloads until Flush, and until a datagram is full.
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newNetwork(t, 0, 1)
+		srv := uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+			move, look := uplinktest.NewJournal(t, 0), uplinktest.NewJournal(t, 1)
+			return errors.Join(ds.Handle(s, "Move", move.Handle), ds.Handle(s, "Look", look.Handle))
+		})
+		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
+		streams := [2]*client.Stream[uplinktest.Move]{uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")}
+		sent := outgoing(network)
+		next := uint64(0)
+		call := func() {
+			for i, s := range streams {
+				m := uplinktest.MoveAt(uint64(i), next)
+				uplinktest.Must(t, s.Send(&m))
+			}
+			next++
+		}
+		check := func(datagrams int64, frames uint64) {
+			t.Helper()
+			settle(time.Second)
+			if n := sent.Load(); n != datagrams {
+				t.Errorf("%d datagrams were sent, want %d", n, datagrams)
+			}
+			for _, st := range srv.Stats().RPCs {
+				if n := st.Frames(); n != frames {
+					t.Errorf("%s: %d frames arrived, want %d", st.RPC, n, frames)
+				}
+			}
+		}
+		call()
+		check(0, 0)
+		uplinktest.Must(t, conn.Flush())
+		check(1, 1)
+		uplinktest.Must(t, conn.Flush()) // nothing
+		check(1, 1)
+		for range 3 { // several of one RPC
+			call()
+		}
+		uplinktest.Must(t, conn.Flush())
+		check(2, 4)
+		for range 100 { // a datagram holds up to 8 of each
+			call()
+		}
+		uplinktest.Must(t, conn.Flush())
+		check(15, 104)
+		call()
+		uplinktest.Must(t, conn.Close()) // flushes
+		check(16, 105)
+		if err := conn.Flush(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		st := streams[1].Stats()
+		if st.Coalesced != 105 || st.CoalescedBytes < st.Coalesced || st.CoalescedBytes > 2*st.Coalesced {
+			t.Errorf("%d of %d payloads shared a datagram for %d bytes", st.Coalesced, st.Messages, st.CoalescedBytes)
+		}
+	})
+}
+
+// TestTick checks that payloads are sent once per Config.Tick.
+func TestTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tick, calls = 50 * ms, 50
+		m := dialMatch(t, 0, 1, client.Config{Tick: tick})
+		settle(time.Second)
+		sent := outgoing(m.network)
+		for range calls {
+			m.send()
+			settle(tick/4 + 1)
+		}
+		settle(time.Second)
+		if n := sent.Load(); n < calls/4-1 || n > calls/4+2 {
+			t.Errorf("%d datagrams of %d calls, four per tick", n, calls)
+		}
+		if n := m.journal.Only().Frames(); n != calls {
+			t.Errorf("%d frames arrived", n)
+		}
+	})
+}
+
+// TestHeldFrames checks that held frames are sent with the last of their number, by Flush, by
+// Close, or when no more follow for a while.
+func TestHeldFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive}, client.BindConfig{SendEvery: 3, RateHz: 20})
+		settle(time.Second)
+		sent := outgoing(m.network)
+		for i, step := range []struct {
+			calls int
+			then  func() error
+			wait  time.Duration
+			want  int64 // datagrams so far
+		}{
+			{calls: 2, want: 0},
+			{calls: 1, want: 1},
+			{calls: 1, wait: 140 * ms, want: 1},
+			{wait: 60 * ms, want: 2}, // three intervals of 50 ms, and two ticks
+			{calls: 1, wait: 140 * ms, want: 2},
+			{calls: 1, wait: 5 * ms, want: 2},
+			{wait: 60 * ms, want: 3},
+			{calls: 1, then: m.move.Flush, want: 4},
+			{then: m.move.Flush, want: 4}, // nothing is held
+			{calls: 2, then: m.conn.Close, want: 5},
+		} {
+			for range step.calls {
+				m.send()
+			}
+			if step.then != nil {
+				uplinktest.Must(t, step.then())
+			}
+			if step.wait > 0 {
+				settle(step.wait)
+			}
+			if n := sent.Load(); n != step.want {
+				t.Fatalf("after step %d and %d calls: %d datagrams, want %d", i, m.next, n, step.want)
+			}
+		}
+		settle(time.Second)
+		if n := m.journal.Only().Frames(); n != m.next {
+			t.Errorf("%d of %d frames arrived", n, m.next)
+		}
+		if st := m.move.Stats(); st.Frames() != m.next || st.Messages != 5 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// chunk is an argument that may exceed a datagram.
+type chunk struct {
+	Data []byte `uplink:"max=4000"`
+}
+
+// noise returns bytes that no codec makes shorter.
+func noise(n int) *chunk {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * i >> 3)
+	}
+	return &chunk{b}
+}
+
+// bindChunk starts a server, and returns a stream and the sizes and missed frames that the server
+// received.
+func bindChunk(t *testing.T, cfg client.Config, bind client.BindConfig) (*client.Stream[chunk], *[]int) {
+	t.Helper()
+	network := newNetwork(t, 0, 2)
+	var got []int
+	uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+		return ds.Handle(s, "Chunk", func(_ *ds.Player, f ds.Frame[chunk]) { got = append(got, len(f.Value.Data), int(f.Missed)) })
+	})
+	s, err := client.Bind[chunk](t.Context(), uplinktest.Dial(t, network, cfg), "Chunk", bind)
+	uplinktest.Must(t, err)
+	return s, &got
+}
+
+// TestTooLarge refuses frames that do not fit into a datagram, alone and among held frames. The
+// others arrive, in their own datagrams if necessary.
+func TestTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		cfg           client.Config
+		bind          client.BindConfig
+		before, after []*chunk
+		refused       *chunk
+		contains      string
+	}{
+		{before: []*chunk{noise(100), {make([]byte, 4000)}}, refused: noise(4000), contains: "1173", after: []*chunk{noise(1100)}},
+		{
+			cfg: client.Config{Codec: rpcdelta.Adaptive}, bind: client.BindConfig{SendEvery: 4},
+			before: []*chunk{noise(500), noise(600), noise(700)}, refused: noise(2000),
+			after: []*chunk{noise(1150), noise(1140), noise(5), noise(1000), noise(10)},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, got := bindChunk(t, c.cfg, c.bind)
+			var want []int
+			send := func(all []*chunk) {
+				for _, v := range all {
+					uplinktest.Must(t, s.Send(v))
+					want = append(want, len(v.Data), 0)
+				}
+			}
+			send(c.before)
+			if err := s.Send(c.refused); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") || !strings.Contains(err.Error(), c.contains) {
+				t.Errorf("got %v", err)
+			}
+			send(c.after)
+			settle(time.Second)
+			if !slices.Equal(*got, want) {
+				t.Errorf("got %v, want %v", *got, want)
+			}
+			if st := s.Stats(); st.TooLarge != 1 || st.Frames() != uint64(len(want)/2) {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// TestHeldWhileReconnecting counts the held frames that are lost with a session.
+func TestHeldWhileReconnecting(t *testing.T) {
+	for _, flushOnly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly, Timeout: 2 * time.Second}, client.BindConfig{SendEvery: 4, RateHz: 1})
+			fourCalls := func() {
+				for range 4 {
+					m.send()
+				}
+				uplinktest.Must(t, m.conn.Flush())
+				settle(time.Second)
+			}
+			fourCalls()
+			uplinktest.Must(t, m.srv.Close())
+			uplinktest.Must(t, <-m.srv.Served)
+			m.send() // the client does not know yet
+			settle(time.Second)
+			for what, err := range map[string]error{"Flush": m.conn.Flush(), "Stream.Flush": m.move.Flush(), "Send": m.try()} {
+				if !errors.Is(err, client.ErrReconnecting) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if st := m.move.Stats(); st.Frames() != 4 || st.Reconnecting != 2 {
+				t.Errorf("%+v", st)
+			}
+			m.serve(ds.Config{})
+			settle(5 * time.Second)
+			m.next = 0
+			fourCalls()
+			logs := m.journal.Logs()
+			if l := logs[len(logs)-1]; len(logs) != 2 || l.Frames() != 4 {
+				t.Errorf("%d players, the last one's log is %+v", len(logs), l)
+			}
+		})
+	}
 }

@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// queuedRetry is the time between two attempts to send a reliable message for which the link had no
-// room.
+// queuedRetry is the time until a reliable message is sent again for which the link had no room.
 const queuedRetry = transport.DefaultTick
 
 // sender encodes the frames of one RPC and sends the payloads. mu guards the fields below it; the
@@ -119,7 +119,6 @@ func (s *sender) heldUntil() time.Time {
 	return s.heldSince.Add(time.Duration(float64(s.framesPerPayload()) / s.schema.RateHz() * float64(time.Second)))
 }
 
-// sendHeld sends the held frames.
 func (s *sender) sendHeld() error {
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info
@@ -131,7 +130,6 @@ func (s *sender) sendHeld() error {
 	return nil
 }
 
-// sendAlone sends f in its own payload.
 func (s *sender) sendAlone(f *schema.Frame) error {
 	buf, info, err := s.enc.AppendFrame(s.buf[:0], f)
 	if err != nil {
@@ -207,37 +205,33 @@ func (s *sender) ended() error {
 
 // countUnsent counts a frame that was not encoded because of err.
 func (s *sender) countUnsent(err error) {
-	var out *schema.RangeError
 	switch {
 	case errors.Is(err, rpcdelta.ErrTooLarge):
 		s.stats.TooLarge++
-	case errors.As(err, &out):
+	case errors.As(err, new(*schema.RangeError)):
 		s.stats.OutOfRange++
 	default:
 		s.stats.Unencodable++
 	}
 }
 
-// retry sends the queued payload, and the frames that were held for long enough. It returns when to
-// call it again; zero: when something else happens.
-func (s *sender) retry(now time.Time) (next time.Time) {
+// retry sends the queued payload, and the frames that were held for long enough.
+func (s *sender) retry(now time.Time) {
 	if s.queued {
 		_ = s.transmit() // the next retry repeats it
 	}
 	if s.enc != nil && s.enc.Held() > 0 {
 		if due := s.heldUntil(); now.Before(due) {
-			next = due
+			s.wakeAt(due)
 		} else {
 			_ = s.sendHeld() // the next Send returns the error
 		}
 	}
 	if s.queued {
-		next = sooner(next, now.Add(queuedRetry))
+		s.wakeAt(now.Add(queuedRetry))
 	}
-	return next
 }
 
-// wakeAt makes the link call Conn's Tick at a time.
 func (s *sender) wakeAt(at time.Time) {
 	if s.link != nil {
 		s.link.Wake(at)
@@ -254,8 +248,9 @@ func (s *sender) stop() {
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// flush sends the held frames. The caller does not hold s.mu.
-func (s *sender) flush() error {
+// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
+// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
+func (s *sender) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
@@ -274,7 +269,6 @@ func (s *sender) setLimits(l limits) {
 	}
 }
 
-// setRedundancy changes the redundancy to a valid value. The caller does not hold s.mu.
 func (s *sender) setRedundancy(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,15 +288,6 @@ func (s *sender) currentRedundancy() int {
 	return s.enc.Redundancy()
 }
 
-// sooner returns the earlier of two times, where zero means never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// isClosed reports whether a channel is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -310,4 +295,63 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// outbox collects the payloads that share a datagram. It is safe for concurrent use.
+type outbox struct {
+	mu     sync.Mutex
+	link   *transport.Conn // for which payloads are collected
+	bundle control.Bundler
+	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
+}
+
+// add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
+// payloads are sent first. It reports whether the payload follows another one in its datagram, and
+// how many bytes it takes there besides its own.
+func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) (shared bool, extra int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.link != link {
+		o.bundle.Reset()
+		clear(o.frames[:])
+		o.link = link
+	}
+	if o.frames[rpc]+frames > rpcdelta.MaxHeld { // limit of BindRequest.Frames
+		if err := o.send(); err != nil {
+			return false, 0, err
+		}
+	}
+	shared = o.bundle.Len() > 0
+	extra, ok := o.bundle.Add(payload)
+	if !ok {
+		if err := o.send(); err != nil {
+			return false, 0, err
+		}
+		if extra, ok = o.bundle.Add(payload); !ok {
+			return false, 0, transport.ErrTooLarge
+		}
+		shared = false
+	}
+	o.frames[rpc] += frames
+	return shared, extra, nil
+}
+
+// flush sends the payloads that were collected for the link.
+func (o *outbox) flush(link *transport.Conn) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.link != link {
+		return nil
+	}
+	return o.send()
+}
+
+// send sends the collected payloads. The caller holds o.mu.
+func (o *outbox) send() error {
+	message := o.bundle.Take()
+	clear(o.frames[:])
+	if message == nil {
+		return nil
+	}
+	return o.link.Send(message)
 }

@@ -3,10 +3,14 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // SnapshotConfig configures [SubscribeSnapshots]. The zero value of each field means its default.
@@ -72,8 +76,17 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 // Latest restores the newest snapshot into out, whose slices are reused. It returns false before
 // the first snapshot.
 func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
-	v.latest.Do(func() { v.sub.Locked(v.receiver.want) })
-	return v.receiver.latest(out)
+	r := v.receiver
+	v.latest.Do(func() { v.sub.Locked(r.want) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := &r.newest
+	if !n.any {
+		return false
+	}
+	restore(out, r.reader, n.set)
+	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
+	return true
 }
 
 // Sample stores in out what to show at now. It returns false before the first snapshot, and without
@@ -83,4 +96,174 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 }
 
 // Interpolation returns the counts of the playback by Sample.
-func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.receiver.interpolation() }
+func (v *SnapshotView[T]) Interpolation() interpolate.Stats {
+	r := v.receiver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.buffer == nil {
+		return interpolate.Stats{}
+	}
+	return r.buffer.Stats()
+}
+
+type snapshotReceiver[T any] struct {
+	replication.SnapshotDecoder
+	cfg     SnapshotConfig[T]
+	name    string
+	typ     *snapshot.Type[T] // of the goroutine that receives
+	fields  []string
+	created time.Time // interpolation uses times since then
+
+	// Of the goroutine that receives:
+	tickHz  float64
+	scratch Snapshot[T]
+	fresh   bool // scratch is to be delivered
+
+	adapter interpolate.Adapter[T]
+	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
+	// the buffer may share them.
+	aliased bool
+
+	mu     sync.Mutex
+	newest newestSnapshot
+	wanted bool              // Latest was called
+	reader *snapshot.Type[T] // of callers of Latest
+	buffer *interpolate.Buffer[T]
+}
+
+type newestSnapshot struct {
+	any      bool          // there is one
+	set      *snapshot.Set // a copy, unless pending is set
+	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
+	tick     uint64
+	tickHz   float64
+	received time.Time
+}
+
+// keep copies a pending set.
+func (n *newestSnapshot) keep(s *snapshot.Schema) {
+	if n.pending == nil {
+		return
+	}
+	if n.set == nil {
+		n.set = s.NewSet()
+	}
+	n.set.CopyFrom(n.pending)
+	n.pending = nil
+}
+
+func newSnapshotReceiver[T any](name string, cfg *SnapshotConfig[T]) (*snapshotReceiver[T], error) {
+	typ, err := snapshot.Compile[T](name)
+	if err != nil {
+		return nil, err
+	}
+	initial, err := replication.Fill(typ, cfg.Initial)
+	if err != nil {
+		return nil, fmt.Errorf("SnapshotConfig.Initial: %w", err)
+	}
+	r := &snapshotReceiver[T]{
+		SnapshotDecoder: replication.NewSnapshotDecoder(typ.Schema(), initial),
+		cfg:             *cfg, name: name, typ: typ, reader: typ.Clone(), fields: replication.Fields(typ.Source()), created: time.Now(),
+	}
+	if cfg.Interpolate != nil {
+		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
+		r.adapter, err = interpolate.Tagged[T]()
+	}
+	return r, err
+}
+
+func (r *snapshotReceiver[T]) Check(o *replication.Offer) error {
+	return compareOffer(r.name, replication.SnapshotCodec, r.fields, o)
+}
+
+func (r *snapshotReceiver[T]) Begin(o *replication.Offer, initial []byte) error {
+	if err := r.SnapshotDecoder.Begin(o, initial); err != nil {
+		return err
+	}
+	r.tickHz = o.TickHz
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest.any, r.newest.pending = false, nil
+	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
+		return nil
+	}
+	cfg := *r.cfg.Interpolate
+	if cfg.Interval == 0 {
+		cfg.Interval = replication.Interval(o.RateHz)
+	}
+	var err error
+	if r.buffer, err = interpolate.New(r.adapter, cfg); err != nil {
+		return fmt.Errorf("client: world %s: SnapshotConfig.Interpolate: %w", r.name, err)
+	}
+	return nil
+}
+
+func (r *snapshotReceiver[T]) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+	tick, set, err := r.Decode(message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.newest.keep(r.typ.Schema())
+		st.CountError(err)
+		return err
+	}
+	r.receive(tick, set, at)
+	return nil
+}
+
+// receive passes a snapshot to all its users, with mu held.
+func (r *snapshotReceiver[T]) receive(tick uint64, set *snapshot.Set, at time.Time) {
+	late := r.newest.any && tick < r.newest.tick
+	r.fresh = r.cfg.Handle != nil
+	if r.buffer != nil && r.aliased {
+		clear(r.scratch.Objects)
+	}
+	if r.fresh || r.buffer != nil {
+		restore(&r.scratch, r.typ, set)
+		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
+	}
+	if r.buffer != nil {
+		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
+	}
+	if !late {
+		r.newest = newestSnapshot{any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at}
+	}
+	if late || r.wanted {
+		r.newest.keep(r.typ.Schema())
+	}
+}
+
+func (r *snapshotReceiver[T]) Deliver() {
+	if r.fresh {
+		r.fresh = false
+		r.cfg.Handle(&r.scratch)
+	}
+}
+
+// want copies the newest snapshot, from now on each one. Receive must not run.
+func (r *snapshotReceiver[T]) want() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = true
+	r.newest.keep(r.typ.Schema())
+}
+
+func (r *snapshotReceiver[T]) sample(now time.Time, out *interpolate.Sample[T]) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
+}
+
+// restore restores the objects of a set into slices that are reused.
+func restore[T any](out *Snapshot[T], typ *snapshot.Type[T], set *snapshot.Set) {
+	n := set.Len()
+	out.IDs = slices.Grow(out.IDs[:0], n)[:n]
+	out.Objects = slices.Grow(out.Objects[:0], n)[:n]
+	for i := range n {
+		o := set.Object(i)
+		out.IDs[i] = uint32(o.ID)<<8 | uint32(o.Generation)
+		if typ.Get(&out.Objects[i], set, i) != nil { // a value that msgpack does not encode
+			out.Objects[i] = *new(T)
+		}
+	}
+}

@@ -2,9 +2,15 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -32,9 +38,8 @@ type StateUpdate[T any] struct {
 	// is newer.
 	Late bool
 	// First means that the server starts the stream, because the client subscribed or reconnected.
-	// Objects known before may be gone without notice, and ticks may restart. If a view was closed
-	// just before, the first update may still be one of that view's stream; another First then
-	// follows.
+	// Objects known before may be gone without notice, and ticks may restart. Another First follows
+	// if the update is still one of the stream of a view closed just before.
 	First bool
 	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
 	// once, complete or as missing.
@@ -81,4 +86,181 @@ func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateC
 // not call Poll. At most 128 updates wait; more are dropped and counted as Unpolled, and the server
 // sends their content again. If f panics, Poll ends, and the next Poll continues after that update.
 // It is for views without StateConfig.Handle.
-func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int { return v.receiver.poll(f) }
+func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
+	r := v.receiver
+	n := r.drain(f) // left by a Poll that panicked
+	r.mu.Lock()
+	r.queue, r.polled = r.polled, r.queue
+	r.mu.Unlock()
+	return n + r.drain(f)
+}
+
+type stateReceiver[T any] struct {
+	handle func(*StateUpdate[T])
+	name   string
+	typ    *snapshot.Type[T]
+	format *replication.StateFormat
+
+	// Of the goroutine that receives:
+	dec    *statesync.Receiver
+	tickHz float64
+	fresh  *stateUpdate[T] // to be delivered
+
+	mu     sync.Mutex
+	queue  []*stateUpdate[T] // for Poll
+	spare  []*stateUpdate[T]
+	polled []*stateUpdate[T] // by Poll, until all of them are handled
+	next   int               // index in polled; of Poll alone
+}
+
+// stateUpdate is an update with the memory to which it refers.
+type stateUpdate[T any] struct {
+	StateUpdate[T]
+	inputs []statesync.Input
+	data   []byte
+}
+
+func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T], error) {
+	typ, err := snapshot.Compile[T](name)
+	if err != nil {
+		return nil, err
+	}
+	format, err := replication.StateFormatOf(typ)
+	if err != nil {
+		return nil, err
+	}
+	return &stateReceiver[T]{handle: cfg.Handle, name: name, typ: typ, format: format}, nil
+}
+
+func (r *stateReceiver[T]) Check(o *replication.Offer) error {
+	if err := compareOffer(r.name, replication.StateCodec, r.format.Fields, o); err != nil {
+		return err
+	}
+	if o.Initial != 0 {
+		return fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", control.ErrMalformed, r.name, o.Initial)
+	}
+	return nil
+}
+
+func (r *stateReceiver[T]) Knows(uint64) bool { return true }
+
+func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
+	if r.dec, err = r.format.NewReceiver(o.TickHz); err != nil {
+		return fmt.Errorf("client: world %s: %w", r.name, err)
+	}
+	r.tickHz = o.TickHz
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = append(r.spare, r.queue...)
+	r.queue = r.queue[:0]
+	return nil
+}
+
+func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == maxPolled {
+		st.Unpolled++ // and is not acked: the server sends its content again
+		return errUnpolled
+	}
+	u, err := r.dec.Decode(message)
+	if err == nil && u.Tick < 0 {
+		err = fmt.Errorf("%w: tick %d", snapshot.ErrMalformed, u.Tick)
+	}
+	if err == nil && len(u.Inputs) > 0 && u.Inputs[0].Tick < 0 { // they ascend
+		err = fmt.Errorf("%w: inputs of tick %d", snapshot.ErrMalformed, u.Inputs[0].Tick)
+	}
+	if err != nil {
+		st.CountError(err)
+		return err
+	}
+	st.Updates += uint64(len(u.Objects))
+	out := r.unused()
+	r.restore(out, u)
+	out.Received = at
+	if r.handle != nil {
+		r.fresh = out
+	} else {
+		r.queue = append(r.queue, out)
+	}
+	return nil
+}
+
+const maxPolled = 128
+
+var errUnpolled = errors.New("client: too many updates wait for Poll")
+
+func (r *stateReceiver[T]) unused() *stateUpdate[T] {
+	n := len(r.spare)
+	if n == 0 {
+		return &stateUpdate[T]{}
+	}
+	u := r.spare[n-1]
+	r.spare = r.spare[:n-1]
+	return u
+}
+
+// restore restores a decoded update into slices that are reused.
+func (r *stateReceiver[T]) restore(out *stateUpdate[T], u *statesync.Update) {
+	out.Tick, out.Time, out.Late, out.First = uint64(u.Tick), replication.TickTime(uint64(u.Tick), r.tickHz), u.Late, u.First
+	n := len(u.Objects)
+	out.Objects = slices.Grow(out.Objects[:0], n)[:n]
+	for i := range u.Objects {
+		o, s := &u.Objects[i], &out.Objects[i]
+		s.ID, s.Generation, s.Gone = o.ID, o.Generation, o.Gone
+		if o.Gone || r.typ.Restore(&s.State, o.Row) != nil {
+			s.State = *new(T)
+		}
+	}
+	count, size := 0, 0
+	for _, t := range u.Inputs {
+		count += len(t.Inputs)
+		for _, i := range t.Inputs {
+			size += len(i.Data)
+		}
+	}
+	out.Inputs = append(out.Inputs[:0], u.Inputs...)
+	out.inputs, out.data = slices.Grow(out.inputs[:0], count), slices.Grow(out.data[:0], size)
+	for k := range out.Inputs {
+		t := &out.Inputs[k]
+		from := len(out.inputs)
+		for _, i := range t.Inputs {
+			at := len(out.data)
+			out.data = append(out.data, i.Data...)
+			i.Data = out.data[at:len(out.data):len(out.data)]
+			out.inputs = append(out.inputs, i)
+		}
+		t.Inputs = out.inputs[from:len(out.inputs):len(out.inputs)]
+	}
+}
+
+func (r *stateReceiver[T]) Deliver() {
+	if r.fresh == nil {
+		return
+	}
+	u := r.fresh
+	r.fresh = nil
+	r.handle(&u.StateUpdate)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = append(r.spare, u)
+}
+
+// drain calls f with each polled update. If f panics, the next call continues after that update.
+func (r *stateReceiver[T]) drain(f func(*StateUpdate[T])) (n int) {
+	for ; r.next < len(r.polled); n++ {
+		u := r.polled[r.next]
+		r.next++
+		f(&u.StateUpdate)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = append(r.spare, r.polled...)
+	r.polled, r.next = r.polled[:0], 0
+	return n
+}
+
+func (r *stateReceiver[T]) AppendAck(dst []byte) []byte {
+	a := r.dec.Ack()
+	return a.Append(dst)
+}

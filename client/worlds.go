@@ -17,14 +17,12 @@ const DefaultAckHz = 30
 // ErrNotOffered is returned if the server does not offer a world of that name in time.
 var ErrNotOffered = errors.New("client: no such world is offered")
 
-// view is what views of both codecs have in common.
 type view struct {
 	conn *Conn
 	sub  *replication.Subscription
 }
 
-// subscribe subscribes to a world and waits for the outcome. config names the configuration in
-// errors.
+// subscribe waits for the outcome. config names the configuration in errors.
 func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
 		ackHz = DefaultAckHz
@@ -32,14 +30,14 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	if !(ackHz > 0 && ackHz <= 1000) {
 		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)
 	}
-	if err := c.over(); err != nil {
-		return view{}, fmt.Errorf("client: world %s: %w", world, err)
+	err := c.Err()
+	v := view{conn: c}
+	if err == nil {
+		v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
 	}
-	sub, err := c.worlds.Subscribe(world, r, ackHz, time.Now())
 	if err != nil {
 		return view{}, fmt.Errorf("client: world %s: %w", world, err)
 	}
-	v := view{c, sub}
 	if err := v.await(ctx, world); err != nil {
 		_ = v.Close() // always nil
 		return view{}, err

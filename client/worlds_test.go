@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,13 +111,10 @@ func (r *rink) send() []byte {
 
 // deliver delivers a datagram to the client.
 func (r *rink) deliver(b []byte) {
+	r.t.Helper()
 	kind, body, err := control.Split(b)
-	if err == nil {
-		err = r.conn.worlds.HandleDatagram(kind, body, r.now)
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
+	must(r.t, r.conn.worlds.HandleDatagram(kind, body, r.now))
 }
 
 // ack delivers the client's last ack to the server.
@@ -274,10 +273,8 @@ func TestUnpolled(t *testing.T) {
 	if st := v.Stats(); st.Unpolled != 9 || st.Messages != maxPolled || len(v.receiver.queue) != maxPolled {
 		t.Errorf("%d updates wait, stats %+v", len(v.receiver.queue), st)
 	}
-	for _, want := range []int{maxPolled, 0} {
-		if n := v.Poll(func(*StateUpdate[puck]) {}); n != want {
-			t.Errorf("%d updates were polled, want %d", n, want)
-		}
+	if n := v.Poll(func(*StateUpdate[puck]) {}); n != maxPolled {
+		t.Errorf("%d updates were polled, want %d", n, maxPolled)
 	}
 	r.deliver(r.send())
 	objects := 0
@@ -293,13 +290,11 @@ func TestUnpolled(t *testing.T) {
 // client's type.
 func TestOffersRefused(t *testing.T) {
 	for want, change := range map[string]func(*replication.Offer){
-		`codec "snapshot"`: func(o *replication.Offer) { o.Codec = replication.SnapshotCodec },
-		`codec "state2"`:   func(o *replication.Offer) { o.Codec = "state2" },
-		"field 2 differs":  func(o *replication.Offer) { o.Fields = o.Fields[:2] },
-		"at the server {Resting ": func(o *replication.Offer) {
-			o.Fields[2] = "Resting bool"
-		},
-		"initial state": func(o *replication.Offer) { o.Initial = 10 },
+		`codec "snapshot"`:        func(o *replication.Offer) { o.Codec = replication.SnapshotCodec },
+		`codec "state2"`:          func(o *replication.Offer) { o.Codec = "state2" },
+		"field 2 differs":         func(o *replication.Offer) { o.Fields = o.Fields[:2] },
+		"at the server {Resting ": func(o *replication.Offer) { o.Fields[2] = "Resting bool" },
+		"initial state":           func(o *replication.Offer) { o.Initial = 10 },
 	} {
 		r := newRink(t, replication.StateCodec)
 		o, err := replication.ParseOffer(r.toClient.Last[1:])
@@ -314,5 +309,33 @@ func TestOffersRefused(t *testing.T) {
 		if got := r.toServer.Last; !bytes.Equal(got, replication.AppendReply(nil, o.Number, replication.Refused)) {
 			t.Errorf("%s: answered %x", want, got)
 		}
+	}
+}
+
+// TestPanicInPoll checks that a panic of the function that Poll calls, or runtime.Goexit, ends
+// Poll, and that the next Poll continues with the next update.
+func TestPanicInPoll(t *testing.T) {
+	r := newRink(t, replication.StateCodec)
+	v := r.states(StateConfig[puck]{})
+	var got []uint64
+	for _, fail := range []func(){func() { panic("a bug in the game") }, runtime.Goexit, func() {}} {
+		for range 10 {
+			r.deliver(r.send())
+			r.ack()
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			v.Poll(func(u *StateUpdate[puck]) {
+				if got = append(got, u.Tick); len(got)%10 == 4 {
+					fail()
+				}
+			})
+		}()
+		<-done
+	}
+	if len(got) != 30 || !slices.IsSorted(got) || got[29] != 30 {
+		t.Errorf("got updates of ticks %v", got)
 	}
 }

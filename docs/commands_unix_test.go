@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,12 +66,10 @@ func TestPattern(t *testing.T) {
 		output, got string
 		want        bool
 	}{
-		{"players 8\n", "players 8\n", true},
 		{"players 8\n", "players 12\n", true},
 		{"players 8\n", "players 0\n", false},
 		{"drops 0\n", "drops 0\n", true},
 		{"drops 0\n", "drops 3\n", false},
-		{"players 8\n", "players many\n", false},
 		{"players 8\n", "players 8\nand more\n", false},
 		{"ratio 0.25 @[17.5]\n", "ratio 3 @[1.7e+09]\n", true},
 		{"{\"time\":\"...\",\"n\":3}\n", "{\"time\":\"2026-11-21\",\"n\":4}\n", true},
@@ -140,13 +139,11 @@ func workplace(t *testing.T) string {
 func freePorts(t *testing.T) *strings.Replacer {
 	t.Helper()
 	var pairs []string
-	taken := map[string]bool{}
 	for _, port := range []string{"7777", "9464", "9465", "9090"} {
 		addr := freePort()
-		for taken[addr] {
+		for slices.Contains(pairs, addr) {
 			addr = freePort()
 		}
-		taken[addr] = true
 		pairs = append(pairs, "127.0.0.1:"+port, addr)
 	}
 	return strings.NewReplacer(pairs...)

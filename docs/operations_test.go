@@ -50,7 +50,6 @@ func collectors(t *testing.T) []prometheus.Collector {
 // TestMetrics checks that operations.md describes exactly the existing metrics.
 func TestMetrics(t *testing.T) {
 	var names []string
-	name := regexp.MustCompile(`fqName: "(\w+)"`)
 	for _, c := range collectors(t) {
 		all := make(chan *prometheus.Desc)
 		go func() {
@@ -58,7 +57,7 @@ func TestMetrics(t *testing.T) {
 			c.Describe(all)
 		}()
 		for d := range all {
-			names = append(names, name.FindStringSubmatch(d.String())[1])
+			names = append(names, submatches(`fqName: "(\w+)"`, d.String())...)
 		}
 	}
 	compare(t, "metric", names, first(rows(t, "What each metric means"), `uplink_\w+`))
@@ -91,14 +90,8 @@ func TestReasons(t *testing.T) {
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile("../deploy/prometheus/alerts.yml")
 	must(t, err)
-	var alerts, documented []string
-	for _, m := range regexp.MustCompile(`(?m)- alert: (\w+)$`).FindAllStringSubmatch(string(text), -1) {
-		alerts = append(alerts, m[1])
-	}
-	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(section(t, "What to alert on, and what to do"), -1) {
-		documented = append(documented, m[1])
-	}
-	compare(t, "alert", alerts, documented)
+	documented := submatches(`(?m)^### (\w+)$`, section(t, "What to alert on, and what to do"))
+	compare(t, "alert", submatches(`(?m)- alert: (\w+)$`, string(text)), documented)
 }
 
 // TestLogRecords checks that operations.md lists exactly the existing log records, with their keys.
@@ -184,10 +177,18 @@ func rows(t *testing.T, heading string) (all [][]string) {
 	return all
 }
 
-// first returns the matches in the first cells of rows.
-func first(rows [][]string, expression string) (all []string) {
+// first returns the names in the first cells of rows.
+func first(rows [][]string, name string) (all []string) {
 	for _, row := range rows {
-		all = append(all, regexp.MustCompile(expression).FindAllString(row[0], -1)...)
+		all = append(all, submatches("("+name+")", row[0])...)
+	}
+	return all
+}
+
+// submatches returns what the group of an expression matches in a text.
+func submatches(expression, text string) (all []string) {
+	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
 	}
 	return all
 }
@@ -211,3 +212,35 @@ func compare(t *testing.T, what string, there, documented []string) {
 }
 
 var must = uplinktest.Must
+
+var (
+	testName  = regexp.MustCompile(`\[((?:Test|Fuzz)[A-Z]\w*)\]`)
+	reference = regexp.MustCompile(`(?m)^\[(Test\w+)\]: (\S+_test\.go)$`)
+	inline    = regexp.MustCompile(`\[(Fuzz\w+)\]\((\S+_test\.go)\)`)
+)
+
+// TestSecurityNamesTests verifies that each test that security.md names is in the file that it
+// links to.
+func TestSecurityNamesTests(t *testing.T) {
+	text, err := os.ReadFile("security.md")
+	must(t, err)
+	linked := map[string]bool{}
+	for _, link := range append(reference.FindAllStringSubmatch(string(text), -1), inline.FindAllStringSubmatch(string(text), -1)...) {
+		linked[link[1]] = true
+		source, err := os.ReadFile(link[2])
+		if err != nil {
+			t.Errorf("%s: %v", link[1], err)
+		} else if !strings.Contains(string(source), "\nfunc "+link[1]+"(") {
+			t.Errorf("%s is not in %s", link[1], link[2])
+		}
+	}
+	names := testName.FindAllStringSubmatch(string(text), -1)
+	if len(names) == 0 {
+		t.Error("no test is named")
+	}
+	for _, name := range names {
+		if !linked[name[1]] {
+			t.Errorf("%s has no link", name[1])
+		}
+	}
+}

@@ -57,9 +57,7 @@ func TestProse(t *testing.T) {
 	for path, text := range repositoryFiles(t, ".go") {
 		files, lines := token.NewFileSet(), strings.Split(text, "\n")
 		f, err := parser.ParseFile(files, path, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, group := range f.Comments {
 			check(files.Position(group.Pos()).String(), group.Text())
 			for n := files.Position(group.Pos()).Line; n <= files.Position(group.End()).Line; n++ {
@@ -122,8 +120,6 @@ func repositoryFiles(t *testing.T, suffix string) iter.Seq2[string, string] {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }

@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -19,7 +20,6 @@ const (
 	maxRates = 16
 )
 
-// answer answers a request to bind an RPC.
 func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
 	if a.Reason != control.ReasonNone && p.refusals < maxRefusalsLogged {
@@ -74,7 +74,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	switch {
 	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
 		a.Reason = control.ReasonInvalid
-	case p.bound() >= s.maxBindings():
+	case p.bound >= s.maxBindings():
 		a.Reason = control.ReasonNumber
 	default:
 		b, err := s.newBinding(p, rpc, r, codec)
@@ -89,21 +89,20 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	return a
 }
 
-// newBinding adds a binding to the player.
 func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	b := &binding{
 		rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		frames: uint64(max(r.Frames, 1)), rate: s.cfg.frameRate(r.RateHz, r.Reliable), prior: s.prior(codec, r.Prior),
+		frames: uint64(max(r.Frames, 1)), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+	}
+	b.rate.Burst += spareFrames
+	if b.reliable {
+		b.rate.Burst += spareReliable
 	}
 	var buffer jitterBuffer
 	var err error
 	if rpc.buffer != nil && !r.Reliable {
-		hz := r.RateHz
-		if hz == 0 {
-			hz = schema.DefaultRate
-		}
-		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, hz); err != nil {
+		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, cmp.Or(r.RateHz, schema.DefaultRate)); err != nil {
 			return nil, err
 		}
 		b.sink = buffer
@@ -125,6 +124,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 		p.bindings = append(p.bindings, nil)
 	}
 	p.bindings[b.number] = b
+	p.bound++
 	if buffer != nil {
 		p.buffers = append(p.buffers, buffer)
 		s.buffers.add(buffer)
@@ -136,30 +136,18 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 		})
 	}
 	if b.prior != nil && b.prior.Hash() != r.Prior {
-		b.counts.countFallback()
+		b.counts.update(func(total *RPCStats) { total.PriorFallbacks++ })
 		s.cfg.Logger.Warn("prior not known, using the built-in one",
 			"rpc", r.Name, "prior", prior.Name(r.Prior), "used", b.prior.String(), "player", p.ID())
 	}
 	return b, nil
 }
 
-// binding returns the binding of an RPC number, or nil.
 func (p *Player) binding(n int) *binding {
 	if n < len(p.bindings) {
 		return p.bindings[n]
 	}
 	return nil
-}
-
-// bound returns the number of bindings.
-func (p *Player) bound() int {
-	n := 0
-	for _, b := range p.bindings {
-		if b != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile
@@ -168,22 +156,18 @@ func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error
 	if hz == s.RateHz() {
 		return s, nil
 	}
-	i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz })
-	if i < 0 {
-		rated, err := s.AtRate(hz)
-		if err != nil {
+	var rated *schema.Schema
+	if i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz }); i >= 0 {
+		rated = r.schemas[i]
+		r.schemas = slices.Delete(r.schemas, i, i+1)
+	} else {
+		var err error
+		if rated, err = s.AtRate(hz); err != nil {
 			return nil, err
 		}
-		if len(r.schemas) < maxRates {
-			r.schemas = append(r.schemas, nil)
-		}
-		i = len(r.schemas) - 1
-		r.schemas[i] = rated
 	}
-	found := r.schemas[i]
-	copy(r.schemas[1:i+1], r.schemas[:i])
-	r.schemas[0] = found
-	return found, nil
+	r.schemas = slices.Insert(r.schemas[:min(len(r.schemas), maxRates-1)], 0, rated)
+	return rated, nil
 }
 
 // prior returns the prior with a hash, or the built-in one if the server does not have it. It is
@@ -200,7 +184,6 @@ func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
 	return prior.Generic()
 }
 
-// priorHash returns the hash of a prior in answers.
 func priorHash(p *prior.Prior) uint64 {
 	if p == nil {
 		return 0

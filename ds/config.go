@@ -98,20 +98,18 @@ type Config struct {
 	Left   func(*Player, error)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
 	// validator, Joined, Left, OnMessage, or a method of Tap. Its arguments are the player for whom
-	// the callback was called, the value of the panic, and the goroutine's stack. The player is nil
-	// for Tap.Counted and Tap.Resets. The value is nil if the callback ended its goroutine with
-	// runtime.Goexit, as FailNow of package testing does.
+	// the callback was called (nil for Tap.Counted and Tap.Resets), the value of the panic (nil
+	// after runtime.Goexit, as by FailNow of package testing), and the goroutine's stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After it the
 	// player's session is closed: Left gets an error that wraps [ErrPanic], the client gets
-	// client.ErrKicked with the reason "internal server error", unless PanicHandler calls
-	// [Player.Kick] with another one, and frames of the player that wait are counted as dropped, as
-	// [Kicked]. The server and all other players continue.
+	// client.ErrKicked with the reason "internal server error" or that of [Player.Kick] if
+	// PanicHandler calls it, and frames of the player that wait are counted as [Kicked]. The server
+	// and all other players continue.
 	//
-	// A game that must not continue after a panic panics in PanicHandler: that ends the process,
-	// unless the game recovers it around Poll. It runs where the callback ran, or for a Tap on the
-	// goroutine that receives. A mutex that the callback held is still locked if no deferred
-	// function has unlocked it.
+	// It runs where the callback ran, or for a Tap on the goroutine that receives. A panic in it
+	// ends the process, unless the game recovers it around Poll. A mutex that the callback held is
+	// still locked if no deferred function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
 	// OnMessage, if set, is called for each message that players send with
 	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is
@@ -138,23 +136,19 @@ func (c Config) withDefaults() (Config, error) {
 	c.RateSlack = cmp.Or(c.RateSlack, defaultRateSlack)
 	c.MaxRate = cmp.Or(c.MaxRate, defaultMaxRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	err := cmp.Or(
+		between("Ring", c.Ring, 2, rpcdelta.MaxRing),
+		between("AckHz", c.AckHz, 1, 1000),
+		notNegative("QueueBytes", c.QueueBytes),
+		between("RateSlack", c.RateSlack, 1, MaxRateSlack),
+		upTo("MaxRate", c.MaxRate, 1000),
+		between("MaxBindings", c.MaxBindings, 0, rpcdelta.MaxRPC+1),
+		notNegative("MaxRejected", c.MaxRejected),
+		notNegative("MaxPlayers", c.MaxPlayers),
+	)
 	switch {
-	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
-		return c, fmt.Errorf("ds: Config.Ring is %d, want 2 to %d", c.Ring, rpcdelta.MaxRing)
-	case !(c.AckHz >= 1 && c.AckHz <= 1000):
-		return c, fmt.Errorf("ds: Config.AckHz is %v, want 1 to 1000", c.AckHz)
-	case c.QueueBytes < 0:
-		return c, errors.New("ds: Config.QueueBytes is negative")
-	case !(c.RateSlack >= 1 && c.RateSlack <= MaxRateSlack):
-		return c, fmt.Errorf("ds: Config.RateSlack is %v, want 1 to %v", c.RateSlack, float64(MaxRateSlack))
-	case !(c.MaxRate > 0 && c.MaxRate <= 1000):
-		return c, fmt.Errorf("ds: Config.MaxRate is %v calls a second, want more than 0 and at most 1000", c.MaxRate)
-	case c.MaxBindings < 0 || c.MaxBindings > rpcdelta.MaxRPC+1:
-		return c, fmt.Errorf("ds: Config.MaxBindings is %d, want at most %d", c.MaxBindings, rpcdelta.MaxRPC+1)
-	case c.MaxRejected < 0:
-		return c, errors.New("ds: Config.MaxRejected is negative")
-	case c.MaxPlayers < 0:
-		return c, errors.New("ds: Config.MaxPlayers is negative")
+	case err != nil:
+		return c, fmt.Errorf("ds: Config.%w", err)
 	case slices.Contains(c.Priors, nil):
 		return c, errors.New("ds: Config.Priors contains a nil")
 	}
@@ -164,7 +158,28 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// ackInterval returns the time between two acks of a player.
+// between returns an error if a field of a configuration is out of its range, or NaN.
+func between[T cmp.Ordered](field string, v, least, most T) error {
+	if v >= least && v <= most {
+		return nil
+	}
+	return fmt.Errorf("%s is %v, want %v to %v", field, v, least, most)
+}
+
+func upTo(field string, v, most float64) error {
+	if v > 0 && v <= most {
+		return nil
+	}
+	return fmt.Errorf("%s is %v, want more than 0, up to %v", field, v, most)
+}
+
+func notNegative(field string, v int) error {
+	if v >= 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is %d, want 0 or more", field, v)
+}
+
 func (c *Config) ackInterval() time.Duration {
 	return time.Duration(float64(time.Second) / c.AckHz)
 }
@@ -209,31 +224,20 @@ type JitterBuffer struct {
 	Repeat int
 }
 
-// maxDepth is the maximum of the depths of a JitterBuffer.
 const maxDepth = 2 * time.Second
 
 func (c *Config) checkJitterBuffer(j *JitterBuffer) error {
 	if j == nil {
 		return nil
 	}
-	switch {
-	case !c.Poll:
+	if !c.Poll {
 		return errors.New("frames are released in Poll: set Config.Poll")
-	case j.TickHz != 0 && !(j.TickHz >= 1 && j.TickHz <= 1000):
-		return fmt.Errorf("TickHz is %v, want 1 to 1000", j.TickHz)
-	case j.Repeat < 0:
-		return fmt.Errorf("its Repeat is %d, want 0 or more", j.Repeat)
 	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{{"Depth", j.Depth}, {"MinDepth", j.MinDepth}, {"MaxDepth", j.MaxDepth}} {
-		if d.value < 0 || d.value > maxDepth {
-			return fmt.Errorf("%s is %v, want 0 to %v", d.field, d.value, maxDepth)
-		}
-	}
-	if j.MaxDepth != 0 && j.MinDepth > j.MaxDepth {
-		return fmt.Errorf("MinDepth is %v, want at most MaxDepth, %v", j.MinDepth, j.MaxDepth)
-	}
-	return nil
+	return cmp.Or(
+		between("TickHz", cmp.Or(j.TickHz, 1), 1, 1000),
+		notNegative("Repeat", j.Repeat),
+		between("Depth", j.Depth, 0, maxDepth),
+		between("MaxDepth", j.MaxDepth, 0, maxDepth),
+		between("MinDepth", j.MinDepth, 0, cmp.Or(j.MaxDepth, maxDepth)),
+	)
 }

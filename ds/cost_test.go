@@ -70,7 +70,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
-	server := &timedNetwork{spent: make(chan time.Duration, 1), full: make(chan struct{})}
+	server := &timedSocket{spent: make(chan time.Duration, 1), full: make(chan struct{})}
 	left := make(chan struct{})
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
 		Network: server, AckHz: 1000, RateSlack: ds.MaxRateSlack, Insecure: true, Suites: unsealed, Timeout: time.Minute,
@@ -78,10 +78,10 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	})
 	uplinktest.Must(b, err)
 	var frames int
-	uplinktest.Must(b, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[pawn]) { frames++ }))
+	uplinktest.Must(b, handles("Move", func(*ds.Player, ds.Frame[pawn]) { frames++ })(srv))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
-	link := &ackedNetwork{deaf: alone, acked: make(chan uint16, 1)}
+	link := &ackedSocket{deaf: alone, acked: make(chan uint16, 1)}
 	conn, err := client.Dial(b.Context(), srv.Addr().String(), client.Config{
 		Network: link, Codec: codec, Insecure: true, Suites: unsealed, Timeout: time.Minute,
 	})
@@ -172,66 +172,58 @@ func message(b []byte) []byte {
 	return b[size:]
 }
 
-// timedNetwork opens the DS's socket. It delays the first frame of a batch until the whole batch is
-// in the socket, and measures from there until the last one is read.
-type timedNetwork struct {
+// timedSocket is the DS's network and its socket. It delays the first frame of a batch until the
+// whole batch is in the socket, and measures from there until the last one is read.
+type timedSocket struct {
+	transport.PacketConn
 	full  chan struct{}
 	spent chan time.Duration
+	read  int // frames of the batch
+	begin time.Time
 }
 
-func (n *timedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
-	pc, err := transport.UDP().ListenPacket(addr)
-	return &timedConn{PacketConn: pc, network: n}, err
+func (c *timedSocket) ListenPacket(addr string) (pc transport.PacketConn, err error) {
+	c.PacketConn, err = transport.UDP().ListenPacket(addr)
+	return c, err
 }
 
-type timedConn struct {
-	transport.PacketConn
-	network *timedNetwork
-	read    int // frames of the batch
-	begin   time.Time
-}
-
-func (c *timedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+func (c *timedSocket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	n, from, err := c.PacketConn.ReadFrom(p)
 	if err != nil || !isFrame(p[:n]) {
 		return n, from, err
 	}
 	switch c.read++; c.read {
 	case 1:
-		<-c.network.full
+		<-c.full
 		c.begin = time.Now()
 	case costBatch:
-		c.network.spent <- time.Since(c.begin)
+		c.spent <- time.Since(c.begin)
 		c.read = 0
 	}
 	return n, from, err
 }
 
-// ackedNetwork opens the client's socket. It reports each acked frame after the client has
-// processed the ack, or drops the acks.
-type ackedNetwork struct {
+// ackedSocket is the client's network and its socket. It reports each acked frame after the client
+// has processed the ack, or drops the acks.
+type ackedSocket struct {
+	transport.PacketConn
 	deaf  bool
 	acked chan uint16
+	last  *uint16 // of the ack that the client has just processed
 }
 
-func (n *ackedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
-	pc, err := transport.UDP().ListenPacket(addr)
-	return &ackedConn{PacketConn: pc, network: n}, err
+func (c *ackedSocket) ListenPacket(addr string) (pc transport.PacketConn, err error) {
+	c.PacketConn, err = transport.UDP().ListenPacket(addr)
+	return c, err
 }
 
-type ackedConn struct {
-	transport.PacketConn
-	network *ackedNetwork
-	last    *uint16 // of the ack that the client has just processed
-}
-
-func (c *ackedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+func (c *ackedSocket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	if c.last != nil {
 		select {
-		case <-c.network.acked: // nobody has waited for that
+		case <-c.acked: // nobody has waited for that
 		default:
 		}
-		c.network.acked <- *c.last
+		c.acked <- *c.last
 		c.last = nil
 	}
 	for {
@@ -240,7 +232,7 @@ func (c *ackedConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 		if err != nil || len(m) < 2 || m[0] != typeAcks {
 			return n, from, err
 		}
-		if c.network.deaf {
+		if c.deaf {
 			continue
 		}
 		if ack, _, err := rpcdelta.ParseAck(m[1:]); err == nil {

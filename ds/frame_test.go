@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -55,120 +56,83 @@ const frameAge = 6
 // BenchmarkFrame measures, in one run, the adaptive codec at both ends on a frame of 20 components,
 // learning included, and the time to send a datagram of that size over loopback.
 func BenchmarkFrame(b *testing.B) {
-	b.Run("play", func(b *testing.B) { benchmarkFrames(b, playFrames) })
-	b.Run("noise", func(b *testing.B) { benchmarkFrames(b, noiseFrames) })
+	b.Run("play", func(b *testing.B) { benchmarkFrames(b, pawnAt) })
+	b.Run("noise", func(b *testing.B) {
+		rng := rand.New(rand.NewPCG(1, 0))
+		var v walk
+		benchmarkFrames(b, func(int) walk {
+			v.step(rng)
+			return v
+		})
+	})
 }
 
-func benchmarkFrames(b *testing.B, quantize func(testing.TB) (*schema.Schema, []*schema.Frame)) {
-	move, frames := quantize(b)
+// benchmarkFrames benchmarks a minute of calls, each acked when frameAge newer ones were sent.
+func benchmarkFrames[T any](b *testing.B, at func(n int) T) {
+	typ, err := schema.Compile[T]("Move", 0)
+	uplinktest.Must(b, err)
+	frames := make([]*schema.Frame, 3600)
+	for i := range frames {
+		v := at(i)
+		frames[i] = typ.Schema().NewFrame()
+		uplinktest.Must(b, typ.Quantize(frames[i], &v))
+	}
+	encoder := func(redundancy int) (encode func() []byte) {
+		enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: rpcdelta.Adaptive, Redundancy: redundancy})
+		uplinktest.Must(b, err)
+		var buf []byte
+		next := 0
+		return func() []byte {
+			if n := next - frameAge; n >= 0 {
+				if err := enc.Ack(rpcdelta.Ack{Seq: uint16(n), Window: 1, Len: min(n, 1), Whole: n < 2}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if buf, _, err = enc.AppendFrame(buf[:0], frames[next%len(frames)]); err != nil {
+				b.Fatal(err)
+			}
+			next++
+			return buf
+		}
+	}
 	for _, c := range []struct {
 		name       string
 		redundancy int
 	}{{"alone", rpcdelta.RedundancyOff}, {"2 older", 2}} {
-		e := newFrameEncoder(b, move, frames, c.redundancy)
-		payloads := newFrameEncoder(b, move, frames, c.redundancy).all(b)
-		b.Run(c.name+"/encode", e.benchmark)
-		b.Run(c.name+"/decode", func(b *testing.B) { benchmarkDecode(b, move, payloads) })
-		b.Run(c.name+"/send", func(b *testing.B) { benchmarkSend(b, 3+meanSize(payloads)) })
-	}
-}
-
-// playFrames are a minute of play.
-func playFrames(t testing.TB) (*schema.Schema, []*schema.Frame) {
-	typ, err := schema.Compile[pawn]("Move", 0)
-	uplinktest.Must(t, err)
-	frames := make([]*schema.Frame, 3600)
-	for i := range frames {
-		v := pawnAt(i)
-		frames[i] = typ.Schema().NewFrame()
-		uplinktest.Must(t, typ.Quantize(frames[i], &v))
-	}
-	return typ.Schema(), frames
-}
-
-// noiseFrames are a minute of walk.
-func noiseFrames(t testing.TB) (*schema.Schema, []*schema.Frame) {
-	typ, err := schema.Compile[walk]("Move", 0)
-	uplinktest.Must(t, err)
-	frames := make([]*schema.Frame, 3600)
-	rng := rand.New(rand.NewPCG(1, 0))
-	var v walk
-	for i := range frames {
-		v.step(rng)
-		frames[i] = typ.Schema().NewFrame()
-		uplinktest.Must(t, typ.Quantize(frames[i], &v))
-	}
-	return typ.Schema(), frames
-}
-
-// frameEncoder encodes frames, each acked when frameAge newer ones were sent.
-type frameEncoder struct {
-	*rpcdelta.Encoder
-	frames []*schema.Frame
-	next   int
-	buf    []byte
-}
-
-func newFrameEncoder(t testing.TB, s *schema.Schema, frames []*schema.Frame, redundancy int) *frameEncoder {
-	enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{Codec: rpcdelta.Adaptive, Redundancy: redundancy})
-	uplinktest.Must(t, err)
-	return &frameEncoder{Encoder: enc, frames: frames}
-}
-
-func (e *frameEncoder) encode() (err error) {
-	if n := e.next - frameAge; n >= 0 {
-		ack := rpcdelta.Ack{Seq: uint16(n), Window: 1, Len: min(n, 1), Whole: n < 2}
-		if err := e.Ack(ack); err != nil {
-			return err
+		var payloads [][]byte
+		size, encode := 0, encoder(c.redundancy)
+		for range frames {
+			payloads = append(payloads, bytes.Clone(encode()))
+			size += len(payloads[len(payloads)-1])
 		}
+		b.Run(c.name+"/encode", func(b *testing.B) {
+			encode := encoder(c.redundancy)
+			b.ReportAllocs()
+			for b.Loop() {
+				encode()
+			}
+		})
+		b.Run(c.name+"/decode", func(b *testing.B) {
+			b.ReportAllocs()
+			scratch := rpcdelta.NewScratch(typ.Schema())
+			var dec *rpcdelta.Decoder
+			for i := 0; b.Loop(); i++ {
+				if i %= len(payloads); i == 0 {
+					dec = newDecoder(b, typ.Schema(), rpcdelta.Adaptive, scratch)
+				}
+				if _, err := dec.Decode(payloads[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/send", func(b *testing.B) { benchmarkSend(b, 3+size/len(payloads)) })
 	}
-	e.buf, _, err = e.AppendFrame(e.buf[:0], e.frames[e.next%len(e.frames)])
-	e.next++
-	return err
 }
 
-func (e *frameEncoder) benchmark(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := e.encode(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// all encodes the frames and returns their payloads.
-func (e *frameEncoder) all(t testing.TB) (payloads [][]byte) {
-	for range e.frames {
-		uplinktest.Must(t, e.encode())
-		payloads = append(payloads, append([]byte(nil), e.buf...))
-	}
-	return payloads
-}
-
-func meanSize(payloads [][]byte) int {
-	n := 0
-	for _, p := range payloads {
-		n += len(p)
-	}
-	return n / len(payloads)
-}
-
-func benchmarkDecode(b *testing.B, s *schema.Schema, payloads [][]byte) {
-	b.ReportAllocs()
-	scratch := rpcdelta.NewScratch(s)
-	var dec *rpcdelta.Decoder
-	i := 0
-	for b.Loop() {
-		if i == 0 {
-			var err error
-			dec, err = rpcdelta.NewDecoder(s, rpcdelta.DecoderConfig{Codec: rpcdelta.Adaptive, Scratch: scratch})
-			uplinktest.Must(b, err)
-		}
-		if _, err := dec.Decode(payloads[i]); err != nil {
-			b.Fatal(err)
-		}
-		i = (i + 1) % len(payloads)
-	}
+func newDecoder(b *testing.B, s *schema.Schema, codec rpcdelta.Codec, scratch *rpcdelta.Scratch) *rpcdelta.Decoder {
+	d, err := rpcdelta.NewDecoder(s, rpcdelta.DecoderConfig{Codec: codec, PeerRing: rpcdelta.DefaultRing, Scratch: scratch})
+	uplinktest.Must(b, err)
+	return d
 }
 
 // benchmarkSend reports the time of one send. The receiver reads what came

@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,24 @@ func FuzzReceive(f *testing.F) {
 	f.Add(entries.Of([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false), true)
 	f.Add(entries.Of([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}, false), false)
 	f.Add([]byte{0x82, 1, 3}, true)
+	bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
+	must(f, err)
+	for _, b := range [][]byte{
+		{},
+		bound, // to a server
+		control.AppendMessage(nil, []byte("on the other channel")),
+		{byte(control.Bind), 0xdf, 0xff, 0xff, 0xff, 0xff},                         // a map
+		{byte(control.Bind), 0x98, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff},             // a string
+		{byte(control.Bind), 0x98, 0x00, 0xa0, 0x00, 0xdd, 0x7f, 0xff, 0xff, 0xff}, // the fields
+		append([]byte{byte(control.Bind)}, strings.Repeat("\x91", 100)...),         // deep
+		request[:len(request)-1],
+		{0x13},
+		{byte(control.Bundle)},
+		{byte(control.Bundle), 200, 2, 3},
+		{byte(control.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+	} {
+		f.Add(entries.Of(b, false), false)
+	}
 	bundle := control.NewBundler(100)
 	for range 3 {
 		bundle.Add(payload[:min(len(payload), 30)])
@@ -75,7 +94,7 @@ func FuzzReceive(f *testing.F) {
 		if counted != messages || uint64(delivered) != frames {
 			t.Fatalf("%d messages, %d counted, %d of %d frames delivered: %+v", messages, counted, delivered, frames, st)
 		}
-		if n := hostile.player.bound(); n > minBindings {
+		if n := hostile.player.bound; n > minBindings {
 			t.Fatalf("%d bindings", n)
 		}
 		honest.call()

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -242,22 +243,12 @@ func (s *scenario) listen(addr netip.AddrPort, cfg ds.Config) *ds.Server {
 	cfg.OnMessage = func(*ds.Player, []byte) { s.count(func(o *outcome) { o.messages++ }) }
 	srv, err := ds.Listen(addr.String(), cfg)
 	uplinktest.Must(s.t, err)
-	uplinktest.Must(s.t, ds.Handle(srv, "Move", s.move))
-	uplinktest.Must(s.t, ds.HandleSchema(srv, s.schema, func(*ds.Player, ds.Frame[*schema.Frame]) {
+	uplinktest.Must(s.t, errors.Join(handles("Move", s.move)(srv), ds.HandleSchema(srv, s.schema, func(*ds.Player, ds.Frame[*schema.Frame]) {
 		s.count(func(o *outcome) { o.frames++ })
-	}))
+	})))
 	go func() { uplinktest.Must(s.t, srv.Serve(context.Background())) }()
 	if cfg.Poll {
-		go func() {
-			for {
-				select {
-				case <-time.After(50 * ms):
-					srv.Poll()
-				case <-s.t.Context().Done():
-					return
-				}
-			}
-		}()
+		polling(s.t, 50*ms, func() { srv.Poll() })
 	}
 	s.t.Cleanup(func() { _ = srv.Close() })
 	return srv
@@ -292,14 +283,14 @@ func (s *scenario) count(f func(*outcome)) {
 
 // joined counts a player as an intruder if it uses the client id of another.
 func (s *scenario) joined(p *ds.Player) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for old := range s.homes {
-		if old.ClientID() == p.ClientID() && p.ClientID() < firstAttacker {
-			s.out.in++
+	s.count(func(o *outcome) {
+		for old := range s.homes {
+			if old.ClientID() == p.ClientID() && p.ClientID() < firstAttacker {
+				o.in++
+			}
 		}
-	}
-	s.homes[p] = p.Addr()
+		s.homes[p] = p.Addr()
+	})
 }
 
 // left verifies that no honest player is disconnected.
@@ -315,12 +306,12 @@ func (s *scenario) move(p *ds.Player, f ds.Frame[uplinktest.Move]) {
 	if p.ClientID() >= firstJoiner {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	passed := time.Since(s.sentAt[f.Seq])
-	s.out.delivered++
-	s.out.delay += passed
-	s.out.worst = max(s.out.worst, passed)
+	s.count(func(o *outcome) {
+		passed := time.Since(s.sentAt[f.Seq])
+		o.delivered++
+		o.delay += passed
+		o.worst = max(o.worst, passed)
+	})
 }
 
 // play lets the honest players send and others join, meanwhile runs the attack, and returns the

@@ -395,9 +395,9 @@ func oldKeys(s *scenario) {
 	var mu sync.Mutex
 	var seen []flight
 	s.Watch(func(from, to netip.AddrPort, b []byte) {
-		mu.Lock()
-		defer mu.Unlock()
 		if b[0]>>7 == 0 && (from == home || to == home) {
+			mu.Lock()
+			defer mu.Unlock()
 			seen = append(seen, flight{from, to, bytes.Clone(b)})
 		}
 	})

@@ -22,9 +22,7 @@ const buttonsHz = 60
 // insider connects an attacker and binds Buttons as RPC 0.
 func (s *scenario) insider() *raw {
 	r := dialRawAt(s.t, hostAddr.String(), transport.Config{Network: at{s.Network, place(0).String()}, Token: s.attacker()}, 100*ms)
-	if a := r.bind(request(0, s.schema, false)); a.Reason != control.ReasonNone {
-		s.t.Fatalf("%+v", a)
-	}
+	r.mustBind(request(0, s.schema, false))
 	return r
 }
 
@@ -36,15 +34,7 @@ func (s *scenario) tell(r *raw, b []byte) {
 
 // payloads returns a function that returns valid payloads of Buttons.
 func (s *scenario) payloads() func() []byte {
-	enc, err := rpcdelta.NewEncoder(s.schema, rpcdelta.EncoderConfig{Redundancy: rpcdelta.RedundancyOff})
-	uplinktest.Must(s.t, err)
-	f := s.schema.NewFrame()
-	return func() []byte {
-		f.Ints[0] = (f.Ints[0] + 1) & 0xffff
-		b, _, err := enc.AppendFrame(nil, f)
-		uplinktest.Must(s.t, err)
-		return b
-	}
+	return payloadsOf(s.t, s.schema, rpcdelta.EncoderConfig{Redundancy: rpcdelta.RedundancyOff})
 }
 
 // serveFrames counts the attacker's delivered payloads as served, and frames above its rate limit

@@ -24,15 +24,13 @@ func (s *jitterBuffers) remove(gone []jitterBuffer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(b jitterBuffer) bool { return slices.Contains(gone, b) })
 	for _, b := range gone {
 		b.close()
-		if i := slices.Index(s.all, b); i >= 0 {
-			s.all = slices.Delete(s.all, i, i+1)
-		}
-		_, r := b.owner()
+		_, of := b.owner()
 		st := b.stats()
 		st.Buffers = 0 // only its counts remain
-		r.gone.add(&st)
+		of.rpc.gone.add(&st)
 	}
 }
 
@@ -56,7 +54,6 @@ func (s *jitterBuffers) release(now time.Time) (calls int) {
 	return calls
 }
 
-// addTo adds the buffers to the statistics of their RPCs.
 func (s *jitterBuffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,13 +66,12 @@ func (s *jitterBuffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
 		}
 	}
 	for _, b := range s.all {
-		_, r := b.owner()
+		_, of := b.owner()
 		one := b.stats()
-		stats[index[r]].Buffer.add(&one)
+		stats[index[of.rpc]].Buffer.add(&one)
 	}
 }
 
-// reportEvery is the time between two reports on a player's buffers.
 const reportEvery = 250 * time.Millisecond
 
 // appendAckHeader begins a message of acks: with a report on the player's jitter buffers, if that
@@ -88,13 +84,14 @@ func (p *Player) appendAckHeader(dst []byte, now time.Time) []byte {
 	all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
 	dst = control.AppendSlack(dst, len(all))
 	for _, b := range all {
-		r := b.report()
+		_, of := b.owner()
+		st := b.stats()
+		r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Missing: uint16(st.Missing), Late: uint16(st.Late)}
 		dst = r.Append(dst)
 	}
 	return dst
 }
 
-// playerBuffer is a jitter buffer of frames of a T.
 type playerBuffer[T any] struct {
 	handler *handler[T]
 	late    sink // for late frames; nil if they are dropped
@@ -119,7 +116,6 @@ type playerBuffer[T any] struct {
 	repeats    int     // since then
 }
 
-// held is a frame that waits for its tick.
 type held[T any] struct {
 	value     T
 	received  time.Time
@@ -148,7 +144,7 @@ func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg
 	}, nil
 }
 
-func (b *playerBuffer[T]) owner() (*Player, *rpc) { return b.player, b.binding.rpc }
+func (b *playerBuffer[T]) owner() (*Player, *binding) { return b.player, b.binding }
 
 func (b *playerBuffer[T]) close() {
 	b.mu.Lock()
@@ -234,12 +230,5 @@ func (b *playerBuffer[T]) stats() BufferStats {
 	return BufferStats{
 		Buffers: 1, Released: s.Released, Missing: s.Missing, Dry: s.Dry, Repeated: b.repeated, Late: s.Late, Early: s.Early,
 		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target,
-	}
-}
-
-func (b *playerBuffer[T]) report() control.Buffered {
-	s := b.stats()
-	return control.Buffered{
-		RPC: uint8(b.binding.number), Slack: s.Slack, Target: s.Target, Missing: uint16(s.Missing), Late: uint16(s.Late),
 	}
 }

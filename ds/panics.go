@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ErrPanic is wrapped by the error of Config.Left for a player whose session ended because a
@@ -15,24 +20,27 @@ var ErrPanic = errors.New("ds: a handler panicked")
 // contain the value of the panic, which may be about the server's internals.
 const panicReason = "internal server error"
 
-// guard calls f, a callback of the game for a player, or for none if p is nil. It recovers a panic
-// of f and passes it to panicked. If f calls runtime.Goexit it does the same, but the goroutine
-// ends: callers must leave their state valid before they call guard. The caller
-// must not hold a lock.
-func (s *Server) guard(p *Player, f func()) {
+// try calls f. If f panics or calls runtime.Goexit, it calls failed with the value of the panic, or
+// nil, and the stack. The second ends the goroutine: callers must leave their state valid before.
+func try(f func(), failed func(v any, stack []byte)) {
 	returned := false
 	defer func() {
 		if !returned {
-			s.panicked(p, recover(), debug.Stack())
+			failed(recover(), debug.Stack())
 		}
 	}()
 	f()
 	returned = true
 }
 
+// guard tries f, a callback of the game for a player, or for none if p is nil, and passes a panic
+// to panicked. The caller must not hold a lock.
+func (s *Server) guard(p *Player, f func()) {
+	try(f, func(v any, stack []byte) { s.panicked(p, v, stack) })
+}
+
 // onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
 // added or removed are called like this, so that runtime.Goexit does not leave that half done.
-// Frames are handled between such changes.
 func onGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -63,5 +71,83 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 	log.Error("handler panicked", "player", id, "panic", text, "stack", string(stack))
 	if f := s.cfg.PanicHandler; f != nil {
 		f(p, v, stack)
+	}
+}
+
+// guardedTap recovers panics of a PlayerTap. The first one ends the player's session, and no method
+// is called after it.
+type guardedTap struct {
+	player *Player
+	tap    PlayerTap
+	broken atomic.Bool
+}
+
+// guardTap calls Joined of the server's tap, and returns the PlayerTap guarded, or nil.
+func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
+	var tap PlayerTap
+	onGoroutine(func() {
+		s.guard(p, func() { tap = s.cfg.Tap.Joined(p, suite) })
+	})
+	if tap == nil {
+		return nil
+	}
+	return &guardedTap{player: p, tap: tap}
+}
+
+// Carried may be called by any goroutine, with the connection's lock held. Its panic is therefore
+// postponed to the shard's next tick.
+func (g *guardedTap) Carried(c transport.TapEvent) {
+	if g.broken.Load() {
+		return
+	}
+	try(func() { g.tap.Carried(c) }, func(v any, stack []byte) {
+		if g.broken.Swap(true) {
+			return
+		}
+		p := g.player
+		p.kicked.Store(true)
+		p.shard.mu.Lock()
+		defer p.shard.mu.Unlock()
+		p.shard.postponed = append(p.shard.postponed, func() { p.server.panicked(p, v, stack) })
+	})
+}
+
+func (g *guardedTap) call(f func()) {
+	if g.broken.Load() {
+		return
+	}
+	try(f, func(v any, stack []byte) {
+		g.broken.Store(true)
+		g.player.server.panicked(g.player, v, stack)
+	})
+}
+
+func (g *guardedTap) Bound(b Binding) { g.call(func() { g.tap.Bound(b) }) }
+
+func (g *guardedTap) Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery) {
+	g.call(func() { g.tap.Decoded(at, rpc, frames) })
+}
+
+func (g *guardedTap) Dropped(at time.Time, rpc int, d Drop, decoder bool) {
+	g.call(func() { g.tap.Dropped(at, rpc, d, decoder) })
+}
+
+func (g *guardedTap) Withheld(at time.Time, rpc int, seq uint64, d Drop) {
+	g.call(func() { g.tap.Withheld(at, rpc, seq, d) })
+}
+
+func (g *guardedTap) Left(err error) { g.call(func() { g.tap.Left(err) }) }
+
+func (h *shard) handlePostponed() {
+	for {
+		h.mu.Lock()
+		if len(h.postponed) == 0 {
+			h.mu.Unlock()
+			return
+		}
+		handle := h.postponed[0]
+		h.postponed = h.postponed[1:]
+		h.mu.Unlock()
+		handle()
 	}
 }

@@ -1,11 +1,14 @@
 package ds
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -35,7 +38,6 @@ func (p *Player) Kick(reason string) {
 // end closes the session with a reason. Unlike with Kick, frames that wait are still delivered.
 func (p *Player) end(reason string) { p.conn.CloseWith(reason) }
 
-// violate ends the session of a client that violates the protocol.
 func (p *Player) violate(reason string) {
 	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "reason", reason)
 	p.end(reason)
@@ -73,7 +75,7 @@ func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.all {
-		if who, r := b.owner(); who == p && r.schema.RPC() == rpc {
+		if who, of := b.owner(); who == p && of.rpc.schema.RPC() == rpc {
 			return b.stats(), true
 		}
 	}
@@ -101,7 +103,6 @@ func (p *Player) Stats() PlayerStats {
 	return st
 }
 
-// countDrop counts a message that belongs to no RPC.
 func (p *Player) countDrop(d Drop) {
 	p.drops[d].Add(1)
 	h := p.shard
@@ -123,7 +124,10 @@ func (p *Player) drop(at time.Time, d Drop) {
 func (p *Player) dropFrame(b *binding, d Drop, missed uint64) {
 	p.drops[d].Add(1)
 	p.missed.Add(missed)
-	b.counts.drop(d, missed)
+	b.counts.update(func(total *RPCStats) {
+		total.Drops[d]++
+		total.Missed += missed
+	})
 }
 
 // dropPayload counts a payload of an RPC, and informs the tap. decoder reports whether the decoder
@@ -150,4 +154,75 @@ func (p *Player) noteAck(b *binding) {
 		p.due = true
 		p.shard.due = append(p.shard.due, p)
 	}
+}
+
+// A player may call each RPC Config.RateSlack times as often as it declared, with bursts of two
+// seconds of that: frames that the network held back and delivers all at once must not count
+// against the player. Two things are limited. Payloads are counted before they are decoded, since
+// decoding costs time. Frames are counted afterwards, since only then it is known which of them are
+// new: redundant frames are free.
+const (
+	// burstSeconds is the size of bursts, in seconds at the permitted rate.
+	burstSeconds = 2
+	// controlHz is the permitted rate of requests to bind and replies to offers, on both channels
+	// together, and of datagrams besides frames and acks. A client repeats a request to bind four
+	// times a second until it is answered.
+	controlHz = 50
+	// spareFrames is added to bursts of frames, for RPCs with a very low declared rate.
+	spareFrames = rpcdelta.MaxHeld
+	// spareReliable is added to bursts on the reliable channel: the frames that can wait in it
+	// while the network is interrupted.
+	spareReliable = 512
+	// minBindings is the number of bindings that a player may always have.
+	minBindings = 8
+)
+
+func (c *Config) rate(hz float64) ratelimit.Rate {
+	perSecond := c.RateSlack * hz
+	return ratelimit.Rate{PerSecond: perSecond, Burst: burstSeconds * perSecond}
+}
+
+// allow reports whether the player may send one more message of type t. Requests to bind and
+// replies to offers have a rate limit of their own: each costs the server more than a frame.
+// Reliable frames and the game's messages are limited where they are received.
+func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
+	switch {
+	case t == control.Bind || t == control.Reply:
+		rate := ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + float64(p.server.maxBindings())} // reconnecting binds all RPCs at once
+		return p.requests.Take(a.since, rate, 1)
+	case a.reliable:
+		return true
+	}
+	rate := p.rate
+	if s := p.streams.Load(); s != nil { // it acks worlds too
+		rate = p.server.cfg.rate(controlHz + p.hz + s.AckHz())
+	}
+	payloads := 1 // to be decoded or answered
+	if t == control.Bundle {
+		f := control.ParseBundle(body)
+		payloads = f.Left()
+	}
+	return p.messages.Take(a.since, rate, float64(payloads))
+}
+
+func (p *Player) grant(hz float64) {
+	p.hz += hz
+	p.rate = p.server.cfg.rate(controlHz + p.hz)
+}
+
+// maxCalls is the number of calls of Joined and Left that may wait for Poll before connections are
+// refused: clients could otherwise add to them without bound. Calls for players who are connected
+// are added in any case.
+func (s *Server) maxCalls() int64 {
+	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
+}
+
+// maxBindings is the number of bindings that a player may have: each costs a ring of frames.
+func (s *Server) maxBindings() int {
+	if s.cfg.MaxBindings != 0 {
+		return s.cfg.MaxBindings
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(minBindings, 2*len(s.rpcs))
 }

@@ -26,16 +26,13 @@ type RPCProfile struct {
 // cost.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
-	for {
-		old := s.profiling.Load()
-		run := old >> 32
-		if n != 0 {
-			run++
-		}
-		if s.profiling.CompareAndSwap(old, run<<32|n) {
-			return
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := s.profiling.Load() >> 32
+	if n != 0 {
+		run++
 	}
+	s.profiling.Store(run<<32 | n)
 }
 
 // Profiles returns copies of the profiles that the last call of Profile with a number other than 0

@@ -15,38 +15,28 @@ type queue struct {
 	next    int // of running
 }
 
-// job is work that Poll does.
 type job interface {
 	// collect is called for each waiting job before the first one runs, with the queue's lock.
 	collect()
 	run()
 }
 
-// call is a callback that waits.
 type call func()
 
 func (c call) collect() {}
 func (c call) run()     { c() }
 
-// push adds a job that is not limited by the quota.
-func (q *queue) push(j job) {
+// push adds a job of a size in bytes, and reports whether the quota admits it. It does if u is nil.
+func (q *queue) push(u *playerQuota, size int, j job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, j)
-}
-
-// pushWithin adds a job of a size in bytes, and reports whether the quota admits it.
-func (q *queue) pushWithin(u *playerQuota, size int, j job) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.quota.admit(u, size) {
+	if u != nil && !q.quota.admit(u, size) {
 		return false
 	}
 	q.waiting = append(q.waiting, j)
 	return true
 }
 
-// addPlayers changes the number of players among whom the quota is divided.
 func (q *queue) addPlayers(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +73,6 @@ func (q *queue) drain() (n int) {
 	return n
 }
 
-// idle reports whether no job waits or runs.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +117,6 @@ func (q *quota) admit(u *playerQuota, size int) bool {
 	return true
 }
 
-// reset frees the quota of all players.
 func (q *quota) reset() {
 	q.polls++
 	q.used, q.common = 0, 0

@@ -1,7 +1,9 @@
 package ds
 
 import (
+	"slices"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -31,4 +33,60 @@ func TestQuota(t *testing.T) {
 			q.reset()
 		}
 	})
+}
+
+// TestFairQueue verifies that what does not fit into the queue is dropped and counted, and that a
+// flooding player does not crowd out another while the game does not poll.
+func TestFairQueue(t *testing.T) {
+	const room = 200 // frames
+	got, missed := map[*Player]int{}, uint64(0)
+	b := newBench(t, Config{Poll: true, QueueBytes: room * int(unsafe.Sizeof(item[testCall]{})+1)}, func(p *Player, f Frame[testCall]) {
+		got[p]++
+		missed += f.Missed
+	})
+	flood, quiet := b.join(0), b.join(0)
+	handled, sent := 0, 0
+	for _, n := range []int{500, 20, 500} {
+		clear(got)
+		for range 2 * n {
+			flood.call()
+		}
+		for range n {
+			quiet.call()
+		}
+		sent += 3 * n
+		handled += b.srv.Poll()
+		most, least := got[flood.player], got[quiet.player]
+		// Half of the room and its half of the other one; the other player has a fourth.
+		if full := n > 20; !full && (most != 2*n || least != n) || full && (most < room*3/4-8 || most > room*3/4+8 || least < room/4-5 || least > room/4+5) {
+			t.Errorf("%d and %d of %d frames were handled", most, least, n)
+		}
+	}
+	st := b.stats().RPCs[0]
+	if full := st.Drops[QueueFull]; int(full)+handled != sent || st.Missed != full || int(st.Frames()) != handled || missed == 0 || missed >= full {
+		t.Errorf("%d frames sent, %d handled, %d missed between them: %+v", sent, handled, missed, st)
+	}
+}
+
+// TestPollKeepsBytes verifies that values do not change while more frames arrive.
+func TestPollKeepsBytes(t *testing.T) {
+	var s *sender
+	b := newBench(t, Config{Poll: true}, func(_ *Player, f Frame[testCall]) {
+		var want testCall
+		want.set(f.Seq)
+		for range 3 {
+			s.call()
+		}
+		if !slices.Equal(f.Value.Payload, want.Payload) {
+			t.Errorf("frame %d changed while its handler ran", f.Seq)
+		}
+	})
+	s = b.join(0)
+	s.call()
+	for range 6 {
+		b.srv.Poll()
+	}
+	if n := b.stats().RPCs[0].Frames(); n != 364+729 {
+		t.Errorf("%d frames came", n)
+	}
 }

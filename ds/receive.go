@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"time"
-	"unsafe"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// receive handles one message of either channel.
 func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	a := &p.shard.arrival
 	a.at, a.since, a.reliable, a.coalesced = at, at.Sub(p.shard.start), reliable, false
@@ -31,9 +29,16 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
 	case t == control.DownAck && !reliable:
-		p.receiveWorldAck(body, at)
+		switch err := p.streams.Load().HandleAck(body, at); {
+		case errors.Is(err, replication.ErrInvalidAck):
+			p.drop(at, InvalidAck)
+		case err != nil:
+			p.drop(at, Malformed)
+		}
 	case t == control.Reply && reliable:
-		p.receiveReply(body, a)
+		if p.streams.Load().HandleReply(body, &p.shard.initial, at) != nil {
+			p.reject(a, Malformed, "reply to no offer")
+		}
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
@@ -46,7 +51,6 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	}
 }
 
-// receiveBundle handles each payload of a bundle.
 func (p *Player) receiveBundle(b []byte, a *arrival) {
 	for f := control.ParseBundle(b); f.Left() > 0; {
 		var payload []byte
@@ -60,10 +64,8 @@ func (p *Player) receiveBundle(b []byte, a *arrival) {
 	}
 }
 
-// malformedFrame is the reason for which a session with an unreadable reliable frame ends.
 const malformedFrame = "malformed reliable frame"
 
-// receivePayload decodes a payload and delivers its frames.
 func (p *Player) receivePayload(payload []byte, a *arrival) {
 	n, err := rpcdelta.PeekRPC(payload)
 	if err != nil {
@@ -211,44 +213,17 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 	case !s.cfg.Poll:
 		s.guard(p, func() { f(p, b) })
 	default:
-		m := &message{player: p, b: bytes.Clone(b)}
-		if !s.queue.pushWithin(&p.quota, int(unsafe.Sizeof(*m))+len(b), m) {
+		const overhead = 32 // bytes
+		b = bytes.Clone(b)
+		if !s.queue.push(&p.quota, overhead+len(b), call(func() {
+			if p.kicked.Load() {
+				p.countDrop(Kicked)
+				return
+			}
+			s.guard(p, func() { f(p, b) })
+		})) {
 			p.drop(a.at, QueueFull)
 			p.end("too many messages wait for the game")
 		}
-	}
-}
-
-// message is a message that waits for Poll.
-type message struct {
-	player *Player
-	b      []byte
-}
-
-func (m *message) collect() {}
-
-func (m *message) run() {
-	p := m.player
-	if p.kicked.Load() {
-		p.countDrop(Kicked)
-		return
-	}
-	p.server.guard(p, func() { p.server.cfg.OnMessage(p, m.b) })
-}
-
-// receiveReply handles a client's reply to an offer.
-func (p *Player) receiveReply(b []byte, a *arrival) {
-	if p.streams.Load().HandleReply(b, &p.shard.initial, a.at) != nil {
-		p.reject(a, Malformed, "reply to no offer")
-	}
-}
-
-// receiveWorldAck handles an ack of a world's messages.
-func (p *Player) receiveWorldAck(b []byte, at time.Time) {
-	switch err := p.streams.Load().HandleAck(b, at); {
-	case errors.Is(err, replication.ErrInvalidAck):
-		p.drop(at, InvalidAck)
-	case err != nil:
-		p.drop(at, Malformed)
 	}
 }

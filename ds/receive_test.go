@@ -94,7 +94,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 	for i := 0; b.Loop(); i++ {
 		if i%frames == 0 { // the stream starts again
 			b.StopTimer()
-			s.player.bindings = nil
+			s.player.bindings, s.player.bound = nil, 0
 			s.srv.bind(s.player, s.request(0))
 			b.StartTimer()
 		}
@@ -118,6 +118,26 @@ func BenchmarkReceiveBuffered(b *testing.B) {
 		if s.next%6 == 0 {
 			acks = s.ack(acks)
 		}
+	}
+}
+
+// TestTooManyMessages verifies that most payloads of a flood are not decoded.
+func TestTooManyMessages(t *testing.T) {
+	const messages = 10_000 // in a second
+	b := newBench(t, Config{RateSlack: defaultRateSlack}, func(*Player, Frame[testCall]) {})
+	s, at := b.join(0), time.Now()
+	bundle := control.NewBundler(1000)
+	for range control.MaxBundle {
+		bundle.Add([]byte{0x80, 0, 0, 0, 0})
+	}
+	flood := bundle.Take()
+	for range messages {
+		s.player.receive(flood, at, false)
+		at = at.Add(time.Second / messages)
+	}
+	st := b.stats()
+	if limited, looked := st.Drops[RateLimited], sum(st.RPCs[0].Drops); limited < messages*9/10 || looked > 2*3*(60+controlHz) {
+		t.Errorf("%d messages are dropped at once, %d payloads are looked at", limited, looked)
 	}
 }
 

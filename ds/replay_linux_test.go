@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -92,7 +93,7 @@ func (r recording[T]) payloads(b *testing.B, typ *schema.Type[T], player, count 
 // connect opens a session, sends a request to bind if there is one, and seals the payloads.
 func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Suite, request []byte) {
 	r := &recorder{}
-	bound := make(listening, 1)
+	bound := listening{bound: make(chan struct{}, 1)}
 	conn, err := transport.Dial(b.Context(), server.String(), transport.Config{
 		Network: r, Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour,
 	}, bound)
@@ -102,7 +103,7 @@ func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Sui
 	for waiting := request != nil; waiting; {
 		uplinktest.Must(b, conn.Send(request))
 		select {
-		case <-bound:
+		case <-bound.bound:
 			waiting = false
 		case <-again.C: // a datagram may be lost over loopback too
 		}
@@ -151,16 +152,15 @@ func (p *replay) fetch(round int) {
 }
 
 // listening signals the answer to a request to bind.
-type listening chan struct{}
+type listening struct {
+	unheard
+	bound chan struct{}
+}
 
-func (listening) Opened(*transport.Conn)                     {}
-func (listening) Closed(*transport.Conn, error)              {}
-func (listening) Message(*transport.Conn, []byte, time.Time) {}
-func (listening) Tick(time.Time)                             {}
 func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	if t, _, err := control.Split(b); err == nil && t == control.Bound {
 		select {
-		case l <- struct{}{}:
+		case l.bound <- struct{}{}:
 		default: // a second answer
 		}
 	}
@@ -218,4 +218,47 @@ func (r *recorder) record(b *testing.B, server netip.AddrPort) (fd int) {
 	}))
 	uplinktest.Must(b, failed)
 	return fd
+}
+
+// mirrored processes the fetched payloads.
+type mirrored interface {
+	take(b *testing.B, p *replay)
+}
+
+// mirror has decoders of all players like the DS.
+type mirror[T any] struct {
+	typ      *schema.Type[T]
+	decoders []*rpcdelta.Decoder
+	handle   func(*ds.Player, ds.Frame[T]) // nil: decodes only
+	value    T
+}
+
+func newMirror[T any](b *testing.B, players int, codec rpcdelta.Codec, handle func(*ds.Player, ds.Frame[T])) *mirror[T] {
+	typ, err := schema.Compile[T]("Move", 0)
+	uplinktest.Must(b, err)
+	m := &mirror[T]{typ: typ, handle: handle, decoders: make([]*rpcdelta.Decoder, players)}
+	scratch := rpcdelta.NewScratch(typ.Schema())
+	for i := range m.decoders {
+		m.decoders[i] = newDecoder(b, typ.Schema(), codec, scratch)
+	}
+	return m
+}
+
+func (m *mirror[T]) take(b *testing.B, p *replay) {
+	for i, payload := range p.fetched {
+		player, _ := p.turn(0, i)
+		frames, err := m.decoders[player].Decode(payload)
+		if err != nil || len(frames) != 1 {
+			b.Errorf("%d frames, %v", len(frames), err)
+			return
+		}
+		if m.handle == nil {
+			continue
+		}
+		f := &frames[0]
+		if err := m.typ.Restore(&m.value, f.Frame); err != nil {
+			b.Error(err)
+		}
+		m.handle(nil, ds.Frame[T]{Value: m.value, Seq: f.Seq, Missed: f.Missed, Late: f.Late})
+	}
 }

@@ -40,7 +40,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*replication.World{}, drained: make(chan struct{}), served: make(chan struct{})}
 	for i := range ln.Shards() {
-		s.shards = append(s.shards, newShard(s, i))
+		s.shards = append(s.shards, &shard{server: s, index: i, start: time.Now(), players: map[*Player]struct{}{}})
 	}
 	s.populated.Store(int32(len(s.shards)))
 	s.queue.quota.limit = cfg.QueueBytes
@@ -149,7 +149,7 @@ func (s *Server) Stats() Stats {
 		for _, reliable := range []bool{false, true} {
 			st := RPCStats{RPC: name, Reliable: reliable}
 			for _, h := range s.rpcs[name].shards {
-				h.counts(reliable).addTo(&st)
+				h.counts(reliable).update(func(total *RPCStats) { st.add(total) })
 			}
 			if !reliable || st.Messages != 0 || st.PriorFallbacks != 0 || st.Drops != [drops]uint64{} {
 				out.RPCs = append(out.RPCs, st)

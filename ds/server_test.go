@@ -3,7 +3,6 @@ package ds_test
 import (
 	"context"
 	"errors"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,87 +14,10 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-// TestBadConfig verifies that errors name the setting.
-func TestBadConfig(t *testing.T) {
-	for want, cfg := range map[string]ds.Config{
-		"Config.Ring is 1":          {Ring: 1},
-		"Config.Ring is 257":        {Ring: rpcdelta.MaxRing + 1},
-		"Config.AckHz is 0.5":       {AckHz: 0.5},
-		"Config.AckHz is -1":        {AckHz: -1},
-		"Config.AckHz is 1001":      {AckHz: 1001},
-		"Config.QueueBytes":         {QueueBytes: -1},
-		"Config.RateSlack is 0.5":   {RateSlack: 0.5},
-		"Config.RateSlack is NaN":   {RateSlack: math.NaN()},
-		"Config.MaxRate is 1001":    {MaxRate: 1001},
-		"Config.MaxBindings is 257": {MaxBindings: rpcdelta.MaxRPC + 2},
-		"Config.MaxPlayers":         {MaxPlayers: -1},
-		"Config.Timeout":            {Timeout: time.Millisecond},
-	} {
-		srv, err := ds.Listen("127.0.0.1:0", cfg)
-		if err == nil {
-			uplinktest.Must(t, srv.Close())
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "ds: ") {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
-	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:port"} {
-		if srv, err := ds.Listen(addr, ds.Config{}); err == nil {
-			t.Errorf("listens on %q, that is %v", addr, srv.Addr())
-			uplinktest.Must(t, srv.Close())
-		}
-	}
-}
-
-// TestNoKey verifies that a server without a key refuses addresses other than loopback.
-func TestNoKey(t *testing.T) {
-	for _, addr := range []string{":0", "0.0.0.0:0"} {
-		_, err := ds.Listen(addr, ds.Config{})
-		if !errors.Is(err, token.ErrNoKey) || !strings.Contains(err.Error(), "Config.Key") || !strings.Contains(err.Error(), "127.0.0.1") {
-			t.Errorf("%s: %v", addr, err)
-		}
-	}
-	srv, err := ds.Listen("0.0.0.0:0", ds.Config{Insecure: true})
-	uplinktest.Must(t, err)
-	uplinktest.Must(t, srv.Close())
-}
-
-// TestBadHandle verifies the errors of registrations.
-func TestBadHandle(t *testing.T) {
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
-	uplinktest.Must(t, err)
-	defer srv.Close()
-	type good struct{ Buttons uint16 }
-	type noResolution struct{ Speed float64 }
-	type unsupported struct{ Updates func() }
-	type unexported struct{ speed uint8 } //nolint:unused // the test needs it unused
-	uplinktest.Must(t, ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[good]) {}))
-	taken, err := schema.New("Taken", 60, []schema.Field{{Name: "F", Kind: schema.KindBool}})
-	uplinktest.Must(t, err)
-	for want, err := range map[string]error{
-		"Taken is handled already":   ds.Handle(srv, "Taken", func(*ds.Player, ds.Frame[noField]) {}),
-		"Taken is handled alread":    ds.HandleSchema(srv, taken, func(*ds.Player, ds.Frame[*schema.Frame]) {}),
-		`Move: field "Speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[noResolution]) {}),
-		`Move: field "Updates"`:      ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unsupported]) {}),
-		`Move: field "speed"`:        ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[unexported]) {}),
-		"Move: string is not a stru": ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[string]) {}),
-		"name":                       ds.Handle(srv, "", func(*ds.Player, ds.Frame[good]) {}),
-	} {
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "ds: ") {
-			t.Errorf("got %v, want an error that mentions %q", err, want)
-		}
-	}
-	if n := len(srv.Stats().RPCs); n != 1 {
-		t.Errorf("%d RPCs", n)
-	}
-}
-
-type noField struct{ Up bool }
 
 // TestServe ends Serve in each way.
 func TestServe(t *testing.T) {
@@ -104,7 +26,7 @@ func TestServe(t *testing.T) {
 		listen := func() (*ds.Server, chan error, context.CancelFunc) {
 			srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network})
 			uplinktest.Must(t, err)
-			ctx, cancel := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(t.Context())
 			served := make(chan error, 1)
 			go func() { served <- srv.Serve(ctx) }()
 			settle(time.Second)
@@ -112,17 +34,13 @@ func TestServe(t *testing.T) {
 		}
 		srv, served, cancel := listen()
 		cancel()
-		uplinktest.Must(t, <-served)
-		uplinktest.Must(t, errors.Join(srv.Close(), srv.Close()))
+		uplinktest.Must(t, errors.Join(<-served, srv.Close(), srv.Close()))
 
 		srv, served, cancel = listen()
-		if err := srv.Serve(context.Background()); err == nil {
-			t.Error("it serves twice")
-		}
-		uplinktest.Must(t, srv.Close())
-		uplinktest.Must(t, <-served)
-		if err := srv.Serve(context.Background()); err == nil {
-			t.Error("it serves after Close")
+		twice := srv.Serve(t.Context())
+		uplinktest.Must(t, errors.Join(srv.Close(), <-served))
+		if twice == nil || srv.Serve(t.Context()) == nil {
+			t.Error("it serves twice, or after Close")
 		}
 		cancel()
 
@@ -135,105 +53,41 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestBothEndsCountAlike compares the counts of both ends on a link without loss.
-func TestBothEndsCountAlike(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := linkedBy(t, 60*ms, simnet.Config{Seed: 40})
-		srv := uplinktest.Serve(t, network, ds.Config{}, handles("Move", uplinktest.NewJournal(t, 1).Handle))
-		conn := uplinktest.Dial(t, network, client.Config{})
-		play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 1000, 60)
-		settle(time.Second)
-		uplinktest.Must(t, conn.Close())
-		settle(time.Second)
-		c, s := conn.Stats(), srv.Stats()
-		sent, got := c.RPCs[0], s.RPCs[0]
-		if sent.Messages != got.Messages || sent.Bytes != got.Bytes || sent.Frames() != 1000 {
-			t.Errorf("client %+v, server %+v", sent, got)
-		}
-		// Until the first ack each frame may be the one that resets; the server
-		// knows which did.
-		if got.Reset != 1 || sent.Reset < 2 || sent.Keyframe+sent.Reset != got.Keyframe+got.Reset {
-			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
-		}
-		sent.Reset, sent.Keyframe = got.Reset, got.Keyframe
-		if sent.Stats != got.Stats {
-			t.Errorf("client %+v, server %+v", sent.Stats, got.Stats)
-		}
-		if 8*sent.Bytes < sent.HeaderBits+sent.PayloadBits || 8*sent.Bytes > sent.HeaderBits+sent.PayloadBits+7*sent.Messages {
-			t.Errorf("%d bytes of %d and %d bits", sent.Bytes, sent.HeaderBits, sent.PayloadBits)
-		}
-		if c.AckBytes != s.Acks.Bytes || s.Acks.Messages == 0 {
-			t.Errorf("%d bytes of acks received, %+v sent", c.AckBytes, s.Acks)
-		}
-		// The hello does not belong to a session. The close is sent three times, of which the
-		// server counts two as of an unknown session.
-		ct, st := c.Transport, s.Transport
-		if ct.DatagramsSent != st.DatagramsReceived || ct.BytesSent != st.BytesReceived || ct.Lost != 0 ||
-			st.DatagramsSent != ct.DatagramsReceived || st.BytesSent != ct.BytesReceived || st.Conns != 0 {
-			t.Errorf("client %+v, server %+v", ct, st)
-		}
-		if n := st.Dropped.Total(); n != st.Dropped.UnknownSession || n > 2 {
-			t.Errorf("dropped %+v", st.Dropped)
-		}
-		if ct.RTT < 60*ms || ct.RTT > 80*ms {
-			t.Errorf("a round trip of %v", ct.RTT)
-		}
-	})
-}
+var errTenth = errors.New("every tenth is refused")
 
-// TestPlayer verifies a player's id, address and round-trip time.
-func TestPlayer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := linkedBy(t, 60*ms, simnet.Config{Seed: 41})
-		ids := map[uint64]bool{}
-		addrs := map[netip.AddrPort]bool{}
-		uplinktest.Serve(t, network, ds.Config{}, handles("Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-			ids[p.ID()], addrs[p.Addr()] = true, true
-			if rtt := p.RTT(); rtt < 60*ms || rtt > 80*ms {
-				t.Errorf("a round trip of %v", rtt)
-			}
-			if d := time.Since(f.Received); d != 0 {
-				t.Errorf("received %v ago", d)
-			}
-		}))
-		for range 3 {
-			conn := uplinktest.Dial(t, network, client.Config{})
-			play(t, uplinktest.Bind(t, conn, "Move"), 1, 0, 10, 60)
-		}
-		settle(time.Second)
-		if len(ids) != 3 || len(addrs) != 3 {
-			t.Errorf("ids %v, addresses %v", ids, addrs)
-		}
-	})
-}
-
-// TestPlayerStats verifies that the players' counts add up to those of the server.
+// TestPlayerStats verifies a player's id, address and round-trip time, and that the players' counts
+// add up to those of the server.
 func TestPlayerStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 20 * ms, Seed: 70})
 		var players []*ds.Player
-		srv := uplinktest.Serve(t, network, ds.Config{Joined: func(p *ds.Player) { players = append(players, p) }}, func(s *ds.Server) error {
-			if err := ds.Handle(s, "Move", uplinktest.NewJournal(t, 1).Handle); err != nil {
-				return err
-			}
-			return ds.Validate(s, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) error {
+		ids, addrs := map[uint64]bool{}, map[netip.AddrPort]bool{}
+		journal := uplinktest.NewJournal(t, 1)
+		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { players = append(players, p) }},
+			handles("Move", func(p *ds.Player, f frame) {
+				ids[p.ID()], addrs[p.Addr()] = true, true
+				if d := time.Since(f.Received); d != 0 {
+					t.Errorf("received %v ago", d)
+				}
+				journal.Handle(p, f)
+			}),
+			validates("Move", func(_ *ds.Player, f frame) error {
 				if f.Seq%50 == 7 {
 					return errTenth
 				}
 				return nil
-			})
-		})
+			}))
 		for i := range 3 {
-			play(t, uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move"), 1, 0, 300*(i+1), 60)
+			play(t, join(t, network, "Move"), 1, 0, 300*(i+1), 60)
 		}
 		settle(time.Second)
-		r := dialRaw(t, network)
-		r.say([]byte{0, 0, 0, 0})
+		dialRaw(t, network).say([]byte{0, 0, 0, 0})
 		settle(time.Second)
 		var sum ds.PlayerStats
 		for i, p := range players {
 			st := p.Stats()
-			if i < 3 && (st.Frames < uint64(200*(i+1)) || st.Transport.RTT < 60*ms || st.Transport.DatagramsReceived < st.Frames/2 || p.Rejected() != st.Drops[ds.Rejected]) {
+			if i < 3 && (st.Frames < uint64(200*(i+1)) || p.RTT() != st.Transport.RTT || p.RTT() < 60*ms || p.RTT() > 120*ms ||
+				st.Transport.DatagramsReceived < st.Frames/2 || p.Rejected() != st.Drops[ds.Rejected]) {
 				t.Errorf("player %d: %+v", i, st)
 			}
 			sum.Frames += st.Frames
@@ -246,19 +100,135 @@ func TestPlayerStats(t *testing.T) {
 		for d, n := range all.RPCs[0].Drops {
 			all.Drops[d] += n
 		}
-		if sum.Missed == 0 || sum.Missed != all.RPCs[0].Missed {
-			t.Errorf("%d frames of the players are missed, %d in all", sum.Missed, all.RPCs[0].Missed)
-		}
-		if listed := slices.Collect(srv.Players()); len(listed) != len(players) || !holds(listed, players) {
-			t.Errorf("%d players are listed, %d are there", len(listed), len(players))
-		}
-		if sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops || sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Rejected] < 20 {
+		if sum.Missed == 0 || sum.Missed != all.RPCs[0].Missed || sum.Frames != all.RPCs[0].Frames() || sum.Drops != all.Drops {
 			t.Errorf("%+v, but %+v", sum, all)
+		}
+		if sum.Drops[ds.UnknownRPC] != 1 || sum.Drops[ds.Late] == 0 || sum.Drops[ds.Rejected] < 20 {
+			t.Errorf("%+v", sum)
+		}
+		listed := slices.Collect(srv.Players())
+		for _, p := range players {
+			if !slices.Contains(listed, p) {
+				t.Errorf("player %d is not listed", p.ID())
+			}
+		}
+		if len(listed) != 4 || len(ids) != 3 || len(addrs) != 3 {
+			t.Errorf("%d players, ids %v, addresses %v", len(listed), ids, addrs)
 		}
 	})
 }
 
-// holds reports whether others contains all of some.
-func holds(others, some []*ds.Player) bool {
-	return !slices.ContainsFunc(some, func(p *ds.Player) bool { return !slices.Contains(others, p) })
+// TestPriorOfAnswer verifies that the answer names the prior that is used, also if the request is
+// repeated.
+func TestPriorOfAnswer(t *testing.T) {
+	train := func(frames int) *prior.Prior {
+		r := prior.Recording{Schema: buttonsSchema(t)}
+		for i := range frames {
+			f := r.Schema.NewFrame()
+			f.Ints[0] = int32(i / 9 % 4)
+			r.Frames = append(r.Frames, *f)
+		}
+		p, err := prior.Train(t.Context(), []prior.Recording{r}, prior.TrainConfig{})
+		uplinktest.Must(t, err)
+		return p
+	}
+	old, now, generic := train(100), train(200), prior.Generic().Hash()
+	besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		for n, c := range []struct {
+			codec       string
+			asks, wants uint64
+		}{
+			{"adaptive", old.Hash(), old.Hash()},
+			{"adaptive", now.Hash(), now.Hash()},
+			{"adaptive", generic, generic},
+			{"adaptive", 0, generic},
+			{"adaptive", 12345, generic},
+			{"rle", 12345, 0},
+			{"rle", old.Hash(), 0},
+		} {
+			req := request(n, buttons, false)
+			req.Codec = c.codec
+			for _, req.Prior = range []uint64{c.asks, now.Hash()} { // at the second one it is bound
+				if a := r.bind(req); a.Reason != 0 || a.Prior != c.wants {
+					t.Errorf("%s, prior %x: %+v", c.codec, req.Prior, a)
+				}
+			}
+		}
+		if st := srv.Stats().RPCs; st[0].PriorFallbacks != 2 || st[1].PriorFallbacks != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestValidate verifies that rejected frames are not delivered, and count as missed unless they are
+// late, without an effect on the codec.
+func TestValidate(t *testing.T) {
+	for name, cfg := range map[string]ds.Config{"serve": {}, "poll": {Poll: true}, "late": {DeliverLate: true}} {
+		bubble(t, name, func(t *testing.T) {
+			const frames = 1200
+			network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 30 * ms, Seed: 50})
+			journal := uplinktest.NewJournal(t, 1)
+			var player *ds.Player
+			refused := uint64(0)
+			refuses := func(seq uint64) bool { return seq%5 == 3 }
+			srv := serve(t, network, cfg, handles("Move", journal.Handle), validates("Move", func(p *ds.Player, f frame) error {
+				player = p
+				if !refuses(f.Seq) || f.Late != cfg.DeliverLate { // the journal needs the newest frame
+					return nil
+				}
+				refused++
+				return errTenth
+			}))
+			conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+			move := uplinktest.Bind(t, conn, "Move")
+			for i := range uint64(frames) {
+				play(t, move, 1, i, 1, 60)
+				srv.Poll()
+			}
+			settle(time.Second)
+			srv.Poll()
+			log, got, sent := journal.Only(), srv.Stats().RPCs[0], move.Stats()
+			if !cfg.DeliverLate && slices.ContainsFunc(log.Seen(), refuses) || log.Frames() < frames/2 {
+				t.Errorf("%d frames delivered: %v", log.Frames(), log.Seen())
+			}
+			if log.Frames()+log.Missed != log.Next { // the journal checks Missed of each frame
+				t.Errorf("%d delivered and %d missed of %d", log.Frames(), log.Missed, log.Next)
+			}
+			if refused < 40 || got.Drops[ds.Rejected] != refused || player.Rejected() != refused || got.Frames() != log.Frames()+refused {
+				t.Errorf("%d refused, counted %+v, of the player %d", refused, got, player.Rejected())
+			}
+			if got.Drops[ds.Desync]+got.Drops[ds.BaselineMissing] != 0 || sent.Delta < frames*9/10 {
+				t.Errorf("the codec suffers: %+v, sent %+v", got, sent)
+			}
+		})
+	}
+}
+
+// TestMaxRejected verifies that a session ends after too many rejected frames, with a reason, and
+// that frames that wait for Poll are not delivered.
+func TestMaxRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := perfect(t)
+		delivered, left := 0, 0
+		srv := serve(t, network, ds.Config{Poll: true, MaxRejected: 3, Left: func(*ds.Player, error) { left++ }},
+			handles("Move", func(*ds.Player, frame) { delivered++ }),
+			validates("Move", func(_ *ds.Player, f frame) error {
+				if f.Seq >= 5 {
+					return errTenth
+				}
+				return nil
+			}))
+		move := join(t, network, "Move")
+		play(t, move, 1, 0, 50, 60)
+		srv.Poll()
+		settle(time.Second)
+		srv.Poll()
+		m := uplinktest.MoveAt(1, 50)
+		if err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many rejected frames") {
+			t.Errorf("the client is told %v", err)
+		}
+		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Rejected] != 3 {
+			t.Errorf("%d delivered, left %d times, %+v", delivered, left, st)
+		}
+	})
 }

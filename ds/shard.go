@@ -11,28 +11,18 @@ import (
 
 var _ interface{ Handled() } = (*shard)(nil) // which the transport calls if it is there
 
-func newShard(s *Server, index int) *shard {
-	return &shard{server: s, index: index, start: time.Now(), players: map[*Player]struct{}{}}
-}
-
-// Reasons for which a connection is refused.
-const (
-	leavingReason = "the server shuts down"
-	behindReason  = "the game does not poll"
-)
-
 // Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
 	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead()}
 	p.grant(0)
 	c.Value = p
-	if s.leaving.Load() {
-		c.Shutdown(leavingReason)
+	switch {
+	case s.leaving.Load():
+		c.Shutdown("the server shuts down")
 		return
-	}
-	if s.calls.Load() >= s.maxCalls() {
-		c.Shutdown(behindReason)
+	case s.calls.Load() >= s.maxCalls():
+		c.Shutdown("the game does not poll")
 		return
 	}
 	h.mu.Lock()
@@ -75,18 +65,16 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	}
 }
 
-// callback calls Joined or Left of the game, or queues the call for Poll.
 func (h *shard) callback(p *Player, f func()) {
 	s := h.server
 	if s.cfg.Poll {
 		s.calls.Add(1)
-		s.queue.push(call(func() { s.calls.Add(-1); s.guard(p, f) }))
+		s.queue.push(nil, 0, call(func() { s.calls.Add(-1); s.guard(p, f) }))
 		return
 	}
 	onGoroutine(func() { s.guard(p, f) })
 }
 
-// list returns the connected players.
 func (h *shard) list() []*Player {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +139,6 @@ func (h *shard) ack(p *Player, now time.Time) {
 	}
 }
 
-// appendAcks appends the acks of the player's RPCs that fit into a datagram.
 func (p *Player) appendAcks(dst []byte) []byte {
 	const maxAck = 13 // bytes
 	for _, b := range p.bindings {
@@ -162,7 +149,6 @@ func (p *Player) appendAcks(dst []byte) []byte {
 	return dst
 }
 
-// tapCountEvery is the time between two calls of [Tap.Counted].
 const tapCountEvery = time.Second
 
 // pollTap passes the transport's counts to the tap, and resets all streams if the tap requests it.

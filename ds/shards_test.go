@@ -1,10 +1,8 @@
 package ds_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -54,8 +51,8 @@ func checkShards(t *testing.T, poll bool) {
 	network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 	inside := &crowd{in: map[*ds.Player]int{}}
-	var joined, left, messages atomic.Int64
-	srv := uplinktest.Serve(t, network, ds.Config{
+	var joined, left, messages, echoes atomic.Int64
+	srv := serve(t, network, ds.Config{
 		Shards: shards, Poll: poll,
 		Joined: func(p *ds.Player) {
 			defer inside.enter(p)()
@@ -70,40 +67,27 @@ func checkShards(t *testing.T, poll bool) {
 			messages.Add(1)
 			_ = p.SendReliable(b)
 		},
-	}, func(s *ds.Server) error {
-		return errors.Join(
-			ds.Handle(s, "Move", func(p *ds.Player, f ds.Frame[uplinktest.Move]) {
-				defer inside.enter(p)()
-				if !poll {
-					time.Sleep(ms / 2) // other shards go on meanwhile
-				}
-				moves.Handle(p, f)
-			}),
-			ds.Handle(s, "Fire", fires.Handle))
-	})
+	}, handles("Move", func(p *ds.Player, f frame) {
+		defer inside.enter(p)()
+		if !poll {
+			time.Sleep(ms / 2) // other shards go on meanwhile
+		}
+		moves.Handle(p, f)
+	}), handles("Fire", fires.Handle))
 	if srv.Shards() != shards {
 		t.Fatalf("%d shards", srv.Shards())
 	}
-	game, end := context.WithCancel(t.Context())
-	var polling sync.WaitGroup
-	polling.Go(func() {
-		for game.Err() == nil {
-			srv.Poll()
-			time.Sleep(10 * ms)
-		}
-	})
-	var echoes atomic.Int64
+	stop := polling(t, 10*ms, func() { srv.Poll() })
 	var playing sync.WaitGroup
 	for range clients {
 		playing.Go(func() {
 			conn := uplinktest.Dial(t, network, client.Config{OnMessage: func([]byte) { echoes.Add(1) }})
-			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", client.BindConfig{Reliable: true})
+			move, fire := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Fire", reliably)
 			for n := range uint64(seconds * 60) {
-				m := uplinktest.MoveAt(1, n)
-				uplinktest.Must(t, move.Send(&m))
+				send(t, move, 1, n)
 				if n%60 == 0 {
-					f := uplinktest.MoveAt(2, n/60)
-					uplinktest.Must(t, errors.Join(fire.Send(&f), conn.SendReliable([]byte("message"))))
+					send(t, fire, 2, n/60)
+					uplinktest.Must(t, conn.SendReliable([]byte("message")))
 				}
 				if n == 300 || n == 700 {
 					uplinktest.Must(t, conn.Rebind())
@@ -114,8 +98,9 @@ func checkShards(t *testing.T, poll bool) {
 		})
 	}
 	playing.Wait()
-	st := srv.Stats()
+	st, handled := srv.Stats(), uint64(0)
 	for _, l := range moves.Logs() {
+		handled += l.Frames()
 		if l.Frames()+l.Missed != l.Next || l.Frames() < seconds*60*3/4 {
 			t.Errorf("%d frames delivered and %d missed of %d", l.Frames(), l.Missed, l.Next)
 		}
@@ -125,18 +110,8 @@ func checkShards(t *testing.T, poll bool) {
 			t.Errorf("%d of %d reliable frames", l.Frames(), seconds)
 		}
 	}
-	frames := uint64(0)
-	for i := range st.RPCs {
-		if rpc := &st.RPCs[i]; rpc.RPC == "Move" && !rpc.Reliable {
-			frames = rpc.Frames()
-		}
-	}
-	handled := uint64(0)
-	for _, l := range moves.Logs() {
-		handled += l.Frames()
-	}
-	if frames != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < uint64(clients*seconds*8) {
-		t.Errorf("%d frames counted, %d handled of %d players: %+v", frames, handled, len(moves.Logs()), st)
+	if rpc := &st.RPCs[2]; rpc.RPC != "Move" || rpc.Frames() != handled || len(moves.Logs()) != clients || len(fires.Logs()) != clients || st.Acks.Messages < uint64(clients*seconds*8) {
+		t.Errorf("%d frames handled of %d players: %+v", handled, len(moves.Logs()), st)
 	}
 	if st.Transport.Forwarded == 0 || st.Transport.PathMigrations != uint64(2*clients) || st.Transport.Open != clients || joined.Load() != int64(clients) {
 		t.Errorf("%d joined, %+v", joined.Load(), st.Transport)
@@ -152,102 +127,9 @@ func checkShards(t *testing.T, poll bool) {
 		t.Errorf("handlers of %d players ran at a time, and %d of one; want %d and 1", inside.most, inside.one, most)
 	}
 
-	uplinktest.Must(t, srv.Shutdown(t.Context())) // clients leave when told
-	uplinktest.Must(t, <-srv.Served)
-	end()
-	polling.Wait()
+	uplinktest.Must(t, errors.Join(srv.Shutdown(t.Context()), <-srv.Served)) // clients leave when told
+	stop()
 	if left.Load() != int64(clients) {
 		t.Errorf("%d of %d left", left.Load(), clients)
-	}
-}
-
-// TestShardsOverUDP is the same over sockets of the operating system, without timing.
-func TestShardsOverUDP(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("one socket an address")
-	}
-	const shards, clients, frames = 4, 24, 60
-	journal := uplinktest.NewJournal(t, 1)
-	joined, left := make(chan *ds.Player, clients), make(chan error, clients)
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Shards: shards, AckHz: 60, Timeout: time.Minute,
-		RateSlack: ds.MaxRateSlack, // they do not wait between two calls
-		Joined:    func(p *ds.Player) { joined <- p },
-		Left:      func(_ *ds.Player, err error) { left <- err },
-	})
-	uplinktest.Must(t, err)
-	uplinktest.Must(t, ds.Handle(srv, "Move", journal.Handle))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(context.Background()) }()
-	joining := make(chan struct{}, shards) // few at a time: who is not heard within 5 s is forgotten
-	var playing sync.WaitGroup
-	for range clients {
-		playing.Go(func() {
-			joining <- struct{}{}
-			conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{Timeout: time.Minute})
-			if err != nil {
-				<-joining
-				t.Error(err)
-				return
-			}
-			defer func() { _ = conn.Close() }()
-			move, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", client.BindConfig{Reliable: true})
-			<-joining
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for n := uint64(0); n < frames; {
-				m := uplinktest.MoveAt(1, n)
-				switch err := move.Send(&m); {
-				case err == nil:
-					n++
-				case errors.Is(err, client.ErrBacklog):
-					runtime.Gosched()
-				default:
-					t.Error(err)
-					return
-				}
-			}
-			for !errors.Is(conn.Err(), client.ErrKicked) {
-				runtime.Gosched()
-			}
-		})
-	}
-	for range clients {
-		p := <-joined
-		for p.Stats().Frames < frames {
-			runtime.Gosched()
-		}
-		p.Kick("enough")
-	}
-	for range clients {
-		if err := <-left; err != nil {
-			t.Error(err)
-		}
-	}
-	playing.Wait()
-	uplinktest.Must(t, errors.Join(srv.Close(), <-served))
-	for _, l := range journal.Logs() {
-		if l.Frames() != frames {
-			t.Errorf("%d of %d frames", l.Frames(), frames)
-		}
-	}
-	if st := srv.Stats(); len(journal.Logs()) != clients || st.Transport.Open != 0 {
-		t.Errorf("%d players: %+v", len(journal.Logs()), st)
-	}
-}
-
-// TestShardsElsewhere verifies that there is one shard if the network does not spread datagrams.
-func TestShardsElsewhere(t *testing.T) {
-	network := perfect(t)
-	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{network}, Shards: 2})
-	uplinktest.Must(t, err)
-	defer func() { _ = srv.Close() }()
-	if srv.Shards() != 1 {
-		t.Errorf("%d shards", srv.Shards())
-	}
-	if _, err := ds.Listen("127.0.0.1:0", ds.Config{Shards: -1}); err == nil {
-		t.Error("-1 shards are opened")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -65,17 +64,9 @@ type shard struct {
 	mu        sync.Mutex // guards the rest
 	acks      AckStats
 	drops     [drops]uint64
-	postponed []tapPanic
+	postponed []func() // handle panics of taps that were recovered while a lock was held
 }
 
-// tapPanic is a panic of a tap that was recovered while a lock was held.
-type tapPanic struct {
-	player *Player
-	value  any
-	stack  []byte
-}
-
-// arrival describes the message that a shard is receiving.
 type arrival struct {
 	at        time.Time
 	since     time.Duration // since the shard's start, for rate limits
@@ -95,6 +86,7 @@ type Player struct {
 
 	// Of the shard's goroutine:
 	bindings []*binding       // by RPC number
+	bound    int              // bindings
 	buffers  []jitterBuffer   // of the bindings that have one
 	reported time.Time        // when the client was last told of its buffers
 	refusals int              // refused bindings
@@ -154,7 +146,6 @@ type rpcShard struct {
 	unreliable, reliable counts
 }
 
-// counts returns the counters of a channel.
 func (r *rpcShard) counts(reliable bool) *counts {
 	if reliable {
 		return &r.reliable
@@ -168,20 +159,16 @@ type sink interface {
 	deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error
 }
 
-// jitterBuffer is the jitter buffer of one binding.
 type jitterBuffer interface {
 	sink
-	owner() (*Player, *rpc)
+	owner() (*Player, *binding)
 	// release runs the handlers of the frames that are due in a Poll, and returns their number.
 	release(now time.Time) int
 	// close ends the buffer. If the player was kicked, frames that wait are counted as dropped.
 	close()
 	stats() BufferStats
-	// report returns what the client is told of the buffer.
-	report() control.Buffered
 }
 
-// jitterBuffers are all jitter buffers of a server.
 type jitterBuffers struct {
 	mu  sync.Mutex
 	all []jitterBuffer

@@ -47,20 +47,16 @@ type errDrop Drop
 
 func (e errDrop) Error() string { return "ds: frame dropped: " + Drop(e).String() }
 
-// reason returns the reason of an error of a decoder or a sink.
+// reason returns the reason of an error of a decoder or a sink. The first reasons are those of the
+// decoder, in order.
 func reason(err error) Drop {
 	if d, ok := errors.AsType[errDrop](err); ok {
 		return Drop(d)
 	}
-	switch {
-	case errors.Is(err, rpcdelta.ErrBaselineMissing):
-		return BaselineMissing
-	case errors.Is(err, rpcdelta.ErrDesync):
-		return Desync
-	case errors.Is(err, rpcdelta.ErrLate):
-		return Late
-	case errors.Is(err, rpcdelta.ErrDuplicate):
-		return Duplicate
+	for d, target := range []error{rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync, rpcdelta.ErrLate, rpcdelta.ErrDuplicate} {
+		if errors.Is(err, target) {
+			return Drop(d)
+		}
 	}
 	return Malformed
 }
@@ -196,33 +192,14 @@ type counts struct {
 	total RPCStats
 }
 
-// drop counts a dropped payload or frame, and the frames that are known to be missed since the last
-// count. It may be called from any goroutine.
-func (c *counts) drop(d Drop, missed uint64) {
+// update changes the total. It may be called from any goroutine.
+func (c *counts) update(f func(total *RPCStats)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.total.Drops[d]++
-	c.total.Missed += missed
+	f(&c.total)
 }
 
-// countFallback counts a binding with another prior than the client's.
-func (c *counts) countFallback() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total.PriorFallbacks++
-}
-
-// publish adds the fresh counts to the total.
 func (c *counts) publish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total.add(&c.fresh)
+	c.update(func(total *RPCStats) { total.add(&c.fresh) })
 	c.fresh, c.listed = RPCStats{}, false
-}
-
-// addTo adds the published counts to sum.
-func (c *counts) addTo(sum *RPCStats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sum.add(&c.total)
 }

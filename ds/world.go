@@ -1,15 +1,17 @@
 package ds
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// defaultTickHz is the default of [WorldConfig].TickHz.
 const defaultTickHz = 60
 
 // ReplicationStats counts the messages of a world.
@@ -68,17 +70,10 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	if cfg.TickHz == 0 {
-		cfg.TickHz = defaultTickHz
-	}
-	if !(cfg.TickHz > 0 && cfg.TickHz <= replication.MaxRate) {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.TickHz is %v, want more than 0, up to %d", name, cfg.TickHz, replication.MaxRate)
-	}
-	if cfg.SendHz == 0 {
-		cfg.SendHz = cfg.TickHz
-	}
-	if !(cfg.SendHz > 0 && cfg.SendHz <= cfg.TickHz) {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.SendHz is %v, want more than 0, up to TickHz, %v", name, cfg.SendHz, cfg.TickHz)
+	cfg.TickHz = cmp.Or(cfg.TickHz, defaultTickHz)
+	cfg.SendHz = cmp.Or(cfg.SendHz, cfg.TickHz)
+	if err := cmp.Or(upTo("TickHz", cfg.TickHz, replication.MaxRate), upTo("SendHz", cfg.SendHz, cfg.TickHz)); err != nil {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.%w", name, err)
 	}
 	w, err := replication.NewWorld(typ, name, cfg.TickHz, cfg.SendHz, cfg.Initial)
 	if err != nil {
@@ -140,3 +135,153 @@ func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
 	p.streams.CompareAndSwap(nil, replication.NewStreams(p.conn)) // players without worlds have none
 	return p.streams.Load(), nil
 }
+
+// SnapshotStream is a [World] as one player receives it, as snapshots.
+type SnapshotStream[T any] struct{ playerStream }
+
+// Offer offers the world to a player as snapshots, in Config.Joined for example. It is sent once
+// the client has subscribed with client.SubscribeSnapshots and has the initial state. A repeated
+// offer returns the same stream.
+func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
+	to, err := w.streamsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.world.Offer(to)
+	if err != nil {
+		return nil, err
+	}
+	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
+}
+
+// playerStream is what streams of both codecs have in common.
+type playerStream struct {
+	world  *replication.World
+	stream *replication.Stream
+}
+
+// Send sends the world's newest tick to this player alone, for games that send to some players less
+// often than to others. It returns [ErrNotReady] while the client has not subscribed. A tick is
+// sent once, and of state only when the bandwidth has room for more than headers. Other errors are
+// those of the codec, such as [statesync.ErrBudget] if no object fits the bandwidth, or wrap
+// net.ErrClosed.
+func (s playerStream) Send() error {
+	if s.world.Open() != nil {
+		return errUncommitted
+	}
+	return s.stream.Send(time.Now())
+}
+
+// Ready reports whether the client has subscribed and has the initial state.
+func (s playerStream) Ready() bool { return s.stream.Ready() }
+
+// Stats returns the counts of this player.
+func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
+
+// RTT returns the player's round-trip time.
+func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
+
+// Stop ends the stream and tells the client. The world can be offered again, by either codec.
+func (s playerStream) Stop() { s.stream.Stop() }
+
+// Bandwidths of a StateConfig, in bits per second.
+const (
+	minBandwidth     = 1_000
+	defaultBandwidth = 256_000
+	maxBandwidth     = 1_000_000_000
+)
+
+// StateConfig configures a [StateStream]. The zero value of each field means its default.
+type StateConfig struct {
+	// Bandwidth is the maximum bandwidth of the stream, in bits per second with all headers down to
+	// IP, 1,000 to 1,000,000,000; default 256,000. Unused bandwidth is not saved up.
+	// [StateStream.SetBandwidth] changes it.
+	Bandwidth int
+	// MinBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
+	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
+	MinBandwidth int
+	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
+	// to [statesync.MaxTicks]; default 16.
+	InputTicks int
+	// NoDelta disables deltas, for comparisons.
+	NoDelta bool
+}
+
+// checkBandwidth checks StateConfig.Bandwidth and MinBandwidth.
+func checkBandwidth(bandwidth, least int) error {
+	return cmp.Or(
+		between("Bandwidth", bandwidth, minBandwidth, maxBandwidth),
+		between("MinBandwidth", cmp.Or(least, minBandwidth), minBandwidth, bandwidth),
+	)
+}
+
+// StateStream is a [World] as one player receives it whose client simulates too: the inputs of all
+// players, and within a bandwidth the state of the objects with the highest priorities. Its methods
+// are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
+// SetViewer and SetBandwidth have an effect.
+type StateStream[T any] struct{ playerStream }
+
+// OfferState offers the world to a player as state, as [World.Offer] does as snapshots. A message
+// contains the objects that fit, not all of them. The client subscribes with client.SubscribeState
+// and starts from what its game knows: WorldConfig.Initial is not sent. A player receives a world
+// by one codec at a time. An error names the unsupported tag of T or the field of cfg. A repeated
+// offer returns the same stream with its settings.
+func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
+	cfg.Bandwidth = cmp.Or(cfg.Bandwidth, defaultBandwidth)
+	err := cmp.Or(between("InputTicks", cfg.InputTicks, 0, statesync.MaxTicks), checkBandwidth(cfg.Bandwidth, cfg.MinBandwidth))
+	if err != nil {
+		return nil, fmt.Errorf("ds: world %s: StateConfig.%w", w.world.Name(), err)
+	}
+	to, err := w.streamsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.world.OfferState(to, replication.StateConfig(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return &StateStream[T]{playerStream{w.world, s}}, nil
+}
+
+// Prioritize sets an object's priority for the next message. Priorities accumulate until the object
+// is sent. Call it for each object that may be sent, before Send. An object that never had a
+// priority is never sent. One that has none any more is sent once more by what had accumulated, and
+// again when it comes to rest if it was moving: put what a player must not know into a world of its
+// own. Priorities are finite and at least 0, else the error is a [*statesync.PriorityError].
+func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
+	if !(priority >= 0) || math.IsInf(priority, 1) {
+		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
+	}
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
+}
+
+// AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
+// player: what the client needs to simulate the tick. They are repeated until they are acked, for
+// StateConfig.InputTicks ticks. Ticks ascend and are those of the world; a tick may have inputs
+// whether or not its state is sent. It is an error if the inputs are invalid.
+func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
+	if tick > replication.MaxTick {
+		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
+	}
+	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
+}
+
+// SetViewer sets the viewer object, relative to which positions of other objects may be coded.
+func (s *StateStream[T]) SetViewer(id uint16) { s.stream.SetViewer(id) }
+
+// SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
+func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
+	if err := checkBandwidth(bandwidth, least); err != nil {
+		return fmt.Errorf("ds: world %s: StateConfig.%w", s.world.Name(), err)
+	}
+	s.stream.SetBandwidth(bandwidth, least)
+	return nil
+}
+
+// Bandwidth returns the bandwidth that the stream may use now, in bits per second. With
+// StateConfig.MinBandwidth it is an estimate that starts there. While the bandwidth is used, the
+// estimate grows by half at a time, until the round-trip time rises because of a queue, more than a
+// tenth of the messages are lost, or acks are missing. Then it falls, and afterwards grows by a
+// sixteenth of the whole range per second. Loss below a tenth is ignored, as it usually comes from
+// a radio link. Acks of the client are trusted.
+func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }

@@ -19,7 +19,6 @@ var (
 	ErrInput = errors.New("interpolate: bad snapshot")
 )
 
-// snapshot is a stored snapshot.
 type snapshot[T any] struct {
 	time    time.Duration
 	ids     []uint32

@@ -58,17 +58,13 @@ func TestLateAndTwice(t *testing.T) {
 // buffer.
 func TestServerRestart(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
-	add(t, b, time.Hour, still(1))
 	stray := func(now, server time.Duration) error { return b.Add(now, server, []uint32{7}, []thing{still(2)}) }
-	for k := range 2 {
-		if err := stray(time.Hour, time.Duration(k)*ms); !errors.Is(err, interpolate.ErrLate) {
-			t.Fatal(err)
-		}
-	}
-	add(t, b, time.Hour+100*ms, still(1))
-	for k := range 2 {
-		if err := stray(time.Hour, time.Duration(k)*ms); !errors.Is(err, interpolate.ErrLate) {
-			t.Fatal(err)
+	for _, at := range []time.Duration{time.Hour, time.Hour + 100*ms} {
+		add(t, b, at, still(1))
+		for k := range time.Duration(2) {
+			if err := stray(time.Hour, k*ms); !errors.Is(err, interpolate.ErrLate) {
+				t.Fatal(err)
+			}
 		}
 	}
 	if got := only(t, b, time.Hour).pose.Position.X; got != 1 {
@@ -197,6 +193,66 @@ func TestAllocations(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(500, step); n != 0 {
 			t.Errorf("method %d: %v allocations", m, n)
+		}
+	}
+}
+
+// BenchmarkSample shows a world of 901 objects of which a hundred move, 60 times per second, and
+// adds a snapshot each time.
+func BenchmarkSample(b *testing.B) {
+	buf := newBuffer(b, interpolate.Config{Interval: time.Second / 60, Method: interpolate.Hermite, Adaptive: true})
+	ids, objects := make([]uint32, 901), make([]thing, 901)
+	for i := range ids {
+		ids[i], objects[i] = uint32(i), still(float64(i))
+	}
+	var s interpolate.Sample[thing]
+	now := time.Duration(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += time.Second / 60
+		for i := range 100 {
+			objects[i] = moving(now.Seconds(), 1)
+			objects[i].pose.Orientation.X = now.Seconds()
+		}
+		must(b, buf.Add(now, now, ids, objects))
+		buf.Sample(now, &s)
+	}
+}
+
+// TestRule checks the default delay for several losses.
+func TestRule(t *testing.T) {
+	for loss, intervals := range map[float64]int{0: 1, -1: 1, 1e-4: 1, 0.01: 2, 0.02: 3, 0.05: 3, 0.1: 4, 0.2: 6, 0.5: 13, 0.9: 16, 1: 13, math.NaN(): 13} {
+		if got, want := interpolate.Delay(100*ms, 50*ms, loss), time.Duration(intervals)*100*ms+50*ms; got != want {
+			t.Errorf("loss %v: %v, want %v", loss, got, want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for field, c := range map[string]interpolate.Config{
+		"Interval is 0s":    {},
+		"Interval is 11s":   {Interval: 11 * time.Second},
+		"Method is 3":       {Method: 3},
+		"Method is -1":      {Method: -1},
+		"Delay is -1ms":     {Delay: -ms},
+		"Jitter is 2h":      {Jitter: 2 * time.Hour},
+		"MaxDelay is -1ms":  {MaxDelay: -ms},
+		"Extrapolate is 1s": {Extrapolate: time.Second},
+		"Gap is -1ms":       {Gap: -ms},
+		"Loss is 1,":        {Loss: 1},
+		"Loss is NaN":       {Loss: math.NaN()},
+		"Late is -0.1":      {Late: -0.1},
+		"Snapshots is 4, must be from 5, for a delay of 350ms": {Snapshots: 4},
+		"Snapshots is 6, must be from 8, for a delay of 600ms": {Snapshots: 6, Adaptive: true},
+		"Snapshots is 1025,": {Snapshots: 1025},
+		"Objects is -1,":     {Objects: -1},
+		"Objects is 65537,":  {Objects: 65537},
+	} {
+		if !strings.HasPrefix(field, "Interval") {
+			c.Interval = 100 * ms
+		}
+		if _, err := interpolate.New(things{}, c); err == nil || !strings.HasPrefix(err.Error(), "interpolate: Config."+field) {
+			t.Errorf("%v, want Config.%s", err, field)
 		}
 	}
 }

@@ -69,9 +69,9 @@ const defaultTotal = 1 << 19
 // default delay three intervals for a loss of 1.5 to 5.8 %.
 const hitchShare = 2e-4
 
-// Delay returns the default interpolation delay: the time of so many consecutive losses that more
-// happen at fewer than one in 5,000 snapshots, plus the jitter. For a loss of 2 to 5 % these are
-// three intervals. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
+// Delay returns the default interpolation delay: the jitter, and the time of so many consecutive
+// losses that more happen at fewer than one in 5,000 snapshots: three intervals for a loss of 2 to
+// 5 %. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
 func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	if !(loss < 1) {
 		loss = 0.5
@@ -83,7 +83,6 @@ func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	return time.Duration(n)*interval + jitter
 }
 
-// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("interpolate: Config.%s is %v, must be %s", field, v, want)
@@ -107,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 		value float64
 	}{{"Loss", c.Loss}, {"Late", c.Late}} {
 		if math.IsNaN(s.value) || s.value < 0 || s.value >= 1 {
-			return bad(s.field, s.value, "at minSnapshots 0 and below 1")
+			return bad(s.field, s.value, "at least 0 and below 1")
 		}
 	}
 	c.Loss = cmp.Or(c.Loss, 0.05)

@@ -1,8 +1,12 @@
 package interpolate
 
 import (
+	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -45,8 +49,7 @@ func blend(m Method, a, b Pose, f float64, between time.Duration) Pose {
 	return out
 }
 
-// still reports whether a pose does not change between a and b. Most objects are at rest, and this
-// check is fast.
+// still reports whether a pose does not change, as that of most objects. It is fast.
 func still(m Method, a, b Pose) bool {
 	return a == b && (m != Hermite || a.Velocity == schema.Vec3{})
 }
@@ -122,4 +125,118 @@ func unit(q schema.Quat) (schema.Quat, bool) {
 		return schema.Quat{}, false
 	}
 	return schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}, true
+}
+
+// Tagged returns an adapter by the tags of the struct T:
+//
+//	Position schema.Vec3 `interpolate:"position"`
+//	Velocity schema.Vec3 `interpolate:"velocity"`
+//	Rotation schema.Quat `interpolate:"orientation"`
+//	Jumps    uint8       `interpolate:"teleports"`
+//
+// Each is optional; teleports is an unsigned integer or a bool. Fields without a tag are those of
+// the older snapshot. An error names the field with the invalid tag.
+func Tagged[T any]() (Adapter[T], error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("interpolate: %v is not a struct", t)
+	}
+	a := tagged[T]{position: none, velocity: none, orientation: none, teleports: none}
+	if err := a.addStruct(t, 0); err != nil {
+		return nil, fmt.Errorf("interpolate: %v: %w", t, err)
+	}
+	return &a, nil
+}
+
+// none is the offset of an absent field.
+const none = ^uintptr(0)
+
+// tagged is the offsets of fields in a T.
+type tagged[T any] struct {
+	position, velocity, orientation, teleports uintptr
+	size                                       uintptr // of teleports
+}
+
+func (a *tagged[T]) addStruct(t reflect.Type, base uintptr) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("interpolate")
+		switch {
+		case !ok && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			if err := a.addStruct(f.Type, base+f.Offset); err != nil {
+				return err
+			}
+		case ok:
+			if err := a.add(tag, f.Type, base+f.Offset); err != nil {
+				return fmt.Errorf("field %q: %w", f.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *tagged[T]) add(tag string, t reflect.Type, offset uintptr) error {
+	vector := reflect.TypeFor[schema.Vec3]()
+	field, known := map[string]struct {
+		offset *uintptr
+		want   reflect.Type
+	}{
+		"position": {&a.position, vector}, "velocity": {&a.velocity, vector},
+		"orientation": {&a.orientation, reflect.TypeFor[schema.Quat]()}, "teleports": {&a.teleports, t},
+	}[tag]
+	counts := []reflect.Kind{reflect.Bool, reflect.Uint8, reflect.Uint16, reflect.Uint32}
+	switch {
+	case !known:
+		return fmt.Errorf(`unknown tag interpolate:%q, want "position", "velocity", "orientation" or "teleports"`, tag)
+	case tag == "teleports" && !slices.Contains(counts, t.Kind()):
+		return fmt.Errorf("interpolate:%q is a %v, want an unsigned integer of at most 32 bits, or a bool", tag, t)
+	case t != field.want:
+		return fmt.Errorf("interpolate:%q is a %v, want a %v", tag, t, field.want)
+	case *field.offset != none:
+		return fmt.Errorf("interpolate:%q is there twice", tag)
+	case tag == "teleports":
+		a.size = t.Size()
+	}
+	*field.offset = offset
+	return nil
+}
+
+// Pose implements Adapter.
+func (a *tagged[T]) Pose(object *T) (p Pose) {
+	at := unsafe.Pointer(object)
+	if a.position != none {
+		p.Position = *(*schema.Vec3)(unsafe.Add(at, a.position))
+	}
+	if a.velocity != none {
+		p.Velocity = *(*schema.Vec3)(unsafe.Add(at, a.velocity))
+	}
+	if a.orientation != none {
+		p.Orientation = *(*schema.Quat)(unsafe.Add(at, a.orientation))
+	}
+	if a.teleports == none {
+		return p
+	}
+	switch jumps := unsafe.Add(at, a.teleports); a.size {
+	case 1:
+		p.Teleports = uint32(*(*uint8)(jumps))
+	case 2:
+		p.Teleports = uint32(*(*uint16)(jumps))
+	default:
+		p.Teleports = *(*uint32)(jumps)
+	}
+	return p
+}
+
+// SetPose implements Adapter.
+func (a *tagged[T]) SetPose(object *T, p Pose) {
+	at := unsafe.Pointer(object)
+	if a.position != none {
+		*(*schema.Vec3)(unsafe.Add(at, a.position)) = p.Position
+	}
+	if a.velocity != none {
+		*(*schema.Vec3)(unsafe.Add(at, a.velocity)) = p.Velocity
+	}
+	if a.orientation != none {
+		*(*schema.Quat)(unsafe.Add(at, a.orientation)) = p.Orientation
+	}
 }

@@ -1,6 +1,9 @@
 package interpolate
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // Sample is the world at one time. Its slices are reused when it is filled again.
 type Sample[T any] struct {
@@ -68,35 +71,20 @@ func (b *Buffer[T]) interpolateTo(from, to *snapshot[T], t time.Duration, out *S
 		return
 	}
 	f := float64(t-from.time) / float64(interval)
-	k := 0
-	for i, id := range out.IDs {
-		if k = find(to.ids, k, id); k == len(to.ids) {
-			return
-		}
-		if to.ids[k] != id {
-			continue
-		}
+	for i, k := range common(out.IDs, to.ids) {
 		if p, q := b.adapter.Pose(&from.objects[i]), b.adapter.Pose(&to.objects[k]); !still(b.cfg.Method, p, q) {
 			b.adapter.SetPose(&out.Objects[i], blend(b.cfg.Method, p, q, f, interval))
 		}
 	}
 }
 
-// extrapolateFrom moves the objects in out, which are those of to, on for a time, as they moved
-// since from.
+// extrapolateFrom moves the objects in out, which are those of to, on as they moved since from.
 func (b *Buffer[T]) extrapolateFrom(from, to *snapshot[T], on time.Duration, out *Sample[T]) {
 	interval := to.time - from.time
 	if interval > b.cfg.Gap || on == 0 {
 		return
 	}
-	k := 0
-	for i, id := range out.IDs {
-		if k = find(from.ids, k, id); k == len(from.ids) {
-			return
-		}
-		if from.ids[k] != id {
-			continue
-		}
+	for i, k := range common(out.IDs, from.ids) {
 		before, last := b.adapter.Pose(&from.objects[k]), b.adapter.Pose(&to.objects[i])
 		if before.Teleports == last.Teleports {
 			b.adapter.SetPose(&out.Objects[i], extrapolate(b.cfg.Method, before, last, interval, on))
@@ -104,10 +92,17 @@ func (b *Buffer[T]) extrapolateFrom(from, to *snapshot[T], on time.Duration, out
 	}
 }
 
-// find returns the first index from k on whose id is not below id.
-func find(ids []uint32, k int, id uint32) int {
-	for k < len(ids) && ids[k] < id {
-		k++
+// common yields the indices of the ids in both of two ascending lists.
+func common(a, b []uint32) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		k := 0
+		for i, id := range a {
+			for k < len(b) && b[k] < id {
+				k++
+			}
+			if k == len(b) || b[k] == id && !yield(i, k) {
+				return
+			}
+		}
 	}
-	return k
 }

@@ -46,7 +46,7 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	}
 	offset := now - server
 	switch {
-	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || distance(offset, l.offset) > l.cfg.Gap):
+	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || (offset-l.offset).Abs() > l.cfg.Gap):
 		restarted = true
 	case server <= l.newest: // late or duplicate: it shows only how short the delay can be
 		l.base = min(l.base, offset)
@@ -81,14 +81,11 @@ func (l *timeline) restart(now, offset time.Duration) {
 		l.at = min(l.at, l.newest+l.cfg.Extrapolate)
 	}
 	l.base, l.before, l.period = offset, offset, now
-	l.needed.reset()
+	l.needed.sorted = l.needed.sorted[:0]
 }
-
-func distance(a, b time.Duration) time.Duration { return max(a-b, b-a) }
 
 func (l *timeline) fastest() time.Duration { return min(l.base, l.before) }
 
-// delay returns the current interpolation delay.
 func (l *timeline) delay() time.Duration {
 	if !l.cfg.Adaptive || len(l.needed.sorted) < minSamples {
 		return l.cfg.Delay
@@ -96,7 +93,6 @@ func (l *timeline) delay() time.Duration {
 	return max(0, min(l.needed.quantile(l.cfg.Late), l.cfg.MaxDelay))
 }
 
-// play returns the server time to show at now.
 func (l *timeline) play(now time.Duration) time.Duration {
 	want := now - l.fastest() - l.delay()
 	if !l.playing {
@@ -118,14 +114,10 @@ func (l *timeline) play(now time.Duration) time.Duration {
 	return l.at
 }
 
-// reset forgets everything.
 func (l *timeline) reset() {
-	sorted := l.needed.sorted[:0]
-	*l = timeline{cfg: l.cfg}
-	l.needed.sorted = sorted
+	*l = timeline{cfg: l.cfg, needed: window{sorted: l.needed.sorted[:0]}}
 }
 
-// windowLength is how long a window remembers, windowSize how many values.
 const (
 	// windowLength and windowSize bound the age and the number of the values in a window.
 	windowLength = 30 * time.Second
@@ -153,10 +145,7 @@ func (w *window) add(at, value time.Duration) {
 	w.sorted = slices.Insert(w.sorted, i, value)
 }
 
-// quantile returns the lowest value that at most the given share of values exceeds. The window must
-// not be empty.
+// quantile returns the lowest value that at most the given share of values exceeds.
 func (w *window) quantile(share float64) time.Duration {
 	return w.sorted[len(w.sorted)-1-int(share*float64(len(w.sorted)))]
 }
-
-func (w *window) reset() { w.sorted = w.sorted[:0] }

@@ -41,7 +41,6 @@ const (
 	shortBlocks = 8
 )
 
-// slot stores one value.
 type slot[T any] struct {
 	tick  uint64
 	state slotState
@@ -83,7 +82,8 @@ type Buffer[T any] struct {
 	ownTicks bool          // Pop was called: the buffer determines the ticks
 	next     time.Duration // time of the next tick
 	slack    slack
-	stats    Stats
+	results  [Early + 1]uint64 // of Add
+	stats    Stats             // all other counters
 }
 
 // New returns an empty buffer. An error names the invalid field of cfg.
@@ -120,12 +120,18 @@ func after(a, b uint64) int64 { return int64(a - b) }
 // A tick that is too far from those before is rejected as Early or Late, until the third in
 // succession, which resyncs the buffer.
 func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
+	r := b.add(now, tick, v)
+	b.results[r]++
+	return r
+}
+
+func (b *Buffer[T]) add(now time.Duration, tick uint64, v *T) AddResult {
 	s := b.slot(tick)
 	switch {
 	case s.state != empty && s.tick == tick:
-		return b.reject(Duplicate)
+		return Duplicate
 	case !b.playing && b.passed(tick):
-		return b.reject(Late)
+		return Late
 	case !b.playing:
 		b.start(now, tick)
 	case b.far(tick):
@@ -134,9 +140,9 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
 			break
 		}
 		if after(tick, b.newest) > 0 {
-			return b.reject(Early)
+			return Early
 		}
-		return b.reject(Late)
+		return Late
 	}
 	b.stray = 0
 	if after(tick, b.played) > int64(len(b.slots)) { // the sender is much too fast
@@ -144,7 +150,7 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
 	}
 	b.arrived(now, tick)
 	if after(tick, b.played) <= 0 || b.passed(tick) {
-		return b.reject(Late)
+		return Late
 	}
 	s.tick, s.state = tick, full
 	s.value, *v = *v, s.value
@@ -152,10 +158,8 @@ func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
 	return Held
 }
 
-// far reports whether a tick is out of reach of those before.
 func (b *Buffer[T]) far(tick uint64) bool {
-	reach := int64(len(b.slots))
-	jump := after(tick, b.newest)
+	reach, jump := int64(len(b.slots)), after(tick, b.newest)
 	return jump >= reach || jump <= -reach
 }
 
@@ -165,30 +169,16 @@ func (b *Buffer[T]) passed(tick uint64) bool {
 	return b.releasedAny && age >= 0 && age < int64(len(b.slots))
 }
 
-func (b *Buffer[T]) reject(f AddResult) AddResult {
-	switch f {
-	case Late:
-		b.stats.Late++
-	case Duplicate:
-		b.stats.Duplicate++
-	case Early:
-		b.stats.Early++
-	case Held:
-	}
-	return f
-}
-
 // start starts playing with a value, after a pause or a jump.
 func (b *Buffer[T]) start(now time.Duration, tick uint64) {
 	if b.releasedAny || b.playing {
 		b.stats.Resyncs++
 	}
+	jump := after(tick, b.done)
+	unrelated := jump <= 0 || jump > int64(len(b.slots))
+	b.releasedAny = b.releasedAny && !unrelated
 	for i := range b.slots {
-		b.drop(&b.slots[i])
-	}
-	if jump := after(tick, b.done); jump <= 0 || jump > int64(len(b.slots)) {
-		b.releasedAny = false
-		for i := range b.slots {
+		if b.drop(&b.slots[i]); unrelated {
 			b.slots[i].state = empty
 		}
 	}
@@ -196,7 +186,6 @@ func (b *Buffer[T]) start(now time.Duration, tick uint64) {
 	b.schedule(now, tick, b.slack.target())
 }
 
-// drop discards the value in a slot.
 func (b *Buffer[T]) drop(s *slot[T]) {
 	if s.state == full {
 		s.state = empty
@@ -254,10 +243,8 @@ func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 
 // checkBlock resyncs if the mean slack of the last block is far from the target.
 func (b *Buffer[T]) checkBlock() {
-	if b.slack.target()-b.slack.mean <= b.cfg.Interval {
+	if b.short++; b.slack.target()-b.slack.mean <= b.cfg.Interval {
 		b.short = 0
-	} else {
-		b.short++
 	}
 	switch over := b.slack.mean - b.cfg.MaxDepth; {
 	case over > spareIntervals*b.cfg.Interval:
@@ -343,6 +330,7 @@ func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 // Stats returns the counters and the current state.
 func (b *Buffer[T]) Stats() Stats {
 	s := b.stats
+	s.Late, s.Duplicate, s.Early = b.results[Late], b.results[Duplicate], b.results[Early]
 	s.Held, s.Slack, s.Target = b.held, b.slack.mean, b.slack.target()
 	return s
 }

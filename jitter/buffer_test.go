@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
@@ -21,9 +22,7 @@ func newBuffer(t testing.TB, c jitter.Config) *buffer {
 		c.Interval = interval
 	}
 	b, err := jitter.New[uint64](c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return b
 }
 
@@ -44,6 +43,49 @@ func step(t testing.TB, b *buffer, at time.Duration, want int64) {
 	case want >= 0 && (state != jitter.Released || tick != uint64(want) || v != 10*tick):
 		t.Fatalf("at %v: tick %d is %v with %d, want %d released", at, tick, state, v, want)
 	}
+}
+
+// sender sends one value per interval, with a delay.
+type sender struct {
+	b          *buffer
+	tick, next uint64
+}
+
+// play plays ticks. late returns the delay of a value.
+func (s *sender) play(ticks uint64, late func(value uint64) time.Duration) {
+	for end := s.tick + ticks; s.tick < end; s.tick++ {
+		at := time.Duration(s.tick) * interval
+		s.b.Step(at, new(uint64))
+		for {
+			came := time.Duration(s.next)*interval + late(s.next)
+			if came >= at+interval {
+				break
+			}
+			add(s.b, came, s.next)
+			s.next++
+		}
+	}
+}
+
+// after returns a constant delay.
+func after(d time.Duration) func(uint64) time.Duration {
+	return func(uint64) time.Duration { return d }
+}
+
+// evenly sends n values, each 4 ms after a tick, or only advances, and returns the last tick that
+// was released.
+func (s *sender) evenly(n int, sends bool) (last uint64) {
+	for range n {
+		if sends {
+			add(s.b, time.Duration(s.tick)*interval+4*ms, s.next)
+			s.next++
+		}
+		s.tick++
+		if tick, state := s.b.Step(time.Duration(s.tick)*interval, new(uint64)); state == jitter.Released {
+			last = tick
+		}
+	}
+	return last
 }
 
 // TestSteps adds values in any order; they are released in order, one per tick.
@@ -104,25 +146,15 @@ func TestAddResults(t *testing.T) {
 // TestPause checks that ticks are not missing during a pause, and that playback resyncs after it.
 func TestPause(t *testing.T) {
 	b := newBuffer(t, jitter.Config{Depth: 2 * interval, Gap: 10 * interval})
-	at, next := time.Duration(0), uint64(0)
-	play := func(ticks int, sends bool) {
-		for range ticks {
-			if sends {
-				add(b, at+4*ms, next)
-				next++
-			}
-			at += interval
-			b.Step(at, new(uint64))
-		}
-	}
-	play(50, true)
+	s := sender{b: b}
+	s.evenly(50, true)
 	before := b.Stats()
-	play(1000, false)
+	s.evenly(1000, false)
 	paused := b.Stats()
 	if n := paused.Missing - before.Missing; n < 5 || n > 10 {
 		t.Errorf("%d ticks are missing in a pause", n)
 	}
-	play(50, true)
+	s.evenly(50, true)
 	after := b.Stats()
 	if n := after.Released - paused.Released; n < 45 || after.Missing != paused.Missing || after.Late != 0 || after.Resyncs != 1 {
 		t.Errorf("after a pause: %+v, before: %+v", after, paused)
@@ -133,51 +165,28 @@ func TestPause(t *testing.T) {
 // that a single stray value is dropped.
 func TestJumps(t *testing.T) {
 	for name, to := range map[string]uint64{"ahead": 1 << 40, "little ahead": 1200, "back": 3, "wraps": 1<<64 - 5} {
-		t.Run(name, func(t *testing.T) {
-			b := newBuffer(t, jitter.Config{Depth: 2 * interval})
-			at, next := time.Duration(0), uint64(1000)
-			var released uint64
-			play := func(ticks int) {
-				for range ticks {
-					add(b, at+4*ms, next)
-					next++
-					at += interval
-					if tick, state := b.Step(at, new(uint64)); state == jitter.Released {
-						released = tick
-					}
-				}
-			}
-			play(100)
-			add(b, at, 1<<50) // a stray one
-			play(20)
-			if st := b.Stats(); st.Early != 1 || st.Resyncs != 0 || st.Missing != 0 {
-				t.Errorf("after a stray value: %+v", st)
-			}
-			next = to
-			play(20)
-			if lag := int64(next - released); lag < 1 || lag > 5 || b.Stats().Resyncs != 1 {
-				t.Errorf("tick %d was released last, the sender is at %d: %+v", released, next, b.Stats())
-			}
-		})
+		b := newBuffer(t, jitter.Config{Depth: 2 * interval})
+		s := sender{b: b, next: 1000}
+		s.evenly(100, true)
+		add(b, time.Duration(s.tick)*interval, 1<<50) // a stray one
+		s.evenly(20, true)
+		if st := b.Stats(); st.Early != 1 || st.Resyncs != 0 || st.Missing != 0 {
+			t.Errorf("%s: after a stray value: %+v", name, st)
+		}
+		s.next = to
+		released := s.evenly(20, true)
+		if lag := int64(s.next - released); lag < 1 || lag > 5 || b.Stats().Resyncs != 1 {
+			t.Errorf("%s: tick %d was released last, the sender is at %d: %+v", name, released, s.next, b.Stats())
+		}
 	}
 }
 
 // TestSlower increases the delay of the link: values are late for a tenth of a second only.
 func TestSlower(t *testing.T) {
-	b := newBuffer(t, jitter.Config{})
-	at := time.Duration(0)
-	for n := range uint64(400) {
-		delay := 4 * ms
-		if n >= 200 {
-			delay += 200 * ms
-		}
-		for ; at+interval < time.Duration(n)*interval+delay; at += interval {
-			b.Step(at+interval, new(uint64))
-		}
-		add(b, time.Duration(n)*interval+delay, n)
-	}
-	st := b.Stats()
-	if st.Missing > 12+8 || st.Late > 10 || st.Resyncs != 1 {
+	s := sender{b: newBuffer(t, jitter.Config{})}
+	s.play(200, after(4*ms))
+	s.play(200, after(204*ms))
+	if st := s.b.Stats(); st.Missing > 12+8 || st.Late > 10 || st.Resyncs != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -203,9 +212,7 @@ func TestFaster(t *testing.T) {
 // TestMemoryComesBack checks that the memory of values is reused and not shared.
 func TestMemoryComesBack(t *testing.T) {
 	b, err := jitter.New[[]byte](jitter.Config{Interval: interval, Depth: interval})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	in, out := make([]byte, 0, 8), make([]byte, 0, 8)
 	round := func(n uint64) {
 		in = append(in[:0], byte(n), byte(n>>8))
@@ -241,72 +248,25 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func BenchmarkAddStep(b *testing.B) {
-	b.ReportAllocs()
-	x := newBuffer(b, jitter.Config{})
-	n := uint64(0)
-	for b.Loop() {
-		v := n
-		x.Add(time.Duration(n)*interval+4*ms, n, &v)
-		x.Step(time.Duration(n+1)*interval, &v)
-		n++
-	}
-}
-
 // TestStrays checks that the third consecutive stray value resyncs the buffer, and none before.
 func TestStrays(t *testing.T) {
-	for _, row := range []int{2, 3} {
-		b := newBuffer(t, jitter.Config{Depth: interval})
-		at, next, begun := time.Duration(0), uint64(0), false
-		for round := range uint64(5) {
-			add(b, at+ms, next)
-			next++
-			for i := range uint64(row) {
-				want := jitter.Early
-				if i == 2 {
-					want, begun = jitter.Held, true
-				}
-				if got := add(b, at+2*ms, 1<<40+10*round+i); got != want {
-					t.Fatalf("stray value %d in a row is %v, want %v", i+1, got, want)
-				}
+	b := newBuffer(t, jitter.Config{Depth: interval})
+	s := sender{b: b}
+	stray := uint64(1 << 40)
+	for _, wants := range [][]jitter.AddResult{
+		{jitter.Early, jitter.Early}, {jitter.Early, jitter.Early}, {jitter.Early, jitter.Early, jitter.Held},
+	} {
+		s.evenly(1, true)
+		for i, want := range wants {
+			if got := add(b, time.Duration(s.tick)*interval, stray); got != want {
+				t.Errorf("stray value %d in a row is %v, want %v", i+1, got, want)
 			}
-			if begun {
-				break
-			}
-			at += interval
-			b.Step(at, new(uint64))
-		}
-		if st := b.Stats(); (st.Resyncs == 1) != begun || st.Early != 10 && !begun {
-			t.Errorf("%d in a row: %+v", row, st)
+			stray++
 		}
 	}
-}
-
-// sender sends one value per interval, with a delay.
-type sender struct {
-	b          *buffer
-	tick, next uint64
-}
-
-// play plays ticks. late returns the delay of a value.
-func (s *sender) play(ticks uint64, late func(value uint64) time.Duration) {
-	for end := s.tick + ticks; s.tick < end; s.tick++ {
-		at := time.Duration(s.tick) * interval
-		s.b.Step(at, new(uint64))
-		for {
-			came := time.Duration(s.next)*interval + late(s.next)
-			if came >= at+interval {
-				break
-			}
-			add(s.b, came, s.next)
-			s.next++
-		}
+	if st := b.Stats(); st.Resyncs != 1 || st.Early != 6 {
+		t.Errorf("%+v", st)
 	}
-}
-
-// after returns a constant delay.
-func after(d time.Duration) func(uint64) time.Duration {
-	return func(uint64) time.Duration { return d }
 }
 
 // TestLearned checks that the target grows at once and decays by 1/e in 30 s.
@@ -373,5 +333,17 @@ func TestShort(t *testing.T) {
 	s.play(100, after(ms+2*interval))
 	if st := b.Stats(); st.Resyncs != 1 || st.Slack < was.Slack-3*interval/2 || st.Late != 0 {
 		t.Errorf("after %v: %+v", 200*interval, st)
+	}
+}
+
+func BenchmarkAddStep(b *testing.B) {
+	b.ReportAllocs()
+	x := newBuffer(b, jitter.Config{})
+	n := uint64(0)
+	for b.Loop() {
+		v := n
+		x.Add(time.Duration(n)*interval+4*ms, n, &v)
+		x.Step(time.Duration(n+1)*interval, &v)
+		n++
 	}
 }

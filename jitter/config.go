@@ -1,6 +1,7 @@
 package jitter
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"time"
@@ -36,7 +37,6 @@ const (
 	spareIntervals = 4
 )
 
-// withDefaults returns the configuration with defaults. An error names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	bad := func(field string, v any, want string) (Config, error) {
 		return Config{}, fmt.Errorf("jitter: Config.%s is %v, must be %s", field, v, want)
@@ -53,25 +53,17 @@ func (c Config) withDefaults() (Config, error) {
 			return bad(d.field, d.value, "from 0 to "+maxDuration.String())
 		}
 	}
-	if c.MinDepth == 0 {
-		c.MinDepth = c.Interval / 4
-	}
-	if c.MaxDepth == 0 {
-		c.MaxDepth = max(250*time.Millisecond, spareIntervals*c.Interval, c.MinDepth)
-	}
+	c.MinDepth = cmp.Or(c.MinDepth, c.Interval/4)
+	c.MaxDepth = cmp.Or(c.MaxDepth, max(250*time.Millisecond, spareIntervals*c.Interval, c.MinDepth))
 	if c.Depth != 0 {
 		c.MinDepth, c.MaxDepth = c.Depth, c.Depth
 	}
 	if c.MinDepth > c.MaxDepth {
 		return bad("MinDepth", c.MinDepth, "at most MaxDepth, which is "+c.MaxDepth.String())
 	}
-	if c.Gap == 0 {
-		c.Gap = max(500*time.Millisecond, 8*c.Interval)
-	}
+	c.Gap = cmp.Or(c.Gap, max(500*time.Millisecond, 8*c.Interval))
 	minCapacity := max(8, int(2*(c.MaxDepth/c.Interval))+2*spareIntervals)
-	if c.Capacity == 0 {
-		c.Capacity = minCapacity
-	}
+	c.Capacity = cmp.Or(c.Capacity, minCapacity)
 	if c.Capacity < minCapacity || c.Capacity > maxCapacity {
 		return bad("Capacity", c.Capacity, fmt.Sprintf("from %d, for a depth of %v at that Interval, to %d", minCapacity, c.MaxDepth, maxCapacity))
 	}

@@ -31,7 +31,6 @@ func newSlack(c *Config) slack {
 	return s
 }
 
-// target returns the target of the mean slack.
 func (s *slack) target() time.Duration { return min(max(s.needed+s.margin, s.low), s.high) }
 
 // add adds the slack of a value that arrived now, and reports whether a block ended. newest reports
@@ -58,7 +57,6 @@ func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
 	return true
 }
 
-// finish ends a block.
 func (s *slack) finish(length time.Duration) {
 	s.mean = s.sum / time.Duration(s.count)
 	s.count = 0

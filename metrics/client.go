@@ -14,15 +14,7 @@ import (
 // and sums or means of gauges. Register it with a registry of your own. It is safe for concurrent
 // use.
 type Client struct {
-	rpcs   *table[rpcStats]
-	pace   *table[client.Pace]
-	worlds *table[worldStats]
-	links  *table[linkStats]
-	whole  *table[clientStats]
-	means  *table[rpcMeans]
-	clock  *table[paceMeans]
-	drops  *prometheus.Desc
-	build  prometheus.Collector
+	shared
 
 	mu    sync.Mutex
 	conns []*client.Conn
@@ -33,22 +25,14 @@ var _ prometheus.Collector = (*Client)(nil)
 
 // NewClient returns the collector of one or more connections.
 func NewClient(conns ...*client.Conn) *Client {
-	const prefix = "uplink_client_"
-	return &Client{
-		rpcs:   newRPCTable(prefix, "sent"),
-		pace:   newTable(prefix, paceMetrics, "rpc"),
-		worlds: newWorldTable(prefix, "received"),
-		links:  newLinkTable(prefix),
-		whole:  newTable(prefix, clientMetrics),
-		means:  newTable(prefix, meanMetrics, "rpc"),
-		clock:  newTable(prefix, clockMetrics, "rpc"),
-		drops:  dropsDesc(prefix),
-		build:  buildInfo(prefix),
-		conns:  slices.Clone(conns),
-	}
+	c := &Client{shared: newShared("uplink_client_", "sent", "received"), conns: slices.Clone(conns)}
+	c.define(paceMetrics(&client.Pace{}), "rpc")
+	c.define(clientMetrics(&clientStats{}))
+	c.define(meanMetrics(&rpcMeans{}), "rpc")
+	c.define(clockMetrics(&paceMeans{}), "rpc")
+	return c
 }
 
-// clientStats are the sums over all connections.
 type clientStats struct {
 	client.Stats
 
@@ -57,32 +41,33 @@ type clientStats struct {
 	batched        int     // largest minimum of frames per payload
 }
 
-var clientMetrics = []metric[clientStats]{
-	row("ack_bytes_total", "Bytes of the ack messages received, without headers.",
-		func(s *clientStats) float64 { return float64(s.AckBytes) }),
-	row("lost_datagrams_total", "Datagrams of the server that did not arrive.",
-		func(s *clientStats) float64 { return float64(s.Transport.Lost) }),
-	labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
-		func(s *clientStats) float64 { return s.SentBitsPerSecond / 8 }),
-	labeled("link_bytes_per_second", "direction", "received", "", func(s *clientStats) float64 { return s.ReceivedBitsPerSecond / 8 }),
-	row("bandwidth_limit_bytes_per_second", "Sum of the bandwidth limits of the connections that have one.",
-		func(s *clientStats) float64 { return s.limit / 8 }),
-	row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
-		func(s *clientStats) float64 { return s.limited / 8 }),
-	row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.",
-		func(s *clientStats) float64 { return float64(s.Budget.OverBits / 8) }),
-	row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
-		func(s *clientStats) float64 { return float64(rpcdelta.MaxRedundancy - s.lowered) }),
-	row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
-		func(s *clientStats) float64 { return float64(1 + s.batched) }),
+func clientMetrics(s *clientStats) []metric {
+	return []metric{
+		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
+		row("lost_datagrams_total", "Datagrams of the server that did not arrive.", s.Transport.Lost),
+		labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
+			s.SentBitsPerSecond/8),
+		labeled("link_bytes_per_second", "direction", "received", "", s.ReceivedBitsPerSecond/8),
+		row("bandwidth_limit_bytes_per_second", "Sum of the bandwidth limits of the connections that have one.",
+			s.limit/8),
+		row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
+			s.limited/8),
+		row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.", s.Budget.OverBits/8),
+		row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
+			rpcdelta.MaxRedundancy-s.lowered),
+		row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
+			1+s.batched),
+	}
 }
 
 // paceMetrics are counters that the server reports of its jitter buffers.
-var paceMetrics = []metric[client.Pace]{
-	row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
-		func(p *client.Pace) float64 { return float64(p.Missing) }),
-	row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
-		func(p *client.Pace) float64 { return float64(p.Late) }),
+func paceMetrics(p *client.Pace) []metric {
+	return []metric{
+		row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
+			p.Missing),
+		row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
+			p.Late),
+	}
 }
 
 // rpcMeans are sums over the connections on which an unreliable RPC is bound.
@@ -92,25 +77,28 @@ type rpcMeans struct {
 	pace                    paceMeans
 }
 
-var meanMetrics = []metric[rpcMeans]{
-	row("loss_ratio", "Recent packet loss of an unreliable RPC's payloads, from acks: the mean of the connections.",
-		func(m *rpcMeans) float64 { return m.loss / m.conns }),
-	row("loss_burst_payloads", "Mean length of a loss burst, in payloads: the mean of the connections, 1 without loss.",
-		func(m *rpcMeans) float64 { return m.burst / m.conns }),
-	row("redundancy_payloads", "Maximum number of older payloads that a payload repeats: the mean of the connections.",
-		func(m *rpcMeans) float64 { return m.redundancy / m.conns }),
+func meanMetrics(m *rpcMeans) []metric {
+	return []metric{
+		row("loss_ratio", "Recent packet loss of an unreliable RPC's payloads, from acks: the mean of the connections.",
+			m.loss/m.conns),
+		row("loss_burst_payloads", "Mean length of a loss burst, in payloads: the mean of the connections, 1 without loss.",
+			m.burst/m.conns),
+		row("redundancy_payloads", "Maximum number of older payloads that a payload repeats: the mean of the connections.",
+			m.redundancy/m.conns),
+	}
 }
 
 // paceMeans are sums over the connections whose server reports a jitter buffer.
 type paceMeans struct{ conns, slack, target, rate float64 }
 
-var clockMetrics = []metric[paceMeans]{
-	row("buffer_slack_seconds", "Slack of frames in the server's jitter buffer, negative if they are late: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.slack / m.conns }),
-	row("buffer_target_seconds", "Target of the slack: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.target / m.conns }),
-	row("clock_pace_ratio", "Clock pacing: the speed at which the game's clock should run, 1 for its normal speed: the mean of the connections.",
-		func(m *paceMeans) float64 { return m.rate / m.conns }),
+func clockMetrics(m *paceMeans) []metric {
+	return []metric{
+		row("buffer_slack_seconds", "Slack of frames in the server's jitter buffer, negative if they are late: the mean of the connections.",
+			m.slack/m.conns),
+		row("buffer_target_seconds", "Target of the slack: the mean of the connections.", m.target/m.conns),
+		row("clock_pace_ratio", "Clock pacing: the speed at which the game's clock should run, 1 for its normal speed: the mean of the connections.",
+			m.rate/m.conns),
+	}
 }
 
 // Replace replaces the connection old, which is closed, by next. The counts of old remain in the
@@ -127,76 +115,39 @@ func (c *Client) Replace(old, next *client.Conn) {
 	addCounters(&c.past, &st)
 }
 
-// Describe implements [prometheus.Collector].
-func (c *Client) Describe(ch chan<- *prometheus.Desc) {
-	c.rpcs.describe(ch)
-	c.pace.describe(ch)
-	c.worlds.describe(ch)
-	c.links.describe(ch)
-	c.whole.describe(ch)
-	c.means.describe(ch)
-	c.clock.describe(ch)
-	ch <- c.drops
-	c.build.Describe(ch)
-}
-
 // Collect implements [prometheus.Collector].
 func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	sums, means := c.sums()
 	for i := range sums.RPCs {
 		r := &sums.RPCs[i]
-		name := channel(r.Reliable)
-		c.rpcs.collect(ch, &rpcStats{
-			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+		c.collectRPC(ch, r.RPC, &rpcStats{
+			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, r.RPC, name)
-		var d drops
-		d.add("out_of_range", r.OutOfRange)
-		d.add("too_large", r.TooLarge)
-		d.add("unencodable", r.Unencodable)
-		d.add("reconnecting", r.Reconnecting)
-		d.collect(ch, c.drops, r.RPC, name)
+		}, drops{
+			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
+		})
 		if !r.Reliable {
-			c.pace.collect(ch, &r.Pace, r.RPC)
+			c.collect(ch, paceMetrics(&r.Pace), r.RPC)
 		}
 	}
 	for i := range sums.Replication {
 		r := &sums.Replication[i]
-		c.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
-		d := worldDrops(r)
-		d.collect(ch, c.drops, r.Name, "replication")
+		c.collectWorld(ch, r.Name, worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, drops{
+			"late": r.Late, "baseline_missing": r.BaselineMissing, "desync": r.Desync, "incomplete": r.Incomplete,
+			"unpolled": r.Unpolled, "invalid_fragment": r.BadFragments, "truncated": r.Truncated, "invalid_count": r.BadCounts,
+			"invalid_id": r.BadIDs, "invalid_value": r.BadValues, "malformed": r.Malformed,
+		})
 	}
-	var d drops
-	d.add("malformed", sums.Malformed)
-	for reason, n := range sums.Transport.Dropped.All() {
-		d.add(reason, n)
-	}
-	d.collect(ch, c.drops, "", "")
-	t := &sums.Transport
-	c.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
-	c.whole.collect(ch, &sums)
+	c.collect(ch, clientMetrics(&sums))
 	for rpc, m := range means {
-		c.means.collect(ch, m, rpc)
+		c.collect(ch, meanMetrics(m), rpc)
 		if m.pace.conns > 0 {
-			c.clock.collect(ch, &m.pace, rpc)
+			c.collect(ch, clockMetrics(&m.pace), rpc)
 		}
 	}
-	c.build.Collect(ch)
-}
-
-func worldDrops(r *client.ReplicationStats) (d drops) {
-	d.add("late", r.Late)
-	d.add("baseline_missing", r.BaselineMissing)
-	d.add("desync", r.Desync)
-	d.add("incomplete", r.Incomplete)
-	d.add("unpolled", r.Unpolled)
-	d.add("invalid_fragment", r.BadFragments)
-	d.add("truncated", r.Truncated)
-	d.add("invalid_count", r.BadCounts)
-	d.add("invalid_id", r.BadIDs)
-	d.add("invalid_value", r.BadValues)
-	d.add("malformed", r.Malformed)
-	return d
+	t := &sums.Transport
+	c.collectLink(ch, linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+		drops{"malformed": sums.Malformed}, t.Dropped.All())
 }
 
 // sums adds up the statistics of all connections. means has the unreliable RPCs that are bound.
@@ -215,20 +166,20 @@ func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 		sums.lowered = max(sums.lowered, rpcdelta.MaxRedundancy-st.Budget.Redundancy)
 		sums.batched = max(sums.batched, st.Budget.SendEvery-1)
 		for i := range st.RPCs {
-			if r := &st.RPCs[i]; !r.Reliable && r.Burst != 0 { // it is bound
-				addMeans(means, r)
+			r := &st.RPCs[i]
+			if r.Reliable || r.Burst == 0 { // the latter: it is not bound
+				continue
 			}
+			if means[r.RPC] == nil {
+				means[r.RPC] = &rpcMeans{}
+			}
+			means[r.RPC].add(r)
 		}
 	}
 	return sums, means
 }
 
-func addMeans(means map[string]*rpcMeans, r *client.RPCStats) {
-	m := means[r.RPC]
-	if m == nil {
-		m = &rpcMeans{}
-		means[r.RPC] = m
-	}
+func (m *rpcMeans) add(r *client.RPCStats) {
 	m.conns++
 	m.loss += r.Loss
 	m.burst += r.Burst

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/metrics"
 )
 
@@ -54,13 +54,8 @@ func TestHandling(t *testing.T) {
 }
 
 func TestHandlingAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
 	observe := metrics.NewHandling(false).Observer("Move")
-	if n := testing.AllocsPerRun(1000, func() { observe(1, time.Second) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	check.NoAllocs(t, func() { observe(1, time.Second) })
 }
 
 func BenchmarkHandling(b *testing.B) {

@@ -68,53 +68,94 @@ func serve(t *testing.T, network transport.Network, cfg ds.Config, rpcs ...strin
 
 var must = uplinktest.Must
 
-func TestLint(t *testing.T) {
+// TestEndpoints checks the metrics of both endpoints on a link that loses 5 % in both directions,
+// and compares the client's counts with the server's.
+func TestEndpoints(t *testing.T) {
 	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
 		problems, err := testutil.GatherAndLint(r)
 		must(t, err)
 		for _, p := range problems {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
+		v := gather(t, r)
+		for _, c := range []struct {
+			series      string
+			least, most float64
+		}{
+			{"uplink_client_frames_total rpc=ServerMove", 600, 600},
+			{"uplink_client_payloads_total rpc=ServerMove", 600, 600},
+			{"uplink_client_coalesced_payloads_total", 0, 0},
+			{"uplink_ds_frames_total rpc=ServerMove", 500, 599},
+			{"uplink_ds_missed_frames_total rpc=ServerMove", 1, 600 - v.sum("uplink_ds_frames_total", "rpc=ServerMove")},
+			{"uplink_ds_frames_total rpc=ServerFire channel=reliable", 10, 10},
+			{"uplink_client_frame_bytes_total stage=full rpc=ServerMove", 600, 1e5},
+			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 600, 1e5},
+			{"uplink_ds_players", 1, 1},
+			{"uplink_ds_max_players", transport.DefaultMaxConns, transport.DefaultMaxConns},
+			{"uplink_ds_build_info", 1, 1},
+			{"uplink_client_build_info", 1, 1},
+			{"uplink_client_ack_bytes_total", 1, v.sum("uplink_ds_ack_bytes_total") - 1},
+			{"uplink_client_rtt_seconds", 5, 20},
+			{"uplink_ds_baseline_age_frames rpc=ServerMove", 300, 600},
+			{"uplink_client_loss_ratio", 0.005, 0.2},
+			{"uplink_client_loss_burst_payloads", 1, 3},
+			{"uplink_client_redundancy_payloads", 1, 7},
+			{"uplink_client_link_bytes_per_second direction=received", 10, 1000},
+			{"uplink_client_link_bytes_per_second direction=sent", 0, 1e5},
+			{"uplink_client_bandwidth_limit_bytes_per_second", 0, 0},
+			{"uplink_client_bandwidth_bytes_per_second", 0, 0},
+			{"uplink_client_over_bandwidth_bytes_total", 0, 0},
+			{"uplink_client_max_redundancy_payloads", 7, 7},
+			{"uplink_client_min_frames_per_payload", 1, 1},
+		} {
+			v.between(t, c.series, c.least, c.most)
+		}
+		if v.has("uplink_client_loss_ratio", "rpc=ServerFire") {
+			t.Error("a reliable RPC has a loss")
+		}
+		checkLabels(t, v)
+		checkReasons(t, v)
 	})
 }
 
-// TestBothEndsAgree compares the client's counts with the server's.
-func TestBothEndsAgree(t *testing.T) {
-	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
-		v := gather(t, r)
-		sent := v.sum("uplink_client_frames_total", "rpc=ServerMove")
-		delivered := v.sum("uplink_ds_frames_total", "rpc=ServerMove")
-		missed := v.sum("uplink_ds_missed_frames_total", "rpc=ServerMove")
-		if sent != 600 || delivered < 500 || missed == 0 || delivered+missed > sent {
-			t.Errorf("%v sent, %v delivered, %v missed", sent, delivered, missed)
+// checkLabels checks that the number of series does not depend on the players.
+func checkLabels(t *testing.T, v families) {
+	allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "direction", "version", "go_version"}
+	for name, family := range v {
+		if !strings.HasPrefix(name, "uplink_") {
+			t.Errorf("metric %s", name)
 		}
-		if n := v.sum("uplink_ds_frames_total", "rpc=ServerFire", "channel=reliable"); n != 10 {
-			t.Errorf("%v reliable frames, want 10", n)
-		}
-		full := v.sum("uplink_client_frame_bytes_total", "stage=full", "rpc=ServerMove")
-		payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")
-		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
-		if !(full > 0 && payload > 0 && wire > payload+600*47) {
-			t.Errorf("full %v, payload %v, wire %v bytes", full, payload, wire)
-		}
-		if n, most := v.sum("uplink_ds_players"), v.sum("uplink_ds_max_players"); n != 1 || most != transport.DefaultMaxConns {
-			t.Errorf("%v of %v players", n, most)
-		}
-		for _, side := range []string{"uplink_ds_", "uplink_client_"} {
-			if v.sum(side+"build_info") != 1 {
-				t.Errorf("%sbuild_info: %v", side, v[side+"build_info"])
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if !slices.Contains(allowed, l.GetName()) {
+					t.Errorf("%s has label %s", name, l.GetName())
+				}
 			}
 		}
-		if got, most := v.sum("uplink_client_ack_bytes_total"), v.sum("uplink_ds_ack_bytes_total"); !(got > 0 && got < most) {
-			t.Errorf("%v bytes of acks sent, %v arrived at 5 %% loss", most, got)
+	}
+}
+
+// checkReasons checks that each drop reason has a series before the first drop, so that rates are
+// right from the start.
+func checkReasons(t *testing.T, v families) {
+	for name, reasons := range map[string][]string{
+		"uplink_ds_dropped_total": {
+			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
+			"wrong_session", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
+		},
+		"uplink_client_dropped_total": {
+			"too_large", "out_of_range", "unencodable", "reconnecting", "malformed", "unauthenticated", "duplicate", "late",
+		},
+	} {
+		for _, reason := range reasons {
+			if !v.has(name, "reason="+reason) {
+				t.Errorf("%s has no series for %s", name, reason)
+			}
 		}
-		if n := v.sum("uplink_client_rtt_seconds"); n < 5 {
-			t.Errorf("%v RTTs measured in ten seconds", n)
-		}
-		if n := v.sum("uplink_ds_baseline_age_frames", "rpc=ServerMove"); n < 300 {
-			t.Errorf("%v ages of baselines", n)
-		}
-	})
+	}
+	if has := v.has("uplink_ds_dropped_total", "reason=kernel"); has != (runtime.GOOS == "linux") {
+		t.Errorf("series for kernel on the server: %v", has)
+	}
 }
 
 // TestAEADBytes checks the AEAD overhead of each suite, and that wire bytes include it.
@@ -141,31 +182,6 @@ func TestAEADBytes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestLinkState checks the gauges of a link that loses 5 % in both directions.
-func TestLinkState(t *testing.T) {
-	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
-		v := gather(t, r)
-		if loss := v.sum("uplink_client_loss_ratio", "rpc=ServerMove"); loss < 0.005 || loss > 0.2 {
-			t.Errorf("a loss of %v", loss)
-		}
-		if burst := v.sum("uplink_client_loss_burst_payloads", "rpc=ServerMove"); burst < 1 || burst > 3 {
-			t.Errorf("loss bursts of %v payloads", burst)
-		}
-		if n := v.sum("uplink_client_redundancy_payloads", "rpc=ServerMove"); n < 1 || n > 7 {
-			t.Errorf("redundancy of %v payloads", n)
-		}
-		if v.has("uplink_client_loss_ratio", "rpc=ServerFire") {
-			t.Error("a reliable RPC has a loss")
-		}
-		if n := v.sum("uplink_client_link_bytes_per_second", "direction=received"); n < 10 || n > 1000 {
-			t.Errorf("%v bytes a second received", n)
-		}
-		if !v.has("uplink_client_link_bytes_per_second", "direction=sent") {
-			t.Error("no bytes a second sent")
-		}
-	})
 }
 
 // TestPathMigrations changes the client's address.
@@ -237,85 +253,26 @@ func TestLateFrames(t *testing.T) {
 
 // TestCoalescing checks the counts of coalesced payloads, and of a bandwidth limit that is too low.
 func TestCoalescing(t *testing.T) {
-	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
-		v := gather(t, r)
-		if n, want := v.sum("uplink_client_payloads_total", "rpc=ServerMove"), v.sum("uplink_client_frames_total", "rpc=ServerMove"); n != want {
-			t.Errorf("%v payloads of %v frames", n, want)
-		}
-		if n := v.sum("uplink_client_coalesced_payloads_total"); n != 0 {
-			t.Errorf("%v coalesced payloads", n)
-		}
-		for name, want := range map[string]float64{
-			"bandwidth_limit_bytes_per_second": 0, "bandwidth_bytes_per_second": 0, "over_bandwidth_bytes_total": 0,
-			"max_redundancy_payloads": 7, "min_frames_per_payload": 1,
-		} {
-			if n := v.sum("uplink_client_" + name); n != want || !v.has("uplink_client_"+name) {
-				t.Errorf("%s is %v, want %v", name, n, want)
-			}
-		}
-	})
 	registry(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
 		v := gather(t, r)
-		frames, payloads := v.sum("uplink_client_frames_total", "rpc=ServerMove"), v.sum("uplink_client_payloads_total", "rpc=ServerMove")
 		coalesced := v.sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
-		if frames != 600 || payloads > 400 || coalesced < 50 {
-			t.Errorf("%v payloads of %v frames, %v coalesced", payloads, frames, coalesced)
-		}
-		if n := v.sum("uplink_ds_coalesced_payloads_total", "rpc=ServerMove"); n < coalesced/2 || n > coalesced {
-			t.Errorf("%v of %v coalesced payloads arrived", n, coalesced)
-		}
-		wire := v.sum("uplink_client_frame_bytes_total", "stage=wire", "rpc=ServerMove")
-		if payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove"); wire-payload > 400*15 || wire-payload < 100*31 {
-			t.Errorf("%v bytes on the wire for %v", wire, payload)
-		}
-		if limit, rate := v.sum("uplink_client_bandwidth_limit_bytes_per_second"), v.sum("uplink_client_bandwidth_bytes_per_second"); limit != 100 || rate == 0 {
-			t.Errorf("%v bytes a second, the limit is %v", rate, limit)
-		}
-		if v.sum("uplink_client_over_bandwidth_bytes_total") == 0 || v.sum("uplink_client_max_redundancy_payloads") != 0 || v.sum("uplink_client_min_frames_per_payload") != 4 {
-			t.Errorf("the budget is not kept to: %v", v["uplink_client_min_frames_per_payload"])
-		}
-	})
-}
-
-// TestLabels checks that the number of series does not depend on the players.
-func TestLabels(t *testing.T) {
-	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
-		allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "direction", "version", "go_version"}
-		for name, family := range gather(t, r) {
-			if !strings.HasPrefix(name, "uplink_") {
-				t.Errorf("metric %s", name)
-			}
-			for _, m := range family.GetMetric() {
-				for _, l := range m.GetLabel() {
-					if !slices.Contains(allowed, l.GetName()) {
-						t.Errorf("%s has label %s", name, l.GetName())
-					}
-				}
-			}
-		}
-	})
-}
-
-// TestReasons checks that each drop reason has a series before the first drop, so that rates are
-// right from the start.
-func TestReasons(t *testing.T) {
-	registry(t, client.Config{}, func(t *testing.T, r *prometheus.Registry) {
-		v := gather(t, r)
-		for _, reason := range []string{
-			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
-			"wrong_session", "unauthenticated", "unexpected", "unknown_session", "version", "cookie", "token", "suite", "full", "overrun",
+		payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")
+		for _, c := range []struct {
+			series      string
+			least, most float64
+		}{
+			{"uplink_client_frames_total rpc=ServerMove", 600, 600},
+			{"uplink_client_payloads_total rpc=ServerMove", 50, 400},
+			{"uplink_client_coalesced_payloads_total rpc=ServerMove", 50, 400},
+			{"uplink_ds_coalesced_payloads_total rpc=ServerMove", coalesced / 2, coalesced},
+			{"uplink_client_frame_bytes_total stage=wire rpc=ServerMove", payload + 100*31, payload + 400*15},
+			{"uplink_client_bandwidth_limit_bytes_per_second", 100, 100},
+			{"uplink_client_bandwidth_bytes_per_second", 1, 1e5},
+			{"uplink_client_over_bandwidth_bytes_total", 1, 1e6},
+			{"uplink_client_max_redundancy_payloads", 0, 0},
+			{"uplink_client_min_frames_per_payload", 4, 4},
 		} {
-			if !v.has("uplink_ds_dropped_total", "reason="+reason) {
-				t.Errorf("no series for %s on the server", reason)
-			}
-		}
-		if has := v.has("uplink_ds_dropped_total", "reason=kernel"); has != (runtime.GOOS == "linux") {
-			t.Errorf("series for kernel on the server: %v", has)
-		}
-		for _, reason := range []string{"too_large", "out_of_range", "unencodable", "reconnecting", "malformed", "unauthenticated", "duplicate", "late"} {
-			if !v.has("uplink_client_dropped_total", "reason="+reason) {
-				t.Errorf("no series for %s on the client", reason)
-			}
+			v.between(t, c.series, c.least, c.most)
 		}
 	})
 }
@@ -366,4 +323,13 @@ func (f families) sum(name string, labels ...string) float64 {
 		total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 	}
 	return total
+}
+
+// between checks the sum of a series, given as its name and labels.
+func (f families) between(t *testing.T, series string, least, most float64) {
+	t.Helper()
+	words := strings.Fields(series)
+	if n := f.sum(words[0], words[1:]...); n < least || n > most || !f.has(words[0], words[1:]...) {
+		t.Errorf("%s is %v, want %v to %v", series, n, least, most)
+	}
 }

@@ -11,16 +11,8 @@ import (
 // Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
 // of your own. It is safe for concurrent use.
 type Server struct {
-	srv    *ds.Server
-	rpcs   *table[rpcStats]
-	frames *table[ds.RPCStats]
-	buffer *table[ds.BufferStats]
-	worlds *table[worldStats]
-	sent   *table[ds.ReplicationStats]
-	links  *table[linkStats]
-	whole  *table[ds.Stats]
-	drops  *prometheus.Desc
-	build  prometheus.Collector
+	shared
+	srv *ds.Server
 
 	kernel atomic.Uint64 // drops by the kernel, at the last scrape
 }
@@ -29,100 +21,71 @@ var _ prometheus.Collector = (*Server)(nil)
 
 // NewServer returns the collector of a server.
 func NewServer(srv *ds.Server) *Server {
-	const prefix = "uplink_ds_"
-	return &Server{
-		srv:    srv,
-		rpcs:   newRPCTable(prefix, "delivered"),
-		frames: newTable(prefix, serverRPCMetrics, "rpc", "channel"),
-		buffer: newTable(prefix, bufferMetrics, "rpc"),
-		worlds: newWorldTable(prefix, "sent"),
-		sent:   newTable(prefix, serverWorldMetrics, "world"),
-		links:  newLinkTable(prefix),
-		whole:  newTable(prefix, serverMetrics),
-		drops:  dropsDesc(prefix),
-		build:  buildInfo(prefix),
+	s := &Server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
+	s.define(serverRPCMetrics(&ds.RPCStats{}), "rpc", "channel")
+	s.define(bufferMetrics(&ds.BufferStats{}), "rpc")
+	s.define(serverWorldMetrics(&ds.ReplicationStats{}), "world")
+	s.define(serverMetrics(&ds.Stats{}))
+	return s
+}
+
+func serverRPCMetrics(s *ds.RPCStats) []metric {
+	return []metric{
+		row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
+			s.Missed+s.LateFrames),
+		row("late_frames_total", "Frames delivered after newer ones.", s.LateFrames),
 	}
 }
 
-var serverRPCMetrics = []metric[ds.RPCStats]{
-	row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
-		func(s *ds.RPCStats) float64 { return float64(s.Missed + s.LateFrames) }),
-	row("late_frames_total", "Frames delivered after newer ones.",
-		func(s *ds.RPCStats) float64 { return float64(s.LateFrames) }),
+func bufferMetrics(s *ds.BufferStats) []metric {
+	return []metric{
+		labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
+			s.Released),
+		labeled("buffer_ticks_total", "result", "repeated", "", s.Repeated),
+		labeled("buffer_ticks_total", "result", "missing", "", s.Missing-s.Repeated),
+		row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.", s.Dry),
+		row("buffer_resyncs_total", "Resyncs of jitter buffers.", s.Resyncs),
+		row("buffers", "Jitter buffers: players with a buffer for the RPC.", s.Buffers),
+		row("buffer_frames", "Frames in all jitter buffers.", s.Held),
+		row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
+			s.Slack.Seconds()),
+		row("buffer_target_seconds", "Mean target of the slack.", s.Target.Seconds()),
+	}
 }
 
-// bufferMetrics are the metrics of jitter buffers.
-var bufferMetrics = []metric[ds.BufferStats]{
-	labeled("buffer_ticks_total", "result", "released", "Ticks of jitter buffers by result: released (a frame), repeated (the last one again) or missing.",
-		func(s *ds.BufferStats) float64 { return float64(s.Released) }),
-	labeled("buffer_ticks_total", "result", "repeated", "", func(s *ds.BufferStats) float64 { return float64(s.Repeated) }),
-	labeled("buffer_ticks_total", "result", "missing", "", func(s *ds.BufferStats) float64 { return float64(s.Missing - s.Repeated) }),
-	row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.",
-		func(s *ds.BufferStats) float64 { return float64(s.Dry) }),
-	row("buffer_resyncs_total", "Resyncs of jitter buffers.",
-		func(s *ds.BufferStats) float64 { return float64(s.Resyncs) }),
-	row("buffers", "Jitter buffers: players with a buffer for the RPC.",
-		func(s *ds.BufferStats) float64 { return float64(s.Buffers) }),
-	row("buffer_frames", "Frames in all jitter buffers.",
-		func(s *ds.BufferStats) float64 { return float64(s.Held) }),
-	row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
-		func(s *ds.BufferStats) float64 { return s.Slack.Seconds() }),
-	row("buffer_target_seconds", "Mean target of the slack.",
-		func(s *ds.BufferStats) float64 { return s.Target.Seconds() }),
+func serverWorldMetrics(s *ds.ReplicationStats) []metric {
+	return []metric{
+		row("world_players", "Players that are subscribed to a world.", s.Ready),
+		row("world_acked_messages_total", "Acknowledged messages of a world.", s.Acked),
+		row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
+			s.Resets),
+		row("world_fragmented_messages_total", "Messages of a world sent in several datagrams.", s.Fragmented),
+		row("world_wire_bytes_total", "Bytes of a world's datagrams, including AEAD overhead and all headers down to IP.",
+			s.WireBytes()),
+		row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
+			s.BaselineAge),
+	}
 }
 
-var serverWorldMetrics = []metric[ds.ReplicationStats]{
-	row("world_players", "Players that are subscribed to a world.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Ready) }),
-	row("world_acked_messages_total", "Acknowledged messages of a world.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Acked) }),
-	row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Resets) }),
-	row("world_fragmented_messages_total", "Messages of a world sent in several datagrams.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.Fragmented) }),
-	row("world_wire_bytes_total", "Bytes of a world's datagrams, including AEAD overhead and all headers down to IP.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.WireBytes()) }),
-	row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
-		func(s *ds.ReplicationStats) float64 { return float64(s.BaselineAge) }),
-}
-
-var serverMetrics = []metric[ds.Stats]{
-	row("acks_total", "Ack messages sent, each in a datagram of its own.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.Messages) }),
-	row("ack_bytes_total", "Bytes of the ack messages sent, without headers.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.Bytes) }),
-	row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.",
-		func(s *ds.Stats) float64 { return float64(s.Acks.AEADBytes) }),
-	row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
-		func(s *ds.Stats) float64 {
-			return float64(s.Acks.Bytes + s.Acks.AEADBytes + s.Acks.Messages*headerSize(false))
-		}),
-	row("players", "Connected players.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.Open) }),
-	row("max_players", "Maximum number of players.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.MaxConns) }),
-	row("path_migrations_total", "Changes of players' addresses, after path validation.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.PathMigrations) }),
-	row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.Forwarded) }),
-	row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
-		func(s *ds.Stats) float64 { return float64(s.Panics) }),
-	labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
-		func(s *ds.Stats) float64 { return float64(s.Transport.ProtocolErrors) }),
-	labeled("failed_sessions_total", "cause", "unacknowledged", "", func(s *ds.Stats) float64 { return float64(s.Transport.Unacknowledged) }),
-}
-
-// Describe implements [prometheus.Collector].
-func (s *Server) Describe(ch chan<- *prometheus.Desc) {
-	s.rpcs.describe(ch)
-	s.frames.describe(ch)
-	s.buffer.describe(ch)
-	s.worlds.describe(ch)
-	s.sent.describe(ch)
-	s.links.describe(ch)
-	s.whole.describe(ch)
-	ch <- s.drops
-	s.build.Describe(ch)
+func serverMetrics(s *ds.Stats) []metric {
+	return []metric{
+		row("acks_total", "Ack messages sent, each in a datagram of its own.", s.Acks.Messages),
+		row("ack_bytes_total", "Bytes of the ack messages sent, without headers.", s.Acks.Bytes),
+		row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.", s.Acks.AEADBytes),
+		row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
+			s.Acks.Bytes+s.Acks.AEADBytes+s.Acks.Messages*headerSize(false)),
+		row("players", "Connected players.", s.Transport.Open),
+		row("max_players", "Maximum number of players.", s.Transport.MaxConns),
+		row("path_migrations_total", "Changes of players' addresses, after path validation.",
+			s.Transport.PathMigrations),
+		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
+			s.Transport.Forwarded),
+		row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
+			s.Panics),
+		labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
+			s.Transport.ProtocolErrors),
+		labeled("failed_sessions_total", "cause", "unacknowledged", "", s.Transport.Unacknowledged),
+	}
 }
 
 // Collect implements [prometheus.Collector].
@@ -130,43 +93,35 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	st := s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		name := channel(r.Reliable)
-		s.rpcs.collect(ch, &rpcStats{
-			Stats: &r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
+		s.collectRPC(ch, r.RPC, &rpcStats{
+			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
 			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, r.RPC, name)
-		s.frames.collect(ch, r, r.RPC, name)
+		}, serverDrops(r.Drops[:]))
+		s.collect(ch, serverRPCMetrics(r), r.RPC, channel(r.Reliable))
 		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {
-			s.buffer.collect(ch, b, r.RPC)
+			s.collect(ch, bufferMetrics(b), r.RPC)
 		}
-		d := serverDrops(r.Drops[:])
-		d.collect(ch, s.drops, r.RPC, name)
 	}
 	for i := range st.Replication {
 		r := &st.Replication[i]
-		s.worlds.collect(ch, &worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes}, r.Name)
-		s.sent.collect(ch, r, r.Name)
-		var d drops
-		d.add("too_large", r.Unsent)
-		d.collect(ch, s.drops, r.Name, "replication")
+		s.collectWorld(ch, r.Name, worldStats{r.Messages, r.Updates, r.Datagrams, r.Bytes, r.InitialBytes, r.AckBytes},
+			drops{"too_large": r.Unsent})
+		s.collect(ch, serverWorldMetrics(r), r.Name)
 	}
+	s.collect(ch, serverMetrics(&st))
 	d := serverDrops(st.Drops[:])
-	for reason, n := range st.Transport.Dropped.All() {
-		d.add(reason, n)
-	}
 	if n, ok := s.kernelDrops(); ok {
-		d.add("kernel", n)
+		d["kernel"] = n
 	}
-	d.collect(ch, s.drops, "", "")
 	t := &st.Transport
-	s.links.collect(ch, &linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs})
-	s.whole.collect(ch, &st)
-	s.build.Collect(ch)
+	s.collectLink(ch, linkStats{t.DatagramsSent, t.BytesSent, t.DatagramsReceived, t.BytesReceived, t.SendFailed, t.RTTs},
+		d, t.Dropped.All())
 }
 
-func serverDrops(counts []uint64) (d drops) {
+func serverDrops(counts []uint64) drops {
+	d := drops{}
 	for i, n := range counts {
-		d.add(ds.Drop(i).String(), n)
+		d[ds.Drop(i).String()] += n
 	}
 	return d
 }

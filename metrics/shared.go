@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"iter"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -11,6 +12,58 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/transport"
 )
+
+// shared are the metrics that both endpoints have.
+type shared struct {
+	catalog
+	frames, messages string // what the endpoint does with both: "sent", "delivered" or "received"
+}
+
+func newShared(prefix, frames, messages string) shared {
+	s := shared{catalog{prefix, map[string]*prometheus.Desc{}}, frames, messages}
+	s.define(rpcMetrics(&rpcStats{}, frames), "rpc", "channel")
+	s.define(worldMetrics(&worldStats{}, messages), "world")
+	s.define(linkMetrics(&linkStats{}))
+	s.define(drops{"": 0}.series(), "rpc", "channel")
+	s.define(buildInfo(), "version")
+	return s
+}
+
+// drops counts the drops of one RPC or world, or outside of any, by reason.
+type drops map[string]uint64
+
+func (d drops) series() (all []metric) {
+	for reason, n := range d {
+		all = append(all, labeled("dropped_total", "reason", reason, "Datagrams, messages, payloads and frames that were dropped, by reason. "+
+			"rpc and channel are empty for drops outside of RPCs and worlds.", n))
+	}
+	return all
+}
+
+func (s *shared) collectRPC(ch chan<- prometheus.Metric, rpc string, st *rpcStats, d drops) {
+	s.collect(ch, rpcMetrics(st, s.frames), rpc, channel(st.reliable))
+	s.collect(ch, d.series(), rpc, channel(st.reliable))
+}
+
+func (s *shared) collectWorld(ch chan<- prometheus.Metric, world string, st worldStats, d drops) {
+	s.collect(ch, worldMetrics(&st, s.messages), world)
+	s.collect(ch, d.series(), world, "replication")
+}
+
+// collectLink collects what belongs to no RPC and no world, with drops of two kinds.
+func (s *shared) collectLink(ch chan<- prometheus.Metric, st linkStats, d drops, more iter.Seq2[string, uint64]) {
+	for reason, n := range more {
+		d[reason] += n
+	}
+	s.collect(ch, d.series(), "", "")
+	s.collect(ch, linkMetrics(&st))
+	s.collect(ch, buildInfo(), version(debug.ReadBuildInfo()))
+}
+
+func buildInfo() []metric {
+	const help = "Always 1. The labels are the versions of uplink and of the Go compiler."
+	return []metric{labeled("build_info", "go_version", runtime.Version(), help, 1)}
+}
 
 func channel(reliable bool) string {
 	if reliable {
@@ -29,7 +82,7 @@ func headerSize(reliable bool) uint64 {
 
 // rpcStats are the statistics of an RPC that both endpoints have.
 type rpcStats struct {
-	*rpcdelta.Stats
+	rpcdelta.Stats
 	payloads, payloadBytes    uint64
 	coalesced, coalescedBytes uint64 // payloads in a datagram after another one, and their overhead
 	aeadBytes                 uint64
@@ -41,36 +94,30 @@ func (s *rpcStats) wireBytes() uint64 {
 	return s.payloadBytes + s.coalescedBytes + s.aeadBytes + (s.payloads-s.coalesced)*headerSize(s.reliable)
 }
 
-// newRPCTable returns the table of the metrics of RPCs that both endpoints have. Frames are "sent"
-// or "delivered".
-func newRPCTable(prefix, sent string) *table[rpcStats] {
-	type s = rpcStats
-	return newTable(prefix, []metric[s]{
+func rpcMetrics(s *rpcStats, sent string) []metric {
+	return []metric{
 		labeled("frames_total", "kind", "delta", "Frames "+sent+", by kind: delta (with a baseline), keyframe (without one) or reset.",
-			func(s *s) float64 { return float64(s.Delta) }),
-		labeled("frames_total", "kind", "keyframe", "", func(s *s) float64 { return float64(s.Keyframe) }),
-		labeled("frames_total", "kind", "reset", "", func(s *s) float64 { return float64(s.Reset) }),
-		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".",
-			func(s *s) float64 { return float64(s.Redundant) }),
-		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.",
-			func(s *s) float64 { return float64(s.payloads) }),
-		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.",
-			func(s *s) float64 { return float64(s.coalesced) }),
+			s.Delta),
+		labeled("frames_total", "kind", "keyframe", "", s.Keyframe),
+		labeled("frames_total", "kind", "reset", "", s.Reset),
+		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".", s.Redundant),
+		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.payloads),
+		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.coalesced),
 		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
 			"payload (encoded), aead (AEAD overhead of their datagrams), wire (payloads, AEAD overhead and all headers down to IP; "+
 			"an estimate without retransmissions for the reliable channel).",
-			func(s *s) float64 { return float64((s.FullBits + 7) / 8) }),
-		labeled("frame_bytes_total", "stage", "payload", "", func(s *s) float64 { return float64((s.PayloadBits + 7) / 8) }),
-		labeled("frame_bytes_total", "stage", "aead", "", func(s *s) float64 { return float64(s.aeadBytes) }),
-		labeled("frame_bytes_total", "stage", "wire", "", func(s *s) float64 { return float64(s.wireBytes()) }),
-		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges},
+			(s.FullBits+7)/8),
+		labeled("frame_bytes_total", "stage", "payload", "", (s.PayloadBits+7)/8),
+		labeled("frame_bytes_total", "stage", "aead", "", s.aeadBytes),
+		labeled("frame_bytes_total", "stage", "wire", "", s.wireBytes()),
+		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges(s)},
 		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
-			func(s *s) float64 { return float64(s.fallbacks) }),
-	}, "rpc", "channel")
+			s.fallbacks),
+	}
 }
 
-func baselineAges(s *rpcStats) histogram {
-	h := histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
+func baselineAges(s *rpcStats) *histogram {
+	h := &histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
 	n := uint64(0)
 	for i, bound := range inspect.AgeBounds {
 		n += s.BaselineAge[i]
@@ -85,23 +132,20 @@ type linkStats struct {
 	rtts                                             transport.RTTHistogram
 }
 
-func newLinkTable(prefix string) *table[linkStats] {
-	type s = linkStats
-	return newTable(prefix, []metric[s]{
-		labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.",
-			func(s *s) float64 { return float64(s.sent) }),
-		labeled("datagrams_total", "direction", "received", "", func(s *s) float64 { return float64(s.received) }),
+func linkMetrics(s *linkStats) []metric {
+	return []metric{
+		labeled("datagrams_total", "direction", "sent", "UDP datagrams, by direction: sent or received.", s.sent),
+		labeled("datagrams_total", "direction", "received", "", s.received),
 		labeled("datagram_bytes_total", "direction", "sent", "Bytes of UDP payloads, by direction: sent or received.",
-			func(s *s) float64 { return float64(s.sentBytes) }),
-		labeled("datagram_bytes_total", "direction", "received", "", func(s *s) float64 { return float64(s.receivedBytes) }),
-		row("send_failed_total", "Datagrams that the operating system refused to send.",
-			func(s *s) float64 { return float64(s.failed) }),
-		{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts},
-	})
+			s.sentBytes),
+		labeled("datagram_bytes_total", "direction", "received", "", s.receivedBytes),
+		row("send_failed_total", "Datagrams that the operating system refused to send.", s.failed),
+		{name: "rtt_seconds", help: "Round-trip times of all connections, measured about once a second for each.", histogram: rtts(s)},
+	}
 }
 
-func rtts(s *linkStats) histogram {
-	h := histogram{buckets: map[float64]uint64{}, sum: s.rtts.Sum.Seconds()}
+func rtts(s *linkStats) *histogram {
+	h := &histogram{buckets: map[float64]uint64{}, sum: s.rtts.Sum.Seconds()}
 	for bound, n := range s.rtts.Buckets() {
 		h.count += n
 		if bound != math.MaxInt64 {
@@ -116,34 +160,19 @@ type worldStats struct {
 	messages, updates, datagrams, bytes, initialBytes, ackBytes uint64
 }
 
-func newWorldTable(prefix, sent string) *table[worldStats] {
-	type s = worldStats
-	return newTable(prefix, []metric[s]{
-		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.",
-			func(s *s) float64 { return float64(s.messages) }),
-		row("world_updates_total", "Updates in the state packets of a world "+sent+".",
-			func(s *s) float64 { return float64(s.updates) }),
-		row("world_datagrams_total", "Datagrams "+sent+" with messages of a world or fragments of them.",
-			func(s *s) float64 { return float64(s.datagrams) }),
-		row("world_bytes_total", "Bytes of a world's messages "+sent+", without headers of datagrams.",
-			func(s *s) float64 { return float64(s.bytes) }),
+func worldMetrics(s *worldStats, sent string) []metric {
+	return []metric{
+		row("world_messages_total", "Messages of a world "+sent+": snapshots or state packets.", s.messages),
+		row("world_updates_total", "Updates in the state packets of a world "+sent+".", s.updates),
+		row("world_datagrams_total", "Datagrams "+sent+" with messages of a world or fragments of them.", s.datagrams),
+		row("world_bytes_total", "Bytes of a world's messages "+sent+", without headers of datagrams.", s.bytes),
 		row("world_initial_bytes_total", "Bytes of a world's initial states "+sent+", over the reliable channel.",
-			func(s *s) float64 { return float64(s.initialBytes) }),
-		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.",
-			func(s *s) float64 { return float64(s.ackBytes) }),
-	}, "world")
+			s.initialBytes),
+		row("world_ack_bytes_total", "Bytes of the acks of a world's messages, without headers.", s.ackBytes),
+	}
 }
 
-// module is the path of this module.
 const module = "github.com/uplink-rpc/uplink"
-
-func buildInfo(prefix string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        prefix + "build_info",
-		Help:        "Always 1. The labels are the versions of uplink and of the Go compiler.",
-		ConstLabels: prometheus.Labels{"version": version(debug.ReadBuildInfo()), "go_version": runtime.Version()},
-	}, func() float64 { return 1 })
-}
 
 // version returns the version of this module in a program, or "unknown".
 func version(info *debug.BuildInfo, ok bool) string {

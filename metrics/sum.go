@@ -26,7 +26,6 @@ func addCounters(dst, src *client.Stats) {
 	dst.Transport.RTTs.Sum += src.Transport.RTTs.Sum
 }
 
-// find returns the first element for which match returns true, or a new one.
 func find[T any](all *[]T, match func(*T) bool) *T {
 	i := slices.IndexFunc(*all, func(v T) bool { return match(&v) })
 	if i < 0 {

@@ -95,20 +95,15 @@ func TestImpossibleAcks(t *testing.T) {
 	if info, _ := send(1000); info.Baseline != 0 {
 		t.Errorf("the baseline is %d before, but nothing was acked", info.Baseline)
 	}
-	if err := enc.Ack(snapshot.Ack{Newest: 8, Window: 0b1110_1111}); err != nil {
-		t.Error(err)
-	}
+	must(t, enc.Ack(snapshot.Ack{Newest: 8, Window: 0b1110_1111}))
 	if info, _ := send(1000); info.Baseline != 3 {
 		t.Errorf("the baseline is %d before, want 3", info.Baseline)
 	}
 	for range 3 * snapshot.Ring {
-		if _, err := send(1000); err != nil {
-			t.Fatal(err)
-		}
+		_, err := send(1000)
+		must(t, err)
 	}
-	if err := enc.Ack(snapshot.Ack{Newest: 8, Window: ^uint64(0) >> 56}); err != nil {
-		t.Errorf("an old ack: %v", err)
-	}
+	must(t, enc.Ack(snapshot.Ack{Newest: 8, Window: ^uint64(0) >> 56})) // an old one
 	if info, _ := send(1000); info.Baseline != 0 {
 		t.Errorf("the baseline is %d before, after an old ack", info.Baseline)
 	}

@@ -13,16 +13,12 @@ import (
 // Decoder decodes the payloads of one [Encoder], which may be lost, duplicated, reordered or
 // forged. Not safe for concurrent use.
 type Decoder struct {
+	origin
 	codec   payloadCodec
 	pairs   []pair
-	ring    uint64
 	decoded seq.Window // since the last desync
 	sets    stateRing[*Set]
 	states  stateRing[*modelState]
-	prior   *modelState
-	initial *Set
-	empty   *Set
-	hash    uint16 // of initial
 	cur     *Set
 	next    uint64 // newest decoded sequence number + 1
 	floor   uint64 // baselines before it were discarded
@@ -51,14 +47,8 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decoder{
-		ring: uint64(c.Ring), sets: newStateRing(c.Ring, s.NewSet), states: newStateRing(c.Ring, s.newState),
-		prior: s.newState(), initial: s.NewSet(), empty: s.NewSet(),
-	}
-	if initial != nil {
-		d.initial.CopyFrom(initial)
-	}
-	d.hash = hash(d.initial, d.prior)
+	d := &Decoder{origin: s.newOrigin(initial)}
+	d.sets, d.states = newStateRing(c.Ring, s.NewSet), newStateRing(c.Ring, s.newState)
 	d.codec.schema, d.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
 	return d, nil
 }
@@ -74,7 +64,7 @@ func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	}
 	n := h.unwrap(d.next)
 	info := Info{Seq: uint16(n), Baseline: int(h.distance), Bytes: len(payload)}
-	if n+d.ring < d.next || d.decoded.Has(n) {
+	if n+d.ring() < d.next || d.decoded.Has(n) {
 		return info, nil, fmt.Errorf("%w: snapshot %d", ErrLate, info.Seq)
 	}
 	base, err := d.baseline(n, &h)
@@ -91,17 +81,11 @@ func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	return info, set, nil
 }
 
-// baseline loads the baseline of snapshot n and returns its sequence number, or 0 for the initial
-// or empty set.
+// baseline loads the baseline of snapshot n and returns its sequence number, 0 if it has none.
 func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 	pc := &d.codec
-	pc.refs.distance = 1
 	if h.distance == 0 {
-		pc.refs.base, pc.from = d.initial, d.prior
-		if h.empty {
-			pc.refs.base = d.empty
-		}
-		if h.checked && h.hash != d.initialHash(h.empty) {
+		if want := d.load(pc, h.empty); h.checked && h.hash != want {
 			d.noInitial = d.noInitial || !h.empty
 			return 0, d.desync(n)
 		}
@@ -122,15 +106,9 @@ func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 	return base, nil
 }
 
-func (d *Decoder) initialHash(empty bool) uint16 {
-	if empty {
-		return hash(d.empty, d.prior)
-	}
-	return d.hash
-}
+func (d *Decoder) ring() uint64 { return uint64(d.sets.ring.Cap()) }
 
-// decode decodes the coded part into d.cur and the state of the codec. delta reports that base is
-// the sequence number of the baseline.
+// decode decodes the coded part into d.cur. delta reports that base is the baseline.
 func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 	pc := &d.codec
 	pc.state, d.cur = d.states.take(), d.sets.take()
@@ -150,7 +128,7 @@ func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 		lag := uint64(bits.TrailingZeros32(m)) + 1
 		switch ref := base - lag; {
 		case lag <= base && d.sets.get(ref) != nil:
-		case lag <= base && (d.decoded.Has(ref) || ref+d.ring < d.next): // it was discarded
+		case lag <= base && (d.decoded.Has(ref) || ref+d.ring() < d.next): // it was discarded
 			return ErrLate
 		default:
 			return d.missing(n, n-ref)
@@ -163,16 +141,17 @@ func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 	if d.pairs, ok = pc.objects(d.pairs, nil); !ok {
 		return pc.invalid
 	}
-	if !pc.rows(d.pairs, d.cur) {
+	pc.rows(d.pairs, d.cur)
+	switch {
+	case pc.Bad:
 		return malformed.ErrBounds
-	}
-	if !pc.Dec.Complete() {
+	case !pc.Dec.Complete():
 		return malformed.ErrLength
 	}
 	return nil
 }
 
-// accept stores the decoded snapshot and discards those to which no payload can refer any more.
+// accept stores the decoded snapshot and discards those that are no longer needed.
 func (d *Decoder) accept(n, base uint64, h *header) {
 	d.malformed = 0
 	pc := &d.codec
@@ -187,17 +166,15 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 		}
 		return
 	}
-	d.floor = max(d.floor, base, d.next-min(d.next, d.ring))
+	d.floor = max(d.floor, base, d.next-min(d.next, d.ring()))
 	end := d.floor - min(d.floor, lateBaselines)
 	d.states.removeBefore(end)
 	d.sets.removeBefore(end - min(end, maxLag))
 }
 
-// lateBaselines is the number of snapshots before the newest baseline that remain baselines for
-// payloads that arrive out of order.
+// lateBaselines is the number of older baselines to keep for payloads that arrive out of order.
 const lateBaselines = 4
 
-// missing requests a reset.
 func (d *Decoder) missing(n, distance uint64) error {
 	d.requestReset()
 	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", ErrBaselineMissing, uint16(n), distance)
@@ -212,8 +189,7 @@ func (d *Decoder) desync(n uint64) error {
 	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(n))
 }
 
-// maxMalformed is the number of consecutive malformed payloads after which the decoder assumes that
-// the encoder uses other baselines.
+// maxMalformed consecutive malformed payloads suggest that the encoder uses other baselines.
 const maxMalformed = 8
 
 func (d *Decoder) countMalformed(err error) {
@@ -226,7 +202,6 @@ func (d *Decoder) countMalformed(err error) {
 	}
 }
 
-// requestReset makes the next acks request a reset, unless they do already.
 func (d *Decoder) requestReset() {
 	if !d.waiting {
 		d.epoch++
@@ -238,7 +213,7 @@ func (d *Decoder) requestReset() {
 func (d *Decoder) Ack() Ack {
 	a := Ack{None: !d.decoded.Any, NoInitial: d.noInitial, Epoch: d.epoch}
 	if !a.None {
-		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(d.ring-1)
+		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(d.ring()-1)
 	}
 	return a
 }

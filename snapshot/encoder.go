@@ -27,7 +27,7 @@ type Encoder struct {
 	world  *World
 	codec  payloadCodec
 	pairs  []pair
-	sent   *ringcache.Ring[sentInfo]
+	sent   *ringcache.Ring[bool] // acked, by sequence number
 	states stateRing[*modelState]
 	newest uint64 // newest acked sequence number + 1, or 0
 	due    int    // snapshots until the next divergence check
@@ -38,12 +38,9 @@ type Encoder struct {
 	noInitial bool
 }
 
-// sentInfo describes a snapshot that was sent.
-type sentInfo struct{ acked bool }
-
 // NewEncoder returns an encoder of w's snapshots. Its schema must be s.
 func NewEncoder(s *Schema, w *World) *Encoder {
-	e := &Encoder{world: w, sent: ringcache.New[sentInfo](w.cfg.Ring), states: newStateRing(w.cfg.Ring, s.newState)}
+	e := &Encoder{world: w, sent: ringcache.New[bool](w.cfg.Ring), states: newStateRing(w.cfg.Ring, s.newState)}
 	e.codec.schema, e.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, false)
 	return e
 }
@@ -72,7 +69,7 @@ func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 	}
 	pc.updateObjects(e.pairs)
 	e.states.put(n, pc.state)
-	*e.sent.Put(n) = sentInfo{}
+	*e.sent.Put(n) = false
 	if e.due--; h.checked {
 		e.due = e.world.cfg.CheckEvery - 1
 	}
@@ -82,11 +79,9 @@ func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
 	return out, info, nil
 }
 
-// header chooses the baseline of snapshot n and loads it.
+// header chooses and loads the baseline of snapshot n.
 func (e *Encoder) header(n uint64) header {
-	h, pc := header{seq: uint16(n)}, &e.codec
-	pc.Decoding, pc.refs.distance = false, 1
-	h.checked = e.due <= 0
+	h, pc := header{seq: uint16(n), checked: e.due <= 0}, &e.codec
 	if e.newest > 0 && n+1 > e.newest && n+1-e.newest < e.ring()-maxLag {
 		base := e.newest - 1
 		h.distance = n - base
@@ -96,18 +91,12 @@ func (e *Encoder) header(n uint64) header {
 		}
 		return h
 	}
-	pc.refs.base, pc.from, h.epoch = e.world.initial, e.world.prior, e.epoch
-	if h.empty = e.noInitial || e.world.initial.Len() == 0; h.empty {
-		pc.refs.base = e.world.empty
-	}
-	h.checked = h.checked || !h.empty
-	if h.hash = e.world.start; h.checked && h.empty {
-		h.hash = hash(pc.refs.base, pc.from)
-	}
+	h.empty, h.epoch = e.noInitial || e.world.initial.Len() == 0, e.epoch
+	h.hash, h.checked = e.world.load(pc, h.empty), h.checked || !h.empty
 	return h
 }
 
-// encode appends the coded part. It sets the state of the codec to one that it takes from the ring.
+// encode appends the coded part. The state of the codec is then one that it took from the ring.
 func (e *Encoder) encode(dst []byte, n, distance uint64, cur *Set) []byte {
 	pc := &e.codec
 	pc.state = e.states.take()
@@ -125,11 +114,10 @@ func (e *Encoder) encode(dst []byte, n, distance uint64, cur *Set) []byte {
 
 func (e *Encoder) ring() uint64 { return uint64(e.sent.Cap()) }
 
-// ackedBefore returns a mask of the snapshots before base that were acked in this epoch: bit i for
-// the one i+1 before it.
+// ackedBefore returns a mask of those acked in this epoch: bit i for the one i+1 before base.
 func (e *Encoder) ackedBefore(base uint64) (mask uint32) {
 	for lag := uint64(1); lag <= maxLag && lag <= base && base-lag >= e.since; lag++ {
-		if s := e.sent.Get(base - lag); s != nil && s.acked {
+		if acked := e.sent.Get(base - lag); acked != nil && *acked {
 			mask |= 1 << (lag - 1)
 		}
 	}
@@ -156,8 +144,7 @@ func (e *Encoder) Ack(a Ack) error {
 	return nil
 }
 
-// check returns the sequence number of the ack's newest snapshot, and reports whether the ring
-// still contains it.
+// check returns the ack's newest snapshot, and reports whether the ring still contains it.
 func (e *Encoder) check(a Ack) (newest uint64, recent bool, err error) {
 	behind := uint64(uint16(e.world.next-1) - a.Newest)
 	if behind >= e.world.next {
@@ -175,11 +162,10 @@ func (e *Encoder) check(a Ack) (newest uint64, recent bool, err error) {
 	return newest, true, nil
 }
 
-// acked marks the snapshots of an ack.
 func (e *Encoder) acked(newest, window uint64) {
 	for n := range seq.Acked(newest, window) {
-		if s := e.sent.Get(n); s != nil && n >= e.since {
-			s.acked = true
+		if acked := e.sent.Get(n); acked != nil && n >= e.since {
+			*acked = true
 			e.newest = max(e.newest, n+1)
 		}
 	}
@@ -188,8 +174,7 @@ func (e *Encoder) acked(newest, window uint64) {
 	}
 }
 
-// reset starts an epoch, in which no older snapshot is a baseline. Acks in flight carry another
-// epoch too, hence the limit of one reset per ring.
+// reset starts an epoch. Acks in flight carry another epoch too, hence at most one reset per ring.
 func (e *Encoder) reset(epoch uint8) {
 	if e.resets > 0 && e.world.next < e.since+e.ring() {
 		return

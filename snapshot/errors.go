@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
@@ -28,17 +27,4 @@ var (
 // ErrTooLarge reports that a snapshot exceeds the limit. Nothing was sent.
 var ErrTooLarge = errors.New("snapshot: too large")
 
-// errSent reports a second attempt to encode a snapshot for one player.
 var errSent = errors.New("snapshot: sent already: begin the next one")
-
-// rangeError reports a component outside the bounds of its field.
-type rangeError struct {
-	object   uint16
-	field    string
-	value    int32
-	min, max int32
-}
-
-func (e *rangeError) Error() string {
-	return fmt.Sprintf("snapshot: object %d: field %q: component %d, want %d to %d", e.object, e.field, e.value, e.min, e.max)
-}

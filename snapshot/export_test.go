@@ -1,10 +1,5 @@
 package snapshot
 
-import (
-	"reflect"
-	"unsafe"
-)
-
 // CorruptSets changes the decoder's sets within their bounds.
 func (d *Decoder) CorruptSets() {
 	for _, e := range d.sets.ring.All() {
@@ -51,37 +46,6 @@ func (w *World) Memory() int {
 // Resets returns the number of resets that the decoder requested.
 func (e *Encoder) Resets() uint64 { return e.resets }
 
-// FlipStateBytes flips a bit of each byte of a new model state in turn and returns the number of
-// bytes that do not change the hash, of all bytes.
-func FlipStateBytes(s *Schema) (unseen, all int) {
-	st, set := s.newState(), s.NewSet()
-	before := hash(set, st)
-	flip := func(at unsafe.Pointer, n uintptr) {
-		for i := range n {
-			b := (*byte)(unsafe.Add(at, i))
-			*b ^= 1
-			if hash(set, st) == before {
-				unseen++
-			}
-			all++
-			*b ^= 1
-		}
-	}
-	v := reflect.ValueOf(st).Elem()
-	for i := range v.NumField() {
-		f := v.Field(i)
-		if f.Kind() != reflect.Slice {
-			flip(f.Addr().UnsafePointer(), f.Type().Size())
-		} else if f.Len() > 0 {
-			flip(f.Index(0).Addr().UnsafePointer(), f.Type().Elem().Size()*uintptr(f.Len()))
-		}
-	}
-	return unseen, all
-}
-
-// Names that only tests outside of the package need.
 const MinRing = minRing
 
 var ErrSent = errSent
-
-func BytesComponents(n int) int { return bytesComponents(n) }

@@ -86,14 +86,19 @@ func (p *player) play(line string) string {
 	case "field":
 		n := numbers(p.t, words[3:])
 		p.fields = append(p.fields, snapshot.Field{Name: words[1], Class: kinds[words[2]], N: n[0], Lo: int32(n[1]), Hi: int32(n[2])})
+		var err error
+		p.schema, err = snapshot.NewSchema(p.fields...)
+		must(p.t, err)
+		p.initial = p.schema.NewSet()
 	case "config":
 		n := numbers(p.t, words[1:])
 		p.cfg = snapshot.Config{Ring: n[0], CheckEvery: n[1]}
 	case "initial":
-		p.describe()
 		p.add(p.initial, words[1:])
 	case "set":
-		p.start()
+		if p.world == nil {
+			p.start()
+		}
 		p.set = p.world.Begin()
 	case "object":
 		p.add(p.set, words[1:])
@@ -124,37 +129,20 @@ func numbers(t *testing.T, words []string) (n []int) {
 	return n
 }
 
-func (p *player) describe() {
-	if p.schema != nil {
-		return
-	}
-	var err error
-	if p.schema, err = snapshot.NewSchema(p.fields...); err != nil {
-		p.t.Fatal(err)
-	}
-	p.initial = p.schema.NewSet()
-}
-
 func (p *player) start() {
-	if p.world != nil {
-		return
-	}
-	p.describe()
 	var err error
-	if p.world, err = p.cfg.NewWorld(p.schema, p.initial); err != nil {
-		p.t.Fatal(err)
-	}
-	if p.dec, err = p.cfg.NewDecoder(p.schema, p.initial); err != nil {
-		p.t.Fatal(err)
-	}
+	p.world, err = p.cfg.NewWorld(p.schema, p.initial)
+	must(p.t, err)
+	p.dec, err = p.cfg.NewDecoder(p.schema, p.initial)
+	must(p.t, err)
 	p.enc = snapshot.NewEncoder(p.schema, p.world)
 }
 
 func (p *player) add(set *snapshot.Set, words []string) {
 	n := numbers(p.t, words)
-	var row []int32
-	for _, v := range n[2:] {
-		row = append(row, int32(v))
+	row := make([]int32, len(n)-2)
+	for k := range row {
+		row[k] = int32(n[2+k])
 	}
 	must(p.t, set.Add(snapshot.Object{ID: uint16(n[0]), Generation: uint8(n[1])}, row))
 }
@@ -172,16 +160,14 @@ func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
 	must(p.t, err)
 	info, got, err := p.dec.Decode(payload)
-	switch {
-	case errors.Is(err, snapshot.ErrLate):
-		return "late"
-	case errors.Is(err, snapshot.ErrBaselineMissing):
-		return "missing"
-	case errors.Is(err, snapshot.ErrDesync):
-		return "desync"
-	case err != nil:
-		p.t.Fatal(err)
-	case info.Seq != seq || !got.Equal(p.sets[seq]):
+	reasons := map[string]error{"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync}
+	for word, reason := range reasons {
+		if errors.Is(err, reason) {
+			return word
+		}
+	}
+	must(p.t, err)
+	if info.Seq != seq || !got.Equal(p.sets[seq]) {
 		return "wrong"
 	}
 	return "right"

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
@@ -10,8 +11,7 @@ import (
 // maxScan bounds the number of moving objects that closest examines in each direction.
 const maxScan = 32
 
-// spatialGrid is the positions of moving objects by their first component, and the set of grid
-// cells within one cell of them.
+// spatialGrid is the positions of moving objects, and the set of cells within one cell of them.
 type spatialGrid struct {
 	at     [][3]int64
 	hint   [3]int64 // nearest object of the previous search
@@ -67,19 +67,19 @@ func (g *spatialGrid) cell(position *[3]int64) uint64 {
 	return uint64(position[0]>>side)*cellX + uint64(position[1]>>side)*cellY + uint64(position[2]>>side)*cellZ
 }
 
+// around has the differences of the hashes of a cell's neighbors from that of the lowest one.
+var around = func() (a [27]uint64) {
+	for i := range uint64(len(a)) {
+		a[i] = i/9*cellX + i/3%3*cellY + i%3*cellZ
+	}
+	return a
+}()
+
 func (g *spatialGrid) mark(position *[3]int64) {
-	at := g.cell(position) - cellX - cellY - cellZ
-	for range 3 {
-		row := at
-		for range 3 {
-			c := row
-			for range 3 {
-				g.cells[c>>(64-cellBits+6)] |= 1 << (c >> (64 - cellBits) & 63)
-				c += cellZ
-			}
-			row += cellY
-		}
-		at += cellX
+	lowest := g.cell(position) - cellX - cellY - cellZ
+	for _, d := range around {
+		c := lowest + d
+		g.cells[c>>(64-cellBits+6)] |= 1 << (c >> (64 - cellBits) & 63)
 	}
 }
 
@@ -90,46 +90,32 @@ func (g *spatialGrid) near(position *[3]int64) bool {
 }
 
 func (g *spatialGrid) find(x int64) int {
-	lo, hi := 0, len(g.at)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if g.at[mid][0] < x {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(g.at), func(i int) bool { return g.at[i][0] >= x })
 }
 
-// closest returns a quarter of the squared distance from place to the nearest moving object, at
+// closest returns a quarter of the squared distance from position to the nearest moving object, at
 // most beyond. The grid must not be empty.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
 	best, least := &g.hint, min(quarterSquare(&g.hint, position), g.beyond)
-	at := g.find(position[0])
-	for i := at; i < min(len(g.at), at+maxScan); i++ {
-		q := &g.at[i]
-		if x := q[0] - position[0]; x*x>>2 >= least {
-			break
+	closer := func(q *[3]int64) bool {
+		x := q[0] - position[0]
+		if x*x>>2 >= least {
+			return false
 		}
 		if d := quarterSquare(q, position); d < least {
 			best, least = q, d
 		}
+		return true
 	}
-	for i := at - 1; i >= max(0, at-maxScan); i-- {
-		q := &g.at[i]
-		if x := q[0] - position[0]; x*x>>2 >= least {
-			break
-		}
-		if d := quarterSquare(q, position); d < least {
-			best, least = q, d
-		}
+	at := g.find(position[0])
+	for i := at; i < min(len(g.at), at+maxScan) && closer(&g.at[i]); i++ {
+	}
+	for i := at - 1; i >= max(0, at-maxScan) && closer(&g.at[i]); i-- {
 	}
 	g.hint = *best
 	return least
 }
 
-// quarterSquare returns a quarter of the squared distance between a and b.
 func quarterSquare(a, b *[3]int64) int64 {
 	x, y, z := a[0]-b[0], a[1]-b[1], a[2]-b[2]
 	return x*x>>2 + y*y>>2 + z*z>>2

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
@@ -62,39 +63,27 @@ func (h *header) append(dst []byte) []byte {
 
 // parseHeader parses a header and returns the coded part that follows it.
 func parseHeader(b []byte) (h header, rest []byte, err error) {
-	if len(b) < 2 {
-		return h, nil, errTruncatedHeader
-	}
-	v := binary.LittleEndian.Uint16(b)
-	h.distance, h.seq, rest = uint64(v&(1<<distanceBits-1)), v>>distanceBits, b[2:]
+	var r bitio.Reader
+	r.Reset(b)
+	h.distance, h.seq = r.ReadBits(distanceBits), uint16(r.ReadBits(shortBits))
 	switch h.distance {
 	case 0:
-		if len(rest) < 2 {
-			return h, nil, errTruncatedHeader
-		}
-		h.seq |= uint16(rest[0]) << shortBits
-		h.empty, h.checked, h.epoch = rest[0]&flagEmpty != 0, rest[0]&flagHash != 0, rest[1]
-		rest = rest[2:]
+		h.seq |= uint16(r.ReadBits(longBits-shortBits)) << shortBits
+		h.empty, h.checked, h.epoch = r.ReadBits(1) != 0, r.ReadBits(1) != 0, uint8(r.ReadBits(8))
 	case withHash:
-		if len(rest) < 1 {
-			return h, nil, errTruncatedHeader
-		}
-		h.distance, h.checked, rest = uint64(rest[0]), true, rest[1:]
-		if h.distance == 0 || h.distance >= withHash {
+		h.distance, h.checked = r.ReadBits(8), true
+		if r.Err() == nil && (h.distance == 0 || h.distance >= withHash) {
 			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, withHash-1)
 		}
 	}
-	if !h.checked {
-		return h, rest, nil
+	if h.checked {
+		h.hash = uint16(r.ReadBits(16))
 	}
-	if len(rest) < 2 {
-		return h, nil, errTruncatedHeader
+	if r.Err() != nil {
+		return h, nil, fmt.Errorf("%w: header", malformed.ErrTruncated)
 	}
-	h.hash = binary.LittleEndian.Uint16(rest)
-	return h, rest[2:], nil
+	return h, r.Rest(), nil
 }
-
-var errTruncatedHeader = fmt.Errorf("%w: header", malformed.ErrTruncated)
 
 // unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten
 // bits mean the nearest number: with a wrong one the baseline is not found, since it would have to
@@ -104,4 +93,84 @@ func (h *header) unwrap(next uint64) uint64 {
 		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)
 	}
 	return seq.Unwrap(uint64(h.seq), longBits, next, 4*Ring)
+}
+
+// Ack reports which snapshots a decoder has decoded, and its requests. Acks may be lost, duplicated
+// and reordered.
+type Ack struct {
+	// None reports that no snapshot was decoded. Newest and Window are 0 in this case.
+	None bool
+	// NoInitial reports that the initial set of the decoder differs from the encoder's.
+	NoInitial bool
+	// Epoch is the number of resets that the decoder has requested, modulo 256.
+	Epoch uint8
+	// Newest is the low 16 bits of the newest sequence number.
+	Newest uint16
+	// Bit i of Window is set if snapshot Newest-1-i was decoded.
+	Window uint64
+}
+
+// An ack begins with a byte of flags. If the flags say so, the epoch follows; unless the ack is
+// empty, the newest sequence number (2 bytes, low byte first); and the n low bytes of the window,
+// where n is in the four high bits of the flags. The bits above them are all ones or all zeros.
+const (
+	ackNone = 1 << iota
+	ackNoInitial
+	ackEpoch
+	ackOnes
+
+	ackBytes = 4 // shift of n in the flags
+)
+
+// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
+// most 12.
+func (a *Ack) Append(dst []byte) []byte {
+	high, flags := uint64(0), byte(0)
+	if a.Window>>63 != 0 {
+		high, flags = ^uint64(0), ackOnes
+	}
+	if a.None {
+		flags |= ackNone
+	}
+	if a.NoInitial {
+		flags |= ackNoInitial
+	}
+	if a.Epoch != 0 {
+		flags |= ackEpoch
+	}
+	n := seq.ByteLen(a.Window ^ high)
+	dst = append(dst, flags|byte(n)<<ackBytes)
+	if a.Epoch != 0 {
+		dst = append(dst, a.Epoch)
+	}
+	if a.None {
+		return dst
+	}
+	return seq.AppendBits(binary.LittleEndian.AppendUint16(dst, a.Newest), a.Window, n)
+}
+
+// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is
+// safe. An error wraps [ErrMalformed].
+func ParseAck(b []byte) (a Ack, rest []byte, err error) {
+	var r bitio.Reader
+	r.Reset(b)
+	flags := byte(r.ReadBits(8))
+	n := uint(flags >> ackBytes)
+	a.None, a.NoInitial = flags&ackNone != 0, flags&ackNoInitial != 0
+	if n > 8 || a.None && (n > 0 || flags&ackOnes != 0) {
+		return Ack{}, nil, fmt.Errorf("%w: flags %#x of an ack", ErrMalformed, flags)
+	}
+	if flags&ackEpoch != 0 {
+		a.Epoch = uint8(r.ReadBits(8))
+	}
+	if !a.None {
+		a.Newest, a.Window = uint16(r.ReadBits(16)), r.ReadBits(8*n)
+	}
+	if flags&ackOnes != 0 {
+		a.Window |= ^seq.Mask(uint64(8 * n))
+	}
+	if r.Err() != nil {
+		return Ack{}, nil, fmt.Errorf("%w: ack", malformed.ErrTruncated)
+	}
+	return a, r.Rest(), nil
 }

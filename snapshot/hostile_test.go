@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -55,6 +56,27 @@ func TestRefusals(t *testing.T) {
 		if _, _, err := dec.Decode(good); !errors.Is(err, snapshot.ErrLate) {
 			t.Errorf("%s: then it again: %v", c.name, err)
 		}
+	}
+}
+
+// TestIntegerBounds changes an integer to a value out of the decoder's bounds, in as many bits.
+func TestIntegerBounds(t *testing.T) {
+	team := snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Hi: 7}
+	wide, err := snapshot.NewSchema(team)
+	must(t, err)
+	team.Hi = 4
+	narrow, err := snapshot.NewSchema(team)
+	must(t, err)
+	world := snapshot.NewWorld(wide, nil)
+	enc, dec := snapshot.NewEncoder(wide, world), snapshot.NewDecoder(narrow, nil)
+	for _, value := range []int32{3, 5} {
+		must(t, world.Begin().Add(snapshot.Object{}, []int32{value}))
+		payload, _, err := enc.Append(nil, 100)
+		must(t, err)
+		if _, _, err = dec.Decode(payload); errors.Is(err, malformed.ErrBounds) != (value > team.Hi) {
+			t.Errorf("value %d: %v", value, err)
+		}
+		must(t, enc.Ack(dec.Ack()))
 	}
 }
 
@@ -112,4 +134,69 @@ func TestDoubt(t *testing.T) {
 	if a := dec.Ack(); a.Epoch != 1 || !a.None {
 		t.Errorf("after eight: %+v", a)
 	}
+}
+
+// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. An accepted payload is a
+// valid set. A rejected one has no effect: the next payload decodes as in a decoder that did not
+// receive it.
+func FuzzDecode(f *testing.F) {
+	const held, more = 19, 6
+	sc := newScene(f, 5, 12)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := snapshot.NewEncoder(sc.schema, world)
+	payloads := make([][]byte, 0, held+more)
+	prepare := func(t testing.TB) *snapshot.Decoder {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		for _, p := range payloads[:min(len(payloads), held)] {
+			_, _, err := dec.Decode(p)
+			must(t, err)
+		}
+		return dec
+	}
+	next := func(enc *snapshot.Encoder) []byte {
+		out, _, err := enc.Append(nil, 1<<16)
+		must(f, err)
+		return out
+	}
+	dec := prepare(f)
+	for n := range held + more {
+		sc.step()
+		sc.fill(f, world.Begin())
+		payloads = append(payloads, next(enc))
+		f.Add(payloads[n])
+		if n >= held { // of a baseline that is older each time
+			continue
+		}
+		_, _, err := dec.Decode(payloads[n])
+		must(f, err)
+		must(f, enc.Ack(dec.Ack()))
+	}
+	f.Add(next(snapshot.NewEncoder(sc.schema, world))) // without one
+
+	acked := dec.Ack()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		seq, set, err := dec.Decode(payload)
+		if errors.Is(err, snapshot.ErrDesync) { // nothing is held any more
+			dec = prepare(t)
+			return
+		}
+		if err != nil {
+			a := dec.Ack()
+			a.Epoch = acked.Epoch // a new start may have been asked for
+			if a != acked {
+				t.Fatalf("a refused payload changed the ack to %+v", a)
+			}
+			return
+		}
+		dec = prepare(t)
+		again, same, err := dec.Decode(payload)
+		if err != nil || again != seq || !same.Equal(set) {
+			t.Fatalf("snapshot %d came as %d after others were refused: %v", again, seq, err)
+		}
+		valid := sc.schema.NewSet()
+		for i := range set.Len() {
+			must(t, valid.Add(set.Object(i), set.Row(i)))
+		}
+		dec = prepare(t)
+	})
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -45,12 +48,10 @@ func newLink(t testing.TB, seed uint64, objects int, cfg snapshot.Config, initia
 	sc := newScene(t, seed, objects)
 	l := &link{t: t, r: rand.New(rand.NewPCG(seed, 8)), scene: sc, delay: 3, sets: map[uint16]*snapshot.Set{}, errs: map[error]int{}}
 	var err error
-	if l.world, err = cfg.NewWorld(sc.schema, initial); err != nil {
-		t.Fatal(err)
-	}
-	if l.dec, err = cfg.NewDecoder(sc.schema, theirs); err != nil {
-		t.Fatal(err)
-	}
+	l.world, err = cfg.NewWorld(sc.schema, initial)
+	must(t, err)
+	l.dec, err = cfg.NewDecoder(sc.schema, theirs)
+	must(t, err)
 	l.enc = snapshot.NewEncoder(sc.schema, l.world)
 	return l
 }
@@ -63,42 +64,28 @@ func (l *link) tick() {
 	out, info, err := l.enc.Append(nil, 1<<20)
 	must(l.t, err)
 	l.bytes += info.Bytes
-	want := l.scene.schema.NewSet()
-	want.CopyFrom(set)
-	l.sets[info.Seq] = want
-	for range l.copies() {
+	l.sets[info.Seq] = l.scene.schema.NewSet()
+	l.sets[info.Seq].CopyFrom(set)
+	if l.r.Float64() >= l.loss {
 		l.down = append(l.down, flight[[]byte]{l.due(), out})
+		if l.r.IntN(20) == 0 { // twice
+			l.down = append(l.down, flight[[]byte]{l.due(), out})
+		}
 	}
 	l.down = land(l.now, l.down, l.receive)
-	l.up = land(l.now, l.up, func(a snapshot.Ack) {
-		must(l.t, l.enc.Ack(a))
-	})
+	l.up = land(l.now, l.up, func(a snapshot.Ack) { must(l.t, l.enc.Ack(a)) })
 	l.now++
-}
-
-// copies returns how many copies of a datagram arrive.
-func (l *link) copies() int {
-	switch {
-	case l.r.Float64() < l.loss:
-		return 0
-	case l.r.IntN(20) == 0:
-		return 2
-	}
-	return 1
 }
 
 func (l *link) due() int { return l.now + l.delay + l.r.IntN(l.delay+1) }
 
 func land[T any](now int, sky []flight[T], to func(T)) []flight[T] {
-	kept := sky[:0]
-	for _, f := range sky {
-		if f.at > now {
-			kept = append(kept, f)
-		} else {
+	return slices.DeleteFunc(sky, func(f flight[T]) bool {
+		if f.at <= now {
 			to(f.cargo)
 		}
-	}
-	return kept
+		return f.at <= now
+	})
 }
 
 func (l *link) receive(payload []byte) {
@@ -153,6 +140,169 @@ func (l *link) fresh() { l.right, l.wrong, l.bytes, l.errs = 0, 0, 0, map[error]
 
 func (l *link) String() string {
 	return fmt.Sprintf("tick %d: %d right, %d wrong, %d bytes, %v, %d resets", l.now, l.right, l.wrong, l.bytes, l.errs, l.enc.Resets())
+}
+
+var corruptions = map[string]func(*link){
+	"sets":    func(l *link) { l.dec.CorruptSets() },
+	"states":  func(l *link) { l.dec.CorruptStates() },
+	"encoder": func(l *link) { l.enc.CorruptStates() },
+}
+
+// TestDisagreement corrupts one end. Without losses and removed objects, the next divergence check
+// detects that; otherwise corrupt objects may be removed before. After a detected desync all
+// snapshots are correct.
+func TestDisagreement(t *testing.T) {
+	for what := range corruptions {
+		l := newLink(t, 1, 20, snapshot.Config{CheckEvery: 10}, nil, nil)
+		l.scene.churn = 1 << 30
+		if l.disagree(t, what); l.now > 60+20+80 || l.right < 60 || l.enc.Resets() != 1 {
+			t.Errorf("%s: %v", what, l)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := snapshot.Config{CheckEvery: rapid.SampledFrom([]int{1, 10, 60}).Draw(rt, "check"), Ring: rapid.SampledFrom([]int{24, 64}).Draw(rt, "ring")}
+		l := newLink(t, rapid.Uint64().Draw(rt, "seed"), rapid.IntRange(1, 8).Draw(rt, "objects"), cfg, nil, nil)
+		l.loss = rapid.SampledFrom([]float64{0, .05, .3}).Draw(rt, "loss")
+		l.disagree(rt, rapid.SampledFrom([]string{"sets", "states", "encoder"}).Draw(rt, "what"))
+	})
+}
+
+func (l *link) disagree(t interface{ Fatalf(string, ...any) }, what string) {
+	l.run(60)
+	if l.wrong > 0 || l.errs[snapshot.ErrDesync] > 0 || l.right == 0 {
+		t.Fatalf("before: %v", l)
+	}
+	corruptions[what](l)
+	for i := 0; i < 400 && l.errs[snapshot.ErrDesync] == 0; i++ {
+		l.tick()
+	}
+	l.fresh()
+	l.run(80)
+	if l.wrong > 0 || l.now-l.lastOK > 30 {
+		t.Fatalf("after: %v", l)
+	}
+}
+
+// TestInitialSetsThatDiffer checks that no wrong snapshot is delivered: the decoder reports the
+// difference, and the encoder stops using the initial set.
+func TestInitialSetsThatDiffer(t *testing.T) {
+	sc := newScene(t, 9, 20)
+	initial, theirs := sc.schema.NewSet(), sc.schema.NewSet()
+	sc.fill(t, initial)
+	sc.step()
+	sc.fill(t, theirs)
+	for _, theirs := range []*snapshot.Set{theirs, nil} {
+		l := newLink(t, 9, 20, snapshot.Config{}, initial, theirs)
+		l.run(100)
+		if l.wrong > 0 || l.errs[snapshot.ErrDesync] == 0 || l.right < 80 || l.enc.Resets() != 1 {
+			t.Error(l)
+		}
+		if !l.dec.Ack().NoInitial {
+			t.Error("the ack does not say so")
+		}
+	}
+	l := newLink(t, 9, 20, snapshot.Config{}, nil, theirs) // only the decoder's: nothing refers to it
+	l.run(100)
+	if l.wrong > 0 || len(l.errs) > 1 || l.right < 90 || l.enc.Resets() != 0 {
+		t.Error(l)
+	}
+}
+
+// TestNewDecoder replaces the decoder by a new one.
+func TestNewDecoder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newLink(t, rapid.Uint64().Draw(rt, "seed"), 10, snapshot.Config{}, nil, nil)
+		l.loss = rapid.SampledFrom([]float64{0, .2}).Draw(rt, "loss")
+		for range 3 {
+			l.run(rapid.IntRange(10, 120).Draw(rt, "ticks"))
+			l.dec = snapshot.NewDecoder(l.scene.schema, nil)
+			l.up = nil
+			l.fresh()
+			l.run(2*snapshot.Ring + 20)
+			if l.wrong > 0 || l.now-l.lastOK > 30 {
+				rt.Fatal(l)
+			}
+		}
+	})
+}
+
+// TestResetsAreBounded requests a reset with every ack.
+func TestResetsAreBounded(t *testing.T) {
+	l := newLink(t, 4, 10, snapshot.Config{}, nil, nil)
+	l.run(50)
+	for i := range 10 * snapshot.Ring {
+		l.tick()
+		must(t, l.enc.Ack(snapshot.Ack{None: true, Epoch: uint8(i)}))
+	}
+	if n := l.enc.Resets(); n < 2 || n > 12 || l.wrong > 0 {
+		t.Error(l)
+	}
+}
+
+// TestLoss checks that each snapshot that arrives is either late or decoded exactly, in any order,
+// whatever else was lost.
+func TestLoss(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed, objects := rapid.Uint64().Draw(rt, "seed"), rapid.IntRange(0, 40).Draw(rt, "objects")
+		var initial *snapshot.Set
+		if rapid.Bool().Draw(rt, "initial") {
+			sc := newScene(t, seed, objects)
+			initial = sc.schema.NewSet()
+			sc.fill(t, initial)
+		}
+		l := newLink(t, seed, objects, snapshot.Config{}, initial, initial)
+		l.loss = rapid.SampledFrom([]float64{0, .05, .5, .9}).Draw(rt, "loss")
+		l.delay = rapid.SampledFrom([]int{0, 1, 5, 30, 70}).Draw(rt, "delay")
+		l.run(160)
+		delete(l.errs, snapshot.ErrLate)
+		if l.wrong > 0 || len(l.errs) > 0 || l.loss == 0 && l.right < 20 {
+			rt.Fatal(l)
+		}
+	})
+}
+
+// TestAway interrupts one direction for longer than the ring.
+func TestAway(t *testing.T) {
+	for _, away := range []int{70, 600, 3600, 33000, 65536, 65600} {
+		l := newLink(t, 6, 2, snapshot.Config{}, nil, nil)
+		l.run(100)
+		l.deaf = true
+		l.run(away)
+		l.deaf = false
+		l.fresh()
+		l.run(40)
+		if l.wrong > 0 || l.right < 30 || l.enc.Resets() > 0 {
+			t.Errorf("deaf for %d: %v", away, l)
+		}
+	}
+	l := newLink(t, 6, 2, snapshot.Config{}, nil, nil)
+	l.run(100)
+	l.mute = true
+	l.run(3600)
+	l.mute = false
+	if l.wrong > 0 || l.right < 3600 {
+		t.Errorf("mute: %v", l)
+	}
+	l.run(20)
+	l.fresh()
+	l.run(100)
+	if bytes := l.bytes; l.wrong > 0 || l.right < 90 || l.enc.Resets() > 0 {
+		t.Errorf("after: %v, %d", l, bytes)
+	}
+}
+
+// TestLongRun passes the wraparounds of the header's sequence numbers, with interruptions that are
+// longer than the ring.
+func TestLongRun(t *testing.T) {
+	l := newLink(t, 2, 2, snapshot.Config{}, nil, nil)
+	for n := 0; l.now < 1<<16+2000; n++ {
+		l.deaf = n%2 > 0
+		l.fresh()
+		l.run([...]int{1900, 148}[n%2])
+		if l.wrong > 0 || !l.deaf && l.right < 1800 {
+			t.Fatal(l)
+		}
+	}
 }
 
 // must fails the test if err is not nil.

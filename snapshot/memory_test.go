@@ -64,9 +64,8 @@ func TestAllocations(t *testing.T) {
 		sc.fill(t, world.Begin())
 		out, _, err := enc.Append(buf, 1<<16)
 		must(t, err)
-		if _, _, err := dec.Decode(out); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err = dec.Decode(out)
+		must(t, err)
 		must(t, enc.Ack(dec.Ack()))
 		sc.step()
 	}

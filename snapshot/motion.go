@@ -5,7 +5,6 @@ import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 // maxNeighbors is the number of previously coded objects among which the nearest is searched.
 const maxNeighbors = 16
 
-// findNeighbor finds the previously coded object that was nearest in the baseline.
 func (pc *payloadCodec) findNeighbor() {
 	o := &pc.object
 	o.near = nil
@@ -21,8 +20,7 @@ func (pc *payloadCodec) findNeighbor() {
 	o.gap = fixed.Log2(least<<5) / 2
 }
 
-// loadSpans loads the object's spans. If two references are the same, the span ends at the
-// baseline.
+// loadSpans loads the spans. If two references are the same, the span ends at the baseline.
 func (pc *payloadCodec) loadSpans() {
 	o := &pc.object
 	for i, e := range ends {
@@ -37,7 +35,6 @@ func (pc *payloadCodec) loadSpans() {
 	}
 }
 
-// velocity sets v to the velocities of component k.
 func (o *objectContext) velocity(v *velocities, k int) {
 	for i := range v {
 		s := &o.span[i]
@@ -45,8 +42,7 @@ func (o *objectContext) velocity(v *velocities, k int) {
 	}
 }
 
-// classify sets the class of the object by how steadily it moved: 0 by default, 1 to 5 from steady
-// to unsteady, 3 at rest.
+// classify sets the class: 0 by default, 1 to 5 from steady to unsteady motion, 3 at rest.
 func (pc *payloadCodec) classify() {
 	o := &pc.object
 	o.class, o.drift, o.velocityChange = 0, [3]int64{}, [3]int64{}
@@ -78,7 +74,6 @@ func (pc *payloadCodec) classify() {
 	}
 }
 
-// measureMotion computes velocities, speed and jerk of the n components from at on.
 func (pc *payloadCodec) measureMotion(at, n int) {
 	o, part := &pc.object, parts[pc.refs.distance&63]
 	o.jerk, o.jerk1, o.speed = 0, 0, 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -34,7 +35,6 @@ func (pc *payloadCodec) load(index int) {
 	o.speedContext = min(bits.Len64(uint64(far))/2, 3)
 }
 
-// references loads the object's rows in the references.
 func (pc *payloadCodec) references() {
 	o := &pc.object
 	for i := range o.row {
@@ -42,10 +42,11 @@ func (pc *payloadCodec) references() {
 	}
 }
 
-// code codes the loaded object into row.
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
-	pc.copyBaseline(row)
+	if pc.Decoding && !pc.sameSet {
+		copy(row, o.base)
+	}
 	o.flag = pc.flagOf(o.base)
 	changed := false
 	if len(pc.schema.order) > 0 {
@@ -72,13 +73,6 @@ func (pc *payloadCodec) code(row []int32) {
 	pc.codeMoved(row)
 }
 
-// copyBaseline initializes a decoded row from the baseline.
-func (pc *payloadCodec) copyBaseline(row []int32) {
-	if pc.Decoding && !pc.sameSet {
-		copy(row, pc.object.base)
-	}
-}
-
 // flagOf returns 1 if the object's first integer field is not at its minimum.
 func (pc *payloadCodec) flagOf(row []int32) int {
 	if len(pc.schema.flags) == 0 {
@@ -90,7 +84,6 @@ func (pc *payloadCodec) flagOf(row []int32) int {
 	return 1
 }
 
-// codeFlags codes each integer field: kept, or another value.
 func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 	o := &pc.object
 	for n, i := range pc.schema.flags {
@@ -113,18 +106,14 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if o.resting && !changed {
 			c = &pc.state.restFlags[n][min(o.age/ageStep, ageContexts-1)][ctx>>4&1]
 		}
-		if pc.Bit(c, row[at] != v) {
-			pc.store(&row[at], pc.other(f, v, row[at]))
+		switch {
+		case !pc.Bit(c, row[at] != v):
+		case int64(f.Hi)-int64(f.Lo) == 1:
+			pc.Store(&row[at], f.Lo+f.Hi-v)
+		default:
+			pc.Store(&row[at], pc.Uniform(row[at], f.Lo, f.Hi))
 		}
 	}
-}
-
-// other codes a value of the field that is not v.
-func (pc *payloadCodec) other(f *Field, v, to int32) int32 {
-	if int64(f.Hi)-int64(f.Lo) == 1 {
-		return f.Lo + f.Hi - v
-	}
-	return int32(int64(f.Lo) + int64(pc.Raw(uint64(int64(to)-int64(f.Lo)), f.width())))
 }
 
 // codeMoved codes the predicted fields of an object that changed.
@@ -136,7 +125,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	pc.classify()
 	pc.loadOrientations()
 	left, some := len(pc.schema.order), false
-	motion, angles, quats := 0, 0, 0
+	var counts [schema.ClassBytes]int // fields so far
 	var here neighbor
 	var now [3]int64
 	for _, i := range pc.schema.order {
@@ -152,31 +141,78 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			differs = pc.Bit(&pc.state.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
-		if f.Class == schema.ClassNumber {
-			if differs {
-				pc.codePosition(i, &pc.state.motion[motion], cur)
-			}
-			if i == pc.schema.anchor {
-				for k := range cur {
-					here.position[k], now[k] = int64(base[k]), int64(cur[k])
-				}
-				here.miss, here.positionError = o.miss, o.missed
-			}
-			motion++
-			continue
-		}
-		if f.Class == schema.ClassAngle {
-			if differs {
-				pc.codeAngle(i, &pc.state.angles[angles], cur)
-			}
-			angles++
-			continue
-		}
+		n := counts[f.Class]
+		counts[f.Class]++
 		if differs {
-			here.turn += pc.codeQuat(i, quats, cur)
+			switch f.Class {
+			case schema.ClassNumber:
+				pc.codePosition(i, &pc.state.motion[n], cur)
+			case schema.ClassAngle:
+				pc.codeAngle(i, &pc.state.angles[n], cur)
+			default:
+				here.turn += pc.codeQuat(i, n, cur)
+			}
 		}
-		quats++
+		if i == pc.schema.anchor {
+			for k := range cur {
+				here.position[k], now[k] = int64(base[k]), int64(cur[k])
+			}
+			here.miss, here.positionError = o.miss, o.missed
+		}
 	}
 	pc.nearby = append(pc.nearby, here)
 	pc.moving.add(now)
+}
+
+func putBytes(c []int32, b []byte) {
+	clear(c)
+	c[0] = int32(len(b))
+	for i, v := range b {
+		rangecoder.SetByte(c, i, v)
+	}
+}
+
+func appendBytes(dst []byte, c []int32) []byte {
+	for i := range int(c[0]) {
+		dst = append(dst, rangecoder.Byte(c, i))
+	}
+	return dst
+}
+
+// codeStrings codes each byte string of an object in the baseline: kept or replaced.
+func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
+	ctx := 0
+	if changed {
+		ctx = 1
+	}
+	for n, i := range pc.schema.strings {
+		f, at := &pc.schema.fields[i], pc.schema.at[i]
+		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.state.strings[n]
+		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+			pc.codeBytes(f, m, c, base)
+		}
+	}
+}
+
+// codeBytes codes a byte string into c. Bytes that equal those of base take little space.
+func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
+	n := base[0]
+	if pc.Bit(&m.length, c[0] != n) {
+		n = pc.Uniform(c[0], f.Lo, f.Hi)
+	}
+	pc.StoreLength(c, n)
+	last := 1
+	for i := range int(n) {
+		b := rangecoder.Byte(c, i)
+		if i < int(base[0]) {
+			old := rangecoder.Byte(base, i)
+			if pc.Bit(&m.kept[last], b == old) {
+				last = 1
+				pc.StoreByte(c, i, old)
+				continue
+			}
+			last = 0
+		}
+		pc.StoreByte(c, i, byte(pc.Raw(uint64(b), 8)))
+	}
 }

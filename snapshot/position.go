@@ -3,6 +3,7 @@ package snapshot
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
@@ -36,7 +37,6 @@ const (
 	posTurned2 // square of posTurned: small errors carry no information
 )
 
-// codePosition codes a field of numbers into cur.
 func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	anchor, ground := field == pc.schema.anchor, 0
@@ -81,11 +81,7 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 		if anchor {
 			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
-		v := (guess + 8) >> 4
-		v += pc.Int(&m.numbers, level, sign, int64(cur[k])-v)
-		pc.store(&cur[k], pc.checkBounds(v, f.Lo, f.Hi))
-
-		e := int64(cur[k])*16 - guess
+		e := pc.Predicted(&m.numbers, level, sign, guess, &cur[k], f.Lo, f.Hi)
 		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
 		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
 		if anchor && o.pose.known {
@@ -125,8 +121,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionModel, k int, b
 	}
 }
 
-// low returns a context for the distance of a prediction above the lowest object, relative to the
-// expected error: 0 far, 1 near, 2 very near.
+// low returns a context for the distance above the lowest object, relative to the expected error.
 func (pc *payloadCodec) low(above, scale int64) int {
 	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {
@@ -136,4 +131,107 @@ func (pc *payloadCodec) low(above, scale int64) int {
 		return 1
 	}
 	return 0
+}
+
+// learn updates the estimates by an object at height above the ground, whose position and extent
+// changed by place and extent. The estimates are quantiles, so outliers do not matter: an eighth of
+// the objects lie below the ground.
+func (s *size) learn(above, position, extent int64) {
+	step := s.half>>8 + 1
+	if above < 0 {
+		step *= -7
+	}
+	s.floor += int64(step)
+	near := fixed.Abs(above) < minHalf+int64(s.half)>>3
+	if s.count > trustedCount && !near || fixed.Abs(extent) < minExtentChange {
+		return
+	}
+	step = s.half/(4+s.count/4) + 1
+	if (position-int64(s.half)*extent>>quat.Shift > 0) != (extent > 0) {
+		step = -step
+	}
+	s.half = min(max(s.half+step, minHalf), maxHalf)
+	s.count = min(s.count+1, maxCount)
+}
+
+// above returns the height of the lowest corner above the ground along axis k at position at, Q4.
+func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
+	return at - s.floor - int64(s.half)*(m.Extent(k)-quat.One)>>quat.Shift
+}
+
+// initGround sets the ground to the lowest object if there was no observation yet.
+func (pc *payloadCodec) initGround() {
+	if pc.schema.anchor < 0 || pc.schema.orientation < 0 {
+		return
+	}
+	for k := range pc.state.motion[0].size {
+		if s := &pc.state.motion[0].size[k]; s.count == 0 {
+			s.floor = pc.refs.low[k] * 16
+		}
+	}
+}
+
+func (pc *payloadCodec) groundAxis(m *motionModel, at, n int) int {
+	o := &pc.object
+	axis, least := -1, int64(0)
+	for k := range n {
+		s := &m.size[k]
+		h := fixed.Abs(s.above(&o.pose.base, k, int64(o.base[at+k])*16))
+		if h < minHalf+int64(s.half)>>4 && (axis < 0 || h < least) {
+			axis, least = k, h
+		}
+	}
+	return axis
+}
+
+// loadOrientations loads the object's rotations in the baseline and before it.
+func (pc *payloadCodec) loadOrientations() {
+	o, s := &pc.object, pc.schema
+	o.pose.known, o.pose.ground, o.turned = s.orientation >= 0, -1, 0
+	if !o.pose.known {
+		return
+	}
+	g, at := &s.grains[0], s.at[s.orientation]
+	base := g.Unpack(o.base[at : at+4])
+	o.pose.base = quat.MatrixOf(&base)
+	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
+	if s.anchor >= 0 {
+		o.pose.ground = pc.groundAxis(&pc.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
+	}
+	if o.pose.ground >= 0 {
+		before := g.Unpack(o.row[2][at : at+4])
+		o.pose.before = quat.MatrixOf(&before)
+	}
+}
+
+// groundClass is the class of an object on the ground, by its class in flight.
+var groundClass = [classes]int{0, 1, 2, 0, 3, 4, 4}
+
+// rollTerms sets the inputs for component k of an object on the ground. Along the ground axis they
+// are the changes of its extent, and its height. Across it they are the movements of the object if
+// the corner below it stays in place: the current and the next lowest corner, and the previous
+// movement.
+func (pc *payloadCodec) rollTerms(m *motionModel, t *positionTerms, k int, base int64) {
+	o, axis := &pc.object, pc.object.pose.ground
+	p, s, back := &o.pose, &m.size[axis], int64(0)
+	half := int64(s.half)
+	if o.lag[2] > 0 {
+		back = pc.refs.distance / o.lag[2]
+	}
+	for i := range p.turn {
+		t.x[13+i] = p.turn[i] * half >> quat.Shift
+	}
+	if k == axis {
+		e := p.base.Extent(k)
+		t.by = &m.roll[0][groundClass[o.class]]
+		t.x[10] = half * (p.now.Extent(k) - e) >> quat.Shift
+		t.x[11] = half * (e - p.before.Extent(k)) >> quat.Shift * back
+		t.x[12] = -s.above(&p.base, k, base)
+		return
+	}
+	was, is := p.base.Corner(axis), p.now.Corner(axis)
+	t.by = &m.roll[1+k&1][groundClass[o.class]]
+	t.x[10] = -half * p.base.Displacement(&p.now, &was, k) >> quat.Shift
+	t.x[11] = -half * p.before.Displacement(&p.base, &was, k) >> quat.Shift * back
+	t.x[12] = -half * p.base.Displacement(&p.now, &is, k) >> quat.Shift
 }

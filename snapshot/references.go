@@ -1,5 +1,7 @@
 package snapshot
 
+import "math/bits"
+
 // maxLag is the maximum age of a reference, in snapshots before the baseline.
 const maxLag = 12
 
@@ -8,7 +10,6 @@ var refLags = [...]int{1, 2, 3, 4, 6}
 
 const refs = len(refLags)
 
-// reference is a set before the baseline, or the baseline itself if none is known.
 type reference struct {
 	set  *Set
 	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
@@ -24,25 +25,20 @@ type refFrames struct {
 	low      [3]int64 // minimum components of the positions in the baseline
 }
 
-// choose chooses the references among the known sets. Bit i of mask is set if the set i+1 before
-// the baseline is known; get returns it.
+// choose chooses among the known sets: bit i of mask is set if the set i+1 before the baseline is.
 func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
 	for i, want := range refLags {
 		r := &h.frames[i]
 		r.set, r.lag = h.base, 0
-		for lag := want; lag <= maxLag; lag++ {
-			if mask>>(lag-1)&1 != 0 {
-				r.set, r.lag = get(lag), int64(lag)
-				break
-			}
-		}
-		if r.lag == 0 && i > 0 {
+		if older := mask >> (want - 1); older != 0 {
+			lag := want + bits.TrailingZeros32(older)
+			r.set, r.lag = get(lag), int64(lag)
+		} else if i > 0 {
 			r.set, r.lag = h.frames[i-1].set, h.frames[i-1].lag
 		}
 	}
 }
 
-// index finds each object of the baseline in the references.
 func (h *refFrames) index() {
 	for i := range h.frames {
 		r := &h.frames[i]
@@ -52,19 +48,11 @@ func (h *refFrames) index() {
 		r.at = r.at[:0]
 		k := 0
 		for _, o := range h.base.objects {
-			for k < len(r.set.objects) && r.set.objects[k].ID < o.ID {
-				k++
-			}
-			at := int32(-1)
-			if k < len(r.set.objects) && r.set.objects[k] == o {
-				at = int32(k)
-			}
-			r.at = append(r.at, at)
+			r.at = append(r.at, r.set.follow(&k, o))
 		}
 	}
 }
 
-// bound computes the minimum position of the objects in the baseline.
 func (h *refFrames) bound(s *Schema) {
 	h.low = [3]int64{}
 	if s.anchor < 0 || h.base.Len() == 0 {
@@ -80,21 +68,16 @@ func (h *refFrames) bound(s *Schema) {
 	}
 }
 
-// row returns an object of the baseline in reference i, or in the nearest newer one that has it,
-// and the reference's age.
+// row returns an object of the baseline in reference i or the nearest newer one, and its age.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for ; i >= 0; i-- {
-		if at := h.frames[i].find(object); at >= 0 {
-			return h.frames[i].set.Row(at), h.frames[i].lag
+		r, at := &h.frames[i], object
+		if !r.same {
+			at = int(r.at[object])
+		}
+		if at >= 0 {
+			return r.set.Row(at), r.lag
 		}
 	}
 	return h.base.Row(object), 0
-}
-
-// find returns the index of an object of the baseline, or -1.
-func (r *reference) find(object int) int {
-	if r.same {
-		return object
-	}
-	return int(r.at[object])
 }

@@ -23,10 +23,8 @@ func (pc *payloadCodec) loadResting(index int, near int64) {
 	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
-// isResting reports whether an object of the baseline is at rest.
 func (pc *payloadCodec) isResting(index int) bool { return pc.state.rested[index] >= restAfter }
 
-// updateAge updates the age of the loaded object.
 func (pc *payloadCodec) updateAge(changed bool) {
 	o, v := &pc.object, int64(0)
 	if !changed {
@@ -35,11 +33,10 @@ func (pc *payloadCodec) updateAge(changed bool) {
 	pc.state.rested[o.index] = int16(v)
 }
 
-// codeResting codes the objects at rest: one by one if a moving object is near or a flag may
-// change, the others in blocks.
-func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
+// codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
+func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
-		return true
+		return
 	}
 	pc.moving.spread(pc.state.contactRange)
 	quiet := pc.resting[:0]
@@ -52,11 +49,11 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) bool {
 			continue
 		}
 		pc.loadResting(base, near)
-		if pc.code(cur.Row(int(i))); pc.bad {
-			return false
-		}
+		pc.code(cur.Row(int(i)))
 	}
-	return pc.codeQuiet(quiet, pairs, cur)
+	if len(quiet) > 0 {
+		pc.codeQuiet(quiet, pairs, cur)
+	}
 }
 
 // closest returns log2 of the distance from an object at rest to the nearest moving one.
@@ -72,10 +69,7 @@ func (pc *payloadCodec) closest(row []int32) int64 {
 }
 
 // codeQuiet codes objects of which few change.
-func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
-	if len(list) == 0 {
-		return true
-	}
+func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
 	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
@@ -85,9 +79,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 			base := int(pairs[i].base)
 			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
 				pc.loadResting(base, noneNear)
-				if pc.code(cur.Row(int(i))); pc.bad {
-					return false
-				}
+				pc.code(cur.Row(int(i)))
 				continue
 			}
 			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
@@ -96,20 +88,12 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) bool {
 			}
 		}
 	}
-	return true
 }
 
-// anyChanged reports to an encoder whether one of the objects changed.
 func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
-	if pc.Decoding {
-		return false
-	}
-	for _, i := range list {
-		if !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base))) {
-			return true
-		}
-	}
-	return false
+	return !pc.Decoding && slices.ContainsFunc(list, func(i int32) bool {
+		return !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
+	})
 }
 
 // contactContext is the context for whether an object at rest changes.
@@ -117,8 +101,7 @@ func (o *objectContext) contactContext() int {
 	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
 }
 
-// learnContact updates the distance within which moving objects set others in motion, such that one
-// contact in 64 is farther.
+// learnContact adapts the distance of contacts such that one in 64 is farther.
 func (pc *payloadCodec) learnContact() {
 	t, far := &pc.state.contactRange, pc.object.close
 	if far > *t {

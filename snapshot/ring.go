@@ -1,20 +1,21 @@
 package snapshot
 
-import "github.com/uplink-rpc/uplink/ringcache"
+import (
+	"math"
 
-// stateRing stores the sets or model states of the snapshots that may still be read, by sequence
-// number, and a few unused ones for reuse.
+	"github.com/uplink-rpc/uplink/ringcache"
+)
+
+// stateRing stores sets or model states by sequence number, and a few unused ones for reuse.
 type stateRing[T entry] struct {
 	newEntry func() T
 	ring     *ringcache.Ring[T]
-	oldest   uint64 // no older one is stored
 	free     []T
 	used     int
 	peak     int // maximum of used since puts was 0
 	puts     int
 }
 
-// entry is the constraint of the types that a stateRing stores.
 type entry interface {
 	*modelState | *Set
 	memory() int
@@ -24,7 +25,6 @@ func newStateRing[T entry](capacity int, newEntry func() T) stateRing[T] {
 	return stateRing[T]{newEntry: newEntry, ring: ringcache.New[T](capacity)}
 }
 
-// get returns the entry of a snapshot, or nil.
 func (s *stateRing[T]) get(seq uint64) T {
 	if e := s.ring.Get(seq); e != nil {
 		return *e
@@ -52,7 +52,6 @@ func (s *stateRing[T]) put(seq uint64, e T) {
 		s.used--
 	}
 	*slot = e
-	s.oldest = min(s.oldest, seq)
 	s.used++
 	s.peak = max(s.peak, s.used)
 	if s.puts++; s.puts >= s.ring.Cap() {
@@ -69,26 +68,15 @@ func (s *stateRing[T]) remove(seq uint64) {
 	}
 }
 
-// removeBefore removes the entries of snapshots before seq.
 func (s *stateRing[T]) removeBefore(seq uint64) {
-	if ring := uint64(s.ring.Cap()); seq > s.oldest+ring {
-		for old := range s.ring.All() {
-			if old < seq {
-				s.remove(old)
-			}
+	for old := range s.ring.All() {
+		if old < seq {
+			s.remove(old)
 		}
-		s.oldest = seq
-	}
-	for ; s.oldest < seq; s.oldest++ {
-		s.remove(s.oldest)
 	}
 }
 
-func (s *stateRing[T]) clear() {
-	for seq := range s.ring.All() {
-		s.remove(seq)
-	}
-}
+func (s *stateRing[T]) clear() { s.removeBefore(math.MaxUint64) }
 
 // trim frees the unused entries that were not needed since the last call, except for one.
 func (s *stateRing[T]) trim() {
@@ -98,7 +86,6 @@ func (s *stateRing[T]) trim() {
 	s.peak, s.puts = s.used, 0
 }
 
-// memory returns the size of all entries in bytes.
 func (s *stateRing[T]) memory() (sum int) {
 	for _, e := range s.ring.All() {
 		sum += (*e).memory()

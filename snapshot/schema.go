@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
@@ -35,10 +34,8 @@ type Field struct {
 	Lo, Hi int32
 }
 
-// bytesComponents returns the number of components of a byte string of at most n bytes.
 func bytesComponents(n int) int { return 1 + (n+3)/4 }
 
-// check returns an error if the field is invalid.
 func (f *Field) check() error {
 	span := int64(f.Hi) - int64(f.Lo)
 	switch {
@@ -69,7 +66,6 @@ func (f *Field) predicted() bool {
 	return f.Class != schema.ClassInteger && f.Class != schema.ClassBytes
 }
 
-// bounds returns the bounds of component k.
 func (f *Field) bounds(k int) (lo, hi int32) {
 	switch {
 	case f.Class == schema.ClassQuat && k == 0:
@@ -79,9 +75,6 @@ func (f *Field) bounds(k int) (lo, hi int32) {
 	}
 	return f.Lo, f.Hi
 }
-
-// width returns the number of bits that any component requires.
-func (f *Field) width() uint { return uint(bits.Len32(uint32(f.Hi - f.Lo))) }
 
 // Schema describes the fields of objects. It is immutable and safe for concurrent use.
 type Schema struct {
@@ -150,7 +143,6 @@ func (s *Schema) Components() int { return s.ints }
 // Fields returns the fields. The schema owns the slice; do not modify it.
 func (s *Schema) Fields() []Field { return s.fields }
 
-// interval is the components from from up to, not including, to.
 type interval struct{ from, to int }
 
 // appendInterval appends n components from at on. It extends the last interval if they follow it.
@@ -162,7 +154,6 @@ func appendInterval(s []interval, at, n int) []interval {
 	return append(s, interval{at, at + n})
 }
 
-// differ reports whether a and b differ in fields that are predicted.
 func (s *Schema) differ(a, b []int32) bool {
 	for _, r := range s.moving {
 		a, b := a[r.from:r.to], b[r.from:r.to]
@@ -188,14 +179,13 @@ func (s *Schema) position(row []int32) (p [3]int64) {
 	return p
 }
 
-// check returns an error if a component of row is out of bounds.
 func (s *Schema) check(id uint16, row []int32) error {
 	for i := range s.fields {
 		f := &s.fields[i]
 		c := row[s.at[i] : s.at[i]+f.N]
 		for k, v := range c {
 			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return &rangeError{id, f.Name, v, lo, hi}
+				return fmt.Errorf("snapshot: object %d: field %q: component %d, want %d to %d", id, f.Name, v, lo, hi)
 			}
 		}
 		if f.Class == schema.ClassBytes && !padded(c) {

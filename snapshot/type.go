@@ -13,7 +13,7 @@ import (
 type Type[T any] struct {
 	rpc    *schema.Type[T]
 	schema *Schema
-	ints   int // components of numbers in a row; those of byte strings follow
+	ints   int // components of numbers in a row; byte strings follow
 	frame  *schema.Frame
 	row    []int32
 }
@@ -32,11 +32,9 @@ func Compile[T any](name string) (*Type[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Type[T]{rpc: rpc, schema: s}
-	return t.Clone(), nil
+	return (&Type[T]{rpc: rpc, schema: s}).Clone(), nil
 }
 
-// schemaOf returns the schema of objects with the fields of rpc.
 func schemaOf(rpc *schema.Schema) (*Schema, error) {
 	var fields, strings []Field
 	layouts := rpc.Layouts()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -146,5 +147,70 @@ func TestTypeAllocations(t *testing.T) {
 	once()
 	if n := testing.AllocsPerRun(100, once); n != 0 {
 		t.Errorf("%g allocations an object", n)
+	}
+}
+
+func TestBadSets(t *testing.T) {
+	s := testSchema(t)
+	set := s.NewSet()
+	row := [11]int32{0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 0}
+	for id := range snapshot.MaxObjects {
+		must(t, set.Add(snapshot.Object{ID: uint16(id)}, row[:]))
+	}
+	if set.Add(snapshot.Object{ID: 60000}, row[:]) == nil {
+		t.Error("more than MaxObjects were taken")
+	}
+	set.Reset()
+	must(t, set.Add(snapshot.Object{ID: 5}, row[:]))
+	outside := row
+	outside[6] = 5001
+	for _, c := range []struct {
+		id   uint16
+		row  []int32
+		want string
+	}{
+		{5, row[:], "object 5 after object 5"},
+		{4, row[:], "object 4 after object 5"},
+		{6, row[:10], "10 components"},
+		{300, outside[:], `snapshot: object 300: field "Position": component 5001, want -5000 to 5000`},
+	} {
+		if err := set.Add(snapshot.Object{ID: c.id}, c.row); err == nil || !strings.Contains(err.Error(), c.want) || set.Len() != 1 {
+			t.Errorf("got %v, want %q in it", err, c.want)
+		}
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for _, c := range []snapshot.Config{{Ring: 15}, {Ring: 65}, {Ring: -1}, {CheckEvery: -1}, {CheckEvery: 1 << 16}} {
+		if _, err := c.NewWorld(testSchema(t), nil); err == nil {
+			t.Errorf("%+v was taken for a world", c)
+		}
+		if _, err := c.NewDecoder(testSchema(t), nil); err == nil {
+			t.Errorf("%+v was taken for a decoder", c)
+		}
+	}
+}
+
+// TestEncodersShareASet encodes each snapshot for two players at the same time. The race detector
+// reports an encoder that writes the set.
+func TestEncodersShareASet(t *testing.T) {
+	sc := newScene(t, 5, 60)
+	world := snapshot.NewWorld(sc.schema, nil)
+	encoders := []*snapshot.Encoder{snapshot.NewEncoder(sc.schema, world), snapshot.NewEncoder(sc.schema, world)}
+	for seq := range uint16(40) {
+		sc.step()
+		sc.fill(t, world.Begin())
+		var work sync.WaitGroup
+		for _, e := range encoders {
+			work.Go(func() {
+				if _, _, err := e.Append(nil, 1<<16); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		for _, e := range encoders {
+			must(t, e.Ack(snapshot.Ack{Newest: seq}))
+		}
 	}
 }

@@ -18,38 +18,24 @@ type entry struct {
 	live bool
 }
 
-// heapEntry is an entry in the order that Start creates.
 type heapEntry struct {
 	sum float64
 	id  uint16
 }
 
-// Add adds the priority of an object for this tick. A priority that is negative, infinite or not a
-// number is a [*PriorityError] and changes nothing.
-func (a *accumulator) Add(id uint16, priority float64) error {
-	if err := checkPriority(id, priority); err != nil {
-		return err
-	}
+// Add adds the priority of an object for this tick.
+func (a *accumulator) Add(id uint16, priority float64) {
 	e := a.entries.at(id)
 	if !e.live {
 		*e = entry{at: uint16(len(a.ids)), live: true}
 		a.ids = append(a.ids, id)
 	}
 	e.sum = min(e.sum+priority, math.MaxFloat64)
-	return nil
-}
-
-func checkPriority(id uint16, priority float64) error {
-	if !(priority >= 0) || math.IsInf(priority, 1) {
-		return &PriorityError{id, priority}
-	}
-	return nil
 }
 
 // Sent resets the sum of an object.
 func (a *accumulator) Sent(id uint16) { a.entries.at(id).sum = 0 }
 
-// Remove removes an object.
 func (a *accumulator) Remove(id uint16) {
 	e := a.entries.at(id)
 	if !e.live {
@@ -114,7 +100,6 @@ type table[T any] struct {
 	pages [256]*[256]T
 }
 
-// at returns the value of an id, initially zero.
 func (t *table[T]) at(id uint16) *T {
 	p := &t.pages[id>>8]
 	if *p == nil {

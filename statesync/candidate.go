@@ -30,7 +30,7 @@ type packetBuilder struct {
 	buf      []byte
 	saved    savepoint
 
-	attempt     attempt
+	attempt     int
 	limit       int   // of the coded part, in bits
 	first       int   // the first candidate, which is reserved space, or -1
 	tail        int   // candidates from here on are not picked
@@ -43,16 +43,13 @@ type packetBuilder struct {
 	last        int64 // id of the last object without a baseline
 }
 
-// attempt is a strategy to fill a packet.
-type attempt struct {
-	careful bool // set a savepoint before each object
-	alone   bool // send the first candidate only
-}
-
-func (c *packetBuilder) init(p *plan) {
-	c.typical = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}
-	c.saved.state = p.newState()
-}
+// Attempts to fill a packet, in order.
+const (
+	optimistic     = iota // with savepoints near the end of the packet
+	withSavepoints        // before each object
+	firstAlone            // send the first candidate only
+	attempts
+)
 
 const (
 	// resendInterval is the number of packets after which a removal is sent again.
@@ -67,7 +64,6 @@ const (
 	needUnit = 16
 )
 
-// candidateState is the state of a candidate in the current packet.
 type candidateState uint8
 
 const (
@@ -78,21 +74,13 @@ const (
 	excluded // does not fit even alone
 )
 
-// candidate is an object that may be updated.
 type candidate struct {
 	object snapshot.Object
 	row    []int32 // nil: removed
 	base   int     // index among the baselines, or -1
+	with   int     // 1 if there is a baseline
 	need   int     // size of the update, estimated or actual
 	state  candidateState
-}
-
-// with returns 1 if there is a baseline.
-func (x *candidate) with() int {
-	if x.base >= 0 {
-		return 1
-	}
-	return 0
 }
 
 // list starts the list of candidates: first the object with the highest sum, then removals, which
@@ -118,37 +106,36 @@ func (s *Sender) list(set *snapshot.Set) {
 		}
 		kept = append(kept, id)
 		if gone > 0 && (st.goneSent == 0 || s.next+1-st.goneSent >= resendInterval) {
-			x := candidate{object: snapshot.Object{ID: id}, base: -1, need: removalBits * bit}
-			if at, ok := s.codec.find(id); ok {
-				x.base = at
+			base, ok := s.codec.find(id)
+			if !ok {
+				base = -1
 			}
-			s.enqueue(x)
+			s.enqueue(candidate{object: snapshot.Object{ID: id}, base: base, need: removalBits * bit})
 			gone--
 		}
 	}
 	s.live = kept
-	if s.store.sweepDue {
-		s.store.sweep()
-	}
+	s.store.sweep()
 }
 
-// removalAcked reports whether the receiver knows that an object was removed.
 func (s *Sender) removalAcked(id uint16) bool {
-	i, ok := s.store.find(id)
-	if !ok {
-		return false
-	}
-	r := s.store.latest(s.store.known[i], &s.codec.view)
+	r := s.store.latest(id, &s.codec.view)
 	return r != nil && r.gone
 }
 
-// enqueue appends a candidate to the list.
+// enqueue appends a candidate to the list. Its need is 0 if it is not known.
 func (s *Sender) enqueue(x candidate) {
 	c := &s.builder
-	c.list = append(c.list, x)
 	if x.base >= 0 {
-		c.at[x.base] = int32(len(c.list))
+		x.with, c.at[x.base] = 1, int32(len(c.list)+1)
 	}
+	if x.need == 0 {
+		x.need = int(s.objects.at(x.object.ID).bits[x.with]) * needUnit
+	}
+	if x.need == 0 {
+		x.need = c.typical[x.with]
+	}
+	c.list = append(c.list, x)
 }
 
 // more appends the object with the next highest sum to the list. It reports false if there is none.
@@ -167,16 +154,12 @@ func (s *Sender) more(set *snapshot.Set) bool {
 		if s.codec.keyframe {
 			x.base = -1
 		}
-		if x.need = int(st.bits[x.with()]) * needUnit; x.need == 0 {
-			x.need = s.builder.typical[x.with()]
-		}
 		s.enqueue(x)
 		return true
 	}
 }
 
 // overpick is the fraction of the space by which the estimates of picked updates may exceed it.
-// Updates that do not fit are dropped.
 const overpick = 16
 
 // pickFirst picks the first candidates, somewhat more than may fit.
@@ -192,7 +175,7 @@ func (s *Sender) pickFirst(set *snapshot.Set) {
 		return
 	}
 	s.pick(c.first)
-	if c.tail = c.first + 1; !c.attempt.alone {
+	if c.tail = c.first + 1; c.attempt < firstAlone {
 		s.add(c.limit*bit-c.overhead, set)
 	}
 }
@@ -205,7 +188,6 @@ func (s *Sender) pick(i int) {
 	c.pending += x.need
 }
 
-// add picks more candidates, in order, for the given space.
 func (s *Sender) add(room int, set *snapshot.Set) {
 	c := &s.builder
 	room += room/overpick + c.typical[1]
@@ -242,7 +224,7 @@ func (s *Sender) passed(x *candidate) bool {
 func (s *Sender) adjust(set *snapshot.Set) {
 	c := &s.builder
 	room := c.limit*bit - s.codec.Enc.BitsQ8()
-	if s.drop(room); !c.attempt.alone && c.pending+c.typical[1] < room {
+	if s.drop(room); c.attempt < firstAlone && c.pending+c.typical[1] < room {
 		s.add(room, set)
 	}
 }

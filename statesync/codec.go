@@ -35,7 +35,6 @@ type payloadCodec struct {
 	object         objectContext
 	viewerPosition [3]int64
 	hasViewer      bool   // viewerPosition is known
-	bad            bool   // a decoded component is out of bounds
 	older          []byte // inputs of the previous tick, while inputs are coded
 }
 
@@ -47,7 +46,7 @@ func (pc *payloadCodec) init(b *baselineStore, decoding bool) {
 
 // begin copies the models of the base packet, or prior for a keyframe, to the coded packet.
 func (pc *payloadCodec) begin(prior *modelState) {
-	pc.bad, pc.hasViewer, pc.neighbors.n = false, false, 0
+	pc.Bad, pc.hasViewer, pc.neighbors.n = false, false, 0
 	if !pc.keyframe {
 		prior = pc.base.state
 	}
@@ -80,8 +79,7 @@ func (pc *payloadCodec) codeTick() bool {
 	return fixed.Abs(pc.out.tick) <= maxTick
 }
 
-// checkHash codes the hash of the divergence check if one is due, and reports whether both ends
-// agree.
+// checkHash codes the hash of the divergence check if due, and reports whether both ends agree.
 func (pc *payloadCodec) checkHash() bool {
 	if pc.keyframe || pc.out.seq%checkInterval != 0 {
 		return true
@@ -90,7 +88,6 @@ func (pc *payloadCodec) checkHash() bool {
 	return pc.Raw(h, 16) == h
 }
 
-// codeViewerID codes the id of the viewer object, if there is one.
 func (pc *payloadCodec) codeViewerID(id uint16, has bool) (uint16, bool) {
 	s := pc.out.state
 	if !pc.Bit(&s.viewer[0], has) {
@@ -121,7 +118,6 @@ func (pc *payloadCodec) codeNewID(id, before int64) int64 {
 	return before + 1 + pc.rare(rareNewID, id-before-1)
 }
 
-// members returns the objects with a baseline.
 func (pc *payloadCodec) members() []*record {
 	if pc.keyframe {
 		return nil
@@ -129,17 +125,14 @@ func (pc *payloadCodec) members() []*record {
 	return pc.bases
 }
 
-// find returns the index of an id among the baselines, and whether it is there.
 func (pc *payloadCodec) find(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(pc.members(), id, func(r *record, id uint16) int { return int(r.object.ID) - int(id) })
 }
 
-// setViewerPosition sets the position of the viewer object.
 func (pc *payloadCodec) setViewerPosition(row []int32) {
 	pc.viewerPosition, pc.hasViewer = pc.position(row), pc.plan.anchor >= 0
 }
 
-// newRecord appends an update to the coded packet.
 func (pc *payloadCodec) newRecord(id uint16) *record {
 	r := pc.store.pool.take(pc.plan)
 	r.object.ID, r.seq, r.tick = id, pc.out.seq, pc.out.tick
@@ -147,12 +140,10 @@ func (pc *payloadCodec) newRecord(id uint16) *record {
 	return r
 }
 
-// sort sorts the packet's updates by id.
 func (p *packet) sort() {
 	slices.SortFunc(p.updates, func(a, b *record) int { return int(a.object.ID) - int(b.object.ID) })
 }
 
-// rare codes a rare number.
 func (pc *payloadCodec) rare(of int, v int64) int64 {
 	s := pc.out.state
 	return pc.IntWith(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
@@ -167,7 +158,6 @@ type objectContext struct {
 	here, near int     // indices in neighborContext; near is -1 if there is none
 }
 
-// position returns the position in a row.
 func (pc *payloadCodec) position(row []int32) (at [3]int64) {
 	if pc.plan.anchor < 0 {
 		return at
@@ -177,19 +167,4 @@ func (pc *payloadCodec) position(row []int32) (at [3]int64) {
 		at[k] = int64(row[f.at+k])
 	}
 	return at
-}
-
-// codeUniform codes a component with equal probabilities within its bounds.
-func (pc *payloadCodec) codeUniform(v, lo, hi int32) int32 {
-	x := pc.Raw(uint64(int64(v)-int64(lo)), uint(bits.Len32(uint32(hi-lo))))
-	return pc.checkBounds(int64(lo)+int64(x), lo, hi)
-}
-
-// checkBounds returns v, or lo and sets bad if it is out of bounds.
-func (pc *payloadCodec) checkBounds(v int64, lo, hi int32) int32 {
-	if v < int64(lo) || v > int64(hi) {
-		pc.bad = true
-		return lo
-	}
-	return int32(v)
 }

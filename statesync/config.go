@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
@@ -80,7 +81,6 @@ func checkBudget(bytes int) error {
 // of its angular velocity.
 const perBits = 30
 
-// field is a field with the data that the codec derives from it.
 type field struct {
 	snapshot.Field
 	at         int   // first component
@@ -117,9 +117,7 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 			return nil, err
 		}
 	}
-	if err := p.sort(); err != nil {
-		return nil, err
-	}
+	p.sort()
 	p.rare = p.rareLevels()
 	if cfg.Rest == "" {
 		return p, nil
@@ -132,28 +130,20 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 }
 
 func (p *plan) find(name string) int {
-	for i := range p.fields {
-		if p.fields[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(p.fields, func(f field) bool { return f.Name == name })
 }
 
-// link sets the velocity of a field.
 func (p *plan) link(v *schema.Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: no such field", v.Of, v.Field)
 	}
 	f, o := &p.fields[i], &p.fields[by]
-	want, used := f.N, false
+	want, unit := f.N, 1<<16
 	if f.Class == schema.ClassQuat {
-		want = 3
+		want, unit = 3, 1<<perBits
 	}
-	for k := range p.fields {
-		used = used || p.fields[k].by == i
-	}
+	used := slices.ContainsFunc(p.fields, func(o field) bool { return o.by == i })
 	switch {
 	case f.by >= 0 || o.by >= 0 || used || i == by:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
@@ -161,10 +151,6 @@ func (p *plan) link(v *schema.Velocity) error {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
 	case !(math.Abs(v.PerTick) > 0 && math.Abs(v.PerTick) <= 1<<12):
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
-	}
-	unit := 1 << 16
-	if f.Class == schema.ClassQuat {
-		unit = 1 << perBits
 	}
 	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
 	if most := max(fixed.Abs(int64(o.Lo)), fixed.Abs(int64(o.Hi))); most > 0 && fixed.Abs(f.per) > 1<<48/most {
@@ -174,8 +160,8 @@ func (p *plan) link(v *schema.Velocity) error {
 }
 
 // sort determines the order of coding: velocities, the numbers that have one, and orientations.
-func (p *plan) sort() error {
-	rank := [3][]int{}
+func (p *plan) sort() {
+	var rank [3][]int
 	for i := range p.fields {
 		f := &p.fields[i]
 		switch f.Class {
@@ -201,17 +187,11 @@ func (p *plan) sort() error {
 			p.flags = append(p.flags, i)
 		case schema.ClassBytes:
 			p.strings = append(p.strings, i)
-		default:
-			return fmt.Errorf("statesync: field %q: kind %d is not carried", f.Name, f.Class)
 		}
 	}
-	for _, r := range rank {
-		p.order = append(p.order, r...)
-	}
-	return nil
+	p.order = slices.Concat(rank[:]...)
 }
 
-// zero reports whether all fields that are zero at rest are zero.
 func (p *plan) zero(row []int32) bool {
 	for _, i := range p.zeroAtRest {
 		f := &p.fields[i]
@@ -233,7 +213,6 @@ func (p *plan) rests(row []int32, zero bool) bool {
 	return zero
 }
 
-// bounds returns the bounds of component k.
 func (f *field) bounds(k int) (lo, hi int32) {
 	if f.Class == schema.ClassQuat && k == 0 {
 		return 0, 3
@@ -253,7 +232,6 @@ const (
 	rareNumbers
 )
 
-// rareLevels returns the initial levels of rare numbers.
 func (p *plan) rareLevels() [rareNumbers]int {
 	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
 	if p.anchor >= 0 {

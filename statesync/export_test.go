@@ -13,6 +13,3 @@ type Accumulator = accumulator
 
 // Sum returns the sum of an object's priorities since it was last sent.
 func (a *accumulator) Sum(id uint16) float64 { return a.entries.at(id).sum }
-
-// Len returns the number of objects.
-func (a *accumulator) Len() int { return len(a.ids) }

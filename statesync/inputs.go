@@ -61,25 +61,25 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 	if size > maxTickBytes {
 		return fmt.Errorf("statesync: inputs of tick %d take %d bytes, want at most %d", tick, size, maxTickBytes)
 	}
-	l.skip(tick)
-	s := l.slot(tick)
-	s.tick, s.known, s.acked, s.flat = tick, true, false, s.flat[:0]
+	s := l.open(tick)
+	s.known = true
 	for _, in := range inputs {
 		s.flat = append(append(s.flat, in.Player, byte(len(in.Data))), in.Data...)
 	}
-	l.next, l.any = tick+1, true
 	return nil
 }
 
-// skip marks the ticks before one as missing.
-func (l *inputLog) skip(tick int64) {
+// open returns the slot of the newest tick, empty. Unknown ticks before it are missing.
+func (l *inputLog) open(tick int64) *tickSlot {
 	if !l.any || tick-l.next > ring {
 		l.next = tick - ring
 	}
-	for ; l.next < tick; l.next++ {
+	for ; l.next <= tick; l.next++ {
 		s := l.slot(l.next)
-		s.tick, s.known, s.acked = l.next, false, false
+		*s = tickSlot{tick: l.next, flat: s.flat[:0]}
 	}
+	l.any = true
+	return l.slot(tick)
 }
 
 // acked marks the ticks from up to, not including, to as acked.
@@ -91,8 +91,7 @@ func (l *inputLog) acked(from, to int64) {
 	}
 }
 
-// due returns the first tick that the next packet must contain: at most ticks, and at most room
-// bytes of those that differ from the previous one.
+// due returns the first tick that a packet must contain, given limits of ticks and changed bytes.
 func (l *inputLog) due(ticks, room int) (from int64) {
 	from = l.next
 	if !l.any {
@@ -111,7 +110,7 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 		from = t
 	}
 	for from < l.next && !l.slot(from).known {
-		from++ // it is missing, and known to be by not being there
+		from++ // missing ticks at the start need not be sent
 	}
 	return from
 }
@@ -126,8 +125,7 @@ func (l *inputLog) accept(o *tickSlot) bool {
 	return true
 }
 
-// codeInputs codes the inputs of ticks out.from to out.to. Each tick is coded against the previous
-// one, the first against the newest of the base packet.
+// codeInputs codes ticks, each against the previous one, the first against the base packet.
 func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	s, o := pc.out.state, pc.out
 	pc.older = pc.older[:0]
@@ -144,28 +142,19 @@ func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 		o.from = o.to - n
 	}
 	for t := o.from; t < o.from+n; t++ {
-		var slot *tickSlot
 		if pc.Decoding {
-			l.skip(t)
-			slot = l.slot(t)
-			slot.tick, slot.flat, slot.acked = t, slot.flat[:0], false
-			l.next, l.any = t+1, true
-		} else {
-			slot = l.slot(t)
+			l.open(t)
 		}
+		slot := l.slot(t)
 		slot.known = pc.Bit(&s.input[0], slot.known)
-		if !slot.known {
-			continue
-		}
-		if !pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)) {
-			if !pc.flat(slot) {
-				return false
-			}
+		switch {
+		case !slot.known:
+		case pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)):
+			slot.flat = append(slot.flat[:0], pc.older...)
+		case !pc.flat(slot):
+			return false
+		default:
 			pc.older = append(pc.older[:0], slot.flat...)
-			continue
-		}
-		if pc.Decoding {
-			slot.flat = append(slot.flat, pc.older...)
 		}
 	}
 	o.inputs = append(o.inputs[:0], pc.older...)
@@ -175,15 +164,13 @@ func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 // flat codes the inputs of a tick against those in pc.older.
 func (pc *payloadCodec) flat(slot *tickSlot) bool {
 	s := pc.out.state
-	n := len(slot.flat)
-	if !pc.Bit(&s.input[2], n == len(pc.older)) {
-		if n = int(pc.rare(rareBytes, int64(n))); n < 0 || n > maxTickBytes {
+	size, n := len(slot.flat), len(pc.older)
+	if !pc.Bit(&s.input[2], size == n) {
+		if n = int(pc.rare(rareBytes, int64(size))); n < 0 || n > maxTickBytes {
 			return false
 		}
-	} else {
-		n = len(pc.older)
 	}
-	changed := 0
+	differed := 0
 	for i := range n {
 		was, is := byte(0), byte(0)
 		if i < len(pc.older) {
@@ -192,22 +179,13 @@ func (pc *payloadCodec) flat(slot *tickSlot) bool {
 		if !pc.Decoding {
 			is = slot.flat[i]
 		}
-		differs := pc.Bit(&s.byte[changed], is != was)
-		changed = 0
-		if differs {
-			changed = 1
-			is = was ^ pc.flips(&s.flip, is^was)
-		} else {
-			is = was
-		}
-		if pc.Decoding {
+		if is, differed = pc.codeByte(&s.inputs, differed, is, was); pc.Decoding {
 			slot.flat = append(slot.flat, is)
 		}
 	}
 	return !pc.Decoding || wellFormed(slot.flat)
 }
 
-// wellFormed reports whether b contains complete inputs, by ascending player.
 func wellFormed(flat []byte) bool {
 	for before := -1; len(flat) > 0; {
 		if len(flat) < 2 || int(flat[0]) <= before || len(flat) < 2+int(flat[1]) {

@@ -11,14 +11,12 @@ import (
 // ageContexts is the number of contexts for the ages of baselines, which are lengths in bits.
 const ageContexts = 8
 
-// fieldModel is the model of a field.
 type fieldModel struct {
 	guess [3]lms.Predictor
 	scale [3]lms.Predictor
 	kept  [2]rangecoder.Prob // unchanged in an object that changed
 }
 
-// modelState is the state of the models after a packet.
 type modelState struct {
 	fields      []fieldModel
 	numbers     rangecoder.IntModel // of fields
@@ -35,8 +33,7 @@ type modelState struct {
 	more        [4]rangecoder.Prob // another update follows
 	viewer      [3]rangecoder.Prob
 	input       [3]rangecoder.Prob
-	byte        [2]rangecoder.Prob
-	flip        [8]rangecoder.Prob
+	inputs      byteModel
 	rare        [rareNumbers]rangecoder.LengthModel
 	view        uint16 // the viewer object
 	pace        int64  // ticks per packet
@@ -83,7 +80,11 @@ func (p *plan) newState() *modelState {
 		rangecoder.Fill(s.flags[i][:], 4000, 4)
 	}
 	for i := range s.texts {
-		s.texts[i].init()
+		t := &s.texts[i]
+		rangecoder.Fill(t.changed[:], 4000, 4)
+		t.length = rangecoder.Prob{P: rangecoder.Half}
+		rangecoder.Fill(t.bytes.differs[:], rangecoder.Half, 0)
+		rangecoder.Fill(t.bytes.flip[:], rangecoder.Half, 0)
 	}
 	for i := range s.same {
 		rangecoder.Fill(s.same[i][:], rangecoder.Half, 0)
@@ -98,12 +99,11 @@ func (p *plan) newState() *modelState {
 	rangecoder.Fill(s.held[:], 60000, 4)
 	rangecoder.Fill(s.viewer[:], 60000, 4)
 	rangecoder.Fill(s.input[:], 50000, 2)
-	rangecoder.Fill(s.byte[:], 16384, 2)
-	rangecoder.Fill(s.flip[:], 20000, 2)
+	rangecoder.Fill(s.inputs.differs[:], 16384, 2)
+	rangecoder.Fill(s.inputs.flip[:], 20000, 2)
 	return s
 }
 
-// copyFrom makes s equal to o, of the same plan.
 func (s *modelState) copyFrom(o *modelState) {
 	fields, flags, texts := s.fields, s.flags, s.texts
 	copy(fields, o.fields)
@@ -139,17 +139,14 @@ func (s *modelState) hash(bases []*record) uint16 {
 	return uint16(h >> 48)
 }
 
-// textModel is the model of a byte string.
 type textModel struct {
 	changed [4]rangecoder.Prob
 	length  rangecoder.Prob
-	byte    [2]rangecoder.Prob // a byte differs, by whether the previous one did
-	flip    [8]rangecoder.Prob
+	bytes   byteModel
 }
 
-func (t *textModel) init() {
-	rangecoder.Fill(t.changed[:], 4000, 4)
-	t.length = rangecoder.Prob{P: rangecoder.Half}
-	rangecoder.Fill(t.byte[:], rangecoder.Half, 0)
-	rangecoder.Fill(t.flip[:], rangecoder.Half, 0)
+// byteModel is the model of bytes of which each probably equals another one.
+type byteModel struct {
+	differs [2]rangecoder.Prob // by whether the previous one did
+	flip    [8]rangecoder.Prob // a bit of one that differs
 }

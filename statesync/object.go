@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes the update of an object whose id both ends know: into to, against base, or
-// absolutely if base is nil. row is the state of the object at the sender.
+// codeUpdate codes an update into to: against base, or absolutely if that is nil. row is the state
+// of the object at the sender.
 func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	s := pc.out.state
 	known := 0
@@ -34,7 +35,6 @@ func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 	to.rests = pc.plan.rests(to.row(), to.zero)
 }
 
-// codeDelta codes an object against its baseline.
 func (pc *payloadCodec) codeDelta(to, base *record) {
 	s := pc.out.state
 	o := &pc.object
@@ -85,18 +85,16 @@ func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
 	for n, i := range pc.plan.flags {
 		f := &pc.plan.fields[i]
 		at, v := f.at, base.row()[f.at]
-		if !pc.Bit(&s.flags[n][ctx], to.row()[at] != v) {
-			continue
-		}
-		if int64(f.Hi)-int64(f.Lo) == 1 {
+		switch {
+		case !pc.Bit(&s.flags[n][ctx], to.row()[at] != v):
+		case int64(f.Hi)-int64(f.Lo) == 1:
 			to.row()[at] = f.Lo + f.Hi - v
-			continue
+		default:
+			to.row()[at] = pc.Uniform(to.row()[at], f.Lo, f.Hi)
 		}
-		to.row()[at] = pc.codeUniform(to.row()[at], f.Lo, f.Hi)
 	}
 }
 
-// codeAbsolute codes an object without a baseline.
 func (pc *payloadCodec) codeAbsolute(row []int32) {
 	s, p := pc.out.state, pc.plan
 	zero := false
@@ -111,29 +109,68 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 			continue
 		}
 		if f.Class == schema.ClassBytes {
-			pc.codeAbsoluteText(f, cur)
+			pc.Bytes(cur, f.Lo, f.Hi)
 			continue
 		}
 		if i == p.anchor && pc.hasViewer && pc.Bit(&s.near, !pc.Decoding && pc.shorter(f, cur)) {
 			for k := range cur {
 				d := pc.rare(rarePosition, int64(cur[k])-pc.viewerPosition[k])
-				cur[k] = pc.checkBounds(pc.viewerPosition[k]+d, f.Lo, f.Hi)
+				cur[k] = pc.Check(pc.viewerPosition[k]+d, f.Lo, f.Hi)
 			}
 			continue
 		}
 		for k := range cur {
 			lo, hi := f.bounds(k)
-			cur[k] = pc.codeUniform(cur[k], lo, hi)
+			cur[k] = pc.Uniform(cur[k], lo, hi)
 		}
 	}
 }
 
-// shorter reports whether a position takes fewer bits relative to the viewer. A number takes two or
-// three bits for its length, and one for its sign.
+// shorter reports whether a position takes fewer bits relative to the viewer, with 3 for the length
+// and the sign.
 func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	need := 0
 	for k := range cur {
 		need += bits.Len64(uint64(fixed.Abs(int64(cur[k])-pc.viewerPosition[k]))) + 3
 	}
 	return need < len(cur)*bits.Len32(uint32(f.Hi-f.Lo))
+}
+
+func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
+	for n, i := range pc.plan.strings {
+		f, t := &pc.plan.fields[i], &pc.out.state.texts[n]
+		cur, old := to.row()[f.at:f.at+f.N], base.row()[f.at:f.at+f.N]
+		if pc.Bit(&t.changed[ctx], !slices.Equal(cur, old)) {
+			pc.codeText(f, t, cur, old)
+		}
+	}
+}
+
+// codeText codes a byte string: its length, and the bits of its bytes that differ from old.
+func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
+	n := old[0]
+	if pc.Bit(&t.length, cur[0] != n) {
+		n = pc.Uniform(cur[0], f.Lo, f.Hi)
+	}
+	pc.StoreLength(cur, n)
+	differed := 0
+	for i := range int(n) {
+		var b byte
+		b, differed = pc.codeByte(&t.bytes, differed, rangecoder.Byte(cur, i), rangecoder.Byte(old, i))
+		pc.StoreByte(cur, i, b)
+	}
+}
+
+// codeByte codes a byte that probably equals another one, and reports whether it differs as 1 or 0.
+// differed is that result for the previous byte.
+func (pc *payloadCodec) codeByte(m *byteModel, differed int, is, was byte) (b byte, differs int) {
+	if !pc.Bit(&m.differs[differed], is != was) {
+		return was, 0
+	}
+	for i := range 8 {
+		if pc.Bit(&m.flip[i], (is^was)>>i&1 != 0) {
+			b |= 1 << i
+		}
+	}
+	return was ^ b, 1
 }

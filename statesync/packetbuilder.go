@@ -2,12 +2,13 @@ package statesync
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// choose encodes the packet and returns its bytes.
 func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 	c, smallest := &s.builder, MaxPacket+1
 	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
@@ -32,35 +33,22 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
 	c := &s.builder
 	s.list(set)
-	smallest, c.first, c.attempt = MaxPacket+1, -1, attempt{}
-	for alone := 0; alone < maxMisfits; {
+	smallest, c.first = MaxPacket+1, -1
+	for alone := range maxMisfits {
 		if c.first++; c.first == len(c.list) && !s.more(set) {
-			c.first = -1
-			if alone > 0 {
+			if c.first = -1; alone > 0 {
 				return smallest, false
 			}
 		}
-		for {
+		size := 0
+		for c.attempt = range attempts {
 			c.out.from, c.out.to = from, to
-			size, fits := s.code(tick, set)
-			switch {
-			case fits:
-				return 0, true
-			case c.first < 0:
-				return size, false
-			case !c.attempt.careful:
-				c.attempt.careful = true
-				continue
-			case !c.attempt.alone:
-				c.attempt.alone = true
-				continue
+			if size, ok = s.code(tick, set); ok || c.first < 0 {
+				return size, ok
 			}
-			smallest = min(smallest, size)
-			break
 		}
+		smallest = min(smallest, size)
 		c.list[c.first].state = excluded
-		c.attempt = attempt{}
-		alone++
 	}
 	return smallest, false
 }
@@ -133,8 +121,7 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 	return true
 }
 
-// codeViewer codes the update of the viewer object, if it is picked, and sets the viewer's
-// position.
+// codeViewer codes the update of the viewer object, if it is picked, and sets its position.
 func (s *Sender) codeViewer() bool {
 	c, pc := &s.builder, &s.codec
 	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
@@ -159,7 +146,6 @@ func (s *Sender) codeViewer() bool {
 	return true
 }
 
-// codeNewObjects codes the picked objects without a baseline.
 func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
 	c, pc := &s.builder, &s.codec
 	for c.last = -1; ; {
@@ -194,3 +180,79 @@ func (c *packetBuilder) nextNewObject() int {
 	}
 	return smallest
 }
+
+// save sets a savepoint if candidate i may not fit.
+func (s *Sender) save(i int) {
+	c, pc := &s.builder, &s.codec
+	m := &c.saved
+	left := c.limit*bit - pc.Enc.BitsQ8()
+	if m.set = c.attempt >= withSavepoints || left < 2*c.list[i].need+128*bit; !m.set {
+		return
+	}
+	m.enc.CopyFrom(&pc.Enc)
+	m.state.copyFrom(pc.out.state)
+	m.updates, m.neighbors, m.ctx, m.next = len(pc.out.updates), pc.neighbors.n, c.ctx, c.next
+}
+
+// codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
+// size before. It reports false if the update must not be or cannot be removed.
+func (s *Sender) codeUpdate(i, was int) bool {
+	c, pc := &s.builder, &s.codec
+	x := &c.list[i]
+	to := pc.newRecord(x.object.ID)
+	to.object, to.gone = x.object, x.row == nil
+	var base *record
+	if x.base >= 0 {
+		base = pc.bases[x.base]
+	}
+	pc.codeUpdate(to, base, x.row)
+	c.pending -= x.need
+	x.need = max(pc.Enc.BitsQ8()-was, 1)
+	if x.row != nil {
+		s.objects.at(x.object.ID).bits[x.with] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
+		t := &c.typical[x.with]
+		*t = max(1, *t+(x.need-*t)/16)
+	}
+	if s.fits(i) {
+		x.state = sent
+		c.needed += x.need
+		return true
+	}
+	if i == c.first || !c.saved.set {
+		return false
+	}
+	x.state = failed
+	c.count--
+	m := &c.saved
+	pc.Enc.CopyFrom(&m.enc)
+	pc.out.state.copyFrom(m.state)
+	s.store.discard(pc.out, m.updates)
+	pc.neighbors.n, c.ctx, c.next = m.neighbors, m.ctx, m.next
+	return true
+}
+
+// slack is for rounding, and for the last byte of a payload, in bits.
+const slack = 2
+
+// fits reports whether the packet can end here and leaves space for the first candidate.
+func (s *Sender) fits(i int) bool {
+	c := &s.builder
+	reserve := 0
+	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
+		reserve = (c.list[c.first].need*5/4)/bit + 32
+	}
+	return s.codec.Enc.Bits()+slack+s.closingBits()+reserve <= c.limit
+}
+
+// closingBits returns an upper bound of the bits that end the list of updates.
+func (s *Sender) closingBits() int {
+	m := &s.codec.out.state.more
+	n := falseBits(m[s.builder.ctx])
+	if s.builder.ctx < 2 {
+		n += falseBits(m[2])
+	}
+	return n
+}
+
+// falseBits returns an upper bound of the bits that code the decision false.
+func falseBits(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }

@@ -18,7 +18,9 @@ type crate struct {
 	Velocity schema.Vec3 `uplink:"resolution=0.001,min=-50,max=50"`
 	Spin     schema.Vec3 `uplink:"resolution=0.001,min=-30,max=30"`
 	Open     bool
-	Mass     float64 `uplink:"-"`
+	Heading  schema.Angle `uplink:"bits=12"`
+	Label    string       `uplink:"max=9"`
+	Mass     float64      `uplink:"-"`
 }
 
 type coarse struct {
@@ -26,18 +28,14 @@ type coarse struct {
 }
 
 // settle rounds a value and checks that rounding again and restoring its row change nothing.
-func settle[T comparable](t fatal, q *statesync.Quantizer[T], v T) T {
-	if err := q.Round(&v); err != nil {
-		t.Fatalf("%v", err)
-	}
+func settle[T comparable](t rapid.TB, q *statesync.Quantizer[T], v T) T {
+	must(t, q.Round(&v))
 	again, got := v, v
 	if err := q.Round(&again); err != nil || again != v {
 		t.Fatalf("%+v rounds to %+v, %v", v, again, err)
 	}
 	set := q.Schema().NewSet()
-	if err := q.Add(set, snapshot.Object{}, &v); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must(t, q.Add(set, snapshot.Object{}, &v))
 	if err := q.Restore(&got, set.Row(0)); err != nil || got != v {
 		t.Fatalf("%+v is restored as %+v, %v", v, got, err)
 	}
@@ -64,12 +62,16 @@ func TestRound(t *testing.T) {
 			turn.W = 1
 		}
 		v := crate{Position: vec(32), Rotation: turn, Velocity: vec(50), Spin: vec(30), Open: rapid.Bool().Draw(rt, "open"), Mass: 4.2}
+		v.Heading, v.Label = schema.Angle(rapid.Float64Range(-400, 400).Draw(rt, "heading")), rapid.StringN(0, -1, 9).Draw(rt, "label")
 		r := settle(rt, q, v)
-		if r.Mass != 4.2 || r.Open != v.Open || math.Abs(r.Position.X-v.Position.X) > .00013 {
+		if r.Mass != 4.2 || r.Label != v.Label || r.Open != v.Open || math.Abs(r.Position.X-v.Position.X) > .00013 {
 			rt.Fatalf("%+v rounds to %+v", v, r)
 		}
 		settle(rt, small, coarse{turn})
 	})
+	if q.Restore(new(crate), make([]int32, 2)) == nil {
+		t.Error("a short row was taken")
+	}
 }
 
 // TestRoundOrientations rounds every coarse orientation.

@@ -98,12 +98,10 @@ func (r *Receiver) Decode(packet []byte) (*Update, error) {
 	return r.accept(&h), nil
 }
 
-// ahead reports whether a packet is newer than all before.
 func (r *Receiver) ahead(seq uint64) bool { return !r.decoded.Any || seq > r.decoded.Newest }
 
 var errDuplicate = fmt.Errorf("%w: decoded before", snapshot.ErrLate)
 
-// check returns an error if a packet cannot be decoded.
 func (r *Receiver) check(h *header) error {
 	newest := r.decoded.Newest
 	if r.decoded.Has(h.seq) {
@@ -128,7 +126,6 @@ func (r *Receiver) check(h *header) error {
 	return nil
 }
 
-// decode decodes the coded part into r.work.
 func (r *Receiver) decode(h *header, coded []byte) error {
 	pc, p := &r.codec, &r.work
 	r.store.open(p)
@@ -161,8 +158,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	return r.checkTick(h)
 }
 
-// decodeUpdates decodes the updates: of the viewer object, of objects with a baseline, and of the
-// others.
+// decodeUpdates decodes the updates, in the order of Sender.updates.
 func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 	pc, s := &r.codec, r.work.state
 	if has {
@@ -202,7 +198,7 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 			return false
 		}
 	}
-	return !pc.bad
+	return !pc.Bad
 }
 
 func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
@@ -210,21 +206,15 @@ func (r *Receiver) decodeUpdate(id uint16, base *record) bool {
 	if len(pc.out.updates) == maxUpdates {
 		return false
 	}
-	to := pc.newRecord(id)
-	if base != nil {
-		to.of = base.of
-	}
-	pc.codeUpdate(to, base, nil)
-	return !pc.bad
+	pc.codeUpdate(pc.newRecord(id), base, nil)
+	return !pc.Bad
 }
 
-// isFirst reports whether a packet is the first one of a sender.
 func (r *Receiver) isFirst(h *header) bool {
 	return !r.decoded.Any || h.distance == 0 && h.seq > r.decoded.Newest && h.epoch-r.epoch >= newEpoch/2
 }
 
-// checkTick returns an error if the ticks of packets are not in the order of their sequence
-// numbers.
+// checkTick checks that ticks are in the order of sequence numbers.
 func (r *Receiver) checkTick(h *header) error {
 	if r.isFirst(h) {
 		return nil
@@ -254,7 +244,6 @@ func (r *Receiver) count(err error, h *header) {
 	}
 }
 
-// accept stores the decoded packet and returns its update.
 func (r *Receiver) accept(h *header) *Update {
 	n, ahead, before := h.seq, r.ahead(h.seq), r.decoded
 	r.stats.Packets++
@@ -282,9 +271,7 @@ func (r *Receiver) accept(h *header) *Update {
 		r.work.held = true
 		from = r.store.put(&r.work)
 	}
-	if r.store.sweepDue {
-		r.store.sweep()
-	}
+	r.store.sweep()
 	u.Objects = u.Objects[:0]
 	for _, o := range from.updates {
 		x := ObjectUpdate{Object: o.object, Gone: o.gone}
@@ -296,9 +283,8 @@ func (r *Receiver) accept(h *header) *Update {
 	return u
 }
 
-// discardOld discards the data that no packet can refer to once packet newest is decoded: packets
-// that are too far away, and those before the references of packets that are beyond the reordering
-// limit.
+// discardOld discards packets that are too far away to be referred to, and those before the
+// references of packets that are beyond the reordering limit.
 func (r *Receiver) discardOld(before, newest uint64) {
 	end := min(newest, before+ring)
 	for n := before + 1; n <= end; n++ {

@@ -1,7 +1,9 @@
 package statesync
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
@@ -61,7 +63,6 @@ type Sender struct {
 	info  Info
 }
 
-// sendState is the state of one object.
 type sendState struct {
 	priority       float64   // for the next packet
 	movingPriority float64   // when the object last moved
@@ -87,7 +88,7 @@ func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
 	s.store.final = cfg.First
 	s.codec.init(&s.store, false)
 	s.inputs.clear()
-	s.builder.init(p)
+	s.builder.typical, s.builder.saved.state = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}, p.newState()
 	return s, nil
 }
 
@@ -108,8 +109,8 @@ func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 // object is sent. An object at rest keeps the priority that it had when it last moved, if that is
 // higher, until its final state is acked. An error is a [*PriorityError] and changes nothing.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
-	if err := checkPriority(id, priority); err != nil {
-		return err
+	if !(priority >= 0) || math.IsInf(priority, 1) {
+		return &PriorityError{id, priority}
 	}
 	s.objects.at(id).priority = priority
 	return nil
@@ -208,12 +209,11 @@ func (s *Sender) accumulate(set *snapshot.Set) {
 			p = max(p, st.movingPriority)
 		}
 		if p > 0 {
-			_ = s.accumulator.Add(o.ID, p)
+			s.accumulator.Add(o.ID, p)
 		}
 	}
 }
 
-// commit stores the encoded packet.
 func (s *Sender) commit(tick int64, bytes int) Info {
 	c, p := &s.builder, &s.builder.out
 	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}
@@ -319,3 +319,24 @@ func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + n
 
 // Stats returns the counts so far.
 func (s *Sender) Stats() SenderStats { return s.stats }
+
+// Errors of [Sender.Append]. Nothing was sent, and priorities continue to accumulate. Packets and
+// acks are dropped for the reasons of package snapshot: [snapshot.ErrLate],
+// [snapshot.ErrBaselineMissing], [snapshot.ErrDesync], [snapshot.ErrMalformed], [snapshot.ErrAck].
+var (
+	// ErrBudget reports that not even one update fits into the budget. The text has the size that
+	// it needs.
+	ErrBudget = errors.New("statesync: budget too small")
+	// ErrTick reports a tick that is not after the previous one.
+	ErrTick = errors.New("statesync: tick does not advance")
+)
+
+// PriorityError reports a priority that is negative, infinite or not a number.
+type PriorityError struct {
+	Object   uint16
+	Priority float64
+}
+
+func (e *PriorityError) Error() string {
+	return fmt.Sprintf("statesync: object %d: priority %v, want a finite number, 0 or above", e.Object, e.Priority)
+}

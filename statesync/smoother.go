@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -61,7 +62,6 @@ func (s *Smoothing) fill() error {
 
 // Smaller errors are rounded to zero: in the unit of positions, and in radians.
 const (
-	// Smaller errors are rounded to zero: in the unit of positions, and in radians.
 	minOffset = 1e-4
 	minTurn   = 1e-4
 )
@@ -72,8 +72,8 @@ const (
 type Smoother struct {
 	cfg    Smoothing
 	filled bool
-	offset schema.Vec3
-	turn   schema.Quat // the zero value is the identity
+	offset [3]float64
+	turn   [3]float64 // axis times angle in radians
 }
 
 // NewSmoother returns a smoother without an error. The error result names the invalid field.
@@ -95,15 +95,17 @@ type Pose struct {
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()
 	drawn := s.Drawn(from)
-	s.offset = schema.Vec3{X: drawn.Position.X - to.Position.X, Y: drawn.Position.Y - to.Position.Y, Z: drawn.Position.Z - to.Position.Z}
-	s.turn = unit(mul(drawn.Orientation, conjugate(to.Orientation)))
-	if !(length(s.offset) < s.cfg.Snap) || !(math.Abs(s.turn.W) <= 1) {
+	at, is := drawn.Position, to.Position
+	s.offset = [3]float64{at.X - is.X, at.Y - is.Y, at.Z - is.Z}
+	s.turn = quat.BetweenFloat(float(to.Orientation), float(drawn.Orientation))
+	invalid := drawn.Orientation == schema.Quat{} || to.Orientation == schema.Quat{} || math.IsNaN(length(s.turn))
+	if invalid || !(length(s.offset) < s.cfg.Snap) {
 		s.Reset()
 	}
 }
 
 // Reset sets the error to zero.
-func (s *Smoother) Reset() { s.offset, s.turn = schema.Vec3{}, schema.Quat{} }
+func (s *Smoother) Reset() { s.offset, s.turn = [3]float64{}, [3]float64{} }
 
 // Step advances time by dt seconds, at any frame rate. It does nothing if dt is not above 0.
 func (s *Smoother) Step(dt float64) {
@@ -118,28 +120,33 @@ func (s *Smoother) Step(dt float64) {
 	}
 }
 
-// pieces is the maximum number of steps of 1/60 s into which Step divides dt, since the remainder
-// of a large error changes on the way.
+// pieces is the maximum number of steps of Step, since the remainder changes on the way.
 const pieces = 120
 
 // large reports whether the error fades faster than a small one.
 func (s *Smoother) large() bool {
-	return length(s.offset) > s.cfg.Near || s.turn != schema.Quat{} && 1-math.Abs(s.turn.W) > s.cfg.Turned
+	return length(s.offset) > s.cfg.Near || s.turned() > s.cfg.Turned
 }
 
-// fade advances time by frames of 1/60 s.
+// turned returns 1 less the dot product of the turn with the identity.
+func (s *Smoother) turned() float64 { return 1 - math.Cos(length(s.turn)/2) }
+
 func (s *Smoother) fade(frames float64) {
-	k := math.Pow(s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), frames)
-	s.offset = schema.Vec3{X: s.offset.X * k, Y: s.offset.Y * k, Z: s.offset.Z * k}
-	if !(length(s.offset) >= minOffset) {
-		s.offset = schema.Vec3{}
+	offset, turn := s.factor(length(s.offset), s.cfg.Near, s.cfg.Far), s.factor(s.turned(), s.cfg.Turned, s.cfg.Spun)
+	shrink(&s.offset, math.Pow(offset, frames), minOffset)
+	shrink(&s.turn, math.Pow(turn, frames), minTurn)
+}
+
+// shrink multiplies v by k, and rounds it to zero if it is then shorter than least.
+func shrink(v *[3]float64, k, least float64) {
+	for i := range v {
+		v[i] *= k
 	}
-	if s.turn != (schema.Quat{}) {
-		s.turn = part(s.turn, math.Pow(s.factor(1-math.Abs(s.turn.W), s.cfg.Turned, s.cfg.Spun), frames))
+	if !(length(*v) >= least) {
+		*v = [3]float64{}
 	}
 }
 
-// factor returns the remainder of an error after 1/60 s.
 func (s *Smoother) factor(err, near, far float64) float64 {
 	switch {
 	case err <= near:
@@ -152,26 +159,22 @@ func (s *Smoother) factor(err, near, far float64) float64 {
 }
 
 // Settled reports whether the error is zero.
-func (s *Smoother) Settled() bool { return s.offset == schema.Vec3{} && s.turn == schema.Quat{} }
+func (s *Smoother) Settled() bool { return s.offset == [3]float64{} && s.turn == [3]float64{} }
 
 // Drawn returns the pose at which to draw an object that is simulated at p.
 func (s *Smoother) Drawn(p Pose) Pose {
-	p.Position.X += s.offset.X
-	p.Position.Y += s.offset.Y
-	p.Position.Z += s.offset.Z
-	if s.turn != (schema.Quat{}) {
-		p.Orientation = unit(mul(s.turn, p.Orientation))
+	p.Position.X += s.offset[0]
+	p.Position.Y += s.offset[1]
+	p.Position.Z += s.offset[2]
+	if s.turn != [3]float64{} {
+		q := quat.ExpFloat(s.turn).Mul(float(p.Orientation))
+		p.Orientation = schema.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}
 	}
 	return p
 }
 
 // Error returns the distance of the drawn pose from the simulated one, and the angle in radians.
-func (s *Smoother) Error() (distance, angle float64) {
-	if s.turn != (schema.Quat{}) {
-		angle = angleOf(s.turn)
-	}
-	return length(s.offset), angle
-}
+func (s *Smoother) Error() (distance, angle float64) { return length(s.offset), length(s.turn) }
 
 func (s *Smoother) defaults() {
 	if !s.filled {
@@ -180,37 +183,6 @@ func (s *Smoother) defaults() {
 	}
 }
 
-// part returns the fraction k of a rotation, or the identity if it is small.
-func part(q schema.Quat, k float64) schema.Quat {
-	angle := angleOf(q) * k
-	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z)
-	if !(angle >= minTurn) || n == 0 {
-		return schema.Quat{}
-	}
-	f := math.Copysign(math.Sin(angle/2)/n, q.W)
-	return schema.Quat{X: q.X * f, Y: q.Y * f, Z: q.Z * f, W: math.Cos(angle / 2)}
-}
+func float(q schema.Quat) quat.Float { return quat.Float{q.X, q.Y, q.Z, q.W} }
 
-// angleOf returns the angle of a rotation, 0 to pi.
-func angleOf(q schema.Quat) float64 {
-	return 2 * math.Atan2(math.Sqrt(q.X*q.X+q.Y*q.Y+q.Z*q.Z), math.Abs(q.W))
-}
-
-func length(v schema.Vec3) float64 { return math.Sqrt(v.X*v.X + v.Y*v.Y + v.Z*v.Z) }
-
-func conjugate(q schema.Quat) schema.Quat {
-	return schema.Quat{X: -q.X, Y: -q.Y, Z: -q.Z, W: q.W}
-}
-
-// mul returns the rotation by b and then by a.
-func mul(a, b schema.Quat) schema.Quat {
-	return schema.Quat{
-		X: a.W*b.X + a.X*b.W + a.Y*b.Z - a.Z*b.Y, Y: a.W*b.Y - a.X*b.Z + a.Y*b.W + a.Z*b.X,
-		Z: a.W*b.Z + a.X*b.Y - a.Y*b.X + a.Z*b.W, W: a.W*b.W - a.X*b.X - a.Y*b.Y - a.Z*b.Z,
-	}
-}
-
-func unit(q schema.Quat) schema.Quat {
-	n := math.Sqrt(q.X*q.X + q.Y*q.Y + q.Z*q.Z + q.W*q.W)
-	return schema.Quat{X: q.X / n, Y: q.Y / n, Z: q.Z / n, W: q.W / n}
-}
+func length(v [3]float64) float64 { return math.Sqrt(v[0]*v[0] + v[1]*v[1] + v[2]*v[2]) }

@@ -19,36 +19,21 @@ func about(angle float64) schema.Quat {
 	return schema.Quat{Z: math.Sin(angle / 2), W: math.Cos(angle / 2)}
 }
 
-func smoother(t testing.TB) statesync.Smoother {
-	s, err := statesync.NewSmoother(statesync.Smoothing{})
-	must(t, err)
-	return s
-}
-
 func TestBadSmoothing(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, c := range []struct {
-		field string
-		cfg   statesync.Smoothing
-	}{
-		{"Slow", statesync.Smoothing{Slow: 1}},
-		{"Slow", statesync.Smoothing{Slow: nan}},
-		{"Fast", statesync.Smoothing{Fast: -.5}},
-		{"Fast", statesync.Smoothing{Fast: .96}},
-		{"Near", statesync.Smoothing{Near: -1}},
-		{"Near", statesync.Smoothing{Near: 2}},
-		{"Near", statesync.Smoothing{Far: .1}},
-		{"Far", statesync.Smoothing{Far: inf}},
-		{"Far", statesync.Smoothing{Far: nan}},
-		{"Turned", statesync.Smoothing{Turned: .6}},
-		{"Turned", statesync.Smoothing{Turned: -.6}},
-		{"Spun", statesync.Smoothing{Spun: 1}},
-		{"Snap", statesync.Smoothing{Snap: -1}},
-		{"Snap", statesync.Smoothing{Snap: nan}},
+	for field, bad := range map[string][]statesync.Smoothing{
+		"Slow":   {{Slow: 1}, {Slow: nan}},
+		"Fast":   {{Fast: -.5}, {Fast: .96}},
+		"Near":   {{Near: -1}, {Near: 2}, {Far: .1}},
+		"Far":    {{Far: inf}, {Far: nan}},
+		"Turned": {{Turned: .6}, {Turned: -.6}},
+		"Spun":   {{Spun: 1}},
+		"Snap":   {{Snap: -1}, {Snap: nan}},
 	} {
-		_, err := statesync.NewSmoother(c.cfg)
-		if err == nil || !strings.Contains(err.Error(), "Smoothing."+c.field+" is") {
-			t.Errorf("%+v gave %v, want an error of %s", c.cfg, err, c.field)
+		for _, cfg := range bad {
+			if _, err := statesync.NewSmoother(cfg); err == nil || !strings.Contains(err.Error(), "Smoothing."+field+" is") {
+				t.Errorf("%+v gave %v, want an error of %s", cfg, err, field)
+			}
 		}
 	}
 	if _, err := statesync.NewSmoother(statesync.Smoothing{Near: 1, Far: 1, Slow: .5, Fast: .5, Turned: .5, Snap: inf}); err != nil {
@@ -59,7 +44,7 @@ func TestBadSmoothing(t *testing.T) {
 // TestCorrectIsNotSeen checks that a correction does not move the drawn pose.
 func TestCorrectIsNotSeen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := smoother(t)
+		var s statesync.Smoother
 		f := rapid.Float64Range(-1, 1)
 		pose := func() statesync.Pose {
 			q := schema.Quat{X: f.Draw(rt, "x"), Y: f.Draw(rt, "y"), Z: f.Draw(rt, "z"), W: 1.1 + f.Draw(rt, "w")}
@@ -96,22 +81,16 @@ func TestCorrectIsNotSeen(t *testing.T) {
 }
 
 func TestDecay(t *testing.T) {
-	for _, c := range []struct{ err, want float64 }{{.2, .95}, {.25, .95}, {.625, .9}, {1, .85}, {4, .85}} {
-		s := smoother(t)
-		s.Correct(at(c.err), at(0))
-		s.Step(1. / 60)
-		if got, _ := s.Error(); math.Abs(got-c.err*c.want) > 1e-12 {
-			t.Errorf("%g m becomes %g, want %g", c.err, got, c.err*c.want)
-		}
-	}
-	for _, c := range []struct{ angle, want float64 }{{.5, .95}, {math.Acos(.9) * 2, .95}, {math.Acos(.7) * 2, .9}, {math.Acos(.5) * 2, .85}, {3, .85}} {
-		s := smoother(t)
-		from := at(0)
+	for _, c := range []struct{ distance, angle, want float64 }{
+		{.2, .5, .95}, {.25, math.Acos(.9) * 2, .95}, {.625, math.Acos(.7) * 2, .9}, {1, math.Acos(.5) * 2, .85}, {4, 3, .85},
+	} {
+		var s statesync.Smoother
+		from := at(c.distance)
 		from.Orientation = about(c.angle)
 		s.Correct(from, at(0))
 		s.Step(1. / 60)
-		if _, got := s.Error(); math.Abs(got-c.angle*c.want) > 1e-9 {
-			t.Errorf("%g rad become %g, want %g", c.angle, got, c.angle*c.want)
+		if distance, angle := s.Error(); math.Abs(distance-c.distance*c.want) > 1e-12 || math.Abs(angle-c.angle*c.want) > 1e-9 {
+			t.Errorf("%g m and %g rad become %g and %g, want %g of them", c.distance, c.angle, distance, angle, c.want)
 		}
 	}
 }
@@ -119,7 +98,7 @@ func TestDecay(t *testing.T) {
 // TestFrameRate checks that the error after a given time hardly depends on the frame rate.
 func TestFrameRate(t *testing.T) {
 	left := func(from statesync.Pose, seconds float64, frames int) (d, a float64) {
-		s := smoother(t)
+		var s statesync.Smoother
 		s.Correct(from, at(0))
 		for range frames {
 			s.Step(seconds / float64(frames))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 const (
@@ -16,7 +17,6 @@ const (
 	maxSpareStates = 8
 )
 
-// packet is a packet that was sent or decoded.
 type packet struct {
 	seq     uint64
 	held    bool // the receiver decoded it: at the sender, as acks report
@@ -36,13 +36,13 @@ type packet struct {
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
-	known    []*known // by ascending id
-	final    uint64   // packets before it are settled
-	floor    uint64   // no packet refers to one before it
+	known    []uint16       // ids of objects of which some packet had an update, ascending
+	newest   table[*record] // their stored updates, linked by older
+	final    uint64         // packets before it are settled
+	floor    uint64         // no packet refers to one before it
 	pool     pool
 	states   []*modelState
 	lists    [][]*record
-	spare    []*known
 	sweepDue bool // some known objects may be removable
 }
 
@@ -55,7 +55,6 @@ type view struct {
 	slots  uint64 // by sequence number modulo ring
 }
 
-// get returns a packet, or nil.
 func (b *baselineStore) get(seq uint64) *packet { return b.packets.Get(seq) }
 
 // held reports whether a packet is stored that the receiver decoded.
@@ -71,11 +70,10 @@ func (b *baselineStore) clear(final uint64) {
 		b.dropState(p)
 	}
 	b.packets.Reset()
-	for _, k := range b.known {
-		b.pool.releaseAll(k.newest)
-		k.newest = nil
+	for _, id := range b.known {
+		b.pool.releaseAll(b.newest.at(id))
 	}
-	b.sweep()
+	b.known, b.sweepDue = b.known[:0], false
 	b.final = max(b.final, final)
 }
 
@@ -99,14 +97,9 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 	return v, true
 }
 
-// find returns the index of an id among known objects, and whether it is there.
-func (b *baselineStore) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(b.known, id, func(k *known, id uint16) int { return int(k.id) - int(id) })
-}
-
-// latest returns the newest update of an object in the view, or nil.
-func (b *baselineStore) latest(k *known, v *view) *record {
-	for r := k.newest; r != nil; r = r.older {
+// latest returns the newest of an object's updates that is in the view, or nil.
+func (b *baselineStore) latest(id uint16, v *view) *record {
+	for r := *b.newest.at(id); r != nil; r = r.older {
 		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
@@ -116,8 +109,8 @@ func (b *baselineStore) latest(k *known, v *view) *record {
 
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
 func (b *baselineStore) bases(dst []*record, v *view) []*record {
-	for _, k := range b.known {
-		if r := b.latest(k, v); r != nil && !r.gone {
+	for _, id := range b.known {
+		if r := b.latest(id, v); r != nil && !r.gone {
 			dst = append(dst, r)
 		}
 	}
@@ -137,7 +130,6 @@ func (b *baselineStore) open(p *packet) {
 	b.discard(p, 0)
 }
 
-// discard removes the updates from the n-th on of a packet that is not stored yet.
 func (b *baselineStore) discard(p *packet, n int) {
 	for _, r := range p.updates[n:] {
 		b.pool.release(r)
@@ -152,37 +144,18 @@ func (b *baselineStore) put(p *packet) *packet {
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
 	for _, r := range slot.updates {
-		k := r.of
-		if k == nil {
-			i, ok := b.find(r.object.ID)
-			if !ok {
-				b.known = slices.Insert(b.known, i, b.newKnown(r.object.ID))
+		at := b.newest.at(r.object.ID)
+		if *at == nil {
+			if i, ok := slices.BinarySearch(b.known, r.object.ID); !ok {
+				b.known = slices.Insert(b.known, i, r.object.ID)
 			}
-			k = b.known[i]
 		}
-		b.link(k, r)
+		for *at != nil && (*at).seq > r.seq {
+			at = &(*at).older
+		}
+		r.older, *at = *at, r
 	}
 	return slot
-}
-
-// link adds a record to its object's list, which is in descending order of sequence numbers.
-func (b *baselineStore) link(k *known, r *record) {
-	at := &k.newest
-	for *at != nil && (*at).seq > r.seq {
-		at = &(*at).older
-	}
-	r.of, r.older, *at = k, *at, r
-}
-
-func (b *baselineStore) newKnown(id uint16) *known {
-	n := len(b.spare)
-	if n == 0 {
-		return &known{id: id}
-	}
-	k := b.spare[n-1]
-	b.spare = b.spare[:n-1]
-	*k = known{id: id}
-	return k
 }
 
 // settle sets the oldest packet to which others may refer. Older models and updates are discarded
@@ -213,37 +186,36 @@ func (b *baselineStore) settle(floor uint64) {
 
 // settleRecord discards the updates before r if the receiver has r, and otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
-	k := r.of
+	newest := b.newest.at(r.object.ID)
 	if held {
-		b.pool.releaseAll(r.older)
-		r.older = nil
+		b.pool.releaseAll(&r.older)
 	} else {
-		at := &k.newest
+		at := newest
 		for *at != r {
 			at = &(*at).older
 		}
 		*at = r.older
 		b.pool.release(r)
 	}
-	b.sweepDue = b.sweepDue || k.newest == nil || k.newest.gone && k.newest.older == nil
+	b.sweepDue = b.sweepDue || *newest == nil || (*newest).gone && (*newest).older == nil
 }
 
 // sweep removes objects without updates, and those whose removal is settled.
 func (b *baselineStore) sweep() {
-	b.sweepDue = false
-	kept := b.known[:0]
-	for _, k := range b.known {
-		if r := k.newest; r == nil || r.gone && r.older == nil && r.seq < b.final {
-			b.pool.releaseAll(r)
-			b.spare = append(b.spare, k)
-			continue
-		}
-		kept = append(kept, k)
+	if !b.sweepDue {
+		return
 	}
-	b.known = kept
+	b.sweepDue = false
+	b.known = slices.DeleteFunc(b.known, func(id uint16) bool {
+		at := b.newest.at(id)
+		settled := *at == nil || (*at).gone && (*at).older == nil && (*at).seq < b.final
+		if settled {
+			b.pool.releaseAll(at)
+		}
+		return settled
+	})
 }
 
-// strip detaches a packet's list of updates.
 func (b *baselineStore) strip(p *packet) {
 	if cap(p.updates) > 0 {
 		b.lists = append(b.lists, p.updates[:0])
@@ -256,4 +228,71 @@ func (b *baselineStore) dropState(p *packet) {
 		b.states = append(b.states, p.state)
 	}
 	p.state = nil
+}
+
+// record is one update, at either end.
+type record struct {
+	object snapshot.Object
+	gone   bool
+	rests  bool  // at rest
+	zero   bool  // all fields that are zero at rest are zero
+	n      uint8 // index in its slab
+	seq    uint64
+	tick   int64
+	older  *record // of the same object
+	in     *slab
+}
+
+func (r *record) row() []int32 {
+	at := int(r.n) * r.in.stride
+	return r.in.ints[at : at+r.in.row : at+r.in.row]
+}
+
+// learned returns the changes per tick of components without a velocity (Q8, see field.trend), and
+// from plan.trends on log2 of each field's prediction error.
+func (r *record) learned() []int32 {
+	at := int(r.n) * r.in.stride
+	return r.in.ints[at+r.in.row : at+r.in.stride]
+}
+
+// slab is the memory of several records, whose size depends on the schema.
+type slab struct {
+	ints        []int32
+	row, stride int // components of a row, and of a record
+}
+
+// pool is a list of unused records, linked by older.
+type pool struct{ free *record }
+
+// take returns a record. All of it but the row is zero.
+func (l *pool) take(p *plan) *record {
+	if l.free == nil {
+		l.grow(p)
+	}
+	r := l.free
+	l.free = r.older
+	*r = record{in: r.in, n: r.n}
+	clear(r.learned())
+	return r
+}
+
+func (l *pool) grow(p *plan) {
+	n := p.ints + p.trends + len(p.fields)
+	records := make([]record, 32)
+	in := &slab{make([]int32, len(records)*n), p.ints, n}
+	for i := range records {
+		records[i].in, records[i].n = in, uint8(i)
+		l.release(&records[i])
+	}
+}
+
+func (l *pool) release(r *record) { r.older, l.free = l.free, r }
+
+// releaseAll releases a record and the older ones of the same object, and sets *r to nil.
+func (l *pool) releaseAll(r **record) {
+	for *r != nil {
+		older := (*r).older
+		l.release(*r)
+		*r = older
+	}
 }

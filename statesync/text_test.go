@@ -1,7 +1,6 @@
 package statesync_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -101,28 +100,6 @@ func golden(t *testing.T, name, got string) {
 	must(t, err)
 	if got != string(want) {
 		t.Error("the packets changed: the wire is another, or not the same on every processor (-update writes the file)")
-	}
-}
-
-type tank struct {
-	Place   schema.Vec2  `uplink:"resolution=0.01,min=-50,max=50"`
-	Heading schema.Angle `uplink:"bits=12"`
-	Label   []byte       `uplink:"max=9"`
-}
-
-// TestRoundBytes rounds a struct with an angle and a byte string and restores it from its row.
-func TestRoundBytes(t *testing.T) {
-	q := quantizer[tank](t)
-	v := tank{Place: schema.Vec2{X: 1.234, Y: -5}, Heading: 359.99, Label: []byte("cat")}
-	must(t, q.Round(&v))
-	set := q.Schema().NewSet()
-	must(t, q.Add(set, snapshot.Object{}, &v))
-	var got tank
-	if err := q.Restore(&got, set.Row(0)); err != nil || got.Place != v.Place || got.Heading != v.Heading || !bytes.Equal(got.Label, []byte("cat")) {
-		t.Errorf("%+v came as %+v: %v", v, got, err)
-	}
-	if q.Restore(&got, set.Row(0)[:2]) == nil {
-		t.Error("a short row was taken")
 	}
 }
 

@@ -1,10 +1,12 @@
 package statesync_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -39,7 +41,7 @@ type world struct {
 type thing struct {
 	generation uint8
 	place      [3]float64
-	turn       [4]float64
+	turn       quat.Float
 	speed      [3]float64
 	spin       [3]float64
 	flags      [2]int32
@@ -54,7 +56,7 @@ func newWorld(t testing.TB, seed uint64, n int) *world {
 }
 
 func (w *world) thing(generation uint8) *thing {
-	x := &thing{generation: generation, turn: [4]float64{0, 0, 0, 1}}
+	x := &thing{generation: generation, turn: quat.Float{3: 1}}
 	for k := range x.place {
 		x.place[k] = w.r.Float64()*80000 - 40000
 		x.speed[k] = w.r.NormFloat64() * 4000
@@ -90,12 +92,8 @@ func (x *thing) step() {
 	for k := range x.place {
 		x.place[k] = min(max(x.place[k]+x.speed[k]/60, -131072), 131071)
 	}
-	h := [3]float64{x.spin[0] / 122880, x.spin[1] / 122880, x.spin[2] / 122880}
-	q := x.turn
-	x.turn = [4]float64{
-		q[0] + h[0]*q[3] + h[1]*q[2] - h[2]*q[1], q[1] - h[0]*q[2] + h[1]*q[3] + h[2]*q[0],
-		q[2] + h[0]*q[1] - h[1]*q[0] + h[2]*q[3], q[3] - h[0]*q[0] - h[1]*q[1] - h[2]*q[2],
-	}
+	turned := [3]float64{x.spin[0] / 61440, x.spin[1] / 61440, x.spin[2] / 61440}
+	x.turn = quat.ExpFloat(turned).Mul(x.turn)
 }
 
 func (w *world) fill(t testing.TB, set *snapshot.Set) {
@@ -110,25 +108,15 @@ func (w *world) fill(t testing.TB, set *snapshot.Set) {
 }
 
 func (x *thing) row() (row [15]int32) {
-	big, sum := 0, 0.
+	big := 0
 	for i, v := range x.turn {
-		sum += v * v
 		if v*v > x.turn[big]*x.turn[big] {
 			big = i
 		}
 	}
-	scale := 16383 * 1.4142135623 / math.Sqrt(sum)
-	if x.turn[big] < 0 {
-		scale = -scale
-	}
 	row[3] = int32(big)
-	for i, k := 0, 4; i < 4; i++ {
-		if i != big {
-			row[k] = min(max(int32(x.turn[i]*scale), -16383), 16383)
-			k++
-		}
-	}
-	for k := range 3 {
+	for k, v := range x.turn.Pack(big, 16383) {
+		row[4+k] = min(max(int32(v), -16383), 16383)
 		row[k], row[7+k], row[10+k] = int32(x.place[k]), min(max(int32(x.speed[k]), -65536), 65535), int32(x.spin[k])
 	}
 	row[13], row[14] = x.flags[0], x.flags[1]
@@ -144,43 +132,30 @@ func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Se
 }
 
 // send sets the priority of all objects of a set to 1 and appends a packet.
-func send(t fatal, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
+func send(t rapid.TB, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
 	for i := range set.Len() {
-		if err := s.Prioritize(set.Object(i).ID, 1); err != nil {
-			t.Fatalf("%v", err)
-		}
+		must(t, s.Prioritize(set.Object(i).ID, 1))
 	}
 	out, info, err := s.Append(nil, tick, set)
-	if err != nil {
-		t.Fatalf("tick %d: %v", tick, err)
-	}
+	must(t, err)
 	return out, info
 }
 
 // deliver decodes a packet and acks it.
-func deliver(t fatal, s *statesync.Sender, r *statesync.Receiver, packet []byte) *statesync.Update {
-	u := decode(t, r, packet)
-	if err := s.Ack(r.Ack()); err != nil {
-		t.Fatalf("%v", err)
-	}
-	return u
+func deliver(t rapid.TB, s *statesync.Sender, r *statesync.Receiver, packet []byte) {
+	decode(t, r, packet)
+	must(t, s.Ack(r.Ack()))
 }
 
 // decode decodes a packet, which must be valid.
-func decode(t fatal, r *statesync.Receiver, packet []byte) *statesync.Update {
+func decode(t rapid.TB, r *statesync.Receiver, packet []byte) *statesync.Update {
 	u, err := r.Decode(packet)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must(t, err)
 	return u
 }
 
 // must fails the test if err is not nil.
-func must(t interface {
-	Helper()
-	Fatal(args ...any)
-}, err error,
-) {
+func must(t rapid.TB, err error) {
 	if err != nil { // Helper is slow, and benchmarks call must
 		t.Helper()
 		t.Fatal(err)

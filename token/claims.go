@@ -72,12 +72,10 @@ func (c *Claims) check() error {
 	return nil
 }
 
-// field makes an error that names a field of Claims.
 func field(name, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
 }
 
-// representable reports whether a time is in the range of tokens.
 func representable(t time.Time) bool {
 	return !t.Before(time.UnixMilli(0)) && t.Before(time.UnixMilli(maxMilli+1))
 }
@@ -96,7 +94,6 @@ func checkServer(s netip.AddrPort) error {
 	return nil
 }
 
-// append appends the claims, which were checked.
 func (c *Claims) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, c.ClientID)
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.Issued.UnixMilli()))
@@ -110,14 +107,11 @@ func (c *Claims) append(b []byte) []byte {
 
 func appendServer(b []byte, s netip.AddrPort) []byte {
 	a := s.Addr().Unmap()
+	family := byte(6)
 	if a.Is4() {
-		v4 := a.As4()
-		b = append(append(b, 4), v4[:]...)
-	} else {
-		v6 := a.As16()
-		b = append(append(b, 6), v6[:]...)
+		family = 4
 	}
-	return binary.LittleEndian.AppendUint16(b, s.Port())
+	return binary.LittleEndian.AppendUint16(append(append(b, family), a.AsSlice()...), s.Port())
 }
 
 // parseClaims is the inverse of append. It accepts the same claims as check. UserData is part of b.
@@ -161,7 +155,6 @@ func parseTime(b []byte) (time.Time, error) {
 	return time.UnixMilli(int64(ms)).UTC(), nil
 }
 
-// parseServer reads one address and returns the bytes after it.
 func parseServer(b []byte) (s netip.AddrPort, rest []byte, err error) {
 	size := 0
 	if len(b) > 0 {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 
 	"pgregory.net/rapid"
 )
@@ -25,10 +28,7 @@ func valid() Claims {
 
 func mustIssue(t testing.TB, k IssuerKey, c Claims) Token {
 	t.Helper()
-	token, err := Issue(k, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := check.Value(Issue(k, c))(t)
 	return token
 }
 
@@ -47,8 +47,8 @@ func TestLimits(t *testing.T) {
 		want   string // empty: no error
 	}{
 		{"no server", servers(), "Servers: 0 addresses, want 1 to 8"},
-		{"eight servers", func(c *Claims) { c.Servers = make8(here, 8) }, ""},
-		{"nine servers", func(c *Claims) { c.Servers = make8(here, 9) }, "Servers: 9 addresses, want 1 to 8"},
+		{"eight servers", func(c *Claims) { c.Servers = slices.Repeat(c.Servers, 8) }, ""},
+		{"nine servers", func(c *Claims) { c.Servers = slices.Repeat(c.Servers, 9) }, "Servers: 9 addresses, want 1 to 8"},
 		{"zero server", func(c *Claims) { c.Servers = append(c.Servers, netip.AddrPort{}) }, "Servers[1]: no address"},
 		{"zone", servers("[fe80::1%eth0]:7777"), "Servers[0]: [fe80::1%eth0]:7777 has a zone"},
 		{"no port", servers("203.0.113.7:0"), "Servers[0]: 203.0.113.7:0 has no port"},
@@ -91,13 +91,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func make8(s netip.AddrPort, n int) (all []netip.AddrPort) {
-	for range n {
-		all = append(all, s)
-	}
-	return all
-}
-
 // TestParseClaims opens what a careless issuer with the right key could seal.
 func TestParseClaims(t *testing.T) {
 	good := valid()
@@ -118,7 +111,7 @@ func TestParseClaims(t *testing.T) {
 		{"long", append(plain, zeros(402)...), "claims: 434 bytes, want 32 to 433"},
 		{"issued beyond time", change(8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "claims: Issued: 18446744073709551615 ms since 1970, at most 253402300799999"},
 		{"expires beyond time", change(16, 0, 0, 0, 0, 0, 0, 0, 0x80), "claims: Expires: 9223372036854775808 ms"},
-		{"expires at once", change(16, plain[8:16]...), "claims: Expires: "},
+		{"expires at once", change(16, plain[8:16]...), "claims: Expires: "}, // what Issue checks
 		{"no server", change(24, 0), "claims: Servers: 0 addresses"},
 		{"too many servers", change(24, 9), "claims: Servers: 9 addresses"},
 		{"a server missing", change(24, 2), "claims: Servers[1]: cut off"},
@@ -126,9 +119,6 @@ func TestParseClaims(t *testing.T) {
 		{"family", change(25, 5), "claims: Servers[0]: family 5, want 4 or 6"},
 		{"IPv6 cut off", change(25, 6), "claims: Servers[0]: cut off"},
 		{"mapped", splice(append(append([]byte{6}, zeros(10)...), 0xff, 0xff, 1, 2, 3, 4, 1, 0)...), "claims: Servers[0]: IPv4 in IPv6"},
-		{"unspecified", splice(append([]byte{6}, append(zeros(16), 1, 0)...)...), "claims: Servers[0]: [::]:1 is where"},
-		{"port", change(30, 0, 0), "claims: Servers[0]: 203.0.113.7:0 has no port"},
-		{"user data", append(plain, zeros(257)...), "claims: UserData: 257 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := parseClaims(test.plain)
@@ -139,38 +129,26 @@ func TestParseClaims(t *testing.T) {
 	}
 }
 
-// TestRoundDown shows that no token lives longer than it was asked to.
-func TestRoundDown(t *testing.T) {
-	c := valid()
-	c.Issued, c.Expires = c.Issued.Add(900*time.Microsecond), c.Issued.Add(time.Millisecond+999*time.Microsecond)
-	token := mustIssue(t, testKey.Issuer(), c)
-	got, _, err := testKey.Open(token.Sealed())
-	if err != nil || !got.Issued.Equal(epoch) || !got.Expires.Equal(epoch.Add(time.Millisecond)) || !token.Expires().Equal(got.Expires) {
-		t.Errorf("issued %v, expires %v, %v; %v", got.Issued, got.Expires, token.Expires(), err)
-	}
-}
-
-func TestIssuedIsNow(t *testing.T) {
+// TestIssue checks that times are rounded down, so that no token lives longer than it was asked to,
+// that the time of issue is now by default, and that addresses are unmapped, but not the caller's.
+func TestIssue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(1500 * time.Microsecond)
 		now := time.Now()
-		token := mustIssue(t, testKey.Issuer(), Claims{Expires: now.Add(time.Second), Servers: []netip.AddrPort{here}})
+		mapped := netip.MustParseAddrPort("[::ffff:203.0.113.7]:7777")
+		c := Claims{Expires: now.Add(time.Second + 400*time.Microsecond), Servers: []netip.AddrPort{mapped}}
+		token := mustIssue(t, testKey.Issuer(), c)
 		got, _, err := testKey.Open(token.Sealed())
-		if err != nil || !got.Issued.Equal(now.Truncate(time.Millisecond)) {
+		if now = now.Truncate(time.Millisecond); err != nil || !got.Issued.Equal(now) {
 			t.Errorf("issued %v, now %v; %v", got.Issued, now, err)
 		}
+		if !got.Expires.Equal(now.Add(time.Second)) || !token.Expires().Equal(got.Expires) {
+			t.Errorf("expires %v and %v, now %v", got.Expires, token.Expires(), now)
+		}
+		if got.Servers[0] != here || c.Servers[0] != mapped {
+			t.Errorf("%v became %v", mapped, got.Servers)
+		}
 	})
-}
-
-// TestUnmapped shows that Issue unmaps addresses, and leaves the caller's alone.
-func TestUnmapped(t *testing.T) {
-	mapped := netip.MustParseAddrPort("[::ffff:203.0.113.7]:7777")
-	c := valid()
-	c.Servers = []netip.AddrPort{mapped}
-	got, _, err := testKey.Open(mustIssue(t, testKey.Issuer(), c).Sealed())
-	if err != nil || got.Servers[0] != here || c.Servers[0] != mapped {
-		t.Errorf("%v became %v, %v", mapped, got.Servers, err)
-	}
 }
 
 // drawClaims draws claims within all limits.
@@ -195,12 +173,8 @@ func drawClaims(t *rapid.T) Claims {
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		key := drawKey(t)
-		c := drawClaims(t)
-		issued, err := Issue(key.Issuer(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key, c := testKey, drawClaims(t)
+		issued := check.Value(Issue(key.Issuer(), c))(t)
 		token, err := Parse(issued.String())
 		if err != nil || token != issued {
 			t.Fatalf("%v became %v, %v", issued, token, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // vector is one of testdata/tokens.json; its README says what the members are.
@@ -47,15 +49,10 @@ func (v *vector) claims() Claims {
 
 func vectors(t testing.TB) (all []vector) {
 	t.Helper()
-	b, err := os.ReadFile("testdata/tokens.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Value(os.ReadFile("testdata/tokens.json"))(t)
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&all); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, d.Decode(&all))
 	return all
 }
 
@@ -109,30 +106,16 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestDevelopment(t *testing.T) {
+// TestBounds holds the development key and the documented sizes against vectors.
+func TestBounds(t *testing.T) {
+	sizes := map[string][3]int{}
 	for _, v := range vectors(t) {
-		if v.Name == "development" {
-			if k := Development(); k.Secret() != v.KeyText || k.String() != "token.Key(development)" {
-				t.Errorf("%v: %s", k, k.Secret())
-			}
-			return
+		sizes[v.Name] = [3]int{len(v.Claims), len(v.Sealed), len(v.Token)}
+		if k := Development(); v.Name == "development" && (k.Secret() != v.KeyText || k.String() != "token.Key(development)") {
+			t.Errorf("%v: %s", k, k.Secret())
 		}
 	}
-	t.Error("no vector has the development key")
-}
-
-// TestBounds holds the documented sizes against the smallest and the largest vector.
-func TestBounds(t *testing.T) {
-	for _, v := range vectors(t) {
-		switch v.Name {
-		case "smallest":
-			if len(v.Claims) != minClaims || len(v.Sealed) != minSealed || len(v.Token) != 171 {
-				t.Errorf("smallest: %d, %d, %d", len(v.Claims), len(v.Sealed), len(v.Token))
-			}
-		case "largest":
-			if len(v.Claims) != maxClaims || len(v.Sealed) != MaxSealed || len(v.Token) != 706 {
-				t.Errorf("largest: %d, %d, %d", len(v.Claims), len(v.Sealed), len(v.Token))
-			}
-		}
+	if sizes["smallest"] != [3]int{minClaims, minSealed, 171} || sizes["largest"] != [3]int{maxClaims, MaxSealed, 706} {
+		t.Errorf("%v", sizes)
 	}
 }

@@ -3,17 +3,13 @@ package token
 import (
 	"bytes"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 func TestNewKey(t *testing.T) {
-	a, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := check.Value(NewKey())(t)
+	b := check.Value(NewKey())(t)
 	if a.Equal(b) || a.secrets().private == b.secrets().private || a.secrets().token == b.secrets().token || a.secrets().private == a.secrets().token || a.IsZero() {
 		t.Error("keys are not made of fresh bytes")
 	}

@@ -35,7 +35,6 @@ var (
 	ErrStale = errors.New("token: the connect token is older than the server, get a new one")
 )
 
-// malformed makes an error that wraps ErrMalformed.
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
@@ -93,7 +92,6 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	return c, ID(nonce[:len(ID{})]), nil
 }
 
-// associated returns the associated data: a label, the version, and the server's public key.
 func associated(public *[32]byte) []byte {
 	return slices.Concat([]byte("uplink token"), []byte{version}, public[:])
 }

@@ -6,13 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
-
-func drawKey(t *rapid.T) Key {
-	half := rapid.SliceOfN(rapid.Byte(), 32, 32)
-	return newKey([32]byte(half.Draw(t, "private")), [32]byte(half.Draw(t, "token key")))
-}
 
 // texts are the three parsers, each giving what it read as text again.
 var texts = []struct {
@@ -49,7 +44,6 @@ func TestTextErrors(t *testing.T) {
 			{"a line break", good[:40] + "\n" + good[41:], "is one line"},
 			{"a space", good[:40] + " " + good[41:], "is base64url without padding: illegal base64 data at input byte "},
 			{"plain base64", form.prefix + "+" + coded[1:], "at input byte 0"},
-			{"check sum", good[:40] + flip(good[40]) + good[41:], "check sum"},
 		} {
 			again, err := parse(test.text)
 			if test.want == "" {
@@ -66,14 +60,11 @@ func TestTextErrors(t *testing.T) {
 			}
 		}
 	}
-}
-
-// flip returns a different base64 character.
-func flip(c byte) string {
-	if c == 'A' {
-		return "B"
+	body := make([]byte, tokenHeader+minSealed)
+	body[39] = 1 // 2^56 ms
+	if _, err := Parse(tokenText.encode(body)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "a token: Expires: ") {
+		t.Error(err)
 	}
-	return "A"
 }
 
 // TestOneText changes any character of a text: nothing reads it, not even where the character has
@@ -94,28 +85,6 @@ func TestOneText(t *testing.T) {
 	}
 }
 
-func TestExpiresOfText(t *testing.T) {
-	body := make([]byte, tokenHeader+minSealed)
-	body[39] = 1 // 2^56 ms
-	if _, err := Parse(tokenText.encode(body)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "a token: Expires: ") {
-		t.Error(err)
-	}
-}
-
-func TestKeyTexts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		k := drawKey(t)
-		parsed, err := ParseKey(k.Secret())
-		if err != nil || !parsed.Equal(k) || parsed.Public() != k.Public() || parsed.Private() != k.Private() {
-			t.Fatalf("%s: %v", k.Secret(), err)
-		}
-		issuer, err := ParseIssuerKey(k.Issuer().Secret())
-		if err != nil || !issuer.Equal(k.Issuer()) || issuer.Public() != k.Public() {
-			t.Fatalf("%s: %v", k.Issuer().Secret(), err)
-		}
-	})
-}
-
 // TestUnmarshal reads a configuration; what does not parse leaves it as it was.
 func TestUnmarshal(t *testing.T) {
 	var config struct {
@@ -124,13 +93,8 @@ func TestUnmarshal(t *testing.T) {
 		Token  Token
 	}
 	all := testTexts(t)
-	text, err := json.Marshal(map[string]string{"Key": all[0], "Issuer": all[1], "Token": all[2]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	text := check.Value(json.Marshal(map[string]string{"Key": all[0], "Issuer": all[1], "Token": all[2]}))(t)
+	check.Must(t, json.Unmarshal(text, &config))
 	if !config.Key.Equal(testKey) || !config.Issuer.Equal(testKey.Issuer()) || config.Token.String() != all[2] {
 		t.Errorf("%+v", config)
 	}

@@ -58,14 +58,7 @@ func Parse(text string) (Token, error) {
 }
 
 // UnmarshalText is Parse, for encoders and flags.
-func (t *Token) UnmarshalText(text []byte) error {
-	parsed, err := Parse(string(text))
-	if err != nil {
-		return err
-	}
-	*t = parsed
-	return nil
-}
+func (t *Token) UnmarshalText(text []byte) error { return unmarshal(t, Parse, text) }
 
 // MarshalText returns String.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -92,9 +85,7 @@ func (t Token) IsZero() bool { return t.body == "" }
 
 // ServerKey returns the X25519 public key of the server; zeros for the zero token.
 func (t Token) ServerKey() (public [32]byte) {
-	if !t.IsZero() {
-		copy(public[:], t.body)
-	}
+	copy(public[:], t.body)
 	return public
 }
 

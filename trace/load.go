@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unsafe"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -32,46 +33,33 @@ func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 // value, which is a number or a byte string. Frames with fewer than six values or with long byte
 // strings take more than 16 bytes per value; Load stops when they exceed that by 24 MiB. A [Reader]
 // has no such limit.
-func Load(path string, s *schema.Schema) (*Trace, error) { return load(openOS, path, s) }
+func Load(path string, s *schema.Schema) (*Trace, error) { return LoadFS(osFS{}, path, s) }
 
 // LoadFS is [Load] for files of fsys.
 func LoadFS(fsys fs.FS, path string, s *schema.Schema) (*Trace, error) {
-	return load(openFS(fsys), path, s)
-}
-
-func load(open opener, path string, s *schema.Schema) (*Trace, error) {
 	if s == nil {
 		var err error
-		if s, err = loadSchema(open, SchemaPath(path)); err != nil {
+		if s, err = LoadSchemaFS(fsys, SchemaPath(path)); err != nil {
 			return nil, err
 		}
 	}
-	r, err := openReader(open, path, s)
+	r, err := OpenFS(fsys, path, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.load()
-}
-
-// opener opens a file of a file system.
-type opener func(path string) (io.ReadCloser, error)
-
-func openOS(path string) (io.ReadCloser, error) { return os.Open(path) }
-
-func openFS(fsys fs.FS) opener {
-	return func(path string) (io.ReadCloser, error) { return fsys.Open(path) }
-}
-
-// load reads the remaining rows and closes the file.
-func (r *Reader) load() (*Trace, error) {
 	frames, err := r.readAll()
 	err = errors.Join(err, r.Close())
 	if len(frames) == 0 {
 		return nil, err
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(r.name), ".gz"), ".csv")
-	return &Trace{Name: name, Schema: r.schema, Frames: frames}, err
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+	return &Trace{Name: name, Schema: s, Frames: frames}, err
 }
+
+// osFS opens any path of the operating system.
+type osFS struct{}
+
+func (osFS) Open(path string) (fs.File, error) { return os.Open(path) }
 
 // readAll returns the rows before the first error, and the error unless it is the end of the file.
 func (r *Reader) readAll() ([]schema.Frame, error) {
@@ -92,3 +80,97 @@ func (r *Reader) readAll() ([]schema.Frame, error) {
 		}
 	}
 }
+
+const (
+	// maxExcess limits the memory of collected frames beyond bytesPerValue per value, in bytes.
+	maxExcess     = 24 << 20
+	bytesPerValue = 16
+
+	frameSize  = int(unsafe.Sizeof(schema.Frame{}))
+	stringSize = int(unsafe.Sizeof([]byte{}))
+	// blockSize is the size of the blocks that components and bytes are copied to.
+	blockSize = 64 << 10
+)
+
+// collector copies frames of a schema to blocks, and creates a slice of frames when their number is
+// known. A growing slice would take more than twice its size.
+type collector struct {
+	schema  *schema.Schema
+	n       int // frames
+	ints    blocks[int32]
+	bytes   blocks[byte]
+	lengths blocks[int32] // of byte strings
+	values  int           // of a frame
+	excess  int64         // bytes
+}
+
+func newCollector(s *schema.Schema) *collector {
+	c := &collector{schema: s}
+	for i := range s.Fields() {
+		c.values += s.Fields()[i].Values()
+	}
+	return c
+}
+
+func (c *collector) add(f *schema.Frame) bool {
+	copy(c.ints.next(len(f.Ints)), f.Ints)
+	size := 4 * len(f.Ints)
+	lengths := c.lengths.next(len(f.Bytes))
+	for i, b := range f.Bytes {
+		copy(c.bytes.next(len(b)), b)
+		lengths[i] = int32(len(b))
+		size += len(b) + 4
+	}
+	c.n++
+	// While reading, the garbage is at most as large as the blocks. The slices are allocated
+	// later.
+	c.excess += int64(2*size + frameSize + stringSize*len(f.Bytes) - bytesPerValue*c.values)
+	return c.excess < maxExcess
+}
+
+// frames returns the collected frames. They share the collector's memory.
+func (c *collector) frames() []schema.Frame {
+	if c.n == 0 {
+		return nil
+	}
+	c.ints.rewind()
+	c.bytes.rewind()
+	c.lengths.rewind()
+	ints, blobs := c.schema.Components(), c.schema.Strings()
+	all := make([]schema.Frame, c.n)
+	strs := make([][]byte, c.n*blobs)
+	for i := range all {
+		all[i].Ints = c.ints.next(ints)
+		all[i].Bytes, strs = strs[:blobs:blobs], strs[blobs:]
+		for k, n := range c.lengths.next(blobs) {
+			all[i].Bytes[k] = c.bytes.next(int(n))
+		}
+	}
+	return all
+}
+
+// blocks allocates slices from blocks of blockSize bytes. The zero value is empty.
+type blocks[T any] struct {
+	all  [][]T
+	at   int // current block
+	used int // elements used in it
+}
+
+// next returns the next slice of n elements, at most a block. After rewind, the same calls return
+// the same slices.
+func (b *blocks[T]) next(n int) []T {
+	if n == 0 {
+		return nil
+	}
+	size := blockSize / int(unsafe.Sizeof(*new(T)))
+	if len(b.all) != 0 && b.used+n > size {
+		b.at, b.used = b.at+1, 0
+	}
+	if b.at == len(b.all) {
+		b.all = append(b.all, make([]T, size))
+	}
+	b.used += n
+	return b.all[b.at][b.used-n : b.used : b.used]
+}
+
+func (b *blocks[T]) rewind() { b.at, b.used = 0, 0 }

@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -43,15 +46,11 @@ type cells struct {
 
 // Open opens a trace with the given schema, compressed if its name ends in .gz. The caller must
 // close it. If the header lacks a column, the error names it.
-func Open(path string, s *schema.Schema) (*Reader, error) { return openReader(openOS, path, s) }
+func Open(path string, s *schema.Schema) (*Reader, error) { return OpenFS(osFS{}, path, s) }
 
 // OpenFS is [Open] for a file of fsys.
 func OpenFS(fsys fs.FS, path string, s *schema.Schema) (*Reader, error) {
-	return openReader(openFS(fsys), path, s)
-}
-
-func openReader(open opener, path string, s *schema.Schema) (*Reader, error) {
-	f, err := open(path)
+	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
@@ -124,10 +123,10 @@ func skipByteOrderMark(src io.Reader) io.Reader {
 
 func (r *Reader) readHeader() error {
 	header, err := r.next()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return fmt.Errorf("trace: %s: empty; want a header row of column names", r.name)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("trace: %s: header: %w", r.name, r.explain(err))
 	}
 	for i := range header {
@@ -196,10 +195,10 @@ func (r *Reader) Floats(i int) []float64 { return r.fields[i].values }
 // a truncated file.
 func (r *Reader) Read(f *schema.Frame) error {
 	record, err := r.next()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		return io.EOF
-	}
-	if err != nil {
+	case err != nil:
 		return r.readError(err)
 	}
 	r.record = record
@@ -219,7 +218,6 @@ func (r *Reader) Read(f *schema.Frame) error {
 	return nil
 }
 
-// rowError returns err with the position of the current row.
 func (r *Reader) rowError(err error) error {
 	line, _ := r.csv.FieldPos(0)
 	return fmt.Errorf("trace: %s: row %d (line %d): %w", r.name, r.row, line, err)
@@ -227,8 +225,7 @@ func (r *Reader) rowError(err error) error {
 
 // readError returns the error for a row that could not be read.
 func (r *Reader) readError(err error) error {
-	var p *csv.ParseError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*csv.ParseError](err); ok {
 		return fmt.Errorf("trace: %s: row %d (line %d): %w at character %d", r.name, r.row+1, p.Line, p.Err, p.Column)
 	}
 	return fmt.Errorf("trace: %s: after row %d, byte %d of the text: %w", r.name, r.row, r.csv.InputOffset(), r.explain(err))
@@ -236,16 +233,15 @@ func (r *Reader) readError(err error) error {
 
 // explain adds the meaning of a decompressor's error.
 func (r *Reader) explain(err error) error {
-	if !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow) {
+	switch {
+	case !strings.HasSuffix(r.name, ".gz") || errors.Is(err, errLongRow):
 		return err
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the gzip file is cut off", err)
 	}
 	return fmt.Errorf("%w: the gzip file is damaged", err)
 }
 
-// clip shortens a text for an error.
 func clip(text string) string {
 	const limit = 100 // bytes
 	if len(text) <= limit {
@@ -265,4 +261,121 @@ func list(names []string) string {
 		q = append(q, fmt.Sprintf("and %d more", len(names)-limit))
 	}
 	return strings.Join(q, ", ")
+}
+
+func (r *Reader) parseField(f *schema.Frame, i int) error {
+	c := &r.fields[i]
+	switch {
+	case c.field.IsBytes():
+		return r.parseBytes(f, i)
+	case isInteger(c.field.Kind):
+		return r.parseIntegers(f, i)
+	}
+	for k := range c.at {
+		v, err := parseNumber(r.cell(c, k))
+		if err != nil {
+			return c.error(k, err)
+		}
+		c.values[k] = v
+	}
+	if err := r.schema.QuantizeField(f, i, c.values); err != nil {
+		return c.rangeError(err)
+	}
+	return nil
+}
+
+func (r *Reader) cell(c *cells, k int) string { return strings.TrimSpace(r.record[c.at[k]]) }
+
+func (c *cells) error(k int, err error) error { return fmt.Errorf("column %q: %w", c.columns[k], err) }
+
+// rangeError names the column of the value out of range, or for a quaternion all columns.
+func (c *cells) rangeError(err error) error {
+	if e, ok := errors.AsType[*schema.RangeError](err); ok {
+		if v, ok := e.Value.(float64); ok {
+			same := func(x float64) bool { return x == v || math.IsNaN(x) && math.IsNaN(v) }
+			if k := slices.IndexFunc(c.values, same); k >= 0 {
+				return c.error(k, err)
+			}
+		}
+	}
+	return fmt.Errorf("columns %s: %w", list(c.columns), err)
+}
+
+func (r *Reader) parseBytes(f *schema.Frame, i int) error {
+	c := &r.fields[i]
+	text := r.cell(c, 0)
+	var err error
+	if r.bytes, err = hex.AppendDecode(r.bytes[:0], []byte(text)); err != nil {
+		return c.error(0, fmt.Errorf("%w; want bytes as hexadecimal digits, two each", err))
+	}
+	if err := r.schema.SetBytes(f, i, r.bytes); err != nil {
+		return c.error(0, err)
+	}
+	return nil
+}
+
+func isInteger(k schema.Kind) bool {
+	c, _ := k.Class()
+	return c == schema.ClassInteger
+}
+
+// parseIntegers parses integers of up to 64 bits exactly.
+func (r *Reader) parseIntegers(f *schema.Frame, i int) error {
+	c := &r.fields[i]
+	unused := 64 - c.field.Width // bits
+	for k := range c.at {
+		text := r.cell(c, k)
+		if c.field.Kind == schema.KindBool {
+			if v, err := strconv.ParseBool(text); err == nil {
+				text = "0"
+				if v {
+					text = "1"
+				}
+			}
+		}
+		var err error
+		if c.field.Kind == schema.KindInt {
+			var v int64
+			lowest := int64(math.MinInt64) >> unused
+			if v, err = parseInteger(r, c.field, text, strconv.ParseInt, lowest, -(lowest + 1)); err == nil {
+				c.values[k], err = float64(v), r.schema.SetInt(f, i, k, v)
+			}
+		} else {
+			var v uint64
+			if v, err = parseInteger(r, c.field, text, strconv.ParseUint, 0, math.MaxUint64>>unused); err == nil {
+				c.values[k], err = float64(v), r.schema.SetUint(f, i, k, v)
+			}
+		}
+		if err != nil {
+			return c.error(k, err)
+		}
+	}
+	return nil
+}
+
+// parseInteger parses an integer, or a number such as 3.0 or 1e3 that is one and was not rounded.
+func parseInteger[T int64 | uint64](
+	r *Reader, f *schema.Field, text string, parse func(string, int, int) (T, error), lowest, highest T,
+) (T, error) {
+	if v, err := parse(text, 10, 64); err == nil {
+		return v, nil
+	}
+	v, err := parseNumber(text)
+	if err == nil && (v != math.Trunc(v) || math.Abs(v) > 1<<53 || v < 0 && lowest == 0) {
+		limit := fmt.Sprintf("a whole number, %d to %d", lowest, highest)
+		err = &schema.RangeError{RPC: r.schema.RPC(), Field: f.Name, Value: clip(text), Limit: limit}
+	}
+	return T(v), err
+}
+
+// parseNumber returns an infinity, which every field refuses, for a number that is too large.
+func parseNumber(text string) (float64, error) {
+	if text == "" {
+		return 0, errors.New("empty, want a number")
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("%q is not a number", clip(text))
+	}
+	return v, nil
 }

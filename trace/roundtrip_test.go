@@ -36,11 +36,8 @@ func TestRoundTrip(t *testing.T) {
 		must(t, err)
 		for i, want := range frames {
 			got := s.NewFrame()
-			if err := r.Read(got); err != nil {
-				t.Fatalf("row %d: %v", i+1, err)
-			}
-			if !got.Equal(want) {
-				t.Fatalf("row %d: %v, want %v, from %q", i+1, got, want, text)
+			if err := r.Read(got); err != nil || !got.Equal(want) {
+				t.Fatalf("row %d: %v: %v, want %v, from %q", i+1, err, got, want, text)
 			}
 			if p, ok := r.Text("player"); !ok || p != strconv.Itoa(i) {
 				t.Fatalf("row %d: player %q", i+1, p)
@@ -78,31 +75,85 @@ func TestRecordIsATrace(t *testing.T) {
 	}
 }
 
-// TestRecordIsClose checks that written numbers differ from the original ones by at most half a
-// resolution, and next to nothing for omitted digits.
-func TestRecordIsClose(t *testing.T) {
-	s := sample.RocketLeague()
-	original, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
-	must(t, err)
-	frames := make([]*schema.Frame, len(s.Frames))
-	for i := range frames {
-		frames[i] = &s.Frames[i]
+// FuzzReader reads hostile rows. Accepted frames must survive being written and read.
+func FuzzReader(f *testing.F) {
+	schema := everyKind(f)
+	header := written(f, "a.csv", schema).String()
+	for _, row := range []string{
+		"1.5,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef\n",
+		"1e300,0,0,1,1,0,0,90,-180,0,0,0,1,0,0,1,0,0,0,0,0,1,abcdef,beef",
+		"nan,,-0,0x1p3,1_0,+1,.5,5e-324,Inf\n",
+		"0,0,0,0,0,0,0,0,0,0.5,0.5,-0.5,-0.5,-0,0,-1,18446744073709551615,-64,63.0,-9223372036854775808,1e3,false,000000,\n",
+		"\"\"\"\n\",\"\r\n",
+		"\xff,\x00\n\n\n,,,,,,,,,,,,,,,,,,,,,,,\n",
+	} {
+		f.Add(row)
 	}
-	record, err := trace.NewReader(written(t, "a.csv", s.Schema, frames...), "a.csv", s.Schema)
-	must(t, err)
-	frame := s.Schema.NewFrame()
-	for range s.Frames {
-		must(t, errors.Join(original.Read(frame), record.Read(frame)))
-		for i, f := range s.Schema.Fields() {
-			if f.Kind != schema.KindVec3 {
-				continue
-			}
-			for k, want := range original.Floats(i) {
-				if got := record.Floats(i)[k]; got > want+0.501*f.Resolution || got < want-0.501*f.Resolution {
-					t.Fatalf("row %d: %s: %v, recorded %v, resolution %v", original.Row(), f.Name, want, got, f.Resolution)
-				}
+	f.Fuzz(func(t *testing.T, rows string) {
+		r, err := trace.NewReader(bytes.NewReader([]byte(header+rows)), "a.csv", schema)
+		must(t, err)
+		frame, again := schema.NewFrame(), schema.NewFrame()
+		for r.Read(frame) == nil {
+			file := written(t, "b.csv", schema, frame)
+			text := file.String()
+			second, err := trace.NewReader(file, "b.csv", schema)
+			must(t, err)
+			if err := second.Read(again); err != nil || !again.Equal(frame) {
+				t.Fatalf("%v: %v, want %v, from %q", err, again, frame, text)
 			}
 		}
+	})
+}
+
+// FuzzGzip reads hostile compressed files.
+func FuzzGzip(f *testing.F) {
+	schema := everyKind(f)
+	file := written(f, "a.csv.gz", schema, schema.NewFrame())
+	f.Add(file.Bytes())
+	f.Add(file.Bytes()[:file.Len()-9])
+	f.Add([]byte{0x1f, 0x8b})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := trace.NewReader(bytes.NewReader(data), "a.csv.gz", schema)
+		if err != nil {
+			return
+		}
+		frame := schema.NewFrame()
+		for rows := 1; r.Read(frame) == nil; rows++ {
+			if r.Row() != rows {
+				t.Fatalf("row %d, want %d", r.Row(), rows)
+			}
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	s := sample.RocketLeague()
+	f := s.Schema.NewFrame()
+	open := func() *trace.Reader {
+		r, err := trace.OpenFS(sample.Files, s.Name+".csv.gz", s.Schema)
+		must(b, err)
+		return r
 	}
-	must(t, original.Close())
+	r := open()
+	b.ReportAllocs()
+	for b.Loop() {
+		err := r.Read(f)
+		if errors.Is(err, io.EOF) {
+			r = open()
+		} else if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	s := sample.RocketLeague()
+	w, err := trace.NewWriter(io.Discard, "a.csv", s.Schema)
+	must(b, err)
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		must(b, w.Write(s.At(n)))
+		n++
+	}
 }

@@ -23,18 +23,13 @@ func SchemaPath(tracePath string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(tracePath, ".gz"), ".csv") + ".schema.json"
 }
 
-// LoadSchema reads a schema file. The error names the file and, for invalid JSON, the line and
-// column.
-func LoadSchema(path string) (*schema.Schema, error) { return loadSchema(openOS, path) }
+// LoadSchema reads a schema file of at most schema.MaxFile bytes. The error names the file and, for
+// invalid JSON, the line and column.
+func LoadSchema(path string) (*schema.Schema, error) { return LoadSchemaFS(osFS{}, path) }
 
 // LoadSchemaFS is [LoadSchema] for a file of fsys.
 func LoadSchemaFS(fsys fs.FS, path string) (*schema.Schema, error) {
-	return loadSchema(openFS(fsys), path)
-}
-
-// loadSchema reads a schema file of at most schema.MaxFile bytes.
-func loadSchema(open opener, path string) (*schema.Schema, error) {
-	f, err := open(path)
+	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
@@ -42,7 +37,23 @@ func loadSchema(open opener, path string) (*schema.Schema, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("trace: schema file: %w", err)
 	}
-	return parseSchema(path, data)
+	s, err := schema.Parse(data)
+	if err == nil {
+		return s, nil
+	}
+	offset := int64(-1)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = syntax.Offset
+	} else if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = mistyped.Offset
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return nil, fmt.Errorf("trace: %s: %w", path, err)
+	}
+	before := data[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - (1 + bytes.LastIndexByte(before, '\n'))
+	return nil, fmt.Errorf("trace: %s: line %d, column %d: %w", path, line, column, err)
 }
 
 // WriteSchema creates a schema file with the names of all columns that a [Writer] of the schema
@@ -52,11 +63,11 @@ func WriteSchema(path string, s *schema.Schema) error {
 	for i := range fields {
 		fields[i].Columns = Columns(&fields[i])
 	}
+	var data []byte
 	named, err := schema.New(s.RPC(), s.RateHz(), fields)
-	if err != nil {
-		return fmt.Errorf("trace: schema file %s: %w", path, err)
+	if err == nil {
+		data, err = named.AppendJSON(nil)
 	}
-	data, err := named.AppendJSON(nil)
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
@@ -85,40 +96,13 @@ func Columns(f *schema.Field) []string {
 		return []string{f.Name}
 	}
 	names := make([]string, n)
+	vectors := []schema.Kind{schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat}
 	for k := range names {
-		names[k] = f.Name + "_" + suffix(f.Kind, k)
+		suffix := strconv.Itoa(k)
+		if slices.Contains(vectors, f.Kind) {
+			suffix = "xyzw"[k : k+1]
+		}
+		names[k] = f.Name + "_" + suffix
 	}
 	return names
-}
-
-func suffix(kind schema.Kind, k int) string {
-	switch kind {
-	case schema.KindVec2, schema.KindVec3, schema.KindUnitVec, schema.KindQuat:
-		return "xyzw"[k : k+1]
-	default:
-		return strconv.Itoa(k)
-	}
-}
-
-func parseSchema(path string, data []byte) (*schema.Schema, error) {
-	s, err := schema.Parse(data)
-	if err == nil {
-		return s, nil
-	}
-	offset := int64(-1)
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &mistyped):
-		offset = mistyped.Offset
-	}
-	if offset < 0 || offset > int64(len(data)) {
-		return nil, fmt.Errorf("trace: %s: %w", path, err)
-	}
-	before := data[:offset]
-	line := 1 + bytes.Count(before, []byte("\n"))
-	column := len(before) - (1 + bytes.LastIndexByte(before, '\n'))
-	return nil, fmt.Errorf("trace: %s: line %d, column %d: %w", path, line, column, err)
 }

@@ -3,15 +3,12 @@ package trace_test
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 func TestSchemaPath(t *testing.T) {
@@ -28,19 +25,13 @@ func TestSchemaPath(t *testing.T) {
 }
 
 func TestSchemaErrors(t *testing.T) {
-	for _, c := range []struct{ name, file, want string }{
-		{"syntax", "{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: schema: file: invalid character 'o' looking for beginning of object key string"},
-		{"type", "{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: schema: file: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
-		{"content", `{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: schema: Move: field "A": unknown kind "vec4"`},
+	for _, c := range []struct{ file, want string }{
+		{"{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: schema: file: invalid character 'o' looking for beginning of object key string"},
+		{"{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: schema: file: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
+		{`{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: schema: Move: field "A": unknown kind "vec4"`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")
-			wantError(t, err, c.want)
-			path := filepath.Join(t.TempDir(), "a.schema.json")
-			must(t, os.WriteFile(path, []byte(c.file), 0o600))
-			_, err = trace.LoadSchema(path)
-			wantError(t, err, strings.Replace(c.want, "a.schema.json", path, 1))
-		})
+		_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")
+		wantError(t, err, c.want)
 	}
 	_, err := trace.LoadSchema(filepath.Join(t.TempDir(), "a.schema.json"))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -72,13 +63,5 @@ func TestWriteSchema(t *testing.T) {
 	}
 	if err := trace.WriteSchema(filepath.Join(t.TempDir(), "none", "a"), s); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
-	}
-}
-
-// TestColumnsNamed checks that columns of a schema are kept.
-func TestColumnsNamed(t *testing.T) {
-	f := sample.Portal2().Schema.Fields()[0]
-	if got := trace.Columns(&f); !slices.Equal(got, []string{"pos_x_u", "pos_y_u", "pos_z_u"}) {
-		t.Errorf("%v", got)
 	}
 }

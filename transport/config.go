@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -109,25 +110,21 @@ type Config struct {
 // withDefaults returns the configuration with its zero fields set, or an error that names an
 // invalid field.
 func (c Config) withDefaults() (Config, error) {
-	if c.Network == nil {
-		c.Network = UDP()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Network = cmp.Or(c.Network, UDP())
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.wall == nil {
 		c.wall = time.Now
 	}
 	if len(c.Suites) == 0 {
 		c.Suites = []Suite{AES128GCM}
 	}
-	setDefault(&c.Timeout, defaultTimeout)
-	setDefault(&c.Tick, DefaultTick)
-	setDefault(&c.MaxConns, DefaultMaxConns)
-	setDefault(&c.MaxPending, min(max(c.MaxConns/4, minPending), maxPending))
-	setDefault(&c.Handshakes, defaultHandshakes)
-	setDefault(&c.HandshakesPerNetwork, defaultHandshakesPerNetwork)
-	setDefault(&c.Shards, 1)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Tick = cmp.Or(c.Tick, DefaultTick)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.MaxPending = cmp.Or(c.MaxPending, min(max(c.MaxConns/4, minPending), maxPending))
+	c.Handshakes = cmp.Or(c.Handshakes, defaultHandshakes)
+	c.HandshakesPerNetwork = cmp.Or(c.HandshakesPerNetwork, defaultHandshakesPerNetwork)
+	c.Shards = cmp.Or(c.Shards, 1)
 	switch {
 	case c.Timeout < minTimeout:
 		return c, fmt.Errorf("transport: Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
@@ -151,11 +148,4 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -1,19 +1,24 @@
 package transport_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-func mustAddr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
 const publicAddr = "192.0.2.1:7000"
 
@@ -37,22 +42,24 @@ func TestKeysAreNeededElsewhere(t *testing.T) {
 	})
 }
 
+func newKey(t *testing.T) token.Key {
+	t.Helper()
+	key, err := token.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // TestOwnKey connects with the game's own key and a token that its backend issued.
 func TestOwnKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t, good)
-		key, err := token.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := &recorder{t: t}
-		l := listen(t, publicAddr, transport.Config{Network: n, Key: key, Addrs: []netip.AddrPort{mustAddr("203.0.113.7:7777")}}, server)
-		claims := token.Claims{ClientID: 42, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{mustAddr("203.0.113.7:7777")}, UserData: []byte("blue")}
-		tok, err := token.Issue(key.Issuer(), claims)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := transport.Config{Network: n, Token: tok}
+		n, key, server := newNetwork(t, good), newKey(t), &recorder{t: t}
+		name := netip.MustParseAddrPort("203.0.113.7:7777")
+		l := listen(t, publicAddr, transport.Config{Network: n, Key: key, Addrs: []netip.AddrPort{name}}, server)
+		cfg := transport.Config{Network: n, Token: issue(t, key, func(c *token.Claims) {
+			c.ClientID, c.Servers, c.UserData = 42, []netip.AddrPort{name}, []byte("blue")
+		})}
 		conn := dial(t, l.Addr(), cfg, &recorder{t: t})
 		time.Sleep(time.Second)
 		opened, _, _, _ := server.snapshot()
@@ -62,13 +69,8 @@ func TestOwnKey(t *testing.T) {
 		if conn.Suite() != transport.AES128GCM || opened[0].Suite() != transport.AES128GCM || conn.ClientID() != 0 || conn.UserData() != nil {
 			t.Errorf("suites %v and %v", conn.Suite(), opened[0].Suite())
 		}
-		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, token.ErrUsed) {
-			t.Errorf("the same token: %v", err)
-		}
-		claims.Servers[0] = mustAddr(publicAddr) // which is not among Addrs
-		if cfg.Token, err = token.Issue(key.Issuer(), claims); err != nil {
-			t.Fatal(err)
-		}
+		// A token names one of Addrs, not the address that is dialed.
+		cfg.Token = issue(t, key, func(c *token.Claims) { c.Servers = []netip.AddrPort{l.Addr()} })
 		if _, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t}); !errors.Is(err, token.ErrWrongServer) {
 			t.Errorf("another server's token: %v", err)
 		}
@@ -76,9 +78,11 @@ func TestOwnKey(t *testing.T) {
 }
 
 func TestSuites(t *testing.T) {
+	none, gcm := []transport.Suite{transport.None}, []transport.Suite{transport.AES128GCM}
+	small := []transport.Suite{transport.AES128CTRHMAC8}
+	both := append(small[:1:1], gcm...)
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
-		gcm, both, small := []transport.Suite{transport.AES128GCM}, []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM}, []transport.Suite{transport.AES128CTRHMAC8}
 		for i, c := range []struct {
 			server, client []transport.Suite
 			want           transport.Suite
@@ -89,7 +93,7 @@ func TestSuites(t *testing.T) {
 			{both, both, transport.AES128CTRHMAC8, nil},
 			{gcm, both, transport.AES128GCM, nil},
 			{gcm, small, 0, transport.ErrNoSuite},
-			{[]transport.Suite{transport.None}, []transport.Suite{transport.None}, transport.None, nil},
+			{none, none, transport.None, nil},
 		} {
 			cfg := transport.Config{Network: n, Suites: c.server, Insecure: true}
 			server := &recorder{t: t}
@@ -113,44 +117,124 @@ func TestSuites(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for field, cfg := range map[string]transport.Config{
-		"Timeout":              {Timeout: time.Millisecond},
-		"Tick":                 {Tick: time.Microsecond},
-		"MaxConns":             {MaxConns: -1},
-		"MaxPending":           {MaxPending: -1},
-		"HandshakesPerNetwork": {HandshakesPerNetwork: -1},
-		"Insecure":             {Suites: []transport.Suite{transport.None}},
-		"Suites":               {Suites: []transport.Suite{9}},
+	const local = "127.0.0.1:0"
+	key := newKey(t)
+	noPort := netip.MustParseAddrPort("203.0.113.7:0")
+	for _, c := range []struct {
+		field, addr string
+		dial        bool // also checked by Dial
+		cfg         transport.Config
+	}{
+		{"Timeout", local, true, transport.Config{Timeout: time.Millisecond}},
+		{"Tick", local, true, transport.Config{Tick: time.Microsecond}},
+		{"Tick", local, false, transport.Config{Tick: transport.OnWake}},
+		{"MaxConns", local, true, transport.Config{MaxConns: -1}},
+		{"MaxPending", local, true, transport.Config{MaxPending: -1}},
+		{"HandshakesPerNetwork", local, true, transport.Config{HandshakesPerNetwork: -1}},
+		{"Shards", local, true, transport.Config{Shards: -1}},
+		{"Shards", local, true, transport.Config{Shards: transport.MaxShards() + 1}},
+		{"Insecure", local, true, transport.Config{Suites: []transport.Suite{transport.None}}},
+		{"Suites", local, true, transport.Config{Suites: []transport.Suite{9}}},
+		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key}},
+		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key, Addrs: []netip.AddrPort{{}}}},
+		{"Addrs", "0.0.0.0:0", false, transport.Config{Key: key, Addrs: []netip.AddrPort{noPort}}},
 	} {
-		if _, err := transport.Listen("127.0.0.1:0", cfg); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
+		if _, err := transport.Listen(c.addr, c.cfg); err == nil || !strings.Contains(err.Error(), "Config."+c.field) {
+			t.Errorf("%s: %v", c.field, err)
 		}
-		if _, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t}); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
+		if !c.dial {
+			continue
 		}
-	}
-}
-
-func TestListenerAddrs(t *testing.T) {
-	key, err := token.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cfg := range []transport.Config{
-		{Key: key},
-		{Key: key, Addrs: []netip.AddrPort{{}}},
-		{Key: key, Addrs: []netip.AddrPort{mustAddr("203.0.113.7:0")}},
-	} {
-		if _, err := transport.Listen("0.0.0.0:0", cfg); err == nil || !strings.Contains(err.Error(), "Config.Addrs") {
-			t.Errorf("%v: %v", cfg.Addrs, err)
+		_, err := transport.Dial(t.Context(), serverAddr, c.cfg, &recorder{t: t})
+		if err == nil || !strings.Contains(err.Error(), "Config."+c.field) {
+			t.Errorf("%s: %v", c.field, err)
 		}
 	}
-}
-
-func TestBadAddresses(t *testing.T) {
 	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:x", "[::1:5"} {
 		if _, err := transport.Dial(t.Context(), addr, transport.Config{}, &recorder{t: t}); err == nil {
 			t.Errorf("dialed %q", addr)
 		}
+	}
+}
+
+// TestKeyLog verifies that both ends log the same secrets, which decrypt their datagrams.
+func TestKeyLog(t *testing.T) {
+	for _, suite := range []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8, transport.None} {
+		synctest.Test(t, func(t *testing.T) {
+			network := uplinktest.NewNetwork(t, good, good)
+			var ends [2]bytes.Buffer
+			cfg := transport.Config{Network: network, Suites: []transport.Suite{suite}, Insecure: true}
+			server, client := cfg, cfg
+			server.KeyLog, client.KeyLog = &ends[0], &ends[1]
+			type datagram struct {
+				from, to netip.AddrPort
+				b        []byte
+			}
+			var sent []datagram
+			network.Watch(func(from, to netip.AddrPort, b []byte) {
+				sent = append(sent, datagram{from, to, bytes.Clone(b)})
+			})
+			l := listen(t, serverAddr, server, &recorder{t: t})
+			conn := dial(t, l.Addr(), client, &recorder{t: t})
+			if err := conn.Send([]byte("a payload")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			network.Watch(nil)
+			if !bytes.Equal(ends[0].Bytes(), ends[1].Bytes()) {
+				t.Errorf("the ends say\n%s%s", &ends[0], &ends[1])
+			}
+			sessions, err := keylog.Parse(&ends[0])
+			if err != nil || len(sessions) != 1 || sessions[0].ID != conn.ID() || sessions[0].Suite != suite {
+				t.Fatalf("%+v, %v", sessions, err)
+			}
+			opener := keylog.NewOpener(sessions)
+			var all []byte
+			for _, d := range sent {
+				out, v := opener.Open(nil, d.from, d.to, d.b)
+				if v != keylog.Opened && v != keylog.Plain {
+					t.Errorf("%x is not opened: verdict %d", d.b, v)
+				}
+				all = append(all, out...)
+			}
+			if !bytes.Contains(all, []byte("a payload")) {
+				t.Errorf("no payload in %d datagrams", len(sent))
+			}
+		})
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// TestKeyLogIsOff verifies that no secret is written unless the configuration asks for it, whatever
+// the environment contains, and that a session continues if its key log fails.
+func TestKeyLogIsOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.txt")
+	t.Setenv("UPLINK_KEYLOG", path)
+	for wanted, keyLog := range map[string]io.Writer{
+		"": nil, `level=WARN msg="key log not written" error="no room"`: full{},
+	} {
+		var logs bytes.Buffer
+		inWorld(t, simnet.Config{}, func(t *testing.T, w *world) {
+			w.serverConn(t)
+			if err := errors.Join(w.conn.Close(), w.listener.Close()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			text := logs.String()
+			if strings.Contains(text, "UPLINK_SESSION") || !strings.Contains(text, "connection") || !strings.Contains(text, wanted) {
+				t.Errorf("logged:\n%s", text)
+			}
+		}, func(w *world) {
+			w.cfg.KeyLog = keyLog
+			w.cfg.Logger = slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", path, err)
 	}
 }

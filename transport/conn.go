@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"cmp"
+	"errors"
 	"net/netip"
 	"sync"
 	"time"
@@ -40,9 +42,6 @@ type Handler interface {
 	Tick(now time.Time)
 }
 
-// batchHandler is a [Handler] with Handled.
-type batchHandler interface{ Handled() }
-
 // TapEvent is a payload of [Conn.Send] or message of [Conn.SendReliable] that a connection sends or
 // receives; see [Conn.SetTap].
 type TapEvent struct {
@@ -66,14 +65,14 @@ type Conn struct {
 	// calls of the handler. This package does not use it.
 	Value any
 
-	owner  owner
-	shard  *shard // that owns the connection; nil for a dialed one
-	id     uint64 // of the session; 0 for a dialed connection
+	dialer *dialer // that owns the connection; nil for a listener's
+	shard  *shard  // that owns the connection; nil for a dialed one
+	id     uint64  // of the session; 0 for a dialed connection
 	pc     PacketConn
 	client uint64 // client id of the token
 	data   []byte // user data of the token
 	outbox connOutbox
-	total  *rttCounters // of the shard; nil for a dialed connection
+	total  *RTTHistogram // of the shard; nil for a dialed connection
 
 	dirty bool // in the shard's dirtyConns, whose lock guards it
 
@@ -108,20 +107,6 @@ const (
 	ended // Closed has been called, or never will be
 )
 
-// owner is what a Conn belongs to: a shard or a dialer. It is called without the Conn's lock.
-type owner interface {
-	// rescheduled requests to look at the session's timers again, or at its end.
-	rescheduled(c *Conn)
-	// closed reports that this end has closed the session.
-	closed(c *Conn)
-	// tickAt requests a tick of the handler at a time, unless it ticks regularly.
-	tickAt(at time.Time)
-	// rebind replaces the packet connection.
-	rebind(c *Conn) error
-	// wait returns when the goroutine that serves only this connection has ended, if there is one.
-	wait()
-}
-
 // Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and
 // does not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss,
 // also at this end, is not an error.
@@ -152,7 +137,7 @@ func (c *Conn) SendReliable(b []byte) error {
 	err := c.sendReliable(b)
 	c.outbox.write()
 	if err == nil {
-		c.owner.rescheduled(c)
+		c.reschedule()
 	}
 	return err
 }
@@ -173,11 +158,7 @@ func (c *Conn) sendReliable(b []byte) error {
 
 // Unacked returns the number of segments of reliable messages that are not acknowledged yet,
 // including those not sent yet. If it is 0, all messages were received.
-func (c *Conn) Unacked() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.Unacked()
-}
+func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
 
 // Number returns the packet number of the datagram that [Handler.Datagram] is being called with:
 // the count of datagrams that the peer sent before it. It may only be called by that method.
@@ -187,25 +168,17 @@ func (c *Conn) Number() uint64 { return c.number }
 func (c *Conn) RTT() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	smoothed, _ := c.session.RTT()
+	smoothed, _, _ := c.session.RTT()
 	return smoothed
 }
 
 // RemoteAddr returns the peer's current address.
-func (c *Conn) RemoteAddr() netip.AddrPort {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.Remote()
-}
+func (c *Conn) RemoteAddr() netip.AddrPort { return locked(c, (*session.Session).Remote) }
 
 // MaxPayload returns the current maximum size of a payload of [Conn.Send], in bytes: [MaxPayload],
 // or more for a dialed connection whose path size probes were answered (see [Stats]), which takes
 // some seconds after the connection was opened or its local address changed.
-func (c *Conn) MaxPayload() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.MaxPayload()
-}
+func (c *Conn) MaxPayload() int { return locked(c, (*session.Session).MaxPayload) }
 
 // ClientID returns the client id of the client's token; 0 for a dialed connection.
 func (c *Conn) ClientID() uint64 { return c.client }
@@ -215,11 +188,7 @@ func (c *Conn) ClientID() uint64 { return c.client }
 func (c *Conn) UserData() []byte { return c.data }
 
 // Suite returns the suite of the connection.
-func (c *Conn) Suite() Suite {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.Suite()
-}
+func (c *Conn) Suite() Suite { return locked(c, (*session.Session).Suite) }
 
 // Overhead returns the number of bytes that each payload takes on the wire besides its own,
 // including IPv4 and UDP headers.
@@ -231,22 +200,27 @@ func (c *Conn) Overhead() uint64 {
 // change of networks. A Conn does so by itself if sending fails for a second. The session stays the
 // same; datagrams in transit are lost. Rebind fails for a listener's connection, if the packet
 // connection cannot be opened, which changes nothing, and with an error that wraps [net.ErrClosed].
-func (c *Conn) Rebind() error { return c.owner.rebind(c) }
+func (c *Conn) Rebind() error {
+	if c.dialer == nil {
+		return errors.New("transport: only a dialed connection can change its own address")
+	}
+	return c.dialer.rebind()
+}
 
 // Wake requests a call of [Handler.Tick] of a dialed connection at a time. Of several requests the
 // earliest counts, and a tick fulfills all that precede it. For a listener's connection it does
 // nothing.
-func (c *Conn) Wake(at time.Time) { c.owner.tickAt(at) }
+func (c *Conn) Wake(at time.Time) {
+	if c.dialer != nil {
+		c.dialer.alarm.requestTick(at)
+	}
+}
 
 // LocalAddr returns the address of the packet connection.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
 
 // ID returns the session's id, which is random and the same at both ends.
-func (c *Conn) ID() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.ID()
-}
+func (c *Conn) ID() uint64 { return locked(c, (*session.Session).ID) }
 
 // SetTap registers a function that is called with each payload and message when it is sent, or
 // before the handler receives it: by any goroutine, possibly with the connection's lock held. It
@@ -264,20 +238,30 @@ func (c *Conn) SetTap(tap func(TapEvent)) {
 // always nil.
 func (c *Conn) Close() error {
 	c.CloseWith("")
-	c.owner.wait()
+	if c.dialer != nil {
+		<-c.dialer.done
+	}
 	return nil
 }
 
 // CloseWith is Close with a reason for the peer's error, truncated to 64 bytes. It does not wait.
-func (c *Conn) CloseWith(reason string) {
-	c.update(func(s *session.Session) { s.Close(wire.CloseNormal, reason) })
-	c.owner.closed(c)
-}
+func (c *Conn) CloseWith(reason string) { c.close(wire.CloseNormal, reason) }
 
 // Shutdown is CloseWith for an end that shuts down: the peer's error wraps [ErrPeerShutdown].
-func (c *Conn) Shutdown(reason string) {
-	c.update(func(s *session.Session) { s.Close(wire.CloseShutdown, reason) })
-	c.owner.closed(c)
+func (c *Conn) Shutdown(reason string) { c.close(wire.CloseShutdown, reason) }
+
+func (c *Conn) close(code wire.CloseCode, reason string) {
+	c.update(func(s *session.Session) { s.Close(code, reason) })
+	c.reschedule()
+}
+
+// reschedule requests that the loop looks at the session's timers again, or at its end.
+func (c *Conn) reschedule() {
+	if c.dialer != nil {
+		c.dialer.reschedule()
+	} else {
+		c.shard.dirty.add(c)
+	}
 }
 
 // Stats returns what the connection has counted.
@@ -285,7 +269,7 @@ func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.session.Stats()
-	smoothed, last := c.session.RTT()
+	smoothed, last, _ := c.session.RTT()
 	return Stats{
 		DatagramsSent:     s.DatagramsSent,
 		BytesSent:         s.BytesSent,
@@ -298,7 +282,7 @@ func (c *Conn) Stats() Stats {
 		LossBursts:        s.LossBursts,
 		PathMigrations:    s.PathMigrations,
 		MaxDatagram:       c.session.MaxDatagram(),
-		Dropped:           sessionDrops(func(v session.Verdict) uint64 { return s.Verdicts[v] }),
+		Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
 		RTT:               smoothed,
 		LastRTT:           last,
 		RTTs:              c.rtts,
@@ -306,16 +290,10 @@ func (c *Conn) Stats() Stats {
 }
 
 // closedError returns the error of a closed connection. It is called with the lock held.
-func (c *Conn) closedError() error {
-	if c.cause != nil {
-		return closedError{c.cause}
-	}
-	return closedError{c.session.Err()}
-}
+func (c *Conn) closedError() error { return closedError{cmp.Or(c.cause, c.session.Err())} }
 
 // The loop's goroutine calls the methods below.
 
-// received is the result of a datagram.
 type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted
@@ -325,7 +303,6 @@ type received struct {
 	remote  netip.AddrPort // address of the peer after it
 }
 
-// input passes a datagram to the session.
 func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -341,19 +318,17 @@ func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 
 // observeRTT counts a new measurement. It is called with the lock held.
 func (c *Conn) observeRTT() {
-	n := c.session.RTTSamples()
+	_, last, n := c.session.RTT()
 	if n == c.measured {
 		return
 	}
 	c.measured = n
-	_, last := c.session.RTT()
 	c.rtts.observe(last)
 	if c.total != nil {
 		c.total.observe(last)
 	}
 }
 
-// deliver calls the handler with the result of a datagram.
 func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	open := r.state == session.Open
 	if open && c.phase == pending {
@@ -379,7 +354,6 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 	}
 }
 
-// deliverPayload calls the handler with a payload.
 func (c *Conn) deliverPayload(now time.Time, r received, h Handler) {
 	c.number = r.number
 	if c.tap != nil {
@@ -398,14 +372,17 @@ func (c *Conn) receive(now time.Time) ([]byte, bool) {
 
 // update calls f with the session, and writes the datagrams that it sends.
 func (c *Conn) update(f func(s *session.Session)) {
-	c.locked(f)
+	c.mu.Lock()
+	f(c.session)
+	c.mu.Unlock()
 	c.outbox.write()
 }
 
-func (c *Conn) locked(f func(s *session.Session)) {
+// locked returns f's result for the session.
+func locked[T any](c *Conn, f func(s *session.Session) T) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f(c.session)
+	return f(c.session)
 }
 
 // schedule returns when to advance the session next, and whether it has ended.
@@ -415,20 +392,12 @@ func (c *Conn) schedule() (next time.Time, over bool) {
 	return c.session.Next(), c.session.State() == session.Closed
 }
 
-func (c *Conn) state() session.State {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session.State()
-}
+func (c *Conn) state() session.State { return locked(c, (*session.Session).State) }
 
-// err returns why the session ended.
 func (c *Conn) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cause != nil {
-		return c.cause
-	}
-	return c.session.Err()
+	return cmp.Or(c.cause, c.session.Err())
 }
 
 // finish closes the session, if it is not closed, for a cause that it does not know.

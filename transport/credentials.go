@@ -16,29 +16,16 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// developmentLife is the lifetime of a token that Dial issues.
 const developmentLife = time.Minute
-
-// key returns the key of a listener at that address, or [token.ErrNoKey].
-func (c Config) key(local netip.AddrPort) (token.Key, error) {
-	k := c.Key
-	if k.IsZero() {
-		k = token.Development()
-	}
-	if k.Equal(token.Development()) && !c.developmentAt(local) {
-		return k, fmt.Errorf("transport: listening on %v: %w, and set Config.Key, or listen on a loopback address such as 127.0.0.1", local, token.ErrNoKey)
-	}
-	return k, nil
-}
 
 // developmentAt reports whether the development key is permitted at an address.
 func (c Config) developmentAt(a netip.AddrPort) bool {
 	return c.Insecure || a.Addr().Unmap().IsLoopback()
 }
 
-// servers returns a function that reports whether a listener with that key at that local address
-// accepts tokens that name a server address.
-func (c Config) servers(k token.Key, local netip.AddrPort) (func(netip.AddrPort) bool, error) {
+// servers returns a function that reports whether a listener at that local address, with the
+// development key or another one, accepts tokens that name a server address.
+func (c Config) servers(development bool, local netip.AddrPort) (func(netip.AddrPort) bool, error) {
 	addrs := make([]netip.AddrPort, 0, len(c.Addrs)+1)
 	for _, a := range c.Addrs {
 		if !a.IsValid() || a.Port() == 0 {
@@ -46,7 +33,6 @@ func (c Config) servers(k token.Key, local netip.AddrPort) (func(netip.AddrPort)
 		}
 		addrs = append(addrs, canonical(a))
 	}
-	development := k.Equal(token.Development())
 	switch {
 	case development || len(addrs) > 0:
 	case local.Addr().IsUnspecified():
@@ -82,14 +68,11 @@ func (c Config) token(remote netip.AddrPort) (token.Token, error) {
 }
 
 // randomID returns a random number other than 0, for ids and nonces.
-func randomID() uint64 {
-	var b [8]byte
-	for {
-		_, _ = rand.Read(b[:]) // never fails
-		if id := binary.LittleEndian.Uint64(b[:]); id != 0 {
-			return id
-		}
+func randomID() (id uint64) {
+	for id == 0 {
+		_ = binary.Read(rand.Reader, binary.LittleEndian, &id) // never fails
 	}
+	return id
 }
 
 // keyLogMu guards all writers of key logs, which configurations may share.
@@ -134,14 +117,13 @@ func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 // localFor returns the local address for dialing a remote one: of the same family, and loopback if
 // that is.
 func localFor(remote netip.AddrPort) string {
-	ip := netip.IPv6Unspecified()
 	switch a := remote.Addr(); {
 	case a.Is4() && a.IsLoopback():
-		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		return "127.0.0.1:0"
 	case a.Is4():
-		ip = netip.IPv4Unspecified()
+		return "0.0.0.0:0"
 	case a.IsLoopback():
-		ip = netip.IPv6Loopback()
+		return "[::1]:0"
 	}
-	return netip.AddrPortFrom(ip, 0).String()
+	return "[::]:0"
 }

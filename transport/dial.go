@@ -21,16 +21,15 @@ var dialerBuffers session.Buffers
 // dialer owns a dialed connection and is its endpoint.
 type dialer struct {
 	loop
-	conn     *Conn
-	network  Network
-	remote   netip.AddrPort
-	socket   *socket
-	handler  Handler
-	log      *slog.Logger
-	sent     sentCounters
-	alarm    alarm
-	failover socketFailover
-	ready    chan struct{} // closed after Opened has returned
+	conn    *Conn
+	network Network
+	remote  netip.AddrPort
+	socket  *socket
+	handler Handler
+	log     *slog.Logger
+	sent    sentCounters
+	alarm   alarm
+	ready   chan struct{} // closed after Opened has returned
 }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
@@ -74,7 +73,6 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	return d.conn, nil
 }
 
-// request returns the session's request for admission.
 func (c Config) request(remote netip.AddrPort) (session.Request, error) {
 	t, err := c.token(remote)
 	if err != nil {
@@ -99,7 +97,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	}
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
-	c := &Conn{owner: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
+	c := &Conn{dialer: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
 		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
 	})
@@ -123,7 +121,7 @@ func (d *dialer) serve() {
 // may have thousands of connections, most of them idle. The error is the packet connection's.
 func (d *dialer) run() error {
 	for {
-		if err := d.alarm.set(d.next); err != nil {
+		if err := d.alarm.set(d.conn); err != nil {
 			return err
 		}
 		// An earlier stop is noticed here, a later one ends the read.
@@ -141,12 +139,6 @@ func (d *dialer) run() error {
 	}
 }
 
-// next returns when to advance the session next.
-func (d *dialer) next() time.Time {
-	next, _ := d.conn.schedule()
-	return next
-}
-
 func (d *dialer) receive(now time.Time, g datagram) {
 	if g.from == d.remote {
 		d.conn.deliver(now, d.conn.input(now, g.from, g.b), d.handler)
@@ -157,10 +149,9 @@ func (d *dialer) endBatch(time.Time) {}
 
 // tick follows each batch and each alarm.
 func (d *dialer) tick(now time.Time) {
-	unanswered := false
-	d.conn.locked(func(s *session.Session) {
+	unanswered := locked(d.conn, func(s *session.Session) bool {
 		s.Advance(now)
-		unanswered = s.TakeUnanswered()
+		return s.TakeUnanswered()
 	})
 	d.checkState(now)
 	if since, due := d.alarm.takeTick(now); due && !d.stopped.Load() {
@@ -169,9 +160,8 @@ func (d *dialer) tick(now time.Time) {
 		}
 		d.handler.Tick(now)
 	}
-	d.monitor.check(now, &d.outbox)
-	if failing := d.failover.due(now, &d.sent); failing || unanswered {
-		err := d.rebind(d.conn)
+	if failing := d.monitor.check(now, &d.outbox); failing || unanswered {
+		err := d.rebind()
 		d.log.Debug("opened another socket", "remote", d.remote, "sends_fail", failing, "unanswered", unanswered, "error", err)
 	}
 }
@@ -205,12 +195,17 @@ func (d *dialer) stop() {
 	d.alarm.stop()
 }
 
-func (d *dialer) rescheduled(*Conn) { d.alarm.setEarlier(d.next()) }
+// reschedule sets the alarm earlier if the session requires it, and ends run if the session has
+// ended. Any goroutine may call it.
+func (d *dialer) reschedule() {
+	if next, over := d.conn.schedule(); over {
+		d.stop()
+	} else {
+		d.alarm.setEarlier(next)
+	}
+}
 
-func (d *dialer) tickAt(at time.Time) { d.alarm.requestTick(at) }
-
-// rebind opens another packet connection and replaces the current one.
-func (d *dialer) rebind(c *Conn) error {
+func (d *dialer) rebind() error {
 	pc, err := d.network.ListenPacket(localFor(d.remote))
 	if err != nil {
 		return err
@@ -218,14 +213,10 @@ func (d *dialer) rebind(c *Conn) error {
 	if err := d.socket.replace(pc); err != nil {
 		return err
 	}
-	c.update(func(s *session.Session) { s.Rebound(time.Now()) })
-	d.rescheduled(c)
+	d.conn.update(func(s *session.Session) { s.Rebound(time.Now()) })
+	d.reschedule()
 	return nil
 }
-
-func (d *dialer) closed(*Conn) { d.stop() }
-
-func (d *dialer) wait() { <-d.done }
 
 // alarm ends the read of a loop that sleeps until a timer is due. The loop sets it before each
 // read; others may set it to an earlier time. It is safe for concurrent use.
@@ -238,13 +229,13 @@ type alarm struct {
 	stopped bool
 }
 
-// set sets the alarm to the result of next, or to the handler's tick if that is earlier. It takes
-// account of what others set while next runs.
-func (a *alarm) set(next func() time.Time) error {
+// set sets the alarm to the schedule of c, or to the handler's tick if that is earlier. It takes
+// account of what others set meanwhile.
+func (a *alarm) set(c *Conn) error {
 	a.mu.Lock()
 	a.at = forever
 	a.mu.Unlock()
-	at := next()
+	at, _ := c.schedule()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {
@@ -304,32 +295,4 @@ func (a *alarm) stop() {
 	defer a.mu.Unlock()
 	a.stopped = true
 	_ = a.pc.SetReadDeadline(past)
-}
-
-// failoverAfter is the time during which all sends fail before a dialed connection opens another
-// socket.
-const failoverAfter = time.Second
-
-// socketFailover detects a packet connection that rejects all datagrams, since the network of its
-// address is gone.
-type socketFailover struct {
-	sent, failed uint64    // at the last check
-	since        time.Time // of the first failure without a success after it; zero: none
-}
-
-// due reports whether to open another socket.
-func (f *socketFailover) due(now time.Time, c *sentCounters) bool {
-	sent, failed := c.datagrams.Load(), c.failed.Load()
-	switch {
-	case sent != f.sent:
-		f.since = time.Time{}
-	case failed != f.failed && f.since.IsZero():
-		f.since = now
-	}
-	due := failed != f.failed && !f.since.IsZero() && now.Sub(f.since) >= failoverAfter
-	if due {
-		f.since = now
-	}
-	f.sent, f.failed = sent, failed
-	return due
 }

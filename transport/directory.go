@@ -2,7 +2,9 @@ package transport
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
@@ -28,14 +30,12 @@ func newDirectory() directory {
 	}
 }
 
-// byID returns the connection of a session, or nil.
 func (d *directory) byID(id uint64) *Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.ids[id]
 }
 
-// byHello returns the pending connection of a hello, or nil.
 func (d *directory) byHello(hello admission.Hash) *Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -101,7 +101,6 @@ func (d *directory) open(c *Conn) (old *Conn, ok bool) {
 	return old, true
 }
 
-// remove removes a connection.
 func (d *directory) remove(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,25 +108,16 @@ func (d *directory) remove(c *Conn) {
 		delete(d.hellos, c.hash)
 		delete(d.pending, c.client)
 	}
-	if d.ids[c.id] == c {
-		delete(d.ids, c.id)
-	}
-	if d.clients[c.client] == c {
-		delete(d.clients, c.client)
-	}
+	deleteIf(d.ids, c.id, c)
+	deleteIf(d.clients, c.client, c)
 }
 
-// all returns all connections.
-func (d *directory) all() (conns []*Conn) {
+func (d *directory) all() []*Conn {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for _, c := range d.ids {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.Collect(maps.Values(d.ids))
 }
 
-// counts returns the number of connections, and of open ones.
 func (d *directory) counts() (all, open int) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -150,7 +140,6 @@ func ipv4Key(a netip.AddrPort) uint64 {
 	return uint64(binary.BigEndian.Uint32(ip[:]))<<16 | uint64(a.Port())
 }
 
-// get returns the connection at an address, or nil.
 func (m *addresses) get(a netip.AddrPort) *Conn {
 	if a.Addr().Is4() {
 		return m.ipv4[ipv4Key(a)]
@@ -158,22 +147,24 @@ func (m *addresses) get(a netip.AddrPort) *Conn {
 	return m.ipv6[a]
 }
 
-// set sets the connection at an address.
 func (m *addresses) set(a netip.AddrPort, c *Conn) {
 	if a.Addr().Is4() {
 		m.ipv4[ipv4Key(a)] = c
-		return
+	} else {
+		m.ipv6[a] = c
 	}
-	m.ipv6[a] = c
 }
 
-// remove removes the connection at an address if it is c.
 func (m *addresses) remove(a netip.AddrPort, c *Conn) {
-	switch {
-	case m.get(a) != c:
-	case a.Addr().Is4():
-		delete(m.ipv4, ipv4Key(a))
-	default:
-		delete(m.ipv6, a)
+	if a.Addr().Is4() {
+		deleteIf(m.ipv4, ipv4Key(a), c)
+	} else {
+		deleteIf(m.ipv6, a, c)
+	}
+}
+
+func deleteIf[K comparable](m map[K]*Conn, k K, c *Conn) {
+	if m[k] == c {
+		delete(m, k)
 	}
 }

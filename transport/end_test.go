@@ -1,9 +1,12 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,13 +32,13 @@ func TestConnCloses(t *testing.T) {
 	const reason = "kicked"
 	for name, c := range map[string]struct {
 		server bool // closes
-		close  func(*transport.Conn)
+		close  func(*transport.Conn, string)
 		want   error
 	}{
-		"client":          {false, func(c *transport.Conn) { c.CloseWith(reason) }, transport.ErrClosedByPeer},
-		"server":          {true, func(c *transport.Conn) { c.CloseWith(reason) }, transport.ErrClosedByPeer},
-		"client shutdown": {false, func(c *transport.Conn) { c.Shutdown(reason) }, transport.ErrPeerShutdown},
-		"server shutdown": {true, func(c *transport.Conn) { c.Shutdown(reason) }, transport.ErrPeerShutdown},
+		"client":          {false, (*transport.Conn).CloseWith, transport.ErrClosedByPeer},
+		"server":          {true, (*transport.Conn).CloseWith, transport.ErrClosedByPeer},
+		"client shutdown": {false, (*transport.Conn).Shutdown, transport.ErrPeerShutdown},
+		"server shutdown": {true, (*transport.Conn).Shutdown, transport.ErrPeerShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, good, func(t *testing.T, w *world) {
@@ -43,7 +46,7 @@ func TestConnCloses(t *testing.T) {
 				if c.server {
 					conn, peer, near, far = peer, conn, far, near
 				}
-				c.close(conn)
+				c.close(conn, reason)
 				if err := conn.Send(nil); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("Send after Close: %v", err)
 				}
@@ -80,8 +83,7 @@ func TestListenerCloses(t *testing.T) {
 		if e := ended(t, w.server, 0); e.err != nil {
 			t.Errorf("server: %+v", e)
 		}
-		e := ended(t, w.client, time.Second)
-		if !errors.Is(e.err, transport.ErrPeerShutdown) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrPeerShutdown) {
 			t.Errorf("client: %+v", e)
 		}
 		if err := w.listener.Serve(t.Context(), w.server); err == nil {
@@ -90,34 +92,23 @@ func TestListenerCloses(t *testing.T) {
 	})
 }
 
-func TestServeEndsWithContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, err := transport.Listen(serverAddr, transport.Config{Network: newNetwork(t, good)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		if err := l.Serve(ctx, &recorder{t: t}); err != nil {
-			t.Error(err)
-		}
-		if d := time.Since(start); d != time.Second {
-			t.Errorf("served for %v", d)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestCloseWithoutServe(t *testing.T) {
+// TestServeEnds closes a listener that serves until its context is done, and two that do not serve:
+// the address is free again.
+func TestServeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
-		for range 2 { // the address is free again
+		for _, serve := range []bool{true, false, false} {
 			l, err := transport.Listen(serverAddr, transport.Config{Network: n})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if serve {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				if err := l.Serve(ctx, &recorder{t: t}); err != nil || time.Since(start) != time.Second {
+					t.Errorf("served for %v: %v", time.Since(start), err)
+				}
 			}
 			if err := l.Close(); err != nil {
 				t.Error(err)
@@ -127,50 +118,33 @@ func TestCloseWithoutServe(t *testing.T) {
 }
 
 func TestCloseInsideHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := transport.Config{Network: newNetwork(t, good)}
-		server, client := &recorder{t: t}, &recorder{t: t}
-		server.onDatagram = func(c *transport.Conn, _ []byte) { c.CloseWith("enough") }
-		l := listen(t, serverAddr, cfg, server)
-		conn := dial(t, l.Addr(), cfg, client)
-		_ = conn.Send(nil)
-		if e := ended(t, server, time.Second); e.err != nil {
+	inWorld(t, good, func(t *testing.T, w *world) {
+		_ = w.conn.Send(nil)
+		if e := ended(t, w.server, time.Second); e.err != nil {
 			t.Errorf("server: %+v", e)
 		}
-		if e := ended(t, client, time.Second); !errors.Is(e.err, transport.ErrClosedByPeer) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrClosedByPeer) {
 			t.Errorf("client: %+v", e)
 		}
-	})
+	}, func(w *world) { w.server.onDatagram = func(c *transport.Conn, _ []byte) { c.CloseWith("enough") } })
 }
 
 func TestDialedConnClosedInsideHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := transport.Config{Network: newNetwork(t, good)}
-		l := listen(t, serverAddr, cfg, &recorder{t: t})
-		client := &recorder{t: t}
-		client.onOpened = func(c *transport.Conn) { c.CloseWith("") }
-		conn, err := transport.Dial(t.Context(), l.Addr().String(), cfg, client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Close(); err != nil {
+	inWorld(t, good, func(t *testing.T, w *world) {
+		if err := w.conn.Close(); err != nil {
 			t.Error(err)
 		}
-		if e := ended(t, client, 0); e.err != nil {
+		if e := ended(t, w.client, 0); e.err != nil {
 			t.Errorf("client: %+v", e)
 		}
-	})
+	}, func(w *world) { w.client.onOpened = func(c *transport.Conn) { c.CloseWith("") } })
 }
 
 func TestTimeoutBothSides(t *testing.T) {
 	inWorld(t, good, func(t *testing.T, w *world) {
 		w.serverConn(t)
 		time.Sleep(3 * time.Second)
-		cut := good
-		cut.Loss = 1
-		if err := w.network.Set(cut, cut); err != nil {
-			t.Fatal(err)
-		}
+		w.cut(t)
 		time.Sleep(15*time.Second - 2*time.Second)
 		for _, r := range []*recorder{w.client, w.server} {
 			if _, closed, _, _ := r.snapshot(); len(closed) > 0 {
@@ -189,13 +163,12 @@ func TestServerRestart(t *testing.T) {
 	inWorld(t, good, func(t *testing.T, w *world) {
 		w.serverConn(t)
 		time.Sleep(time.Second)
-		w.silently(t, good, func() { _ = w.listener.Close() })
+		w.cut(t)
+		_ = w.listener.Close()
+		w.set(t, good)
 		second := listen(t, serverAddr, w.cfg, &recorder{t: t})
 		start := time.Now()
-		for {
-			if err := w.conn.Send([]byte("move")); err != nil {
-				break
-			}
+		for w.conn.Send([]byte("move")) == nil {
 			time.Sleep(time.Second / 60)
 		}
 		if d := time.Since(start); d > 1200*time.Millisecond {
@@ -208,23 +181,84 @@ func TestServerRestart(t *testing.T) {
 		if stats.Dropped.UnknownSession < 50 || stats.BytesSent > stats.BytesReceived {
 			t.Errorf("second listener: %+v", stats)
 		}
-		again := dial(t, second.Addr(), w.cfg, &recorder{t: t})
-		if again.ID() == w.conn.ID() {
+		if again := dial(t, second.Addr(), w.cfg, &recorder{t: t}); again.ID() == w.conn.ID() {
 			t.Error("the new connection has the old one's id")
 		}
 	})
 }
 
 func TestHandlerGetsConnsPacketConnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		capture := &capturing{Network: newNetwork(t, good)}
-		cfg := transport.Config{Network: capture}
-		l := listen(t, serverAddr, transport.Config{Network: capture.Network}, &recorder{t: t})
-		client := &recorder{t: t}
-		dial(t, l.Addr(), cfg, client)
-		_ = capture.last.Close()
-		if e := ended(t, client, time.Second); !errors.Is(e.err, net.ErrClosed) {
+	var pc transport.PacketConn
+	inWorld(t, good, func(t *testing.T, w *world) {
+		_ = pc.Close()
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, net.ErrClosed) {
 			t.Errorf("client: %v", e.err)
+		}
+	}, func(w *world) {
+		w.cfg.Network = hooked{w.network, func(p transport.PacketConn) transport.PacketConn {
+			pc = p
+			return p
+		}}
+	})
+}
+
+func TestDialGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := transport.Config{Network: newNetwork(t, good), Timeout: 3 * time.Second}
+		start := time.Now()
+		_, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
+		if !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 4*time.Second {
+			t.Errorf("no listener: %v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start = time.Now()
+		_, err = transport.Dial(ctx, serverAddr, cfg, &recorder{t: t})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("context: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestGoexit verifies that a connection survives a handler that calls runtime.Goexit in Datagram or
+// Message, at either end, and that Closed is called, and Serve returns, although Closed does too.
+func TestGoexit(t *testing.T) {
+	inWorld(t, good, func(t *testing.T, w *world) {
+		s := w.serverConn(t)
+		w.server.onClosed = func(*transport.Conn, error) { runtime.Goexit() }
+		for _, end := range []struct {
+			*recorder
+			peer *transport.Conn
+		}{{w.server, w.conn}, {w.client, s}} {
+			exits := 0
+			exit := func(_ *transport.Conn, b []byte) {
+				if b[0] == 'x' {
+					exits++
+					runtime.Goexit()
+				}
+			}
+			end.onDatagram, end.onMessage = exit, exit
+			want := []string{"a", "x", "b", "x", "c"}
+			for _, text := range want {
+				if err := errors.Join(end.peer.Send([]byte(text)), end.peer.SendReliable([]byte(text))); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			_, closed, datagrams, messages := end.snapshot()
+			if !slices.Equal(datagrams, want) || string(bytes.Join(messages, nil)) != "axbxc" || exits != 4 || len(closed) != 0 {
+				t.Errorf("datagrams %q, messages %q, want %q; %d exits, closed %v", datagrams, messages, want, exits, closed)
+			}
+		}
+		dial(t, w.listener.Addr(), w.cfg, &recorder{t: t})
+		time.Sleep(time.Second)
+		if err := w.listener.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, closed, _, _ := w.server.snapshot(); len(closed) != 2 {
+			t.Errorf("%d of 2 connections were closed", len(closed))
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"net"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -49,9 +48,6 @@ var (
 	ErrBacklog = session.ErrBacklog
 )
 
-// errDialedOnly is the error of Rebind for a listener's connection.
-var errDialedOnly = errors.New("transport: only a dialed connection can change its own address")
-
 // closedError is the error of a Conn's methods after its end.
 type closedError struct{ cause error }
 
@@ -62,9 +58,6 @@ func (e closedError) Error() string {
 	return "transport: use of closed connection: " + e.cause.Error()
 }
 
-func (e closedError) Unwrap() []error {
-	if e.cause == nil {
-		return []error{net.ErrClosed}
-	}
-	return []error{net.ErrClosed, e.cause}
-}
+func (e closedError) Is(target error) bool { return target == net.ErrClosed }
+
+func (e closedError) Unwrap() error { return e.cause }

@@ -23,11 +23,11 @@ func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 	case err != nil:
 		s.count(session.Malformed)
 	case hello.Version != wire.Version:
-		s.counters.version.Add(1)
+		s.drops().Version++
 		s.refuse(now, from, hello.Nonce, wire.RefuseVersion)
 	case !s.cookies.Valid(now, from, hello):
 		if hello.Cookie != [wire.CookieSize]byte{} {
-			s.counters.cookie.Add(1)
+			s.drops().Cookie++
 		}
 		s.send(wire.AppendRetry(s.out[:0], s.cookies.Retry(now, from, hello)), from)
 	case len(hello.Message) == 0:
@@ -54,17 +54,16 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		c.update(func(s *session.Session) { s.Hello(now, from) })
 		return
 	}
-	if !common.mayPend(from.Addr(), common.cfg.MaxPending) || !common.admission.Allow(now, from.Addr()) {
-		s.counters.rateLimited.Add(1)
-		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
-		return
+	var request *admission.Request
+	err := admission.ErrBusy
+	if common.mayPend(from.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr()) {
+		request, err = common.admission.Read(now, hello)
 	}
-	request, err := common.admission.Read(now, hello)
 	switch {
 	case err == nil:
-		s.welcome(now, from, hello, request)
+		s.welcome(now, from, request)
 	case errors.Is(err, admission.ErrBusy):
-		s.counters.rateLimited.Add(1)
+		s.drops().RateLimited++
 		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
 	default:
 		s.count(session.Unauthenticated)
@@ -73,7 +72,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 }
 
 // welcome answers a request, and creates its session if it is granted. The handshake lock is held.
-func (s *shard) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, request *admission.Request) {
+func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request) {
 	common := s.common
 	if request.Code == wire.Granted && !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns) {
 		request.Code = wire.ServerFull
@@ -88,17 +87,17 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, re
 		s.count(session.Unauthenticated)
 	case request.Code == wire.Granted:
 		s.accept(now, request, session.Grant{
-			Remote: from, Nonce: hello.Nonce, ID: id, Suite: request.Suite, Secrets: secrets, Welcome: welcome,
+			Remote: from, ID: id, Suite: request.Suite, Secrets: secrets, Welcome: welcome,
 		})
 	default:
 		common.log.Debug("connection refused", "remote", from, "code", request.Code)
 		switch request.Code {
 		case wire.ServerFull:
-			s.counters.full.Add(1)
+			s.drops().Full++
 		case wire.NoSuite:
-			s.counters.suite.Add(1)
+			s.drops().Suite++
 		default:
-			s.counters.token.Add(1)
+			s.drops().Token++
 		}
 		s.send(welcome, from)
 	}
@@ -109,8 +108,8 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, hello wire.Hello, re
 func (s *shard) accept(now time.Time, request *admission.Request, g session.Grant) {
 	cfg := &s.common.cfg
 	c := &Conn{
-		owner: s, shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.rtts, id: g.ID, hash: request.Hash,
-		client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
+		shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.batch.RTTs,
+		id: g.ID, hash: request.Hash, client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
 	}
 	c.session = session.NewServer(now, g, session.Config{
 		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),

@@ -6,43 +6,16 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-func TestNoStateBeforeACookie(t *testing.T) {
-	d := newTestListener(t, Config{})
-	g := d.arrive(t, clientAddr, token.Token{})
-	d.receive(d.now, datagram{clientAddr, g.out[firstHello]})
-	hello, err := wire.ParseHello(g.out[firstHello])
-	if err != nil {
-		t.Fatal(err)
-	}
-	hello.Message = make([]byte, 200)
-	forged := wire.AppendHello(nil, hello)
-	hello.Cookie[0] = 1
-	badCookie := wire.AppendHello(nil, hello)
-	measure := func() {
-		d.receive(d.now, datagram{clientAddr, g.out[firstHello]})
-		d.receive(d.now, datagram{clientAddr, forged})
-		d.receive(d.now, datagram{clientAddr, badCookie})
-	}
-	if allocs := testing.AllocsPerRun(100, measure); allocs != 0 && !race.Enabled {
-		t.Errorf("%v allocations for three hellos, want 0", allocs)
-	}
-	if s := d.Stats(); s.Conns != 0 || s.Dropped.Cookie == 0 || s.BytesSent > s.BytesReceived {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestPendingUntilSealed(t *testing.T) {
 	d := newTestListener(t, Config{})
-	g := d.visit(t, clientAddr, d.issue(t, 7, nil))
+	g := d.visit(t, clientAddr, 7)
 	if g.State() != session.Open || d.calls.opened != 0 || len(d.pending) != 1 || d.Stats().Conns != 1 || d.Stats().Open != 0 {
 		t.Fatalf("state %d, %+v", g.State(), d.calls)
 	}
@@ -55,23 +28,23 @@ func TestPendingUntilSealed(t *testing.T) {
 
 func TestSameHelloSameWelcome(t *testing.T) {
 	d := newTestListener(t, Config{})
-	g := d.visit(t, clientAddr, token.Token{})
+	g := d.visit(t, clientAddr, 0)
 	var welcomes [][]byte
-	note := func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
-	d.pc.sent = note
-	for range 3 {
-		d.receive(d.now, datagram{clientAddr, g.out[secondHello]})
+	hello := func() {
+		d.pc.sent = func(b []byte) { welcomes = append(welcomes, bytes.Clone(b)) }
+		d.receive(clientAddr, g.out[secondHello])
 	}
-	if len(welcomes) != 3 || !bytes.Equal(welcomes[0], welcomes[2]) || d.Stats().Conns != 1 {
+	hello()
+	hello()
+	if len(welcomes) != 2 || !bytes.Equal(welcomes[0], welcomes[1]) || d.Stats().Conns != 1 {
 		t.Fatalf("%d welcomes, %d connections", len(welcomes), d.Stats().Conns)
 	}
 	g.open()
-	welcomes, d.pc.sent = nil, note
-	d.receive(d.now, datagram{clientAddr, g.out[secondHello]})
-	if s := d.Stats(); len(welcomes) != 1 || s.Conns != 1 || s.Open != 1 || s.Dropped.Token != 1 {
-		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes, s)
+	hello()
+	if s := d.Stats(); len(welcomes) != 3 || s.Conns != 1 || s.Open != 1 || s.Dropped.Token != 1 {
+		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes[2:], s)
 	}
-	if g.Input(d.now, d.pc.LocalAddr(), welcomes[0]); g.State() != session.Open {
+	if g.Input(d.now, d.pc.LocalAddr(), welcomes[2]); g.State() != session.Open {
 		t.Errorf("the client took what was not for it: %v", g.Err())
 	}
 }
@@ -79,67 +52,59 @@ func TestSameHelloSameWelcome(t *testing.T) {
 // TestHandshakeMoves changes the client's address between its hellos.
 func TestHandshakeMoves(t *testing.T) {
 	d := newTestListener(t, Config{})
-	g := d.visit(t, clientAddr, token.Token{})
-	elsewhere := netip.AddrPortFrom(clientAddr.Addr(), 4001)
-	again := d.arrive(t, elsewhere, token.Token{}) // stands for the client's repeated hello
-	again.out[firstHello] = wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: g.Nonce()})
-	var retry []byte
-	d.pc.sent = func(b []byte) { retry = bytes.Clone(b) }
-	d.receive(d.now, datagram{elsewhere, again.out[firstHello]})
-	d.now = d.now.Add(time.Second)
-	r, err := wire.ParseRetry(retry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := wire.ParseHello(g.out[secondHello])
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Cookie = r.Cookie
-	d.receive(d.now, datagram{elsewhere, wire.AppendHello(nil, h)})
+	g := d.visit(t, clientAddr, 0)
+	d.receive(place(1), g.helloFrom(t, d, place(1)))
 	if n := d.Stats().Conns; n != 1 {
 		t.Errorf("%d connections", n)
 	}
-	g.deliverFrom(elsewhere, firstHeartbeat)
-	if d.conns.get(elsewhere) == nil || d.conns.get(clientAddr) != nil {
+	g.deliverFrom(place(1), firstHeartbeat)
+	if d.conns.get(place(1)) == nil || d.conns.get(clientAddr) != nil {
 		t.Error("the connection is not where its client is")
 	}
 }
 
+// TestSameClientReplaces connects a client twice, from the same address or another one, to a
+// listener that is full, but not for the client that fills it.
 func TestSameClientReplaces(t *testing.T) {
-	d := newTestListener(t, Config{MaxConns: 1}) // which is full, but not for the client that fills it
-	d.visit(t, clientAddr, d.issue(t, 1, nil)).open()
-	second := d.visit(t, netip.AddrPortFrom(clientAddr.Addr(), 4001), d.issue(t, 1, nil))
-	if second.State() != session.Open || d.calls.opened != 1 || len(d.calls.closed) != 0 {
-		t.Fatalf("state %d, %+v", second.State(), d.calls)
-	}
-	other := d.visit(t, netip.AddrPortFrom(clientAddr.Addr(), 4002), d.issue(t, 2, nil))
-	if !errors.Is(other.Err(), ErrServerFull) || d.Stats().Dropped.Full != 1 {
-		t.Errorf("another client: %v", other.Err())
-	}
-	second.open()
-	if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
-		t.Fatalf("%+v", d.calls)
-	}
-	if s := d.Stats(); s.Open != 1 || s.Conns != 1 || d.timers.count != 1 || d.conns.len() != 1 || len(d.clients) != 1 {
-		t.Errorf("%+v, %d timers", s, d.timers.count)
+	for _, from := range []netip.AddrPort{clientAddr, place(1)} {
+		d := newTestListener(t, Config{MaxConns: 1})
+		d.visit(t, clientAddr, 1).open()
+		second := d.visit(t, from, 1)
+		if second.State() != session.Open || d.calls.opened != 1 || len(d.calls.closed) != 0 {
+			t.Fatalf("state %d, %+v", second.State(), d.calls)
+		}
+		if other := d.visit(t, place(2), 2); !errors.Is(other.Err(), ErrServerFull) || d.Stats().Dropped.Full != 1 {
+			t.Errorf("another client: %v", other.Err())
+		}
+		second.open()
+		if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
+			t.Fatalf("%+v", d.calls)
+		}
+		if c := d.conns.get(from); c == nil || c.ID() != second.ID() || d.Stats().Open != 1 || d.entries() != 4 {
+			t.Errorf("%d entries, %+v", d.entries(), d.Stats())
+		}
 	}
 }
 
-// TestSameClientPending: of the handshakes of one client only the newest counts.
+// TestSameClientPending: of the handshakes of one client only the newest counts, also for a shard
+// that has found the connection of an older one before and opens it only now.
 func TestSameClientPending(t *testing.T) {
 	d := newTestListener(t, Config{})
-	first := d.visit(t, clientAddr, d.issue(t, 1, nil))
-	second := d.visit(t, clientAddr, d.issue(t, 1, nil))
+	first := d.visit(t, clientAddr, 1)
+	replaced := d.byID(first.ID())
+	second := d.visit(t, clientAddr, 1)
 	if n := d.Stats().Conns; n != 1 || len(d.hellos) != 1 || len(d.pending) != 1 {
 		t.Errorf("%d connections, %d pending", n, len(d.pending))
 	}
-	first.open()
-	if d.calls.opened != 0 {
-		t.Error("the older one opened")
+	if old, ok := d.open(replaced); ok || old != nil || d.clients[1] != nil {
+		t.Errorf("the replaced handshake opens: %v, %v", old, ok)
 	}
-	if second.open(); d.calls.opened != 1 {
-		t.Error("the newer one did not open")
+	replaced.phase = pending
+	if first.open(); d.register(d.now, replaced, session.Open) || d.calls.opened != 0 {
+		t.Error("the handler hears of the replaced handshake")
+	}
+	if second.open(); d.calls.opened != 1 || d.clients[1] == nil || d.clients[1].ID() != second.ID() {
+		t.Errorf("the newer handshake does not open: %+v", d.calls)
 	}
 }
 
@@ -147,35 +112,33 @@ func TestSameClientPending(t *testing.T) {
 // it.
 func TestAddressIsTaken(t *testing.T) {
 	d := newTestListener(t, Config{})
-	first := d.visit(t, clientAddr, d.issue(t, 1, nil)).open()
-	second := d.visit(t, clientAddr, d.issue(t, 2, nil)).open()
+	first := d.visit(t, clientAddr, 1).open()
+	second := d.visit(t, clientAddr, 2).open()
 	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(clientAddr).ClientID() != 2 {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
 	d.now = d.now.Add(time.Second)
 	first.Advance(d.now)
-	elsewhere := netip.AddrPortFrom(clientAddr.Addr(), 4001)
-	first.moveTo(elsewhere)
-	if c := d.conns.get(elsewhere); c == nil || c.ClientID() != 1 || d.conns.get(clientAddr).ClientID() != 2 {
+	first.moveTo(place(1))
+	if c := d.conns.get(place(1)); c == nil || c.ClientID() != 1 || d.conns.get(clientAddr).ClientID() != 2 {
 		t.Errorf("%v", d.conns)
 	}
 	if second.State() != session.Open {
 		t.Errorf("second: %v", second.Err())
 	}
-	for _, c := range []*Conn{d.conns.get(elsewhere), d.conns.get(clientAddr)} {
+	for _, c := range []*Conn{d.conns.get(place(1)), d.conns.get(clientAddr)} {
 		_ = c.Close()
 	}
-	d.tick(d.now)
-	if d.conns.len()+len(d.ids)+len(d.clients)+d.timers.count != 0 {
-		t.Errorf("%v, %v, %v", d.conns, d.ids, d.clients)
+	if d.advance(0); d.entries() != 0 || len(d.calls.closed) != 2 {
+		t.Errorf("%d entries, %+v", d.entries(), d.calls)
 	}
 }
 
 func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 	d := newTestListener(t, Config{})
 	d.calls.onOpened = func(c *Conn) { c.CloseWith("") }
-	g := d.visit(t, clientAddr, token.Token{})
+	g := d.visit(t, clientAddr, 0)
 	if err := g.Send([]byte("too late")); err != nil {
 		t.Fatal(err)
 	}
@@ -183,31 +146,6 @@ func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 	if d.calls.opened != 1 || d.calls.datagrams != 0 || !slices.Equal(d.calls.closed, []error{nil}) {
 		t.Errorf("%+v", d.calls)
 	}
-}
-
-func TestCloseEndsAtTheNextTick(t *testing.T) {
-	d := newTestListener(t, Config{})
-	d.visit(t, clientAddr, token.Token{}).open()
-	_ = d.conns.get(clientAddr).Close()
-	d.tick(d.now.Add(time.Millisecond))
-	if len(d.calls.closed) != 1 || d.Stats().Conns != 0 {
-		t.Errorf("%+v", d.calls)
-	}
-}
-
-func TestSendReliableWakesTheListener(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newTestListener(t, Config{})
-		d.visit(t, clientAddr, token.Token{}).open()
-		c := d.conns.get(clientAddr)
-		if err := c.SendReliable([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		d.tick(d.now)
-		if wait := c.timer.at.Sub(d.now); wait > DefaultTick {
-			t.Errorf("the retransmission waits for %v", wait)
-		}
-	})
 }
 
 func TestListenerDrops(t *testing.T) {
@@ -224,7 +162,7 @@ func TestListenerDrops(t *testing.T) {
 		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind}),
 		wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind, Long: true, ID: 5}),
 	} {
-		d.receive(d.now, datagram{clientAddr, b})
+		d.receive(clientAddr, b)
 	}
 	want := Drops{Malformed: 5, Unexpected: 3, UnknownSession: 2}
 	if got := d.Stats().Dropped; got != want || got.Total() != 10 {
@@ -232,99 +170,198 @@ func TestListenerDrops(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded fills a listener with handshakes that never end, by clients with good
-// tokens.
-func TestPendingIsBounded(t *testing.T) {
-	const most = 4
-	d := newTestListener(t, Config{MaxConns: 100, MaxPending: most})
-	for i := range 50 {
-		g := d.visit(t, place(i), token.Token{})
-		if (g.State() == session.Open) != (i < most) {
-			t.Fatalf("testClient %d: state %d", i, g.State())
+// TestHintsOfAllShards: a hint is not longer than the datagram and no answer to a close, and the
+// rate of hints is that of the listener, however many shards it has.
+func TestHintsOfAllShards(t *testing.T) {
+	for _, shards := range []int{1, 2, 4} {
+		d := newTestListener(t, Config{Shards: shards})
+		var hints [][]byte
+		d.pc.sent = func(b []byte) { hints = append(hints, bytes.Clone(b)) }
+		stray := append(wire.AppendHeader(nil, wire.Header{Kind: wire.DataKind, Number: 77}), 'a')
+		d.receive(clientAddr, stray[:len(stray)-1])
+		d.receive(clientAddr, append(wire.AppendHeader(nil, wire.Header{Kind: wire.CloseKind}), stray...))
+		if len(hints) != 0 {
+			t.Errorf("answered by %x", hints)
 		}
-	}
-	if s := d.Stats(); s.Conns != most || s.Dropped.RateLimited != 50-most || d.timers.count != most {
-		t.Errorf("%+v", s)
-	}
-	d.now = d.now.Add(6 * time.Second)
-	d.tick(d.now)
-	if s := d.Stats(); s.Conns != 0 || len(d.hellos)+len(d.pending)+d.timers.count != 0 {
-		t.Errorf("after 6 s: %+v", s)
-	}
-	if g := d.visit(t, place(100), token.Token{}); g.State() != session.Open {
-		t.Errorf("after 6 s: state %d", g.State())
-	}
-}
-
-// TestPendingIsShared fills a listener with handshakes that never end, from few networks: others
-// find a place.
-func TestPendingIsShared(t *testing.T) {
-	d := newTestListener(t, Config{MaxConns: 100, MaxPending: 16})
-	near := func(i int) netip.AddrPort {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, byte(i % 3), byte(i)}), 4000)
-	}
-	for i := range 30 {
-		d.visit(t, near(i), token.Token{})
-	}
-	if n := len(d.pending); n != 8 {
-		t.Errorf("%d handshakes of three networks wait, want half of 16", n)
-	}
-	for i := range 8 {
-		if g := d.visit(t, place(i), token.Token{}); g.State() != session.Open {
-			t.Errorf("network %d: state %d", i, g.State())
-		}
-	}
-	if g := d.visit(t, place(8), token.Token{}); g.State() == session.Open || len(d.pending) != 16 {
-		t.Errorf("%d handshakes wait", len(d.pending))
-	}
-}
-
-// TestHandshakesAreLimited verifies the limits of handshakes per network and for all networks.
-func TestHandshakesAreLimited(t *testing.T) {
-	count := func(d *testListener, at func(i int) netip.AddrPort) (n int) {
-		for i := range 100 {
-			g := d.visit(t, at(i), token.Token{})
-			if g.State() == session.Open {
-				g.open()
-				n++
+		for i := range 1000 {
+			d.now = d.shards[0].start.Add(time.Duration(i) * time.Millisecond)
+			for _, s := range d.shards {
+				s.receive(d.now, datagram{place(i), stray})
 			}
+			d.write()
 		}
-		return n
-	}
-	near := func(i int) netip.AddrPort {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, 9, byte(i)}), 4000)
-	}
-	d := newTestListener(t, Config{HandshakesPerNetwork: 5, Handshakes: 20})
-	if n := count(d, near); n != 10 {
-		t.Errorf("one network: %d handshakes at once, want twice 5", n)
-	}
-	if n := count(d, place); n != 30 {
-		t.Errorf("many networks: %d more at once, want twice 20 less 10", n)
-	}
-	d.now = d.now.Add(time.Second)
-	if n := count(d, place); n != 20 {
-		t.Errorf("a second later: %d, want 20", n)
-	}
-	if s := d.Stats(); s.Dropped.RateLimited != 300-60 {
-		t.Errorf("%+v", s.Dropped)
+		if n := len(hints); n < 2*hintsPerSecond-2*shards || n > 2*hintsPerSecond {
+			t.Errorf("%d shards send %d hints in a second, want a burst of %d and as many more", shards, n, hintsPerSecond)
+		}
+		if !bytes.Equal(hints[0][1:], stray[:wire.ShortSize]) || len(hints[0]) != len(stray) {
+			t.Errorf("hint %x", hints[0])
+		}
 	}
 }
 
-// TestUnauthenticatedChangesNothing throws rubbish at a connection.
+// TestUnauthenticatedChangesNothing sends forged datagrams and hellos to a connection, those with
+// short headers and hellos from its client's address.
 func TestUnauthenticatedChangesNothing(t *testing.T) {
 	d := newTestListener(t, Config{})
-	g := d.visit(t, clientAddr, token.Token{}).open()
-	d.pc.sent = func(b []byte) { t.Errorf("answered by %x", b) }
-	next := d.conns.get(clientAddr).timer
+	g := d.visit(t, clientAddr, 0).open()
+	before, entries := d.conns.get(clientAddr).timer, d.entries()
+	d.pc.sent = func(b []byte) {
+		if kind, err := wire.ParseType(b); err != nil || kind != wire.RetryType {
+			t.Errorf("answered by %x", b)
+		}
+	}
+	d.now = d.now.Add(time.Second)
 	for i := range 200 {
 		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
 		from := clientAddr
 		if h.Long {
 			from = place(i)
 		}
-		d.receive(d.now.Add(time.Second), datagram{from, append(wire.AppendHeader(nil, h), make([]byte, 40)...)})
+		d.receive(from, append(wire.AppendHeader(nil, h), make([]byte, 40)...))
+		hello := wire.Hello{Version: wire.Version, Nonce: uint64(i), Message: make([]byte, i%2*300)}
+		d.receive(clientAddr, wire.AppendHello(nil, hello))
 	}
-	if s := d.Stats(); s.Dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != next || d.conns.len() != 1 {
-		t.Errorf("%+v", s.Dropped)
+	dropped := d.Stats().Dropped
+	if dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != before || d.entries() != entries {
+		t.Errorf("%d entries, %+v", d.entries(), dropped)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for want, change := range map[error]func(*token.Claims){
+		nil:              nil,
+		token.ErrExpired: func(c *token.Claims) { c.Issued, c.Expires = c.Issued.Add(-time.Hour), c.Issued },
+		token.ErrWrongServer: func(c *token.Claims) {
+			c.Servers = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7001")}
+		},
+		token.ErrStale: func(c *token.Claims) {
+			c.Issued = c.Issued.Add(-time.Minute)
+			c.Servers = append([]netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7000")}, c.Servers...)
+		},
+	} {
+		key, err := token.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newTestListener(t, Config{Key: key})
+		g := d.arrive(t, clientAddr, Config{Token: d.issue(t, 1, change)}).enter()
+		refused := uint64(0)
+		if want != nil {
+			refused = 1
+		}
+		if s := d.Stats(); !errors.Is(g.Err(), want) || s.Conns != 1-int(refused) || s.Dropped.Token != refused {
+			t.Errorf("%v, want %v; %+v", g.Err(), want, s)
+		}
+	}
+}
+
+func TestUsedToken(t *testing.T) {
+	d := newTestListener(t, Config{})
+	cfg := Config{Token: d.issue(t, 1, nil)}
+	first := d.arrive(t, clientAddr, cfg).enter().open()
+	second := d.arrive(t, place(1), cfg).enter()
+	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(clientAddr) == nil || first.State() != session.Open {
+		t.Errorf("got %v", second.Err())
+	}
+	_ = d.conns.get(clientAddr).Close()
+	d.advance(0)
+	if third := d.arrive(t, clientAddr, cfg).enter(); !errors.Is(third.Err(), token.ErrUsed) {
+		t.Errorf("after the session: %v", third.Err())
+	}
+	d.now = d.now.Add(time.Minute)
+	if fourth := d.arrive(t, clientAddr, cfg).enter(); !errors.Is(fourth.Err(), token.ErrExpired) {
+		t.Errorf("after a minute: %v", fourth.Err())
+	}
+}
+
+// TestWallClockSteps sets the wall clock of a listener and its backend ahead and back. Tokens that
+// are valid by the clock as it is then let their clients in, within the limit of handshakes, no
+// used token does so again, and connections stay.
+func TestWallClockSteps(t *testing.T) {
+	const limit = 20
+	d := newTestListener(t, Config{Handshakes: limit, HandshakesPerNetwork: limit})
+	var used []Config
+	for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour, time.Hour} {
+		d.ahead = ahead
+		d.now = d.now.Add(5 * time.Second)
+		for _, cfg := range used {
+			err := d.arrive(t, clientAddr, cfg).enter().Err()
+			if !errors.Is(err, token.ErrUsed) && !errors.Is(err, token.ErrExpired) {
+				t.Errorf("a used token, with the clock %v ahead: %v", ahead, err)
+			}
+		}
+		d.now = d.now.Add(5 * time.Second)
+		open := 0
+		for k := range 3 * limit {
+			cfg := Config{Token: d.issue(t, uint64(100*i+k+1), nil)}
+			if g := d.arrive(t, place(100*i+k), cfg).enter(); g.State() == session.Open {
+				open++
+				g.open()
+				used = append(used[:min(len(used), 3*i+2)], cfg)
+			}
+		}
+		if s := d.Stats(); open != 2*limit || s.Open != 2*limit*(i+1) {
+			t.Errorf("the clock %v ahead: %d handshakes at once, want %d; %d are open", ahead, open, 2*limit, s.Open)
+		}
+	}
+}
+
+// TestTokenIsUsedByAHandshakeThatDoesNotEnd: neither the session that does not begin nor a copy of
+// the hello at another server, which the token is good for too, leaves it to its client, which is
+// told so.
+func TestTokenIsUsedByAHandshakeThatDoesNotEnd(t *testing.T) {
+	first, second := newTestListener(t, Config{}), newTestListener(t, Config{})
+	cfg := Config{Token: first.issue(t, 1, nil)}
+	g := first.arrive(t, clientAddr, cfg)
+	g.deliver(firstHello)
+	first.receive(clientAddr, g.out[secondHello]) // the welcome is lost
+	first.advance(6 * time.Second)
+	if g.deliver(secondHello); !errors.Is(g.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
+		t.Errorf("the same hello: %v", g.Err())
+	}
+	again := first.arrive(t, clientAddr, cfg).enter()
+	if !errors.Is(again.Err(), token.ErrUsed) || first.Stats().Conns != 0 {
+		t.Errorf("the same server: %v", again.Err())
+	}
+	second.receive(place(0), g.helloFrom(t, second, place(0)))
+	if s := second.Stats(); s.Conns != 1 || s.Open != 0 {
+		t.Fatalf("%+v", s)
+	}
+	if own := second.arrive(t, clientAddr, cfg).enter(); !errors.Is(own.Err(), token.ErrUsed) {
+		t.Errorf("the other server: %v", own.Err())
+	}
+}
+
+// TestForeignTokens shows tokens to a listener that has another token key, another key altogether,
+// or the right one when the token was altered on the way.
+func TestForeignTokens(t *testing.T) {
+	d, strange := newTestListener(t, Config{}), newTestListener(t, Config{})
+	key, err := token.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	strange.cfg.Key = key
+	foreign := strange.issue(t, 1, nil)
+	g := d.arrive(t, clientAddr, Config{Token: foreign}).enter() // nobody but the other key's owner can read that hello
+	d.now = d.now.Add(time.Second)
+	g.Advance(d.now)
+	if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Dropped.Unauthenticated != 1 {
+		t.Errorf("another key: %v, %+v", g.Err(), d.Stats().Dropped)
+	}
+	for name, alter := range map[string]func(*session.Request){
+		"altered":           func(t *session.Request) { t.Token[len(t.Token)/2] ^= 1 },
+		"another token key": func(t *session.Request) { t.Token = foreign.Sealed() },
+		"none":              func(t *session.Request) { t.Token = nil },
+		"too much":          func(t *session.Request) { t.Token = make([]byte, session.MaxToken) },
+	} {
+		request, err := Config{Token: d.issue(t, 1, nil)}.request(d.pc.LocalAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Suites = 1 << AES128GCM
+		alter(&request)
+		if g := d.arriveWith(clientAddr, request).enter(); !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Conns != 0 {
+			t.Errorf("%s: %v", name, g.Err())
+		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 // [Handler].
 type Listener struct {
 	common
-	shards  []*shard
+	pcs     []PacketConn
+	shards  []*shard      // one for each of pcs
 	serving atomic.Bool   // Serve or Close owns the packet connections
 	done    chan struct{} // closed when Serve has ended
 }
@@ -44,7 +45,7 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll(pcs))
 	}
-	l := &Listener{done: make(chan struct{})}
+	l := &Listener{pcs: pcs, done: make(chan struct{})}
 	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
 	for _, pc := range pcs {
 		l.shards = append(l.shards, newShard(&l.common, pc, len(pcs)))
@@ -52,7 +53,6 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// listen opens the packet connections of the shards.
 func (c Config) listen(addr string) (pcs []PacketConn, err error) {
 	if n, ok := c.Network.(shardNetwork); ok {
 		pcs, err = n.ListenShards(addr, c.Shards)
@@ -76,19 +76,23 @@ func closeAll(pcs []PacketConn) (err error) {
 	return err
 }
 
-// newAdmission returns the admission controller of a listener at a local address.
 func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, error) {
-	key, err := cfg.key(local)
-	if err != nil {
-		return nil, err
+	key := cfg.Key
+	if key.IsZero() {
+		key = token.Development()
 	}
-	servers, err := cfg.servers(key, local)
+	development := key.Equal(token.Development())
+	if development && !cfg.developmentAt(local) {
+		const advice = "and set Config.Key, or listen on a loopback address such as 127.0.0.1"
+		return nil, fmt.Errorf("transport: listening on %v: %w, %s", local, token.ErrNoKey, advice)
+	}
+	servers, err := cfg.servers(development, local)
 	if err != nil {
 		return nil, err
 	}
 	perNetwork, total := float64(cfg.HandshakesPerNetwork), float64(cfg.Handshakes)
 	return admission.New(admission.Config{
-		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: key.Equal(token.Development()),
+		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: development,
 		PerNetwork: ratelimit.Rate{PerSecond: perNetwork, Burst: 2 * perNetwork},
 		Total:      ratelimit.Rate{PerSecond: total, Burst: 2 * total},
 	}), nil
@@ -111,7 +115,7 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	errs := make([]error, len(l.shards))
 	var shards sync.WaitGroup
 	for i, s := range l.shards {
-		s.setHandler(handlers[i])
+		s.handler = handlers[i]
 		shards.Add(1)
 		go restartOnGoexit(func() {
 			errs[i] = s.serve()
@@ -119,7 +123,7 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 		})
 	}
 	shards.Wait()
-	return errors.Join(append(errs, l.release())...)
+	return errors.Join(append(errs, closeAll(l.pcs))...)
 }
 
 // Close ends Serve and waits until it has returned, so it must not be called by a handler; cancel
@@ -128,7 +132,7 @@ func (l *Listener) Close() error {
 	l.stop()
 	if l.serving.CompareAndSwap(false, true) {
 		defer close(l.done)
-		return l.release()
+		return closeAll(l.pcs)
 	}
 	<-l.done
 	return nil
@@ -140,17 +144,8 @@ func (l *Listener) stopShards() {
 	}
 }
 
-// release closes the packet connections.
-func (l *Listener) release() error {
-	pcs := make([]PacketConn, len(l.shards))
-	for i, s := range l.shards {
-		pcs[i] = s.pc
-	}
-	return closeAll(pcs)
-}
-
 // Addr returns the local address of the listener.
-func (l *Listener) Addr() netip.AddrPort { return l.shards[0].pc.LocalAddr() }
+func (l *Listener) Addr() netip.AddrPort { return l.pcs[0].LocalAddr() }
 
 // Shards returns the number of shards: [Config.Shards], or 1 if the network cannot distribute
 // datagrams.

@@ -24,7 +24,6 @@ type endpoint interface {
 	tick(now time.Time)
 }
 
-// datagram is a received datagram.
 type datagram struct {
 	from netip.AddrPort
 	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated
@@ -102,8 +101,8 @@ func (l *loop) run(e endpoint) error {
 // handle passes a batch to the endpoint, and ticks if that is due. Datagrams sent meanwhile are
 // written together.
 func (l *loop) handle(e endpoint, now time.Time, batch []Datagram, due bool) {
-	l.outbox.beginBatch()
-	defer l.outbox.endBatch()
+	l.outbox.setBatching(true)
+	defer l.outbox.setBatching(false)
 	for i := range batch {
 		if l.stopped.Load() {
 			return

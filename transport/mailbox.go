@@ -23,7 +23,6 @@ type mailbox struct {
 	read mail // returned by the last take; used by its caller alone
 }
 
-// mail is the content of a mailbox.
 type mail struct {
 	calls     []func(now time.Time) // few: for starts, migrations and ends of connections
 	forwarded []forwarded
@@ -73,7 +72,6 @@ func (m *mailbox) take() *mail {
 	return &m.read
 }
 
-// clear empties mail and keeps its memory.
 func (m *mail) clear() {
 	clear(m.calls)
 	clear(m.forwarded)
@@ -87,7 +85,6 @@ type dirtyConns struct {
 	conns, spare []*Conn
 }
 
-// add adds a connection.
 func (d *dirtyConns) add(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

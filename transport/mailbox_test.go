@@ -7,33 +7,15 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
-
-// stillNetwork is one whose packet connections are the same for all shards.
-type stillNetwork struct{ oneNetwork }
-
-func (n stillNetwork) ListenShards(_ string, count int) ([]PacketConn, error) {
-	pcs := make([]PacketConn, count)
-	for i := range pcs {
-		pcs[i] = n.pc
-	}
-	return pcs, nil
-}
 
 // neighbors returns a testListener of two shards and a client whose later datagrams arrive at the
 // other shard: what opened it.
 func neighbors(tb testing.TB) (d *testListener, g *testClient, beside *shard) {
 	tb.Helper()
-	pc := &still{sent: func([]byte) {}}
-	l, err := Listen("", Config{Network: stillNetwork{oneNetwork{pc}}, Shards: 2})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	d = &testListener{Listener: l, shard: l.shards[0], pc: pc, now: time.Now()}
-	d.handler, l.shards[1].handler = &d.calls, unheard{}
-	return d, d.visit(tb, clientAddr, token.Token{}).open(), l.shards[1]
+	d = newTestListener(tb, Config{Shards: 2})
+	return d, d.visit(tb, clientAddr, 0).open(), d.shards[1]
 }
 
 // datagrams returns n datagrams of the client, with long headers.
@@ -53,27 +35,25 @@ func (g *testClient) datagrams(tb testing.TB, n int) [][]byte {
 func TestMailboxIsBounded(t *testing.T) {
 	d, g, beside := neighbors(t)
 	const more = 10
-	from := netip.AddrPortFrom(clientAddr.Addr(), 4001)
-	for _, b := range g.datagrams(t, maxForwarded+more) {
-		beside.receive(d.now, datagram{from, bytes.Clone(b)})
+	forward := func(n int) {
+		for _, b := range g.datagrams(t, n) {
+			beside.receive(d.now, datagram{place(1), bytes.Clone(b)})
+		}
 	}
+	forward(maxForwarded + more)
 	if s := d.Stats(); s.Forwarded != maxForwarded || s.Dropped.Overrun != more || d.calls.datagrams != 0 {
 		t.Fatalf("%+v", s)
 	}
-	d.endBatch(d.now)
-	if d.calls.datagrams != maxForwarded {
+	if d.endBatch(); d.calls.datagrams != maxForwarded {
 		t.Errorf("%d datagrams came", d.calls.datagrams)
 	}
-	for _, b := range g.datagrams(t, more) { // there is room again
-		beside.receive(d.now, datagram{from, bytes.Clone(b)})
-	}
-	d.endBatch(d.now)
-	if d.calls.datagrams != maxForwarded+more {
+	forward(more) // there is room again
+	if d.endBatch(); d.calls.datagrams != maxForwarded+more {
 		t.Errorf("%d datagrams came", d.calls.datagrams)
 	}
 	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, wire.MaxDatagram-wire.LongSize)...)
 	for range maxForwarded {
-		beside.receive(d.now, datagram{from, large})
+		beside.receive(d.now, datagram{place(1), large})
 	}
 	if s := d.Stats(); s.Dropped.Overrun < maxForwarded/2 || len(d.mailbox.mail.memory) > forwardedMemory {
 		t.Errorf("%+v", s)
@@ -86,8 +66,8 @@ func TestForwardToEndedConn(t *testing.T) {
 	b := g.datagrams(t, 2)
 	beside.receive(d.now, datagram{clientAddr, b[0]})
 	_ = d.conns.get(clientAddr).Close()
-	d.tick(d.now)
-	d.endBatch(d.now)
+	d.advance(0)
+	d.endBatch()
 	beside.receive(d.now, datagram{clientAddr, b[1]})
 	if s := d.Stats(); s.Forwarded != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
 		t.Errorf("%+v, %+v", s, d.calls)
@@ -101,21 +81,20 @@ func TestShardLearnsAddress(t *testing.T) {
 	at := clientAddr
 	move := func(to netip.AddrPort, via *shard) {
 		t.Helper()
+		deliver := func(b []byte) {
+			via.receive(d.now, datagram{to, bytes.Clone(b)})
+			d.endBatch()
+		}
 		for range 20 {
 			b := g.datagrams(t, 1)[0]
-			d.pc.sent = func(answer []byte) { g.Input(d.now, d.pc.LocalAddr(), bytes.Clone(answer)) }
-			deliver := func(b []byte) {
-				via.receive(d.now, datagram{to, bytes.Clone(b)})
-				d.endBatch(d.now)
-				beside.endBatch(d.now)
-			}
-			deliver(b)
-			d.now = d.now.Add(60 * time.Millisecond)
-			g.out = nil
-			d.tick(d.now)
-			for i := 0; i < len(g.out); i++ { // responses, if there were challenges
-				deliver(g.out[i])
-			}
+			g.answered(func() {
+				deliver(b)
+				g.out = nil
+				d.advance(60 * time.Millisecond)
+				for i := 0; i < len(g.out); i++ { // responses, if there were challenges
+					deliver(g.out[i])
+				}
+			})
 		}
 		at = to
 	}
@@ -139,8 +118,8 @@ func TestShardLearnsAddress(t *testing.T) {
 	check(d.shard)
 	move(at, beside)
 	beside.conns.get(at).CloseWith("over")
-	d.tick(d.now)
-	beside.endBatch(d.now)
+	d.advance(0)
+	d.endBatch()
 	check(nil)
 }
 
@@ -156,15 +135,12 @@ func TestForwardAllocatesNothing(t *testing.T) {
 			beside.receive(d.now, datagram{clientAddr, b[0]})
 			b = b[1:]
 		}
-		d.endBatch(d.now)
+		d.endBatch()
 	}
 	handOver()
 	handOver() // the box has two memories
-	if allocs := testing.AllocsPerRun(runs, handOver); allocs != 0 {
-		t.Errorf("%v allocations, want 0", allocs)
-	}
-	if d.calls.datagrams != (runs+3)*each {
-		t.Errorf("%d datagrams", d.calls.datagrams)
+	if allocs := testing.AllocsPerRun(runs, handOver); allocs != 0 || d.calls.datagrams != (runs+3)*each {
+		t.Errorf("%v allocations, want 0; %d datagrams", allocs, d.calls.datagrams)
 	}
 }
 
@@ -192,6 +168,6 @@ func TestInterruptedOnce(t *testing.T) {
 		if pc.times != round {
 			t.Errorf("roused %d times, want %d", pc.times, round)
 		}
-		d.endBatch(d.now)
+		d.endBatch()
 	}
 }

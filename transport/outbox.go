@@ -28,7 +28,6 @@ type outbox struct {
 	memory   []byte
 }
 
-// newOutbox returns an outbox that queues at most n datagrams.
 func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
 	return outbox{
 		pc:     pc,
@@ -72,19 +71,14 @@ func (o *outbox) write() {
 	}
 }
 
-// beginBatch defers writes until endBatch.
-func (o *outbox) beginBatch() {
+// setBatching defers writes, or writes the queue and defers them no longer.
+func (o *outbox) setBatching(on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.batching = true
-}
-
-// endBatch writes the queue.
-func (o *outbox) endBatch() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.writeQueue()
-	o.batching = false
+	if !on {
+		o.writeQueue()
+	}
+	o.batching = on
 }
 
 // writeQueue writes the queue. The lock is held, so that later datagrams do not overtake it.
@@ -118,6 +112,9 @@ func (o *outbox) writeBatch(batch []Datagram) (int, error) {
 // sendQuiet is the time without a failure after which sending counts as restored.
 const sendQuiet = 5 * time.Second
 
+// downAfter is the time during which all sends fail before the network counts as gone.
+const downAfter = time.Second
+
 // sendMonitor logs when a packet connection starts to reject datagrams, for lack of buffers,
 // permission or a route or for their size, and when that has ended: two records for each such
 // period, whatever the number of failures. Only the loop uses it.
@@ -126,13 +123,23 @@ type sendMonitor struct {
 	sent, failed uint64    // at the last check
 	before       uint64    // failures before the current period of failures
 	first, last  time.Time // failures seen in that period; zero: sending works
+	since        time.Time // the first failure without a success after it; zero: none
 }
 
-// check compares the counters of the outbox with those of its last call.
-func (m *sendMonitor) check(now time.Time, o *outbox) {
+// check compares the counters of the outbox with those of its last call, and reports, once in
+// downAfter, whether the network of the packet connection's address is gone.
+func (m *sendMonitor) check(now time.Time, o *outbox) (down bool) {
 	sent, failed := o.sent.datagrams.Load(), o.sent.failed.Load()
 	if sent == m.sent && failed == m.failed {
-		return
+		return false
+	}
+	if sent != m.sent {
+		m.since = time.Time{}
+	} else if m.since.IsZero() {
+		m.since = now
+	}
+	if down = failed != m.failed && !m.since.IsZero() && now.Sub(m.since) >= downAfter; down {
+		m.since = now
 	}
 	switch {
 	case failed != m.failed:
@@ -147,4 +154,5 @@ func (m *sendMonitor) check(now time.Time, o *outbox) {
 		m.first = time.Time{}
 	}
 	m.sent, m.failed = sent, failed
+	return down
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -90,9 +91,9 @@ func TestOutboxKeepsOrder(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
-				o.beginBatch()
+				o.setBatching(true)
 			case 1:
-				o.endBatch()
+				o.setBatching(false)
 				if !slices.Equal(pc.out, want) {
 					t.Fatalf("after a flush %q are out, want %q", pc.out, want)
 				}
@@ -114,7 +115,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 				size += uint64(len(b))
 			}
 		}
-		o.endBatch()
+		o.setBatching(false)
 		if !slices.Equal(pc.out, want) {
 			t.Fatalf("%q are out, want %q", pc.out, want)
 		}
@@ -124,27 +125,21 @@ func TestOutboxKeepsOrder(t *testing.T) {
 	})
 }
 
+// TestOutboxFlushesWhenFull also checks that an empty outbox keeps no connection in memory.
 func TestOutboxFlushesWhenFull(t *testing.T) {
 	pc := new(script)
 	o := newOutbox(pc, 4, new(sentCounters))
-	o.beginBatch()
+	o.setBatching(true)
 	for range 10 {
-		o.add([]byte("ack"), port(1), nil)
+		o.add([]byte("ack"), port(1), new(atomic.Uint64))
 	}
 	if want := []int{4, 4}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
-	o.endBatch()
+	o.setBatching(false)
 	if want := []int{4, 4, 2}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
 	}
-}
-
-func TestOutboxForgetsConnections(t *testing.T) {
-	o := newOutbox(new(script), 4, new(sentCounters))
-	o.beginBatch()
-	o.add([]byte("ack"), port(1), new(atomic.Uint64))
-	o.endBatch()
 	if kept := o.failed[:cap(o.failed)]; slices.ContainsFunc(kept, func(f *atomic.Uint64) bool { return f != nil }) {
 		t.Error("a connection is kept in memory")
 	}
@@ -157,11 +152,11 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	o := newOutbox(discard{new(script)}, 8, new(sentCounters))
 	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
 	allocs := testing.AllocsPerRun(100, func() {
-		o.beginBatch()
+		o.setBatching(true)
 		for range 20 {
 			o.add(b, to, failed)
 		}
-		o.endBatch()
+		o.setBatching(false)
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations, want 0", allocs)
@@ -235,8 +230,10 @@ func TestLoopAnswersInBatches(t *testing.T) {
 	}
 }
 
-// What a tick sends goes out with the answers to the batch before it, behind them.
-func TestLoopTicksInBatch(t *testing.T) {
+// TestLoopEndsInBatch: what a tick sends goes out with the answers to the batch before it, behind
+// them; a stop from inside ends the loop before the next datagram, and what was sent until then
+// goes out; a datagram that was cut off reaches the endpoint as one that is too large.
+func TestLoopEndsInBatch(t *testing.T) {
 	pc := new(script)
 	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))
 	l.handle(&echoing{loop: &l}, time.Time{}, letters("ab"), true)
@@ -244,26 +241,18 @@ func TestLoopTicksInBatch(t *testing.T) {
 		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)
 	}
 	l.outbox.add([]byte("later"), port(9), nil)
-	l.outbox.write()
-	if pc.direct != 1 {
+	if l.outbox.write(); pc.direct != 1 {
 		t.Error("what is sent outside of a batch waits")
 	}
-}
 
-// A stop from inside ends the loop before the next datagram; what was sent until then goes out.
-func TestLoopStopsInBatch(t *testing.T) {
 	pc, e := run(t, 2, letters("abcd"), letters("e"))
 	if len(e.times) != 2 || e.ticks != 0 || len(pc.out) != 2 {
 		t.Errorf("%d datagrams and %d ticks handled, %d answered, want 2, 0, 2", len(e.times), e.ticks, len(pc.out))
 	}
-}
 
-// A datagram that was cut off reaches the endpoint as one that is too large.
-func TestLoopMarksCutOff(t *testing.T) {
 	large := Datagram{Buf: bytes.Repeat([]byte{1}, wire.MaxDatagram+1), N: 60000, Addr: port(1)}
-	_, e := run(t, 0, []Datagram{large})
-	if want := []int{wire.MaxDatagram + 1}; !slices.Equal(e.sizes, want) {
-		t.Errorf("got %d bytes, want %d", e.sizes, want)
+	if _, e = run(t, 0, []Datagram{large}); !slices.Equal(e.sizes, []int{wire.MaxDatagram + 1}) {
+		t.Errorf("got %d bytes, want %d", e.sizes, wire.MaxDatagram+1)
 	}
 }
 
@@ -276,10 +265,62 @@ func TestUnbatched(t *testing.T) {
 	if sent, err := s.WriteBatch(out); sent != 1 || !errors.Is(err, errNoPort) || pc.direct != 2 {
 		t.Errorf("sent %d, %v, by %d calls", sent, err, pc.direct)
 	}
-	if n, err := s.ReadBatch(nil); n != 0 || err != nil {
-		t.Errorf("read %d, %v", n, err)
-	}
 	if batched(pc) != BatchConn(pc) {
 		t.Error("a BatchConn is wrapped")
+	}
+}
+
+// handling is a handler that notes how many datagrams it had, and the listener had counted, when a
+// batch was over.
+type handling struct {
+	calls
+	l       *Listener
+	handled int
+	had     int
+	counted uint64
+}
+
+func (h *handling) Handled() {
+	h.handled++
+	h.had, h.counted = h.datagrams, h.l.Stats().DatagramsReceived
+}
+
+// TestPublish: what a batch has brought is counted when it is over, all of it, and the handler
+// hears of that after it.
+func TestPublish(t *testing.T) {
+	d := newTestListener(t, Config{})
+	h := &handling{l: d.Listener}
+	d.handler = h
+	g := d.visit(t, clientAddr, 0).open()
+	d.endBatch()
+	before, handled := d.Listener.Stats(), h.handled
+	const count = 3
+	for range count {
+		if err := g.Send([]byte("call")); err != nil {
+			t.Fatal(err)
+		}
+		d.receive(clientAddr, g.out[len(g.out)-1])
+	}
+	d.receive(clientAddr, []byte{0xff})
+	if st := d.Listener.Stats(); st.DatagramsReceived != before.DatagramsReceived {
+		t.Errorf("%d datagrams counted within the batch", st.DatagramsReceived-before.DatagramsReceived)
+	}
+	d.endBatch()
+	st := d.Listener.Stats()
+	if n := st.DatagramsReceived - before.DatagramsReceived; n != count+1 || st.Dropped.Malformed != before.Dropped.Malformed+1 {
+		t.Errorf("%d datagrams counted, want %d; dropped: %+v", n, count+1, st.Dropped)
+	}
+	if h.handled != handled+1 || h.had != count || h.counted != st.DatagramsReceived {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestEndsAreCounted(t *testing.T) {
+	var st ListenerStats
+	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
+		st.ended(cause)
+	}
+	if st.ProtocolErrors != 1 || st.Unacknowledged != 2 {
+		t.Errorf("%d protocol errors and %d unacknowledged, want 1 and 2", st.ProtocolErrors, st.Unacknowledged)
 	}
 }

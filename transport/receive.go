@@ -20,8 +20,8 @@ func (s *shard) serve() error {
 
 // receive handles a datagram from any sender.
 func (s *shard) receive(now time.Time, d datagram) {
-	s.batchCounts.received++
-	s.batchCounts.bytes += uint64(len(d.b))
+	s.counters.batch.DatagramsReceived++
+	s.counters.batch.BytesReceived += uint64(len(d.b))
 	h, err := wire.ParseHeader(d.b)
 	if err != nil {
 		s.receiveHandshake(now, d)
@@ -85,20 +85,19 @@ func (s *shard) hintUnknown(now time.Time, d datagram, h wire.Header) {
 	if h.Kind == wire.CloseKind {
 		return
 	}
-	s.counters.unknownSession.Add(1)
+	s.drops().UnknownSession++
 	if len(d.b) >= wire.UnknownSize(h) && s.mayHint(now) {
 		s.send(wire.AppendUnknown(s.out[:0], wire.Unknown{Echo: h}), d.from)
 	}
 }
 
-// forward leaves a datagram to the shard of its connection.
 func (s *shard) forward(c *Conn, d datagram) {
 	first, ok := c.shard.mailbox.put(forwarded{conn: c, via: s, datagram: d})
 	if !ok {
-		s.counters.overrun.Add(1)
+		s.drops().Overrun++
 		return
 	}
-	s.counters.forwarded.Add(1)
+	s.counters.batch.Forwarded++
 	if first {
 		c.shard.interrupt()
 	}

@@ -35,24 +35,21 @@ type shard struct {
 	loop
 	common   *common
 	counters shardCounters
-	dirty    dirtyConns
+	dirty    dirtyConns // whose timers the next tick sets: only the loop uses the timers
 	mailbox  mailbox
 
 	// Only the loop uses these.
-	handler      Handler
-	batchHandler batchHandler // the same, or nil
-	batchCounts  batchCounters
-	conns        addresses // of open connections, including those of other shards
-	timers       timers    // of this shard's connections
-	cookies      *admission.Cookies
-	start        time.Time
-	hints        ratelimit.Bucket
-	hintRate     ratelimit.Rate
-	buffers      session.Buffers
-	out          [wire.HelloSize]byte // an answer that belongs to no session
+	handler  Handler   // set before serve
+	conns    addresses // of open connections, including those of other shards
+	timers   timers    // of this shard's connections
+	cookies  *admission.Cookies
+	start    time.Time
+	hints    ratelimit.Bucket
+	hintRate ratelimit.Rate
+	buffers  session.Buffers
+	out      [wire.HelloSize]byte // an answer that belongs to no session
 }
 
-// newShard returns one of that many shards.
 func newShard(c *common, pc PacketConn, shards int) *shard {
 	now, rate := time.Now(), float64(max(hintsPerSecond/shards, 1))
 	s := &shard{
@@ -67,27 +64,26 @@ func newShard(c *common, pc PacketConn, shards int) *shard {
 	return s
 }
 
-// setHandler sets the handler. It is called once, before serve.
-func (s *shard) setHandler(h Handler) {
-	s.handler = h
-	s.batchHandler, _ = h.(batchHandler)
-}
-
 // send sends an answer that belongs to no session.
 func (s *shard) send(b []byte, to netip.AddrPort) { s.outbox.add(b, to, nil) }
 
-func (s *shard) count(v session.Verdict) { s.batchCounts.verdicts[v]++ }
+// drops returns the counts of the current batch.
+func (s *shard) drops() *Drops { return &s.counters.batch.Dropped }
+
+func (s *shard) count(v session.Verdict) {
+	if v >= session.Malformed {
+		*s.drops().counts()[v-session.Malformed]++
+	}
+}
 
 // mayHint reports whether an unauthenticated answer may be sent.
-func (s *shard) mayHint(now time.Time) bool {
-	return s.hints.Take(now.Sub(s.start), s.hintRate, 1)
-}
+func (s *shard) mayHint(now time.Time) bool { return s.hints.Take(now.Sub(s.start), s.hintRate, 1) }
 
 // publish publishes the results of a batch.
 func (s *shard) publish() {
-	s.batchCounts.publish(&s.counters)
-	if s.batchHandler != nil {
-		s.batchHandler.Handled()
+	s.counters.publish()
+	if h, ok := s.handler.(interface{ Handled() }); ok {
+		h.Handled()
 	}
 }
 
@@ -102,20 +98,20 @@ func (s *shard) runOn(now time.Time, other *shard, f func(now time.Time)) {
 	}
 }
 
-// tick handles timers and calls the handler.
 func (s *shard) tick(now time.Time) {
 	for _, c := range s.dirty.take() {
 		s.reschedule(now, c)
 	}
 	s.timers.advance(now)
 	for c := s.timers.next(now); c != nil; c = s.timers.next(now) {
-		c.locked(func(session *session.Session) { session.Advance(now) })
+		c.update(func(session *session.Session) { session.Advance(now) })
 		s.reschedule(now, c)
 	}
+	s.counters.publish()
 	if !s.stopped.Load() {
 		s.handler.Tick(now)
 	}
-	s.monitor.check(now, &s.outbox)
+	_ = s.monitor.check(now, &s.outbox)
 }
 
 // reschedule sets the timer of a connection after an event, or removes the connection if it has
@@ -126,7 +122,7 @@ func (s *shard) reschedule(now time.Time, c *Conn) {
 	case c.phase == ended:
 	case over:
 		s.remove(now, c)
-		s.counters.ended(c.err())
+		s.counters.batch.ended(c.err())
 		s.common.log.Debug("connection ended", "remote", c.addr, "cause", c.err())
 	case !next.Equal(c.timer.at):
 		s.timers.set(c, next)
@@ -140,7 +136,7 @@ func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *sha
 		return
 	}
 	if c.addr.IsValid() && c.addr != addr {
-		s.counters.migrations.Add(1)
+		s.counters.batch.PathMigrations++
 	}
 	s.clearAddress(now, c)
 	c.addr, c.via = addr, via
@@ -164,7 +160,6 @@ func (s *shard) remove(now time.Time, c *Conn) {
 	c.notifyClosed(s.handler)
 }
 
-// closeAll ends every connection of the shard when it has stopped.
 func (s *shard) closeAll(cause error) {
 	now := time.Now()
 	for _, c := range s.common.all() {
@@ -174,16 +169,3 @@ func (s *shard) closeAll(cause error) {
 		}
 	}
 }
-
-// The methods below implement owner. The next tick looks at a dirty connection: only the loop uses
-// the timers.
-
-func (s *shard) rescheduled(c *Conn) { s.dirty.add(c) }
-
-func (s *shard) closed(c *Conn) { s.dirty.add(c) }
-
-func (s *shard) rebind(*Conn) error { return errDialedOnly }
-
-func (s *shard) tickAt(time.Time) {}
-
-func (s *shard) wait() {}

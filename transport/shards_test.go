@@ -7,59 +7,35 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-// shardsOnly skips a test where the operating system does not spread datagrams.
-func shardsOnly(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("one socket an address")
-	}
-}
-
-// recorders makes so many handlers.
-func recorders(t testing.TB, n int) ([]*recorder, []transport.Handler) {
-	all, handlers := make([]*recorder, n), make([]transport.Handler, n)
-	for i := range all {
-		all[i] = &recorder{t: t}
-		handlers[i] = all[i]
-	}
-	return all, handlers
-}
-
-// echoes is a handler that sends all datagrams back, and counts its connections.
-type echoes struct {
-	recorder
-	left chan int
-}
-
-func (e *echoes) Closed(c *transport.Conn, err error) {
-	e.recorder.Closed(c, err)
-	e.left <- 1
-}
 
 // TestShards runs many clients over sockets of the operating system: each stays on one shard, each
 // shard serves some of them, and datagrams are echoed. One of four shards gets none of 64 clients
 // with a probability of 4e-8.
 func TestShards(t *testing.T) {
-	shardsOnly(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("one socket an address")
+	}
 	const shards, clients, rounds = 4, 64, 20
 	left := make(chan int, clients)
-	handlers := make([]transport.Handler, shards)
-	for i := range handlers {
-		e := &echoes{recorder: recorder{t: t}, left: left}
-		e.onDatagram = func(c *transport.Conn, b []byte) { _ = c.Send(fmt.Appendf(nil, "%s by %d", b, i)) }
-		e.onMessage = func(c *transport.Conn, b []byte) { _ = c.SendReliable(b) }
-		handlers[i] = e
+	all, handlers := recorders(t, shards)
+	for i, r := range all {
+		r.onClosed = func(*transport.Conn, error) { left <- 1 }
+		r.onDatagram = func(c *transport.Conn, b []byte) { _ = c.Send(fmt.Appendf(nil, "%s by %d", b, i)) }
+		r.onMessage = func(c *transport.Conn, b []byte) { _ = c.SendReliable(b) }
 	}
 	cfg := transport.Config{Shards: shards, Handshakes: 1000, Timeout: patience}
 	l := listen(t, "127.0.0.1:0", cfg, handlers...)
@@ -74,8 +50,9 @@ func TestShards(t *testing.T) {
 			joining <- struct{}{}
 			joined := sync.OnceFunc(func() { <-joining })
 			defer joined()
-			came := make(texts, 16)
-			c, err := transport.Dial(t.Context(), l.Addr().String(), cfg, came)
+			came := make(chan string, 16)
+			pass := func(_ *transport.Conn, b []byte) { came <- string(b) }
+			c, err := transport.Dial(t.Context(), l.Addr().String(), cfg, &recorder{t: t, onDatagram: pass, onMessage: pass})
 			if err != nil {
 				t.Error(err)
 				return
@@ -95,7 +72,6 @@ func TestShards(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						continue
 					case text := <-came:
 						text, home, unreliable := strings.Cut(text, " by ")
 						if unreliable && text != sent {
@@ -120,26 +96,14 @@ func TestShards(t *testing.T) {
 	for range clients {
 		<-left
 	}
-	busy := map[string]bool{}
-	for _, home := range homes {
-		busy[home] = true
-	}
-	if len(busy) != shards {
-		t.Errorf("%d of %d shards had something to do", len(busy), shards)
+	slices.Sort(homes)
+	if busy := len(slices.Compact(homes)); busy != shards {
+		t.Errorf("%d of %d shards had something to do", busy, shards)
 	}
 	if s := l.Stats(); s.Conns != 0 || s.Open != 0 || s.DatagramsReceived < clients*rounds || s.Forwarded != 0 || s.RTTs.Sum == 0 {
 		t.Errorf("%+v", s)
 	}
 }
-
-// texts is a handler that passes on payloads and messages.
-type texts chan string
-
-func (texts) Opened(*transport.Conn)                              {}
-func (texts) Closed(*transport.Conn, error)                       {}
-func (x texts) Datagram(_ *transport.Conn, b []byte, _ time.Time) { x <- string(b) }
-func (x texts) Message(_ *transport.Conn, b []byte, _ time.Time)  { x <- string(b) }
-func (texts) Tick(time.Time)                                      {}
 
 // TestShardsOfOneLimit connects more clients to several shards at once than the limit permits.
 func TestShardsOfOneLimit(t *testing.T) {
@@ -150,61 +114,43 @@ func TestShardsOfOneLimit(t *testing.T) {
 		l := listen(t, serverAddr, transport.Config{
 			Network: network, Shards: shards, MaxConns: places, MaxPending: clients, Handshakes: 1000,
 		}, handlers...)
-		conns, refused := make(chan *transport.Conn, clients), make(chan error, clients)
+		var refused atomic.Int64
 		var dialing sync.WaitGroup
 		for range clients {
 			dialing.Go(func() {
 				c, err := transport.Dial(t.Context(), l.Addr().String(), transport.Config{Network: network}, &recorder{t: t})
-				if err != nil {
-					refused <- err
-					return
+				switch {
+				case errors.Is(err, transport.ErrServerFull):
+					refused.Add(1)
+				case err != nil:
+					t.Error(err)
+				default:
+					t.Cleanup(func() { _ = c.Close() })
 				}
-				conns <- c
 			})
 		}
 		dialing.Wait()
 		time.Sleep(time.Second) // until the listener has received the first datagrams of all
-		close(conns)
-		close(refused)
-		if len(conns) != places || len(refused) != clients-places {
-			t.Errorf("%d clients got one of %d places, %d none", len(conns), places, len(refused))
-		}
-		for err := range refused {
-			if !errors.Is(err, transport.ErrServerFull) {
-				t.Error(err)
-			}
-		}
 		opened := 0
 		for _, r := range rs {
 			o, _, _, _ := r.snapshot()
 			opened += len(o)
 		}
-		if opened != places {
-			t.Errorf("%d connections were opened", opened)
-		}
-		for c := range conns {
-			_ = c.Close()
+		if opened != places || refused.Load() != clients-places {
+			t.Errorf("%d of %d places are taken, %d clients got none", opened, places, refused.Load())
 		}
 	})
-}
-
-// broken is a network whose packet connections can be read until it says so.
-type broken struct {
-	*simnet.Network
-	pcs []transport.PacketConn
-}
-
-func (b *broken) ListenShards(addr string, n int) ([]transport.PacketConn, error) {
-	pcs, err := b.Network.ListenShards(addr, n)
-	b.pcs = pcs
-	return pcs, err
 }
 
 // TestOneShardBreaks: with one of them all end.
 func TestOneShardBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &broken{Network: newNetwork(t, good)}
-		l, err := transport.Listen(serverAddr, transport.Config{Network: n, Shards: 3})
+		n := newNetwork(t, good)
+		pcs, err := n.ListenShards(serverAddr, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := transport.Listen(serverAddr, transport.Config{Network: opened{n, pcs}, Shards: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,10 +158,10 @@ func TestOneShardBreaks(t *testing.T) {
 		served := make(chan error)
 		go func() { served <- l.Serve(context.Background(), handlers...) }()
 		for range 20 {
-			dial(t, l.Addr(), transport.Config{Network: n.Network}, &recorder{t: t})
+			dial(t, l.Addr(), transport.Config{Network: n}, &recorder{t: t})
 		}
 		time.Sleep(time.Second)
-		_ = n.pcs[1].Close()
+		_ = pcs[1].Close()
 		if err := <-served; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
@@ -232,17 +178,18 @@ func TestOneShardBreaks(t *testing.T) {
 	})
 }
 
-// plain is a network that spreads nothing.
-type plain struct{ network transport.Network }
-
-func (p plain) ListenPacket(addr string) (transport.PacketConn, error) {
-	return p.network.ListenPacket(addr)
+// opened is a network whose packet connections of a listener are open already.
+type opened struct {
+	*simnet.Network
+	pcs []transport.PacketConn
 }
 
+func (o opened) ListenShards(string, int) ([]transport.PacketConn, error) { return o.pcs, nil }
+
 func TestShardsOfANetworkWithout(t *testing.T) {
-	n := newNetwork(t, good)
+	n := hooked{newNetwork(t, good), func(pc transport.PacketConn) transport.PacketConn { return pc }}
 	var log bytes.Buffer
-	cfg := transport.Config{Network: plain{n}, Shards: 3, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := transport.Config{Network: n, Shards: 3, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	l, err := transport.Listen(serverAddr, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -255,10 +202,203 @@ func TestShardsOfANetworkWithout(t *testing.T) {
 	if err := l.Serve(t.Context(), handlers...); err == nil || !strings.Contains(err.Error(), "got 3 handlers") {
 		t.Errorf("three handlers for one shard: %v", err)
 	}
-	for _, shards := range []int{-1, transport.MaxShards() + 1} {
-		cfg.Shards = shards
-		if _, err := transport.Listen("127.0.0.1:7001", cfg); err == nil || !strings.Contains(err.Error(), "Config.Shards") {
-			t.Errorf("%d shards: %v", shards, err)
+}
+
+// rebind changes the client's address, as a NAT does.
+func (w *world) rebind(t *testing.T) netip.AddrPort {
+	t.Helper()
+	outside, err := w.network.Rebind(w.conn.LocalAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outside
+}
+
+// TestMovesBetweenShards moves a client about, over a link that loses, duplicates and reorders: at
+// a listener of one shard, and of four, so that its datagrams come to other shards than its own.
+func TestMovesBetweenShards(t *testing.T) {
+	for seed := range uint64(15) {
+		shards := 1 + 3*min(int(seed%3), 1)
+		inWorld(t, bad(seed), func(t *testing.T, w *world) {
+			s := w.serverConn(t)
+			const moves = 8
+			for range moves {
+				w.play(t, s, time.Second)
+				outside := w.rebind(t)
+				if err := w.conn.SendReliable([]byte("moving")); err != nil {
+					t.Fatal(err)
+				}
+				for tries := 0; s.RemoteAddr() != outside; tries++ { // losses can delay a round of challenges
+					if tries == 20 {
+						t.Fatalf("the server sends to %v, want %v", s.RemoteAddr(), outside)
+					}
+					w.play(t, s, 500*time.Millisecond)
+				}
+			}
+			if n := w.play(t, s, time.Second); n < 20 {
+				t.Errorf("%d of 60 datagrams came in the end", n)
+			}
+			time.Sleep(5 * time.Second)
+			st := w.listener.Stats()
+			if st.Open != 1 || st.Conns != 1 || (st.Forwarded > 100) != (shards > 1) || st.Dropped.Overrun != 0 ||
+				st.PathMigrations != moves {
+				t.Errorf("%+v", st)
+			}
+			if n := s.Stats().PathMigrations; n != moves {
+				t.Errorf("%d moves, want %d", n, moves)
+			}
+			if _, _, _, messages := w.server.snapshot(); len(messages) != moves {
+				t.Errorf("%d of %d messages came", len(messages), moves)
+			}
+			for _, r := range w.shards {
+				if _, _, datagrams, _ := r.snapshot(); r != w.server && len(datagrams) > 0 {
+					t.Error("another shard's handler got datagrams")
+				}
+			}
+		}, func(w *world) { w.serverCfg.Shards = shards })
+	}
+}
+
+// TestForwardedAtOnce: a shard that has nothing else to do does not wait for its tick. The client,
+// which hears the listener, does not name its session any more: the shard to which its datagrams
+// come knows its address.
+func TestForwardedAtOnce(t *testing.T) {
+	const tick = 500 * time.Millisecond
+	inWorld(t, good, func(t *testing.T, w *world) {
+		s := w.serverConn(t)
+		came := make(chan time.Time, 1)
+		w.server.onDatagram = func(_ *transport.Conn, b []byte) {
+			if string(b) == "move" {
+				came <- time.Now()
+			}
 		}
+		for moved, tries := 0, 0; moved < 5; tries++ {
+			if tries == 50 {
+				t.Fatal("the client does not move")
+			}
+			w.rebind(t)
+			w.play(t, s, 15*time.Second) // it names its session for 12 s after a challenge
+			before := w.listener.Stats()
+			time.Sleep(tick / 3) // anywhere between two ticks
+			sent, bytes := time.Now(), w.conn.Stats().BytesSent
+			if err := w.conn.Send([]byte("move")); err != nil {
+				t.Fatal(err)
+			}
+			if n := w.conn.Stats().BytesSent - bytes; n != uint64(transport.HeaderSize+4+transport.AES128GCM.Overhead()) {
+				t.Errorf("a datagram of %d bytes: the client names its session", n)
+			}
+			if flight := (<-came).Sub(sent); flight < 0 || flight > 2*good.Delay+time.Millisecond {
+				t.Errorf("the datagram took %v, and the link %v", flight, good.Delay)
+			}
+			after := w.listener.Stats()
+			if after.Forwarded > before.Forwarded {
+				moved++
+			}
+			if after.Dropped != before.Dropped {
+				t.Errorf("%+v, then %+v", before.Dropped, after.Dropped)
+			}
+		}
+	}, func(w *world) { w.serverCfg.Tick, w.serverCfg.Shards = tick, 4 })
+}
+
+// TestHelloMovesBetweenShards: a hello is known by another shard than the one that answered it
+// first. The addresses of clients change behind their back with every second of their first hellos.
+func TestHelloMovesBetweenShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, good)
+		rs, handlers := recorders(t, 4)
+		l := listen(t, serverAddr, transport.Config{Network: n, Shards: 4}, handlers...)
+		for range 20 {
+			hellos := 0
+			moving := hooked{n, func(pc transport.PacketConn) transport.PacketConn {
+				return &hookedConn{PacketConn: pc, wrote: func(b []byte) {
+					if isHello := b[0]>>6 == 2; isHello && hellos < 4 {
+						if hellos++; hellos%2 == 0 {
+							_, _ = n.Rebind(pc.LocalAddr())
+						}
+					}
+				}}
+			}}
+			dial(t, l.Addr(), transport.Config{Network: moving}, &recorder{t: t})
+		}
+		time.Sleep(3 * time.Second)
+		opened := 0
+		for _, r := range rs {
+			o, closed, _, _ := r.snapshot()
+			opened += len(o)
+			if len(closed) > 0 {
+				t.Errorf("%v", closed[0].err)
+			}
+		}
+		if s := l.Stats(); opened != 20 || s.Open != 20 || s.Conns != 20 || s.Forwarded == 0 {
+			t.Errorf("%d opened, %+v", opened, s)
+		}
+	})
+}
+
+// TestLoginsAtShards connects the same client id repeatedly, from changing addresses, while its
+// earlier connections are open. On any shard, Closed of a connection precedes Opened of the next.
+func TestLoginsAtShards(t *testing.T) {
+	for seed := range uint64(3) {
+		synctest.Test(t, func(t *testing.T) {
+			const shards, count = 4, 40
+			n := newNetwork(t, simnet.Config{Delay: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.1, Seed: seed})
+			var mu sync.Mutex
+			var current *transport.Conn
+			var total, left, replaced int
+			rs, handlers := recorders(t, shards)
+			for _, r := range rs {
+				r.onOpened = func(c *transport.Conn) {
+					mu.Lock()
+					defer mu.Unlock()
+					if current != nil {
+						t.Error("a client's connection is opened while its last one is")
+					}
+					current = c
+					total++
+				}
+				r.onClosed = func(c *transport.Conn, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if current != c {
+						t.Error("another connection of a client is closed than was opened last")
+					}
+					current = nil
+					left++
+					if errors.Is(err, transport.ErrReplaced) {
+						replaced++
+					}
+				}
+			}
+			l := listen(t, serverAddr, transport.Config{Network: n, Shards: shards}, handlers...)
+			var conns sync.WaitGroup
+			for i := range count {
+				conns.Go(func() {
+					cfg := transport.Config{Network: n, Token: issue(t, token.Development(), nil)}
+					if c, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t}); err == nil {
+						if i%5 == 0 {
+							_ = c.Close() // while others come
+						} else {
+							t.Cleanup(func() { _ = c.Close() })
+						}
+					}
+				})
+				time.Sleep(time.Duration(i%4) * 50 * time.Millisecond)
+			}
+			conns.Wait()
+			time.Sleep(12 * time.Second) // closes that were lost are found out
+			mu.Lock()
+			defer mu.Unlock()
+			open := 0
+			if current != nil {
+				open = 1
+			}
+			if total < count/4 || left != total-open || replaced == 0 {
+				t.Errorf("%d connections, %d ended, %d were replaced, %d are there", total, left, replaced, open)
+			}
+			if s := l.Stats(); s.Open != open || s.Conns != open {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -24,44 +23,30 @@ func newSocket(pc PacketConn) *socket {
 	return s
 }
 
-// replace continues with another packet connection and closes the current one.
+// replace continues with another packet connection and closes the current one, or else the other
+// one.
 func (s *socket) replace(pc PacketConn) error {
-	old, err := s.exchange(pc)
-	if err != nil {
-		return errors.Join(err, pc.Close())
-	}
-	// Nothing can be done about an error of closing a packet connection. Close may take time, while
-	// the loop continues.
-	_ = old.Close()
-	return nil
-}
-
-// exchange sets the current packet connection and returns the previous one.
-func (s *socket) exchange(pc PacketConn) (BatchConn, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	err := pc.SetReadDeadline(s.deadline)
 	if s.closed {
-		return nil, net.ErrClosed
+		err = net.ErrClosed
 	}
-	if err := pc.SetReadDeadline(s.deadline); err != nil {
-		return nil, err
+	b, unused := batched(pc), pc
+	if err == nil {
+		unused = *s.current.Swap(&b)
 	}
-	b := batched(pc)
-	return *s.current.Swap(&b), nil
+	s.mu.Unlock()
+	// Nothing can be done about an error of Close. It may take time, while the loop continues.
+	_ = unused.Close()
+	return err
 }
 
-// ReadFrom implements [PacketConn]. A read continues on the next packet connection.
+// ReadFrom implements [PacketConn]. Loops call only ReadBatch.
 func (s *socket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
-	for {
-		pc := s.current.Load()
-		n, from, err := (*pc).ReadFrom(p)
-		if err == nil || s.current.Load() == pc {
-			return n, from, err
-		}
-	}
+	return (*s.current.Load()).ReadFrom(p)
 }
 
-// ReadBatch implements [BatchConn] in the same way.
+// ReadBatch implements [BatchConn]. A read continues on the next packet connection.
 func (s *socket) ReadBatch(into []Datagram) (int, error) {
 	for {
 		pc := s.current.Load()

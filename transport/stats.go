@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -179,35 +180,12 @@ func (h RTTHistogram) Plus(o RTTHistogram) RTTHistogram {
 }
 
 func (h *RTTHistogram) observe(rtt time.Duration) {
-	h.Counts[rttBucket(rtt)]++
-	h.Sum += rtt
-}
-
-func rttBucket(rtt time.Duration) int {
 	i := 0
 	for i < len(rttBounds) && rtt > rttBounds[i] {
 		i++
 	}
-	return i
-}
-
-// rttCounters is an [RTTHistogram] of many connections. It is safe for concurrent use.
-type rttCounters struct {
-	counts [len(rttBounds) + 1]atomic.Uint64
-	sum    atomic.Int64
-}
-
-func (c *rttCounters) observe(rtt time.Duration) {
-	c.counts[rttBucket(rtt)].Add(1)
-	c.sum.Add(int64(rtt))
-}
-
-func (c *rttCounters) snapshot() (h RTTHistogram) {
-	for i := range c.counts {
-		h.Counts[i] = c.counts[i].Load()
-	}
-	h.Sum = time.Duration(c.sum.Load())
-	return h
+	h.Counts[i]++
+	h.Sum += rtt
 }
 
 // sentCounters counts sent datagrams. It is safe for concurrent use.
@@ -216,7 +194,6 @@ type sentCounters struct {
 	cause                    atomic.Pointer[error] // of the first failure since it was last reset to nil
 }
 
-// add counts sent datagrams.
 func (c *sentCounters) add(sent []Datagram) {
 	var size int
 	for i := range sent {
@@ -236,81 +213,64 @@ func (c *sentCounters) fail(err error) {
 	c.failed.Add(1)
 }
 
-// shardCounters are the counters of a shard. They are safe for concurrent use.
+// shardCounters are the counters of a shard. Atomic counters for each received datagram would cost
+// more than parsing it.
 type shardCounters struct {
-	sent                                                             sentCounters
-	rtts                                                             rttCounters
-	migrations                                                       atomic.Uint64
-	received, receivedBytes                                          atomic.Uint64
-	verdicts                                                         [session.Verdicts]atomic.Uint64
-	unknownSession, version, cookie, rateLimited, token, suite, full atomic.Uint64
-	forwarded, overrun                                               atomic.Uint64
-	protocolErrors, unacknowledged                                   atomic.Uint64
+	sent  sentCounters
+	batch ListenerStats // since publish; only the loop uses it
+
+	mu        sync.Mutex
+	published ListenerStats // without sent datagrams
 }
 
-// ended counts the end of a connection.
-func (c *shardCounters) ended(cause error) {
-	switch {
-	case errors.Is(cause, ErrProtocol):
-		c.protocolErrors.Add(1)
-	case errors.Is(cause, session.ErrUnacknowledged):
-		c.unacknowledged.Add(1)
-	}
+// publish makes the counts of a batch visible to addTo. The loop calls it.
+func (c *shardCounters) publish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.published.add(&c.batch)
+	c.batch = ListenerStats{}
 }
 
-// addTo adds the counts to t.
 func (c *shardCounters) addTo(t *ListenerStats) {
-	drops := sessionDrops(func(v session.Verdict) uint64 { return c.verdicts[v].Load() })
-	drops.UnknownSession = c.unknownSession.Load()
-	drops.Version = c.version.Load()
-	drops.Cookie = c.cookie.Load()
-	drops.RateLimited = c.rateLimited.Load()
-	drops.Token = c.token.Load()
-	drops.Suite = c.suite.Load()
-	drops.Full = c.full.Load()
-	drops.Overrun = c.overrun.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.add(&c.published)
 	t.DatagramsSent += c.sent.datagrams.Load()
 	t.BytesSent += c.sent.bytes.Load()
-	t.DatagramsReceived += c.received.Load()
-	t.BytesReceived += c.receivedBytes.Load()
 	t.SendFailed += c.sent.failed.Load()
-	t.PathMigrations += c.migrations.Load()
-	t.Forwarded += c.forwarded.Load()
-	t.ProtocolErrors += c.protocolErrors.Load()
-	t.Unacknowledged += c.unacknowledged.Load()
-	t.Dropped = t.Dropped.Plus(drops)
-	t.RTTs = t.RTTs.Plus(c.rtts.snapshot())
 }
 
-func sessionDrops(count func(session.Verdict) uint64) Drops {
-	return Drops{
-		Malformed:       count(session.Malformed),
-		WrongSession:    count(session.WrongSession),
-		Unauthenticated: count(session.Unauthenticated),
-		Duplicate:       count(session.Duplicate),
-		Late:            count(session.Late),
-		Unexpected:      count(session.Unexpected),
+// add adds the counts that a shard publishes.
+func (t *ListenerStats) add(o *ListenerStats) {
+	t.DatagramsReceived += o.DatagramsReceived
+	t.BytesReceived += o.BytesReceived
+	t.PathMigrations += o.PathMigrations
+	t.Forwarded += o.Forwarded
+	t.ProtocolErrors += o.ProtocolErrors
+	t.Unacknowledged += o.Unacknowledged
+	if o.Dropped != (Drops{}) { // most batches have none
+		t.Dropped = t.Dropped.Plus(o.Dropped)
+	}
+	if o.RTTs != (RTTHistogram{}) {
+		t.RTTs = t.RTTs.Plus(o.RTTs)
 	}
 }
 
-// batchCounters counts the received datagrams of a batch. Only the shard's goroutine uses it:
-// atomic counters for each datagram would cost more than parsing it.
-type batchCounters struct {
-	received, bytes uint64
-	verdicts        [session.Verdicts]uint64
+func (t *ListenerStats) ended(cause error) {
+	switch {
+	case errors.Is(cause, ErrProtocol):
+		t.ProtocolErrors++
+	case errors.Is(cause, session.ErrUnacknowledged):
+		t.Unacknowledged++
+	}
 }
 
-// publish adds the counts to c and resets them.
-func (b *batchCounters) publish(c *shardCounters) {
-	if *b == (batchCounters{}) {
-		return
+// dropsOf returns the counts of a session's verdicts from [session.Malformed] on, which are the
+// first reasons of [Drops].
+func dropsOf(verdicts []uint64) (d Drops) {
+	counts := d.counts()
+	for i, n := range verdicts {
+		*counts[i] = n
 	}
-	c.received.Add(b.received)
-	c.receivedBytes.Add(b.bytes)
-	for v, n := range b.verdicts {
-		if n != 0 {
-			c.verdicts[v].Add(n)
-		}
-	}
-	*b = batchCounters{}
+	return d
 }

@@ -3,29 +3,47 @@ package transport
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// testListener is a listener of one shard without a network. The test runs its loop.
+// still is a network of one packet connection, which all shards share and which receives nothing.
+type still struct{ sent func(b []byte) }
+
+func (s *still) ListenPacket(string) (PacketConn, error) { return s, nil }
+
+func (s *still) ListenShards(_ string, n int) ([]PacketConn, error) {
+	return slices.Repeat([]PacketConn{s}, n), nil
+}
+
+func (s *still) ReadFrom([]byte) (int, netip.AddrPort, error) { panic("not read") }
+
+func (s *still) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
+	s.sent(p)
+	return len(p), nil
+}
+
+func (s *still) SetReadDeadline(time.Time) error { return nil }
+func (s *still) LocalAddr() netip.AddrPort       { return netip.MustParseAddrPort("127.0.0.1:7000") }
+func (s *still) Close() error                    { return nil }
+
+// testListener is a listener without a network. The test runs the loop of its first shard.
 type testListener struct {
 	*Listener
 	*shard
 	pc    *still
 	now   time.Time
-	step  time.Duration // by which the wall clock was set ahead
-	calls calls
+	ahead time.Duration // of the wall clock
+	calls calls         // of the first shard
 }
-
-// wall returns the wall-clock time of the listener and its clients.
-func (d *testListener) wall() time.Time { return d.now.Add(d.step) }
 
 // calls is a handler that records its calls.
 type calls struct {
-	unheard
 	opened, datagrams int
 	closed            []error
 	onOpened          func(*Conn)
@@ -39,6 +57,8 @@ func (c *calls) Opened(conn *Conn) {
 }
 func (c *calls) Closed(_ *Conn, err error)         { c.closed = append(c.closed, err) }
 func (c *calls) Datagram(*Conn, []byte, time.Time) { c.datagrams++ }
+func (c *calls) Message(*Conn, []byte, time.Time)  {}
+func (c *calls) Tick(time.Time)                    {}
 
 // Stats returns the statistics of the listener, including those that its shards have not published.
 func (d *testListener) Stats() ListenerStats {
@@ -51,30 +71,40 @@ func (d *testListener) Stats() ListenerStats {
 func newTestListener(tb testing.TB, cfg Config) *testListener {
 	tb.Helper()
 	d := &testListener{pc: &still{sent: func([]byte) {}}, now: time.Now()}
-	cfg.Network, cfg.wall = oneNetwork{d.pc}, d.wall
+	cfg.Network, cfg.wall = d.pc, d.wall
 	l, err := Listen("", cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	d.Listener, d.shard, d.now = l, l.shards[0], time.Now()
+	for _, s := range l.shards {
+		s.handler = &calls{}
+	}
 	d.handler = &d.calls
 	return d
 }
 
+func (d *testListener) wall() time.Time { return d.now.Add(d.ahead) }
+
 // The methods below call the shard's and write what it sends.
 
-func (d *testListener) receive(now time.Time, g datagram) {
-	d.shard.receive(now, g)
+func (d *testListener) receive(from netip.AddrPort, b []byte) {
+	d.shard.receive(d.now, datagram{from, bytes.Clone(b)})
 	d.write()
 }
 
-func (d *testListener) tick(now time.Time) {
-	d.shard.tick(now)
+// advance lets time pass and ticks.
+func (d *testListener) advance(by time.Duration) {
+	d.now = d.now.Add(by)
+	d.tick(d.now)
 	d.write()
 }
 
-func (d *testListener) endBatch(now time.Time) {
-	d.shard.endBatch(now)
+// endBatch ends the batch of each shard.
+func (d *testListener) endBatch() {
+	for _, s := range d.shards {
+		s.endBatch(d.now)
+	}
 	d.write()
 }
 
@@ -82,6 +112,11 @@ func (d *testListener) write() {
 	for _, s := range d.shards {
 		s.outbox.write()
 	}
+}
+
+// entries returns the number of entries for connections in all tables.
+func (d *testListener) entries() int {
+	return d.timers.count + d.conns.len() + len(d.ids) + len(d.clients) + len(d.hellos) + len(d.pending)
 }
 
 // testClient is a client's session with a [testListener], and the datagrams that it sent.
@@ -99,16 +134,10 @@ const (
 	firstHeartbeat // or data, in this place or later
 )
 
-// arrive makes a client at an address that has sent its first hello. The zero token means one that
-// is made for it.
-func (d *testListener) arrive(tb testing.TB, from netip.AddrPort, t token.Token) *testClient {
+// arrive makes a client at an address that has sent its first hello. Without a token it gets one.
+func (d *testListener) arrive(tb testing.TB, from netip.AddrPort, cfg Config) *testClient {
 	tb.Helper()
-	return d.arriveWith(tb, from, Config{Token: t})
-}
-
-func (d *testListener) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config) *testClient {
-	tb.Helper()
-	cfg.Timeout, cfg.wall = time.Hour, d.wall
+	cfg.wall = d.cfg.wall
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		tb.Fatal(err)
@@ -117,19 +146,28 @@ func (d *testListener) arriveWith(tb testing.TB, from netip.AddrPort, cfg Config
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return d.arriveWith(from, request)
+}
+
+func (d *testListener) arriveWith(from netip.AddrPort, request session.Request) *testClient {
 	g := &testClient{listener: d, from: from}
 	g.Session = session.NewClient(d.now, request, session.Config{
-		Timeout: cfg.Timeout,
+		Timeout: time.Hour,
 		Output:  func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
 		Buffers: &session.Buffers{},
 	})
 	return g
 }
 
-// visit returns a client that has received the answer to its handshake.
-func (d *testListener) visit(tb testing.TB, from netip.AddrPort, t token.Token) *testClient {
+// visit returns a client that has received the answer to its handshake, with a token of its own if
+// client is 0.
+func (d *testListener) visit(tb testing.TB, from netip.AddrPort, client uint64) *testClient {
 	tb.Helper()
-	return d.arrive(tb, from, t).enter()
+	var cfg Config
+	if client != 0 {
+		cfg.Token = d.issue(tb, client, nil)
+	}
+	return d.arrive(tb, from, cfg).enter()
 }
 
 // enter sends the hellos.
@@ -151,21 +189,43 @@ func (g *testClient) open() *testClient {
 func (g *testClient) deliver(i int) { g.deliverFrom(g.from, i) }
 
 func (g *testClient) deliverFrom(from netip.AddrPort, i int) {
+	g.answered(func() { g.listener.receive(from, g.out[i]) })
+}
+
+// answered passes what the listener sends during f to the client.
+func (g *testClient) answered(f func()) {
 	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, g.listener.pc.LocalAddr(), bytes.Clone(b)) }
-	g.listener.receive(g.listener.now, datagram{from, bytes.Clone(g.out[i])})
+	f()
 	g.listener.pc.sent = func([]byte) {}
 }
 
 // moveTo sends the newest datagram from another address, and answers the challenges there.
 func (g *testClient) moveTo(to netip.AddrPort) {
 	g.deliverFrom(to, len(g.out)-1)
-	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, g.listener.pc.LocalAddr(), bytes.Clone(b)) }
-	g.listener.now = g.listener.now.Add(time.Second) // the round of challenges is due, and the old address has been silent
 	sent := len(g.out)
-	g.listener.tick(g.listener.now)
+	g.answered(func() { g.listener.advance(time.Second) }) // the round is due, and the old address has been silent
 	for i := sent; i < len(g.out); i++ {
 		g.deliverFrom(to, i)
 	}
+}
+
+// helloFrom returns the client's second hello with a cookie for an address at a listener.
+func (g *testClient) helloFrom(tb testing.TB, d *testListener, from netip.AddrPort) []byte {
+	tb.Helper()
+	h, err := wire.ParseHello(g.out[secondHello])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d.pc.sent = func(b []byte) {
+		retry, err := wire.ParseRetry(b)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		h.Cookie = retry.Cookie
+	}
+	d.receive(from, g.out[firstHello])
+	d.pc.sent = func([]byte) {}
+	return wire.AppendHello(nil, h)
 }
 
 // issue returns a token for the listener's address.
@@ -194,6 +254,11 @@ var clientAddr = netip.MustParseAddrPort("127.0.0.1:4000")
 // place returns the i-th of many addresses, each in a network of its own.
 func place(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}), 4000)
+}
+
+// near returns the i-th of many addresses in so many networks.
+func near(i, networks int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, byte(i % networks), byte(i)}), 4000)
 }
 
 // len returns the number of addresses with a connection.

@@ -38,7 +38,6 @@ func (t *timers) slotOf(at time.Time) int64 {
 	return min(max(int64(at.Sub(t.start)/slotTime), t.now), t.now+slots-1)
 }
 
-// set sets the time of c.
 func (t *timers) set(c *Conn, at time.Time) {
 	c.timer.at = at
 	slot := t.slotOf(at)
@@ -53,7 +52,6 @@ func (t *timers) set(c *Conn, at time.Time) {
 	t.count++
 }
 
-// remove removes c if it has an entry.
 func (t *timers) remove(c *Conn) {
 	if c.timer.list != nil {
 		c.timer.list.remove(c)

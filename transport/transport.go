@@ -144,14 +144,10 @@ func batched(pc PacketConn) BatchConn {
 type unbatched struct{ PacketConn }
 
 func (u unbatched) ReadBatch(into []Datagram) (int, error) {
-	if len(into) == 0 {
-		return 0, nil
-	}
-	n, from, err := u.ReadFrom(into[0].Buf)
-	if err != nil {
+	var err error
+	if into[0].N, into[0].Addr, err = u.ReadFrom(into[0].Buf); err != nil {
 		return 0, err
 	}
-	into[0].N, into[0].Addr = n, from
 	return 1, nil
 }
 

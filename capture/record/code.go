@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -30,7 +31,6 @@ const (
 	tagEnd
 )
 
-// maxCounts is the maximum number of entries of Counts.
 const maxCounts = 64
 
 var errShort = errors.New("it ends too early")
@@ -55,39 +55,31 @@ func Parse(b []byte) (Body, error) {
 	return body, nil
 }
 
-// newBody returns an empty body of the type of a tag, or nil if the tag is unknown.
+// newBody returns an empty body, or nil if the tag is unknown.
 func newBody(tag byte) Body {
-	switch tag {
-	case tagStart:
-		return &Start{}
-	case tagSchema:
-		return &Schema{}
-	case tagPrior:
-		return &Prior{}
-	case tagOpened:
-		return &Opened{}
-	case tagClosed:
-		return &Closed{}
-	case tagBound:
-		return &Bound{}
-	case tagReceived, tagSent:
-		return &Datagram{Sent: tag == tagSent}
-	case tagReceivedMessage, tagSentMessage:
-		return &Message{Sent: tag == tagSentMessage}
-	case tagDecoded:
-		return &Decoded{}
-	case tagDropped:
-		return &Dropped{}
-	case tagWithheld:
-		return &Withheld{}
-	case tagLost:
-		return &Lost{}
-	case tagCounts:
-		return &Counts{}
-	case tagEnd:
-		return &End{}
+	if int(tag) >= len(bodies) || bodies[tag] == nil {
+		return nil
 	}
-	return nil
+	return bodies[tag]()
+}
+
+var bodies = [...]func() Body{
+	tagStart:           func() Body { return &Start{} },
+	tagSchema:          func() Body { return &Schema{} },
+	tagPrior:           func() Body { return &Prior{} },
+	tagOpened:          func() Body { return &Opened{} },
+	tagClosed:          func() Body { return &Closed{} },
+	tagBound:           func() Body { return &Bound{} },
+	tagReceived:        func() Body { return &Datagram{} },
+	tagSent:            func() Body { return &Datagram{Sent: true} },
+	tagReceivedMessage: func() Body { return &Message{} },
+	tagSentMessage:     func() Body { return &Message{Sent: true} },
+	tagDecoded:         func() Body { return &Decoded{} },
+	tagDropped:         func() Body { return &Dropped{} },
+	tagWithheld:        func() Body { return &Withheld{} },
+	tagLost:            func() Body { return &Lost{} },
+	tagCounts:          func() Body { return &Counts{} },
+	tagEnd:             func() Body { return &End{} },
 }
 
 // encode appends a tag and a body. It is inlined into the Append methods, so that bodies do not
@@ -141,9 +133,9 @@ func (r *Start) fields(c *coder) {
 	c.fixed(&r.Run)
 }
 
-func (r *Schema) fields(c *coder) { c.uint(&r.ID); c.rest(&r.JSON) }
+func (r *Schema) fields(c *coder) { c.uint(&r.ID); rest(c, &r.JSON) }
 
-func (r *Prior) fields(c *coder) { c.fixed(&r.Hash); c.rest(&r.File) }
+func (r *Prior) fields(c *coder) { c.fixed(&r.Hash); rest(c, &r.File) }
 
 func (r *Opened) fields(c *coder) {
 	c.flags(&r.Again)
@@ -155,7 +147,7 @@ func (r *Opened) fields(c *coder) {
 	c.int("AEAD overhead", &r.AEADOverhead, math.MaxUint8)
 }
 
-func (r *Closed) fields(c *coder) { c.uint(&r.Player); c.restText(&r.Cause) }
+func (r *Closed) fields(c *coder) { c.uint(&r.Player); rest(c, &r.Cause) }
 
 func (r *Bound) fields(c *coder) {
 	c.flags(&r.Again, &r.DeliverLate, &r.Reliable)
@@ -176,10 +168,10 @@ func (r *Datagram) fields(c *coder) {
 	c.uint(&r.Player)
 	c.uint(&r.Number)
 	c.int("size", &r.Size, math.MaxUint16)
-	c.rest(&r.Body)
+	rest(c, &r.Body)
 }
 
-func (r *Message) fields(c *coder) { c.uint(&r.Player); c.rest(&r.Body) }
+func (r *Message) fields(c *coder) { c.uint(&r.Player); rest(c, &r.Body) }
 
 func (r *Decoded) fields(c *coder) {
 	c.uint(&r.Player)
@@ -196,14 +188,14 @@ func (r *Dropped) fields(c *coder) {
 	c.int("RPC number", &number, rpcdelta.MaxRPC+1)
 	r.RPC = number - 1
 	c.flags(&r.Decoder)
-	c.restText(&r.Reason)
+	rest(c, &r.Reason)
 }
 
 func (r *Withheld) fields(c *coder) {
 	c.uint(&r.Player)
 	c.rpc(&r.RPC)
 	c.uint(&r.Seq)
-	c.restText(&r.Reason)
+	rest(c, &r.Reason)
 }
 
 func (r *Lost) fields(c *coder) { c.uint(&r.Records) }
@@ -221,3 +213,129 @@ func (r *Counts) fields(c *coder) {
 }
 
 func (r *End) fields(c *coder) { c.flags(&r.More) }
+
+// coder appends the fields of a body to b, or parses them from b. After an error it parses zeros.
+type coder struct {
+	b     []byte
+	parse bool
+	err   error // of parsing
+}
+
+func (c *coder) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.b = nil
+}
+
+// next returns the next n bytes to parse, or nil.
+func (c *coder) next(n int) []byte {
+	if n > len(c.b) {
+		c.fail(errShort)
+		return nil
+	}
+	b := c.b[:n]
+	c.b = c.b[n:]
+	return b
+}
+
+func (c *coder) uint(v *uint64) {
+	if !c.parse {
+		c.b = binary.AppendUvarint(c.b, *v)
+		return
+	}
+	var n int
+	if *v, n = binary.Uvarint(c.b); n <= 0 {
+		*v = 0
+		c.fail(errShort)
+		return
+	}
+	c.b = c.b[n:]
+}
+
+// int codes a varint from 0 to limit.
+func (c *coder) int(what string, v *int, limit int) {
+	u := uint64(max(*v, 0))
+	c.uint(&u)
+	if c.parse && u > uint64(limit) {
+		c.fail(fmt.Errorf("%s %d, want at most %d", what, u, limit))
+		u = 0
+	}
+	*v = int(u)
+}
+
+func (c *coder) rpc(v *int) { c.int("RPC number", v, rpcdelta.MaxRPC) }
+
+// fixed codes 8 bytes.
+func (c *coder) fixed(v *uint64) {
+	if !c.parse {
+		c.b = binary.LittleEndian.AppendUint64(c.b, *v)
+	} else if b := c.next(8); b != nil {
+		*v = binary.LittleEndian.Uint64(b)
+	}
+}
+
+// hash codes 4 bytes.
+func (c *coder) hash(v *uint32) {
+	if !c.parse {
+		c.b = binary.LittleEndian.AppendUint32(c.b, *v)
+	} else if b := c.next(4); b != nil {
+		*v = binary.LittleEndian.Uint32(b)
+	}
+}
+
+func (c *coder) byte(v *byte) {
+	if !c.parse {
+		c.b = append(c.b, *v)
+	} else if b := c.next(1); b != nil {
+		*v = b[0]
+	}
+}
+
+// flags codes the bits of one byte, lowest first.
+func (c *coder) flags(bits ...*bool) {
+	var v byte
+	for i, bit := range bits {
+		if *bit {
+			v |= 1 << i
+		}
+	}
+	c.byte(&v)
+	for i, bit := range bits {
+		*bit = v>>i&1 != 0
+	}
+}
+
+// text codes a length and as many bytes.
+func (c *coder) text(s *string) {
+	n := len(*s)
+	c.int("length", &n, len(c.b))
+	if c.parse {
+		*s = string(c.next(n))
+	} else {
+		c.b = append(c.b, *s...)
+	}
+}
+
+func (c *coder) addr(a *netip.AddrPort) {
+	var text string
+	if b, err := a.MarshalText(); err == nil && !c.parse {
+		text = string(b)
+	}
+	if c.text(&text); !c.parse || text == "" {
+		return
+	}
+	var err error
+	if *a, err = netip.ParseAddrPort(text); err != nil {
+		c.fail(err)
+	}
+}
+
+// rest codes all bytes up to the end of the record.
+func rest[T string | []byte](c *coder, v *T) {
+	if !c.parse {
+		c.b = append(c.b, *v...)
+		return
+	}
+	*v, c.b = T(c.b), nil
+}

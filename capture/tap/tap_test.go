@@ -1,7 +1,6 @@
 package tap
 
 import (
-	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -20,13 +20,9 @@ func TestDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	w, err := capture.Create(filepath.Join(t.TempDir(), "out.uplink"), capture.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	move, err := schema.New("A", 60, []schema.Field{{Name: "X", Kind: schema.KindVec3, Resolution: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	var p ds.PlayerTap = &player{w.Open(record.Opened{})}
 	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: move.NewFrame()}}
 	now, body := time.Now(), make([]byte, 30)
@@ -40,7 +36,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if err := errors.Join(w.Close()); err != nil || w.Stats().Lost != 0 {
+	if err := w.Close(); err != nil || w.Stats().Lost != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 }

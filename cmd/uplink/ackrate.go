@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -20,11 +17,10 @@ import (
 )
 
 type ackRateOptions struct {
-	cfg         bench.Config
-	rates       []float64
-	codec       string
-	schema, svg string
-	json        bool
+	traceFlags
+	cfg        bench.Config
+	rates      []float64
+	codec, svg string
 }
 
 // ackCurve is the wire rate of one trace at each ack rate, in kbit/s.
@@ -46,34 +42,16 @@ baselines and smaller frames on the uplink. They cost more on the downlink, in d
 		Example: `  uplink ackrate --rtt 60ms portal2_coop_60hz.csv.gz
   uplink ackrate --ack-hz 5,10,20 --json portal2_coop_60hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			curves, err := o.run(cmd.Context(), args, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if o.svg != "" {
-				if err := os.WriteFile(o.svg, []byte(o.chart(curves).SVG()), 0o644); err != nil {
-					return fmt.Errorf("--svg: %w", err)
-				}
-			}
-			if o.json {
-				return writeJSON(cmd.OutOrStdout(), curves)
-			}
-			return o.writeTable(cmd.OutOrStdout(), curves)
-		},
+		RunE: checked(o.check, o.run),
 	}
 	f := cmd.Flags()
+	o.add(f, eachUsage)
 	o.cfg.Link.AddFlags(f)
 	addSuiteFlag(f, &o.cfg.Suite)
 	f.Float64SliceVar(&o.rates, "ack-hz", []float64{10, 12, 15, 20, 30, 60}, "maximum acks per second, ascending")
 	f.IntVar(&o.cfg.Ring, "ring", o.cfg.Ring, "ring size, in frames")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	f.StringVar(&o.svg, "svg", "", "write a chart to this file")
-	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
 
@@ -97,62 +75,51 @@ func (o *ackRateOptions) check() error {
 	return nil
 }
 
-func (o *ackRateOptions) run(ctx context.Context, paths []string, stderr io.Writer) ([]ackCurve, error) {
-	p := newProgress(stderr)
-	defer p.clear()
-	var curves []ackCurve
-	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
-		if err != nil {
-			return nil, err
+func (o *ackRateOptions) run(cmd *cobra.Command, paths []string) error {
+	curves, err := measureAll(cmd, paths, o.load, func(t *trace.Trace, p *progress) (ackCurve, error) {
+		c := ackCurve{Name: t.Name, Hz: o.rates}
+		for _, hz := range o.rates {
+			cfg := o.cfg
+			cfg.AckHz = hz
+			cfg.Progress = func(_ string, done float64) { p.show(fmt.Sprintf("%s, %g Hz", t.Name, hz), done) }
+			r, err := bench.Run(cmd.Context(), t, cfg)
+			if err != nil {
+				return c, err
+			}
+			up, down := r.Codecs[0].UpKbits(r.RateHz), r.Codecs[0].DownKbits(r.RateHz)
+			c.Up, c.Down, c.Sum = append(c.Up, up), append(c.Down, down), append(c.Sum, up+down)
 		}
-		c, err := o.curve(ctx, t, p)
-		if err != nil {
-			return nil, err
-		}
-		curves = append(curves, c)
+		return c, nil
+	})
+	if err != nil {
+		return err
 	}
-	return curves, nil
+	if o.svg != "" {
+		err = writeFile("svg", o.svg, []byte(o.chart(curves).SVG()))
+	}
+	if err != nil {
+		return err
+	}
+	return emit(cmd.OutOrStdout(), o.json, curves, func(b *strings.Builder) {
+		fmt.Fprintf(b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
+		table.Write(b, o.table(curves))
+	})
 }
 
-func (o *ackRateOptions) curve(ctx context.Context, t *trace.Trace, p *progress) (ackCurve, error) {
-	c := ackCurve{Name: t.Name, Hz: o.rates}
-	for _, hz := range o.rates {
-		cfg := o.cfg
-		cfg.AckHz = hz
-		cfg.Progress = func(_ string, done float64) { p.show(fmt.Sprintf("%s, %g Hz", t.Name, hz), done) }
-		r, err := bench.Run(ctx, t, cfg)
-		if err != nil {
-			return c, err
+func (o *ackRateOptions) table(curves []ackCurve) [][]string {
+	line := func(name, what, format string, values []float64) []string {
+		row := []string{name, what}
+		for _, v := range values {
+			row = append(row, fmt.Sprintf(format, v))
 		}
-		up, down := r.Codecs[0].UpKbits(r.RateHz), r.Codecs[0].DownKbits(r.RateHz)
-		c.Up, c.Down, c.Sum = append(c.Up, up), append(c.Down, down), append(c.Sum, up+down)
+		return row
 	}
-	return c, nil
-}
-
-func (o *ackRateOptions) writeTable(w io.Writer, curves []ackCurve) error {
-	head := []string{"kbit/s", ""}
-	for _, hz := range o.rates {
-		head = append(head, fmt.Sprintf("%g Hz", hz))
-	}
-	rows := [][]string{head}
+	rows := [][]string{line("kbit/s", "", "%g Hz", o.rates)}
 	for _, c := range curves {
-		rows = append(rows, cells(c.Name, "up", c.Up), cells("", "acks", c.Down), cells("", "sum", c.Sum))
+		rows = append(rows, line(c.Name, "up", "%.2f", c.Up))
+		rows = append(rows, line("", "acks", "%.2f", c.Down), line("", "sum", "%.2f", c.Sum))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
-	table.Write(&b, rows)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func cells(name, what string, kbits []float64) []string {
-	row := []string{name, what}
-	for _, v := range kbits {
-		row = append(row, fmt.Sprintf("%.2f", v))
-	}
-	return row
+	return rows
 }
 
 func (o *ackRateOptions) chart(curves []ackCurve) *chart.Chart {

@@ -1,44 +1,34 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestAckRate expects more acks to take more down and less up.
+// TestAckRate expects more acks to take more down and less up, in all forms of the output.
 func TestAckRate(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "a.svg")
-	code, stdout, stderr := uplink(t, "ackrate", "--ack-hz", "5,10,30", "--svg", svg, rocketLeague)
-	if code != 0 || stderr != "" {
-		t.Fatalf("code %d: %s", code, stderr)
+	c := parse[ackCurve](t, "ackrate", "--ack-hz", "5,10,30", "--svg", svg, "--json", rocketLeague)
+	if c.Name != sample.RocketLeagueName || !slices.Equal(c.Hz, []float64{5, 10, 30}) || len(c.Up) != 3 {
+		t.Fatalf("%+v", c)
 	}
-	if want := "; codec adaptive; encrypted with gcm, 16 bytes per datagram; up and acks in wire bits, "; !strings.Contains(stdout, want) {
-		t.Errorf("no %q in %s", want, stdout)
-	}
-	var rows [][]float64
-	for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[3:] {
-		cells := strings.Fields(line)
-		var row []float64
-		for _, cell := range cells[len(cells)-3:] {
-			v, err := strconv.ParseFloat(cell, 64)
-			must(t, err)
-			row = append(row, v)
+	for i := range c.Up {
+		if c.Up[i]+c.Down[i] != c.Sum[i] || i > 0 && (c.Up[i] >= c.Up[i-1] || c.Down[i] <= c.Down[i-1]) {
+			t.Errorf("%+v", c)
 		}
-		rows = append(rows, row)
 	}
-	if len(rows) != 3 || !strings.Contains(stdout, "kbit/s") || !strings.Contains(stdout, "  30 Hz\n") {
-		t.Fatal(stdout)
-	}
-	up, down, sum := rows[0], rows[1], rows[2]
-	for i := range up {
-		if d := up[i] + down[i] - sum[i]; d < -0.011 || d > 0.011 {
-			t.Errorf("%v + %v = %v", up[i], down[i], sum[i])
-		}
-		if i > 0 && (up[i] >= up[i-1] || down[i] <= down[i-1]) {
-			t.Errorf("up %v, down %v", up, down)
+	_, stdout, _ := uplink(t, "ackrate", "--ack-hz", "5,10,30", rocketLeague)
+	sums := fmt.Sprintf("%.2f  %.2f  %.2f", c.Sum[0], c.Sum[1], c.Sum[2])
+	const link = "; codec adaptive; encrypted with gcm, 16 bytes per datagram; up and acks in wire bits, "
+	for _, want := range []string{link, "kbit/s ", "  30 Hz\n", sums} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in %s", want, stdout)
 		}
 	}
 	picture, err := os.ReadFile(svg)

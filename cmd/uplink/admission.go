@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/netip"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// admission is how a command's client gets its connect token: a given one, or the issuer key to
-// issue them.
+// admission is how a client gets its connect token: a given one, or the issuer key to issue them.
 type admission struct{ token, key string }
 
 func (a *admission) addFlags(f *pflag.FlagSet) {
@@ -38,8 +35,7 @@ type ticket struct {
 	renew func(context.Context) (token.Token, error)
 }
 
-// ticket returns the token for a server and, with a key, a function that issues more. The client id
-// is random.
+// ticket returns the token for a server and, with a key, how to renew it. The client id is random.
 func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err error) {
 	t.addr = addr
 	switch {
@@ -53,26 +49,15 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	if err != nil {
 		return t, err
 	}
-	udp, err := net.ResolveUDPAddr("udp", addr)
+	server, err := bots.Resolve(addr)
 	if err != nil {
 		return t, fmt.Errorf("--to: %w", err)
 	}
-	server := netip.AddrPortFrom(udp.AddrPort().Addr().Unmap(), udp.AddrPort().Port())
-	i := issuer{key: key, client: rand.Uint64(), server: server}
-	t.addr, t.renew = server.String(), i.issue
-	t.token, err = i.issue(ctx)
+	client := rand.Uint64()
+	t.addr = server.String()
+	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, server) }
+	t.token, err = t.renew(ctx)
 	return t, err
-}
-
-// issuer issues tokens for one client and server, as a backend does.
-type issuer struct {
-	key    token.IssuerKey
-	client uint64
-	server netip.AddrPort
-}
-
-func (i *issuer) issue(context.Context) (token.Token, error) {
-	return token.Issue(i.key, token.Claims{ClientID: i.client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{i.server}})
 }
 
 // readToken parses the token in a flag, or in the file that it names.
@@ -91,7 +76,6 @@ func readToken(flag string) (t token.Token, err error) {
 	return t, nil
 }
 
-// loadIssuerKey reads the file of an issuer's key.
 func loadIssuerKey(path string) (token.IssuerKey, error) {
 	key, err := loadKey(path, token.ParseIssuerKey)
 	if err != nil {
@@ -100,7 +84,6 @@ func loadIssuerKey(path string) (token.IssuerKey, error) {
 	return key, err
 }
 
-// clientHints are the hints for errors of dialing.
 var clientHints = []struct {
 	err  error
 	hint string
@@ -115,7 +98,6 @@ var clientHints = []struct {
 	{transport.ErrServerFull, "raise --max-players of the server"},
 }
 
-// hintFor adds the hint for an error of dialing.
 func hintFor(err error) error {
 	for _, h := range clientHints {
 		if errors.Is(err, h.err) {

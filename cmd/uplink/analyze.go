@@ -1,36 +1,31 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
 )
 
 type analyzeOptions struct {
-	cfg    analysis.Config
-	schema string
-	prior  string
-	html   string
-	json   bool
-
-	whatIf bool
-	grid   gridFlags
+	traceFlags
+	cfg         bench.Config
+	prior, html string
+	whatIf      bool
+	grid        gridFlags
 }
 
 func newAnalyzeCommand() *cobra.Command {
-	var o analyzeOptions
+	o := analyzeOptions{cfg: bench.Config{Schemes: []string{rpcdelta.Adaptive.String()}, Untimed: true}}
 	cmd := &cobra.Command{
 		Use:   "analyze TRACE...",
 		Short: "Show where the bits of recorded play go, by field and predictor",
@@ -58,24 +53,17 @@ A trace is a .csv or .csv.gz file with its schema in NAME.schema.json.`,
 				return usageError{err}
 			}
 			if o.whatIf {
-				return o.runGrid(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return o.runGrid(cmd, args)
 			}
-			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(cmd, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
-	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
-	o.cfg.Link.AddFlags(f)
-	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "maximum acks per second")
-	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
-	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "redundant frames in each payload: auto, off or a number")
-	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: encode each frame against the one this many before it")
-	f.StringVar(&o.prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
+	o.add(f, eachUsage)
+	addRun(f, &o.cfg, &o.prior, "payload")
 	f.StringVar(&o.html, "html", "", "write a report with charts to this file, instead of a table")
-	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array for several traces")
 	f.BoolVar(&o.whatIf, "what-if", false, "run a grid of resolutions, redundancies, losses and rates")
-	o.grid.add(f)
+	o.grid.addFlags(f)
 	return cmd
 }
 
@@ -92,48 +80,42 @@ func (o *analyzeOptions) check(cmd *cobra.Command) error {
 	return o.cfg.Validate()
 }
 
-func (o *analyzeOptions) run(ctx context.Context, paths []string, stdout, stderr io.Writer) error {
-	p := newProgress(stderr)
-	defer p.clear()
-	var reports []*analysis.Report
-	var damaged error
-	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
+// partly returns a load function that accepts damaged traces and adds their errors to damaged.
+func partly[T any](
+	load func(path, schema string) (*T, error), schema string, damaged *error,
+) func(path string) (*T, error) {
+	return func(path string) (*T, error) {
+		t, err := load(path, schema)
 		if t == nil {
-			return err
+			return nil, err
 		}
-		damaged = errors.Join(damaged, err)
+		*damaged = errors.Join(*damaged, err)
+		return t, nil
+	}
+}
+
+func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
+	var damaged error
+	load := partly(loadTrace, o.schema, &damaged)
+	reports, err := measureAll(cmd, paths, load, func(t *trace.Trace, p *progress) (*analysis.Report, error) {
 		cfg := o.cfg
 		cfg.Progress = p.show
-		r, err := analysis.Run(ctx, t, cfg)
-		if err != nil {
-			return err
+		return analysis.Run(cmd.Context(), t, cfg)
+	})
+	switch {
+	case err != nil:
+	case o.html != "":
+		var page []byte
+		if page, err = analysis.HTML(reports); err == nil {
+			err = writeFile("html", o.html, page)
 		}
-		reports = append(reports, r)
+	default:
+		err = emit(cmd.OutOrStdout(), o.json, reports, func(b *strings.Builder) { b.WriteString(analysis.Text(reports)) })
 	}
-	p.clear()
-	if err := o.write(stdout, reports); err != nil {
+	if err != nil {
 		return err
 	}
 	return shownInPart(damaged)
-}
-
-func (o *analyzeOptions) write(w io.Writer, reports []*analysis.Report) error {
-	switch {
-	case o.html != "":
-		page, err := analysis.HTML(reports)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.html, page, 0o644); err != nil {
-			return fmt.Errorf("--html: %w", err)
-		}
-		return nil
-	case o.json:
-		return writeJSON(w, reports)
-	}
-	_, err := io.WriteString(w, analysis.Text(reports))
-	return err
 }
 
 // shownInPart adds a hint to the error of damaged traces, whose rows before the damage were used.
@@ -146,20 +128,16 @@ func shownInPart(damaged error) error {
 
 // gridFlags are the flags of the axes of the grid.
 type gridFlags struct {
-	resolutions, rates             []float64
-	redundancies, losses, errorsOf []string
 	grid                           analysis.Grid
+	redundancies, losses, errorsOf []string
 }
-
-// gridOnly are the flags that need --what-if.
-var gridOnly = []string{"resolutions", "rates", "redundancies", "losses", "errors"}
 
 // fieldsShown is the number of fields whose errors the table shows by default.
 const fieldsShown = 3
 
-func (g *gridFlags) add(f *pflag.FlagSet) {
-	f.Float64SliceVar(&g.resolutions, "resolutions", []float64{1, 2, 4, 8}, "with --what-if: factors on the resolution of all fields")
-	f.Float64SliceVar(&g.rates, "rates", nil, "with --what-if: calls per second, divisors of the trace's rate (default its rate and half of it)")
+func (g *gridFlags) addFlags(f *pflag.FlagSet) {
+	f.Float64SliceVar(&g.grid.Resolutions, "resolutions", []float64{1, 2, 4, 8}, "with --what-if: factors on the resolution of all fields")
+	f.Float64SliceVar(&g.grid.Rates, "rates", nil, "with --what-if: calls per second, divisors of the trace's rate (default its rate and half of it)")
 	f.StringSliceVar(&g.redundancies, "redundancies", []string{"off", "auto"}, "with --what-if: values of --redundancy")
 	f.StringSliceVar(&g.losses, "losses", []string{"0", "5%", "10%"}, "with --what-if: packet loss, in each direction")
 	f.StringSliceVar(&g.errorsOf, "errors", nil, fmt.Sprintf("with --what-if: fields whose errors the table shows (default the first %d)", fieldsShown))
@@ -167,7 +145,7 @@ func (g *gridFlags) add(f *pflag.FlagSet) {
 
 func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 	if !o.whatIf {
-		for _, name := range gridOnly {
+		for _, name := range []string{"resolutions", "rates", "redundancies", "losses", "errors"} {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s: it needs --what-if", name)
 			}
@@ -185,7 +163,6 @@ func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 	case o.html != "":
 		return errors.New("--html: --what-if writes a table or --json")
 	}
-	g.grid = analysis.Grid{Resolutions: g.resolutions, Rates: g.rates}
 	for _, text := range g.redundancies {
 		var r redundancy
 		if err := r.Set(text); err != nil {
@@ -203,22 +180,15 @@ func (g *gridFlags) check(cmd *cobra.Command, o *analyzeOptions) error {
 	return g.grid.Validate()
 }
 
-func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, stderr io.Writer) error {
-	p := newProgress(stderr)
-	defer p.clear()
-	var outcomes []*analysis.Outcome
-	var b strings.Builder
+func (o *analyzeOptions) runGrid(cmd *cobra.Command, paths []string) error {
 	var damaged error
-	for _, path := range paths {
-		r, err := loadRecording(path, o.schema)
-		if r == nil {
-			return err
-		}
-		damaged = errors.Join(damaged, err)
+	var tables strings.Builder
+	load := partly(loadRecording, o.schema, &damaged)
+	outcomes, err := measureAll(cmd, paths, load, func(r *analysis.Recording, p *progress) (*analysis.Outcome, error) {
 		shown := o.grid.errorsOf
 		for _, name := range shown {
 			if err := r.CheckField(name); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if len(shown) == 0 {
@@ -227,25 +197,20 @@ func (o *analyzeOptions) runGrid(ctx context.Context, paths []string, stdout, st
 		}
 		cfg := o.cfg
 		cfg.Progress = p.show
-		out, err := analysis.WhatIf(ctx, r, o.grid.grid, cfg)
+		out, err := analysis.WhatIf(cmd.Context(), r, o.grid.grid, cfg)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		outcomes = append(outcomes, out)
-		fmt.Fprintf(&b, "%s: %d frames at %g Hz; RTT %v, jitter %v, acks at %g Hz\n\n", r.Name, out.Frames, out.RateHz, o.cfg.Link.RTT, o.cfg.Link.Jitter, o.cfg.AckHz)
-		table.Write(&b, out.Text(shown, redundancyText))
-		b.WriteByte('\n')
+		fmt.Fprintf(&tables, "%s: %d frames at %g Hz; RTT %v, jitter %v, acks at %g Hz\n\n", r.Name, out.Frames, out.RateHz, o.cfg.Link.RTT, o.cfg.Link.Jitter, o.cfg.AckHz)
+		table.Write(&tables, out.Text(shown, redundancyText))
+		tables.WriteByte('\n')
+		return out, nil
+	})
+	if err == nil {
+		tables.WriteString(gridNotes)
+		err = emit(cmd.OutOrStdout(), o.json, outcomes, func(b *strings.Builder) { b.WriteString(tables.String()) })
 	}
-	p.clear()
-	b.WriteString(gridNotes)
-	write := func() error {
-		if o.json {
-			return writeJSON(stdout, outcomes)
-		}
-		_, err := io.WriteString(stdout, b.String())
-		return err
-	}
-	if err := write(); err != nil {
+	if err != nil {
 		return err
 	}
 	return shownInPart(damaged)

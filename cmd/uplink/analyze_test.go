@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,14 +18,7 @@ func TestAnalyze(t *testing.T) {
 		cars, portals = slice(t, sample.RocketLeague(), 400, nil).Name, slice(t, sample.Portal2(), 300, nil).Name
 		names = []string{"slice: 400 frames", "slice: 300 frames"}
 	}
-	code, stdout, stderr := uplink(t, "analyze", "--distance", "3", "--json", rocketLeague)
-	if code != 0 || stderr != "" {
-		t.Fatal(stderr)
-	}
-	var r analysis.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
+	r := parse[analysis.Report](t, "analyze", "--distance", "3", "--json", rocketLeague)
 	sum, floor := r.CountBits+r.RoundingBits, 0.0
 	for _, f := range r.Fields {
 		sum += f.Bits
@@ -37,7 +29,7 @@ func TestAnalyze(t *testing.T) {
 	if math.Abs(sum-r.PayloadBits) > 1e-6 || r.PayloadBits < 20 || r.FullBits < 2*r.PayloadBits || floor < r.PayloadBits/3 || floor > 1.2*r.PayloadBits {
 		t.Errorf("fields take %.1f of %.1f bits, full %.1f, floor %.1f", sum, r.PayloadBits, r.FullBits, floor)
 	}
-	code, stdout, stderr = uplink(t, "analyze", "--rtt", "60ms", "--loss", "5%", cars, portals)
+	code, stdout, stderr := uplink(t, "analyze", "--rtt", "60ms", "--loss", "5%", cars, portals)
 	if code != 0 || stderr != "" {
 		t.Fatal(stderr)
 	}
@@ -67,10 +59,9 @@ func TestAnalyzeWhatIf(t *testing.T) {
 	if !strings.Contains(lines[2], "Rotation mean") || !strings.HasPrefix(lines[6], "x 4") || lines[7] != "" {
 		t.Errorf("%s", stdout)
 	}
-	code, stdout, _ = uplink(t, append(args, "--json", rocketLeague, rocketLeague)...)
-	var all []analysis.Outcome
-	if err := json.Unmarshal([]byte(stdout), &all); code != 0 || err != nil || len(all) != 2 || len(all[0].Cases) != 4 {
-		t.Fatalf("%v, %+v", err, all)
+	all := parse[[]analysis.Outcome](t, append(args, "--json", rocketLeague, rocketLeague)...)
+	if len(all) != 2 || len(all[0].Cases) != 4 {
+		t.Fatalf("%+v", all)
 	}
 	if c := all[0].Cases; c[0].Delivered != 1 || c[1].Delivered > 0.9 || c[2].Bits >= c[0].Bits {
 		t.Errorf("%+v", c)

@@ -1,31 +1,25 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/trace"
 )
 
 type benchOptions struct {
-	cfg    bench.Config
-	schema string
-	prior  string
-	json   bool
-	svg    string
+	traceFlags
+	cfg        bench.Config
+	prior, svg string
 }
 
 func newBenchCommand() *cobra.Command {
@@ -59,39 +53,20 @@ For long-run means, use many links and frames: --seeds 20 --frames 1000000 --war
 			if err := o.check(cmd); err != nil {
 				return usageError{err}
 			}
-			results, err := o.run(cmd.Context(), args, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if o.svg != "" {
-				if err := os.WriteFile(o.svg, []byte(fieldsChart(results).SVG()), 0o644); err != nil {
-					return fmt.Errorf("--svg: %w", err)
-				}
-			}
-			if o.json {
-				return writeJSON(cmd.OutOrStdout(), results)
-			}
-			return o.writeTables(cmd.OutOrStdout(), results)
+			return o.run(cmd, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
-	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
-	o.cfg.Link.AddFlags(f)
+	o.add(f, eachUsage)
+	addRun(f, &o.cfg, &o.prior, "payload of adaptive")
 	addSuiteFlag(f, &o.cfg.Suite)
-	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "maximum acks per second")
-	f.IntVar(&o.cfg.Ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
-	f.Var((*redundancy)(&o.cfg.Redundancy), "redundancy", "redundant frames in each payload of adaptive: auto, off or a number")
 	f.IntVar(&o.cfg.Seeds, "seeds", 1, "number of links, with consecutive seeds; nothing is timed if more than 1")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "frames to count over all seeds; the trace repeats; 0: the trace once per seed")
 	f.DurationVar(&o.cfg.Warmup, "warmup", 0, "time at the start of each run that is not counted")
 	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "new frames per payload of adaptive (batching)")
-	f.IntVar(&o.cfg.Distance, "distance", 0, "no link: encode each frame against the one this many before it")
-	f.StringVar(&o.prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "codecs to compare")
 	f.BoolVar(&o.cfg.Fields, "fields", false, "show the bits of adaptive by field")
 	f.StringVar(&o.svg, "svg", "", "with --fields: write a chart to this file")
-	f.BoolVar(&o.json, "json", false, eachUsage)
 	return cmd
 }
 
@@ -111,55 +86,54 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 	return o.cfg.Validate()
 }
 
-func (o *benchOptions) run(ctx context.Context, paths []string, stderr io.Writer) ([]*bench.Result, error) {
-	p := newProgress(stderr)
-	defer p.clear()
-	var results []*bench.Result
-	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
-		if err != nil {
-			return nil, err
-		}
+func (o *benchOptions) run(cmd *cobra.Command, paths []string) error {
+	results, err := measureAll(cmd, paths, o.load, func(t *trace.Trace, p *progress) (*bench.Result, error) {
 		cfg := o.cfg
 		cfg.Progress = func(scheme string, done float64) { p.show(t.Name+" "+scheme, done) }
-		r, err := bench.Run(ctx, t, cfg)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, r)
+		return bench.Run(cmd.Context(), t, cfg)
+	})
+	if err != nil {
+		return err
 	}
-	return results, nil
+	if err := writeFile("svg", o.svg, []byte(fieldsChart(results).SVG())); err != nil {
+		return err
+	}
+	return emit(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) { o.writeTables(b, results) })
 }
 
-func (o *benchOptions) writeTables(w io.Writer, results []*bench.Result) error {
-	var b strings.Builder
+func (o *benchOptions) writeTables(b *strings.Builder, results []*bench.Result) {
 	for _, r := range results {
-		fmt.Fprintf(&b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.runText())
-		table.Write(&b, benchTable(r))
+		fmt.Fprintf(b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.runText())
+		table.Write(b, benchTable(r))
 		for _, c := range r.Codecs {
 			if len(c.Fields) > 0 {
 				b.WriteByte('\n')
-				table.Write(&b, fieldsTable(&c))
+				table.Write(b, fieldsTable(&c))
 			}
 			if c.Undecodable > 0 {
-				fmt.Fprintf(&b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
+				fmt.Fprintf(b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
 			}
 		}
 		b.WriteByte('\n')
 	}
 	if len(results) > 1 {
-		table.Write(&b, meansTable(results))
+		table.Write(b, meansTable(results))
 		b.WriteByte('\n')
 	}
 	b.WriteString(benchNotes)
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // runText describes the configuration of a run.
 func (o *benchOptions) runText() string {
 	c := &o.cfg
-	text := o.linkText() + "; " + suiteText(o.cfg.Suite)
+	text := c.String()
+	switch {
+	case c.Seeds > 1 && c.Distance == 0:
+		text += fmt.Sprintf(", seeds %d to %d", c.Link.Seed, c.Link.Seed+uint64(c.Seeds)-1)
+	case c.Distance == 0:
+		text += fmt.Sprintf(", seed %d", c.Link.Seed)
+	}
+	text += "; " + suiteText(c.Suite)
 	if c.Prior != nil {
 		text += fmt.Sprintf(", prior %v", c.Prior)
 	}
@@ -172,28 +146,15 @@ func (o *benchOptions) runText() string {
 	return text
 }
 
-func (o *benchOptions) linkText() string {
-	c := &o.cfg
-	switch {
-	case c.Distance != 0:
-		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
-	case c.Seeds > 1:
-		return fmt.Sprintf("%v, acks at %g Hz, seeds %d to %d", &c.Link, c.AckHz, c.Link.Seed, c.Link.Seed+uint64(c.Seeds)-1)
-	}
-	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
-}
-
 // fieldsTable returns the bits of each field.
 func fieldsTable(c *bench.Counts) [][]string {
 	rows := [][]string{{"field of " + c.Name, "full", "payload", "share"}}
+	line := func(name string, full, bits float64) []string {
+		return table.Row("%s|%.1f|%.1f|%.1f %%", name, full, bits, 100*bits/max(c.PayloadBits, 1e-9))
+	}
 	var full, sum float64
 	for _, f := range c.Fields {
 		full, sum = full+f.FullBits, sum+f.PayloadBits
-	}
-	line := func(name string, full, bits float64) []string {
-		return []string{name, fmt.Sprintf("%.1f", full), fmt.Sprintf("%.1f", bits), fmt.Sprintf("%.1f %%", 100*bits/max(c.PayloadBits, 1e-9))}
-	}
-	for _, f := range c.Fields {
 		rows = append(rows, line(f.Name, f.FullBits, f.PayloadBits))
 	}
 	return append(rows, line("whole bytes, frame count", 0, c.PayloadBits-sum), line("all", full, c.PayloadBits))
@@ -251,10 +212,8 @@ func meansTable(results []*bench.Result) [][]string {
 		if i == 0 {
 			first = mean
 		}
-		rows = append(rows, []string{
-			results[0].Codecs[i].Name, fmt.Sprintf("%.1f", mean), fmt.Sprintf("%.3f", mean/first),
-			fmt.Sprintf("%.3f %%", 100*delivered/float64(n)), fmt.Sprint(wrong),
-		})
+		name := results[0].Codecs[i].Name
+		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f %%|%d", name, mean, mean/first, 100*delivered/float64(n), wrong))
 	}
 	return rows
 }
@@ -267,30 +226,15 @@ func benchTable(r *bench.Result) [][]string {
 	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
-		encode, decode, allocs := "-", "-", "-"
+		times := []string{"-", "-", "-"}
 		if c.EncodeNs > 0 {
-			encode, decode, allocs = fmt.Sprintf("%.0f", c.EncodeNs), fmt.Sprintf("%.0f", c.DecodeNs), fmt.Sprintf("%.2g", c.Allocs)
+			times = table.Row("%.0f|%.0f|%.2g", c.EncodeNs, c.DecodeNs, c.Allocs)
 		}
-		rows = append(rows, []string{
-			c.Name,
-			fmt.Sprintf("%.1f", c.FullBits),
-			fmt.Sprintf("%.1f", c.PayloadBits),
-			fmt.Sprintf("%.1f", c.HeaderBits),
-			fmt.Sprintf("%.1f", c.DatagramBits),
-			fmt.Sprintf("%.1f", c.AEADBits),
-			fmt.Sprintf("%.1f", c.IPBits),
-			fmt.Sprintf("%.1f", c.WireBits),
-			fmt.Sprintf("%.1f", c.AckBits),
-			fmt.Sprintf("%.1f", c.AckWireBits),
-			fmt.Sprintf("%.2f", c.UpKbits(r.RateHz)),
-			fmt.Sprintf("%.2f", c.DownKbits(r.RateHz)),
-			fmt.Sprintf("%.1f %%", 100*c.Saved()),
-			fmt.Sprintf("%.3f %%", 100*c.DeliveredRatio),
-			fmt.Sprintf("%.2f %%", 100*c.Late),
-			fmt.Sprint(c.Keyframes),
-			fmt.Sprint(c.Mismatches),
-			encode, decode, allocs,
-		})
+		rows = append(rows, slices.Concat(
+			table.Row("%s|%.1f|%.1f|%.1f|%.1f", c.Name, c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
+			table.Row("%.1f|%.1f|%.1f|%.1f|%.1f", c.AEADBits, c.IPBits, c.WireBits, c.AckBits, c.AckWireBits),
+			table.Row("%.2f|%.2f|%.1f %%", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), 100*c.Saved()),
+			table.Row("%.3f %%|%.2f %%|%d|%d", 100*c.DeliveredRatio, 100*c.Late, c.Keyframes, c.Mismatches), times))
 	}
 	return rows
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,55 +43,40 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestBenchTable: the table says how it was measured, and the parts add up to the bytes on the
+// wire.
 func TestBenchTable(t *testing.T) {
-	code, stdout, stderr := uplink(t, "bench", "--loss", "5%", "--codec", "rle", rocketLeague)
-	if code != 0 || stderr != "" {
-		t.Fatalf("code %d: %s", code, stderr)
-	}
-	lines := strings.Split(stdout, "\n")
-	if want := "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1; encrypted with gcm, 16 bytes per datagram"; lines[0] != want {
-		t.Errorf("got  %s\nwant %s", lines[0], want)
-	}
-	names, numbers := strings.Fields(strings.ReplaceAll(lines[3], "IP, UDP", "IP,UDP")), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
-	if len(names) != 20 || len(numbers) != len(names) || numbers[0] != "rle" || numbers[slices.Index(names, "wrong")] != "0" {
-		t.Errorf("%q\n%q", names, numbers)
-	}
-	if !strings.HasSuffix(stdout, benchNotes) {
-		t.Errorf("no notes below\n%s", stdout)
-	}
-}
-
-// TestBenchSeeds: the table names the number of links it averages, and prints no timings.
-func TestBenchSeeds(t *testing.T) {
-	code, stdout, stderr := uplink(t, "bench", "--loss", "5%", "--codec", "rle", "--seeds", "2", "--frames", "600", "--warmup", "1s", rocketLeague)
-	if code != 0 || stderr != "" {
-		t.Fatalf("code %d: %s", code, stderr)
-	}
-	lines := strings.Split(stdout, "\n")
-	if want := "seeds 1 to 2; encrypted with gcm, 16 bytes per datagram; 600 frames in all, the trace repeated; without the first 1s of each"; !strings.HasSuffix(lines[0], want) {
-		t.Errorf("got  %s\nwant ... %s", lines[0], want)
-	}
-	if numbers := strings.Fields(lines[4]); !slices.Equal(numbers[len(numbers)-3:], []string{"-", "-", "-"}) {
-		t.Errorf("times: %q", numbers)
-	}
-}
-
-// TestBenchParts checks that the parts add up to the bytes on the wire, with each suite.
-func TestBenchParts(t *testing.T) {
-	for suite, want := range map[string]string{
-		"gcm": "; encrypted with gcm, 16 bytes per datagram", "compact": "; encrypted with compact, 8 bytes per datagram",
-		"aes128ctr-hmac8": "; encrypted with compact, 8 bytes per datagram", "none": "; not encrypted",
+	const (
+		begin    = "rocketleague_solo_30hz: 1800 frames at 30 Hz, 60 s; "
+		noLink   = begin + "no link, each frame against the one 3 before it"
+		gcm      = "; encrypted with gcm, 16 bytes per datagram"
+		compact  = "; encrypted with compact, 8 bytes per datagram"
+		repeated = "; 600 frames in all, the trace repeated; without the first 1s of each"
+	)
+	for args, want := range map[string]string{
+		"--loss 5%": begin + "RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 60 Hz, seed 1" + gcm,
+		"--seeds 2 --frames 600 --warmup 1s": begin +
+			"RTT 100ms, jitter 0s, loss 0 % in bursts of 1, acks at 60 Hz, seeds 1 to 2" + gcm + repeated,
+		"--distance 3 --suite compact":         noLink + compact,
+		"--distance 3 --suite aes128ctr-hmac8": noLink + compact,
+		"--distance 3 --suite none":            noLink + "; not encrypted",
 	} {
-		code, stdout, stderr := uplink(t, "bench", "--distance", "3", "--codec", "rle", "--suite", suite, rocketLeague)
+		code, stdout, stderr := uplink(t, append(strings.Fields("bench --codec rle "+args), rocketLeague)...)
 		if code != 0 || stderr != "" {
 			t.Fatalf("code %d: %s", code, stderr)
 		}
 		lines := strings.Split(stdout, "\n")
-		if !strings.HasSuffix(lines[0], want) {
-			t.Errorf("got  %s\nwant ...%s", lines[0], want)
+		if lines[0] != want || !strings.HasSuffix(stdout, benchNotes) {
+			t.Errorf("got  %s\nwant %s", stdout, want)
+		}
+		names, numbers := strings.Fields(strings.ReplaceAll(lines[3], "IP, UDP", "IP,UDP")), strings.Fields(strings.ReplaceAll(lines[4], " %", "%"))
+		if len(names) != 20 || len(numbers) != len(names) || numbers[0] != "rle" || numbers[slices.Index(names, "wrong")] != "0" {
+			t.Errorf("%q\n%q", names, numbers)
+		}
+		if times := numbers[17:]; slices.Equal(times, []string{"-", "-", "-"}) != strings.Contains(args, "seeds") {
+			t.Errorf("%s: times %q", args, times)
 		}
 		sum := 0.0
-		numbers := strings.Fields(lines[4])
 		for i, cell := range numbers[2:8] {
 			v, err := strconv.ParseFloat(cell, 64)
 			must(t, err)
@@ -102,39 +86,19 @@ func TestBenchParts(t *testing.T) {
 			sum += v
 		}
 		if math.Abs(sum) > 0.31 { // each is rounded
-			t.Errorf("%s: the parts are off by %v: %q", suite, sum, numbers)
+			t.Errorf("%s: the parts are off by %v: %q", args, sum, numbers)
 		}
 	}
 }
 
 func TestBenchJSON(t *testing.T) {
-	code, stdout, stderr := uplink(t, "bench", "--json", "--distance", "6", portal2)
-	var one bench.Result
-	if err := json.Unmarshal([]byte(stdout), &one); err != nil || code != 0 || stderr != "" {
-		t.Fatalf("code %d: %v: %s", code, err, stderr)
-	}
+	one := parse[bench.Result](t, "bench", "--json", "--distance", "6", portal2)
 	if one.Suite != "aes128gcm" || one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {
 		t.Errorf("%+v", one)
 	}
-	code, stdout, stderr = uplink(t, "bench", "--json", "--codec", "rle", portal2, rocketLeague)
-	var several []bench.Result
-	if err := json.Unmarshal([]byte(stdout), &several); err != nil || code != 0 || stderr != "" {
-		t.Fatalf("code %d: %v: %s", code, err, stderr)
-	}
+	several := parse[[]bench.Result](t, "bench", "--json", "--codec", "rle", portal2, rocketLeague)
 	if len(several) != 2 || several[1].Trace != sample.RocketLeagueName || several[1].Link == nil || several[1].Link.RTTMs != 100 {
 		t.Errorf("%+v", several)
-	}
-}
-
-func TestDriftTable(t *testing.T) {
-	code, stdout, stderr := uplink(t, "drift", "--distance", "3", rocketLeague)
-	if code != 0 || stderr != "" {
-		t.Fatalf("code %d: %s", code, stderr)
-	}
-	for _, want := range []string{"1800 frames at 30 Hz, each against the one 3 before it\n", "\nLocation ", " 60 s "} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
-		}
 	}
 }
 
@@ -147,18 +111,11 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBenchFields: what fields take adds up to the payload, in the table and in the
-// picture.
+// TestBenchFields: what fields take adds up to the payload, in the table and in the picture.
 func TestBenchFields(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "fields.svg")
-	code, stdout, stderr := uplink(t, "bench", "--json", "--fields", "--svg", svg, "--codec", "rle,adaptive", "--redundancy", "off", "--distance", "3", rocketLeague)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
-	var r bench.Result
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
+	args := strings.Fields("bench --json --fields --codec rle,adaptive --redundancy off --distance 3 --svg")
+	r := parse[bench.Result](t, append(args, svg, rocketLeague)...)
 	c := r.Codecs[1]
 	var full, payload float64
 	for _, f := range c.Fields {
@@ -171,7 +128,7 @@ func TestBenchFields(t *testing.T) {
 	if err != nil || !strings.Contains(string(picture), c.Fields[0].Name) {
 		t.Errorf("%s, %v", picture, err)
 	}
-	code, stdout, _ = uplink(t, "bench", "--fields", "--codec", "adaptive", rocketLeague)
+	code, stdout, _ := uplink(t, "bench", "--fields", "--codec", "adaptive", rocketLeague)
 	if code != 0 || !strings.Contains(stdout, "field of adaptive") || !strings.Contains(stdout, "whole bytes, frame count") {
 		t.Errorf("%d: %s", code, stdout)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -37,10 +36,9 @@ and 100 ms RTT, in virtual time.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), []any{rows})
-			}
-			return writeSnapshotTable(cmd.OutOrStdout(), args[0], rows)
+			return emit(cmd.OutOrStdout(), asJSON, []any{rows}, func(b *strings.Builder) {
+				writeSnapshotTable(b, args[0], rows)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rows as JSON")
@@ -81,23 +79,17 @@ func benchSnapshots(path string) ([]*snapbench.Row, error) {
 	return rows, nil
 }
 
-func writeSnapshotTable(w io.Writer, path string, rows []*snapbench.Row) error {
+func writeSnapshotTable(b *strings.Builder, path string, rows []*snapbench.Row) {
 	lines := [][]string{{"form", "bytes", "kbit/s", "encode us", "decode us", "delivered", "wrong"}}
 	for _, r := range rows {
-		encode, decode := "-", "-"
+		times := []string{"-", "-"}
 		if r.EncodeUs > 0 {
-			encode, decode = fmt.Sprintf("%.0f", r.EncodeUs), fmt.Sprintf("%.0f", r.DecodeUs)
+			times = table.Row("%.0f|%.0f", r.EncodeUs, r.DecodeUs)
 		}
-		lines = append(lines, []string{
-			r.Form, fmt.Sprintf("%.1f", r.Bytes), fmt.Sprintf("%.1f", r.Kbits), encode, decode,
-			fmt.Sprintf("%d of %d", r.Delivered, r.Frames), fmt.Sprint(r.Wrong),
-		})
+		line := append(table.Row("%s|%.1f|%.1f", r.Form, r.Bytes, r.Kbits), times...)
+		lines = append(lines, append(line, table.Row("%d of %d|%d", r.Delivered, r.Frames, r.Wrong)...))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d frames of %d cubes, each against the one %d before it\n\n", path, rows[0].Frames, cubes.Count, snapbench.Distance)
-	table.Write(&b, lines)
-	b.WriteByte('\n')
-	b.WriteString(snapshotNotes)
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintf(b, "%s: %d frames of %d cubes, each against the one %d before it\n\n", path, rows[0].Frames, cubes.Count, snapbench.Distance)
+	table.Write(b, lines)
+	b.WriteString("\n" + snapshotNotes)
 }

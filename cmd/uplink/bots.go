@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -76,13 +75,9 @@ The report covers the time after all bots have connected. Bots that lose their c
 }
 
 func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
-	var traces []*trace.Trace
-	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
-		if err != nil {
-			return err
-		}
-		traces = append(traces, t)
+	traces, err := loadTraces(paths, o.schema)
+	if err != nil {
+		return err
 	}
 	line := newLine(cmd.ErrOrStderr())
 	report, err := bots.Run(cmd.Context(), traces, o.Options, func(p bots.Progress) { line.show(p.String()) })
@@ -100,8 +95,7 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 
 // hint adds a hint if no bot could connect.
 func (o *botsOptions) hint(err error) error {
-	switch {
-	case errors.Is(err, bots.ErrSilence), errors.Is(err, transport.ErrTimeout):
+	if errors.Is(err, bots.ErrSilence) || errors.Is(err, transport.ErrTimeout) {
 		return hintedError{err, "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one; --wait waits longer"}
 	}
 	return hintFor(err)

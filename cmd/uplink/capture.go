@@ -91,8 +91,7 @@ func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err er
 	return w, tap.New(w), nil
 }
 
-// lateTap is a server's tap whose file is created after the server has its address. A second server
-// that fails to listen thus does not overwrite the file of the first one.
+// lateTap is a tap whose file is created once the server listens: it keeps that of another server.
 type lateTap struct {
 	ds.Tap
 	writer atomic.Pointer[capture.Writer] // once it is started
@@ -113,7 +112,6 @@ func (t *lateTap) start(c *capturing, log *slog.Logger) (w *capture.Writer, err 
 	return w, err
 }
 
-// lost returns how many records the capture has lost so far.
 func (t *lateTap) lost() uint64 {
 	if w := t.writer.Load(); w != nil {
 		return w.Stats().Lost

@@ -14,7 +14,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// shells are the supported shells and the functions that write their scripts.
 var shells = []struct {
 	name   string
 	script func(root *cobra.Command, w io.Writer) error
@@ -52,7 +51,6 @@ when the shell starts.`,
 	}
 }
 
-// addCompletions registers shell completions for flags and arguments of all commands.
 func addCompletions(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -113,7 +111,6 @@ func words(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
 }
 
-// lists completes comma-separated words.
 func lists(all ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]

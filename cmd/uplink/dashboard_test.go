@@ -49,13 +49,10 @@ func TestDashboardOfDemo(t *testing.T) {
 	}
 }
 
-// keep writes a picture to docs/, with the 256 colors that it has most of: a page has few others.
 func keep(t *testing.T, name string, picture []byte) {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts := map[color.RGBA]int{}
 	size := from.Bounds()
 	for y := range size.Dy() {
@@ -71,37 +68,24 @@ func keep(t *testing.T, name string, picture []byte) {
 	to := image.NewPaletted(size, palette)
 	draw.Draw(to, size, from, image.Point{}, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
+	must(t, os.WriteFile(filepath.Join("..", "..", "docs", name), out.Bytes(), 0o644))
 }
 
-// TestDashboardOfEmptyServer: without players the page explains how to connect.
-func TestDashboardOfEmptyServer(t *testing.T) {
-	b := browser.Start(t)
-	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
-	url := p.await(&p.stderr, `msg=dashboard url=(\S+)\n`)[1]
-	b.Open(url)
-	b.Await(`!document.querySelector("#welcome").hidden`)
-	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
-	if text := browser.Value[string](b, `document.querySelector("#hint").textContent`); text != "uplink bots --players 8 --to "+addr+" TRACE.csv.gz" {
-		t.Errorf("the hint is %q", text)
-	}
-	b.Blank() // it would complain when the server ends
-	p.interrupt()
-	p.wait()
-}
-
-// TestTokenOfServer: a public address has a dashboard for those alone who have the token.
-func TestTokenOfServer(t *testing.T) {
-	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", "../../testdata/traces/portal2_coop_60hz.schema.json")
+// TestDashboardOfServer: a public address has a dashboard for those with the token. Without players
+// the page explains how to connect.
+func TestDashboardOfServer(t *testing.T) {
+	const schema = "../../testdata/traces/portal2_coop_60hz.schema.json"
+	p := start(t, "ds", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--schema", schema)
 	url := p.await(&p.stderr, `msg=dashboard url="?([^"\s]+)`)[1]
+	addr := p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1]
 	b := browser.Start(t)
 	b.Open(url)
 	b.Await(`document.querySelector("#status")?.textContent === "Live, read-only" && location.search === ""`)
+	b.Await(`!document.querySelector("#welcome").hidden`)
+	if text := browser.Value[string](b, `document.querySelector("#hint").textContent`); text != "uplink bots --players 8 --to "+addr+" TRACE.csv.gz" {
+		t.Errorf("the hint is %q", text)
+	}
 	b.Blank() // it would complain when the server ends
 	p.interrupt()
 	p.wait()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,8 +61,7 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	report := cmd.OutOrStdout()
-	out := cmd.OutOrStdout()
+	report, out := cmd.OutOrStdout(), cmd.OutOrStdout()
 	if o.out == "-" {
 		report = cmd.ErrOrStderr()
 	} else {
@@ -72,10 +72,11 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
 	}
-	watched, err := watch(in, cmd.ErrOrStderr())
+	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
+	watched := &watchedFile{progress: newProgress(cmd.ErrOrStderr()), file: in, size: info.Size()}
 	counts, err := decrypt.Run(out, watched, keys, o.port)
 	watched.clear()
 	if o.json {
@@ -88,12 +89,8 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	return err
 }
 
-// keys reads the key log.
 func (o *decryptOptions) keys() ([]keylog.Session, error) {
-	path := o.keyLog
-	if path == "" {
-		path = os.Getenv(keyLogVariable)
-	}
+	path := cmp.Or(o.keyLog, os.Getenv(keyLogVariable))
 	if path == "" {
 		return nil, usageError{errors.New("--keylog: there is no key log; server and client write one to the file of " +
 			keyLogVariable)}
@@ -141,20 +138,11 @@ func (o *decryptOptions) create(in *os.File, path string) (*os.File, error) {
 	return f, nil
 }
 
-// watchedFile shows the progress of reading a file.
 type watchedFile struct {
 	*progress
 	file       *os.File
 	read, size int64
 	shown      int64 // percent
-}
-
-func watch(f *os.File, w io.Writer) (*watchedFile, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return &watchedFile{progress: newProgress(w), file: f, size: info.Size()}, nil
 }
 
 // Read implements io.Reader.

@@ -20,8 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
-// writeCapture writes a capture of a datagram of a session that seals nothing, and one of another,
-// and the key log of the first.
+// writeCapture writes datagrams of two sessions without encryption, and the key log of one.
 func writeCapture(t *testing.T, dir string) (capture, keys string) {
 	t.Helper()
 	client, server := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.2:7777")

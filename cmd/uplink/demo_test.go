@@ -67,9 +67,7 @@ func status(t *testing.T, url string) int {
 func do(t *testing.T, request *http.Request) string {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

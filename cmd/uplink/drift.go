@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -22,9 +20,8 @@ quantize first  values are quantized first, so that differences are exact: the e
 `
 
 func newDriftCommand() *cobra.Command {
-	var schema string
+	var o traceFlags
 	var distance int
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "drift TRACE...",
 		Short: "Show the error that float differences accumulate",
@@ -33,42 +30,31 @@ read literally, subtracts floats and quantizes the difference. This project quan
 		Example: `  uplink drift --distance 3 rocketleague_solo_30hz.csv.gz
   uplink drift --json rocketleague_solo_30hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if distance < 1 || distance >= rpcdelta.MaxRing {
-				return usageError{fmt.Errorf("--distance %d: want 1 to %d frames", distance, rpcdelta.MaxRing-1)}
-			}
+		RunE: checked(func() error { return checkBaseline(distance) }, func(cmd *cobra.Command, args []string) error {
 			stop := newLine(cmd.ErrOrStderr()).tick(func(elapsed time.Duration) string { return fmt.Sprintf("reading for %v", elapsed) })
 			defer stop()
 			var results []*drift.Result
 			for _, path := range args {
-				res, err := runDrift(path, schema, distance)
+				res, err := runDrift(path, o.schema, distance)
 				if err != nil {
 					return err
 				}
 				results = append(results, res)
 			}
 			stop()
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), results)
-			}
-			return writeDrift(cmd.OutOrStdout(), results)
-		},
+			return emit(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) {
+				for _, r := range results {
+					fmt.Fprintf(b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", r.Trace, r.Frames, r.RateHz, r.Distance)
+					table.Write(b, driftTable(r))
+					b.WriteByte('\n')
+				}
+				b.WriteString(driftNotes)
+			})
+		}),
 	}
-	cmd.Flags().StringVar(&schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	o.add(cmd.Flags(), eachUsage)
 	cmd.Flags().IntVar(&distance, "distance", 1, "frames between a frame and its baseline")
-	cmd.Flags().BoolVar(&asJSON, "json", false, eachUsage)
 	return cmd
-}
-
-func writeDrift(w io.Writer, results []*drift.Result) error {
-	var b strings.Builder
-	for _, r := range results {
-		fmt.Fprintf(&b, "%s: %d frames at %g Hz, each against the one %d before it\n\n", r.Trace, r.Frames, r.RateHz, r.Distance)
-		table.Write(&b, driftTable(r))
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String()+driftNotes)
-	return err
 }
 
 func runDrift(path, schemaPath string, distance int) (res *drift.Result, err error) {
@@ -99,14 +85,12 @@ func driftTable(r *drift.Result) [][]string {
 	}
 	for _, f := range r.Fields {
 		for i, s := range f.Spans {
-			row := []string{"", "", fmt.Sprintf("%.3g s", s.Until)}
+			row := table.Row("||%.3g s", s.Until)
 			if i == 0 {
 				row[0], row[1] = f.Name, fmt.Sprintf("%.4g", f.Step)
 			}
 			for _, e := range []drift.Error{s.Article, s.QuantizeFirst} {
-				row = append(row,
-					fmt.Sprintf("%.4g", e.Mean), fmt.Sprintf("%.4g", e.Max),
-					fmt.Sprintf("%.2f", e.Mean/f.Step), fmt.Sprintf("%.2f", e.Max/f.Step))
+				row = append(row, table.Row("%.4g|%.4g|%.2f|%.2f", e.Mean, e.Max, e.Mean/f.Step, e.Max/f.Step)...)
 			}
 			rows = append(rows, row)
 		}

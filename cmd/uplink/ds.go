@@ -142,7 +142,6 @@ func isEverywhere(addr string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// minReport is the minimum interval of reports.
 const minReport = 100 * time.Millisecond
 
 // runDS opens all inputs before it overwrites a recording.
@@ -177,25 +176,17 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	defer func() { err = errors.Join(err, srv.Close()) }()
 	rec := &recorder{log: log}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	handle, load := func(*ds.Player, ds.Frame[*schema.Frame]) {}, (*dsreport.Reporter)(nil)
 	delays := metrics.NewHandling(o.debug)
-	if o.record != "" {
-		handle = rec.frame
-	}
+	var load *dsreport.Reporter
 	if o.report != 0 {
 		load = dsreport.New(srv)
-		record := handle
-		handle = func(p *ds.Player, f ds.Frame[*schema.Frame]) {
-			load.Frame(p, f)
-			record(p, f)
-		}
 	}
 	for _, path := range o.schemas {
 		rpcSchema, err := schemaFile(path)
 		if err != nil {
 			return err
 		}
-		if err := ds.HandleSchema(srv, rpcSchema, o.observe(delays, rpcSchema, handle)); err != nil {
+		if err := ds.HandleSchema(srv, rpcSchema, o.handler(rpcSchema, delays, load, rec)); err != nil {
 			return fmt.Errorf("--%s %s: %w", schemaFlag, path, err)
 		}
 		rec.schema = rpcSchema
@@ -220,13 +211,15 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		return errors.Join(err, rec.discard())
 	}
 	log.Info("listening", "addr", srv.Addr())
-	if load == nil {
-		err = srv.Serve(cmd.Context())
-	} else {
-		err = serveReporting(cmd.Context(), srv, func(ctx context.Context) {
-			load.Run(ctx, o.report, cmd.OutOrStdout(), o.json)
-		})
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	var reports sync.WaitGroup
+	if load != nil {
+		reports.Go(func() { load.Run(ctx, o.report, cmd.OutOrStdout(), o.json) })
 	}
+	err = srv.Serve(ctx)
+	cancel()
+	reports.Wait()
 	if err != nil || o.json {
 		return err
 	}
@@ -234,21 +227,25 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	return nil
 }
 
-// observe measures how long frames wait for the handler, if metrics are served.
-func (o *dsOptions) observe(delays *metrics.Handling, rpcSchema *schema.Schema, handle frameHandler) frameHandler {
-	if o.metrics == "" {
-		return handle
+// handler returns the handler of an RPC, for what the options want to know of its frames.
+func (o *dsOptions) handler(
+	s *schema.Schema, delays *metrics.Handling, load *dsreport.Reporter, rec *recorder,
+) func(*ds.Player, ds.Frame[*schema.Frame]) {
+	observe := func(uint64, time.Duration) {}
+	if o.metrics != "" {
+		observe = delays.Observer(s.RPC())
 	}
-	observe := delays.Observer(rpcSchema.RPC())
 	return func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		observe(p.ID(), time.Since(f.Received))
-		handle(p, f)
+		if load != nil {
+			load.Frame(p, f)
+		}
+		if o.record != "" {
+			rec.frame(p, f)
+		}
 	}
 }
 
-type frameHandler = func(*ds.Player, ds.Frame[*schema.Frame])
-
-// web returns the configuration of the HTTP server.
 func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap) webserver.Config {
 	c := webserver.Config{
 		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
@@ -261,7 +258,8 @@ func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder,
 		c.Collectors = append(c.Collectors, metrics.NewFileLosses("capture", tap.lost))
 	}
 	if o.debug {
-		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return debugserver.Stats(srv.Stats()) }, nil)}
+		stats := func() any { return debugserver.Stats(srv.Stats()) }
+		c.Handlers = map[string]http.Handler{"/debug/": debugserver.Handler(stats)}
 	}
 	return c
 }
@@ -279,17 +277,6 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 	return line + " TRACE.csv.gz"
 }
 
-// serveReporting serves while report runs, and stops report at the end.
-func serveReporting(ctx context.Context, srv *ds.Server, report func(context.Context)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var reports sync.WaitGroup
-	reports.Go(func() { report(ctx) })
-	err := srv.Serve(ctx)
-	cancel()
-	reports.Wait()
-	return err
-}
-
 // identity returns the key of --key, if set, and the addresses of --addr.
 func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error) {
 	if addrs, err = parseServers("addr", o.addrs); err != nil || o.key == "" {
@@ -301,7 +288,6 @@ func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error
 	return key, addrs, err
 }
 
-// listenError adds a hint to an error of Listen.
 func listenError(err error) error {
 	if errors.Is(err, token.ErrNoKey) {
 		return hintedError{err, "uplink keygen -o ds.key writes one, for --key ds.key; for tests, --insecure at both ends needs none"}

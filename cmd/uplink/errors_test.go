@@ -266,8 +266,7 @@ func TestClientErrors(t *testing.T) {
 	})
 }
 
-// TestServerErrors tests the errors of commands that run a server. A server that does not listen
-// creates no record.
+// TestServerErrors tests commands with a server. Without its address none creates a record.
 func TestServerErrors(t *testing.T) {
 	schema := trace.SchemaPath(slice(t, sample.RocketLeague(), 1, nil).Name)
 	same := trace.SchemaPath(slice(t, sample.Portal2(), 1, nil).Name)

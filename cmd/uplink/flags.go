@@ -85,19 +85,17 @@ func (r *redundancy) String() string {
 func (r *redundancy) Type() string { return "frames" }
 
 func (r *redundancy) Set(text string) error {
-	switch text {
-	case "auto":
-		*r = rpcdelta.RedundancyAuto
-		return nil
-	case "off", "0":
-		*r = rpcdelta.RedundancyOff
-		return nil
-	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > rpcdelta.MaxRedundancy {
+	switch {
+	case text == "auto":
+		*r = rpcdelta.RedundancyAuto
+	case text == "off" || text == "0":
+		*r = rpcdelta.RedundancyOff
+	case err != nil || n < 1 || n > rpcdelta.MaxRedundancy:
 		return fmt.Errorf("want auto, off or 1 to %d redundant frames", rpcdelta.MaxRedundancy)
+	default:
+		*r = redundancy(n)
 	}
-	*r = redundancy(n)
 	return nil
 }
 
@@ -173,12 +171,12 @@ func (l *logFormat) Type() string { return "format" }
 
 // Set implements pflag.Value.
 func (l *logFormat) Set(text string) error {
-	switch f := logFormat(text); f {
-	case textLog, jsonLog:
-		*l = f
-		return nil
+	f := logFormat(text)
+	if f != textLog && f != jsonLog {
+		return errors.New("want text or json")
 	}
-	return errors.New("want text or json")
+	*l = f
+	return nil
 }
 
 // logging holds the flags for logs.

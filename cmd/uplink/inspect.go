@@ -114,17 +114,17 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 
 // show writes the summary or the explanation.
 func show(w io.Writer, o *inspectOptions, sum *inspect.Summary, explained *inspect.Explained) error {
+	var result interface{ Write(w io.Writer) error } = sum
+	if o.Explain != 0 {
+		result = explained
+	}
 	switch {
 	case o.Explain != 0 && explained == nil, o.frames:
 		return nil
-	case o.Explain != 0 && o.json:
-		return encodeJSON(w, explained)
-	case o.Explain != 0:
-		return explained.Write(w)
 	case o.json:
-		return encodeJSON(w, sum)
+		return encodeJSON(w, result)
 	}
-	return sum.Write(w)
+	return result.Write(w)
 }
 
 // addMemoryFlag adds the flag that limits the memory for the contents of a capture.

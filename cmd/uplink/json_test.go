@@ -42,14 +42,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 	}
 }
 
-func TestAckRateJSON(t *testing.T) {
-	c := parse[ackCurve](t, "ackrate", "--ack-hz", "10,30", "--json", rocketLeague)
-	if c.Name != sample.RocketLeagueName || !slices.Equal(c.Hz, []float64{10, 30}) || len(c.Up) != 2 || c.Up[0] <= c.Up[1] || c.Down[0] >= c.Down[1] || c.Sum[0] != c.Up[0]+c.Down[0] {
-		t.Errorf("%+v", c)
-	}
-}
-
-func TestDriftJSON(t *testing.T) {
+func TestDrift(t *testing.T) {
 	both := parse[[]drift.Result](t, "drift", "--json", "--distance", "3", rocketLeague, portal2)
 	if len(both) != 2 || both[0].Trace != rocketLeague || both[0].Frames != 1800 || both[1].Distance != 3 {
 		t.Fatalf("%+v", both)
@@ -57,6 +50,12 @@ func TestDriftJSON(t *testing.T) {
 	f := both[0].Fields[0]
 	if last := f.Spans[len(f.Spans)-1]; f.Name == "" || f.Step <= 0 || last.Until != 60 || last.QuantizeFirst.Max > f.Step || last.Article.Max < f.Step {
 		t.Errorf("%+v", f)
+	}
+	_, stdout, _ := uplink(t, "drift", "--distance", "3", rocketLeague)
+	for _, want := range []string{"1800 frames at 30 Hz, each against the one 3 before it\n", "\nLocation ", " 60 s "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
 	}
 }
 

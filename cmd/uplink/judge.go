@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +35,55 @@ type candidate struct {
 	blank bool               // trained on nothing
 }
 
+// contest compares candidates on traces.
+type contest struct {
+	title, notes string
+	all          []candidate
+	base         int // the candidate against which the last one gains
+	// split returns what is coded of trace i, and the traces for the training.
+	split func(traces []*trace.Trace, i int) (*trace.Trace, []*trace.Trace)
+}
+
+var leaveOneOut = contest{
+	title: "Each trace with priors trained on the other traces",
+	base:  1,
+	all: []candidate{
+		{name: "untrained", train: &prior.TrainConfig{FromScratch: true}, blank: true},
+		{name: "built-in"},
+		{name: "generic", train: &prior.TrainConfig{FromScratch: true, Generic: true}},
+		{name: "trained", train: &prior.TrainConfig{FromScratch: true}},
+	},
+	split: func(traces []*trace.Trace, i int) (*trace.Trace, []*trace.Trace) {
+		return traces[i], slices.Delete(slices.Clone(traces), i, i+1)
+	},
+	notes: `untrained  initial curves for residuals and manual starts, before any training
+built-in   the generic prior of this version; if it was trained on the trace, it has an advantage
+generic    trained on the other traces from scratch, without models of single fields
+trained    the same with models of single fields, for fields that the other traces have too
+gain       of trained over built-in
+`,
+}
+
+var halves = contest{
+	title: "The second half of each trace, as a separate session, with priors trained on the first half",
+	all: []candidate{
+		{name: "built-in"},
+		{name: "generic", train: &prior.TrainConfig{Generic: true}},
+		{name: "trained", train: &prior.TrainConfig{}},
+	},
+	split: func(traces []*trace.Trace, i int) (*trace.Trace, []*trace.Trace) {
+		front, back := *traces[i], *traces[i]
+		half := len(front.Frames) / 2
+		front.Frames, back.Frames = front.Frames[:half], back.Frames[half:]
+		return &back, []*trace.Trace{&front}
+	},
+	notes: `built-in   the generic prior of this version
+generic    refined by the first half, without models of single fields
+trained    the same with models of single fields
+gain       of trained over built-in
+`,
+}
+
 func (j *judge) check(given bool) error {
 	if given && j.distance == 0 {
 		return fmt.Errorf("--distance 0: want at least 1 frame")
@@ -52,17 +100,7 @@ func (j *judge) config() bench.Config {
 	}
 }
 
-// measure encodes a trace with a prior.
-func (j *judge) measure(ctx context.Context, t *trace.Trace, p *prior.Prior) (b bits, err error) {
-	start := *t
-	start.Frames = t.Frames[:min(len(t.Frames), int(beginning.Seconds()*t.Schema.RateHz()))]
-	if b.whole, err = j.code(ctx, t, p); err != nil {
-		return b, err
-	}
-	b.first, err = j.code(ctx, &start, p)
-	return b, err
-}
-
+// code returns the bits of a frame with a prior, headers included.
 func (j *judge) code(ctx context.Context, t *trace.Trace, p *prior.Prior) (float64, error) {
 	cfg := j.config()
 	cfg.Prior = p
@@ -88,170 +126,7 @@ func (c *candidate) prior(ctx context.Context, traces []*trace.Trace) (*prior.Pr
 	return prior.Train(ctx, recordings(traces...), *c.train)
 }
 
-// try encodes a trace with candidates trained on others.
-func (j *judge) try(ctx context.Context, t *trace.Trace, others []*trace.Trace, all []candidate, done float64) (judged, error) {
-	out := judged{name: t.Name, frames: strconv.Itoa(len(t.Frames))}
-	for i := range all {
-		j.progress(t.Name+" "+all[i].name, done)
-		p, err := all[i].prior(ctx, others)
-		if err != nil {
-			return out, err
-		}
-		b, err := j.measure(ctx, t, p)
-		if err != nil {
-			return out, err
-		}
-		out.bits = append(out.bits, b)
-	}
-	return out, nil
-}
-
-func (j *judge) leaveOneOut(ctx context.Context, traces []*trace.Trace, w io.Writer) error {
-	v := verdict{
-		title: "Each trace with priors trained on the other traces",
-		base:  1,
-		all: []candidate{
-			{name: "untrained", train: &prior.TrainConfig{FromScratch: true}, blank: true},
-			{name: "built-in"},
-			{name: "generic", train: &prior.TrainConfig{FromScratch: true, Generic: true}},
-			{name: "trained", train: &prior.TrainConfig{FromScratch: true}},
-		},
-		notes: `untrained  initial curves for residuals and manual starts, before any training
-built-in   the generic prior of this version; if it was trained on the trace, it has an advantage
-generic    trained on the other traces from scratch, without models of single fields
-trained    the same with models of single fields, for fields that the other traces have too
-gain       of trained over built-in
-`,
-	}
-	for i, t := range traces {
-		others := slices.Delete(slices.Clone(traces), i, i+1)
-		r, err := j.try(ctx, t, others, v.all, float64(i)/float64(len(traces)))
-		if err != nil {
-			return err
-		}
-		v.rows = append(v.rows, r)
-	}
-	if j.json {
-		return encodeJSON(w, v.results(j.how()))
-	}
-	return v.write(w, j.how())
-}
-
-func (j *judge) halves(ctx context.Context, traces []*trace.Trace, w io.Writer) error {
-	v := verdict{
-		title: "The second half of each trace, as a separate session, with priors trained on the first half",
-		all: []candidate{
-			{name: "built-in"},
-			{name: "generic", train: &prior.TrainConfig{Generic: true}},
-			{name: "trained", train: &prior.TrainConfig{}},
-		},
-		notes: `built-in   the generic prior of this version
-generic    refined by the first half, without models of single fields
-trained    the same with models of single fields
-gain       of trained over built-in
-`,
-	}
-	for i, t := range traces {
-		front, back := *t, *t
-		front.Frames, back.Frames = t.Frames[:len(t.Frames)/2], t.Frames[len(t.Frames)/2:]
-		r, err := j.try(ctx, &back, []*trace.Trace{&front}, v.all, float64(i)/float64(len(traces)))
-		if err != nil {
-			return err
-		}
-		v.rows = append(v.rows, r)
-	}
-	if j.json {
-		return encodeJSON(w, v.results(j.how()))
-	}
-	return v.write(w, j.how())
-}
-
-// how describes the link.
-func (j *judge) how() string {
-	if j.distance != 0 {
-		return fmt.Sprintf("no link, each frame against the one %d before it", j.distance)
-	}
-	cfg := j.config()
-	return fmt.Sprintf("%v, acks at %g Hz", &cfg.Link, cfg.AckHz)
-}
-
-// verdict contains the results of the candidates on all traces.
-type verdict struct {
-	title, notes string
-	all          []candidate
-	base         int // the candidate against which the last one gains
-	rows         []judged
-}
-
-// judged contains the results of the candidates on one trace.
-type judged struct {
-	name   string
-	frames string
-	bits   []bits
-}
-
-// bits a frame of a whole trace and of its beginning, headers included.
-type bits struct{ whole, first float64 }
-
-func (b bits) wholeBits() float64 { return b.whole }
-func (b bits) firstBits() float64 { return b.first }
-
-// write writes the results and their geometric means as a table.
-func (v *verdict) write(w io.Writer, how string) error {
-	head, names := []string{"", "", "whole"}, []string{"", "frames"}
-	for range v.all {
-		head = append(head, "")
-	}
-	head = append(head, fmt.Sprintf("first %.0f s", beginning.Seconds()))
-	for range v.all {
-		head = append(head, "")
-	}
-	for range 2 {
-		for _, c := range v.all {
-			names = append(names, c.name)
-		}
-		names = append(names, "gain")
-	}
-	rows := [][]string{head, names}
-	for _, r := range append(v.rows, v.mean()) {
-		rows = append(rows, v.cells(&r))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: bits a frame, payload and header; %s\n\n", v.title, how)
-	table.Write(&b, rows)
-	b.WriteString("\n" + v.notes)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (v *verdict) cells(r *judged) []string {
-	row := []string{r.name, r.frames}
-	for _, of := range []func(bits) float64{bits.wholeBits, bits.firstBits} {
-		for _, b := range r.bits {
-			row = append(row, fmt.Sprintf("%.1f", of(b)))
-		}
-		gain := 1 - of(r.bits[len(r.bits)-1])/of(r.bits[v.base])
-		row = append(row, fmt.Sprintf("%.1f %%", 100*gain))
-	}
-	return row
-}
-
-// mean is the geometric one of all traces.
-func (v *verdict) mean() judged {
-	out := judged{name: "geometric mean", bits: make([]bits, len(v.all))}
-	for i := range out.bits {
-		whole, first := 0.0, 0.0
-		for _, r := range v.rows {
-			whole += math.Log(r.bits[i].whole)
-			first += math.Log(r.bits[i].first)
-		}
-		n := float64(len(v.rows))
-		out.bits[i] = bits{math.Exp(whole / n), math.Exp(first / n)}
-	}
-	return out
-}
-
-// results are the same for JSON.
+// results has the output.
 type results struct {
 	Link       string        `json:"link"`
 	Candidates []string      `json:"candidates"`
@@ -264,24 +139,81 @@ type traceResult struct {
 	Trace string             `json:"trace,omitempty"`
 	Whole map[string]float64 `json:"bits"`
 	First map[string]float64 `json:"bits_first_10s"`
+
+	frames string
 }
 
-func (v *verdict) results(how string) *results {
-	out := &results{Link: how}
-	for _, c := range v.all {
-		out.Candidates = append(out.Candidates, c.name)
+// compare writes the results of all candidates on all traces.
+func (j *judge) compare(ctx context.Context, c *contest, traces []*trace.Trace, w io.Writer) error {
+	cfg := j.config()
+	out := results{Link: cfg.String()}
+	for _, x := range c.all {
+		out.Candidates = append(out.Candidates, x.name)
 	}
-	of := func(r judged) traceResult {
-		t := traceResult{r.name, map[string]float64{}, map[string]float64{}}
-		for i, name := range out.Candidates {
-			t.Whole[name], t.First[name] = r.bits[i].whole, r.bits[i].first
+	for i := range traces {
+		t, others := c.split(traces, i)
+		start := *t
+		start.Frames = t.Frames[:min(len(t.Frames), int(beginning.Seconds()*t.Schema.RateHz()))]
+		r := traceResult{t.Name, map[string]float64{}, map[string]float64{}, fmt.Sprint(len(t.Frames))}
+		for _, x := range c.all {
+			j.progress(t.Name+" "+x.name, float64(i)/float64(len(traces)))
+			p, err := x.prior(ctx, others)
+			if err != nil {
+				return err
+			}
+			if r.Whole[x.name], err = j.code(ctx, t, p); err != nil {
+				return err
+			}
+			if r.First[x.name], err = j.code(ctx, &start, p); err != nil {
+				return err
+			}
 		}
-		return t
+		out.Traces = append(out.Traces, r)
 	}
-	for _, r := range v.rows {
-		out.Traces = append(out.Traces, of(r))
+	out.average()
+	return emit(w, j.json, []results{out}, func(b *strings.Builder) {
+		fmt.Fprintf(b, "%s: bits a frame, payload and header; %s\n\n", c.title, out.Link)
+		table.Write(b, c.rows(&out))
+		b.WriteString("\n" + c.notes)
+	})
+}
+
+// average sets the geometric means of all traces.
+func (r *results) average() {
+	mean := func(name string, of func(*traceResult) map[string]float64) float64 {
+		logs := 0.0
+		for i := range r.Traces {
+			logs += math.Log(of(&r.Traces[i])[name])
+		}
+		return math.Exp(logs / float64(len(r.Traces)))
 	}
-	out.Mean = of(v.mean())
-	out.Mean.Trace = ""
-	return out
+	r.Mean = traceResult{Whole: map[string]float64{}, First: map[string]float64{}}
+	for _, name := range r.Candidates {
+		r.Mean.Whole[name] = mean(name, func(t *traceResult) map[string]float64 { return t.Whole })
+		r.Mean.First[name] = mean(name, func(t *traceResult) map[string]float64 { return t.First })
+	}
+}
+
+// rows returns the results and their means as a table.
+func (c *contest) rows(r *results) [][]string {
+	blank := make([]string, len(r.Candidates))
+	names := append(slices.Clone(r.Candidates), "gain")
+	rows := [][]string{
+		slices.Concat([]string{"", "", "whole"}, blank, []string{fmt.Sprintf("first %.0f s", beginning.Seconds())}, blank),
+		slices.Concat([]string{"", "frames"}, names, names),
+	}
+	mean := r.Mean
+	mean.Trace = "geometric mean"
+	for _, t := range append(r.Traces, mean) {
+		row := []string{t.Trace, t.frames}
+		for _, bits := range []map[string]float64{t.Whole, t.First} {
+			for _, name := range r.Candidates {
+				row = append(row, fmt.Sprintf("%.1f", bits[name]))
+			}
+			gain := 1 - bits[c.all[len(c.all)-1].name]/bits[c.all[c.base].name]
+			row = append(row, fmt.Sprintf("%.1f %%", 100*gain))
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

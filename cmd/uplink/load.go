@@ -17,7 +17,6 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// schemaFlag is the flag for a schema file.
 const schemaFlag = "schema"
 
 // schemaFile loads a schema file, with a hint if it is a trace.
@@ -79,7 +78,17 @@ func loadTrace(path, flag string) (*trace.Trace, error) {
 	return trace.Load(path, s)
 }
 
-// priorFlag is the flag for the file of a prior.
+func loadTraces(paths []string, flag string) (traces []*trace.Trace, err error) {
+	for _, path := range paths {
+		t, err := loadTrace(path, flag)
+		if err != nil {
+			return nil, err
+		}
+		traces = append(traces, t)
+	}
+	return traces, nil
+}
+
 const priorFlag = "prior"
 
 // loadPrior loads the prior of the flag, or returns nil if the flag is not set.
@@ -119,8 +128,7 @@ func loadPriors(paths []string) (priors []*prior.Prior, err error) {
 // keyLogVariable is the environment variable with the name of the key log file.
 const keyLogVariable = "UPLINK_KEYLOG"
 
-// openKeyLog opens the key log named by the environment for appending and prints a warning. It
-// returns nil if none is named.
+// openKeyLog opens the key log that the environment names, with a warning, or returns nil.
 func openKeyLog(cmd *cobra.Command) (io.Writer, error) {
 	path := os.Getenv(keyLogVariable)
 	if path == "" {

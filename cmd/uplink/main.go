@@ -60,7 +60,6 @@ from a call that the dedicated server has acknowledged.`,
 	return root
 }
 
-// version returns the module version and VCS revision of the build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"regexp"
 	"sync"
 	"testing"
@@ -14,8 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
-// asCommand is the environment variable that has the test's program be uplink: for tests that kill
-// it.
+// asCommand is the environment variable with which the test's program is uplink, to be killed.
 const asCommand = "UPLINK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -65,8 +65,22 @@ func (p *process) wait() int {
 	return p.code
 }
 
-// await waits for a text that the expression matches and gives the groups. It fails if the process
-// ends before.
+// startProgram starts another program, which interrupt interrupts. The test waits for its end.
+func startProgram(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, interrupt: func() { _ = cmd.Process.Signal(os.Interrupt) }, done: make(chan struct{})}
+	p.stdout.changed, p.stderr.changed = make(chan struct{}), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	must(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait() // interrupted or killed
+		close(p.done)
+	}()
+	t.Cleanup(func() { <-p.done })
+	return p
+}
+
+// await waits for a match and returns its groups. It fails if the process ends before.
 func (p *process) await(o *output, expression string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(expression)

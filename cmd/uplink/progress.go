@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 )
 
 // progressAfter is the time until progress is shown.
@@ -55,30 +58,23 @@ func (l *line) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// tick shows text each second, after progressAfter. The returned function stops it and removes the
-// line.
+// tick shows text each second, after progressAfter. The returned function removes the line.
 func (l *line) tick(text func(elapsed time.Duration) string) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for elapsed := time.Second; ; elapsed += time.Second {
-			select {
-			case <-done:
-				return
-			case <-second.C:
-			}
-			if elapsed >= progressAfter {
+	ctx, cancel := context.WithCancel(context.Background())
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		elapsed := time.Duration(0)
+		for range sleep.Every(ctx, time.Second) {
+			if elapsed += time.Second; elapsed >= progressAfter {
 				l.show(text(elapsed))
 			}
 		}
-	}()
-	return sync.OnceFunc(func() {
-		close(done)
-		<-ended
-		l.clear()
 	})
+	return func() {
+		cancel()
+		showing.Wait()
+		l.clear()
+	}
 }
 
 // progress shows a percentage, after progressAfter.
@@ -95,7 +91,6 @@ func (p *progress) show(what string, done float64) {
 	}
 }
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

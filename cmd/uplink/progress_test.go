@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestProgress: nothing for two seconds, nothing where nobody watches, and what is logged stays
-// above the line.
+// TestProgress: nothing for two seconds, nothing without a terminal, and logs above the line.
 func TestProgress(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,15 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
-
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// flushEvery is the interval of flushes to the file: a killed process loses the rows since the last
-// one.
+// flushEvery is the interval of flushes. A killed process loses the rows since the last one.
 const flushEvery = 500 * time.Millisecond
 
 // recorder writes frames of one schema to a trace file, once it is started. After the first write
@@ -29,8 +29,7 @@ type recorder struct {
 	log    *slog.Logger
 
 	lost atomic.Uint64 // rows that may not be in the file
-	stop chan struct{} // stops run
-	done chan struct{} // closed by run
+	stop func()        // stops flushing; nil before start
 
 	mu      sync.Mutex
 	w       recordWriter
@@ -48,8 +47,7 @@ type recordWriter interface {
 // recordColumns are the columns that precede the schema's columns.
 var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 
-// create creates a trace file and its schema file, both or none, and starts recording. Existing
-// files are an error unless overwrite is set.
+// create creates a trace file and its schema file, both or none, and starts recording.
 func (r *recorder) create(path string, overwrite bool) error {
 	schemaPath := trace.SchemaPath(path)
 	if overwrite {
@@ -69,38 +67,30 @@ func (r *recorder) create(path string, overwrite bool) error {
 	return nil
 }
 
-// start starts recording to w.
 func (r *recorder) start(w recordWriter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.w, r.stop, r.done = w, make(chan struct{}), make(chan struct{})
-	go r.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for range sleep.Every(ctx, flushEvery) {
+			r.mu.Lock()
+			r.flush()
+			r.mu.Unlock()
+		}
+	})
+	r.w, r.stop = w, func() {
+		cancel()
+		running.Wait()
+	}
 	r.flush() // the header: the file can be read from now on
 }
 
-// discard removes the files of create, if any.
 func (r *recorder) discard() error {
 	if r.path == "" {
 		return nil
 	}
 	return errors.Join(r.close(), os.Remove(r.path), os.Remove(trace.SchemaPath(r.path)))
-}
-
-// run flushes rows until stop is closed.
-func (r *recorder) run() {
-	defer close(r.done)
-	tick := time.NewTicker(flushEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.stop:
-			return
-		case <-tick.C:
-			r.mu.Lock()
-			r.flush()
-			r.mu.Unlock()
-		}
-	}
 }
 
 // flush flushes rows. The lock is held.
@@ -111,8 +101,7 @@ func (r *recorder) flush() {
 	}
 }
 
-// keep stops recording at the first error. Rows that are not flushed count as lost. The lock is
-// held.
+// keep stops recording at the first error and counts the lost rows. The lock is held.
 func (r *recorder) keep(err error) {
 	if err == nil || r.err != nil {
 		return
@@ -130,7 +119,6 @@ func (r *recorder) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		strconv.FormatFloat(seconds, 'f', 6, 64))
 }
 
-// row records a row.
 func (r *recorder) row(f *schema.Frame, extra ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,13 +132,11 @@ func (r *recorder) row(f *schema.Frame, extra ...string) {
 	}
 }
 
-// close closes the file and returns the first error.
 func (r *recorder) close() error {
 	if r.stop == nil {
 		return nil
 	}
-	close(r.stop)
-	<-r.done
+	r.stop()
 	r.stop = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,11 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/schema"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -49,8 +48,7 @@ func recording(t *testing.T, name string, disk io.Writer, s *schema.Schema) (*re
 	return r, &log
 }
 
-// readable returns how many rows can be read from what was written so far, and why there are no
-// more.
+// readable returns how many rows can be read so far, and why there are no more.
 func readable(data []byte, name string, s *schema.Schema) (rows int, err error) {
 	r, err := trace.NewReader(bytes.NewReader(data), name, s)
 	if err != nil {
@@ -65,19 +63,7 @@ func readable(data []byte, name string, s *schema.Schema) (rows int, err error) 
 	}
 }
 
-// lostMetric returns the value of uplink_ds_file_lost_total.
-func lostMetric(t *testing.T, r *recorder) float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.NewFileLosses("record", r.lost.Load))
-	all, err := registry.Gather()
-	must(t, err)
-	return all[0].GetMetric()[0].GetCounter().GetValue()
-}
-
-// TestRecordFlushes looks at the file of a recorder that is not closed, as it is after a kill:
-// all rows are there that are
-// a second old, and it can be read from the beginning.
+// TestRecordFlushes: an open recorder's file is readable and has all rows older than a second.
 func TestRecordFlushes(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -108,9 +94,7 @@ func TestRecordFlushes(t *testing.T) {
 	}
 }
 
-// TestRecordFullDisk fills the disk: the error is logged when it happens, once; each row is in
-// the file or counted in the
-// metric; and the handler goes on.
+// TestRecordFullDisk: the error is logged once, and each row is in the file or counted as lost.
 func TestRecordFullDisk(t *testing.T) {
 	for _, name := range []string{"out.csv", "out.csv.gz"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +118,7 @@ func TestRecordFullDisk(t *testing.T) {
 			}
 			err := r.close()
 			read, _ := readable(disk.Bytes(), name, full.Schema)
-			lost := lostMetric(t, r)
+			lost := float64(r.lost.Load())
 			if strings.Count(log.String(), "level=ERROR") != 1 {
 				t.Errorf("%s: the end is logged, too: %s", name, log)
 			}
@@ -225,5 +209,78 @@ func TestRecordExisting(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "out.*"))
 	if err != nil || len(left) != 1 || left[0] != captured {
 		t.Errorf("%q is left, %v", left, err)
+	}
+}
+
+// decodedFrames returns how many frames were decoded by what can be read of a capture.
+func decodedFrames(data []byte) (n int) {
+	r, err := capture.NewReader(bytes.NewReader(data))
+	for err == nil {
+		var rec capture.Record
+		if rec, err = r.Next(); err == nil {
+			if d, ok := rec.Body.(*record.Decoded); ok {
+				n += d.Frames
+			}
+		}
+	}
+	return n
+}
+
+// TestKill kills a server as kill -9 does: its files have all frames up to the last flush.
+func TestKill(t *testing.T) {
+	for _, record := range []string{"out.csv", "out.csv.gz"} {
+		t.Run(record, func(t *testing.T) {
+			t.Parallel()
+			const frames = 150
+			source := slice(t, sample.RocketLeague(), frames, nil)
+			dir := t.TempDir()
+			record, captured := filepath.Join(dir, record), filepath.Join(dir, "out.uplink")
+			args := []string{"ds", "--listen", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--record", record, "--capture", captured}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+			cmd.Env = append(os.Environ(), asCommand+"=1")
+			server := startProgram(t, cmd)
+			addr := server.await(&server.stderr, `msg=listening addr=(\S+)`)[1]
+			try(t, 0, "replay", "--to", addr, "--reliable", source.Name)
+
+			// Both are flushed within a second: a busy machine has many tries.
+			tries := 200
+			for recorded, decoded := 0, 0; recorded < frames || decoded < frames; tries-- {
+				if tries == 0 {
+					t.Fatalf("of %d frames %d are in the record and %d in the capture", frames, recorded, decoded)
+				}
+				time.Sleep(100 * time.Millisecond)
+				data, err := os.ReadFile(record)
+				must(t, err)
+				recorded, _ = readable(data, record, source.Schema)
+				data, err = os.ReadFile(captured)
+				must(t, err)
+				decoded = decodedFrames(data)
+			}
+			must(t, cmd.Process.Kill())
+			<-server.done
+
+			for _, path := range []string{record, trace.SchemaPath(record), captured} {
+				if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+					t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
+				}
+			}
+			got, err := trace.Load(record, nil)
+			if cut := strings.HasSuffix(record, ".gz"); got == nil || len(got.Frames) != frames || errors.Is(err, io.ErrUnexpectedEOF) != cut || (err != nil) != cut {
+				t.Fatalf("%v", err)
+			}
+			for i := range got.Frames {
+				if !got.Frames[i].Equal(&source.Frames[i]) {
+					t.Errorf("frame %d: %v, want %v", i, got.Frames[i], source.Frames[i])
+				}
+			}
+			out, text := try(t, 1, "inspect", captured)
+			if !strings.Contains(out, "came to the same as at the server, 0 did not") || !strings.Contains(text, "the file is cut off") {
+				t.Errorf("%s%s", out, text)
+			}
+			// The same command line does not overwrite them.
+			if text := refused(t, args...); !strings.Contains(text, record) || !strings.Contains(text, "--overwrite") {
+				t.Errorf("%s", text)
+			}
+		})
 	}
 }

@@ -113,14 +113,21 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	}
 	stop := line.tick(func(time.Duration) string {
 		st := stream.Stats()
-		return sending(t, st.Frames(), o.again)
+		if o.again {
+			return fmt.Sprintf("%s: %d frames sent", t.Name, st.Frames())
+		}
+		return fmt.Sprintf("%s: %d of %d frames sent", t.Name, st.Frames(), len(t.Frames))
 	})
 	defer stop()
 	skipped, err := send(cmd.Context(), stream, t, o.again)
 	if err != nil {
 		return err
 	}
-	time.Sleep(o.linger())
+	linger := o.link.Drained() // the link may still hold the last frames, and so may the reliable channel
+	if o.reliable {
+		linger += time.Second + 2*o.link.RTT
+	}
+	time.Sleep(linger)
 	stop()
 	sent := newSent(stream.Stats(), skipped)
 	if o.json {
@@ -178,24 +185,6 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 		}
 	}
 	return skipped, nil
-}
-
-// linger is the time to wait for the last frames, which the simulated link and the reliable channel
-// may still hold.
-func (o *replayOptions) linger() time.Duration {
-	d := o.link.Drained()
-	if o.reliable {
-		d += time.Second + 2*o.link.RTT
-	}
-	return d
-}
-
-// sending describes the progress of a replay.
-func sending(t *trace.Trace, frames uint64, again bool) string {
-	if again {
-		return fmt.Sprintf("%s: %d frames sent", t.Name, frames)
-	}
-	return fmt.Sprintf("%s: %d of %d frames sent", t.Name, frames, len(t.Frames))
 }
 
 // sent is the result of a replay. Bits are means per frame.

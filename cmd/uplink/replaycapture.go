@@ -40,12 +40,7 @@ before decoding are not sent, nor payloads whose baselines are not in the file.`
   uplink replay-capture out.uplink --to 127.0.0.1:7777
   uplink replay-capture out.uplink --to 203.0.113.7:7777 --key ds.key.issuer --player 3`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			return runReplayCapture(cmd, args[0], &o)
-		},
+		RunE: checked(o.check, o.run),
 	}
 	f := c.Flags()
 	f.StringVar(&o.to, "to", "", "UDP address of the server")
@@ -71,7 +66,8 @@ func (o *replayCaptureOptions) check() error {
 	return errors.Join(o.admission.check(), o.sealing.check())
 }
 
-func runReplayCapture(cmd *cobra.Command, path string, o *replayCaptureOptions) error {
+func (o *replayCaptureOptions) run(cmd *cobra.Command, args []string) error {
+	path := args[0]
 	f, _, err := openCapture(path)
 	if err != nil {
 		return err

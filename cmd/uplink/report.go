@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -165,10 +164,8 @@ func checkAddress(flag, addr string) error {
 
 // writeJSON writes an object, or an array of several.
 func writeJSON[T any](w io.Writer, all []T) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
 	if len(all) == 1 {
-		return e.Encode(all[0])
+		return encodeJSON(w, all[0])
 	}
-	return e.Encode(all)
+	return encodeJSON(w, all)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
-	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -85,26 +84,37 @@ other players kept less than 99.9 % of their frames.`,
 
 const hostileFlag = "hostile"
 
-func runHostile(cmd *cobra.Command, o *soakOptions) error {
-	out, line := cmd.OutOrStdout(), newLine(cmd.ErrOrStderr())
-	stop := line.tick(func(elapsed time.Duration) string { return fmt.Sprintf("%v, two phases of %v", elapsed, o.hostile.For) })
+// during runs a soak with a status line. show prints the result of a phase as text or JSON.
+func (o *soakOptions) during(
+	cmd *cobra.Command, status func(elapsed time.Duration) string, run func(show func(phase any)) error,
+) error {
+	line := newLine(cmd.ErrOrStderr())
+	stop := line.tick(status)
 	defer stop()
-	result, err := hostile.Run(cmd.Context(), o.hostile, nil, hostile.StartProcess, func(p hostile.Phase) {
+	return run(func(phase any) {
 		line.clear()
-		if !o.json {
-			fmt.Fprintln(out, p)
+		if o.json {
+			_ = json.NewEncoder(cmd.OutOrStdout()).Encode(phase) // the reader may be gone
+		} else {
+			fmt.Fprintln(cmd.OutOrStdout(), phase)
 		}
 	})
-	stop()
-	if err != nil {
-		return err
-	}
-	if o.json {
-		_ = json.NewEncoder(out).Encode(result) // the reader may be gone
-	} else {
-		fmt.Fprintf(out, "a hostile client costs %.2f %% of a core more than an honest one with as many datagrams\n", 100*result.Added)
-	}
-	return result.Verdict()
+}
+
+func runHostile(cmd *cobra.Command, o *soakOptions) error {
+	status := func(elapsed time.Duration) string { return fmt.Sprintf("%v, two phases of %v", elapsed, o.hostile.For) }
+	return o.during(cmd, status, func(show func(any)) error {
+		result, err := hostile.Run(cmd.Context(), o.hostile, nil, hostile.StartProcess, func(p hostile.Phase) {
+			if !o.json {
+				show(p)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		show(result)
+		return result.Verdict()
+	})
 }
 
 // newSoakServerCommand returns the hidden command that soak --hostile starts.
@@ -117,34 +127,24 @@ func newSoakServerCommand() *cobra.Command {
 }
 
 func runSoak(cmd *cobra.Command, paths []string, o *soakOptions) error {
-	traces := []*trace.Trace{sample.Portal2()}
-	if len(paths) > 0 {
-		traces = nil
+	traces, err := loadTraces(paths, o.schema)
+	if err != nil {
+		return err
 	}
-	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
-		if err != nil {
-			return err
-		}
-		if len(traces) > 0 && t.Schema.Fingerprint() != traces[0].Schema.Fingerprint() {
-			return fmt.Errorf("%s: its schema differs from that of %s; run a soak for each", path, paths[0])
-		}
-		traces = append(traces, t)
+	if len(traces) == 0 {
+		traces = append(traces, sample.Portal2())
 	}
-	out, line := cmd.OutOrStdout(), newLine(cmd.ErrOrStderr())
-	stop := line.tick(func(elapsed time.Duration) string { return fmt.Sprintf("%v of %v", elapsed, o.For) })
-	defer stop()
-	err := soak.Run(cmd.Context(), traces, o.Options, func(p soak.Phase) {
-		line.clear()
-		if o.json {
-			_ = json.NewEncoder(out).Encode(p) // the reader may be gone
-			return
+	for i, t := range traces {
+		if t.Schema.Fingerprint() != traces[0].Schema.Fingerprint() {
+			return fmt.Errorf("%s: its schema differs from that of %s; run a soak for each", paths[i], paths[0])
 		}
-		fmt.Fprintln(out, p)
+	}
+	status := func(elapsed time.Duration) string { return fmt.Sprintf("%v of %v", elapsed, o.For) }
+	err = o.during(cmd, status, func(show func(any)) error {
+		return soak.Run(cmd.Context(), traces, o.Options, func(p soak.Phase) { show(p) })
 	})
-	stop()
 	if err == nil && !o.json {
-		fmt.Fprintln(out, "no failures, no growth")
+		fmt.Fprintln(cmd.OutOrStdout(), "no failures, no growth")
 	}
 	return err
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // keygen creates keys in a temporary directory and returns the path of the server's key.
@@ -54,11 +56,7 @@ func TestKeygen(t *testing.T) {
 
 func TestKeygenJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ds.key")
-	code, stdout, stderr := uplink(t, "keygen", "-o", path, "--json")
-	var got keyFiles
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || stderr != "" {
-		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
-	}
+	got := parse[keyFiles](t, "keygen", "-o", path, "--json")
 	key, err := loadKey(got.Key, token.ParseKey)
 	must(t, err)
 	if want := (keyFiles{path, path + ".issuer", keyText(key.Public())}); got != want {
@@ -66,8 +64,7 @@ func TestKeygenJSON(t *testing.T) {
 	}
 }
 
-// TestKeygenKeeps shows that no file is overwritten, and that one key is not left without the
-// other.
+// TestKeygenKeeps: no file is overwritten, and no key is left without the other.
 func TestKeygenKeeps(t *testing.T) {
 	for _, there := range []string{"ds.key", "ds.key.issuer"} {
 		dir := t.TempDir()
@@ -140,20 +137,19 @@ func TestToken(t *testing.T) {
 
 func TestTokenJSON(t *testing.T) {
 	path := keygen(t)
-	code, stdout, stderr := uplink(t, "token", "--key", path+".issuer", "--client", "18446744073709551615", "--server", "[::1]:7777", "--user-data", "hi", "--json")
-	var made struct {
+	type issued struct {
 		Token   token.Token
 		ID      string
 		Expires time.Time
 	}
-	if err := json.Unmarshal([]byte(stdout), &made); err != nil || code != 0 || made.ID != made.Token.ID().String() || !made.Expires.Equal(made.Token.Expires()) {
-		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
+	made := parse[issued](t, "token", "--key", path+".issuer", "--client", "18446744073709551615",
+		"--server", "[::1]:7777", "--user-data", "hi", "--json")
+	if made.ID != made.Token.ID().String() || !made.Expires.Equal(made.Token.Expires()) {
+		t.Fatalf("%+v", made)
 	}
-	code, stdout, stderr = uplink(t, "token", "--show", made.Token.String(), "--key", path, "--json")
+	_, stdout, _ := uplink(t, "token", "--show", made.Token.String(), "--key", path, "--json")
 	var shown shownToken
-	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != 0 || stderr != "" {
-		t.Fatalf("code %d, %v: %s%s", code, err, stdout, stderr)
-	}
+	must(t, json.Unmarshal([]byte(stdout), &shown))
 	c := shown.Claims
 	if shown.ID != made.ID || !shown.Expires.Equal(made.Expires) || shown.Expired || c == nil || c.ClientID != 1<<64-1 || string(c.UserData) != "hi" || !slices.Equal(c.Servers, []netip.AddrPort{netip.MustParseAddrPort("[::1]:7777")}) {
 		t.Errorf("%+v, %+v", shown, c)
@@ -167,8 +163,7 @@ func TestTokenJSON(t *testing.T) {
 	}
 }
 
-// TestTokenExpired shows a token in the millisecond before it expires, and in the one in which it
-// does.
+// TestTokenExpired shows a token in the milliseconds before and at its expiry.
 func TestTokenExpired(t *testing.T) {
 	expires := time.UnixMilli(1_789_000_000_123)
 	tok, err := token.Issue(token.Development().Issuer(), token.Claims{
@@ -209,16 +204,68 @@ func damage(t *testing.T, text string) string {
 	return prefix + "." + base64.RawURLEncoding.EncodeToString(append(body, sum[:4]...))
 }
 
-func TestTokenHelp(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"--help", "keygen "},
-		{"keygen --help", "\n  uplink keygen -o ds.key\n"},
-		{"token --help", "\n  uplink token --key ds.key.issuer --client 42 --server 203.0.113.7:7777 --for 2m\n"},
-		{"token --help", "\n  uplink token --show TOKEN --key ds.key\n"},
+// TestKeyedServer plays with keys and a token, which admits nobody twice.
+func TestKeyedServer(t *testing.T) {
+	source := slice(t, sample.RocketLeague(), 40, nil)
+	key := keygen(t)
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key, "--suite", "compact")
+	code, text, stderr := uplink(t, "token", "--key", key+issuerSuffix, "--client", "42", "--server", addr)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	file := filepath.Join(t.TempDir(), "token.txt")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	play := func(args ...string) (int, string) {
+		code, stdout, stderr := uplink(t, append([]string{"replay", "--to", addr, "--suite", "compact", source.Name}, args...)...)
+		return code, stdout + stderr
+	}
+	if code, said := play("--token", "@"+file); code != 0 || !strings.HasPrefix(said, "40 frames sent: ") {
+		t.Fatalf("code %d: %s", code, said)
+	}
+	server.await(&server.stderr, `msg="player connected" player=\d+ client=42 `)
+	for args, want := range map[string]string{
+		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token starts one session: issue another one, or use --key\n",
+		"--wait 1s":                          "\nhint: the server has another key: --key must be the file .issuer ",
 	} {
-		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
-		if code != 0 || stderr != "" || !strings.Contains(stdout, c.want) {
-			t.Errorf("uplink %s: code %d, want %q in\n%s%s", c.args, code, c.want, stdout, stderr)
+		if code, said := play(strings.Fields(args)...); code != 1 || !strings.Contains(said, want) {
+			t.Errorf("%s: code %d, no %q in %s", args, code, want, said)
 		}
+	}
+	if code, said := play("--key", key+issuerSuffix); code != 0 || !strings.HasPrefix(said, "40 frames sent: ") {
+		t.Errorf("code %d: %s", code, said)
+	}
+}
+
+// TestAddr checks a server whose public address differs from its listen address.
+func TestAddr(t *testing.T) {
+	source := slice(t, sample.RocketLeague(), 5, nil)
+	key := keygen(t)
+	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key, "--addr", "203.0.113.7:7777")
+	for server, want := range map[string]string{
+		"203.0.113.7:7777": "5 frames sent: ",
+		"203.0.113.8:7777": "\nhint: the token must name an address of the server's --addr, by default the one on which it listens\n",
+	} {
+		_, text, _ := uplink(t, "token", "--key", key+issuerSuffix, "--client", "1", "--server", server)
+		if _, stdout, stderr := uplink(t, "replay", "--to", addr, "--token", strings.TrimSpace(text), source.Name); !strings.Contains(stdout+stderr, want) {
+			t.Errorf("%s: no %q in %s%s", server, want, stdout, stderr)
+		}
+	}
+}
+
+// TestRenew restarts a server, which takes no token that was issued before.
+func TestRenew(t *testing.T) {
+	source := slice(t, sample.RocketLeague(), 20, nil)
+	key := keygen(t)
+	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--key", key)
+	client := start(t, "replay", "--to", addr, "--key", key+issuerSuffix, "--loop", source.Name)
+	who := server.await(&server.stderr, `msg="player connected" player=\d+ (client=\d+) `)[1]
+	server.await(&server.stderr, `msg="rpc bound" `) // so it has joined at the client's end, too
+	server.interrupt()
+	server.wait()
+	again := start(t, "ds", "--listen", addr, "--schema", trace.SchemaPath(source.Name), "--key", key)
+	again.await(&again.stderr, `msg="player connected" player=\d+ `+who+` `)
+	client.interrupt()
+	if code := client.wait(); code != 0 {
+		t.Errorf("code %d: %s", code, client.stderr.String())
 	}
 }

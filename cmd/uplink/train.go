@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,11 +12,10 @@ import (
 )
 
 type trainOptions struct {
-	out, schema         string
-	generic             bool
-	leaveOneOut, halves bool
-	json                bool
-	judge               judge
+	traceFlags
+	out                          string
+	generic, leaveOneOut, halves bool
+	judge                        judge
 }
 
 func newTrainCommand() *cobra.Command {
@@ -41,20 +37,15 @@ trace and encodes the second. They write no file.`,
 			if err := o.check(cmd, len(args)); err != nil {
 				return usageError{err}
 			}
-			traces, err := o.load(args)
-			if err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), traces, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(cmd, args)
 		},
 	}
 	f := c.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "file for the prior")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	o.add(f, "print the results as JSON")
 	f.BoolVar(&o.generic, "generic", false, "train from scratch and without models of single fields, as for the built-in prior")
 	f.BoolVar(&o.leaveOneOut, "leave-one-out", false, "evaluate a prior trained on the other traces, for each trace")
 	f.BoolVar(&o.halves, "halves", false, "evaluate a prior trained on the first half of each trace, on the second")
-	f.BoolVar(&o.json, "json", false, "print the results as JSON")
 	f.IntVar(&o.judge.distance, "distance", 0, "encode each frame against the one this many before it, instead of over a link with 100 ms RTT")
 	return c
 }
@@ -80,26 +71,23 @@ func (o *trainOptions) check(cmd *cobra.Command, traces int) error {
 	return o.judge.check(cmd.Flags().Changed("distance"))
 }
 
-func (o *trainOptions) load(paths []string) (traces []*trace.Trace, err error) {
+func (o *trainOptions) run(cmd *cobra.Command, paths []string) error {
+	ctx, stdout, p := cmd.Context(), cmd.OutOrStdout(), newProgress(cmd.ErrOrStderr())
+	defer p.clear()
+	var traces []*trace.Trace
 	for _, path := range paths {
-		t, err := loadTrace(path, o.schema)
+		t, err := o.load(path)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		traces = append(traces, t)
 	}
-	return traces, nil
-}
-
-func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, stderr io.Writer) error {
-	p := newProgress(stderr)
-	defer p.clear()
 	o.judge.progress, o.judge.json = p.show, o.json
 	switch {
 	case o.leaveOneOut:
-		return o.judge.leaveOneOut(ctx, traces, stdout)
+		return o.judge.compare(ctx, &leaveOneOut, traces, stdout)
 	case o.halves:
-		return o.judge.halves(ctx, traces, stdout)
+		return o.judge.compare(ctx, &halves, traces, stdout)
 	}
 	prior, err := prior.Train(ctx, recordings(traces...), prior.TrainConfig{
 		FromScratch: o.generic, Generic: o.generic, Progress: func(done float64) { p.show("training", done) },
@@ -109,14 +97,16 @@ func (o *trainOptions) run(ctx context.Context, traces []*trace.Trace, stdout, s
 	}
 	p.clear()
 	file := prior.Append(nil)
-	if err := os.WriteFile(o.out, file, 0o644); err != nil {
-		return fmt.Errorf("--output: %w", err)
+	if err := writeFile("output", o.out, file); err != nil {
+		return err
 	}
-	made := newTrained(o.out, prior, len(file), traces)
-	if o.json {
-		return encodeJSON(stdout, made)
+	made := &trained{File: o.out, Prior: prior.String(), Fields: prior.Fields(), Bytes: len(file)}
+	for _, t := range traces {
+		s := t.Schema
+		made.Traces = append(made.Traces, material{t.Name, s.RPC(), len(t.Frames), len(s.Fields()), s.RateHz()})
+		made.Frames += len(t.Frames)
 	}
-	return made.write(stdout)
+	return emit(stdout, o.json, []*trained{made}, made.write)
 }
 
 func recordings(traces ...*trace.Trace) (all []prior.Recording) {
@@ -145,22 +135,9 @@ type material struct {
 	RateHz float64 `json:"rate_hz"`
 }
 
-func newTrained(path string, p *prior.Prior, size int, traces []*trace.Trace) *trained {
-	out := &trained{File: path, Prior: p.String(), Fields: p.Fields(), Bytes: size}
-	for _, t := range traces {
-		s := t.Schema
-		out.Traces = append(out.Traces, material{t.Name, s.RPC(), len(t.Frames), len(s.Fields()), s.RateHz()})
-		out.Frames += len(t.Frames)
-	}
-	return out
-}
-
-func (m *trained) write(w io.Writer) error {
-	var b strings.Builder
+func (m *trained) write(b *strings.Builder) {
 	for _, t := range m.Traces {
-		fmt.Fprintf(&b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Trace, t.Frames, t.RPC, t.Fields, t.RateHz)
+		fmt.Fprintf(b, "%s: %d frames of %s, %d fields at %g Hz\n", t.Trace, t.Frames, t.RPC, t.Fields, t.RateHz)
 	}
-	fmt.Fprintf(&b, "%s: prior %s, from %d frames; %d fields, %d bytes\n", m.File, m.Prior, m.Frames, m.Fields, m.Bytes)
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintf(b, "%s: prior %s, from %d frames; %d fields, %d bytes\n", m.File, m.Prior, m.Frames, m.Fields, m.Bytes)
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -19,11 +16,10 @@ import (
 )
 
 type tuneOptions struct {
+	traceFlags
 	cfg    tune.Config
 	bounds []string
-	schema string
 	out    string
-	json   bool
 }
 
 func newTuneCommand() *cobra.Command {
@@ -40,23 +36,17 @@ vel_x_mps, or if --unit names it. For vectors it is a distance; for angles, quat
 		Example: `  uplink tune mygame.csv.gz --error Location=1cm,Rotation=0.1deg
   uplink tune monday.csv.gz tuesday.csv.gz --error Location=0.5 --rtt 120ms --loss 5% -o mygame.schema.json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return usageError{err}
-			}
-			return o.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: checked(o.check, o.run),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.bounds, "error", nil, "maximum errors of fields: Location=1cm,Rotation=0.1deg")
 	f.StringToStringVar(&o.cfg.Units, "unit", nil, "units of fields' columns, if their names do not contain them: Location=cm")
-	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
+	o.add(f, "print JSON")
 	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
 	f.Float64Var(&o.cfg.AckHz, "ack-hz", 60, "maximum acks per second")
 	f.Float64Var(&o.cfg.Delivery, "delivery", 0.995, "share of frames to deliver in time")
 	f.StringVarP(&o.out, "output", "o", "", "file for the schema")
-	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
 
@@ -86,8 +76,8 @@ type tuned struct {
 	Go     string          `json:"go"`
 }
 
-func (o *tuneOptions) run(ctx context.Context, paths []string, stdout, stderr io.Writer) error {
-	p := newProgress(stderr)
+func (o *tuneOptions) run(cmd *cobra.Command, paths []string) error {
+	p := newProgress(cmd.ErrOrStderr())
 	defer p.clear()
 	var recordings []*analysis.Recording
 	for _, path := range paths {
@@ -99,7 +89,7 @@ func (o *tuneOptions) run(ctx context.Context, paths []string, stdout, stderr io
 	}
 	cfg := o.cfg
 	cfg.Progress = p.show
-	result, err := tune.Run(ctx, recordings, cfg)
+	result, err := tune.Run(cmd.Context(), recordings, cfg)
 	if err != nil {
 		return err
 	}
@@ -108,46 +98,40 @@ func (o *tuneOptions) run(ctx context.Context, paths []string, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	if o.out != "" {
-		if err := os.WriteFile(o.out, append(file, '\n'), 0o644); err != nil {
-			return fmt.Errorf("--output: %w", err)
-		}
+	if err := writeFile("output", o.out, append(file, '\n')); err != nil {
+		return err
 	}
 	declaration, err := tune.GoStruct(result.Schema)
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return writeJSON(stdout, []tuned{{result, file, declaration}})
-	}
-	_, err = io.WriteString(stdout, o.text(recordings, result, declaration))
-	return err
+	return emit(cmd.OutOrStdout(), o.json, []tuned{{result, file, declaration}}, func(b *strings.Builder) {
+		o.write(b, recordings, result, declaration)
+	})
 }
 
-func (o *tuneOptions) text(recordings []*analysis.Recording, r *tune.Result, declaration string) string {
-	var b strings.Builder
+func (o *tuneOptions) write(b *strings.Builder, recordings []*analysis.Recording, r *tune.Result, declaration string) {
 	for _, rec := range recordings {
-		fmt.Fprintf(&b, "%s: %d frames at %g Hz\n", rec.Name, len(rec.Frames), rec.Schema.RateHz())
+		fmt.Fprintf(b, "%s: %d frames at %g Hz\n", rec.Name, len(rec.Frames), rec.Schema.RateHz())
 	}
-	fmt.Fprintf(&b, "%v, acks at %g Hz\n\n", &o.cfg.Link, o.cfg.AckHz)
+	fmt.Fprintf(b, "%v\n\n", &o.cfg.Config)
 	rows := [][]string{{"step", "bits", "saved", "kbit/s", "delivered"}}
 	for i, s := range r.Steps {
 		saved := ""
 		if i > 0 {
 			saved = fmt.Sprintf("%.1f", r.Steps[i-1].Bits-s.Bits)
 		}
-		rows = append(rows, []string{s.What, fmt.Sprintf("%.1f", s.Bits), saved, fmt.Sprintf("%.1f", s.Kbits), fmt.Sprintf("%.2f %%", 100*s.Delivered)})
+		rows = append(rows, table.Row("%s|%.1f|%s|%.1f|%.2f %%", s.What, s.Bits, saved, s.Kbits, 100*s.Delivered))
 	}
-	table.Write(&b, rows)
+	table.Write(b, rows)
 	b.WriteByte('\n')
 	rows = [][]string{{"error", "bound", "max seen"}}
 	for _, k := range r.Kept {
-		rows = append(rows, []string{k.Field, fmt.Sprintf("%.4g", k.Bound), fmt.Sprintf("%.4g", k.Measured)})
+		rows = append(rows, table.Row("%s|%.4g|%.4g", k.Field, k.Bound, k.Measured))
 	}
-	table.Write(&b, rows)
+	table.Write(b, rows)
 	if last := r.Steps[len(r.Steps)-1]; last.Delivered < o.cfg.Delivery {
-		fmt.Fprintf(&b, "\nNo redundancy delivers %g %% on this link; the maximum is %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
+		fmt.Fprintf(b, "\nNo redundancy delivers %g %% on this link; the maximum is %.2f %%.\n", 100*o.cfg.Delivery, 100*last.Delivered)
 	}
-	fmt.Fprintf(&b, "\nRedundancy %s, ring %d (client.Config, ds.Config).\n\n%s", redundancyText(r.Redundancy), r.Ring, declaration)
-	return b.String()
+	fmt.Fprintf(b, "\nRedundancy %s, ring %d (client.Config, ds.Config).\n\n%s", redundancyText(r.Redundancy), r.Ring, declaration)
 }

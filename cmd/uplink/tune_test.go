@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,16 +23,13 @@ func TestTune(t *testing.T) {
 		}
 	}
 	s, err := trace.LoadSchema(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := trace.Load(rocketLeague, s); err != nil {
 		t.Error(err)
 	}
-	code, stdout, _ = uplink(t, "tune", rocketLeague, "--error", "Location=2cm,Rotation=0.5deg", "--loss", "5%", "--json")
-	var got tuned
-	if err := json.Unmarshal([]byte(stdout), &got); code != 0 || err != nil || len(got.Steps) < 3 || len(got.Kept) != 2 {
-		t.Fatalf("%v: %s", err, stdout)
+	got := parse[tuned](t, "tune", rocketLeague, "--error", "Location=2cm,Rotation=0.5deg", "--loss", "5%", "--json")
+	if len(got.Steps) < 3 || len(got.Kept) != 2 {
+		t.Fatalf("%+v", got)
 	}
 	again, err := schema.Parse(got.Schema)
 	if err != nil || again.Fingerprint() != s.Fingerprint() || !strings.Contains(got.Go, "type ServerMove struct {") {

@@ -86,26 +86,17 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestTextBetween leaves a table alone that does not follow its commands at once.
-func TestTextBetween(t *testing.T) {
-	if got, err := refresh(before, fake); err != nil || !strings.Contains(got, "| b | 1.0 | 7.0 |\n") {
-		t.Errorf("%v\n%s", err, got)
-	}
-}
-
-// TestWrong shows no figures of a codec that is broken.
+// TestWrong shows no figures of a codec that is broken, and leaves a table alone that does not
+// follow its commands at once.
 func TestWrong(t *testing.T) {
-	_, err := refresh(before, func(line string) (string, error) {
+	broken := func(line string) (string, error) {
 		said, err := fake(line)
 		return strings.ReplaceAll(said, `"mismatches": 0`, `"mismatches": 2`), err
-	})
-	if err != nil {
-		t.Errorf("%v, though no table follows at once", err)
 	}
-	_, err = refresh(strings.Replace(before, "Bits a frame:\n\n", "", 1), func(line string) (string, error) {
-		said, err := fake(line)
-		return strings.ReplaceAll(said, `"mismatches": 0`, `"mismatches": 2`), err
-	})
+	if got, err := refresh(before, broken); err != nil || !strings.Contains(got, "| b | 1.0 | 7.0 |\n") {
+		t.Errorf("%v, though no table follows at once\n%s", err, got)
+	}
+	_, err := refresh(strings.Replace(before, "Bits a frame:\n\n", "", 1), broken)
 	if err == nil || err.Error() != "a: frames differ from what was sent" {
 		t.Error(err)
 	}
@@ -136,53 +127,43 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-func TestSaved(t *testing.T) {
-	r := result{Codecs: []map[string]any{{"name": "rle", "full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0}}}
-	if got, ok := r.cell("saved"); got != "25.0 %" || !ok {
-		t.Error(got, ok)
-	}
-}
-
 // TestTotals shows what is computed: sums, quotients, and all traces together.
 func TestTotals(t *testing.T) {
 	two := func(trace string, paper, rle float64) result {
 		return result{Trace: trace, Codecs: []map[string]any{
 			{"name": "paper", "payload_bits_per_frame": paper, "header_bits_per_frame": 64.0, "delivered_ratio": 0.9, "mismatches": 0.0},
-			{"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0},
+			{
+				"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0,
+				"full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0,
+			},
 		}}
 	}
 	got := fillTable([]string{
-		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong |", "| --- |", "| together | 1 |",
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | saved |", "| --- |", "| together | 1 |",
 	}, []result{two("a", 36, 9), two("b", 336, 84)})
 	want := []string{
-		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong |", "| --- |",
-		"| a | 100.0 | 25.0 | 0.25 | 90.00 % | 0 |",
-		"| b | 400.0 | 100.0 | 0.25 | 90.00 % | 0 |",
-		"| together | 200.0 | 50.0 | 0.25 | 90.00 % | 0 |",
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | saved |", "| --- |",
+		"| a | 100.0 | 25.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
+		"| b | 400.0 | 100.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
+		"| together | 200.0 | 50.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
+// TestUpdate changes a file, unless a command fails.
 func TestUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.md")
-	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink drift no.csv\n\n```text\nold\n```\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := update(path, fake); err == nil || err.Error() != "go run ./cmd/uplink drift no.csv" {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "old") {
-		t.Errorf("a command that failed changed the file: %v\n%s", err, text)
-	}
-	if err := os.WriteFile(path, []byte("    go run ./cmd/uplink drift a.csv\n\n```text\nold\n```\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := update(path, fake); err != nil {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "\nnew\n") {
-		t.Errorf("%v\n%s", err, text)
+	for trace, want := range map[string]string{"no.csv": "old", "a.csv": "new\nlines"} {
+		page := "    go run ./cmd/uplink drift " + trace + "\n\n```text\n"
+		if err := os.WriteFile(path, []byte(page+"old\n```\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := update(path, fake)
+		text, readErr := os.ReadFile(path)
+		if (err != nil) != (want == "old") || readErr != nil || string(text) != page+want+"\n```\n" {
+			t.Errorf("%v, %v\n%s", err, readErr, text)
+		}
 	}
 }

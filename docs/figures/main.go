@@ -13,6 +13,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -30,7 +31,6 @@ func main() {
 	}
 }
 
-// shell runs a command line and returns its output.
 func shell(line string) (string, error) {
 	fmt.Fprintln(os.Stderr, line)
 	c := exec.Command("sh", "-c", line)
@@ -63,7 +63,6 @@ const (
 // others wait for input, or their results depend on the machine.
 var reproducible = []string{"ackrate", "bench", "drift", "train"}
 
-// isCommand reports whether a line is a command to run.
 func isCommand(line string) bool {
 	rest, ok := strings.CutPrefix(line, indent+"go run ./cmd/uplink ")
 	if !ok {
@@ -103,7 +102,8 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 			}
 			commands = nil
 		case line != "" && !strings.HasPrefix(line, indent):
-			err = draw(commands, run)
+			pictures := slices.DeleteFunc(commands, func(c string) bool { return !strings.Contains(c, " --svg ") })
+			_, err = outputOf(pictures, run)
 			commands = nil // the page does not show their results
 		}
 		if err != nil {
@@ -111,19 +111,6 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 		}
 	}
 	return strings.Join(out, "\n"), nil
-}
-
-// draw runs the commands that write a picture and ignores their output.
-func draw(commands []string, run func(line string) (string, error)) error {
-	for _, c := range commands {
-		if !strings.Contains(c, " --svg ") {
-			continue
-		}
-		if _, err := run(c); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func outputOf(commands []string, run func(line string) (string, error)) (all string, err error) {
@@ -160,4 +147,158 @@ func tableOf(commands, table []string, run func(line string) (string, error)) ([
 		}
 	}
 	return fillTable(table, all), nil
+}
+
+// result is the part of the JSON of bench that tables show: the results of one trace.
+type result struct {
+	Trace  string
+	Codecs []map[string]any
+}
+
+// wrong reports whether a codec delivered frames that differ from the sent ones.
+func (r *result) wrong() bool {
+	for _, c := range r.Codecs {
+		if n, ok := c["mismatches"].(float64); ok && n != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// members maps names of columns to JSON keys of bench. A column shows the last codec of the
+// results, or the one that precedes the name, as in "paper wire".
+var members = map[string]string{
+	"full":      "full_bits_per_frame",
+	"payload":   "payload_bits_per_frame",
+	"header":    "header_bits_per_frame",
+	"datagram":  "datagram_bits_per_frame",
+	"AEAD":      "aead_bits_per_frame",
+	"IP, UDP":   "ip_udp_bits_per_frame",
+	"wire":      "wire_bits_per_frame",
+	"full wire": "full_wire_bits_per_frame",
+	"ack":       "ack_bits_per_frame",
+	"ack wire":  "ack_wire_bits_per_frame",
+	"delivered": "delivered_ratio",
+	"keyframes": "keyframes",
+	"wrong":     "mismatches",
+	"encode ns": "encode_ns_per_frame",
+	"decode ns": "decode_ns_per_frame",
+	"allocs":    "allocs_per_frame",
+}
+
+// together is the first cell of the row with the geometric mean of all traces, or the arithmetic
+// mean of delivered ratios and counts of wrong frames.
+const together = "together"
+
+// fillTable returns the old table with a row for each result. Columns with unknown names and rows
+// of other traces are unchanged.
+func fillTable(old []string, results []result) []string {
+	columns := cells(old[0])
+	kept := map[string][]string{}
+	for _, line := range old[2:] {
+		row := cells(line)
+		kept[row[0]] = row
+	}
+	table := old[:2:2]
+	add := func(first string, cell func(name string) (string, bool)) {
+		row := append([]string{first}, make([]string, len(columns)-1)...)
+		for k, name := range columns[1:] {
+			if text, ok := cell(name); ok {
+				row[k+1] = text
+			} else if was := kept[first]; k+1 < len(was) {
+				row[k+1] = was[k+1]
+			}
+		}
+		delete(kept, first)
+		table = append(table, "| "+strings.Join(row, " | ")+" |")
+	}
+	for i := range results {
+		add(results[i].Trace, results[i].cell)
+	}
+	if kept[together] != nil {
+		add(together, func(name string) (string, bool) { return mean(results, name) })
+	}
+	for _, line := range old[2:] {
+		if _, ok := kept[cells(line)[0]]; ok {
+			table = append(table, line)
+		}
+	}
+	return table
+}
+
+func cells(line string) []string {
+	row := strings.Split(strings.Trim(line, "|"), "|")
+	for i := range row {
+		row[i] = strings.TrimSpace(row[i])
+	}
+	return row
+}
+
+func (r *result) cell(name string) (string, bool) {
+	v, ok := r.number(name)
+	return show(name, v), ok
+}
+
+func mean(results []result, name string) (string, bool) {
+	sum := 0.0
+	linear := strings.HasSuffix(name, "delivered") || strings.HasSuffix(name, "wrong")
+	for i := range results {
+		v, ok := results[i].number(name)
+		switch {
+		case !ok:
+			return "", false
+		case linear:
+			sum += v
+		default:
+			sum += math.Log(v)
+		}
+	}
+	sum /= float64(len(results))
+	if !linear {
+		sum = math.Exp(sum)
+	}
+	return show(name, sum), true
+}
+
+// number returns the number of a column: one of members; "total", the sum of payload and header;
+// "saved", the saving on the wire relative to full frames; or the quotient of the totals of two
+// codecs, as in "rle / paper". It returns false if the name is unknown.
+func (r *result) number(name string) (float64, bool) {
+	if a, b, ok := strings.Cut(name, " / "); ok {
+		x, ok1 := r.number(a + " total")
+		y, ok2 := r.number(b + " total")
+		return x / y, ok1 && ok2
+	}
+	codec := r.Codecs[len(r.Codecs)-1]
+	for _, c := range r.Codecs {
+		if rest, ok := strings.CutPrefix(name, fmt.Sprint(c["name"], " ")); ok {
+			codec, name = c, rest
+		}
+	}
+	number := func(member string) float64 {
+		v, _ := codec[members[member]].(float64)
+		return v
+	}
+	switch name {
+	case "saved":
+		return 1 - number("wire")/number("full wire"), true
+	case "total":
+		return number("payload") + number("header"), true
+	}
+	v, ok := codec[members[name]].(float64)
+	return v, ok
+}
+
+func show(name string, v float64) string {
+	switch {
+	case strings.HasSuffix(name, "delivered"):
+		return fmt.Sprintf("%.2f %%", 100*v)
+	case strings.HasSuffix(name, "saved"):
+		return fmt.Sprintf("%.1f %%", 100*v)
+	case strings.Contains(name, " / "):
+		return fmt.Sprintf("%.2f", v)
+	case strings.HasSuffix(name, "keyframes"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
 }

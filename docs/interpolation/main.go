@@ -21,13 +21,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// rates are the numbers of snapshots per second.
 var rates = []int{10, 20, 30, 60}
 
 // drawn is the number of schemes in the chart, from the first.
 const drawn = 4
 
-// report is the result at all rates.
 type report struct {
 	Results []playback.Result `json:"results"`
 	Duels   []*playback.Duel  `json:"duels"`

@@ -19,7 +19,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// options configures the runs of each case.
 type options struct {
 	hz      float64
 	minutes int

@@ -31,7 +31,7 @@ func main() {
 
 // newRootCommand returns the command line. Without a subcommand it serves the page.
 func newRootCommand() *cobra.Command {
-	var o serveOptions
+	o := serveOptions{settings: web.DefaultSettings()}
 	c := &cobra.Command{
 		Use:   "cubes",
 		Short: "Shows and compares replication modes on a world of 901 cubes",
@@ -42,7 +42,14 @@ watch how each replication mode shows it to a client.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	o.addFlags(c)
+	f := c.Flags()
+	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "address of the page, on loopback")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the script")
+	f.DurationVar(&o.runs, "for", 0, "time after which it stops; 0: run until it is interrupted")
+	f.StringVar(&o.settings.Mode, "mode", o.settings.Mode, "initial replication mode: full, snapshots, state")
+	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "initial fraction of packets lost, each direction")
+	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "initial round-trip time, in ms")
+	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "initial maximum jitter, each direction, in ms")
 	c.AddCommand(newRecordCommand(), newMeasureCommand())
 	return c
 }
@@ -89,24 +96,11 @@ includes the headers of IP, UDP and the transport, and the AEAD tag.`,
 	return c
 }
 
-// serveOptions are the options of the root command.
 type serveOptions struct {
 	addr     string
 	seed     uint64
 	runs     time.Duration
 	settings web.Settings
-}
-
-func (o *serveOptions) addFlags(c *cobra.Command) {
-	o.settings = web.DefaultSettings()
-	f := c.Flags()
-	f.StringVar(&o.addr, "http", "127.0.0.1:7080", "address of the page, on loopback")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the script")
-	f.DurationVar(&o.runs, "for", 0, "time after which it stops; 0: run until it is interrupted")
-	f.StringVar(&o.settings.Mode, "mode", o.settings.Mode, "initial replication mode: full, snapshots, state")
-	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "initial fraction of packets lost, each direction")
-	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "initial round-trip time, in ms")
-	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "initial maximum jitter, each direction, in ms")
 }
 
 // serve runs the world and the page until the context is done or the process is interrupted.

@@ -60,8 +60,7 @@ func record(path string, p world.Params, frames int, seed uint64, reach float64)
 	return errors.Join(writeRecording(z, p, frames, seed, reach), z.Close())
 }
 
-// still is the number of frames at the start of a recording in which nothing moves, as the layout
-// requires.
+// still is the number of frames at the start in which nothing moves, as the layout requires.
 const still = 6
 
 func writeRecording(to io.Writer, p world.Params, frames int, seed uint64, reach float64) error {

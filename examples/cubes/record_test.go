@@ -8,8 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 )
 
-// TestRecording checks that bench-snapshots can read a recording, that it begins at rest, and that
-// it is reproducible.
+// TestRecording checks that recordings are readable, reproducible, and begin at rest.
 func TestRecording(t *testing.T) {
 	write := func() []byte {
 		var b bytes.Buffer

@@ -59,12 +59,7 @@ func (r *BindRequest) Append(dst []byte) ([]byte, error) {
 }
 
 // ParseBindRequest parses a request without its type.
-func ParseBindRequest(b []byte) (r BindRequest, err error) {
-	if err = msgpack.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	return r, nil
-}
+func ParseBindRequest(b []byte) (BindRequest, error) { return parse[BindRequest](b) }
 
 // Append appends the answer with its type.
 func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
@@ -72,11 +67,13 @@ func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
 }
 
 // ParseBindAnswer parses an answer without its type.
-func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
-	if err = msgpack.Unmarshal(b, &a); err != nil {
-		return a, fmt.Errorf("%w: %w", ErrMalformed, err)
+func ParseBindAnswer(b []byte) (BindAnswer, error) { return parse[BindAnswer](b) }
+
+func parse[T any](b []byte) (v T, err error) {
+	if err = msgpack.Unmarshal(b, &v); err != nil {
+		err = fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return a, nil
+	return v, err
 }
 
 // FieldHashes returns a short hash of the description of each field of s.

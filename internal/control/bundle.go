@@ -63,7 +63,6 @@ func (b *Bundler) lengthSize() int {
 	return n
 }
 
-// size returns the size of the message so far in bytes.
 func (b *Bundler) size() int {
 	n := len(b.buf) - b.lengthSize()
 	if b.count == 1 {

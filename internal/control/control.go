@@ -67,17 +67,13 @@ func Split(b []byte) (Type, []byte, error) {
 		return Frame, b, nil
 	}
 	t := Type(b[0])
-	switch family := t &^ bundleMask; family {
-	case Bundle, DownFragment, Down:
+	switch family := t &^ bundleMask; {
+	case family == Bundle || family == DownFragment || family == Down:
 		return family, b, nil
-	default:
-	}
-	switch t {
-	case Acks, Bind, Bound, Message, Leaving, Offer, Reply, Piece, Stop, DownAck, Slack:
+	case t >= Acks && t <= Slack:
 		return t, b[1:], nil
-	default:
-		return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
 	}
+	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
 }
 
 // MaxMessage is the maximum size of a message of the game, in bytes.

@@ -1,29 +1,22 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-func must[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 func testSchema(t *testing.T, fields ...schema.Field) *schema.Schema {
 	t.Helper()
-	return must[*schema.Schema](t)(schema.New("Move", 60, fields))
+	return check.Value(schema.New("Move", 60, fields))(t)
 }
 
 // roundTrip checks the type of an encoded message, and that parse returns want.
@@ -69,7 +62,7 @@ func TestRequestNumber(t *testing.T) {
 		rpcdelta.MaxRPC + 1: false, 300: false, 1<<16 + 44: false, 1<<32 + 44: false, math.MaxInt64: false,
 		-1: false, -212: false, math.MinInt64: false,
 	} {
-		r, err := ParseBindRequest(must[[]byte](t)(msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"})))
+		r, err := ParseBindRequest(check.Value(msgpack.AppendMarshal(nil, &request{RPC: n, Name: "Move"}))(t))
 		if (err == nil) != ok || ok && (int64(r.RPC) != n || r.Name != "Move") || !ok && !errors.Is(err, ErrMalformed) {
 			t.Errorf("number %d: %+v, %v", n, r, err)
 		}
@@ -134,9 +127,10 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	r := BindRequest{RPC: 1, Name: "Move", Fields: []uint16{1, 2}, Codec: "rle"}
-	f.Add(must[[]byte](f)(r.Append(nil)))
+	f.Add(check.Value(r.Append(nil))(f))
 	a := BindAnswer{RPC: 1, Known: []string{"Move"}}
-	f.Add(must[[]byte](f)(a.Append(nil)))
+	f.Add(check.Value(a.Append(nil))(f))
+	f.Add([]byte{byte(Slack), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kind, body, err := Split(b)
@@ -151,6 +145,18 @@ func FuzzParse(f *testing.F) {
 		case Bound:
 			if a, err := ParseBindAnswer(body); err == nil && len(a.Known)+len(a.Theirs) > len(body) {
 				t.Fatalf("%+v of %d bytes", a, len(body))
+			}
+		case Slack:
+			all, acks, err := ParseSlack(nil, body)
+			if err != nil {
+				return
+			}
+			again := AppendSlack(nil, len(all))
+			for i := range all {
+				again = all[i].Append(again)
+			}
+			if again = append(again, acks...); !bytes.Equal(again, b) {
+				t.Errorf("%x reads as %+v and %x", b, all, acks)
 			}
 		default:
 		}

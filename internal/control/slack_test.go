@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -41,21 +40,4 @@ func TestSlack(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", n, err)
 		}
 	}
-}
-
-func FuzzSlack(f *testing.F) {
-	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		all, acks, err := ParseSlack(nil, b)
-		if err != nil {
-			return
-		}
-		again := AppendSlack(nil, len(all))
-		for i := range all {
-			again = all[i].Append(again)
-		}
-		if again = append(again, acks...); !bytes.Equal(again[1:], b) {
-			t.Errorf("%x reads as %+v and %x", b, all, acks)
-		}
-	})
 }

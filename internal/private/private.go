@@ -11,7 +11,6 @@ import (
 	"runtime"
 )
 
-// mode grants access to the owner alone.
 const mode = 0o600
 
 // ErrNotRegular means that a path names a symbolic link, a directory, a device or another file that
@@ -82,7 +81,6 @@ func check(f *os.File, path string, found fs.FileInfo) error {
 	return nil
 }
 
-// regular returns the description of the regular file at a path.
 func regular(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -8,15 +8,10 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"github.com/uplink-rpc/uplink/internal/private"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestOpen opens each kind of existing path in each way. An error leaves the path and the target
 // of a link as they were.
@@ -33,25 +28,25 @@ func TestOpen(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, string, string) {}, map[string]string{"create": "new", "overwrite": "new", "append": "new"}},
 		{"private file", func(t *testing.T, path, _ string) {
-			must(t, os.WriteFile(path, []byte("old "), 0o600))
+			check.Must(t, os.WriteFile(path, []byte("old "), 0o600))
 		}, map[string]string{"overwrite": "new", "append": "old new"}},
 		{"public file", func(t *testing.T, path, _ string) {
-			must(t, os.WriteFile(path, []byte("old "), 0o600))
-			must(t, os.Chmod(path, 0o666))
+			check.Must(t, os.WriteFile(path, []byte("old "), 0o600))
+			check.Must(t, os.Chmod(path, 0o666))
 		}, map[string]string{"overwrite": "new"}},
 		{"link", func(t *testing.T, path, target string) {
-			must(t, os.WriteFile(target, []byte("target"), 0o600))
-			must(t, os.Symlink(target, path))
+			check.Must(t, os.WriteFile(target, []byte("target"), 0o600))
+			check.Must(t, os.Symlink(target, path))
 		}, nil},
 		{"dangling link", func(t *testing.T, path, target string) {
-			must(t, os.Symlink(target, path))
+			check.Must(t, os.Symlink(target, path))
 		}, nil},
 		{"hard link", func(t *testing.T, path, target string) {
-			must(t, os.WriteFile(target, []byte("target"), 0o600))
-			must(t, os.Chmod(target, 0o644))
-			must(t, os.Link(target, path))
+			check.Must(t, os.WriteFile(target, []byte("target"), 0o600))
+			check.Must(t, os.Chmod(target, 0o644))
+			check.Must(t, os.Link(target, path))
 		}, map[string]string{"overwrite": "new"}},
-		{"directory", func(t *testing.T, path, _ string) { must(t, os.Mkdir(path, 0o700)) }, nil},
+		{"directory", func(t *testing.T, path, _ string) { check.Must(t, os.Mkdir(path, 0o700)) }, nil},
 	} {
 		for way, open := range ways {
 			t.Run(c.name+"/"+way, func(t *testing.T) {
@@ -65,9 +60,9 @@ func TestOpen(t *testing.T) {
 				linked, _ := os.ReadFile(target)
 				f, err := open(path)
 				if want := c.want[way]; want != "" {
-					must(t, err)
+					check.Must(t, err)
 					_, err = f.WriteString("new")
-					must(t, errors.Join(err, f.Close()))
+					check.Must(t, errors.Join(err, f.Close()))
 					if got, err := os.ReadFile(path); err != nil || string(got) != want {
 						t.Errorf("%q (%v), want %q", got, err, want)
 					}
@@ -95,21 +90,23 @@ func TestOpen(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "path")
-	must(t, os.WriteFile(path, nil, 0o600))
-	if _, err := private.Create(path, false); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("existing file: %v", err)
-	}
-	if _, err := private.Create(dir, true); !errors.Is(err, private.ErrNotRegular) {
-		t.Errorf("directory: %v", err)
-	}
-	if _, err := private.Append(dir); !errors.Is(err, private.ErrNotRegular) {
-		t.Errorf("directory: %v", err)
-	}
-	must(t, os.Chmod(path, 0o604))
-	if _, err := private.Append(path); runtime.GOOS != "windows" && !errors.Is(err, private.ErrPublic) {
-		t.Errorf("public file: %v", err)
-	}
-	if _, err := private.Create(filepath.Join(dir, "no", "path"), true); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
+	check.Must(t, os.WriteFile(path, nil, 0o600))
+	check.Must(t, os.Chmod(path, 0o604))
+	for _, c := range []struct {
+		path      string
+		overwrite bool
+		create    error
+		append    error
+	}{
+		{path, false, fs.ErrExist, private.ErrPublic},
+		{dir, true, private.ErrNotRegular, private.ErrNotRegular},
+		{filepath.Join(dir, "no", "path"), true, fs.ErrNotExist, fs.ErrNotExist},
+	} {
+		if _, err := private.Create(c.path, c.overwrite); !errors.Is(err, c.create) {
+			t.Errorf("create %s: %v, want %v", c.path, err, c.create)
+		}
+		if _, err := private.Append(c.path); runtime.GOOS != "windows" && !errors.Is(err, c.append) {
+			t.Errorf("append to %s: %v, want %v", c.path, err, c.append)
+		}
 	}
 }

@@ -68,17 +68,6 @@ func TestBackward(t *testing.T) {
 	}
 }
 
-func TestAllocs(t *testing.T) {
-	var b ratelimit.Bucket
-	now := time.Duration(0)
-	if n := testing.AllocsPerRun(100, func() {
-		now += time.Millisecond
-		b.Take(now, ratelimit.Rate{PerSecond: 60, Burst: 120}, 1)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func BenchmarkTake(b *testing.B) {
 	var bucket ratelimit.Bucket
 	now := time.Duration(0)

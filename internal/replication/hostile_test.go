@@ -220,58 +220,45 @@ func TestLargeUntilAcked(t *testing.T) {
 	}
 }
 
-// hostileAcks are acks of clients that know what was sent.
-var hostileAcks = map[string]struct {
-	state func(newest uint64, epoch uint8) statesync.Ack
-	snap  func(newest uint64) snapshot.Ack
-}{
-	"none": {
-		func(uint64, uint8) statesync.Ack { return statesync.Ack{None: true} },
-		func(uint64) snapshot.Ack { return snapshot.Ack{None: true} },
+// hostileAck is an ack of a client that knows what was sent.
+type hostileAck struct {
+	none, reset    bool
+	newest, window uint64
+}
+
+var hostileAcks = map[string]func(newest uint64) hostileAck{
+	"none": func(uint64) hostileAck { return hostileAck{none: true} },
+	"changing windows": func(n uint64) hostileAck {
+		return hostileAck{newest: n, window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
 	},
-	"changing windows": {
-		func(n uint64, epoch uint8) statesync.Ack {
-			return statesync.Ack{Epoch: epoch, Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
-		},
-		func(n uint64) snapshot.Ack {
-			return snapshot.Ack{Newest: uint16(n), Window: n * 0x9e3779b97f4a7c15 & (1<<min(n, 63) - 1)}
-		},
-	},
-	"resets": {
-		func(n uint64, epoch uint8) statesync.Ack {
-			return statesync.Ack{Epoch: epoch, Reset: n%2 == 0, Newest: uint16(n)}
-		},
-		func(n uint64) snapshot.Ack { return snapshot.Ack{Epoch: uint8(n), Newest: uint16(n)} },
-	},
-	"the oldest": {
-		func(n uint64, epoch uint8) statesync.Ack {
-			return statesync.Ack{Epoch: epoch, Newest: uint16(n - min(n, 50))}
-		},
-		func(n uint64) snapshot.Ack { return snapshot.Ack{Newest: uint16(n - min(n, 50))} },
-	},
+	"resets":     func(n uint64) hostileAck { return hostileAck{newest: n, reset: true} },
+	"the oldest": func(n uint64) hostileAck { return hostileAck{newest: n - min(n, 50)} },
 }
 
 // TestHostileAcksMemory checks that the memory that a server keeps of sent messages does not grow,
 // whatever the player acks.
 func TestHostileAcksMemory(t *testing.T) {
 	const players, slack = 4, 16 << 10
-	for name, h := range hostileAcks {
+	for name, ack := range hostileAcks {
 		for _, codec := range codecs {
 			r := newRecording(t, codec, recorded(t, small, 20), true, players)
 			measure := func(ticks int) int64 {
 				for range ticks {
 					r.send()
 					for _, p := range r.players {
-						var ack []byte
+						h, n := ack(r.tick-1), r.tick-1
+						a := snapshot.Ack{None: h.none, Newest: uint16(h.newest), Window: h.window}
+						if h.reset {
+							a.Epoch = uint8(n)
+						}
+						b := a.Append([]byte{0})
 						if codec == StateCodec {
 							_, epoch := p.stream.sender.(*stateSender).sender.Next()
-							a := h.state(r.tick-1, epoch-64)
-							ack = a.Append([]byte{0})
-						} else {
-							a := h.snap(r.tick - 1)
-							ack = a.Append([]byte{0})
+							s := statesync.Ack{None: h.none, Reset: h.reset && n%2 == 0, Epoch: epoch - 64}
+							s.Newest, s.Window = a.Newest, a.Window
+							b = s.Append([]byte{0})
 						}
-						must(t, p.streams.HandleAck(ack, r.now))
+						must(t, p.streams.HandleAck(b, r.now))
 					}
 				}
 				return heap()

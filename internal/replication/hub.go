@@ -15,24 +15,16 @@ type hub struct {
 	streams []*Stream
 	past    Stats // of closed streams
 
-	broadcast
+	// Of Broadcast, which allocates nothing once warm:
+	targets    []*Stream
+	clock      func() time.Time
+	next, sent atomic.Int64 // index of the next target, and number of messages
+	err        atomic.Pointer[error]
+	work       sync.WaitGroup
+	helper     func() // runs and signals work; bound once
 }
 
-// broadcast sends one tick to many players on several goroutines. Once warm it allocates nothing.
-type broadcast struct {
-	targets []*Stream
-	clock   func() time.Time
-	next    atomic.Int64 // index of the next target
-	sent    atomic.Int64
-	work    sync.WaitGroup
-	helper  func() // sends and signals work; bound once
-
-	errMu sync.Mutex
-	err   error // the first
-}
-
-// minPlayersPerGoroutine is the minimum number of players per goroutine of a broadcast. Starting
-// more goroutines would take longer than sending.
+// minPlayersPerGoroutine bounds the goroutines of a broadcast: starting more would take longer.
 const minPlayersPerGoroutine = 4
 
 func (h *hub) add(s *Stream) {
@@ -53,7 +45,6 @@ func (h *hub) remove(s *Stream) {
 	}
 }
 
-// streamOf returns the stream of a player, or nil.
 func (h *hub) streamOf(p Player) *Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,61 +54,46 @@ func (h *hub) streamOf(p Player) *Stream {
 	return nil
 }
 
-// Stats returns the counts of all players, past ones included.
-func (h *hub) Stats() Stats {
-	h.mu.Lock()
-	st, streams := h.past, slices.Clone(h.streams)
-	h.mu.Unlock()
-	for _, s := range streams {
-		one := s.Stats()
-		st.Add(&one)
-	}
-	return st
-}
-
 // Broadcast sends the newest tick to all players whose clients have subscribed, and returns the
 // number of messages. It uses several goroutines if there are many players, which read the time
 // from clock. The error is the first of an encoder. That a session has ended is no error.
 func (h *hub) Broadcast(clock func() time.Time) (int, error) {
-	b := &h.broadcast
-	if b.helper == nil {
-		b.helper = func() {
-			defer b.work.Done()
-			b.run()
+	if h.helper == nil {
+		h.helper = func() {
+			defer h.work.Done()
+			h.run()
 		}
 	}
 	h.mu.Lock()
-	b.targets = append(b.targets[:0], h.streams...)
+	h.targets = append(h.targets[:0], h.streams...)
 	h.mu.Unlock()
-	b.clock, b.err = clock, nil
-	b.next.Store(0)
-	b.sent.Store(0)
-	helpers := min(runtime.GOMAXPROCS(0), len(b.targets)/minPlayersPerGoroutine) - 1
+	h.clock = clock
+	h.err.Store(nil)
+	h.next.Store(0)
+	h.sent.Store(0)
+	helpers := min(runtime.GOMAXPROCS(0), len(h.targets)/minPlayersPerGoroutine) - 1
 	for range helpers {
-		b.work.Add(1)
-		go b.helper()
+		h.work.Add(1)
+		go h.helper()
 	}
-	b.run()
-	b.work.Wait()
-	clear(b.targets) // so that closed streams can be freed
-	return int(b.sent.Load()), b.err
+	h.run()
+	h.work.Wait()
+	clear(h.targets) // so that closed streams can be freed
+	if err := h.err.Load(); err != nil {
+		return int(h.sent.Load()), *err
+	}
+	return int(h.sent.Load()), nil
 }
 
-func (b *broadcast) run() {
-	for {
-		i := int(b.next.Add(1)) - 1
-		if i >= len(b.targets) {
-			return
-		}
-		switch sent, err := b.targets[i].send(b.clock()); {
+// run sends to targets until none is left.
+func (h *hub) run() {
+	for i := h.next.Add(1) - 1; int(i) < len(h.targets); i = h.next.Add(1) - 1 {
+		switch sent, err := h.targets[i].send(h.clock()); {
 		case sent:
-			b.sent.Add(1)
+			h.sent.Add(1)
 		case err != nil && !errors.Is(err, ErrNotReady) && !isSessionError(err):
-			b.errMu.Lock()
-			if b.err == nil {
-				b.err = err
-			}
-			b.errMu.Unlock()
+			first := err // err itself would escape
+			h.err.CompareAndSwap(nil, &first)
 		}
 	}
 }

@@ -2,10 +2,16 @@ package replication
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
+	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Fill returns the set of the objects that f puts. A nil f puts none.
@@ -39,8 +45,8 @@ func Hash(set *snapshot.Set) uint64 {
 	return h.Sum64()
 }
 
-// encodeInitial returns the encoded initial state, at most limit bytes: the payload of the first
-// snapshot of a world that was empty. An empty set has no bytes.
+// encodeInitial returns the payload of the first snapshot of a world that was empty, at most limit
+// bytes. An empty set has none.
 func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
 	if set.Len() == 0 {
 		return nil, nil
@@ -51,7 +57,6 @@ func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, er
 	return out, err
 }
 
-// parseInitial decodes what encodeInitial returned.
 func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	set := s.NewSet()
 	if len(b) == 0 {
@@ -63,4 +68,65 @@ func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	}
 	set.CopyFrom(decoded)
 	return set, nil
+}
+
+// maxUnacked is the number of segments of the reliable channel above which no piece of an initial
+// state is sent: a quarter of its capacity, so that the game's own messages find room.
+const maxUnacked = 64
+
+// initialInterval is the time after which a client that resubscribes may receive the initial state
+// once more. It may receive it twice without waiting.
+const initialInterval = 10 * time.Second
+
+// SendQueue sends initial states in pieces. Its methods are for one goroutine at a time. The zero
+// value is ready.
+type SendQueue struct {
+	streams []*Stream
+	piece   []byte // buffer
+}
+
+// add adds a stream whose client requests the initial state.
+func (q *SendQueue) add(s *Stream) {
+	s.mu.Lock()
+	requested := s.phase == offered
+	if requested {
+		s.phase = initial
+	}
+	s.mu.Unlock()
+	if requested && !s.queued { // it may be in the queue since an earlier request
+		s.queued = true
+		q.streams = append(q.streams, s)
+	}
+}
+
+// Send sends pieces while the reliable channel has room and the rate limit permits. since is a
+// monotonic time, from any start.
+func (q *SendQueue) Send(since time.Duration) {
+	q.streams = slices.DeleteFunc(q.streams, func(s *Stream) bool {
+		s.queued = !s.sendInitialState(&q.piece, since)
+		return !s.queued
+	})
+}
+
+// sendInitialState sends pieces and reports whether nothing is left to send.
+func (s *Stream) sendInitialState(buf *[]byte, since time.Duration) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.mode.initial
+	size := float64(len(state))
+	rate := ratelimit.Rate{PerSecond: size / initialInterval.Seconds(), Burst: 2 * size}
+	for s.phase == initial && s.sentInitial < len(state) {
+		n := min(maxPiece, len(state)-s.sentInitial)
+		if s.player.Unacked() >= maxUnacked || !s.pieces.Take(since, rate, float64(n)) {
+			return false
+		}
+		*buf = append((*buf)[:0], byte(control.Piece), s.number)
+		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
+		if err := s.player.SendReliable(*buf); err != nil {
+			return !errors.Is(err, transport.ErrBacklog)
+		}
+		s.sentInitial += n
+		s.stats.InitialBytes += uint64(n)
+	}
+	return true
 }

@@ -106,14 +106,6 @@ func AppendReply(dst []byte, number uint8, a Answer) []byte {
 	return append(dst, byte(control.Reply), number, byte(a))
 }
 
-// parseReply parses a message of AppendReply behind its type.
-func parseReply(b []byte) (number uint8, a Answer, err error) {
-	if len(b) != 2 || b[0] >= MaxStreams || b[1] >= byte(answers) {
-		return 0, 0, fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
-	}
-	return b[0], Answer(b[1]), nil
-}
-
 // parseNumber parses the number of a stream and returns the rest of b.
 func parseNumber(b []byte) (number uint8, rest []byte, err error) {
 	if len(b) == 0 || b[0] >= MaxStreams {

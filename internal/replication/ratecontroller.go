@@ -99,8 +99,7 @@ func (c *rateController) idle() bool {
 	return m == nil || m.acked
 }
 
-// acked applies an ack: the newest message received, and a bitmap of those before it. It returns
-// the number of messages acked for the first time.
+// acked applies an ack and returns the number of messages acked for the first time.
 func (c *rateController) acked(newest uint16, window uint64, now time.Time) (acked int) {
 	for n := range seq.Acked(newest, window) {
 		m := c.messages.Get(uint64(n))
@@ -138,7 +137,6 @@ func (c *rateController) sampleRTT(d time.Duration) {
 	c.meanRTT += (d - c.meanRTT) / 8
 }
 
-// step adjusts the rate, once per interval.
 func (c *rateController) step(now time.Time) {
 	if !c.any || c.min == 0 {
 		return
@@ -186,8 +184,7 @@ func (c *rateController) startInterval(now time.Time) {
 	c.intervalStart, c.sentBytes, c.ackedBytes, c.shortest = now, 0, 0, 0
 }
 
-// updateMinRTT adds the interval's shortest round trip and returns the minimum of the last two
-// spans.
+// updateMinRTT returns the shortest round trip of the last two spans, with that of the interval.
 func (c *rateController) updateMinRTT(now time.Time) time.Duration {
 	if c.minRTT == 0 || now.Sub(c.spanStart) > minRTTSpan {
 		c.lastMinRTT, c.minRTT, c.spanStart = c.minRTT, c.shortest, now

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -178,23 +177,5 @@ func TestRateUsage(t *testing.T) {
 	p.limit(0, 500_000)
 	if p.run(time.Second); p.rate != 500_000 {
 		t.Errorf("%v without rate control", p.rate)
-	}
-}
-
-func TestRateAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	c := newRateController()
-	c.limit(32_000, 1_000_000)
-	now, n := time.Unix(0, 0), uint16(0)
-	if n := testing.AllocsPerRun(1000, func() {
-		now = now.Add(pathTick)
-		c.step(now)
-		c.sent(n, 500, now)
-		c.acked(n-3, 1<<63-1, now)
-		n++
-	}); n != 0 {
-		t.Errorf("%v allocations per message", n)
 	}
 }

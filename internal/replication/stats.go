@@ -105,24 +105,24 @@ func (st *Stats) WireBytes() uint64 {
 
 // CountError counts an error of a codec's decoder by its reason.
 func (st *Stats) CountError(err error) {
-	switch {
-	case errors.Is(err, snapshot.ErrLate):
-		st.Late++
-	case errors.Is(err, snapshot.ErrBaselineMissing):
-		st.BaselineMissing++
-	case errors.Is(err, snapshot.ErrDesync):
-		st.Desync++
-	case errors.Is(err, malformed.ErrTruncated):
-		st.Truncated++
-	case errors.Is(err, malformed.ErrCount):
-		st.BadCounts++
-	case errors.Is(err, malformed.ErrID):
-		st.BadIDs++
-	case errors.Is(err, malformed.ErrBounds):
-		st.BadValues++
-	default:
-		st.Malformed++
+	for _, c := range []struct {
+		reason error
+		count  *uint64
+	}{
+		{snapshot.ErrLate, &st.Late},
+		{snapshot.ErrBaselineMissing, &st.BaselineMissing},
+		{snapshot.ErrDesync, &st.Desync},
+		{malformed.ErrTruncated, &st.Truncated},
+		{malformed.ErrCount, &st.BadCounts},
+		{malformed.ErrID, &st.BadIDs},
+		{malformed.ErrBounds, &st.BadValues},
+	} {
+		if errors.Is(err, c.reason) {
+			*c.count++
+			return
+		}
 	}
+	st.Malformed++
 }
 
 // AddStats adds st to the element of all with the same name, or appends it.

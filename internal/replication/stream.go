@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -80,7 +81,6 @@ type Stream struct {
 	stats       Stats
 }
 
-// phase is the state of a stream.
 type phase uint8
 
 const (
@@ -153,7 +153,6 @@ func (s *Stream) sendDatagram(b []byte) error {
 	return nil
 }
 
-// sessionError means that the session of a player has ended.
 type sessionError struct{ error }
 
 func (e sessionError) Unwrap() error { return e.error }
@@ -166,7 +165,6 @@ func isSessionError(err error) bool {
 // ErrInvalidAck is returned for an ack that no client sends.
 var ErrInvalidAck = errors.New("ds: invalid ack")
 
-// handleAck applies the client's ack.
 func (s *Stream) handleAck(b []byte, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +181,7 @@ func (s *Stream) handleAck(b []byte, now time.Time) error {
 	return nil
 }
 
-// setPhase changes the phase, starts or stops the sender, and grants or revokes the ack rate of the
-// stream.
+// setPhase also starts or stops the sender, and grants or revokes the ack rate of the stream.
 func (s *Stream) setPhase(p phase, now time.Time) {
 	if acks := int64(1000 * s.mode.offer.RateHz); p == ready {
 		s.ackHz.Add(acks)
@@ -197,7 +194,6 @@ func (s *Stream) setPhase(p phase, now time.Time) {
 	}
 }
 
-// subscribe starts the messages.
 func (s *Stream) subscribe(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,18 +229,14 @@ func (s *Stream) Stop() {
 	_ = s.player.SendReliable([]byte{byte(control.Stop), s.number}) // else the session has ended
 }
 
-func (s *Stream) isClosed() bool {
+func (s *Stream) is(p phase) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.phase == stopped
+	return s.phase == p
 }
 
 // Ready reports whether the client has subscribed and has the initial state.
-func (s *Stream) Ready() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == ready
-}
+func (s *Stream) Ready() bool { return s.is(ready) }
 
 // RTT returns the player's round-trip time.
 func (s *Stream) RTT() time.Duration { return s.player.RTT() }
@@ -262,4 +254,129 @@ func (s *Stream) Stats() Stats {
 		st.Ready = 1
 	}
 	return st
+}
+
+var errUnknown = errors.New("ds: a message of no stream")
+
+// Streams are the replication streams of one player, by number. The methods are safe for concurrent
+// use. A nil Streams has no streams.
+type Streams struct {
+	player Player
+	ackHz  atomic.Int64 // permitted ack rate, in acks per 1,000 s
+
+	mu   sync.Mutex
+	list [MaxStreams]*Stream
+	next int // number of the next stream, since late messages may refer to the lowest free number
+}
+
+// NewStreams returns the streams of a player.
+func NewStreams(p Player) *Streams { return &Streams{player: p} }
+
+// AckHz returns the number of acks per second that the client may send.
+func (all *Streams) AckHz() float64 {
+	if all == nil {
+		return 0
+	}
+	return float64(all.ackHz.Load()) / 1000
+}
+
+func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
+	o, p := m.offer, all.player
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if s := h.streamOf(p); s != nil {
+		if codec := s.mode.offer.Codec; codec != o.Codec {
+			return nil, fmt.Errorf("ds: offer %s to player %d: it is offered by codec %q already: Stop that before %q", o.Name, p.ID(), codec, o.Codec)
+		}
+		return s, nil
+	}
+	n, ok := all.free()
+	if !ok {
+		return nil, fmt.Errorf("ds: offer %s to player %d: it has %d worlds already", o.Name, p.ID(), MaxStreams)
+	}
+	o.Number = uint8(n)
+	b, err := o.Append(nil)
+	if err == nil {
+		err = p.SendReliable(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
+	}
+	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, sender: snd}
+	s.aead = p.Overhead() - transport.IPSize - transport.HeaderSize
+	all.list[n], all.next = s, n+1
+	h.add(s)
+	return s, nil
+}
+
+func (all *Streams) free() (int, bool) {
+	for i := range all.list {
+		n := (all.next + i) % len(all.list)
+		if s := all.list[n]; s == nil || s.is(stopped) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// find parses the number of a stream and returns the stream and the rest of b.
+func (all *Streams) find(b []byte) (*Stream, []byte, error) {
+	n, rest, err := parseNumber(b)
+	if err != nil || all == nil {
+		return nil, nil, cmp.Or(err, errUnknown)
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.list[n] == nil {
+		return nil, nil, errUnknown
+	}
+	return all.list[n], rest, nil
+}
+
+// Close closes all streams. The player's session must have ended, so that no offer can follow.
+func (all *Streams) Close() {
+	if all == nil {
+		return
+	}
+	all.mu.Lock()
+	list := all.list
+	all.mu.Unlock()
+	for _, s := range list {
+		if s != nil {
+			s.close()
+		}
+	}
+}
+
+// HandleReply handles the client's reply to an offer. If it requests the initial state, q sends it.
+// An error means that no client sends the reply.
+func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
+	s, answer, err := all.find(b)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(answer) != 1 || answer[0] >= byte(answers):
+		return fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
+	case answer[0] == byte(Refused):
+		s.pause()
+	case answer[0] == byte(Request):
+		q.add(s)
+	default:
+		s.subscribe(now)
+	}
+	return nil
+}
+
+// HandleAck handles an ack of a stream's messages. The error is ErrInvalidAck or another one if no
+// client sends the ack.
+func (all *Streams) HandleAck(b []byte, now time.Time) error {
+	s, ack, err := all.find(b)
+	if err != nil {
+		return err
+	}
+	if len(ack) > maxAck {
+		return errUnknown
+	}
+	return s.handleAck(ack, now)
 }

@@ -20,6 +20,25 @@ type Link interface {
 	Wake(at time.Time)
 }
 
+// Receiver decodes the messages of a world at a client. Its methods are called one at a time, with
+// the lock of Subscriptions held, except Deliver.
+type Receiver interface {
+	// Check returns an error if the server's offer does not match the client's type.
+	Check(o *Offer) error
+	// Knows reports whether the client has the initial state with that hash.
+	Knows(hash uint64) bool
+	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
+	// it is known.
+	Begin(o *Offer, initial []byte) error
+	// Receive decodes a message that arrived at that time. It counts errors by reason.
+	Receive(message []byte, at time.Time, st *Stats) error
+	// AppendAck appends an ack of all messages received.
+	AppendAck(dst []byte) []byte
+	// Deliver passes on the message that Receive decoded last. It is called without the lock, on
+	// the goroutine that receives.
+	Deliver()
+}
+
 // Subscription is a client's subscription to a world, across sessions. Its fields are guarded by
 // the mutex of its Subscriptions.
 type Subscription struct {
@@ -43,7 +62,6 @@ type Subscription struct {
 	stats      Stats
 }
 
-// subscriptionPhase is the state of a subscription.
 type subscriptionPhase uint8
 
 const (
@@ -53,7 +71,6 @@ const (
 	subscribed
 )
 
-// answer returns the answer to an offer in each phase.
 func (p subscriptionPhase) answer() Answer {
 	switch p {
 	case requesting:
@@ -68,7 +85,6 @@ func (p subscriptionPhase) answer() Answer {
 // replyInterval is the time between two attempts to send a reply.
 const replyInterval = transport.DefaultTick
 
-// accept accepts or refuses the server's offer.
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer = link, o
 	switch err := s.receiver.Check(&o); {
@@ -106,7 +122,6 @@ func (s *Subscription) setPhase(p subscriptionPhase) {
 	}
 }
 
-// reply answers the offer.
 func (s *Subscription) reply(now time.Time) {
 	err := s.link.SendReliable(AppendReply(nil, s.offer.Number, s.phase.answer()))
 	if s.replyDue = errors.Is(err, transport.ErrBacklog); s.replyDue {
@@ -114,11 +129,9 @@ func (s *Subscription) reply(now time.Time) {
 	}
 }
 
-// errPiece means that a piece of an initial state cannot be used. The client may have requested
-// another state since the server sent it.
+// errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
 var errPiece = errors.New("client: unexpected piece of an initial state")
 
-// receivePiece adds a piece of the initial state.
 func (s *Subscription) receivePiece(b []byte, now time.Time) error {
 	if s.phase != requesting {
 		return fmt.Errorf("%w: it was not requested", errPiece)
@@ -172,7 +185,6 @@ func (s *Subscription) receiveFragment(b []byte, at time.Time) error {
 	return s.receive(m, at)
 }
 
-// errIncomplete means that fragments of the message are missing.
 var errIncomplete = errors.New("client: incomplete message")
 
 func (s *Subscription) countIncomplete() {
@@ -181,7 +193,6 @@ func (s *Subscription) countIncomplete() {
 	s.incomplete = n
 }
 
-// receive decodes a message.
 func (s *Subscription) receive(message []byte, at time.Time) error {
 	s.stats.Bytes += uint64(len(message))
 	err := s.receiver.Receive(message, at, &s.stats)
@@ -193,7 +204,6 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 	return err
 }
 
-// tick sends what is due.
 func (s *Subscription) tick(now time.Time) {
 	if s.link == nil {
 		return
@@ -231,17 +241,15 @@ func (s *Subscription) counted() Stats {
 func (s *Subscription) Outcome() <-chan error { return s.outcome }
 
 // Err returns why the client refused the server's current offer, or nil.
-func (s *Subscription) Err() error {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.refused
+func (s *Subscription) Err() (err error) {
+	s.Locked(func() { err = s.refused })
+	return err
 }
 
 // Stats returns the counts of the subscription.
-func (s *Subscription) Stats() Stats {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.counted()
+func (s *Subscription) Stats() (st Stats) {
+	s.Locked(func() { st = s.counted() })
+	return st
 }
 
 // Locked calls f while no method of the receiver runs, except Deliver.

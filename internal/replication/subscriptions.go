@@ -23,13 +23,11 @@ type Subscriptions struct {
 	past     []Stats                   // of those that ended
 }
 
-// linkOffer is an offer of the server in one session.
 type linkOffer struct {
 	link  Link
 	offer Offer
 }
 
-// errSubscribed is returned if the client has subscribed to the world already.
 var errSubscribed = errors.New("it is subscribed already: close the other view first")
 
 // Subscribe subscribes to a world, at once if the server has offered it, or when it does. acks are

@@ -160,32 +160,32 @@ func (p *pair) ack() {
 
 // TestInitialState checks which pieces of an initial state a client accepts, and what it replies.
 func TestInitialState(t *testing.T) {
+	whole := func(b []byte) [][]byte { return [][]byte{b} }
+	altered := func(b []byte) [][]byte { return [][]byte{append(b[:60], bytes.Clone(b[61:])...), {7}} }
 	for name, c := range map[string]struct {
-		change func(*Offer)
-		pieces func(state []byte) [][]byte
-		err    bool // of the last piece
-		phase  subscriptionPhase
+		wrongHash uint64
+		pieces    func(state []byte) [][]byte
+		err       bool // of the last piece
+		phase     subscriptionPhase
 	}{
-		"complete":  {pieces: func(b []byte) [][]byte { return [][]byte{b[:50], b[50:]} }, phase: subscribed},
-		"too short": {pieces: func(b []byte) [][]byte { return [][]byte{b[:50]} }, phase: requesting},
-		"too long":  {pieces: func(b []byte) [][]byte { return [][]byte{append(b, 1)} }, err: true, phase: requesting},
-		"empty":     {pieces: func([]byte) [][]byte { return [][]byte{{}} }, err: true, phase: requesting},
-		"after it":  {pieces: func(b []byte) [][]byte { return [][]byte{b, {1}} }, err: true, phase: subscribed},
-		"altered": {pieces: func(b []byte) [][]byte {
-			b[len(b)/2] ^= 1
-			return [][]byte{b}
-		}, err: true, phase: refusing},
-		"wrong hash": {change: func(o *Offer) { o.Hash++ }, pieces: func(b []byte) [][]byte { return [][]byte{b} }, err: true, phase: refusing},
+		"complete":   {pieces: func(b []byte) [][]byte { return [][]byte{b[:50], b[50:]} }, phase: subscribed},
+		"too short":  {pieces: func(b []byte) [][]byte { return [][]byte{b[:50]} }, phase: requesting},
+		"too long":   {pieces: func(b []byte) [][]byte { return [][]byte{append(b, 1)} }, err: true, phase: requesting},
+		"empty":      {pieces: func([]byte) [][]byte { return [][]byte{{}} }, err: true, phase: requesting},
+		"after it":   {pieces: func(b []byte) [][]byte { return [][]byte{b, {1}} }, err: true, phase: subscribed},
+		"altered":    {pieces: altered, err: true, phase: refusing},
+		"wrong hash": {wrongHash: 1, pieces: whole, err: true, phase: refusing},
 	} {
 		p := newPair(t)
-		if c.change != nil {
-			c.change(&p.offer)
-		}
+		p.offer.Hash += c.wrongHash
 		p.offered(p.offer)
-		if want := AppendReply(nil, 3, Request); !bytes.Equal(p.toServer.Last, want) {
-			t.Fatalf("%s: the offer is answered by %x", name, p.toServer.Last)
+		answered := func(phase subscriptionPhase) {
+			if want := AppendReply(nil, 3, phase.answer()); !bytes.Equal(p.toServer.Last, want) {
+				t.Errorf("%s: answered %x in phase %d", name, p.toServer.Last, phase)
+			}
 		}
-		p.deliver(p.beforeReady())
+		answered(requesting)
+		p.deliver([]byte{byte(control.Down) | 3, 1, 2}) // ignored
 		var err error
 		for _, b := range c.pieces(bytes.Clone(p.stream.mode.initial)) {
 			err = p.reliable(control.Piece, append([]byte{3}, b...)...)
@@ -193,17 +193,12 @@ func TestInitialState(t *testing.T) {
 		if (err != nil) != c.err || p.sub.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
 			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.phase, p.sub.Err())
 		}
-		if want := AppendReply(nil, 3, c.phase.answer()); !bytes.Equal(p.toServer.Last, want) {
-			t.Errorf("%s: answered %x in phase %d", name, p.toServer.Last, c.phase)
-		}
+		answered(c.phase)
 		if st := p.sub.Stats(); st.Datagrams != 0 || st.Initial != uint64(len(p.stream.mode.initial)) {
 			t.Errorf("%s: %+v", name, st)
 		}
 	}
 }
-
-// beforeReady returns a message of the stream that the client must ignore.
-func (p *pair) beforeReady() []byte { return []byte{byte(control.Down) | 3, 1, 2} }
 
 // TestReplyRetry checks that a reply for which the reliable channel has no room is sent later.
 func TestReplyRetry(t *testing.T) {

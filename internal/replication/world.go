@@ -1,7 +1,10 @@
 package replication
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -11,8 +14,20 @@ import (
 // Commit, Broadcast and Stream.Send are for one goroutine at a time; all other methods are safe for
 // concurrent use.
 type World struct {
-	timeline
 	hub
+	name   string
+	schema *snapshot.Schema
+	sets   *snapshot.World
+	open   *snapshot.Set // being filled, or nil
+	newest *snapshot.Set
+	ticks  Ticks
+	begun  uint64 // number of ticks
+	last   uint64 // the newest tick
+
+	// setsMu is held to write what Begin changes in sets, and to read it while Begin may be called:
+	// by acks.
+	setsMu sync.RWMutex
+
 	snapshots mode
 	states    mode
 	state     statesync.Config // settings that both ends share
@@ -25,7 +40,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	if err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
-	w := &World{timeline: timeline{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}}
+	w := &World{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
@@ -48,7 +63,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 // Offer offers the world to a player as snapshots. A repeated offer returns the same stream. It is
 // an error if the world is already offered as state.
 func (w *World) Offer(to *Streams) (*Stream, error) {
-	return to.offer(&w.hub, &w.snapshots, &snapshotSender{world: &w.timeline, player: to.player})
+	return to.offer(&w.hub, &w.snapshots, &snapshotSender{world: w, player: to.player})
 }
 
 // OfferState offers the world to a player as state, as Offer does as snapshots. A repeated offer
@@ -58,13 +73,97 @@ func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
 		return nil, w.stateErr
 	}
 	return to.offer(&w.hub, &w.states, &stateSender{
-		world: &w.timeline, shared: &w.state, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
+		world: w, shared: &w.state, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
 	})
 }
 
 // Stats returns the counts of all players, past ones included.
 func (w *World) Stats() Stats {
-	st := w.hub.Stats()
+	w.mu.Lock()
+	st, streams := w.past, slices.Clone(w.streams)
+	w.mu.Unlock()
+	for _, s := range streams {
+		one := s.Stats()
+		st.Add(&one)
+	}
 	st.Name = w.name
 	return st
+}
+
+// Name returns the name of the world.
+func (w *World) Name() string { return w.name }
+
+// Begin begins a tick, which must be higher than those before it, and at most MaxTick.
+func (w *World) Begin(tick uint64) error {
+	if w.begun > 0 && tick <= w.last || tick > MaxTick {
+		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.name, tick, w.last, uint64(MaxTick))
+	}
+	w.setsMu.Lock()
+	w.open = w.sets.Begin()
+	w.setsMu.Unlock()
+	w.ticks.Set(uint16(w.begun), tick)
+	w.begun++
+	w.last = tick
+	return nil
+}
+
+// Open returns the set of the tick that Begin began, or nil after Commit.
+func (w *World) Open() *snapshot.Set { return w.open }
+
+// Commit ends the tick.
+func (w *World) Commit() {
+	if w.open != nil {
+		w.newest, w.open = w.open, nil
+	}
+}
+
+// MaxTick is the highest tick of a world.
+const MaxTick = 1<<53 - 1
+
+// Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the
+// tick in front of a snapshot's payload: as a signed varint, the difference from the tick that the
+// snapshot would have if one was sent every tick since its baseline. The zero value is ready.
+type Ticks [snapshot.Ring]uint64
+
+// Set stores the tick of a snapshot.
+func (t *Ticks) Set(seq uint16, tick uint64) { t[seq%snapshot.Ring] = tick }
+
+// expected returns the tick that the difference refers to. A distance of 0 means no baseline.
+func (t *Ticks) expected(seq uint16, distance int) uint64 {
+	if distance == 0 {
+		return 0
+	}
+	return t[(seq-uint16(distance))%snapshot.Ring] + uint64(distance)
+}
+
+// age returns the number of ticks between a snapshot and its baseline, 0 if it has none.
+func (t *Ticks) age(seq uint16, distance int) uint64 {
+	if distance == 0 {
+		return 0
+	}
+	return t[seq%snapshot.Ring] - t[(seq-uint16(distance))%snapshot.Ring]
+}
+
+// Append appends the tick of a snapshot, of at most binary.MaxVarintLen64 bytes.
+func (t *Ticks) Append(dst []byte, seq uint16, distance int) []byte {
+	return binary.AppendVarint(dst, int64(t[seq%snapshot.Ring]-t.expected(seq, distance)))
+}
+
+// parseTick splits a message into the difference, an argument of resolve, and the payload.
+func parseTick(message []byte) (difference int64, payload []byte, err error) {
+	difference, n := binary.Varint(message)
+	if n <= 0 || difference < -MaxTick || difference > MaxTick {
+		return 0, nil, fmt.Errorf("%w: no tick before the payload", snapshot.ErrMalformed)
+	}
+	return difference, message[n:], nil
+}
+
+// resolve returns and stores the tick of a snapshot. The ring must hold that of its baseline.
+func (t *Ticks) resolve(seq uint16, distance int, difference int64) (uint64, error) {
+	tick := t.expected(seq, distance) + uint64(difference)
+	if tick > MaxTick {
+		return 0, fmt.Errorf("%w: tick %d of snapshot %d", snapshot.ErrMalformed, int64(tick), seq)
+	}
+	t.Set(seq, tick)
+	return tick, nil
 }

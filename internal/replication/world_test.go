@@ -129,9 +129,7 @@ func (r *recording) next() {
 		at = 2*n - 2 - at
 	}
 	for i := range r.frames[at] {
-		if err := r.typ.Add(r.world.Open(), snapshot.Object{ID: uint16(i)}, &r.frames[at][i]); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.typ.Add(r.world.Open(), snapshot.Object{ID: uint16(i)}, &r.frames[at][i]))
 	}
 	r.world.Commit()
 	for _, p := range r.players {

@@ -70,7 +70,6 @@ func (j *Journal) Handle(p *ds.Player, f ds.Frame[Move]) {
 	l.Next = f.Seq + 1
 }
 
-// errorf reports the first errors.
 func (j *Journal) errorf(format string, args ...any) {
 	if j.errors++; j.errors <= 10 {
 		j.t.Errorf(format, args...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -100,7 +101,6 @@ func (d *Dashboard) Run(ctx context.Context) {
 	}
 }
 
-// sampler is the state of Run.
 type sampler struct {
 	dashboard *Dashboard
 	last      observation
@@ -118,7 +118,7 @@ func (s *sampler) startDetails(now time.Time) {
 		s.detailed = true
 		s.measure()
 		d.mu.Lock()
-		d.players.step(d.src.Players(), now)
+		d.players.step(d.src.Players())
 		d.profile.step(d.src.Profiles())
 		d.mu.Unlock()
 	}
@@ -138,7 +138,6 @@ func (s *sampler) measure() {
 	}
 }
 
-// stopDetails stops sampling players and bits, and discards the samples.
 func (s *sampler) stopDetails() {
 	if !s.detailed {
 		return
@@ -152,7 +151,6 @@ func (s *sampler) stopDetails() {
 	d.profile = profiles{}
 }
 
-// step samples the sources.
 func (s *sampler) step(now time.Time) {
 	d := s.dashboard
 	if d.hub.watched() {
@@ -168,7 +166,7 @@ func (s *sampler) step(now time.Time) {
 		s.measure()
 		profiles := d.src.Profiles()
 		d.mu.Lock()
-		d.players.step(d.src.Players(), now)
+		d.players.step(d.src.Players())
 		d.profile.step(profiles)
 		out.Link = d.players.link()
 		out.Bits = d.profile.spent()
@@ -184,12 +182,9 @@ func (s *sampler) step(now time.Time) {
 	}
 }
 
-// keep adds a sample to the history.
 func (d *Dashboard) keep(sample []byte) {
 	if len(d.history) == span {
-		copy(d.history, d.history[1:])
-		d.history[span-1] = sample
-		return
+		d.history = slices.Delete(d.history, 0, 1)
 	}
 	d.history = append(d.history, sample)
 }

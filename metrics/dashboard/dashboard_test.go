@@ -44,6 +44,7 @@ type game struct {
 	*Dashboard
 	src   *watched
 	conns []*client.Conn
+	stop  func() // ends Run and the players
 }
 
 func newGame(t *testing.T, players int, cfg Config) *game {
@@ -76,10 +77,11 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 			}
 		})
 	}
-	t.Cleanup(func() {
+	g.stop = func() {
 		stop()
 		running.Wait()
-	})
+	}
+	t.Cleanup(g.stop)
 	return g
 }
 
@@ -248,22 +250,31 @@ func TestBits(t *testing.T) {
 	})
 }
 
-// TestLinger checks that timelines survive a reload of the page, and are discarded later.
+// TestLinger checks that timelines survive a reload of the page, and are discarded later, those of
+// players who have left at once. The end of Run closes pages, and later ones are refused.
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGame(t, 2, Config{})
+		g := newGame(t, 3, Config{})
 		v := g.visit()
 		time.Sleep(5*time.Second + 10*time.Millisecond)
 		v.leave()
 		time.Sleep(linger - 3*time.Second)
 		v = g.visit()
 		time.Sleep(2 * time.Second)
-		path := "/player?id=" + events[state](t, v, "state")[0].List[0][0].(string)
+		path := "/player?id=" + strconv.FormatUint(g.conns[0].ID(), 10)
 		if n := len(get[timeline](t, g, path, 200).Calls); n < 15 {
 			t.Errorf("after the page was loaded again its player has %d seconds", n)
 		}
 		if g.src.measured() != "[1]" {
 			t.Errorf("measured %s", g.src.measured())
+		}
+		gone := "/player?id=" + strconv.FormatUint(g.conns[1].ID(), 10)
+		get[any](t, g, gone, 200)
+		uplinktest.Must(t, g.conns[1].Close())
+		time.Sleep(3 * time.Second)
+		get[any](t, g, gone, 404)
+		if list := last(events[state](t, v, "state")).List; len(list) != 2 {
+			t.Errorf("%v", list)
 		}
 		v.leave()
 		time.Sleep(linger + 3*time.Second)
@@ -272,50 +283,14 @@ func TestLinger(t *testing.T) {
 		if g.src.measured() != "[1 0]" {
 			t.Errorf("measured %s", g.src.measured())
 		}
-	})
-}
-
-// TestPlayersGone checks that a player who has left is not listed.
-func TestPlayersGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGame(t, 3, Config{})
-		v := g.visit()
-		time.Sleep(5 * time.Second)
-		gone := strconv.FormatUint(g.conns[1].ID(), 10)
-		get[any](t, g, "/player?id="+gone, 200)
-		uplinktest.Must(t, g.conns[1].Close())
-		time.Sleep(3 * time.Second)
-		if list := last(events[state](t, v, "state")).List; len(list) != 2 {
-			t.Errorf("%v", list)
-		}
-		get[any](t, g, "/player?id="+gone, 404)
-		v.leave()
-	})
-}
-
-// TestEnd checks that Run closes pages when it ends, and that later ones are refused.
-func TestEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := New(&watched{Server: uplinktest.Serve(t, uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{}), ds.Config{}, func(*ds.Server) error { return nil }).Server}, Config{})
-		ctx, stop := context.WithCancel(t.Context())
-		ran := make(chan struct{})
-		go func() {
-			defer close(ran)
-			d.Run(ctx)
-		}()
-		g := &game{Dashboard: d}
-		v := g.visit()
-		time.Sleep(3 * time.Second)
-		stop()
-		<-ran
+		v = g.visit()
+		time.Sleep(time.Second)
+		g.stop()
 		<-v.done
-		v.close()
-		if v = g.visit(); true {
-			<-v.done
-			v.close()
-		}
+		v = g.visit()
+		v.leave()
 		if v.code != http.StatusServiceUnavailable {
-			t.Errorf("code %d", v.code)
+			t.Errorf("code %d after the end", v.code)
 		}
 	})
 }

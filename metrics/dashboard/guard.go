@@ -86,10 +86,8 @@ func refuse(w http.ResponseWriter, code int, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// is compares hashes in constant time.
 func (g *Guard) is(hash [32]byte) bool { return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 }
 
-// authorized reports whether the request has the token or the cookie.
 func (g *Guard) authorized(r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return g.is(sha256.Sum256([]byte(bearer)))

@@ -7,16 +7,15 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 const secret = "0123456789abcdef"
 
 func guarded(t *testing.T, addr, token string) http.Handler {
 	t.Helper()
-	g, err := NewGuard(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)), token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := check.Value(NewGuard(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)), token))(t)
 	if want := !netip.MustParseAddrPort(addr).Addr().IsLoopback(); g.ReadOnly() != want {
 		t.Errorf("%s: read-only is %v", addr, g.ReadOnly())
 	}

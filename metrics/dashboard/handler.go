@@ -13,7 +13,6 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// writeTimeout limits the time in which a page reads an event.
 const writeTimeout = 20 * time.Second
 
 func (d *Dashboard) routes() {
@@ -44,7 +43,6 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// file returns a handler that serves an embedded file.
 func file(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, err := assets.ReadFile(path)
@@ -57,7 +55,6 @@ func file(path string) http.HandlerFunc {
 	}
 }
 
-// hello is the first event of a page.
 type hello struct {
 	Begun     string `json:"begun"`
 	Title     string `json:"title"`
@@ -124,7 +121,6 @@ func (d *Dashboard) state(o *observation) []byte {
 	return append(d.players.appendJSON(b), '}')
 }
 
-// player serves the timeline of a player.
 func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.ParseUint(r.URL.Query().Get("id"), 10, 64)
 	if err != nil {
@@ -134,14 +130,9 @@ func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	t := d.players.timeline(id)
 	d.mu.Unlock()
-	if t == nil {
-		http.Error(w, "no such player is connected", http.StatusNotFound)
-		return
-	}
-	reply(w, t)
+	reply(w, t, "no such player is connected")
 }
 
-// field serves the bit profile of one field.
 func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	i, err := strconv.Atoi(q.Get("field"))
@@ -152,14 +143,15 @@ func (d *Dashboard) field(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	f := d.profile.field(q.Get("rpc"), i)
 	d.mu.Unlock()
-	if f == nil {
-		http.Error(w, "no such field was measured", http.StatusNotFound)
-		return
-	}
-	reply(w, f)
+	reply(w, f, "no such field was measured")
 }
 
-func reply(w http.ResponseWriter, v any) {
+// reply sends v as JSON, or the text missing if it is nil.
+func reply[T any](w http.ResponseWriter, v *T, missing string) {
+	if v == nil {
+		http.Error(w, missing, http.StatusNotFound)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(marshal(v)) // fails if the client is gone
 }

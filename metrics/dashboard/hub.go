@@ -21,7 +21,6 @@ type hub struct {
 	closed bool
 }
 
-// page is an open page.
 type page struct {
 	events chan []byte // closed when the page is too slow, or the hub is closed
 }
@@ -50,7 +49,6 @@ func (h *hub) wake() {
 	}
 }
 
-// leave removes a page.
 func (h *hub) leave(p *page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +62,6 @@ func (h *hub) drop(p *page) {
 	}
 }
 
-// watched reports whether a page is open.
 func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +82,6 @@ func (h *hub) send(event []byte) {
 	}
 }
 
-// close closes all pages.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +91,6 @@ func (h *hub) close() {
 	}
 }
 
-// event returns a server-sent event.
 func event(name string, data []byte) []byte {
 	return slices.Concat([]byte("event: "+name+"\ndata: "), data, []byte("\n\n"))
 }

@@ -36,7 +36,6 @@ type flow struct {
 	Drops     map[string]uint64 `json:"drops,omitempty"`
 }
 
-// newFlow returns the counts since the server started.
 func newFlow(r *ds.RPCStats) flow {
 	header := uint64(transport.HeaderSize + transport.IPSize)
 	if r.Reliable {
@@ -90,7 +89,6 @@ func plus(m map[string]uint64, reason string, n uint64) map[string]uint64 {
 	return m
 }
 
-// more returns the increase of each count.
 func more(now, before map[string]uint64) map[string]uint64 {
 	var out map[string]uint64
 	for reason, n := range now {
@@ -99,7 +97,6 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return out
 }
 
-// totals contains the counts that belong to no RPC.
 type totals struct {
 	Players        int    `json:"players"`
 	Acks           uint64 `json:"acks"`     // datagrams
@@ -112,7 +109,6 @@ type totals struct {
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
 
-// observation contains the counts since the server started.
 type observation struct {
 	at    time.Time
 	flows []flow
@@ -142,7 +138,6 @@ func observe(src Source, now time.Time) observation {
 	return o
 }
 
-// sample contains the counts between two observations.
 type sample struct {
 	At      int64   `json:"t"`  // milliseconds since 1970
 	Seconds float64 `json:"dt"` // since the previous sample
@@ -153,7 +148,6 @@ type sample struct {
 	Bits []spent `json:"bits,omitempty"`
 }
 
-// payloads returns the payloads per second.
 func (s *sample) payloads() uint64 {
 	n := uint64(0)
 	for i := range s.RPCs {
@@ -162,7 +156,6 @@ func (s *sample) payloads() uint64 {
 	return uint64(float64(n) / max(s.Seconds, 0.001))
 }
 
-// since returns the counts after an earlier observation.
 func (o *observation) since(before *observation) sample {
 	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows)}
 	subtract(&s.totals, before.totals)

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -59,11 +60,9 @@ func (c *counts) since(o *counts) second {
 
 func small(now, before uint64) uint16 { return uint16(min(since(now, before), math.MaxUint16)) }
 
-// tracked is a player with a timeline.
 type tracked struct {
 	id, client uint64
 	name       string
-	from       time.Time // start of the timeline
 	last       counts
 	round      uint64 // the last in which it was connected
 	seconds    []second
@@ -79,7 +78,6 @@ func (t *tracked) add(s second) {
 	t.next = (t.next + 1) % span
 }
 
-// ago returns the second i before the newest one.
 func (t *tracked) ago(i int) *second {
 	return &t.seconds[(t.next+len(t.seconds)-1-i)%len(t.seconds)]
 }
@@ -114,8 +112,7 @@ type tracker struct {
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
 
-// step adds a second to each timeline.
-func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
+func (t *tracker) step(players iter.Seq[*ds.Player]) {
 	if t.players == nil {
 		t.players = map[*ds.Player]*tracked{}
 	}
@@ -129,7 +126,10 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 			t.untracked++
 			continue
 		case k == nil:
-			k = &tracked{id: p.ID(), client: p.ClientID(), name: t.displayName(p), from: now}
+			k = &tracked{id: p.ID(), client: p.ClientID()}
+			if t.name != nil {
+				k.name = sanitized(t.name(p))
+			}
 			t.players[p] = k
 		default:
 			s := c.since(&k.last)
@@ -138,19 +138,7 @@ func (t *tracker) step(players iter.Seq[*ds.Player], now time.Time) {
 		}
 		k.last, k.round = c, t.round
 	}
-	for p, k := range t.players {
-		if k.round != t.round {
-			delete(t.players, p)
-		}
-	}
-}
-
-// displayName returns the name of a player.
-func (t *tracker) displayName(p *ds.Player) string {
-	if t.name == nil {
-		return ""
-	}
-	return sanitized(t.name(p))
+	maps.DeleteFunc(t.players, func(_ *ds.Player, k *tracked) bool { return k.round != t.round })
 }
 
 // sanitized returns a name with at most maxName characters, all of them printable.
@@ -208,7 +196,6 @@ func badness(c *counts, rtt uint16) float64 {
 	return not*1e4 + float64(c.drops)/float64(max(1, c.received))*1e4 + float64(c.lost)/float64(max(1, c.received+c.lost))*100 + float64(rtt)/1e5
 }
 
-// line is an entry of the list.
 type line struct {
 	*tracked
 	sum     counts
@@ -270,7 +257,6 @@ type timeline struct {
 	Bytes    []uint32 `json:"bytes"`
 }
 
-// timeline returns the timeline of the player with this session id, or nil.
 func (t *tracker) timeline(id uint64) *timeline {
 	for _, k := range t.players {
 		if k.id == id {

@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/ds"
@@ -51,9 +53,7 @@ func list(t *testing.T, seconds map[uint64]second, names map[uint64]string) [][]
 		tr.players[new(ds.Player)] = k
 	}
 	var out [][]any
-	if err := json.Unmarshal(tr.appendJSON(nil), &out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(tr.appendJSON(nil), &out))
 	return out
 }
 

@@ -19,7 +19,6 @@ type profile struct {
 	Fields   []fieldTotal `json:"fields"`
 }
 
-// fieldTotal contains the bits of a field.
 type fieldTotal struct {
 	Name string  `json:"name"`
 	Kind string  `json:"kind"`
@@ -50,22 +49,19 @@ type spent struct {
 func (p *profile) rest() float64 { return float64(p.Header) + p.Count + p.Rounding }
 
 func (p *profile) since(before *profile) spent {
-	s := spent{RPC: p.RPC, Frames: p.Frames, Rest: p.rest()}
-	if before != nil && before.Frames <= p.Frames {
-		s.Frames -= before.Frames
-		s.Rest -= before.rest()
+	if before.Frames > p.Frames {
+		before = &profile{}
 	}
+	s := spent{RPC: p.RPC, Frames: p.Frames - before.Frames, Rest: p.rest() - before.rest()}
 	for i, f := range p.Fields {
-		bits := f.Bits
-		if before != nil && before.Frames <= p.Frames && i < len(before.Fields) {
-			bits -= before.Fields[i].Bits
+		if i < len(before.Fields) {
+			f.Bits -= before.Fields[i].Bits
 		}
-		s.Fields = append(s.Fields, max(0, bits))
+		s.Fields = append(s.Fields, max(0, f.Bits))
 	}
 	return s
 }
 
-// profiles contains the profiles of all RPCs. The zero value has none.
 type profiles struct {
 	source []ds.RPCProfile
 	all    []profile
@@ -85,7 +81,7 @@ func (p *profiles) step(now []ds.RPCProfile) {
 func (p *profiles) spent() []spent {
 	var out []spent
 	for i := range p.all {
-		var before *profile
+		before := &profile{}
 		if j := slices.IndexFunc(p.before, func(b profile) bool { return b.RPC == p.all[i].RPC }); j >= 0 {
 			before = &p.before[j]
 		}
@@ -96,7 +92,6 @@ func (p *profiles) spent() []spent {
 	return out
 }
 
-// fieldDetail contains all statistics of a field.
 type fieldDetail struct {
 	RPC    string `json:"rpc"`
 	Index  int    `json:"index"`
@@ -108,7 +103,6 @@ type fieldDetail struct {
 	Components []componentDetail `json:"components"`
 }
 
-// componentDetail contains the statistics of a component.
 type componentDetail struct {
 	Bits       float64  `json:"bits"`
 	Held       uint64   `json:"held"`
@@ -116,7 +110,6 @@ type componentDetail struct {
 	Predictors []uint64 `json:"predictors"`
 }
 
-// maxDetailed is the maximum number of components with details.
 const maxDetailed = 64
 
 // field returns the statistics of a field, or nil if there is none with this index.
@@ -143,9 +136,8 @@ func (p *profiles) field(rpc string, index int) *fieldDetail {
 
 // trimmed returns counts without trailing zeros.
 func trimmed(counts []uint64) []uint64 {
-	n := len(counts)
-	for n > 0 && counts[n-1] == 0 {
-		n--
+	for len(counts) > 0 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
 	}
-	return counts[:n]
+	return counts
 }

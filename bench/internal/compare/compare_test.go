@@ -44,9 +44,7 @@ func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	return r
 }
 
-// TestHalfOfGeneralPurpose checks a promise of the documentation: adaptive uses at most half the
-// bits of the best general-purpose peer of each trace, as a geometric mean over the recorded
-// traces.
+// TestHalfOfGeneralPurpose checks a promise: adaptive needs half the bits of general peers.
 func TestHalfOfGeneralPurpose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole traces")
@@ -66,8 +64,7 @@ func TestHalfOfGeneralPurpose(t *testing.T) {
 	}
 }
 
-// TestLoss checks that delivered frames equal the sent ones, and that only schemes with redundancy
-// deliver more than others.
+// TestLoss checks that delivered frames are right, and that redundancy alone delivers more of them.
 func TestLoss(t *testing.T) {
 	all := traces(t)
 	if testing.Short() {
@@ -94,8 +91,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestSameTerms checks that peers and own codecs are counted alike: full frames have the size that
-// inspect computes, and paper has the payload of rle under its own header.
+// TestSameTerms checks that the bits of full frames and of paper are counted as those of rle are.
 func TestSameTerms(t *testing.T) {
 	tr := load(t, "../../../testdata/traces/rocketleague_solo_30hz.csv.gz")
 	r := mustRun(t, tr, Config{Losses: []float64{0}, Frames: MinFrames, Untimed: true})
@@ -187,7 +183,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// liar decodes to other values.
 type liar struct{ peer.Peer }
 
 func (l liar) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {

@@ -52,8 +52,7 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }
 
-// run sends every frame and compares the delivered ones. The server decodes against its own decoded
-// frames.
+// run sends every frame. The server decodes against its own decoded frames.
 func (r *replay) run() (Point, error) {
 	var payload []byte
 	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0
@@ -99,8 +98,7 @@ const (
 	measurePasses = 3
 )
 
-// measure returns the mean times per frame of the fastest passes. It must be called after run,
-// whose frames are the baselines of decoding.
+// measure returns the mean times per frame of the fastest passes. Call run before, for baselines.
 func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	payloads, arrived := make([][]byte, len(r.frames)), 0
 	for n := range payloads {
@@ -153,9 +151,6 @@ func fastest(pass func() error) (ns float64, err error) {
 	return float64(least), nil
 }
 
-// errNothing is the error of a run without delivered frames.
-var errNothing = errors.New("no frame was delivered")
-
 // Names of this project's codecs.
 const (
 	// Paper is codec rle with the header of the paper.
@@ -181,7 +176,6 @@ var owns = []ownKind{
 	{Redundant, "adaptive", rpcdelta.RedundancyAuto, ""},
 }
 
-// own runs a codec of this project at each loss.
 func (t *trial) own(o *ownKind) (Scheme, error) {
 	t.cfg.Progress(t.measured.Name, o.name)
 	s := Scheme{Name: o.name, Class: Own, Note: o.note}
@@ -191,7 +185,7 @@ func (t *trial) own(o *ownKind) (Scheme, error) {
 			return s, err
 		}
 		if c.FramesDelivered == 0 {
-			return s, errNothing
+			return s, errors.New("no frame was delivered")
 		}
 		s.Points = append(s.Points, Point{
 			Loss:        loss,

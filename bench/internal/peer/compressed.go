@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// compressor compresses bytes.
 type compressor interface {
 	compress(dst, src []byte) ([]byte, error)
 	// expand appends the uncompressed bytes to dst, which has the capacity for them.
@@ -38,19 +37,14 @@ func onDifferences(create func(records [][]byte) (compressor, error)) func(*sche
 		for i := range c.fields {
 			c.most += 3 + c.fields[i].most
 		}
-		records := c.recordsOf(samples)
+		records := make([][]byte, len(samples))
+		for i, s := range samples {
+			records[i] = c.append(nil, s.Base, s.Frame)
+		}
 		var err error
 		c.compressor, err = create(records)
 		return c, err
 	}
-}
-
-func (r *record) recordsOf(samples []Sample) [][]byte {
-	records := make([][]byte, len(samples))
-	for i, s := range samples {
-		records[i] = r.append(nil, s.Base, s.Frame)
-	}
-	return records
 }
 
 func (c *compressed) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {
@@ -129,23 +123,17 @@ func (d *deflated) expand(dst, src []byte) ([]byte, error) {
 	return dst[:len(dst)+n], err
 }
 
-// lz4Block is the LZ4 block format at its highest level. An incompressible block is one run of
-// literals.
-type lz4Block struct {
-	lz4.CompressorHC
-	room []byte
-}
+// lz4Block is the LZ4 block format at its highest level.
+type lz4Block struct{ lz4.CompressorHC }
 
 func newLZ4([][]byte) (compressor, error) {
-	return &lz4Block{CompressorHC: lz4.CompressorHC{Level: lz4.Level9}}, nil
+	return &lz4Block{lz4.CompressorHC{Level: lz4.Level9}}, nil
 }
 
 func (b *lz4Block) compress(dst, src []byte) ([]byte, error) {
-	if n := lz4.CompressBlockBound(len(src)); cap(b.room) < n {
-		b.room = make([]byte, n)
-	}
-	n, err := b.CompressBlock(src, b.room[:cap(b.room)])
-	return append(dst, b.room[:n]...), err
+	dst = slices.Grow(dst, lz4.CompressBlockBound(len(src)))
+	n, err := b.CompressBlock(src, dst[len(dst):cap(dst)])
+	return dst[:len(dst)+n], err
 }
 
 func (b *lz4Block) expand(dst, src []byte) ([]byte, error) {
@@ -154,18 +142,16 @@ func (b *lz4Block) expand(dst, src []byte) ([]byte, error) {
 }
 
 // s2Block is S2's block format at its best level, without a dictionary.
-type s2Block struct{ room []byte }
+type s2Block struct{}
 
-func newS2([][]byte) (compressor, error) { return &s2Block{}, nil }
+func newS2([][]byte) (compressor, error) { return s2Block{}, nil }
 
-func (b *s2Block) compress(dst, src []byte) ([]byte, error) {
-	if n := s2.MaxEncodedLen(len(src)); cap(b.room) < n {
-		b.room = make([]byte, n)
-	}
-	return append(dst, s2.EncodeBest(b.room[:cap(b.room)], src)...), nil
+func (s2Block) compress(dst, src []byte) ([]byte, error) {
+	dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
+	return dst[:len(dst)+len(s2.EncodeBest(dst[len(dst):cap(dst)], src))], nil
 }
 
-func (b *s2Block) expand(dst, src []byte) ([]byte, error) {
+func (s2Block) expand(dst, src []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(src)
 	if err != nil || n > cap(dst)-len(dst) {
 		return dst, malformed("s2")

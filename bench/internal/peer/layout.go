@@ -1,7 +1,11 @@
 package peer
 
 import (
+	"cmp"
+	"encoding/binary"
 	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -21,10 +25,10 @@ const (
 type field struct {
 	shape
 	components []component
-	wide       bool // group: more than 24 bits
-	blob       int  // byte string: its index
-	size       int  // byte string: its length, or 0 if it varies
-	most       int  // byte string: its maximum length
+	limit      uint32 // group: limit of its header
+	blob       int    // byte string: its index
+	size       int    // byte string: its length, or 0 if it varies
+	most       int    // byte string: its maximum length
 }
 
 // component is one integer of a frame.
@@ -58,12 +62,12 @@ func (l *layout) add(f *schema.Field) {
 	n := f.Values()
 	switch f.Kind {
 	case schema.KindVec2, schema.KindVec3, schema.KindScalar:
-		next.bits = 24
-		if p.wide = beyond(f, f.Min) || beyond(f, f.Max); p.wide {
-			next.bits = 32
+		next.bits, p.limit = 24, 24
+		if beyond(f, f.Min) || beyond(f, f.Max) {
+			next.bits, p.limit = 32, 31
 		}
 	case schema.KindUnitVec:
-		n = 2
+		n, p.limit = 2, 24
 	case schema.KindAngle:
 		p.shape, next.signed = angles, false
 	case schema.KindQuat:
@@ -129,8 +133,7 @@ func (c *component) value(v uint32) int32 {
 
 func (c *component) extend(v uint32) int32 { return int32(v<<(32-c.bits)) >> (32 - c.bits) }
 
-// difference returns the difference of the component from the baseline, modulo 2^bits: an XOR of
-// both, or the signed difference of the smallest magnitude.
+// difference returns the XOR with the baseline, or the smallest signed difference modulo 2^bits.
 func (c *component) difference(cur, base *schema.Frame) int32 {
 	from := c.from(cur, base)
 	if c.xor {
@@ -149,11 +152,165 @@ func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	cur.Ints[c.at] = c.value(uint32(from) + uint32(difference))
 }
 
-// from returns the base of the difference: the value in the baseline, or 0 if that has another
-// meaning.
+// from returns the value in the baseline, or 0 if that has another meaning.
 func (c *component) from(cur, base *schema.Frame) int32 {
 	if c.index >= 0 && cur.Ints[c.index] != base.Ints[c.index] {
 		return 0
 	}
 	return base.Ints[c.at]
+}
+
+// Form is a layout of differences in bytes.
+type Form string
+
+// The forms of differences. Byte strings follow the numbers: a length, and the bytes XORed with
+// those of the baseline.
+const (
+	// Varint has variable-length integers with the sign in the lowest bit.
+	Varint Form = "varint"
+	// Bytes has all bytes of each component, lowest first.
+	Bytes Form = "bytes"
+	// Planes has the lowest bytes of all components, then their next bytes.
+	Planes Form = "planes"
+)
+
+// Forms returns all forms of differences.
+func Forms() []Form { return []Form{Varint, Bytes, Planes} }
+
+// record codes the differences of frames in a form.
+type record struct {
+	*layout
+	form Form
+}
+
+// append appends the differences of cur from base.
+func (r *record) append(dst []byte, base, cur *schema.Frame) []byte {
+	base = cmp.Or(base, r.zero)
+	switch r.form {
+	case Bytes:
+		for i := range r.components {
+			c := &r.components[i]
+			d := c.difference(cur, base)
+			for k := uint(0); k < c.bits; k += 8 {
+				dst = append(dst, byte(d>>k))
+			}
+		}
+	case Planes:
+		for k := uint(0); k < 32; k += 8 {
+			for i := range r.components {
+				if c := &r.components[i]; k < c.bits {
+					dst = append(dst, byte(c.difference(cur, base)>>k))
+				}
+			}
+		}
+	default:
+		for i := range r.components {
+			c := &r.components[i]
+			dst = binary.AppendUvarint(dst, c.fold(c.difference(cur, base)))
+		}
+	}
+	return r.appendBlobs(dst, base, cur)
+}
+
+func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
+	for i, b := range cur.Bytes {
+		dst = binary.AppendUvarint(dst, uint64(len(b)))
+		for k, c := range b {
+			if k < len(base.Bytes[i]) {
+				c ^= base.Bytes[i][k]
+			}
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// parse parses differences into cur. It reports whether they are well-formed.
+func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
+	base = cmp.Or(base, r.zero)
+	switch r.form {
+	case Bytes:
+		for i := range r.components {
+			c, d := &r.components[i], uint32(0)
+			for k := uint(0); k < c.bits; k += 8 {
+				if len(src) == 0 {
+					return false
+				}
+				d |= uint32(src[0]) << k
+				src = src[1:]
+			}
+			c.restore(cur, base, int32(d))
+		}
+	case Planes:
+		var ok bool
+		if src, ok = r.parsePlanes(cur, base, src); !ok {
+			return false
+		}
+	default:
+		for i := range r.components {
+			c := &r.components[i]
+			v, n := binary.Uvarint(src)
+			if n <= 0 {
+				return false
+			}
+			src = src[n:]
+			c.restore(cur, base, c.unfold(v))
+		}
+	}
+	return r.parseBlobs(cur, base, src)
+}
+
+// parsePlanes collects the bytes of the differences in cur, then restores the components.
+func (r *record) parsePlanes(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
+	clear(cur.Ints)
+	for k := uint(0); k < 32; k += 8 {
+		for i := range r.components {
+			if k >= r.components[i].bits {
+				continue
+			}
+			if len(src) == 0 {
+				return src, false
+			}
+			cur.Ints[i] |= int32(src[0]) << k
+			src = src[1:]
+		}
+	}
+	for i := range r.components {
+		r.components[i].restore(cur, base, cur.Ints[i])
+	}
+	return src, true
+}
+
+func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
+	for i := range r.fields {
+		f := &r.fields[i]
+		if f.shape != blob {
+			continue
+		}
+		size, n := binary.Uvarint(src)
+		if n <= 0 || size > uint64(f.most) || size > uint64(len(src)-n) {
+			return false
+		}
+		b := append(cur.Bytes[f.blob][:0], src[n:n+int(size)]...)
+		for k := range min(len(b), len(base.Bytes[f.blob])) {
+			b[k] ^= base.Bytes[f.blob][k]
+		}
+		cur.Bytes[f.blob], src = b, src[n+int(size):]
+	}
+	return len(src) == 0
+}
+
+// fold maps a difference to an unsigned number that is small if the difference is.
+func (c *component) fold(d int32) uint64 {
+	if c.xor {
+		return uint64(uint32(d))
+	}
+	return protowire.EncodeZigZag(int64(d))
+}
+
+func (c *component) unfold(v uint64) int32 {
+	if c.xor {
+		return int32(uint32(v))
+	}
+	return int32(protowire.DecodeZigZag(v))
 }

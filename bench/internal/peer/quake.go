@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -31,12 +33,9 @@ type quake struct {
 const smallBits = 13
 
 func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
-	q := &quake{layout: newLayout(s), counts: make([]int, 256)}
+	q := &quake{layout: newLayout(s), counts: slices.Repeat([]int{1}, 256)}
 	if n := len(q.components) + q.blobs; n > 255 {
 		return nil, fmt.Errorf("quake3: %d fields, want at most 255", n)
-	}
-	for i := range q.counts {
-		q.counts[i] = 1
 	}
 	for _, s := range samples {
 		q.delta(s.Base, s.Frame)
@@ -52,9 +51,7 @@ func (q *quake) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]b
 }
 
 func (q *quake) delta(base, cur *schema.Frame) {
-	if base == nil {
-		base = q.zero
-	}
+	base = cmp.Or(base, q.zero)
 	last := q.last(base, cur)
 	if last == 0 {
 		return
@@ -91,7 +88,6 @@ func (q *quake) last(base, cur *schema.Frame) (last int) {
 	return last
 }
 
-// hasSmall reports whether a component has a short form.
 func (c *component) hasSmall() bool { return c.signed && !c.xor && c.bits > smallBits }
 
 func (q *quake) value(c *component, v int32) {
@@ -141,9 +137,7 @@ func (q *quake) read(bits uint) uint32 {
 }
 
 func (q *quake) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
-	if base == nil {
-		base = q.zero
-	}
+	base = cmp.Or(base, q.zero)
 	cur, last := &rows[0], 0
 	cur.CopyFrom(base)
 	if q.r.Reset(payload); len(payload) > 0 {
@@ -230,7 +224,7 @@ func (p *chain) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte
 
 func (p *chain) command(base, cur *schema.Frame) {
 	for i := range p.components {
-		p.pack(uint32(zigzag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
+		p.pack(uint32(protowire.EncodeZigZag(int64(p.components[i].step(cur.Ints[i], base.Ints[i])))))
 	}
 	for i, b := range cur.Bytes {
 		same := uint64(1)
@@ -287,7 +281,7 @@ func (p *chain) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) err
 func (p *chain) parse(base, cur *schema.Frame, most int) bool {
 	for i := range p.components {
 		c := &p.components[i]
-		v := base.Ints[i] + int32(unzigzag(uint64(p.unpack())))
+		v := base.Ints[i] + int32(protowire.DecodeZigZag(uint64(p.unpack())))
 		if !c.xor {
 			v = c.value(uint32(v))
 		}
@@ -366,8 +360,7 @@ func (p *prefixCode) read(r *bitio.Reader) int {
 	}
 }
 
-// huffmanLengths returns the lengths of the Huffman code for symbols with the given counts, of
-// which at least two are not zero.
+// huffmanLengths returns the lengths of the Huffman code for counts, of which two are not zero.
 func huffmanLengths(counts []int) []uint8 {
 	type set struct {
 		count   int

@@ -90,7 +90,6 @@ func Compare(cfg CompareConfig) ([]*Result, error) {
 	return all, nil
 }
 
-// compareOnce measures one run of all variants.
 func compareOnce(cfg CompareConfig) ([]*Result, error) {
 	inputs, err := recordInputs(cfg)
 	if err != nil {
@@ -124,7 +123,6 @@ func compareOnce(cfg CompareConfig) ([]*Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// recordInputs returns the inputs of the script for one run.
 func recordInputs(cfg CompareConfig) ([]world.Input, error) {
 	sim, err := world.NewSimulation(cfg.World)
 	if err != nil {
@@ -141,7 +139,6 @@ func recordInputs(cfg CompareConfig) ([]world.Input, error) {
 	return inputs, nil
 }
 
-// run runs a session of the variant f.
 func (r *Result) run(cfg CompareConfig, f Variant, inputs []world.Input) error {
 	o := f.Options
 	o.Rate, o.Budget, o.Jitter, o.Loss = r.Rate, r.Budget*1000, cfg.Link.Jitter, cfg.Link.Loss
@@ -171,7 +168,6 @@ type Distribution struct {
 	every   int
 }
 
-// maxSamples is the maximum number of samples that Add keeps.
 const maxSamples = 1 << 18
 
 // Add adds a number.
@@ -202,7 +198,6 @@ func (d *Distribution) Merge(o *Distribution) {
 	d.Count, d.Sum, d.Max = d.Count+o.Count, d.Sum+o.Sum, max(d.Max, o.Max)
 }
 
-// half returns every other number.
 func half(v []float64) (out []float64) {
 	for i := 0; i < len(v); i += 2 {
 		out = append(out, v[i])

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestMerge checks that merged distributions equal one of all numbers, except for the choice of
-// samples.
+// TestMerge checks that merged distributions equal one of all numbers, except for samples.
 func TestMerge(t *testing.T) {
 	for _, counts := range [][2]int{{0, 5}, {5, 0}, {100, 200}, {100, 3 * maxSamples}, {3 * maxSamples, 100}} {
 		var all, one, two Distribution

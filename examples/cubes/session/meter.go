@@ -37,29 +37,29 @@ type Meter struct {
 	// updates of the same cube, in ticks.
 	Updates, Wait int
 
-	pastBytes, pastDatagrams int // of previous modes
-	begun, begunDatagrams    int // before Reset
-	waiting                  []int
-	last                     []schema.Vec3
-	popping                  []bool
-	lastDrawn                bool
+	// Added to the traffic of the mode: that of previous modes, without what was before Reset.
+	moreBytes, moreDatagrams int
+
+	waiting   []int
+	last      []schema.Vec3
+	popping   []bool
+	lastDrawn bool
 }
 
 func (m *Meter) begin(count int) {
 	*m = Meter{waiting: make([]int, count), last: make([]schema.Vec3, count), popping: make([]bool, count)}
 }
 
-// addPast adds the traffic of a mode that is replaced.
 func (m *Meter) addPast(bytes, datagrams int) {
-	m.pastBytes += bytes
-	m.pastDatagrams += datagrams
+	m.moreBytes += bytes
+	m.moreDatagrams += datagrams
 }
 
 // Reset starts a new measurement. The state that pops depend on is kept.
 func (m *Meter) Reset() {
 	*m = Meter{
-		waiting: m.waiting, last: m.last, popping: m.popping, lastDrawn: m.lastDrawn, pastBytes: m.pastBytes, pastDatagrams: m.pastDatagrams,
-		begun: m.begun + m.Bytes, begunDatagrams: m.begunDatagrams + m.Datagrams,
+		waiting: m.waiting, last: m.last, popping: m.popping, lastDrawn: m.lastDrawn,
+		moreBytes: m.moreBytes - m.Bytes, moreDatagrams: m.moreDatagrams - m.Datagrams,
 	}
 	clear(m.waiting)
 }
@@ -69,15 +69,13 @@ func (m *Meter) reject(err error) {
 	m.LastError = err
 }
 
-// tick measures one tick.
 func (m *Meter) tick(s *Session, now time.Duration) {
 	m.Ticks++
 	bytes, datagrams := s.down.bytes, s.down.datagrams
 	if c, ok := s.sender.(Carrier); ok {
 		bytes, datagrams = c.Traffic()
 	}
-	m.Bytes = m.pastBytes + bytes - m.begun
-	m.Datagrams = m.pastDatagrams + datagrams - m.begunDatagrams
+	m.Bytes, m.Datagrams = m.moreBytes+bytes, m.moreDatagrams+datagrams
 	for i := range m.waiting {
 		m.waiting[i]++
 	}
@@ -93,11 +91,9 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 	}
 }
 
-// restTolerance is the error up to which a cube that rests on the server counts as correct, in
-// meters. It is more than half a quantization step of a snapshot.
+// restTolerance, in meters, is more than half a quantization step of a cube at rest.
 const restTolerance = 0.002
 
-// measureDrawn compares the drawn cubes with the server's world.
 func (m *Meter) measureDrawn(s *Session, now time.Duration) {
 	here, ok := s.history.at(s.DrawnAt)
 	before, was := s.history.at(s.DrawnAt - world.Tick)
@@ -108,15 +104,15 @@ func (m *Meter) measureDrawn(s *Session, now time.Duration) {
 	m.Delay += now - s.DrawnAt
 	for i := range s.Drawn {
 		d, p, q := &s.Drawn[i], here.pose(i), before.pose(i)
-		off := distance(d.Position, p.position)
+		off := distance(d.Position, p.Position)
 		if moves := p != q; moves || off > restTolerance {
 			m.Position.Add(off)
-			m.Turn.Add(angle(d.Orientation, p.orientation))
+			m.Turn.Add(angle(d.Orientation, p.Orientation))
 		}
 		if m.lastDrawn {
 			motion, simulated := s.receiver.Motion(i)
 			if !simulated {
-				motion = schema.Vec3{X: p.position.X - q.position.X, Y: p.position.Y - q.position.Y, Z: p.position.Z - q.position.Z}
+				motion = schema.Vec3{X: p.Position.X - q.Position.X, Y: p.Position.Y - q.Position.Y, Z: p.Position.Z - q.Position.Z}
 			}
 			l := &m.last[i]
 			pops := distance(schema.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > PopDistance
@@ -162,7 +158,6 @@ func distance(a, b schema.Vec3) float64 {
 	return math.Sqrt(x*x + y*y + z*z)
 }
 
-// angle returns the angle between two orientations, in degrees.
 func angle(a, b schema.Quat) float64 {
 	dot := math.Abs(a.X*b.X + a.Y*b.Y + a.Z*b.Z + a.W*b.W)
 	return 2 * math.Acos(min(1, dot)) * 180 / math.Pi

@@ -107,8 +107,7 @@ type Initial struct {
 	Tick   int
 }
 
-// newPair returns both ends of a mode. Both start with the same world, which over a network would
-// be sent reliably.
+// newPair returns both ends of a mode. Over a network the initial world would be sent reliably.
 func newPair(m Mode, initial Initial, o Options) (Sender, Receiver, error) {
 	if o.Rate < 1 || world.TickRate%o.Rate != 0 {
 		return nil, nil, fmt.Errorf("rate is %d: want a divisor of %d", o.Rate, world.TickRate)

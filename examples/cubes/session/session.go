@@ -6,6 +6,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -36,8 +37,7 @@ type Link struct {
 	Seed uint64
 }
 
-// direction returns the configuration of direction n, which is 0 for the downlink and 1 for the
-// uplink.
+// direction returns the configuration of the downlink, for 0, or of the uplink, for 1.
 func (l Link) direction(n uint64) simnet.Config {
 	// The simulated link limits delays to four times their mean.
 	return simnet.Config{Delay: l.RTT / 2, Jitter: l.Jitter / 4, Loss: l.Loss, Burst: 1, Seed: 2*l.Seed + n}
@@ -62,6 +62,9 @@ type Session struct {
 
 // New returns a session of a new world.
 func New(cfg Config) (*Session, error) {
+	if cfg.New == nil {
+		cfg.New = newPair
+	}
 	sim, err := world.NewSimulation(cfg.World)
 	if err != nil {
 		return nil, err
@@ -81,14 +84,10 @@ func New(cfg Config) (*Session, error) {
 // Use replaces the replication mode and its options while the world goes on. Drawn is unchanged
 // until the new receiver has something to draw.
 func (s *Session) Use(m Mode, o Options) error {
-	newEnds := s.cfg.New
-	if newEnds == nil {
-		newEnds = newPair
-	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	sender, receiver, err := newEnds(m, Initial{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
+	sender, receiver, err := s.cfg.New(m, Initial{World: s.cfg.World, Bodies: s.sim.Bodies, Tick: s.sim.Tick}, o)
 	if err != nil {
 		return err
 	}
@@ -132,10 +131,7 @@ func (s *Session) SetBudget(bits int) {
 // SetLink changes the properties of the link, except its seed.
 func (s *Session) SetLink(l Link) error {
 	s.cfg.Link = l
-	if err := s.down.set(l.direction(0)); err != nil {
-		return err
-	}
-	return s.up.set(l.direction(1))
+	return errors.Join(s.down.link.Set(l.direction(0)), s.up.link.Set(l.direction(1)))
 }
 
 // Config returns the current configuration.
@@ -156,19 +152,18 @@ func (s *Session) Tick(in world.Input) error {
 	}
 	now := s.Now()
 	s.history.push(s.sim.Tick, s.sim.Bodies)
-	var errs []error
+	var err error
 	s.up.deliver(now, func(_ time.Duration, b []byte) {
-		if err := s.sender.Ack(b); err != nil {
-			errs = append(errs, fmt.Errorf("ack: %w", err))
+		if bad := s.sender.Ack(b); bad != nil {
+			err = cmp.Or(err, fmt.Errorf("ack: %w", bad))
 		}
 	})
-	if errs != nil {
-		return errs[0]
+	if err != nil {
+		return err
 	}
 	frame := Frame{Tick: s.sim.Tick, Bodies: s.sim.Bodies, Input: in}
-	send := func(b []byte) { errs = append(errs, s.down.send(now, b)) }
-	err := s.sender.Send(&frame, send)
-	if err = errors.Join(append(errs, err)...); err != nil {
+	bad := s.sender.Send(&frame, func(b []byte) { err = errors.Join(err, s.down.send(now, b)) })
+	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
 	s.down.deliver(now, func(at time.Duration, b []byte) {

@@ -1,11 +1,17 @@
 package session_test
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/examples/cubes/session"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // small returns the configuration of a session on a world that is cheap to simulate.
@@ -15,7 +21,15 @@ func small(m session.Mode, o session.Options, l session.Link) session.Config {
 	return session.Config{World: p, Mode: m, Options: o, Link: l}
 }
 
-// play runs a script for some ticks.
+func start(t *testing.T, cfg session.Config) *session.Session {
+	t.Helper()
+	s, err := session.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func play(t *testing.T, s *session.Session, seed uint64, ticks int) {
 	t.Helper()
 	steer := world.NewScript(seed, 5)
@@ -32,8 +46,7 @@ var modes = map[session.Mode]session.Options{
 	session.ModeState:     {Rate: 60, Budget: 256_000},
 }
 
-// TestModes checks that each mode shows the client nearly what the server has, over a good and a
-// bad link.
+// TestModes checks that each mode shows nearly what the server has, over good and bad links.
 func TestModes(t *testing.T) {
 	links := map[string]session.Link{
 		"good": {},
@@ -42,10 +55,7 @@ func TestModes(t *testing.T) {
 	for k, o := range modes {
 		for name, l := range links {
 			t.Run(k.String()+" "+name, func(t *testing.T) {
-				s, err := session.New(small(k, o, l))
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := start(t, small(k, o, l))
 				play(t, s, 7, 120)
 				s.Meter.Reset()
 				play(t, s, 8, 480)
@@ -66,36 +76,11 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestRepeats checks that a session depends on its Config and the inputs only.
-func TestRepeats(t *testing.T) {
-	run := func() (*session.Session, []world.Visual) {
-		s, err := session.New(small(session.ModeSnapshots, session.Options{Rate: 30, Budget: 64_000}, session.Link{RTT: 50 * time.Millisecond, Loss: 0.1, Seed: 1}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		play(t, s, 2, 300)
-		return s, s.Drawn
-	}
-	a, drawn := run()
-	b, again := run()
-	for i := range drawn {
-		if drawn[i] != again[i] {
-			t.Fatalf("cube %d is drawn at %v and %v", i, drawn[i], again[i])
-		}
-	}
-	if a.Meter.Bytes != b.Meter.Bytes || a.Meter.Pops != b.Meter.Pops {
-		t.Errorf("%d bytes and %d, %d pops and %d", a.Meter.Bytes, b.Meter.Bytes, a.Meter.Pops, b.Meter.Pops)
-	}
-}
-
 // TestBudget checks that traffic stays within the budget, also after the budget changes.
 func TestBudget(t *testing.T) {
 	for k, o := range modes {
 		o.Budget = 128_000
-		s, err := session.New(small(k, o, session.Link{RTT: 40 * time.Millisecond, Seed: 2}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := start(t, small(k, o, session.Link{RTT: 40 * time.Millisecond, Seed: 2}))
 		play(t, s, 2, 60)
 		for _, bits := range []int{64_000, 256_000, 32_000} {
 			s.SetBudget(bits)
@@ -111,10 +96,7 @@ func TestBudget(t *testing.T) {
 
 // TestChange changes mode and link while the world goes on. The client must draw the new mode soon.
 func TestChange(t *testing.T) {
-	s, err := session.New(small(session.ModeFull, modes[session.ModeFull], session.Link{Seed: 4}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, small(session.ModeFull, modes[session.ModeFull], session.Link{Seed: 4}))
 	play(t, s, 1, 60)
 	for _, k := range []session.Mode{session.ModeSnapshots, session.ModeState, session.ModeFull, session.ModeState, session.ModeSnapshots} {
 		if err := s.Use(k, modes[k]); err != nil {
@@ -135,4 +117,99 @@ func TestChange(t *testing.T) {
 	if err := s.Use(session.ModeFull, session.Options{Rate: 7}); err == nil {
 		t.Error("no error")
 	}
+}
+
+// TestCompare checks that all variants are measured within each budget, and reproducibly.
+func TestCompare(t *testing.T) {
+	p := world.Default()
+	p.Side = 8
+	cfg := session.CompareConfig{
+		World: p, Link: session.Link{RTT: 100 * time.Millisecond, Jitter: 33 * time.Millisecond, Loss: 0.05, Seed: 1},
+		Time: 2 * time.Second, Warmup: time.Second, Seed: 1, Runs: 2, Budgets: []int{64, 128},
+	}
+	write := func() ([]*session.Result, string) {
+		results, err := session.Compare(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		session.WriteTable(&b, results)
+		return results, b.String()
+	}
+	results, table := write()
+	if _, again := write(); again != table {
+		t.Errorf("not the same again:\n%s%s", table, again)
+	}
+	if want := 2*len(session.Variants()) - 1; len(results) != want || strings.Count(table, "\n") != want+2 {
+		t.Errorf("%d results, want %d:\n%s", len(results), want, table)
+	}
+	for _, r := range results {
+		if r.Budget > 0 && r.Kbits() > 1.1*float64(r.Budget) || r.Updates == 0 || r.Rejected > 0 {
+			t.Errorf("%s in %d: %.1f kbit/s, %d updates, %d refused: %v", r.Variant, r.Budget, r.Kbits(), r.Updates, r.Rejected, r.LastError)
+		}
+	}
+	if svg := session.Figure(results, cfg.Budgets).SVG(); !strings.Contains(svg, "state, no delta") {
+		t.Error(svg)
+	}
+}
+
+// TestEndpoints runs all modes, also after changes, over a real server in virtual time.
+func TestEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		link := simnet.Config{Delay: 50 * time.Millisecond, Jitter: 4 * time.Millisecond, Loss: 0.02, Seed: 1}
+		network, err := simnet.NewNetwork(link, link)
+		must(err)
+		var e *session.Endpoints
+		srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Poll: true, Joined: func(p *ds.Player) { must(e.Joined(p)) }})
+		must(err)
+		e, err = session.NewEndpoints(srv)
+		must(err)
+		served := make(chan error)
+		go func() { served <- srv.Serve(context.Background()) }()
+		conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{Network: network})
+		must(err)
+		e.Connected(conn)
+
+		p := world.Default()
+		p.Side = 8
+		options := session.Options{Rate: 60, Budget: 256_000, Jitter: 16 * time.Millisecond, Loss: 0.02}
+		s, err := session.New(session.Config{World: p, Mode: session.ModeSnapshots, Options: options, New: e.Make})
+		must(err)
+		play := world.NewScript(1, world.ScriptReach)
+		run := func(ticks int) {
+			for range ticks {
+				srv.Poll()
+				must(s.Tick(play.Next(s.Bodies()[0].Position)))
+				time.Sleep(world.Tick)
+				synctest.Wait()
+			}
+		}
+		for i, k := range []session.Mode{session.ModeSnapshots, session.ModeState, session.ModeFull, session.ModeState, session.ModeState, session.ModeSnapshots} {
+			if i > 0 {
+				must(s.Use(k, options))
+			}
+			run(3 * world.TickRate)
+			s.Meter.Reset()
+			run(4 * world.TickRate)
+			m := &s.Meter
+			t.Logf("%v: %.0f kbit/s, off by %.3f m, %v behind, %d updates", k, m.Kbits(), m.Position.Mean(), m.MeanDelay(), m.Updates)
+			if !s.Drawing || m.Position.Mean() > 0.2 || m.Updates == 0 || m.Rejected > 0 || m.MeanDelay() > time.Second/2 || m.MeanDelay() < 50*time.Millisecond {
+				t.Errorf("%v: off by %v m in the mean, %v behind, %d updates, %d refused: %v", k, m.Position.Mean(), m.MeanDelay(), m.Updates, m.Rejected, m.LastError)
+			}
+			if k != session.ModeFull && (m.Kbits() > 260 || m.Kbits() < 1) {
+				t.Errorf("%v: %.0f kbit/s", k, m.Kbits())
+			}
+		}
+		must(s.Close())
+		must(conn.Close())
+		e.Wait()
+		must(srv.Close())
+		must(<-served)
+	})
 }

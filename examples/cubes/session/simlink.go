@@ -8,6 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/statesync"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -56,11 +57,7 @@ func newSimLink(cfg simnet.Config) (*simLink, error) {
 	}, nil
 }
 
-// set changes the properties of the link.
-func (l *simLink) set(cfg simnet.Config) error { return l.link.Set(cfg) }
-
-// wireSize returns the bytes that a message of n bytes takes on the link, including the headers
-// down to IP.
+// wireSize returns the bytes of a message of n bytes on the link, with the headers down to IP.
 func wireSize(n int) int {
 	if n <= maxPayload {
 		return n + packetOverhead
@@ -95,8 +92,7 @@ func (l *simLink) push(now time.Duration, d datagram) {
 	l.datagrams++
 }
 
-// deliver calls f with each message that is complete by now and the time at which it was. The
-// message is valid during the call only. Late and duplicate fragments are ignored.
+// deliver calls f with each message that is complete, which is valid during the call only.
 func (l *simLink) deliver(now time.Duration, f func(at time.Duration, message []byte)) {
 	for {
 		d, at, ok := l.queue.Pop(now)
@@ -118,20 +114,14 @@ const historyTicks = 4 * world.TickRate
 
 // history is a ring buffer of the poses of all cubes in the server's last ticks.
 type history struct {
-	frames [historyTicks][]cubePose
+	frames [historyTicks][]statesync.Pose
 	newest int
-}
-
-// cubePose is the position and orientation of a cube.
-type cubePose struct {
-	position    schema.Vec3
-	orientation schema.Quat
 }
 
 func newHistory(count int) history {
 	var t history
 	for i := range t.frames {
-		t.frames[i] = make([]cubePose, count)
+		t.frames[i] = make([]statesync.Pose, count)
 	}
 	return t
 }
@@ -140,14 +130,13 @@ func (t *history) push(tick int, bodies []world.Body) {
 	t.newest = tick
 	frame := t.frames[tick%historyTicks]
 	for i := range bodies {
-		p, q := &bodies[i].Position, &bodies[i].Orientation
-		frame[i] = cubePose{schema.Vec3{X: p[0], Y: p[1], Z: p[2]}, schema.Quat{X: q[0], Y: q[1], Z: q[2], W: q[3]}}
+		frame[i] = bodyPose(&bodies[i])
 	}
 }
 
 // interval is a time between two ticks of the history.
 type interval struct {
-	from, to []cubePose
+	from, to []statesync.Pose
 	fraction float64
 }
 
@@ -158,17 +147,19 @@ func (t *history) at(when time.Duration) (interval, bool) {
 	if when < 0 || tick > t.newest || tick <= t.newest-historyTicks {
 		return interval{}, false
 	}
-	m := interval{from: t.frames[tick%historyTicks], to: t.frames[min(tick+1, t.newest)%historyTicks], fraction: ticks - float64(tick)}
-	return m, true
+	from, to := t.frames[tick%historyTicks], t.frames[min(tick+1, t.newest)%historyTicks]
+	return interval{from, to, ticks - float64(tick)}, true
 }
 
-// pose returns the interpolated pose of cube i.
-func (m *interval) pose(i int) cubePose {
+func (m *interval) pose(i int) statesync.Pose {
 	a, b := &m.from[i], &m.to[i]
 	if *a == *b || m.fraction == 0 {
 		return *a
 	}
-	return cubePose{lerp(a.position, b.position, m.fraction), interpolate.Slerp(a.orientation, b.orientation, m.fraction)}
+	return statesync.Pose{
+		Position:    lerp(a.Position, b.Position, m.fraction),
+		Orientation: interpolate.Slerp(a.Orientation, b.Orientation, m.fraction),
+	}
 }
 
 func lerp(a, b schema.Vec3, f float64) schema.Vec3 {

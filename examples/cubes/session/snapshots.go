@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
@@ -12,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// maxSnapshot is the maximum size of a snapshot in bytes.
 const maxSnapshot = 1 << 16
 
 // snapshotSender codes each snapshot against a baseline that the client acknowledged.
@@ -47,7 +47,6 @@ func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
 		&snapshotReceiver{playback: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
 }
 
-// fill adds all cubes to set.
 func fill(t *snapshot.Type[world.Visual], set *snapshot.Set, bodies []world.Body) error {
 	var seen world.Visual
 	for i := range bodies {
@@ -128,8 +127,7 @@ func newPacer(o Options) pacer { return pacer{every: world.TickRate / o.Rate, bu
 // SetBudget implements Sender.
 func (p *pacer) SetBudget(bits int) { p.budget = bits }
 
-// due accounts for sent bytes on the wire and reports whether a message may be sent in a tick. It
-// must be called exactly once per tick.
+// due charges sent bytes and reports whether a message may be sent. Call it once per tick.
 func (p *pacer) due(tick, sent int) bool {
 	if p.budget > 0 {
 		p.credit = min(p.credit+float64(p.budget)/world.TickRate, float64(p.budget)/4) - 8*float64(sent)
@@ -144,8 +142,7 @@ func (p *pacer) spent(bytes int) {
 	}
 }
 
-// playback interpolates between received snapshots, for the receivers of full and of compressed
-// ones.
+// playback interpolates between received snapshots.
 type playback struct {
 	buffer *interpolate.Buffer[world.Visual]
 	sample interpolate.Sample[world.Visual]
@@ -208,12 +205,86 @@ func appendTick(dst []byte, tick int) []byte {
 	return binary.LittleEndian.AppendUint16(dst, uint16(tick))
 }
 
-// parseTick parses the low 16 bits of a tick at the start of a message. It returns the tick with
-// these bits that is closest to newest, and the rest of the message.
+// parseTick returns the tick closest to newest whose low 16 bits are first, and the rest.
 func parseTick(b []byte, newest int) (tick int, rest []byte, err error) {
 	if len(b) < tickSize {
 		return 0, nil, errShort
 	}
 	d := int16(binary.LittleEndian.Uint16(b) - uint16(newest))
 	return newest + int(d), b[tickSize:], nil
+}
+
+// fullSize is the size of a cube in a full snapshot, in bytes: ten floats and one byte of flags.
+const fullSize = 10*4 + 1
+
+// fullSender sends every cube without compression.
+type fullSender struct {
+	pacer
+	buf []byte
+}
+
+// fullReceiver interpolates on Hermite splines, because the rate of snapshots is low.
+type fullReceiver struct{ playback }
+
+func newFull(initial []world.Body, o Options) (Sender, Receiver, error) {
+	p, err := newPlayback(len(initial), interpolate.Hermite, o)
+	return &fullSender{pacer: newPacer(o)}, &fullReceiver{playback: p}, err
+}
+
+func (s *fullSender) Send(f *Frame, emit func([]byte)) error {
+	if !s.due(f.Tick, 0) {
+		return nil
+	}
+	b := appendTick(s.buf[:0], f.Tick)
+	var seen world.Visual
+	for i := range f.Bodies {
+		seen.FromBody(&f.Bodies[i])
+		b = appendFull(b, &seen)
+	}
+	s.buf = b
+	s.spent(len(b))
+	emit(b)
+	return nil
+}
+
+func (s *fullSender) Ack([]byte) error { return nil }
+
+func (r *fullReceiver) Ack(dst []byte) []byte { return dst }
+
+func (r *fullReceiver) Receive(at time.Duration, message []byte) error {
+	tick, b, err := parseTick(message, r.newest)
+	if err != nil {
+		return err
+	}
+	if len(b) != fullSize*len(r.cubes) {
+		return fmt.Errorf("full snapshot has %d bytes, want %d", len(b), fullSize*len(r.cubes))
+	}
+	for i := range r.cubes {
+		parseFull(&r.cubes[i], b[i*fullSize:])
+	}
+	return r.add(at, tick)
+}
+
+func appendFull(b []byte, s *world.Visual) []byte {
+	p, q, v := &s.Position, &s.Orientation, &s.Velocity
+	for _, x := range [...]float64{p.X, p.Y, p.Z, q.X, q.Y, q.Z, q.W, v.X, v.Y, v.Z} {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
+	}
+	if s.Interacting {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func parseFull(s *world.Visual, b []byte) {
+	var x [10]float64
+	for i := range x {
+		x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+	}
+	*s = world.Visual{
+		Position:    schema.Vec3{X: x[0], Y: x[1], Z: x[2]},
+		Orientation: schema.Quat{X: x[3], Y: x[4], Z: x[5], W: x[6]},
+		Velocity:    schema.Vec3{X: x[7], Y: x[8], Z: x[9]},
+		Interacting: b[fullSize-1] != 0,
+	}
 }

@@ -45,8 +45,7 @@ func serve(t *testing.T, s web.Settings) (*web.Live, string) {
 
 const figure = `+(document.querySelector("[data-name=%s]")?.textContent ?? "NaN")`
 
-// TestPage plays in a real browser and checks views, figures and settings, at two widths and in
-// both color schemes.
+// TestPage checks views, figures and settings in a browser, at two widths and color schemes.
 func TestPage(t *testing.T) {
 	b := browser.Start(t, browser.WebGL)
 	l, url := serve(t, web.DefaultSettings())

@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 )
 
-// small returns parameters of a world that is cheap to simulate.
 func small() world.Params {
 	p := world.Default()
 	p.Side = 8
@@ -38,8 +37,7 @@ func play(t *testing.T, seed uint64, ticks int) []world.Body {
 	return bodies
 }
 
-// TestRepeats checks that a run depends on its script only, also while other worlds run
-// concurrently.
+// TestRepeats checks that a run depends on its script only, also next to other worlds.
 func TestRepeats(t *testing.T) {
 	const ticks = 400
 	alone := play(t, 3, ticks)
@@ -63,8 +61,7 @@ func TestRepeats(t *testing.T) {
 	t.Error("another script does the same")
 }
 
-// TestBounds checks that states stay within the bounds of the schema, and that orientations are
-// unit quaternions, whatever the player does.
+// TestBounds checks that states stay within bounds, whatever the player does.
 func TestBounds(t *testing.T) {
 	p := small()
 	w, bodies := start(t, p)
@@ -132,8 +129,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestSet checks that a world with the bodies of another one continues like that one, within a
-// tolerance.
+// TestSet checks that a world with the bodies of another one continues like that one.
 func TestSet(t *testing.T) {
 	a, bodies := start(t, small())
 	b, others := start(t, small())

@@ -120,7 +120,6 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// fail keeps the first error and discards the rest of the input.
 func (r *Reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -134,18 +133,14 @@ func TruncatedBits(v, limit uint32) int {
 	if v >= limit {
 		panic("bitio: truncated integer is not below its limit")
 	}
-	return int(truncatedBits(v, limit))
-}
-
-// truncatedBits requires v < limit. The engine writes the bits from the lowest while value+mask <
-// limit. With 2^k the largest power of two not above limit, that is true for the first k bits in
-// any case, and for one more if the low k bits leave room for it below limit.
-func truncatedBits(v, limit uint32) uint {
+	// The engine writes the bits from the lowest while value+mask < limit. With 2^k the largest
+	// power of two not above limit, that is true for the first k bits in any case, and for one more
+	// if the low k bits leave room for it below limit.
 	k := truncatedLow(limit)
 	if v&(1<<k-1)+1<<k < limit {
 		k++
 	}
-	return k
+	return int(k)
 }
 
 // truncatedLow returns the number of bits that every truncated integer below limit has. limit is

@@ -41,10 +41,7 @@ func (w *Writer) spill(v uint64, n uint) {
 // WriteTruncated writes v as the engine's truncated integer below limit, in TruncatedBits(v, limit)
 // bits. It panics unless v < limit.
 func (w *Writer) WriteTruncated(v, limit uint32) {
-	if v >= limit {
-		panic("bitio: truncated integer is not below its limit")
-	}
-	w.WriteBits(uint64(v), truncatedBits(v, limit))
+	w.WriteBits(uint64(v), uint(TruncatedBits(v, limit)))
 }
 
 // Bits returns the number of bits written since Reset, padding included.
@@ -54,9 +51,7 @@ func (w *Writer) Bits() int {
 
 // Align writes zero bits up to the next byte boundary.
 func (w *Writer) Align() {
-	if pad := -w.n & 7; pad != 0 {
-		w.WriteBits(0, pad)
-	}
+	w.WriteBits(0, -w.n&7)
 }
 
 // AppendBytes appends b. It panics if the writer is not at a byte boundary.

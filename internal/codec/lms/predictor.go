@@ -8,7 +8,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// heaviest is the maximum absolute weight, Q16.
 const heaviest = 4 << 16
 
 // Bias is the constant term among terms that are logarithms; it has their order of magnitude.

@@ -9,32 +9,38 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// TestLearn verifies that a predictor learns the weights of a weighted sum: its error shrinks to a
-// fraction of the initial error.
+// converges checks that a predictor learns the weights of another one: its error shrinks to a
+// fraction of the initial one, plus slack.
+func converges(t *rapid.T, right Predictor, steps int, slack int64, terms func(x *[Terms]int64), learn func(l *Predictor, x *[Terms]int64, err int64)) {
+	l := New()
+	var x [Terms]int64
+	first, last := int64(0), int64(0)
+	for i := range steps {
+		terms(&x)
+		err := right.Predict(&x) - l.Predict(&x)
+		switch {
+		case i < 100:
+			first += fixed.Abs(err)
+		case i >= steps-100:
+			last += fixed.Abs(err)
+		}
+		learn(&l, &x, err)
+	}
+	if last > first/16+slack {
+		t.Fatalf("it misses by %d, at first by %d", last/100, first/100)
+	}
+}
+
 func TestLearn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.Int32Range(-2<<16, 2<<16), 1, 6).Draw(t, "weights")
 		size := rapid.Int64Range(64, 1<<30).Draw(t, "size")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		right, l := New(weights...), New()
-		var x [Terms]int64
-		first, last := int64(0), int64(0)
-		for i := range 9000 {
+		converges(t, New(weights...), 9000, 100*(size/64+2), func(x *[Terms]int64) {
 			for k := range weights {
 				x[k] = r.Int64N(2*size) - size
 			}
-			err := right.Predict(&x) - l.Predict(&x)
-			switch {
-			case i < 100:
-				first += fixed.Abs(err)
-			case i >= 8900:
-				last += fixed.Abs(err)
-			}
-			l.Learn(&x, err, size)
-		}
-		if last > first/16+100*(size/64+2) {
-			t.Fatalf("it misses by %d, at first by %d", last/100, first/100)
-		}
+		}, func(l *Predictor, x *[Terms]int64, err int64) { l.Learn(x, err, size) })
 	})
 }
 
@@ -42,22 +48,9 @@ func TestLearn(t *testing.T) {
 func TestAdapt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		right, l := New(30000, -13000, 20000), New()
-		first, last := int64(0), int64(0)
-		for i := range 4000 {
-			x := [Terms]int64{r.Int64N(20 * fixed.LogOne), r.Int64N(20 * fixed.LogOne), Bias}
-			err := right.Predict(&x) - l.Predict(&x)
-			switch {
-			case i < 100:
-				first += fixed.Abs(err)
-			case i >= 3900:
-				last += fixed.Abs(err)
-			}
-			l.Adapt(&x, err)
-		}
-		if last > first/16 {
-			t.Fatalf("it misses by %d, at first by %d", last/100, first/100)
-		}
+		converges(t, New(30000, -13000, 20000), 4000, 0, func(x *[Terms]int64) {
+			*x = [Terms]int64{r.Int64N(20 * fixed.LogOne), r.Int64N(20 * fixed.LogOne), Bias}
+		}, (*Predictor).Adapt)
 	})
 }
 

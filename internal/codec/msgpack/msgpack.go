@@ -13,7 +13,6 @@ import (
 	lib "github.com/vmihailenco/msgpack/v5"
 )
 
-// maxDepth is the maximum nesting of a msgpack value.
 const maxDepth = 32
 
 // ErrMalformed reports that bytes are not one well-formed msgpack value.
@@ -65,7 +64,6 @@ type head struct {
 	ext      int // bytes of size that are the body of an extension, the last ones
 }
 
-// parseHead parses the head of the first value of b, without its children.
 func parseHead(b []byte) (head, error) {
 	if len(b) == 0 {
 		return head{}, ErrMalformed
@@ -200,7 +198,6 @@ func check(b []byte) (exts []span, err error) {
 	return c.exts, err
 }
 
-// span is a range of bytes that is not empty.
 type span struct{ begin, end int }
 
 type checker struct {
@@ -208,7 +205,6 @@ type checker struct {
 	exts []span
 }
 
-// skip returns the bytes after the first value of b.
 func (c *checker) skip(b []byte, depth int) ([]byte, error) {
 	h, err := parseHead(b)
 	if err != nil {

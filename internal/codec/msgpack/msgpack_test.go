@@ -54,12 +54,8 @@ func TestEqualValuesGiveEqualBytes(t *testing.T) {
 	if again, err := AppendMarshal(nil, back); err != nil || !bytes.Equal(again, want) {
 		t.Fatalf("%v\n%x again as\n%x", err, want, again)
 	}
-}
-
-func TestMarshalError(t *testing.T) {
-	prefix := []byte("before")
-	if got, err := AppendMarshal(prefix, make(chan int)); err == nil || !bytes.Equal(got, prefix) {
-		t.Fatalf("a channel: %q, %v", got, err)
+	if got, err := AppendMarshal([]byte("before"), make(chan int)); err == nil || string(got) != "before" {
+		t.Errorf("a channel: %q, %v", got, err)
 	}
 }
 
@@ -113,13 +109,9 @@ func TestMapInExtension(t *testing.T) {
 		"that is nil":         {0xd4, 0x05, 0xc0},
 	} {
 		for _, v := range []any{new(map[int]bool), new(map[string]any), new(map[string]string), new(map[any]any)} {
-			n := allocated(func() {
-				if err := Unmarshal(b, v); err == nil {
-					t.Errorf("%s came as %T", name, v)
-				}
-			})
-			if n > 64<<10 {
-				t.Errorf("%s, for %T: %d bytes allocated", name, v, n)
+			var err error
+			if n := allocated(func() { err = Unmarshal(b, v) }); err == nil || n > 64<<10 {
+				t.Errorf("%s, for %T: %v, %d bytes allocated", name, v, err, n)
 			}
 		}
 		nested := append([]byte{0x92}, append(b, 0x80)...)

@@ -27,13 +27,11 @@ func (m *LargestModel) Init() {
 // and reports whether it differs from that of q. doubt, below [Doubts], is the context.
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
 	first, second := 0, -1
-	for i := range q {
-		if fixed.Abs(q[i]) > fixed.Abs(q[first]) {
-			first = i
-		}
-	}
-	for i := range q {
-		if i != first && (second < 0 || fixed.Abs(q[i]) > fixed.Abs(q[second])) {
+	for i := 1; i < len(q); i++ {
+		switch v := fixed.Abs(q[i]); {
+		case v > fixed.Abs(q[first]):
+			first, second = i, first
+		case second < 0 || v > fixed.Abs(q[second]):
 			second = i
 		}
 	}

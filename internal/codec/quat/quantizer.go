@@ -1,6 +1,6 @@
 // Package quat computes with orientations: in fixed point (Fixed), as codecs predict them, with the
 // quantizer and the model of their smallest three components; and in floating point (Float), for
-// measurements.
+// smoothing and measurements.
 package quat
 
 import "github.com/uplink-rpc/uplink/internal/codec/fixed"

@@ -14,6 +14,7 @@ type Coder struct {
 	Enc      Encoder
 	Dec      Decoder
 	Decoding bool
+	Bad      bool // [Coder.Check] found a component out of bounds
 	maxCount uint16
 }
 
@@ -105,7 +106,6 @@ func Fill(c []Prob, p, n uint16) {
 // Symbols is the number of symbols of a Table.
 const Symbols = 64
 
-// hintShift converts a frequency to the index of a hint.
 const hintShift = ScaleBits - 6
 
 // Table holds the frequencies of symbols. The zero value is not usable.

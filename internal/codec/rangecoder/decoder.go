@@ -69,14 +69,7 @@ func (d *Decoder) shift() {
 	d.rng <<= stepBits
 }
 
-// Bit reads one decision; p0 as in [Encoder.Bit].
-func (d *Decoder) Bit(p0 uint32) bool {
-	bit := d.BitNoRenorm(p0)
-	d.Renorm()
-	return bit
-}
-
-// BitNoRenorm is Bit without the Renorm that must follow it, as with [Encoder.BitNoRenorm].
+// BitNoRenorm reads one decision; p0 as in [Encoder.BitNoRenorm]. Renorm must follow.
 func (d *Decoder) BitNoRenorm(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit, below, rng := d.code >= t, uint64(0), t
@@ -110,9 +103,7 @@ func (d *Decoder) Symbol(t *Table) int {
 	d.code -= r * uint64(t.cum[s])
 	d.rng = r * uint64(t.cum[s+1]-t.cum[s])
 	d.check()
-	if d.rng < least {
-		d.shift()
-	}
+	d.Renorm()
 	return s
 }
 
@@ -127,9 +118,7 @@ func (d *Decoder) Raw(n uint) uint64 {
 		d.code -= x * d.rng
 		d.check()
 		v = v<<(k&63) | x
-		if d.rng < least {
-			d.shift()
-		}
+		d.Renorm()
 	}
 	return v
 }

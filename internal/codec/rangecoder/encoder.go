@@ -28,14 +28,8 @@ func (e *Encoder) Reset(dst []byte, free uint) {
 	}
 }
 
-// Bit codes one decision; p0 is the frequency of 0, in 1 to Scale-1.
-func (e *Encoder) Bit(bit bool, p0 uint32) {
-	e.BitNoRenorm(bit, p0)
-	e.Renorm()
-}
-
-// BitNoRenorm is Bit without the Renorm that must follow it. The compiler inlines each of the two,
-// but not their sum.
+// BitNoRenorm codes one decision; p0 is the frequency of 0, in 1 to Scale-1. Renorm must follow:
+// the compiler inlines each of the two, but not their sum.
 func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
 	below, rng := uint64(0), t
@@ -62,9 +56,7 @@ func (e *Encoder) Symbol(t *Table, s int) {
 	s &= Symbols - 1
 	e.add(r * uint64(t.cum[s]))
 	e.rng = r * uint64(t.cum[s+1]-t.cum[s])
-	if e.rng < least {
-		e.shift()
-	}
+	e.Renorm()
 }
 
 // SymbolRaw codes symbol s of t and then the low n bits of v, as Symbol and Raw do.
@@ -76,18 +68,14 @@ func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	e.add(r * below)
 	if rng < least || n > ScaleBits {
 		e.rng = rng
-		if rng < least {
-			e.shift()
-		}
+		e.Renorm()
 		e.Raw(v, n)
 		return
 	}
 	rng >>= n & 63
 	e.rng = rng
 	e.add(rng * (v & (1<<(n&63) - 1)))
-	if rng < least {
-		e.shift()
-	}
+	e.Renorm()
 }
 
 // Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
@@ -97,9 +85,7 @@ func (e *Encoder) Raw(v uint64, n uint) {
 		n -= k
 		e.rng >>= k & 63
 		e.add(e.rng * (v >> (n & 63) & (1<<(k&63) - 1)))
-		if e.rng < least {
-			e.shift()
-		}
+		e.Renorm()
 	}
 }
 
@@ -123,7 +109,6 @@ func (e *Encoder) shift() {
 	e.rng <<= stepBits
 }
 
-// carry propagates a carry into buf.
 func (e *Encoder) carry() {
 	if e.over == 0 {
 		return

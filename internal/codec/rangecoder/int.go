@@ -93,7 +93,6 @@ func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)
 // middle returns the length at which the decisions of a level begin, in bits.
 func middle(level int) int { return (level + 1) / 3 }
 
-// lengths is the number of possible lengths of a magnitude, 0 to 32 bits.
 const lengths = 33
 
 // LengthModel holds the adaptive probabilities of the lengths of magnitudes at one level. Call Init

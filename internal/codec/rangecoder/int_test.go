@@ -93,25 +93,20 @@ func TestNumbersBits(t *testing.T) {
 // TestChance verifies that a probability converges to the frequency of a decision and never
 // reaches 0 or 1.
 func TestChance(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		share := rapid.Float64Range(0, 1).Draw(t, "share")
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	for _, share := range []float64{0, .01, .3, .5, .99, 1} {
+		r := rand.New(rand.NewPCG(1, 2))
 		p, sum := rangecoder.Prob{P: rangecoder.Half}, 0.0
-		c := rangecoder.NewCoder(rapid.Uint16Range(60, rangecoder.MaxCount).Draw(t, "slowest"), false)
+		c := rangecoder.NewCoder(60, false)
 		c.Enc.Reset(nil, 0)
-		const n = 4000
-		for range 600 {
-			c.Bit(&p, r.Float64() < share)
-		}
+		const n = 4600
 		for range n {
 			c.Bit(&p, r.Float64() < share)
-			sum += float64(p.P) / rangecoder.Scale
-			if p.P == 0 {
+			if sum += float64(p.P) / rangecoder.Scale; p.P == 0 {
 				t.Fatal("a decision is impossible")
 			}
 		}
 		if off := sum/n - share; off < -.06 || off > .06 {
-			t.Fatalf("the chance is %.3f in the mean, want %.3f", sum/n, share)
+			t.Errorf("the chance is %.3f in the mean, want %.3f", sum/n, share)
 		}
-	})
+	}
 }

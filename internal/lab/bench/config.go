@@ -52,11 +52,9 @@ type Config struct {
 	Progress func(scheme string, done float64)
 }
 
-// maxAckHz is the maximum ack rate.
-const maxAckHz = 1000
-
 // Bounds of a run.
 const (
+	maxAckHz  = 1000
 	maxSeeds  = 10_000
 	maxFrames = 1_000_000_000
 	maxWarmup = time.Hour
@@ -67,6 +65,14 @@ func (c *Config) once() bool { return c.Seeds <= 1 && c.Frames == 0 && c.Warmup 
 
 // adaptiveReach exceeds the maximum age of a baseline of the adaptive codec.
 const adaptiveReach = 64
+
+// String describes the link without its seed, or the distance.
+func (c *Config) String() string {
+	if c.Distance != 0 {
+		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+	}
+	return fmt.Sprintf("%v, acks at %g Hz", &c.Link, c.AckHz)
+}
 
 // Validate returns an error that names an invalid flag.
 func (c *Config) Validate() error {
@@ -125,34 +131,17 @@ var schemes = []scheme{
 
 // Schemes returns the names for Config.Schemes.
 func Schemes() []string {
-	names := make([]string, len(schemes))
-	for i, s := range schemes {
-		names[i] = s.name
+	var names []string
+	for _, s := range schemes {
+		names = append(names, s.name)
 	}
 	return names
 }
 
 func schemeOf(name string) (scheme, error) {
-	for _, s := range schemes {
-		if s.name == name {
-			return s, nil
-		}
+	i := slices.Index(Schemes(), name)
+	if i < 0 {
+		return scheme{}, fmt.Errorf("--codec %q: want some of %s", name, strings.Join(Schemes(), ", "))
 	}
-	return scheme{}, fmt.Errorf("--codec %q: want some of %s", name, strings.Join(Schemes(), ", "))
-}
-
-// headerBits returns the size of a frame's header.
-func (s *scheme) headerBits(own int) int {
-	if s.header != 0 {
-		return 8 * s.header
-	}
-	return own
-}
-
-// ackBytes returns the size of an ack.
-func (s *scheme) ackBytes(own int) int {
-	if s.ack != 0 {
-		return s.ack
-	}
-	return own
+	return schemes[i], nil
 }

@@ -1,10 +1,10 @@
 package bench
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -14,10 +14,8 @@ func TestCourse(t *testing.T) {
 	for _, loss := range []float64{0, 0.2} {
 		cfg := config()
 		cfg.Link.Loss, cfg.Link.Jitter, cfg.AckHz = loss, 10*time.Millisecond, 10
-		course, err := NewCourse(context.Background(), len(tr.Frames), tr.Schema.RateHz(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		course, err := NewCourse(t.Context(), len(tr.Frames), tr.Schema.RateHz(), cfg)
+		uplinktest.Must(t, err)
 		if len(course) != len(tr.Frames) {
 			t.Fatalf("%d passages of %d frames", len(course), len(tr.Frames))
 		}
@@ -46,12 +44,11 @@ func TestCourse(t *testing.T) {
 
 // TestCourseErrors checks that an invalid link and an invalid rate are errors.
 func TestCourseErrors(t *testing.T) {
-	cfg := config()
-	cfg.Link.Loss = 2
-	if _, err := NewCourse(context.Background(), 10, 60, cfg); err == nil {
-		t.Error("no error")
-	}
-	if _, err := NewCourse(context.Background(), 10, -1, config()); err == nil {
-		t.Error("no error")
+	bad := config()
+	bad.Link.Loss = 2
+	_, lost := NewCourse(t.Context(), 10, 60, bad)
+	_, backward := NewCourse(t.Context(), 10, -1, config())
+	if lost == nil || backward == nil {
+		t.Errorf("%v, %v", lost, backward)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// datagram is a message in flight, with its packet number.
 type datagram struct {
 	number  uint64
 	message []byte
@@ -22,7 +22,7 @@ type datagram struct {
 type direction struct {
 	queue  *simnet.Queue[datagram]
 	sent   uint64
-	seen   window
+	newest uint64 // received; the link makes no duplicates
 	frames uint64 // maximum number of new frames in a datagram
 }
 
@@ -45,10 +45,8 @@ func (w *direction) send(now time.Duration, message []byte, size int) int {
 // drops.
 func (w *direction) receive(now time.Duration) ([]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
-	if d.number < w.seen.newest && (w.seen.newest-d.number+1)*w.frames > span {
-		return nil, false
-	}
-	return d.message, ok && w.seen.mark(d.number)
+	w.newest = max(w.newest, d.number)
+	return d.message, ok && (w.newest-d.number+1)*w.frames <= seq.WindowSize
 }
 
 // never is later than any time.
@@ -84,7 +82,11 @@ func (p *pair) overLink() error {
 		case never:
 			return nil
 		case up.next():
-			p.arrive(up, now)
+			if message, ok := up.receive(now); ok {
+				p.decode(message)
+			} else {
+				p.tally.late++
+			}
 			if tick == never && p.dec.AckDue() {
 				tick = p.nextTick(now)
 			}
@@ -99,37 +101,20 @@ func (p *pair) overLink() error {
 				}
 			}
 		default:
-			if err := p.leave(up, now, n); err != nil {
+			message, err := p.encode(n)
+			if err != nil {
 				return err
+			}
+			if message != nil && up.send(now, message, len(message)+p.cfg.around()) == 0 {
+				p.tally.lost++
 			}
 			n++
 		}
 	}
 }
 
-// leaves returns the time at which frame n is sent.
 func (p *pair) leaves(n int) time.Duration {
 	return time.Duration(math.Round(float64(n) * 1e9 / p.trace.Schema.RateHz()))
-}
-
-func (p *pair) leave(up *direction, now time.Duration, n int) error {
-	message, err := p.encode(n)
-	if err != nil || message == nil {
-		return err
-	}
-	if up.send(now, message, len(message)+p.cfg.around()) == 0 {
-		p.tally.lost++
-	}
-	return nil
-}
-
-func (p *pair) arrive(up *direction, now time.Duration) {
-	message, ok := up.receive(now)
-	if !ok {
-		p.tally.late++
-		return
-	}
-	p.decode(message)
 }
 
 // nextTick returns the time of the server's next tick. Its clock is slower than the client's by one
@@ -178,20 +163,6 @@ func NewCourse(ctx context.Context, frames int, rateHz float64, cfg Config) (Cou
 	return course, err
 }
 
-func (c *Course) sent(info rpcdelta.Info) {
-	base := -1
-	if info.Kind == rpcdelta.Delta {
-		base = len(*c) - info.BaselineAge
-	}
-	*c = append(*c, Passage{Base: base, HeaderBits: info.HeaderBits})
-}
-
-func (c *Course) delivered(got []rpcdelta.Delivery) {
-	for i := range got {
-		(*c)[got[i].Seq].Arrived = true
-	}
-}
-
 // atDistance passes the ack of frame n-Distance to the encoder before frame n, so that this frame
 // is the baseline.
 func (p *pair) atDistance() error {
@@ -210,27 +181,4 @@ func (p *pair) atDistance() error {
 		acks[n] = p.makeAck()
 	}
 	return nil
-}
-
-// span is the size of a window.
-const span = 64
-
-// window is a bitmap of the newest number seen and the 63 before it. The zero value is empty. It
-// does not allocate and is not safe for concurrent use.
-type window struct {
-	newest uint64
-	seen   uint64 // bit i: newest-i was seen; 0 until the first mark
-}
-
-// mark records n as seen. It reports whether n is neither a duplicate nor older than the window.
-func (w *window) mark(n uint64) bool {
-	if n > w.newest {
-		w.seen = w.seen<<(n-w.newest) | 1
-		w.newest = n
-		return true
-	}
-	bit := uint64(1) << (w.newest - n)
-	fresh := w.newest-n < span && w.seen&bit == 0
-	w.seen |= bit
-	return fresh
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -88,7 +87,6 @@ func (p *pair) encodeAll(from, to int) error {
 	return nil
 }
 
-// decodeAll decodes the arrivals and writes the acks.
 func (p *pair) decodeAll(arrivals []arrival) {
 	for i := range arrivals {
 		_, _ = p.dec.Decode(arrivals[i].payload) // errors were counted in the run
@@ -102,7 +100,5 @@ func median(v []float64) float64 {
 	slices.Sort(v)
 	return v[len(v)/2]
 }
-
-func thousandths(v float64) float64 { return math.Round(v*1e3) / 1e3 }
 
 func tenths(v float64) float64 { return float64(int64(v*10+0.5)) / 10 }

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"errors"
+	"cmp"
 	"math"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -111,7 +111,6 @@ func share(a, b int) float64 {
 	return math.Round(float64(a)/float64(b)*1e6) / 1e6
 }
 
-// tally counts the events of a run.
 type tally struct {
 	sent, messages                               int
 	delivered, mismatches, undecodable           int
@@ -123,7 +122,7 @@ type tally struct {
 
 // frame counts a message of size bytes and its frames. The size includes the codec's header.
 func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
-	header := s.headerBits(info.HeaderBits)
+	header := cmp.Or(8*s.header, info.HeaderBits)
 	t.sent += 1 + info.Held
 	t.messages++
 	t.fullBits += info.FullBits
@@ -138,34 +137,6 @@ func (t *tally) frame(s *scheme, info rpcdelta.Info, size int) {
 	}
 }
 
-// ack counts an ack of size bytes.
-func (t *tally) ack(s *scheme, size int) {
-	t.acks++
-	t.ackBytes += s.ackBytes(size)
-}
-
-// dropped counts a payload by the error of its decoding, which may be nil.
-func (t *tally) dropped(err error) {
-	switch {
-	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
-		t.late++
-	case err != nil:
-		t.undecodable++
-	}
-}
-
-// delivery counts a delivered frame. right reports whether it equals the sent one, counts whether
-// it was sent after the warm-up.
-func (t *tally) delivery(right, counts bool) {
-	if counts {
-		t.delivered++
-	}
-	if !right {
-		t.mismatches++
-	}
-}
-
-// add adds the counts of o.
 func (t *tally) add(o *tally) {
 	t.sent += o.sent
 	t.messages += o.messages

@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +62,9 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, name string) (Co
 
 // runSeeds runs the trace over several links, some concurrently, and adds up the counts.
 func runSeeds(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (Counts, error) {
-	var (
-		total tally
-		done  int
-		mu    sync.Mutex
-	)
-	seeds := max(cfg.Seeds, 1)
+	var total tally
+	var mu sync.Mutex
+	done, seeds := 0, max(cfg.Seeds, 1)
 	progress := cfg.Progress
 	cfg.Progress = nil
 	g, ctx := errgroup.WithContext(ctx)
@@ -113,11 +111,9 @@ type pair struct {
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
-	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, frames: len(t.Frames), record: cfg.once() && !cfg.Untimed}
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, record: cfg.once() && !cfg.Untimed}
+	p.frames = cmp.Or(cfg.Frames, len(t.Frames))
 	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
-	if cfg.Frames > 0 {
-		p.frames = cfg.Frames
-	}
 	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
 	p.frames += p.warm
 	if cfg.Arrivals && cfg.once() {
@@ -139,27 +135,24 @@ func (p *pair) run() error {
 	return p.atDistance()
 }
 
-// script records the course of a run for the measurement.
 type script struct {
 	acks     []ackAt   // in order
 	arrivals []arrival // in order
 }
 
-// ackAt is an ack that the encoder received before a frame.
 type ackAt struct {
 	frame int
 	ack   rpcdelta.Ack
 }
 
-// arrival is a payload that the decoder received.
 type arrival struct {
 	payload []byte
 	acked   bool // an ack was made after it
 }
 
-// reset creates both ends again.
 func (p *pair) reset() (err error) {
-	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Redundancy: p.cfg.Redundancy, Prior: p.cfg.Prior})
+	c := &p.cfg
+	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Redundancy: c.Redundancy, Prior: c.Prior})
 	if err != nil {
 		return err
 	}
@@ -167,7 +160,7 @@ func (p *pair) reset() (err error) {
 		p.profile = inspect.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
-	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: p.cfg.Ring, PeerRing: p.cfg.Ring, Prior: p.cfg.Prior})
+	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Prior: c.Prior})
 	return err
 }
 
@@ -191,7 +184,11 @@ func (p *pair) encode(n int) ([]byte, error) {
 	}
 	p.tally.frame(&p.scheme, info, len(message))
 	if p.course != nil {
-		p.course.sent(info)
+		base := -1
+		if info.Kind == rpcdelta.Delta {
+			base = len(*p.course) - info.BaselineAge
+		}
+		*p.course = append(*p.course, Passage{Base: base, HeaderBits: info.HeaderBits})
 	}
 	return message, nil
 }
@@ -213,7 +210,6 @@ func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Inf
 	return message, info, err
 }
 
-// perPayload returns the new frames per payload.
 func (p *pair) perPayload() int {
 	if p.scheme.codec == rpcdelta.Adaptive {
 		return max(p.cfg.SendEvery, 1)
@@ -224,31 +220,39 @@ func (p *pair) perPayload() int {
 func (p *pair) decode(message []byte) {
 	got, err := p.dec.Decode(message)
 	p.count(got, err)
-	if p.course != nil {
-		p.course.delivered(got)
-	}
 	if p.record {
 		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
 	}
 }
 
-// count counts the result of a payload.
 func (p *pair) count(got []rpcdelta.Delivery, err error) {
-	p.tally.dropped(err)
+	switch {
+	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
+		p.tally.late++
+	case err != nil:
+		p.tally.undecodable++
+	}
 	for i := range got {
 		n := got[i].Seq
 		if n < uint64(len(p.arrived)) {
 			p.arrived[n] = true
 		}
-		right := n < uint64(p.frames) && got[i].Frame.Equal(p.frame(int(n)))
-		p.tally.delivery(right, n >= uint64(p.warm))
+		if p.course != nil {
+			(*p.course)[n].Arrived = true
+		}
+		if n >= uint64(p.warm) {
+			p.tally.delivered++
+		}
+		if n >= uint64(p.frames) || !got[i].Frame.Equal(p.frame(int(n))) {
+			p.tally.mismatches++
+		}
 	}
 }
 
-// makeAck returns the decoder's ack.
 func (p *pair) makeAck() []byte {
 	ack := p.dec.AppendAck(nil)
-	p.tally.ack(&p.scheme, len(ack))
+	p.tally.acks++
+	p.tally.ackBytes += cmp.Or(p.scheme.ack, len(ack))
 	if p.record {
 		p.script.arrivals[len(p.script.arrivals)-1].acked = true
 	}
@@ -267,14 +271,13 @@ func (p *pair) takeAck(message []byte, n int) error {
 	return p.enc.Ack(ack)
 }
 
-// fieldBits returns the bits of each field.
 func (p *pair) fieldBits() []FieldBits {
 	if p.profile == nil {
 		return nil
 	}
 	out := make([]FieldBits, len(p.profile.Fields))
 	for i, f := range p.profile.Fields {
-		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.frames), PayloadBits: thousandths(f.Bits / float64(p.frames))}
+		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.frames), PayloadBits: math.Round(f.Bits/float64(p.frames)*1e3) / 1e3}
 	}
 	return out
 }

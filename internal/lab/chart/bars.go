@@ -42,11 +42,11 @@ func (c *Bars) SVG() string {
 	var b strings.Builder
 	begin(&b, bottom+below, c.Title)
 	for i, name := range c.Names {
-		fmt.Fprintf(&b, "<text x=\"%d\" y=\"38\" fill=\"%s\">%s</text>\n", barLeft+90*i, colors[i%len(colors)], html.EscapeString(name))
+		fmt.Fprintf(&b, "<text x=\"%d\" y=\"38\" fill=\"%s\">%s</text>\n", barLeft+90*i, colorOf(i), html.EscapeString(name))
 	}
 	for d := low; d <= high; d++ {
 		at, name := x(math.Pow(10, d)), fmt.Sprintf("%g", math.Pow(10, d))
-		fmt.Fprintf(&b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\"M%.1f %dV%d\"/>\n", at, barTop-rowGap, bottom)
+		gridLine(&b, "M%.1f %dV%d", at, barTop-rowGap, bottom)
 		if d == high {
 			name += " " + c.Unit
 		}
@@ -56,7 +56,7 @@ func (c *Bars) SVG() string {
 		y := barTop + rowHeight*i
 		text(&b, barLeft-6, float64(y+(rowHeight-rowGap)/2+4), "end", row.Name)
 		for k, v := range row.Values {
-			fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", barLeft, y+barHeight*k, x(v)-barLeft, barHeight-1, colors[k%len(colors)])
+			fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", barLeft, y+barHeight*k, x(v)-barLeft, barHeight-1, colorOf(k))
 			fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" font-size=\"10\">%s</text>\n", x(v)+4, y+barHeight*k+8, number(v))
 		}
 	}
@@ -72,7 +72,6 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// decades returns the exponents of the powers of ten around all values.
 func (c *Bars) decades() (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, row := range c.Rows {
@@ -80,10 +79,7 @@ func (c *Bars) decades() (low, high float64) {
 			low, high = min(low, math.Floor(math.Log10(v))), max(high, math.Ceil(math.Log10(v)))
 		}
 	}
-	if low >= high {
-		high = low + 1
-	}
-	return low, high
+	return low, max(high, low+1)
 }
 
 // Stacks is a chart of stacked bars whose axis starts at 0.
@@ -115,7 +111,7 @@ const (
 	letter                          = 6.5 // mean width of a letter, in pixels
 )
 
-// SVG returns the chart, which has at least one part. Parts that are wide enough are labeled with
+// SVG returns the chart. Parts that are wide enough are labeled with
 // name and value; all have them as a title.
 func (c *Stacks) SVG() string {
 	bottom := stackTop + (stackHeight+stackGap)*len(c.Rows)
@@ -131,12 +127,12 @@ func (c *Stacks) SVG() string {
 	}
 	scale := (width - stackLeft - stackRight) / most
 	var b strings.Builder
-	legend := layOut(names)
-	begin(&b, bottom+below+legendLine*(1+legend[len(legend)-1].line), c.Title)
+	legend, lines := layOut(names)
+	begin(&b, bottom+below+legendLine*lines, c.Title)
 	axis := Chart{Lines: []Line{{Y: []float64{most}}}}
 	for v := 0.0; v <= most; v += axis.step() {
 		x := stackLeft + v*scale
-		fmt.Fprintf(&b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\"M%.1f %dV%d\"/>\n", x, stackTop-4, bottom)
+		gridLine(&b, "M%.1f %dV%d", x, stackTop-4, bottom)
 		text(&b, x, float64(bottom+14), "middle", fmt.Sprintf("%g", v))
 	}
 	text(&b, width-stackRight+8, float64(bottom+14), "start", c.Unit)
@@ -146,7 +142,7 @@ func (c *Stacks) SVG() string {
 		x := float64(stackLeft)
 		for _, p := range r.Parts {
 			w := p.Value * scale
-			color := colors[slices.Index(names, p.Name)%len(colors)]
+			color := colorOf(slices.Index(names, p.Name))
 			label := p.Name + " " + number(p.Value)
 			fmt.Fprintf(&b, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"><title>%s</title></rect>\n", x, y, max(0, w-1), stackHeight, color, html.EscapeString(label))
 			for _, short := range []string{label, number(p.Value)} {
@@ -160,20 +156,19 @@ func (c *Stacks) SVG() string {
 		text(&b, x+5, float64(y+stackHeight/2+4), "start", number(r.sum()))
 	}
 	for i, l := range legend {
-		fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" fill=\"%s\">%s</text>\n", l.x, bottom+below+legendLine*l.line, colors[i%len(colors)], html.EscapeString(names[i]))
+		fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" fill=\"%s\">%s</text>\n", l.x, bottom+below+legendLine*l.line, colorOf(i), html.EscapeString(names[i]))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
 
-// entry is the position of a name in the legend.
 type entry struct {
 	x    float64
 	line int
 }
 
-// layOut returns the positions of names in the legend.
-func layOut(names []string) []entry {
+// layOut returns the positions of names in the legend, and its lines.
+func layOut(names []string) (_ []entry, lines int) {
 	out := make([]entry, len(names))
 	x, line := float64(left), 0
 	for i, n := range names {
@@ -184,7 +179,7 @@ func layOut(names []string) []entry {
 		out[i] = entry{x, line}
 		x += w
 	}
-	return out
+	return out, line + 1
 }
 
 func (s *Stack) sum() (n float64) {

@@ -40,6 +40,8 @@ var colors = []string{
 	"#e5534b", "#b08800", "#6a8ffb", "#7ee787", "#c06be8", "#57ab5a",
 }
 
+func colorOf(i int) string { return colors[i%len(colors)] }
+
 // SVG returns the chart. Its vertical axis starts at 0.
 func (c *Chart) SVG() string {
 	var b strings.Builder
@@ -51,9 +53,9 @@ func (c *Chart) SVG() string {
 		dash := ` stroke-dasharray="4 4"`
 		if l.Name != "" {
 			color, dash = color+1, ""
-			labels = append(labels, label{l.Name, c.y(l.Y[len(l.Y)-1]), colors[color%len(colors)]})
+			labels = append(labels, label{l.Name, c.y(l.Y[len(l.Y)-1]), colorOf(color)})
 		}
-		fmt.Fprintf(&b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colors[max(color, 0)%len(colors)], dash)
+		fmt.Fprintf(&b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colorOf(max(color, 0)), dash)
 		for i, y := range l.Y {
 			fmt.Fprintf(&b, "%.1f,%.1f ", c.x(c.X[i]), c.y(y))
 		}
@@ -66,14 +68,12 @@ func (c *Chart) SVG() string {
 	return b.String()
 }
 
-// begin writes the start of a picture.
 func begin(b *strings.Builder, height int, title string) {
 	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#7d8590\">\n", width, height)
 	fmt.Fprintf(b, "<title>%s</title>\n", html.EscapeString(title))
 	text(b, left, 18, "start", title)
 }
 
-// axes writes the numbers at both axes, and the grid.
 func (c *Chart) axes(b *strings.Builder) {
 	for i, x := range c.X {
 		name := fmt.Sprintf("%g", x)
@@ -84,10 +84,14 @@ func (c *Chart) axes(b *strings.Builder) {
 	}
 	step := c.step()
 	for y := 0.0; y <= c.ceiling(); y += step {
-		fmt.Fprintf(b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\"M%d %.1fH%d\"/>\n", left, c.y(y), width-right)
+		gridLine(b, "M%d %.1fH%d", left, c.y(y), width-right)
 		text(b, left-6, c.y(y)+4, "end", fmt.Sprintf("%g", y))
 	}
 	text(b, left-6, top-10, "end", c.YUnit)
+}
+
+func gridLine(b *strings.Builder, path string, at ...any) {
+	fmt.Fprintf(b, "<path stroke=\"#7d8590\" stroke-opacity=\"0.3\" d=\""+path+"\"/>\n", at...)
 }
 
 func text(b *strings.Builder, x, y float64, anchor, s string) {
@@ -129,10 +133,7 @@ func (c *Chart) most() float64 {
 	for _, l := range c.Lines {
 		most = max(most, slices.Max(l.Y))
 	}
-	if most == 0 {
-		return 1
-	}
-	return most
+	return cmp.Or(most, 1)
 }
 
 type label struct {

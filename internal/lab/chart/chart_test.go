@@ -3,18 +3,22 @@ package chart
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 )
 
 // drawn is what an SVG shows.
 type drawn struct {
-	texts     []string
-	polylines [][][2]float64
-	dashed    []bool
+	texts  []string
+	lines  [][][2]float64
+	dashed []bool
+	widths []float64 // of rectangles
 }
 
 func read(t *testing.T, svg string) (d drawn) {
@@ -25,43 +29,38 @@ func read(t *testing.T, svg string) (d drawn) {
 		if errors.Is(err, io.EOF) {
 			return d
 		}
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, svg)
-		}
+		uplinktest.Must(t, err)
 		switch e := token.(type) {
 		case xml.CharData:
 			if s := strings.TrimSpace(string(e)); s != "" {
 				d.texts = append(d.texts, s)
 			}
 		case xml.StartElement:
-			if e.Name.Local == "polyline" {
-				d.polyline(t, e.Attr)
-			}
-		}
-	}
-}
-
-func (d *drawn) polyline(t *testing.T, attributes []xml.Attr) {
-	t.Helper()
-	var points [][2]float64
-	dashed := false
-	for _, a := range attributes {
-		switch a.Name.Local {
-		case "stroke-dasharray":
-			dashed = true
-		case "points":
-			for p := range strings.FieldsSeq(a.Value) {
-				x, y, _ := strings.Cut(p, ",")
-				px, errX := strconv.ParseFloat(x, 64)
-				py, errY := strconv.ParseFloat(y, 64)
-				if err := errors.Join(errX, errY); err != nil {
-					t.Fatal(err)
+			attribute := func(name string) string {
+				i := slices.IndexFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
+				if i < 0 {
+					return ""
 				}
-				points = append(points, [2]float64{px, py})
+				return e.Attr[i].Value
+			}
+			switch e.Name.Local {
+			case "polyline":
+				var points [][2]float64
+				for p := range strings.FieldsSeq(attribute("points")) {
+					var at [2]float64
+					_, err := fmt.Sscanf(p, "%f,%f", &at[0], &at[1])
+					uplinktest.Must(t, err)
+					points = append(points, at)
+				}
+				d.lines, d.dashed = append(d.lines, points), append(d.dashed, attribute("stroke-dasharray") != "")
+			case "rect":
+				var w float64
+				_, err := fmt.Sscan(attribute("width"), &w)
+				uplinktest.Must(t, err)
+				d.widths = append(d.widths, w)
 			}
 		}
 	}
-	d.polylines, d.dashed = append(d.polylines, points), append(d.dashed, dashed)
 }
 
 func TestSVG(t *testing.T) {
@@ -74,11 +73,11 @@ func TestSVG(t *testing.T) {
 	if got := strings.Join(d.texts, "|"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if len(d.polylines) != 3 || d.dashed[0] || !d.dashed[1] || d.dashed[2] {
+	if !slices.Equal(d.dashed, []bool{false, true, false}) {
 		t.Fatalf("%+v", d)
 	}
 	bottom := float64(height - below)
-	for i, line := range d.polylines {
+	for i, line := range d.lines {
 		for k, p := range line {
 			value := (bottom - p[1]) / (bottom - top) * 40
 			if math.Abs(value-c.Lines[i].Y[k]) > 0.1 {
@@ -91,21 +90,20 @@ func TestSVG(t *testing.T) {
 	}
 }
 
+// TestSpread expects labels that neither overlap nor leave the picture.
 func TestSpread(t *testing.T) {
-	got := spread([]label{{y: 52}, {y: 50}, {y: 200}, {y: 51}})
-	for i, want := range []float64{50, 50 + labelGap, 50 + 2*labelGap, 200} {
-		if got[i].y != want {
-			t.Errorf("%+v", got)
+	for _, c := range [][2][]float64{
+		{{52, 50, 200, 51}, {50, 50 + labelGap, 50 + 2*labelGap, 200}},
+		{{300, 355, 356, 357}, {300, height - 3*labelGap, height - 2*labelGap, height - labelGap}},
+	} {
+		var labels []label
+		for _, y := range c[0] {
+			labels = append(labels, label{y: y})
 		}
-	}
-}
-
-// TestSpreadAtBottom keeps labels in the picture.
-func TestSpreadAtBottom(t *testing.T) {
-	got := spread([]label{{y: 300}, {y: 355}, {y: 356}, {y: 357}})
-	for i, want := range []float64{300, height - 3*labelGap, height - 2*labelGap, height - labelGap} {
-		if got[i].y != want {
-			t.Errorf("%+v", got)
+		for i, got := range spread(labels) {
+			if got.y != c[1][i] {
+				t.Errorf("%v: label %d at %v, want %v", c[0], i, got.y, c[1][i])
+			}
 		}
 	}
 }
@@ -117,6 +115,44 @@ func TestSteps(t *testing.T) {
 		step, ceiling := c.step(), c.ceiling()
 		if n := ceiling / step; n < 4 || n > 11 || ceiling < most {
 			t.Errorf("%v: steps of %v up to %v", most, step, ceiling)
+		}
+	}
+}
+
+func TestBars(t *testing.T) {
+	c := Bars{Title: "a & b", Unit: "ns", Names: []string{"in", "out"}, Rows: []Row{{"<one>", []float64{100, 1000}}, {"two", []float64{316.2278, 90000}}}}
+	d := read(t, c.SVG())
+	want := "a & b|a & b|in|out|100|1000|10000|100000 ns|<one>|100|1000|two|316|90000"
+	if got := strings.Join(d.texts, "|"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	decade := float64(width-barLeft-barRight) / 3
+	for i, want := range []float64{0, decade, decade / 2, decade * (math.Log10(90000) - 2)} {
+		if len(d.widths) != 4 || math.Abs(d.widths[i]-want) > 0.1 {
+			t.Errorf("widths %v, want %v at %d", d.widths, want, i)
+		}
+	}
+	one := Bars{Names: []string{"in"}, Rows: []Row{{"one", []float64{10}}}} // of which no axis follows
+	if svg := one.SVG(); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+		t.Error(svg)
+	}
+}
+
+func TestStacks(t *testing.T) {
+	c := Stacks{Title: "A & B", Unit: "bits", Rows: []Stack{
+		{Name: "full", Parts: []Part{{"Location", 60}, {"Tiny", 0.5}, {"Nothing", 0}}},
+		{Name: "coded", Parts: []Part{{"Location", 20}, {"Tiny", 0.25}}},
+	}}
+	svg := c.SVG()
+	if d := read(t, svg); len(d.widths) != 5 {
+		t.Errorf("%+v", d)
+	}
+	for what, n := range map[string]int{
+		">Location 60</text>": 1, ">Tiny 0.5</text>": 0, "<title>Tiny 0.5</title>": 1, ">60.5</text>": 1, ">Tiny</text>": 1, ">20.2</text>": 1, "A &amp; B": 2,
+		"#2f81f7": 3, ">full</text>": 1,
+	} {
+		if got := strings.Count(svg, what); got != n {
+			t.Errorf("%q is there %d times, want %d", what, got, n)
 		}
 	}
 }

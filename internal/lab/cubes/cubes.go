@@ -115,7 +115,6 @@ func Read(r io.Reader) ([]Frame, error) {
 	}
 }
 
-// parse parses one frame from frameSize bytes.
 func parse(f *Frame, b []byte) error {
 	for i := range f {
 		var v [integers]int32

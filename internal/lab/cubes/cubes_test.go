@@ -3,7 +3,6 @@ package cubes
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -12,14 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestLoad(t *testing.T) {
 	frames, err := Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if len(frames) != 2000 {
 		t.Fatalf("%d frames", len(frames))
 	}
@@ -45,19 +43,19 @@ func TestLoad(t *testing.T) {
 }
 
 // encode writes one frame of equal cubes.
-func encode(cube [integers]int32) []byte {
-	var b []byte
-	for range Count {
-		for _, v := range cube {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v))
-		}
+func encode(c Cube) []byte {
+	var f Frame
+	for i := range f {
+		f[i] = c
 	}
-	return b
+	return Append(nil, &f)
 }
+
+var good = Cube{Largest: 2, Smallest: [3]int32{0, 511, 256}, Position: [3]int32{512, -1024, 256}, Interacting: 1}
 
 // TestLoadByContent: what a file is called does not matter.
 func TestLoadByContent(t *testing.T) {
-	plain := encode([integers]int32{2, 0, 511, 256, 512, -1024, 256, 1})
+	plain := encode(good)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if _, err := z.Write(plain); err != nil || z.Close() != nil {
@@ -65,25 +63,18 @@ func TestLoadByContent(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "recording.gz")
 	for _, content := range [][]byte{plain, packed.Bytes()} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(path, content, 0o600))
 		if frames, err := Load(path); err != nil || len(frames) != 1 {
 			t.Error(len(frames), err)
 		}
-	}
-	for _, content := range [][]byte{nil, plain[:1], packed.Bytes()[:5]} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if frames, err := Load(path); len(frames) > 0 || err == nil && len(content) > 0 {
+		uplinktest.Must(t, os.WriteFile(path, content[:5], 0o600))
+		if frames, err := Load(path); len(frames) > 0 || err == nil {
 			t.Error(len(frames), err)
 		}
 	}
 }
 
 func TestRead(t *testing.T) {
-	good := [integers]int32{2, 0, 511, 256, 512, -1024, 256, 1}
 	frames, err := Read(bytes.NewReader(append(encode(good), encode(good)...)))
 	if err != nil || len(frames) != 2 {
 		t.Fatal(len(frames), err)
@@ -98,17 +89,15 @@ func TestRead(t *testing.T) {
 	if _, err := Read(bytes.NewReader(encode(good)[:frameSize-1])); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
-	for at, v := range map[int]int32{0: 4, 1: -1, 3: 512, 7: 2} {
-		bad := good
-		bad[at] = v
+	for _, bad := range []Cube{{Largest: 4}, {Smallest: [3]int32{0: -1}}, {Smallest: [3]int32{2: 512}}, {Interacting: 2}} {
 		if _, err := Read(bytes.NewReader(encode(bad))); err == nil || !strings.Contains(err.Error(), "frame 0: cube 0: ") {
-			t.Error(at, err)
+			t.Error(bad, err)
 		}
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(encode([integers]int32{3, 1, 2, 3, 4, 5, 6, 0}))
+	f.Add(encode(good))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		frames, err := Read(bytes.NewReader(b))

@@ -26,7 +26,6 @@ type Options struct {
 	Seed     uint64
 }
 
-// report is the server's report of slack and target to the client.
 type report struct{ slack, target time.Duration }
 
 // Result has the figures after Settle.
@@ -78,7 +77,6 @@ func Run(o Options) (Result, error) {
 	return w.result, err
 }
 
-// reportEvery is the interval of the server's reports.
 const reportEvery = 250 * time.Millisecond
 
 func (w *world) play(interval time.Duration) error {
@@ -93,12 +91,22 @@ func (w *world) play(interval time.Duration) error {
 		now = min(tick, call)
 		if w.o.Change != 0 && now >= w.o.Change && !changed {
 			changed = true
-			if err := w.change(); err != nil {
-				return err
+			for _, link := range []*simnet.Link{w.up, w.down} {
+				cfg := link.Config()
+				cfg.Delay = w.o.Delay
+				if err := link.Set(cfg); err != nil {
+					return err
+				}
 			}
 		}
 		if call <= tick {
-			w.hear(now)
+			for {
+				r, _, ok := w.reports.Pop(now)
+				if !ok {
+					break
+				}
+				w.pacer.Report(now, r.slack, r.target)
+			}
 			w.frames.Push(now, sent, 100)
 			sent++
 			rate := 1.0
@@ -133,28 +141,6 @@ func (w *world) play(interval time.Duration) error {
 	return nil
 }
 
-// change changes both links.
-func (w *world) change() error {
-	up, down := w.up.Config(), w.down.Config()
-	up.Delay, down.Delay = w.o.Delay, w.o.Delay
-	if err := w.up.Set(up); err != nil {
-		return err
-	}
-	return w.down.Set(down)
-}
-
-// hear applies the server's reports at the client.
-func (w *world) hear(now time.Duration) {
-	for {
-		r, _, ok := w.reports.Pop(now)
-		if !ok {
-			return
-		}
-		w.pacer.Report(now, r.slack, r.target)
-	}
-}
-
-// step is a tick of the server.
 func (w *world) step(now time.Duration) {
 	for {
 		newest, at, ok := w.frames.Pop(now)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -70,9 +71,7 @@ func TestTurned(t *testing.T) {
 // is lost.
 func TestPerfectLink(t *testing.T) {
 	results, duel, err := Run(NewWorld(falling()), Options{Hz: 60, Runs: 1, Link: simnet.Config{Delay: 50 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	for _, r := range results[:hermite+1] {
 		if r.frames == 0 || r.Position.P99 != 0 || r.Orientation.P99 != 0 || r.Hitches != 0 || math.Abs(r.Delay-100) > 5 {
 			t.Errorf("%+v", r)
@@ -90,17 +89,13 @@ func TestOrder(t *testing.T) {
 	worlds := map[string][]cubes.Frame{"fall": falling()[:3*cubes.Rate]}
 	if !testing.Short() {
 		recorded, err := cubes.Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		worlds["recording"] = recorded[600:1000]
 	}
 	link := simnet.Config{Delay: 50 * time.Millisecond, Jitter: 2 * time.Second / cubes.Rate, Loss: 0.05, Seed: 7}
 	for name, frames := range worlds {
 		results, duel, err := Run(NewWorld(frames), Options{Hz: 10, Runs: 1, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		nearest, lin, herm := results[0].Position, results[linear].Position, results[hermite].Position
 		if !(2*herm.Mean < lin.Mean && 2*lin.Mean < nearest.Mean) {
 			t.Errorf("%s, seed %d: nearest %+v, linear %+v, Hermite %+v", name, link.Seed, nearest, lin, herm)

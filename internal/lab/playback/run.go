@@ -65,7 +65,6 @@ const (
 	hermite = 2
 )
 
-// player is one scheme in a run.
 type player struct {
 	buffer *interpolate.Buffer[object]
 	sample interpolate.Sample[object]
@@ -100,7 +99,6 @@ func Run(w *World, o Options) ([]Result, *Duel, error) {
 	return results, duel, nil
 }
 
-// run plays the recording once.
 func run(w *World, o Options, players []player, duel *Duel) error {
 	link, err := simnet.NewLink(o.Link)
 	if err != nil {
@@ -191,7 +189,6 @@ type Result struct {
 	delays                   float64 // seconds
 }
 
-// add compares objects with recorded frame n.
 func (r *Result) add(w *World, n int, objects []object) {
 	for i := range objects {
 		if w.within(w.moves, n, i) {
@@ -248,7 +245,6 @@ type Side struct {
 	worse int
 }
 
-// add compares the last frames of both players if they show the same time.
 func (d *Duel) add(w *World, a, b *player) {
 	n := frameAt(a.sample.Time)
 	if a.sample.Time != b.sample.Time || n >= len(w.frames) {
@@ -271,7 +267,6 @@ func (d *Duel) add(w *World, a, b *player) {
 	}
 }
 
-// add updates the running means.
 func (s *Side) add(linear, hermite float64) {
 	s.Count++
 	n := float64(s.Count)

@@ -11,13 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// object is a cube in a snapshot.
-type object struct {
-	pose        interpolate.Pose
-	interacting bool
-}
+type object struct{ pose interpolate.Pose }
 
-// poses implements interpolate.Adapter.
 type poses struct{}
 
 func (poses) Pose(o *object) interpolate.Pose       { return o.pose }
@@ -56,17 +51,14 @@ func NewWorld(recorded []cubes.Frame) *World {
 		w.frames = append(w.frames, make([]object, cubes.Count))
 		for i := range recorded[n] {
 			c := &recorded[n][i]
-			w.frames[n][i] = object{
-				pose:        interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)},
-				interacting: c.Interacting == 1,
-			}
+			pose := interpolate.Pose{Position: c.Meters(), Orientation: c.Orientation(), Velocity: velocity(recorded, n, i)}
+			w.frames[n][i] = object{pose}
 		}
 		w.count(recorded, n)
 	}
 	return w
 }
 
-// velocity returns the rounded velocity of cube i in frame n.
 func velocity(recorded []cubes.Frame, n, i int) schema.Vec3 {
 	from, to := max(n-1, 0), min(n+1, len(recorded)-1)
 	a, b := recorded[from][i].Meters(), recorded[to][i].Meters()
@@ -76,7 +68,6 @@ func velocity(recorded []cubes.Frame, n, i int) schema.Vec3 {
 	return schema.Vec3{X: each(a.X, b.X), Y: each(a.Y, b.Y), Z: each(a.Z, b.Z)}
 }
 
-// count sets moves and hits of frame n.
 func (w *World) count(recorded []cubes.Frame, n int) {
 	w.moves[n], w.hits[n] = make([]int32, cubes.Count), make([]int32, cubes.Count)
 	if n == 0 {
@@ -99,10 +90,8 @@ func (w *World) within(counts [][]int32, n, i int) bool {
 	return counts[min(n+near, len(counts)-1)][i] > counts[max(n-near, 0)][i]
 }
 
-// at returns the time of frame n.
 func at(n int) time.Duration { return time.Duration(n) * time.Second / cubes.Rate }
 
-// frameAt returns the last frame up to a time.
 func frameAt(t time.Duration) int {
 	n := int(t * cubes.Rate / time.Second)
 	if at(n+1) <= t { // at rounds down
@@ -111,7 +100,6 @@ func frameAt(t time.Duration) int {
 	return n
 }
 
-// apart returns the distance between two points.
 func apart(a, b schema.Vec3) float64 {
 	return math.Sqrt((a.X-b.X)*(a.X-b.X) + (a.Y-b.Y)*(a.Y-b.Y) + (a.Z-b.Z)*(a.Z-b.Z))
 }

@@ -47,18 +47,15 @@ type Link struct {
 	Seed uint64
 }
 
-// Clock returns the time since some start. A nil Clock disables measurement.
-type Clock func() time.Duration
-
 // Adaptive measures encoder and decoder over a link. Frames before the first measured one are
-// always delivered.
-func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, error) {
+// always delivered. clock returns the time since some start.
+func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Duration) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
 	world := snapshot.NewWorld(s, sets[0])
 	enc, dec := snapshot.NewEncoder(s, world), snapshot.NewDecoder(s, sets[0])
 	r, bytes := &Row{Form: form}, 0
-	var encode, decode times
+	var encode, decode []time.Duration
 	payloads := make([][]byte, len(sets))
 	acks := make([]snapshot.Ack, len(sets)+link.Down)
 	for now := 0; now < len(sets)+link.Down; now++ {
@@ -69,9 +66,9 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 		}
 		if now < len(sets) {
 			world.Begin().CopyFrom(sets[now])
-			start := clock.now()
+			start := clock()
 			out, _, err := enc.Append(nil, 1<<20)
-			encode.add(clock.now() - start)
+			encode = append(encode, clock()-start)
 			if err != nil {
 				return nil, err
 			}
@@ -86,9 +83,9 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 		if n < 0 || n >= Distance && random.Float64() < link.Loss {
 			continue
 		}
-		start := clock.now()
+		start := clock()
 		_, got, err := dec.Decode(payloads[n])
-		decode.add(clock.now() - start)
+		decode = append(decode, clock()-start)
 		if err != nil {
 			return nil, fmt.Errorf("frame %d: %w", n, err)
 		}
@@ -100,28 +97,17 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock Clock) (*Row, 
 		}
 		acks[now] = dec.Ack()
 	}
-	r.EncodeUs, r.DecodeUs = encode.median(), decode.median()
+	r.EncodeUs, r.DecodeUs = median(encode), median(decode)
 	return r.finish(bytes), nil
 }
 
-type times []time.Duration
-
-func (t *times) add(d time.Duration) { *t = append(*t, d) }
-
-// median returns the median in microseconds.
-func (t times) median() float64 {
+// median returns the median in microseconds, 0 of none.
+func median(t []time.Duration) float64 {
 	if len(t) == 0 {
 		return 0
 	}
 	slices.Sort(t)
 	return float64(t[len(t)/2]) / 1e3
-}
-
-func (c Clock) now() time.Duration {
-	if c == nil {
-		return 0
-	}
-	return c()
 }
 
 // Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.

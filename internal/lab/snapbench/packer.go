@@ -136,7 +136,6 @@ func (p *packer) which(n int) {
 	p.changed = p.changed[:k]
 }
 
-// indexBits returns the size of indices in bits.
 func (p *packer) indexBits(n int) int {
 	size, before := bits.Len(uint(n)), -1
 	for _, i := range p.changed {
@@ -202,10 +201,9 @@ func (p *packer) code(cur, base []int32) {
 		if p.use.atRest && canRest && p.rest(c) {
 			continue
 		}
-		switch {
-		case number && p.use.positions && p.small(c, b, 5, 9),
-			quat && p.use.orientations && p.largest(c, b) && p.small(c[1:], b[1:], 5, 8):
-		default:
+		short := number && p.use.positions && p.small(c, b, 5, 9) ||
+			quat && p.use.orientations && p.largest(c, b) && p.small(c[1:], b[1:], 5, 8)
+		if !short {
 			p.absolute(f, c)
 		}
 		p.check(f, c)

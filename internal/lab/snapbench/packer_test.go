@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -21,9 +22,7 @@ func packingOf(bits uint8) packing {
 func packedSchema(t testing.TB) *snapshot.Schema {
 	t.Helper()
 	s, err := snapshot.NewSchema(append(moving().Fields(), snapshot.Field{Name: "Heading", Class: schema.ClassAngle, N: 1, Hi: 359})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return s
 }
 
@@ -72,9 +71,7 @@ func FuzzPacker(f *testing.F) {
 	s := packedSchema(f)
 	base := s.NewSet()
 	for id := range uint16(20) {
-		if err := base.Add(snapshot.Object{ID: id}, make([]int32, s.Components())); err != nil {
-			f.Fatal(err)
-		}
+		uplinktest.Must(f, base.Add(snapshot.Object{ID: id}, make([]int32, s.Components())))
 	}
 	f.Add([]byte{1, 2, 3}, uint8(63))
 	f.Add(bytes.Repeat([]byte{0xff}, 400), uint8(0))
@@ -84,9 +81,7 @@ func FuzzPacker(f *testing.F) {
 			return
 		}
 		for i := range got.Len() {
-			if err := again.Add(got.Object(i), got.Row(i)); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, again.Add(got.Object(i), got.Row(i)))
 		}
 	})
 }

@@ -3,39 +3,35 @@ package snapbench_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 func recording(t *testing.T) []*snapshot.Set {
 	t.Helper()
 	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_120.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	sets, err := snapbench.Sets(frames)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if len(sets) != 120 || sets[0].Len() != cubes.Count {
 		t.Fatalf("%d frames of %d cubes", len(sets), sets[0].Len())
 	}
 	return sets
 }
 
+func still() time.Duration { return 0 }
+
 // TestForms checks that every technique of packing saves bytes, and the adaptive codec more.
 func TestForms(t *testing.T) {
 	sets := recording(t)
 	rows, err := snapbench.Packed(sets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
+	r, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, still)
+	uplinktest.Must(t, err)
 	last := len(rows) - 1
 	initial := rows[last]
 	if initial.Wrong > 0 || initial.Bytes <= rows[last-1].Bytes || initial.Bytes >= rows[2].Bytes {
@@ -53,10 +49,8 @@ func TestForms(t *testing.T) {
 }
 
 func TestLossyLink(t *testing.T) {
-	r, err := snapbench.Adaptive("lossy", recording(t), snapbench.Link{Loss: .3, Down: 3, Up: 3, Seed: 4}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, err := snapbench.Adaptive("lossy", recording(t), snapbench.Link{Loss: .3, Down: 3, Up: 3, Seed: 4}, still)
+	uplinktest.Must(t, err)
 	if r.Wrong > 0 || r.Delivered < 60 || r.Delivered > 100 {
 		t.Errorf("%+v", r)
 	}

@@ -2,9 +2,20 @@
 package table
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
+
+// Row formats the cells of a row. format has the formats of the cells, with | between them.
+func Row(format string, args ...any) []string {
+	cells := strings.Split(format, "|")
+	for i, cell := range cells {
+		n := strings.Count(strings.ReplaceAll(cell, "%%", ""), "%")
+		cells[i], args = fmt.Sprintf(cell, args[:n]...), args[n:]
+	}
+	return cells
+}
 
 // Write writes rows with equal numbers of cells. The first column is aligned to the left, the
 // others to the right.

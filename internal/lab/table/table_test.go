@@ -8,10 +8,10 @@ import (
 func TestWrite(t *testing.T) {
 	var b strings.Builder
 	Write(&b, [][]string{
-		{"", "bits", ""},
+		Row("|bits|"),
 		{"what", "up", "down"},
-		{"größte", "1234.5", ""},
-		{"µ", "7", "100 %"},
+		Row("%s|%.1f|", "größte", 1234.5),
+		Row("µ|%d|%d %%", 7, 100),
 	})
 	const want = `
           bits

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/uplink-rpc/uplink/internal/lab/yardstick"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -31,9 +32,7 @@ func measure(b *testing.B, size, batch int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	conn, err := transport.UDP().ListenPacket("127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	uplinktest.Must(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	pc := conn.(transport.BatchConn)
 	clients := make([]int, players)
@@ -71,13 +70,9 @@ func measure(b *testing.B, size, batch int) {
 // client returns a socket that is connected to a server.
 func client(b *testing.B, to netip.AddrPort) int {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	uplinktest.Must(b, err)
 	b.Cleanup(func() { _ = unix.Close(fd) })
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
-		b.Fatal(err)
-	}
+	uplinktest.Must(b, unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}))
 	return fd
 }
 
@@ -91,9 +86,7 @@ func read(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch 
 		} else {
 			n, err = pc.ReadBatch(all[:min(batch, len(all))])
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		uplinktest.Must(b, err)
 		all = all[n:]
 	}
 }
@@ -108,9 +101,7 @@ func write(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch
 		} else {
 			_, err = pc.WriteBatch(all[:n])
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		uplinktest.Must(b, err)
 		all = all[n:]
 	}
 }
@@ -119,8 +110,6 @@ func write(b *testing.B, pc transport.BatchConn, all []transport.Datagram, batch
 // of getrusage is one tick of the scheduler.
 func threadCPU(b *testing.B) time.Duration {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		b.Fatal(err)
-	}
+	uplinktest.Must(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t))
 	return time.Duration(t.Nano())
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 )
 
-// patience is the time limit of each step, for slow machines.
 const patience = 2 * time.Minute
 
 // Browser is a browser with one page. The test fails if the page logs an error or requests anything
@@ -78,7 +77,6 @@ func WebGL(a *chromedp.ExecAllocator) {
 	}
 }
 
-// hear records console errors, uncaught exceptions and requests to other hosts.
 func (b *Browser) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,7 +3,6 @@ package entries
 
 import "iter"
 
-// maxMessage is the maximum number of bytes of a message in an entry.
 const maxMessage = 127
 
 // Of returns the entry of a message: its length, with the high bit set if it is reliable, and its

@@ -103,7 +103,6 @@ func New(cfg Config) *Controller {
 	}
 }
 
-// since returns the monotonic time since the start.
 func (c *Controller) since(now time.Time) time.Duration { return max(now.Sub(c.cfg.Started), 0) }
 
 // Allow reports whether the rate limits permit a handshake with that address, and counts it.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
@@ -23,30 +25,16 @@ func rate(perSecond, burst float64) ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: perSecond, Burst: burst}
 }
 
-func newController(key token.Key) *Controller {
-	return New(Config{
-		Key: key, Server: func(a netip.AddrPort) bool { return a == server }, Suites: []seal.Suite{seal.AES128GCM},
-		PerNetwork: rate(1000, 1000), Total: rate(1000, 1000), Started: start,
-		Wall: func() time.Time { return start },
-	})
-}
-
 // message returns the message of a hello with any payload.
 func message(tb testing.TB, key token.Key, payload []byte) []byte {
 	tb.Helper()
-	b, err := seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := check.Value(seal.NewInitiator(nil, key.Public(), session.Prologue).Hello(nil, payload))(tb)
 	return b
 }
 
 func issue(tb testing.TB, key token.Key) token.Token {
 	tb.Helper()
-	t, err := token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: start, Expires: start.Add(time.Minute), Servers: []netip.AddrPort{server}})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	t := check.Value(token.Issue(key.Issuer(), token.Claims{ClientID: 1, Issued: start, Expires: start.Add(time.Minute), Servers: []netip.AddrPort{server}}))(tb)
 	return t
 }
 
@@ -60,7 +48,7 @@ func FuzzHello(f *testing.F) {
 	f.Add(message(f, key, offer))
 	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g := newController(key)
+		g := newClocked()
 		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Valid(start, client, h) {
 			t.Fatal("a cookie was guessed")
 		}
@@ -87,7 +75,7 @@ func FuzzHello(f *testing.F) {
 // TestRefusedTokenIsNotUsed: the token of a refused request can be used later.
 func TestRefusedTokenIsNotUsed(t *testing.T) {
 	key := token.Development()
-	g := newController(key)
+	g := newClocked()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(t, key).Sealed()})
 	for _, code := range []wire.Code{wire.ServerFull, wire.Granted} {
 		request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})

@@ -56,7 +56,6 @@ func (l *limiter) allow(now time.Duration, from netip.Addr) bool {
 	return true
 }
 
-// slot returns the bucket of a network in a row.
 func (l *limiter) slot(row int, hash uint64) *ratelimit.Bucket {
 	return &l.networks[row][hash>>(slotBits*row)&(1<<slotBits-1)]
 }

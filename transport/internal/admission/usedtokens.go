@@ -41,7 +41,6 @@ func newUsedToken(now time.Duration, wall, expires time.Time) usedToken {
 	return usedToken{expires: expires, until: now + min(expires.Sub(wall), maxLife) + maxSetBack}
 }
 
-// has reports whether a token was used.
 func (u *usedTokens) has(id token.ID) bool {
 	_, ok := u.tokens[id]
 	return ok

@@ -82,9 +82,12 @@ type Channel struct {
 // New returns an unused channel.
 func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// begin creates the state machine.
+// begin creates the state machine before the first use.
 func (c *Channel) begin(now time.Time) {
-	c.start, c.budget, c.outstanding = now, newBudget(now), new(outstanding)
+	if c.kcp != nil {
+		return
+	}
+	c.start, c.budget, c.outstanding = now, budget{bytes: baseBurst, at: now}, new(outstanding)
 	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
 	c.kcp.SetMtu(c.cfg.MTU)
 	c.kcp.NoDelay(1, int(interval/time.Millisecond), fastResend, noCongestionWindow)
@@ -103,9 +106,7 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(b), MaxMessage)
 	}
-	if c.kcp == nil {
-		c.begin(now)
-	}
+	c.begin(now)
 	if c.kcp.WaitSnd()+c.fragments(len(b)) > MaxBacklog {
 		return ErrBacklog
 	}
@@ -120,9 +121,7 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 	if !c.valid(b) {
 		return ErrMalformed
 	}
-	if c.kcp == nil {
-		c.begin(now)
-	}
+	c.begin(now)
 	for s := range segmentsOf(b) {
 		if n := c.outstanding.acknowledged(s); n > 0 {
 			c.budget.credit(n)
@@ -141,14 +140,10 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 // until the next call, also while other methods are called. [ErrMalformed] means that the peer's
 // fragments form no message: the channel cannot continue.
 func (c *Channel) Receive(now time.Time) ([]byte, bool, error) {
-	if c.kcp == nil {
+	if c.kcp == nil || c.kcp.PeekSize() < 0 {
 		return nil, false, nil
 	}
-	size := c.kcp.PeekSize()
-	if size < 0 {
-		return nil, false, nil
-	}
-	if size > MaxMessage {
+	if c.kcp.PeekSize() > MaxMessage {
 		return nil, false, ErrMalformed
 	}
 	if c.buf == nil {

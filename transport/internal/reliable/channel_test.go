@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	kcp "github.com/xtaci/kcp-go/v5"
 	"go.uber.org/goleak"
 )
@@ -32,56 +34,6 @@ func newChannel(output func([]byte)) Channel {
 	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Output: output})
 }
 
-// pipe is two channels and what is on its way between them.
-type pipe struct {
-	ends   [2]Channel
-	flying [2][][]byte // by destination
-	lose   func() bool
-}
-
-func newPipe() *pipe {
-	p := &pipe{lose: func() bool { return false }}
-	for i := range p.ends {
-		p.ends[i] = newChannel(func(b []byte) {
-			if len(b) > testMTU {
-				panic("segments exceed the MTU")
-			}
-			p.flying[1-i] = append(p.flying[1-i], bytes.Clone(b))
-		})
-	}
-	return p
-}
-
-// step lets a millisecond pass and moves everything that is on its way.
-func (p *pipe) step(t *testing.T) {
-	time.Sleep(time.Millisecond)
-	now := time.Now()
-	for i := range p.ends {
-		batch := p.flying[i]
-		p.flying[i] = nil
-		for _, b := range batch {
-			if p.lose() {
-				continue
-			}
-			if err := p.ends[i].Input(now, b); err != nil {
-				t.Fatalf("end %d: %v", i, err)
-			}
-		}
-		p.ends[i].Advance(now)
-	}
-}
-
-func (p *pipe) receive(t *testing.T, i int) []byte {
-	b, ok, err := p.ends[i].Receive(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !ok {
-		return nil
-	}
-	return bytes.Clone(b)
-}
-
 // message makes the n-th test message; sizes from a byte to the limit.
 func message(n int) []byte {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
@@ -96,34 +48,25 @@ func message(n int) []byte {
 	return b
 }
 
+// TestInOrderDespiteLoss sends messages in both directions. When all are acknowledged, nothing
+// remains to be sent.
 func TestInOrderDespiteLoss(t *testing.T) {
 	for _, loss := range []float64{0, 0.3} {
 		synctest.Test(t, func(t *testing.T) {
-			const seed, messages = 1, 300
-			t.Logf("loss %v, seed %d", loss, seed)
-			rng := rand.New(rand.NewPCG(seed, 0))
-			p := newPipe()
-			p.lose = func() bool { return rng.Float64() < loss }
+			const messages = 300
+			l := newLink(t, 1, 2*time.Millisecond, loss)
 			var sent, got [2]int
-			for ms := 0; got[0] < messages || got[1] < messages; ms++ {
-				if ms > 120_000 {
+			for start := time.Now(); got[0] < messages || got[1] < messages; {
+				if time.Since(start) > 2*time.Minute {
 					t.Fatalf("after two minutes only %v of %d messages came", got, messages)
 				}
-				for i := range p.ends {
-					for sent[i] < messages {
-						err := p.ends[i].Send(time.Now(), message(sent[i]))
-						if errors.Is(err, ErrBacklog) {
-							break
-						}
-						if err != nil {
-							t.Fatal(err)
-						}
+				for i := range l.ends {
+					for sent[i] < messages && l.send(i, message(sent[i])) {
 						sent[i]++
 					}
 				}
-				p.step(t)
-				for i := range p.ends {
-					for b := p.receive(t, i); b != nil; b = p.receive(t, i) {
+				for i, received := range l.step() {
+					for _, b := range received {
 						if !bytes.Equal(b, message(got[i])) {
 							t.Fatalf("end %d: message %d is another", i, got[i])
 						}
@@ -131,26 +74,16 @@ func TestInOrderDespiteLoss(t *testing.T) {
 					}
 				}
 			}
+			for range 5000 {
+				l.step()
+			}
+			for i := range l.ends {
+				if at, ok := l.ends[i].Next(); ok {
+					t.Errorf("end %d still wants to be advanced, at %v, now %v", i, at, time.Now())
+				}
+			}
 		})
 	}
-}
-
-func TestQuietWhenAcknowledged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPipe()
-		if err := p.ends[0].Send(time.Now(), []byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		for range 200 {
-			p.step(t)
-			p.receive(t, 1)
-		}
-		for i := range p.ends {
-			if at, ok := p.ends[i].Next(); ok {
-				t.Errorf("end %d still wants to be advanced, at %v, now %v", i, at, time.Now())
-			}
-		}
-	})
 }
 
 // The time that a caller took before it waited for a lock is behind KCP's clock. An acknowledgment
@@ -165,9 +98,7 @@ func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 		})
 		stale := time.Now()
 		time.Sleep(interval / 2)
-		if err := c.Send(stale, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Send(stale, []byte("x")))
 		for _, cmd := range []uint8{kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_PUSH} { // of x, and a message
 			var data []byte
 			if cmd == kcp.IKCP_CMD_PUSH {
@@ -175,9 +106,7 @@ func TestAcknowledgesDespiteAStaleClock(t *testing.T) {
 			}
 			b := segment(testConv, cmd, 0, 0, data)
 			binary.LittleEndian.PutUint32(b[16:], 1)
-			if err := c.Input(stale, b); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.Input(stale, b))
 		}
 		for at, ok := c.Next(); ok; at, ok = c.Next() {
 			time.Sleep(time.Until(at))
@@ -201,17 +130,11 @@ func TestSendLimits(t *testing.T) {
 	if c.kcp != nil {
 		t.Error("a message that was not sent started the channel")
 	}
-	sent := 0
-	for ; sent <= MaxBacklog; sent++ {
-		if err := c.Send(now, []byte("x")); err != nil {
-			if !errors.Is(err, ErrBacklog) {
-				t.Fatal(err)
-			}
-			break
-		}
+	for range MaxBacklog {
+		check.Must(t, c.Send(now, []byte("x")))
 	}
-	if sent != MaxBacklog {
-		t.Errorf("%d messages were queued, want %d", sent, MaxBacklog)
+	if err := c.Send(now, []byte("x")); !errors.Is(err, ErrBacklog) {
+		t.Errorf("a message above the backlog: %v", err)
 	}
 }
 
@@ -257,40 +180,10 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	c := newChannel(func([]byte) {})
 	data := make([]byte, testMTU-kcp.IKCP_OVERHEAD)
 	for sn := range uint32(window) {
-		if err := c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)))
 	}
 	if _, _, err := c.Receive(time.Now()); !errors.Is(err, ErrMalformed) {
 		t.Errorf("got %v, want %v", err, ErrMalformed)
-	}
-}
-
-// TestLyingAcknowledgements receives acks of segments that were never sent, and impossible windows.
-// The peer may lose its own data, and no memory grows.
-func TestLyingAcknowledgements(t *testing.T) {
-	outputs := 0
-	c := newChannel(func([]byte) { outputs++ })
-	now := time.Now()
-	if err := c.Send(now, make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range uint32(10_000) {
-		lie := segment(testConv, kcp.IKCP_CMD_ACK, 0, i*0x1_0001, nil)
-		binary.LittleEndian.PutUint16(lie[6:], uint16(i*7919))      // the window
-		binary.LittleEndian.PutUint32(lie[16:], i*0x0123_4567)      // all before this came
-		binary.LittleEndian.PutUint32(lie[8:], 0xffff_ffff-i*65537) // sent at
-		_ = c.Input(now, lie)
-		if err := c.Send(now, make([]byte, 100)); err != nil && !errors.Is(err, ErrBacklog) {
-			t.Fatal(err)
-		}
-		c.Advance(now)
-		if n := c.Unacked(); n > MaxBacklog {
-			t.Fatalf("%d segments wait", n)
-		}
-	}
-	if outputs > 30_000 {
-		t.Errorf("%d datagrams out for 20,000 calls", outputs)
 	}
 }
 
@@ -312,9 +205,7 @@ func FuzzInput(f *testing.F) {
 			}
 		})
 		now := time.Now()
-		if err := c.Send(now, make([]byte, 5000)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, c.Send(now, make([]byte, 5000)))
 		for i := range 200 { // the same again and again must not pile up
 			b := bytes.Clone(in)
 			if len(b) >= kcp.IKCP_OVERHEAD {

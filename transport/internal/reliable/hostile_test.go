@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	kcp "github.com/xtaci/kcp-go/v5"
 	"pgregory.net/rapid"
 )
@@ -54,7 +56,7 @@ func (h *hostile) say(cmd uint8, wnd uint16, ts, sn, una uint32, data []byte) {
 
 func (h *hostile) input(b []byte) {
 	now := time.Now()
-	h.meter.received(now, b)
+	h.meter.received(b)
 	_ = h.channel.Input(now, b)
 	for {
 		if _, ok, err := h.channel.Receive(now); err != nil || !ok {
@@ -69,6 +71,9 @@ func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time
 	start := time.Now()
 	for n := 0; time.Since(start) < d && !h.channel.Exhausted(); n++ {
 		for h.channel.Send(time.Now(), make([]byte, message)) == nil {
+		}
+		if waiting := h.channel.Unacked(); waiting > MaxBacklog {
+			h.meter.t.Fatalf("%d segments wait", waiting)
 		}
 		time.Sleep(time.Duration(every) * time.Millisecond)
 		act(n)
@@ -165,9 +170,7 @@ func TestHeldBytes(t *testing.T) {
 		now := time.Unix(1, 0)
 		for i := range uint32(2000) {
 			data := make([]byte, testMTU-SegmentSize)
-			if err := c.Input(now, segment(testConv, kcp.IKCP_CMD_PUSH, 0, order(i%1000), data)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.Input(now, segment(testConv, kcp.IKCP_CMD_PUSH, 0, order(i%1000), data)))
 		}
 		held := 0
 		for {

@@ -34,6 +34,9 @@ func newMeter(t *testing.T, start time.Time) meter {
 func (m *meter) sent(now time.Time, b []byte) {
 	m.lowest = min(m.lowest, m.excess(now))
 	m.total += len(b) + testOverhead
+	if len(b) > testMTU {
+		m.t.Errorf("%d bytes of segments exceed the MTU", len(b))
+	}
 	for s := range segmentsOf(b) {
 		if s[offCommand] != kcp.IKCP_CMD_PUSH {
 			continue
@@ -64,7 +67,7 @@ func (m *meter) excess(now time.Time) float64 {
 }
 
 // received counts what a body of the peer acknowledges for the first time.
-func (m *meter) received(_ time.Time, b []byte) {
+func (m *meter) received(b []byte) {
 	for s := range segmentsOf(b) {
 		for n, d := range m.data {
 			if int32(le32(s[16:])-n) > 0 {

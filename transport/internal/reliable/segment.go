@@ -16,10 +16,8 @@ const (
 	offLength   = 20
 )
 
-// number returns the sequence number in the header of the segment that b starts with.
 func number(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offNumber:]) }
 
-// length returns the number of data bytes of the segment that b starts with.
 func length(b []byte) int { return int(binary.LittleEndian.Uint32(b[offLength:])) }
 
 // segmentsOf iterates over the segments of a valid body.
@@ -35,7 +33,6 @@ func segmentsOf(b []byte) iter.Seq[[]byte] {
 	}
 }
 
-// fragments returns the number of segments of a message of n bytes.
 func (c *Channel) fragments(n int) int {
 	mss := c.cfg.MTU - kcp.IKCP_OVERHEAD
 	return (n + mss - 1) / mss

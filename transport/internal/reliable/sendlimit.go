@@ -15,7 +15,6 @@ const MaxTransmissions = 20
 // modulo window, the maximum number of them. KCP has the same state, but does not export it.
 type outstanding [window]transmitted
 
-// transmitted is one of these segments.
 type transmitted struct {
 	number      uint32
 	size        uint16        // bytes of its message
@@ -53,7 +52,6 @@ func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool 
 	return now >= t.first+earliest(t.count+1, patience) && (t.count < freely || o.oldest(t))
 }
 
-// oldest reports whether t is the first unacknowledged segment.
 func (o *outstanding) oldest(t *transmitted) bool {
 	for i := range o {
 		if s := &o[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
@@ -96,7 +94,6 @@ func (o *outstanding) acknowledged(b []byte) (bytes int) {
 	return bytes
 }
 
-// held returns the number of segments.
 func (o *outstanding) held() int {
 	n := 0
 	for i := range o {
@@ -128,21 +125,15 @@ type budget struct {
 	at    time.Time // of the last refill
 }
 
-func newBudget(now time.Time) budget { return budget{bytes: baseBurst, at: now} }
-
 // refill adds the base rate since the last call. A time before that of the last call adds nothing.
 func (b *budget) refill(now time.Time) {
-	passed := now.Sub(b.at)
-	if passed <= 0 {
-		return
-	}
-	b.at = now
+	passed := max(now.Sub(b.at), 0)
+	b.at = b.at.Add(passed)
 	if b.bytes < baseBurst {
 		b.bytes = min(b.bytes+passed.Seconds()*baseRate, baseBurst)
 	}
 }
 
-// credit adds the credit for n newly acknowledged bytes.
 func (b *budget) credit(n int) { b.bytes = min(b.bytes+float64(creditPerByte*n), maxBudget) }
 
 // take reports whether n bytes may be sent, and deducts them if so.

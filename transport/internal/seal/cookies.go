@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -37,10 +38,7 @@ type Cookies struct {
 // NewCookies returns cookies with a new secret. Random is the source of this secret and of one each
 // minute; nil selects crypto/rand. It panics, as do the methods, if the source fails.
 func NewCookies(random io.Reader, now time.Time) *Cookies {
-	if random == nil {
-		random = rand.Reader
-	}
-	c := &Cookies{random: random, start: now}
+	c := &Cookies{random: cmp.Or(random, rand.Reader), start: now}
 	c.turn(0)
 	c.turn(0)
 	return c
@@ -79,7 +77,6 @@ func (c *Cookies) at(now time.Time) int64 {
 	return at
 }
 
-// turn makes a new secret.
 func (c *Cookies) turn(at int64) {
 	var secret [32]byte
 	_ = must(io.ReadFull(c.random, secret[:]))
@@ -87,7 +84,6 @@ func (c *Cookies) turn(at int64) {
 	c.turned = at
 }
 
-// mac returns the MAC of a cookie, in scratch.
 func (c *Cookies) mac(m hash.Hash, addr netip.AddrPort, nonce uint64, at uint32) []byte {
 	text := &c.text
 	ip := addr.Addr().As16()

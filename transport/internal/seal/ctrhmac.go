@@ -78,7 +78,6 @@ func (c *ctrHMAC) xor(dst, src, nonce []byte) {
 	}
 }
 
-// tag returns the tag, in scratch.
 func (c *ctrHMAC) tag(nonce, aad, sealed []byte) []byte {
 	head := &c.scratch.head
 	binary.BigEndian.PutUint64(head[0:], uint64(len(aad)))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ecdh"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -55,9 +54,6 @@ type Initiator struct {
 // ends must use the same prologue, which contains the protocol and its version. Random is the
 // source of the ephemeral key; nil selects crypto/rand.
 func NewInitiator(random io.Reader, serverPublic [32]byte, prologue []byte) *Initiator {
-	if random == nil {
-		random = rand.Reader
-	}
 	return &Initiator{cfg: noise.Config{
 		CipherSuite: noiseSuite,
 		Random:      random,
@@ -134,9 +130,6 @@ type Responder struct {
 // NewResponder returns the server's side of a handshake. The prologue is that of [NewInitiator].
 // Random is the source of the ephemeral key; nil selects crypto/rand.
 func NewResponder(random io.Reader, key StaticKey, prologue []byte) *Responder {
-	if random == nil {
-		random = rand.Reader
-	}
 	return &Responder{cfg: noise.Config{
 		CipherSuite:   noiseSuite,
 		Random:        random,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"testing/iotest"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 var (
@@ -22,20 +24,21 @@ type pair struct {
 func newPair(t testing.TB) pair {
 	t.Helper()
 	p := pair{initiator: NewInitiator(nil, testKey.Public(), testPrologue)}
-	var err error
-	if p.hello, err = p.initiator.Hello([]byte("in front"), []byte("the token")); err != nil {
-		t.Fatal(err)
-	}
-	p.hello = bytes.TrimPrefix(p.hello, []byte("in front"))
+	p.hello = bytes.TrimPrefix(check.Value(p.initiator.Hello([]byte("in front"), []byte("the token")))(t), []byte("in front"))
+	p.welcome, p.secrets = respond(t, p.hello)
+	return p
+}
+
+// respond is the server's side.
+func respond(t testing.TB, hello []byte) (welcome []byte, secrets Secrets) {
+	t.Helper()
 	r := NewResponder(nil, testKey, testPrologue)
-	if payload, err := r.Hello(p.hello); err != nil || string(payload) != "the token" {
+	if payload, err := r.Hello(hello); err != nil || string(payload) != "the token" {
 		t.Fatalf("hello: %q, %v", payload, err)
 	}
-	if p.welcome, p.secrets, err = r.Welcome([]byte("in front"), []byte("the id")); err != nil {
-		t.Fatal(err)
-	}
-	p.welcome = bytes.TrimPrefix(p.welcome, []byte("in front"))
-	return p
+	welcome, secrets, err := r.Welcome([]byte("in front"), []byte("the id"))
+	check.Must(t, err)
+	return bytes.TrimPrefix(welcome, []byte("in front")), secrets
 }
 
 // finish lets the client read the welcome.
@@ -63,26 +66,6 @@ func TestHandshake(t *testing.T) {
 	}
 	if bytes.Contains(p.hello, []byte("token")) || bytes.Contains(p.welcome, []byte("id")) {
 		t.Error("a payload is readable")
-	}
-}
-
-// TestSecretsDependOnThePayloads: two servers with the same ephemeral key that welcome the same
-// client with different words have different secrets.
-func TestSecretsDependOnThePayloads(t *testing.T) {
-	p := newPair(t)
-	var got [2]Secrets
-	for i, payload := range []string{"one", "two"} {
-		r := NewResponder(bytes.NewReader(bytes.Repeat([]byte{9}, 32)), testKey, testPrologue)
-		if _, err := r.Hello(p.hello); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if _, got[i], err = r.Welcome(nil, []byte(payload)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got[0].ToClient == got[1].ToClient || got[0].ToServer == got[1].ToServer {
-		t.Error("the secrets are the same")
 	}
 }
 
@@ -141,14 +124,12 @@ func TestMessagesOutOfTurn(t *testing.T) {
 		}
 	}
 	r := NewResponder(nil, testKey, testPrologue)
-	mustPanic(t, func() { _, _, _ = r.Welcome(nil, nil) })
-	if _, err := r.Hello(p.hello); err != nil {
-		t.Fatal(err)
-	}
+	check.Panics(t, func() { _, _, _ = r.Welcome(nil, nil) })
+	check.Value(r.Hello(p.hello))(t)
 	if _, err := r.Hello(make([]byte, 80)); !errors.Is(err, ErrHandshake) {
 		t.Fatal(err)
 	}
-	mustPanic(t, func() { _, _, _ = r.Welcome(nil, nil) }) // not to the hello before
+	check.Panics(t, func() { _, _, _ = r.Welcome(nil, nil) }) // not to the hello before
 }
 
 func TestHandshakeErrors(t *testing.T) {
@@ -160,9 +141,7 @@ func TestHandshakeErrors(t *testing.T) {
 		t.Error("a hello to the server key 0")
 	}
 	r := NewResponder(broken, testKey, testPrologue)
-	if _, err := r.Hello(newPair(t).hello); err != nil {
-		t.Fatal(err)
-	}
+	check.Value(r.Hello(newPair(t).hello))(t)
 	if dst, _, err := r.Welcome([]byte("x"), nil); err == nil || string(dst) != "x" {
 		t.Errorf("welcome without entropy: %q, %v", dst, err)
 	}
@@ -171,29 +150,9 @@ func TestHandshakeErrors(t *testing.T) {
 // TestStolenKey verifies forward secrecy: the server's static key decrypts the hello of a recorded
 // handshake, but does not yield its secrets without the server's ephemeral key.
 func TestStolenKey(t *testing.T) {
-	v := readVectors(t).Handshake[1]
-	key := NewStaticKey([32]byte(v.Static))
-	i := NewInitiator(nil, [32]byte(v.ServerPublic), v.Prologue)
-	hello, err := i.Hello(nil, []byte("a token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := func() ([]byte, Secrets) {
-		r := NewResponder(nil, key, v.Prologue)
-		if payload, err := r.Hello(hello); err != nil || string(payload) != "a token" {
-			t.Fatalf("%q, %v", payload, err)
-		}
-		welcome, secrets, err := r.Welcome(nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return welcome, secrets
-	}
-	welcome, secrets := answer()
-	if _, stolen := answer(); stolen.ToServer == secrets.ToServer || stolen.ToClient == secrets.ToClient {
+	p := newPair(t)
+	if _, stolen := respond(t, p.hello); stolen.ToServer == p.secrets.ToServer || stolen.ToClient == p.secrets.ToClient {
 		t.Error("the static key alone gives the secrets of a session")
 	}
-	if _, client, err := i.Welcome(welcome); err != nil || client != secrets {
-		t.Errorf("the client: %v", err)
-	}
+	p.finish(t)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // The figures of RFC 9605, appendix C, for the suites of AES-128. Those with tags of 10 and 4 bytes
@@ -29,32 +31,20 @@ var rfcSFrame = []struct {
 	key, salt, nonce, sealed string
 }{
 	{
-		suite:  1,
-		key:    "3f7d9a7c83ae8e1c8a11ae695ab59314b367e359fadac7b9c46b2bc6f81f46e16b96f0811868d59402b7e870102720b3",
-		salt:   "50b29329a04dc0f184ac3168",
-		nonce:  "50b29329a04dc0f184ac740f",
-		sealed: "449408b6f490086165b9d6f62b24ae1a59a56486b4ae8ed036b88912e24f11",
+		1, "3f7d9a7c83ae8e1c8a11ae695ab59314b367e359fadac7b9c46b2bc6f81f46e16b96f0811868d59402b7e870102720b3",
+		"50b29329a04dc0f184ac3168", "50b29329a04dc0f184ac740f", "449408b6f490086165b9d6f62b24ae1a59a56486b4ae8ed036b88912e24f11",
 	},
 	{
-		suite:  2,
-		key:    "e2ec5c797540310483b16bf6e7a570d2a27d192fe869c7ccd8584a8d9dab91549fbe553f5113461ec6aa83bf3865553e",
-		salt:   "e68ac8dd3d02fbcd368c5577",
-		nonce:  "e68ac8dd3d02fbcd368c1010",
-		sealed: "3f31438db4d09434e43afa0f8a2f00867a2be085046a9f5cb4f101d607",
+		2, "e2ec5c797540310483b16bf6e7a570d2a27d192fe869c7ccd8584a8d9dab91549fbe553f5113461ec6aa83bf3865553e",
+		"e68ac8dd3d02fbcd368c5577", "e68ac8dd3d02fbcd368c1010", "3f31438db4d09434e43afa0f8a2f00867a2be085046a9f5cb4f101d607",
 	},
 	{
-		suite:  3,
-		key:    "2c5703089cbb8c583475e4fc461d97d18809df79b6d550f78eb6d50ffa80d89211d57909934f46f5405e38cd583c69fe",
-		salt:   "38c16e4f5159700c00c7f350",
-		nonce:  "38c16e4f5159700c00c7b637",
-		sealed: "17fc8af28a5a695afcfc6c8df6358a17e26b2fcb3bae32e443",
+		3, "2c5703089cbb8c583475e4fc461d97d18809df79b6d550f78eb6d50ffa80d89211d57909934f46f5405e38cd583c69fe",
+		"38c16e4f5159700c00c7f350", "38c16e4f5159700c00c7b637", "17fc8af28a5a695afcfc6c8df6358a17e26b2fcb3bae32e443",
 	},
 	{
-		suite:  4,
-		key:    "d34f547f4ca4f9a7447006fe7fcbf768",
-		salt:   "75234edefe07819026751816",
-		nonce:  "75234edefe07819026755d71",
-		sealed: "b7412c2513a1b66dbb48841bbaf17f598751176ad847681a69c6d0b091c07018ce4adb34eb",
+		4, "d34f547f4ca4f9a7447006fe7fcbf768",
+		"75234edefe07819026751816", "75234edefe07819026755d71", "b7412c2513a1b66dbb48841bbaf17f598751176ad847681a69c6d0b091c07018ce4adb34eb",
 	},
 }
 
@@ -67,17 +57,14 @@ const (
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Value(hex.DecodeString(s))(t)
 	return b
 }
 
 func TestRFC9605CTRHMAC(t *testing.T) {
 	for suite, sealed := range rfcCTRHMAC {
 		a := sframeAEAD(t, suite, unhex(t, rfcCTRKey), unhex(t, rfcNonce)) // under number 0 the salt is the nonce
-		checkRFC(t, suite, a, unhex(t, rfcMetadata), unhex(t, sealed), 0)
+		checkAEAD(t, suite, a, unhex(t, rfcMetadata), unhex(t, rfcPlain), unhex(t, sealed), 0)
 	}
 }
 
@@ -96,13 +83,12 @@ func TestRFC9605SFrame(t *testing.T) {
 		if nonce := a.nonceOf(rfcCounter); !bytes.Equal(nonce, unhex(t, v.nonce)) {
 			t.Errorf("suite %d: nonce %x", v.suite, nonce)
 		}
-		checkRFC(t, v.suite, a, unhex(t, rfcHeader+rfcMetadata), unhex(t, v.sealed), rfcCounter)
+		checkAEAD(t, v.suite, a, unhex(t, rfcHeader+rfcMetadata), unhex(t, rfcPlain), unhex(t, v.sealed), rfcCounter)
 	}
 }
 
-func checkRFC(t *testing.T, suite uint16, a aead, aad, sealed []byte, number uint64) {
+func checkAEAD(t *testing.T, suite uint16, a aead, aad, plain, sealed []byte, number uint64) {
 	t.Helper()
-	plain := unhex(t, rfcPlain)
 	if got := a.seal(nil, aad, plain, number); !bytes.Equal(got, sealed) {
 		t.Errorf("suite %d: sealed %x, want %x", suite, got, sealed)
 	}

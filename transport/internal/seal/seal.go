@@ -110,7 +110,6 @@ func (o *Opener) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	return dst, false
 }
 
-// openNext is Open for the epoch after the current one.
 func (o *Opener) openNext(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	if o.next == nil {
 		keys := o.chain.next()
@@ -170,7 +169,6 @@ type chain struct {
 	secret [secretSize]byte
 }
 
-// newChain returns the chain at epoch 0. It panics if the suite is invalid.
 func newChain(suite Suite, secret [secretSize]byte) chain {
 	if !suite.Valid() {
 		panic("seal: there is no " + suite.String())
@@ -180,16 +178,15 @@ func newChain(suite Suite, secret [secretSize]byte) chain {
 
 // next returns the keys of the chain's epoch and advances the ratchet by one.
 func (c *chain) next() aead {
+	epoch := c.epoch
+	c.epoch++
 	if c.suite == None {
-		c.epoch++
 		return aead{}
 	}
-	s := suites[c.suite]
+	s := &suites[c.suite]
 	prk := extract(c.secret[:])
-	a := newAEAD(c.suite, deriveKey(prk, s.sframe, c.epoch, keySize(c.suite)), deriveSalt(prk, s.sframe, c.epoch))
 	copy(c.secret[:], expand(prk, "SFrame 1.0 Ratchet", secretSize))
-	c.epoch++
-	return a
+	return newAEAD(c.suite, deriveKey(prk, s.sframe, epoch, s.keySize), deriveSalt(prk, s.sframe, epoch))
 }
 
 // deriveKey and deriveSalt are RFC 9605, section 4.4.2.
@@ -207,13 +204,11 @@ func label(text string, kid uint64, sframe uint16) string {
 }
 
 func extract(secret []byte) []byte {
-	prk, err := hkdf.Extract(sha256.New, secret, nil)
-	return must(prk, err)
+	return must(hkdf.Extract(sha256.New, secret, nil))
 }
 
 func expand(prk []byte, info string, size int) []byte {
-	key, err := hkdf.Expand(sha256.New, prk, info, size)
-	return must(key, err)
+	return must(hkdf.Expand(sha256.New, prk, info, size))
 }
 
 // must returns v of a call that fails only if a length in this package is wrong.

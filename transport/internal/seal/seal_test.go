@@ -6,17 +6,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 var (
-	realSuites  = []Suite{AES128GCM, AES128CTRHMAC8}
+	allSuites   = []Suite{None, AES128GCM, AES128CTRHMAC8}
+	realSuites  = allSuites[1:]
 	testSecrets = Secrets{ToServer: [32]byte{1}, ToClient: [32]byte{2}}
 )
 
 func TestOpenGivesWhatWasSealed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		suite := rapid.SampledFrom([]Suite{None, AES128GCM, AES128CTRHMAC8}).Draw(t, "suite")
+		suite := rapid.SampledFrom(allSuites).Draw(t, "suite")
 		s, o := NewSealer(suite, testSecrets.ToServer), NewOpener(suite, testSecrets.ToServer)
 		if s.Suite() != suite || o.Suite() != suite {
 			t.Fatalf("made with %v: sealer %v, opener %v", suite, s.Suite(), o.Suite())
@@ -114,32 +115,25 @@ func TestOtherKeysAreRefused(t *testing.T) {
 func TestNumberUsedTwice(t *testing.T) {
 	s := NewSealer(AES128GCM, testSecrets.ToServer)
 	s.Seal(nil, nil, nil, 7)
-	mustPanic(t, func() { s.Seal(nil, nil, nil, 7) })
-	mustPanic(t, func() { s.Seal(nil, nil, nil, 6) })
+	check.Panics(t, func() { s.Seal(nil, nil, nil, 7) })
+	check.Panics(t, func() { s.Seal(nil, nil, nil, 6) })
 	s.Seal(nil, nil, nil, 8)
 }
 
 func TestNothingIsAllocated(t *testing.T) {
-	if race.Enabled {
-		t.Skip("under the race detector the standard library's hashes allocate")
-	}
-	for _, suite := range []Suite{None, AES128GCM, AES128CTRHMAC8} {
+	for _, suite := range allSuites {
 		for _, size := range []int{20, 250, 1180} {
 			s, o := NewSealer(suite, testSecrets.ToServer), NewOpener(suite, testSecrets.ToServer)
 			buf := make([]byte, 3+size, 3+size+suite.Overhead())
-			number, opened := uint64(0), true
-			allocs := testing.AllocsPerRun(100, func() {
+			number := uint64(0)
+			check.NoAllocs(t, func() {
 				datagram := s.Seal(buf[:3], buf[:3], buf[3:], number)
-				plain, ok := o.Open(datagram[3:3], datagram[:3], datagram[3:], number)
-				opened = opened && ok && len(plain) == size
-				datagram[0] ^= 1
-				_, ok = o.Open(datagram[3:3], datagram[:3], datagram[3:], number)
-				opened = opened && ok == (suite == None)
+				for range 2 { // the second time it is not authentic
+					o.Open(datagram[3:3], datagram[:3], datagram[3:], number)
+					datagram[0] ^= 1
+				}
 				number++
 			})
-			if allocs != 0 || !opened {
-				t.Errorf("%v, %d bytes: %v allocations, opened %v", suite, size, allocs, opened)
-			}
 		}
 	}
 }

@@ -25,11 +25,12 @@ const (
 var suites = [...]struct {
 	name     string
 	overhead int
+	keySize  int
 	sframe   uint16 // its number in the registry of RFC 9605, which enters the key schedule
 }{
 	None:           {name: "none"},
-	AES128GCM:      {name: "aes128gcm", overhead: 16, sframe: sframeGCM128},
-	AES128CTRHMAC8: {name: "aes128ctr-hmac8", overhead: 8, sframe: sframeCTR64},
+	AES128GCM:      {name: "aes128gcm", overhead: 16, keySize: 16, sframe: sframeGCM128},
+	AES128CTRHMAC8: {name: "aes128ctr-hmac8", overhead: 8, keySize: ctrHMACKeySize, sframe: sframeCTR64},
 }
 
 // Numbers of cipher suites in RFC 9605, section 4.5.
@@ -76,13 +77,6 @@ type aead struct {
 	nonce [saltSize]byte // scratch: arguments of interface methods escape to the heap
 }
 
-func keySize(s Suite) int {
-	if s == AES128CTRHMAC8 {
-		return ctrHMACKeySize
-	}
-	return 16
-}
-
 func newAEAD(suite Suite, key, salt []byte) aead {
 	a := aead{suite: suite, salt: [saltSize]byte(salt)}
 	switch suite {
@@ -96,7 +90,6 @@ func newAEAD(suite Suite, key, salt []byte) aead {
 	return a
 }
 
-// seal appends the sealed text to dst.
 func (a *aead) seal(dst, aad, plain []byte, number uint64) []byte {
 	switch a.suite {
 	case AES128GCM:
@@ -108,7 +101,6 @@ func (a *aead) seal(dst, aad, plain []byte, number uint64) []byte {
 	}
 }
 
-// open appends the plain text to dst, or returns dst and false.
 func (a *aead) open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	switch a.suite {
 	case AES128GCM:

@@ -1,6 +1,10 @@
 package seal
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+)
 
 func TestSuiteNames(t *testing.T) {
 	for s, overhead := range map[Suite]int{None: 0, AES128GCM: 16, AES128CTRHMAC8: 8} {
@@ -17,16 +21,6 @@ func TestSuiteNames(t *testing.T) {
 }
 
 func TestSuiteThatDoesNotExist(t *testing.T) {
-	mustPanic(t, func() { NewSealer(Suite(3), [32]byte{}) })
-	mustPanic(t, func() { NewOpener(Suite(3), [32]byte{}) })
-}
-
-func mustPanic(t *testing.T, f func()) {
-	t.Helper()
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	f()
+	check.Panics(t, func() { NewSealer(Suite(3), [32]byte{}) })
+	check.Panics(t, func() { NewOpener(Suite(3), [32]byte{}) })
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // vectors is testdata/vectors.json, which testdata/vectors.py writes.
@@ -52,14 +54,9 @@ func (b *hexBytes) UnmarshalText(text []byte) (err error) {
 
 func readVectors(t testing.TB) vectors {
 	t.Helper()
-	data, err := os.ReadFile("testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Value(os.ReadFile("testdata/vectors.json"))(t)
 	var v vectors
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(data, &v))
 	return v
 }
 
@@ -78,14 +75,9 @@ func sframeAEAD(t testing.TB, sframe uint16, key, salt []byte) aead {
 }
 
 func TestAEADVectors(t *testing.T) {
-	for i, v := range readVectors(t).AEAD {
+	for _, v := range readVectors(t).AEAD {
 		a := sframeAEAD(t, v.SFrame, v.Key, v.Nonce) // under number 0 the salt is the nonce
-		if got := a.seal([]byte("before"), v.AAD, v.Plain, 0); !bytes.Equal(got, append([]byte("before"), v.Sealed...)) {
-			t.Errorf("vector %d of suite %d: sealed %x, want %x", i, v.SFrame, got, v.Sealed)
-		}
-		if got, ok := a.open([]byte("before"), v.AAD, v.Sealed, 0); !ok || !bytes.Equal(got, append([]byte("before"), v.Plain...)) {
-			t.Errorf("vector %d of suite %d: opened %x, %v", i, v.SFrame, got, ok)
-		}
+		checkAEAD(t, v.SFrame, a, v.AAD, v.Plain, v.Sealed, 0)
 	}
 }
 

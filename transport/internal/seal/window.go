@@ -60,7 +60,6 @@ func (w *Window) Mark(number uint64) {
 	w.missing[number/64%uint64(len(w.missing))] &^= 1 << (number % 64)
 }
 
-// misses reports whether a number of the window is missing.
 func (w *Window) misses(number uint64) bool {
 	return w.missing[number/64%uint64(len(w.missing))]>>(number%64)&1 != 0
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,11 +11,16 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// unchanged runs an attack on an end, and fails if it changes any state except counters.
-func (p *pair) unchanged(e *end, attack func()) {
+// dropped passes datagrams to an end, and fails if they are not dropped for one of these reasons,
+// or change any state except counters.
+func (p *pair) dropped(e *end, datagrams [][]byte, reasons ...Verdict) {
 	p.t.Helper()
 	before, sent := *e.s, len(p.flying)
-	attack()
+	for i, b := range datagrams {
+		if v := e.input(time.Now(), b); !slices.Contains(reasons, v) {
+			p.t.Errorf("%s: datagram %d: verdict %d", e.name, i, v)
+		}
+	}
 	after := *e.s
 	after.stats, before.stats = Stats{}, Stats{}
 	if after.window != before.window || after.received != before.received || after.remote != before.remote || after.state != before.state ||
@@ -37,15 +43,12 @@ func TestFlippedBits(t *testing.T) {
 					other = p.server
 				}
 				b := p.datagrams(other, 1)[0]
-				p.unchanged(e, func() {
-					for bit := range 8 * len(b) {
-						altered := bytes.Clone(b)
-						altered[bit/8] ^= 1 << (bit % 8)
-						if v := e.input(time.Now(), altered); v <= Payload {
-							t.Errorf("bit %d: verdict %d", bit, v)
-						}
-					}
-				})
+				var altered [][]byte
+				for bit := range 8 * len(b) {
+					altered = append(altered, bytes.Clone(b))
+					altered[bit][bit/8] ^= 1 << (bit % 8)
+				}
+				p.dropped(e, altered, Malformed, WrongSession, Unauthenticated, Duplicate, Late, Unexpected)
 				if v := e.input(time.Now(), b); v != Payload {
 					t.Errorf("%s: the real one: verdict %d", e.name, v)
 				}
@@ -60,13 +63,7 @@ func TestReplay(t *testing.T) {
 		for _, b := range sent {
 			p.server.input(time.Now(), b)
 		}
-		p.unchanged(p.server, func() {
-			for i, b := range sent {
-				if v := p.server.input(time.Now(), b); v != Duplicate && v != Late {
-					t.Errorf("datagram %d: verdict %d", i, v)
-				}
-			}
-		})
+		p.dropped(p.server, sent, Duplicate, Late)
 	})
 }
 
@@ -74,12 +71,7 @@ func TestReplay(t *testing.T) {
 func TestReflection(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for _, e := range []*end{p.client, p.server} {
-			b := p.datagrams(e, 1)[0]
-			p.unchanged(e, func() {
-				if v := e.input(time.Now(), b); v != Unauthenticated && v != Duplicate {
-					t.Errorf("%s: verdict %d", e.name, v)
-				}
-			})
+			p.dropped(e, p.datagrams(e, 1), Unauthenticated, Duplicate)
 		}
 	})
 }
@@ -91,21 +83,15 @@ func TestAnotherSession(t *testing.T) {
 		p.server.s = nil
 		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
 		p.connect()
-		p.unchanged(p.server, func() {
-			for _, b := range strange {
-				if v := p.server.input(time.Now(), b); v != Unauthenticated && v != Duplicate {
-					t.Errorf("verdict %d", v)
-				}
-			}
-		})
+		p.dropped(p.server, strange, Unauthenticated, Duplicate)
 	})
 }
 
 // TestOldEpoch replays a datagram one epoch later, when its truncated number is valid again.
 func TestOldEpoch(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		old := p.datagrams(p.client, 1)[0]
-		h, err := wire.ParseHeader(old)
+		old := p.datagrams(p.client, 1)
+		h, err := wire.ParseHeader(old[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,11 +107,7 @@ func TestOldEpoch(t *testing.T) {
 				}
 			}
 		}
-		p.unchanged(p.server, func() {
-			if v := p.server.input(time.Now(), old); v != Unauthenticated {
-				t.Errorf("verdict %d", v)
-			}
-		})
+		p.dropped(p.server, old, Unauthenticated)
 	})
 }
 
@@ -134,10 +116,8 @@ func TestOldEpoch(t *testing.T) {
 func TestMalformedButAuthentic(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
-			d := p.client.s.draft(k)
-			d.b = append(d.b, bytes.Repeat([]byte{0xff}, 100)...)
-			p.client.s.emit(serverAddr, d)
-			if v := p.server.input(time.Now(), p.flying[len(p.flying)-1].data); v != Malformed || p.server.s.State() != Open {
+			p.client.s.sendKind(serverAddr, k, bytes.Repeat([]byte{0xff}, 100))
+			if v := p.server.input(time.Now(), p.last()); v != Malformed || p.server.s.State() != Open {
 				t.Errorf("kind %d: verdict %d", k, v)
 			}
 		}
@@ -146,17 +126,11 @@ func TestMalformedButAuthentic(t *testing.T) {
 
 func TestHandshakeDatagramsToAServer(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.unchanged(p.server, func() {
-			for _, b := range [][]byte{
-				wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}),
-				wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce}),
-				wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}),
-			} {
-				if v := p.server.input(time.Now(), b); v != Unexpected {
-					t.Errorf("%x: verdict %d", b, v)
-				}
-			}
-		})
+		p.dropped(p.server, [][]byte{
+			wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}),
+			wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce}),
+			wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}),
+		}, Unexpected)
 	})
 }
 
@@ -174,7 +148,7 @@ func TestFloodOfQuestions(t *testing.T) {
 			if probe == 0 {
 				p.client.s.sendHeartbeat(time.Now(), true)
 			} else {
-				p.client.s.emit(serverAddr, p.client.s.draft(wire.ProbeKind))
+				p.client.s.sendKind(serverAddr, wire.ProbeKind, nil)
 			}
 			question := p.flying[0].data
 			p.server.input(time.Now(), question)
@@ -206,10 +180,9 @@ func TestFloodOfMoves(t *testing.T) {
 				f := p.flying[0]
 				p.flying = p.flying[1:]
 				if f.to == p.server {
-					p.server.inputFrom(time.Now(), from, f.data)
-				} else {
-					p.client.inputFrom(time.Now(), serverAddr, f.data)
+					f.from = from
 				}
+				f.to.inputFrom(time.Now(), f.from, f.data)
 			}
 			p.advance(time.Now(), p.server)
 		}

@@ -33,30 +33,13 @@ var (
 	ErrEmpty    = reliable.ErrEmpty
 )
 
-// grantError returns the error for a code other than [wire.Granted].
-func grantError(c wire.Code) error {
-	switch c {
-	case wire.TokenExpired:
-		return token.ErrExpired
-	case wire.TokenUsed:
-		return token.ErrUsed
-	case wire.TokenServer:
-		return token.ErrWrongServer
-	case wire.TokenStale:
-		return token.ErrStale
-	case wire.ServerFull:
-		return ErrServerFull
-	case wire.NoSuite:
-		return ErrNoSuite
-	default:
-		return token.ErrWrongKey
+// The errors for what the peer sent. The defaults are [token.ErrWrongKey], [ErrVersion] (unknown
+// reasons are those of another version) and [ErrClosedByPeer].
+var (
+	grantErrors = map[wire.Code]error{
+		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenServer: token.ErrWrongServer,
+		wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull, wire.NoSuite: ErrNoSuite,
 	}
-}
-
-// refusalError returns the error for a refuse. Unknown reasons are those of another version.
-func refusalError(r wire.RefuseReason) error {
-	if r == wire.RefuseKey {
-		return token.ErrWrongKey
-	}
-	return ErrVersion
-}
+	refusalErrors = map[wire.RefuseReason]error{wire.RefuseKey: token.ErrWrongKey}
+	closeErrors   = map[wire.CloseCode]error{wire.CloseShutdown: ErrPeerShutdown, wire.CloseReplaced: ErrReplaced}
+)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -35,7 +36,6 @@ type Request struct {
 	Nonce     uint64         // random
 }
 
-// clientHandshake is the state of a client's handshake.
 type clientHandshake struct {
 	request   Request
 	initiator *seal.Initiator
@@ -48,7 +48,7 @@ type clientHandshake struct {
 
 // NewClient returns the session of a client, and sends its first hello.
 func NewClient(now time.Time, r Request, cfg Config) *Session {
-	s := &Session{cfg: cfg, client: true, long: true, nonce: r.Nonce, remote: r.Remote, start: now, received: now, served: now}
+	s := &Session{cfg: cfg, client: true, long: true, remote: r.Remote, start: now, received: now, served: now}
 	s.handshake = &clientHandshake{
 		request:   r,
 		initiator: seal.NewInitiator(cfg.Random, r.ServerKey, Prologue),
@@ -66,13 +66,15 @@ func (s *Session) sendHello(now time.Time) {
 	}
 	buf := s.cfg.Buffers.get()
 	s.output(s.remote, wire.AppendHello(buf[:0], h.hello))
-	s.cfg.Buffers.put(buf)
+	s.cfg.Buffers.pool.Put(buf)
 }
 
 // receiveHandshake handles an unencrypted datagram. Only clients receive them.
-func (s *Session) receiveHandshake(now time.Time, b []byte) Verdict {
+func (s *Session) receiveHandshake(now time.Time, from netip.AddrPort, b []byte) Verdict {
 	t, err := wire.ParseType(b)
 	switch {
+	case s.client && from != s.remote:
+		return WrongSession
 	case err != nil:
 		return Malformed
 	case !s.client:
@@ -99,7 +101,7 @@ func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	switch {
 	case err != nil:
 		return Malformed
-	case r.Nonce != s.nonce:
+	case r.Nonce != h.hello.Nonce:
 		return Unexpected
 	}
 	h.hello.Cookie = r.Cookie
@@ -124,7 +126,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	switch {
 	case err != nil:
 		return Malformed
-	case w.Nonce != s.nonce || len(h.hello.Message) == 0:
+	case w.Nonce != h.hello.Nonce || len(h.hello.Message) == 0:
 		return Unexpected
 	}
 	payload, secrets, err := h.initiator.Welcome(w.Message)
@@ -136,7 +138,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	case err != nil:
 		return Malformed
 	case grant.Code != wire.Granted:
-		s.end(grantError(grant.Code))
+		s.end(cmp.Or(grantErrors[grant.Code], token.ErrWrongKey))
 		return Accepted
 	case !seal.Suite(grant.Suite).Valid() || h.request.Suites>>grant.Suite&1 == 0:
 		s.end(ErrNoSuite)
@@ -159,38 +161,19 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	switch {
 	case err != nil:
 		return Malformed
-	case r.Nonce != s.nonce:
+	case r.Nonce != h.hello.Nonce:
 		return Unexpected
 	case r.Reason == wire.RefuseBusy:
-		if h.refusal == nil {
-			h.refusal = ErrServerBusy
-		}
+		h.refusal = cmp.Or(h.refusal, ErrServerBusy)
 	case h.failAt.IsZero():
-		h.refusal, h.failAt = refusalError(r.Reason), now.Add(refusalWait)
+		h.refusal, h.failAt = cmp.Or(refusalErrors[r.Reason], ErrVersion), now.Add(refusalWait)
 	}
 	return Accepted
-}
-
-// deadline returns when the handshake fails, at most at timeout.
-func (h *clientHandshake) deadline(timeout time.Time) time.Time {
-	if h.failAt.IsZero() {
-		return timeout
-	}
-	return earlier(h.failAt, timeout)
-}
-
-// failure returns why it failed.
-func (h *clientHandshake) failure() error {
-	if h.refusal != nil {
-		return h.refusal
-	}
-	return ErrTimeout
 }
 
 // Grant is what a listener grants a client.
 type Grant struct {
 	Remote  netip.AddrPort // validated
-	Nonce   uint64         // of the hello
 	ID      uint64         // random, not 0
 	Suite   seal.Suite
 	Secrets seal.Secrets
@@ -200,7 +183,7 @@ type Grant struct {
 // NewServer returns a listener's session, and sends the welcome. It is [Open] when an encrypted
 // datagram of the client has been accepted: the hello may be a copy.
 func NewServer(now time.Time, g Grant, cfg Config) *Session {
-	s := &Session{cfg: cfg, nonce: g.Nonce, remote: g.Remote, start: now, received: now, served: now, welcome: g.Welcome}
+	s := &Session{cfg: cfg, remote: g.Remote, start: now, received: now, served: now, welcome: g.Welcome}
 	s.begin(g.ID, g.Suite, g.Secrets)
 	s.output(s.remote, s.welcome)
 	return s

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -90,11 +91,7 @@ func (s *Session) newValidation(now time.Time) *validation {
 		current: candidate{addr: s.remote, received: now}, generation: s.generation,
 		candidates: make([]candidate, 0, maxCandidates), sample: make([]netip.AddrPort, 0, maxCandidates),
 	}
-	random := s.cfg.Random
-	if random == nil {
-		random = rand.Reader
-	}
-	if _, err := io.ReadFull(random, v.secret[:]); err != nil {
+	if _, err := io.ReadFull(cmp.Or(s.cfg.Random, rand.Reader), v.secret[:]); err != nil {
 		panic("session: the random source failed: " + err.Error())
 	}
 	v.random.Seed(binary.LittleEndian.Uint64(v.secret[:]), 0)
@@ -151,10 +148,7 @@ func (s *Session) observeAddress(now time.Time, from netip.AddrPort, number uint
 	v.received = now
 	v.observe(now, from)
 	if v.next.IsZero() {
-		v.next = now.Add(roundDelay)
-		if earliest := v.sent.Add(roundInterval); v.next.Before(earliest) {
-			v.next = earliest
-		}
+		v.next = now.Add(max(roundDelay, v.sent.Add(roundInterval).Sub(now)))
 	}
 }
 
@@ -197,10 +191,7 @@ func (s *Session) challengeAll(now time.Time) {
 
 func (s *Session) challenge(to netip.AddrPort) {
 	token, round := s.validation.token(to), s.validation.round
-	d := s.draft(wire.ChallengeKind)
-	d.b = append(d.b, token[:]...)
-	d.b = append(d.b, byte(round), byte(round>>8), byte(round>>16))
-	s.emit(to, d)
+	s.sendKind(to, wire.ChallengeKind, append(token[:], byte(round), byte(round>>8), byte(round>>16)))
 }
 
 // receiveChallenge responds to a challenge. The client sends long headers as long as challenges
@@ -214,9 +205,7 @@ func (s *Session) receiveChallenge(now time.Time, from netip.AddrPort, body []by
 		s.pathSize = pathSizeSearch{} // the path has probably changed
 	}
 	s.useLongHeaders(now.Add(challengeLongPeriod))
-	d := s.draft(wire.ResponseKind)
-	d.b = wire.AppendResponse(d.b, wire.Response{Data: data, Generation: s.generation})
-	s.emit(from, d)
+	s.sendKind(from, wire.ResponseKind, wire.AppendResponse(nil, wire.Response{Data: data, Generation: s.generation}))
 	return Accepted, nil
 }
 

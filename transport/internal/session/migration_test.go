@@ -13,9 +13,6 @@ var (
 	otherAddr = netip.MustParseAddrPort("198.51.100.9:6000")
 )
 
-// move changes the client's address without its knowledge.
-func (p *pair) move(to netip.AddrPort) { p.client.addr = to }
-
 // play sends payloads from both ends at 60 Hz for a while.
 func (p *pair) play(d time.Duration) {
 	p.t.Helper()
@@ -26,10 +23,18 @@ func (p *pair) play(d time.Duration) {
 	}
 }
 
+// TestClientMoves changes the address of a client that plays, and of one that is silent.
 func TestClientMoves(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.client.addr = otherAddr
+		p.run(5 * time.Second)
+		if p.server.s.Remote() != otherAddr || p.server.s.State() != Open || p.client.s.State() != Open {
+			t.Errorf("the server has %v", p.server.s.Remote())
+		}
+	})
+	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.play(100 * time.Millisecond)
-		p.move(movedAddr)
+		p.client.addr = movedAddr
 		p.play(2 * time.Second)
 		if p.server.s.Remote() != movedAddr || p.server.s.Stats().PathMigrations != 1 {
 			t.Fatalf("the server has %v after %d moves", p.server.s.Remote(), p.server.s.Stats().PathMigrations)
@@ -42,17 +47,6 @@ func TestClientMoves(t *testing.T) {
 		p.play(500 * time.Millisecond)
 		if n := len(p.server.payloads); n < 29 {
 			t.Errorf("%d payloads in half a second", n)
-		}
-	})
-}
-
-// TestSilentClientMoves changes the address of a client that sends only heartbeats.
-func TestSilentClientMoves(t *testing.T) {
-	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.move(movedAddr)
-		p.run(5 * time.Second)
-		if p.server.s.Remote() != movedAddr || p.server.s.State() != Open || p.client.s.State() != Open {
-			t.Errorf("the server has %v", p.server.s.Remote())
 		}
 	})
 }
@@ -87,8 +81,7 @@ func TestLongHeaders(t *testing.T) {
 
 func TestShortHeaderFromElsewhere(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.send(p.client, "x")
-		b := p.flying[len(p.flying)-1].data
+		b := p.lastSent()
 		if v := p.server.inputFrom(time.Now(), otherAddr, b); v != WrongSession {
 			t.Errorf("verdict %d", v)
 		}
@@ -103,8 +96,7 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
-		p.send(p.client, "old")
-		old := p.flying[len(p.flying)-1].data
+		old := p.lastSent()
 		p.play(2 * time.Second)
 		if v := p.server.inputFrom(time.Now(), otherAddr, old); v != Duplicate || p.server.s.validation != nil {
 			t.Errorf("verdict %d; the copy began a validation", v)
@@ -121,7 +113,7 @@ func TestFloodOfChallenges(t *testing.T) {
 			p.server.s.challenge(clientAddr)
 		}
 		for _, f := range p.flying {
-			p.client.inputFrom(time.Now(), serverAddr, f.data)
+			p.client.input(time.Now(), f.data)
 		}
 		if n := p.client.s.Stats().DatagramsSent - before; n != uint64(responseRate.Burst) {
 			t.Errorf("%d datagrams answer 1000 challenges, want %v", n, responseRate.Burst)
@@ -130,9 +122,15 @@ func TestFloodOfChallenges(t *testing.T) {
 }
 
 // TestUnanswered: a client is deaf after 2 s without an answer, then after 4 s more, and not while
-// it is answered.
+// it is answered or only answers heartbeats itself.
 func TestUnanswered(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.run(time.Second / 4)
+		for _, asks := range []bool{false, true} {
+			if p.client.s.sendHeartbeat(time.Now(), asks); p.client.s.unanswered.waiting() != asks {
+				t.Errorf("the client waits: %v, want %v", !asks, asks)
+			}
+		}
 		for range 200 {
 			p.run(100 * time.Millisecond)
 			if p.client.s.TakeUnanswered() {
@@ -150,21 +148,6 @@ func TestUnanswered(t *testing.T) {
 		}
 		if len(deaf) < 2 || deaf[1].Sub(deaf[0]).Round(100*time.Millisecond) != 2*unansweredAfter {
 			t.Errorf("deaf at %v, want two times, %v apart", deaf, 2*unansweredAfter)
-		}
-	})
-}
-
-// TestAnsweringIsNotAsking: a client that only answers heartbeats is not deaf.
-func TestAnsweringIsNotAsking(t *testing.T) {
-	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.run(time.Second / 4)
-		p.client.s.sendHeartbeat(time.Now(), false)
-		if s := p.client.s; !s.unanswered.since.IsZero() {
-			t.Errorf("asked at %v", s.unanswered.since)
-		}
-		p.client.s.sendHeartbeat(time.Now(), true)
-		if p.client.s.unanswered.since.IsZero() {
-			t.Error("a heartbeat that asks for an answer asks for none")
 		}
 	})
 }

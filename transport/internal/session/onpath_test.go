@@ -2,11 +2,12 @@ package session
 
 import (
 	"bytes"
-	"container/heap"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -38,7 +39,6 @@ func (o *observer) relaying(at time.Duration) bool {
 // modelEvent is the arrival of a datagram.
 type modelEvent struct {
 	at       time.Time
-	seq      int
 	toServer bool
 	from     netip.AddrPort
 	dest     netip.AddrPort
@@ -47,29 +47,12 @@ type modelEvent struct {
 	sent     time.Duration
 }
 
-// modelEvents is a heap of events, the earliest first.
-type modelEvents []modelEvent
-
-func (h modelEvents) Len() int { return len(h) }
-func (h modelEvents) Less(i, j int) bool {
-	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && h[i].seq < h[j].seq
-}
-func (h modelEvents) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *modelEvents) Push(x any)   { *h = append(*h, x.(modelEvent)) }
-func (h *modelEvents) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return e
-}
-
 // model is a client, a server, the direct path between them, and an observer. It runs in virtual
 // time.
 type model struct {
 	rng            *rand.Rand
 	began, now     time.Time
-	seq            int
-	events         modelEvents
+	events         []modelEvent // the earliest first
 	client, server *Session
 	addr           netip.AddrPort // of the client
 	moves          int
@@ -98,9 +81,8 @@ func newModel(seed uint64) *model {
 	m := &model{rng: rand.New(rand.NewPCG(seed, 3)), began: time.Unix(1_000_000, 0), addr: clientAddr, delivered: map[uint64]bool{}, dropped: map[uint64]string{}}
 	m.now = m.began
 	var secrets seal.Secrets
-	for i := range secrets.ToClient {
-		secrets.ToClient[i], secrets.ToServer[i] = byte(seed)+byte(i), byte(seed>>8)+byte(2*i)+1
-	}
+	binary.LittleEndian.PutUint64(secrets.ToClient[:], seed)
+	binary.LittleEndian.PutUint64(secrets.ToServer[:], ^seed)
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	cfg := Config{Timeout: testTimeout, Buffers: &m.buffers, Random: random}
 	cfg.Output = func(to netip.AddrPort, b []byte) { m.fromClient(to, b) }
@@ -116,19 +98,19 @@ func newModel(seed uint64) *model {
 	return m
 }
 
-// open begins the exchange of heartbeats.
-func (m *model) open() {
+// open begins the exchange of heartbeats and runs until a time.
+func (m *model) open(until time.Duration) {
 	m.client.open(m.now)
 	m.server.open(m.now)
+	m.run(until)
 }
 
 func (m *model) at() time.Duration { return m.now.Sub(m.began) }
 
 func (m *model) push(delay time.Duration, e modelEvent) {
-	m.seq++
-	e.at, e.seq, e.sent = m.now.Add(delay), m.seq, m.at()
-	e.data = bytes.Clone(e.data)
-	heap.Push(&m.events, e)
+	e.at, e.sent, e.data = m.now.Add(delay), m.at(), bytes.Clone(e.data)
+	i := sort.Search(len(m.events), func(i int) bool { return m.events[i].at.After(e.at) })
+	m.events = slices.Insert(m.events, i, e)
 }
 
 func (m *model) fromClient(to netip.AddrPort, b []byte) {
@@ -169,10 +151,7 @@ func (m *model) fromClient(to netip.AddrPort, b []byte) {
 
 // directDelay is the direct path's delay of one datagram.
 func (m *model) directDelay() time.Duration {
-	if m.jitter == 0 {
-		return m.delay
-	}
-	return m.delay + time.Duration(m.rng.Int64N(int64(m.jitter))) - m.jitter/2
+	return m.delay + time.Duration(m.rng.Int64N(int64(m.jitter)+1)) - m.jitter/2
 }
 
 func (m *model) fromServer(to netip.AddrPort, b []byte) {
@@ -236,20 +215,22 @@ func (m *model) run(until time.Duration) {
 	var payload [8]byte
 	nextSend := m.now
 	for !m.now.After(end) && m.violation == "" {
-		next := earlier(end.Add(1), nextSend)
+		next := earliest(end.Add(1), nextSend)
 		if len(m.events) > 0 {
-			next = earlier(next, m.events[0].at)
+			next = earliest(next, m.events[0].at)
 		}
 		for _, s := range []*Session{m.client, m.server} {
 			if s.State() == Open {
-				next = earlier(next, s.Next())
+				next = earliest(next, s.Next())
 			}
 		}
 		if next.After(m.now) {
 			m.now = next
 		}
 		for len(m.events) > 0 && !m.events[0].at.After(m.now) {
-			m.arrive(heap.Pop(&m.events).(modelEvent))
+			e := m.events[0]
+			m.events = m.events[1:]
+			m.arrive(e)
 		}
 		if !m.now.Before(nextSend) {
 			nextSend = m.now.Add(m.rate)
@@ -354,9 +335,8 @@ func TestOnPathObserver(t *testing.T) {
 			m.deafUntil = time.Duration(m.rng.IntN(900)) * time.Millisecond
 		}
 		m.observer.spoofs = !stays && m.rng.IntN(3) == 0
-		m.open()
+		m.open(time.Duration(500+m.rng.IntN(1500)) * time.Millisecond)
 		if !stays {
-			m.run(time.Duration(500+m.rng.IntN(1500)) * time.Millisecond)
 			m.move(m.rng.IntN(2) == 0)
 		}
 		m.run(modelRun)
@@ -408,8 +388,7 @@ func TestObservers(t *testing.T) {
 			m.rate, m.delay, m.jitter, m.loss = time.Second/60, 40*time.Millisecond, 0, c.loss
 			m.observer = &c.observer
 			m.observer.stop = stop
-			m.open()
-			m.run(moved)
+			m.open(moved)
 			sent := m.server.Stats().DatagramsSent
 			m.move(false)
 			m.run(end)
@@ -433,8 +412,7 @@ func TestOldResponses(t *testing.T) {
 	m.observer = &observer{addrs: []netip.AddrPort{otherAddr}, copies: 1, stop: time.Minute, relays: true, relayUntil: 300 * time.Millisecond}
 	m.observer.delayResponses = 4 * time.Second
 	m.client.useLongHeaders(m.now.Add(time.Minute))
-	m.open()
-	m.run(5 * time.Second)
+	m.open(5 * time.Second)
 	v := m.server.validation
 	if v == nil || m.lateResponses == 0 {
 		t.Fatalf("%d responses came late; validation %v", m.lateResponses, v)
@@ -454,8 +432,7 @@ func TestGenuineMoves(t *testing.T) {
 		for i := range runs {
 			m := newModel(uint64(50_000 + i))
 			m.loss = 0.2
-			m.open()
-			m.run(time.Second)
+			m.open(time.Second)
 			m.move(known)
 			m.run(2 * time.Second)
 			if m.violation != "" {

@@ -112,7 +112,7 @@ func testGrant(h wire.Hello, from netip.AddrPort, grant wire.Grant) (Grant, erro
 	}
 	msg, secrets, err := r.Welcome(nil, wire.AppendGrant(nil, grant))
 	return Grant{
-		Remote: from, Nonce: h.Nonce, ID: grant.ID, Suite: seal.Suite(grant.Suite), Secrets: secrets,
+		Remote: from, ID: grant.ID, Suite: seal.Suite(grant.Suite), Secrets: secrets,
 		Welcome: wire.AppendWelcome(nil, wire.Welcome{Nonce: h.Nonce, Message: msg}),
 	}, err
 }
@@ -168,11 +168,11 @@ func (p *pair) run(d time.Duration) {
 // next returns the time of the next event, at most until.
 func (p *pair) next(until time.Time) time.Time {
 	if len(p.flying) > 0 {
-		until = earlier(until, p.flying[0].at)
+		until = earliest(until, p.flying[0].at)
 	}
 	for _, e := range []*end{p.client, p.server} {
-		if e.s != nil && e.s.State() != Closed {
-			until = earlier(until, e.s.Next())
+		if e.s != nil { // the zero time, of a closed session, does not count
+			until = earliest(until, e.s.Next())
 		}
 	}
 	return until
@@ -231,6 +231,9 @@ func (p *pair) connect() {
 		p.t.Fatalf("states %d and %d, want %d", p.client.s.State(), p.server.s.State(), Open)
 	}
 }
+
+// last returns the datagram that was sent last.
+func (p *pair) last() []byte { return p.flying[len(p.flying)-1].data }
 
 func (p *pair) send(e *end, payload string) {
 	p.t.Helper()

@@ -27,10 +27,8 @@ type pathSizeSearch struct {
 	sent   time.Time // the last probe of that size; zero: none
 }
 
-// searching reports whether the search is incomplete.
 func (s *Session) searching() bool { return s.client && int(s.pathSize.step) < len(probeSizes) }
 
-// probePathSize continues the search.
 func (s *Session) probePathSize(now time.Time) {
 	p := &s.pathSize
 	if !s.searching() {
@@ -44,21 +42,20 @@ func (s *Session) probePathSize(now time.Time) {
 		return
 	}
 	p.sent = now
-	d := s.draft(wire.ProbeKind)
-	d.b = wire.AppendProbe(d.b, probeSizes[p.step], s.sealer.Suite().Overhead())
-	s.emit(s.remote, d)
+	var zeros [wire.MaxDatagram]byte
+	size := probeSizes[p.step]
+	_, around := s.NextSend(0)
+	s.sendKind(s.remote, wire.ProbeKind, zeros[:size-around])
 	s.stats.ProbesSent++
-	s.stats.ProbeBytes += uint64(probeSizes[p.step])
+	s.stats.ProbeBytes += uint64(size)
 }
 
-// receiveProbe answers a probe.
 func (s *Session) receiveProbe(now time.Time, h wire.Header, body []byte) error {
 	if err := wire.ParseProbe(body); err != nil || !s.mayAnswer(now) {
 		return err
 	}
-	d := s.draft(wire.ProbeAnswerKind)
-	d.b = wire.AppendProbeAnswer(d.b, h.Size()+len(body)+s.opener.Suite().Overhead())
-	s.emit(s.remote, d)
+	size := h.Size() + len(body) + s.Suite().Overhead()
+	s.sendKind(s.remote, wire.ProbeAnswerKind, wire.AppendProbeAnswer(nil, size))
 	return nil
 }
 

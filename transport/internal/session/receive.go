@@ -1,9 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
@@ -24,24 +24,11 @@ func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload [
 	if err == nil {
 		payload, v = s.receiveEncrypted(now, from, b, h)
 	} else {
-		v = s.receivePlain(now, from, b)
+		v = s.receiveHandshake(now, from, b)
 	}
 	s.stats.BytesReceived += uint64(len(b))
 	s.stats.Verdicts[v]++
 	return payload, v
-}
-
-func (s *Session) receivePlain(now time.Time, from netip.AddrPort, b []byte) Verdict {
-	form, err := wire.FormOf(b)
-	switch {
-	case err != nil:
-		return Malformed
-	case s.client && from != s.remote:
-		return WrongSession
-	case form == wire.HandshakeForm:
-		return s.receiveHandshake(now, b)
-	}
-	return Malformed
 }
 
 // receiveEncrypted checks the session id and source address, then the packet number, then decrypts,
@@ -137,7 +124,7 @@ func (s *Session) receiveControl(now time.Time, from netip.AddrPort, h wire.Head
 // accept records that an authentic datagram was received.
 func (s *Session) accept(now time.Time, k wire.Kind) {
 	s.received = now
-	s.lossProbe = lossProbe{}
+	s.lossProbe = time.Time{}
 	if k != wire.ChallengeKind {
 		s.served, s.unanswered = now, unansweredState{}
 		if s.long && !now.Before(s.longUntil) {
@@ -149,29 +136,18 @@ func (s *Session) accept(now time.Time, k wire.Kind) {
 	}
 }
 
-// receiveClose ends the session.
+// receiveClose ends the session. The peer's text is untrusted, so it is quoted.
 func (s *Session) receiveClose(body []byte) error {
 	c, err := wire.ParseClose(body)
-	if err == nil {
-		s.end(closeError(c))
-	}
-	return err
-}
-
-// closeError returns the error for the peer's close. Its text is untrusted, so it is quoted.
-func closeError(c wire.Close) error {
-	err := ErrClosedByPeer
-	switch c.Code {
-	case wire.CloseShutdown:
-		err = ErrPeerShutdown
-	case wire.CloseReplaced:
-		err = ErrReplaced
-	case wire.CloseNormal:
-	}
-	if len(c.Text) == 0 {
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, strconv.Quote(string(c.Text)))
+	cause := cmp.Or(closeErrors[c.Code], ErrClosedByPeer)
+	if len(c.Text) > 0 {
+		cause = fmt.Errorf("%w: %q", cause, c.Text)
+	}
+	s.end(cause)
+	return nil
 }
 
 // Receive returns the next reliable message and true, or false if none is ready. The message is

@@ -19,15 +19,14 @@ func (s *Session) Send(b []byte) error {
 		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), s.MaxPayload())
 	}
 	s.heartbeat.busy = true
-	s.sendKind(wire.DataKind, b)
+	s.sendKind(s.remote, wire.DataKind, b)
 	return nil
 }
 
 // NextSend returns the packet number of the next datagram, and its size if [Session.Send] sends n
 // bytes in it.
 func (s *Session) NextSend(n int) (number uint64, size int) {
-	h := wire.Header{Long: s.long}
-	return s.next, h.Size() + n + s.Suite().Overhead()
+	return s.next, wire.Header{Long: s.long}.Size() + n + s.Suite().Overhead()
 }
 
 // SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and
@@ -44,7 +43,6 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 // Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
-// endIfExhausted ends the session if the reliable channel has failed.
 func (s *Session) endIfExhausted() {
 	if s.reliable.Exhausted() {
 		s.end(ErrUnacknowledged)
@@ -54,7 +52,7 @@ func (s *Session) endIfExhausted() {
 // sendSegments is the output function of the reliable channel.
 func (s *Session) sendSegments(b []byte) {
 	s.heartbeat.busy = true
-	s.sendKind(wire.ReliableKind, b)
+	s.sendKind(s.remote, wire.ReliableKind, b)
 }
 
 // SendRaw sends any body as a datagram of kind k. Package rogue uses it for protocol violations. It
@@ -63,15 +61,8 @@ func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
 	}
-	s.sendKind(k, body)
+	s.sendKind(s.remote, k, body)
 	return nil
-}
-
-// sendKind sends a datagram to the peer.
-func (s *Session) sendKind(k wire.Kind, body []byte) {
-	d := s.draft(k)
-	d.b = append(d.b, body...)
-	s.emit(s.remote, d)
 }
 
 const closeCopies = 3 // a close is not acknowledged
@@ -79,17 +70,14 @@ const closeCopies = 3 // a close is not acknowledged
 // Close notifies the peer if the session is [Open], and makes it [Closed] without an error.
 // Unacknowledged reliable messages may be lost. It has no effect on a Closed session.
 func (s *Session) Close(code wire.CloseCode, text string) {
-	if s.state == Closed {
-		return
-	}
 	if s.state == Open {
 		for range closeCopies {
-			d := s.draft(wire.CloseKind)
-			d.b = wire.AppendClose(d.b, wire.Close{Code: code, Text: []byte(text)})
-			s.emit(s.remote, d)
+			s.sendKind(s.remote, wire.CloseKind, wire.AppendClose(nil, wire.Close{Code: code, Text: []byte(text)}))
 		}
 	}
-	s.end(nil)
+	if s.state != Closed {
+		s.end(nil)
+	}
 }
 
 // Replace closes a session that a new one of the same client replaces: the error is [ErrReplaced],
@@ -114,34 +102,17 @@ func (p *Buffers) get() *buffer {
 	return new(buffer)
 }
 
-func (p *Buffers) put(b *buffer) { p.pool.Put(b) }
-
-// draft is a datagram that is being built: its header, then its plain body.
-type draft struct {
-	buf    *buffer
-	header int
-	b      []byte
-}
-
-// draft starts a datagram in a shared buffer.
-func (s *Session) draft(k wire.Kind) draft {
-	h := wire.Header{Kind: k, Number: uint32(s.next)}
-	if s.long {
-		h.Long, h.ID = true, s.id
-	}
+// sendKind encrypts a body and sends it in a datagram of kind k.
+func (s *Session) sendKind(to netip.AddrPort, k wire.Kind, body []byte) {
 	buf := s.cfg.Buffers.get()
-	return draft{buf: buf, header: h.Size(), b: wire.AppendHeader(buf[:0], h)}
-}
-
-// emit encrypts and sends a datagram that [Session.draft] started.
-func (s *Session) emit(to netip.AddrPort, d draft) {
-	header := d.b[:d.header]
-	s.output(to, s.sealer.Seal(header, header, d.b[d.header:], s.next))
+	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})
+	header := len(b)
+	b = append(b, body...)
+	s.output(to, s.sealer.Seal(b[:header], b[:header], b[header:], s.next))
 	s.next++
-	s.cfg.Buffers.put(d.buf)
+	s.cfg.Buffers.pool.Put(buf)
 }
 
-// output sends and counts a datagram.
 func (s *Session) output(to netip.AddrPort, b []byte) {
 	s.stats.DatagramsSent++
 	s.stats.BytesSent += uint64(len(b))

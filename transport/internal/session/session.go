@@ -54,8 +54,7 @@ type Session struct {
 	err   error // why it is Closed; nil if this end closed it
 
 	client bool
-	long   bool // a client sends long headers
-	nonce  uint64
+	long   bool   // a client sends long headers
 	id     uint64 // 0 until a client's session is open
 	remote netip.AddrPort
 
@@ -65,7 +64,7 @@ type Session struct {
 	handshake  *clientHandshake // of a client until its session is open
 	welcome    []byte           // of a listener's session until it is open
 	heartbeat  heartbeatState
-	lossProbe  lossProbe
+	lossProbe  time.Time // see [Session.receiveUnknown]
 	pathSize   pathSizeSearch
 	longUntil  time.Time // until when a client sends long headers at least
 	unanswered unansweredState
@@ -90,9 +89,6 @@ type Session struct {
 // ID returns the session's id, which is 0 until a client's session is [Open].
 func (s *Session) ID() uint64 { return s.id }
 
-// Nonce returns the nonce of the hello that started the session.
-func (s *Session) Nonce() uint64 { return s.nonce }
-
 // Remote returns the peer's address. A path migration changes it.
 func (s *Session) Remote() netip.AddrPort { return s.remote }
 
@@ -103,11 +99,11 @@ func (s *Session) State() State { return s.state }
 // package and of package token, possibly wrapped.
 func (s *Session) Err() error { return s.err }
 
-// RTT returns the smoothed round-trip time and the last measurement; both are 0 before the first.
-func (s *Session) RTT() (smoothed, last time.Duration) { return s.rtt.smoothed, s.rtt.last }
-
-// RTTSamples returns the number of measurements of the round-trip time.
-func (s *Session) RTTSamples() uint64 { return s.rtt.samples }
+// RTT returns the smoothed round-trip time, the last measurement and the number of measurements.
+// All are 0 before the first one.
+func (s *Session) RTT() (smoothed, last time.Duration, samples uint64) {
+	return s.rtt.smoothed, s.rtt.last, s.rtt.samples
+}
 
 // Number returns the complete packet number of the last accepted datagram.
 func (s *Session) Number() uint64 { return s.number }

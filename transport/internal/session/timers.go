@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
@@ -24,12 +25,10 @@ const (
 // from new addresses. A conforming peer requests about ten a second at most.
 var answerRate = ratelimit.Rate{PerSecond: 20, Burst: 20}
 
-// mayAnswer reports whether another answer may be sent, and counts it.
 func (s *Session) mayAnswer(now time.Time) bool {
 	return s.answers.Take(now.Sub(s.start), answerRate, 1)
 }
 
-// heartbeatState is the state of the heartbeats.
 type heartbeatState struct {
 	sent   time.Time // the last one
 	calm   time.Time // the last one before which the session was not idle
@@ -52,7 +51,7 @@ func (s *Session) idle() bool {
 // heartbeats and the listener answers; the listener sends one only if it receives none.
 func (s *Session) nextHeartbeat() time.Time {
 	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
-	case s.lossProbe.active():
+	case !s.lossProbe.IsZero():
 		return s.heartbeat.sent.Add(lossProbeInterval)
 	case s.unanswered.waiting() && s.heartbeat.sent.Sub(s.served) >= heartbeatInterval:
 		return s.heartbeat.sent.Add(requestInterval)
@@ -80,9 +79,7 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	if s.client && answer && !s.unanswered.waiting() {
 		s.unanswered.since = now
 	}
-	d := s.draft(wire.HeartbeatKind)
-	d.b = wire.AppendHeartbeat(d.b, h)
-	s.emit(s.remote, d)
+	s.sendKind(s.remote, wire.HeartbeatKind, wire.AppendHeartbeat(make([]byte, 0, 16), h))
 }
 
 // receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat
@@ -115,7 +112,6 @@ type rtt struct {
 	samples        uint64
 }
 
-// add adds a measurement.
 func (r *rtt) add(d time.Duration) {
 	r.last = d
 	if r.samples == 0 {
@@ -126,17 +122,10 @@ func (r *rtt) add(d time.Duration) {
 	r.samples++
 }
 
-// lossProbe is a client's check whether the listener still knows the session, after a hint that it
-// does not. The hint is unauthenticated, so the client requests an answer, and any accepted
-// datagram ends the check.
-type lossProbe struct {
-	until time.Time // zero: inactive
-}
-
-func (p lossProbe) active() bool { return !p.until.IsZero() }
-
-// receiveUnknown handles the hint. If it echoes a short header, it may only mean that the listener
-// does not know the client's address: the client sends long headers from now on.
+// receiveUnknown handles a hint that the listener does not know the session. If it echoes a short
+// header, it may only mean that the listener does not know the client's address: the client sends
+// long headers from now on. The hint is unauthenticated, so the client requests an answer, and the
+// session ends unless a datagram is accepted until lossProbe.
 func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 	u, err := wire.ParseUnknown(b)
 	switch {
@@ -150,8 +139,8 @@ func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 		if !known {
 			s.sendHeartbeat(now, true)
 		}
-	case !s.lossProbe.active():
-		s.lossProbe.until = now.Add(lossProbePeriod)
+	case s.lossProbe.IsZero():
+		s.lossProbe = now.Add(lossProbePeriod)
 		s.sendHeartbeat(now, true)
 	}
 	return Accepted
@@ -172,7 +161,13 @@ type unansweredState struct {
 
 func (u *unansweredState) waiting() bool { return !u.since.IsZero() }
 
-func (u *unansweredState) deadline() time.Time { return u.since.Add(max(unansweredAfter, u.wait)) }
+// deadline returns when the client has waited for too long, or the zero time.
+func (u *unansweredState) deadline() (at time.Time) {
+	if u.waiting() {
+		at = u.since.Add(max(unansweredAfter, u.wait))
+	}
+	return at
+}
 
 // expire records that no answer was received. Answers to datagrams from the previous address are
 // lost after a rebind, so the next wait is twice as long: it must exceed the round-trip time.
@@ -192,50 +187,35 @@ func (s *Session) TakeUnanswered() bool {
 // Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be
 // called at any time; [Session.Next] returns when it is necessary.
 func (s *Session) Advance(now time.Time) {
-	switch s.state {
-	case Connecting:
-		s.advanceConnecting(now)
-	case Open:
-		s.advanceOpen(now)
-	case Closed:
-	}
-}
-
-func (s *Session) advanceConnecting(now time.Time) {
-	h := s.handshake
+	h := s.handshake // nil unless this is a client's session and Connecting
 	switch {
-	case now.Before(s.deadline()):
-		if h != nil && !now.Before(h.sent.Add(helloInterval)) {
-			s.sendHello(now)
-		}
-	case h != nil:
-		s.end(h.failure())
-	default:
+	case s.state == Closed:
+	case due(now, s.deadline()) && h != nil:
+		s.end(cmp.Or(h.refusal, ErrTimeout))
+	case due(now, s.deadline()):
 		s.end(ErrTimeout)
+	case due(now, s.lossProbe):
+		s.end(ErrSessionLost)
+	case s.state == Open:
+		s.advanceOpen(now)
+	case h != nil && due(now, h.sent.Add(helloInterval)):
+		s.sendHello(now)
 	}
 }
 
 func (s *Session) advanceOpen(now time.Time) {
-	if !now.Before(s.deadline()) {
-		s.end(ErrTimeout)
-		return
-	}
-	if s.lossProbe.active() && !now.Before(s.lossProbe.until) {
-		s.end(ErrSessionLost)
-		return
-	}
-	if s.client && !now.Before(s.served.Add(silence)) {
+	if s.client && due(now, s.served.Add(silence)) {
 		s.useLongHeaders(now.Add(minLongPeriod))
 	}
-	if s.client && s.unanswered.waiting() && !now.Before(s.unanswered.deadline()) {
+	if due(now, s.unanswered.deadline()) {
 		s.unanswered.expire(now)
 	}
-	if !now.Before(s.nextHeartbeat()) {
+	if due(now, s.nextHeartbeat()) {
 		missing := s.client && now.Sub(s.served) >= heartbeatInterval
-		s.sendHeartbeat(now, missing || s.lossProbe.active() || s.idle())
+		s.sendHeartbeat(now, missing || !s.lossProbe.IsZero() || s.idle())
 		s.probePathSize(now)
 	}
-	if v := s.validation; v != nil && !v.next.IsZero() && !now.Before(v.next) {
+	if s.validation != nil && due(now, s.validation.next) {
 		s.challengeAll(now)
 	}
 	s.reliable.Advance(now)
@@ -245,50 +225,48 @@ func (s *Session) advanceOpen(now time.Time) {
 // Next returns when to call [Session.Advance] next. Input and SendReliable may move it to an
 // earlier time. For a [Closed] session it is the zero time.
 func (s *Session) Next() time.Time {
-	switch s.state {
-	case Connecting:
-		if s.client {
-			return earlier(s.deadline(), s.handshake.sent.Add(helloInterval))
-		}
+	switch {
+	case s.state == Closed:
+		return time.Time{}
+	case s.handshake != nil:
+		return earliest(s.deadline(), s.handshake.sent.Add(helloInterval))
+	case s.state == Connecting:
 		return s.deadline()
-	case Open:
-		t := earlier(s.deadline(), s.nextHeartbeat())
-		if s.lossProbe.active() {
-			t = earlier(t, s.lossProbe.until)
-		}
-		if s.client && !s.long {
-			t = earlier(t, s.served.Add(silence))
-		}
-		if v := s.validation; v != nil && !v.next.IsZero() {
-			t = earlier(t, v.next)
-		}
-		if s.client && s.unanswered.waiting() {
-			t = earlier(t, s.unanswered.deadline())
-		}
-		if flush, ok := s.reliable.Next(); ok {
-			t = earlier(t, flush)
-		}
-		return t
-	case Closed:
 	}
-	return time.Time{}
+	t := earliest(s.deadline(), s.nextHeartbeat(), s.lossProbe, s.unanswered.deadline())
+	if s.client && !s.long {
+		t = earliest(t, s.served.Add(silence))
+	}
+	if s.validation != nil {
+		t = earliest(t, s.validation.next)
+	}
+	if flush, ok := s.reliable.Next(); ok {
+		t = earliest(t, flush)
+	}
+	return t
 }
 
 // deadline returns when the session ends if nothing is received until then.
 func (s *Session) deadline() time.Time {
 	t := s.received.Add(s.cfg.Timeout)
 	switch {
-	case s.state != Connecting:
-		return t
-	case s.client:
-		return s.handshake.deadline(t)
+	case s.handshake != nil:
+		return earliest(t, s.handshake.failAt)
+	case s.state == Connecting:
+		return earliest(t, s.received.Add(maxPending))
 	}
-	return earlier(t, s.received.Add(maxPending))
+	return t
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// due reports whether a time has come. The zero time never comes.
+func due(now, at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// earliest returns the earliest of times, but for zero ones.
+func earliest(t time.Time, others ...time.Time) time.Time {
+	for _, o := range others {
+		if !o.IsZero() && o.Before(t) {
+			t = o
+		}
 	}
-	return a
+	return t
 }

@@ -36,23 +36,11 @@ type batcher struct {
 	}
 }
 
-func (b *batcher) init(socket *net.UDPConn) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	b.raw = raw
+func (b *batcher) init(socket *net.UDPConn) (err error) {
+	b.four = socket.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4()
 	b.reads.call, b.writes.call = b.receive, b.send
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		var family int
-		family, failed = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
-		b.four = family == unix.AF_INET
-	})
-	if err != nil {
-		return err
-	}
-	return os.NewSyscallError("getsockopt", failed)
+	b.raw, err = socket.SyscallConn()
+	return err
 }
 
 // readBatch waits for datagrams. One goroutine at a time calls it.
@@ -136,13 +124,11 @@ func (b *batcher) send(fd uintptr) bool {
 	return true
 }
 
-// message is the kernel's struct mmsghdr.
 type message struct {
 	Hdr unix.Msghdr
 	Len uint32
 }
 
-// messages are the arguments of the system calls.
 type messages struct {
 	headers []message
 	vectors []unix.Iovec
@@ -166,7 +152,6 @@ func (m *messages) grow(n int) {
 	}
 }
 
-// point sets the memory of a message.
 func (m *messages) point(i int, p []byte) {
 	m.vectors[i].Base = unsafe.SliceData(p)
 	m.vectors[i].SetLen(len(p))

@@ -3,20 +3,17 @@ package udp
 import (
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"golang.org/x/sys/unix"
 )
 
 func option(t *testing.T, c *Conn, level, name int) int {
 	t.Helper()
-	raw, err := c.socket.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Value(c.socket.SyscallConn())(t)
 	var value int
 	var failed error
-	if err := raw.Control(func(fd uintptr) { value, failed = unix.GetsockoptInt(int(fd), level, name) }); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, raw.Control(func(fd uintptr) { value, failed = unix.GetsockoptInt(int(fd), level, name) }))
 	if failed != nil {
 		t.Fatal(failed)
 	}

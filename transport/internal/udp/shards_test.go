@@ -1,21 +1,18 @@
 package udp
 
 import (
-	"errors"
-	"net"
 	"net/netip"
 	"runtime"
-	"sync"
 	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // shards opens n, or as many as the operating system offers.
 func shards(t *testing.T, addr string, n int) []*Conn {
 	t.Helper()
-	all, err := ListenShards(addr, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := check.Value(ListenShards(addr, n))(t)
 	for _, c := range all {
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -28,64 +25,37 @@ func shards(t *testing.T, addr string, n int) []*Conn {
 	return all
 }
 
-// That one of four shards gets none of 64 senders has a probability of 4e-8, if the kernel's hash
-// is good.
+// TestShardsShareSenders: that one of four shards gets none of 64 senders has a probability of
+// 4e-8, if the kernel's hash is good.
 func TestShardsShareSenders(t *testing.T) {
 	const count, senders, each = 4, 64, 3
 	all := shards(t, "127.0.0.1:0", count)
-	type arrival struct {
-		shard int
-		from  netip.AddrPort
+	for range senders {
+		from := open(t, "127.0.0.1:0")
+		for range each {
+			check.Value(from.WriteTo([]byte("!"), all[0].LocalAddr()))(t)
+		}
 	}
-	arrivals := make(chan arrival, senders*each)
-	var reading sync.WaitGroup
+	home, busy, arrived := map[netip.AddrPort]int{}, map[int]bool{}, 0
 	for i, c := range all {
 		if c.LocalAddr() != all[0].LocalAddr() {
 			t.Fatalf("shard %d has %v, want %v", i, c.LocalAddr(), all[0].LocalAddr())
 		}
-		reading.Go(func() {
-			batch := room(16, 16)
-			for {
-				n, err := c.ReadBatch(batch)
-				if err != nil {
-					if !errors.Is(err, net.ErrClosed) {
-						t.Errorf("shard %d: %v", i, err)
-					}
-					return
+		check.Must(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		batch := room(16, 16)
+		for n, err := c.ReadBatch(batch); err == nil; n, err = c.ReadBatch(batch) {
+			for _, d := range batch[:n] {
+				if shard, ok := home[d.Addr]; ok && shard != i {
+					t.Errorf("datagrams of %v arrive on shards %d and %d", d.Addr, shard, i)
 				}
-				for _, d := range batch[:n] {
-					arrivals <- arrival{i, d.Addr}
-				}
+				home[d.Addr], busy[i] = i, true
 			}
-		})
-	}
-	for range senders {
-		from := open(t, "127.0.0.1:0")
-		for range each {
-			if _, err := from.WriteTo([]byte("!"), all[0].LocalAddr()); err != nil {
-				t.Fatal(err)
-			}
+			arrived += n
 		}
 	}
-	home := map[netip.AddrPort]int{}
-	busy := map[int]bool{}
-	for range senders * each {
-		a := <-arrivals
-		if shard, ok := home[a.from]; ok && shard != a.shard {
-			t.Errorf("datagrams of %v arrive on shards %d and %d", a.from, shard, a.shard)
-		}
-		home[a.from] = a.shard
-		busy[a.shard] = true
+	if arrived != senders*each || len(home) != senders || len(busy) != len(all) {
+		t.Errorf("%d datagrams of %d senders on %d shards, want %d of %d on %d", arrived, len(home), len(busy), senders*each, senders, len(all))
 	}
-	if len(home) != senders || len(busy) != len(all) {
-		t.Errorf("datagrams of %d senders on %d shards, want %d on %d", len(home), len(busy), senders, len(all))
-	}
-	for _, c := range all {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	reading.Wait()
 }
 
 func TestShardsNeedTheirAddress(t *testing.T) {

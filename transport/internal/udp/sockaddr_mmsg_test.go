@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+
 	"pgregory.net/rapid"
 )
 
@@ -18,9 +20,7 @@ func TestSockaddrKeepsAddress(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := netip.AddrPortFrom(ips.Draw(t, "ip"), rapid.Uint16().Draw(t, "port"))
 		four := want.Addr().Is4() && rapid.Bool().Draw(t, "four")
-		if _, err := s.set(want, four, new(zones)); err != nil {
-			t.Fatal(err)
-		}
+		check.Value(s.set(want, four, new(zones)))(t)
 		if got := s.addr(new(zones)); got != want {
 			t.Errorf("got %v, want %v", got, want)
 		}
@@ -37,9 +37,7 @@ func TestZones(t *testing.T) {
 		want := netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone(zone), 7)
 		var z zones
 		for range 2 { // the second time from memory
-			if _, err := s.set(want, false, &z); err != nil {
-				t.Fatal(err)
-			}
+			check.Value(s.set(want, false, &z))(t)
 			if got := s.addr(&z); got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 func TestSum(t *testing.T) {
@@ -28,19 +30,12 @@ func TestKernelDrops(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}
-	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := check.Value(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	defer func() { _ = socket.Close() }()
-	if err := socket.SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, socket.SetReadBuffer(4<<10))
 	addr := socket.LocalAddr().(*net.UDPAddr)
 	for range 100 {
-		if _, err := socket.WriteTo(make([]byte, 1000), addr); err != nil {
-			t.Fatal(err)
-		}
+		check.Value(socket.WriteTo(make([]byte, 1000), addr))(t)
 	}
 	if n, ok := KernelDrops(uint16(addr.Port)); n == 0 || n > 100 || !ok {
 		t.Errorf("%d of 100 datagrams dropped, %v", n, ok)

@@ -67,10 +67,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 				failed = shareAddress(fd)
 			}
 		})
-		if err != nil {
-			return err
-		}
-		return failed
+		return errors.Join(err, failed)
 	}}
 	pc, err := config.ListenPacket(context.Background(), "udp", addr)
 	if err != nil {
@@ -91,10 +88,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 
 func newConn(socket *net.UDPConn) (*Conn, error) {
 	c := &Conn{socket: socket}
-	if err := c.init(socket); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.init(socket)
 }
 
 // ReadFrom waits for a datagram, copies it to p, truncated to len(p), and returns its size and its

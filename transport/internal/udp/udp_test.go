@@ -2,14 +2,18 @@ package udp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,90 +28,141 @@ func open(t testing.TB, addr string) *Conn {
 	return c
 }
 
-func TestExchange(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
-		t.Run(addr, func(t *testing.T) {
-			a, b := open(t, addr), open(t, addr)
-			if _, err := a.WriteTo([]byte("over"), b.LocalAddr()); err != nil {
-				t.Fatal(err)
-			}
-			var buf [16]byte
-			n, from, err := b.ReadFrom(buf[:])
-			if err != nil || string(buf[:n]) != "over" || from != a.LocalAddr() {
-				t.Errorf("got %q from %v, %v, want %q from %v", buf[:n], from, err, "over", a.LocalAddr())
-			}
-		})
+// openPair opens two sockets on a loopback address.
+func openPair(t testing.TB) (a, b *Conn) {
+	t.Helper()
+	return open(t, "127.0.0.1:0"), open(t, "127.0.0.1:0")
+}
+
+// way is one of the two ways to send and to receive datagrams.
+type way struct {
+	write func(c *Conn, b []byte, to netip.AddrPort) error
+	read  func(c *Conn, p []byte) (n int, from netip.AddrPort, err error)
+}
+
+var ways = map[string]way{
+	"single": {
+		func(c *Conn, b []byte, to netip.AddrPort) error {
+			_, err := c.WriteTo(b, to)
+			return err
+		},
+		(*Conn).ReadFrom,
+	},
+	"batch": {
+		func(c *Conn, b []byte, to netip.AddrPort) error {
+			_, err := c.WriteBatch([]Datagram{{Buf: b, N: len(b), Addr: to}})
+			return err
+		},
+		func(c *Conn, p []byte) (n int, from netip.AddrPort, err error) {
+			batch := []Datagram{{Buf: p}, {Buf: make([]byte, 16)}}
+			_, err = c.ReadBatch(batch)
+			return batch[0].N, batch[0].Addr, err
+		},
+	},
+}
+
+// bothWays runs a test for each way.
+func bothWays(t *testing.T, test func(t *testing.T, w way)) {
+	for name, w := range ways {
+		t.Run(name, func(t *testing.T) { test(t, w) })
 	}
 }
 
-func TestIPv4OverBothFamilies(t *testing.T) {
-	both, four := open(t, ":0"), open(t, "127.0.0.1:0")
-	to := netip.AddrPortFrom(four.LocalAddr().Addr(), both.LocalAddr().Port())
-	if _, err := four.WriteTo([]byte("?"), to); err != nil {
-		t.Fatal(err)
-	}
+// exchange sends a datagram and checks what arrives. It returns the sender.
+func (w way) exchange(t *testing.T, from *Conn, to netip.AddrPort, at *Conn) netip.AddrPort {
+	t.Helper()
+	check.Must(t, w.write(from, []byte("over"), to))
+	check.Must(t, at.SetReadDeadline(time.Now().Add(time.Minute))) // one may be lost, over loopback too
 	var buf [16]byte
-	_, from, err := both.ReadFrom(buf[:])
-	if err != nil || from != four.LocalAddr() {
-		t.Fatalf("got a datagram from %v, %v, want %v", from, err, four.LocalAddr())
+	n, addr, err := w.read(at, buf[:])
+	if err != nil || string(buf[:n]) != "over" || addr.Port() != from.LocalAddr().Port() {
+		t.Fatalf("got %q from %v, %v, want it from %v", buf[:n], addr, err, from.LocalAddr())
 	}
-	if _, err := both.WriteTo([]byte("!"), from); err != nil {
-		t.Fatal(err)
-	}
-	if n, _, err := four.ReadFrom(buf[:]); err != nil || string(buf[:n]) != "!" {
-		t.Errorf("got %q, %v", buf[:n], err)
-	}
+	return addr
+}
+
+// TestExchange exchanges datagrams between sockets of one family, and with one of both.
+func TestExchange(t *testing.T) {
+	bothWays(t, func(t *testing.T, w way) {
+		for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+			t.Run(addr, func(t *testing.T) {
+				a, b, both := open(t, addr), open(t, addr), open(t, ":0")
+				if from := w.exchange(t, a, b.LocalAddr(), b); from != a.LocalAddr() {
+					t.Errorf("a datagram from %v, want %v", from, a.LocalAddr())
+				}
+				from := w.exchange(t, a, netip.AddrPortFrom(a.LocalAddr().Addr(), both.LocalAddr().Port()), both)
+				if from != a.LocalAddr() {
+					t.Errorf("a datagram from %v, want %v", from, a.LocalAddr())
+				}
+				w.exchange(t, both, from, a)
+			})
+		}
+	})
+}
+
+// TestMappedAddress: a socket of IPv4 alone takes the IPv4-mapped form of an address too.
+func TestMappedAddress(t *testing.T) {
+	a, b := openPair(t)
+	to := b.LocalAddr()
+	ways["batch"].exchange(t, a, netip.AddrPortFrom(netip.AddrFrom16(to.Addr().As16()), to.Port()), b)
 }
 
 func TestReadEnds(t *testing.T) {
+	bothWays(t, func(t *testing.T, w way) {
+		c := open(t, "127.0.0.1:0")
+		check.Must(t, c.SetReadDeadline(time.Unix(1, 0)))
+		if _, _, err := w.read(c, make([]byte, 16)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("after the deadline: %v", err)
+		}
+		check.Must(t, c.SetReadDeadline(time.Time{}))
+		check.Must(t, c.Close())
+		if _, _, err := w.read(c, make([]byte, 16)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		if err := w.write(c, []byte("!"), netip.MustParseAddrPort("127.0.0.1:9")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write after Close: %v", err)
+		}
+	})
+}
+
+// TestWaitingReadEnds: a read that waits already is ended by a deadline, and the next one by Close.
+// That it waits cannot be seen from outside; if it does not yet, the outcome is the same.
+func TestWaitingReadEnds(t *testing.T) {
 	c := open(t, "127.0.0.1:0")
-	var buf [16]byte
-	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
+	ended := make(chan error)
+	go func() {
+		for range 2 {
+			_, err := c.ReadBatch(room(2, 16))
+			ended <- err
+		}
+	}()
+	runtime.Gosched()
+	check.Must(t, c.SetReadDeadline(time.Unix(1, 0)))
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("at the deadline: %v", err)
 	}
-	if _, _, err := c.ReadFrom(buf[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("after the deadline: %v", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := c.ReadFrom(buf[:]); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("after Close: %v", err)
+	check.Must(t, c.SetReadDeadline(time.Time{}))
+	runtime.Gosched()
+	check.Must(t, c.Close())
+	// The second read may have begun before the deadline was lifted.
+	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("at Close: %v", err)
 	}
 }
 
-// refused returns a connected socket that has sent to a port where nobody listened, and another one
-// that is there now. The report of it must not look like an end of the socket.
-func refused(t *testing.T) (c, back *Conn) {
-	t.Helper()
-	gone := open(t, "127.0.0.1:0")
-	addr := gone.LocalAddr()
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
-	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = socket.Close() })
-	if c, err = newConn(socket); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := socket.Write([]byte("?")); err != nil {
-		t.Fatal(err)
-	}
-	return c, open(t, addr.String())
-}
-
+// TestRefusedIsTransient reads after the report that nobody listened where a datagram was sent to.
+// It must not look like an end of the socket.
 func TestRefusedIsTransient(t *testing.T) {
-	c, back := refused(t)
-	if _, err := back.WriteTo([]byte("!"), c.LocalAddr()); err != nil {
-		t.Fatal(err)
-	}
-	var buf [16]byte
-	if n, _, err := c.ReadFrom(buf[:]); err != nil || string(buf[:n]) != "!" {
-		t.Errorf("got %q, %v, want what came after the report", buf[:n], err)
-	}
+	bothWays(t, func(t *testing.T, w way) {
+		gone := open(t, "127.0.0.1:0")
+		addr := gone.LocalAddr()
+		check.Must(t, gone.Close())
+		socket := check.Value(net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr)))(t)
+		t.Cleanup(func() { _ = socket.Close() })
+		c := check.Value(newConn(socket))(t)
+		check.Value(socket.Write([]byte("?")))(t)
+		w.exchange(t, open(t, addr.String()), c.LocalAddr(), c)
+	})
 }
 
 func TestTransient(t *testing.T) {
@@ -122,32 +177,24 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-func TestNoAllocation(t *testing.T) {
-	a, b := open(t, "127.0.0.1:0"), open(t, "127.0.0.1:0")
-	payload, buf, to := make([]byte, 16), make([]byte, 1200), b.LocalAddr()
-	allocs := testing.AllocsPerRun(100, func() {
-		if _, err := a.WriteTo(payload, to); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := b.ReadFrom(buf); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations a datagram, want 0", allocs)
-	}
-}
-
+// BenchmarkExchange sends and receives datagrams one by one and in batches.
 func BenchmarkExchange(b *testing.B) {
-	from, to := open(b, "127.0.0.1:0"), open(b, "127.0.0.1:0")
-	payload, buf, addr := make([]byte, 16), make([]byte, 1200), to.LocalAddr()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := from.WriteTo(payload, addr); err != nil {
-			b.Fatal(err)
-		}
-		if _, _, err := to.ReadFrom(buf); err != nil {
-			b.Fatal(err)
-		}
+	for _, count := range []int{1, 16} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			from, to := openPair(b)
+			in, out := room(count, 1200), room(count, 16)
+			for i := range out {
+				out[i].N, out[i].Addr = 16, to.LocalAddr()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				check.Value(from.WriteBatch(out))(b)
+				for got := 0; got < count; {
+					n, err := to.ReadBatch(in)
+					check.Must(b, err)
+					got += n
+				}
+			}
+		})
 	}
 }

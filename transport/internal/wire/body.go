@@ -137,13 +137,6 @@ func ParseProbe(body []byte) error {
 	return nil
 }
 
-// AppendProbe appends the body of a probe to its header b. The complete datagram is size bytes long
-// with a tag of that many.
-func AppendProbe(b []byte, size, tag int) []byte {
-	var zeros [MaxDatagram]byte
-	return append(b, zeros[:size-tag-len(b)]...)
-}
-
 // AppendProbeAnswer appends the body of the answer to a probe: the size of the whole datagram.
 func AppendProbeAnswer(b []byte, size int) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(size))

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 var (
@@ -81,10 +83,7 @@ var layouts = []layout{
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Value(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 	return b
 }
 

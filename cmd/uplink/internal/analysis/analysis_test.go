@@ -10,39 +10,37 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 // atDistance is a config without a link.
-func atDistance(d int) Config {
-	return Config{Distance: d, Link: simlink.Config{Burst: 1}, AckHz: 60, Ring: 64, Redundancy: rpcdelta.RedundancyOff}
+func atDistance(d int) bench.Config {
+	return bench.Config{Distance: d, Link: simlink.Config{Burst: 1}, AckHz: 60, Ring: 64, Redundancy: rpcdelta.RedundancyOff}
 }
 
 // newTrace returns a trace of n frames, in which f returns the values of field i.
 func newTrace(t *testing.T, n int, fields []schema.Field, f func(n, i int) []float64) *trace.Trace {
 	t.Helper()
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	tr := &trace.Trace{Name: "made", Schema: s}
 	for k := range n {
 		frame := s.NewFrame()
 		for i := range s.Fields() {
-			if err := s.QuantizeField(frame, i, f(k, i)); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, s.QuantizeField(frame, i, f(k, i)))
 		}
 		tr.Frames = append(tr.Frames, *frame)
 	}
 	return tr
 }
 
-// noise is a number of [-1, 1] that a frame's number gives.
-func noise(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
+// jitter is a number of [-1, 1] that a frame's number gives.
+func jitter(n int) float64 { return math.Sin(float64(n*n%7919) * 1.7) }
 
 var steering = []schema.Field{
 	{Name: "Velocity", Kind: schema.KindVec2, Resolution: 0.01},
@@ -65,7 +63,7 @@ func drive(t *testing.T, frames int) *trace.Trace {
 		case 0:
 			for k := range v {
 				was := v[k]
-				v[k] += 20 * noise(2*n+k)
+				v[k] += 20 * jitter(2*n+k)
 				x[k] += (was + v[k]) / 2 / 60
 			}
 			return v[:]
@@ -74,7 +72,7 @@ func drive(t *testing.T, frames int) *trace.Trace {
 		case 2:
 			was := w
 			for k := range w {
-				w[k] += noise(3*n + k + 5)
+				w[k] += jitter(3*n + k + 5)
 			}
 			turn := [3]float64{}
 			for k := range w {
@@ -101,9 +99,7 @@ func TestRun(t *testing.T) {
 	}
 	tr := drive(t, frames)
 	r, err := Run(t.Context(), tr, atDistance(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	sum, full := r.CountBits+r.RoundingBits, 0.0
 	for i, f := range r.Fields {
 		sum, full = sum+f.Bits, full+f.FullBits
@@ -145,9 +141,7 @@ func TestRunLink(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: .1, Burst: 2, Seed: 3}
 	r, err := Run(t.Context(), drive(t, 800), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if c := r.Fields[1].Components[0]; c.Best().Name != meanRate && c.Best().Name != leastSquares || r.FloorDistance < 5 {
 		t.Errorf("%+v, floor at %d", c, r.FloorDistance)
 	}
@@ -160,10 +154,8 @@ func TestRunLink(t *testing.T) {
 func TestMoments(t *testing.T) {
 	cfg := atDistance(0)
 	cfg.Link = simlink.Config{RTT: 60 * time.Millisecond, Loss: .3, Burst: 1, Seed: 1}
-	m, err := newMoments(t.Context(), drive(t, 400), &cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, err := newMoments(t.Context(), drive(t, 400), cfg)
+	uplinktest.Must(t, err)
 	based := 0
 	for n, x := range m.of {
 		if x.base < 0 {
@@ -188,19 +180,15 @@ func TestHostileNames(t *testing.T) {
 		{Name: hostile, Kind: schema.KindVec2, Resolution: 1}, {Name: "</style>", Kind: schema.KindBool},
 	}, func(n, i int) []float64 {
 		if i == 0 {
-			return []float64{float64(n), 10 * noise(n)}
+			return []float64{float64(n), 10 * jitter(n)}
 		}
 		return []float64{float64(n / 50 % 2)}
 	})
 	tr.Name = hostile
 	r, err := Run(t.Context(), tr, atDistance(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	page, err := HTML([]*Report{r, r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	html := string(page)
 	if strings.Contains(html, "<script") || strings.Count(html, "</style>") != 1 || !strings.Contains(html, "&lt;script&gt;alert(1)&lt;/script&gt;") {
 		t.Error("a name is markup")
@@ -228,9 +216,7 @@ func record(t *testing.T, rows int) string {
 		{"name": "Yaw", "kind": "angle", "columns": ["yaw"], "bits": 16},
 		{"name": "K", "kind": "uint", "columns": ["k"], "width": 16}]}`
 	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	return path
 }
@@ -239,9 +225,7 @@ func record(t *testing.T, rows int) string {
 // lower rate; bits fall with resolution; the order of the cases is the grid's.
 func TestWhatIf(t *testing.T) {
 	r, err := Load(record(t, 900), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	g := Grid{Resolutions: []float64{1, 16}, Redundancies: []int{rpcdelta.RedundancyOff, 2}, Losses: []float64{0, .2}}
 	cfg := atDistance(0)
 	last := 0.0
@@ -283,9 +267,7 @@ func TestWhatIf(t *testing.T) {
 // TestWhatIfErrors name what is wrong, and where.
 func TestWhatIfErrors(t *testing.T) {
 	r, err := Load(record(t, 100), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	one := func(change func(*Grid)) error {
 		g := Grid{Resolutions: []float64{1}, Redundancies: []int{0}, Losses: []float64{0}, Rates: []float64{60}}
 		change(&g)
@@ -343,8 +325,8 @@ func TestSquares(t *testing.T) {
 		if n > 2000 {
 			w = []float64{.5, 1, 0}
 		}
-		x := []float64{100 * noise(n), 30 * noise(n+13), 0}
-		y := noise(n + 71)
+		x := []float64{100 * jitter(n), 30 * jitter(n+13), 0}
+		y := jitter(n + 71)
 		for i := range w {
 			y += w[i] * x[i]
 		}

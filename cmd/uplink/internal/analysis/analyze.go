@@ -9,78 +9,55 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/floor"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/residual"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config configures an analysis, like [bench.Config]. Errors name the command's flags.
-type Config struct {
-	// Distance, if not 0, replaces the link: frame n is encoded against frame n-Distance.
-	Distance   int
-	Link       simlink.Config
-	AckHz      float64
-	Ring       int
-	Redundancy int
-	Suite      transport.Suite
-	Prior      *prior.Prior
-	// Progress, if not nil, is called from time to time with the current work and its completed
-	// share.
-	Progress func(what string, done float64)
-}
-
-func (c *Config) bench() bench.Config {
-	return bench.Config{
-		Schemes: []string{rpcdelta.Adaptive.String()}, Link: c.Link, Suite: c.Suite, AckHz: c.AckHz, Ring: c.Ring,
-		Redundancy: c.Redundancy, Prior: c.Prior, Distance: c.Distance, Untimed: true,
+// adaptive returns a config for the adaptive codec, without measuring times, whose progress adds
+// the name of some work.
+func adaptive(cfg bench.Config, name string) bench.Config {
+	cfg.Schemes, cfg.Untimed = []string{rpcdelta.Adaptive.String()}, true
+	show := cfg.Progress
+	cfg.Progress = func(what string, done float64) {
+		if show != nil {
+			show(name+" "+what, done)
+		}
 	}
+	return cfg
 }
 
-// Validate returns an error that names an invalid flag.
-func (c *Config) Validate() error {
-	b := c.bench()
-	return b.Validate()
-}
-
-// String describes link or distance.
-func (c *Config) String() string {
-	if c.Distance != 0 {
-		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
+// describe returns the link with its seed, or the distance.
+func describe(cfg *bench.Config) string {
+	if cfg.Distance != 0 {
+		return cfg.String()
 	}
-	return fmt.Sprintf("%v, acks at %g Hz, seed %d", &c.Link, c.AckHz, c.Link.Seed)
+	return fmt.Sprintf("%v, seed %d", cfg, cfg.Link.Seed)
 }
 
-func (c *Config) progress(what string, done float64) {
-	if c.Progress != nil {
-		c.Progress(what, done)
-	}
-}
-
-// Run analyzes a trace. It returns the context's error if that is done.
-func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
-	b := cfg.bench()
+// Run analyzes a trace with the adaptive codec. It returns the context's error if that is done. The
+// progress is called from time to time with the current work and its completed share.
+func Run(ctx context.Context, t *trace.Trace, cfg bench.Config) (*Report, error) {
+	cfg = adaptive(cfg, t.Name)
+	b := cfg
 	b.Fields = true
-	b.Progress = func(_ string, done float64) { cfg.progress(t.Name+" coding", done) }
+	b.Progress = func(_ string, done float64) { cfg.Progress("coding", done) }
 	result, err := bench.Run(ctx, t, b)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Run: cfg.String()}
+	r := &Report{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Run: describe(&cfg)}
 	r.take(t.Schema, result.Codecs[0].Profile)
-	m, err := newMoments(ctx, t, &cfg)
+	m, err := newMoments(ctx, t, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.price(t, m, &cfg); err != nil {
+	if err := r.price(t, m, func(done float64) { cfg.Progress("floor", done) }); err != nil {
 		return nil, err
 	}
+	rows := rowsOf(t)
 	for i, f := range fieldsOf(t.Schema) {
 		if !f.predicted() {
 			continue
@@ -89,14 +66,13 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Report, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			cfg.progress(t.Name+" predicting "+f.Name, float64(k)/float64(f.components()))
-			r.Fields[i].Components[k].Predictors = try(t, f, k, m)
+			cfg.Progress("predicting "+f.Name, float64(k)/float64(f.components()))
+			r.Fields[i].Components[k].Predictors = try(rows, f, k, m)
 		}
 	}
 	return r, nil
 }
 
-// take copies the counts of the codec.
 func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
@@ -146,9 +122,8 @@ func componentNames(f *schema.Field, n int) []string {
 	return out
 }
 
-// price fills in the floor, at the distance that is usual in the run.
-func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
-	ages := []int{}
+func (r *Report) price(t *trace.Trace, m *moments, progress func(done float64)) error {
+	var ages []int
 	for i, x := range m.of {
 		if x.base >= 0 {
 			ages = append(ages, i-x.base)
@@ -159,36 +134,32 @@ func (r *Report) price(t *trace.Trace, m *moments, cfg *Config) error {
 	}
 	slices.Sort(ages)
 	distance := ages[len(ages)/2]
-	if len(t.Frames) < floor.MinFrames(distance) {
+	if len(t.Frames) < minFrames(distance) {
 		return nil
 	}
-	bills, err := floor.Price(t, distance, false, func(done float64) { cfg.progress(t.Name+" floor", done) })
+	bills, err := Floor(t, distance, false, progress)
 	if err != nil {
 		return err
 	}
 	r.FloorDistance = distance
 	for _, b := range bills {
-		for i := range r.Fields {
-			if r.Fields[i].Name == b.Field {
-				sum := b.Flags + b.Values
-				r.Fields[i].FloorBits = &sum
-			}
-		}
+		i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Name == b.Field })
+		r.Fields[i].FloorBits = new(b.Flags + b.Values)
 	}
 	return nil
 }
 
 // try predicts component k of f with each predictor in all frames that have a baseline, from the
 // values that both ends know then. It returns all predictors, the cheapest first.
-func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
+func try(rows [][]float64, f *field, k int, m *moments) []Predictor {
 	names := f.predictors()
 	n, width := len(m.of), len(names)-1
-	codes := make([]*residual.Ideal, len(names))
+	codes := make([]*ideal, len(names))
 	errors := make([][]float64, len(names)) // by frame
 	for i := range names {
-		codes[i], errors[i] = residual.NewIdeal(), make([]float64, n)
+		codes[i], errors[i] = newIdeal(), make([]float64, n)
 	}
-	var flags residual.Flags
+	var seen flags
 	contexts := make([]int, n)
 	fit := newSquares(width - 1) // of all but hold, which adds nothing
 	offsets, ys := make([]float64, n*width), make([]float64, n)
@@ -203,24 +174,24 @@ func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 				continue
 			}
 			held := ys[learned] == 0
-			flags.Learn(contexts[learned], held)
+			seen.learn(contexts[learned], held)
 			for j, c := range codes {
 				if !held || !f.flagged() {
-					c.Learn(errors[j][learned])
+					c.learn(errors[j][learned])
 				}
 			}
 			fit.learn(offsets[learned*width+1:][:width-1], ys[learned])
 		}
-		v := view{f, t, i, x}
+		v := view{f, rows, i, x}
 		to := offsets[i*width : i*width : (i+1)*width]
 		to, ys[i] = v.offsets(k, to)
 		contexts[i] = v.context(k)
 		flag, held := 0.0, ys[i] == 0 && f.flagged()
 		if f.flagged() {
-			flag = flags.Bits(contexts[i], held)
+			flag = seen.bits(contexts[i], held)
 		}
 		for j := range names {
-			p := 0.0
+			var p float64
 			if j < width {
 				p = to[j]
 			} else {
@@ -233,7 +204,7 @@ func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 			errors[j][i] = e
 			bits[j] += flag
 			if !held {
-				bits[j] += codes[j].Bits(e)
+				bits[j] += codes[j].bits(e)
 			}
 		}
 		done++
@@ -246,7 +217,7 @@ func try(t *trace.Trace, f *field, k int, m *moments) []Predictor {
 				e = append(e, errors[j][i])
 			}
 		}
-		out[j] = Predictor{Name: name, Bits: bits[j] / float64(max(done, 1)), Stats: residual.Describe(e)}
+		out[j] = Predictor{Name: name, Bits: bits[j] / float64(max(done, 1)), Stats: describeErrors(e)}
 	}
 	slices.SortStableFunc(out, func(a, b Predictor) int { return cmp.Compare(a.Bits, b.Bits) })
 	return out

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -31,9 +32,7 @@ func TestExtremes(t *testing.T) {
 		{Name: "B", Kind: schema.KindBytes, Max: number(40)},
 	}
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		tr := &trace.Trace{Name: "extreme", Schema: s}
 		restless := rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(t, "percent that move")

@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
@@ -22,99 +23,6 @@ const (
 
 var predictorNames = [...]string{hold, slope, farSlope, oldRate, meanRate, leastSquares}
 
-// field is a field of a trace as predictors see it.
-type field struct {
-	schema.Field
-	index    int // in the schema
-	at, n    int // components of a frame
-	modulus  []float64
-	limit    float64 // of a quat's smallest three
-	velocity *field
-	factor   float64 // what a step of the velocity does in one frame: steps, or of a quat radians
-}
-
-// fieldsOf returns the schema's fields.
-func fieldsOf(s *schema.Schema) []*field {
-	var out []*field
-	at := 0
-	for i, f := range s.Fields() {
-		x := &field{Field: f, index: i, at: at, n: f.Values()}
-		switch {
-		case f.IsBytes():
-			x.n = 0
-		case f.Kind == schema.KindUnitVec:
-			x.n = 2
-		case f.Width > 32:
-			x.n *= 2
-		}
-		at += x.n
-		x.modulus = make([]float64, x.n)
-		for k := range x.modulus {
-			x.modulus[k] = x.period(k)
-		}
-		if f.Kind == schema.KindQuat {
-			x.limit = math.Ldexp(1, f.Bits-1) - 1
-		}
-		out = append(out, x)
-	}
-	for _, x := range out {
-		for _, v := range out {
-			if x.Velocity == "" || v.Name != x.Velocity {
-				continue
-			}
-			x.factor = v.Resolution * x.VelocityScale / s.RateHz()
-			if x.Kind != schema.KindQuat {
-				x.factor /= x.Resolution
-			}
-			if math.Abs(x.factor) < 1<<21 { // as far as the codec reads one
-				x.velocity = v
-			}
-		}
-	}
-	return out
-}
-
-// period returns the modulus of component k, 0 if it does not wrap around.
-func (f *field) period(k int) float64 {
-	switch {
-	case f.Kind == schema.KindAngle:
-		return math.Ldexp(1, f.Bits)
-	case f.Kind != schema.KindUint && f.Kind != schema.KindInt:
-		return 0
-	case f.Width <= 32:
-		return math.Ldexp(1, f.Width)
-	case k%2 == 0:
-		return math.Ldexp(1, 32)
-	}
-	return math.Ldexp(1, f.Width-32)
-}
-
-// predicted reports whether the field has predictors.
-func (f *field) predicted() bool {
-	return f.n > 0 && f.Kind != schema.KindBits && f.Kind != schema.KindBool
-}
-
-// components is how many of its components are predicted: of a quat all but the index.
-func (f *field) components() int {
-	if f.Kind == schema.KindQuat {
-		return 3
-	}
-	return f.n
-}
-
-// flagged reports whether each component has an unchanged flag of its own; a quaternion has one for
-// all its components.
-func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
-
-// wrap returns the smallest equivalent difference of an angle.
-func (f *field) wrap(k int, x float64) float64 {
-	if m := f.modulus[k]; m > 0 {
-		return x - m*math.Floor(x/m+.5)
-	}
-	return x
-}
-
-// predictors are those that the field can have.
 func (f *field) predictors() []string {
 	out := []string{hold, slope, farSlope}
 	if f.velocity != nil {
@@ -129,12 +37,12 @@ func (f *field) predictors() []string {
 // view is one frame of a field, and what it may be predicted from.
 type view struct {
 	*field
-	t *trace.Trace
-	n int
+	rows [][]float64
+	n    int
 	moment
 }
 
-func (v *view) x(n, k int) float64 { return float64(v.t.Frames[n].Ints[v.at+k]) }
+func (v *view) x(n, k int) float64 { return v.rows[n][v.at+k] }
 
 // offsets appends, for component k, where the field's predictors lead from the reference, but for
 // least squares, and gives where it is.
@@ -169,20 +77,14 @@ func (v *view) context(k int) (c int) {
 	return c
 }
 
-// rate returns the change of component k per frame that the velocity predicts.
 func (v *view) rate(n, k int) float64 {
-	return float64(v.t.Frames[n].Ints[v.velocity.at+k]) * v.factor
-}
-
-func (v *view) orientation(n int) quat.Float {
-	f := v.t.Frames[n].Ints[v.at:]
-	return quat.UnpackFloat(int(f[0]), [3]float64{float64(f[1]), float64(f[2]), float64(f[3])}, v.limit)
+	return v.rows[n][v.velocity.at+k] * v.factor
 }
 
 // turns is offsets for an orientation, in the coordinates in which it is sent.
 func (v *view) turns(k int, to []float64) (_ []float64, y float64) {
 	big := int(v.x(v.n, 0))
-	base := v.orientation(v.base)
+	base := v.orientation(v.rows[v.base])
 	held := math.Round(base.Pack(big, v.limit)[k])
 	d := float64(v.n - v.base)
 	turn := func(w [3]float64, times float64) float64 {
@@ -195,7 +97,7 @@ func (v *view) turns(k int, to []float64) (_ []float64, y float64) {
 		if back < 0 {
 			return 0
 		}
-		return turn(quat.BetweenFloat(v.orientation(back), base), d/float64(v.base-back))
+		return turn(quat.BetweenFloat(v.orientation(v.rows[back]), base), d/float64(v.base-back))
 	}
 	to = append(to, 0, since(v.prior), since(v.far))
 	if v.velocity != nil {
@@ -216,7 +118,6 @@ type moment struct {
 	far   int // the newest at least as far before it as it is old
 }
 
-// moments contains the moments of all frames of a run.
 type moments struct {
 	of    []moment
 	known []bool // by frame: it came, and in time
@@ -226,30 +127,27 @@ type moments struct {
 const reach = 64
 
 // newMoments returns the moments of a trace: over a link or at a fixed distance, as cfg sets.
-func newMoments(ctx context.Context, t *trace.Trace, cfg *Config) (*moments, error) {
+func newMoments(ctx context.Context, t *trace.Trace, cfg bench.Config) (*moments, error) {
 	n := len(t.Frames)
-	m := &moments{of: make([]moment, n), known: make([]bool, n)}
-	var course bench.Course
+	m := &moments{of: make([]moment, n), known: slices.Repeat([]bool{true}, n)}
+	for i := range m.of {
+		m.of[i].base = max(i-cfg.Distance, -1)
+	}
 	if cfg.Distance == 0 {
-		var err error
-		course, err = bench.NewCourse(ctx, n, t.Schema.RateHz(), bench.Config{Link: cfg.Link, AckHz: cfg.AckHz, Ring: cfg.Ring, Suite: cfg.Suite})
+		link := bench.Config{Link: cfg.Link, AckHz: cfg.AckHz, Ring: cfg.Ring, Suite: cfg.Suite}
+		course, err := bench.NewCourse(ctx, n, t.Schema.RateHz(), link)
 		if err != nil {
 			return nil, err
 		}
+		for i, p := range course {
+			m.of[i].base, m.known[i] = p.Base, p.Arrived
+		}
 	}
-	for i := range n {
-		base := i - cfg.Distance
-		if course != nil {
-			base = course[i].Base
+	for i := range m.of {
+		x := &m.of[i]
+		if x.prior, x.far = -1, -1; x.base >= 0 {
+			x.prior, x.far = m.newest(x.base-1), m.newest(2*x.base-i)
 		}
-		m.known[i] = course == nil || course[i].Arrived
-		m.of[i] = moment{base: base, prior: -1, far: -1}
-		if base < 0 {
-			m.of[i].base = -1
-			continue
-		}
-		m.of[i].prior = m.newest(base - 1)
-		m.of[i].far = m.newest(base - (i - base))
 	}
 	return m, nil
 }

@@ -13,65 +13,40 @@ import (
 // Recording is a trace with the values that were recorded.
 type Recording struct {
 	*trace.Trace
-	values [][]float64 // by row, those of its fields one after the other
-	at     []int       // by field, where its values begin in a row, and one more for the end
+	values [][]float64 // by field, those of all rows
 }
 
 // Load reads a trace and its values. Errors are those of package trace: they name the file, the row
-// and the column.
-func Load(path string, s *schema.Schema) (*Recording, error) {
+// and the column. A damaged trace has the rows before the damage.
+func Load(path string, s *schema.Schema) (_ *Recording, err error) {
 	t, damaged := trace.Load(path, s)
 	if t == nil {
 		return nil, damaged
 	}
-	out := &Recording{Trace: t}
-	if err := out.read(path); err != nil {
+	in, err := trace.Open(path, t.Schema)
+	if err != nil {
 		return nil, err
 	}
-	return out, damaged
-}
-
-// read reads the values of the frames that there are.
-func (r *Recording) read(path string) (err error) {
-	in, err := trace.Open(path, r.Schema)
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	f := r.Schema.NewFrame()
-	r.at = offsets(r.Schema)
-	r.values = make([][]float64, 0, len(r.Frames))
-	for range r.Frames {
+	r := &Recording{Trace: t, values: make([][]float64, len(t.Schema.Fields()))}
+	f := t.Schema.NewFrame()
+	for range t.Frames {
 		if err := in.Read(f); err != nil {
-			return err
+			return nil, err
 		}
-		row := make([]float64, 0, r.at[len(r.at)-1])
-		for i := range r.Schema.Fields() {
-			row = append(row, in.Floats(i)...)
+		for i := range r.values {
+			r.values[i] = append(r.values[i], in.Floats(i)...)
 		}
-		r.values = append(r.values, row)
 	}
-	return nil
-}
-
-// offsets returns where the values of each field begin in a row, and where the last ones end. A
-// byte string has none.
-func offsets(s *schema.Schema) []int {
-	at := make([]int, 1, len(s.Fields())+1)
-	for i := range s.Fields() {
-		n := at[i]
-		if f := &s.Fields()[i]; !f.IsBytes() {
-			n += f.Values()
-		}
-		at = append(at, n)
-	}
-	return at
+	return r, damaged
 }
 
 // Values are what was recorded of a field in a row; valid as long as r, and read only. A byte
 // string has none.
 func (r *Recording) Values(row, field int) []float64 {
-	return r.values[row][r.at[field]:r.at[field+1]:r.at[field+1]]
+	all := r.values[field]
+	n := len(all) / len(r.Frames)
+	return all[row*n : (row+1)*n]
 }
 
 // RoundingError is how far the frames are from what was recorded of a field, at most, in the unit
@@ -92,42 +67,29 @@ func (r *Recording) RoundingError(index int) (most float64) {
 // As is every stride-th row of the recording as a trace of another schema, which has the same
 // fields at another resolution and rate. An error names the row.
 func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
-	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}, at: r.at}
+	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}, values: make([][]float64, len(r.values))}
 	same := fieldsOf(s)
 	for n := 0; n < len(r.Frames); n += stride {
 		f := s.NewFrame()
 		for _, x := range same {
-			if err := requantize(s, f, x, &r.Frames[n], r.Values(n, x.index)); err != nil {
+			values := r.Values(n, x.index)
+			var err error
+			switch {
+			case x.IsBytes():
+				err = s.SetBytes(f, x.index, r.Schema.BytesOf(&r.Frames[n], x.index))
+			case x.measured():
+				err = s.QuantizeField(f, x.index, values)
+			default:
+				copy(f.Ints[x.at:x.at+x.n], r.Frames[n].Ints[x.at:])
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: row %d: %w", r.Name, n+1, err)
 			}
+			out.values[x.index] = append(out.values[x.index], values...)
 		}
 		out.Frames = append(out.Frames, *f)
-		out.values = append(out.values, r.values[n])
 	}
 	return out, nil
-}
-
-// requantize sets a field of dst, of the values or, where these are no numbers of a resolution, of
-// src.
-func requantize(s *schema.Schema, dst *schema.Frame, f *field, src *schema.Frame, values []float64) error {
-	switch {
-	case f.IsBytes():
-		return s.SetBytes(dst, f.index, s.BytesOf(src, f.index))
-	case !f.measured():
-		copy(dst.Ints[f.at:f.at+f.n], src.Ints[f.at:])
-		return nil
-	}
-	return s.QuantizeField(dst, f.index, values)
-}
-
-// measured reports whether the field is quantized, so that it has an error.
-func (f *field) measured() bool {
-	switch f.Kind {
-	case schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
-		return true
-	default:
-		return false
-	}
 }
 
 // Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars
@@ -194,15 +156,10 @@ func coarser(s *schema.Schema, factor, rateHz float64) (*schema.Schema, error) {
 		switch {
 		case f.Resolution != 0:
 			f.Resolution *= factor
-			if f.Min == nil && f.Max == nil {
-				continue
-			}
-			// Bounds are whole steps; one that is not moves outward.
-			f.Min, f.Max = outward(f.Min, f.Resolution, math.Floor), outward(f.Max, f.Resolution, math.Ceil)
-		case f.Kind == schema.KindAngle:
-			f.Bits = clampBits(f.Bits, factor, 2, 24)
-		case f.Kind == schema.KindQuat || f.Kind == schema.KindUnitVec:
-			f.Bits = clampBits(f.Bits, factor, 3, 20)
+			WholeSteps(f)
+		case f.Bits != 0:
+			least, most := BitRange(f.Kind)
+			f.Bits = max(least, min(most, f.Bits-int(math.Round(math.Log2(factor)))))
 		}
 	}
 	out, err := schema.New(s.RPC(), rateHz, fields)
@@ -212,14 +169,21 @@ func coarser(s *schema.Schema, factor, rateHz float64) (*schema.Schema, error) {
 	return out, nil
 }
 
-func outward(v *float64, resolution float64, round func(float64) float64) *float64 {
-	if v == nil {
-		return nil
+// WholeSteps moves the bounds of a field outward to whole numbers of steps.
+func WholeSteps(f *schema.Field) {
+	move := func(bound *float64, round func(float64) float64) *float64 {
+		if bound == nil {
+			return nil
+		}
+		return new(round(*bound/f.Resolution) * f.Resolution)
 	}
-	x := round(*v/resolution) * resolution
-	return &x
+	f.Min, f.Max = move(f.Min, math.Floor), move(f.Max, math.Ceil)
 }
 
-func clampBits(bits int, factor float64, least, most int) int {
-	return max(least, min(most, bits-int(math.Round(math.Log2(factor)))))
+// BitRange returns the permitted bits of an angle, quat or unitvec.
+func BitRange(k schema.Kind) (least, most int) {
+	if k == schema.KindAngle {
+		return 2, 24
+	}
+	return 3, 20
 }

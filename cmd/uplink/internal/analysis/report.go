@@ -5,9 +5,9 @@ import (
 	_ "embed" // the page
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/residual"
 	"github.com/uplink-rpc/uplink/internal/lab/chart"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
@@ -55,7 +55,7 @@ type Component struct {
 	Zeros float64 `json:"zeros"`
 	// Used contains the share of each predictor of the codec.
 	Used []Share `json:"used,omitempty"`
-	// Predictors contains the results of other predictors, each used alone.
+	// Predictors contains the results of other predictors, each used alone, the cheapest first.
 	Predictors []Predictor `json:"predictors,omitempty"`
 }
 
@@ -67,22 +67,26 @@ type Share struct {
 
 // Predictor is the result of one predictor for a component, over all frames with a baseline: its
 // residuals in steps, and the Bits of a flag and, if the component changed, of an ideal adaptive
-// code ([residual.Ideal]). All models learn from frames that both ends know.
+// code ([ideal]). All models learn from frames that both ends know.
 type Predictor struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
-	residual.Stats
+	Stats
 }
 
 // Best returns the predictor with the fewest bits, or nil.
 func (c *Component) Best() *Predictor {
-	var best *Predictor
-	for i := range c.Predictors {
-		if p := &c.Predictors[i]; best == nil || p.Bits < best.Bits {
-			best = p
-		}
+	if len(c.Predictors) == 0 {
+		return nil
 	}
-	return best
+	return &c.Predictors[0]
+}
+
+func (c *Component) predictor(name string) *Predictor {
+	if i := slices.IndexFunc(c.Predictors, func(p Predictor) bool { return p.Name == name }); i >= 0 {
+		return &c.Predictors[i]
+	}
+	return nil
 }
 
 const textNotes = `bits   a frame, on average: full as the engine packs it; bits of the codec adaptive, flags those of them that say what changed;
@@ -121,8 +125,6 @@ func printable(s string) string {
 	}, s)
 }
 
-func bits(v float64) string { return fmt.Sprintf("%.1f", v) }
-
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func (r *Report) fieldRows() [][]string {
@@ -132,25 +134,25 @@ func (r *Report) fieldRows() [][]string {
 		f := &r.Fields[i]
 		least := "-"
 		if f.FloorBits != nil {
-			least, floor = bits(*f.FloorBits), floor+*f.FloorBits
+			least, floor = fmt.Sprintf("%.1f", *f.FloorBits), floor+*f.FloorBits
 		} else {
 			all = false
 		}
-		rows = append(rows, []string{printable(f.Name), f.Kind, bits(f.FullBits), bits(f.Bits), bits(f.FlagBits), r.share(f.Bits), least})
+		rows = append(rows, table.Row("%s|%s|%.1f|%.1f|%.1f|%s|%s",
+			printable(f.Name), f.Kind, f.FullBits, f.Bits, f.FlagBits, r.share(f.Bits), least))
 	}
 	sum := "-"
 	if all {
-		sum = bits(floor)
+		sum = fmt.Sprintf("%.1f", floor)
 	}
 	return append(
-		rows, []string{"frame count", "", "", bits(r.CountBits), "", r.share(r.CountBits), ""},
-		[]string{"whole bytes", "", "", bits(r.RoundingBits), "", r.share(r.RoundingBits), ""},
-		[]string{"payload", "", bits(r.FullBits), bits(r.PayloadBits), "", r.share(r.PayloadBits), sum},
-		[]string{"header", "", "", bits(r.HeaderBits), "", "", ""},
+		rows, table.Row("frame count|||%.1f||%s|", r.CountBits, r.share(r.CountBits)),
+		table.Row("whole bytes|||%.1f||%s|", r.RoundingBits, r.share(r.RoundingBits)),
+		table.Row("payload||%.1f|%.1f||%s|%s", r.FullBits, r.PayloadBits, r.share(r.PayloadBits), sum),
+		table.Row("header|||%.1f|||", r.HeaderBits),
 	)
 }
 
-// share is that of the payload.
 func (r *Report) share(bits float64) string { return percent(bits / max(r.PayloadBits, 1e-9)) }
 
 func (r *Report) componentRows() [][]string {
@@ -168,18 +170,15 @@ func (c *Component) row() []string {
 	if len(c.Used) > 0 {
 		used = fmt.Sprintf("%s %.0f %%", c.Used[0].Name, 100*c.Used[0].Share)
 	}
-	row := []string{printable(c.Name), fmt.Sprintf("%.2f", c.Bits), percent(c.Held), used}
+	row := table.Row("%s|%.2f|%.1f %%|%s", printable(c.Name), c.Bits, 100*c.Held, used)
 	best := c.Best()
 	if best == nil {
 		return append(row, "-", "", "", "", "", "", "")
 	}
-	return append(
-		row, best.Name, fmt.Sprintf("%.1f", best.Mean), fmt.Sprintf("%.0f", best.P50), fmt.Sprintf("%.0f", best.P90),
-		fmt.Sprintf("%.0f", best.P99), percent(best.Zeros), fmt.Sprintf("%.2f", best.Entropy),
-	)
+	return append(row, table.Row("%s|%.1f|%.0f|%.0f|%.0f|%.1f %%|%.2f",
+		best.Name, best.Mean, best.P50, best.P90, best.P99, 100*best.Zeros, best.Entropy)...)
 }
 
-// predictorRows returns the bits of each predictor, by component.
 func (r *Report) predictorRows() [][]string {
 	rows := [][]string{append([]string{"each"}, predictorNames[:]...)}
 	for i := range r.Fields {
@@ -190,10 +189,8 @@ func (r *Report) predictorRows() [][]string {
 			row := []string{printable(c.Name)}
 			for _, name := range predictorNames {
 				cell := "-"
-				for _, p := range c.Predictors {
-					if p.Name == name {
-						cell = fmt.Sprintf("%.2f", p.Bits)
-					}
+				if p := c.predictor(name); p != nil {
+					cell = fmt.Sprintf("%.2f", p.Bits)
 				}
 				row = append(row, cell)
 			}
@@ -228,11 +225,11 @@ func (f *pageField) Floor() float64 { return *f.FloorBits }
 func HTML(reports []*Report) ([]byte, error) {
 	var pages []pageReport
 	for _, r := range reports {
-		p := pageReport{Report: r, Stacks: picture(r.stacks().SVG()), FieldTable: r.fieldRows()}
+		p := pageReport{Report: r, Stacks: template.HTML(r.stacks().SVG()), FieldTable: r.fieldRows()}
 		for i := range r.Fields {
 			f := pageField{Field: &r.Fields[i]}
 			if s := f.chart(); len(s.Rows) > 0 {
-				f.Chart = picture(s.SVG())
+				f.Chart = template.HTML(s.SVG())
 			}
 			p.Fields = append(p.Fields, f)
 		}
@@ -245,11 +242,6 @@ func HTML(reports []*Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func picture(svg string) template.HTML {
-	return template.HTML(svg)
-}
-
-// stacks draws the fields, as the engine packs them, as they were coded, and their floor.
 func (r *Report) stacks() *chart.Stacks {
 	full, coded, least := chart.Stack{Name: "full"}, chart.Stack{Name: "adaptive"}, chart.Stack{Name: "floor"}
 	for i := range r.Fields {
@@ -268,7 +260,6 @@ func (r *Report) stacks() *chart.Stacks {
 	return c
 }
 
-// chart draws what each predictor takes of each component.
 func (f *Field) chart() *chart.Stacks {
 	c := &chart.Stacks{Title: "Bits that each predictor alone would take, by component", Unit: "bits"}
 	if len(f.Components) == 0 || len(f.Components[0].Predictors) == 0 {
@@ -277,10 +268,8 @@ func (f *Field) chart() *chart.Stacks {
 	for _, first := range f.Components[0].Predictors {
 		row := chart.Stack{Name: first.Name}
 		for k := range f.Components {
-			for _, p := range f.Components[k].Predictors {
-				if p.Name == first.Name {
-					row.Parts = append(row.Parts, chart.Part{Name: f.Components[k].Name, Value: p.Bits})
-				}
+			if p := f.Components[k].predictor(first.Name); p != nil {
+				row.Parts = append(row.Parts, chart.Part{Name: f.Components[k].Name, Value: p.Bits})
 			}
 		}
 		c.Rows = append(c.Rows, row)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
 )
 
 // Grid contains the values to combine.
@@ -52,14 +53,31 @@ type Case struct {
 	Redundancy int     `json:"redundancy"`
 	Loss       float64 `json:"loss"`
 	RateHz     float64 `json:"rate_hz"`
-	// Bits are a sent frame's: payload and header. Kbits is what the client's datagrams take a
-	// second, with all that is around them.
-	Bits  float64 `json:"bits"`
-	Kbits float64 `json:"kbit_per_s"`
-	// Delivered is the share of frames delivered in time.
-	Delivered float64 `json:"delivered"`
+	Cost
 	// Errors contains the errors of the quantized fields.
 	Errors []Error `json:"errors"`
+}
+
+// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
+// frame, Kbits of a client's datagrams a second with all that is around them, and the share of
+// frames that came in time.
+type Cost struct {
+	Bits      float64 `json:"bits"`
+	Kbits     float64 `json:"kbit_per_s"`
+	Delivered float64 `json:"delivered"`
+}
+
+// Cost encodes a recording with the adaptive codec. It also returns which frames arrived.
+func (r *Recording) Cost(ctx context.Context, cfg bench.Config) (c Cost, arrived []bool, err error) {
+	cfg = adaptive(cfg, r.Name)
+	cfg.Arrivals, cfg.Progress = true, nil
+	result, err := bench.Run(ctx, r.Trace, cfg)
+	if err != nil {
+		return c, nil, err
+	}
+	counts := &result.Codecs[0]
+	c = Cost{counts.PayloadBits + counts.HeaderBits, counts.UpKbits(result.RateHz), counts.DeliveredRatio}
+	return c, counts.Arrived, nil
 }
 
 // Error is how far what a server has of a field is from what was recorded, over all recorded rows:
@@ -81,8 +99,9 @@ type Outcome struct {
 }
 
 // WhatIf runs all cases of a recording, some concurrently. The distance of cfg must be 0.
-func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, error) {
-	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: cfg.String()}
+func WhatIf(ctx context.Context, r *Recording, g Grid, cfg bench.Config) (*Outcome, error) {
+	cfg = adaptive(cfg, r.Name)
+	out := &Outcome{Trace: r.Name, Frames: len(r.Frames), RateHz: r.Schema.RateHz(), Run: describe(&cfg)}
 	rates := g.Rates
 	if len(rates) == 0 {
 		rates = []float64{out.RateHz, out.RateHz / 2}
@@ -106,14 +125,14 @@ func WhatIf(ctx context.Context, r *Recording, g Grid, cfg Config) (*Outcome, er
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			cfg.progress(r.Name+" what if", float64(done)/float64(len(out.Cases)))
+			cfg.Progress("what if", float64(done)/float64(len(out.Cases)))
 			return err
 		})
 	}
 	return out, group.Wait()
 }
 
-func (r *Recording) runCase(ctx context.Context, c *Case, cfg Config) error {
+func (r *Recording) runCase(ctx context.Context, c *Case, cfg bench.Config) error {
 	stride := r.Schema.RateHz() / c.RateHz
 	if !(stride >= 1 && math.Abs(stride-math.Round(stride)) < 1e-6) {
 		return fmt.Errorf("--rates %g: %s has %g rows a second, which is no multiple of it", c.RateHz, r.Name, r.Schema.RateHz())
@@ -126,15 +145,12 @@ func (r *Recording) runCase(ctx context.Context, c *Case, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	b := cfg.bench()
-	b.Link.Loss, b.Redundancy, b.Arrivals = c.Loss, c.Redundancy, true
-	result, err := bench.Run(ctx, sent.Trace, b)
+	cfg.Link.Loss, cfg.Redundancy = c.Loss, c.Redundancy
+	cost, arrived, err := sent.Cost(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	counts := &result.Codecs[0]
-	c.Bits, c.Kbits, c.Delivered = counts.PayloadBits+counts.HeaderBits, counts.UpKbits(c.RateHz), counts.DeliveredRatio
-	c.Errors = r.errors(sent, counts.Arrived, int(math.Round(stride)))
+	c.Cost, c.Errors = cost, r.errors(sent, arrived, int(math.Round(stride)))
 	return nil
 }
 
@@ -176,17 +192,14 @@ func (o *Outcome) Text(fields []string, redundancy func(int) string) [][]string 
 	}
 	rows := [][]string{head}
 	for _, c := range o.Cases {
-		row := []string{
-			fmt.Sprintf("x %g", c.Resolution), fmt.Sprintf("%g Hz", c.RateHz), fmt.Sprintf("%g %%", 100*c.Loss), redundancy(c.Redundancy),
-			bits(c.Bits), fmt.Sprintf("%.1f", c.Kbits), fmt.Sprintf("%.2f %%", 100*c.Delivered),
-		}
+		row := table.Row("x %g|%g Hz|%g %%|%s|%.1f|%.1f|%.2f %%",
+			c.Resolution, c.RateHz, 100*c.Loss, redundancy(c.Redundancy), c.Bits, c.Kbits, 100*c.Delivered)
 		for _, f := range fields {
-			i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f })
-			if i < 0 {
-				row = append(row, "-", "-")
-				continue
+			cells := []string{"-", "-"}
+			if i := slices.IndexFunc(c.Errors, func(e Error) bool { return e.Field == f }); i >= 0 {
+				cells = table.Row("%.4g|%.4g", c.Errors[i].Mean, c.Errors[i].P99)
 			}
-			row = append(row, fmt.Sprintf("%.4g", c.Errors[i].Mean), fmt.Sprintf("%.4g", c.Errors[i].P99))
+			row = append(row, cells...)
 		}
 		rows = append(rows, row)
 	}

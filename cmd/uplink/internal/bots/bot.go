@@ -1,16 +1,20 @@
 package bots
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -34,7 +38,6 @@ type bot struct {
 // ErrSilence reports that the server did not answer within Options.Wait.
 var ErrSilence = errors.New("no answer")
 
-// newBot connects bot i.
 func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	t := r.traces[i%len(r.traces)]
 	silence := fmt.Errorf("%w within %v", ErrSilence, r.options.Wait)
@@ -44,13 +47,9 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := client.Dial(ctx, r.options.To, cfg)
+	conn, stream, err := Bind(ctx, r.options.To, cfg, t)
 	if err != nil {
 		return nil, err
-	}
-	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
 	}
 	b := &bot{conn: conn, stream: stream, trace: t, row: i * len(t.Frames) / r.options.Players, since: time.Now()}
 	if r.options.Rate > 0 {
@@ -59,8 +58,22 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	return b, nil
 }
 
-// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n:
-// the calls of any number of players are spread over the period.
+// Bind connects a client and binds the RPC of a trace.
+func Bind(
+	ctx context.Context, addr string, cfg client.Config, t *trace.Trace,
+) (*client.Conn, *client.FrameStream, error) {
+	conn, err := client.Dial(ctx, addr, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, stream, nil
+}
+
+// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part
@@ -78,7 +91,6 @@ func (b *bot) call() bool {
 	return false
 }
 
-// over returns why the bot stopped, or nil.
 func (b *bot) over() error {
 	if err := b.ended.Load(); err != nil {
 		return *err
@@ -86,35 +98,14 @@ func (b *bot) over() error {
 	return nil
 }
 
-// startMoving moves the bots to new sockets, one after the other, until stop is called. stop may be
-// called more than once.
-func (r *run) startMoving() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var moving sync.WaitGroup
-	if r.options.RebindEvery > 0 {
-		moving.Go(func() { r.move(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) })
-	}
-	return func() {
-		cancel()
-		moving.Wait()
-	}
-}
-
-// move moves one bot to a new socket at each interval. A bot that is not connected, or for which no
-// socket can be opened, keeps its socket.
-func (r *run) move(ctx context.Context, interval time.Duration) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for next := 0; ; next++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		b := r.bot(next)
-		if b != nil && b.conn.Rebind() == nil {
+// move moves one bot at a time to a new socket. If that fails, the bot keeps its socket.
+func (r *run) move(ctx context.Context) {
+	next := 0
+	for range sleep.Every(ctx, r.options.RebindEvery/time.Duration(r.options.Players)) {
+		if b := r.bot(next); b != nil && b.conn.Rebind() == nil {
 			r.rebinds.Add(1)
 		}
+		next++
 	}
 }
 
@@ -128,7 +119,8 @@ func (r *run) bot(turn int) *bot {
 	return nil
 }
 
-// lossyNetwork loses datagrams of another network, and does nothing else to them.
+// lossyNetwork loses datagrams of another network, and does nothing else to them. Unlike
+// simnet.WrapNetwork it needs no goroutines and timers, which thousands of bots would notice.
 type lossyNetwork struct {
 	inner transport.Network
 
@@ -136,47 +128,35 @@ type lossyNetwork struct {
 	out, in simnet.Config
 }
 
-// newLossyNetwork makes one. Each socket has losses of its own. The error is that of
-// simnet.Config.Validate.
+// newLossyNetwork returns one whose sockets each have their own losses.
 func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
-	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
-		return nil, err
-	}
-	return &lossyNetwork{inner: inner, out: out, in: in}, nil
+	return &lossyNetwork{inner: inner, out: out, in: in}, errors.Join(out.Validate(), in.Validate())
 }
 
 // ListenPacket opens a socket of the inner network.
 func (n *lossyNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
-	out, in, err := n.links()
-	if err != nil {
-		return nil, err
-	}
-	pc, err := n.inner.ListenPacket(addr)
-	if err != nil {
-		return nil, err
-	}
-	return &lossyConn{pc: pc, out: loser{link: out}, in: loser{link: in}}, nil
-}
-
-func (n *lossyNetwork) links() (out, in *simnet.Link, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out, outErr := simnet.NewLink(n.out)
 	in, inErr := simnet.NewLink(n.in)
+	pc, err := n.inner.ListenPacket(addr)
+	if err := errors.Join(err, outErr, inErr); err != nil {
+		return nil, err
+	}
 	n.out.Seed++
 	n.in.Seed++
-	return out, in, errors.Join(outErr, inErr)
+	return &lossyConn{PacketConn: pc, out: loser{link: out}, in: loser{link: in}}, nil
 }
 
-// lossyConn is a socket of a lossyNetwork. It names each method, so that none gets around the loss.
+// lossyConn is a socket of a lossyNetwork.
 type lossyConn struct {
-	pc      transport.PacketConn
+	transport.PacketConn
 	out, in loser
 }
 
 func (c *lossyConn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	for {
-		n, from, err := c.pc.ReadFrom(p)
+		n, from, err := c.PacketConn.ReadFrom(p)
 		if err != nil || !c.in.loses(n) {
 			return n, from, err
 		}
@@ -187,14 +167,8 @@ func (c *lossyConn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	if c.out.loses(len(p)) {
 		return len(p), nil
 	}
-	return c.pc.WriteTo(p, to)
+	return c.PacketConn.WriteTo(p, to)
 }
-
-func (c *lossyConn) SetReadDeadline(t time.Time) error { return c.pc.SetReadDeadline(t) }
-
-func (c *lossyConn) LocalAddr() netip.AddrPort { return c.pc.LocalAddr() }
-
-func (c *lossyConn) Close() error { return c.pc.Close() }
 
 // loser is one direction. A link that takes no time needs no clock.
 type loser struct {
@@ -208,4 +182,116 @@ func (l *loser) loses(size int) bool {
 	defer l.mu.Unlock()
 	l.arrivals = l.link.Send(l.arrivals[:0], 0, size)
 	return len(l.arrivals) == 0
+}
+
+// pacer has bots call, each once a period at its own phase, from one goroutine: a timer for each
+// bot would cost more than the calls. What is due is counted from a fixed origin, so that nothing
+// drifts.
+type pacer struct {
+	origin  time.Time
+	rate    float64
+	late    *meter.Durations // how late each call was
+	skipped atomic.Uint64
+
+	mu     sync.Mutex
+	joined []*bot
+	wake   chan struct{} // holds a token if somebody has joined
+
+	// Of run alone:
+	ring  []*bot // by phase
+	at    int    // in the ring: who is next
+	cycle int64  // in which period
+}
+
+func newPacer(origin time.Time, rate float64) *pacer {
+	return &pacer{origin: origin, rate: rate, late: meter.NewDurations(), wake: make(chan struct{}, 1)}
+}
+
+func (p *pacer) add(b *bot) {
+	p.mu.Lock()
+	p.joined = append(p.joined, b)
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pacer) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		wait, any := p.callDue()
+		if !any {
+			timer.Stop()
+		} else {
+			timer.Reset(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+			p.admit(time.Now())
+		case <-timer.C:
+		}
+	}
+}
+
+// callDue makes the calls that are due, at most a period's, and returns the time until the next.
+func (p *pacer) callDue() (wait time.Duration, any bool) {
+	for range len(p.ring) {
+		b := p.ring[p.at]
+		due := p.due(b)
+		now := time.Now()
+		late := now.Sub(due)
+		if late < 0 {
+			return -late, true
+		}
+		if p.call(b, due, late) {
+			p.at++
+		} else {
+			p.ring = slices.Delete(p.ring, p.at, p.at+1)
+		}
+		if p.at >= len(p.ring) {
+			p.at = 0
+			p.cycle++
+		}
+	}
+	return 0, len(p.ring) > 0
+}
+
+func (p *pacer) due(b *bot) time.Time {
+	return p.origin.Add(time.Duration(float64(p.cycle)/p.rate*float64(time.Second)) + b.phase)
+}
+
+// call makes a call, unless it is a whole period late: two at once would be another load.
+func (p *pacer) call(b *bot, due time.Time, late time.Duration) bool {
+	if due.Before(b.since) {
+		return true
+	}
+	p.late.Add(late)
+	if late.Seconds()*p.rate >= 1 {
+		p.skipped.Add(1)
+		return true
+	}
+	return b.call()
+}
+
+// admit adds the bots that have joined. Each calls first at its phase of the period.
+func (p *pacer) admit(now time.Time) {
+	p.mu.Lock()
+	joined := p.joined
+	p.joined = nil
+	p.mu.Unlock()
+	for _, b := range joined {
+		if len(p.ring) == 0 {
+			p.cycle = int64(now.Sub(p.origin).Seconds() * p.rate)
+			p.at = 0
+		}
+		i, _ := slices.BinarySearchFunc(p.ring, b, func(a, b *bot) int { return cmp.Compare(a.phase, b.phase) })
+		p.ring = slices.Insert(p.ring, i, b)
+		if i < p.at {
+			p.at++
+		}
+	}
 }

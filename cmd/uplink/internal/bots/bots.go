@@ -13,16 +13,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// settling is the time for the server's last acks.
 const settling = 300 * time.Millisecond
 
-// run is one run.
 type run struct {
 	options Options
 	traces  []*trace.Trace
@@ -55,31 +56,27 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progr
 	if err := r.join(ctx, 0); err != nil {
 		return nil, err
 	}
-	stop := r.startPacers()
+	stop := r.start()
 	defer stop()
 
-	joined := make(chan struct{})
-	go func() {
-		defer close(joined)
+	joining, joined := context.WithCancel(ctx)
+	defer joined()
+	var ramp sync.WaitGroup
+	ramp.Go(func() {
 		r.ramp(ctx)
-	}()
-	stopMoving := r.startMoving()
-	defer stopMoving()
+		joined()
+	})
 	begin := r.observe()
-	end := r.watch(ctx, begin, joined, watch)
+	end := r.watch(joining, begin, watch)
 	if ctx.Err() == nil {
-		begin = r.restart()
-		playing := ctx
-		if o.For > 0 {
-			var cancel context.CancelFunc
-			playing, cancel = context.WithTimeout(ctx, o.For)
-			defer cancel()
-		}
-		end = r.watch(playing, begin, nil, watch)
+		begin = r.observe()
+		r.late, r.trips = meter.NewDurations(), meter.NewDurations() // all have joined
+		playing, cancel := Until(ctx, o.For)
+		defer cancel()
+		end = r.watch(playing, begin, watch)
 	}
-	<-joined
+	ramp.Wait()
 	stop()
-	stopMoving()
 	time.Sleep(settling + o.Link.Drained())
 	settled := r.observe()
 	settled.at, settled.cpu = end.at, end.cpu
@@ -110,13 +107,15 @@ func newRun(traces []*trace.Trace, o Options) (*run, error) {
 	return r, nil
 }
 
-// startPacers makes the calls of all joined bots until stop is called. stop may be called more than
-// once.
-func (r *run) startPacers() (stop func()) {
+// start makes all joined bots call and rebind until stop is called, which may be more than once.
+func (r *run) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for _, p := range r.pacers {
 		all.Go(func() { p.run(ctx) })
+	}
+	if r.options.RebindEvery > 0 {
+		all.Go(func() { r.move(ctx) })
 	}
 	return func() {
 		cancel()
@@ -124,33 +123,25 @@ func (r *run) startPacers() (stop func()) {
 	}
 }
 
-// watch observes the bots each second until ctx or done is closed, and returns the last
-// observation.
-func (r *run) watch(ctx context.Context, first observation, done <-chan struct{}, show func(Progress)) observation {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for before := first; ; {
-		select {
-		case <-done:
-			return r.observe()
-		case <-ctx.Done():
-			return r.observe()
-		case <-tick.C:
-		}
+// Until returns a context that ends after d, or with ctx if d is 0.
+func Until(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d > 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	return context.WithCancel(ctx)
+}
+
+// watch observes the bots each second until ctx is done, and returns the last observation.
+func (r *run) watch(ctx context.Context, first observation, show func(Progress)) observation {
+	before := first
+	for range sleep.Every(ctx, time.Second) {
 		now := r.observe()
 		show(r.progress(first, before, now))
 		before = now
 	}
+	return r.observe()
 }
 
-// restart begins to measure, now that all have joined.
-func (r *run) restart() observation {
-	begin := r.observe()
-	r.late, r.trips = meter.NewDurations(), meter.NewDurations()
-	return begin
-}
-
-// hangUp closes all connections concurrently.
 func (r *run) hangUp() {
 	var all sync.WaitGroup
 	for _, b := range r.all() {
@@ -159,22 +150,20 @@ func (r *run) hangUp() {
 	all.Wait()
 }
 
-// all returns the connected bots.
 func (r *run) all() []*bot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.bots)
 }
 
-// verdict returns an error if a bot did not play to the end.
 func (r *run) verdict() error {
+	failed, cause := r.failures()
 	var errs []error
-	r.mu.Lock()
-	if r.failed > 0 {
-		errs = append(errs, fmt.Errorf("%d of %d players could not connect: %w", r.failed, r.options.Players, r.cause))
+	if failed > 0 {
+		errs = append(errs, fmt.Errorf("%d of %d players could not connect: %w", failed, r.options.Players, cause))
 	}
-	r.mu.Unlock()
-	out, cause := 0, error(nil)
+	out := 0
+	cause = nil
 	for _, b := range r.all() {
 		if err := b.over(); err != nil {
 			out, cause = out+1, err
@@ -189,39 +178,34 @@ func (r *run) verdict() error {
 	return errors.Join(errs...)
 }
 
-// maxJoining limits concurrent handshakes.
+// failures returns the number of bots that could not connect, and the first one's error.
+func (r *run) failures() (failed int, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed, r.cause
+}
+
 const maxJoining = 128
 
 // ramp connects all bots but the first, spread over the ramp time.
 func (r *run) ramp(ctx context.Context) {
 	begin, n := time.Now(), r.options.Players
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	joining := make(chan struct{}, maxJoining)
-	var all sync.WaitGroup
-	defer all.Wait()
+	var all errgroup.Group
+	all.SetLimit(maxJoining)
 	for i := 1; i < n; i++ {
-		timer.Reset(time.Until(begin.Add(time.Duration(float64(i) / float64(n) * float64(r.options.Ramp)))))
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
+		if sleep.For(ctx, time.Until(begin.Add(time.Duration(float64(i)/float64(n)*float64(r.options.Ramp))))) != nil {
+			break
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case joining <- struct{}{}:
-		}
-		all.Go(func() {
+		all.Go(func() error {
 			if err := r.join(ctx, i); err != nil && ctx.Err() == nil {
 				r.fail(err)
 			}
-			<-joining
+			return nil
 		})
 	}
+	_ = all.Wait() // always nil
 }
 
-// join connects bot i and starts it.
 func (r *run) join(ctx context.Context, i int) error {
 	b, err := r.newBot(ctx, i)
 	if err != nil {
@@ -260,13 +244,11 @@ type Progress struct {
 
 func (r *run) progress(first, before, now observation) Progress {
 	d, seconds := between(before, now), now.at.Sub(before.at).Seconds()
-	r.mu.Lock()
-	failed := r.failed
-	r.mu.Unlock()
+	failed, _ := r.failures()
 	return Progress{
-		Reconnections: now.reconnections - first.reconnections, Rebinds: now.rebinds - first.rebinds,
+		Reconnections: now.Reconnections - first.Reconnections, Rebinds: now.Rebinds - first.Rebinds,
 		Elapsed: now.at.Sub(first.at), Connected: now.connected, Asked: r.options.Players, Failed: failed,
-		PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered, Missed: d.fates.Missed,
+		PerSecond: float64(d.Sent.Frames()) / seconds, Delivered: d.Fates.Delivered, Missed: d.Fates.Missed,
 		Cores: d.cpu.Seconds() / seconds, RTT: now.trips.Summary(), Lateness: now.late.Summary(),
 	}
 }

@@ -2,20 +2,30 @@ package bots
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
@@ -44,6 +54,14 @@ func (b *table) frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
 
 func traces() []*trace.Trace { return []*trace.Trace{sample.Portal2()} }
 
+// inBubble runs a test in virtual time, with a network that has a delay.
+func inBubble(t *testing.T, delay time.Duration, test func(t *testing.T, network *uplinktest.Network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, uplinktest.NewNetwork(t, simnet.Config{Delay: delay}, simnet.Config{Delay: delay}))
+	})
+}
+
 func serve(t *testing.T, n transport.Network, cfg ds.Config) (*table, *uplinktest.Server) {
 	t.Helper()
 	b := &table{calls: map[uint64][]time.Time{}}
@@ -60,12 +78,10 @@ func options(n transport.Network, players int) Options {
 
 func ignore(Progress) {}
 
-// TestRun plays over a perfect link: each call is made at its time, and no two bots call at the
-// same.
+// TestRun checks over a perfect link that calls are on time and spread over the period.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
 		const players = 9
-		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 10 * ms}, simnet.Config{Delay: 10 * ms})
 		server, _ := serve(t, network, ds.Config{})
 		seconds := 0
 		report, err := Run(t.Context(), traces(), options(network, players), func(p Progress) {
@@ -116,8 +132,7 @@ func checkPace(t *testing.T, server *table) {
 // TestLoss plays over links that lose datagrams, in both ways that there are.
 func TestLoss(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 40 * ms} {
-		synctest.Test(t, func(t *testing.T) {
-			network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 			serve(t, network, ds.Config{})
 			o := options(network, 8)
 			o.Link = simlink.Config{RTT: rtt, Loss: 0.1, Burst: 1, Seed: 3}
@@ -136,10 +151,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestRestart restarts the server while the bots play.
 func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{Delay: 5 * ms}, simnet.Config{Delay: 5 * ms})
+	inBubble(t, 5*ms, func(t *testing.T, network *uplinktest.Network) {
 		_, srv := serve(t, network, ds.Config{})
 		o := options(network, 5)
 		o.For = 20 * time.Second
@@ -162,10 +175,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestThrownOut checks that the server can close a player's connection.
 func TestThrownOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		server, _ := serve(t, network, ds.Config{})
 		var once sync.Once
 		server.heard = func(p *ds.Player) {
@@ -183,10 +194,8 @@ func TestThrownOut(t *testing.T) {
 	})
 }
 
-// TestFull checks a server with capacity for some of the players only.
 func TestFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		serve(t, network, ds.Config{MaxPlayers: 3})
 		report, err := Run(t.Context(), traces(), options(network, 5), ignore)
 		if !errors.Is(err, transport.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
@@ -200,11 +209,11 @@ func TestFull(t *testing.T) {
 
 // TestNobodyThere: one bot finds that out for all.
 func TestNobodyThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		begin := time.Now()
 		report, err := Run(t.Context(), traces(), options(network, 100), ignore)
-		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer within 3s") || time.Since(begin) > 4*time.Second {
+		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer within 3s") ||
+			time.Since(begin) > 4*time.Second {
 			t.Errorf("%v, %v after %v", report, err, time.Since(begin))
 		}
 	})
@@ -213,8 +222,7 @@ func TestNobodyThere(t *testing.T) {
 // TestInterrupted ends a run while bots join, and while they play: there is a report of both.
 func TestInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{2500 * ms, 12500 * ms} {
-		synctest.Test(t, func(t *testing.T) {
-			network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+		inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 			serve(t, network, ds.Config{})
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
@@ -229,10 +237,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestIdle: players of no rate join, and are quiet.
 func TestIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
+	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		calls, _ := serve(t, network, ds.Config{})
 		o := options(network, 5)
 		o.Rate = 0
@@ -244,4 +250,227 @@ func TestIdle(t *testing.T) {
 			t.Errorf("%+v", report)
 		}
 	})
+}
+
+// TestMoving moves bots with tokens of their own to other sockets, across a restart of the server.
+func TestMoving(t *testing.T) {
+	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
+		key, err := token.NewKey()
+		uplinktest.Must(t, err)
+		clients := map[uint64]int{}
+		var moves uint64
+		cfg := ds.Config{
+			Key:    key,
+			Joined: func(p *ds.Player) { clients[p.ClientID()]++ },
+			Left:   func(p *ds.Player, _ error) { moves += p.Stats().Transport.PathMigrations },
+		}
+		_, srv := serve(t, network, cfg)
+		o := options(network, 4)
+		o.Issuer, o.RebindEvery, o.For = key.Issuer(), 2*time.Second, 20*time.Second
+		seconds := 0
+		report, err := Run(t.Context(), traces(), o, func(Progress) {
+			if seconds++; seconds == 10 {
+				uplinktest.Must(t, srv.Close())
+				<-srv.Served
+				_, srv = serve(t, network, cfg)
+			}
+		})
+		uplinktest.Must(t, err)
+		uplinktest.Must(t, srv.Close())
+		p := report.Players
+		if p.Rebinds < 36 || p.Rebinds > 44 || p.Reconnections != 4 || p.Connected != 4 || moves < p.Rebinds*8/10 {
+			t.Errorf("%+v, and %d moves", p, moves)
+		}
+		if len(clients) != 4 {
+			t.Errorf("client ids and their connections: %v", clients)
+		}
+	})
+}
+
+// TestSpread: whenever a bot has joined, the widest gap is not much more than if all were even.
+func TestSpread(t *testing.T) {
+	var at []float64
+	for i := range 500 {
+		at = append(at, spread(i))
+		sorted := slices.Sorted(slices.Values(at))
+		widest := 1 - sorted[i] + sorted[0]
+		for k := range i {
+			widest = max(widest, sorted[k+1]-sorted[k])
+		}
+		if widest*float64(i+1) > 2.2 || sorted[0] < 0 || sorted[i] >= 1 {
+			t.Fatalf("%d players leave a gap of %v", i+1, widest)
+		}
+	}
+}
+
+// TestSkip: a call that would be a whole period late is not made, but its lateness counts.
+func TestSkip(t *testing.T) {
+	now := time.Now()
+	p, b := newPacer(now, 10), &bot{}
+	if !p.call(b, now.Add(-100*time.Millisecond), 100*time.Millisecond) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 || b.row != 0 {
+		t.Errorf("%d skipped", p.skipped.Load())
+	}
+	b.since = now
+	if !p.call(b, now.Add(-time.Second), time.Second) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 {
+		t.Error("a call from before the bot joined counts")
+	}
+}
+
+// TestAdmit: whoever joins, the ring stays in order of phases, and the next one stays the next.
+func TestAdmit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Now()
+		p := newPacer(now, 10)
+		for range rapid.IntRange(1, 20).Draw(t, "joins") {
+			var next *bot
+			if len(p.ring) > 0 {
+				p.at = rapid.IntRange(0, len(p.ring)-1).Draw(t, "at")
+				next = p.ring[p.at]
+			}
+			for range rapid.IntRange(1, 3).Draw(t, "bots") {
+				p.add(&bot{phase: time.Duration(rapid.IntRange(0, 9).Draw(t, "phase"))})
+			}
+			p.admit(now)
+			if !slices.IsSortedFunc(p.ring, func(a, b *bot) int { return int(a.phase - b.phase) }) {
+				t.Fatal("not in order")
+			}
+			if next != nil && slices.Index(p.ring, next) < p.at {
+				t.Fatal("somebody lost its turn")
+			}
+			for _, b := range p.ring[:p.at] {
+				if next == nil || b.phase > next.phase {
+					t.Fatal("somebody's turn is over before it came")
+				}
+			}
+		}
+	})
+}
+
+type loopback struct {
+	transport.PacketConn
+	waiting [][]byte
+}
+
+func (l *loopback) ListenPacket(string) (transport.PacketConn, error) { return &loopback{}, nil }
+
+func (l *loopback) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
+	l.waiting = append(l.waiting, slices.Clone(p))
+	return len(p), nil
+}
+
+func (l *loopback) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	if len(l.waiting) == 0 {
+		return 0, netip.AddrPort{}, transport.ErrTimeout // any error
+	}
+	n := copy(p, l.waiting[0])
+	l.waiting = l.waiting[1:]
+	return n, netip.AddrPort{}, nil
+}
+
+func TestLossyNetwork(t *testing.T) {
+	const sent = 10_000
+	pass := func(n transport.Network) (got []int) {
+		pc, err := n.ListenPacket("")
+		uplinktest.Must(t, err)
+		for i := range sent {
+			if n, err := pc.WriteTo([]byte{byte(i >> 8), byte(i)}, netip.AddrPort{}); n != 2 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		var buf [2]byte
+		for {
+			if _, _, err := pc.ReadFrom(buf[:]); err != nil {
+				return got
+			}
+			got = append(got, int(buf[0])<<8|int(buf[1]))
+		}
+	}
+	network := func(out, in float64) transport.Network {
+		n, err := newLossyNetwork(&loopback{}, simnet.Config{Loss: out, Seed: 7}, simnet.Config{Loss: in, Seed: 8})
+		uplinktest.Must(t, err)
+		return n
+	}
+	for _, c := range []struct{ out, in, want float64 }{{0, 0, 1}, {0.3, 0, 0.7}, {0, 0.3, 0.7}, {0.5, 0.5, 0.25}, {1, 0, 0}, {0, 1, 0}} {
+		got := pass(network(c.out, c.in))
+		if share := float64(len(got)) / sent; share < c.want-0.02 || share > c.want+0.02 || !slices.IsSorted(got) {
+			t.Errorf("losses %v and %v: %v came, want %v", c.out, c.in, share, c.want)
+		}
+	}
+	n := network(0.5, 0)
+	first, second := pass(n), pass(n)
+	if slices.Equal(first, second) || !slices.Equal(first, pass(network(0.5, 0))) {
+		t.Error("the seed does not decide what is lost, or all sockets lose the same")
+	}
+	if _, err := newLossyNetwork(nil, simnet.Config{Loss: 2}, simnet.Config{}); err == nil {
+		t.Error("a loss of 2 is no error")
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		uplinktest.Must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	uplinktest.Must(t, err)
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func good() *Report {
+	return &Report{
+		Players: PlayerCounts{Asked: 500, Connected: 500},
+		Rate:    60, Codec: "adaptive", Link: "none", Seconds: 30.02,
+		Frames:    FrameCounts{Sent: 900_120, PerSecond: 29984, Delivered: 900_100, Missed: 0},
+		Datagrams: DatagramCounts{Sent: 915_000, Received: 165_000},
+		Bits:      FrameBits{Full: 198, Payload: 41.6, Up: 291.2, Down: 54.1},
+		RTT:       meter.Summary{Count: 15_000, P50: 1, P90: 1, P99: 2, P999: 3, Max: 7},
+		Lateness:  meter.Summary{Count: 900_120, P50: 0.214, P90: 0.631, P99: 1.37, P999: 4.02, Max: 12.6},
+		CPU:       CPUUse{Seconds: 11.7, Cores: 0.39, Micros: 13.02},
+	}
+}
+
+// bad is a run in which all went wrong.
+func bad() *Report {
+	r := good()
+	r.Link = "RTT 80ms, jitter 5ms, loss 5 % in bursts of 3"
+	r.Players = PlayerCounts{Asked: 500, Connected: 489, Reconnecting: 3, Failed: 6, Ended: 2, Reconnections: 41}
+	r.Frames = FrameCounts{Sent: 700_000, PerSecond: 23_318, Delivered: 690_000, Missed: 2_000, Reconnecting: 812, Skipped: 99_000}
+	r.Datagrams = DatagramCounts{Sent: 800_000, Received: 150_000, SendFailed: 7, LostUp: 35_000, LostDown: 8_000}
+	r.Lateness = meter.Summary{Count: 799_000, P50: 2.5, P90: 31, P99: 112, P999: 220, Max: 1031}
+	r.RTT = meter.Summary{}
+	return r
+}
+
+func TestReport(t *testing.T) {
+	golden(t, "report.golden", good().String())
+	golden(t, "trouble.golden", bad().String())
+	for name, r := range map[string]*Report{"report.json.golden": good(), "trouble.json.golden": bad()} {
+		b, err := json.MarshalIndent(r, "", "  ")
+		uplinktest.Must(t, err)
+		golden(t, name, string(b)+"\n")
+	}
+	if good().Starved() || !bad().Starved() {
+		t.Error("the wrong one was starved")
+	}
+}
+
+// TestProgress: the line of the largest run still fits a terminal.
+func TestProgress(t *testing.T) {
+	p := Progress{
+		Elapsed: 125 * time.Second, Connected: 3000, Asked: 3000, PerSecond: 179_998, Delivered: 179_000, Missed: 20,
+		Cores: 1.234, RTT: meter.Summary{P99: 2}, Lateness: meter.Summary{P99: 0.41},
+	}
+	const want = "125 s: 3000/3000 players, 179998/s, 99.99 % came, rtt 2, late 0.41 ms, cpu 1.23"
+	if got := p.String(); got != want || len(got) > 79 {
+		t.Errorf("%q of %d columns, want %q", got, len(got), want)
+	}
+	p.Failed = 3
+	if got := p.String(); got == want {
+		t.Error("failures are not shown")
+	}
 }

@@ -74,30 +74,34 @@ func (r *run) client(i int) (client.Config, error) {
 	if o.Issuer.IsZero() {
 		return c, nil
 	}
-	id := r.firstID + uint64(i)
-	c.Renew = func(context.Context) (token.Token, error) { return r.issue(id) }
+	c.Renew = func(context.Context) (token.Token, error) {
+		server, err := Resolve(o.To)
+		if err != nil {
+			return token.Token{}, err
+		}
+		return Issue(o.Issuer, r.firstID+uint64(i), server)
+	}
 	var err error
-	c.Token, err = r.issue(id)
+	c.Token, err = c.Renew(context.Background())
 	return c, err
 }
 
-// issue issues a token as a backend does.
-func (r *run) issue(client uint64) (token.Token, error) {
-	server, err := net.ResolveUDPAddr("udp", r.options.To)
+// Resolve returns the address of a server as tokens name it.
+func Resolve(addr string) (netip.AddrPort, error) {
+	server, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
-		return token.Token{}, err
+		return netip.AddrPort{}, err
 	}
-	to := server.AddrPort()
-	return token.Issue(r.options.Issuer, token.Claims{
-		ClientID: client, Expires: time.Now().Add(tokenLife),
-		Servers: []netip.AddrPort{netip.AddrPortFrom(to.Addr().Unmap(), to.Port())},
+	return netip.AddrPortFrom(server.AddrPort().Addr().Unmap(), server.AddrPort().Port()), nil
+}
+
+// Issue issues a token for a client and a server, valid for a minute, as a backend does.
+func Issue(key token.IssuerKey, client uint64, server netip.AddrPort) (token.Token, error) {
+	return token.Issue(key, token.Claims{
+		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server},
 	})
 }
 
-// tokenLife is the lifetime of a bot's token.
-const tokenLife = time.Minute
-
-// network is the bots' end of the link.
 func (o *Options) network() (transport.Network, error) {
 	inner := o.Network
 	if inner == nil {
@@ -107,7 +111,7 @@ func (o *Options) network() (transport.Network, error) {
 	switch {
 	case o.Link.Perfect():
 		return inner, nil
-	case o.Link.RTT == 0 && o.Link.Jitter == 0: // needs no goroutines and timers
+	case o.Link.RTT == 0 && o.Link.Jitter == 0:
 		return newLossyNetwork(inner, up, down)
 	}
 	return simnet.WrapNetwork(inner, up, down)

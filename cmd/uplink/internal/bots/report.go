@@ -83,7 +83,7 @@ type CPUUse struct {
 func (r *run) report(begin, end observation) *Report {
 	d := between(begin, end)
 	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
-	frames := float64(d.sent.Frames())
+	frames := float64(d.Sent.Frames())
 	if frames == 0 {
 		frames = math.Inf(1) // nothing is a frame's
 	}
@@ -91,26 +91,24 @@ func (r *run) report(begin, end observation) *Report {
 	if !r.options.Link.Perfect() {
 		link = r.options.Link.String()
 	}
-	r.mu.Lock()
-	failed := r.failed
-	r.mu.Unlock()
+	failed, _ := r.failures()
 	return &Report{
 		Players: PlayerCounts{
 			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
-			Failed: failed, Ended: d.ended, Reconnections: d.reconnections, Rebinds: d.rebinds,
+			Failed: failed, Ended: d.ended, Reconnections: d.Reconnections, Rebinds: d.Rebinds,
 		},
 		Rate: r.options.Rate, Codec: r.options.Codec.String(), Link: link, Seconds: seconds,
 		Frames: FrameCounts{
-			Sent: d.sent.Frames(), PerSecond: float64(d.sent.Frames()) / seconds, Delivered: d.fates.Delivered,
-			Missed: d.fates.Missed, Reconnecting: d.reconnecting, Skipped: d.skipped,
+			Sent: d.Sent.Frames(), PerSecond: float64(d.Sent.Frames()) / seconds, Delivered: d.Fates.Delivered,
+			Missed: d.Fates.Missed, Reconnecting: d.Reconnecting, Skipped: d.Skipped,
 		},
 		Datagrams: DatagramCounts{
-			Sent: d.link.DatagramsSent, Received: d.link.DatagramsReceived, SendFailed: d.link.SendFailed,
-			LostUp: d.fates.Lost, LostDown: d.link.Lost,
+			Sent: d.Link.DatagramsSent, Received: d.Link.DatagramsReceived, SendFailed: d.Link.SendFailed,
+			LostUp: d.Fates.Lost, LostDown: d.Link.Lost,
 		},
 		Bits: FrameBits{
-			Full: float64(d.sent.FullBits) / frames, Payload: 8 * float64(d.bytes) / frames,
-			Up: onWire(d.link.BytesSent, d.link.DatagramsSent) / frames, Down: onWire(d.link.BytesReceived, d.link.DatagramsReceived) / frames,
+			Full: float64(d.Sent.FullBits) / frames, Payload: 8 * float64(d.Bytes) / frames,
+			Up: onWire(d.Link.BytesSent, d.Link.DatagramsSent) / frames, Down: onWire(d.Link.BytesReceived, d.Link.DatagramsReceived) / frames,
 		},
 		RTT:      r.trips.Summary(),
 		Lateness: r.late.Summary(),
@@ -172,16 +170,20 @@ type observation struct {
 	cpu time.Duration
 
 	joined, connected, ended int // bots, now
-	reconnections, rebinds   uint64
-
-	sent         rpcdelta.Stats
-	bytes        uint64 // of their payloads
-	fates        rpcdelta.DeliveryStats
-	reconnecting uint64 // calls not made for it
-	skipped      uint64 // calls not made since they would have been a period late
-	link         transport.Stats
+	counts
 
 	late, trips *meter.Durations // since the observation before
+}
+
+// counts only grow during a run.
+type counts struct {
+	Reconnections, Rebinds uint64
+	Sent                   rpcdelta.Stats
+	Bytes                  uint64 // of the payloads
+	Fates                  rpcdelta.DeliveryStats
+	Reconnecting           uint64 // calls not made for it
+	Skipped                uint64 // calls not made since they would have been a period late
+	Link                   transport.Stats
 }
 
 // seen contains a bot's counts at the last observation.
@@ -191,8 +193,7 @@ type seen struct {
 	trips   uint64 // round trips measured
 }
 
-// observe adds up what the bots count, and takes in the round trips that were measured since the
-// last time. One call at a time.
+// observe adds up what the bots count, and merges the new round trips. One call at a time.
 func (r *run) observe() observation {
 	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
 	for _, b := range r.all() {
@@ -202,9 +203,12 @@ func (r *run) observe() observation {
 			o.ended++
 		} else if id := b.conn.ID(); id != 0 {
 			o.connected++
-			b.seen.meet(id)
+			if b.seen.session != 0 && b.seen.session != id {
+				b.seen.again++
+			}
+			b.seen.session = id
 		}
-		o.reconnections += b.seen.again
+		o.Reconnections += b.seen.again
 		o.add(&st)
 		trips := total(&st.Transport.RTTs)
 		if trips != b.seen.trips {
@@ -212,9 +216,9 @@ func (r *run) observe() observation {
 			o.trips.Add(st.Transport.LastRTT)
 		}
 	}
-	o.rebinds = r.rebinds.Load()
+	o.Rebinds = r.rebinds.Load()
 	for _, p := range r.pacers {
-		o.skipped += p.skipped.Load()
+		o.Skipped += p.skipped.Load()
 		o.late.Merge(p.late.Take())
 	}
 	r.late.Merge(o.late)
@@ -222,49 +226,21 @@ func (r *run) observe() observation {
 	return o
 }
 
-// meet notes the session that a bot has.
-func (s *seen) meet(session uint64) {
-	if s.session != 0 && s.session != session {
-		s.again++
-	}
-	s.session = session
-}
-
-func (o *observation) add(st *client.Stats) {
-	o.link = o.link.Plus(st.Transport)
+func (c *counts) add(st *client.Stats) {
+	c.Link = c.Link.Plus(st.Transport)
 	for i := range st.RPCs {
 		rpc := &st.RPCs[i]
-		o.sent.Add(&rpc.Stats)
-		o.fates.Add(&rpc.Delivery)
-		o.bytes += rpc.Bytes
-		o.reconnecting += rpc.Reconnecting
+		c.Sent.Add(&rpc.Stats)
+		c.Fates.Add(&rpc.Delivery)
+		c.Bytes += rpc.Bytes
+		c.Reconnecting += rpc.Reconnecting
 	}
 }
 
-// between returns the counts of o since an earlier observation.
 func between(before, o observation) observation {
-	d := o
-	d.cpu -= before.cpu
-	d.reconnections -= before.reconnections
-	d.rebinds -= before.rebinds
-	d.sent.Delta -= before.sent.Delta
-	d.sent.Keyframe -= before.sent.Keyframe
-	d.sent.Reset -= before.sent.Reset
-	d.sent.FullBits -= before.sent.FullBits
-	d.bytes -= before.bytes
-	d.fates.Processed -= before.fates.Processed
-	d.fates.Lost -= before.fates.Lost
-	d.fates.Delivered -= before.fates.Delivered
-	d.fates.Missed -= before.fates.Missed
-	d.reconnecting -= before.reconnecting
-	d.skipped -= before.skipped
-	d.link.DatagramsSent -= before.link.DatagramsSent
-	d.link.BytesSent -= before.link.BytesSent
-	d.link.DatagramsReceived -= before.link.DatagramsReceived
-	d.link.BytesReceived -= before.link.BytesReceived
-	d.link.SendFailed -= before.link.SendFailed
-	d.link.Lost -= before.link.Lost
-	return d
+	o.cpu -= before.cpu
+	o.counts = meter.Difference(o.counts, before.counts)
+	return o
 }
 
 func total(r *transport.RTTHistogram) (n uint64) {

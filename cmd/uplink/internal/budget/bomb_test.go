@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 
 	"github.com/uplink-rpc/uplink/capture"
@@ -60,13 +61,9 @@ func (f *file) measure() {
 func schemaJSON(t *testing.T, fields ...schema.Field) []byte {
 	t.Helper()
 	s, err := schema.New("Move", 60, fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	b, err := s.AppendJSON(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return b
 }
 

@@ -15,10 +15,9 @@ import (
 
 // Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers
 // only where the connection came to a loopback address and the request names one, as no page of
-// another site can have a browser do, or where admitted says so, which may be nil: heaps and
-// profiles tell more of players than metrics do. The command line is not shown, since tokens may be
-// in it.
-func Handler(stats func() any, admitted func(*http.Request) bool) http.Handler {
+// another site can have a browser do: heaps and profiles tell more of players than metrics do. The
+// command line is not shown, since tokens may be in it.
+func Handler(stats func() any) http.Handler {
 	vars := new(expvar.Map)
 	vars.Set("uplink", expvar.Func(stats))
 	vars.Set("memstats", expvar.Get("memstats"))
@@ -34,7 +33,7 @@ func Handler(stats func() any, admitted func(*http.Request) bool) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r) && (admitted == nil || !admitted(r)) {
+		if !isLocal(r) {
 			http.Error(w, "debug: only at a loopback address; a tunnel leads there: ssh -L 9464:127.0.0.1:9464 HOST", http.StatusForbidden)
 			return
 		}

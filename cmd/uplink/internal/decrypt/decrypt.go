@@ -59,7 +59,19 @@ func (d *decrypter) edit(p *pcap.Packet) []byte {
 		return nil
 	}
 	record, verdict := d.opener.Open(d.record[:0], g.From, g.To, g.Payload)
-	*d.count(verdict)++
+	c := &d.counts
+	switch verdict {
+	case keylog.Opened:
+		c.Opened++
+	case keylog.Plain:
+		c.Plain++
+	case keylog.NoSession:
+		c.NoKey++
+	case keylog.Damaged:
+		c.Damaged++
+	default:
+		c.Other++
+	}
 	if verdict != keylog.Opened {
 		return nil
 	}
@@ -70,19 +82,4 @@ func (d *decrypter) edit(p *pcap.Packet) []byte {
 	}
 	d.packet = packet
 	return packet
-}
-
-func (d *decrypter) count(v keylog.Verdict) *int {
-	switch v {
-	case keylog.Opened:
-		return &d.counts.Opened
-	case keylog.Plain:
-		return &d.counts.Plain
-	case keylog.NoSession:
-		return &d.counts.NoKey
-	case keylog.Damaged:
-		return &d.counts.Damaged
-	default:
-		return &d.counts.Other
-	}
 }

@@ -28,8 +28,7 @@ import (
 // numbers are the RPC numbers of a pair: for headers and acks of each length.
 var numbers = []uint8{0, 3, 9, 40}
 
-// pair is encoders and decoders with nothing but the transport between them, and all that they
-// said.
+// pair is encoders and decoders with only the transport in between, and all that they said.
 type pair struct {
 	t      *testing.T
 	schema *schema.Schema
@@ -119,7 +118,6 @@ func (p *pair) send(c *transport.Conn, f *schema.Frame) {
 	}
 }
 
-// ack acks all RPCs in a datagram.
 func (p *pair) ack() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -138,8 +136,7 @@ func (p *pair) ack() {
 	uplinktest.Must(p.t, p.back.Send(b))
 }
 
-// converse records a pair that sends and acks over a bad link, with an outage and a decoder that is
-// reset.
+// converse records a pair over a bad link, with an outage and a decoder that is reset.
 func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,14 +183,12 @@ func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 	return p, file, keys
 }
 
-// at is a payload: an RPC and a sequence.
 type at struct {
 	rpc uint8
 	seq int
 }
 
-// TestWiresharkEncoder holds each payload and ack that Wireshark shows against what the encoder and
-// the decoder said of it, and the links between them against the order of the packets.
+// TestWiresharkEncoder compares what Wireshark shows with what encoders and decoders said.
 func TestWiresharkEncoder(t *testing.T) {
 	p, file, keys := converse(t)
 	file, c := run(t, file, keys, 0)
@@ -279,8 +274,7 @@ func TestWiresharkEncoder(t *testing.T) {
 	}
 }
 
-// TestWiresharkLosses drops, duplicates and reorders packets of a capture: sequences and baselines
-// are still found.
+// TestWiresharkLosses drops, duplicates and reorders packets: sequences are still found.
 func TestWiresharkLosses(t *testing.T) {
 	_, file, keys := converse(t)
 	file, _ = run(t, file, keys, 0)

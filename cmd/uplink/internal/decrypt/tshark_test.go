@@ -1,19 +1,28 @@
 package decrypt
 
 import (
+	"bytes"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // sums are a capture's counts of one RPC.
 type sums struct{ payloads, bytes, deltas, ages, full uint64 }
 
-// TestWiresharkGame compares Wireshark's counts in a game's capture with those of client and
-// server.
+// TestWiresharkGame compares Wireshark's counts with those of client and server.
 func TestWiresharkGame(t *testing.T) {
 	for _, suite := range []transport.Suite{transport.AES128GCM, transport.None} {
 		g := play(t, suite)
@@ -125,5 +134,162 @@ func TestWiresharkSealed(t *testing.T) {
 	}
 	if sealed != c.Opened || len(next) != 2 {
 		t.Errorf("%d are sealed, want %d", sealed, c.Opened)
+	}
+}
+
+const page = "../../../../docs/wireshark.md"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	uplinktest.Must(t, err)
+	return string(b)
+}
+
+// TestWiresharkCommands runs the commands of the page that begin with tshark.
+func TestWiresharkCommands(t *testing.T) {
+	tshark(t)
+	commands := regexp.MustCompile(`(?m)^ {4}(tshark .*)$`).FindAllStringSubmatch(read(t, page), -1)
+	if len(commands) < 5 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	g := play(t, transport.AES128GCM)
+	file, _ := run(t, g.file, g.keys, 0)
+	dir := t.TempDir()
+	uplinktest.Must(t, os.MkdirAll(filepath.Join(dir, "deploy", "wireshark"), 0o700))
+	for name, text := range map[string]string{"game.plain.pcap": string(file), "deploy/wireshark/uplink.lua": read(t, script)} {
+		uplinktest.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for _, c := range commands {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c[1])
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "WIRESHARK_CONFIG_DIR="+dir)
+		out, err := cmd.Output()
+		if err != nil || strings.Count(string(out), "\n") < 3 || strings.Contains(string(out), "Lua") {
+			t.Errorf("%s: %v\n%s", c[1], err, out)
+		}
+	}
+}
+
+// TestWiresharkFields checks that each field that the page names is a field of the dissector.
+func TestWiresharkFields(t *testing.T) {
+	lua := read(t, script)
+	count := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| (`uplink\\..*?) \\|").FindAllStringSubmatch(read(t, page), -1) {
+		group := ""
+		for _, name := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(row[1], -1) {
+			field := name[1]
+			if strings.HasPrefix(field, ".") {
+				field = group + field
+			} else if parts := strings.SplitN(field, ".", 3); len(parts) > 1 {
+				group = parts[0] + "." + parts[1]
+			}
+			if count++; !strings.Contains(lua, `"`+field+`"`) {
+				t.Errorf("there is no %s", field)
+			}
+		}
+	}
+	if count < 30 {
+		t.Errorf("%d fields", count)
+	}
+}
+
+// script is the dissector.
+const script = "../../../../deploy/wireshark/uplink.lua"
+
+// item is a protocol or field of a packet as Wireshark dissected it.
+type item struct {
+	Name  string `xml:"name,attr"`
+	Show  string `xml:"show,attr"`
+	Value string `xml:"value,attr"`
+	Items []item `xml:",any"`
+}
+
+// all returns the fields of that name below n, in order.
+func (n *item) all(name string) (found []*item) {
+	for i := range n.Items {
+		if c := &n.Items[i]; c.Name == name {
+			found = append(found, c)
+		} else {
+			found = append(found, c.all(name)...)
+		}
+	}
+	return found
+}
+
+// text returns the shown text of the first field of that name, "" if there is none.
+func (n *item) text(name string) string {
+	if found := n.all(name); len(found) > 0 {
+		return found[0].Show
+	}
+	return ""
+}
+
+// number is the first field of that name, -1 if there is none.
+func (n *item) number(t *testing.T, name string) int {
+	t.Helper()
+	text := n.text(name)
+	if text == "" {
+		return -1
+	}
+	v, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return int(v)
+}
+
+func tshark(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs Wireshark")
+	}
+	return tool.Find(t, "tshark")
+}
+
+// dissect runs tshark with the dissector, in two passes. An error of the script fails the test.
+func dissect(t *testing.T, file []byte, options ...string) (packets []item) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "in.pcap")
+	uplinktest.Must(t, os.WriteFile(path, file, 0o600))
+	args := append([]string{"-n", "-2", "-X", "lua_script:" + script, "-r", path, "-T", "pdml"}, options...)
+	cmd := exec.CommandContext(t.Context(), tshark(t), args...)
+	cmd.Env = append(os.Environ(), "WIRESHARK_CONFIG_DIR="+dir) // not the plugins of whoever runs this
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if said := stdout.String() + stderr.String(); err != nil || strings.Contains(said, "Lua Error") || strings.Contains(said, "Lua:") {
+		t.Fatalf("tshark: %v\n%s\n%q", err, &stderr, regexp.MustCompile(".*Lua.*").FindAllString(said, 5))
+	}
+	var out struct {
+		Packets []item `xml:"packet"`
+	}
+	uplinktest.Must(t, xml.Unmarshal(stdout.Bytes(), &out))
+	return out.Packets
+}
+
+// wellFormed expects that nothing is wrong with packets.
+func wellFormed(t *testing.T, packets []item) {
+	t.Helper()
+	for i := range packets {
+		for _, name := range []string{"uplink.malformed", "_ws.malformed"} {
+			if packets[i].all(name) != nil {
+				t.Errorf("packet %d is malformed: %v", i+1, packets[i].all("_ws.expert"))
+			}
+		}
+	}
+}
+
+// compare expects these numbers of the fields below an item; -1 is none.
+func compare(t *testing.T, packet int, n *item, want map[string]int) {
+	t.Helper()
+	for name, v := range want {
+		read := (*item).number
+		if text := n.text(name); text == "True" || text == "False" {
+			read = func(n *item, t *testing.T, name string) int { return flag(t, n, name) }
+		}
+		if got := read(n, t, name); got != v {
+			t.Errorf("packet %d: %s is %d, want %d", packet, name, got, v)
+		}
 	}
 }

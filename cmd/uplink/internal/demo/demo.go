@@ -8,14 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
@@ -32,10 +33,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// demo is one run of the demo.
 type demo struct {
 	options Options
-	keys    keys
+	key     token.Key // temporary
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
@@ -85,9 +85,6 @@ func newDemo(o Options) (*demo, error) {
 // every second and a summary at the end. It is an error if the server rebuilt a
 // frame that differs from the recording.
 func Run(ctx context.Context, w io.Writer, o Options) (err error) {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	d, err := newDemo(o)
 	if err != nil {
 		return err
@@ -108,16 +105,14 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 
 // traces returns the recordings, each with an RPC name of its own.
 func traces() ([]*trace.Trace, error) {
-	var all []*trace.Trace
-	for _, t := range []struct {
-		rpc   string
-		trace *trace.Trace
-	}{{"PortalMove", sample.Portal2()}, {"RocketMove", sample.RocketLeague()}} {
-		s, err := schema.New(t.rpc, t.trace.Schema.RateHz(), t.trace.Schema.Fields())
+	all := []*trace.Trace{sample.Portal2(), sample.RocketLeague()}
+	for i, rpc := range []string{"PortalMove", "RocketMove"} {
+		t := all[i]
+		s, err := schema.New(rpc, t.Schema.RateHz(), t.Schema.Fields())
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &trace.Trace{Name: t.trace.Name, Schema: s, Frames: t.trace.Frames})
+		all[i] = &trace.Trace{Name: t.Name, Schema: s, Frames: t.Frames}
 	}
 	return all, nil
 }
@@ -141,34 +136,29 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	}
 }
 
-// connect connects all clients concurrently.
 func (d *demo) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
-	errs := make(chan error)
+	var g errgroup.Group
+	var failed atomic.Int64
 	for _, p := range d.players {
-		go func() {
+		g.Go(func() error {
 			conn, stream, err := d.dial(ctx, p, d.settings)
-			if err == nil {
-				p.swap(conn, stream, d.settings.Codec)
+			if err != nil {
+				failed.Add(1)
+				return err
 			}
-			errs <- err
-		}()
+			p.swap(conn, stream, d.settings.Codec)
+			return nil
+		})
 	}
-	var err error
-	failed := 0
-	for range d.players {
-		if e := <-errs; e != nil {
-			failed, err = failed+1, e
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%d of %d clients could not connect over a link with %v: %w", failed, d.options.Clients, &d.options.Link, err)
+	if err := g.Wait(); err != nil {
+		const format = "%d of %d clients could not connect over a link with %v: %w"
+		return fmt.Errorf(format, failed.Load(), d.options.Clients, &d.options.Link, err)
 	}
 	return nil
 }
 
-// hangUp closes all clients concurrently.
 func (d *demo) hangUp() {
 	for _, p := range d.players {
 		if conn, _ := p.now(); conn != nil {
@@ -178,7 +168,6 @@ func (d *demo) hangUp() {
 	d.closing.Wait()
 }
 
-// introduction describes the run and the table.
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
 Link: %v; codec %v; suite %v.
 Dashboard: %s
@@ -188,7 +177,6 @@ ratio to full; wire with AEAD, UDP and IP, whose parts are below. Keyframes are
 calls sent without a baseline. Ctrl-C ends the demo.
 `
 
-// play runs the clients and shows their traffic.
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
 	d.collector = metrics.NewClient(d.conns()...)
 	web, err := webserver.Start(d.web())
@@ -197,7 +185,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
 	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL(), web.MetricsURL())
-	ctx, cancel := d.options.until(ctx)
+	ctx, cancel := bots.Until(ctx, d.options.For)
 	var senders sync.WaitGroup
 	for _, p := range d.players {
 		senders.Go(func() { d.run(ctx, p) })
@@ -206,11 +194,11 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	defer senders.Wait()
 	defer cancel()
 	begin := time.Now()
-	before := d.observe()
+	before, shown := d.observe(), begin
 	table := newPrinter(w, &d.options)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for shown := begin; ; {
+	for {
 		select {
 		case err := <-served:
 			return err
@@ -233,15 +221,14 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 
 // name returns a player's name for the dashboard.
 func (d *demo) name(p *ds.Player) string {
-	i := (p.ClientID() - 1) % uint64(len(d.players)) // see admit
+	i := (p.ClientID() - 1) % uint64(len(d.players)) // see dial
 	return fmt.Sprintf("%s %d", d.players[i].trace.Schema.RPC(), i+1)
 }
 
-// web returns the configuration of the HTTP server.
 func (d *demo) web() webserver.Config {
 	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
 	if d.options.Debug {
-		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) }, nil)
+		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) })
 	}
 	return webserver.Config{
 		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv, Handlers: handlers,
@@ -259,7 +246,6 @@ func (d *demo) conns() []*client.Conn {
 	return conns
 }
 
-// verdict returns an error if a frame differed.
 func (d *demo) verdict(w io.Writer) error {
 	wrong := d.mismatches.Load()
 	fmt.Fprintf(w, "Different from what was recorded: %d.\n", wrong)
@@ -277,27 +263,12 @@ func (d *demo) verdict(w io.Writer) error {
 	return nil
 }
 
-// keys are the temporary server key and issuer key.
-type keys struct {
-	server token.Key
-	issuer token.IssuerKey
-}
-
-func newKeys() (keys, error) {
-	k, err := token.NewKey()
-	if err != nil {
-		return keys{}, err
-	}
-	return keys{k, k.Issuer()}, nil
-}
-
-// listen starts the server, with a handler for each trace.
 func (d *demo) listen() (err error) {
-	if d.keys, err = newKeys(); err != nil {
+	if d.key, err = token.NewKey(); err != nil {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.keys.server, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
+		Key: d.key, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
 		MaxPlayers: 2 * len(d.players),
 	})
 	if err != nil {
@@ -309,23 +280,6 @@ func (d *demo) listen() (err error) {
 		}
 	}
 	return nil
-}
-
-// admit returns cfg with the admission of a player's next connection, valid for reconnects too.
-// Each connection has its own player ID, or it would replace the previous one, which plays on; the
-// ID of the first is the player's index plus 1.
-func (d *demo) admit(ctx context.Context, p *player, cfg client.Config) (client.Config, error) {
-	id := uint64(1 + p.index + p.dialed*len(d.players))
-	p.dialed++
-	cfg.Renew = func(context.Context) (token.Token, error) {
-		return token.Issue(d.keys.issuer, token.Claims{
-			ClientID: id, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{d.srv.Addr()},
-		})
-	}
-	var err error
-	cfg.Token, err = cfg.Renew(ctx)
-	cfg.Suites, cfg.Insecure = d.options.suites(), d.options.insecure()
-	return cfg, err
 }
 
 func (o *Options) suites() []transport.Suite { return []transport.Suite{o.Suite} }
@@ -377,12 +331,4 @@ func (o *Options) prose(w io.Writer) io.Writer {
 		return io.Discard
 	}
 	return w
-}
-
-// until returns a context with the time limit.
-func (o *Options) until(ctx context.Context) (context.Context, context.CancelFunc) {
-	if o.For > 0 {
-		return context.WithTimeout(ctx, o.For)
-	}
-	return context.WithCancel(ctx)
 }

@@ -5,39 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"go.uber.org/goleak"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The scheduler that kcp-go starts when it is imported.
-		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).prepend"),
-		goleak.IgnoreAnyFunction("github.com/xtaci/kcp-go/v5.(*TimedSched).sched"),
-	)
-}
+func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 func options() Options {
 	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
-// prepare makes a demo that has not begun.
-func prepare(t *testing.T, o Options) *demo {
+// prepare makes a demo that serves until the test ends, and has no clients yet.
+func prepare(t *testing.T, o Options) (d *demo, served chan error) {
 	t.Helper()
 	d, err := newDemo(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	uplinktest.Must(t, err)
+	uplinktest.Must(t, d.listen())
+	served = make(chan error, 1)
+	go func() {
+		served <- d.srv.Serve(context.Background())
+		close(served)
+	}()
+	t.Cleanup(func() {
+		if err := errors.Join(d.srv.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, served
 }
 
 const allDelivered = " 100.0 % "
@@ -64,9 +72,7 @@ func TestRun(t *testing.T) {
 			o.Suite, o.For = suite, 2*time.Minute
 			ctx, end := context.WithCancel(t.Context())
 			b := shown{end: end}
-			if err := Run(ctx, &b, o); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, Run(ctx, &b, o))
 			for _, want := range []string{
 				"; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n24 of datagram, %d of AEAD and 224 of UDP and IP, ", seal),
 				"\nDifferent from what was recorded: 0.\n",
@@ -79,25 +85,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestKeys checks that a client without a token is refused.
 func TestKeys(t *testing.T) {
-	d := prepare(t, options())
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(context.Background()) }()
+	d, _ := prepare(t, options())
 	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrWrongKey) {
 		t.Errorf("without a token: %v", err)
-	}
-	if err := errors.Join(d.srv.Close(), <-served); err != nil {
-		t.Error(err)
 	}
 }
 
 // TestVerdict plays something else than is expected.
 func TestVerdict(t *testing.T) {
-	d := prepare(t, Options{Link: options().Link})
+	d := &demo{}
 	if err := d.verdict(io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -117,15 +114,8 @@ func TestVerdict(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	o := options()
 	o.For = 0
-	d := prepare(t, o)
-	if err := d.listen(); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- d.srv.Serve(t.Context()) }()
-	if err := d.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d, served := prepare(t, o)
+	uplinktest.Must(t, d.connect(t.Context()))
 	for i, p := range d.players {
 		other := *p.trace
 		other.Frames = append(other.Frames[7:len(other.Frames):len(other.Frames)], other.Frames[:7]...)
@@ -145,15 +135,182 @@ func TestMismatch(t *testing.T) {
 		t.Error(err)
 	}
 	d.hangUp()
-	if err := errors.Join(d.srv.Close(), <-served); err != nil {
-		t.Error(err)
+}
+
+// introduced receives the introduction.
+type introduced chan string
+
+func (c introduced) Write(b []byte) (int, error) {
+	select {
+	case c <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+// playing is a demo that plays until its test is over, and then has compared every frame. url is
+// the dashboard's.
+func playing(t *testing.T, o Options) (d *demo, url string) {
+	t.Helper()
+	d, served := prepare(t, o)
+	uplinktest.Must(t, d.connect(t.Context()))
+	ctx, stop := context.WithCancel(context.Background())
+	played, text := make(chan error, 1), make(introduced, 1)
+	go func() { played <- d.play(ctx, text, served) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-played; err != nil {
+			t.Error(err)
+		}
+		if n := d.unchecked.Load(); n != 0 {
+			t.Errorf("%d frames were not compared", n)
+		}
+		d.hangUp()
+	})
+	return d, regexp.MustCompile(`Dashboard: (\S+)`).FindStringSubmatch(<-text)[1]
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: never", what)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
-func TestDeaf(t *testing.T) {
+// TestCodecs changes the codec over a bad link: all play on, and what was counted is kept.
+func TestCodecs(t *testing.T) {
 	o := options()
-	o.Link.Loss = 2
-	if err := Run(t.Context(), io.Discard, o); err == nil || err.Error() != "--loss 2: want a share of 0 to 1" {
-		t.Error(err)
+	o.Clients, o.For = 4, 0
+	o.Link.Loss, o.Link.RTT, o.Link.Jitter = 0.2, 20*time.Millisecond, 3*time.Millisecond
+	d, _ := playing(t, o)
+	s := d.Settings()
+	s.Redundancy = 3
+	for _, s.Codec = range []rpcdelta.Codec{rpcdelta.Adaptive, rpcdelta.RLE, rpcdelta.Adaptive} {
+		before := d.observe().total()
+		uplinktest.Must(t, d.Change(s))
+		until(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients })
+		until(t, "they play on", func() bool {
+			now := d.observe().total()
+			return now.Sent.Frames() > before.Sent.Frames()+100 && now.Delivered > before.Delivered+50
+		})
+		now := d.observe().total()
+		if combines := s.Codec == rpcdelta.Adaptive; (now.redundancy == 3) != combines {
+			t.Errorf("%v: redundancy %d", s.Codec, now.redundancy)
+		}
+		if now.Bytes <= before.Bytes || now.Messages <= before.Messages || now.AEADBytes <= before.AEADBytes {
+			t.Errorf("%v: %+v, before %+v", s.Codec, now, before)
+		}
+	}
+	until(t, "the old connections are closed", func() bool { return d.srv.Stats().Transport.Open == o.Clients })
+	// Those that are closed are still counted.
+	if n := testutil.CollectAndCount(d.collector, "uplink_client_frames_total"); n == 0 {
+		t.Error("no frames in the metrics")
+	}
+}
+
+// TestLinkChanges: a change acts on what is sent from then on.
+func TestLinkChanges(t *testing.T) {
+	o := options()
+	o.For = 0
+	d, _ := playing(t, o)
+	change := func(f func(*lab.Settings)) {
+		t.Helper()
+		s := d.Settings()
+		f(&s)
+		uplinktest.Must(t, d.Change(s))
+		if got := d.Settings(); got != s {
+			t.Errorf("%+v, want %+v", got, s)
+		}
+	}
+	change(func(s *lab.Settings) { s.Redundancy, s.Link.Loss = rpcdelta.RedundancyOff, 0.6 })
+	until(t, "frames are lost", func() bool { return d.Traffic().Delivered < 0.6 })
+	change(func(s *lab.Settings) { s.Link.Loss = 0 })
+	until(t, "none is", func() bool { return d.Traffic().Delivered == 1 })
+	change(func(s *lab.Settings) { s.Link.RTT = 300 * time.Millisecond })
+	until(t, "the round trip is longer", func() bool { return d.Traffic().RTT > 200 })
+	before := d.Settings()
+	bad := before
+	bad.Link.Loss = 2
+	if err := d.Change(bad); err == nil || d.Settings() != before {
+		t.Errorf("a loss of 2: %v, %+v", err, d.Settings())
+	}
+}
+
+// big returns the counts of a thousand clients in one second.
+func big() observation {
+	return observation{
+		rows: []row{
+			{rpc: "PortalMove", counts: counts{Sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, Messages: 30_400, Bytes: 600_000, AEADBytes: 30_400 * 16, Delivered: 30_000, Missed: 0}, rtt: 2 * time.Second},
+			{rpc: "RocketMove", counts: counts{Sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, Messages: 20_000, Bytes: 700_000, AEADBytes: 20_000 * 8, Delivered: 1000, Missed: 9000}, rtt: 80 * time.Millisecond},
+		},
+		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	newPrinter(&b, &Options{}).draw(big(), time.Second)
+	const want = `
+                      kbit/s                                       key-
+RPC         calls/s     full     sent  ratio     wire  delivery  frames      RTT
+PortalMove    30400   6400.0   4800.0   0.75  16230.4   100.0 %     400  2000 ms
+RocketMove    20000   4800.0   5600.0   1.17  11840.0    10.0 %   10000    80 ms
+all           50400  11200.0  10400.0   0.93  28070.4    77.5 %   10400  1040 ms
+wire: 10400.0 sent, 1209.6 datagram headers, 5171.2 AEAD, 11289.6 UDP and IP
+acks on the downlink, with their datagrams: 4160.0, of which 1280.0 AEAD
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// TestRedraw: each table ends where the first one did, and leaves nothing else behind.
+func TestRedraw(t *testing.T) {
+	var b strings.Builder
+	live := newPrinter(&b, &Options{Live: true})
+	live.draw(big(), time.Second)
+	first := b.String()
+	live.draw(big(), time.Second)
+	lines := strings.Count(first, "\n")
+	if want := first + "\x1b[8A\x1b[J" + first; b.String() != want || lines != 8 {
+		t.Errorf("%d lines, then %q", lines, strings.TrimPrefix(b.String(), first))
+	}
+	b.Reset()
+	live.summary(big(), time.Second)
+	if strings.Contains(b.String(), "\x1b") {
+		t.Errorf("the summary takes the last table away: %q", b.String())
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	var b strings.Builder
+	newPrinter(&b, &Options{}).summary(observation{rows: []row{{rpc: "Move"}}}, time.Second)
+	for _, bad := range []string{"NaN", "Inf"} {
+		if strings.Contains(b.String(), bad) {
+			t.Errorf("%s in\n%s", bad, b.String())
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	now, before := big(), big()
+	before.rows[0].counts = counts{Sent: rpcdelta.Stats{Delta: 29_000}, Bytes: 500_000}
+	before.acks.Bytes = 10_000
+	got := now.since(before)
+	if r := got.rows[0]; r.Sent.Delta != 1000 || r.Bytes != 100_000 || r.rtt != 2*time.Second || got.rows[1].Missed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if got.acks != (ds.AckStats{Bytes: 40_000}) {
+		t.Errorf("%+v", got.acks)
 	}
 }

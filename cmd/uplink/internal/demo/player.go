@@ -7,13 +7,149 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// player is one client that plays a trace, from its own place in it, again and
-// again.
+const (
+	// atOnce is the number of clients that reconnect at a time when the codec changes.
+	atOnce = 8
+	// again is the time until a connection that could not be made is tried again.
+	again = time.Second
+)
+
+// Settings implements lab.Game.
+func (d *demo) Settings() lab.Settings {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settings
+}
+
+// Change implements lab.Game. The link and redundancy change at once; for another codec each client
+// reconnects, and plays on meanwhile.
+func (d *demo) Change(s lab.Settings) error {
+	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.settings = s
+	d.mu.Unlock()
+	for _, p := range d.players {
+		conn, _ := p.now()
+		if err := conn.SetRedundancy(s.Redundancy); err != nil {
+			return err
+		}
+	}
+	select {
+	case d.changed <- struct{}{}:
+	default: // it will look at the settings anyway
+	}
+	return nil
+}
+
+// follow brings all clients to the chosen codec after each change.
+func (d *demo) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.changed:
+		}
+		for !d.recode(ctx) && sleep.For(ctx, again) == nil {
+		}
+	}
+}
+
+// recode brings each client to the codec once, and says whether all have it.
+func (d *demo) recode(ctx context.Context) bool {
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, p := range d.players {
+		g.Go(func() error { return d.renew(ctx, p) })
+	}
+	return g.Wait() == nil && d.switched() == len(d.players)
+}
+
+func (d *demo) switched() int {
+	want, n := d.Settings().Codec, 0
+	for _, p := range d.players {
+		if _, codec := p.now(); codec == want {
+			n++
+		}
+	}
+	return n
+}
+
+// renew reconnects a client with the chosen codec. The old connection closes after its frames.
+func (d *demo) renew(ctx context.Context, p *player) error {
+	s := d.Settings()
+	if _, codec := p.now(); codec == s.Codec {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, stream, err := d.dial(ctx, p, s)
+	if err != nil {
+		return err
+	}
+	old := p.swap(conn, stream, s.Codec)
+	d.closing.Go(func() {
+		time.Sleep(s.Link.Drained() + margin)
+		_ = old.Close() // always nil
+		d.collector.Replace(old, conn)
+	})
+	// What was changed since it was dialed may have gone to the old one.
+	return conn.SetRedundancy(d.Settings().Redundancy)
+}
+
+// dial opens another connection for a client. Each is a player of its own to the server, or it
+// would replace the previous one, which plays on. The first one's client ID is the index plus 1.
+func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
+	id := uint64(1 + p.index + p.dialed*len(d.players))
+	p.dialed++
+	cfg := client.Config{
+		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,
+		Suites: d.options.suites(), Insecure: d.options.insecure(),
+		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, d.srv.Addr()) },
+	}
+	var err error
+	if cfg.Token, err = cfg.Renew(ctx); err != nil {
+		return nil, nil, err
+	}
+	return bots.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
+}
+
+// Traffic implements lab.Game.
+func (d *demo) Traffic() lab.Traffic {
+	d.mu.Lock()
+	t := d.traffic
+	d.mu.Unlock()
+	t.Switched, t.Clients = d.switched(), len(d.players)
+	t.Mismatches = d.mismatches.Load()
+	return t
+}
+
+func (d *demo) measured(o observation, elapsed time.Duration) {
+	t := o.total()
+	second := elapsed.Seconds()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.traffic = lab.Traffic{
+		Seconds: second, Calls: float64(t.Sent.Frames()) / second,
+		Full: t.full() / second, Sent: t.coded() / second, Around: t.around() / second,
+		Delivered: t.share(), RTT: float64(t.lastRTT) / float64(time.Millisecond), Redundancy: t.redundancy,
+	}
+}
+
+// player is one client that repeats a trace from a row of its own.
 type player struct {
 	index  int
 	trace  *trace.Trace
@@ -29,40 +165,21 @@ type player struct {
 	past    client.RPCStats // of streams that others took the place of
 }
 
-// bind connects a client and binds the trace's RPC.
-func bind(ctx context.Context, addr string, cfg client.Config, t *trace.Trace) (*client.Conn, *client.FrameStream, error) {
-	conn, err := client.Dial(ctx, addr, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	stream, err := client.BindSchema(ctx, conn, t.Schema, client.BindConfig{})
-	if err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
-	}
-	return conn, stream, nil
-}
-
 // run sends a frame at each tick of the trace's rate until the context is done.
 func (d *demo) run(ctx context.Context, p *player) {
-	tick := time.NewTicker(time.Duration(float64(time.Second) / p.trace.Schema.RateHz()))
-	defer tick.Stop()
-	for i := p.offset; ; i++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		d.stage.Sent(p.index, i, p.trace.At(i))
-		err := d.send(p, i)
+	row := p.offset
+	for range sleep.Every(ctx, time.Duration(float64(time.Second)/p.trace.Schema.RateHz())) {
+		d.stage.Sent(p.index, row, p.trace.At(row))
+		err := d.send(p, row)
 		if err != nil && !errors.Is(err, client.ErrReconnecting) {
-			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, i%len(p.trace.Frames), err)
+			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, row%len(p.trace.Frames), err)
 			return
 		}
+		row++
 	}
 }
 
-// send sends a row. If it is the first one of a session, that is noted before the
-// server can have it.
+// send sends a row. The first one of a session is noted before the server can have it.
 func (d *demo) send(p *player, row int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +196,6 @@ func (d *demo) send(p *player, row int) error {
 	return nil
 }
 
-// swap replaces the player's connection and returns the old one.
 func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcdelta.Codec) (old *client.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,14 +207,12 @@ func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcde
 	return old
 }
 
-// now returns the connection and its codec.
 func (p *player) now() (*client.Conn, rpcdelta.Codec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn, p.codec
 }
 
-// stats returns the counters of all connections.
 func (p *player) stats() client.RPCStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,11 +220,4 @@ func (p *player) stats() client.RPCStats {
 }
 
 // counted is stats with p.mu held.
-func (p *player) counted() client.RPCStats {
-	st := p.stream.Stats()
-	st.Add(&p.past.Stats)
-	st.Messages += p.past.Messages
-	st.Bytes += p.past.Bytes
-	st.AEADBytes += p.past.AEADBytes
-	return st
-}
+func (p *player) counted() client.RPCStats { return meter.Sum(p.stream.Stats(), p.past) }

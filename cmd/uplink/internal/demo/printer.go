@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -55,17 +56,11 @@ func (t *printer) draw(o observation, elapsed time.Duration) {
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
-	kbit := func(bits float64) string { return fmt.Sprintf("%.1f", kbits(bits, elapsed)) }
+	l := r.line(elapsed)
+	one := func(v float64) string { return fmt.Sprintf("%.1f", v) }
 	return []string{
-		r.rpc,
-		fmt.Sprintf("%.0f", float64(r.sent.Frames())/elapsed.Seconds()),
-		kbit(r.full()),
-		kbit(r.coded()),
-		ratio(r.coded(), r.full()),
-		kbit(r.coded() + r.around()),
-		fmt.Sprintf("%.1f %%", 100*r.share()),
-		fmt.Sprint(r.keyframes()),
-		fmt.Sprintf("%d ms", r.rtt.Milliseconds()),
+		l.RPC, fmt.Sprintf("%.0f", l.Calls), one(l.Full), one(l.Sent), ratio(r.coded(), r.full()), one(l.Wire),
+		one(100*l.Delivered) + " %", fmt.Sprint(l.Keyframes), fmt.Sprintf("%d ms", r.rtt.Milliseconds()),
 	}
 }
 
@@ -78,7 +73,6 @@ func ratio(part, whole float64) string {
 	return fmt.Sprintf("%.2f", part/whole)
 }
 
-// summary writes the totals of the run.
 func (t *printer) summary(o observation, elapsed time.Duration) {
 	if t.json {
 		t.writeLine(o, elapsed, true)
@@ -88,28 +82,30 @@ func (t *printer) summary(o observation, elapsed time.Duration) {
 	t.lines = 0
 	t.draw(o, elapsed)
 	total := o.total()
-	n := float64(max(1, total.sent.Frames()))
+	n := float64(max(1, total.Sent.Frames()))
 	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header; on the wire, with\n%.0f of datagram, %.0f of AEAD and %.0f of UDP and IP, %.0f and %.0f.\nFrames decoded: %d.\n",
 		total.full()/n, total.coded()/n, total.datagram()/n, total.seals()/n, total.ip()/n,
-		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.delivered)
+		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.Delivered)
 }
 
-// row is what one RPC's clients and the server counted up to a moment, or
-// between two.
+// row is what was counted of one RPC up to a moment, or between two.
 type row struct {
-	rpc       string
-	sent      rpcdelta.Stats
-	messages  uint64 // datagrams with frames
-	bytes     uint64 // of those frames' payloads with their headers
-	sealBytes uint64 // AEAD overhead of the datagrams
-	delivered uint64
-	missed    uint64
-	rtt       time.Duration // mean of the clients
+	rpc string
+	counts
+	rtt time.Duration // mean of the clients
 	// lastRTT is the mean of what the clients measured last: it follows a change at once.
 	lastRTT time.Duration
 	// redundancy is the current number of redundant payloads per packet, the maximum of the
 	// clients.
 	redundancy int
+}
+
+type counts struct {
+	Sent              rpcdelta.Stats
+	Messages          uint64 // datagrams with frames
+	Bytes             uint64 // of those frames' payloads with their headers
+	AEADBytes         uint64 // of the datagrams
+	Delivered, Missed uint64
 }
 
 // observation is all that was counted up to a moment, or between two.
@@ -131,10 +127,8 @@ func (d *demo) observe() observation {
 			}
 			st := p.stats()
 			conn, _ := p.now()
-			r.sent.Add(&st.Stats)
-			r.messages += st.Messages
-			r.bytes += st.Bytes
-			r.sealBytes += st.AEADBytes
+			sent := counts{Sent: st.Stats, Messages: st.Messages, Bytes: st.Bytes, AEADBytes: st.AEADBytes}
+			r.counts = meter.Sum(r.counts, sent)
 			r.rtt += conn.RTT()
 			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)
@@ -147,8 +141,8 @@ func (d *demo) observe() observation {
 		r.lastRTT /= time.Duration(clients)
 		for i := range server.RPCs {
 			if s := &server.RPCs[i]; s.RPC == r.rpc {
-				r.delivered += s.Frames()
-				r.missed += s.Missed
+				r.Delivered += s.Frames()
+				r.Missed += s.Missed
 			}
 		}
 		o.rows = append(o.rows, r)
@@ -156,39 +150,20 @@ func (d *demo) observe() observation {
 	return o
 }
 
-// since returns the difference from an earlier observation.
 func (o observation) since(before observation) observation {
-	out := observation{acks: ds.AckStats{
-		Messages:  o.acks.Messages - before.acks.Messages,
-		Bytes:     o.acks.Bytes - before.acks.Bytes,
-		AEADBytes: o.acks.AEADBytes - before.acks.AEADBytes,
-	}}
+	out := observation{acks: meter.Difference(o.acks, before.acks)}
 	for i, r := range o.rows {
-		b := &before.rows[i]
-		r.sent.FullBits -= b.sent.FullBits
-		r.sent.Delta -= b.sent.Delta
-		r.sent.Keyframe -= b.sent.Keyframe
-		r.sent.Reset -= b.sent.Reset
-		r.messages -= b.messages
-		r.bytes -= b.bytes
-		r.sealBytes -= b.sealBytes
-		r.delivered -= b.delivered
-		r.missed -= b.missed
+		r.counts = meter.Difference(r.counts, before.rows[i].counts)
 		out.rows = append(out.rows, r)
 	}
 	return out
 }
 
-// total returns the sum of all RPCs.
 func (o observation) total() row {
 	t := row{rpc: "all"}
-	for _, r := range o.rows {
-		t.sent.Add(&r.sent)
-		t.messages += r.messages
-		t.bytes += r.bytes
-		t.sealBytes += r.sealBytes
-		t.delivered += r.delivered
-		t.missed += r.missed
+	for i := range o.rows {
+		r := &o.rows[i]
+		t.counts = meter.Sum(t.counts, r.counts)
 		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
 		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
@@ -196,17 +171,16 @@ func (o observation) total() row {
 	return t
 }
 
-// Bits of a row: the frames in full and as sent, both as messages; and the parts of
-// what surrounds these on the wire.
-func (r *row) full() float64     { return float64(r.sent.FullBits) }
-func (r *row) coded() float64    { return float64(8 * r.bytes) }
-func (r *row) datagram() float64 { return float64(8 * r.messages * transport.HeaderSize) }
-func (r *row) seals() float64    { return float64(8 * r.sealBytes) }
-func (r *row) ip() float64       { return float64(8 * r.messages * transport.IPSize) }
+// Bits of a row: the frames in full and as sent, and what surrounds these on the wire.
+func (r *row) full() float64     { return float64(r.Sent.FullBits) }
+func (r *row) coded() float64    { return float64(8 * r.Bytes) }
+func (r *row) datagram() float64 { return float64(8 * r.Messages * transport.HeaderSize) }
+func (r *row) seals() float64    { return float64(8 * r.AEADBytes) }
+func (r *row) ip() float64       { return float64(8 * r.Messages * transport.IPSize) }
 func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 
-func (r *row) share() float64    { return float64(r.delivered) / float64(max(1, r.delivered+r.missed)) }
-func (r *row) keyframes() uint64 { return r.sent.Keyframe + r.sent.Reset }
+func (r *row) share() float64    { return float64(r.Delivered) / float64(max(1, r.Delivered+r.Missed)) }
+func (r *row) keyframes() uint64 { return r.Sent.Keyframe + r.Sent.Reset }
 func (o *observation) ackBits() float64 {
 	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
 }
@@ -234,12 +208,11 @@ type RPCLine struct {
 
 func (r *row) line(elapsed time.Duration) RPCLine {
 	return RPCLine{
-		RPC: r.rpc, Calls: float64(r.sent.Frames()) / elapsed.Seconds(), Full: kbits(r.full(), elapsed), Sent: kbits(r.coded(), elapsed),
+		RPC: r.rpc, Calls: float64(r.Sent.Frames()) / elapsed.Seconds(), Full: kbits(r.full(), elapsed), Sent: kbits(r.coded(), elapsed),
 		Wire: kbits(r.coded()+r.around(), elapsed), Delivered: r.share(), Keyframes: r.keyframes(), RTT: 1e3 * r.rtt.Seconds(),
 	}
 }
 
-// writeLine writes the observation as a line of JSON.
 func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
 	l := Line{Whole: whole, Seconds: elapsed.Seconds(), AckKbits: kbits(o.ackBits(), elapsed)}
 	for i := range o.rows {

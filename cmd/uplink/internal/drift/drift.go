@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -71,10 +72,13 @@ func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 
 func (c *chain) result() *Result {
 	rate := c.schema.RateHz()
+	length := float64(c.n) / rate
+	ends := slices.DeleteFunc([]float64{1, 10}, func(until float64) bool { return until >= length })
+	ends = append(ends, length)
 	res := &Result{Frames: c.n, RateHz: rate, Distance: c.distance}
 	for _, f := range c.fields {
 		out := Field{Name: f.name, Step: f.step}
-		for _, until := range seconds(float64(c.n) / rate) {
+		for _, until := range ends {
 			from, to := int(math.Round((until-1)*rate)), int(math.Round(until*rate))
 			from, to = max(from, 0), min(to, c.n)
 			out.Spans = append(out.Spans, Span{until, summary(f.literal[from:to]), summary(f.ours[from:to])})
@@ -82,17 +86,6 @@ func (c *chain) result() *Result {
 		res.Fields = append(res.Fields, out)
 	}
 	return res
-}
-
-// seconds returns the ends of the seconds to show, for a trace of that length.
-func seconds(length float64) []float64 {
-	var ends []float64
-	for _, until := range []float64{1, 10} {
-		if until < length {
-			ends = append(ends, until)
-		}
-	}
-	return append(ends, length)
 }
 
 func summary(errs []sum) Error {
@@ -134,7 +127,6 @@ type field struct {
 	literal, ours []sum // of each frame
 }
 
-// sum adds up errors.
 type sum struct {
 	total, max float64
 	count      int
@@ -227,7 +219,6 @@ func (f *field) paper(values []float64, n, distance int) sum {
 	return f.difference(rebuilt, values)
 }
 
-// quantized rounds v to whole steps.
 func (f *field) quantized(v float64) float64 { return math.Floor(v/f.step+0.5) * f.step }
 
 // wrap returns the smallest equivalent of an angle's difference.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -19,9 +20,7 @@ func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)
 		{Name: "Yaw", Kind: schema.KindAngle, Bits: 10},
 		{Name: "Keys", Kind: schema.KindBits, Width: 8},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	var rows strings.Builder
 	rows.WriteString("X,Yaw,Keys\n")
 	for i := range frames {
@@ -29,13 +28,9 @@ func run(t *testing.T, frames, distance int, move func(i int) (x, angle float64)
 		fmt.Fprintf(&rows, "%v,%v,%d\n", x, angle, i%256)
 	}
 	r, err := trace.NewReader(strings.NewReader(rows.String()), "walk.csv", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	res, err := Run(r, s, distance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if len(res.Fields) != 2 || res.Fields[0].Name != "X" || res.Fields[1].Name != "Yaw" || res.Frames != frames {
 		t.Fatalf("%+v", res)
 	}

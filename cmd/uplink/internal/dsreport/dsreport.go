@@ -72,7 +72,6 @@ func (r *Reporter) Run(ctx context.Context, every time.Duration, w io.Writer, as
 	}
 }
 
-// next returns the line for the time since the last one.
 func (r *Reporter) next() Line {
 	before, delays := r.last, r.delays.Take()
 	r.last = r.look()
@@ -126,7 +125,6 @@ func (r *Reporter) line(before, now moment, delays *meter.Durations) Line {
 	return l
 }
 
-// counts are sums over all RPCs.
 type counts struct {
 	frames, missed uint64
 	drops          map[string]uint64

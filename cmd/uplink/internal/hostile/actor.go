@@ -8,20 +8,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
-
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/rogue"
 )
 
-// actor is one hostile client.
 type actor struct {
 	kind *kind
 	c    *rogue.Client
@@ -42,7 +42,6 @@ type actor struct {
 	acks   [][]rpcdelta.Ack // by RPC, oldest first
 }
 
-// newActor connects a hostile client of a kind.
 func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
 	typ, err := schema.Compile[move](moveRPC, maxHz)
 	if err != nil {
@@ -64,28 +63,24 @@ const stepEvery = 5 * time.Millisecond
 
 // run attacks until ctx is done, or the server has ended the session.
 func (a *actor) run(ctx context.Context) {
-	ticker := time.NewTicker(stepEvery)
-	defer ticker.Stop()
-	start := time.Now()
-	for i := 0; a.c.Err() == nil; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	start, i := time.Now(), 0
+	for range sleep.Every(ctx, stepEvery) {
 		// A pause of the process is not made up for: that burst would be above the limits.
 		due := int(time.Since(start).Seconds() * a.kind.rate)
 		if most := 1 + int(a.kind.rate/10); due-i > most {
 			i = due - most
 		}
 		for ; i < due; i++ {
-			a.kind.step(a, i)
+			if a.kind.binds == nothing || a.bind(i) {
+				a.kind.step(a, i)
+			}
+		}
+		if a.ended = a.c.Err(); a.ended != nil {
+			return
 		}
 	}
-	a.ended = a.c.Err()
 }
 
-// message handles a reliable message of the server.
 func (a *actor) message(b []byte) {
 	if t, body, err := control.Split(b); err == nil && t == control.Offer {
 		if o, err := replication.ParseOffer(body); err == nil {
@@ -96,7 +91,6 @@ func (a *actor) message(b []byte) {
 	}
 }
 
-// datagram handles an unreliable message of the server.
 func (a *actor) datagram(b []byte) {
 	t, body, err := control.Split(b)
 	if err != nil {
@@ -167,17 +161,15 @@ const (
 	fullRate = bindings * maxHz * slack // payloads a second
 )
 
-// request returns a request to bind Move.
-func (a *actor) request(n int, reliable bool) control.BindRequest {
+func (a *actor) request(n int) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
-		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: reliable,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
 	}
 }
 
-// bind binds all RPCs that the client may, and reports whether all are bound. It has to be called
-// again until they are.
-func (a *actor) bind(i int, reliable bool) bool {
+// bind reports whether all RPCs that the client may bind are bound. Call it until they are.
+func (a *actor) bind(i int) bool {
 	a.mu.Lock()
 	bound := a.bound
 	a.mu.Unlock()
@@ -187,7 +179,7 @@ func (a *actor) bind(i int, reliable bool) bool {
 	if bound >= bindings {
 		for n := range bindings {
 			e, err := rpcdelta.NewEncoder(a.schema, rpcdelta.EncoderConfig{
-				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: reliable,
+				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: a.kind.binds == reliable,
 			})
 			if err != nil {
 				panic(err) // it is the same each time
@@ -201,7 +193,7 @@ func (a *actor) bind(i int, reliable bool) bool {
 		a.bound = 0
 		a.mu.Unlock()
 		for n := range bindings {
-			r := a.request(n, reliable)
+			r := a.request(n)
 			a.ask(&r)
 		}
 	}
@@ -216,12 +208,10 @@ func (a *actor) ask(r *control.BindRequest) {
 	_ = a.c.Send(b) // the end of the session is seen elsewhere
 }
 
-// reply replies to an offer.
 func (a *actor) reply(n uint8, r replication.Answer) {
 	_ = a.c.SendReliable(replication.AppendReply(nil, n, r))
 }
 
-// rubbish returns random bytes.
 func (a *actor) rubbish(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -230,9 +220,71 @@ func (a *actor) rubbish(n int) []byte {
 	return b
 }
 
-// scatter fills the frame with values that nothing predicts.
-func (a *actor) scatter() {
+// encode returns a payload of RPC n with values that nothing predicts, or nil if it cannot be sent.
+func (a *actor) encode(n int) []byte {
 	for i := range a.frame.Ints {
 		a.frame.Ints[i] = a.rng.Int32N(1 << 12)
 	}
+	b, _, err := a.encoders[n].AppendFrame(nil, a.frame)
+	if err != nil {
+		return nil
+	}
+	return b
 }
+
+// player is an honest client. It calls Move and subscribes to both worlds.
+type player struct {
+	number  int
+	hz      float64 // calls a second
+	conn    *client.Conn
+	streams []*client.Stream[move]
+	sent    uint64 // calls
+	err     error
+}
+
+// newPlayer connects a player that calls Move hz times per second, over as many bindings as needed.
+func newPlayer(ctx context.Context, addr string, network transport.Network, t token.Token, number int, hz float64) (*player, error) {
+	p := &player{number: number, hz: hz}
+	var err error
+	if p.conn, err = client.Dial(ctx, addr, client.Config{Token: t, Network: network, NoReconnect: true}); err != nil {
+		return nil, fmt.Errorf("player %d: %w", number, err)
+	}
+	if err := p.join(ctx); err != nil {
+		_ = p.conn.Close()
+		return nil, fmt.Errorf("player %d: %w", number, err)
+	}
+	return p, nil
+}
+
+func (p *player) join(ctx context.Context) error {
+	streams := min(1+int(p.hz)/maxHz, bindings)
+	for range streams {
+		s, err := client.Bind[move](ctx, p.conn, moveRPC, client.BindConfig{RateHz: min(max(p.hz/float64(streams), 1), maxHz)})
+		if err != nil {
+			return err
+		}
+		p.streams = append(p.streams, s)
+	}
+	if _, err := client.SubscribeSnapshots(ctx, p.conn, snapshotWorld, client.SnapshotConfig[object]{}); err != nil {
+		return err
+	}
+	_, err := client.SubscribeState(ctx, p.conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
+	return err
+}
+
+func (p *player) run(ctx context.Context) {
+	start, done := time.Now(), uint64(0)
+	for range sleep.Every(ctx, max(stepEvery, time.Duration(float64(time.Second)/p.hz))) {
+		due := uint64(time.Since(start).Seconds() * p.hz)
+		done = max(done, due-min(due, uint64(p.hz/4)+1)) // limit bursts
+		for ; done < due; done++ {
+			m := moveAt(p.number, done)
+			if p.err = p.streams[done%uint64(len(p.streams))].Send(&m); p.err != nil {
+				return
+			}
+			p.sent++
+		}
+	}
+}
+
+func (p *player) datagrams() uint64 { return p.conn.Stats().Transport.DatagramsSent }

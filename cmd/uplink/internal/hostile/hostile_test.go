@@ -86,18 +86,15 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets"}}
-	uplinktest.Must(t, good.Validate())
-	for flag, change := range map[string]func(*Options){
-		"--players": func(o *Options) { o.Players = 0 },
-		"--hostile": func(o *Options) { o.Hostile = 201 },
-		"--for":     func(o *Options) { o.For = time.Millisecond },
-		"--kinds":   func(o *Options) { o.Kinds = []string{"resets", "none"} },
+	for flag, o := range map[string]Options{
+		"":          {Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets"}},
+		"--players": {Players: 0, Hostile: 1, For: time.Second},
+		"--hostile": {Players: 1, Hostile: 201, For: time.Second},
+		"--for":     {Players: 1, Hostile: 1, For: time.Millisecond},
+		"--kinds":   {Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets", "none"}},
 	} {
-		o := good
-		change(&o)
-		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
-			t.Errorf("%s: %v", flag, err)
+		if err := o.Validate(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), flag) {
+			t.Errorf("%q: %v", flag, err)
 		}
 	}
 }

@@ -11,16 +11,24 @@ import (
 	"github.com/uplink-rpc/uplink/transport/rogue"
 )
 
-// kind is a kind of attack.
 type kind struct {
 	name string
 	rate float64 // steps a second: what the session permits, or what is dropped above it
 	deaf bool    // it acknowledges nothing of the reliable channel
 	step func(a *actor, i int)
+	binds
 }
 
-// kinds are all kinds of hostile client. The rates of those that the server would disconnect stay a
-// little below its limits.
+// binds is what a kind binds before its first step.
+type binds int
+
+const (
+	nothing binds = iota
+	unreliable
+	reliable
+)
+
+// kinds are all kinds. Rates that would end a session stay a little below its limits.
 var kinds = []kind{
 	{name: "refused-binds", rate: 200, step: refusedBinds},
 	{name: "replies", rate: 45, step: replies},
@@ -35,11 +43,11 @@ var kinds = []kind{
 	{name: "heartbeats", rate: 1000, step: heartbeats},
 	{name: "moves", rate: 200, step: moves},
 	{name: "garbage", rate: 1000, step: garbage},
-	{name: "malformed-frames", rate: fullRate, step: malformedFrames},
-	{name: "heavy-frames", rate: fullRate, step: heavyFrames},
-	{name: "old-baselines", rate: fullRate, step: oldBaselines},
-	{name: "bundles", rate: fullRate / control.MaxBundle, step: bundles},
-	{name: "reliable-frames", rate: fullRate / 2, step: reliableFrames},
+	{name: "malformed-frames", rate: fullRate, step: malformedFrames, binds: unreliable},
+	{name: "heavy-frames", rate: fullRate, step: heavyFrames, binds: unreliable},
+	{name: "old-baselines", rate: fullRate, step: oldBaselines, binds: unreliable},
+	{name: "bundles", rate: fullRate / control.MaxBundle, step: bundles, binds: unreliable},
+	{name: "reliable-frames", rate: fullRate / 2, step: reliableFrames, binds: reliable},
 }
 
 // Kinds returns the names of all kinds of hostile client.
@@ -50,10 +58,9 @@ func Kinds() (names []string) {
 	return names
 }
 
-// refusedBinds asks for an RPC that there is not, and for another schema, each at the length of a
-// datagram.
+// refusedBinds asks for an unknown RPC and for another schema, at the length of a datagram.
 func refusedBinds(a *actor, i int) {
-	r := a.request(i%bindings, false)
+	r := a.request(i % bindings)
 	if i%2 == 0 {
 		r.Name = strings.Repeat("x", 1000)
 	} else {
@@ -113,32 +120,29 @@ func (a *actor) subscribe(i int) {
 // noAcks gets both worlds and acks neither.
 func noAcks(a *actor, i int) { a.subscribe(i) }
 
-// falseAcks acks the newest messages, and of those before a random half, not always the same.
-func falseAcks(a *actor, i int) {
+// ack acks the newest messages of both streams in turn.
+func (a *actor) ack(i int, snapshots snapshot.Ack, state statesync.Ack) {
 	a.subscribe(i)
 	if i%2 == 0 {
 		n, seq, _ := a.stream(replication.SnapshotCodec)
-		ack := snapshot.Ack{Newest: seq, Window: a.rng.Uint64()}
-		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+		snapshots.Newest = seq
+		_ = a.c.Send(snapshots.Append([]byte{byte(control.DownAck), n}))
 		return
 	}
 	n, seq, epoch := a.stream(replication.StateCodec)
-	ack := statesync.Ack{Newest: seq, Window: a.rng.Uint64(), Epoch: epoch}
-	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+	state.Newest, state.Epoch = seq, epoch
+	_ = a.c.Send(state.Append([]byte{byte(control.DownAck), n}))
+}
+
+// falseAcks acks the newest messages, and of those before a random half, not always the same.
+func falseAcks(a *actor, i int) {
+	window := a.rng.Uint64()
+	a.ack(i, snapshot.Ack{Window: window}, statesync.Ack{Window: window})
 }
 
 // resets asks for a new start with each ack.
 func resets(a *actor, i int) {
-	a.subscribe(i)
-	if i%2 == 0 {
-		n, seq, _ := a.stream(replication.SnapshotCodec)
-		ack := snapshot.Ack{Newest: seq, Epoch: uint8(i/2) | 1}
-		_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
-		return
-	}
-	n, seq, epoch := a.stream(replication.StateCodec)
-	ack := statesync.Ack{Newest: seq, Epoch: epoch, Reset: i%4 == 3}
-	_ = a.c.Send(ack.Append([]byte{byte(control.DownAck), n}))
+	a.ack(i, snapshot.Ack{Epoch: uint8(i/2) | 1}, statesync.Ack{Reset: i%4 == 3})
 }
 
 // messages sends the smallest messages of the game's own, which the game sends back.
@@ -179,7 +183,6 @@ func moves(a *actor, i int) {
 	_ = a.c.Heartbeat(uint32(i) * 5000)
 }
 
-// garbage sends payloads of random bytes.
 func garbage(a *actor, _ int) { _ = a.c.Send(a.rubbish(1 + a.rng.IntN(1000))) }
 
 // header returns the long header of a frame that has no baseline.
@@ -187,49 +190,31 @@ func header(rpc, seq int) []byte { return []byte{0x80, byte(rpc), byte(seq), byt
 
 // malformedFrames sends frames of RPCs that are bound, and random bits in each.
 func malformedFrames(a *actor, i int) {
-	if a.bind(i, false) {
-		_ = a.c.Send(append(header(i%bindings, i/bindings), a.rubbish(200)...))
-	}
+	_ = a.c.Send(append(header(i%bindings, i/bindings), a.rubbish(200)...))
 }
 
-// heavyFrames sends payloads of as many older frames as there can be, of values that nothing
-// predicts, and none of it with a baseline.
+// heavyFrames sends as many older frames as possible, all unpredictable and without a baseline.
 func heavyFrames(a *actor, i int) {
-	if !a.bind(i, false) {
-		return
-	}
-	a.scatter()
-	if b, _, err := a.encoders[i%bindings].AppendFrame(nil, a.frame); err == nil {
+	if b := a.encode(i % bindings); b != nil {
 		_ = a.c.Send(b)
 	}
 }
 
-// oldBaselines does the same with the oldest baseline that a frame can refer to: it takes acks
-// late.
+// oldBaselines does so with the oldest possible baseline: it takes acks late.
 func oldBaselines(a *actor, i int) {
-	if !a.bind(i, false) {
-		return
-	}
 	const late = 4 // acks, of which there are 10 a second
-	e := a.encoders[i%bindings]
+	n := i % bindings
 	a.mu.Lock()
-	acks := &a.acks[i%bindings]
-	if len(*acks) > late {
-		_ = e.Ack((*acks)[0]) // one that is too old is an error
+	if acks := &a.acks[n]; len(*acks) > late {
+		_ = a.encoders[n].Ack((*acks)[0]) // one that is too old is an error
 		*acks = (*acks)[1:]
 	}
 	a.mu.Unlock()
-	a.scatter()
-	if b, _, err := e.AppendFrame(nil, a.frame); err == nil {
-		_ = a.c.Send(b)
-	}
+	heavyFrames(a, i)
 }
 
 // bundles sends bundles of the most frames, as small as they can be.
 func bundles(a *actor, i int) {
-	if !a.bind(i, false) {
-		return
-	}
 	all := control.NewBundler(transport.MaxPayload)
 	for n := range control.MaxBundle {
 		all.Add(append(header(n%bindings, i*control.MaxBundle+n), a.rubbish(40)...))
@@ -239,18 +224,10 @@ func bundles(a *actor, i int) {
 
 // reliableFrames calls reliable RPCs as often as it declared to.
 func reliableFrames(a *actor, i int) {
-	if !a.bind(i, true) {
-		return
-	}
 	if a.pending == nil {
-		a.scatter()
-		b, _, err := a.encoders[i%bindings].AppendFrame(nil, a.frame)
-		if err != nil {
-			return
-		}
-		a.pending = b
+		a.pending = a.encode(i % bindings)
 	}
-	if a.c.SendReliable(a.pending) == nil {
+	if a.pending != nil && a.c.SendReliable(a.pending) == nil {
 		a.pending = nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -64,6 +65,11 @@ type Result struct {
 	Added   float64 `json:"core_per_client"` // additional share of a core per hostile client
 }
 
+// String formats the result as a line.
+func (r *Result) String() string {
+	return fmt.Sprintf("a hostile client costs %.2f %% of a core more than an honest one with as many datagrams", 100*r.Added)
+}
+
 // Verdict returns an error if a bound is exceeded.
 func (r *Result) Verdict() error {
 	var errs []error
@@ -78,7 +84,6 @@ func (r *Result) Verdict() error {
 	return errors.Join(errs...)
 }
 
-// run is one run.
 type run struct {
 	options Options
 	network transport.Network
@@ -158,7 +163,6 @@ func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase
 	return r.measure(ctx, name, players, others)
 }
 
-// player connects an honest player.
 func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*player, error) {
 	t, err := r.join(ctx, id)
 	if err != nil {
@@ -167,7 +171,6 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*p
 	return newPlayer(ctx, r.target.Addr(), r.network, t, number, hz)
 }
 
-// other connects a hostile client or its replacement.
 func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, error) {
 	r.next++
 	id := firstOther + r.next
@@ -191,17 +194,16 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	if err != nil {
 		return token.Token{}, err
 	}
-	now := time.Now()
-	return token.Issue(token.Development().Issuer(), token.Claims{
-		ClientID: id, Issued: now, Expires: now.Add(time.Minute), Servers: []netip.AddrPort{addr},
-	})
+	return bots.Issue(token.Development().Issuer(), id, addr)
 }
 
-// measure runs all clients and measures after the warm-up.
 func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
 	running, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	stop := func() { cancel(); work.Wait() }
+	stop := func() {
+		cancel()
+		work.Wait()
+	}
 	defer stop()
 	for _, p := range players {
 		work.Go(func() { p.run(running) })

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -113,17 +114,11 @@ func (s *Server) left(p *ds.Player, _ error) {
 	delete(s.streams, p)
 }
 
-// play runs the ticks of the worlds.
 func (s *Server) play(ctx context.Context) {
-	ticker := time.NewTicker(time.Second / sendHz)
-	defer ticker.Stop()
-	for tick := uint64(1); ; tick += tickHz / sendHz {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	tick := uint64(1)
+	for range sleep.Every(ctx, time.Second/sendHz) {
 		s.tick(tick)
+		tick += tickHz / sendHz
 	}
 }
 
@@ -154,26 +149,27 @@ func (s *Server) Addr() string { return s.srv.Addr().String() }
 // Status returns the server's counters.
 func (s *Server) Status() (Status, error) {
 	st := s.srv.Stats()
-	out := Status{CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(), Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{}}
-	for d, n := range st.Drops {
-		if n > 0 {
-			out.Drops["message "+ds.Drop(d).String()] += n
-		}
+	out := Status{
+		CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(),
+		Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{},
 	}
-	for _, r := range st.RPCs {
-		for d, n := range r.Drops {
-			if n > 0 {
-				out.Drops["frame "+ds.Drop(d).String()] += n
-			}
-		}
-	}
-	if n, ok := s.srv.KernelDrops(); ok && n > 0 {
-		out.Drops["kernel"] = n
-	}
-	for reason, n := range st.Transport.Dropped.All() {
+	add := func(reason string, n uint64) {
 		if n > 0 {
 			out.Drops[reason] += n
 		}
+	}
+	for d, n := range st.Drops {
+		add("message "+ds.Drop(d).String(), n)
+	}
+	for _, r := range st.RPCs {
+		for d, n := range r.Drops {
+			add("frame "+ds.Drop(d).String(), n)
+		}
+	}
+	kernel, _ := s.srv.KernelDrops()
+	add("kernel", kernel)
+	for reason, n := range st.Transport.Dropped.All() {
+		add(reason, n)
 	}
 	return out, nil
 }
@@ -220,7 +216,7 @@ func Answer(in io.Reader, out io.Writer) (err error) {
 type process struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	out  *bufio.Reader
+	out  *json.Decoder
 	addr string
 }
 
@@ -239,11 +235,12 @@ func StartProcess() (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.out = bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	line, err := p.out.ReadString('\n')
+	lines := bufio.NewReader(out)
+	p.out = json.NewDecoder(lines)
+	line, err := lines.ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("hostile: the server's process did not start: %w", err), p.Close())
 	}
@@ -255,20 +252,18 @@ func (p *process) Addr() string { return p.addr }
 
 // Status asks the process.
 func (p *process) Status() (st Status, err error) {
-	if _, err = io.WriteString(p.in, "status\n"); err != nil {
-		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+	if _, err = io.WriteString(p.in, "status\n"); err == nil {
+		err = p.out.Decode(&st)
 	}
-	line, err := p.out.ReadBytes('\n')
 	if err != nil {
-		return st, fmt.Errorf("hostile: the server's process has ended: %w", err)
+		err = fmt.Errorf("hostile: the server's process has ended: %w", err)
 	}
-	return st, json.Unmarshal(line, &st)
+	return st, err
 }
 
 // Close ends the process and waits for it.
 func (p *process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// move is the call of honest players.
 type move struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
 	View     schema.Vec3 `uplink:"resolution=0.01,min=-360,max=360"`
@@ -276,7 +271,6 @@ type move struct {
 	Buttons  uint16
 }
 
-// moveAt is a player's call at a tick.
 func moveAt(player int, tick uint64) move {
 	at := float64(tick) / 60
 	sin, cos := math.Sincos(at/2 + float64(player))
@@ -288,7 +282,6 @@ func moveAt(player int, tick uint64) move {
 	}
 }
 
-// object is an object of the worlds.
 type object struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
 	Rotation schema.Quat `uplink:"bits=11"`
@@ -298,7 +291,6 @@ type object struct {
 // objects is the number of objects of each world: every third one rests.
 const objects = 128
 
-// objectAt is an object at a tick.
 func objectAt(i int, tick uint64) object {
 	if i%3 == 0 {
 		tick = 0

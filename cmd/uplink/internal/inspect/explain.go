@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -45,54 +47,45 @@ func (e *Explained) add(bit int, bits float64, depth int, what, format string, a
 	e.Lines = append(e.Lines, Line{Bit: bit, Bits: bits, Depth: depth, What: what, Value: fmt.Sprintf(format, args...)})
 }
 
-// note adds a remark.
 func (e *Explained) note(format string, args ...any) {
 	e.add(noBit, 0, 1, "", format, args...)
 }
 
-// ask starts to explain the current record.
 func (x *inspection) ask(body record.Body) {
 	e := &Explained{Record: x.at.Number, Seconds: x.at.At.Seconds()}
-	x.asked = e
+	x.asked, x.done = e, true
 	switch b := body.(type) {
 	case *record.Datagram:
-		e.datagram(x.player(b.Player), b)
+		p := x.player(b.Player)
+		e.Title = fmt.Sprintf("datagram %d %s player %d, %d bytes of UDP", b.Number, way(b.Sent), b.Player, b.Size)
+		header := b.Size - len(b.Body) - p.seal
+		e.note("on the wire %d bytes: header %d, body %d, AEAD tag %d, and %d of IPv4 and UDP", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
+		e.carried(p, b.Body)
 		x.done = b.Sent
 	case *record.Message:
-		way := "from"
-		if b.Sent {
-			way = "to"
-		}
-		e.Title = fmt.Sprintf("reliable message %s player %d, %d bytes", way, b.Player, len(b.Body))
+		e.Title = fmt.Sprintf("reliable message %s player %d, %d bytes", way(b.Sent), b.Player, len(b.Body))
 		e.carried(x.player(b.Player), b.Body)
 		x.done = b.Sent
 	case *record.Schema:
 		e.Title = fmt.Sprintf("schema %d", b.ID)
 		e.note("%s", b.JSON)
-		x.done = true
 	case *record.Prior:
 		e.Title = fmt.Sprintf("prior, %d bytes", len(b.File))
-		x.done = true
 	default:
 		e.Title = strings.NewReplacer("*capture.", "", "&{", "", "}", "").Replace(fmt.Sprintf("%T: %+v", body, body))
-		x.done = true
 	}
 }
 
-func (e *Explained) datagram(p *player, b *record.Datagram) {
-	way := "from"
-	if b.Sent {
-		way = "to"
+func way(sent bool) string {
+	if sent {
+		return "to"
 	}
-	e.Title = fmt.Sprintf("datagram %d %s player %d, %d bytes of UDP", b.Number, way, b.Player, b.Size)
-	header := b.Size - len(b.Body) - p.seal
-	e.note("on the wire %d bytes: header %d, body %d, AEAD tag %d, and %d of IPv4 and UDP", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
-	e.carried(p, b.Body)
+	return "from"
 }
 
 // carried explains everything except payloads, which are explained with the server's result.
 func (e *Explained) carried(p *player, b []byte) {
-	e.body = append([]byte(nil), b...)
+	e.body = bytes.Clone(b)
 	e.Body = hex.EncodeToString(b)
 	t, body, err := control.Split(b)
 	if err != nil {
@@ -120,39 +113,35 @@ func (e *Explained) carried(p *player, b []byte) {
 	}
 }
 
+var typeTexts = map[control.Type]string{
+	control.Acks:    "acks",
+	control.Bind:    "a request to bind an RPC",
+	control.Bound:   "the answer to one",
+	control.Message: "a message of the game's own",
+	control.Leaving: "the server is about to shut down",
+	control.Offer:   "a world is offered",
+	control.Reply:   "the answer to an offer",
+	control.Piece:   "a piece of a world's initial state",
+	control.Stop:    "a world is not sent any more",
+	control.DownAck: "an ack of a world's messages",
+	control.Slack:   "how jitter buffers stand, and acks",
+}
+
 func typeText(t control.Type, first byte) string {
+	text := typeTexts[t]
 	switch t {
-	case control.Acks:
-		return "0xc1, acks"
-	case control.Bind:
-		return "0xc2, a request to bind an RPC"
-	case control.Bound:
-		return "0xc3, the answer to one"
-	case control.Message:
-		return "0xc4, a message of the game's own"
-	case control.Leaving:
-		return "0xc5, the server is about to shut down"
-	case control.Offer:
-		return "0xc6, a world is offered"
-	case control.Reply:
-		return "0xc7, the answer to an offer"
-	case control.Piece:
-		return "0xc8, a piece of a world's initial state"
-	case control.Stop:
-		return "0xc9, a world is not sent any more"
-	case control.DownAck:
-		return "0xca, an ack of a world's messages"
 	case control.DownFragment:
-		return fmt.Sprintf("%#x, a fragment of a message of world %d", first, first&15)
+		text = fmt.Sprintf("a fragment of a message of world %d", first&15)
 	case control.Down:
-		return fmt.Sprintf("%#x, a message of world %d", first, first&15)
-	case control.Slack:
-		return "0xcb, how jitter buffers stand, and acks"
+		text = fmt.Sprintf("a message of world %d", first&15)
 	case control.Bundle:
-		return fmt.Sprintf("%#x, a bundle of %d payloads", first, first&15+2)
+		text = fmt.Sprintf("a bundle of %d payloads", first&15+2)
 	default:
-		return fmt.Sprintf("%#x", first)
+		if text == "" {
+			return fmt.Sprintf("%#x", first)
+		}
 	}
+	return fmt.Sprintf("%#x, %s", first, text)
 }
 
 // clip truncates text that is too long for a line.
@@ -164,7 +153,6 @@ func clip(s string) string {
 	return s
 }
 
-// bundle explains the lengths before payloads.
 func (e *Explained) bundle(b []byte) {
 	at := 1
 	for i, p := range payloads(b) {
@@ -177,12 +165,7 @@ func (e *Explained) bundle(b []byte) {
 
 func (e *Explained) bind(b []byte) {
 	r, err := control.ParseBindRequest(b)
-	if err != nil {
-		e.note("%v", err)
-		return
-	}
-	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
-	e.values([]value{
+	e.msgpack(b, err, []value{
 		{"number", r.RPC},
 		{"name", strconv.Quote(r.Name)},
 		{"fingerprint", fmt.Sprintf("%016x", r.Fingerprint)},
@@ -196,51 +179,41 @@ func (e *Explained) bind(b []byte) {
 	})
 }
 
-// value is an element of a msgpack array.
-type value struct {
-	what string
-	is   any
-}
-
-func (e *Explained) values(all []value) {
-	for _, v := range all {
-		e.add(noBit, 0, 1, v.what, "%v", v.is)
-	}
-}
-
-// reasonText describes the reason of an answer.
-func reasonText(r control.Reason) string {
-	switch r {
-	case control.ReasonNone:
-		return "bound"
-	case control.ReasonUnknown:
-		return "no such RPC"
-	case control.ReasonSchema:
-		return "another schema"
-	case control.ReasonCodec:
-		return "no such codec"
-	case control.ReasonNumber:
-		return "the number is taken, or too many bindings"
-	case control.ReasonInvalid:
-		return "a rate, ring or number of frames that cannot be"
-	}
-	return "unknown"
-}
-
 func (e *Explained) answer(b []byte) {
 	a, err := control.ParseBindAnswer(b)
-	if err != nil {
-		e.note("%v", err)
-		return
-	}
-	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
-	e.values([]value{
+	e.msgpack(b, err, []value{
 		{"number", a.RPC},
 		{"ring", a.Ring},
-		{"reason", fmt.Sprintf("%d, %s", a.Reason, reasonText(a.Reason))},
+		{"reason", fmt.Sprintf("%d, %s", a.Reason, cmp.Or(reasonTexts[a.Reason], "unknown"))},
 		{"field", a.Field},
 		{"theirs", strconv.Quote(a.Theirs)},
 		{"known", fmt.Sprintf("%q", a.Known)},
 		{"prior", fmt.Sprintf("%016x", a.Prior)},
 	})
+}
+
+type value struct {
+	what string
+	is   any
+}
+
+// msgpack explains an array of values, or why it cannot be parsed.
+func (e *Explained) msgpack(b []byte, err error, all []value) {
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
+	for _, v := range all {
+		e.add(noBit, 0, 1, v.what, "%v", v.is)
+	}
+}
+
+var reasonTexts = map[control.Reason]string{
+	control.ReasonNone:    "bound",
+	control.ReasonUnknown: "no such RPC",
+	control.ReasonSchema:  "another schema",
+	control.ReasonCodec:   "no such codec",
+	control.ReasonNumber:  "the number is taken, or too many bindings",
+	control.ReasonInvalid: "a rate, ring or number of frames that cannot be",
 }

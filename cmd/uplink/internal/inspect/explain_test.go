@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
@@ -30,28 +29,24 @@ func TestExplainAll(t *testing.T) {
 		"reliable": {frames: 30, clients: 1, reliable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				path, _ := c.play(t)
-				data, err := os.ReadFile(path)
+			data := c.data(t)
+			all, _, err := Run(bytes.NewReader(data), Options{})
+			uplinktest.Must(t, err)
+			payloads := 0
+			for n := 1; n <= all.Records; n += thin(7) {
+				_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
 				uplinktest.Must(t, err)
-				all, _, err := Run(bytes.NewReader(data), Options{})
-				uplinktest.Must(t, err)
-				payloads := 0
-				for n := 1; n <= all.Records; n += thin(7) {
-					_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
-					uplinktest.Must(t, err)
-					if e == nil || e.Record != n || e.Title == "" {
-						t.Fatalf("record %d: %+v", n, e)
-					}
-					payloads += checkExplained(t, e)
+				if e == nil || e.Record != n || e.Title == "" {
+					t.Fatalf("record %d: %+v", n, e)
 				}
-				if payloads < 30/thin(7) {
-					t.Errorf("%d payloads are explained", payloads)
-				}
-				if _, _, err := Run(bytes.NewReader(data), Options{Explain: all.Records + 1}); err == nil || !strings.Contains(err.Error(), "there is no record") {
-					t.Errorf("%v", err)
-				}
-			})
+				payloads += checkExplained(t, e)
+			}
+			if payloads < 30/thin(7) {
+				t.Errorf("%d payloads are explained", payloads)
+			}
+			if _, _, err := Run(bytes.NewReader(data), Options{Explain: all.Records + 1}); err == nil || !strings.Contains(err.Error(), "there is no record") {
+				t.Errorf("%v", err)
+			}
 		})
 	}
 }
@@ -103,33 +98,29 @@ func checkExplained(t *testing.T, e *Explained) (decoded int) {
 
 // TestExplainText holds texts against golden files: -update writes them.
 func TestExplainText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, c := range map[string]scenario{
-			"adaptive": {frames: 40, clients: 1, link: simnet.Config{Loss: 0.1}},
-			"rle":      {frames: 40, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
-		} {
-			path, _ := c.play(t)
-			data, err := os.ReadFile(path)
+	for name, c := range map[string]scenario{
+		"adaptive": {frames: 40, clients: 1, link: simnet.Config{Loss: 0.1}},
+		"rle":      {frames: 40, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
+	} {
+		data := c.data(t)
+		var text strings.Builder
+		for _, n := range interesting(t, data) {
+			_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
 			uplinktest.Must(t, err)
-			var text strings.Builder
-			for _, n := range interesting(t, data) {
-				_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
-				uplinktest.Must(t, err)
-				e.Record, e.Seconds = 1, 0
-				uplinktest.Must(t, e.Write(&text))
-				text.WriteString("\n")
-			}
-			golden := filepath.Join("testdata", name+".golden")
-			if *update {
-				uplinktest.Must(t, os.WriteFile(golden, []byte(text.String()), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			uplinktest.Must(t, err)
-			if text.String() != string(want) {
-				t.Errorf("%s: got\n%s\nwant\n%s", name, &text, want)
-			}
+			e.Record, e.Seconds = 1, 0
+			uplinktest.Must(t, e.Write(&text))
+			text.WriteString("\n")
 		}
-	})
+		golden := filepath.Join("testdata", name+".golden")
+		if *update {
+			uplinktest.Must(t, os.WriteFile(golden, []byte(text.String()), 0o600))
+		}
+		want, err := os.ReadFile(golden)
+		uplinktest.Must(t, err)
+		if text.String() != string(want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, &text, want)
+		}
+	}
 }
 
 // interesting returns the indices of a bind request, a reset, a keyframe or a delta with a hash, a

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -9,8 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// field explains a field of frame i and returns its bits.
-func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
+// field explains a field of frame i and returns its bits. place is where its numbers begin, or
+// noBit, and advances past them.
+func (t *told) field(s *stream, i, f int, place *int) (sum float64) {
 	field := &s.schema.Fields()[f]
 	flags, contents := 0., 0.
 	var comps []inspect.Part
@@ -29,14 +31,19 @@ func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 		}
 	}
 	frame := t.parts.Frames[i]
-	t.add(place.next(field.Kind, sum), sum, 2, fmt.Sprintf("%s %v", field.Name, field.Kind), "%s", valueText(s.schema, frame, f))
+	at := noBit
+	if c, _ := field.Kind.Class(); *place != noBit && c != schema.ClassInteger && c != schema.ClassBytes {
+		at = *place
+		*place += int(sum)
+	}
+	t.add(at, sum, 2, fmt.Sprintf("%s %v", field.Name, field.Kind), "%s", valueText(s.schema, frame, f))
 	if flags > 0 {
 		t.add(noBit, flags, 3, "flags", "%s", flagText(s, field, comps))
 	}
 	if contents > 0 {
 		t.add(noBit, contents, 3, "contents", "")
 	}
-	if held(comps) {
+	if len(comps) > 0 && !slices.ContainsFunc(comps, func(c inspect.Part) bool { return !c.Held }) {
 		t.add(noBit, sum-flags, 3, "all components", "as the reference has them")
 		return sum
 	}
@@ -44,15 +51,6 @@ func (t *told) field(s *stream, i, f int, place *places) (sum float64) {
 		t.add(noBit, c.Bits, 3, fmt.Sprintf("component %d", c.Component), "%s", partText(&c))
 	}
 	return sum
-}
-
-func held(comps []inspect.Part) bool {
-	for _, c := range comps {
-		if !c.Held {
-			return false
-		}
-	}
-	return len(comps) > 0
 }
 
 // flagText describes the bits of a field that belong to no component.
@@ -91,53 +89,22 @@ func partText(c *inspect.Part) string {
 	return fmt.Sprintf("%d, coded by %s", c.Value, inspect.PredictorName(c.Predictor))
 }
 
-// valueText formats a field's value in its unit.
 func valueText(s *schema.Schema, f *schema.Frame, i int) string {
 	field := &s.Fields()[i]
 	if field.IsBytes() {
 		b := s.BytesOf(f, i)
 		return clip(fmt.Sprintf("%d bytes %x", len(b), b))
 	}
-	var values []string
-	switch field.Kind {
-	case schema.KindInt:
-		for k := range field.Values() {
-			values = append(values, fmt.Sprint(s.Int(f, i, k)))
-		}
-	case schema.KindUint, schema.KindBits, schema.KindBool:
-		for k := range field.Values() {
-			values = append(values, fmt.Sprint(s.Uint(f, i, k)))
-		}
-	default:
-		for _, v := range s.RestoreField(nil, f, i) {
-			values = append(values, fmt.Sprintf("%.6g", v))
+	values := make([]string, field.Values())
+	for k := range values {
+		switch field.Kind {
+		case schema.KindInt:
+			values[k] = fmt.Sprint(s.Int(f, i, k))
+		case schema.KindUint, schema.KindBits, schema.KindBool:
+			values[k] = fmt.Sprint(s.Uint(f, i, k))
+		default:
+			values[k] = fmt.Sprintf("%.6g", s.RestoreField(nil, f, i)[k])
 		}
 	}
 	return clip(strings.Join(values, ", "))
-}
-
-// places computes the positions of fields of the codec rle, whose numbers follow each other bit by
-// bit.
-type places struct{ at int }
-
-func newPlaces(s *stream, begin int) *places {
-	if s.cfg.Codec != rpcdelta.RLE {
-		return &places{noBit}
-	}
-	return &places{begin}
-}
-
-// next returns the position of a field of that size, or noBit.
-func (p *places) next(k schema.Kind, bits float64) int {
-	switch k {
-	case schema.KindUint, schema.KindInt, schema.KindBits, schema.KindBool, schema.KindFixed, schema.KindBytes:
-		return noBit
-	default:
-	}
-	if p.at == noBit {
-		return noBit
-	}
-	at := p.at
-	p.at += int(bits)
-	return at
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -32,7 +31,6 @@ func (p *player) explaining(s *stream, raw payload) *told {
 	return t
 }
 
-// decoded explains the result of decoding.
 func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery, why, differs string) {
 	if t == nil {
 		return
@@ -44,12 +42,7 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	t.note("the server got %d frames of it, the newest %d: %v", b.Frames, b.Seq, b.Kind)
 	t.baseline(s, &h, b)
 	t.ackState()
-	switch {
-	case differs != "":
-		t.note("decoded again it is DIFFERENT: %s", differs)
-	case why != "":
-		t.note("it is not decoded again: %s", why)
-	default:
+	if !t.result(why, differs) {
 		t.note("decoded again it came to the same, bit for bit")
 	}
 	if len(frames) != 0 && len(t.parts.Frames) != 0 {
@@ -57,7 +50,6 @@ func (t *told) decoded(s *stream, b *record.Decoded, frames []rpcdelta.Delivery,
 	}
 }
 
-// baseline explains the baseline, or why there is none.
 func (t *told) baseline(s *stream, h *inspect.Header, b *record.Decoded) {
 	switch b.Kind {
 	case rpcdelta.Delta:
@@ -102,32 +94,32 @@ func (t *told) ackState() {
 func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	x := t.parts
 	at := h.Bits
+	rounding := "to whole bytes, less zeros at the end that are left out"
+	what := "one stream of a range coder: parts have fractions of bits, and none a place"
 	if s.cfg.Codec == rpcdelta.RLE {
 		at = (at + 7) / 8 * 8
+		what = "numbers, zeros up to a byte, and the run-length coded binary part"
+		rounding = "zeros between the numbers and the binary part"
 	}
 	begin := 8*t.raw.offset + at
 	bits := float64(8*len(t.raw.b) - at)
-	if s.cfg.Codec == rpcdelta.Adaptive {
-		t.add(begin, bits, 0, "coded part", "one stream of a range coder: parts have fractions of bits, and none a place")
-		t.add(noBit, x.CountBits, 1, "number of frames", "%d", len(x.Frames))
+	t.add(begin, bits, 0, "coded part", "%s", what)
+	place := noBit // of the next number of the codec rle, which follow each other bit by bit
+	if s.cfg.Codec == rpcdelta.RLE {
+		place = begin
 	} else {
-		t.add(begin, bits, 0, "coded part", "numbers, zeros up to a byte, and the run-length coded binary part")
+		t.add(noBit, x.CountBits, 1, "number of frames", "%d", len(x.Frames))
 	}
-	place := newPlaces(s, begin)
 	sum := x.CountBits
 	for i := range x.Frames {
 		if len(x.Frames) > 1 {
 			t.add(noBit, 0, 1, fmt.Sprintf("frame %d", newest-uint64(len(x.Frames)-1-i)), "%s", reference(x, i, newest))
 		}
 		for f := range s.schema.Fields() {
-			sum += t.field(s, i, f, place)
+			sum += t.field(s, i, f, &place)
 		}
 	}
-	if s.cfg.Codec == rpcdelta.RLE {
-		t.add(noBit, bits-sum, 1, "rounding", "zeros between the numbers and the binary part")
-		return
-	}
-	t.add(noBit, bits-sum, 1, "rounding", "to whole bytes, less zeros at the end that are left out")
+	t.add(noBit, bits-sum, 1, "rounding", "%s", rounding)
 }
 
 func reference(x *inspect.Explanation, i int, newest uint64) string {
@@ -140,7 +132,6 @@ func reference(x *inspect.Explanation, i int, newest uint64) string {
 	return "coded alone"
 }
 
-// dropped explains a drop.
 func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if t == nil {
 		return
@@ -153,12 +144,19 @@ func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	if s != nil {
 		t.ackState()
 	}
+	t.result(why, differs)
+}
+
+// result explains a difference, or why a payload is not decoded again. It reports whether there is
+// one of them.
+func (t *told) result(why, differs string) bool {
 	switch {
 	case differs != "":
 		t.note("decoded again it is DIFFERENT: %s", differs)
 	case why != "":
 		t.note("it is not decoded again: %s", why)
 	}
+	return differs != "" || why != ""
 }
 
 // header explains the header of a payload of a stream, which may be nil.
@@ -182,48 +180,41 @@ func (e *Explained) header(s *stream, raw payload) {
 		form = "long"
 	}
 	e.add(at, float64(h.Bits), 0, "header", "%s form", form)
+	part := func(bits int, what, format string, args ...any) {
+		e.add(at, float64(bits), 1, what, format, args...)
+		at += bits
+	}
 	if h.Long {
-		e.longHeader(at, &h)
+		part(8, "form and flags", "long, has a baseline: %v, has a hash: %v", h.Distance != 0, h.Checked)
+		part(8, "number of the RPC", "%d", h.RPC)
+		part(16, "sequence, low 16 bits", "%d", h.Seq)
+		if h.Distance != 0 {
+			part(8, "distance to the baseline", "%d frames", h.Distance)
+		} else {
+			part(8, "epoch", "%d", h.Epoch)
+		}
 	} else {
-		e.shortHeader(at, &h)
+		part(1, "form", "0, short")
+		if h.Checked {
+			part(6, "mark", "a hash follows")
+		}
+		part(rpcBits(h.RPC), "number of the RPC", "%d", h.RPC)
+		part(5, "distance to the baseline", "%d frames", h.Distance)
+		part(7, "sequence, low 7 bits", "%d", h.Seq)
+	}
+	if h.Checked {
+		part(16, "hash of the baseline", "%04x", h.Hash)
 	}
 }
 
-func (e *Explained) shortHeader(at int, h *inspect.Header) {
-	e.add(at, 1, 1, "form", "0, short")
-	at++
-	if h.Checked {
-		e.add(at, 6, 1, "mark", "a hash follows")
-		at += 6
-	}
-	n := 6
+func rpcBits(rpc int) int {
 	switch {
-	case h.RPC == 0:
-		n = 1
-	case h.RPC < 4:
-		n = 3
+	case rpc == 0:
+		return 1
+	case rpc < 4:
+		return 3
 	}
-	e.add(at, float64(n), 1, "number of the RPC", "%d", h.RPC)
-	e.add(at+n, 5, 1, "distance to the baseline", "%d frames", h.Distance)
-	e.add(at+n+5, 7, 1, "sequence, low 7 bits", "%d", h.Seq)
-	if h.Checked {
-		e.add(at+n+12, 16, 1, "hash of the baseline", "%04x", h.Hash)
-	}
-}
-
-func (e *Explained) longHeader(at int, h *inspect.Header) {
-	base := h.Distance != 0
-	e.add(at, 8, 1, "form and flags", "long, has a baseline: %v, has a hash: %v", base, h.Checked)
-	e.add(at+8, 8, 1, "number of the RPC", "%d", h.RPC)
-	e.add(at+16, 16, 1, "sequence, low 16 bits", "%d", h.Seq)
-	if base {
-		e.add(at+32, 8, 1, "distance to the baseline", "%d frames", h.Distance)
-	} else {
-		e.add(at+32, 8, 1, "epoch", "%d", h.Epoch)
-	}
-	if h.Checked {
-		e.add(at+40, 16, 1, "hash of the baseline", "%04x", h.Hash)
-	}
+	return 6
 }
 
 // acks explains acks, behind the message's type.
@@ -246,31 +237,32 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 		name = " (" + s.name + ")"
 	}
 	e.add(at, float64(8*size), 0, "ack", "RPC %d%s", a.RPC, name)
-	if long {
-		e.add(at, 1, 1, "form", "1, long")
-		e.add(at+1, 2, 1, "reason for a reset", "%s", resetText(a.ResetReason))
-		e.add(at+3, 1, 1, "nothing was processed yet", "%v", a.None)
-	} else {
-		e.add(at, 1, 1, "form", "0, short")
-		e.add(at+1, 3, 1, "number of the RPC", "%d", a.RPC)
+	end := at + 8*size
+	part := func(bits int, what, format string, args ...any) {
+		e.add(at, float64(bits), 1, what, format, args...)
+		at += bits
 	}
-	e.add(at+4, 3, 1, "epoch", "%d", a.Epoch)
-	e.add(at+7, 1, 1, "whole", "%v", a.Whole)
-	window := 32
 	raw := size > 4
 	if long {
 		raw = size > 5
-		window += 8
+		part(1, "form", "1, long")
+		part(2, "reason for a reset", "%s", resetText(a.ResetReason))
+		part(1, "nothing was processed yet", "%v", a.None)
+	} else {
+		part(1, "form", "0, short")
+		part(3, "number of the RPC", "%d", a.RPC)
 	}
-	e.add(at+8, 1, 1, "raw window", "%v", raw)
-	e.add(at+9, 6, 1, "length of the window", "%d", a.Len)
-	e.add(at+15, 1, 1, "spare", "0")
-	e.add(at+16, 16, 1, "newest processed payload", "%d", a.Seq)
+	part(3, "epoch", "%d", a.Epoch)
+	part(1, "whole", "%v", a.Whole)
+	part(1, "raw window", "%v", raw)
+	part(6, "length of the window", "%d", a.Len)
+	part(1, "spare", "0")
+	part(16, "newest processed payload", "%d", a.Seq)
 	if long {
-		e.add(at+32, 8, 1, "number of the RPC", "%d", a.RPC)
+		part(8, "number of the RPC", "%d", a.RPC)
 	}
 	if raw {
-		e.add(at+window, float64(8*size-window), 1, "window", "%s", windowText(a))
+		part(end-at, "window", "%s", windowText(a))
 	} else if a.Len > 0 {
 		e.note("the %d before it were processed, every one", a.Len)
 	}
@@ -288,18 +280,13 @@ func resetText(reason error) string {
 
 // windowText draws the window, newest first.
 func windowText(a *rpcdelta.Ack) string {
-	var b strings.Builder
-	for i := range a.Len {
-		if a.Window>>i&1 != 0 {
-			b.WriteByte('+')
-		} else {
-			b.WriteByte('-')
-		}
+	text := make([]byte, a.Len)
+	for i := range text {
+		text[i] = "-+"[a.Window>>i&1]
 	}
-	return fmt.Sprintf("%s: %d, %d and so on", b.String(), a.Seq-1, a.Seq-2)
+	return fmt.Sprintf("%s: %d, %d and so on", text, a.Seq-1, a.Seq-2)
 }
 
-// slack explains the reports of jitter buffers, and the acks after them.
 func (e *Explained) slack(p *player, b []byte) {
 	all, acks, err := control.ParseSlack(nil, b)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"testing"
-	"testing/synctest"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
@@ -22,9 +21,7 @@ import (
 func FuzzRun(f *testing.F) {
 	for _, name := range []string{"testdata/adaptive.uplink", "testdata/rle.uplink"} {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		uplinktest.Must(f, err)
 		f.Add(bare(f, data), uint16(20))
 	}
 	f.Fuzz(func(t *testing.T, records []byte, explain uint16) {
@@ -76,26 +73,22 @@ func dress(records []byte) []byte {
 
 // TestSeeds: the seeds of the fuzz target are captures without differences; -update writes them.
 func TestSeeds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, c := range map[string]scenario{
-			"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{SendEvery: 2}},
-			"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
-		} {
-			if *update {
-				path, _ := c.play(t)
-				data, err := os.ReadFile(path)
-				uplinktest.Must(t, err)
-				uplinktest.Must(t, os.WriteFile(name, data, 0o600))
-			}
-			data, err := os.ReadFile(name)
-			uplinktest.Must(t, err)
-			sum, _, err := Run(bytes.NewReader(dress(bare(t, data))), Options{})
-			uplinktest.Must(t, err)
-			if sum.Check.Same < 10 || sum.Check.Differ != 0 {
-				t.Errorf("%s: %+v", name, sum.Check)
-			}
+	for name, c := range map[string]scenario{
+		"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{SendEvery: 2}},
+		"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
+	} {
+		if *update {
+			data := c.data(t)
+			uplinktest.Must(t, os.WriteFile(name, data, 0o600))
 		}
-	})
+		data, err := os.ReadFile(name)
+		uplinktest.Must(t, err)
+		sum, _, err := Run(bytes.NewReader(dress(bare(t, data))), Options{})
+		uplinktest.Must(t, err)
+		if sum.Check.Same < 10 || sum.Check.Differ != 0 {
+			t.Errorf("%s: %+v", name, sum.Check)
+		}
+	}
 }
 
 // TestLimits: files that are all about streams, schemas and sessions take no more memory than there

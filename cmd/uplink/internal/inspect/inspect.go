@@ -38,7 +38,6 @@ func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {
 	return (o.Player == 0 || o.Player == player) && (o.RPC == "" || o.RPC == rpc) && at >= o.From && (o.To == 0 || at <= o.To)
 }
 
-// inspection is one pass over a file.
 type inspection struct {
 	options Options
 	sum     *Summary
@@ -62,11 +61,19 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	x := &inspection{
 		options: o, players: map[uint64]*player{}, schemas: map[uint64]*schema.Schema{},
 		priors: map[uint64]*prior.Prior{prior.Generic().Hash(): prior.Generic()}, rpcs: map[rpcKey]*RPC{},
-		limits: limits{Budget: budget.New(o.Memory)},
+		limits: limits{Budget: budget.New(o.Memory), rates: map[rateKey]*schema.Schema{}},
 	}
-	x.sum = newSummary(in.Start())
+	start := in.Start()
+	x.sum = &Summary{
+		Start: start.Wall.UTC(), Index: start.Index,
+		Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
+	}
 	err = x.read(in)
-	x.end(in)
+	x.sum.Bytes = in.Offset()
+	for _, p := range x.players {
+		p.finish(x)
+	}
+	x.sum.finish(x)
 	if o.Explain != 0 && x.asked == nil && err == nil {
 		err = fmt.Errorf("there is no record %d: the file has %d", o.Explain, x.sum.Records)
 	}
@@ -140,29 +147,30 @@ func (x *inspection) take(body record.Body) {
 	}
 }
 
-// schema keeps a schema. The streams of an invalid schema have no decoder.
 func (x *inspection) schema(b *record.Schema) {
 	s, err := x.limits.Schema(b.JSON)
-	if x.limits.spent(err) {
-		return
+	if x.parsed(err, fmt.Sprint("schema ", b.ID)) {
+		x.schemas[b.ID] = s
 	}
-	if err != nil {
-		x.sum.problem("record %d: schema %d: %v", x.at.Number, b.ID, err)
-		return
-	}
-	x.schemas[b.ID] = s
 }
 
 func (x *inspection) prior(b *record.Prior) {
 	p, err := x.limits.Prior(b.File)
-	if x.limits.spent(err) {
-		return
+	if x.parsed(err, "prior "+prior.Name(b.Hash)) {
+		x.priors[b.Hash] = p
 	}
-	if err != nil {
-		x.sum.problem("record %d: prior %s: %v", x.at.Number, prior.Name(b.Hash), err)
-		return
+}
+
+// parsed reports whether there is no error. Errors are problems, but that of used up memory ends
+// the inspection.
+func (x *inspection) parsed(err error, what string) bool {
+	var spent *budget.Error
+	if errors.As(err, &spent) {
+		x.limits.full = cmp.Or(x.limits.full, err)
+	} else if err != nil && len(x.sum.Problems) < maxProblems {
+		x.sum.Problems = append(x.sum.Problems, fmt.Sprintf("record %d: %s: %v", x.at.Number, what, err))
 	}
-	x.priors[b.Hash] = p
+	return err == nil
 }
 
 // lost discards state that needs all records.
@@ -174,15 +182,6 @@ func (x *inspection) lost(b *record.Lost) {
 			s.stop(afterLoss)
 		}
 	}
-}
-
-// end finishes pending messages.
-func (x *inspection) end(in *capture.Reader) {
-	x.sum.Bytes = in.Offset()
-	for _, p := range x.players {
-		p.finish(x)
-	}
-	x.sum.finish(x)
 }
 
 // Bounds for captures from untrusted sources.
@@ -216,19 +215,7 @@ type limits struct {
 
 // keep reserves memory. If none is left, the inspection ends with the error.
 func (l *limits) keep(bytes int) {
-	if err := l.Take(bytes); err != nil && l.full == nil {
-		l.full = err
-	}
-}
-
-// spent reports whether the memory is used up, which ends the inspection.
-func (l *limits) spent(err error) bool {
-	var e *budget.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	l.full = cmp.Or(l.full, err)
-	return true
+	l.full = cmp.Or(l.full, l.Take(bytes))
 }
 
 // count sets the count of a reason, whose text is kept once.
@@ -244,7 +231,6 @@ type rateKey struct {
 	hz            float64
 }
 
-// atRate returns a schema with the rate of a binding.
 func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
 	key := rateKey{b.Schema, b.Prior, b.RateHz}
 	if s := l.rates[key]; s != nil {
@@ -256,15 +242,11 @@ func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schem
 	if err := l.TakeMost(budget.Model(declared)); err != nil {
 		return nil, err
 	}
-	s, err := schema.New(declared.RPC(), b.RateHz, declared.Fields())
-	if err != nil {
-		return nil, err
+	s, err := declared.AtRate(b.RateHz)
+	if err == nil {
+		l.rates[key] = s
 	}
-	if l.rates == nil {
-		l.rates = map[rateKey]*schema.Schema{}
-	}
-	l.rates[key] = s
-	return s, nil
+	return s, err
 }
 
 // take reserves memory for a decoder and returns its size.

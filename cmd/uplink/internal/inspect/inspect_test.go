@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,7 +38,7 @@ type scenario struct {
 	client          client.Config
 	link            simnet.Config
 	bind            client.BindConfig
-	capture         capture.Config
+	files           capture.Config
 	reliable        bool // a reliable RPC beside the other two
 }
 
@@ -52,11 +50,27 @@ func thin(step int) int {
 	return 1
 }
 
-// play captures a game, and returns the path of the first file and the server's counts.
+// play captures a game in virtual time, and returns the path of the first file and the server's
+// counts.
 func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "out.uplink")
-	w, err := capture.Create(path, c.capture)
+	synctest.Test(t, func(t *testing.T) { st = c.capture(t, path) })
+	return path, st
+}
+
+// data returns the first file of a game.
+func (c *scenario) data(t *testing.T) []byte {
+	t.Helper()
+	path, _ := c.play(t)
+	data, err := os.ReadFile(path)
+	uplinktest.Must(t, err)
+	return data
+}
+
+func (c *scenario) capture(t *testing.T, path string) ds.Stats {
+	t.Helper()
+	w, err := capture.Create(path, c.files)
 	uplinktest.Must(t, err)
 	up := c.link
 	up.Delay, up.Seed = 40*ms, 5
@@ -92,12 +106,11 @@ func (c *scenario) play(t *testing.T) (path string, st ds.Stats) {
 	}
 	time.Sleep(time.Second)
 	uplinktest.Must(t, srv.Close())
-	st = srv.Stats()
 	uplinktest.Must(t, w.Close())
 	if lost := w.Stats().Lost; lost != 0 {
 		t.Fatalf("%d records were lost", lost)
 	}
-	return path, st
+	return srv.Stats()
 }
 
 func open(t *testing.T, path string, o Options) (*Summary, *Explained, error) {
@@ -122,16 +135,14 @@ func TestAgain(t *testing.T) {
 		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*prior.Prior{trained(t)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				path, st := c.play(t)
-				rows := 0
-				sum, _, err := open(t, path, Options{Each: func(Row) { rows++ }})
-				uplinktest.Must(t, err)
-				if !sum.Whole || sum.Continues || sum.Lost != 0 || len(sum.Sessions) != c.clients || len(sum.Problems) != 0 {
-					t.Errorf("%+v", sum)
-				}
-				checkCounts(t, sum, &st, rows)
-			})
+			path, st := c.play(t)
+			rows := 0
+			sum, _, err := open(t, path, Options{Each: func(Row) { rows++ }})
+			uplinktest.Must(t, err)
+			if !sum.Whole || sum.Continues || sum.Lost != 0 || len(sum.Sessions) != c.clients || len(sum.Problems) != 0 {
+				t.Errorf("%+v", sum)
+			}
+			checkCounts(t, sum, &st, rows)
 		})
 	}
 }
@@ -142,48 +153,40 @@ func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
 	if ch := sum.Check; ch.Differ != 0 || ch.Before != 0 || ch.AfterLoss != 0 || ch.Broken != 0 || ch.Same == 0 {
 		t.Errorf("%+v", ch)
 	}
-	want := map[string]ds.RPCStats{}
-	for _, r := range st.RPCs {
-		if r.Messages != 0 {
-			want[fmt.Sprint(r.RPC, r.Reliable)] = r
-		}
-	}
-	frames, dropped := 0, uint64(0)
+	byRPC := map[string]*RPC{}
 	for _, r := range sum.RPCs {
-		w := want[fmt.Sprint(r.Name, r.Reliable)]
-		delete(want, fmt.Sprint(r.Name, r.Reliable))
-		frames += int(r.Stats.Frames())
-		drops := map[string]uint64{}
-		for d, n := range w.Drops {
-			if n != 0 {
-				drops[ds.Drop(d).String()] = n
-			}
+		byRPC[fmt.Sprint(r.Name, r.Reliable)] = r
+	}
+	found, frames, dropped := 0, uint64(0), uint64(0)
+	for _, n := range sum.Drops {
+		dropped += n
+	}
+	for i := range st.RPCs {
+		w := &st.RPCs[i]
+		r := byRPC[fmt.Sprint(w.RPC, w.Reliable)]
+		if w.Messages == 0 {
+			continue
 		}
-		for reason, n := range r.Drops {
-			dropped += n
-			if drops[reason] -= n; drops[reason] == 0 {
-				delete(drops, reason)
-			}
+		if r == nil {
+			t.Fatalf("%s is missing", w.RPC)
 		}
+		found++
+		frames += r.Stats.Frames()
 		withheld := uint64(0)
-		for reason, n := range r.Withheld {
-			withheld += n
-			if drops[reason] -= n; drops[reason] == 0 {
-				delete(drops, reason)
+		for d, n := range w.Drops {
+			reason := ds.Drop(d).String()
+			if r.Drops[reason]+r.Withheld[reason] != n {
+				t.Errorf("%s: the server dropped %d as %s; %v, %v", r.Name, n, reason, r.Drops, r.Withheld)
 			}
-		}
-		if len(drops) != 0 {
-			t.Errorf("%s: the server dropped %v more; %v, %v", r.Name, drops, r.Drops, r.Withheld)
+			dropped += r.Drops[reason]
+			withheld += r.Withheld[reason]
 		}
 		if withheld == 0 && !reflect.DeepEqual(r.Stats.Stats, w.Stats) || r.Stats.Frames() != w.Frames()+withheld || r.Payloads != w.Messages || r.Bytes != w.Bytes {
 			t.Errorf("%s: %+v, want %+v", r.Name, r, w)
 		}
 	}
-	for _, n := range sum.Drops {
-		dropped += n
-	}
-	if len(want) != 0 || rows != frames+int(dropped) {
-		t.Errorf("%d rows of %d frames and %d dropped payloads; not there: %v", rows, frames, dropped, slices.Collect(maps.Keys(want)))
+	if found != len(sum.RPCs) || uint64(rows) != frames+dropped {
+		t.Errorf("%d rows of %d frames and %d dropped payloads; %d of %d RPCs", rows, frames, dropped, found, len(sum.RPCs))
 	}
 	for _, s := range sum.Sessions {
 		if !s.Closed || s.Before || s.Addr == "" || s.Received == 0 || s.Sent == 0 || s.ReceivedMessages == 0 || s.SentMessages == 0 || s.Suite != "aes128gcm" {
@@ -195,157 +198,141 @@ func checkCounts(t *testing.T, sum *Summary, st *ds.Stats, rows int) {
 // TestRotated captures to a row of small files: each says what it cannot decode, and decodes all
 // else, to its end.
 func TestRotated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 3000 / thin(3), clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
-		path, st := c.play(t)
-		var frames, dropped uint64
-		for i := 0; ; i++ {
-			if _, err := os.Stat(capture.FileName(path, i)); err != nil {
-				if i < 4 {
-					t.Fatalf("only %d files", i)
-				}
-				break
+	c := scenario{frames: 3000 / thin(3), clients: 4, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, files: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
+	path, st := c.play(t)
+	var frames, dropped uint64
+	for i := 0; ; i++ {
+		if _, err := os.Stat(capture.FileName(path, i)); err != nil {
+			if i < 4 {
+				t.Fatalf("only %d files", i)
 			}
-			sum, _, err := open(t, capture.FileName(path, i), Options{})
-			uplinktest.Must(t, err)
-			for _, r := range sum.RPCs {
-				frames += r.Stats.Frames() + r.Undecoded
-				for _, n := range r.Drops {
-					dropped += n
-				}
-			}
-			ch := sum.Check
-			if ch.Differ != 0 || ch.AfterLoss != 0 || (ch.Before != 0) != (i > 0) || sum.Continues && ch.Before > ch.Same || sum.Index != i || len(sum.Sessions) != c.clients {
-				t.Errorf("file %d: %+v", i, ch)
+			break
+		}
+		sum, _, err := open(t, capture.FileName(path, i), Options{})
+		uplinktest.Must(t, err)
+		for _, r := range sum.RPCs {
+			frames += r.Stats.Frames() + r.Undecoded
+			for _, n := range r.Drops {
+				dropped += n
 			}
 		}
-		want := uint64(0)
-		for _, r := range st.RPCs {
-			want += r.Frames()
+		ch := sum.Check
+		if ch.Differ != 0 || ch.AfterLoss != 0 || (ch.Before != 0) != (i > 0) || sum.Continues && ch.Before > ch.Same || sum.Index != i || len(sum.Sessions) != c.clients {
+			t.Errorf("file %d: %+v", i, ch)
 		}
-		if frames != want {
-			t.Errorf("%d frames in all files, %d came", frames, want)
-		}
-	})
+	}
+	want := uint64(0)
+	for _, r := range st.RPCs {
+		want += r.Frames()
+	}
+	if frames != want {
+		t.Errorf("%d frames in all files, %d came", frames, want)
+	}
 }
 
 // TestLost loses records in the midst: what cannot be decoded is said, and the rest is the same.
 func TestLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 900, clients: 1, link: simnet.Config{Loss: 0.2, Burst: 20}}
-		path, _ := c.play(t)
-		data, err := os.ReadFile(path)
+	c := scenario{frames: 900, clients: 1, link: simnet.Config{Loss: 0.2, Burst: 20}}
+	data := c.data(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	before, after := uint64(0), uint64(0)
+	for range 20 / thin(4) {
+		lossy := lose(t, data, rng)
+		sum, _, err := Run(bytes.NewReader(lossy), Options{})
 		uplinktest.Must(t, err)
-		rng := rand.New(rand.NewPCG(1, 2))
-		before, after := uint64(0), uint64(0)
-		for range 20 / thin(4) {
-			lossy := lose(t, data, rng)
-			sum, _, err := Run(bytes.NewReader(lossy), Options{})
-			uplinktest.Must(t, err)
-			if sum.Check.Differ != 0 || sum.Lost == 0 {
-				t.Fatalf("%+v", sum.Check)
-			}
-			before += sum.Check.AfterLoss
-			after += sum.Check.Same
+		if sum.Check.Differ != 0 || sum.Lost == 0 {
+			t.Fatalf("%+v", sum.Check)
 		}
-		if before == 0 || after == 0 {
-			t.Errorf("%d could not be decoded, %d could", before, after)
-		}
-	})
+		before += sum.Check.AfterLoss
+		after += sum.Check.Same
+	}
+	if before == 0 || after == 0 {
+		t.Errorf("%d could not be decoded, %d could", before, after)
+	}
 }
 
 // TestCut cuts a capture at each byte of its beginning and in the midst: what is before the cut is
 // shown, with its place.
 func TestCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 30, clients: 1}
-		path, _ := c.play(t)
-		data, err := os.ReadFile(path)
-		uplinktest.Must(t, err)
-		last := 0
-		for n := 1; n < len(data); n += thin(17) {
-			sum, _, err := Run(bytes.NewReader(data[:n]), Options{})
-			var at *capture.FileError
-			if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, capture.ErrCut) {
-				t.Fatalf("%d bytes: %v", n, err)
-			}
-			if sum == nil {
-				if last != 0 {
-					t.Fatalf("%d bytes: nothing is shown", n)
-				}
-				continue
-			}
-			if sum.Records < last || sum.Check.Differ != 0 || sum.Whole || sum.Bytes != at.Offset {
-				t.Fatalf("%d bytes: %+v", n, sum)
-			}
-			last = sum.Records
+	c := scenario{frames: 30, clients: 1}
+	data := c.data(t)
+	last := 0
+	for n := 1; n < len(data); n += thin(17) {
+		sum, _, err := Run(bytes.NewReader(data[:n]), Options{})
+		var at *capture.FileError
+		if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, capture.ErrCut) {
+			t.Fatalf("%d bytes: %v", n, err)
 		}
-		if last < 60 {
-			t.Errorf("%d records", last)
+		if sum == nil {
+			if last != 0 {
+				t.Fatalf("%d bytes: nothing is shown", n)
+			}
+			continue
 		}
-	})
+		if sum.Records < last || sum.Check.Differ != 0 || sum.Whole || sum.Bytes != at.Offset {
+			t.Fatalf("%d bytes: %+v", n, sum)
+		}
+		last = sum.Records
+	}
+	if last < 60 {
+		t.Errorf("%d records", last)
+	}
 }
 
 // TestDifferent alters the decoded values in a capture: the difference is reported.
 func TestDifferent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 50, clients: 1}
-		path, _ := c.play(t)
-		data, err := os.ReadFile(path)
-		uplinktest.Must(t, err)
-		for name, change := range map[string]func(*record.Decoded){
-			"hash":   func(d *record.Decoded) { d.Hash++ },
-			"frames": func(d *record.Decoded) { d.Frames++ },
-			"seq":    func(d *record.Decoded) { d.Seq++ },
-			"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Keyframe },
-		} {
-			n := 0
-			altered := rewrite(t, data, func(b record.Body) record.Body {
-				if d, ok := b.(*record.Decoded); ok {
-					if n++; n == 20 {
-						change(d)
-					}
+	c := scenario{frames: 50, clients: 1}
+	data := c.data(t)
+	for name, change := range map[string]func(*record.Decoded){
+		"hash":   func(d *record.Decoded) { d.Hash++ },
+		"frames": func(d *record.Decoded) { d.Frames++ },
+		"seq":    func(d *record.Decoded) { d.Seq++ },
+		"kind":   func(d *record.Decoded) { d.Kind = rpcdelta.Keyframe },
+	} {
+		n := 0
+		altered := rewrite(t, data, func(b record.Body) record.Body {
+			if d, ok := b.(*record.Decoded); ok {
+				if n++; n == 20 {
+					change(d)
 				}
-				return b
-			})
-			sum, _, err := Run(bytes.NewReader(altered), Options{})
-			uplinktest.Must(t, err)
-			if sum.Check.Differ != 1 || sum.Check.First == "" || sum.Check.FirstRecord == 0 {
-				t.Errorf("%s: %+v", name, sum.Check)
 			}
-			var b strings.Builder
-			uplinktest.Must(t, sum.Write(&b))
-			if !strings.Contains(b.String(), "1 did not.\nThe first, at record ") {
-				t.Errorf("%s", b.String())
-			}
+			return b
+		})
+		sum, _, err := Run(bytes.NewReader(altered), Options{})
+		uplinktest.Must(t, err)
+		if sum.Check.Differ != 1 || sum.Check.First == "" || sum.Check.FirstRecord == 0 {
+			t.Errorf("%s: %+v", name, sum.Check)
 		}
-	})
+		var b strings.Builder
+		uplinktest.Must(t, sum.Write(&b))
+		if !strings.Contains(b.String(), "1 did not.\nThe first, at record ") {
+			t.Errorf("%s", b.String())
+		}
+	}
 }
 
 // TestFilters counts and lists only what is asked for.
 func TestFilters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := scenario{frames: 100, clients: 2}
-		path, _ := c.play(t)
-		for _, o := range []Options{{Player: 2}, {RPC: "B"}, {From: 500 * ms, To: 900 * ms}, {Player: 1, RPC: "A", From: 600 * ms}} {
-			rows, wrong := 0, 0
-			o.Each = func(r Row) {
-				rows++
-				if o.Player != 0 && r.Player != o.Player || o.RPC != "" && r.RPC != o.RPC || r.Seconds < o.From.Seconds() || o.To != 0 && r.Seconds > o.To.Seconds() || r.Check != same {
-					wrong++
-				}
-			}
-			sum, _, err := open(t, path, o)
-			uplinktest.Must(t, err)
-			frames := uint64(0)
-			for _, r := range sum.RPCs {
-				frames += r.Stats.Frames()
-			}
-			if rows == 0 || rows >= 400 || wrong != 0 || frames != uint64(rows) || o.Player != 0 && len(sum.Sessions) != 1 {
-				t.Errorf("%+v: %d rows, %d of them wrong, %d frames", o, rows, wrong, frames)
+	c := scenario{frames: 100, clients: 2}
+	path, _ := c.play(t)
+	for _, o := range []Options{{Player: 2}, {RPC: "B"}, {From: 500 * ms, To: 900 * ms}, {Player: 1, RPC: "A", From: 600 * ms}} {
+		rows, wrong := 0, 0
+		o.Each = func(r Row) {
+			rows++
+			if o.Player != 0 && r.Player != o.Player || o.RPC != "" && r.RPC != o.RPC || r.Seconds < o.From.Seconds() || o.To != 0 && r.Seconds > o.To.Seconds() || r.Check != same {
+				wrong++
 			}
 		}
-	})
+		sum, _, err := open(t, path, o)
+		uplinktest.Must(t, err)
+		frames := uint64(0)
+		for _, r := range sum.RPCs {
+			frames += r.Stats.Frames()
+		}
+		if rows == 0 || rows >= 400 || wrong != 0 || frames != uint64(rows) || o.Player != 0 && len(sum.Sessions) != 1 {
+			t.Errorf("%+v: %d rows, %d of them wrong, %d frames", o, rows, wrong, frames)
+		}
+	}
 }
 
 // TestHostile captures a client that sends anything: what the server made of it comes out again.

@@ -31,17 +31,8 @@ type Row struct {
 
 const same = "same"
 
-// stream returns the stream of an RPC, or nil if its binding is unknown.
-func (p *player) stream(rpc int) *stream {
-	if rpc == record.NoRPC {
-		return nil
-	}
-	return p.streams[rpc]
-}
-
-// decoded compares a payload with the frames of the server.
 func (p *player) decoded(x *inspection, b *record.Decoded) {
-	s := p.stream(b.RPC)
+	s := p.streams[b.RPC]
 	raw, ok := p.next()
 	if s == nil {
 		x.sum.Check.AfterLoss++
@@ -51,7 +42,11 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		if s.ready {
 			s.stop(afterLoss)
 		}
-		p.uncounted(x, s, b)
+		if x.options.wants(p.session.Player, s.name, x.at.At) {
+			x.rpc(s).Undecoded += uint64(b.Frames)
+			p.session.Frames += uint64(b.Frames)
+			x.checked(s.why, "")
+		}
 		return
 	}
 	told := p.explaining(s, raw)
@@ -89,18 +84,8 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 	}
 }
 
-// uncounted counts frames whose payload is not in the file.
-func (p *player) uncounted(x *inspection, s *stream, b *record.Decoded) {
-	if x.options.wants(p.session.Player, s.name, x.at.At) {
-		x.rpc(s).Undecoded += uint64(b.Frames)
-		p.session.Frames += uint64(b.Frames)
-		x.checked(s.why, "")
-	}
-}
-
-// dropped compares a payload with the server's reason for the drop.
 func (p *player) dropped(x *inspection, b *record.Dropped) {
-	s := p.stream(b.RPC)
+	s := p.streams[b.RPC]
 	raw, ok := p.next()
 	why, differs := "", ""
 	told := p.explaining(s, raw)
@@ -138,7 +123,7 @@ func (p *player) dropped(x *inspection, b *record.Dropped) {
 }
 
 func (p *player) withheld(x *inspection, b *record.Withheld) {
-	s := p.stream(b.RPC)
+	s := p.streams[b.RPC]
 	if p.waiting != nil && p.waiting.explain != nil {
 		p.waiting.explain.note("frame %d was decoded, but not given to the game: %s", b.Seq, b.Reason)
 	}
@@ -155,22 +140,20 @@ func (x *inspection) checked(why, differs string) string {
 	case differs != "":
 		c.Differ++
 		if c.First == "" {
-			c.First = differs
-			c.FirstRecord = x.at.Number
+			c.First, c.FirstRecord = differs, x.at.Number
 		}
 		return "differs: " + differs
+	case why == "":
+		c.Same++
+		return same
 	case why == beforeFile || why == beforeOwn:
 		c.Before++
-		return why
 	case why == afterLoss:
 		c.AfterLoss++
-		return why
-	case why != "":
+	default:
 		c.Broken++
-		return why
 	}
-	c.Same++
-	return same
+	return why
 }
 
 func (x *inspection) row(r Row) {

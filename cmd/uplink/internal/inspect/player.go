@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
@@ -9,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// player is one session of the file.
 type player struct {
 	session *Session
 	seal    int
@@ -31,12 +32,14 @@ type payload struct {
 	offset int // in it
 }
 
-// player returns a player. Players whose start was lost are unknown.
 func (x *inspection) player(n uint64) *player {
 	p := x.players[n]
 	if p == nil {
 		x.limits.keep(playerSize + sessionSize)
-		p = &player{session: x.sum.session(n), streams: map[int]*stream{}}
+		if x.sum.byPlayer[n] == nil {
+			x.sum.byPlayer[n] = &Session{Player: n}
+		}
+		p = &player{session: x.sum.byPlayer[n], streams: map[int]*stream{}}
 		x.players[n] = p
 	}
 	return p
@@ -53,10 +56,7 @@ func (x *inspection) opened(b *record.Opened) {
 
 func (p *player) closed(x *inspection, b *record.Closed) {
 	p.finish(x)
-	p.session.Closed, p.session.Cause, p.session.To = true, b.Cause, x.at.At.Seconds()
-	if p.session.Cause == "" {
-		p.session.Cause = "closed by the server"
-	}
+	p.session.Closed, p.session.Cause, p.session.To = true, cmp.Or(b.Cause, "closed by the server"), x.at.At.Seconds()
 	x.limits.keep(len(b.Cause))
 	for _, s := range p.streams {
 		s.free()
@@ -76,28 +76,23 @@ func (p *player) bound(x *inspection, b *record.Bound) {
 
 func (p *player) datagram(x *inspection, b *record.Datagram) {
 	s := p.session
+	n, bytes, take := &s.Received, &s.ReceivedBytes, p.came
 	if b.Sent {
-		if x.options.wants(s.Player, x.options.RPC, x.at.At) {
-			s.Sent++
-			s.SentBytes += uint64(b.Size)
-		}
-		p.sent(x, b.Body)
-		return
+		n, bytes, take = &s.Sent, &s.SentBytes, p.sent
 	}
 	if x.options.wants(s.Player, x.options.RPC, x.at.At) {
-		s.Received++
-		s.ReceivedBytes += uint64(b.Size)
+		*n++
+		*bytes += uint64(b.Size)
 	}
-	p.came(x, b.Body)
+	take(x, b.Body)
 }
 
 func (p *player) message(x *inspection, b *record.Message) {
-	s := p.session
 	if b.Sent {
-		s.SentMessages++
+		p.session.SentMessages++
 		return
 	}
-	s.ReceivedMessages++
+	p.session.ReceivedMessages++
 	p.came(x, b.Body)
 }
 
@@ -121,14 +116,14 @@ func payloads(b []byte) (all []payload) {
 	}
 	switch t {
 	case control.Frame:
-		return []payload{{b: append([]byte(nil), body...)}}
+		return []payload{{b: bytes.Clone(body)}}
 	case control.Bundle:
 		for f := control.ParseBundle(body); f.Left() > 0; {
 			frame, _, err := f.Next()
 			if err != nil {
 				return all
 			}
-			all = append(all, payload{b: append([]byte(nil), frame...), offset: cap(b) - cap(frame)})
+			all = append(all, payload{b: bytes.Clone(frame), offset: cap(b) - cap(frame)})
 		}
 	default:
 	}
@@ -145,7 +140,6 @@ func (p *player) next() (payload, bool) {
 	return next, true
 }
 
-// finish is called when no more results of the message can follow.
 func (p *player) finish(x *inspection) {
 	if p.waiting != nil && p.waiting.explain != nil {
 		for _, left := range p.waiting.payloads {
@@ -157,7 +151,6 @@ func (p *player) finish(x *inspection) {
 	p.forget(x)
 }
 
-// forget drops the pending message.
 func (p *player) forget(x *inspection) {
 	x.limits.Return(p.taken)
 	p.waiting, p.taken = nil, 0
@@ -179,7 +172,7 @@ func (p *player) sent(x *inspection, b []byte) {
 			return
 		}
 		if s := p.streams[int(a.RPC)]; s != nil {
-			s.acked(a, x.at.At)
+			s.acks = ackState{any: true, at: x.at.At, last: a}
 		}
 	}
 }
@@ -189,10 +182,4 @@ type ackState struct {
 	any  bool
 	at   time.Duration
 	last rpcdelta.Ack
-	// epoch reports whether payloads of the decoder's current epoch were acked.
-	epoch bool
-}
-
-func (s *stream) acked(a rpcdelta.Ack, at time.Duration) {
-	s.acks = ackState{any: true, at: at, last: a, epoch: !a.None}
 }

@@ -20,7 +20,6 @@ const (
 	beforeOwn  = "older than where decoding began"
 )
 
-// stream is one RPC of one player.
 type stream struct {
 	bound  *record.Bound
 	name   string
@@ -46,8 +45,7 @@ func newStream(x *inspection, b *record.Bound) *stream {
 	s.cfg = rpcdelta.DecoderConfig{
 		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
 	}
-	declared := x.schemas[b.Schema]
-	if declared == nil {
+	if declared := x.schemas[b.Schema]; declared == nil {
 		s.broken = fmt.Sprintf("schema %d is not in the file", b.Schema)
 	} else {
 		s.name = declared.RPC()
@@ -61,11 +59,9 @@ func newStream(x *inspection, b *record.Bound) *stream {
 			s.broken = fmt.Sprintf("prior %s is not in the file", prior.Name(b.Prior))
 		}
 	}
-	if b.Again {
-		s.why = beforeFile
-		return s
+	if s.why = beforeFile; !b.Again {
+		s.fresh()
 	}
-	s.fresh()
 	return s
 }
 
@@ -81,7 +77,6 @@ func (s *stream) stop(why string) {
 	s.ready, s.why = false, why
 }
 
-// free releases the decoder.
 func (s *stream) free() {
 	s.limits.Return(s.cost)
 	s.dec, s.cost = nil, 0
@@ -102,13 +97,6 @@ func (s *stream) make() {
 	}
 }
 
-// resume starts decoding at a reset with that sequence number.
-func (s *stream) resume(seq uint64) {
-	s.fresh()
-	s.resumed, s.began, s.start = true, false, seq
-}
-
-// reasonOf returns the server's drop reason for an error.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error
@@ -127,7 +115,8 @@ func reasonOf(err error) string {
 // differs the difference to the server's result.
 func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
 	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
-		s.resume(want.Seq)
+		s.fresh()
+		s.resumed, s.began, s.start = true, false, want.Seq
 	}
 	if s.make(); !s.ready {
 		return nil, s.why, ""
@@ -144,9 +133,6 @@ func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delive
 		s.began, s.offset = true, want.Seq-newest.Seq
 		// The server had older frames of this payload already.
 		frames = frames[max(0, len(frames)-want.Frames):]
-	}
-	if !s.resumed {
-		s.offset = 0
 	}
 	for i := range frames {
 		frames[i].Seq += s.offset
@@ -179,19 +165,16 @@ func (s *stream) refuse(b []byte, want string) (why, differs string) {
 		return s.why, ""
 	}
 	frames, err := s.decode(b)
-	got := "taken"
-	if err != nil {
-		got = reasonOf(err)
-	}
-	if got == want {
-		return "", ""
-	}
-	old := func(r string) bool { return r == ds.Late.String() || r == ds.Duplicate.String() }
-	if s.resumed && old(got) && old(want) {
-		return beforeOwn, ""
-	}
 	if err == nil {
 		return "", fmt.Sprintf("%d frames come out, the server dropped it as %s", len(frames), want)
+	}
+	got := reasonOf(err)
+	old := func(r string) bool { return r == ds.Late.String() || r == ds.Duplicate.String() }
+	switch {
+	case got == want:
+		return "", ""
+	case s.resumed && old(got) && old(want):
+		return beforeOwn, ""
 	}
 	return "", fmt.Sprintf("it is %v, the server dropped it as %s", err, want)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -93,31 +92,8 @@ type Check struct {
 	FirstRecord int    `json:"first_record,omitempty"`
 }
 
-func newSummary(s record.Start) *Summary {
-	return &Summary{
-		Start: s.Wall.UTC(), Index: s.Index, Drops: map[string]uint64{}, Transport: map[string]uint64{}, byPlayer: map[uint64]*Session{},
-	}
-}
-
-// maxProblems limits the listed problems.
 const maxProblems = 20
 
-func (s *Summary) problem(format string, args ...any) {
-	if len(s.Problems) < maxProblems {
-		s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
-	}
-}
-
-func (s *Summary) session(player uint64) *Session {
-	p := s.byPlayer[player]
-	if p == nil {
-		p = &Session{Player: player}
-		s.byPlayer[player] = p
-	}
-	return p
-}
-
-// rpcKey identifies an RPC.
 type rpcKey struct {
 	name     string
 	reliable bool
@@ -135,33 +111,26 @@ func (x *inspection) rpc(s *stream) *RPC {
 	return r
 }
 
-// finish sorts what was counted.
 func (s *Summary) finish(x *inspection) {
-	for _, p := range s.byPlayer {
+	for _, n := range slices.Sorted(maps.Keys(s.byPlayer)) {
+		p := s.byPlayer[n]
 		if !p.Closed {
 			p.To = s.Seconds
 		}
-		if x.options.Player == 0 || x.options.Player == p.Player {
+		if x.options.Player == 0 || x.options.Player == n {
 			s.Sessions = append(s.Sessions, p)
 		}
 	}
-	slices.SortFunc(s.Sessions, func(a, b *Session) int { return cmp.Compare(a.Player, b.Player) })
-	for _, r := range x.rpcs {
-		s.RPCs = append(s.RPCs, r)
-	}
-	slices.SortFunc(s.RPCs, func(a, b *RPC) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Codec, b.Codec), compareBool(a.Reliable, b.Reliable))
+	s.RPCs = slices.SortedFunc(maps.Values(x.rpcs), func(a, b *RPC) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Codec, b.Codec), cmp.Compare(b.channel(), a.channel()))
 	})
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
+func (r *RPC) channel() string {
+	if r.Reliable {
+		return "reliable"
 	}
-	return -1
+	return "unreliable"
 }
 
 // Stats counts frames, in JSON by names like those around it.
@@ -186,14 +155,20 @@ func (s Stats) MarshalJSON() ([]byte, error) { return json.Marshal(named(s.Stats
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Stats) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*named)(&s.Stats)) }
 
-// maxSessions limits the sessions in the text.
 const maxSessions = 50
 
 // Write writes the summary as text.
 func (s *Summary) Write(w io.Writer) error {
 	var b strings.Builder
+	ending := "whole, the last"
+	switch {
+	case !s.Whole:
+		ending = "not read to its end"
+	case s.Continues:
+		ending = "whole, the next one goes on"
+	}
 	fmt.Fprintf(&b, "Begins %s, lasts %.3f s: %d records, %d bytes; file %d of its row, %s.\n",
-		s.Start.Format("2006-01-02 15:04:05.000 UTC"), s.Seconds, s.Records, s.Bytes, s.Index, s.ending())
+		s.Start.Format("2006-01-02 15:04:05.000 UTC"), s.Seconds, s.Records, s.Bytes, s.Index, ending)
 	if s.Lost != 0 {
 		fmt.Fprintf(&b, "%d records were lost: the server could not write as fast.\n", s.Lost)
 	}
@@ -210,16 +185,6 @@ func (s *Summary) Write(w io.Writer) error {
 	return err
 }
 
-func (s *Summary) ending() string {
-	switch {
-	case !s.Whole:
-		return "not read to its end"
-	case s.Continues:
-		return "whole, the next one goes on"
-	}
-	return "whole, the last"
-}
-
 func (s *Summary) writeSessions(b *strings.Builder) {
 	if len(s.Sessions) == 0 {
 		b.WriteString("\nNo sessions.\n")
@@ -227,18 +192,16 @@ func (s *Summary) writeSessions(b *strings.Builder) {
 	}
 	rows := [][]string{{"player", "client", "address", "from s", "to s", "got", "bytes", "sent", "bytes", "messages", "frames", "drops", "end"}}
 	for _, p := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
-		from := fmt.Sprintf("%.3f", p.From)
+		from, end := fmt.Sprintf("%.3f", p.From), p.Cause
 		if p.Before {
 			from = "before"
 		}
-		end := p.Cause
 		if !p.Closed {
 			end = "open"
 		}
-		rows = append(rows, []string{
-			fmt.Sprint(p.Player), fmt.Sprint(p.Client), p.Addr, from, fmt.Sprintf("%.3f", p.To), fmt.Sprint(p.Received), fmt.Sprint(p.ReceivedBytes),
-			fmt.Sprint(p.Sent), fmt.Sprint(p.SentBytes), fmt.Sprint(p.ReceivedMessages + p.SentMessages), fmt.Sprint(p.Frames), fmt.Sprint(p.Drops), end,
-		})
+		rows = append(rows, table.Row("%d|%d|%s|%s|%.3f|%d|%d|%d|%d|%d|%d|%d|%s",
+			p.Player, p.Client, p.Addr, from, p.To, p.Received, p.ReceivedBytes, p.Sent, p.SentBytes,
+			p.ReceivedMessages+p.SentMessages, p.Frames, p.Drops, end))
 	}
 	b.WriteString("\n")
 	table.Write(b, rows)
@@ -255,15 +218,10 @@ func (s *Summary) writeRPCs(b *strings.Builder) {
 	for _, r := range s.RPCs {
 		st := &r.Stats
 		n := math.Max(1, float64(st.Frames()))
-		channel := "unreliable"
-		if r.Reliable {
-			channel = "reliable"
-		}
-		rows = append(rows, []string{
-			r.Name, channel, r.Codec, fmt.Sprint(r.Payloads), fmt.Sprint(st.Frames()), fmt.Sprintf("%.1f", float64(st.FullBits)/n),
-			fmt.Sprintf("%.1f", float64(st.HeaderBits)/n), fmt.Sprintf("%.1f", float64(st.PayloadBits)/n),
-			fmt.Sprintf("%.1f", float64(st.AgeSum)/math.Max(1, float64(st.Delta))), fmt.Sprint(st.Keyframe), fmt.Sprint(st.Reset), fmt.Sprint(r.Late), fmt.Sprint(r.Undecoded),
-		})
+		rows = append(rows, table.Row("%s|%s|%s|%d|%d|%.1f|%.1f|%.1f|%.1f|%d|%d|%d|%d",
+			r.Name, r.channel(), r.Codec, r.Payloads, st.Frames(),
+			float64(st.FullBits)/n, float64(st.HeaderBits)/n, float64(st.PayloadBits)/n,
+			float64(st.AgeSum)/math.Max(1, float64(st.Delta)), st.Keyframe, st.Reset, r.Late, r.Undecoded))
 	}
 	b.WriteString("\n")
 	table.Write(b, rows)
@@ -342,8 +300,6 @@ var Header = []string{
 
 // WriteCSV writes a row.
 func (r *Row) WriteCSV(w *csv.Writer) error {
-	return w.Write([]string{
-		strconv.Itoa(r.Record), fmt.Sprintf("%.6f", r.Seconds), strconv.FormatUint(r.Player, 10), r.RPC, strconv.FormatUint(r.Seq, 10), r.Kind,
-		strconv.Itoa(r.BaselineAge), strconv.Itoa(r.Redundant), strconv.FormatBool(r.Late), strconv.Itoa(r.FullBits), strconv.Itoa(r.HeaderBits), strconv.Itoa(r.PayloadBits), r.Drop, r.Check,
-	})
+	return w.Write(table.Row("%d|%.6f|%d|%s|%d|%s|%d|%d|%t|%d|%d|%d|%s|%s",
+		r.Record, r.Seconds, r.Player, r.RPC, r.Seq, r.Kind, r.BaselineAge, r.Redundant, r.Late, r.FullBits, r.HeaderBits, r.PayloadBits, r.Drop, r.Check))
 }

@@ -59,10 +59,7 @@ func (l *Lab) Handler() http.Handler {
 
 // Panel is the files of the panel: panel.js, panel.css and what they need.
 func Panel() fs.FS {
-	files, err := fs.Sub(embedded, "panel")
-	if err != nil {
-		panic("lab: no panel: " + err.Error()) // the name is a constant
-	}
+	files, _ := fs.Sub(embedded, "panel") // a valid name
 	return files
 }
 
@@ -99,7 +96,6 @@ type Actor struct {
 	RPC  string `json:"rpc"`
 }
 
-// state is the response to GET state.
 type state struct {
 	Settings values  `json:"settings"`
 	Limits   Limits  `json:"limits"`
@@ -157,7 +153,6 @@ const (
 	patience = 10 * time.Second
 )
 
-// introduction is the first event of a view.
 type introduction struct {
 	Actor int     `json:"actor"`
 	Name  string  `json:"name"`
@@ -206,7 +201,6 @@ func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
 	l.show(r, v, &e)
 }
 
-// show sends events until one fails or the viewer disconnects.
 func (l *Lab) show(r *http.Request, v *viewer, e *events) {
 	tick := time.NewTicker(viewEvery)
 	defer tick.Stop()
@@ -241,21 +235,16 @@ func rows(all []seen, rebuilt bool) [][]number {
 	out := make([][]number, len(all))
 	for i, s := range all {
 		out[i] = []number{number(s.n), number(s.X), number(s.Y), number(s.Heading), number(s.VX), number(s.VY)}
-		if rebuilt {
-			out[i] = append(out[i], older(s.older))
+		switch {
+		case rebuilt && s.older:
+			out[i] = append(out[i], 1)
+		case rebuilt:
+			out[i] = append(out[i], 0)
 		}
 	}
 	return out
 }
 
-func older(is bool) number {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// events is a stream of server-sent events.
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -267,14 +256,12 @@ func (e *events) send(name string, data any) {
 		return
 	}
 	b, err := json.Marshal(data) // which has no line break
-	if err != nil {
-		e.err = err
-		return
+	if err == nil {
+		_ = e.control.SetWriteDeadline(time.Now().Add(patience)) // of a writer that has none
+		_, err = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, b)
 	}
-	_ = e.control.SetWriteDeadline(time.Now().Add(patience)) // of a writer that has none
-	if _, err := fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, b); err != nil {
-		e.err = err
-		return
+	if err == nil {
+		err = e.control.Flush()
 	}
-	e.err = e.control.Flush()
+	e.err = err
 }

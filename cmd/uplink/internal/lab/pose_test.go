@@ -7,56 +7,35 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
-// TestPoseOfAngles: the player of Portal 2 stands where its location is, and looks where its yaw
-// points.
-func TestPoseOfAngles(t *testing.T) {
-	s := sample.Portal2().Schema
-	p := NewPoser(s)
-	if p.Moves() {
-		t.Error("there is no velocity")
-	}
-	field := func(name string) int {
-		return slices.IndexFunc(s.Fields(), func(f schema.Field) bool { return f.Name == name })
-	}
-	for i := range sample.Portal2().Frames {
-		f := sample.Portal2().At(i)
-		at, view := s.RestoreField(nil, f, field("Location")), s.RestoreField(nil, f, field("View"))
-		if got := p.Pose(f); got != (Pose{X: at[0], Y: at[1], Heading: view[1] * math.Pi / 180}) {
-			t.Fatalf("frame %d: %+v, location %v, view %v", i, got, at, view)
+// TestPose: the players of the samples stand where their locations are, look where their yaws or
+// rotations point, and go where their velocities point.
+func TestPose(t *testing.T) {
+	for _, tr := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
+		s := tr.Schema
+		p := NewPoser(s)
+		for i := range tr.Frames {
+			f := tr.At(i)
+			field := func(name string) []float64 {
+				return s.RestoreField(nil, f, slices.IndexFunc(s.Fields(), func(f schema.Field) bool { return f.Name == name }))
+			}
+			at := field("Location")
+			want := Pose{X: at[0], Y: at[1]}
+			if p.Moves() {
+				v, q := field("Velocity"), field("Rotation")
+				want.VX, want.VY, want.Heading = v[0], v[1], yaw(q[0], q[1], q[2], q[3])
+			} else {
+				want.Heading = field("View")[1] * math.Pi / 180
+			}
+			if got := p.Pose(f); got != want || p.Moves() != (tr.Name == sample.RocketLeagueName) {
+				t.Fatalf("%s, frame %d: %+v, want %+v", tr.Name, i, got, want)
+			}
 		}
-	}
-}
-
-// TestPoseOfQuats: the car of Rocket League mostly drives forward, and goes where its velocity
-// points.
-func TestPoseOfQuats(t *testing.T) {
-	car := sample.RocketLeague()
-	p := NewPoser(car.Schema)
-	if !p.Moves() {
-		t.Error("there is a velocity")
-	}
-	const apart = 4
-	all, forward, straight := 0, 0, 0
-	for i := range len(car.Frames) - apart {
-		a, b := p.Pose(car.At(i)), p.Pose(car.At(i+apart))
-		dx, dy, speed := b.X-a.X, b.Y-a.Y, math.Hypot(a.VX, a.VY)
-		if speed < 300 {
-			continue
-		}
-		all++
-		if dx*math.Cos(a.Heading)+dy*math.Sin(a.Heading) > 0 {
-			forward++
-		}
-		if dx*a.VX+dy*a.VY > 0.9*math.Hypot(dx, dy)*speed {
-			straight++
-		}
-	}
-	if all < 500 || forward < all*8/10 || straight < all*9/10 {
-		t.Errorf("of %d frames the car goes forward in %d, and where its velocity points in %d", all, forward, straight)
 	}
 }
 
@@ -76,9 +55,7 @@ func TestYaw(t *testing.T) {
 // TestPoseOfOthers: a schema without what is drawn has a pose nevertheless.
 func TestPoseOfOthers(t *testing.T) {
 	s, err := schema.New("Shoot", 60, []schema.Field{{Name: "Weapon", Kind: schema.KindUint, Width: 8}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	if p := NewPoser(s); p.Moves() || p.Pose(s.NewFrame()) != (Pose{}) {
 		t.Errorf("%+v", p.Pose(s.NewFrame()))
 	}

@@ -71,7 +71,6 @@ func redundancyName(n int) string {
 	return strconv.Itoa(n)
 }
 
-// values are settings in JSON; in a change those that are left out stay as they are.
 type values struct {
 	Loss       *float64 `json:"loss,omitempty"` // 0 to 1
 	Burst      *float64 `json:"burst,omitempty"`
@@ -81,7 +80,6 @@ type values struct {
 	Redundancy *string  `json:"redundancy,omitempty"`
 }
 
-// values returns all settings.
 func (s Settings) values() values {
 	ms := func(d time.Duration) *float64 { return new(float64(d) / float64(time.Millisecond)) }
 	return values{
@@ -106,28 +104,42 @@ func parseChange(r io.Reader) (v values, err error) {
 	var typ *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &typ) && typ.Field != "":
-		return values{}, fmt.Errorf("%s is a %s: want %s", typ.Field, typ.Value, limits.of(typ.Field))
+		return values{}, fmt.Errorf("%s is a %s: want %s", typ.Field, typ.Value, permitted(typ.Field))
 	case err != nil:
 		return values{}, fmt.Errorf("%w: %s", err, want)
 	}
 	return v, nil
 }
 
-// of returns a description of a field's permitted values.
-func (l *Limits) of(field string) string {
-	switch field {
-	case "loss":
-		return l.Loss.String()
-	case "burst":
-		return l.Burst.String()
-	case "rtt_ms":
-		return l.RTT.String()
-	case "jitter_ms":
-		return l.Jitter.String()
-	case "codec":
-		return oneOf(l.Codec)
+// setting is a number among the values, nil if it is left out.
+type setting struct {
+	Range
+	name  string
+	value *float64
+	set   func(*Settings, float64)
+}
+
+func (v *values) numbers() []setting {
+	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
+	return []setting{
+		{limits.Loss, "loss", v.Loss, func(s *Settings, x float64) { s.Link.Loss = x }},
+		{limits.Burst, "burst", v.Burst, func(s *Settings, x float64) { s.Link.Burst = x }},
+		{limits.RTT, "rtt_ms", v.RTT, func(s *Settings, x float64) { s.Link.RTT = ms(x) }},
+		{limits.Jitter, "jitter_ms", v.Jitter, func(s *Settings, x float64) { s.Link.Jitter = ms(x) }},
 	}
-	return oneOf(l.Redundancy)
+}
+
+// permitted returns a description of a field's permitted values.
+func permitted(field string) string {
+	for _, n := range (&values{}).numbers() {
+		if n.name == field {
+			return n.String()
+		}
+	}
+	if field == "codec" {
+		return oneOf(limits.Codec)
+	}
+	return oneOf(limits.Redundancy)
 }
 
 // String returns a description of the range.
@@ -137,13 +149,16 @@ func oneOf(names []string) string { return `"` + strings.Join(names, `", "`) + `
 
 // apply returns the settings with a change applied, or an error that names the field.
 func (v *values) apply(s Settings) (Settings, error) {
-	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
-	err := errors.Join(
-		limits.Loss.take("loss", v.Loss, func(x float64) { s.Link.Loss = x }),
-		limits.Burst.take("burst", v.Burst, func(x float64) { s.Link.Burst = x }),
-		limits.RTT.take("rtt_ms", v.RTT, func(x float64) { s.Link.RTT = ms(x) }),
-		limits.Jitter.take("jitter_ms", v.Jitter, func(x float64) { s.Link.Jitter = ms(x) }),
-	)
+	var err error
+	for _, n := range v.numbers() {
+		switch {
+		case n.value == nil:
+		case !(*n.value >= n.Min && *n.value <= n.Max):
+			err = errors.Join(err, fmt.Errorf("%s is %g: want %v", n.name, *n.value, n.Range))
+		default:
+			n.set(&s, *n.value)
+		}
+	}
 	if v.Codec != nil {
 		codec, bad := rpcdelta.ParseCodec(*v.Codec)
 		if bad != nil {
@@ -157,18 +172,6 @@ func (v *values) apply(s Settings) (Settings, error) {
 		s.Redundancy = n
 	}
 	return s, err
-}
-
-// take sets a number that is given and within the range.
-func (r Range) take(field string, v *float64, set func(float64)) error {
-	switch {
-	case v == nil:
-		return nil
-	case !(*v >= r.Min && *v <= r.Max):
-		return fmt.Errorf("%s is %g: want %v", field, *v, r)
-	}
-	set(*v)
-	return nil
 }
 
 func parseRedundancy(name string) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -53,13 +54,10 @@ func TestBadChange(t *testing.T) {
 		`{"loss":"much"}`:         "loss is a string: want a number from 0 to 1",
 		`{"loss":1e999}`:          "loss is a number 1e999: want a number from 0 to 1",
 		`{"burst":"x"}`:           "burst is a string: want a number from 1 to 20",
-		`{"rtt_ms":1001}`:         "rtt_ms is 1001: want a number from 0 to 1000",
 		`{"rtt_ms":true}`:         "rtt_ms is a bool: want a number from 0 to 1000",
 		`{"jitter_ms":-1}`:        "jitter_ms is -1: want a number from 0 to 200",
-		`{"jitter_ms":[]}`:        "jitter_ms is a array: want a number from 0 to 200",
 		`{"codec":"zip"}`:         `codec is "zip": want "adaptive", "rle"`,
 		`{"codec":1}`:             `codec is a number: want "adaptive", "rle"`,
-		`{"redundancy":"8"}`:      `redundancy is "8": want ` + redundancy,
 		`{"redundancy":"0"}`:      `redundancy is "0": want ` + redundancy,
 		`{"redundancy":3}`:        `redundancy is a number: want ` + redundancy,
 		`{"lag":3}`:               `json: unknown field "lag"` + want,
@@ -91,9 +89,7 @@ func FuzzChange(f *testing.F) {
 			t.Error(err)
 		}
 		b, err := json.Marshal(s.values())
-		if err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, err)
 		if again, err := change(string(b)); err != nil || again != s {
 			t.Errorf("%+v became %s and %+v, %v", s, b, again, err)
 		}

@@ -26,7 +26,6 @@ type Stage struct {
 	viewers atomic.Int32
 }
 
-// actor is one recorded player.
 type actor struct {
 	trace   *trace.Trace
 	watched atomic.Bool
@@ -56,26 +55,26 @@ func (s *Stage) Actors() []Actor {
 
 // Sent shows what an actor's client sent as its nth call.
 func (s *Stage) Sent(actor, n int, f *schema.Frame) {
-	s.actors[actor].show(f, func(v *viewer, at Pose) { v.sent = appendPose(v.sent, seen{n: n, Pose: at}) })
+	s.actors[actor].show(f, seen{n: n}, func(v *viewer) *[]seen { return &v.sent })
 }
 
 // Rebuilt shows a frame as the server decoded it. older reports whether it arrived as a redundant
 // frame of a newer packet.
 func (s *Stage) Rebuilt(actor, n int, f *schema.Frame, older bool) {
-	s.actors[actor].show(f, func(v *viewer, at Pose) {
-		v.rebuilt = appendPose(v.rebuilt, seen{n: n, older: older, Pose: at})
-	})
+	s.actors[actor].show(f, seen{n: n, older: older}, func(v *viewer) *[]seen { return &v.rebuilt })
 }
 
-func (a *actor) show(f *schema.Frame, to func(*viewer, Pose)) {
+func (a *actor) show(f *schema.Frame, p seen, waiting func(*viewer) *[]seen) {
 	if !a.watched.Load() {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.poser.Pose(f)
+	p.Pose = a.poser.Pose(f)
 	for _, v := range a.viewers {
-		to(v, at)
+		if to := waiting(v); len(*to) < maxWaiting {
+			*to = append(*to, p)
+		}
 	}
 }
 
@@ -84,13 +83,6 @@ type seen struct {
 	n     int
 	older bool
 	Pose
-}
-
-func appendPose(to []seen, p seen) []seen {
-	if len(to) >= maxWaiting {
-		return to
-	}
-	return append(to, p)
 }
 
 // viewer looks at one actor. What it has not taken waits here, guarded by the actor's mu.
@@ -123,7 +115,6 @@ func (s *Stage) leave(v *viewer) {
 	s.viewers.Add(-1)
 }
 
-// take appends what was shown since it was called last.
 func (v *viewer) take(sent, rebuilt []seen) (_, _ []seen) {
 	v.actor.mu.Lock()
 	defer v.actor.mu.Unlock()
@@ -176,7 +167,6 @@ func NewPoser(s *schema.Schema) *Poser {
 	return p
 }
 
-// named reports whether a field's name begins with one of the prefixes.
 func named(f *schema.Field, prefixes ...string) bool {
 	name := strings.ToLower(f.Name)
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })

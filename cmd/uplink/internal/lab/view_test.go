@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -63,9 +64,7 @@ func TestView(t *testing.T) {
 		var sent, rebuilt [][]float64
 		for _, e := range events["poses"] {
 			var p struct{ Sent, Rebuilt [][]float64 }
-			if err := json.Unmarshal([]byte(e), &p); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, json.Unmarshal([]byte(e), &p))
 			sent, rebuilt = append(sent, p.Sent...), append(rebuilt, p.Rebuilt...)
 		}
 		if n := len(events["poses"]); n < 30 || n > 62 {
@@ -117,21 +116,20 @@ func TestSlowViewer(t *testing.T) {
 
 func TestViewErrors(t *testing.T) {
 	l, _ := newLab()
-	get := func(actor string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		l.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/demo/view?actor="+actor, nil))
-		return w
-	}
 	for _, actor := range []string{"", "-1", "2", "x", "1e9"} {
-		if w := get(actor); w.Code != http.StatusBadRequest || w.Body.String() != `actor is "`+actor+"\": want a number from 0 to 1\n" {
-			t.Errorf("%s: %d %s", actor, w.Code, w.Body)
+		code, body := call(l, "GET", "/demo/view?actor="+actor, "")
+		if code != http.StatusBadRequest || body != `actor is "`+actor+"\": want a number from 0 to 1\n" {
+			t.Errorf("%s: %d %s", actor, code, body)
 		}
 	}
 	for range maxViewers {
 		v := l.stage.look(1)
 		defer l.stage.leave(v)
 	}
-	if w := get("0"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != "32 viewers are connected: close a page of the demo\n" {
+	w := httptest.NewRecorder()
+	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/demo/view?actor=0", nil))
+	const full = "32 viewers are connected: close a page of the demo\n"
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Body.String() != full {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

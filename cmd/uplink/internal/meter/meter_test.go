@@ -68,3 +68,21 @@ func BenchmarkAdd(b *testing.B) {
 		d.Add(123 * time.Microsecond)
 	}
 }
+
+func TestCounts(t *testing.T) {
+	type counts struct {
+		Sent  struct{ Frames uint64 }
+		Drops [2]uint64
+		Took  time.Duration
+		other uint64
+	}
+	a, b := counts{Drops: [2]uint64{5, 6}, Took: 7, other: 8}, counts{Drops: [2]uint64{1, 2}, Took: 3, other: 4}
+	a.Sent.Frames, b.Sent.Frames = 9, 3
+	sum, difference := Sum(a, b), Difference(a, b)
+	if sum.Sent.Frames != 12 || sum.Drops != [2]uint64{6, 8} || sum.Took != 7 || sum.other != 8 || Difference(sum, b) != a {
+		t.Errorf("%+v", sum)
+	}
+	if difference.Sent.Frames != 6 || difference.Drops != [2]uint64{4, 4} {
+		t.Errorf("%+v", difference)
+	}
+}

@@ -21,22 +21,14 @@ const (
 
 // Packet is one packet of a capture.
 type Packet struct {
-	// Number counts packets from 1; Offset is where the packet's record begins, in bytes of the
-	// file.
+	// Number counts packets from 1.
 	Number int
-	Offset int64
 	// Link is the link type of its interface.
 	Link LinkType
-	// Order is the byte order of the machine that recorded it.
-	Order binary.ByteOrder
 	// Data is what was recorded of it, valid during the call.
 	Data []byte
-	// Length is the packet's length on the wire in bytes, at least that of Data unless the file is
-	// wrong.
-	Length uint32
 }
 
-// rewriter is a copy in progress.
 type rewriter struct {
 	in     *bufio.Reader
 	out    *bufio.Writer
@@ -102,8 +94,7 @@ func (c *rewriter) begin() (bool, error) {
 	return true, nil
 }
 
-// read reads n more bytes of the record; all of it so far is returned. Memory is taken as bytes
-// come.
+// read reads n more bytes of the record and returns all of it. Memory is taken as bytes come.
 func (c *rewriter) read(n int) ([]byte, error) {
 	got, err := io.CopyN(&c.buf, c.in, int64(n))
 	c.offset += got
@@ -119,9 +110,9 @@ func (c *rewriter) write(b []byte) error {
 }
 
 // packet returns the edited packet, or nil if it is dropped.
-func (c *rewriter) packet(link LinkType, data []byte, length uint32) []byte {
+func (c *rewriter) packet(link LinkType, data []byte) []byte {
 	c.number++
-	return c.edit(&Packet{Number: c.number, Offset: c.start, Link: link, Order: c.order, Data: data, Length: length})
+	return c.edit(&Packet{Number: c.number, Link: link, Data: data})
 }
 
 // snapLen is the limit of packets' sizes that a copy states.
@@ -146,4 +137,235 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("capture: packet %d, at byte %d: %s", e.Packet, e.Offset, e.Text)
+}
+
+const (
+	microseconds = 0xa1b2c3d4
+	nanoseconds  = 0xa1b23c4d
+
+	fileHeader   = 24
+	recordHeader = 16
+)
+
+func isClassic(magic uint32) bool { return magic == microseconds || magic == nanoseconds }
+
+func (c *rewriter) classic() error {
+	if _, err := c.begin(); err != nil {
+		return err
+	}
+	header, err := c.read(fileHeader)
+	if err != nil {
+		return err
+	}
+	link := LinkType(c.order.Uint32(header[20:])) // its upper half speaks of other things
+	c.order.PutUint32(header[16:], snapLen(c.order.Uint32(header[16:])))
+	if err := c.write(header); err != nil {
+		return err
+	}
+	for {
+		if more, err := c.begin(); err != nil || !more {
+			return err
+		}
+		if err := c.classicRecord(link); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *rewriter) classicRecord(link LinkType) error {
+	b, err := c.read(recordHeader)
+	if err != nil {
+		return err
+	}
+	size, length := c.order.Uint32(b[8:]), c.order.Uint32(b[12:])
+	if size > maxPacket {
+		return c.errorf("it says that it has %d bytes, the limit is %d", size, maxPacket)
+	}
+	if b, err = c.read(int(size)); err != nil {
+		return err
+	}
+	if data := c.packet(link, b[recordHeader:]); data != nil {
+		c.putSize(b[8:], size, length, data)
+		b = append(append(c.record[:0], b[:recordHeader]...), data...)
+		c.record = b
+	}
+	return c.write(b)
+}
+
+// putSize sets the recorded size and the length on the wire of a packet with new data.
+func (c *rewriter) putSize(b []byte, size, length uint32, data []byte) {
+	c.order.PutUint32(b, uint32(len(data)))
+	c.order.PutUint32(b[4:], length+uint32(len(data))-size)
+}
+
+// The types of block that are looked into.
+const (
+	ngSection   = 0x0a0d0d0a // the same in both byte orders
+	ngInterface = 1
+	ngOldPacket = 2
+	ngSimple    = 3
+	ngPacket    = 6
+
+	ngByteOrder = 0x1a2b3c4d
+	ngMinBlock  = 12
+	// The data of packets follow so many bytes of their block, type and length included.
+	ngPacketHeader = 8 + 20
+	ngSimpleHeader = 8 + 4
+	maxInterfaces  = 1 << 16
+)
+
+// packetSource is what a section says of an interface.
+type packetSource struct {
+	link    LinkType
+	snapLen uint32
+}
+
+func (c *rewriter) ng() error {
+	var ifs []packetSource
+	for {
+		if more, err := c.begin(); err != nil || !more {
+			return err
+		}
+		b, err := c.block()
+		if err != nil {
+			return err
+		}
+		if b, err = c.ngEdit(b, &ifs); err != nil {
+			return err
+		}
+		if err := c.write(b); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *rewriter) block() ([]byte, error) {
+	b, err := c.read(ngMinBlock)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(b) == ngSection {
+		switch magic := b[8:]; {
+		case binary.LittleEndian.Uint32(magic) == ngByteOrder:
+			c.order = binary.LittleEndian
+		case binary.BigEndian.Uint32(magic) == ngByteOrder:
+			c.order = binary.BigEndian
+		default:
+			return nil, c.errorf("a section whose byte order is % x", magic)
+		}
+	}
+	size := c.order.Uint32(b[4:])
+	if size < ngMinBlock || size%4 != 0 || size > maxBlock {
+		return nil, c.errorf("a block of %d bytes, want %d to %d, in fours", size, ngMinBlock, maxBlock)
+	}
+	if b, err = c.read(int(size) - ngMinBlock); err != nil {
+		return nil, err
+	}
+	if end := c.order.Uint32(b[size-4:]); end != size {
+		return nil, c.errorf("a block of %d bytes says %d at its end", size, end)
+	}
+	return b, nil
+}
+
+// ngEdit returns what is to be written of a block.
+func (c *rewriter) ngEdit(b []byte, ifs *[]packetSource) ([]byte, error) {
+	switch c.order.Uint32(b) {
+	case ngSection:
+		*ifs = nil
+		if len(b) < 28 {
+			return nil, c.errorf("a section of %d bytes, want 28 or more", len(b))
+		}
+		c.order.PutUint64(b[16:], ^uint64(0)) // its length will be another one, and need not be known
+	case ngInterface:
+		return b, c.addInterface(b, ifs)
+	case ngPacket, ngOldPacket:
+		return c.ngPacket(b, *ifs)
+	case ngSimple:
+		return c.ngSimple(b, *ifs)
+	}
+	return b, nil
+}
+
+func (c *rewriter) addInterface(b []byte, ifs *[]packetSource) error {
+	if len(b) < 20 {
+		return c.errorf("an interface of %d bytes, want 20 or more", len(b))
+	}
+	if len(*ifs) == maxInterfaces {
+		return c.errorf("more than %d interfaces", maxInterfaces)
+	}
+	snap := c.order.Uint32(b[12:])
+	*ifs = append(*ifs, packetSource{LinkType(c.order.Uint16(b[8:])), snap})
+	c.order.PutUint32(b[12:], snapLen(snap))
+	return nil
+}
+
+func (c *rewriter) ngPacket(b []byte, ifs []packetSource) ([]byte, error) {
+	if len(b) < ngPacketHeader+4 {
+		return nil, c.errorf("a block of a packet of %d bytes, want %d or more", len(b), ngPacketHeader+4)
+	}
+	number := c.order.Uint32(b[8:])
+	if c.order.Uint32(b) == ngOldPacket {
+		number = uint32(c.order.Uint16(b[8:]))
+	}
+	if number >= uint32(len(ifs)) {
+		return nil, c.errorf("it is of interface %d, of %d", number, len(ifs))
+	}
+	size, length := c.order.Uint32(b[20:]), c.order.Uint32(b[24:])
+	if size > maxPacket || int(size) > len(b)-ngPacketHeader-4 {
+		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
+	}
+	data := c.packet(ifs[number].link, b[ngPacketHeader:ngPacketHeader+size])
+	if data == nil {
+		return b, nil
+	}
+	c.putSize(b[20:], size, length, data)
+	options := b[min(ngPacketHeader+(int(size)+3)&^3, len(b)-4) : len(b)-4]
+	return c.ngBlock(b[:ngPacketHeader], data, options), nil
+}
+
+func (c *rewriter) ngSimple(b []byte, ifs []packetSource) ([]byte, error) {
+	if len(b) < ngSimpleHeader+4 || len(ifs) == 0 {
+		return nil, c.errorf("a simple packet of %d bytes, with %d interfaces", len(b), len(ifs))
+	}
+	length := c.order.Uint32(b[8:])
+	size := length
+	if snap := ifs[0].snapLen; snap != 0 {
+		size = min(size, snap)
+	}
+	if size > maxPacket || int(size) > len(b)-ngSimpleHeader-4 {
+		return nil, c.errorf("it says that it has %d bytes, its block has %d", size, len(b))
+	}
+	old := b[ngSimpleHeader : ngSimpleHeader+size]
+	data := c.packet(ifs[0].link, old)
+	if data == nil && size == length {
+		return b, nil
+	}
+	if data == nil {
+		data = old
+	}
+	if size == length {
+		c.order.PutUint32(b[8:], uint32(len(data)))
+		return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
+	}
+	// It cannot stay simple: only its interface says where such a packet was cut, and the limit is
+	// another one in the copy.
+	var header [ngPacketHeader]byte
+	c.order.PutUint32(header[:], ngPacket)
+	c.putSize(header[20:], size, length, data)
+	return c.ngBlock(header[:], data, nil), nil
+}
+
+// ngBlock makes a block of its header, packet data and options.
+func (c *rewriter) ngBlock(header, data, options []byte) []byte {
+	b := append(append(c.record[:0], header...), data...)
+	for len(b)%4 != 0 {
+		b = append(b, 0)
+	}
+	b = append(b, options...)
+	size := uint32(len(b) + 4)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	c.order.PutUint32(b[4:], size)
+	c.order.PutUint32(b[size-4:], size)
+	c.record = b
+	return b
 }

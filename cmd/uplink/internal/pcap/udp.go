@@ -1,6 +1,7 @@
 package pcap
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 )
@@ -116,28 +117,23 @@ func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 	binary.BigEndian.PutUint16(udp[4:], uint16(size))
 	had := udp[6]|udp[7] != 0
 	udp[6], udp[7] = 0, 0
+	var addrs []byte
 	if ip[0]>>4 == 4 {
 		binary.BigEndian.PutUint16(ip[2:], uint16(total))
 		header := ip[:d.udp-d.ip]
 		header[10], header[11] = 0, 0
 		binary.BigEndian.PutUint16(header[10:], ^fold(sum(header)))
-		if had { // in IPv4 it may be left out
-			putUDPChecksum(udp, ip[12:20])
+		if !had { // in IPv4 it may be left out
+			return dst, true
 		}
-		return dst, true
+		addrs = ip[12:20]
+	} else {
+		binary.BigEndian.PutUint16(ip[4:], uint16(total-ipv6Header))
+		addrs = ip[8:40]
 	}
-	binary.BigEndian.PutUint16(ip[4:], uint16(total-ipv6Header))
-	putUDPChecksum(udp, ip[8:40])
+	checksum := ^fold(sum(addrs) + protocolUDP + uint32(len(udp)) + sum(udp))
+	binary.BigEndian.PutUint16(udp[6:], cmp.Or(checksum, 0xffff)) // 0 means that there is no checksum
 	return dst, true
-}
-
-// putUDPChecksum sets the checksum of a datagram, where it is 0 now, between these addresses.
-func putUDPChecksum(udp, addrs []byte) {
-	c := ^fold(sum(addrs) + protocolUDP + uint32(len(udp)) + sum(udp))
-	if c == 0 {
-		c = 0xffff // 0 means that there is no checksum
-	}
-	binary.BigEndian.PutUint16(udp[6:], c)
 }
 
 // sum adds up 16-bit words; of 64 KiB it does not overflow.

@@ -4,7 +4,6 @@ package rerun
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +35,6 @@ type Plan struct {
 	Skipped uint64
 }
 
-// session is one client.
 type session struct {
 	player  uint64
 	events  []event
@@ -45,7 +43,6 @@ type session struct {
 	waiting *carried
 }
 
-// event is one action of a client.
 type event struct {
 	at       time.Duration
 	bind     *control.BindRequest // or
@@ -53,7 +50,6 @@ type event struct {
 	reliable bool
 }
 
-// stream is one RPC of a client.
 type stream struct {
 	ready   bool // payloads can be decoded
 	resumed bool // at a reset within the stream
@@ -80,11 +76,11 @@ func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	}
 	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*schema.Schema{}, budget: budget.New(memory)}
 	err = l.read(in)
-	for _, s := range l.sessions {
+	for _, player := range slices.Sorted(maps.Keys(l.sessions)) {
+		s := l.sessions[player]
 		l.settle(s)
 		l.plan.sessions = append(l.plan.sessions, s)
 	}
-	slices.SortFunc(l.plan.sessions, func(a, b *session) int { return cmp.Compare(a.player, b.player) })
 	for _, id := range slices.Sorted(maps.Keys(l.schemas)) {
 		l.plan.schemas = append(l.plan.schemas, l.schemas[id])
 	}
@@ -164,46 +160,32 @@ func (l *loader) take(body record.Body) error {
 	case *record.Bound:
 		return l.bound(b)
 	case *record.Closed:
-		l.with(b.Player, func(s *session) {
+		if s := l.sessions[b.Player]; s != nil {
 			l.settle(s)
 			s.events = append(s.events, event{at: l.at})
-		})
+		}
 		return l.budget.Take(eventSize)
 	case *record.Datagram:
-		if !b.Sent {
-			return l.keep(b.Player, b.Body, false)
+		if s := l.sessions[b.Player]; s != nil && !b.Sent {
+			return l.came(s, b.Body, false)
 		}
 	case *record.Message:
-		if !b.Sent {
-			return l.keep(b.Player, b.Body, true)
+		if s := l.sessions[b.Player]; s != nil && !b.Sent {
+			return l.came(s, b.Body, true)
 		}
 	case *record.Decoded:
-		l.with(b.Player, func(s *session) { l.decoded(s, b) })
+		if s := l.sessions[b.Player]; s != nil {
+			l.decoded(s, b)
+		}
 	case *record.Dropped:
-		l.with(b.Player, func(s *session) { l.dropped(s, b) })
+		if s := l.sessions[b.Player]; s != nil {
+			l.dropped(s, b)
+		}
 		return l.budget.Take(len(b.Reason))
 	}
 	return nil
 }
 
-// keep keeps a client's message, if there is memory.
-func (l *loader) keep(player uint64, body []byte, reliable bool) (err error) {
-	l.with(player, func(s *session) {
-		l.came(s, body, reliable)
-		if c := s.waiting; c != nil {
-			err = l.budget.Take(eventSize + len(body) + payloadSize*len(c.payloads))
-		}
-	})
-	return err
-}
-
-func (l *loader) with(player uint64, f func(*session)) {
-	if s := l.sessions[player]; s != nil {
-		f(s)
-	}
-}
-
-// bound adds the binding of an RPC.
 func (l *loader) bound(b *record.Bound) error {
 	declared := l.schemas[b.Schema]
 	if declared == nil {
@@ -213,30 +195,30 @@ func (l *loader) bound(b *record.Bound) error {
 	if err := l.budget.Take(bindingSize + 8*len(declared.Fields())); err != nil {
 		return err
 	}
-	l.with(b.Player, func(s *session) {
+	if s := l.sessions[b.Player]; s != nil {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
 			RPC: msgpack.Byte(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior,
 		}})
-	})
+	}
 	return nil
 }
 
-// came keeps a message until the server's result is known. Requests to bind are created again.
-func (l *loader) came(s *session, body []byte, reliable bool) {
+// came keeps a message until the server's result is known, if there is memory. Requests to bind are
+// created again.
+func (l *loader) came(s *session, body []byte, reliable bool) error {
 	l.settle(s)
 	t, rest, err := control.Split(body)
-	if err != nil {
-		return
-	}
 	c := &carried{at: l.at, reliable: reliable, body: bytes.Clone(body)}
-	switch t {
-	case control.Message:
-	case control.Frame:
+	switch {
+	case err != nil:
+		return nil
+	case t == control.Message:
+	case t == control.Frame:
 		c.payloads = [][]byte{c.body}
-	case control.Bundle:
+	case t == control.Bundle:
 		for f := control.ParseBundle(rest); f.Left() > 0; {
 			payload, _, err := f.Next()
 			if err != nil {
@@ -245,10 +227,11 @@ func (l *loader) came(s *session, body []byte, reliable bool) {
 			c.payloads = append(c.payloads, bytes.Clone(payload))
 		}
 	default:
-		return
+		return nil
 	}
 	c.play = make([]bool, len(c.payloads))
 	s.waiting = c
+	return l.budget.Take(eventSize + len(body) + payloadSize*len(c.payloads))
 }
 
 // settle adds the pending message to the events, without the payloads that are skipped.
@@ -258,23 +241,20 @@ func (l *loader) settle(s *session) {
 	if c == nil {
 		return
 	}
-	played := 0
-	for _, play := range c.play {
-		if play {
-			played++
+	var played [][]byte
+	for i, p := range c.payloads {
+		if c.play[i] {
+			played = append(played, p)
 		}
 	}
-	l.plan.Skipped += uint64(len(c.payloads) - played)
-	switch {
-	case len(c.payloads) == 0, played == len(c.payloads):
-	case played == 0:
-		return
-	default:
+	l.plan.Skipped += uint64(len(c.payloads) - len(played))
+	if len(c.payloads) > len(played) {
+		if len(played) == 0 {
+			return
+		}
 		b := control.NewBundler(transport.MaxPayload)
-		for i, p := range c.payloads {
-			if c.play[i] {
-				b.Add(p)
-			}
+		for _, p := range played {
+			b.Add(p)
 		}
 		c.body = bytes.Clone(b.Take())
 	}
@@ -293,43 +273,37 @@ func (s *session) next() (int, bool) {
 func (l *loader) decoded(s *session, b *record.Decoded) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
-	if !ok || st == nil {
-		if st != nil {
-			st.ready = false
-		}
-		return
-	}
-	if !st.ready && b.Kind == rpcdelta.Reset && !s.waiting.reliable {
+	switch {
+	case st == nil:
+	case !ok:
+		st.ready = false
+	case !st.ready && b.Kind == rpcdelta.Reset && !s.waiting.reliable:
 		st.ready, st.resumed, st.start = true, true, b.Seq
-		s.waiting.play[i] = true
-		s.expect[b.RPC] = append(s.expect[b.RPC], anything) // the first server had older frames of it already
-		return
+		s.play(i, b.RPC, anything) // the first server had older frames of it already
+	case st.ready && (!st.resumed || b.Seq >= st.start):
+		s.play(i, b.RPC, taken(b.Frames, b.Kind, b.Hash))
 	}
-	if !st.ready || st.resumed && b.Seq < st.start {
-		return
-	}
+}
+
+// play adds payload i of the pending message to what is played, with its result.
+func (s *session) play(i, rpc int, expected string) {
 	s.waiting.play[i] = true
-	s.expect[b.RPC] = append(s.expect[b.RPC], taken(b.Frames, b.Kind, b.Hash))
+	s.expect[rpc] = append(s.expect[rpc], expected)
 }
 
 func (l *loader) dropped(s *session, b *record.Dropped) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
-	if !ok || !b.Decoder || st == nil || !st.ready || st.resumed && old(b.Reason) {
-		return
+	// A server without the earlier payloads may have another reason to drop an old one.
+	old := b.Reason == ds.Late.String() || b.Reason == ds.Duplicate.String()
+	if ok && b.Decoder && st != nil && st.ready && (!st.resumed || !old) {
+		s.play(i, b.RPC, b.Reason)
 	}
-	s.waiting.play[i] = true
-	s.expect[b.RPC] = append(s.expect[b.RPC], b.Reason)
 }
 
 // anything is expected if the results of two servers may differ.
 const anything = ""
 
-// taken describes the result of a decoded payload.
 func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {
 	return fmt.Sprintf("%d frames, %v, %08x", frames, kind, hash)
 }
-
-// old reports whether a payload was dropped because of earlier ones. A server without those may
-// have another reason.
-func old(reason string) bool { return reason == ds.Late.String() || reason == ds.Duplicate.String() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type Options struct {
 	Suites   []transport.Suite
 	Insecure bool
 	Network  transport.Network
-	// Progress, if not nil, is called from time to time with the completed share.
+	// Progress, if not nil, is called from time to time with the completed share, concurrently.
 	Progress func(done float64)
 }
 
@@ -43,7 +44,6 @@ type Report struct {
 	First     string `json:"first,omitempty"` // difference
 }
 
-// run is one run of a plan.
 type run struct {
 	plan    *Plan
 	options Options
@@ -59,53 +59,23 @@ func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	for _, s := range plan.sessions {
 		r.total += len(s.events)
 	}
-	stop := r.watch(ctx)
 	errs := make([]error, len(plan.sessions))
 	var all sync.WaitGroup
 	for i, s := range plan.sessions {
 		all.Go(func() { errs[i] = r.session(ctx, s) })
 	}
 	all.Wait()
-	stop()
 	out := Report{Sessions: len(plan.sessions), Datagrams: r.datagrams.Load(), Messages: r.messages.Load(), Skipped: plan.Skipped}
 	var first error
-	for i, err := range errs {
-		if err == nil {
-			continue
-		}
-		out.Failed++
-		if first == nil {
+	for i, err := range slices.Backward(errs) {
+		if err != nil {
+			out.Failed++
 			first = fmt.Errorf("player %d: %w", plan.sessions[i].player, err)
 		}
 	}
 	return out, first
 }
 
-// watch reports progress until it is stopped.
-func (r *run) watch(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		tick := time.NewTicker(time.Second / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if r.options.Progress != nil {
-				r.options.Progress(float64(r.done.Load()) / float64(max(1, r.total)))
-			}
-		}
-	})
-	return func() {
-		cancel()
-		watching.Wait()
-	}
-}
-
-// sleep waits for the time of an event.
 func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	wait := time.Until(r.begin.Add(time.Duration(float64(at) / r.options.Speed)))
 	if wait <= 0 {
@@ -114,7 +84,6 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	return sleep.For(ctx, wait)
 }
 
-// session plays one client.
 func (r *run) session(ctx context.Context, s *session) (err error) {
 	if len(s.events) == 0 {
 		return nil
@@ -138,7 +107,9 @@ func (r *run) session(ctx context.Context, s *session) (err error) {
 		if err := r.event(ctx, conn, c, &s.events[i]); err != nil {
 			return err
 		}
-		r.done.Add(1)
+		if done := r.done.Add(1); done%often == 0 && r.options.Progress != nil {
+			r.options.Progress(float64(done) / float64(r.total))
+		}
 	}
 	return drain(ctx, conn)
 }
@@ -160,6 +131,9 @@ func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *e
 	return conn.Send(e.body)
 }
 
+// often is the number of events between calls of the progress.
+const often = 32
+
 // Timeout and intervals of requests to a server.
 const (
 	patience = 5 * time.Second
@@ -167,7 +141,6 @@ const (
 	soon     = 5 * time.Millisecond
 )
 
-// sendReliable waits for room.
 func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 	for {
 		err := conn.SendReliable(b)
@@ -190,13 +163,12 @@ func drain(ctx context.Context, conn *transport.Conn) error {
 	return nil
 }
 
-// answerer is the handler of a connection. It receives answers only.
 type answerer struct{ answers chan control.BindAnswer }
 
-func (c *answerer) Opened(*transport.Conn)                           {}
-func (c *answerer) Closed(*transport.Conn, error)                    {}
-func (c *answerer) Message(_ *transport.Conn, _ []byte, _ time.Time) {}
-func (c *answerer) Tick(time.Time)                                   {}
+func (c *answerer) Opened(*transport.Conn)                     {}
+func (c *answerer) Closed(*transport.Conn, error)              {}
+func (c *answerer) Message(*transport.Conn, []byte, time.Time) {}
+func (c *answerer) Tick(time.Time)                             {}
 
 func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 	t, body, err := control.Split(b)
@@ -219,24 +191,23 @@ func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.Bi
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("bind %s: no answer within %v", r.Name, patience))
 	defer cancel()
+	resend := time.NewTicker(again)
+	defer resend.Stop()
+	if err := conn.Send(b); err != nil {
+		return err
+	}
 	for {
-		if err := conn.Send(b); err != nil {
-			return err
-		}
-		t := time.NewTimer(again)
-		for waiting := true; waiting; {
-			select {
-			case a := <-c.answers:
-				if int(a.RPC) == int(r.RPC) {
-					t.Stop()
-					return bound(r, &a)
-				}
-			case <-t.C:
-				waiting = false
-			case <-ctx.Done():
-				t.Stop()
-				return context.Cause(ctx)
+		select {
+		case a := <-c.answers:
+			if int(a.RPC) == int(r.RPC) {
+				return bound(r, &a)
 			}
+		case <-resend.C:
+			if err := conn.Send(b); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -87,7 +87,6 @@ func (c *comparison) settle(ctx context.Context, plan *Plan) {
 	}
 }
 
-// compare counts equal and different results.
 func (c *comparison) compare(plan *Plan, out *Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +121,6 @@ func (c *comparison) Joined(p *ds.Player, _ transport.Suite) ds.PlayerTap {
 func (c *comparison) Counted(transport.ListenerStats) {}
 func (c *comparison) Resets() uint64                  { return 0 }
 
-// compared is one player's tap.
 type compared struct {
 	*comparison
 	rpcs map[int][]string

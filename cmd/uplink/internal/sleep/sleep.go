@@ -3,6 +3,7 @@ package sleep
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -15,5 +16,23 @@ func For(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	case <-t.C:
 		return nil
+	}
+}
+
+// Every yields the time at each interval until ctx is done. It drops ticks for a slow loop.
+func Every(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				if !yield(now) {
+					return
+				}
+			}
+		}
 	}
 }

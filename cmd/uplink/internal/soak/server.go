@@ -7,9 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"
@@ -37,8 +42,7 @@ const (
 	attempts  = 20
 )
 
-// counts are counters of servers.
-type counts struct{ frames, missed, desync uint64 }
+type counts struct{ Frames, Missed, Desync uint64 }
 
 func newServer(o Options, traces []*trace.Trace) (*server, error) {
 	key, err := token.NewKey()
@@ -75,31 +79,19 @@ func (s *server) start() error {
 	return nil
 }
 
-// stop stops the server.
 func (s *server) stop() error {
 	err := errors.Join(s.srv.Close(), <-s.served)
-	c := s.current()
-	s.past.frames += c.frames
-	s.past.missed += c.missed
-	s.past.desync += c.desync
+	s.past = s.counts()
 	return err
 }
 
-// current returns the counters of the running server.
-func (s *server) current() (c counts) {
-	st := s.srv.Stats()
-	for i := range st.RPCs {
-		c.frames += st.RPCs[i].Frames()
-		c.missed += st.RPCs[i].Missed
-		c.desync += st.RPCs[i].Drops[ds.Desync]
+// counts returns the counters of this server and all previous ones.
+func (s *server) counts() counts {
+	c := s.past
+	for _, rpc := range s.srv.Stats().RPCs {
+		c = meter.Sum(c, counts{rpc.Frames(), rpc.Missed, rpc.Drops[ds.Desync]})
 	}
 	return c
-}
-
-// counts returns the counters of all servers.
-func (s *server) counts() counts {
-	c := s.current()
-	return counts{frames: c.frames + s.past.frames, missed: c.missed + s.past.missed, desync: c.desync + s.past.desync}
 }
 
 // Usage is the resource usage of the process.
@@ -162,4 +154,69 @@ func mb(bytes uint64) float64 { return float64(bytes) / 1e6 }
 // String formats the usage.
 func (u Usage) String() string {
 	return fmt.Sprintf("%d goroutines, %.1f MB heap, %d files", u.Goroutines, mb(u.Heap), u.Files)
+}
+
+// verifier compares decoded frames with the bots' traces. A bot starts at an unknown row, and its
+// frames follow by sequence number. For each player, verifier keeps the start rows that agree with
+// all frames so far. It is safe for concurrent use; the frames of one player arrive one at a time.
+type verifier struct {
+	traces           []*trace.Trace
+	good, mismatched atomic.Uint64
+
+	mu      sync.Mutex
+	players map[*ds.Player][]begin
+}
+
+// begin is a possible row of sequence number 0.
+type begin struct {
+	trace *trace.Trace
+	row   uint64
+}
+
+func newVerifier(traces []*trace.Trace) *verifier {
+	return &verifier{traces: traces, players: map[*ds.Player][]begin{}}
+}
+
+// Frame is a handler of the server.
+func (v *verifier) Frame(p *ds.Player, f ds.Frame[*schema.Frame]) {
+	v.mu.Lock()
+	possible := v.players[p]
+	v.mu.Unlock()
+	if len(possible) > 0 {
+		possible = slices.DeleteFunc(possible, func(b begin) bool {
+			return !f.Value.Equal(b.trace.At(int(b.row + f.Seq)))
+		})
+	} else {
+		possible = v.find(f)
+	}
+	v.mu.Lock()
+	v.players[p] = possible
+	v.mu.Unlock()
+	if len(possible) > 0 {
+		v.good.Add(1)
+	} else {
+		v.mismatched.Add(1)
+	}
+}
+
+// Left removes a player.
+func (v *verifier) Left(p *ds.Player, _ error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.players, p)
+}
+
+// Counts returns the numbers of correct and wrong frames.
+func (v *verifier) Counts() (good, mismatched uint64) { return v.good.Load(), v.mismatched.Load() }
+
+func (v *verifier) find(f ds.Frame[*schema.Frame]) (found []begin) {
+	for _, t := range v.traces {
+		rows := uint64(len(t.Frames))
+		for row := range t.Frames {
+			if f.Value.Equal(&t.Frames[row]) {
+				found = append(found, begin{t, (uint64(row) + rows - f.Seq%rows) % rows})
+			}
+		}
+	}
+	return found
 }

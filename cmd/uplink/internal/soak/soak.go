@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
@@ -26,16 +26,13 @@ const (
 	gone = 300 * time.Millisecond
 )
 
-// run is one soak test.
 type run struct {
 	options Options
 	traces  []*trace.Trace
 	server  *server
 	network *simnet.WrappedNetwork // the bots'
 	show    func(Phase)
-
-	mu   sync.Mutex
-	last bots.Progress
+	last    atomic.Pointer[bots.Progress]
 }
 
 // Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each
@@ -63,11 +60,12 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 		return err
 	}
 	r := &run{options: o, traces: traces, server: srv, network: network, show: show}
+	r.last.Store(&bots.Progress{})
 	playing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() {
-		_, err := bots.Run(playing, traces, r.bots(), r.note)
+		_, err := bots.Run(playing, traces, r.bots(), func(p bots.Progress) { r.last.Store(&p) })
 		if err == nil && playing.Err() == nil {
 			err = errors.New("the bots have stopped")
 		}
@@ -79,31 +77,15 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	return errors.Join(err, <-done)
 }
 
-// bots returns the options of the players.
 func (r *run) bots() bots.Options {
-	o := bots.Options{
+	return bots.Options{
 		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
 		Wait: answer, Codec: rpcdelta.DefaultCodec, Link: simlink.Config{Burst: 1}, Network: r.network,
 		Issuer: r.server.key.Issuer(), RebindEvery: 2 * r.options.Phase,
 	}
-	return o
 }
 
-// note keeps the bots' last progress.
-func (r *run) note(p bots.Progress) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = p
-}
-
-func (r *run) progress() bots.Progress {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
-}
-
-// rounds goes through all conditions again and again. What there is at the end of a round must not
-// grow.
+// rounds goes through all conditions again and again. From round to round nothing may grow.
 func (r *run) rounds(ctx context.Context) error {
 	round := time.Duration(len(conditions)) * r.options.Phase
 	var first Usage
@@ -122,7 +104,6 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// phase runs one condition.
 func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	before := r.server.counts()
 	if c.restart != stays {
@@ -130,8 +111,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 			return err
 		}
 	}
-	up, down := c.link.Up(), c.link.Down()
-	if err := r.network.Set(up, down); err != nil {
+	if err := r.network.Set(c.link.Up(), c.link.Down()); err != nil {
 		return err
 	}
 	if err := sleep.For(ctx, r.options.Phase); err != nil {
@@ -145,8 +125,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 // restart ends the server and starts another one. If it crashes, no player hears of its end.
 func (r *run) restart(ctx context.Context, how restart) error {
 	if how == crashes {
-		deaf := simnet.Config{Loss: 1}
-		if err := r.network.Set(simnet.Config{}, deaf); err != nil {
+		if err := r.network.Set(simnet.Config{}, simnet.Config{Loss: 1}); err != nil {
 			return err
 		}
 	}
@@ -232,18 +211,17 @@ type Phase struct {
 }
 
 func (r *run) result(n int, c *condition, before counts) Phase {
-	now, bots := r.server.counts(), r.progress()
+	now, bots := r.server.counts(), r.last.Load()
 	good, bad := r.server.check.Counts()
 	return Phase{
 		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
-		Frames: now.frames - before.frames, Missed: now.missed - min(now.missed, before.missed), // a late frame takes one back
-		Verified: good, Mismatched: bad, Desync: now.desync,
+		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed), // a late frame takes one back
+		Verified: good, Mismatched: bad, Desync: now.Desync,
 		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
 		Usage: look(), settled: c.link.Loss == 0,
 	}
 }
 
-// verdict returns an error for a failure.
 func (p Phase) verdict() error {
 	switch {
 	case p.Mismatched > 0:

@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
@@ -17,15 +19,9 @@ import (
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }
 
-func soaking(t *testing.T, ctx context.Context) ([]Phase, error) {
+func soaking(t *testing.T, ctx context.Context, wrap func(transport.Network) transport.Network) ([]Phase, error) {
 	t.Helper()
-	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-	uplinktest.Must(t, err)
-	return soakingOver(t, ctx, network)
-}
-
-func soakingOver(t *testing.T, ctx context.Context, network transport.Network) ([]Phase, error) {
-	t.Helper()
+	network := wrap(uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{}))
 	o := Options{Players: 5, Phase: MinPhase, For: time.Duration(2*len(conditions)) * MinPhase, Network: network}
 	uplinktest.Must(t, o.Validate())
 	var phases []Phase
@@ -36,10 +32,12 @@ func soakingOver(t *testing.T, ctx context.Context, network transport.Network) (
 	return phases, err
 }
 
+func plain(n transport.Network) transport.Network { return n }
+
 // TestRun soaks for two rounds, in which the server ends four times.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		phases, err := soaking(t, t.Context())
+		phases, err := soaking(t, t.Context(), plain)
 		if err != nil || len(phases) != 2*len(conditions) {
 			t.Fatalf("%d phases: %v", len(phases), err)
 		}
@@ -54,7 +52,7 @@ func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*MinPhase)
 		defer cancel()
-		if phases, err := soaking(t, ctx); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
+		if phases, err := soaking(t, ctx, plain); !errors.Is(err, context.DeadlineExceeded) || len(phases) == 0 {
 			t.Errorf("%d phases: %v", len(phases), err)
 		}
 	})
@@ -81,9 +79,8 @@ func (o *once) ListenPacket(addr string) (transport.PacketConn, error) {
 // TestAddressIsTaken checks a restart of the server while another socket occupies its address.
 func TestAddressIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
-		uplinktest.Must(t, err)
-		if phases, err := soakingOver(t, t.Context(), &once{network, map[string]bool{}}); !errors.Is(err, errHad) || len(phases) != 2 {
+		wrap := func(n transport.Network) transport.Network { return &once{n, map[string]bool{}} }
+		if phases, err := soaking(t, t.Context(), wrap); !errors.Is(err, errHad) || len(phases) != 2 {
 			t.Errorf("%d phases: %v", len(phases), err)
 		}
 	})
@@ -120,18 +117,50 @@ func TestGrown(t *testing.T) {
 	}
 }
 
+// TestFrame plays from a row of its own, with frames missing, around the end of the trace.
+func TestFrame(t *testing.T) {
+	played := sample.Portal2()
+	v := newVerifier([]*trace.Trace{played})
+	frame := func(p *ds.Player, row int, seq uint64) {
+		v.Frame(p, ds.Frame[*schema.Frame]{Value: played.At(row), Seq: seq})
+	}
+	expect := func(wantGood, wantBad uint64) {
+		t.Helper()
+		if good, bad := v.Counts(); good != wantGood || bad != wantBad {
+			t.Errorf("%d good, %d bad, want %d and %d", good, bad, wantGood, wantBad)
+		}
+	}
+	one, two := new(ds.Player), new(ds.Player)
+	for i := range 2000 {
+		frame(one, 3000+3*i, uint64(3*i))
+		frame(two, 100+i, uint64(7+i))
+	}
+	expect(4000, 0)
+	frame(one, 1, 6000) // a row that was not to come; whatever comes next is a new beginning
+	expect(4000, 1)
+	frame(one, 2, 6001)
+	expect(4001, 1)
+	altered := played.Schema.NewFrame()
+	altered.CopyFrom(played.At(2100))
+	altered.Ints[0]++
+	v.Frame(two, ds.Frame[*schema.Frame]{Value: altered, Seq: 2007})
+	expect(4001, 2)
+	v.Left(one, nil)
+	v.Left(two, errors.New("gone"))
+	if len(v.players) != 0 {
+		t.Errorf("%d players are kept", len(v.players))
+	}
+}
+
 func TestValidate(t *testing.T) {
-	good := Options{Players: 1, Phase: 10 * time.Second, For: time.Hour}
-	uplinktest.Must(t, good.Validate())
-	for flag, change := range map[string]func(*Options){
-		"--players": func(o *Options) { o.Players = 0 },
-		"--phase":   func(o *Options) { o.Phase = time.Second },
-		"--for":     func(o *Options) { o.For = time.Minute },
+	for flag, o := range map[string]Options{
+		"":          {Players: 1, Phase: 10 * time.Second, For: time.Hour},
+		"--players": {Players: 0, Phase: 10 * time.Second, For: time.Hour},
+		"--phase":   {Players: 1, Phase: time.Second, For: time.Hour},
+		"--for":     {Players: 1, Phase: 10 * time.Second, For: time.Minute},
 	} {
-		o := good
-		change(&o)
-		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
-			t.Errorf("%s: %v", flag, err)
+		if err := o.Validate(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), flag) {
+			t.Errorf("%q: %v", flag, err)
 		}
 	}
 }

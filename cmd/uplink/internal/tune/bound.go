@@ -2,11 +2,13 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -37,7 +39,6 @@ func ParseBound(text string) (Bound, error) {
 	return b, nil
 }
 
-// unit is a multiple of a dimension's own.
 type unit struct {
 	dimension string
 	size      float64
@@ -52,12 +53,7 @@ var units = map[string]unit{
 
 // Units names them.
 func Units() string {
-	var names []string
-	for n := range units {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ") + ", and each of them with /s"
+	return strings.Join(slices.Sorted(maps.Keys(units)), ", ") + ", and each of them with /s"
 }
 
 func unitOf(name string) (unit, bool) {
@@ -120,17 +116,14 @@ func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 
 // tighten sets f to the coarsest steps whose error is within limit for all values.
 func tighten(f *schema.Field, limit float64) error {
-	least, most := 0, 0
 	switch f.Kind {
-	case schema.KindAngle:
-		least, most = 2, 24
-	case schema.KindQuat, schema.KindUnitVec:
-		least, most = 3, 20
+	case schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
 	default:
 		f.Resolution = roundDown(2 * limit / math.Sqrt(float64(dimensions(f))))
-		f.Min, f.Max = wholeSteps(f.Min, f.Resolution, math.Floor), wholeSteps(f.Max, f.Resolution, math.Ceil)
+		analysis.WholeSteps(f)
 		return nil
 	}
+	least, most := analysis.BitRange(f.Kind)
 	for bits := least; bits <= most; bits++ {
 		if worst(f.Kind, bits) <= limit {
 			f.Bits = bits
@@ -179,13 +172,4 @@ func roundDown(x float64) float64 {
 			return v
 		}
 	}
-}
-
-// wholeSteps moves a bound outward to a whole number of steps.
-func wholeSteps(v *float64, resolution float64, round func(float64) float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	x := round(*v/resolution) * resolution
-	return &x
 }

@@ -3,7 +3,6 @@ package tune
 import (
 	"fmt"
 	"go/format"
-	"go/token"
 	"strconv"
 	"strings"
 	"unicode"
@@ -46,7 +45,6 @@ func GoStruct(s *schema.Schema) (string, error) {
 
 func quoteTag(options string) string { return "`uplink:\"" + options + "\"`" }
 
-// goName is an exported Go identifier.
 func goName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -54,16 +52,17 @@ func goName(name string) string {
 			b.WriteRune(r)
 		}
 	}
-	out := b.String()
-	if token.IsExported(out) {
-		return out
+	r := []rune(b.String())
+	if len(r) == 0 || !unicode.IsUpper(unicode.ToUpper(r[0])) {
+		return "F" + string(r)
 	}
-	r := []rune(out)
-	if len(r) > 0 && unicode.IsUpper(unicode.ToUpper(r[0])) {
-		r[0] = unicode.ToUpper(r[0])
-		return string(r)
-	}
-	return "F" + out
+	r[0] = unicode.ToUpper(r[0])
+	return string(r)
+}
+
+var typeNames = map[schema.Kind]string{
+	schema.KindVec2: "schema.Vec2", schema.KindVec3: "schema.Vec3", schema.KindQuat: "schema.Quat",
+	schema.KindUnitVec: "schema.UnitVec", schema.KindBytes: "[]byte",
 }
 
 // goType is a field's type, and the options of its tag.
@@ -81,23 +80,10 @@ func goType(f *schema.Field) (t, tag string) {
 		return elem
 	}
 	switch f.Kind {
-	case schema.KindVec2:
-		t = "schema.Vec2"
-	case schema.KindVec3:
-		t = "schema.Vec3"
-	case schema.KindQuat:
-		t = "schema.Quat"
-	case schema.KindUnitVec:
-		t = "schema.UnitVec"
 	case schema.KindScalar:
 		t = array("float64")
 	case schema.KindAngle:
-		switch f.Count {
-		case 1:
-			t = "schema.Angle"
-		case 3:
-			t = "schema.Rotator"
-		default:
+		if t = map[int]string{1: "schema.Angle", 3: "schema.Rotator"}[f.Count]; t == "" {
 			t = array("float64")
 			option("kind", true, f.Kind)
 		}
@@ -115,8 +101,8 @@ func goType(f *schema.Field) (t, tag string) {
 		option("width", f.Width != size, f.Width)
 	case schema.KindFixed:
 		t = fmt.Sprintf("[%d]byte", f.Size)
-	case schema.KindBytes:
-		t = "[]byte"
+	default:
+		t = typeNames[f.Kind]
 	}
 	option("resolution", f.Resolution != 0, f.Resolution)
 	option("bits", f.Bits != 0, f.Bits)

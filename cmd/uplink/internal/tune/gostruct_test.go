@@ -4,10 +4,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"reflect"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -37,106 +38,46 @@ type Everything struct {
 	Payload []byte `uplink:"max=64"`
 }
 
-func fields(t *testing.T) []schema.Field {
-	t.Helper()
-	c, err := schema.Compile[Everything]("Everything", 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Schema().Fields()
-}
-
-// structOf parses a declaration and gives its fields, in order: names, types and tags.
-func structOf(t *testing.T, text string) (name string, out [][3]string) {
-	t.Helper()
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, "", "package p\n"+text, parser.ParseComments)
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	spec := file.Decls[0].(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
-	source := "package p\n" + text
-	for _, f := range spec.Type.(*ast.StructType).Fields.List {
-		x := [3]string{f.Names[0].Name, source[f.Type.Pos()-1 : f.Type.End()-1], ""}
-		if f.Tag != nil {
-			x[2] = f.Tag.Value
-		}
-		if !token.IsExported(x[0]) {
-			t.Errorf("field %s is not exported", x[0])
-		}
-		out = append(out, x)
-	}
-	return spec.Name.Name, out
-}
-
-// TestGoStruct: the printed struct is the one that has the schema, field by field; the compiler
-// sees the latter.
+// TestGoStruct: the printed struct is the one whose schema it is, as this file has it.
 func TestGoStruct(t *testing.T) {
-	s, err := schema.New("Everything", 20, fields(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := GoStruct(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, got := structOf(t, text)
-	want := declared(t)
-	if name != "Everything" || len(got) != len(want) || !strings.HasPrefix(text, "// Everything is called 20 times a second.\n") {
-		t.Fatalf("%s", text)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got %q, want %q", got[i], want[i])
-		}
+	compiled, err := schema.Compile[Everything]("Everything", 20)
+	uplinktest.Must(t, err)
+	text, err := GoStruct(compiled.Schema())
+	uplinktest.Must(t, err)
+	source, err := os.ReadFile("gostruct_test.go")
+	uplinktest.Must(t, err)
+	declaration, ok := strings.CutPrefix(text, "// Everything is called 20 times a second.\n")
+	if !ok || !strings.Contains(string(source), "\n"+declaration) {
+		t.Errorf("%s", text)
 	}
 }
 
 // TestGoStructNames: for all field names, the struct can be parsed, and its names differ.
 func TestGoStructNames(t *testing.T) {
-	hostile := []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "", "ß", "日本", "type", "Ünder"}
 	var all []schema.Field
+	hostile := []string{"location", "Location", "a b", "a-b", "`\"\n}", "9", "_", "*/", "ß", "日本", "type", "Ünder"}
 	for _, n := range hostile {
-		if n != "" {
-			all = append(all, schema.Field{Name: n, Kind: schema.KindScalar, Resolution: 1, Velocity: "location"})
-		}
+		all = append(all, schema.Field{Name: n, Kind: schema.KindScalar, Resolution: 1, Velocity: "location"})
 	}
 	all[0].Velocity = ""
 	s, err := schema.New("server move!", 60, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	text, err := GoStruct(s)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	name, got := structOf(t, text)
+	uplinktest.Must(t, err)
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+text, parser.ParseComments)
+	uplinktest.Must(t, err)
+	spec := file.Decls[0].(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
+	fields := spec.Type.(*ast.StructType).Fields.List
 	seen := map[string]bool{}
-	for i, f := range got {
-		if seen[f[0]] {
-			t.Errorf("%s is there twice", f[0])
+	for i, f := range fields {
+		name := f.Names[0].Name
+		velocity := "velocity=" + fields[0].Names[0].Name + `"`
+		if seen[name] || !token.IsExported(name) || i > 0 && !strings.Contains(f.Tag.Value, velocity) {
+			t.Errorf("%s %v", name, f.Tag)
 		}
-		seen[f[0]] = true
-		if i > 0 && !strings.Contains(f[2], "velocity="+got[0][0]+`"`) {
-			t.Errorf("%q", f)
-		}
+		seen[name] = true
 	}
-	if name != "Servermove" || len(got) != len(all) || !strings.Contains(text, `the schema has it as "a b"`) {
+	if spec.Name.Name != "Servermove" || len(fields) != len(all) || !strings.Contains(text, `the schema has it as "a b"`) {
 		t.Errorf("%s", text)
 	}
-}
-
-// declared returns the fields of Everything in the form that structOf uses.
-func declared(t *testing.T) (out [][3]string) {
-	t.Helper()
-	typ := reflect.TypeFor[Everything]()
-	for i := range typ.NumField() {
-		f := typ.Field(i)
-		tag := ""
-		if f.Tag != "" {
-			tag = "`" + string(f.Tag) + "`"
-		}
-		out = append(out, [3]string{f.Name, strings.ReplaceAll(f.Type.String(), "]uint8", "]byte"), tag})
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -42,12 +43,7 @@ func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link)
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Link) int {
-		if a.Fit > b.Fit {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(out, func(a, b Link) int { return cmp.Compare(b.Fit, a.Fit) })
 	return out
 }
 
@@ -93,18 +89,12 @@ func (l *Link) samples(fields []schema.Field, recordings []*analysis.Recording) 
 			}
 			now, was := r.Values(n, l.Field), r.Values(n-1, l.Field)
 			v, w := r.Values(n, l.Velocity), r.Values(n-1, l.Velocity)
-			var turn [3]float64
 			if fields[l.Field].Kind == schema.KindQuat {
-				turn = quat.BetweenFloat(unit4(was), unit4(now))
+				turn := quat.BetweenFloat(unit4(was), unit4(now))
+				now, was = turn[:], make([]float64, 3)
 			}
 			for k := range v {
-				d := 0.0
-				if fields[l.Field].Kind == schema.KindQuat {
-					d = turn[k]
-				} else {
-					d = now[k] - was[k]
-				}
-				to.change, to.rate = append(to.change, d*hz), append(to.rate, (v[k]+w[k])/2)
+				to.change, to.rate = append(to.change, (now[k]-was[k])*hz), append(to.rate, (v[k]+w[k])/2)
 			}
 		}
 	}
@@ -142,7 +132,6 @@ func (s *samples) trim() {
 	s.change, s.rate = s.change[:n], s.rate[:n]
 }
 
-// slope returns the change per unit of velocity.
 func (s *samples) slope() float64 {
 	xy, xx := 0.0, 0.0
 	for i, x := range s.rate {
@@ -166,7 +155,6 @@ func (s *samples) explained(scale float64) float64 {
 	return 1 - left/all
 }
 
-// usual are factors between units.
 var usual = []float64{1, 10, 100, 1000, .1, .01, .001, math.Pi / 180, 180 / math.Pi}
 
 // nice is x with three digits, and a usual factor that is near, if there is one: what was recorded

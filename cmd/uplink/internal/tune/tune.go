@@ -10,25 +10,18 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Config contains the requirements.
+// Config contains the requirements, and the link with its ack rate.
 type Config struct {
+	bench.Config
 	Bounds []Bound
 	// Units are the units of fields' columns whose names do not contain them.
 	Units map[string]string
-	Link  simlink.Config
-	AckHz float64
-	Suite transport.Suite
 	// Delivery is the required share of frames delivered in time.
 	Delivery float64
-	// Progress, if not nil, is called from time to time with the current trial and the approximate
-	// completed share.
-	Progress func(what string, done float64)
 }
 
 // Validate returns an error that names an invalid flag.
@@ -41,28 +34,15 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("--unit %s=%s: there are %s", name, u, Units())
 		}
 	}
-	b := c.bench(rpcdelta.DefaultRing, rpcdelta.RedundancyAuto)
+	b := c.Config
+	b.Schemes, b.Ring = []string{rpcdelta.Adaptive.String()}, rpcdelta.DefaultRing
 	return b.Validate()
-}
-
-func (c *Config) bench(ring, redundancy int) bench.Config {
-	return bench.Config{
-		Schemes: []string{rpcdelta.Adaptive.String()}, Link: c.Link, AckHz: c.AckHz, Suite: c.Suite, Ring: ring, Redundancy: redundancy, Untimed: true,
-	}
 }
 
 // Step is the result of one change.
 type Step struct {
 	What string `json:"what"`
-	Cost
-}
-
-// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
-// frame, Kbits of a client's datagrams a second, and the share of frames that came in time.
-type Cost struct {
-	Bits      float64 `json:"bits"`
-	Kbits     float64 `json:"kbit_per_s"`
-	Delivered float64 `json:"delivered"`
+	analysis.Cost
 }
 
 // Kept compares a bound with the measured error, in the unit of the field's columns, or degrees.
@@ -83,7 +63,6 @@ type Result struct {
 	Schema     *schema.Schema `json:"-"`
 }
 
-// tuner is a search in progress.
 type tuner struct {
 	ctx        context.Context
 	cfg        Config
@@ -110,7 +89,10 @@ func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Re
 		}
 	}
 	t := &tuner{ctx: ctx, cfg: cfg, recordings: recordings, fields: slices.Clone(first.Fields()), ring: rpcdelta.DefaultRing}
-	for _, stage := range []func() error{t.begin, t.tighten, t.link, t.chooseRedundancy, t.chooseRing, t.finish} {
+	if err := t.step("as the schema has it"); err != nil {
+		return nil, err
+	}
+	for _, stage := range []func() error{t.tighten, t.link, t.chooseRedundancy, t.chooseRing, t.finish} {
 		if err := stage(); err != nil {
 			return nil, err
 		}
@@ -118,30 +100,37 @@ func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Re
 	return &t.result, nil
 }
 
+// sent returns a recording in the current schema.
+func (t *tuner) sent(r *analysis.Recording) (*analysis.Recording, error) {
+	s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
+	if err != nil {
+		return nil, err
+	}
+	return r.As(s, 1)
+}
+
 // cost runs all recordings with the current settings.
-func (t *tuner) cost(what string) (c Cost, err error) {
+func (t *tuner) cost(what string) (c analysis.Cost, err error) {
 	t.done++
 	frames := 0.0
 	for _, r := range t.recordings {
 		if t.cfg.Progress != nil {
 			t.cfg.Progress(what, 1-1/(1+float64(t.done)/12))
 		}
-		s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
+		sent, err := t.sent(r)
 		if err != nil {
 			return c, err
 		}
-		sent, err := r.As(s, 1)
+		cfg := t.cfg.Config
+		cfg.Ring, cfg.Redundancy = t.ring, t.redundancy
+		one, _, err := sent.Cost(t.ctx, cfg)
 		if err != nil {
 			return c, err
 		}
-		result, err := bench.Run(t.ctx, sent.Trace, t.cfg.bench(t.ring, t.redundancy))
-		if err != nil {
-			return c, err
-		}
-		n, counts := float64(len(sent.Frames)), &result.Codecs[0]
-		c.Bits += n * (counts.PayloadBits + counts.HeaderBits)
-		c.Kbits += n * counts.UpKbits(s.RateHz())
-		c.Delivered += n * counts.DeliveredRatio
+		n := float64(len(sent.Frames))
+		c.Bits += n * one.Bits
+		c.Kbits += n * one.Kbits
+		c.Delivered += n * one.Delivered
 		frames += n
 	}
 	c.Bits, c.Kbits, c.Delivered = c.Bits/frames, c.Kbits/frames, c.Delivered/frames
@@ -155,16 +144,13 @@ func (t *tuner) step(what string) error {
 	return err
 }
 
-// last returns the result of the last step.
-func (t *tuner) last() Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
-
-func (t *tuner) begin() error { return t.step("as the schema has it") }
+func (t *tuner) last() analysis.Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
 
 // tighten fits resolutions to the bounds.
 func (t *tuner) tighten() error {
 	for i := range t.cfg.Bounds {
 		b := &t.cfg.Bounds[i]
-		at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == b.Field })
+		at := t.index(b.Field)
 		if at < 0 {
 			return fmt.Errorf("--error %s: %s has no such field; there are %s", b.Field, t.recordings[0].Schema.RPC(), names(t.fields))
 		}
@@ -190,6 +176,10 @@ func (t *tuner) tighten() error {
 		}
 	}
 	return nil
+}
+
+func (t *tuner) index(name string) int {
+	return slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == name })
 }
 
 func names(fields []schema.Field) string {
@@ -291,23 +281,17 @@ func (t *tuner) chooseRing() error {
 	return nil
 }
 
-// finish measures the errors.
 func (t *tuner) finish() error {
-	r := t.recordings[0].Schema
-	s, err := schema.New(r.RPC(), r.RateHz(), t.fields)
-	if err != nil {
-		return err
-	}
-	t.result.Schema, t.result.Ring, t.result.Redundancy = s, t.ring, t.redundancy
+	t.result.Ring, t.result.Redundancy = t.ring, t.redundancy
 	for _, rec := range t.recordings {
-		sent, err := rec.As(s, 1)
+		sent, err := t.sent(rec)
 		if err != nil {
 			return err
 		}
+		t.result.Schema = sent.Schema
 		for i := range t.result.Kept {
 			k := &t.result.Kept[i]
-			at := slices.IndexFunc(t.fields, func(f schema.Field) bool { return f.Name == k.Field })
-			k.Measured = max(k.Measured, sent.RoundingError(at))
+			k.Measured = max(k.Measured, sent.RoundingError(t.index(k.Field)))
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -150,9 +151,7 @@ func record(t *testing.T, rows int) (path string) {
 		{"name": "Turn", "kind": "quat", "columns": ["qx", "qy", "qz", "qw"], "bits": 16},
 		{"name": "W", "kind": "vec3", "columns": ["wx", "wy", "wz"], "resolution": 0.001}]}`
 	for name, text := range map[string]string{path: b.String(), filepath.Join(dir, "made.schema.json"): schemaJSON} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		uplinktest.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	return path
 }
@@ -162,24 +161,21 @@ func record(t *testing.T, rows int) (path string) {
 func TestRun(t *testing.T) {
 	path := record(t, 1500)
 	r, err := analysis.Load(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	last := 0.0
 	cfg := Config{
-		Bounds: []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
-		Link:   simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, AckHz: 60, Delivery: .99,
-		Progress: func(_ string, done float64) {
-			if done < last || done >= 1 {
-				t.Errorf("%v of it is done after %v", done, last)
-			}
-			last = done
-		},
+		Bounds:   []Bound{{"At", 1, "cm"}, {"Turn", .2, "deg"}},
+		Delivery: .99,
+	}
+	cfg.Link, cfg.AckHz = simlink.Config{RTT: 100 * time.Millisecond, Loss: .05, Burst: 1, Seed: 1}, 60
+	cfg.Progress = func(_ string, done float64) {
+		if done < last || done >= 1 {
+			t.Errorf("%v of it is done after %v", done, last)
+		}
+		last = done
 	}
 	got, err := Run(t.Context(), []*analysis.Recording{r}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	f := got.Schema.Fields()
 	if f[0].Velocity != "V" || f[0].VelocityScale != .01 || f[3].Velocity != "W" || f[3].VelocityScale != 1 || f[1].Velocity != "" || f[2].Velocity != "" || f[4].Velocity != "" {
 		t.Errorf("%+v", f)
@@ -199,9 +195,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, ring %d, redundancy %d", got.Steps, got.Ring, got.Redundancy)
 	}
 	file, err := got.Schema.AppendJSON(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	s, err := schema.Parse(file)
 	if err != nil || s.Fingerprint() != got.Schema.Fingerprint() {
 		t.Fatalf("%s: %v", file, err)
@@ -213,32 +207,26 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	r, err := analysis.Load(record(t, 60), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	other, err := analysis.Load(record(t, 60), must(t, r.Schema, func(f []schema.Field) { f[0].Resolution = 1 }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	valid := Config{Bounds: []Bound{{"At", 1, ""}}, Link: simlink.Config{Burst: 1}, AckHz: 60, Delivery: .99}
-	for want, change := range map[string]func(*Config) []*analysis.Recording{
-		"want a recording":         func(*Config) []*analysis.Recording { return nil },
-		"is another one than that": func(*Config) []*analysis.Recording { return []*analysis.Recording{r, other} },
-		"Move has no such field": func(c *Config) []*analysis.Recording {
-			c.Bounds = []Bound{{"Nothing", 1, ""}}
-			return []*analysis.Recording{r}
-		},
-		"20 bits are off by up to": func(c *Config) []*analysis.Recording {
-			c.Bounds = []Bound{{"Turn", 1e-9, ""}}
-			return []*analysis.Recording{r}
-		},
-		"--delivery 2": func(c *Config) []*analysis.Recording { c.Delivery = 2; return []*analysis.Recording{r} },
-		"--unit At=x":  func(c *Config) []*analysis.Recording { c.Units = map[string]string{"At": "x"}; return nil },
-		"row 1":        func(c *Config) []*analysis.Recording { c.Bounds[0].Value = 1e-12; return []*analysis.Recording{r} },
+	uplinktest.Must(t, err)
+	one := []*analysis.Recording{r}
+	for want, c := range map[string]struct {
+		recordings []*analysis.Recording
+		change     func(*Config)
+	}{
+		"want a recording":         {nil, func(*Config) {}},
+		"is another one than that": {[]*analysis.Recording{r, other}, func(*Config) {}},
+		"Move has no such field":   {one, func(c *Config) { c.Bounds[0].Field = "Nothing" }},
+		"20 bits are off by up to": {one, func(c *Config) { c.Bounds[0] = Bound{"Turn", 1e-9, ""} }},
+		"--delivery 2":             {one, func(c *Config) { c.Delivery = 2 }},
+		"--unit At=x":              {nil, func(c *Config) { c.Units = map[string]string{"At": "x"} }},
+		"row 1":                    {one, func(c *Config) { c.Bounds[0].Value = 1e-12 }},
 	} {
-		cfg := valid
-		cfg.Bounds = []Bound{valid.Bounds[0]}
-		if _, err := Run(t.Context(), change(&cfg), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		cfg := Config{Delivery: .99, Bounds: []Bound{{"At", 1, ""}}}
+		cfg.Link, cfg.AckHz = simlink.Config{Burst: 1}, 60
+		c.change(&cfg)
+		if _, err := Run(t.Context(), c.recordings, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -250,8 +238,6 @@ func must(t *testing.T, s *schema.Schema, change func([]schema.Field)) *schema.S
 	fields := append([]schema.Field(nil), s.Fields()...)
 	change(fields)
 	out, err := schema.New(s.RPC(), s.RateHz(), fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return out
 }

@@ -106,8 +106,7 @@ func panel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestPage visits the page in a real browser: at both widths, by keyboard, and while the server is
-// down.
+// TestPage visits the page at both widths, by keyboard, and while the server is down.
 func TestPage(t *testing.T) {
 	b := browser.Start(t)
 	m := newMatch(t)
@@ -192,8 +191,7 @@ func checkKeyboard(t *testing.T, b *browser.Browser) {
 	b.Await(`document.querySelectorAll("#chart-bits details tbody tr").length > 1`)
 }
 
-// checkFigures holds the page's figures since the start against /metrics, once nothing moves any
-// more but round trips, which go on being measured: these are equal at one moment or another.
+// checkFigures compares the page with /metrics until both have the same round trips.
 func checkFigures(t *testing.T, b *browser.Browser, web *Server) {
 	t.Helper()
 	b.Run(`document.querySelector("input[value=total]").click()`)
@@ -262,8 +260,7 @@ var (
 	units       = map[string]float64{"": 1, "frames": 1, "per": 1, "players": 1, "%": 0.01, "ms": 1e-3, "kB": 1e3, "MB": 1e6}
 )
 
-// says tells whether a text is a value as it was rounded to the text's digits. Bytes are whole in
-// /metrics, and bits on the page.
+// says reports whether a text is a value, rounded. Bytes are whole in /metrics, bits on the page.
 func says(text string, value float64) bool {
 	m := shownNumber.FindStringSubmatch(text)
 	if m == nil || units[m[3]] == 0 {
@@ -278,7 +275,6 @@ func says(text string, value float64) bool {
 	return err == nil && math.Abs(n*units[m[3]]-value) <= most
 }
 
-// values are the series of /metrics.
 type values map[string]float64
 
 // settled returns the values once the number of calls no longer changes.

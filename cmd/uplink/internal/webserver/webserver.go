@@ -44,9 +44,8 @@ type Server struct {
 	http     http.Server
 	done     chan error
 
-	dashboard *dashboard.Dashboard // or nil
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
+	cancel  context.CancelFunc
+	running sync.WaitGroup // the dashboard
 }
 
 // Start serves what the configuration says.
@@ -67,6 +66,8 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	for prefix, h := range cfg.Handlers {
@@ -74,10 +75,12 @@ func Start(cfg Config) (*Server, error) {
 	}
 	if cfg.Source != nil {
 		cfg.Dashboard.ReadOnly, cfg.Dashboard.Metrics = guard.ReadOnly(), "metrics"
-		s.dashboard = dashboard.New(cfg.Source, cfg.Dashboard)
-		mux.Handle("/", guard.Handler(s.dashboard))
+		d := dashboard.New(cfg.Source, cfg.Dashboard)
+		mux.Handle("/", guard.Handler(d))
+		s.running.Go(func() { d.Run(ctx) })
 	}
-	s.serve(mux)
+	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }
 
@@ -93,16 +96,6 @@ func (s *Server) guard(token string) (*dashboard.Guard, error) {
 		err = fmt.Errorf("%w; choose another with --http-token, or leave it out for a random one", err)
 	}
 	return guard, err
-}
-
-func (s *Server) serve(h http.Handler) {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	if s.dashboard != nil {
-		s.running.Go(func() { s.dashboard.Run(ctx) })
-	}
-	s.http = http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	go func() { s.done <- s.http.Serve(s.listener) }()
 }
 
 // MetricsURL is where the metrics are.

@@ -17,6 +17,15 @@ import (
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }
 
+// begin starts a server that is closed when the test ends.
+func begin(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	s, err := Start(cfg)
+	uplinktest.Must(t, err)
+	t.Cleanup(func() { uplinktest.Must(t, s.Close()) })
+	return s
+}
+
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	return do(t, http.MethodGet, url)
@@ -31,22 +40,16 @@ func post(t *testing.T, url string, headers ...string) (int, string) {
 func do(t *testing.T, method, url string, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	return response.StatusCode, string(body)
 }
 
@@ -54,9 +57,7 @@ func TestMetrics(t *testing.T) {
 	apples := prometheus.NewCounter(prometheus.CounterOpts{Name: "apples_total", Help: "Apples."})
 	apples.Add(3)
 	s, err := Start(Config{Addr: "127.0.0.1:0", Collectors: []prometheus.Collector{apples}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	code, body := get(t, s.MetricsURL())
 	for _, want := range []string{"\napples_total 3\n", "\ngo_goroutines "} {
 		if code != http.StatusOK || !strings.Contains(body, want) {
@@ -66,20 +67,14 @@ func TestMetrics(t *testing.T) {
 	if code, _ := get(t, s.URL()); code != http.StatusNotFound {
 		t.Errorf("code %d for another page", code)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	uplinktest.Must(t, s.Close())
 	if _, err := http.Get(s.URL()); err == nil {
 		t.Error("it answers after Close")
 	}
 }
 
 func TestErrors(t *testing.T) {
-	s, err := Start(Config{Addr: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := begin(t, Config{Addr: "127.0.0.1:0"})
 	busy := s.listener.Addr().String()
 	if _, err := Start(Config{Addr: busy}); err == nil || !strings.Contains(err.Error(), busy) || !strings.HasSuffix(err.Error(), "; choose another address with --metrics") {
 		t.Errorf("an address in use: %v", err)
@@ -90,15 +85,11 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestToken listens on other addresses than loopback: all but /metrics wants a token, which is made
-// where there is none.
+// TestToken: on a public address all but /metrics needs a token, given or random.
 func TestToken(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
 	for _, given := range []string{"", "a token of mine, and no other"} {
-		s, err := Start(Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := begin(t, Config{Addr: "0.0.0.0:0", Token: given, Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
 		u, err := url.Parse(s.URL())
 		if err != nil || u.Hostname() != "localhost" {
 			t.Fatalf("%v, %v", u, err)
@@ -119,22 +110,16 @@ func TestToken(t *testing.T) {
 		if code, body := post(t, local+"/demo/state", "X-Uplink", "1", "Authorization", "Bearer "+token); code != http.StatusForbidden || !strings.Contains(body, "nothing can be set from here") {
 			t.Errorf("a change: code %d: %s", code, body)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 	if _, err := Start(Config{Addr: "127.0.0.1:0", Token: "short", Source: server(t)}); err == nil || !strings.HasSuffix(err.Error(), "choose another with --http-token, or leave it out for a random one") {
 		t.Errorf("a short token: %v", err)
 	}
 }
 
-// server is one without players.
 func server(t *testing.T) *ds.Server {
 	t.Helper()
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	t.Cleanup(func() { _ = srv.Close() }) // it has not served
 	return srv
 }
@@ -142,10 +127,7 @@ func server(t *testing.T) *ds.Server {
 // TestHandlers: on loopback all is there without a token, and other paths are the dashboard's.
 func TestHandlers(t *testing.T) {
 	panel := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL.Path) })
-	s, err := Start(Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := begin(t, Config{Addr: "127.0.0.1:0", Source: server(t), Handlers: map[string]http.Handler{"/demo/": panel}})
 	for path, want := range map[string]string{"": "<!doctype html>", "demo/panel.js": "GET /demo/panel.js", "metrics": "go_goroutines", "assets/main.js": "// The page", "other": "404"} {
 		if _, body := get(t, s.URL()+path); !strings.Contains(body, want) {
 			t.Errorf("/%s: no %q in %s", path, want, body)
@@ -162,8 +144,5 @@ func TestHandlers(t *testing.T) {
 		if _, body := post(t, s.URL()+"demo/state", c.headers...); !strings.Contains(body, c.want) {
 			t.Errorf("a change with %v: no %q in %s", c.headers, c.want, body)
 		}
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

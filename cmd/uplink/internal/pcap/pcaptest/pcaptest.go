@@ -3,6 +3,8 @@
 package pcaptest
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"time"
@@ -64,17 +66,9 @@ func IP(from, to netip.AddrPort, payload []byte) []byte {
 	if from.Addr().Is4() {
 		binary.BigEndian.PutUint16(b[10:], Checksum(b))
 	}
-	udp := binary.BigEndian.AppendUint16(nil, from.Port())
-	udp = binary.BigEndian.AppendUint16(udp, to.Port())
-	udp = append(udp, byte(size>>8), byte(size), 0, 0)
-	udp = append(udp, payload...)
-	pseudo := append(from.Addr().AsSlice(), to.Addr().AsSlice()...)
-	pseudo = append(pseudo, 0, 17, byte(size>>8), byte(size))
-	sum := Checksum(append(pseudo, udp...))
-	if sum == 0 {
-		sum = 0xffff
-	}
-	binary.BigEndian.PutUint16(udp[6:], sum)
+	udp := put(binary.BigEndian, nil, from.Port(), to.Port(), uint16(size), uint16(0), payload)
+	pseudo := put(binary.BigEndian, nil, from.Addr().AsSlice(), to.Addr().AsSlice(), uint16(17), uint16(size), udp)
+	binary.BigEndian.PutUint16(udp[6:], cmp.Or(Checksum(pseudo), 0xffff))
 	return append(b, udp...)
 }
 
@@ -90,20 +84,26 @@ func Checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
+// put appends integers in a byte order, and bytes.
+func put(order binary.AppendByteOrder, b []byte, values ...any) []byte {
+	for _, v := range values {
+		switch v := v.(type) {
+		case uint16:
+			b = order.AppendUint16(b, v)
+		case uint32:
+			b = order.AppendUint32(b, v)
+		case []byte:
+			b = append(b, v...)
+		}
+	}
+	return b
+}
+
 // Classic makes a pcap file with times in nanoseconds.
 func Classic(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
-	b := order.AppendUint32(nil, 0xa1b23c4d)
-	b = order.AppendUint16(b, 2)
-	b = order.AppendUint16(b, 4)
-	b = append(b, make([]byte, 8)...)
-	b = order.AppendUint32(b, 1<<18)
-	b = order.AppendUint32(b, uint32(link))
+	b := put(order, nil, uint32(0xa1b23c4d), uint16(2), uint16(4), make([]byte, 8), uint32(1<<18), uint32(link))
 	for _, f := range frames {
-		b = order.AppendUint32(b, uint32(f.At.Unix()))
-		b = order.AppendUint32(b, uint32(f.At.Nanosecond()))
-		b = order.AppendUint32(b, uint32(len(f.Data)))
-		b = order.AppendUint32(b, f.length())
-		b = append(b, f.Data...)
+		b = put(order, b, uint32(f.At.Unix()), uint32(f.At.Nanosecond()), uint32(len(f.Data)), f.length(), f.Data)
 	}
 	return b
 }
@@ -113,30 +113,16 @@ func (f *Frame) length() uint32 { return uint32(max(f.Length, len(f.Data))) }
 // NG makes a pcapng file with one interface, whose times are in nanoseconds: packets in enhanced
 // blocks, each with a comment, and blocks of another type between.
 func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
-	section := order.AppendUint32(nil, 0x1a2b3c4d)
-	section = order.AppendUint16(section, 1)
-	section = order.AppendUint16(section, 0)
-	b := Block(order, nil, 0x0a0d0d0a, append(section, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff))
-	iface := order.AppendUint16(nil, uint16(link))
-	iface = append(iface, 0, 0, 0, 0, 0, 0)
-	iface = order.AppendUint16(iface, 9) // if_tsresol
-	iface = order.AppendUint16(iface, 1)
-	b = Block(order, b, 1, append(iface, 9, 0, 0, 0, 0, 0, 0, 0))
+	unknown := bytes.Repeat([]byte{0xff}, 8) // length
+	b := Block(order, nil, 0x0a0d0d0a, put(order, nil, uint32(0x1a2b3c4d), uint16(1), uint16(0), unknown))
+	const resolution = 9 // option if_tsresol, and its value
+	iface := put(order, nil, uint16(link), make([]byte, 6), uint16(resolution), uint16(1))
+	b = Block(order, b, 1, append(iface, resolution, 0, 0, 0, 0, 0, 0, 0))
 	for _, f := range frames {
 		t := uint64(f.At.UnixNano())
-		p := order.AppendUint32(nil, 0)
-		p = order.AppendUint32(p, uint32(t>>32))
-		p = order.AppendUint32(p, uint32(t))
-		p = order.AppendUint32(p, uint32(len(f.Data)))
-		p = order.AppendUint32(p, f.length())
-		p = append(p, f.Data...)
-		for len(p)%4 != 0 {
-			p = append(p, 0)
-		}
-		p = order.AppendUint16(p, 1) // a comment
-		p = order.AppendUint16(p, 4)
-		p = append(p, "text\x00\x00\x00\x00"...)
-		b = Block(order, b, 6, p)
+		p := put(order, nil, uint32(0), uint32(t>>32), uint32(t), uint32(len(f.Data)), f.length(), f.Data)
+		p = append(p, make([]byte, -len(p)&3)...)
+		b = Block(order, b, 6, put(order, p, uint16(1), uint16(4), []byte("text\x00\x00\x00\x00")))
 		b = Block(order, b, 4, make([]byte, 4)) // names, none of them
 	}
 	return b
@@ -145,8 +131,5 @@ func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte
 // Block appends a block of pcapng, whose body is in fours.
 func Block(order binary.AppendByteOrder, b []byte, kind uint32, body []byte) []byte {
 	size := uint32(12 + len(body))
-	b = order.AppendUint32(b, kind)
-	b = order.AppendUint32(b, size)
-	b = append(b, body...)
-	return order.AppendUint32(b, size)
+	return put(order, b, kind, size, body, size)
 }

@@ -1,0 +1,292 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestSetRedundancy changes the redundancy while a client calls over a lossy link. It applies to
+// bound RPCs, to those that are bound later, and after a reconnection.
+func TestSetRedundancy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := dialMatch(t, 0.3, 5, client.Config{Redundancy: rpcdelta.RedundancyOff, Timeout: 3 * time.Second})
+		conn := m.conn
+		// expect checks the share of frames that do not arrive within 20 s.
+		expect := func(what string, redundancy int, lo, hi float64) {
+			t.Helper()
+			before := m.srv.Stats().RPCs[0]
+			m.call(20 * time.Second)
+			after := m.srv.Stats().RPCs[0]
+			lost, came := float64(after.Missed-before.Missed), float64(after.Frames()-before.Frames())
+			if share := lost / (lost + came); share < lo || share > hi {
+				t.Errorf("%s: %.3f of the frames are missed, want %v to %v", what, share, lo, hi)
+			}
+			if got := m.move.Stats().Redundancy; got != redundancy {
+				t.Errorf("%s: redundancy %d, want %d", what, got, redundancy)
+			}
+		}
+		expect("off", 0, 0.25, 0.35)
+		uplinktest.Must(t, conn.SetRedundancy(3))
+		expect("3", 3, 0, 0.03)
+		uplinktest.Must(t, conn.SetRedundancy(2))
+		m.setLinks(newLink(1))
+		m.call(10 * time.Second)
+		m.setLinks(newLink(0.3))
+		m.call(20 * time.Second)
+		expect("2, connected again", 2, 0, 0.05)
+		second := uplinktest.Bind(t, conn, "Move")
+		if got := second.Stats().Redundancy; got != 2 {
+			t.Errorf("an RPC that is bound later has redundancy %d", got)
+		}
+		if err := conn.SetRedundancy(8); err == nil || !strings.HasPrefix(err.Error(), "client: SetRedundancy: ") {
+			t.Errorf("8: %v", err)
+		}
+		if got := second.Stats().Redundancy; got != 2 {
+			t.Errorf("after an error: redundancy %d", got)
+		}
+	})
+}
+
+// movePrior returns a prior that is trained on the moves of other players.
+func movePrior(t *testing.T, salt uint64) *prior.Prior {
+	t.Helper()
+	typ, err := schema.Compile[uplinktest.Move]("Move", 0)
+	uplinktest.Must(t, err)
+	r := prior.Recording{Schema: typ.Schema(), Frames: make([]schema.Frame, 600)}
+	for i := range r.Frames {
+		r.Frames[i] = *typ.Schema().NewFrame()
+		m := uplinktest.MoveAt(salt, uint64(i))
+		uplinktest.Must(t, typ.Quantize(&r.Frames[i], &m))
+	}
+	p, err := prior.Train(context.Background(), []prior.Recording{r}, prior.TrainConfig{})
+	uplinktest.Must(t, err)
+	return p
+}
+
+// logged returns a logger and its text.
+func logged() (*slog.Logger, *bytes.Buffer) {
+	b := &bytes.Buffer{}
+	return slog.New(slog.NewTextHandler(b, nil)), b
+}
+
+// TestPriors binds with priors that the server has and with others, over a bad link.
+func TestPriors(t *testing.T) {
+	mine, other := movePrior(t, 2), movePrior(t, 3)
+	bits := map[string]uint64{}
+	for _, c := range []struct {
+		name   string
+		client *prior.Prior
+		server []*prior.Prior
+		falls  uint64
+		codec  rpcdelta.Codec
+	}{
+		{"neither", nil, nil, 0, rpcdelta.Adaptive},
+		{"both", mine, []*prior.Prior{other, mine}, 0, rpcdelta.Adaptive},
+		{"server", nil, []*prior.Prior{mine}, 0, rpcdelta.Adaptive},
+		{"client", mine, []*prior.Prior{other}, 1, rpcdelta.Adaptive},
+		{"named", prior.Generic(), nil, 0, rpcdelta.Adaptive},
+		{"unused", mine, []*prior.Prior{other}, 0, rpcdelta.RLE},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			serverLog, serverText := logged()
+			clientLog, clientText := logged()
+			m := newMatch(t, 0.1, 5, ds.Config{Priors: c.server, Logger: serverLog}).dial(client.Config{
+				Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
+			})
+			m.call(5 * time.Second)
+			settle(time.Second)
+			if n := m.journal.Only().Frames(); n < 250 {
+				t.Errorf("%s: %d frames arrived", c.name, n)
+			}
+			st, there := m.move.Stats(), m.srv.Stats().RPCs[0]
+			if st.PriorFallbacks != c.falls || there.PriorFallbacks != c.falls || there.Drops[ds.Desync] != 0 {
+				t.Errorf("%s: %d fallbacks here, %d there, %d desyncs", c.name, st.PriorFallbacks, there.PriorFallbacks, there.Drops[ds.Desync])
+			}
+			bits[c.name] = st.PayloadBits
+			for _, text := range []string{clientText.String(), serverText.String()} {
+				if n := strings.Count(text, "prior not known"); n != int(c.falls) {
+					t.Errorf("%s: %d lines, want %d:\n%s", c.name, n, c.falls, text)
+				}
+				if c.falls > 0 && (!strings.Contains(text, "prior="+mine.String()) || !strings.Contains(text, "used="+prior.Generic().String())) {
+					t.Errorf("%s: no hashes in\n%s", c.name, text)
+				}
+			}
+		})
+	}
+	if bits["both"] > bits["neither"]*9/10 {
+		t.Errorf("%d bits with the prior, %d without", bits["both"], bits["neither"])
+	}
+}
+
+// TestLinkStats compares the statistics of a connection with its simulated link.
+func TestLinkStats(t *testing.T) {
+	for _, link := range []simnet.Config{{}, {Loss: 0.1}, {Loss: 0.2, Burst: 6}} {
+		synctest.Test(t, func(t *testing.T) {
+			up := link
+			up.Delay, up.Seed = 40*ms, 3
+			down := simnet.Config{Delay: 40 * ms, Loss: link.Loss / 2, Seed: 4}
+			m := &match{t: t, network: uplinktest.NewNetwork(t, up, down), journal: uplinktest.NewJournal(t, 1)}
+			m.serve(ds.Config{})
+			conn := m.dial(client.Config{Redundancy: rpcdelta.RedundancyAuto}).conn
+			var loss, burst, up1, down1, n float64
+			for i := range uint64(6000) {
+				m.send()
+				time.Sleep(time.Second / 60)
+				if i > 1000 && i%10 == 0 {
+					st := conn.Stats()
+					loss, burst, n = loss+st.RPCs[0].Loss, burst+st.RPCs[0].Burst, n+1
+					up1, down1 = up1+st.SentBitsPerSecond, down1+st.ReceivedBitsPerSecond
+				}
+			}
+			st := conn.Stats()
+			mean := func(sum float64) float64 { return sum / n }
+			if got := mean(loss); math.Abs(got-link.Loss) > 0.15*link.Loss {
+				t.Errorf("loss %v", got)
+			}
+			// Single losses may be consecutive by chance.
+			want := max(link.Burst, 1/(1-link.Loss))
+			if got := mean(burst); math.Abs(got/want-1) > 0.3 || link.Loss == 0 && got != 1 {
+				t.Errorf("burst %v, want %v", got, want)
+			}
+			if r := st.RPCs[0].Redundancy; (r > 0) != (link.Loss > 0) {
+				t.Errorf("redundancy %d", r)
+			}
+			if math.Abs(st.Loss-down.Loss) > 0.25*down.Loss || st.RTT < 80*ms || st.RTT > 90*ms {
+				t.Errorf("the server's loss is %v, the round trip %v", st.Loss, st.RTT)
+			}
+			tr := st.Transport
+			for what, bits := range map[string][2]float64{
+				"up":   {mean(up1), 8 * float64(tr.BytesSent+transport.IPSize*tr.DatagramsSent) / 100},
+				"down": {mean(down1), 8 * float64(tr.BytesReceived+transport.IPSize*tr.DatagramsReceived) / 100},
+			} {
+				if math.Abs(bits[0]/bits[1]-1) > 0.05 {
+					t.Errorf("%s: %v bits a second, want %v", what, bits[0], bits[1])
+				}
+			}
+		})
+	}
+}
+
+// loopback binds Move over real sockets. The channel receives the number of each frame that
+// arrives.
+func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
+	t.Helper()
+	cfg.Timeout = time.Minute // for busy machines
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
+	uplinktest.Must(t, err)
+	got, done := make(chan uint64, 1), make(chan struct{})
+	uplinktest.Must(t, ds.Handle(srv, "Move", func(_ *ds.Player, f ds.Frame[uplinktest.Move]) {
+		select {
+		case got <- f.Seq:
+		case <-done: // so that the server can close
+		}
+	}))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(context.Background()) }()
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
+	uplinktest.Must(t, err)
+	t.Cleanup(func() {
+		close(done)
+		uplinktest.Must(t, conn.Close())
+		uplinktest.Must(t, srv.Close())
+		uplinktest.Must(t, <-served)
+	})
+	return srv, conn, uplinktest.Bind(t, conn, "Move", bind), got
+}
+
+// moves returns consecutive calls.
+func moves() *[600]uplinktest.Move {
+	var m [600]uplinktest.Move
+	for i := range m {
+		m[i] = uplinktest.MoveAt(1, uint64(i))
+	}
+	return &m
+}
+
+// TestNoAllocations sends frames over real sockets, from Send to the handler: alone, and in pairs
+// that share a datagram with those of another RPC.
+func TestNoAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	calls := moves()
+	for _, c := range []struct {
+		cfg             client.Config
+		bind            client.BindConfig
+		streams, frames int // per tick
+	}{
+		{streams: 1, frames: 1},
+		{ // a low rate, so that no frame is sent without the other one on a busy machine
+			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{SendEvery: 2, RateHz: 0.1}, 2, 2,
+		},
+	} {
+		srv, conn, stream, got := loopback(t, c.cfg, c.bind)
+		streams := []*client.Stream[uplinktest.Move]{stream}
+		for len(streams) < c.streams {
+			streams = append(streams, uplinktest.Bind(t, conn, "Move", c.bind))
+		}
+		next := 0
+		tick := func() {
+			for range c.frames {
+				for _, s := range streams {
+					uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
+				}
+				next++
+			}
+			uplinktest.Must(t, conn.Flush())
+			for range c.frames * c.streams {
+				<-got
+			}
+		}
+		for range 1000 {
+			tick()
+		}
+		if n := testing.AllocsPerRun(1000, tick); n != 0 {
+			t.Errorf("%v allocations per tick", n)
+		}
+		if n := int(srv.Stats().RPCs[0].Frames()); n != next*c.streams {
+			t.Errorf("%d of %d frames arrived", n, next*c.streams)
+		}
+		payloads := uint64(next / c.frames)
+		if st := streams[c.streams-1].Stats(); c.streams > 1 && st.Coalesced < payloads*9/10 || st.Messages > payloads {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// BenchmarkSend measures a call with its system call.
+func BenchmarkSend(b *testing.B) {
+	_, _, stream, got := loopback(b, client.Config{}, client.BindConfig{})
+	done := make(chan struct{})
+	b.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			select {
+			case <-got:
+			case <-done:
+				return
+			}
+		}
+	}()
+	calls := moves()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		uplinktest.Must(b, stream.Send(&calls[i%len(calls)]))
+	}
+}

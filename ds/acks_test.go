@@ -1,0 +1,102 @@
+package ds_test
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// manyMoves starts a server of several RPCs, and binds them.
+func manyMoves(t *testing.T, network *uplinktest.Network, cfg ds.Config, rpcs int) (srv *uplinktest.Server, conn *client.Conn, streams []stream) {
+	t.Helper()
+	var setups []setup
+	for i := range rpcs {
+		setups = append(setups, ignores(fmt.Sprint(i)))
+	}
+	srv = serve(t, network, cfg, setups...)
+	conn = uplinktest.Dial(t, network, client.Config{})
+	for i := range rpcs {
+		streams = append(streams, uplinktest.Bind(t, conn, fmt.Sprint(i)))
+	}
+	return srv, conn, streams
+}
+
+// TestAckRate verifies that the acks of all RPCs of a player share a datagram, and are sent at the
+// configured rate.
+func TestAckRate(t *testing.T) {
+	rates := []float64{1, 7.5, 10, 20, 60, 144}
+	for i := 0; i < len(rates); i += thin(4) {
+		hz := rates[i]
+		bubble(t, fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
+			const rpcs, seconds, rate = 3, 30, 160
+			network := linkedBy(t, 50*ms, simnet.Config{Seed: 5})
+			srv, conn, streams := manyMoves(t, network, ds.Config{AckHz: hz}, rpcs)
+			var acks, heartbeats atomic.Int64
+			network.Watch(func(from, _ netip.AddrPort, b []byte) {
+				switch {
+				case from.String() != uplinktest.Addr:
+				case uplinktest.Kind(b) == uplinktest.DataKind:
+					acks.Add(1)
+				default:
+					heartbeats.Add(1)
+				}
+			})
+			for n := range uint64(seconds * rate) {
+				for i, s := range streams {
+					send(t, s, uint64(i), n)
+				}
+				time.Sleep(time.Second / rate)
+			}
+			seen := acks.Load()
+			if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
+				t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
+			}
+			if n := heartbeats.Load(); n < seconds-2 || n > seconds+10 { // answers to probes among them
+				t.Errorf("%d heartbeats in half a minute", n)
+			}
+			time.Sleep(2 * time.Second)
+			sent, got := srv.Stats().Acks, conn.Stats().AckBytes
+			if int64(sent.Messages) < seen || got != sent.Bytes {
+				t.Errorf("%+v sent, %d datagrams seen, %d bytes arrived", sent, seen, got)
+			}
+			if each := float64(got) / float64(sent.Messages) / rpcs; hz >= 7.5 && each > 4.5 {
+				t.Errorf("%.2f bytes an ack", each)
+			}
+		})
+	}
+}
+
+// TestAcksOfManyRPCs verifies that each RPC is acked if the acks do not fit into one datagram.
+func TestAcksOfManyRPCs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rpcs = 256
+		_, conn, streams := manyMoves(t, linkedBy(t, 20*ms, simnet.Config{Seed: 6}), ds.Config{}, rpcs)
+		if _, err := client.Bind[move](t.Context(), conn, "0", client.BindConfig{}); err == nil {
+			t.Error("257 RPCs were bound")
+		}
+		for n := range uint64(60) {
+			for _, s := range streams {
+				send(t, s, 0, n)
+			}
+			time.Sleep(time.Second / 60)
+		}
+		before := conn.Stats().AckBytes
+		time.Sleep(time.Second)
+		if conn.Stats().AckBytes-before > 2*5*rpcs {
+			t.Error("acks go on though nothing is sent")
+		}
+		for i, s := range streams {
+			if st := s.Stats(); st.Reset > 10 {
+				t.Errorf("RPC %d was not acked for long: %+v", i, st)
+			}
+		}
+	})
+}

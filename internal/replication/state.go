@@ -1,0 +1,278 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// minState is the minimum room for state in a message, in bytes, so that headers do not prevail.
+const minState = 72
+
+// StateConfig configures a stream of state. All fields are set.
+type StateConfig struct {
+	Bandwidth    int // bits per second, with all headers down to IP
+	MinBandwidth int // minimum of the rate control, or 0 for none
+	InputTicks   int
+	NoDelta      bool
+}
+
+type stateSender struct {
+	world    *World
+	shared   *statesync.Config // settings that both ends share
+	rateHz   float64           // messages per second
+	overhead int               // per datagram, with all headers down to IP and the type, in bytes
+
+	// Kept when the client resubscribes:
+	cfg       StateConfig
+	viewer    uint16
+	hasViewer bool
+	first     uint64 // number of the first message after a resubscription
+	epoch     uint8  // and its epoch
+
+	*stateEncoder // nil while stopped
+}
+
+// stateEncoder is the part of a stateSender that ends when the client unsubscribes.
+type stateEncoder struct {
+	sender *statesync.Sender
+	next   uint64    // number of the tick after the newest that was sent
+	left   time.Time // of the last message, or of start
+	ticks  Ticks
+	last   statesync.Info
+	resets uint64 // as counted
+	rate   *rateController
+}
+
+func (s *stateSender) start(now time.Time) {
+	cfg := *s.shared
+	cfg.Ticks, cfg.NoDelta = s.cfg.InputTicks, s.cfg.NoDelta
+	cfg.First, cfg.Epoch = s.first, s.epoch
+	sender, err := statesync.NewSender(s.world.schema, cfg)
+	if err != nil {
+		panic(err) // NewWorld and the caller of OfferState have checked everything
+	}
+	if s.hasViewer {
+		sender.SetViewer(s.viewer)
+	}
+	s.stateEncoder = &stateEncoder{sender: sender, left: now, rate: newRateController()}
+	s.setBandwidth()
+}
+
+func (s *stateSender) stop() { s.stateEncoder = nil }
+
+func (s *stateSender) setBandwidth() {
+	s.rate.limit(float64(s.cfg.MinBandwidth), float64(s.cfg.Bandwidth))
+}
+
+func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
+	w := s.world
+	if w.begun == s.next {
+		return dst, errNothing
+	}
+	s.rate.step(now)
+	bytes, most := s.room(now)
+	if bytes < most && bytes < minState {
+		return dst, errNothing
+	}
+	if err := s.sender.SetBudget(max(1, min(bytes, limit, statesync.MaxPacket))); err != nil {
+		return dst, err
+	}
+	out, info, err := s.sender.Append(dst, int64(w.last), w.newest)
+	if errors.Is(err, statesync.ErrBudget) && bytes < most {
+		return dst, errNothing // there will be more room
+	}
+	if err != nil {
+		return dst, err
+	}
+	s.next, s.left, s.last = w.begun, now, info
+	s.first, s.epoch = s.sender.Next()
+	s.ticks.Set(info.Seq, w.last)
+	s.rate.sent(info.Seq, s.wireSize(info.Bytes), now)
+	return out, nil
+}
+
+// room returns the room for state in a message and its maximum, in bytes: what the bandwidth
+// permits since the last message, at most a datagram or the bandwidth per message.
+func (s *stateSender) room(now time.Time) (bytes, most int) {
+	bytesPerSecond := s.rate.rate / 8
+	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
+	due := min(bytesPerSecond*now.Sub(s.left).Seconds(), largest)
+	return s.messageSize(int(due)), s.messageSize(int(largest))
+}
+
+func (s *stateSender) wireSize(message int) int {
+	if message < transport.MaxPayload {
+		return s.overhead + message
+	}
+	fragments := (message + MaxPart - 1) / MaxPart
+	return fragments*(s.overhead+fragment.HeaderSize) + message
+}
+
+// messageSize returns the size of the largest message of at most so many wire bytes.
+func (s *stateSender) messageSize(wire int) int {
+	whole := min(wire-s.overhead, transport.MaxPayload-1)
+	full := s.overhead + fragment.HeaderSize + MaxPart
+	fragments, rest := wire/full, wire%full
+	return max(0, whole, fragments*MaxPart+max(0, rest-s.overhead-fragment.HeaderSize))
+}
+
+func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
+	a, rest, err := statesync.ParseAck(b)
+	if err == nil && len(rest) > 0 {
+		err = snapshot.ErrMalformed
+	}
+	before := s.sender.Stats().Acks
+	if err == nil {
+		err = s.sender.Ack(a)
+	}
+	if err != nil || a.None || s.sender.Stats().Acks == before { // or it is of another epoch
+		return 0, err
+	}
+	return s.rate.acked(a.Newest, a.Window, now), nil
+}
+
+func (s *stateSender) count(st *Stats) {
+	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
+	st.Updates += uint64(len(s.last.Objects))
+	resets := s.sender.Stats().Starts
+	st.Resets += resets - s.resets
+	s.resets = resets
+}
+
+// State calls f with the sender of a stream of state. It returns nil until the client has
+// subscribed.
+func (s *Stream) State(f func(*statesync.Sender) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
+		return nil
+	}
+	if err := f(s.sender.(*stateSender).sender); err != nil {
+		return fmt.Errorf("ds: world %s: %w", s.mode.offer.Name, err)
+	}
+	return nil
+}
+
+// SetViewer sets the object relative to which a stream of state may encode the positions of others.
+func (s *Stream) SetViewer(id uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.viewer, snd.hasViewer = id, true; s.phase == ready {
+		snd.sender.SetViewer(id)
+	}
+}
+
+// SetBandwidth changes the bandwidth limits of a stream of state.
+func (s *Stream) SetBandwidth(bandwidth, minimum int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum; s.phase == ready {
+		snd.setBandwidth()
+	}
+}
+
+// Bandwidth returns the bandwidth that a stream of state may use now, in bits per second.
+func (s *Stream) Bandwidth() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if s.phase == ready {
+		return int(snd.rate.rate)
+	}
+	return snd.cfg.Bandwidth
+}
+
+// atRest marks, in descriptions, the field that is above 0 while an object is at rest.
+const atRest = " rest"
+
+// Fields returns a description of each field of an object, for offers.
+func Fields(s *schema.Schema) (fields []string) {
+	for _, f := range s.Fields() {
+		fields = append(fields, f.String())
+	}
+	return fields
+}
+
+// StateFormat is what both ends of a state stream derive from the same T.
+type StateFormat struct {
+	// Fields describes the fields of an object, for offers.
+	Fields []string
+
+	// Schema is that of the rows.
+	Schema *snapshot.Schema
+
+	source *schema.Schema
+	rest   string // the field that is above 0 while an object is at rest, or ""
+}
+
+// StateFormatOf describes objects of type typ. The tags of T declare velocities; the tag
+// statesync:"rest" marks the field that is above 0 while an object is at rest. An error names the
+// field that is not supported.
+func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
+	rest, err := restOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	f := &StateFormat{Fields: Fields(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
+	if rest != "" {
+		i := slices.IndexFunc(f.source.Fields(), func(f schema.Field) bool { return f.Name == rest })
+		if i < 0 {
+			return nil, fmt.Errorf("field %q: statesync:\"rest\" on a field that is not sent", rest)
+		}
+		f.Fields[i] += atRest
+	}
+	_, err = f.NewReceiver(1) // whether a format is supported does not depend on the tick rate
+	return f, err
+}
+
+// Config returns the settings that both ends share at tickHz ticks per second.
+func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
+	source, err := f.source.AtRate(tickHz)
+	if err != nil {
+		return statesync.Config{}, err
+	}
+	return statesync.Config{Velocities: source.Velocities(), Rest: f.rest}, nil
+}
+
+// NewReceiver returns a receiver for tickHz ticks per second.
+func (f *StateFormat) NewReceiver(tickHz float64) (*statesync.Receiver, error) {
+	cfg, err := f.Config(tickHz)
+	if err != nil {
+		return nil, err
+	}
+	return statesync.NewReceiver(f.Schema, cfg)
+}
+
+// restOf returns the name of the field with the tag statesync:"rest", or "".
+func restOf(t reflect.Type) (rest string, err error) {
+	for i := range t.NumField() {
+		f, name := t.Field(i), ""
+		tag, ok := f.Tag.Lookup("statesync")
+		switch {
+		case ok && tag != "rest":
+			return "", fmt.Errorf(`field %q: unknown tag statesync:%q, want "rest"`, f.Name, tag)
+		case ok:
+			name = f.Name
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			if name, err = restOf(f.Type); err != nil {
+				return "", err
+			}
+		}
+		if name != "" && rest != "" {
+			return "", fmt.Errorf(`field %q: statesync:"rest" is on %q already`, name, rest)
+		}
+		rest += name
+	}
+	return rest, nil
+}
