@@ -106,7 +106,9 @@ const maxModels = 8
 type modelsKey struct{}
 
 func modelsOf(s *schema.Schema) *models {
-	return s.Derived(modelsKey{}, func(*schema.Schema) any { return &models{known: map[*prior.Prior]*adaptive.Model{}} }).(*models)
+	return s.Derived(modelsKey{}, func(*schema.Schema) any {
+		return &models{known: map[*prior.Prior]*adaptive.Model{}}
+	}).(*models)
 }
 
 // modelOf returns the schema compiled for a prior, the generic one if p is nil.

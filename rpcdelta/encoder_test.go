@@ -11,7 +11,9 @@ import (
 // TestRejectedFrames verifies that a frame that cannot be sent is an error that names the problem,
 // and that it neither uses a sequence number nor affects held frames.
 func TestRejectedFrames(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "A", Kind: schema.KindAngle}, schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(4000.0)})
+	s := mustSchema(t,
+		schema.Field{Name: "A", Kind: schema.KindAngle},
+		schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(4000.0)})
 	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
 	p.frame = s.NewFrame()
 	p.exchange(t)
@@ -28,7 +30,8 @@ func TestRejectedFrames(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || string(out) != "before" || info != (Info{}) {
 				t.Errorf("%q, %+v, %v, want %s", out, info, err, want)
 			}
-			if err := p.enc.Hold(f); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrTooLarge) != (f == large) {
+			err = p.enc.Hold(f)
+			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrTooLarge) != (f == large) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

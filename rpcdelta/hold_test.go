@@ -59,8 +59,8 @@ func TestHoldAcrossReset(t *testing.T) {
 }
 
 // TestHoldTight verifies that every held frame is sent unchanged and in order, however close to the
-// limit, in several payloads if one is too small, and that Hold rejects a frame that is one byte too
-// large.
+// limit, in several payloads if one is too small, and that Hold rejects a frame that is one byte
+// too large.
 func TestHoldTight(t *testing.T) {
 	rejected := 0
 	var sent []*schema.Frame

@@ -16,8 +16,9 @@ func TestAnyStream(t *testing.T) {
 		percent := func(limit int, name string) float64 { return float64(rapid.IntRange(0, limit).Draw(t, name)) / 100 }
 		direction := func(name string) linkConfig {
 			return linkConfig{
-				Delay: rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(40, 100)).Draw(t, name+" delay"), Jitter: rapid.IntRange(0, 20).Draw(t, name+" jitter"),
-				Loss: percent(50, name+" loss"), Duplicate: percent(20, name+" duplicate"),
+				Delay:  rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(40, 100)).Draw(t, name+" delay"),
+				Jitter: rapid.IntRange(0, 20).Draw(t, name+" jitter"),
+				Loss:   percent(50, name+" loss"), Duplicate: percent(20, name+" duplicate"),
 				Burst: float64(rapid.IntRange(1, 10).Draw(t, name+" burst")),
 			}
 		}
@@ -25,9 +26,10 @@ func TestAnyStream(t *testing.T) {
 			Seed:  rapid.Uint64().Draw(t, "seed"),
 			Codec: rapid.SampledFrom(Codecs()).Draw(t, "codec"), Redundancy: rapid.IntRange(RedundancyOff, MaxRedundancy).Draw(t, "redundancy"),
 			Ring: rapid.IntRange(2, MaxRing).Draw(t, "ring"), PeerRing: rapid.IntRange(2, MaxRing).Draw(t, "peer ring"),
-			RPC: rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(20, MaxRPC)).Draw(t, "rpc"), AckEvery: rapid.IntRange(1, 70).Draw(t, "ack every"),
-			Every: rapid.IntRange(-MaxHeld, MaxHeld).Draw(t, "every"),
-			Up:    direction("up"), Down: direction("down"),
+			RPC:      rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(20, MaxRPC)).Draw(t, "rpc"),
+			AckEvery: rapid.IntRange(1, 70).Draw(t, "ack every"),
+			Every:    rapid.IntRange(-MaxHeld, MaxHeld).Draw(t, "every"),
+			Up:       direction("up"), Down: direction("down"),
 			DeliverLate: rapid.Bool().Draw(t, "deliver late"),
 		}
 		x := newStream(t, schematest.FromRapid(t).Schema(), cfg)

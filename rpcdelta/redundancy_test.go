@@ -41,7 +41,8 @@ func TestRedundancyOverLinks(t *testing.T) {
 		delivered, older, payloads := x.delivered, x.older, len(x.names)
 		x.run(t, frames)
 		share, cost := float64(x.delivered-delivered)/float64(frames), float64(x.older-older)/float64(frames)
-		if held := float64(MaxHeld) / float64(frames); share < c.want-held || cost > c.older || c.redundancy >= 0 && c.loss > 0 && cost == 0 {
+		held := float64(MaxHeld) / float64(frames)
+		if share < c.want-held || cost > c.older || c.redundancy >= 0 && c.loss > 0 && cost == 0 {
 			t.Errorf("%+v: %.4f delivered; %.2f older frames each", c, share, cost)
 		}
 		if n := len(x.names) - payloads; c.every > 0 && n != frames/c.every && n != frames/c.every+1 {
@@ -112,7 +113,8 @@ func TestRedundancyFits(t *testing.T) {
 	for _, c := range []struct{ limit, size, older int }{
 		{1197, 100, 7}, {1197, 350, 2}, {1197, 500, 1}, {1197, 1000, 0}, {0, 10, 7}, {0, 100, 1}, {0, 200, 0}, {0, 400, 0},
 	} {
-		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: c.limit}, DecoderConfig{})
+		cfg := EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: c.limit}
+		p := newPair(t, s, cfg, DecoderConfig{})
 		for i := range 20 {
 			p.frame.Bytes[0] = nil
 			for range c.size {

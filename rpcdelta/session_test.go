@@ -186,7 +186,12 @@ func writeSessions(t *testing.T) {
 	must(t, os.MkdirAll(sessionDir, 0o755))
 	for i, p := range []sessionPlan{
 		{"rle", sessionHead{Codec: "rle", Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1}, 1, 0},
-		{"adaptive", sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1, Burst: 1.5}, 1, 0},
+		{
+			"adaptive",
+			sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 64, PeerRing: 64},
+			linkConfig{Loss: 0.1, Burst: 1.5},
+			1, 0,
+		},
 		{"adaptive_auto", sessionHead{Codec: "adaptive", Ring: 64, PeerRing: 32}, linkConfig{Loss: 0.2, Burst: 2}, 1, 0},
 		{
 			"adaptive_late",
@@ -194,8 +199,18 @@ func writeSessions(t *testing.T) {
 			linkConfig{Loss: 0.05, Jitter: 12},
 			1, 0,
 		},
-		{"adaptive_pairs", sessionHead{Codec: "adaptive", Redundancy: 1, Ring: 256, PeerRing: 256}, linkConfig{Loss: 0.1}, 2, 0},
-		{"adaptive_restart", sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 16, PeerRing: 64}, linkConfig{Loss: 0.05, Burst: 2}, 1, 120},
+		{
+			"adaptive_pairs",
+			sessionHead{Codec: "adaptive", Redundancy: 1, Ring: 256, PeerRing: 256},
+			linkConfig{Loss: 0.1},
+			2, 0,
+		},
+		{
+			"adaptive_restart",
+			sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 16, PeerRing: 64},
+			linkConfig{Loss: 0.05, Burst: 2},
+			1, 120,
+		},
 	} {
 		must(t, os.WriteFile(filepath.Join(sessionDir, p.name+".jsonl"), p.record(t, uint64(i)), 0o644))
 	}

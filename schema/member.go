@@ -51,7 +51,8 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	}
 	newIntegers, ok := integers[elem.Kind()]
 	if !ok {
-		return member{}, fmt.Errorf("type %v is not supported without max=N, the maximum size in bytes of its msgpack encoding", t)
+		const format = "type %v is not supported without max=N, the maximum size in bytes of its msgpack encoding"
+		return member{}, fmt.Errorf(format, t)
 	}
 	m, err := newIntegers(f, elem, i, n)
 	return m, errors.Join(err, f.checkKind(t, KindScalar, KindUint, KindInt, KindBool, KindBits))

@@ -102,7 +102,8 @@ func TestSchemaErrors(t *testing.T) {
 		},
 		{fields(`{"name": "P", "kind": "vec3", "resolution": 1, "velocity": "N"}, {"name": "N", "kind": "unitvec"}`), []string{`"P"`, "unitvec"}},
 		{
-			fields(`{"name": "A", "kind": "scalar", "count": 1000, "resolution": 1}, {"name": "B", "kind": "angle", "count": 1000}`),
+			fields(`{"name": "A", "kind": "scalar", "count": 1000, "resolution": 1},
+			{"name": "B", "kind": "angle", "count": 1000}`),
 			[]string{"2000 components"},
 		},
 		{fields(`{"name": "A", "kind": "bytes", "max": 16000}, {"name": "B", "kind": "bytes", "max": 16000}`), []string{"32004 bytes"}},

@@ -89,7 +89,8 @@ func TestTagErrors(t *testing.T) {
 
 // tagged returns a struct with the field Odd of type t and the given tag.
 func tagged(t reflect.Type, tag string) reflect.Type {
-	return reflect.StructOf([]reflect.StructField{{Name: "Odd", Type: t, Tag: reflect.StructTag(fmt.Sprintf("uplink:%q", tag))}})
+	field := reflect.StructField{Name: "Odd", Type: t, Tag: reflect.StructTag(fmt.Sprintf("uplink:%q", tag))}
+	return reflect.StructOf([]reflect.StructField{field})
 }
 
 func wantCompileError(t *testing.T, typ reflect.Type, want ...string) {

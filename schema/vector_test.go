@@ -87,10 +87,10 @@ func TestQuatScale(t *testing.T) {
 // TestAngularError verifies the maximum error, in radians, of a rotation and of a direction, and
 // that restored ones have length 1.
 //
-// An error of half a step, 1/(sqrt 2 * limit), in each of the three components of a quaternion is at
-// most 2*sqrt(12) half steps of rotation, if all four components are equal. An error of half a step,
-// 1/limit, in both components of a direction moves the point on the octahedron by sqrt 6 half steps.
-// The octahedron is closest to the center at distance 1/sqrt 3.
+// An error of half a step, 1/(sqrt 2 * limit), in each of the three components of a quaternion is
+// at most 2*sqrt(12) half steps of rotation, if all four components are equal. An error of half a
+// step, 1/limit, in both components of a direction moves the point on the octahedron by sqrt 6 half
+// steps. The octahedron is closest to the center at distance 1/sqrt 3.
 func TestAngularError(t *testing.T) {
 	for _, bits := range []int{6, 9, 12, 20} {
 		for _, c := range []struct {

@@ -32,7 +32,8 @@ func (r row) inside() []float64 {
 	return in
 }
 
-// TestPackedVectorBitsMatchesTable verifies the sizes of vectors and of frames against those that the article lists.
+// TestPackedVectorBitsMatchesTable compares the sizes of vectors and of frames with those that the
+// article lists.
 func TestPackedVectorBitsMatchesTable(t *testing.T) {
 	data, err := os.ReadFile("testdata/netquantize10.json")
 	if err != nil {
