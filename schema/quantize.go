@@ -219,7 +219,7 @@ func (s *Schema) RestoreField(dst []float64, f *Frame, i int) []float64 {
 // restore returns the value of v steps. If the scale is an integer, it divides by it, because for
 // resolutions such as 0.1 the quotient is the float64 nearest to the decimal number.
 func (p *Layout) restore(v int32) float64 {
-	if steps := math.Round(p.Scale); steps >= 1 && math.Abs(p.Scale-steps) < 1e-9*steps {
+	if steps := math.Round(p.Scale); steps >= 1 && math.Abs(p.Scale-steps) < 1e-12*steps {
 		return float64(v) / steps
 	}
 	return float64(v) * p.Field.Resolution

@@ -216,3 +216,16 @@ func TestComponentsRequantize(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoreIsExact checks that the restored bounds of a field whose scale is close to an integer
+// are within the bounds: a relative error of 1e-9 is two steps of 2^31.
+func TestRestoreIsExact(t *testing.T) {
+	bound := -628.7359997072219
+	s := mustSchema(t, Field{Name: "X", Kind: KindScalar, Resolution: 0.00029277801513671875 * 0.001, Min: &bound})
+	f := s.NewFrame()
+	f.Ints[0] = s.layouts[0].Lo
+	restored := s.RestoreField(nil, f, 0)
+	if err := s.QuantizeField(f, 0, restored); err != nil || f.Ints[0] != s.layouts[0].Lo {
+		t.Errorf("%v: %v, %v", restored, f.Ints, err)
+	}
+}
