@@ -334,14 +334,16 @@ func (x *stream) deltasIn(t failer, n int) int {
 	return x.kinds[Delta] - before
 }
 
+var smallFields = []schema.Field{
+	{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
+	{Name: "A", Kind: schema.KindAngle, Count: 2},
+	{Name: "B", Kind: schema.KindBits, Width: 8},
+	{Name: "S", Kind: schema.KindBytes, Max: new(12.0)},
+}
+
 // smallSchema returns a schema whose deltas are shorter than its keyframes.
 func smallSchema(t failer) *schema.Schema {
-	s, err := schema.New("Small", 60, []schema.Field{
-		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
-		{Name: "A", Kind: schema.KindAngle, Count: 2},
-		{Name: "B", Kind: schema.KindBits, Width: 8},
-		{Name: "S", Kind: schema.KindBytes, Max: new(12.0)},
-	})
+	s, err := schema.New("Small", 60, smallFields)
 	must(t, err)
 	return s
 }

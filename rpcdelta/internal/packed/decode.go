@@ -112,12 +112,10 @@ func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool)
 		if base != nil {
 			v ^= uint32(base.Ints[p.At+k])
 		}
-		x := int32(v)
-		if n < 4 {
-			x = int32(v & (1<<(8*n) - 1)) // remove the sign bits of the baseline
-			if p.Signed {
-				x = x << (32 - 8*n) >> (32 - 8*n)
-			}
+		shift := 32 - 8*n
+		x := int32(v << shift >> shift) // without the sign bits of the baseline
+		if p.Signed {
+			x = int32(v<<shift) >> shift
 		}
 		if !p.Holds(k, x) {
 			return nil, false
