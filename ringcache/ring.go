@@ -20,18 +20,20 @@ type slot[T any] struct {
 
 // New returns an empty ring of capacity slots with zero values. It panics if capacity is below 1.
 func New[T any](capacity int) *Ring[T] {
-	return NewFunc(capacity, func(*T) {})
+	return NewFunc[T](capacity, nil)
 }
 
-// NewFunc returns an empty ring of capacity slots and calls prepare once for the value of each
-// slot, for example to allocate memory. It panics if capacity is below 1.
+// NewFunc returns an empty ring of capacity slots and calls prepare, unless it is nil, once for the
+// value of each slot, for example to allocate memory. It panics if capacity is below 1.
 func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	if capacity < 1 {
 		panic("ringcache: capacity below 1")
 	}
 	r := &Ring[T]{slots: make([]slot[T], capacity)}
-	for i := range r.slots {
-		prepare(&r.slots[i].value)
+	if prepare != nil {
+		for i := range r.slots {
+			prepare(&r.slots[i].value)
+		}
 	}
 	return r
 }

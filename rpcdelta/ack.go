@@ -2,7 +2,7 @@ package rpcdelta
 
 import (
 	"encoding/binary"
-	"slices"
+	"errors"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
@@ -49,13 +49,23 @@ const (
 // resetReasons are the reasons for a reset by their code in an ack.
 var resetReasons = []error{nil, ErrBaselineMissing, ErrDesync}
 
+func resetCode(reason error) uint32 {
+	switch {
+	case reason == nil:
+		return 0
+	case errors.Is(reason, ErrDesync):
+		return 2
+	}
+	return 1
+}
+
 // Append appends the ack and returns the extended slice. It has 4 bytes if no reset is requested,
 // the window has no hole and the RPC number is below 8, and at most 13 bytes otherwise.
 func (a *Ack) Append(dst []byte) []byte {
 	v := uint32(a.Epoch)<<4 | uint32(a.Len)<<9 | uint32(a.Seq)<<16
 	long := a.None || a.ResetReason != nil || a.RPC > maxShortAckRPC
 	if long {
-		v |= ackLong | uint32(slices.Index(resetReasons, a.ResetReason))&3<<1
+		v |= ackLong | resetCode(a.ResetReason)<<1
 	} else {
 		v |= uint32(a.RPC) << 1
 	}

@@ -2,6 +2,7 @@ package rpcdelta
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
@@ -123,16 +124,19 @@ type DecoderConfig struct {
 
 // checkShared checks the settings that both configs have and sets their defaults.
 func checkShared(codec *Codec, rpc int, ring, peerRing *int) error {
-	*codec, *ring, *peerRing = cmp.Or(*codec, DefaultCodec), cmp.Or(*ring, DefaultRing), cmp.Or(*peerRing, DefaultRing)
-	switch {
-	case *codec > Adaptive:
-		return fmt.Errorf("rpcdelta: unknown codec %v", *codec)
-	case rpc < 0 || rpc > MaxRPC:
-		return fmt.Errorf("rpcdelta: RPC number %d, want 0 to %d", rpc, MaxRPC)
-	case *ring < 2 || *ring > MaxRing:
-		return fmt.Errorf("rpcdelta: Ring of %d frames, want 2 to %d", *ring, MaxRing)
-	case *peerRing < 2 || *peerRing > MaxRing:
-		return fmt.Errorf("rpcdelta: PeerRing of %d frames, want 2 to %d", *peerRing, MaxRing)
+	*codec = cmp.Or(*codec, DefaultCodec)
+	var errs []error
+	if *codec > Adaptive {
+		errs = append(errs, fmt.Errorf("rpcdelta: unknown codec %v", *codec))
 	}
-	return nil
+	if rpc < 0 || rpc > MaxRPC {
+		errs = append(errs, fmt.Errorf("rpcdelta: RPC number %d, want 0 to %d", rpc, MaxRPC))
+	}
+	for i, n := range []*int{ring, peerRing} {
+		if *n = cmp.Or(*n, DefaultRing); *n < 2 || *n > MaxRing {
+			name := [2]string{"Ring", "PeerRing"}[i]
+			errs = append(errs, fmt.Errorf("rpcdelta: %s of %d frames, want 2 to %d", name, *n, MaxRing))
+		}
+	}
+	return errors.Join(errs...)
 }

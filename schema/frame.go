@@ -100,7 +100,7 @@ func (s *Schema) Check(f *Frame) error {
 	for i := range s.layouts {
 		p := &s.layouts[i]
 		if p.Class == ClassBytes {
-			if n := len(f.Bytes[p.Blob]); n < p.MinBytes || n > p.MaxBytes {
+			if n := len(f.Bytes[p.Blob]); beyond >= 0 && (n < p.MinBytes || n > p.MaxBytes) {
 				return s.rangeError(p.Field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
 			}
 			continue
