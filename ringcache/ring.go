@@ -77,9 +77,7 @@ func (r *Ring[T]) All() iter.Seq2[uint64, *T] {
 }
 
 // Cap returns the number of slots.
-func (r *Ring[T]) Cap() int {
-	return len(r.slots)
-}
+func (r *Ring[T]) Cap() int { return len(r.slots) }
 
 // Reset deletes every number. The slots keep their values for reuse.
 func (r *Ring[T]) Reset() {

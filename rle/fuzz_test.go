@@ -37,19 +37,3 @@ func FuzzDecode(f *testing.F) {
 		check(t, plain, EncodedLen(plain))
 	})
 }
-
-func FuzzEncode(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte("AAAAABCDE"))
-	f.Add([]byte("abbccddefffff"))
-	f.Add(make([]byte, 129))
-	f.Add(build(oneEach(300)))
-	f.Add(build([]int{1, 129, 2, 129, 1}))
-	f.Add(build(append(oneEach(126), 129, 1, 2, 3)))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		if len(src) > 4096 {
-			return // the reference is slow
-		}
-		check(t, src, shortest(src))
-	})
-}

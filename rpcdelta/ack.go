@@ -47,7 +47,7 @@ const (
 )
 
 // resetReasons are the reasons for a reset by their code in an ack.
-var resetReasons = [...]error{nil, ErrBaselineMissing, ErrDesync}
+var resetReasons = []error{nil, ErrBaselineMissing, ErrDesync}
 
 func resetCode(reason error) uint32 {
 	switch {

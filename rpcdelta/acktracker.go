@@ -38,15 +38,6 @@ type sentFrame struct {
 	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
 }
 
-// newSent returns a ring of frames whose components share one array.
-func newSent(s *schema.Schema, capacity int) *ringcache.Ring[sentFrame] {
-	frames := s.NewFrames(capacity)
-	return ringcache.NewFunc(capacity, func(f *sentFrame) {
-		f.Frame, frames = frames[0], frames[1:]
-	})
-}
-
-// put stores f under the next sequence.
 func (t *ackTracker) put(f *schema.Frame) {
 	slot := t.sent.Put(t.next)
 	slot.CopyFrom(f)
@@ -54,7 +45,6 @@ func (t *ackTracker) put(f *schema.Frame) {
 	t.next++
 }
 
-// baseline returns the baseline of the next payload and reports whether there is one.
 func (t *ackTracker) baseline() (schema.Frame, bool) {
 	if !t.hasBase || t.next-t.base > t.reach || !t.coder.learn(t.base) {
 		return schema.Frame{}, false
@@ -91,7 +81,6 @@ func (t *ackTracker) kind(distance int) FrameKind {
 	return Reset
 }
 
-// ack processes an ack, see [Encoder.Ack].
 func (t *ackTracker) ack(a Ack) error {
 	if a.None {
 		t.handleReset(a)
@@ -124,16 +113,12 @@ func (t *ackTracker) ack(a Ack) error {
 // payloads whose status is known, or if the ack covers the whole epoch but not the payloads acked
 // before, because then the decoder was replaced.
 func (t *ackTracker) resolve(a Ack, n uint64) {
-	from, span := t.resolved, uint64(a.Len)
-	if !a.Whole && n-from > span || a.Whole && t.acked && n-from >= span {
+	span := uint64(a.Len)
+	unknown := n - t.resolved
+	from := n - min(unknown, span)
+	evicted := t.next-from > t.kept // frames to learn from
+	if !a.Whole && unknown > span || a.Whole && t.acked && unknown >= span || evicted {
 		t.reset()
-		return
-	}
-	if n-from > span {
-		from = n - span
-	}
-	if t.next-from > t.kept {
-		t.reset() // frames to learn from were evicted
 		return
 	}
 	window := seq.Window{Any: true, Newest: n, Bits: a.Window}

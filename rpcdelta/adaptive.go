@@ -14,26 +14,10 @@ import (
 // newCoder returns the coder of a codec for frames that refer to the last ring frames in known.
 // late selects whether payloads can be decoded whose baseline is older than the state.
 func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) coder {
-	if codec == Adaptive {
-		return newAdaptiveCoder(modelOf(s, p), ring, known, scratch, late)
+	if codec == RLE {
+		return rleCoder{packed.NewCodec(packed.Of(s))}
 	}
-	return rleCoder{packed.NewCodec(packed.Of(s))}
-}
-
-// adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
-// docs/codec.md.
-type adaptiveCoder struct {
-	coder       *adaptive.Coder
-	known       *adaptive.Frames // accepted frames
-	model       *adaptive.Model
-	state       *adaptive.State  // at the newest baseline
-	checkpoints *checkpoints     // earlier states; nil if late payloads are not decoded
-	using       *adaptive.State  // state of the current payload: state, or a checkpoint
-	payload     adaptive.Payload // the current payload, as the codec sees it
-}
-
-// newAdaptiveCoder returns a coder for frames that refer to the last ring frames in known.
-func newAdaptiveCoder(m *adaptive.Model, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) *adaptiveCoder {
+	m := modelOf(s, p)
 	c := &adaptiveCoder{coder: scratch, known: known, model: m, state: m.NewState(ring)}
 	if late {
 		c.checkpoints = newCheckpoints(m, ring)
@@ -42,22 +26,28 @@ func newAdaptiveCoder(m *adaptive.Model, ring int, known *adaptive.Frames, scrat
 	return c
 }
 
+// adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
+// docs/codec.md.
+type adaptiveCoder struct {
+	coder       *adaptive.Coder
+	known       *adaptive.Frames // accepted frames
+	model       *adaptive.Model
+	state       *adaptive.State // at the newest baseline
+	checkpoints checkpoints
+	using       *adaptive.State  // state of the current payload: state, or a checkpoint
+	payload     adaptive.Payload // the current payload, as the codec sees it
+}
+
 func (c *adaptiveCoder) learn(base uint64) bool {
-	if c.checkpoints != nil {
-		c.checkpoints.save(c.state, base)
-	}
+	c.checkpoints.save(c.state, base)
 	if c.using = c.state; c.state.Learn(base, c.known) {
 		return true
 	}
-	if c.checkpoints == nil {
-		return false
-	}
 	s := c.checkpoints.restore(base, c.known)
-	if s == nil {
-		return false
+	if s != nil {
+		c.using = s
 	}
-	c.using = s
-	return true
+	return s != nil
 }
 
 func (c *adaptiveCoder) pass(n uint64) {
@@ -68,9 +58,7 @@ func (c *adaptiveCoder) pass(n uint64) {
 
 func (c *adaptiveCoder) reset() {
 	c.state.Reset()
-	if c.checkpoints != nil {
-		c.checkpoints.reset()
-	}
+	c.checkpoints.saved = 0
 }
 
 func (c *adaptiveCoder) hash() uint16 { return c.using.Hash() }
@@ -113,13 +101,14 @@ type models struct {
 	known map[*prior.Prior]*adaptive.Model
 }
 
-// maxModels is the maximum number of cached models.
 const maxModels = 8
 
 type modelsKey struct{}
 
 func modelsOf(s *schema.Schema) *models {
-	return s.Derived(modelsKey{}, func(*schema.Schema) any { return &models{} }).(*models)
+	return s.Derived(modelsKey{}, func(*schema.Schema) any {
+		return &models{known: map[*prior.Prior]*adaptive.Model{}}
+	}).(*models)
 }
 
 // modelOf returns the schema compiled for a prior, the generic one if p is nil.
@@ -130,15 +119,13 @@ func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
 	x := modelsOf(s)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	m := x.known[p]
-	if m == nil {
-		m = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s), s.RateHz())
-		if x.known == nil || len(x.known) >= maxModels {
-			x.known = map[*prior.Prior]*adaptive.Model{}
+	if x.known[p] == nil {
+		if len(x.known) >= maxModels {
+			clear(x.known)
 		}
-		x.known[p] = m
+		x.known[p] = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s), s.RateHz())
 	}
-	return m
+	return x.known[p]
 }
 
 const (
@@ -147,54 +134,51 @@ const (
 )
 
 // checkpoints are copies of earlier learned states. Late payloads have older baselines, as many as
-// there are acks in flight.
+// there are acks in flight. The zero value saves nothing.
 type checkpoints struct {
-	states  [maxCheckpoints]*adaptive.State // ring buffer
-	n       int                             // number of states saved since the last reset
+	states  []*adaptive.State // ring buffer
+	saved   int               // number of states saved since the last reset
 	scratch *adaptive.State
 }
 
-func newCheckpoints(m *adaptive.Model, ring int) *checkpoints {
-	c := &checkpoints{scratch: m.NewState(ring)}
-	for i := range c.states {
-		c.states[i] = m.NewState(ring)
+func newCheckpoints(m *adaptive.Model, ring int) checkpoints {
+	c := checkpoints{scratch: m.NewState(ring)}
+	for range maxCheckpoints {
+		c.states = append(c.states, m.NewState(ring))
 	}
 	return c
 }
 
-func (c *checkpoints) reset() { c.n = 0 }
-
 // save saves s, which is about to learn up to base, unless the last checkpoint is recent.
 func (c *checkpoints) save(s *adaptive.State, base uint64) {
 	at, ok := s.Newest()
-	if !ok || base <= at {
+	if !ok || base <= at || c.states == nil {
 		return
 	}
-	if c.n > 0 {
-		if last, _ := c.states[(c.n-1)%maxCheckpoints].Newest(); at < last+checkpointInterval {
+	if c.saved > 0 {
+		if last, _ := c.states[(c.saved-1)%maxCheckpoints].Newest(); at < last+checkpointInterval {
 			return
 		}
 	}
-	c.states[c.n%maxCheckpoints].CopyFrom(s)
-	c.n++
+	c.states[c.saved%maxCheckpoints].CopyFrom(s)
+	c.saved++
 }
 
 // restore returns the state at base, or nil if base is too old. The state is valid until the next
 // call.
 func (c *checkpoints) restore(base uint64, known *adaptive.Frames) *adaptive.State {
-	for i := c.n - 1; i >= max(0, c.n-maxCheckpoints); i-- {
+	for i := c.saved - 1; i >= max(0, c.saved-maxCheckpoints); i-- {
 		s := c.states[i%maxCheckpoints]
 		if at, _ := s.Newest(); at > base {
 			continue
 		}
 		if !s.CanLearn(known) {
-			return nil
+			break
 		}
-		c.scratch.CopyFrom(s)
-		if !c.scratch.Learn(base, known) {
-			return nil
+		if c.scratch.CopyFrom(s); c.scratch.Learn(base, known) {
+			return c.scratch
 		}
-		return c.scratch
+		break
 	}
 	return nil
 }

@@ -4,22 +4,20 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // TestNoAllocations verifies that quantizing, encoding, decoding, restoring and acknowledging a
 // frame does not allocate once warm.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	forVariants(t, checkNoAllocations)
-}
-
-func checkNoAllocations(t *testing.T, v variant) {
-	for _, measured := range []bool{false, true} {
-		checkAllocations(t, v, measured)
-	}
+	forVariants(t, func(t *testing.T, v variant) {
+		checkAllocations(t, v, false)
+		checkAllocations(t, v, true)
+	})
 }
 
 func checkAllocations(t *testing.T, v variant, measured bool) {
@@ -42,15 +40,9 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 		p.exchange(t)
 		must(t, c.Restore(&got, p.delivered))
 	}
-	for range 500 {
-		full()
-	}
 	repeated := func() { // redundant frames, if any, are delivered too
 		p.send(t)
 		full()
-	}
-	for range 100 {
-		repeated()
 	}
 	held := func() {
 		for range 3 {
@@ -62,7 +54,10 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 		}
 		p.acknowledge(t)
 	}
-	for range 100 {
+	for range 200 {
+		full()
+		full()
+		repeated()
 		held()
 	}
 	for name, f := range map[string]func(){

@@ -3,6 +3,7 @@ package rpcdelta
 import (
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -15,7 +16,7 @@ func walkMoves(rng *rand.Rand, n int) []ServerMove {
 	for i := range moves {
 		m.walk(rng)
 		moves[i] = m
-		moves[i].Payload = append([]byte(nil), m.Payload...)
+		moves[i].Payload = slices.Clone(m.Payload)
 	}
 	return moves
 }
@@ -116,7 +117,7 @@ func benchDecode(b *testing.B, v variant) {
 		p.frame.CopyFrom(&frames[i])
 		p.send(b)
 		p.receive(b)
-		payloads = append(payloads, append([]byte(nil), p.payload...))
+		payloads = append(payloads, slices.Clone(p.payload))
 	}
 	fresh := *p.dec // its rings are shared: the first payload resets them
 	fresh.processed.Any = false
@@ -161,7 +162,7 @@ func benchMemory(b *testing.B, c Codec, s *schema.Schema, frames []schema.Frame)
 	for i := range 2 * DefaultRing {
 		p.frame.CopyFrom(&schema.Frame{Ints: frames[i].Ints, Bytes: frames[i].Bytes[:s.Strings()]})
 		p.send(b)
-		payloads = append(payloads, append([]byte(nil), p.payload...))
+		payloads = append(payloads, slices.Clone(p.payload))
 	}
 	for b.Loop() {
 		var before, after runtime.MemStats

@@ -3,7 +3,6 @@ package rpcdelta
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
@@ -29,25 +28,20 @@ func Codecs() []Codec { return []Codec{RLE, Adaptive} }
 
 // String returns the name of the codec on the command line and in bindings.
 func (c Codec) String() string {
-	switch c {
-	case RLE:
-		return "rle"
-	case Adaptive:
-		return "adaptive"
+	if c < RLE || c > Adaptive {
+		return fmt.Sprintf("Codec(%d)", uint8(c))
 	}
-	return fmt.Sprintf("Codec(%d)", uint8(c))
+	return [...]string{RLE: "rle", Adaptive: "adaptive"}[c]
 }
 
 // ParseCodec returns the codec with the given name.
 func ParseCodec(name string) (Codec, error) {
-	var names []string
 	for _, c := range Codecs() {
 		if name == c.String() {
 			return c, nil
 		}
-		names = append(names, c.String())
 	}
-	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s, %s", name, RLE, Adaptive)
 }
 
 // FrameKind reports the baseline that a payload was coded against.
@@ -65,15 +59,10 @@ const (
 
 // String returns the name of the kind in metrics and tables.
 func (k FrameKind) String() string {
-	switch k {
-	case Delta:
-		return "delta"
-	case Keyframe:
-		return "keyframe"
-	case Reset:
-		return "reset"
+	if k < Delta || k > Reset {
+		return fmt.Sprintf("FrameKind(%d)", uint8(k))
 	}
-	return fmt.Sprintf("FrameKind(%d)", uint8(k))
+	return [...]string{Delta: "delta", Keyframe: "keyframe", Reset: "reset"}[k]
 }
 
 // Info describes a frame on the wire.

@@ -15,10 +15,9 @@ type payload struct {
 	baseline schema.Frame // the frame Base, if HasBase is set
 }
 
-// oldest returns the sequence number of the first frame.
+// oldest returns the sequence of the first frame.
 func (p *payload) oldest() uint64 { return p.Newest - uint64(len(p.Frames)-1) }
 
-// reference returns the baseline, or nil.
 func (p *payload) reference() *schema.Frame {
 	if p.HasBase {
 		return &p.baseline

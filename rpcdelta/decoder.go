@@ -48,11 +48,6 @@ func NewScratch(s *schema.Schema) *Scratch {
 	return x
 }
 
-// fits reports whether the schema's frames have the shape of x.
-func (x *Scratch) fits(s *schema.Schema) bool {
-	return len(x.frames[0].Ints) == s.Components() && len(x.frames[0].Bytes) == s.Strings()
-}
-
 // Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
 // decoder reports those that it drops. Not safe for concurrent use.
 //
@@ -89,7 +84,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	if cfg.Scratch == nil {
 		cfg.Scratch = NewScratch(s)
 	}
-	if !cfg.Scratch.fits(s) {
+	if f := cfg.Scratch.frames[0]; len(f.Ints) != s.Components() || len(f.Bytes) != s.Strings() {
 		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
 	// The ring holds possible baselines and, if late payloads are decoded, those that newer frames
@@ -235,11 +230,10 @@ func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
 	x := d.scratch
 	x.out = x.out[:0]
 	p := &x.payload
-	p.Newest, p.Base, p.HasBase = n, n-uint64(h.Distance), h.Distance != 0
+	p.Newest, p.Base, p.HasBase, p.Frames = n, n-uint64(h.Distance), h.Distance != 0, x.frames[:]
 	if p.baseline, err = d.baseline(h, n); err != nil {
 		return err
 	}
-	p.Frames = x.frames[:]
 	behind := h.Size()
 	if p.FreeBits = h.FreeBits(); p.FreeBits > 0 {
 		behind--
@@ -276,16 +270,15 @@ func (d *Decoder) baseline(h wire.Header, n uint64) (schema.Frame, error) {
 func (d *Decoder) deliver(kind FrameKind, n uint64) *Delivery {
 	x := d.scratch
 	f := x.payload.Frames[n-x.payload.oldest()]
-	x.out = append(x.out, Delivery{})
-	out := &x.out[len(x.out)-1]
-	out.Seq, out.Kind, out.FullBits, out.Frame = n, kind, d.format.FullBits(f), f
+	info := Info{Seq: n, Kind: kind, FullBits: d.format.FullBits(f)}
 	switch {
 	case kind == Delta:
-		out.BaselineAge = int(n - x.payload.Base)
+		info.BaselineAge = int(n - x.payload.Base)
 	case kind == Reset && n != x.payload.Newest:
-		out.Kind = Keyframe // only the newest frame resets the decoder
+		info.Kind = Keyframe // only the newest frame resets the decoder
 	}
-	return out
+	x.out = append(x.out, Delivery{Info: info, Frame: f})
+	return &x.out[len(x.out)-1]
 }
 
 // finish sets the sizes of the payload in the newest frame of d.scratch.out and adds the payload to
@@ -301,7 +294,7 @@ func (d *Decoder) finish(h *wire.Header, size int) {
 		d.explanation = nil
 	}
 	if d.profiler.Profile != nil {
-		d.profiler.payload(d.coder, &x.payload, i.HeaderBits, i.PayloadBits)
+		d.profiler.payload(d.coder, &x.payload, i)
 		for k := range x.out {
 			d.profiler.frame(x.out[k].Frame)
 		}

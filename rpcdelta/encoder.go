@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
@@ -38,7 +39,8 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), false)
 	// Frames are kept until their acks can have arrived, because the encoder must then learn from
 	// them what the decoder learned.
-	e.sent = newSent(s, cfg.Ring+2*(ackWindow+1))
+	frames := s.NewFrames(cfg.Ring + 2*(ackWindow+1))
+	e.sent = ringcache.NewFunc(len(frames), func(f *sentFrame) { f.Frame, frames = frames[0], frames[1:] })
 	e.kept = uint64(e.sent.Cap() - MaxFrames + 1)
 	r := newRedundancy(&cfg)
 	e.redundancy = &r
@@ -167,7 +169,12 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
 	e.schedule.record(n)
 	if e.profiler.Profile != nil {
-		e.measure(&h, &info)
+		p := &e.payload
+		p.HasBase, p.FreeBits = h.Distance != 0, h.FreeBits()
+		e.profiler.payload(e.coder, p, &info)
+		for _, f := range p.Frames[older+1-fresh:] {
+			e.profiler.frame(f)
+		}
 	}
 	if e.cfg.Reliable {
 		e.acked = true
@@ -179,16 +186,6 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 // Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
 // second time, and does not allocate once warm. It panics if p is of another schema.
 func (e *Encoder) Measure(p *inspect.Profile) { e.profiler = newProfiler(p, e.format) }
-
-// measure adds the payload that was just encoded to the profile.
-func (e *Encoder) measure(h *wire.Header, i *Info) {
-	p := &e.payload
-	p.HasBase, p.FreeBits = h.Distance != 0, h.FreeBits()
-	e.profiler.payload(e.coder, p, i.HeaderBits, i.PayloadBits)
-	for _, f := range p.Frames[len(p.Frames)-i.Held-1:] {
-		e.profiler.frame(f)
-	}
-}
 
 // Ack processes an ack of the decoder. Old and repeated acks have no effect, and neither has an ack
 // for which it returns [ErrAck].

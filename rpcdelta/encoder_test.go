@@ -1,7 +1,6 @@
 package rpcdelta
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -9,51 +8,55 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestTooLarge verifies that a frame above the limit is an error with its size, and that the stream
-// continues.
-func TestTooLarge(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
+// TestRejectedFrames verifies that a frame that cannot be sent is an error that names the problem,
+// and that it neither uses a sequence number nor affects held frames.
+func TestRejectedFrames(t *testing.T) {
+	s := mustSchema(t,
+		schema.Field{Name: "A", Kind: schema.KindAngle},
+		schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(4000.0)})
 	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
-	noise := make([]byte, 4000)
-	for i := range noise {
-		noise[i] = byte(i * i >> 3)
-	}
-	p.frame.Bytes[0] = p.frame.Bytes[0][:0]
+	p.frame = s.NewFrame()
 	p.exchange(t)
-	large := s.NewFrame()
-	large.Bytes[0] = noise[:2000]
-	dst := []byte("before")
-	for range 3 {
-		got, info, err := p.enc.AppendFrame(dst, large)
-		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "at most 1197") || !strings.Contains(err.Error(), "Test: 20") {
-			t.Fatal(err)
+	large, wide := s.NewFrame(), s.NewFrame()
+	for i := range 3000 {
+		large.Bytes[0] = append(large.Bytes[0], byte(i*i>>3))
+	}
+	wide.Ints[0] = 1 << 20
+	for range MaxHeld {
+		for want, f := range map[string]*schema.Frame{
+			"frame too large: Test: 30": large, "value 1048576, want 0 to 65535": wide, schema.ErrFrame.Error(): {},
+		} {
+			out, info, err := p.enc.AppendFrame([]byte("before"), f)
+			if err == nil || !strings.Contains(err.Error(), want) || string(out) != "before" || info != (Info{}) {
+				t.Errorf("%q, %+v, %v, want %s", out, info, err, want)
+			}
+			err = p.enc.Hold(f)
+			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrTooLarge) != (f == large) {
+				t.Errorf("%v, want %s", err, want)
+			}
 		}
-		if !bytes.Equal(got, dst) || info != (Info{}) {
-			t.Errorf("%q, %+v", got, info)
+		must(t, p.enc.Hold(p.frame))
+	}
+	if err := p.enc.Hold(p.frame); err == nil || p.enc.Held() != MaxHeld {
+		t.Errorf("%v with %d frames held", err, p.enc.Held())
+	}
+	if err := p.enc.Ack(Ack{Seq: 1}); !errors.Is(err, ErrAck) {
+		t.Errorf("an ack of a frame that is held: %v", err)
+	}
+	out, info := p.enc.AppendHeld(nil)
+	if info.Seq != MaxHeld || p.enc.Held() != 0 {
+		t.Errorf("%+v, %d held", info, p.enc.Held())
+	}
+	for seq := range uint16(MaxHeld) {
+		if err := p.enc.Ack(Ack{Seq: seq + 1}); (err == nil) != (seq+1 == MaxHeld) {
+			t.Errorf("an ack of %d: %v", seq+1, err)
 		}
 	}
-	p.frame.Bytes[0] = append(p.frame.Bytes[0], 1, 2, 3)
-	if info := p.exchange(t); info.Seq != 1 {
-		t.Errorf("%+v, want sequence 1", info)
+	if got, err := p.dec.Decode(out); err != nil || len(got) != MaxHeld {
+		t.Errorf("%d frames, %v", len(got), err)
 	}
-}
-
-// TestWrongFrames verifies that the encoder rejects a frame of another shape or with a value out of
-// range, and that the rejected frame does not use a sequence number.
-func TestWrongFrames(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "U", Kind: schema.KindUint, Width: 4})
-	p := newPair(t, s, EncoderConfig{}, DecoderConfig{})
-	p.exchange(t)
-	out, _, err := p.enc.AppendFrame(nil, &schema.Frame{})
-	if !errors.Is(err, schema.ErrFrame) || len(out) != 0 {
-		t.Errorf("another shape: %x, %v", out, err)
-	}
-	var r *schema.RangeError
-	if out, _, err = p.enc.AppendFrame(nil, &schema.Frame{Ints: []int32{16}}); !errors.As(err, &r) || len(out) != 0 {
-		t.Errorf("out of range: %x, %v", out, err)
-	}
-	if info := p.exchange(t); info.Seq != 1 {
-		t.Errorf("%+v, want sequence 1", info)
+	if out, info := p.enc.AppendHeld([]byte("x")); string(out) != "x" || info != (Info{}) {
+		t.Errorf("%q, %+v of no frames", out, info)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"log"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -67,16 +66,4 @@ func Example() {
 	// 0 reset 16 bytes, X 1000
 	// 1 delta 4 bytes, X 1001
 	// 2 delta 3 bytes, X 1002
-}
-
-// The sizes of vectors in steps of 0.1 with at most 24 bits per component.
-func ExamplePackedVectorBits() {
-	for _, x := range []float64{0.1, 10, 1000, 100_000} {
-		fmt.Println(x, inspect.PackedVectorBits([]float64{x, 0, 0}, 10, 24))
-	}
-	// Output:
-	// 0.1 11
-	// 10 29
-	// 1000 49
-	// 100000 68
 }

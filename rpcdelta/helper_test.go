@@ -8,8 +8,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-func number(v float64) *float64 { return &v }
-
 func mustSchema(t testing.TB, fields ...schema.Field) *schema.Schema {
 	t.Helper()
 	s, err := schema.New("Test", 60, fields)

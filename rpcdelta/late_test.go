@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestLate verifies that with DeliverLate a frame that arrives out of order is delivered once,
@@ -19,46 +18,17 @@ func checkLate(t *testing.T, v variant) {
 		for range 5 {
 			p.exchange(t)
 		}
-		var frames []*schema.Frame
-		var payloads [][]byte
-		for i := range 4 {
-			p.frame.Ints[0] = int32(i)
-			frames = append(frames, p.s.NewFrame())
-			frames[i].CopyFrom(p.frame)
-			p.send(t)
-			payloads = append(payloads, slices.Clone(p.payload))
-		}
-		for _, c := range []struct {
-			payload int
-			late    bool
-			missed  uint64
-			err     error
-		}{
-			{2, false, 2, nil},
-			{2, false, 0, ErrDuplicate},
-			{0, true, 0, nil},
-			{0, true, 0, ErrDuplicate},
-			{3, false, 0, nil},
-			{0, true, 0, ErrDuplicate},
-			{1, true, 0, nil},
-			{1, true, 0, ErrDuplicate},
-			{2, false, 0, ErrDuplicate},
-		} {
-			if c.late && !deliver {
-				c.err = ErrLate
-			}
-			out, err := p.dec.Decode(payloads[c.payload])
-			if !errors.Is(err, c.err) {
-				t.Errorf("payload %d: %v, want %v", c.payload, err, c.err)
-			}
-			if err != nil {
-				continue
-			}
-			d := out[0]
-			if d.Late != c.late || d.Missed != c.missed || d.Seq != uint64(5+c.payload) || !d.Frame.Equal(frames[c.payload]) {
-				t.Errorf("payload %d: %+v of %v", c.payload, d, d.Frame)
-			}
-		}
+		p.arrive(t, p.sendMarked(t, 4), []arrival{
+			{2, []uint64{7}, false, 2, nil},
+			{2, nil, false, 0, ErrDuplicate},
+			{0, []uint64{5}, true, 0, nil},
+			{0, nil, true, 0, ErrDuplicate},
+			{3, []uint64{8}, false, 0, nil},
+			{0, nil, true, 0, ErrDuplicate},
+			{1, []uint64{6}, true, 0, nil},
+			{1, nil, true, 0, ErrDuplicate},
+			{2, nil, false, 0, ErrDuplicate},
+		})
 		a := p.acknowledge(t)
 		if a.Seq != 8 || a.Len != 3 || a.Window != 0b001 { // 7, not 6 and 5
 			t.Errorf("ack %+v, window %b", a, a.Window)

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 )
@@ -21,7 +22,6 @@ type link struct {
 	down   bool // nothing passes
 	bad    bool // in a burst of losses
 	sent   uint64
-	losses []bool // of each packet sent: lost
 	newest uint64 // packets up to the newest that arrived
 	queue  []packet
 }
@@ -40,9 +40,7 @@ func newLink(c linkConfig, seed, stream uint64) *link {
 func (l *link) send(now int, b []byte) {
 	number := l.sent
 	l.sent++
-	lost := l.lost() || l.down
-	l.losses = append(l.losses, lost)
-	if lost {
+	if l.lost() || l.down {
 		return
 	}
 	l.put(now, number, b)
@@ -74,25 +72,17 @@ func (l *link) lost() bool {
 // receive returns the packets that arrive at a time: in the order of sending if the link has no
 // jitter, in random order otherwise.
 func (l *link) receive(now int) (arrived []packet) {
-	rest := l.queue[:0]
-	for _, p := range l.queue {
+	l.queue = slices.DeleteFunc(l.queue, func(p packet) bool {
 		if p.at <= now {
 			arrived = append(arrived, p)
-		} else {
-			rest = append(rest, p)
 		}
-	}
-	l.queue = rest
+		return p.at <= now
+	})
 	slices.SortStableFunc(arrived, func(a, b packet) int {
-		switch {
-		case a.at != b.at:
+		if a.at != b.at || l.Jitter == 0 {
 			return a.at - b.at
-		case l.Jitter == 0 || a.order == b.order:
-			return 0
-		case a.order < b.order:
-			return -1
 		}
-		return 1
+		return cmp.Compare(a.order, b.order)
 	})
 	return slices.DeleteFunc(arrived, func(p packet) bool {
 		if p.number < l.newest && (l.newest-1-p.number)*l.frames >= 64 {

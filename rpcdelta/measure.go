@@ -2,6 +2,7 @@ package rpcdelta
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
@@ -18,32 +19,19 @@ type profiler struct {
 // newProfiler returns a profiler that fills p, which may be nil. It panics if p is of another
 // schema.
 func newProfiler(p *inspect.Profile, f *packed.Format) profiler {
-	if p != nil && !fits(p, f.Layouts()) {
+	same := func(a inspect.FieldProfile, b schema.Field) bool { return a.Name == b.Name && a.Kind == b.Kind }
+	if p != nil && !slices.EqualFunc(p.Fields, f.Fields(), same) {
 		panic("rpcdelta: Profile of another schema than " + f.RPC())
 	}
 	return profiler{p, f}
 }
 
-// fits reports whether p was made for fields of these layouts.
-func fits(p *inspect.Profile, layouts []schema.Layout) bool {
-	if len(p.Fields) != len(layouts) {
-		return false
-	}
-	for i := range p.Fields {
-		if f := layouts[i].Field; p.Fields[i].Name != f.Name || p.Fields[i].Kind != f.Kind {
-			return false
-		}
-	}
-	return true
-}
-
-// payload adds a payload of the given size.
-func (m *profiler) payload(c coder, in *payload, headerBits, payloadBits int) {
+func (m *profiler) payload(c coder, in *payload, info *Info) {
 	m.Payloads++
 	m.Coded += uint64(len(in.Frames))
-	m.HeaderBits += uint64(headerBits)
-	m.PayloadBits += float64(payloadBits)
-	m.RoundingBits += float64(payloadBits) - c.measure(in, m)
+	m.HeaderBits += uint64(info.HeaderBits)
+	m.PayloadBits += float64(info.PayloadBits)
+	m.RoundingBits += float64(info.PayloadBits) - c.measure(in, m)
 }
 
 // frame adds a frame that was sent or delivered for the first time.

@@ -111,7 +111,6 @@ func (w *payloadWriter) tryKeyframe(p *payload) attempt {
 	return a
 }
 
-// try appends a header and the coded part.
 func (w *payloadWriter) try(dst []byte, p *payload, h wire.Header) attempt {
 	p.FreeBits = h.FreeBits()
 	out, oldest, ok := w.coder.encode(h.Append(dst), p)

@@ -133,7 +133,6 @@ const (
 	minMemory = 16
 )
 
-// observe updates the estimates with the delivery status of one payload.
 func (m *lossMeter) observe(lost bool) {
 	happened := 0.0
 	if lost {
@@ -174,7 +173,6 @@ func (m *lossMeter) assume() float64 {
 	return max(m.loss, assumedLoss*float64(assumeUntil-m.seen)/assumeUntil)
 }
 
-// estimates returns the share of payloads that are lost and the mean length of a loss burst.
 func (m *lossMeter) estimates() (share, burst float64) {
 	return m.loss, 1 / (1 - min(max(m.again, m.loss), 1-1./lossMemory))
 }

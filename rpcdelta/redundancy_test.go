@@ -1,46 +1,54 @@
 package rpcdelta
 
 import (
-	"bytes"
-	"errors"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestRedundancyAuto verifies the delivery of automatic redundancy on lossy links, and that it
-// costs nothing on others.
-func TestRedundancyAuto(t *testing.T) {
-	const warmUp, frames = 1000, 20_000
-	if testing.Short() {
-		t.Skip("long")
-	}
+// TestRedundancyOverLinks verifies the delivery and the cost of redundancy, with held frames and
+// without, and that both ends learn the same. Sequences without a payload do not count as lost.
+func TestRedundancyOverLinks(t *testing.T) {
+	warmUp, frames := 1000, 20_000/thin(7)
 	for _, c := range []struct {
-		loss, burst float64
-		want        float64 // delivered fraction
-		older       float64 // maximum redundant frames per frame
+		every, redundancy int
+		loss, burst       float64
+		want              float64 // delivered fraction
+		older             float64 // maximum redundant frames per frame
 	}{
-		{0, 1, 1, 0},
-		{0.01, 1, 0.999, 2},
-		{0.05, 3, 0.99, 7},
-		{0.1, 1, 0.998, 5},
-		{0.2, 1, 0.995, 7},
+		{1, RedundancyAuto, 0, 1, 1, 0},
+		{1, RedundancyAuto, 0.01, 1, 0.999, 2},
+		{1, RedundancyAuto, 0.05, 3, 0.99, 7},
+		{1, RedundancyAuto, 0.1, 1, 0.998, 5},
+		{1, RedundancyAuto, 0.2, 1, 0.995, 7},
+		{1, RedundancyOff, 0.3, 1, 0.65, 0},
+		{2, RedundancyAuto, 0, 1, 1, 0},
+		{2, RedundancyAuto, 0.1, 1, 0.99, 7},
+		{3, RedundancyOff, 0.1, 1, 0.85, 0},
+		{3, RedundancyAuto, 0.3, 1, 0.65, 7},
+		{4, 3, 0.3, 1, 0.65, 7},
+		{MaxHeld, RedundancyAuto, 0, 1, 1, 0},
+		{-MaxHeld, RedundancyAuto, 0, 1, 1, 0},
 	} {
-		link := linkConfig{Delay: 3, Loss: c.loss, Burst: c.burst}
-		x := newStream(t, smallSchema(t), streamConfig{Seed: 5, Codec: Adaptive, AckEvery: 2, Smooth: true, Up: link, Down: link})
+		link := linkConfig{Delay: 3, Loss: c.loss, Burst: c.burst, Duplicate: 0.05}
+		x := newStream(t, smallSchema(t), streamConfig{
+			Seed: 5, Codec: Adaptive, Redundancy: c.redundancy, Every: c.every, AckEvery: 2, Smooth: true, Up: link, Down: link,
+		})
 		x.run(t, warmUp)
-		delivered, older := x.delivered, x.older
+		delivered, older, payloads := x.delivered, x.older, len(x.names)
 		x.run(t, frames)
-		share, cost := float64(x.delivered-delivered)/frames, float64(x.older-older)/frames
-		if share < c.want || cost > c.older {
-			t.Errorf("loss %v in bursts of %v: %.4f delivered, want %v; %.2f older frames each, want at most %v",
-				c.loss, c.burst, share, c.want, cost, c.older)
+		share, cost := float64(x.delivered-delivered)/float64(frames), float64(x.older-older)/float64(frames)
+		held := float64(MaxHeld) / float64(frames)
+		if share < c.want-held || cost > c.older || c.redundancy >= 0 && c.loss > 0 && cost == 0 {
+			t.Errorf("%+v: %.4f delivered; %.2f older frames each", c, share, cost)
 		}
-		if x.compared < frames/4 {
-			t.Errorf("loss %v: both ends were compared %d times", c.loss, x.compared)
+		if n := len(x.names) - payloads; c.every > 0 && n != frames/c.every && n != frames/c.every+1 {
+			t.Errorf("%+v: %d payloads of %d frames", c, n, frames)
+		}
+		if x.compared < frames/20 || c.loss == 0 && x.kinds[Keyframe]+x.kinds[Reset] > 10 {
+			t.Errorf("%+v: both ends were compared %d times; kinds %v", c, x.compared, x.kinds)
 		}
 	}
 }
@@ -97,49 +105,23 @@ func TestSetRedundancy(t *testing.T) {
 	}
 }
 
-// TestRedundancyFixed verifies that a frame is missed if and only if all payloads that contain it
-// are lost.
-func TestRedundancyFixed(t *testing.T) {
-	frames := 3000 / thin(5)
-	for older := 0; older <= MaxRedundancy; older += thin(3) {
-		r := older
-		if r == 0 {
-			r = RedundancyOff
-		}
-		x := newStream(t, smallSchema(t), streamConfig{
-			Seed: uint64(older), Codec: Adaptive, Redundancy: r, Smooth: true,
-			Up: linkConfig{Delay: 3, Loss: 0.4}, Down: linkConfig{Delay: 3, Loss: 0.2},
-		})
-		x.run(t, frames)
-		x.up.Loss, x.down.Loss = 0, 0
-		x.run(t, 20)
-		lost := uint64(0)
-		for n := range frames {
-			if !slices.Contains(x.up.losses[n:n+older+1], false) {
-				lost++
-			}
-		}
-		if x.missed != lost {
-			t.Errorf("%d older frames: %d of %d frames are missed, want %d", older, x.missed, frames, lost)
-		}
-	}
-}
-
 // TestRedundancyFits verifies that a payload contains fewer older frames if not all fit.
 func TestRedundancyFits(t *testing.T) {
-	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: number(4000)})
+	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindBytes, Max: new(4000.0)})
 	rng := rand.New(rand.NewPCG(1, 0))
-	for _, c := range []struct{ size, older int }{{100, 10}, {350, 2}, {500, 1}, {1000, 0}} {
-		p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: defaultMaxPayload}, DecoderConfig{})
+	for _, c := range []struct{ limit, size, older int }{
+		{1197, 100, 10}, {1197, 350, 2}, {1197, 500, 1}, {1197, 1000, 0}, {0, 10, 15}, {0, 100, 1}, {0, 200, 0}, {0, 400, 0},
+	} {
+		cfg := EncoderConfig{Codec: Adaptive, Redundancy: MaxRedundancy, RedundancyBytes: c.limit}
+		p := newPair(t, s, cfg, DecoderConfig{})
 		for i := range 20 {
-			noise := make([]byte, c.size)
-			for k := range noise {
-				noise[k] = byte(rng.Uint32())
+			p.frame.Bytes[0] = nil
+			for range c.size {
+				p.frame.Bytes[0] = append(p.frame.Bytes[0], byte(rng.Uint32()))
 			}
-			p.frame.Bytes[0] = noise
 			info := p.send(t)
 			if len(p.payload) > defaultMaxPayload || info.Redundant != min(i, c.older) {
-				t.Fatalf("frames of %d bytes: %d bytes with %d older ones, want %d", c.size, len(p.payload), info.Redundant, c.older)
+				t.Fatalf("%+v: %d bytes with %d older frames", c, len(p.payload), info.Redundant)
 			}
 			if i%8 != 7 {
 				continue
@@ -156,19 +138,8 @@ func TestRedundancyFits(t *testing.T) {
 func TestRedundancyOnce(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: 2}, DecoderConfig{DeliverLate: true})
 	p.exchange(t)
-	var payloads [][]byte
-	for i := range 10 { // payload i has frames i-1 to i+1, as far as they are new
-		p.frame.Ints[0] = int32(i)
-		p.send(t)
-		payloads = append(payloads, bytes.Clone(p.payload))
-	}
-	for _, c := range []struct {
-		payload int
-		want    []uint64
-		late    bool
-		missed  uint64
-		err     error
-	}{
+	// Payload i has frames i-1 to i+1, as far as they are new.
+	p.arrive(t, p.sendMarked(t, 10), []arrival{
 		{1, []uint64{1, 2}, false, 0, nil},
 		{0, nil, false, 0, ErrDuplicate},
 		{1, nil, false, 0, ErrDuplicate},
@@ -179,20 +150,7 @@ func TestRedundancyOnce(t *testing.T) {
 		{3, nil, true, 0, ErrDuplicate},
 		{6, nil, true, 0, ErrDuplicate},
 		{9, []uint64{9, 10}, false, 0, nil},
-	} {
-		out, err := p.dec.Decode(payloads[c.payload])
-		if !errors.Is(err, c.err) || len(out) != len(c.want) {
-			t.Fatalf("payload %d: %+v, %v, want frames %v, %v", c.payload, out, err, c.want, c.err)
-		}
-		for i, d := range out {
-			if d.Seq != c.want[i] || d.Late != c.late || d.Frame.Ints[0] != int32(d.Seq)-1 || i > 0 && d.Missed != 0 {
-				t.Errorf("payload %d: %+v of %v", c.payload, d, d.Frame)
-			}
-		}
-		if len(out) > 0 && out[0].Missed != c.missed {
-			t.Errorf("payload %d: %d missed, want %d", c.payload, out[0].Missed, c.missed)
-		}
-	}
+	})
 	p.acknowledge(t)
 	if !p.enc.hasBase || p.enc.base != 10 {
 		t.Errorf("base %d", p.enc.base)
@@ -236,10 +194,7 @@ func TestReplacedDecoder(t *testing.T) {
 		p.enc.hasBase = false // as if the difference were longer
 		p.send(t)
 		p.enc.hasBase = true
-		var err error
-		if p.dec, err = NewDecoder(p.s, p.dec.cfg); err != nil {
-			t.Fatal(err)
-		}
+		p.restart(t)
 		p.receive(t)
 		p.acknowledge(t)
 		if info := p.exchange(t); info.Kind != Reset {
@@ -291,34 +246,5 @@ func TestRedundancyPlan(t *testing.T) {
 		if target := 1 - DefaultDelivery; c.again == 0 && lost/payloads > target*1.01 {
 			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost/payloads, target)
 		}
-	}
-}
-
-// TestRedundancyBytes verifies that RedundancyBytes limits the number of older frames.
-func TestRedundancyBytes(t *testing.T) {
-	const limit = 40
-	s := mustSchema(t, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 100})
-	p := newPair(t, s, EncoderConfig{Codec: Adaptive, Redundancy: 7, RedundancyBytes: limit}, DecoderConfig{})
-	p.exchange(t)
-	rng := rand.New(rand.NewPCG(1, 2))
-	some := 0
-	for i := range 200 {
-		for range 1 + i%40 {
-			p.frame.Bytes[0][rng.IntN(100)] = byte(rng.Uint32())
-		}
-		info := p.send(t)
-		if info.Redundant > 0 && len(p.payload) > limit {
-			t.Fatalf("%+v in %d bytes", info, len(p.payload))
-		}
-		if info.Redundant > 0 {
-			some++
-		}
-		if i%6 == 0 {
-			p.receive(t)
-			p.acknowledge(t)
-		}
-	}
-	if some == 0 || some == 200 {
-		t.Errorf("%d of 200 payloads have older frames", some)
 	}
 }

@@ -58,38 +58,6 @@ func checkDecoderRestartOften(t *testing.T, v variant) {
 	}
 }
 
-// TestRestartAmongKeyframes verifies that a decoder that restarts while the encoder sends keyframes
-// starts from one of them, and that its first ack invalidates the encoder's knowledge of the
-// old decoder.
-func TestRestartAmongKeyframes(t *testing.T) { forSingles(t, checkRestartAmongKeyframes) }
-
-func checkRestartAmongKeyframes(t *testing.T, v variant) {
-	p := newPair(t, smallSchema(t), v.encoder(EncoderConfig{}), DecoderConfig{})
-	p.exchange(t)
-	p.exchange(t)
-	for range DefaultRing { // no acks: the baseline goes out of reach
-		p.send(t)
-		p.receive(t)
-	}
-	if info := p.send(t); info.Kind != Keyframe {
-		t.Fatalf("%+v, want a keyframe", info)
-	}
-	var err error
-	if p.dec, err = NewDecoder(p.s, p.dec.cfg); err != nil {
-		t.Fatal(err)
-	}
-	if d := p.receive(t); d.Kind != Reset {
-		t.Errorf("%+v, want a reset", d.Info)
-	}
-	p.acknowledge(t)
-	if info := p.exchange(t); info.Kind != Reset {
-		t.Errorf("%+v, want a reset", info)
-	}
-	if info := p.exchange(t); info.Kind != Delta {
-		t.Errorf("%+v, want a delta", info)
-	}
-}
-
 // TestLateAcrossZero verifies that a frame sent before the first frame of a new decoder is late,
 // although its 16-bit sequence is larger because of the wrap.
 func TestLateAcrossZero(t *testing.T) { forSingles(t, checkLateAcrossZero) }
@@ -99,11 +67,7 @@ func checkLateAcrossZero(t *testing.T, v variant) {
 	for p.enc.next != 1<<16-3 {
 		p.send(t)
 	}
-	var payloads [][]byte
-	for range 6 {
-		p.send(t)
-		payloads = append(payloads, append([]byte(nil), p.payload...))
-	}
+	payloads := p.sendMarked(t, 6)
 	for _, i := range []int{4, 0, 2, 3, 5, 1} { // 1, -3, -1, 0, 2, -2
 		out, err := p.dec.Decode(payloads[i])
 		switch {

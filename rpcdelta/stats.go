@@ -1,6 +1,10 @@
 package rpcdelta
 
-import "github.com/uplink-rpc/uplink/rpcdelta/inspect"
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+)
 
 // Stats counts frames. Not safe for concurrent use.
 type Stats struct {
@@ -29,11 +33,8 @@ func (s *Stats) Count(i *Info) {
 	switch i.Kind {
 	case Delta:
 		s.Delta++
-		b := 0
-		for b < len(inspect.AgeBounds) && i.BaselineAge > inspect.AgeBounds[b] {
-			b++
-		}
-		s.BaselineAge[b]++
+		bucket, _ := slices.BinarySearch(inspect.AgeBounds[:], i.BaselineAge)
+		s.BaselineAge[bucket]++
 		s.AgeSum += uint64(i.BaselineAge)
 	case Keyframe:
 		s.Keyframe++

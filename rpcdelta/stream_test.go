@@ -55,8 +55,6 @@ type stream struct {
 	expected []error
 	loose    bool // the epochs may be more than one apart, and what both ends learned
 	wrong    uint64
-
-	profiles *profiles // or nil
 }
 
 type streamFrame struct {
@@ -150,6 +148,9 @@ func (x *stream) compare(t failer) {
 	x.compared++
 }
 
+// at returns the record of frame n.
+func (x *stream) at(n uint64) *streamFrame { return &x.history[n%uint64(len(x.history))] }
+
 func (x *stream) sendNext(t failer) {
 	t.Helper()
 	if x.cfg.Smooth || x.pick(49) != 0 {
@@ -157,14 +158,12 @@ func (x *stream) sendNext(t failer) {
 	} else {
 		x.pick.Frame(x.s, x.frame, x.frame)
 	}
-	h := &x.history[x.sent%uint64(len(x.history))]
+	h := x.at(x.sent)
 	h.frame.CopyFrom(x.frame)
 	h.seq, h.got, h.info = x.sent, false, Info{Seq: x.sent + 1}
 	x.sent++
 	if x.holds() {
-		if err := x.enc.Hold(x.frame); err != nil {
-			x.fatalf(t, "%v", err)
-		}
+		must(t, x.enc.Hold(x.frame))
 		return
 	}
 	x.sendPayload(t, x.send(t))
@@ -187,10 +186,10 @@ func (x *stream) holds() bool {
 // sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
 	t.Helper()
-	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.history[info.Seq%uint64(len(x.history))].seq != info.Seq {
+	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.at(info.Seq).seq != info.Seq {
 		x.fatalf(t, "%+v after %d frames", info, x.sent)
 	}
-	x.history[info.Seq%uint64(len(x.history))].info = info
+	x.at(info.Seq).info = info
 	x.kinds[info.Kind]++
 	x.older += info.Redundant - info.Held
 	if size := info.HeaderBits + info.PayloadBits; size != 8*len(x.payload) {
@@ -198,15 +197,12 @@ func (x *stream) sendPayload(t failer, info Info) {
 	}
 	full := 0
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		full += inspect.FullBits(x.s, x.history[q%uint64(len(x.history))].frame)
+		full += inspect.FullBits(x.s, x.at(q).frame)
 	}
 	if info.FullBits != full {
 		x.fatalf(t, "%+v, want %d bits in full", info, full)
 	}
 	x.names = append(x.names, info.Seq)
-	if x.profiles != nil {
-		x.profiles.made(t, x.enc, &info)
-	}
 	x.up.send(x.now, x.payload)
 }
 
@@ -214,13 +210,7 @@ func (x *stream) sendPayload(t failer, info Info) {
 func (x *stream) receive(t failer, p packet) {
 	t.Helper()
 	n := x.names[p.number]
-	if x.profiles != nil {
-		x.profiles.arrives(x.dec)
-	}
 	out, err := x.dec.Decode(p.b)
-	if x.profiles != nil {
-		x.profiles.decoded(t, p.number, out)
-	}
 	if err != nil {
 		if len(out) != 0 {
 			x.fatalf(t, "frame %d is delivered along with %v", n, err)
@@ -237,7 +227,7 @@ func (x *stream) receive(t failer, p packet) {
 // checkAll compares the deliveries of payload n with the frames sent.
 func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 	t.Helper()
-	h := &x.history[n%uint64(len(x.history))]
+	h := x.at(n)
 	if h.info.Seq != n {
 		x.fatalf(t, "payload %d is too old for this test", n)
 	}
@@ -265,9 +255,9 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 // check compares a delivery of payload n with the frame sent, and checks the order.
 func (x *stream) check(t failer, n uint64, d *Delivery) {
 	t.Helper()
-	sent := &x.history[n%uint64(len(x.history))].info
+	sent := &x.at(n).info
 	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
-	h := &x.history[n%uint64(len(x.history))]
+	h := x.at(n)
 	switch {
 	case h.seq != n, sent.Seq-n > uint64(sent.Redundant), x.restarts == 0 && d.Seq != n:
 		x.fatalf(t, "frame %d is in payload %+v", n, sent)
@@ -309,7 +299,7 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 	default:
 		kind = Keyframe
 	}
-	if got.Kind != kind || got.BaselineAge != age || got.FullBits != inspect.FullBits(x.s, x.history[n%uint64(len(x.history))].frame) && !x.loose {
+	if got.Kind != kind || got.BaselineAge != age || got.FullBits != inspect.FullBits(x.s, x.at(n).frame) && !x.loose {
 		x.fatalf(t, "frame %d is %+v of payload %+v", n, got, sent)
 	}
 }
@@ -333,9 +323,8 @@ func (x *stream) fatalf(t failer, format string, args ...any) {
 // restartDecoder replaces the decoder by a new one.
 func (x *stream) restartDecoder(t failer) {
 	t.Helper()
-	dec, err := NewDecoder(x.s, x.dec.cfg)
-	must(t, err)
-	x.dec, x.fresh, x.last = dec, true, -1 // it does not know what the old one delivered
+	x.restart(t)
+	x.fresh, x.last = true, -1 // it does not know what the old one delivered
 	for i := range x.history {
 		x.history[i].got = false
 	}
@@ -353,14 +342,16 @@ func (x *stream) deltasIn(t failer, n int) int {
 	return x.kinds[Delta] - before
 }
 
+var smallFields = []schema.Field{
+	{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
+	{Name: "A", Kind: schema.KindAngle, Count: 2},
+	{Name: "B", Kind: schema.KindBits, Width: 8},
+	{Name: "S", Kind: schema.KindBytes, Max: new(12.0)},
+}
+
 // smallSchema returns a schema whose deltas are shorter than its keyframes.
 func smallSchema(t failer) *schema.Schema {
-	s, err := schema.New("Small", 60, []schema.Field{
-		{Name: "P", Kind: schema.KindVec3, Resolution: 0.01},
-		{Name: "A", Kind: schema.KindAngle, Count: 2},
-		{Name: "B", Kind: schema.KindBits, Width: 8},
-		{Name: "S", Kind: schema.KindBytes, Max: number(12)},
-	})
+	s, err := schema.New("Small", 60, smallFields)
 	must(t, err)
 	return s
 }

@@ -22,18 +22,6 @@ func ExampleCompile() {
 	for _, f := range move.Schema().Fields() {
 		fmt.Println(f)
 	}
-	// Output:
-	// Location vec3 resolution=0.1
-	// Rotation angle count=3 bits=16
-	// Throttle scalar resolution=0.01
-	// Buttons uint width=16
-}
-
-func ExampleType_Quantize() {
-	move, err := schema.Compile[Move]("ServerMove", 60)
-	if err != nil {
-		log.Fatal(err)
-	}
 	f := move.Schema().NewFrame()
 	err = move.Quantize(f, &Move{Location: schema.Vec3{X: 12.34, Y: -5}, Rotation: schema.Rotator{Yaw: 450}})
 	fmt.Println(f.Ints, err)
@@ -41,6 +29,10 @@ func ExampleType_Quantize() {
 	err = move.Quantize(f, &Move{Location: schema.Vec3{Z: 1e6}})
 	fmt.Println(err)
 	// Output:
+	// Location vec3 resolution=0.1
+	// Rotation angle count=3 bits=16
+	// Throttle scalar resolution=0.01
+	// Buttons uint width=16
 	// [123 -50 0 0 16384 0 0 0] <nil>
 	// schema: ServerMove: field "Location": value 1e+06, want -838860.7 to 838860.7
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -51,38 +52,30 @@ const (
 	ClassBytes                // byte strings
 )
 
-// Class returns the class of kind k and reports whether k is known.
-func (k Kind) Class() (Class, bool) {
-	switch k {
-	case KindVec2, KindVec3, KindScalar, KindUnitVec:
-		return ClassNumber, true
-	case KindAngle:
-		return ClassAngle, true
-	case KindQuat:
-		return ClassQuat, true
-	case KindUint, KindInt, KindBool, KindBits:
-		return ClassInteger, true
-	case KindFixed, KindBytes:
-		return ClassBytes, true
-	}
-	return 0, false
+// kinds lists the class of each kind and the number of its values, 0 if the field's Count
+// determines it.
+var kinds = map[Kind]struct {
+	class  Class
+	values int
+}{
+	KindVec2:    {ClassNumber, 2},
+	KindVec3:    {ClassNumber, 3},
+	KindScalar:  {ClassNumber, 0},
+	KindUnitVec: {ClassNumber, 3},
+	KindAngle:   {ClassAngle, 0},
+	KindQuat:    {ClassQuat, 4},
+	KindUint:    {ClassInteger, 0},
+	KindInt:     {ClassInteger, 0},
+	KindBool:    {ClassInteger, 0},
+	KindBits:    {ClassInteger, 0},
+	KindFixed:   {ClassBytes, 1},
+	KindBytes:   {ClassBytes, 1},
 }
 
-// values returns the number of values of a field of kind k, or 0 if the field's Count determines
-// it.
-func (k Kind) values() int {
-	switch k {
-	case KindVec2:
-		return 2
-	case KindVec3, KindUnitVec:
-		return 3
-	case KindQuat:
-		return 4
-	case KindFixed, KindBytes:
-		return 1
-	default:
-		return 0
-	}
+// Class returns the class of kind k and reports whether k is known.
+func (k Kind) Class() (Class, bool) {
+	info, ok := kinds[k]
+	return info.class, ok
 }
 
 // Field describes one field, as a schema file or a struct tag does. A zero option means the default
@@ -132,7 +125,7 @@ func (f Field) String() string {
 			fmt.Fprintf(&b, " %s=%v", name, v)
 		}
 	}
-	option("count", f.Count > 1 && f.Kind.values() == 0, f.Count)
+	option("count", f.Count > 1 && kinds[f.Kind].values == 0, f.Count)
 	option("resolution", f.Resolution != 0, f.Resolution)
 	option("bits", f.Bits != 0, f.Bits)
 	option("width", f.Width != 0 && f.Kind != KindBool, f.Width)
@@ -151,10 +144,7 @@ func (f Field) String() string {
 // Values returns the number of values of the field: the length of the arguments of
 // [Schema.QuantizeField] and of the result of [Schema.RestoreField]. A byte string counts as one.
 func (f *Field) Values() int {
-	if n := f.Kind.values(); n != 0 {
-		return n
-	}
-	return f.Count
+	return cmp.Or(kinds[f.Kind].values, f.Count)
 }
 
 // IsBytes reports whether the field is a byte string, of kind fixed or bytes.

@@ -72,7 +72,6 @@ type bounds struct {
 }
 
 func (s *Schema) compileBounds() {
-	s.bounds = make([]bounds, 0, s.ints)
 	for i := range s.layouts {
 		p := &s.layouts[i]
 		for k := range p.N {
@@ -95,32 +94,20 @@ func (s *Schema) Check(f *Frame) error {
 		b := &bounds[i]
 		beyond |= int64(b.span) - int64(uint32(v-b.lo))
 	}
-	if beyond < 0 {
-		return s.componentError(f)
+	if beyond >= 0 && s.blobs == 0 {
+		return nil
 	}
-	if s.blobs > 0 {
-		return s.checkBytes(f)
-	}
-	return nil
-}
-
-func (s *Schema) checkBytes(f *Frame) error {
 	for i := range s.layouts {
 		p := &s.layouts[i]
-		if p.Class != ClassBytes {
+		if p.Class == ClassBytes {
+			if n := len(f.Bytes[p.Blob]); beyond >= 0 && (n < p.MinBytes || n > p.MaxBytes) {
+				return s.rangeError(p.Field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
+			}
 			continue
 		}
-		if n := len(f.Bytes[p.Blob]); n < p.MinBytes || n > p.MaxBytes {
-			return s.rangeError(p.Field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
+		if beyond >= 0 {
+			continue
 		}
-	}
-	return nil
-}
-
-// componentError returns a [*RangeError] for the first component of f that is out of range.
-func (s *Schema) componentError(f *Frame) error {
-	for i := range s.layouts {
-		p := &s.layouts[i]
 		for k, v := range f.Ints[p.At:][:p.N] {
 			if !p.Holds(k, v) {
 				return s.rangeError(p.Field, v, p.componentLimit(k))

@@ -22,8 +22,6 @@ func must(t interface {
 	}
 }
 
-func number(v float64) *float64 { return &v }
-
 func mustSchema(t testing.TB, fields ...Field) *Schema {
 	t.Helper()
 	s, err := New("Test", 60, fields)

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // defaultLimit is the magnitude of the default bounds of a number, in steps: less than 2^23.
@@ -30,6 +32,8 @@ type Layout struct {
 	// Blob is the index of a byte string, Frame.Bytes[Blob]. Its length is MinBytes to MaxBytes.
 	Blob               int
 	MinBytes, MaxBytes int
+
+	fieldValues int // number of values of the field
 }
 
 // addLayout checks f, sets its defaults and appends its layout.
@@ -50,19 +54,22 @@ func (s *Schema) addLayout(f *Field) error {
 	if err := f.checkOptions(c); err != nil {
 		return err
 	}
-	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values()}
+	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values(), fieldValues: f.Values()}
 	var err error
-	switch c {
-	case ClassNumber:
+	switch {
+	case f.Kind == KindUnitVec:
+		p.N = 2
+		err = p.compileUnit()
+	case c == ClassNumber:
 		err = p.compileGroup()
-	case ClassAngle:
+	case c == ClassAngle:
 		err = p.compileAngle()
-	case ClassQuat:
-		err = p.compileQuat()
-	case ClassInteger:
+	case c == ClassQuat:
+		err = p.compileUnit()
+	case c == ClassInteger:
 		err = p.compileBinary()
 		s.binary += p.Values() * p.ValueBytes()
-	case ClassBytes:
+	default:
 		err = p.compileBlob()
 		p.N, p.Blob = 0, s.blobs
 		s.blobs++
@@ -74,7 +81,7 @@ func (s *Schema) addLayout(f *Field) error {
 }
 
 func (f *Field) fillCount() error {
-	if n := f.Kind.values(); n != 0 {
+	if n := kinds[f.Kind].values; n != 0 {
 		if f.Count > 1 && f.Count != n {
 			return fmt.Errorf("count %d, but a %s has %d values", f.Count, f.Kind, n)
 		}
@@ -121,15 +128,6 @@ func (f *Field) checkOptions(c Class) error {
 
 func (p *Layout) compileGroup() error {
 	f := p.Field
-	if f.Kind == KindUnitVec {
-		if err := p.fillBits(12, 3, 20); err != nil {
-			return err
-		}
-		p.N = 2
-		p.Hi = 1<<(p.Bits-1) - 1
-		p.Lo = -p.Hi
-		return nil
-	}
 	if !(f.Resolution > 0) || math.IsInf(f.Resolution, 0) {
 		return fmt.Errorf("resolution %v, want a size of one step above 0", f.Resolution)
 	}
@@ -164,10 +162,7 @@ func (p *Layout) bound(name string, v *float64, otherwise int32) (int32, error) 
 
 func (p *Layout) fillBits(otherwise, lo, hi int) error {
 	f := p.Field
-	if f.Bits == 0 {
-		f.Bits = otherwise
-	}
-	if f.Bits < lo || f.Bits > hi {
+	if f.Bits = cmp.Or(f.Bits, otherwise); f.Bits < lo || f.Bits > hi {
 		return fmt.Errorf("bits %d, want %d to %d", f.Bits, lo, hi)
 	}
 	p.Bits = uint(f.Bits)
@@ -183,7 +178,8 @@ func (p *Layout) compileAngle() error {
 	return nil
 }
 
-func (p *Layout) compileQuat() error {
+// compileUnit sets the range of the components of a quaternion or direction.
+func (p *Layout) compileUnit() error {
 	if err := p.fillBits(12, 3, 20); err != nil {
 		return err
 	}
@@ -214,10 +210,9 @@ func (p *Layout) compileBinary() error {
 func (p *Layout) compileBlob() error {
 	f := p.Field
 	if f.Kind == KindFixed {
-		if f.Size < 1 || f.Size > MaxBytes {
+		if p.MinBytes, p.MaxBytes = f.Size, f.Size; f.Size < 1 || f.Size > MaxBytes {
 			return fmt.Errorf("size %d, want 1 to %d bytes", f.Size, MaxBytes)
 		}
-		p.MinBytes, p.MaxBytes = f.Size, f.Size
 		return nil
 	}
 	if f.Max == nil {
@@ -244,15 +239,10 @@ func (p *Layout) ValueBytes() int { return int(p.Width+7) / 8 }
 // LengthBytes returns the maximum size of the length of a byte string as a varint, 0 if the length
 // is fixed.
 func (p *Layout) LengthBytes() int {
-	switch {
-	case p.MinBytes == p.MaxBytes:
+	if p.MinBytes == p.MaxBytes {
 		return 0
-	case p.MaxBytes < 1<<7:
-		return 1
-	case p.MaxBytes < 1<<14:
-		return 2
 	}
-	return 3
+	return (bits.Len(uint(p.MaxBytes)) + 6) / 7
 }
 
 // ComponentRange returns the range of component k, 0 to N-1. The components of unsigned integers
@@ -261,23 +251,15 @@ func (p *Layout) ComponentRange(k int) (lo, hi int64) {
 	switch {
 	case p.Class == ClassQuat && k == 0:
 		return 0, 3
-	case p.Class == ClassInteger:
-		return p.integerRange(k)
+	case p.Class != ClassInteger:
+		return int64(p.Lo), int64(p.Hi)
 	}
-	return int64(p.Lo), int64(p.Hi)
-}
-
-// integerRange returns the range of component k of an integer field.
-func (p *Layout) integerRange(k int) (lo, hi int64) {
 	w := p.Width
 	if w > 32 {
-		if k%2 == 0 { // the low half has no sign
-			if p.Signed {
-				return math.MinInt32, math.MaxInt32
-			}
-			return 0, math.MaxUint32
-		}
 		w -= 32
+		if k%2 == 0 { // the low half has all bits
+			w = 32
+		}
 	}
 	if p.Signed {
 		return -1 << (w - 1), 1<<(w-1) - 1

@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -14,59 +16,46 @@ const maxValues = 64
 // newMember returns the member for Go type t and completes f, which holds the options of the tag. i
 // is the index of the field in the schema.
 func newMember(f *Field, t reflect.Type, i int) (member, error) {
-	if isOwnType(t) {
-		f.defaultKind(ownKinds[t])
+	if k, own := ownKinds[t]; own {
+		f.Kind = cmp.Or(f.Kind, k)
 		return newFloats[float64](f, i, int(t.Size()/8))
 	}
 	if f.Kind == "" && f.Max != nil && f.Resolution == 0 && !isPlain(t) {
 		return newPacked(f, t, i)
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		f.defaultKind(KindBool)
-		return newBools(f, i, 1), f.checkKind(t, KindBool, KindUint, KindBits)
-	case reflect.Float32:
-		f.defaultKind(KindScalar)
-		return newFloats[float32](f, i, 1)
-	case reflect.Float64:
-		f.defaultKind(KindScalar)
-		return newFloats[float64](f, i, 1)
-	case reflect.String:
-		f.defaultKind(KindBytes)
+	elem, n := t, 1
+	switch {
+	case t.Kind() == reflect.String:
+		f.Kind = cmp.Or(f.Kind, KindBytes)
 		return newString(i), f.checkKind(t, KindBytes)
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			f.defaultKind(KindBytes)
-			return newBytes(i), f.checkKind(t, KindBytes)
+	case isList(t, reflect.Slice, reflect.Uint8):
+		f.Kind = cmp.Or(f.Kind, KindBytes)
+		return newBytes(i), f.checkKind(t, KindBytes)
+	case isList(t, reflect.Array, reflect.Uint8):
+		f.Kind, f.Size = cmp.Or(f.Kind, KindFixed), t.Len()
+		return newByteArray(i, t.Len()), f.checkKind(t, KindFixed)
+	case t.Kind() == reflect.Array:
+		if elem, n = t.Elem(), t.Len(); n < 1 || n > maxValues {
+			return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
 		}
-	case reflect.Array:
-		return newArray(f, t, i)
+	}
+	switch elem.Kind() {
+	case reflect.Bool:
+		f.Kind = cmp.Or(f.Kind, KindBool)
+		return newBools(f, i, n), f.checkKind(t, KindBool, KindUint, KindBits)
+	case reflect.Float32:
+		return newFloats[float32](f, i, n)
+	case reflect.Float64:
+		return newFloats[float64](f, i, n)
 	default:
-		return newIntegers(f, t, t, i, 1)
 	}
-	return member{}, unsupported(t)
-}
-
-func unsupported(t reflect.Type) error {
-	return fmt.Errorf("type %v is not supported without max=N, the maximum size in bytes of its msgpack encoding", t)
-}
-
-// newIntegers returns a member for type t, which consists of n integers of type elem.
-func newIntegers(f *Field, t, elem reflect.Type, i, n int) (member, error) {
-	if n < 1 || n > maxValues {
-		return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
+	newIntegers, ok := integers[elem.Kind()]
+	if !ok {
+		const format = "type %v is not supported without max=N, the maximum size in bytes of its msgpack encoding"
+		return member{}, fmt.Errorf(format, t)
 	}
-	m, err := newInteger(f, elem, i, n)
-	if errors.Is(err, errNotInteger) {
-		return m, unsupported(t)
-	}
+	m, err := newIntegers(f, elem, i, n)
 	return m, errors.Join(err, f.checkKind(t, KindScalar, KindUint, KindInt, KindBool, KindBits))
-}
-
-func (f *Field) defaultKind(k Kind) {
-	if f.Kind == "" {
-		f.Kind = k
-	}
 }
 
 // checkKind returns an error if the kind of f is not one of kinds, which type t supports.
@@ -80,18 +69,18 @@ func (f *Field) checkKind(t reflect.Type, kinds ...Kind) error {
 // isPlain reports whether values of type t are sent without msgpack even if the option max is set.
 func isPlain(t reflect.Type) bool {
 	switch t.Kind() {
-	case reflect.Bool, reflect.Float32, reflect.Float64, reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Bool, reflect.Float32, reflect.Float64, reflect.String:
 		return true
-	case reflect.Slice:
-		return t.Elem().Kind() == reflect.Uint8
-	case reflect.Array:
-		k := t.Elem().Kind()
-		return k == reflect.Float32 || k == reflect.Float64 || k == reflect.Uint8
+	case reflect.Slice, reflect.Array:
+		return isList(t, t.Kind(), reflect.Uint8) || isList(t, reflect.Array, reflect.Float32, reflect.Float64)
 	default:
-		return false
+		return integers[t.Kind()] != nil
 	}
+}
+
+// isList reports whether t is of kind list and its elements are of one of the kinds.
+func isList(t reflect.Type, list reflect.Kind, elems ...reflect.Kind) bool {
+	return t.Kind() == list && slices.Contains(elems, t.Elem().Kind())
 }
 
 var ownKinds = map[reflect.Type]Kind{
@@ -103,27 +92,16 @@ var ownKinds = map[reflect.Type]Kind{
 	reflect.TypeFor[Angle]():   KindAngle,
 }
 
-func isOwnType(t reflect.Type) bool { _, ok := ownKinds[t]; return ok }
-
 // newFloats returns a member for n adjacent floats.
 func newFloats[F float32 | float64](f *Field, i, n int) (member, error) {
-	if n < 1 || n > maxValues {
-		return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
-	}
-	if want := f.Kind.values(); want != 0 && want != n {
+	f.Kind = cmp.Or(f.Kind, KindScalar)
+	if want := kinds[f.Kind].values; want != 0 && want != n {
 		return member{}, fmt.Errorf("%d numbers, but a %s has %d", n, f.Kind, want)
 	}
 	if c, _ := f.Kind.Class(); c == ClassInteger || c == ClassBytes {
 		return member{}, fmt.Errorf("a float cannot be a %s", f.Kind)
 	}
 	f.Count = n
-	load := func(s *Schema, fr *Frame, p unsafe.Pointer) error {
-		var buf [maxValues]float64
-		for k, v := range unsafe.Slice((*F)(p), n) {
-			buf[k] = float64(v)
-		}
-		return s.QuantizeField(fr, i, buf[:n])
-	}
 	store := func(s *Schema, p unsafe.Pointer, fr *Frame) error {
 		var buf [maxValues]float64
 		dst := unsafe.Slice((*F)(p), n)
@@ -132,94 +110,158 @@ func newFloats[F float32 | float64](f *Field, i, n int) (member, error) {
 		}
 		return nil
 	}
-	return member{load: load, store: store}, nil
+	return member{load: loadNumbers[F](i, n), store: store}, nil
 }
 
-func newArray(f *Field, t reflect.Type, i int) (member, error) {
-	switch t.Elem().Kind() {
-	case reflect.Float32:
-		f.defaultKind(KindScalar)
-		return newFloats[float32](f, i, t.Len())
-	case reflect.Float64:
-		f.defaultKind(KindScalar)
-		return newFloats[float64](f, i, t.Len())
-	case reflect.Uint8:
-		f.defaultKind(KindFixed)
-		f.Size = t.Len()
-		return newByteArray(i, t.Len()), f.checkKind(t, KindFixed)
-	case reflect.Bool:
-		if n := t.Len(); n < 1 || n > maxValues {
-			return member{}, fmt.Errorf("array of %d, want 1 to %d", n, maxValues)
+// loadNumbers returns the load function of n adjacent numbers that are sent with a resolution.
+func loadNumbers[N integer | float32 | float64](i, n int) func(s *Schema, fr *Frame, p unsafe.Pointer) error {
+	return func(s *Schema, fr *Frame, p unsafe.Pointer) error {
+		var buf [maxValues]float64
+		for k, v := range unsafe.Slice((*N)(p), n) {
+			buf[k] = float64(v)
 		}
-		f.defaultKind(KindBool)
-		return newBools(f, i, t.Len()), f.checkKind(t, KindBool, KindUint, KindBits)
-	default:
-		return newIntegers(f, t, t.Elem(), i, t.Len())
+		return s.QuantizeField(fr, i, buf[:n])
 	}
+}
+
+type integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// integers are functions that return a member for n adjacent integers of type t.
+var integers = map[reflect.Kind]func(f *Field, t reflect.Type, i, n int) (member, error){
+	reflect.Int:    newIntegers[int],
+	reflect.Int8:   newIntegers[int8],
+	reflect.Int16:  newIntegers[int16],
+	reflect.Int32:  newIntegers[int32],
+	reflect.Int64:  newIntegers[int64],
+	reflect.Uint:   newIntegers[uint],
+	reflect.Uint8:  newIntegers[uint8],
+	reflect.Uint16: newIntegers[uint16],
+	reflect.Uint32: newIntegers[uint32],
+	reflect.Uint64: newIntegers[uint64],
+}
+
+// newIntegers returns a member for n adjacent integers of type t. By default they become a uint or
+// int field of the width of t. The option kind=scalar makes them numbers with a resolution, whose
+// differences are taken by subtraction.
+func newIntegers[I integer](f *Field, t reflect.Type, i, n int) (member, error) {
+	if f.Kind == "" {
+		f.Kind = KindUint
+		if ^I(0) < 0 {
+			f.Kind = KindInt
+		}
+	}
+	f.Count = n
+	if c, _ := f.Kind.Class(); c != ClassInteger {
+		store := func(s *Schema, p unsafe.Pointer, fr *Frame) error {
+			var buf [maxValues]float64
+			dst := unsafe.Slice((*I)(p), n)
+			for k, v := range s.RestoreField(buf[:0], fr, i) {
+				dst[k] = nearest[I](v)
+			}
+			return nil
+		}
+		return member{load: loadNumbers[I](i, n), store: store}, nil
+	}
+	if f.Width == 0 && f.Kind != KindBool {
+		f.Width = t.Bits()
+	}
+	if f.Width > t.Bits() {
+		return member{}, fmt.Errorf("width %d, but %v has %d bits", f.Width, t, t.Bits())
+	}
+	set := func(s *Schema, fr *Frame, k int, v I) error { return s.SetUint(fr, i, k, uint64(v)) }
+	get := func(s *Schema, fr *Frame, k int) I { return I(s.Uint(fr, i, k)) }
+	if f.Kind == KindInt {
+		set = func(s *Schema, fr *Frame, k int, v I) error { return s.SetInt(fr, i, k, int64(v)) }
+		get = func(s *Schema, fr *Frame, k int) I { return I(s.Int(fr, i, k)) }
+	}
+	return newValues(n, set, get), nil
+}
+
+// nearest returns the value of I nearest to v. A conversion would truncate, and its result outside
+// the range of I depends on the processor.
+func nearest[I integer](v float64) I {
+	lo, hi := I(0), ^I(0)
+	if hi < 0 {
+		bits := 8 * unsafe.Sizeof(lo)
+		lo = 1 << (bits - 1)
+		hi = ^lo
+	}
+	switch v = math.Round(v); {
+	case v <= float64(lo):
+		return lo
+	case v >= float64(hi):
+		return hi
+	}
+	return I(v)
 }
 
 // newBools returns a member for n adjacent booleans.
 func newBools(f *Field, i, n int) member {
 	f.Count = n
+	set := func(s *Schema, fr *Frame, k int, v bool) error {
+		if v {
+			return s.SetUint(fr, i, k, 1)
+		}
+		return s.SetUint(fr, i, k, 0)
+	}
+	return newValues(n, set, func(s *Schema, fr *Frame, k int) bool { return s.Uint(fr, i, k) != 0 })
+}
+
+// newValues returns a member for n adjacent values of type T, each of which set and get convert.
+func newValues[T any](n int, set func(*Schema, *Frame, int, T) error, get func(*Schema, *Frame, int) T) member {
 	return member{
-		load: func(s *Schema, f *Frame, p unsafe.Pointer) error {
-			for k, v := range unsafe.Slice((*bool)(p), n) {
-				if err := s.SetUint(f, i, k, boolBit(v)); err != nil {
+		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error {
+			for k, v := range unsafe.Slice((*T)(p), n) {
+				if err := set(s, fr, k, v); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		store: func(s *Schema, p unsafe.Pointer, f *Frame) error {
-			for k := range n {
-				unsafe.Slice((*bool)(p), n)[k] = s.Uint(f, i, k) != 0
+		store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
+			dst := unsafe.Slice((*T)(p), n)
+			for k := range dst {
+				dst[k] = get(s, fr, k)
 			}
 			return nil
 		},
 	}
 }
 
-func boolBit(b bool) uint64 {
-	if b {
-		return 1
+// newBlob returns a member for a byte string, which get returns and set replaces.
+func newBlob(i int, get func(p unsafe.Pointer) []byte, set func(p unsafe.Pointer, b []byte)) member {
+	return member{
+		load: func(s *Schema, fr *Frame, p unsafe.Pointer) error { return s.SetBytes(fr, i, get(p)) },
+		store: func(s *Schema, p unsafe.Pointer, fr *Frame) error {
+			set(p, s.BytesOf(fr, i))
+			return nil
+		},
 	}
-	return 0
 }
 
 func newBytes(i int) member {
-	return member{
-		load: func(s *Schema, f *Frame, p unsafe.Pointer) error { return s.SetBytes(f, i, *(*[]byte)(p)) },
-		store: func(s *Schema, p unsafe.Pointer, f *Frame) error {
-			b := (*[]byte)(p)
-			*b = append((*b)[:0], s.BytesOf(f, i)...)
-			return nil
-		},
-	}
+	get := func(p unsafe.Pointer) []byte { return *(*[]byte)(p) }
+	return newBlob(i, get, func(p unsafe.Pointer, b []byte) {
+		dst := (*[]byte)(p)
+		*dst = append((*dst)[:0], b...)
+	})
 }
 
 func newByteArray(i, n int) member {
-	return member{
-		load: func(s *Schema, f *Frame, p unsafe.Pointer) error {
-			return s.SetBytes(f, i, unsafe.Slice((*byte)(p), n))
-		},
-		store: func(s *Schema, p unsafe.Pointer, f *Frame) error {
-			copy(unsafe.Slice((*byte)(p), n), s.BytesOf(f, i))
-			return nil
-		},
-	}
+	get := func(p unsafe.Pointer) []byte { return unsafe.Slice((*byte)(p), n) }
+	return newBlob(i, get, func(p unsafe.Pointer, b []byte) { copy(get(p), b) })
 }
 
 func newString(i int) member {
-	return member{
-		load: func(s *Schema, f *Frame, p unsafe.Pointer) error {
-			v := *(*string)(p)
-			return s.SetBytes(f, i, unsafe.Slice(unsafe.StringData(v), len(v)))
-		},
-		store: func(s *Schema, p unsafe.Pointer, f *Frame) error {
-			if v := (*string)(p); *v != string(s.BytesOf(f, i)) {
-				*v = string(s.BytesOf(f, i))
-			}
-			return nil
-		},
+	get := func(p unsafe.Pointer) []byte {
+		v := *(*string)(p)
+		return unsafe.Slice(unsafe.StringData(v), len(v))
 	}
+	return newBlob(i, get, func(p unsafe.Pointer, b []byte) {
+		if v := (*string)(p); *v != string(b) {
+			*v = string(b)
+		}
+	})
 }

@@ -36,8 +36,8 @@ func round(v, scale float64) float64 {
 // 53 bits.
 func (s *Schema) QuantizeField(f *Frame, i int, values []float64) error {
 	p := &s.layouts[i]
-	if len(values) != p.Field.Values() || p.Class == ClassBytes {
-		return fmt.Errorf("schema: %s: field %q: %d values, want %d", s.rpc, p.Field.Name, len(values), p.Field.Values())
+	if len(values) != p.fieldValues || p.Class == ClassBytes {
+		return fmt.Errorf("schema: %s: field %q: %d values, want %d", s.rpc, p.Field.Name, len(values), p.fieldValues)
 	}
 	for _, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,10 +48,7 @@ func New(rpc string, rateHz float64, fields []Field) (*Schema, error) {
 	if rpc == "" {
 		return nil, errors.New("schema: a schema needs the RPC's name")
 	}
-	if rateHz == 0 {
-		rateHz = DefaultRate
-	}
-	if !(rateHz > 0 && rateHz <= 1000) {
+	if rateHz = cmp.Or(rateHz, DefaultRate); !(rateHz > 0 && rateHz <= 1000) {
 		return nil, fmt.Errorf("schema: %s: rate %v Hz, want more than 0 and at most 1000", rpc, rateHz)
 	}
 	if len(fields) == 0 || len(fields) > MaxFields {
@@ -169,9 +167,7 @@ func (s *Schema) Fingerprint() uint64 {
 // checkVelocity checks the options velocity and velocity_scale of f, and sets the default of the
 // latter.
 func (s *Schema) checkVelocity(f *Field) error {
-	if f.VelocityScale == 0 {
-		f.VelocityScale = 1
-	}
+	f.VelocityScale = cmp.Or(f.VelocityScale, 1)
 	if math.IsNaN(f.VelocityScale) || math.IsInf(f.VelocityScale, 0) {
 		return fmt.Errorf("velocity_scale %v is not a number", f.VelocityScale)
 	}
@@ -198,10 +194,8 @@ func (s *Schema) checkVelocity(f *Field) error {
 }
 
 func (s *Schema) field(name string) *Field {
-	for i := range s.fields {
-		if s.fields[i].Name == name {
-			return &s.fields[i]
-		}
+	if i := slices.IndexFunc(s.fields, func(f Field) bool { return f.Name == name }); i >= 0 {
+		return &s.fields[i]
 	}
 	return nil
 }

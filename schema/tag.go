@@ -54,7 +54,7 @@ func (f *Field) setOption(name, value string) (err error) {
 		urgent, err = strconv.ParseBool(value)
 		f.Urgent = &urgent
 	default:
-		return fmt.Errorf("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale, urgent")
+		return errors.New("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale, urgent")
 	}
 	return err
 }

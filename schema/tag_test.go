@@ -72,8 +72,7 @@ func TestTagErrors(t *testing.T) {
 		{of[[4]byte](), `kind=bits,width=8`, []string{"bits"}},
 		{of[string](), `kind=uint,width=8`, []string{"uint"}},
 	} {
-		typ := reflect.StructOf([]reflect.StructField{{Name: "Odd", Type: c.typ, Tag: reflect.StructTag(fmt.Sprintf("uplink:%q", c.tag))}})
-		wantCompileError(t, typ, append(c.want, `"Odd"`)...)
+		wantCompileError(t, tagged(c.typ, c.tag), append(c.want, `"Odd"`)...)
 	}
 	wantCompileError(t, of[int](), "int is not a struct")
 	wantCompileError(t, of[struct{}](), "no fields to send")
@@ -86,6 +85,12 @@ func TestTagErrors(t *testing.T) {
 		Base
 		Health int8
 	}](), `"Health"`, "used twice")
+}
+
+// tagged returns a struct with the field Odd of type t and the given tag.
+func tagged(t reflect.Type, tag string) reflect.Type {
+	field := reflect.StructField{Name: "Odd", Type: t, Tag: reflect.StructTag(fmt.Sprintf("uplink:%q", tag))}
+	return reflect.StructOf([]reflect.StructField{field})
 }
 
 func wantCompileError(t *testing.T, typ reflect.Type, want ...string) {

@@ -86,13 +86,12 @@ type compiler struct {
 }
 
 func (c *compiler) addStruct(t reflect.Type, base uintptr) error {
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		tag := sf.Tag.Get("uplink")
 		if tag == "-" || sf.Name == "_" {
 			continue
 		}
-		if sf.Anonymous && tag == "" && sf.Type.Kind() == reflect.Struct && !isOwnType(sf.Type) {
+		if sf.Anonymous && tag == "" && sf.Type.Kind() == reflect.Struct && ownKinds[sf.Type] == "" {
 			if err := c.addStruct(sf.Type, base+sf.Offset); err != nil {
 				return err
 			}

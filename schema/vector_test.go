@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -44,23 +43,33 @@ func rotationBetween(a, b []float64) float64 {
 	return 4 * math.Asin(min(distance(a, b), distance(a, negative))/2)
 }
 
-// TestQuatExact verifies that the identity and half turns about the axes are restored exactly.
-func TestQuatExact(t *testing.T) {
+// TestExact verifies that the identity, half turns about the axes, and the directions of the axes
+// are restored exactly and with length 1.
+func TestExact(t *testing.T) {
 	for _, bits := range []int{3, 12, 20} {
-		s := quatSchema(t, bits)
-		for i := range 4 {
-			q := make([]float64, 4)
-			q[i] = 1
-			back, ints := roundTrip(t, s, q)
-			if !slices.Equal(back, q) || !slices.Equal(ints, []int32{int32(i), 0, 0, 0}) {
-				t.Errorf("%d bits: %v comes back as %v, components %v", bits, q, back, ints)
+		for i := range 10 {
+			kind, v := KindQuat, make([]float64, 4)
+			if v[i%4] = 1; i >= 4 {
+				kind, v = KindUnitVec, make([]float64, 3)
+				v[(i-4)%3] = math.Copysign(1, float64(i)-6.5)
+			}
+			s := mustSchema(t, Field{Name: "V", Kind: kind, Bits: bits})
+			for _, length := range []float64{1, 1e-9, 25} {
+				scaled := slices.Clone(v)
+				for k := range scaled {
+					scaled[k] *= length
+				}
+				back, ints := roundTrip(t, s, scaled)
+				if !slices.Equal(back, v) || kind == KindQuat && !slices.Equal(ints, []int32{int32(i), 0, 0, 0}) {
+					t.Errorf("%d bits: %v comes back as %v, components %v", bits, scaled, back, ints)
+				}
 			}
 		}
 	}
 }
 
 // TestQuatScale verifies that quaternions of any length or sign, which are the same rotation, have
-// equal components, and are restored with length 1.
+// equal components.
 func TestQuatScale(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	s := quatSchema(t, 12)
@@ -68,33 +77,46 @@ func TestQuatScale(t *testing.T) {
 		q := randomQuat(rng)
 		_, want := roundTrip(t, s, q)
 		for _, by := range []float64{-1, 1e-90, 1e-3, 2, 1e90} {
-			back, ints := roundTrip(t, s, []float64{q[0] * by, q[1] * by, q[2] * by, q[3] * by})
-			if length := distance(back, make([]float64, 4)); !slices.Equal(ints, want) || math.Abs(length-1) > 1e-15 {
-				t.Fatalf("%v times %v: %v, want %v; length %v", q, by, ints, want, length)
+			if _, ints := roundTrip(t, s, []float64{q[0] * by, q[1] * by, q[2] * by, q[3] * by}); !slices.Equal(ints, want) {
+				t.Fatalf("%v times %v: %v, want %v", q, by, ints, want)
 			}
 		}
 	}
 }
 
-// TestQuatError verifies the maximum error of a rotation. An error of half a step, 1/(sqrt 2 *
-// limit), in each of the three components is at most 2*sqrt(12) half steps of rotation, if all four
-// components are equal.
-func TestQuatError(t *testing.T) {
+// TestAngularError verifies the maximum error, in radians, of a rotation and of a direction, and
+// that restored ones have length 1.
+//
+// An error of half a step, 1/(sqrt 2 * limit), in each of the three components of a quaternion is
+// at most 2*sqrt(12) half steps of rotation, if all four components are equal. An error of half a
+// step, 1/limit, in both components of a direction moves the point on the octahedron by sqrt 6 half
+// steps. The octahedron is closest to the center at distance 1/sqrt 3.
+func TestAngularError(t *testing.T) {
 	for _, bits := range []int{6, 9, 12, 20} {
-		t.Run(fmt.Sprint(bits), func(t *testing.T) {
+		for _, c := range []struct {
+			kind  Kind
+			bound float64 // of limit 1
+		}{{KindQuat, math.Sqrt(6)}, {KindUnitVec, 3 / math.Sqrt2}} {
 			rng := rand.New(rand.NewPCG(uint64(bits), 0))
-			s := quatSchema(t, bits)
-			bound := math.Sqrt(6) / float64(int(1)<<(bits-1)-1)
-			worst := 0.0
+			s := mustSchema(t, Field{Name: "V", Kind: c.kind, Bits: bits})
+			bound, worst := c.bound/float64(int(1)<<(bits-1)-1), 0.0
 			for range 50_000 {
-				q := randomQuat(rng)
-				back, _ := roundTrip(t, s, q)
-				worst = max(worst, rotationBetween(q, back))
+				v := randomQuat(rng)
+				between := rotationBetween
+				if c.kind == KindUnitVec {
+					v = normalized(v[:3])
+					between = func(a, b []float64) float64 { return 2 * math.Asin(distance(a, b)/2) }
+				}
+				back, _ := roundTrip(t, s, v)
+				if length := distance(back, make([]float64, len(v))); math.Abs(length-1) > 1e-15 {
+					t.Fatalf("%v comes back with length %v", v, length)
+				}
+				worst = max(worst, between(v, back))
 			}
 			if worst > bound*1.02 { // plus second-order terms
-				t.Errorf("%v rad, want at most %v", worst, bound)
+				t.Errorf("%s of %d bits: %v rad, want at most %v", c.kind, bits, worst, bound)
 			}
-		})
+		}
 	}
 }
 
@@ -156,48 +178,5 @@ func TestQuatRequantize(t *testing.T) {
 				t.Fatalf("%v comes back as %v, %v rad away", f.Ints, again.Ints, moved)
 			}
 		}
-	}
-}
-
-func unitVecSchema(t testing.TB, bits int) *Schema {
-	return mustSchema(t, Field{Name: "N", Kind: KindUnitVec, Bits: bits})
-}
-
-func TestUnitVecAxesAreExact(t *testing.T) {
-	for _, bits := range []int{3, 12, 20} {
-		s := unitVecSchema(t, bits)
-		for _, v := range [][]float64{{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}} {
-			for _, length := range []float64{1, 1e-9, 25} {
-				back, _ := roundTrip(t, s, []float64{v[0] * length, v[1] * length, v[2] * length})
-				if !slices.Equal(back, v) {
-					t.Errorf("%d bits: %v times %v comes back as %v", bits, v, length, back)
-				}
-			}
-		}
-	}
-}
-
-// TestUnitVecError verifies the maximum error of a direction. An error of half a step, 1/limit, in
-// both components moves the point on the octahedron by sqrt 6 half steps. The octahedron is closest
-// to the center at distance 1/sqrt 3.
-func TestUnitVecError(t *testing.T) {
-	for _, bits := range []int{6, 12, 20} {
-		t.Run(fmt.Sprint(bits), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(uint64(bits), 0))
-			s := unitVecSchema(t, bits)
-			bound := 3 / (math.Sqrt2 * float64(int(1)<<(bits-1)-1))
-			worst := 0.0
-			for range 50_000 {
-				v := normalized([]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
-				back, _ := roundTrip(t, s, v)
-				if length := distance(back, make([]float64, 3)); math.Abs(length-1) > 1e-15 {
-					t.Fatalf("%v comes back with length %v", v, length)
-				}
-				worst = max(worst, 2*math.Asin(distance(v, back)/2))
-			}
-			if worst > bound*1.02 { // plus second-order terms
-				t.Errorf("%v rad, want at most %v", worst, bound)
-			}
-		})
 	}
 }

@@ -1,7 +1,5 @@
 package schema
 
-import "fmt"
-
 // Velocity declares that a field is the rate of change of another field.
 type Velocity struct {
 	// Field changes by Of. Both are names of numbers with equally many components; or Field is an
@@ -15,24 +13,17 @@ type Velocity struct {
 
 // Velocities returns the velocities that the fields declare, for a simulation of s.RateHz() ticks
 // per second.
-func (s *Schema) Velocities() (out []Velocity, err error) {
+func (s *Schema) Velocities() (out []Velocity) {
 	for i := range s.fields {
 		f := &s.fields[i]
 		if f.Velocity == "" {
 			continue
 		}
-		v := s.field(f.Velocity)
-		if v.Resolution == 0 {
-			return nil, fmt.Errorf("schema: field %q: its velocity %q has no resolution", f.Name, f.Velocity)
-		}
-		scale := v.Resolution / s.RateHz()
-		if f.VelocityScale != 0 {
-			scale *= f.VelocityScale
-		}
+		scale := s.field(f.Velocity).Resolution / s.RateHz() * f.VelocityScale
 		if f.Kind != KindQuat {
 			scale /= f.Resolution
 		}
 		out = append(out, Velocity{Field: f.Name, Of: f.Velocity, PerTick: scale})
 	}
-	return out, nil
+	return out
 }

@@ -28,9 +28,7 @@ func NewQuantizer[T any](name string, ticksPerSecond float64) (*Quantizer[T], er
 	if err != nil {
 		return nil, err
 	}
-	q := &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components())}
-	q.velocities, err = rpc.Velocities()
-	return q, err
+	return &Quantizer[T]{kind: kind, row: make([]int32, kind.Schema().Components()), velocities: rpc.Velocities()}, nil
 }
 
 // Schema returns the schema of the rows.

@@ -242,8 +242,7 @@ func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
 	if err != nil {
 		return statesync.Config{}, err
 	}
-	velocities, err := source.Velocities()
-	return statesync.Config{Velocities: velocities, Rest: f.rest}, err
+	return statesync.Config{Velocities: source.Velocities(), Rest: f.rest}, nil
 }
 
 // NewReceiver returns a receiver for tickHz ticks per second.

@@ -48,7 +48,7 @@ func (pick Picker) Field(name string, k schema.Kind) schema.Field {
 		if pick(1) == 1 {
 			lo := pick.Between(-math.MaxInt32, math.MaxInt32)
 			hi := pick.Between(lo, math.MaxInt32)
-			f.Min, f.Max = bound(float64(lo)*f.Resolution), bound(float64(hi)*f.Resolution)
+			f.Min, f.Max = new(float64(lo)*f.Resolution), new(float64(hi)*f.Resolution)
 		}
 	case c == schema.ClassInteger:
 		f.Count = int(pick.Between(1, 4))
@@ -58,7 +58,7 @@ func (pick Picker) Field(name string, k schema.Kind) schema.Field {
 	case k == schema.KindFixed:
 		f.Size = int(pick.Between(1, 20))
 	default:
-		f.Max = bound(float64(pick.Between(1, 200)))
+		f.Max = new(float64(pick.Between(1, 200)))
 	}
 	return f
 }
@@ -89,22 +89,21 @@ func (pick Picker) Frame(s *schema.Schema, f, base *schema.Frame) {
 		style := pick(4)
 		for k := range p.N {
 			lo, hi := p.ComponentRange(k)
-			was := int64(base.Ints[p.At+k])
+			v := int64(base.Ints[p.At+k])
 			if lo == 0 {
-				was = int64(uint32(was))
+				v = int64(uint32(v))
 			}
-			v := min(max(was, lo), hi) // 0, as in a new frame, may be out of range
 			switch style {
 			case 1:
-				v = min(max(was+pick.Between(-20, 20), lo), hi)
+				v += pick.Between(-20, 20)
 			case 2:
 				v = pick.Between(lo, hi)
 			case 3:
 				v = []int64{lo, hi}[pick(1)]
 			case 4:
-				v = min(max(0, lo), hi)
+				v = 0
 			}
-			f.Ints[p.At+k] = int32(uint32(v))
+			f.Ints[p.At+k] = int32(uint32(min(max(v, lo), hi))) // 0, as in a new frame, may be out of range
 		}
 	}
 }
@@ -143,5 +142,3 @@ func (pick Picker) bytes(p *schema.Layout, base []byte) []byte {
 	}
 	return b
 }
-
-func bound(v float64) *float64 { return &v }

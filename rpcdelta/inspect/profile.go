@@ -93,23 +93,23 @@ func (p *Profile) Add(o *Profile) {
 	p.CountBits += o.CountBits
 	p.RoundingBits += o.RoundingBits
 	for i := range p.Fields {
-		p.Fields[i].add(&o.Fields[i])
+		f, g := &p.Fields[i], &o.Fields[i]
+		f.FullBits += g.FullBits
+		f.Bits += g.Bits
+		f.FlagBits += g.FlagBits
+		for k := range f.Components {
+			f.Components[k].add(&g.Components[k])
+		}
 	}
 }
 
-func (f *FieldProfile) add(o *FieldProfile) {
-	f.FullBits += o.FullBits
-	f.Bits += o.Bits
-	f.FlagBits += o.FlagBits
-	for k := range f.Components {
-		c, d := &f.Components[k], &o.Components[k]
-		c.Bits += d.Bits
-		c.Held += d.Held
-		for i, n := range d.Residuals {
-			c.Residuals[i] += n
-		}
-		for i, n := range d.Predictors {
-			c.Predictors[i] += n
-		}
+func (c *ComponentProfile) add(o *ComponentProfile) {
+	c.Bits += o.Bits
+	c.Held += o.Held
+	for i, n := range o.Residuals {
+		c.Residuals[i] += n
+	}
+	for i, n := range o.Predictors {
+		c.Predictors[i] += n
 	}
 }

@@ -29,28 +29,21 @@ func (c *Codec) Parse(cur, base *schema.Frame, src []byte) error {
 }
 
 func (c *Codec) readNumbers(p *plan, cur, base *schema.Frame) bool {
-	v := cur.Ints[p.At : p.At+p.N]
-	var b []int32
-	if base != nil {
-		b = base.Ints[p.At : p.At+p.N]
-	}
+	v, b := p.numbers(cur, base)
 	switch p.Class {
 	case schema.ClassNumber:
-		return c.readGroup(p, v, b, p.Lo, p.Hi)
+		return c.readGroup(p, v, b)
 	case schema.ClassAngle:
 		if b != nil {
-			return c.readGroup(p, v, b, p.Lo, p.Hi)
+			return c.readGroup(p, v, b)
 		}
 		for k := range v {
-			v[k] = 0
-			if c.r.ReadBits(1) != 0 {
-				v[k] = int32(c.r.ReadBits(p.Bits))
-			}
+			v[k] = int32(c.r.ReadBits(p.Bits * uint(c.r.ReadBits(1))))
 		}
 	case schema.ClassQuat:
 		if b != nil && c.r.ReadBits(1) != 0 {
 			v[0] = b[0]
-			return c.readGroup(p, v[1:], b[1:], p.Lo, p.Hi)
+			return c.readGroup(p, v[1:], b[1:])
 		}
 		v[0] = int32(c.r.ReadBits(2))
 		for k := 1; k < len(v); k++ {
@@ -59,22 +52,23 @@ func (c *Codec) readNumbers(p *plan, cur, base *schema.Frame) bool {
 				return false
 			}
 		}
-	case schema.ClassInteger, schema.ClassBytes:
+	default:
 	}
 	return true
 }
 
-func (c *Codec) readGroup(p *plan, v, base []int32, lo, hi int32) bool {
-	diff := c.diff[:len(v)]
-	readGroup(&c.r, diff, p.max)
-	for k, d := range diff {
+// readGroup reports false if a component is out of range.
+func (c *Codec) readGroup(p *plan, v, base []int32) bool {
+	header := c.r.ReadTruncated(p.max)
+	for k := range v {
+		d := int64(c.r.ReadBits(uint(header+2))) - 1<<(header+1)
 		if base != nil {
 			d += int64(base[k])
 			if p.Class == schema.ClassAngle {
 				d &= int64(p.Hi)
 			}
 		}
-		if d < int64(lo) || d > int64(hi) {
+		if d < int64(p.Lo) || d > int64(p.Hi) {
 			return false
 		}
 		v[k] = int32(d)
@@ -91,7 +85,7 @@ func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
 			src, ok = p.parseIntegers(cur, base, src)
 		case schema.ClassBytes:
 			src, ok = p.parseBlob(cur, base, src)
-		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+		default:
 			ok = true
 		}
 		if !ok {
@@ -118,12 +112,10 @@ func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool)
 		if base != nil {
 			v ^= uint32(base.Ints[p.At+k])
 		}
-		x := int32(v)
-		if n < 4 {
-			x = int32(v & (1<<(8*n) - 1)) // remove the sign bits of the baseline
-			if p.Signed {
-				x = x << (32 - 8*n) >> (32 - 8*n)
-			}
+		shift := 32 - 8*n
+		x := int32(v << shift >> shift) // without the sign bits of the baseline
+		if p.Signed {
+			x = int32(v<<shift) >> shift
 		}
 		if !p.Holds(k, x) {
 			return nil, false

@@ -20,10 +20,7 @@ const (
 // share one. Safe for concurrent use.
 type Format struct {
 	*schema.Schema
-	plans     []plan
-	fixedBits int          // part of FullBits that is the same for every frame
-	groups    []sizedGroup // fields whose part depends on their numbers
-	varying   []int        // plans of the other fields
+	plans []plan
 }
 
 // plan is the layout of a field with the data that the codecs derive from it.
@@ -42,21 +39,13 @@ func Of(s *schema.Schema) *Format {
 
 func newFormat(s *schema.Schema) *Format {
 	f := &Format{Schema: s}
-	for i, l := range s.Layouts() {
+	for _, l := range s.Layouts() {
 		p := plan{Layout: l, max: groupMax}
 		if l.Class == schema.ClassNumber {
 			if l.Lo < -1<<23 || l.Hi >= 1<<23 {
 				p.max = wideGroupMax
 			}
 			p.sizes = p.groupSizes()
-		}
-		switch l.Class {
-		case schema.ClassQuat, schema.ClassInteger:
-			f.fixedBits += p.fullBits(nil)
-		case schema.ClassNumber:
-			f.groups = append(f.groups, sizedGroup{l.At, l.N, p.sizes})
-		case schema.ClassAngle, schema.ClassBytes:
-			f.varying = append(f.varying, i)
 		}
 		f.plans = append(f.plans, p)
 	}
@@ -65,38 +54,29 @@ func newFormat(s *schema.Schema) *Format {
 
 // FullBits returns the size in bits of a frame as a game engine sends it: numbers as a packed
 // vector, all other fields uncompressed, and no differences. It does not allocate.
-func (x *Format) FullBits(f *schema.Frame) int {
-	n := x.fixedBits
-	for i := range x.groups {
-		g := &x.groups[i]
-		n += int(g.sizes[lengthOf(f.Ints[g.at:][:g.n])])
-	}
-	for _, i := range x.varying {
-		n += x.plans[i].fullBits(f)
+func (x *Format) FullBits(f *schema.Frame) (n int) {
+	for i := range x.plans {
+		if p := &x.plans[i]; p.sizes != nil {
+			n += int(p.sizes[lengthOf(f.Ints[p.At:][:p.N])])
+		} else {
+			n += x.FieldBits(i, f)
+		}
 	}
 	return n
 }
 
-// FieldBits returns field i's part of FullBits.
-func (x *Format) FieldBits(i int, f *schema.Frame) int { return x.plans[i].fullBits(f) }
-
-// sizedGroup is a field of numbers with its size in bits by the length of the largest magnitude.
-type sizedGroup struct {
-	at, n int
-	sizes *[32]uint16
-}
-
 // lengthOf returns the length in bits of the largest magnitude.
 func lengthOf(ints []int32) int {
-	m := uint32(0) // has the length of the largest
+	m := uint32(0)
 	for _, x := range ints {
 		m |= uint32(max(x, -x))
 	}
 	return bits.Len32(m) & 31
 }
 
-func (p *plan) fullBits(f *schema.Frame) int {
-	switch p.Class {
+// FieldBits returns field i's part of FullBits.
+func (x *Format) FieldBits(i int, f *schema.Frame) int {
+	switch p := &x.plans[i]; p.Class {
 	case schema.ClassInteger:
 		return 8 * p.Values() * p.ValueBytes()
 	case schema.ClassBytes:
@@ -105,9 +85,9 @@ func (p *plan) fullBits(f *schema.Frame) int {
 			n += 8 * uvarintLen(len(f.Bytes[p.Blob]))
 		}
 		return n
-	case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+	default:
+		return p.numberBits(f)
 	}
-	return p.numberBits(f)
 }
 
 // numberBits returns the size in bits of the numbers of the field without a baseline.
@@ -123,21 +103,19 @@ func (p *plan) numberBits(f *schema.Frame) int {
 		return n
 	case schema.ClassQuat:
 		return 2 + 3*int(p.Bits)
-	case schema.ClassInteger, schema.ClassBytes:
+	default:
+		return 0
 	}
-	return 0
 }
 
 // mask returns -1 if x is not 0, and 0 otherwise.
 func mask(x int32) int32 { return (x | -x) >> 31 }
 
-// groupSizes returns the sizes in bits of the group, indexed by the length of its largest
-// magnitude.
+// groupSizes returns the size in bits of the group by the length of its largest magnitude.
 func (p *plan) groupSizes() *[32]uint16 {
 	t := new([32]uint16)
-	for m := range int(p.max) + 1 {
-		n, _ := groupBits(p.N, 1<<m>>1, p.max)
-		t[m] = uint16(n)
+	for length := range p.max + 1 {
+		t[length] = uint16(groupBits(p.N, max(length, 1)-1, p.max))
 	}
 	return t
 }

@@ -3,7 +3,9 @@ package packed
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -15,26 +17,6 @@ type row struct {
 	Above float64  `json:"above"`
 	UpTo  *float64 `json:"up_to"`
 	Bits  int      `json:"bits"`
-}
-
-func paperRows(t *testing.T) (scale float64, maxBits int, rows []row) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/netquantize10.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table struct {
-		Scale   float64 `json:"scale"`
-		MaxBits int     `json:"max_bits_per_component"`
-		Rows    []row   `json:"rows"`
-	}
-	if err := json.Unmarshal(data, &table); err != nil {
-		t.Fatal(err)
-	}
-	if len(table.Rows) != 24 {
-		t.Fatalf("%d rows, want one for each header below 24", len(table.Rows))
-	}
-	return table.Scale, table.MaxBits, table.Rows
 }
 
 // inside returns numbers at both ends of the row. For positive numbers the lower end belongs to the
@@ -50,38 +32,35 @@ func (r row) inside() []float64 {
 	return in
 }
 
+// TestPackedVectorBitsMatchesTable compares the sizes of vectors and of frames with those that the
+// article lists.
 func TestPackedVectorBitsMatchesTable(t *testing.T) {
-	scale, maxBits, rows := paperRows(t)
-	for _, r := range rows {
-		for _, x := range r.inside() {
-			for place := range 3 {
-				v := make([]float64, 3)
-				v[place] = x
-				if got := VectorBits(v, scale, maxBits); got != r.Bits {
-					t.Errorf("%v: %d bits, want %d", v, got, r.Bits)
-				}
-			}
-		}
+	data, err := os.ReadFile("testdata/netquantize10.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestGroupMatchesTable(t *testing.T) {
-	_, _, rows := paperRows(t)
+	var table struct {
+		Scale   float64 `json:"scale"`
+		MaxBits int     `json:"max_bits_per_component"`
+		Rows    []row   `json:"rows"`
+	}
+	if err := json.Unmarshal(data, &table); err != nil || len(table.Rows) != 24 {
+		t.Fatalf("%d rows, want one for each header below 24; %v", len(table.Rows), err)
+	}
 	s := mustSchema(t, schema.Field{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1})
 	f := s.NewFrame()
-	for _, r := range rows {
-		for _, x := range r.inside() {
-			err := s.QuantizeField(f, 0, []float64{0, x, 0})
-			if r.UpTo == nil {
-				if outside := new(schema.RangeError); !errors.As(err, &outside) {
-					t.Errorf("%v is not refused: %v", x, err)
-				}
-				continue
+	for _, r := range table.Rows {
+		for i, x := range slices.Concat(r.inside(), r.inside(), r.inside()) {
+			v := make([]float64, 3)
+			v[i%3] = x
+			if got := VectorBits(v, table.Scale, table.MaxBits); got != r.Bits {
+				t.Errorf("%v: %d bits, want %d", v, got, r.Bits)
 			}
-			if err != nil {
-				t.Fatal(err)
+			err := s.QuantizeField(f, 0, v)
+			if outside := new(schema.RangeError); errors.As(err, &outside) != (r.UpTo == nil) {
+				t.Errorf("%v: %v", x, err)
 			}
-			if got := Of(s).FullBits(f); got != r.Bits {
+			if got := Of(s).FullBits(f); err == nil && got != r.Bits {
 				t.Errorf("%v: %d bits, want %d", x, got, r.Bits)
 			}
 		}
@@ -104,8 +83,8 @@ func TestPackedVectorBitsOfRelatives(t *testing.T) {
 		{[]float64{1.23, 0, 0}, 100, 24, 5 + 3*8},        // NetQuantize100: 123 has 7 bits
 		{[]float64{7}, 1, 24, 5 + 4},                     // one number
 		{[]float64{1, 2}, 10, 24, 5 + 2*6},               // two: 20 has 5 bits
-		{[]float64{nan, 0, 0}, 1, 24, 5 + 3*25},          // not a number: clamped
-		{[]float64{0, 0, -infinity}, 1, 24, 5 + 3*25},    // clamped
+		{[]float64{math.NaN(), 0, 0}, 1, 24, 5 + 3*25},   // not a number: clamped
+		{[]float64{0, 0, math.Inf(-1)}, 1, 24, 5 + 3*25}, // clamped
 		{[]float64{0, 0, 1}, 1, 1, 0 + 3*2},              // one header left
 		{[]float64{0, 0, 1 << 30}, 1, 1 << 20, 5 + 3*32}, // no wider than 31
 	} {

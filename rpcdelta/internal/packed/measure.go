@@ -1,7 +1,6 @@
 package packed
 
 import (
-	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/rle"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
 	"github.com/uplink-rpc/uplink/schema"
@@ -10,72 +9,54 @@ import (
 // Measure reports the cost of the parts of cur to m, coded as by Append, and returns the total in
 // bits.
 func (c *Codec) Measure(cur, base *schema.Frame, m cost.Meter) (bits float64) {
+	c.w.Reset(c.code[:0])
 	for i := range c.s.plans {
-		bits += c.measureNumbers(i, cur, base, m)
+		c.measureNumbers(i, cur, base, m)
 	}
+	numbers := c.w.Bits()
 	c.binary = c.s.appendBinary(c.binary[:0], cur, base)
-	c.code = rle.AppendEncode(c.code[:0], c.binary)
+	c.code = rle.AppendEncode(c.w.Bytes()[:0], c.binary)
 	c.measureBinary(cur, base, m)
-	return bits + float64(8*len(c.code))
+	return float64(numbers + 8*len(c.code))
 }
 
-// measureNumbers measures the output of writeNumbers for field i.
-func (c *Codec) measureNumbers(i int, cur, base *schema.Frame, m cost.Meter) (bits float64) {
+// measureNumbers writes the numbers of field i and measures them.
+func (c *Codec) measureNumbers(i int, cur, base *schema.Frame, m cost.Meter) {
 	p := &c.s.plans[i]
 	v := cur.Ints[p.At : p.At+p.N]
-	var b []int32
-	if base != nil {
-		b = base.Ints[p.At : p.At+p.N]
-	}
-	flags := 0
 	switch p.Class {
-	case schema.ClassNumber:
-		return c.measureGroup(i, v, b, m)
-	case schema.ClassAngle:
-		if b != nil {
-			return c.measureGroup(i, v, b, m)
-		}
-		flags = len(v)
-	case schema.ClassQuat:
-		flags = 2
-		if b != nil {
-			flags++
-			if v[0] == b[0] {
-				m.Flags(i, 1)
-				return 1 + c.measureGroup(i, v[1:], b[1:], m)
-			}
-		}
-		v = v[1:]
 	case schema.ClassInteger, schema.ClassBytes:
-		return 0
+		return
+	case schema.ClassQuat:
+		v = v[1:]
+	default:
+	}
+	flags := -c.w.Bits()
+	c.width = 0
+	c.writeNumbers(p, cur, base)
+	flags += c.w.Bits()
+	for _, x := range v {
+		flags -= c.componentBits(p, x)
 	}
 	m.Flags(i, float64(flags))
-	bits = float64(flags)
 	for k, x := range v {
-		n := float64(p.Bits)
-		if p.Class == schema.ClassAngle && x == 0 {
-			n = 0
+		by, residual := cost.ByNone, int64(cost.NoResidual)
+		if c.width > 0 && base != nil {
+			by, residual = cost.ByHold, c.diff[k]
 		}
-		m.Component(i, k, n, cost.ByNone, cost.NoResidual)
-		bits += n
+		m.Component(i, k, float64(c.componentBits(p, x)), by, residual)
 	}
-	return bits
 }
 
-func (c *Codec) measureGroup(i int, v, base []int32, m cost.Meter) (bits float64) {
-	p := &c.s.plans[i]
-	diff := c.diff[:len(v)]
-	header, _ := groupHeader(p.difference(diff, v, base), p.max)
-	flags, width := float64(bitio.TruncatedBits(header, p.max)), float64(header+2)
-	m.Flags(i, flags)
-	for k, d := range diff {
-		if base != nil {
-			m.Component(i, k, width, cost.ByHold, d)
-		} else {
-			m.Component(i, k, width, cost.ByNone, cost.NoResidual)
-		}
+// componentBits returns the size in bits of component x of the field that was written last.
+func (c *Codec) componentBits(p *plan, x int32) int {
+	switch {
+	case c.width > 0:
+		return int(c.width)
+	case p.Class == schema.ClassAngle && x == 0:
+		return 0
 	}
-	return flags + width*float64(len(v))
+	return int(p.Bits)
 }
 
 // measureBinary measures c.code, which encodes the integers and byte strings in c.binary.
@@ -100,7 +81,7 @@ func (c *Codec) measureBinary(cur, base *schema.Frame, m cost.Meter) {
 				n += uvarintLen(n)
 			}
 			m.Contents(i, s.next(n))
-		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+		default:
 		}
 	}
 }

@@ -2,6 +2,7 @@ package packed
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/rle"
@@ -14,6 +15,7 @@ type Codec struct {
 	w      bitio.Writer
 	r      bitio.Reader
 	diff   []int64 // one group
+	width  uint32  // bits of each of its integers
 	binary []byte  // the binary part before run-length coding
 	code   []byte  // after run-length coding; used by Measure
 }
@@ -41,22 +43,18 @@ func (c *Codec) Append(dst []byte, cur, base *schema.Frame) (out []byte, ok bool
 }
 
 func (c *Codec) writeNumbers(p *plan, cur, base *schema.Frame) bool {
-	v := cur.Ints[p.At : p.At+p.N]
-	var b []int32
-	if base != nil {
-		b = base.Ints[p.At : p.At+p.N]
-	}
+	v, b := p.numbers(cur, base)
 	switch p.Class {
 	case schema.ClassNumber:
 		return c.writeGroup(p, v, b)
 	case schema.ClassAngle:
-		if b == nil {
-			for _, x := range v {
-				writeAngle(&c.w, x, p.Bits)
-			}
-			return true
+		if b != nil {
+			return c.writeGroup(p, v, b)
 		}
-		return c.writeGroup(p, v, b)
+		for _, x := range v {
+			c.w.WriteBits(bit(x != 0), 1)
+			c.w.WriteBits(uint64(x), p.Bits&uint(mask(x)))
+		}
 	case schema.ClassQuat:
 		if b != nil {
 			same := v[0] == b[0]
@@ -69,19 +67,33 @@ func (c *Codec) writeNumbers(p *plan, cur, base *schema.Frame) bool {
 		for _, x := range v[1:] {
 			c.w.WriteBits(uint64(x), p.Bits)
 		}
-	case schema.ClassInteger, schema.ClassBytes:
+	default:
 	}
 	return true
 }
 
+// numbers returns the components of the field in both frames, nil without base.
+func (p *plan) numbers(cur, base *schema.Frame) (v, b []int32) {
+	v = cur.Ints[p.At : p.At+p.N]
+	if base != nil {
+		b = base.Ints[p.At : p.At+p.N]
+	}
+	return v, b
+}
+
+// writeGroup reports false if the group cannot hold a difference.
 func (c *Codec) writeGroup(p *plan, v, base []int32) bool {
 	diff := c.diff[:len(v)]
-	m := p.difference(diff, v, base)
-	header, ok := groupHeader(m, p.max)
-	if ok {
-		writeGroup(&c.w, diff, header, p.max)
+	header := groupHeader(p.difference(diff, v, base))
+	if header >= p.max {
+		return false
 	}
-	return ok
+	c.w.WriteTruncated(header, p.max)
+	c.width = header + 2
+	for _, d := range diff {
+		c.w.WriteBits(uint64(d+1<<(header+1)), uint(header+2))
+	}
+	return true
 }
 
 // difference sets diff to v-base, or to v if base is nil, and returns the largest magnitude.
@@ -98,13 +110,6 @@ func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
 		m = max(m, magnitude(d))
 	}
 	return m
-}
-
-func writeAngle(w *bitio.Writer, x int32, bits uint) {
-	w.WriteBits(bit(x != 0), 1)
-	if x != 0 {
-		w.WriteBits(uint64(x), bits)
-	}
 }
 
 func bit(b bool) uint64 {
@@ -124,13 +129,7 @@ func (c *Codec) KeyframeBytes(cur *schema.Frame) int {
 	return (n+7)/8 + rle.EncodedLen(c.binary)
 }
 
-func uvarintLen(n int) int {
-	size := 1
-	for ; n >= 1<<7; n >>= 7 {
-		size++
-	}
-	return size
-}
+func uvarintLen(n int) int { return (bits.Len(uint(n|1)) + 6) / 7 }
 
 // appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
 // is nil.
@@ -158,7 +157,7 @@ func (s *Format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
 			if base != nil {
 				xor(dst[at:], base.Bytes[p.Blob])
 			}
-		case schema.ClassNumber, schema.ClassAngle, schema.ClassQuat:
+		default:
 		}
 	}
 	return dst

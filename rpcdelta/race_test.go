@@ -1,5 +1,0 @@
-//go:build race
-
-package rpcdelta
-
-const raceEnabled = true
