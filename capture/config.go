@@ -35,8 +35,8 @@ const (
 
 // Config configures a [Writer]. The zero value of each field means its default.
 type Config struct {
-	// MaxBytes is the maximum size of a file, at least 64 KiB; default 256 MiB. After it the next
-	// file of the series starts, see [FileName].
+	// MaxBytes is the maximum size of a file, at least 64 KiB; default 256 MiB. When a file is
+	// full, the next file of the series starts, see [FileName].
 	MaxBytes int64
 	// Keep is the number of files that are kept, the newest ones; default 4.
 	Keep int

@@ -41,7 +41,8 @@ type Record struct {
 	Number int
 	Offset int64
 	Size   int
-	// At is the time since the start of the file. It may decrease between different sessions.
+	// At is the time since the start of the file. It may decrease from a record of one session to a
+	// record of another session.
 	At   time.Duration
 	Body record.Body
 }

@@ -32,8 +32,9 @@ func (s *Session) Closed(cause string) {
 	s.w.put(time.Now(), &record.Closed{Player: s.player, Cause: cause})
 }
 
-// Bound records a binding of the RPC of a schema, and the schema and the prior if they are new. It
-// sets the Schema and Prior of b. p is nil for a codec without prior.
+// Bound records a binding of the RPC that rpcSchema describes. It also records the schema and the
+// prior if the capture does not contain them yet. It sets the Schema and Prior of b. p is nil for a
+// codec without prior.
 func (s *Session) Bound(b record.Bound, rpcSchema *schema.Schema, p *prior.Prior) {
 	now := time.Now()
 	w := s.w

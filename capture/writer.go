@@ -182,7 +182,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // The first record must be a [record.Start], the last a [record.End].
 func AppendHeader(b []byte) []byte { return append(append(b, magic...), version) }
 
-// AppendRecord appends a record, at the given time since the previous one.
+// AppendRecord appends a record. elapsed is the time since the previous record.
 func AppendRecord(b []byte, elapsed time.Duration, body record.Body) []byte {
 	return appendFramed(b, elapsed, body.Append(nil))
 }

@@ -101,15 +101,15 @@ type Config struct {
 	// the callback was called (nil for Tap.Counted and Tap.Resets), the value of the panic (nil
 	// after runtime.Goexit, as by FailNow of package testing), and the goroutine's stack.
 	//
-	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After it the
-	// player's session is closed: Left gets an error that wraps [ErrPanic], the client gets
-	// client.ErrKicked with the reason "internal server error" or that of [Player.Kick] if
-	// PanicHandler calls it, and frames of the player that wait are counted as [Kicked]. The server
-	// and all other players continue.
+	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
+	// the player's session is closed. Left gets an error that wraps [ErrPanic]. The client gets
+	// client.ErrKicked with the reason "internal server error", or with the reason of [Player.Kick]
+	// if PanicHandler calls that. Frames of the player that wait are counted as [Kicked]. The
+	// server and all other players continue.
 	//
-	// It runs where the callback ran, or for a Tap on the goroutine that receives. A panic in it
-	// ends the process, unless the game recovers it around Poll. A mutex that the callback held is
-	// still locked if no deferred function has unlocked it.
+	// PanicHandler runs where the callback ran, or for a Tap on the goroutine that receives. A
+	// panic in PanicHandler ends the process, unless the game recovers it around Poll. A mutex that
+	// the callback held is still locked if no deferred function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
 	// OnMessage, if set, is called for each message that players send with
 	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is

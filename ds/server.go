@@ -95,10 +95,10 @@ func (s *Server) Close() error { return s.ln.Close() }
 // Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
 // waits until each player has received all reliable messages, the player's own reliable messages
 // have arrived, and the player has left. With [Config.Poll] it also waits until the game has polled
-// these messages and the calls of Left. Then, or when ctx is done, it
-// closes the server like [Server.Close]; in the second case it returns the error of ctx. Clients
-// leave by themselves and reconnect when a server is there again. What handlers send meanwhile may
-// be lost. Like Close, it must not be called from a handler.
+// everything that arrived. Then, or when ctx is done, it closes the server like [Server.Close]; in
+// the second case it returns the error of ctx. Clients leave by themselves and reconnect when a
+// server is there again. What handlers send meanwhile may be lost. Like Close, it must not be
+// called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	var cut error

@@ -217,9 +217,8 @@ func checkBandwidth(bandwidth, least int) error {
 
 // StateStream replicates a [World] to one player whose client simulates the world too. It sends the
 // inputs of all players and, within a bandwidth, the state of the objects with the highest
-// priorities. Its methods
-// are safe for concurrent use, except Send: see [World]. Until the client has subscribed, only
-// SetViewer and SetBandwidth have an effect.
+// priorities. Its methods are safe for concurrent use, except Send: see [World]. Until the client
+// has subscribed, only SetViewer and SetBandwidth have an effect.
 type StateStream[T any] struct{ playerStream }
 
 // OfferState offers the world to a player by state synchronization; [World.Offer] offers it as

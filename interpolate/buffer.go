@@ -82,10 +82,11 @@ func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 // Add adds the snapshot of server time server, which arrived at now: objects[i] has the id ids[i].
 // Snapshots may arrive in any order; ids ascend. Objects are copied, but not what they point to.
 //
-// ErrDuplicate and ErrLate report snapshots that are not needed; they still inform about the link.
-// An error that wraps ErrInput names the argument that is out of range: more than Config.Objects
-// objects, ids that do not ascend or are not as many as the objects, a time beyond 73 years. It
-// changes nothing.
+// ErrDuplicate and ErrLate report snapshots that are not needed. Their arrival times still adjust
+// the playback clock, except for snapshots older than the newest by more than Config.Gap. An error
+// that wraps ErrInput names the argument that is out of range: more than Config.Objects objects,
+// ids that do not ascend or are not as many as the objects, a time beyond 73 years. The buffer does
+// not change then.
 //
 // The third consecutive snapshot that is older than the newest by more than Config.Gap resets the
 // buffer: the server restarted.
@@ -155,9 +156,11 @@ func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects [
 
 // Play returns the server time to show at now, or false before the first snapshot. The playback
 // clock runs up to 5 % faster or slower to follow clock drift and changes of the delay; if it is
-// more than 250 ms off, it jumps ahead or stops. It never runs backwards, except after a Reset and
-// when a pause turns out to be one of the server's time; then it returns to the newest snapshot.
-// Calls may pause for any time. A now before that of the last call counts as that.
+// more than 250 ms off, it jumps ahead or stops. It runs backwards only in two cases: after a
+// Reset, and if the first snapshot after a pause shows that the server's time had stopped too. In
+// the second case the clock returns to the last snapshot before the pause. The time between two
+// calls may be of any length. If now is before the now of the last call, Play uses that of the last
+// call.
 func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	if len(b.held) == 0 || beyondTime(now) {
 		return 0, false

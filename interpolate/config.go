@@ -28,7 +28,8 @@ type Config struct {
 	// Delay is the interpolation delay; default [Delay] of Interval, Jitter and Loss. With Adaptive
 	// it is the initial delay.
 	Delay time.Duration
-	// Jitter is the delay of packets beyond the fastest, except for a few; default 50 ms.
+	// Jitter is how much longer than the fastest packet all packets take at most, except for a few;
+	// default 50 ms.
 	Jitter time.Duration
 	// Loss is the packet loss, below 1; default 0.05.
 	Loss float64
@@ -45,11 +46,13 @@ type Config struct {
 	// pause rather than packet loss: nothing is interpolated across it, and the playback clock
 	// restarts. The default is 1 s or 10 Intervals, whichever is more.
 	Gap time.Duration
-	// Snapshots is the number of snapshots to store, at most 1024, and at least those within the
-	// maximum delay and two; default a quarter more.
+	// Snapshots is the number of snapshots to store. The maximum is 1024. The minimum is the number
+	// of snapshots within the maximum delay, plus two. The default is a quarter more than the
+	// minimum.
 	Snapshots int
 	// Objects is the maximum number of objects of a snapshot, at most 65,536. The default is 4096,
-	// or less to bound the objects of all snapshots to 524,288: 836 objects with 627 snapshots.
+	// or less so that all snapshots together have at most 524,288 objects; with 627 snapshots, for
+	// example, it is 836.
 	Objects int
 }
 
@@ -69,9 +72,9 @@ const defaultTotal = 1 << 19
 // default delay three intervals for a loss of 1.5 to 5.8 %.
 const hitchShare = 2e-4
 
-// Delay returns the default interpolation delay: the jitter, and the time of so many consecutive
-// losses that more happen at fewer than one in 5,000 snapshots: three intervals for a loss of 2 to
-// 5 %. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
+// Delay returns the default interpolation delay: the jitter plus a number of intervals that covers
+// loss bursts. Fewer than one in 5,000 snapshots belongs to a longer loss burst. For a loss of 2 to
+// 5 %, the number is three. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
 func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	if !(loss < 1) {
 		loss = 0.5

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Pose is the part of an object that is interpolated. An object without some of these fields leaves
-// them zero.
+// Pose is the part of an object that is interpolated. Fields that an object does not have stay
+// zero.
 type Pose struct {
 	Position schema.Vec3
 	// Velocity is in units of Position per second. Only Hermite and its extrapolation use it.
@@ -94,8 +94,8 @@ func mix(a schema.Vec3, p float64, b schema.Vec3, q float64) schema.Vec3 {
 const nearlySame = 1 - 1e-6
 
 // Slerp interpolates orientations at constant angular velocity in the shorter direction. f is 0 at
-// a and 1 at b; values outside extrapolate. The result has length 1. If one of a and b has no
-// direction, it is the other one.
+// a and 1 at b; values outside extrapolate. The result has length 1. If one of a and b cannot be
+// scaled to length 1, the result is the other one.
 func Slerp(a, b schema.Quat, f float64) schema.Quat {
 	a, okA := unit(a)
 	b, okB := unit(b)

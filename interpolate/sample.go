@@ -26,7 +26,8 @@ func (b *Buffer[T]) Sample(now time.Duration, out *Sample[T]) bool {
 // At sets out to the world at server time t and reports whether there is a snapshot. The objects
 // are those of the last snapshot up to t, with their poses interpolated to the next one; before the
 // oldest snapshot they are those of the oldest. An object that the next snapshot lacks, or that
-// teleports in between, does not move until then, nor does any object within a gap.
+// teleports in between, does not move until the time of the next snapshot. If the time between both
+// snapshots exceeds Config.Gap, no object moves until then.
 func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool {
 	if len(b.held) == 0 {
 		return false

@@ -97,8 +97,8 @@ func New[T any](cfg Config) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Reset removes all values and release times, as for another sender. Counters and the learned
-// target stay.
+// Reset removes all values and release times. Use it when the values of another sender follow.
+// Counters and the learned target stay.
 func (b *Buffer[T]) Reset() {
 	for i := range b.slots {
 		b.slots[i].state = empty
@@ -117,8 +117,8 @@ func after(a, b uint64) int64 { return int64(a - b) }
 // Add adds the value of a tick, which arrived at now. If the result is [Held], *v is swapped with
 // the previous content of the slot, so that its memory can be reused. Otherwise *v does not change.
 //
-// A tick that is too far from those before is rejected as Early or Late, until the third in
-// succession, which resyncs the buffer.
+// A value whose tick is too far from those before is rejected as Early or Late. The third such
+// value in succession is accepted and resyncs the buffer.
 func (b *Buffer[T]) Add(now time.Duration, tick uint64, v *T) AddResult {
 	r := b.add(now, tick, v)
 	b.results[r]++
@@ -278,8 +278,8 @@ func (b *Buffer[T]) skip(span time.Duration) {
 }
 
 // Step advances by one tick, for a receiver with ticks of its own. It returns the next tick and its
-// state. If that is [Released], the value was swapped with *v, whose memory is reused, see Add.
-// Otherwise *v does not change.
+// state. If the state is [Released], the value was swapped with *v, and the buffer reuses the
+// memory of *v, see Add. Otherwise *v does not change.
 func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	b.at = max(b.at, now)
 	if !b.playing {
@@ -309,9 +309,9 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 }
 
 // Pop is [Buffer.Step] for a receiver that follows the sender. Each call returns one tick that is
-// due by now, or [Waiting] if there is none; call it until then. Ticks run up to MaxPace faster or
-// slower to bring slack to its target. After a pause of the caller all overdue ticks follow at
-// once.
+// due by now, or [Waiting] if there is none; call it until it returns Waiting. Ticks run up to
+// MaxPace faster or slower to bring slack to its target. After a pause of the caller all overdue
+// ticks follow at once.
 func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 	if !b.ownTicks {
 		b.ownTicks, b.next = true, max(b.at+b.cfg.Interval, now)

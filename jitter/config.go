@@ -77,7 +77,8 @@ type Stats struct {
 	// one. Dry is the number of missing ticks at which no newer value was stored either: values
 	// were late rather than lost.
 	Released, Missing, Dry uint64
-	// Rejected values: after their tick, added before, and too far ahead.
+	// Late, Duplicate and Early count the rejected values: those after their tick, those of a tick
+	// that had a value already, and those too far ahead.
 	Late, Duplicate, Early uint64
 	// Resyncs is the number of times that release times were set again after the first value: after
 	// a pause, a jump of the ticks, or values that were too late or too early for long. Skipped is

@@ -8,8 +8,8 @@
 //
 // Either end can follow the other. A receiver with ticks of its own, such as a dedicated server
 // with its players' inputs, calls [Buffer.Step] once per tick and reports slack and target to the
-// sender, whose clock follows by a Pacer. A receiver that can follow calls [Buffer.Pop], which
-// returns the ticks that are due.
+// sender. The sender adjusts its clock with a Pacer. A receiver that can follow calls [Buffer.Pop],
+// which returns the ticks that are due.
 //
 // The package has no clock and no goroutine: times are arguments, durations since a common start.
 // The sender's clock may have another start and drift. See docs/jitter.md for measurements.

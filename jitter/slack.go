@@ -99,7 +99,8 @@ func (p *Pacer) Report(now, slack, target time.Duration) {
 	p.reported, p.rate = now, Rate(slack, target)
 }
 
-// Rate returns the rate of the clock: by the last report for two seconds, then 1.
+// Rate returns the rate of the clock. For two seconds after a report, the rate follows from the
+// report; then it is 1.
 func (p *Pacer) Rate(now time.Duration) float64 {
 	if p.rate == 0 || now-p.reported > stale {
 		return 1

@@ -9,8 +9,9 @@ import (
 )
 
 // Handling measures the time from reading a frame's datagram to its handler, as
-// uplink_ds_to_handler_seconds. It grows when a server is overloaded. Register it with a registry
-// of your own, and call an Observer's function in handlers. It is safe for concurrent use.
+// uplink_ds_to_handler_seconds. This time grows when a server is overloaded. Register the Handling
+// with a registry of your own, and call the function that Observer returns in handlers. Handling is
+// safe for concurrent use.
 type Handling struct {
 	delays    *prometheus.HistogramVec
 	exemplars bool
@@ -19,7 +20,7 @@ type Handling struct {
 var _ prometheus.Collector = (*Handling)(nil)
 
 // NewHandling returns the collector. If exemplars is set, each bucket has the id of a session as
-// its exemplar. Every client that may scrape in the OpenMetrics format sees these ids.
+// its exemplar. Everyone who may scrape the metrics in the OpenMetrics format can read these ids.
 func NewHandling(exemplars bool) *Handling {
 	return &Handling{exemplars: exemplars, delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "uplink_ds_to_handler_seconds",

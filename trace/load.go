@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Trace is a recorded run of an RPC, quantized.
+// Trace contains the recorded frames of an RPC, quantized.
 type Trace struct {
 	// Name is the file name without directory and extensions.
 	Name   string
@@ -22,17 +22,18 @@ type Trace struct {
 	Frames []schema.Frame
 }
 
-// At returns frame n of the trace, repeated in a loop. n must not be negative.
+// At returns frame n of the trace. After the last frame, the trace starts again from frame 0. n
+// must not be negative.
 func (t *Trace) At(n int) *schema.Frame { return &t.Frames[n%len(t.Frames)] }
 
 // Load reads a whole trace. If s is nil, Load reads the schema file at [SchemaPath]. A trace
 // without rows is an error. If the file is truncated, damaged or exceeds a limit, Load returns the
-// rows before and the error.
+// rows before that point and the error.
 //
 // For a file of up to 1 GiB, decompressed, Load takes less than 64 MiB plus 16 bytes for each
 // value, which is a number or a byte string. Frames with fewer than six values or with long byte
-// strings take more than 16 bytes per value; Load stops when they exceed that by 24 MiB. A [Reader]
-// has no such limit.
+// strings take more than 16 bytes per value; Load stops when the frames take 24 MiB more than 16
+// bytes per value. This limit does not apply to a [Reader].
 func Load(path string, s *schema.Schema) (*Trace, error) { return LoadFS(osFS{}, path, s) }
 
 // LoadFS is [Load] for files of fsys.

@@ -103,9 +103,9 @@ func (r *Lost) Append(b []byte) []byte     { return encode(b, tagLost, r) }
 func (r *Counts) Append(b []byte) []byte   { return encode(b, tagCounts, r) }
 func (r *End) Append(b []byte) []byte      { return encode(b, tagEnd, r) }
 
-// Append implements [Body]. Without a coder it takes a quarter less time, and most records are
-// datagrams.
+// Append implements [Body].
 func (r *Datagram) Append(b []byte) []byte {
+	// Most records are datagrams. Without a coder this takes a quarter less time.
 	tag := tagReceived
 	if r.Sent {
 		tag = tagSent

@@ -70,7 +70,8 @@ type Bound struct {
 	Player uint64
 	// Again reports that the binding was made in an earlier file.
 	Again bool
-	// RPC is the number in payload headers and acks, Schema the ID of an earlier [Schema].
+	// RPC is the number in payload headers and acks. Schema is the ID of a [Schema] record earlier
+	// in the file.
 	RPC    int
 	Schema uint64
 	// The client requested RateHz calls per second, and declared a ring of PeerRing frames and at
@@ -108,8 +109,8 @@ type Message struct {
 	Body []byte
 }
 
-// Decoded reports that a payload in the player's last [Datagram] or [Message] was decoded. Each
-// payload of a datagram has a Decoded or a [Dropped], in their order.
+// Decoded reports that a payload in the player's last [Datagram] or [Message] was decoded. For each
+// payload of a datagram there is a Decoded or a [Dropped], in the order of the payloads.
 type Decoded struct {
 	Player uint64
 	RPC    int
@@ -128,7 +129,7 @@ const NoRPC = -1
 type Dropped struct {
 	Player uint64
 	RPC    int
-	// Reason is the label that metrics have.
+	// Reason is the value of the label "reason" in metrics.
 	Reason string
 	// Decoder reports that the decoder dropped it. Otherwise it did not reach the decoder.
 	Decoder bool
@@ -145,8 +146,8 @@ type Withheld struct {
 // Lost reports that the writer was too slow and dropped records at this point of the file.
 type Lost struct{ Records uint64 }
 
-// Counts are the datagrams that the server has dropped so far, by reason, outside of sessions or
-// in them.
+// Counts are the numbers of datagrams that the server has dropped so far, by reason. Datagrams that
+// belong to no session count too.
 type Counts struct{ Drops []Count }
 
 // Count is the number of drops for one reason.
@@ -170,7 +171,8 @@ type session struct {
 	bound  [][]byte
 }
 
-// Add updates the preamble by a record that was written: its tag and body, as Append returns them.
+// Add updates the preamble by a record that was written. content is the tag and the body of the
+// record, as Append returns them.
 func (p *Preamble) Add(content []byte) {
 	tag, c := content[0], coder{b: content[1:], parse: true}
 	if tag == tagOpened || tag == tagBound {

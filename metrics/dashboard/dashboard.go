@@ -48,10 +48,11 @@ type Config struct {
 	// panel.js, a module whose function mount(section, {readOnly}) fills a section above the
 	// charts. The default is none.
 	Extension string
-	// Metrics is the path, relative to the page, of the same counters for Prometheus. The page
-	// links to it; default none.
+	// Metrics is the path, relative to the page, at which another handler serves the server's
+	// metrics for Prometheus. The page links to it; default none.
 	Metrics string
-	// ReadOnly makes the page state that its controls are disabled.
+	// ReadOnly makes the page show that it is read-only. The page passes it as readOnly to the
+	// function mount of the Extension.
 	ReadOnly bool
 }
 
@@ -81,7 +82,7 @@ func New(src Source, cfg Config) *Dashboard {
 	return d
 }
 
-// Run samples the sources each second until ctx is done. Call it once.
+// Run samples the source each second until ctx is done. Call it once.
 func (d *Dashboard) Run(ctx context.Context) {
 	defer d.hub.close()
 	tick := time.NewTicker(interval)

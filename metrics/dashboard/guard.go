@@ -20,11 +20,11 @@ const MinToken = 16
 // sites cannot send it.
 const ControlHeader = "X-Uplink"
 
-// Guard authorizes requests. On a loopback address it accepts requests from the same machine whose
-// Host is a loopback name, so that DNS rebinding fails. On another address, or if there is a token,
-// requests need the token: in the URL (?token=, which a cookie then replaces), or as a bearer
-// token. Modifying requests are only accepted on loopback addresses, from pages of the same origin,
-// with [ControlHeader]. Its methods are safe for concurrent use.
+// Guard authorizes requests. On a loopback address without a token it accepts only requests with a
+// loopback name in the Host header, so that DNS rebinding fails. On another address, or if there is
+// a token, requests need the token: in the URL (?token=, which a cookie then replaces), or as a
+// bearer token. Modifying requests are only accepted on loopback addresses, from pages of the same
+// origin, with [ControlHeader]. Its methods are safe for concurrent use.
 type Guard struct {
 	loopback bool
 	cookie   string   // its name: cookies do not tell ports apart
