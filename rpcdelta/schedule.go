@@ -27,7 +27,7 @@ func (s *schedule) record(seq uint64) {
 
 // hurries reports whether copies of an urgent frame newer than known have to leave in this tick.
 func (s *schedule) hurries(known uint64, anyKnown bool) bool {
-	return s.copies > 0 && !(anyKnown && known >= s.urgent)
+	return s.copies > 0 && (!anyKnown || known < s.urgent)
 }
 
 // latest returns the latest tick of the next payload at a mean interval of payloads in frames.
