@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// DefaultBindTimeout is the default of Config.BindTimeout.
-const DefaultBindTimeout = 5 * time.Second
+// defaultBindTimeout is the default of Config.BindTimeout.
+const defaultBindTimeout = 5 * time.Second
 
 // Config configures a [Conn]. The zero value of each field means its default.
 type Config struct {
@@ -74,7 +74,7 @@ type Config struct {
 	// default 15 s.
 	Timeout time.Duration
 	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
-	// server if their context has no deadline; default DefaultBindTimeout.
+	// server if their context has no deadline; default 5 s.
 	BindTimeout time.Duration
 	// OnMessage, if set, is called with each message of ds.Player.SendReliable, in order, on the
 	// goroutine that receives for the connection. It must return quickly and must not call
@@ -95,7 +95,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.Suites = []transport.Suite{s, transport.AES128GCM}
 	}
 	cfg.Ring = cmp.Or(cfg.Ring, rpcdelta.DefaultRing)
-	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, DefaultBindTimeout)
+	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, defaultBindTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	_, badCodec := rpcdelta.ParseCodec(cfg.Codec.String())
 	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -65,22 +64,6 @@ var (
 		transport.AES128CTRHMAC8,
 	}
 )
-
-// Presets returns all presets.
-func Presets() []Preset { return []Preset{LowLatency, Balanced, LowBandwidth} }
-
-// ParsePreset returns the preset with the given name. Hyphens and case do not matter.
-func ParsePreset(name string) (Preset, error) {
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
-	var names []string
-	for _, p := range Presets() {
-		if plain(p.Name) == plain(name) {
-			return p, nil
-		}
-		names = append(names, p.Name)
-	}
-	return Preset{}, fmt.Errorf("no preset %q; there are %s", name, strings.Join(names, ", "))
-}
 
 // deadlineRate is the rate in Hz below which deadlines are longer.
 const deadlineRate = 60

@@ -59,6 +59,7 @@ func TestPresets(t *testing.T) {
 				}
 				before := sent.Load()
 				uplinktest.Must(t, stream.Send(&value))
+				synctest.Wait() // the loop may write it at the end of a batch
 				if fires && sent.Load() == before {
 					waited++
 				}

@@ -26,7 +26,7 @@ type SnapshotConfig[T any] struct {
 	// initial state. If Initial is nil, or the states differ, the server sends
 	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
-	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
+	// AckHz is the maximum number of acks per second, up to 1000; default 30. More acks
 	// mean newer baselines and smaller snapshots. Each ack takes about 50 bytes.
 	AckHz float64
 }

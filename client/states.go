@@ -21,7 +21,7 @@ type StateConfig[T any] struct {
 	// the view. The update is valid during the call. Without Handle, updates wait for
 	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
-	// AckHz is the maximum number of acks per second, up to 1000; default DefaultAckHz. More acks
+	// AckHz is the maximum number of acks per second, up to 1000; default 30. More acks
 	// mean newer baselines and smaller updates. Each ack takes about 50 bytes.
 	AckHz float64
 }

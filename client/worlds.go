@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
-// DefaultAckHz is the default maximum number of acks of a world per second.
-const DefaultAckHz = 30
+// defaultAckHz is the default maximum number of acks of a world per second.
+const defaultAckHz = 30
 
 // ErrNotOffered is returned if the server does not offer a world of that name in time.
 var ErrNotOffered = errors.New("client: no such world is offered")
@@ -25,7 +25,7 @@ type view struct {
 // subscribe waits for the outcome. config names the configuration in errors.
 func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
-		ackHz = DefaultAckHz
+		ackHz = defaultAckHz
 	}
 	if !(ackHz > 0 && ackHz <= 1000) {
 		return view{}, fmt.Errorf("client: world %s: %s.AckHz is %v, want up to 1000", world, config, ackHz)

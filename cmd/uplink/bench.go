@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -187,6 +188,9 @@ func fieldsChart(results []*bench.Result) *chart.Stacks {
 const benchNotes = `bits   per frame sent: full as an engine packs it; payload without headers; the headers of message and datagram, AEAD,
        IP and UDP; wire is their sum in whole bytes. ack wire: acks in encrypted datagrams of their own.
 saved  wire relative to full frames, each in an encrypted datagram of its own.
+ratio  with --preset: all bits in both directions relative to full frames in encrypted datagrams of their own, with a tag
+       of 16 bytes; delay: mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a
+       frame in which a bit or bool changed. Frames that arrive after the deadline of their preset are not delivered.
 frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
 ns     per frame, median of several passes; encode includes processing acks, decode writing them; -: not measured.
 traces together: the geometric mean of their bits, its ratio to the first codec's, and the mean delivery.
@@ -226,6 +230,10 @@ func benchTable(r *bench.Result) [][]string {
 		{"", "bits", "", "", "", "", "", "", "", "ack", "kbit/s", "", "", "frames", "", "", "", "ns", "", ""},
 		{"codec", "full", "payload", "header", "datagram", "AEAD", "IP, UDP", "wire", "ack", "wire", "up", "down", "saved", "delivered", "late", "keyframes", "wrong", "encode", "decode", "allocs"},
 	}
+	presets := slices.ContainsFunc(r.Codecs, func(c bench.Counts) bool { return c.Preset != "" })
+	if presets {
+		rows[0], rows[1] = append(rows[0], "both ways", "ms", ""), append(rows[1], "ratio", "delay", "urgent")
+	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
 		times := []string{"-", "-", "-"}
@@ -233,10 +241,13 @@ func benchTable(r *bench.Result) [][]string {
 			times = table.Row("%.0f|%.0f|%.2g", c.EncodeNs, c.DecodeNs, c.Allocs)
 		}
 		rows = append(rows, slices.Concat(
-			table.Row("%s|%.1f|%.1f|%.1f|%.1f", c.Name, c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
+			table.Row("%s|%.1f|%.1f|%.1f|%.1f", cmp.Or(c.Preset, c.Name), c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
 			table.Row("%.1f|%.1f|%.1f|%.1f|%.1f", c.AEADBits, c.IPBits, c.WireBits, c.AckBits, c.AckWireBits),
 			table.Row("%.2f|%.2f|%.1f %%", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), 100*c.Saved()),
 			table.Row("%.3f %%|%.2f %%|%d|%d", 100*c.DeliveredRatio, 100*c.Late, c.Keyframes, c.Mismatches), times))
+		if last := len(rows) - 1; presets {
+			rows[last] = append(rows[last], table.Row("%.3f|%.1f|%.1f", c.WireRatio, c.DelayMsMean, c.UrgentDelayMsMax)...)
+		}
 	}
 	return rows
 }

@@ -7,32 +7,38 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 )
 
+// allPresets are the presets by descending bandwidth.
+var allPresets = []client.Preset{client.LowLatency, client.Balanced, client.LowBandwidth}
+
 // presets is the value of a flag that lists presets by name.
 type presets []client.Preset
 
-// Type names the value in the help.
+// Type returns the name of the value in the help.
 func (*presets) Type() string { return "presets" }
 
-func (p *presets) String() string {
-	names := make([]string, len(*p))
-	for i := range *p {
-		names[i] = (*p)[i].Name
-	}
-	return strings.Join(names, ",")
-}
+func (p *presets) String() string { return strings.Join(presetNames(*p), ",") }
 
 // Set parses names that are separated by commas. Hyphens and case do not matter.
 func (p *presets) Set(list string) error {
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	for name := range strings.SplitSeq(list, ",") {
-		if name == "all" {
-			*p = append(*p, client.Presets()...)
-			continue
+		before := len(*p)
+		for _, preset := range allPresets {
+			if name == "all" || plain(name) == plain(preset.Name) {
+				*p = append(*p, preset)
+			}
 		}
-		preset, err := client.ParsePreset(name)
-		if err != nil {
-			return fmt.Errorf("%w, or all", err)
+		if len(*p) == before {
+			return fmt.Errorf("no preset %q: want all or some of %s", name, strings.Join(presetNames(allPresets), ", "))
 		}
-		*p = append(*p, preset)
 	}
 	return nil
+}
+
+func presetNames(presets []client.Preset) []string {
+	names := make([]string, len(presets))
+	for i, p := range presets {
+		names[i] = p.Name
+	}
+	return names
 }

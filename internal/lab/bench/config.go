@@ -77,6 +77,9 @@ func (c *Config) String() string {
 	if c.Distance != 0 {
 		return fmt.Sprintf("no link, each frame against the one %d before it", c.Distance)
 	}
+	if c.DownlinkHz > 0 {
+		return fmt.Sprintf("%v, acks on %g datagrams a second of the server", &c.Link, c.DownlinkHz)
+	}
 	return fmt.Sprintf("%v, acks at %g Hz", &c.Link, c.AckHz)
 }
 

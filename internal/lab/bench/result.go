@@ -116,8 +116,10 @@ func (c *Counts) Saved() float64 { return 1 - c.WireBits/c.FullWireBits }
 // UpKbits returns the rate of a client's datagrams, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }
 
-// DownKbits returns the rate of the acks, in kbit/s.
-func (c *Counts) DownKbits(rateHz float64) float64 { return c.AckWireBits * rateHz / 1000 }
+// DownKbits returns the rate of the acks, in kbit/s: piggybacked ones without the datagrams.
+func (c *Counts) DownKbits(rateHz float64) float64 {
+	return (c.WireBothBits - c.WireBits) * rateHz / 1000
+}
 
 // share returns a quotient rounded to six decimals.
 func share(a, b int) float64 {

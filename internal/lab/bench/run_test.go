@@ -347,7 +347,7 @@ func TestPresets(t *testing.T) {
 		{0.05, []float64{0.85, 0.45, 0.32}},
 	} {
 		cfg := config()
-		cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"adaptive"}, client.Presets(), 30
+		cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"adaptive"}, []client.Preset{client.LowLatency, client.Balanced, client.LowBandwidth}, 30
 		cfg.Link.RTT, cfg.Link.Loss, cfg.Seeds = 100*time.Millisecond, c.loss, 4
 		for i, r := range mustRun(t, sample.Portal2(), cfg).Codecs {
 			if r.Preset != cfg.Presets[i].Name || r.Mismatches != 0 || r.UrgentPerSecond == 0 || r.UrgentDelayMsMax != 0 {
