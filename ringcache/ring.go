@@ -38,9 +38,10 @@ func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	return r
 }
 
-// Put assigns the slot of seq to it and returns the value there, for the caller to overwrite: that
-// of the number that the slot had before, older or newer, which is evicted. Putting a stored number
-// again returns its value. The pointer is valid until the next Put of a number in the same slot.
+// Put stores seq in its slot and returns a pointer to the value of the slot, for the caller to
+// overwrite. If the slot contained another number, older or newer, that number is evicted, and the
+// slot still has its value. If seq is stored already, Put returns its value. The pointer is valid
+// until the next Put of a number in the same slot.
 func (r *Ring[T]) Put(seq uint64) *T {
 	s := &r.slots[seq%uint64(len(r.slots))]
 	s.seq, s.used = seq, true

@@ -16,7 +16,7 @@ var (
 )
 
 // AppendDecode appends the bytes that src stands for to dst and returns the extended slice. At most
-// limit bytes are appended; limit is checked before dst grows for them. The error is
+// limit bytes are appended; the limit is checked before each token is decoded. The error is
 // ErrZeroControl, ErrTruncated or ErrTooLong, for the first token at fault; dst is then returned
 // with its length unchanged, though bytes past its length may have been overwritten. Nothing is
 // allocated if dst has room. The free capacity of dst must not overlap src.

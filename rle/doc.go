@@ -1,5 +1,5 @@
-// Package rle is the run-length code of the uplink article, meant for the mostly-zero XOR of two
-// frames.
+// Package rle is the run-length code of the uplink article (see Sources in README.md). It is meant
+// for the XOR of two frames, which is mostly zero.
 //
 // A code is a sequence of tokens, each a control byte c and its data:
 //

@@ -15,8 +15,8 @@ const (
 	// RLE packs differences of numbers as Unreal Engine packs vectors, and run-length codes the XOR
 	// of the other fields.
 	RLE Codec = iota + 1
-	// Adaptive predicts each component and codes the residual with an arithmetic coder whose
-	// distributions adapt to the accepted frames. Payloads can contain redundant frames.
+	// Adaptive predicts each component and codes the residual with an arithmetic coder whose models
+	// learn from acknowledged frames. Payloads can contain redundant frames.
 	Adaptive
 )
 
@@ -44,7 +44,8 @@ func ParseCodec(name string) (Codec, error) {
 	return 0, fmt.Errorf("rpcdelta: unknown codec %q; there are %s, %s", name, RLE, Adaptive)
 }
 
-// FrameKind reports the baseline that a payload was coded against.
+// FrameKind reports whether a frame was coded against a baseline, and if not, whether it resets the
+// decoder.
 type FrameKind uint8
 
 // The kinds of frames.
@@ -79,8 +80,8 @@ type Info struct {
 	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
 	// Of the frames of one payload, only the newest has them.
 	HeaderBits, PayloadBits int
-	// Redundant is the number of redundant and held frames in the payload before this one. Held,
-	// which only the encoder knows, is the number of those that no payload contained before.
+	// Redundant is the number of frames before this one in its payload, held frames included. Held
+	// is the number of those that no earlier payload contained. Only the encoder sets Held.
 	Redundant, Held int
 }
 
@@ -97,8 +98,8 @@ var (
 	// ErrBaselineMissing reports that the baseline of the payload is not in the ring. The next ack
 	// requests a reset.
 	ErrBaselineMissing = errors.New("rpcdelta: baseline missing")
-	// ErrDesync reports that both ends hold different frames under the sequence of the baseline.
-	// The next ack requests a reset.
+	// ErrDesync reports that the divergence check failed: the two ends hold different baselines or
+	// models. The next ack requests a reset.
 	ErrDesync = errors.New("rpcdelta: desync")
 	// ErrMalformed reports a payload that no encoder of this schema writes.
 	ErrMalformed = wire.ErrMalformed

@@ -51,11 +51,11 @@ func NewScratch(s *schema.Schema) *Scratch {
 // Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
 // decoder reports those that it drops. Not safe for concurrent use.
 //
-// The caller must drop a payload that arrives after one whose newest frame is 64 or more newer,
-// since short headers contain 7 bits of the sequence. That is after 64 newer payloads, or after
-// 64/k payloads if each contains up to k new frames that were held back ([Encoder.Hold]). A decoder
-// that replaces another must not receive payloads that were sent to the other. Package transport
-// ensures both.
+// The caller must drop a payload if a payload arrived before it whose newest frame is 64 or more
+// frames newer. The reason is that short headers contain only 7 bits of the sequence. Without held
+// frames, the limit is 64 newer payloads. If each payload contains up to k new frames
+// ([Encoder.Hold]), it is 64/k newer payloads. A decoder that replaces another must not receive
+// payloads that were sent to its predecessor. Package transport ensures both.
 type Decoder struct {
 	format      *packed.Format
 	cfg         DecoderConfig
@@ -325,8 +325,8 @@ func (d *Decoder) AskReset() {
 	}
 }
 
-// AckDue reports whether the encoder needs an ack because of what happened since the last
-// AppendAck. It is always false on a reliable channel.
+// AckDue reports whether the decoder accepted a newer payload, or had a reason to request a reset,
+// since the last AppendAck. It is always false on a reliable channel.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
 // AckPays reports whether an ack is worth its bits now, if it costs the given number of bits in
@@ -358,9 +358,9 @@ func (d *Decoder) AppendAck(dst []byte) []byte {
 }
 
 // Measure adds each payload that is decoded from now on to p; nil stops it. Dropped payloads are
-// not added. It codes each payload a second time, and does not allocate once warm. If another
-// encoder did not choose the smallest coding, the excess counts as RoundingBits. Measure panics if
-// p is of another schema.
+// not added. It codes each payload a second time, and does not allocate once warm. If the payload
+// is larger than this second coding, because another encoder did not choose the smallest one, the
+// difference counts as RoundingBits. Measure panics if p is of another schema.
 func (d *Decoder) Measure(p *inspect.Profile) { d.profiler = newProfiler(p, d.format) }
 
 // Explain replaces e with an explanation of the next payload that is decoded; payloads that are

@@ -6,7 +6,7 @@
 //
 //	client                                           dedicated server
 //	schema.Type.Quantize -> Encoder.AppendFrame ---> Decoder.Decode -> schema.Type.Restore
-//	                        Encoder.Ack         <--- Decoder.AppendAck
+//	              ParseAck, Encoder.Ack         <--- Decoder.AppendAck
 //
 // Everything after quantization is integer arithmetic, so the decoded frame always equals the
 // quantized one, and errors do not accumulate. Payloads may be lost, duplicated, delayed and

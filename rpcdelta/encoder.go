@@ -78,12 +78,13 @@ func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error)
 
 // Hold assigns the next sequence to f without encoding a payload. The next call of AppendHeld or
 // AppendFrame encodes it, with the frames after it, in one payload of the adaptive codec. Errors
-// are those of [Encoder.AppendFrame], but the frame must fit into a payload without a baseline, or
-// no later frame could be sent. If it does not, it may still fit as a difference: encode the held
+// are those of [Encoder.AppendFrame]. In addition, the frame must fit into a payload of its own
+// without a baseline, because a held frame that does not fit would block all later frames.
+// Otherwise the error wraps [ErrTooLarge]. Such a frame may still fit as a delta: encode the held
 // frames, then call AppendFrame. It is an error to hold more than MaxHeld frames. Hold does not
 // allocate once warm.
 //
-// See [Decoder] for a condition on the channel.
+// With held frames, the caller must drop late payloads earlier; see [Decoder].
 func (e *Encoder) Hold(f *schema.Frame) error {
 	if e.held >= MaxHeld {
 		return fmt.Errorf("rpcdelta: %s: %d frames are held back; call AppendHeld first", e.format.RPC(), e.held)

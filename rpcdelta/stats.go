@@ -20,8 +20,8 @@ type Stats struct {
 	Redundant uint64
 }
 
-// Count adds a frame and those that were held back for it, each of which is coded against its
-// neighbor.
+// Count adds a frame and the i.Held frames that were held back for its payload. Each of these
+// counts as a delta frame whose baseline has age 1.
 func (s *Stats) Count(i *Info) {
 	s.Delta += uint64(i.Held)
 	s.BaselineAge[0] += uint64(i.Held)
@@ -64,8 +64,8 @@ func (s *Stats) Frames() uint64 { return s.Delta + s.Keyframe + s.Reset }
 // DeliveryStats counts the payloads and frames of an encoder by delivery status, as far as acks
 // report it. Payloads in flight at the end of an epoch are not counted.
 type DeliveryStats struct {
-	// Processed and Lost count payloads. Lost payloads never arrived or arrived too late. Losses
-	// before the first payload of an epoch that arrived are not counted.
+	// Processed and Lost count payloads. Lost payloads never arrived or arrived too late. Payloads
+	// that were lost before the first payload of their epoch arrived are not counted.
 	Processed, Lost uint64
 	// Delivered counts frames that the decoder returned in order. Missed counts frames between them
 	// of which no copy arrived in time.

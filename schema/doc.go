@@ -22,7 +22,7 @@
 //
 //	kind=K              the [Kind], if it is not the default of the Go type
 //	resolution=R        size of one quantization step, in the unit of the value
-//	min=A, max=B        range of a number; max alone: maximum size of a byte string in bytes
+//	min=A, max=B        range of a number; for a byte string, max=B is its maximum size in bytes
 //	bits=N              size of an angle, or of each component of a quaternion or direction
 //	width=N             size of an integer in bits
 //	velocity=F          the field F is the rate of change of this field, per second

@@ -141,8 +141,9 @@ func (f Field) String() string {
 	return b.String()
 }
 
-// Values returns the number of values of the field: the length of the arguments of
-// [Schema.QuantizeField] and of the result of [Schema.RestoreField]. A byte string counts as one.
+// Values returns the number of values of the field: the length of the slice that
+// [Schema.QuantizeField] takes, and the number of values that [Schema.RestoreField] appends. A byte
+// string counts as one.
 func (f *Field) Values() int {
 	return cmp.Or(kinds[f.Kind].values, f.Count)
 }

@@ -30,10 +30,10 @@ func round(v, scale float64) float64 {
 }
 
 // QuantizeField quantizes the values of field i into f. The number of values must be
-// [Field.Values]; quaternions and directions are normalized. A value that is not a number or out of
-// range is a [*RangeError], and the field is then undefined. It allocates only for the error. Use
-// [Schema.SetBytes] for byte strings, [Schema.SetUint] and [Schema.SetInt] for integers wider than
-// 53 bits.
+// [Field.Values]; quaternions and directions are normalized. If a value is not a number or out of
+// range, the error is a [*RangeError], and the contents of field i of f are then undefined. It
+// allocates only for the error. Use [Schema.SetBytes] for byte strings, [Schema.SetUint] and
+// [Schema.SetInt] for integers wider than 53 bits.
 func (s *Schema) QuantizeField(f *Frame, i int, values []float64) error {
 	p := &s.layouts[i]
 	if len(values) != p.fieldValues || p.Class == ClassBytes {
@@ -185,9 +185,9 @@ func (s *Schema) SetBytes(f *Frame, i int, b []byte) error {
 // BytesOf returns field i, a byte string. The slice aliases the frame.
 func (s *Schema) BytesOf(f *Frame, i int) []byte { return f.Bytes[s.layouts[i].Blob] }
 
-// RestoreField appends the values of field i to dst and returns the extended slice. Each value is
-// within half a resolution of the quantized one. Angles are at least -180 and less than 180
-// degrees; quaternions and directions have length 1.
+// RestoreField appends the values of field i to dst and returns the extended slice. Each value
+// differs from the value before quantization by at most half a resolution. Angles are at least -180
+// and less than 180 degrees; quaternions and directions have length 1.
 func (s *Schema) RestoreField(dst []float64, f *Frame, i int) []float64 {
 	p := &s.layouts[i]
 	src := f.Ints[p.At : p.At+p.N]

@@ -152,9 +152,9 @@ func (s *Schema) Derived(key any, build func(*Schema) any) any {
 	return v
 }
 
-// Fingerprint returns a 64-bit FNV-1a hash of the name and of [Field.String] of each field. Two
-// ends with equal fingerprints use the same wire format. It does not cover the rate, which the
-// sender declares.
+// Fingerprint returns a 64-bit FNV-1a hash of the name of the RPC and of [Field.String] of each
+// field. Two ends with equal fingerprints use the same wire format. It does not cover the rate,
+// which the sender declares.
 func (s *Schema) Fingerprint() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s.rpc))

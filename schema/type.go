@@ -52,8 +52,9 @@ func compile(t reflect.Type, rpc string, rateHz float64) (*Schema, []member, err
 // Schema returns the schema of T.
 func (t *Type[T]) Schema() *Schema { return t.schema }
 
-// Quantize quantizes v into f, a frame of the schema. A value that its field cannot hold is a
-// [*RangeError], and f is then undefined. It allocates only for fields that are encoded as msgpack.
+// Quantize quantizes v into f, a frame of the schema. If a field cannot hold its value, the error
+// is a [*RangeError], and the contents of f are then undefined. It allocates only for fields that
+// are encoded as msgpack.
 func (t *Type[T]) Quantize(f *Frame, v *T) error {
 	p := unsafe.Pointer(v)
 	for i := range t.members {

@@ -2,12 +2,12 @@ package schema
 
 // Velocity declares that a field is the rate of change of another field.
 type Velocity struct {
-	// Field changes by Of. Both are names of numbers with equally many components; or Field is an
-	// angle; or Field is a quaternion and Of its angular velocity, three components about the world
-	// axes.
+	// Of names the field that is the rate of change of Field. Of is a number. Field is a number or
+	// an angle with as many components as Of, or a quaternion. For a quaternion, Of is the angular
+	// velocity, with three components about the world axes.
 	Field, Of string
-	// PerTick is the change of Field in one tick per step of Of, in steps, or in radians for a
-	// quaternion.
+	// PerTick is the change of Field in one tick if Of is one step. Its unit is a step of Field, or
+	// radians for a quaternion.
 	PerTick float64
 }
 

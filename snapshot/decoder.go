@@ -54,9 +54,9 @@ func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
 }
 
 // Decode decodes a payload and returns its set, which must not be modified. The set is valid until
-// the next call, and that of the newest sequence number so far stays unchanged during that call
-// too. Any input is safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync] and
-// [ErrMalformed]; the payload is then not acked. Only errors allocate.
+// the next call. The set with the newest sequence number so far stays valid until that call has
+// returned. Any input is safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync]
+// and [ErrMalformed]; the payload is then not acked. Only errors allocate.
 func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {

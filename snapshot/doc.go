@@ -9,5 +9,6 @@
 //
 // After quantization all arithmetic is on integers, with the same results on every processor. The
 // package uses no sockets, clocks or goroutines. No type is safe for concurrent use, except for
-// [Schema]; encoders may read one World at the same time while no set is filled.
+// [Schema]; the encoders of one World may be used at the same time, but not while the caller fills
+// a set.
 package snapshot

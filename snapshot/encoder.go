@@ -20,9 +20,9 @@ type Info struct {
 	Bytes int
 }
 
-// Encoder encodes a world's snapshots for one player. It keeps the models of each snapshot that may
-// become a baseline: those in flight, and a few. Not safe for concurrent use; encoders of one world
-// may be used at the same time while no set is filled.
+// Encoder encodes a world's snapshots for one player. It stores the models of the snapshots that
+// may become baselines: the newest acked one and later ones. Not safe for concurrent use; the
+// encoders of one world may be used at the same time, but not while the caller fills a set.
 type Encoder struct {
 	world  *World
 	codec  payloadCodec
@@ -126,7 +126,7 @@ func (e *Encoder) ackedBefore(base uint64) (mask uint32) {
 
 // Ack processes an ack of the decoder. Old and repeated acks have no effect. An ack of a snapshot
 // that was never sent is [ErrAck] and has no effect either. An ack of another epoch resets the
-// encoder, at most once per ring of snapshots.
+// encoder, but at most once in Config.Ring snapshots.
 func (e *Encoder) Ack(a Ack) error {
 	if !a.None {
 		newest, recent, err := e.check(a)

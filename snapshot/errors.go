@@ -12,8 +12,8 @@ var (
 	// ErrLate reports that the payload was decoded before, or arrived after so many newer ones that
 	// its references were discarded.
 	ErrLate = errors.New("replication: late or duplicate")
-	// ErrBaselineMissing reports that the decoder does not have the baseline or another reference
-	// of the payload. The next acks request a reset.
+	// ErrBaselineMissing reports that the decoder does not have the baseline, or another snapshot
+	// that the payload refers to. The next acks request a reset.
 	ErrBaselineMissing = errors.New("replication: baseline missing")
 	// ErrDesync reports that the ends hold different objects or models under the sequence number of
 	// the baseline. The next acks request a reset.

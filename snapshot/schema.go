@@ -18,10 +18,11 @@ const (
 // coded:
 //
 //   - ClassNumber: one to three numbers that change together, such as a position.
-//   - ClassAngle: one to three angles; Lo follows Hi.
+//   - ClassAngle: one to three angles. They wrap: the value after Hi is Lo.
 //   - ClassQuat: an orientation as its smallest three: the index of the largest component, 0 to 3,
 //     and the other three, from Lo for -1/sqrt 2 to Hi for 1/sqrt 2.
-//   - ClassInteger: one integer that is kept or replaced: a boolean, an enumeration, a bit set.
+//   - ClassInteger: one integer that is coded as unchanged or as a new value: a boolean, an
+//     enumeration, a bit set.
 //   - ClassBytes: a byte string of Lo to Hi bytes. The first component is its length; each of the
 //     others holds four bytes, low byte first, padded with zeros.
 type Field struct {

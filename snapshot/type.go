@@ -92,9 +92,9 @@ func (t *Type[T]) Schema() *Schema { return t.schema }
 // velocities. Two ends whose Sources have equal fingerprints interpret rows alike.
 func (t *Type[T]) Source() *schema.Schema { return t.rpc.Schema() }
 
-// Quantize quantizes v into row, which has [Schema.Components] integers. A value that its field
-// cannot hold is a [*schema.RangeError], and the row is then undefined. It allocates only for
-// fields that are encoded as msgpack.
+// Quantize quantizes v into row, which has [Schema.Components] integers. If a field cannot hold its
+// value, the error is a [*schema.RangeError], and the contents of row are then undefined. It
+// allocates only for fields that are encoded as msgpack.
 func (t *Type[T]) Quantize(row []int32, v *T) error {
 	t.frame.Ints = row[:t.ints]
 	if err := t.rpc.Quantize(t.frame, v); err != nil {
@@ -107,9 +107,9 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 	return nil
 }
 
-// Restore writes the values of row to v. Each number is within half a step of the quantized one.
-// Byte slices are overwritten in place; changed strings and fields that are encoded as msgpack are
-// allocated.
+// Restore writes the values of row to v. Each number differs from the number before quantization by
+// at most half a step. Byte slices are overwritten in place; changed strings and fields that are
+// encoded as msgpack are allocated.
 func (t *Type[T]) Restore(v *T, row []int32) error {
 	t.frame.Ints = row[:t.ints]
 	for n, i := range t.schema.strings {

@@ -17,10 +17,11 @@ const (
 
 // Config configures a [World] and its encoders, or a [Decoder]. Zero fields mean the defaults.
 type Config struct {
-	// Ring is the number of snapshots to store, 16 to [Ring]; default Ring. That of a decoder must
-	// not be less than that of its encoder. A baseline is at most Ring-13 snapshots old; if the
-	// round-trip time (RTT) is longer, each snapshot is coded against the initial set. So 16
-	// suffices for 10 snapshots per second and an RTT of 300 ms, and 32 for 60 and 310 ms.
+	// Ring is the number of snapshots to store, 16 to [Ring]; default Ring. The Ring of a decoder
+	// must not be less than that of its encoder. A baseline is at most Ring-13 snapshots old; if
+	// the round-trip time (RTT) is longer, each snapshot is coded against the initial set. For
+	// example, 16 suffices for 10 snapshots per second and an RTT of 300 ms, and 32 for 60
+	// snapshots per second and an RTT of 310 ms.
 	Ring int
 	// CheckEvery is the number of snapshots per divergence check, 1 to 65,535; default 60.
 	CheckEvery int
@@ -98,8 +99,8 @@ func (c Config) NewWorld(s *Schema, initial *Set) (*World, error) {
 	return &World{origin: s.newOrigin(initial), schema: s, cfg: c, sets: ringcache.New[*Set](c.Ring)}, nil
 }
 
-// Begin starts the next snapshot and returns its set, which is empty, for the caller to fill before
-// encoders encode it. After that it must not change. Begin discards the oldest set.
+// Begin starts the next snapshot and returns its empty set. The caller fills the set, and must not
+// change it once an encoder has encoded it. If the ring is full, Begin discards the oldest set.
 func (w *World) Begin() *Set {
 	s := w.sets.Put(w.next)
 	w.next++
@@ -115,7 +116,8 @@ func (w *World) set(n uint64) *Set { return *w.sets.Get(n) }
 // MaxObjects is the maximum number of objects of a set.
 const MaxObjects = 4096
 
-// Object identifies an object of a set. If an id is reused for another object, Generation differs.
+// Object identifies an object of a set. If an id is reused for another object, that object must
+// have another Generation.
 type Object struct {
 	ID         uint16
 	Generation uint8

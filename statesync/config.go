@@ -40,7 +40,8 @@ type Config struct {
 	// Velocities are the fields that are the rate of change of other fields.
 	Velocities []schema.Velocity
 	// Rest names an integer field that is above its minimum while the object is at rest. Without
-	// it, an object is at rest while all fields of numbers except for the first are zero.
+	// Rest, an object is at rest while all fields of class ClassNumber are zero, except for the
+	// first, which is the position.
 	Rest string
 	// Budget is the maximum size of a packet in bytes, at most MaxPacket; default 1024.
 	// [Sender.SetBudget] changes it.

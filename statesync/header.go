@@ -91,8 +91,9 @@ const (
 	ackWindow = ring - 1 // bits of the window
 )
 
-// Append appends the ack and returns the extended slice. An ack of nothing has 1 byte; others have
-// 4 bytes and those of the window up to the oldest missing packet, at most 12.
+// Append appends the ack and returns the extended slice. An ack with None set has 1 byte. Others
+// have 4 bytes, and as many bytes for the window as reach to the oldest missing packet: at most 12
+// bytes in total.
 func (a *Ack) Append(dst []byte) []byte {
 	flags := byte(0)
 	if a.Reset {

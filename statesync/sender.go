@@ -106,8 +106,9 @@ func (s *Sender) SetBudget(bytes int) error {
 func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
 // Prioritize sets the priority of an object for the next packet. Priorities accumulate until the
-// object is sent. An object at rest keeps the priority that it had when it last moved, if that is
-// higher, until its final state is acked. An error is a [*PriorityError] and changes nothing.
+// object is sent. For an object at rest, the priority that it had when it last moved counts
+// instead, if that is higher, until the final state of the object is acked. An error is a
+// [*PriorityError] and changes nothing.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
 	if !(priority >= 0) || math.IsInf(priority, 1) {
 		return &PriorityError{id, priority}
@@ -117,8 +118,8 @@ func (s *Sender) Prioritize(id uint16, priority float64) error {
 }
 
 // AddInputs adds all players' inputs of a tick, by ascending player, to be sent until they are
-// acked. Ticks ascend; an omitted tick is missing. The inputs are copied. After an error nothing is
-// changed.
+// acked. Each call must have a later tick than the call before. A tick that is omitted is reported
+// as [TickInputs].Missing. The inputs are copied. After an error nothing is changed.
 func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.add(tick, inputs) }
 
 // Append appends the packet of a tick, which must be after the previous one, and returns the
@@ -257,9 +258,10 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 	return in
 }
 
-// Ack processes an ack of the receiver. Old and repeated acks and those of another epoch have no
-// effect. An ack of a packet that was never sent is [snapshot.ErrAck] and has no effect either. An
-// ack that requests a reset, or contradicts an earlier one, restarts the sender.
+// Ack processes an ack of the receiver. Old and repeated acks have no effect, and neither have acks
+// of another epoch that do not request a reset. An ack of a packet that was never sent is
+// [snapshot.ErrAck] and has no effect either. The sender restarts if an ack requests a reset, or
+// reports a packet as missing that an earlier ack reported as decoded.
 func (s *Sender) Ack(a Ack) error {
 	if a.None {
 		if a.Reset && s.acked {
@@ -314,7 +316,7 @@ func (s *Sender) contradicts(newest, window uint64) bool {
 	return false
 }
 
-// Next returns [Config.First] and Epoch for a sender that replaces s.
+// Next returns the values of [Config.First] and [Config.Epoch] for a sender that replaces s.
 func (s *Sender) Next() (first uint64, epoch uint8) { return s.next, s.epoch + newEpoch }
 
 // Stats returns the counts so far.
@@ -324,8 +326,8 @@ func (s *Sender) Stats() SenderStats { return s.stats }
 // acks are dropped for the reasons of package snapshot: [snapshot.ErrLate],
 // [snapshot.ErrBaselineMissing], [snapshot.ErrDesync], [snapshot.ErrMalformed], [snapshot.ErrAck].
 var (
-	// ErrBudget reports that not even one update fits into the budget. The text has the size that
-	// it needs.
+	// ErrBudget reports that not even one update fits into the budget. The text contains the size
+	// of the smallest packet that was tried.
 	ErrBudget = errors.New("statesync: budget too small")
 	// ErrTick reports a tick that is not after the previous one.
 	ErrTick = errors.New("statesync: tick does not advance")

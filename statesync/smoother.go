@@ -10,14 +10,14 @@ import (
 
 // Smoothing configures a [Smoother]. Zero fields mean the defaults.
 type Smoothing struct {
-	// Slow and Fast are the remainders of a small and a large error after 1/60 s, above 0 and below
-	// 1; default 0.95 and 0.85. Fast is at most Slow.
+	// Slow is the share of a small error that remains after 1/60 s, and Fast that of a large error.
+	// Both are above 0 and below 1; default 0.95 and 0.85. Fast is at most Slow.
 	Slow, Fast float64
-	// Near and Far are the distances up to which Slow applies, and from which Fast does, in the
-	// unit of positions; default 0.25 and 1. In between, the remainder is interpolated.
+	// Slow applies to errors of up to the distance Near, and Fast to errors of the distance Far or
+	// more, in the unit of positions; default 0.25 and 1. In between, the share is interpolated.
 	Near, Far float64
-	// Turned and Spun are the same for orientations, as 1 less the dot product with the identity;
-	// default 0.1 and 0.5, which are 52 and 120 degrees. Turned is at most Spun.
+	// Turned and Spun are the same limits for orientations. The measure of a rotation by the angle
+	// a is 1 - cos(a/2); default 0.1 and 0.5, which are 52 and 120 degrees. Turned is at most Spun.
 	Turned, Spun float64
 	// Snap is the distance from which on an error is not smoothed; default 5. Infinity means never.
 	Snap float64
@@ -66,9 +66,10 @@ const (
 	minTurn   = 1e-4
 )
 
-// Smoother smooths the corrections of an object's simulation for drawing: the drawn pose
-// continues from where it was and approaches the simulated one. The zero value uses the defaults
-// and has no error. Not safe for concurrent use.
+// Smoother smooths the corrections of an object's simulation for drawing: the drawn pose continues
+// from where it was and approaches the simulated one. The difference of the two poses is the error
+// of the Smoother. The zero value uses the defaults, and its error is zero. Not safe for concurrent
+// use.
 type Smoother struct {
 	cfg    Smoothing
 	filled bool
@@ -76,7 +77,8 @@ type Smoother struct {
 	turn   [3]float64 // axis times angle in radians
 }
 
-// NewSmoother returns a smoother without an error. The error result names the invalid field.
+// NewSmoother returns a smoother for drawn poses that equal the simulated ones. If a field of cfg
+// is invalid, it returns a Go error that names the field.
 func NewSmoother(cfg Smoothing) (Smoother, error) {
 	if err := cfg.fill(); err != nil {
 		return Smoother{}, err
@@ -90,8 +92,9 @@ type Pose struct {
 	Orientation schema.Quat // of length 1
 }
 
-// Correct records that the simulated pose changed from one to another. The drawn pose does not
-// change, unless it is Snap or more away or not a number; then it jumps.
+// Correct records that a correction changed the simulated pose. The drawn pose does not change,
+// unless it is [Smoothing].Snap or more away from the new simulated pose, or is not a number. In
+// these cases it jumps to the new simulated pose.
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()
 	drawn := s.Drawn(from)

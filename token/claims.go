@@ -13,13 +13,13 @@ const (
 	MaxServers = 8
 	// MaxUserData is the maximum size of the game's own data in a token, in bytes.
 	MaxUserData = 256
-	// MaxLifetime is the longest time from a token's issue to its expiry. A server
-	// remembers a token that was used for as long as it is valid, and 2 hours more.
+	// MaxLifetime is the longest time from a token's issue to its expiry. A server remembers each
+	// used token until 2 hours after its expiry.
 	MaxLifetime = 24 * time.Hour
 )
 
-// Claims are the contents of a token, encrypted from issuer to DS. Times are in UTC, in whole
-// milliseconds since 1970.
+// Claims are the contents of a token. The issuer encrypts them, and only the DS can decrypt them.
+// Times are in UTC, in whole milliseconds since 1970.
 type Claims struct {
 	// ClientID is the number by which the game knows the player.
 	ClientID uint64

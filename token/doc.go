@@ -1,9 +1,10 @@
 // Package token issues and decrypts connect tokens. A game's backend issues one to a logged-in
 // player, and a dedicated server (DS) requires it from a client.
 //
-// A DS has a [Key]. Its public half authenticates the server to clients. It also contains a token
-// key, shared with the backend as an [IssuerKey], which authenticates the backend to the server.
-// The backend issues a [Token] for a player whom it has authenticated in its own way:
+// A DS has a [Key]. Its public half authenticates the server to clients. The Key also contains a
+// token key, which the backend has too, as part of its [IssuerKey]. The token key authenticates the
+// backend to the server. The backend issues a [Token] for a player whom it has authenticated in its
+// own way:
 //
 //	key, err := token.ParseIssuerKey(os.Getenv("DS_ISSUER_KEY"))
 //	t, err := token.Issue(key, token.Claims{
@@ -18,12 +19,12 @@
 // for the time of issue.
 //
 // Make keys with "uplink keygen -o ds.key". The file ds.key stays on the servers, ds.key.issuer
-// goes to the backend. With either one can issue tokens for any player, and with ds.key also
-// impersonate the server.
+// goes to the backend. Whoever has either file can issue tokens for any player. Whoever has ds.key
+// can also impersonate the server.
 //
-// Keys do not print themselves: fmt, log/slog and encoders such as encoding/json print a name.
-// [Key.Secret] and [IssuerKey.Secret] return the text that [ParseKey] and [ParseIssuerKey] parse.
-// The text of a Token is a secret too, until it is used or expires.
+// Printing a key does not reveal it: fmt, log/slog and encoders such as encoding/json print only a
+// name. [Key.Secret] and [IssuerKey.Secret] return the text that [ParseKey] and [ParseIssuerKey]
+// parse. The text of a Token is a secret too, until it is used or expires.
 //
-// All types are immutable values, for any number of goroutines.
+// All types are immutable values and safe for concurrent use.
 package token

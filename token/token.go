@@ -63,8 +63,8 @@ func (t *Token) UnmarshalText(text []byte) error { return unmarshal(t, Parse, te
 // MarshalText returns String.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String returns the token as a line of text for Parse, at most 706 characters without escapes in
-// URLs and JSON. It is empty for the zero token.
+// String returns the token as a line of text for Parse, at most 706 characters, none of which needs
+// an escape in URLs or JSON. It is empty for the zero token.
 func (t Token) String() string {
 	if t.IsZero() {
 		return ""
@@ -106,8 +106,8 @@ func (t Token) Sealed() []byte {
 	return []byte(t.body[tokenHeader:])
 }
 
-// ID returns the ID of the token, which is that of Key.Open unless the token was altered; zeros for
-// the zero token.
+// ID returns the ID of the token; zeros for the zero token. Key.Open returns the same ID, unless
+// the token was altered.
 func (t Token) ID() (id ID) {
 	if !t.IsZero() {
 		copy(id[:], t.body[tokenHeader+1:])

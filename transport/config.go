@@ -61,8 +61,9 @@ type Config struct {
 	// token with token.Development, for loopback addresses only. A listener ignores it.
 	Token token.Token
 	// Addrs are the addresses by which clients reach a listener: a token must name one of them. The
-	// default is the address that it listens on; they are required if that is unspecified. With the
-	// development key, tokens for any loopback address are accepted. Dial ignores it.
+	// default is the address that it listens on. If that is an unspecified address, such as
+	// 0.0.0.0, Addrs is required. With the development key, tokens for any loopback address are
+	// accepted. Dial ignores it.
 	Addrs []netip.AddrPort
 	// Suites are the permitted suites; by default AES128GCM alone. A listener selects its first
 	// suite that the client offers.
@@ -80,22 +81,23 @@ type Config struct {
 	// MaxConns is the maximum number of connections of a listener, by default 1,024. Dial ignores
 	// it.
 	MaxConns int
-	// MaxPending is the maximum number of these whose handshake is incomplete, for at most 5 s; by
-	// default a quarter of MaxConns, within 16 and 256. Half of them are reserved for networks that
-	// have none. Dial ignores it.
+	// MaxPending is the maximum number of connections of a listener whose handshake is incomplete.
+	// A handshake may take at most 5 s. The default is a quarter of MaxConns, but at least 16 and
+	// at most 256. Half of MaxPending is reserved for networks without an incomplete handshake.
+	// Dial ignores it.
 	MaxPending int
-	// Handshakes is the maximum number of handshakes per second of a listener, by default 500, and
-	// HandshakesPerNetwork that of one network (/24 of IPv4, /64 of IPv6), by default 20, from
-	// which loopback addresses are exempt. Half of Handshakes are reserved for networks without a
-	// handshake in the last 10 s. Bursts may be twice as large. Dial ignores them.
+	// Handshakes is the maximum number of handshakes per second of a listener, by default 500.
+	// HandshakesPerNetwork is the maximum of one network (/24 of IPv4, /64 of IPv6), by default 20;
+	// it does not apply to loopback addresses. Half of Handshakes is reserved for networks without
+	// a handshake in the last 10 s. Bursts may be twice as large. Dial ignores them.
 	Handshakes, HandshakesPerNetwork int
 	// Shards is the number of packet connections of a listener on its address, each with its own
 	// goroutine and handler; by default 1, at most [MaxShards]. The network distributes clients
 	// over them; if it cannot (see [Network]), there is one shard. Dial ignores it.
 	Shards int
 	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for
-	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). Its reader
-	// can read and forge all traffic of these sessions. Several configurations may share a writer
+	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). Whoever has a
+	// line can read and forge all traffic of its session. Several configurations may share a writer
 	// that is not safe for concurrent use. An error is logged and has no other effect.
 	KeyLog io.Writer
 	// Logger receives records of the start and end of connections, and of periods in which the

@@ -31,8 +31,8 @@ type Handler interface {
 	// it. Otherwise it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer],
 	// [ErrPeerShutdown], [ErrReplaced] and [ErrProtocol], or is the packet connection's.
 	Closed(c *Conn, err error)
-	// Datagram delivers the payload of a Send, which was received at that time. The payload is
-	// valid during the call.
+	// Datagram delivers the payload of a Send of the peer, which was received at the time at. The
+	// payload is valid during the call.
 	Datagram(c *Conn, b []byte, at time.Time)
 	// Message delivers a message of a SendReliable. The message is valid during the call.
 	Message(c *Conn, b []byte, at time.Time)
@@ -198,8 +198,9 @@ func (c *Conn) Overhead() uint64 {
 
 // Rebind continues a dialed connection from another packet connection and local address, after a
 // change of networks. A Conn does so by itself if sending fails for a second. The session stays the
-// same; datagrams in transit are lost. Rebind fails for a listener's connection, if the packet
-// connection cannot be opened, which changes nothing, and with an error that wraps [net.ErrClosed].
+// same; datagrams in transit are lost. Rebind returns an error for a connection of a listener. It
+// also returns an error if the new packet connection cannot be opened; the connection then
+// continues unchanged. After the end of the connection, the error wraps [net.ErrClosed].
 func (c *Conn) Rebind() error {
 	if c.dialer == nil {
 		return errors.New("transport: only a dialed connection can change its own address")
@@ -233,9 +234,9 @@ func (c *Conn) SetTap(tap func(TapEvent)) {
 }
 
 // Close closes the connection and notifies the peer. Unacknowledged reliable messages may be lost.
-// For a dialed connection it waits until [Handler.Closed] has returned and the goroutine has ended,
-// so it must not be called by the handler, unlike CloseWith. It may be called again; the error is
-// always nil.
+// For a dialed connection it waits until [Handler.Closed] has returned and the goroutine that calls
+// the handler has ended. So the handler must not call Close; it may call CloseWith. Close may be
+// called again; the error is always nil.
 func (c *Conn) Close() error {
 	c.CloseWith("")
 	if c.dialer != nil {

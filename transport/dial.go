@@ -36,8 +36,9 @@ type dialer struct {
 // [Handler.Opened] has returned, or with an error if the listener refuses ([ErrServerFull] and
 // others), if nothing is received for [Config.Timeout] ([ErrTimeout]), or if ctx is done. The
 // connection is encrypted, and the listener is authenticated by the key that [Config.Token] names.
-// It then stays open until either end closes it or it fails, independent of ctx. If ctx is done at
-// the moment when the connection opens, h sees it opened and closed and Dial returns an error.
+// The connection then stays open until either end closes it or it fails, independent of ctx. If ctx
+// is done at the moment when the connection opens, h sees it opened and closed and Dial returns an
+// error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -100,9 +100,9 @@ func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, erro
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
 // done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and
-// returns nil. Any other error is a packet connection's. All calls of a handler come from one
-// goroutine that Serve starts. The network decides to which shard a connection belongs. A listener
-// serves once.
+// returns nil. If a packet connection fails, Serve returns its error. All calls of a handler come
+// from one goroutine that Serve starts. The network decides to which shard a connection belongs. A
+// listener serves once.
 func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 	if len(handlers) != len(l.shards) {
 		return fmt.Errorf("transport: Serve got %d handlers, and there are %d shards: it needs one for each", len(handlers), len(l.shards))

@@ -20,7 +20,8 @@ type Stats struct {
 	ProbesSent, ProbeBytes uint64
 	// SendFailed counts datagrams among those sent that the packet connection rejected, for example
 	// for lack of buffers (ENOBUFS), permission (EPERM) or a route (ENETUNREACH), or for their size
-	// (EMSGSIZE). They are lost. The logger receives a record when such a period starts and ends.
+	// (EMSGSIZE). They are lost. The logger receives a record when a period of such failures starts
+	// and when it ends.
 	SendFailed uint64
 	// Lost counts lost datagrams of the peer: not received before 64 newer ones.
 	Lost uint64
@@ -67,7 +68,7 @@ func (s Stats) Plus(o Stats) Stats {
 // and present. Bytes are those of UDP payloads.
 type ListenerStats struct {
 	Conns                            int // now, including those whose handshake is incomplete
-	Open                             int // now, without those
+	Open                             int // now, only those whose handshake is complete
 	MaxConns                         int // as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64

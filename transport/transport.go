@@ -10,9 +10,9 @@
 // Datagrams are encrypted and authenticated ([Suite]). A client presents a connect token, which the
 // game's backend issued with the listener's key (package token) and which admits one connection.
 // The token also authenticates the listener to the client. On loopback addresses, and only there,
-// no configuration is required: both ends use a published key. A listener does little work and
-// keeps no state for a sender before it has validated the sender's address, and then limits
-// handshakes.
+// no configuration is required: both ends use a published key. Until a listener has validated the
+// address of a sender, it does little work and keeps no state for the sender. Handshakes with
+// validated addresses are limited too.
 //
 // A connection survives a change of the client's address, by a NAT or by [Conn.Rebind].
 package transport
@@ -68,8 +68,8 @@ type BatchConn interface {
 	// and returns their number. Otherwise it is like ReadFrom, and the same goroutine calls it.
 	ReadBatch(into []Datagram) (n int, err error)
 	// WriteBatch sends the datagrams in order and returns the number sent. If that is less than
-	// len(out), the error is that of the next one; the caller may continue behind it. It does not
-	// retain the buffers. It is safe for concurrent use.
+	// len(out), out[sent] failed with the error; the caller may continue with the datagrams after
+	// it. WriteBatch does not retain the buffers. It is safe for concurrent use.
 	WriteBatch(out []Datagram) (sent int, err error)
 }
 

@@ -35,9 +35,10 @@ type Part struct {
 	Frame, Field, Component int
 	// Bits is the cost of the part, in fractions of bits.
 	Bits float64
-	// Value is that of the component. If Held is set, it equals its reference. Otherwise Predictor
-	// identifies the method of its prediction, see [PredictorName]. If Forecasts is set, Residual
-	// is the difference of Value from Forecast.
+	// Value is the value of the component. If Held is set, it equals its reference: the value in
+	// the frame before, or in the baseline. Otherwise Predictor identifies the method that
+	// predicted it, see [PredictorName]. If Forecasts is set, Forecast is the predicted value, and
+	// Residual is the difference of Value from it.
 	Value     int32
 	Predictor int
 	Held      bool

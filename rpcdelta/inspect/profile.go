@@ -5,8 +5,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Profile sums up the uses of the bits of payloads. [NewProfile] makes one; an
-// rpcdelta.Decoder or rpcdelta.Encoder fills it. Not safe for concurrent use.
+// Profile reports what the bits of payloads are spent on, summed over many payloads. [NewProfile]
+// returns an empty one. rpcdelta.Decoder.Measure or rpcdelta.Encoder.Measure sets the Profile that
+// a decoder or encoder fills. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
 // payload includes its redundant frames.
@@ -14,10 +15,11 @@ type Profile struct {
 	// Payloads is the number of payloads, Frames the number of frames that they contained for the
 	// first time: at the decoder the frames delivered, at the encoder the frames sent.
 	Payloads, Frames uint64
-	// Coded is the number of frames in the payloads, redundant frames included. Counts by frame
-	// below are over these.
+	// Coded is the number of frames in the payloads, redundant frames included. The counts of
+	// frames in a [ComponentProfile] refer to these frames.
 	Coded uint64
-	// FullBits and HeaderBits are those of rpcdelta.Info, over Frames and Payloads.
+	// FullBits is the sum of the full sizes of the frames counted by Frames, and HeaderBits that of
+	// the headers of all payloads; see rpcdelta.Info.
 	FullBits, HeaderBits uint64
 	// PayloadBits is the size of the coded part. CountBits is the cost of the number of frames in a
 	// payload. RoundingBits is the cost of rounding up to whole bytes; it is negative for payloads
@@ -34,8 +36,8 @@ type FieldProfile struct {
 	// FullBits is the field's part of the profile's FullBits.
 	FullBits uint64
 	// Bits is the cost of the field, in fractions of bits: FlagBits, the Bits of the components,
-	// and the contents of a byte string. In the binary part of rle, the bytes of a token share its
-	// cost equally.
+	// and the contents of a byte string. In the run-length coded part of codec rle, the cost of a
+	// token is divided equally among its bytes.
 	Bits float64
 	// FlagBits is the cost that belongs to no component: flags, the header or length of a group,
 	// the index of a quat.
@@ -45,18 +47,18 @@ type FieldProfile struct {
 	Components []ComponentProfile
 }
 
-// ComponentProfile is the part of a [FieldProfile] that concerns one component. Held and all of
-// Predictors add up to the profile's Coded.
+// ComponentProfile is the part of a [FieldProfile] that concerns one component. The sum of Held and
+// all Predictors is Profile.Coded.
 type ComponentProfile struct {
 	Bits float64
-	// Held is the number of frames in which the component equals its reference, coded as a flag
-	// or, for integers in rle, as zero bytes.
+	// Held is the number of frames in which the component equals its reference and is coded as a
+	// flag or, for integers in codec rle, as zero bytes. The reference is the frame before in the
+	// payload, or the baseline for the oldest frame.
 	Held uint64
 	// Residuals counts residuals by magnitude: [0] is zero, [i] is 2^(i-1) to 2^i-1. Keyframes,
 	// frequent values, bit sets, and integers in rle have no residuals.
 	Residuals [33]uint64
-	// Predictors counts the predictors of the component in the other frames, see
-	// [PredictorName].
+	// Predictors counts all other frames, by the predictor of the component; see [PredictorName].
 	Predictors [NPredictors]uint64
 }
 

@@ -25,9 +25,9 @@ func (p *Prior) internal() *adaptive.Prior { return (*adaptive.Prior)(p) }
 func Generic() *Prior { return (*Prior)(adaptive.Generic()) }
 
 // Parse parses an encoded prior, as [Prior.Append] and the command uplink train write it. An error
-// wraps [ErrInvalid] and describes the problem. A prior takes about 70 KiB and four times the size
-// of data, which must not exceed [MaxSize]; parsing never takes more than 60 MiB. data may be
-// untrusted and is not retained.
+// wraps [ErrInvalid] and describes the problem. data must not exceed [MaxSize]. A prior takes about
+// 70 KiB of memory plus four times the size of data; parsing never takes more than 60 MiB. data may
+// be untrusted and is not retained.
 func Parse(data []byte) (*Prior, error) {
 	p, err := adaptive.ParsePrior(data)
 	if err != nil {

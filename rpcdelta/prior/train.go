@@ -19,7 +19,8 @@ type TrainConfig struct {
 	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what
 	// the recordings do not cover.
 	FromScratch bool
-	// Generic omits the parameters of single fields, for a prior that serves other games.
+	// Generic omits the parameters that were trained for individual fields. The prior can then
+	// serve other games.
 	Generic bool
 	// Progress, if not nil, is called from time to time with the completed fraction.
 	Progress func(done float64)

@@ -2,7 +2,8 @@
 // recorded datagrams with them: transport.Config.KeyLog writes, [Parse] parses, and an [Opener]
 // decrypts.
 //
-// With a session's line, all of its datagrams can be read and forged.
+// A key log has one line for each session. Whoever has the line can read and forge all datagrams of
+// the session.
 package keylog
 
 import (
@@ -24,7 +25,7 @@ const label = "UPLINK_SESSION_1"
 type Session struct {
 	// ID is the session's id, not 0.
 	ID uint64
-	// Suite is how its datagrams are sealed: a transport.Suite.
+	// Suite is the cipher suite of the session, a transport.Suite.
 	Suite seal.Suite
 	// ToServer and ToClient are the secrets of the first epoch of each direction, from which those
 	// of all later ones follow.
@@ -72,8 +73,9 @@ const (
 
 // Parse reads a key log. Empty lines, those that begin with '#', and those with another label are
 // skipped, so that a file may contain keys of other protocols; of several lines for one session the
-// last one counts. An invalid line is an error with its number, and so are lines of more than 4,096
-// bytes and more than 65,536 sessions; the sessions before it are returned with the error.
+// last one counts. Parse stops at an invalid line, at a line of more than 4,096 bytes, and after
+// 65,536 sessions if there are more. The error then contains the number of the line, and the
+// sessions before that line are returned with it.
 func Parse(r io.Reader) ([]Session, error) {
 	var all []Session
 	known := map[uint64]int{}

@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Verdict is the result of a datagram.
+// Verdict is the result of [Opener.Open] for a datagram.
 type Verdict uint8
 
 // The verdicts.
@@ -18,10 +18,12 @@ const (
 	Opened Verdict = iota
 	// Plain is an unencrypted datagram: one of a handshake, or one that was decrypted before.
 	Plain
-	// NoSession is a datagram of no session with known keys, according to its id and addresses.
+	// NoSession is a datagram whose connection id and addresses belong to no session with known
+	// keys.
 	NoSession
 	// Damaged is a datagram of a session with known keys that is not authentic: it was altered,
-	// truncated or forged, or too much of its session is missing to determine its number.
+	// truncated or forged, or too many earlier datagrams of the session are missing to determine
+	// its packet number.
 	Damaged
 	// Foreign is not a datagram of this protocol.
 	Foreign
@@ -78,8 +80,8 @@ func (o *Opener) Sessions() (n int) {
 
 // Open opens a datagram that went from one address to another. If the verdict is [Opened] the
 // datagram is appended to dst as a record: [RecordHeader] bytes, then the datagram with its header
-// as it is and its body unsealed (docs/wireshark.md). With any other verdict dst is returned as it
-// was. dst must not overlap with b, which is not written to.
+// as it was sent and its body decrypted (docs/wireshark.md). With any other verdict dst is returned
+// as it was. dst must not overlap with b, which is not written to.
 func (o *Opener) Open(dst []byte, from, to netip.AddrPort, b []byte) ([]byte, Verdict) {
 	h, err := wire.ParseHeader(b)
 	switch {

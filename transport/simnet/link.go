@@ -1,5 +1,5 @@
 // Package simnet simulates links: loss in bursts or not, delay, jitter, duplication, reordering, a
-// bottleneck. A simulation is a function of its [Config], whose Seed is part of it.
+// bottleneck. With the same [Config], including its Seed, a simulation always has the same result.
 //
 // [Link] and [Queue] use virtual time, and no sockets or goroutines. [Network] is a network in
 // memory for the transport, which under testing/synctest uses virtual time too. [Wrap] puts
@@ -22,9 +22,9 @@ type Config struct {
 	Jitter time.Duration
 	// Loss is the share of packets that are lost, 0 to 1.
 	Loss float64
-	// Burst is the mean length of loss bursts in packets. Up to 1/(1-Loss), the mean for
-	// independent losses, losses are independent; above, they follow a Gilbert-Elliott chain of two
-	// states.
+	// Burst is the mean length of loss bursts in packets. Independent losses have a mean of
+	// 1/(1-Loss). If Burst is not above it, losses are independent; otherwise they follow a
+	// Gilbert-Elliott chain of two states.
 	Burst float64
 	// Duplicate is the share of packets that arrive twice, 0 to 1.
 	Duplicate float64
@@ -73,9 +73,10 @@ const (
 	seedStream = 0x9e3779b97f4a7c15
 )
 
-// Link is one direction of a simulated link. Times are durations since any start, the same for all
-// calls. It draws the same number of random numbers for each packet, whatever its size and the
-// configuration: two links with one seed lose the same packets. It is not safe for concurrent use.
+// Link is one direction of a simulated link. Times are durations since a start that the caller
+// chooses once for all calls. It draws the same number of random numbers for each packet, whatever
+// its size and the configuration: two links with one seed lose the same packets. It is not safe for
+// concurrent use.
 type Link struct {
 	cfg  Config
 	rng  *rand.Rand
@@ -96,8 +97,8 @@ func NewLink(cfg Config) (*Link, error) {
 func (l *Link) Config() Config { return l.cfg }
 
 // Set changes the link from the next packet on, or returns the error of [Config.Validate]. The
-// change itself loses or reorders nothing: after a longer delay or queue, packets wait until
-// earlier ones have arrived. Seed has no effect.
+// change itself neither loses nor reorders packets: if earlier packets had a longer delay or queue,
+// later ones wait until these have arrived. The Seed of cfg is ignored.
 func (l *Link) Set(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err

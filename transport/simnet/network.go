@@ -16,8 +16,8 @@ import (
 const firstPort = 49152 // the first for port 0
 
 // Network is a network in memory. Each ordered pair of addresses has a link of its own. Its
-// [transport.PacketConn]s block on channels and timers only, so that under testing/synctest its
-// time is the bubble's; make it inside. It is safe for concurrent use.
+// [transport.PacketConn]s block on channels and timers only, so under testing/synctest it uses the
+// virtual time of the bubble. Call NewNetwork inside the bubble. It is safe for concurrent use.
 type Network struct {
 	clock clock
 
@@ -35,10 +35,10 @@ type flow struct {
 	up   bool
 }
 
-// NewNetwork returns a network. Of the two links between two addresses, the one of the first packet
-// has the configuration up, since clients send first; the other one has down. The seeds of the
-// links are derived from the configuration's and the addresses. The error is that of
-// [Config.Validate].
+// NewNetwork returns a network. Between two addresses there are two links. The link of the first
+// packet has the configuration up, since clients send first; the link in the other direction has
+// down. The seeds of the links are derived from the configuration's and the addresses. The error is
+// that of [Config.Validate].
 func NewNetwork(up, down Config) (*Network, error) {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 )
 
 // Queue sends values over a link and keeps them until they arrive, in virtual time: times are
-// durations since any start. Both copies of a duplicated packet are the same value. It is not safe
-// for concurrent use.
+// durations since a start that the caller chooses. Both copies of a duplicated packet are the same
+// value. It is not safe for concurrent use.
 type Queue[T any] struct {
 	link     *Link
 	flying   schedule[T]
