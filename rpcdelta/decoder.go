@@ -51,9 +51,9 @@ func NewScratch(s *schema.Schema) *Scratch {
 // Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
 // decoder reports those that it drops. Not safe for concurrent use.
 //
-// The caller must drop a payload if a payload arrived before it whose newest frame is 64 or more
-// frames newer. The reason is that short headers contain only 7 bits of the sequence. Without held
-// frames, the limit is 64 newer payloads. If each payload contains up to k new frames
+// The caller must drop a payload if another payload arrived earlier whose newest frame is 64 or
+// more frames newer. The reason is that short headers contain only 7 bits of the sequence. Without
+// held frames, the limit is 64 newer payloads. If each payload contains up to k new frames
 // ([Encoder.Hold]), it is 64/k newer payloads. A decoder that replaces another must not receive
 // payloads that were sent to its predecessor. Package transport ensures both.
 type Decoder struct {

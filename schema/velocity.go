@@ -2,9 +2,9 @@ package schema
 
 // Velocity declares that a field is the rate of change of another field.
 type Velocity struct {
-	// Of names the field that is the rate of change of Field. Of is a number. Field is a number or
-	// an angle with as many components as Of, or a quaternion. For a quaternion, Of is the angular
-	// velocity, with three components about the world axes.
+	// Of names the field that is the rate of change of Field. Of contains numbers. Field contains
+	// numbers or angles, as many as Of, or it is a quaternion. For a quaternion, Of is the angular
+	// velocity: three numbers, about the world axes.
 	Field, Of string
 	// PerTick is the change of Field in one tick if Of is one step. Its unit is a step of Field, or
 	// radians for a quaternion.

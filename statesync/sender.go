@@ -119,7 +119,7 @@ func (s *Sender) Prioritize(id uint16, priority float64) error {
 
 // AddInputs adds all players' inputs of a tick, by ascending player, to be sent until they are
 // acked. Each call must have a later tick than the call before. A tick that is omitted is reported
-// as [TickInputs].Missing. The inputs are copied. After an error nothing is changed.
+// as [TickInputs.Missing]. The inputs are copied. After an error nothing is changed.
 func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.add(tick, inputs) }
 
 // Append appends the packet of a tick, which must be after the previous one, and returns the

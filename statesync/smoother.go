@@ -93,7 +93,7 @@ type Pose struct {
 }
 
 // Correct records that a correction changed the simulated pose. The drawn pose does not change,
-// unless it is [Smoothing].Snap or more away from the new simulated pose, or is not a number. In
+// unless it is [Smoothing.Snap] or more away from the new simulated pose, or is not a number. In
 // these cases it jumps to the new simulated pose.
 func (s *Smoother) Correct(from, to Pose) {
 	s.defaults()

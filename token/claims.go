@@ -18,8 +18,8 @@ const (
 	MaxLifetime = 24 * time.Hour
 )
 
-// Claims are the contents of a token. The issuer encrypts them, and only the DS can decrypt them.
-// Times are in UTC, in whole milliseconds since 1970.
+// Claims are the contents of a token. The issuer encrypts them for the DS; the client cannot read
+// them. Times are in UTC, in whole milliseconds since 1970.
 type Claims struct {
 	// ClientID is the number by which the game knows the player.
 	ClientID uint64

@@ -31,8 +31,8 @@ type Handler interface {
 	// it. Otherwise it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer],
 	// [ErrPeerShutdown], [ErrReplaced] and [ErrProtocol], or is the packet connection's.
 	Closed(c *Conn, err error)
-	// Datagram delivers the payload of a Send of the peer, which was received at the time at. The
-	// payload is valid during the call.
+	// Datagram delivers the payload b of a Send of the peer, received at the time at. The payload
+	// is valid during the call.
 	Datagram(c *Conn, b []byte, at time.Time)
 	// Message delivers a message of a SendReliable. The message is valid during the call.
 	Message(c *Conn, b []byte, at time.Time)
@@ -208,9 +208,9 @@ func (c *Conn) Rebind() error {
 	return c.dialer.rebind()
 }
 
-// Wake requests a call of [Handler.Tick] of a dialed connection at a time. Of several requests the
-// earliest counts, and a tick fulfills all that precede it. For a listener's connection it does
-// nothing.
+// Wake requests a call of [Handler.Tick] of a dialed connection at a time. If there are several
+// requests before a tick, only the one with the earliest time counts; the tick removes all of them.
+// For a listener's connection it does nothing.
 func (c *Conn) Wake(at time.Time) {
 	if c.dialer != nil {
 		c.dialer.alarm.requestTick(at)

@@ -30,8 +30,8 @@ var (
 var (
 	// ErrServerFull means that the listener has [Config.MaxConns] connections. The token is unused.
 	ErrServerFull = session.ErrServerFull
-	// ErrServerBusy means that the listener refused the handshake because it had too many, until
-	// Dial gave up after [Config.Timeout]. The token is unused.
+	// ErrServerBusy means that the listener had too many handshakes each time that Dial tried,
+	// until [Config.Timeout] had passed. The token is unused.
 	ErrServerBusy = session.ErrServerBusy
 	// ErrVersion means that the ends use different versions of the protocol.
 	ErrVersion = session.ErrVersion

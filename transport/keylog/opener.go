@@ -18,8 +18,8 @@ const (
 	Opened Verdict = iota
 	// Plain is an unencrypted datagram: one of a handshake, or one that was decrypted before.
 	Plain
-	// NoSession is a datagram whose connection id and addresses belong to no session with known
-	// keys.
+	// NoSession is a datagram of a session without known keys, judging by its connection id or
+	// addresses.
 	NoSession
 	// Damaged is a datagram of a session with known keys that is not authentic: it was altered,
 	// truncated or forged, or too many earlier datagrams of the session are missing to determine

@@ -1,5 +1,6 @@
 // Package simnet simulates links: loss in bursts or not, delay, jitter, duplication, reordering, a
-// bottleneck. With the same [Config], including its Seed, a simulation always has the same result.
+// bottleneck. The same [Config] and the same packets always give the same result; the random seed
+// is part of the Config.
 //
 // [Link] and [Queue] use virtual time, and no sockets or goroutines. [Network] is a network in
 // memory for the transport, which under testing/synctest uses virtual time too. [Wrap] puts
@@ -22,9 +23,9 @@ type Config struct {
 	Jitter time.Duration
 	// Loss is the share of packets that are lost, 0 to 1.
 	Loss float64
-	// Burst is the mean length of loss bursts in packets. Independent losses have a mean of
-	// 1/(1-Loss). If Burst is not above it, losses are independent; otherwise they follow a
-	// Gilbert-Elliott chain of two states.
+	// Burst is the mean length of loss bursts in packets. The bursts of independent losses have a
+	// mean length of 1/(1-Loss). Up to this value of Burst, losses are independent; above it, they
+	// follow a Gilbert-Elliott chain of two states.
 	Burst float64
 	// Duplicate is the share of packets that arrive twice, 0 to 1.
 	Duplicate float64
