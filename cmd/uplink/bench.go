@@ -114,7 +114,7 @@ func (o *benchOptions) writeTables(b *strings.Builder, results []*bench.Result) 
 				table.Write(b, fieldsTable(&c))
 			}
 			if c.Undecodable > 0 {
-				fmt.Fprintf(b, "%s: %d payloads could not be decoded\n", c.Name, c.Undecodable)
+				fmt.Fprintf(b, "%s: %d payloads could not be decoded\n", nameOf(&c), c.Undecodable)
 			}
 		}
 		b.WriteByte('\n')
@@ -137,6 +137,9 @@ func (o *benchOptions) runText() string {
 		text += fmt.Sprintf(", seed %d", c.Link.Seed)
 	}
 	text += "; " + suiteText(c.Suite)
+	if len(c.Presets) > 0 {
+		text += ", presets with the suite of each"
+	}
 	if c.Prior != nil {
 		text += fmt.Sprintf(", prior %v", c.Prior)
 	}
@@ -149,9 +152,12 @@ func (o *benchOptions) runText() string {
 	return text
 }
 
+// nameOf returns the name of a preset, or of a codec without one.
+func nameOf(c *bench.Counts) string { return cmp.Or(c.Preset, c.Name) }
+
 // fieldsTable returns the bits of each field.
 func fieldsTable(c *bench.Counts) [][]string {
-	rows := [][]string{{"field of " + c.Name, "full", "payload", "share"}}
+	rows := [][]string{{"field of " + nameOf(c), "full", "payload", "share"}}
 	line := func(name string, full, bits float64) []string {
 		return table.Row("%s|%.1f|%.1f|%.1f %%", name, full, bits, 100*bits/max(c.PayloadBits, 1e-9))
 	}
@@ -171,7 +177,7 @@ func fieldsChart(results []*bench.Result) *chart.Stacks {
 			if len(s.Fields) == 0 {
 				continue
 			}
-			full, coded := chart.Stack{Name: r.Trace}, chart.Stack{Name: s.Name}
+			full, coded := chart.Stack{Name: r.Trace}, chart.Stack{Name: nameOf(&s)}
 			sum := 0.0
 			for _, f := range s.Fields {
 				full.Parts = append(full.Parts, chart.Part{Name: f.Name, Value: f.FullBits})
@@ -218,7 +224,7 @@ func meansTable(results []*bench.Result) [][]string {
 		if i == 0 {
 			first = mean
 		}
-		name := results[0].Codecs[i].Name
+		name := nameOf(&results[0].Codecs[i])
 		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f %%|%d", name, mean, mean/first, 100*delivered/float64(n), wrong))
 	}
 	return rows
@@ -241,7 +247,7 @@ func benchTable(r *bench.Result) [][]string {
 			times = table.Row("%.0f|%.0f|%.2g", c.EncodeNs, c.DecodeNs, c.Allocs)
 		}
 		rows = append(rows, slices.Concat(
-			table.Row("%s|%.1f|%.1f|%.1f|%.1f", cmp.Or(c.Preset, c.Name), c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
+			table.Row("%s|%.1f|%.1f|%.1f|%.1f", nameOf(c), c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
 			table.Row("%.1f|%.1f|%.1f|%.1f|%.1f", c.AEADBits, c.IPBits, c.WireBits, c.AckBits, c.AckWireBits),
 			table.Row("%.2f|%.2f|%.1f %%", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), 100*c.Saved()),
 			table.Row("%.3f %%|%.2f %%|%d|%d", 100*c.DeliveredRatio, 100*c.Late, c.Keyframes, c.Mismatches), times))

@@ -91,6 +91,24 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
+// TestBenchPresets: each preset has a row, named after it.
+func TestBenchPresets(t *testing.T) {
+	code, stdout, stderr := uplink(t, strings.Fields("bench --codec rle,adaptive --preset Balanced,lowlatency --downlink 20 --frames 600 "+rocketLeague)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	const want = ", acks on 20 datagrams a second of the server, seed 1; encrypted with gcm, 16 bytes per datagram, presets with the suite of each; "
+	if !strings.Contains(lines[0], want) {
+		t.Errorf("%s, want %s", lines[0], want)
+	}
+	for i, name := range []string{"rle ", "balanced ", "low-latency "} {
+		if !strings.HasPrefix(lines[4+i], name) {
+			t.Errorf("%q, want %s", lines[4+i], name)
+		}
+	}
+}
+
 func TestBenchJSON(t *testing.T) {
 	one := parse[bench.Result](t, "bench", "--json", "--distance", "6", portal2)
 	if one.Suite != "aes128gcm" || one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {

@@ -66,7 +66,7 @@ The report covers the time after all bots have connected. Bots that lose their c
 	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "interval at which each player rebinds to another socket; 0s: never")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
-	f.Var((*redundancy)(&o.Redundancy), "redundancy", "redundant frames in each payload: auto, off or 1 to 7")
+	f.Var((*redundancy)(&o.Redundancy), "redundancy", "redundant frames in each payload: auto, off or 1 to 15")
 	o.Link = simlink.Config{Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")

@@ -16,6 +16,8 @@ func TestComplete(t *testing.T) {
 	for args, want := range map[string]string{
 		"bench --codec |":                 "paper rle adaptive :6",
 		"bench --codec rle,a|":            "rle,paper rle,adaptive :6",
+		"bench --preset |":                "low-latency balanced low-bandwidth all :6",
+		"bench --preset balanced,l|":      "balanced,low-latency balanced,low-bandwidth balanced,all :6",
 		"replay --codec |":                "rle adaptive :36",
 		"ds --suite |":                    "gcm compact none :36",
 		"bots --redundancy |":             "auto off 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 :36",

@@ -86,6 +86,8 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 			all = append(all, strconv.Itoa(n))
 		}
 		return words(all...)
+	case "preset":
+		return lists(append(presetNames(allPresets), "all")...)
 	case "log-format":
 		return words(string(textLog), string(jsonLog))
 	case "log-level":

@@ -51,7 +51,7 @@ func checkRing(frames int) error {
 }
 
 // linkFlags are the flags that --distance excludes.
-var linkFlags = append([]string{"ack-hz"}, simlink.FlagNames...)
+var linkFlags = append([]string{"ack-hz", "downlink"}, simlink.FlagNames...)
 
 // checkDistance validates --distance, which excludes the flags of a link.
 func checkDistance(cmd *cobra.Command, frames int) error {

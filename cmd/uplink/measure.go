@@ -36,7 +36,7 @@ func addRun(f *pflag.FlagSet, c *bench.Config, prior *string, payload string) {
 	c.Link.AddFlags(f)
 	f.Float64Var(&c.AckHz, "ack-hz", 60, "maximum acks per second")
 	f.IntVar(&c.Ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
-	f.Var((*redundancy)(&c.Redundancy), "redundancy", "redundant frames in each "+payload+": auto, off or a number")
+	f.Var((*redundancy)(&c.Redundancy), "redundancy", "redundant frames in each "+payload+": auto, off or 1 to 15")
 	f.IntVar(&c.Distance, "distance", 0, "no link: encode each frame against the one this many before it")
 	f.StringVar(prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
 }

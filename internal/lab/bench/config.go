@@ -107,6 +107,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--downlink %v: want 0 to %d datagrams a second", c.DownlinkHz, maxAckHz)
 	case len(c.Presets) > 0 && (c.SendEvery > 1 || c.Distance != 0):
 		return fmt.Errorf("--preset: leave out --send-every, which it sets, and --distance")
+	case len(c.Presets) > 0 && !slices.Contains(c.Schemes, rpcdelta.Adaptive.String()):
+		return fmt.Errorf("--preset: it needs %v among --codec", rpcdelta.Adaptive)
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
 		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
 	case c.Seeds < 0 || c.Seeds > maxSeeds:

@@ -56,7 +56,7 @@ func long(seq uint16, distance byte) []byte {
 	return []byte{flags, 2, byte(seq), byte(seq >> 8), last}
 }
 
-// short is one with a short header.
+// short is one with a short header, for distances up to 16.
 func short(seq, distance int) []byte {
 	v := uint32(0b0_110)<<12 | uint32(distance-1)<<7 | uint32(seq)&127
 	return []byte{byte(v >> 8), byte(v)}

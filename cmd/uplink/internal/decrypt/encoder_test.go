@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"math/bits"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -200,6 +201,7 @@ func TestWiresharkEncoder(t *testing.T) {
 	carried, released, shown := map[at]int{}, map[at]int{}, map[at]*item{} // by the packet, from 1
 	said, acked := p.said, p.acked
 	kinds, troubles, holes := map[rpcdelta.FrameKind]int{}, 0, 0
+	distances := map[int]int{} // payloads with a short header, by the length of the code of its distance
 	for i := range packets {
 		for _, f := range packets[i].all("uplink.frame") {
 			w := said[0]
@@ -217,6 +219,9 @@ func TestWiresharkEncoder(t *testing.T) {
 				want["uplink.frame.baseline"], want["uplink.frame.distance"] = base.seq, w.BaselineAge
 				want["uplink.frame.baseline_in"] = carried[base]
 				want["uplink.frame.baseline_acked_in"] = cmp.Or(released[base], -1)
+				if f.number(t, "uplink.frame.header") == 0 {
+					distances[bits.Len(uint(max(w.BaselineAge-1, 8)))]++
+				}
 			}
 			compare(t, i+1, f, want)
 		}
@@ -268,6 +273,9 @@ func TestWiresharkEncoder(t *testing.T) {
 	}
 	if len(said) != 0 || len(acked) != 0 {
 		t.Errorf("%d payloads and %d acks are not shown", len(said), len(acked))
+	}
+	if len(distances) != 3 {
+		t.Errorf("short headers with distances of %v bits", distances)
 	}
 	if kinds[rpcdelta.Delta] < 100 || kinds[rpcdelta.Keyframe] == 0 || kinds[rpcdelta.Reset] < len(numbers) || troubles == 0 || holes == 0 {
 		t.Errorf("too little happened: %v, %d acks with troubles, %d with holes", kinds, troubles, holes)
