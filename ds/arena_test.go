@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -164,6 +165,7 @@ func (a *arena) run(first, last uint64) {
 		a.step(tick)
 		time.Sleep(time.Second / 60)
 	}
+	synctest.Wait() // what arrived in this instant has been handled
 }
 
 // copier checks what a client receives of an arena, and keeps its copy.

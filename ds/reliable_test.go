@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,20 +38,21 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
 	var player *ds.Player
 	var left error
-	running := !poll // a Poll, if the server needs one
+	var running atomic.Bool // a Poll, if the server needs one
+	running.Store(!poll)
 	srv := serve(t, network, ds.Config{
 		Poll: poll, Joined: func(p *ds.Player) { player = p }, Left: func(_ *ds.Player, err error) { left = err },
 		OnMessage: func(p *ds.Player, b []byte) {
-			if p != player || !running {
+			if p != player || !running.Load() {
 				t.Error("a message of another player, or outside of Poll")
 			}
 			toServer.take(b)
 		},
 	}, handles("Move", moves.Handle), handles("Fire", fires.Handle))
 	stop := polling(t, 10*ms, func() {
-		running = true
+		running.Store(true)
 		srv.Poll()
-		running = !poll
+		running.Store(!poll)
 	})
 	conn := uplinktest.Dial(t, network, client.Config{OnMessage: toClient.take})
 	move, fire := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 2}), uplinktest.Bind(t, conn, "Fire", reliably)
