@@ -85,7 +85,7 @@ func benchEncode(b *testing.B, v variant) {
 	var total Stats
 	i := 2 * benchAge
 	for b.Loop() {
-		p.enc.accept(p.enc.next-benchAge, 1) // as an ack would have it
+		p.enc.process(p.enc.next - benchAge) // as an ack would have it
 		var info Info
 		var err error
 		if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], &frames[i]); err != nil {
@@ -112,7 +112,7 @@ func benchDecode(b *testing.B, v variant) {
 	p := newPair(b, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{})
 	for i := range frames {
 		if i >= benchAge {
-			p.enc.accept(uint64(i-benchAge), 1) // as an ack would have it
+			p.enc.process(uint64(i - benchAge)) // as an ack would have it
 		}
 		p.frame.CopyFrom(&frames[i])
 		p.send(b)
