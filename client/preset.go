@@ -27,6 +27,9 @@ type DelayPolicy struct {
 	Deadline time.Duration
 	// Delivery is the share of frames that are to arrive by the deadline; default Config.Delivery.
 	Delivery float64
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive ticks
+	// may be lost; default rpcdelta.DefaultUrgentLoss.
+	UrgentLoss float64
 }
 
 // Preset is a choice between delay and bandwidth, see Config.Preset.
@@ -47,7 +50,7 @@ var (
 	// LowLatency sends every frame at once.
 	LowLatency = Preset{
 		"low-latency",
-		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: presetDelivery},
+		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: 0.9994},
 		transport.AES128GCM,
 	}
 	// Balanced lets frames wait for up to 33 ms: 2 frames at 60 Hz, 1 at 30 Hz.
@@ -60,7 +63,10 @@ var (
 	// compact suite, which the server must permit.
 	LowBandwidth = Preset{
 		"low-bandwidth",
-		DelayPolicy{MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery},
+		DelayPolicy{
+			MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery,
+			UrgentLoss: 0.15,
+		},
 		transport.AES128CTRHMAC8,
 	}
 )

@@ -33,6 +33,9 @@ const (
 	DefaultRing = 64
 	// DefaultDelivery is the default of EncoderConfig.Delivery: one frame in 2,000 may be lost.
 	DefaultDelivery = 0.9995
+	// DefaultUrgentLoss is the default of EncoderConfig.UrgentLoss: two payloads in consecutive
+	// ticks at 12 % loss.
+	DefaultUrgentLoss = 0.015
 	// DefaultRedundancyBytes is the default of EncoderConfig.RedundancyBytes.
 	DefaultRedundancyBytes = 256
 
@@ -75,6 +78,12 @@ type EncoderConfig struct {
 	// Deadline is the number of frames after its own at which a frame is of no more use to the
 	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
 	Deadline int
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive ticks
+	// may be lost; default DefaultUrgentLoss. Further copies leave with later frames.
+	UrgentLoss float64
+	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
+	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have DeliverLate.
+	Repair bool
 	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
 	// DefaultRedundancyBytes. New frames are sent whatever their size.
 	RedundancyBytes int
@@ -96,6 +105,7 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
 	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
 	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
+	c.UrgentLoss = cmp.Or(c.UrgentLoss, DefaultUrgentLoss)
 	switch {
 	case c.MaxPayload < wire.MaxHeader+1:
 		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
@@ -127,6 +137,9 @@ type DecoderConfig struct {
 	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
 	// dropping them. They never become baselines.
 	DeliverLate bool
+	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0: an ack
+	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays].
+	RepairTime int
 	// Prior is that of the encoder; nil means the built-in one.
 	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order.

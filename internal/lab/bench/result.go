@@ -106,6 +106,9 @@ type FieldBits struct {
 // messageType is the size of the message type before an ack, in bytes.
 const messageType = 1
 
+// bundleLength is the size in bytes of the length of each message of a bundle but the last.
+const bundleLength = 1
+
 // around returns the overhead of a message in bytes.
 func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
 
