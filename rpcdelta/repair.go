@@ -11,14 +11,11 @@ type repair struct {
 	acks     ackTimer
 }
 
-// maxRepairAge is the maximum age of a payload that is repeated, in frames.
-const maxRepairAge = 31
-
 func newRepair(c *EncoderConfig) repair {
 	if !c.Repair || c.Deadline == 0 || !c.combines() {
 		return repair{}
 	}
-	return repair{payloads: ringcache.New[[]byte](maxRepairAge + 1)}
+	return repair{payloads: ringcache.New[[]byte](MaxRepairAge + 1)}
 }
 
 // store stores payload n.
@@ -73,7 +70,7 @@ func (t *ackTracker) repairs() int {
 	if t.repair.payloads == nil || t.redundancy.setting != RedundancyAuto || a.periods == 0 || a.prompt < promptShare {
 		return 0
 	}
-	return max(0, min(t.deadline, maxRepairAge)-t.batch-a.usual())
+	return max(0, min(t.deadline, MaxRepairAge)-t.batch-a.usual())
 }
 
 // overdue returns how many more times payload n is to be repeated because it is lost or its ack is
@@ -99,7 +96,7 @@ func (t *ackTracker) overdue(n uint64) (copies, left int) {
 
 // repairable returns the oldest payload that may be repeated.
 func (t *ackTracker) repairable() uint64 {
-	age := uint64(min(t.deadline, maxRepairAge))
+	age := uint64(min(t.deadline, MaxRepairAge))
 	return max(t.opened, t.next-1-min(age, t.next-1))
 }
 
