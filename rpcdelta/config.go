@@ -78,8 +78,8 @@ type EncoderConfig struct {
 	// Deadline is the number of frames after its own at which a frame is of no more use to the
 	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
 	Deadline int
-	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive ticks
-	// may be lost; default 1.5 %. Further copies leave with later frames.
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
+	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
 	UrgentLoss float64
 	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
 	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have DeliverLate.

@@ -201,8 +201,8 @@ func (e *Encoder) Ack(a Ack) error { return e.ack(a) }
 // reliable channel, which has no acks.
 func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }
 
-// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that of
-// [EncoderConfig.Check], and leaves the setting unchanged.
+// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that
+// of [EncoderConfig.Check], and leaves the setting unchanged.
 func (e *Encoder) SetRedundancy(n int) error {
 	cfg := e.cfg
 	cfg.Redundancy = n

@@ -89,7 +89,7 @@ func (r *redundancy) repeated(n int) {
 }
 
 func (r *redundancy) add(excess float64) {
-	r.excess = max(r.excess+excess, -r.lost[r.copies+1])
+	r.excess = max(r.excess+excess, min(-r.lost[r.copies+1], -10*r.target))
 }
 
 // max returns the maximum number of older payloads that a payload repeats.

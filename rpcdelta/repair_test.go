@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 )
@@ -60,7 +61,7 @@ func (l *batchLink) run(t *testing.T) (r batchResult) {
 		for ; len(up) > 0 && up[0].tick <= n; up = up[1:] {
 			for _, b := range up[0].payloads {
 				out, err := p.dec.Decode(b)
-				if err != nil && err != ErrDuplicate {
+				if err != nil && !errors.Is(err, ErrDuplicate) {
 					t.Fatalf("seed %d, frame %d: %v", l.seed, n, err)
 				}
 				for _, d := range out {
