@@ -4,11 +4,11 @@
 //	go run ./docs/figures [--match TEXT] [FILE]
 //
 // Run it at the top of the repository. With --match it runs only the commands that contain the
-// text: "cd bench" updates the comparison with alternatives and its charts. It runs the lines "go run ./cmd/uplink ..." of a code block
-// if their commands are reproducible. A table after the block is filled with the results of its
-// bench commands (see [fillTable]); a text block is replaced by the output. The output of "cd bench
-// && go run ..." replaces a text block too. Everything else is unchanged, including tables of
-// benchmarks, servers and soak tests.
+// text: "cd bench" updates the comparison with alternatives and its charts. It runs the lines "go
+// run ./cmd/uplink ..." of a code block if their commands are reproducible. A table after the block
+// is filled with the results of its bench commands (see [fillTable]); a text block is replaced by
+// the output. The output of "cd bench && go run ..." replaces a text block too. Everything else is
+// unchanged, including tables of benchmarks, servers and soak tests.
 package main
 
 import (

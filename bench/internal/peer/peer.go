@@ -19,8 +19,8 @@ import (
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
-	// Append appends the payload of rows: consecutive frames, oldest first. base is the baseline, or
-	// nil if there is none.
+	// Append appends the payload of rows: consecutive frames, oldest first. base is the baseline,
+	// or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
 	// Decode decodes a payload to rows, which are as many as those of Append: a receiver knows how
 	// many frames a payload has.
@@ -49,7 +49,8 @@ const (
 type Kind struct {
 	Name  string
 	Class Class
-	// Span is the number of frames in a payload, at least 1. Those of class General code any number.
+	// Span is the number of frames in a payload, at least 1. Peers of class General take any
+	// number.
 	Span int
 	// Delta reports whether payloads are coded against a baseline.
 	Delta bool
@@ -77,8 +78,8 @@ func Kinds() []Kind {
 	}
 }
 
-// RepeatForms returns the layouts of payloads with several frames: those of Forms, and the same with
-// older frames against the ones after them.
+// RepeatForms returns the layouts of payloads with several frames: those of Forms, and the same
+// with older frames against the ones after them.
 func (k *Kind) RepeatForms() []Form {
 	forms := slices.Clone(k.Forms)
 	if k.Delta {
