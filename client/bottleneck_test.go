@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,12 +59,15 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 	synctest.Test(t, func(t *testing.T) {
 		n := uplinktest.NewNetwork(t, b.up, simnet.Config{Delay: bottleneckDelay, Seed: ^b.up.Seed})
 		n.ShareBottleneck()
-		var leaves []time.Time
+		var mu sync.Mutex
+		var leaves []time.Time // of the frames
 		late := b.preset.DeadlineAt(rpc.RateHz()) + bottleneckDelay + bottleneckQueue
 		delivered, inTime := 0, 0
 		cfg := ds.Config{Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}
 		srv := uplinktest.Serve(t, n, cfg, func(s *ds.Server) error {
 			return ds.HandleSchema(s, rpc, func(_ *ds.Player, f ds.Frame[*schema.Frame]) {
+				mu.Lock()
+				defer mu.Unlock()
 				delivered++
 				if f.Received.Sub(leaves[f.Seq]) <= late {
 					inTime++
@@ -78,7 +82,9 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 			due := time.Now()
 			until := due.Add(d)
 			for next := due.Add(interval); next.Before(until); next = next.Add(interval) {
+				mu.Lock()
 				leaves = append(leaves, time.Now())
+				mu.Unlock()
 				uplinktest.Must(t, s.Send(b.recording.At(len(leaves)+500*int(b.up.Seed))))
 				time.Sleep(time.Until(next))
 				for ; !time.Now().Before(due); due = due.Add(sampling) {
