@@ -136,7 +136,7 @@ func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
 	return rpcdelta.EncoderConfig{
 		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
 		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
-		MaxBatchDelay: batch, Deadline: deadline, Reliable: s.reliable, MaxPayload: maxPayload,
+		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
 }
 

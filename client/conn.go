@@ -56,9 +56,7 @@ func newConn(cfg Config, addr string) *Conn {
 	c.worlds.Refused = func(world string, err error) {
 		cfg.Logger.Warn("world refused", "world", world, "error", err)
 	}
-	if cfg.coalesces() {
-		c.out.bundle = control.NewBundler(transport.MaxPayload)
-	}
+	c.out.bundle = control.NewBundler(transport.MaxPayload)
 	return c
 }
 

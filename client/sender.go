@@ -35,6 +35,7 @@ type sender struct {
 	refused    error             // the server's answer over link, or the end of the connection
 	frame      *schema.Frame     // scratch of Stream.Send
 	buf        []byte
+	repairs    []byte    // payload to repeat in the datagram of buf
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
@@ -141,13 +142,36 @@ func (s *sender) heldUntil() time.Time {
 	return s.heldSince.Add(wait + cmp.Or(s.delay.Tolerance, interval))
 }
 
+// sendHeld sends the frames that are held back, and with the last of them the payloads that are
+// repeated.
 func (s *sender) sendHeld() error {
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info
 		s.buf, info = s.enc.AppendHeld(s.buf[:0])
+		s.repairs = s.repairs[:0]
+		if s.enc.Held() == 0 {
+			s.repairs = s.enc.AppendRepair(s.repairs)
+		}
 		if err := s.post(&info); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// repair adds the repeated payloads to the datagram of the payload that was collected last.
+func (s *sender) repair() error {
+	for len(s.repairs) > 0 {
+		_, extra, err := s.out.add(s.link, s.number, s.repairs, 0)
+		if err != nil {
+			return err
+		}
+		s.stats.Messages++
+		s.stats.Repeated++
+		s.stats.Coalesced++
+		s.stats.Bytes += uint64(len(s.repairs))
+		s.stats.CoalescedBytes += uint64(extra)
+		s.repairs = s.enc.AppendRepair(s.repairs[:0])
 	}
 	return nil
 }
@@ -170,8 +194,14 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	switch {
 	case s.reliable:
 		err = s.transmit()
-	case s.cfg.coalesces():
+	case s.cfg.coalesces() || len(s.repairs) > 0:
 		shared, extra, err = s.out.add(s.link, s.number, s.buf, info.Held+1)
+		if err == nil {
+			err = s.repair()
+		}
+		if err == nil && !s.cfg.coalesces() {
+			err = s.out.flush(s.link)
+		}
 		err = s.linkError(err)
 	default:
 		err = s.linkError(s.link.Send(s.buf))

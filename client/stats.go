@@ -20,7 +20,10 @@ type RPCStats struct {
 	Delivery rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
-	// Coalesced counts the payloads that followed another one in their datagram (Config.Tick).
+	// Repeated counts those that were sent again because their acks were overdue.
+	Repeated uint64
+	// Coalesced counts the payloads that followed another one in their datagram: repeated ones, and
+	// those of other calls with Config.Tick.
 	// CoalescedBytes counts the bytes that coalescing added to the datagrams besides the payloads.
 	Coalesced, CoalescedBytes uint64
 	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of

@@ -159,6 +159,7 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 		q = max(q, after)
 	}
 	missed := q - after
+	d.ackRate.contiguous(p.oldest() == after)
 	for ; q <= n; q++ {
 		d.deliver(kind, q).Missed = missed
 		missed = 0
@@ -331,10 +332,15 @@ func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
 // AckPays reports whether an ack is worth its bits now, if it costs the given number of bits in
 // addition to its own. Rarer acks cost less, but make baselines older and deltas larger. The rate
-// with the lowest sum is estimated from the payloads. A request for a reset always pays.
-func (d *Decoder) AckPays(overhead int) bool {
+// with the lowest sum is estimated from the payloads. A request for a reset always pays, and so
+// does each ack while payloads are lost if the encoder can repeat them by their deadline; delay is
+// the number of frames from a payload to its ack.
+func (d *Decoder) AckPays(overhead, delay int) bool {
 	if !d.AckDue() {
 		return false
+	}
+	if d.cfg.RepairTime > delay && d.ackRate.lossy > 0 {
+		return true
 	}
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead)
 }
