@@ -122,7 +122,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 		return nil, err
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
-	deliverLate := s.cfg.DeliverLate || buffer != nil || b.repairAge > 0
+	deliverLate := s.cfg.DeliverLate || buffer != nil
 	b.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
 		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
 		Reliable: r.Reliable, Scratch: here.scratch,

@@ -82,7 +82,8 @@ type EncoderConfig struct {
 	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
 	UrgentLoss float64
 	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
-	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have DeliverLate.
+	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have a
+	// RepairTime.
 	Repair bool
 	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
 	// DefaultRedundancyBytes. New frames are sent whatever their size.
@@ -140,7 +141,8 @@ type DecoderConfig struct {
 	// dropping them. They never become baselines.
 	DeliverLate bool
 	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0: an ack
-	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays].
+	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays]. If it is not 0,
+	// frames of payloads up to about 20 frames late are delivered too.
 	RepairTime int
 	// Prior is that of the encoder; nil means the built-in one.
 	Prior *prior.Prior
@@ -148,6 +150,18 @@ type DecoderConfig struct {
 	Reliable bool
 	// Scratch, if not nil, is shared with other decoders, see [Scratch].
 	Scratch *Scratch
+}
+
+// checkpoints returns the number of earlier states of the codec from which late payloads are
+// decoded.
+func (c *DecoderConfig) checkpoints() int {
+	switch {
+	case c.DeliverLate:
+		return maxCheckpoints
+	case c.RepairTime > 0:
+		return repairCheckpoints
+	}
+	return 0
 }
 
 // checkShared checks the settings that both configs have and sets their defaults.

@@ -36,7 +36,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.checkEvery = max(1, uint64(s.RateHz()))
 	e.checkAt = e.checkEvery
 	e.known, e.reach = cfg.Codec.newFrames(s, ring), cfg.Codec.reach(ring)
-	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), false)
+	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), 0)
 	// Frames are kept until their acks can have arrived, because the encoder must then learn from
 	// them what the decoder learned.
 	frames := s.NewFrames(cfg.Ring + 2*(ackWindow+1))

@@ -116,7 +116,7 @@ func (t *ackTracker) repairIsDue() bool {
 
 // AppendRepair appends a payload that is to be repeated because its ack is overdue, or returns dst
 // unchanged if there is none. Call it after [Encoder.AppendHeld] until then; the payloads may leave
-// in one datagram. The decoder must deliver late frames. It does not allocate once warm.
+// in one datagram. The decoder must have a RepairTime. It does not allocate once warm.
 func (e *Encoder) AppendRepair(dst []byte) []byte {
 	r := &e.repair
 	if e.repairs() == 0 {
