@@ -39,6 +39,7 @@ type sender struct {
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
+	departures departures
 	redundancy int // Config.Redundancy, or the value of SetRedundancy
 	stats      RPCStats
 }
@@ -80,7 +81,10 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	return max(s.every, s.limits.every, s.batch()+1)
+	// The limit may have a fraction: some payloads then have one frame more than others.
+	k := s.stats.Messages
+	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
+	return max(s.every, int(limited), s.batch()+1)
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -91,10 +95,10 @@ func (s *sender) batch() int {
 
 // due reports whether the held frames are sent now, if a payload is to have n frames.
 func (s *sender) due(n int) bool {
-	if batch := s.batch(); batch > 0 && n == batch+1 {
-		return s.enc.Due()
+	if s.limits.every > 1 || s.batch() == 0 {
+		return s.enc.Held() >= n
 	}
-	return s.enc.Held() >= n
+	return s.enc.Due()
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -104,10 +108,10 @@ func (s *sender) maxFrames() int {
 		return 1
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
-	case s.cfg.Bandwidth != 0 && s.combines():
-		return MaxSendEvery
+	case s.combines():
+		return max(MaxSendEvery, s.batch()+1)
 	}
-	return max(s.every, s.batch()+1)
+	return 1
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -208,6 +212,9 @@ func (s *sender) post(info *rpcdelta.Info) error {
 		}
 		return err
 	}
+	if !s.reliable {
+		s.departures.put(info.Seq, time.Now())
+	}
 	s.stats.Count(info)
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
@@ -293,11 +300,13 @@ func (s *sender) stop() {
 		delivery := s.enc.DeliveryStats()
 		s.stats.Delivery.Add(&delivery)
 	}
+	s.departures.reset()
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
-// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
+// Flush sends the frames that are held back because of BindConfig.SendEvery, Config.Bandwidth or
+// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
+// those of Send.
 func (s *sender) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,13 +335,17 @@ func (s *sender) setRedundancy(n int) {
 	}
 }
 
-// currentRedundancy returns the current redundancy. The caller does not hold s.mu.
-func (s *sender) currentRedundancy() int {
+// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
+// The caller does not hold s.mu.
+func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	total.Add(&s.stats.Delivery)
 	if s.enc == nil {
 		return 0
 	}
+	delivery := s.enc.DeliveryStats()
+	total.Add(&delivery)
 	return s.enc.Redundancy()
 }
 
