@@ -85,8 +85,9 @@ type EncoderConfig struct {
 	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have a
 	// RepairTime.
 	Repair bool
-	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
-	// DefaultRedundancyBytes. New frames are sent whatever their size.
+	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames, and of the
+	// payloads that are repeated in a tick; default DefaultRedundancyBytes. New frames are sent
+	// whatever their size.
 	RedundancyBytes int
 	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
 	// means the built-in one.

@@ -167,7 +167,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 		HeaderBits: e.cfg.Codec.headerBits(&h), Redundant: older, Held: fresh - 1,
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
-	e.repair.next = 0
+	e.repair.next, e.repair.room = 0, e.repair.limit
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
 		info.FullBits += e.format.FullBits(&e.sent.Get(q).Frame)
 	}
