@@ -170,7 +170,7 @@ func (r *result) wrong() bool {
 }
 
 // members maps names of columns to JSON keys of bench. A column shows the last codec of the
-// results, or the one that precedes the name, as in "paper wire".
+// results, or the codec or preset that precedes the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
@@ -182,6 +182,8 @@ var members = map[string]string{
 	"full wire": "full_wire_bits_per_frame",
 	"ack":       "ack_bits_per_frame",
 	"ack wire":  "ack_wire_bits_per_frame",
+	"ratio":     "wire_ratio",
+	"delay":     "delay_ms_mean",
 	"delivered": "delivered_ratio",
 	"keyframes": "keyframes",
 	"wrong":     "mismatches",
@@ -275,8 +277,10 @@ func (r *result) number(name string) (float64, bool) {
 	}
 	codec := r.Codecs[len(r.Codecs)-1]
 	for _, c := range r.Codecs {
-		if rest, ok := strings.CutPrefix(name, fmt.Sprint(c["name"], " ")); ok {
-			codec, name = c, rest
+		for _, key := range []string{"name", "preset"} {
+			if rest, ok := strings.CutPrefix(name, fmt.Sprint(c[key], " ")); ok {
+				codec, name = c, rest
+			}
 		}
 	}
 	number := func(member string) float64 {
@@ -299,6 +303,8 @@ func show(name string, v float64) string {
 		return fmt.Sprintf("%.2f %%", 100*v)
 	case strings.HasSuffix(name, "saved"):
 		return fmt.Sprintf("%.1f %%", 100*v)
+	case strings.HasSuffix(name, "ratio"):
+		return fmt.Sprintf("%.3f", v)
 	case strings.Contains(name, " / "):
 		return fmt.Sprintf("%.2f", v)
 	case strings.HasSuffix(name, "keyframes"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):
