@@ -176,6 +176,7 @@ func (e *Explained) bind(b []byte) {
 		{"reliable", r.Reliable},
 		{"frames in a datagram", r.Frames},
 		{"prior", fmt.Sprintf("%016x", r.Prior)},
+		{"factors of velocities", fmt.Sprint(r.PerTick)},
 	})
 }
 
