@@ -56,6 +56,8 @@ func TestRequestNumber(t *testing.T) {
 		Reliable    bool
 		Frames      int
 		Prior       uint64
+		Batch       int
+		Deadline    int
 		PerTick     []int64
 	}
 	for n, ok := range map[int64]bool{
