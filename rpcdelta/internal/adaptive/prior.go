@@ -90,7 +90,8 @@ func (p *Prior) applyKind(m *Model, x paramRef) {
 	s.param(&m.initial, m, x)
 }
 
-// Compile compiles the fields of a frame for streams that start from p. The fields must be valid: disjoint components, ordered bounds.
+// Compile compiles the fields of a frame for streams that start from p. The fields must be valid:
+// disjoint components, ordered bounds.
 func (p *Prior) Compile(fields []Field) *Model {
 	m := &Model{tables: p.tables}
 	b := builder{m: m, fields: fields}
