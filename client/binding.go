@@ -35,6 +35,7 @@ func (b *binding) newRequest() ([]byte, error) {
 	r := control.BindRequest{
 		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
+		PerTick: b.schema.PerTick(),
 	}
 	if b.delay.Repair && b.combines() {
 		batch, deadline := b.delay.FramesAt(b.schema.RateHz())

@@ -123,7 +123,7 @@ func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
 		if len(x.known) >= maxModels {
 			clear(x.known)
 		}
-		x.known[p] = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s), s.RateHz())
+		x.known[p] = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s))
 	}
 	return x.known[p]
 }
