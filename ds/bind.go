@@ -112,7 +112,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 		b.repairTime, b.repairAge = max(0, r.Deadline-r.Batch), uint64(r.Deadline)
 		if buffer == nil {
 			b.sink = &sequencer{
-				sink: b.sink, player: p, binding: b, schema: rpc.schema, deadline: r.Deadline,
+				sink: b.sink, player: p, binding: b, schema: rpc.schema, deadline: r.Deadline, repairs: b.repairs,
 				patience: time.Duration(float64(r.Deadline) / b.hz * float64(time.Second)),
 			}
 		}

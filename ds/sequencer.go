@@ -18,7 +18,7 @@ func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 		}
 		return q.sink.deliver(p, b, d, at)
 	}
-	if d.Seq > q.next && b.repairs() {
+	if d.Seq > q.next && q.repairs() {
 		q.wait(d, at)
 		if missing := q.next; d.Seq-missing > uint64(q.deadline) {
 			q.release(q.waiting[0].delivery.Seq)
@@ -34,7 +34,8 @@ func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 // wait inserts a frame into those that wait.
 func (q *sequencer) wait(d *rpcdelta.Delivery, at time.Time) {
 	n := len(q.waiting)
-	if n == 0 {
+	if !q.listed {
+		q.listed = true
 		q.player.shard.sequencing = append(q.player.shard.sequencing, q)
 	}
 	if n == cap(q.waiting) {
@@ -81,12 +82,13 @@ func (q *sequencer) pass(d *rpcdelta.Delivery, at time.Time) error {
 	return q.sink.deliver(q.player, q.binding, &next, at)
 }
 
-// expire delivers the frames that have waited long enough, and reports whether others wait.
-func (q *sequencer) expire(now time.Time) (waits bool) {
+// expire delivers the frames that have waited long enough, and reports whether no others wait.
+func (q *sequencer) expire(now time.Time) (done bool) {
 	for len(q.waiting) > 0 && now.Sub(q.waiting[0].at) >= q.patience {
 		q.release(q.waiting[0].delivery.Seq)
 	}
-	return len(q.waiting) > 0
+	q.listed = len(q.waiting) > 0
+	return !q.listed
 }
 
 // flush delivers all waiting frames.

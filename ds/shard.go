@@ -110,7 +110,7 @@ func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
 	h.initial.Send(now.Sub(h.start))
-	h.sequencing = slices.DeleteFunc(h.sequencing, func(q *sequencer) bool { return !q.expire(now) })
+	h.sequencing = slices.DeleteFunc(h.sequencing, func(q *sequencer) bool { return q.expire(now) })
 	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // half a tick of tolerance, as ticks are not punctual
 	}

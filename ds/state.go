@@ -194,8 +194,10 @@ type sequencer struct {
 	schema   *schema.Schema
 	deadline int           // in frames
 	patience time.Duration // the same as a time, in case no more frames come
+	repairs  func() bool   // whether a lost payload can still arrive in time
 
 	started bool
+	listed  bool           // in shard.sequencing
 	next    uint64         // sequence of the next frame to deliver
 	waiting []waitingFrame // by sequence; those beyond the length are kept for reuse
 }
