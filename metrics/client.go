@@ -27,7 +27,7 @@ var _ prometheus.Collector = (*Client)(nil)
 // NewClient returns the collector of one or more connections.
 func NewClient(conns ...*client.Conn) *Client {
 	c := &Client{shared: newShared("uplink_client_", "sent", "received"), conns: slices.Clone(conns)}
-	c.define(paceMetrics(&client.Pace{}), "rpc")
+	c.define(unreliableMetrics(&client.RPCStats{}), "rpc")
 	c.define(clientMetrics(&clientStats{}))
 	c.define(meanMetrics(&rpcMeans{}), "rpc")
 	c.define(clockMetrics(&paceMeans{}), "rpc")
@@ -63,9 +63,12 @@ func clientMetrics(s *clientStats) []metric {
 	}
 }
 
-// paceMetrics are counters that the server reports of its jitter buffers.
-func paceMetrics(p *client.Pace) []metric {
+// unreliableMetrics are the counters of unreliable RPCs. Those of jitter buffers are reported by
+// the server.
+func unreliableMetrics(r *client.RPCStats) []metric {
+	p := &r.Pace
 	return []metric{
+		row("repeated_payloads_total", "Payloads sent again because their acks were overdue.", r.Repeated),
 		row("buffer_missing_ticks_total", "Ticks of the server's jitter buffer without a frame, as reported by the server.",
 			p.Missing),
 		row("buffer_late_frames_total", "Frames that arrived at the server's jitter buffer after their tick, as reported by the server.",
@@ -130,7 +133,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
 		})
 		if !r.Reliable {
-			c.collect(ch, paceMetrics(&r.Pace), r.RPC)
+			c.collect(ch, unreliableMetrics(r), r.RPC)
 		}
 	}
 	for i := range sums.Replication {
