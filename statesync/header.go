@@ -87,11 +87,12 @@ const (
 )
 
 func (a *Ack) wire() seq.Ack {
-	w := seq.Ack{Epoch: a.Epoch, None: a.None}
+	w := seq.Ack{None: a.None}
 	if a.Reset {
 		w.Reset = askReset
 	}
 	if !a.None {
+		w.Epoch = a.Epoch
 		w.SetWindow(a.Window, ackWindow)
 		w.Newest = a.Newest & uint16(seq.Mask(uint64(w.Width())))
 	}
@@ -112,7 +113,7 @@ func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	if ok {
 		a = Ack{None: w.None, Reset: w.Reset == askReset, Epoch: w.Epoch, Newest: w.Newest, Window: w.FullWindow(ackWindow)}
 	}
-	if !ok || a.wire() != w || a.None && a.Epoch != 0 {
+	if !ok || a.wire() != w {
 		return Ack{}, nil, fmt.Errorf("%w: ack", snapshot.ErrMalformed)
 	}
 	return a, rest, nil

@@ -30,6 +30,7 @@ local MESSAGES = {
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Game message", [0xc5] = "Shutdown",
 	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
 	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",
+	[0xcc] = "Acks and a message", [0xcd] = "Slack, acks and a message",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
@@ -807,6 +808,20 @@ local function dissect_message(tvb, tree, ctx)
 		dissect_acks(tvb, tree, ctx, 1)
 	elseif first == 0xcb then
 		dissect_slack(tvb, tree, ctx)
+	elseif first == 0xcc or first == 0xcd then
+		local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
+		if n + 2 >= tvb:len() then
+			return bad(ctx, tree, "acks without a message")
+		end
+		if first == 0xcc then
+			dissect_acks(tvb(0, 2 + n):tvb(), tree, ctx, 2)
+		else
+			dissect_slack(tvb(1, 1 + n):tvb(), tree, ctx)
+		end
+		tree:add(f.message, tvb(2 + n, 1))
+		if tvb:len() > 3 + n then
+			tree:add(f.data, tvb(3 + n))
+		end
 	elseif first == 0xc2 or first == 0xc3 then
 		dissect_bind(tvb, tree, ctx, first == 0xc3)
 	elseif tvb:len() > 1 then
