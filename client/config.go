@@ -55,9 +55,10 @@ type Config struct {
 	// [Conn.Flush] or when a datagram is full. Tick must be 0.
 	FlushOnly bool
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
-	// headers down to IP, in bits/s; 0, the default, means no limit. The connection first reduces
-	// redundancy, then puts 2 to MaxSendEvery frames into each payload of an unreliable RPC that
-	// uses the adaptive codec. It never drops a call: traffic above the limit is sent and counted.
+	// headers down to IP, in bits/s; 0, the default, means no limit. The connection reduces
+	// redundancy and puts up to MaxSendEvery frames into each payload of an unreliable RPC that
+	// uses the adaptive codec, as it also does if the path is congested. It never drops a call:
+	// traffic above the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
@@ -135,7 +136,7 @@ func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
 	return rpcdelta.EncoderConfig{
 		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
 		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
-		MaxBatchDelay: batch, Deadline: deadline, Reliable: s.reliable, MaxPayload: maxPayload,
+		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
 }
 

@@ -27,6 +27,13 @@ type DelayPolicy struct {
 	Deadline time.Duration
 	// Delivery is the share of frames that are to arrive by the deadline; default Config.Delivery.
 	Delivery float64
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
+	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
+	UrgentLoss float64
+	// Repair repeats lost payloads when their acks are overdue, where round-trip time and Deadline
+	// permit, instead of repeating all frames. The server then delivers the frames after a lost one
+	// when that arrives, or at its deadline.
+	Repair bool
 }
 
 // Preset is a choice between delay and bandwidth, see Config.Preset.
@@ -47,20 +54,23 @@ var (
 	// LowLatency sends every frame at once.
 	LowLatency = Preset{
 		"low-latency",
-		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: presetDelivery},
+		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: 0.9993},
 		transport.AES128GCM,
 	}
 	// Balanced lets frames wait for up to 33 ms: 2 frames at 60 Hz, 1 at 30 Hz.
 	Balanced = Preset{
 		"balanced",
-		DelayPolicy{MaxBatchDelay: time.Second / 30, Deadline: 120 * time.Millisecond, Delivery: presetDelivery},
+		DelayPolicy{MaxBatchDelay: time.Second / 30, Deadline: 120 * time.Millisecond, Delivery: presetDelivery, Repair: true},
 		transport.AES128GCM,
 	}
 	// LowBandwidth lets frames wait for up to 50 ms, which are 3 frames at 60 Hz, and prefers the
 	// compact suite, which the server must permit.
 	LowBandwidth = Preset{
 		"low-bandwidth",
-		DelayPolicy{MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery},
+		DelayPolicy{
+			MaxBatchDelay: time.Second / 20, Deadline: 220 * time.Millisecond, Delivery: presetDelivery,
+			UrgentLoss: 0.15, Repair: true,
+		},
 		transport.AES128CTRHMAC8,
 	}
 )
@@ -100,5 +110,5 @@ func (p *DelayPolicy) check(cfg *BindConfig, rateHz float64, codec rpcdelta.Code
 	case p.Tolerance < 0:
 		return fmt.Errorf("BindConfig.Delay.Tolerance is %v, want at least 0", p.Tolerance)
 	}
-	return rpcdelta.EncoderConfig{Delivery: p.Delivery}.Check()
+	return rpcdelta.EncoderConfig{Delivery: p.Delivery, UrgentLoss: p.UrgentLoss}.Check()
 }

@@ -35,9 +35,11 @@ type sender struct {
 	refused    error             // the server's answer over link, or the end of the connection
 	frame      *schema.Frame     // scratch of Stream.Send
 	buf        []byte
+	repairs    []byte    // payload to repeat in the datagram of buf
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
+	departures departures
 	redundancy int // Config.Redundancy, or the value of SetRedundancy
 	stats      RPCStats
 }
@@ -79,7 +81,10 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	return max(s.every, s.limits.every, s.batch()+1)
+	// The limit may have a fraction: some payloads then have one frame more than others.
+	k := s.stats.Messages
+	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
+	return max(s.every, int(limited), s.batch()+1)
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -90,10 +95,10 @@ func (s *sender) batch() int {
 
 // due reports whether the held frames are sent now, if a payload is to have n frames.
 func (s *sender) due(n int) bool {
-	if batch := s.batch(); batch > 0 && n == batch+1 {
-		return s.enc.Due()
+	if s.limits.every > 1 || s.batch() == 0 {
+		return s.enc.Held() >= n
 	}
-	return s.enc.Held() >= n
+	return s.enc.Due()
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -103,10 +108,10 @@ func (s *sender) maxFrames() int {
 		return 1
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
-	case s.cfg.Bandwidth != 0 && s.combines():
-		return MaxSendEvery
+	case s.combines():
+		return max(MaxSendEvery, s.batch()+1)
 	}
-	return max(s.every, s.batch()+1)
+	return 1
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -137,13 +142,36 @@ func (s *sender) heldUntil() time.Time {
 	return s.heldSince.Add(wait + cmp.Or(s.delay.Tolerance, interval))
 }
 
+// sendHeld sends the frames that are held back, and with the last of them the payloads that are
+// repeated.
 func (s *sender) sendHeld() error {
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info
 		s.buf, info = s.enc.AppendHeld(s.buf[:0])
+		s.repairs = s.repairs[:0]
+		if s.enc.Held() == 0 {
+			s.repairs = s.enc.AppendRepair(s.repairs)
+		}
 		if err := s.post(&info); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// repair adds the repeated payloads to the datagram of the payload that was collected last.
+func (s *sender) repair() error {
+	for len(s.repairs) > 0 {
+		_, extra, err := s.out.add(s.link, s.number, s.repairs, 0)
+		if err != nil {
+			return err
+		}
+		s.stats.Messages++
+		s.stats.Repeated++
+		s.stats.Coalesced++
+		s.stats.Bytes += uint64(len(s.repairs))
+		s.stats.CoalescedBytes += uint64(extra)
+		s.repairs = s.enc.AppendRepair(s.repairs[:0])
 	}
 	return nil
 }
@@ -166,8 +194,14 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	switch {
 	case s.reliable:
 		err = s.transmit()
-	case s.cfg.coalesces():
+	case s.cfg.coalesces() || len(s.repairs) > 0:
 		shared, extra, err = s.out.add(s.link, s.number, s.buf, info.Held+1)
+		if err == nil {
+			err = s.repair()
+		}
+		if err == nil && !s.cfg.coalesces() {
+			err = s.out.flush(s.link)
+		}
 		err = s.linkError(err)
 	default:
 		err = s.linkError(s.link.Send(s.buf))
@@ -177,6 +211,9 @@ func (s *sender) post(info *rpcdelta.Info) error {
 			s.stats.Reconnecting += uint64(info.Held + 1)
 		}
 		return err
+	}
+	if !s.reliable {
+		s.departures.put(info.Seq, time.Now())
 	}
 	s.stats.Count(info)
 	s.stats.Messages++
@@ -263,11 +300,13 @@ func (s *sender) stop() {
 		delivery := s.enc.DeliveryStats()
 		s.stats.Delivery.Add(&delivery)
 	}
+	s.departures.reset()
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
-// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
+// Flush sends the frames that are held back because of BindConfig.SendEvery, Config.Bandwidth or
+// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
+// those of Send.
 func (s *sender) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,13 +335,17 @@ func (s *sender) setRedundancy(n int) {
 	}
 }
 
-// currentRedundancy returns the current redundancy. The caller does not hold s.mu.
-func (s *sender) currentRedundancy() int {
+// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
+// The caller does not hold s.mu.
+func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	total.Add(&s.stats.Delivery)
 	if s.enc == nil {
 		return 0
 	}
+	delivery := s.enc.DeliveryStats()
+	total.Add(&delivery)
 	return s.enc.Redundancy()
 }
 

@@ -3,6 +3,7 @@ package ds
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -72,13 +73,13 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a // the client repeats the request: the answer was lost
 	}
 	switch {
-	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
+	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || r.Batch < 0 || r.Batch > rpcdelta.MaxHeld || r.Deadline < 0 || r.Deadline > rpcdelta.MaxRepairAge || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
 		a.Reason = control.ReasonInvalid
 	case p.bound >= s.maxBindings():
 		a.Reason = control.ReasonNumber
 	default:
 		b, err := s.newBinding(p, rpc, r, codec)
-		if err != nil { // no client declares such a rate or ring
+		if err != nil { // no client declares such a rate, ring or factor
 			a.Reason = control.ReasonInvalid
 			return a
 		}
@@ -92,8 +93,8 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	b := &binding{
-		rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		frames: uint64(max(r.Frames, 1)), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+		player: p, rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
+		frames: uint64(max(r.Frames, 1)), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
 	if b.reliable {
@@ -102,20 +103,29 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	var buffer jitterBuffer
 	var err error
 	if rpc.buffer != nil && !r.Reliable {
-		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, cmp.Or(r.RateHz, schema.DefaultRate)); err != nil {
+		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, b.hz); err != nil {
 			return nil, err
 		}
 		b.sink = buffer
 	}
-	rated, err := here.schemaAt(rpc.schema, r.RateHz)
+	if r.Deadline > 0 && !r.Reliable && codec == rpcdelta.Adaptive {
+		b.repairTime, b.repairAge = max(0, r.Deadline-r.Batch), uint64(r.Deadline)
+		if buffer == nil {
+			b.sink = &sequencer{
+				sink: b.sink, player: p, binding: b, schema: rpc.schema, deadline: r.Deadline,
+				patience: time.Duration(float64(r.Deadline) / b.hz * float64(time.Second)),
+			}
+		}
+	}
+	rated, err := here.schemaAt(rpc.schema, r.RateHz, r.PerTick)
 	if err != nil {
 		return nil, err
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
 	deliverLate := s.cfg.DeliverLate || buffer != nil
 	b.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, Prior: b.prior, Reliable: r.Reliable,
-		Scratch: here.scratch,
+		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
+		Reliable: r.Reliable, Scratch: here.scratch,
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +143,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	}
 	if p.tap != nil {
 		p.tap.Bound(Binding{
-			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
 			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: b.prior,
 		})
 	}
@@ -152,19 +162,21 @@ func (p *Player) binding(n int) *binding {
 	return nil
 }
 
-// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile
-// client that declares many rates evicts those of others, which are then compiled again.
-func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error) {
-	if hz == s.RateHz() {
+// schemaAt returns the RPC's schema at a rate, with a client's factors of its velocities. It keeps
+// the maxRates last used ones: a hostile client that declares many rates or factors evicts those of
+// others, which are then compiled again.
+func (r *rpcShard) schemaAt(s *schema.Schema, hz float64, perTick []int64) (*schema.Schema, error) {
+	same := func(s *schema.Schema) bool { return s.RateHz() == hz && slices.Equal(s.PerTick(), perTick) }
+	if same(s) {
 		return s, nil
 	}
 	var rated *schema.Schema
-	if i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz }); i >= 0 {
+	if i := slices.IndexFunc(r.schemas, same); i >= 0 {
 		rated = r.schemas[i]
 		r.schemas = slices.Delete(r.schemas, i, i+1)
 	} else {
 		var err error
-		if rated, err = s.AtRate(hz); err != nil {
+		if rated, err = s.WithPerTick(hz, perTick); err != nil {
 			return nil, err
 		}
 	}

@@ -162,14 +162,10 @@ func isFrame(b []byte) bool {
 
 // message returns the message of an unencrypted datagram, or nil.
 func message(b []byte) []byte {
-	size := 3
-	if len(b) > 0 && b[0]>>6 == 1 {
-		size = 11
-	}
-	if uplinktest.Kind(b) != uplinktest.DataKind || len(b) < size {
+	if uplinktest.Kind(b) != uplinktest.DataKind {
 		return nil
 	}
-	return b[size:]
+	return b[min(len(b), uplinktest.HeaderSize(b)):]
 }
 
 // timedSocket is the DS's network and its socket. It delays the first frame of a batch until the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 // The layouts of docs/SPEC.md, section 1, as far as a client without a session needs them.
 const (
 	helloByte, retryByte, welcomeByte, refuseByte, unknownByte = 0x80, 0x81, 0x82, 0x83, 0x84
+
+	longForm, dataForm = 1, 3 // in bits 6-7 of the first byte
 
 	helloSize, cookieSize = 64, 24
 	helloNonce            = 3
@@ -156,7 +159,7 @@ func (n handshakesOnly) ListenPacket(addr string) (transport.PacketConn, error) 
 type handshakeConn struct{ transport.PacketConn }
 
 func (c handshakeConn) WriteTo(b []byte, to netip.AddrPort) (int, error) {
-	if b[0]>>7 == 0 {
+	if uplinktest.Kind(b) >= 0 {
 		return len(b), nil
 	}
 	return c.PacketConn.WriteTo(b, to)
@@ -245,13 +248,13 @@ func forge(s *scenario) {
 // forgeAnswers sends answers of a server to players. Half of the hints quote headers that the
 // players have sent.
 func forgeAnswers(s *scenario) {
-	seen := map[netip.AddrPort][3]byte{}
+	seen := map[netip.AddrPort][]byte{}
 	var mu sync.Mutex
 	s.Watch(func(from, _ netip.AddrPort, b []byte) {
-		if s.isPlayer(from) && b[0]>>6 == 0 {
+		if s.isPlayer(from) && uplinktest.Kind(b) >= 0 && b[0]>>6 != longForm {
 			mu.Lock()
 			defer mu.Unlock()
-			seen[from] = [3]byte(b)
+			seen[from] = bytes.Clone(b[:uplinktest.HeaderSize(b)])
 		}
 	})
 	settle(100 * ms)
@@ -261,6 +264,9 @@ func forgeAnswers(s *scenario) {
 		mu.Lock()
 		header := seen[home]
 		mu.Unlock()
+		if header == nil {
+			header = []byte{dataForm << 6, 0}
+		}
 		switch i % 8 {
 		case 0:
 			s.throw(server, home, append([]byte{retryByte}, s.random(8+cookieSize)...))
@@ -269,9 +275,13 @@ func forgeAnswers(s *scenario) {
 		case 2:
 			s.throw(server, home, append([]byte{refuseByte}, s.random(9)...))
 		case 3: // a hint about another session
-			s.throw(server, home, append([]byte{unknownByte, header[0] | 1<<6}, append(s.random(8), header[1:]...)...))
+			number := header[1:]
+			if len(header) == 2 {
+				number = []byte{header[1], header[0] & 0x3f}
+			}
+			s.throw(server, home, slices.Concat([]byte{unknownByte, longForm << 6}, s.random(8), number))
 		default:
-			s.throw(server, home, append([]byte{unknownByte}, header[:]...))
+			s.throw(server, home, append([]byte{unknownByte}, header...))
 		}
 	})
 	s.served = s.tried / 2 // a credible hint makes the client send long headers for a second
@@ -288,7 +298,7 @@ type flight struct {
 func (s *scenario) eavesdrop(d time.Duration, f func(flight)) {
 	var mu sync.Mutex
 	s.Watch(func(from, to netip.AddrPort, b []byte) {
-		if b[0]>>7 == 0 && (s.isPlayer(from) && to == hostAddr || from == hostAddr && s.isPlayer(to)) {
+		if uplinktest.Kind(b) >= 0 && (s.isPlayer(from) && to == hostAddr || from == hostAddr && s.isPlayer(to)) {
 			mu.Lock()
 			defer mu.Unlock()
 			f(flight{from, to, bytes.Clone(b)})
@@ -338,7 +348,7 @@ func flip(s *scenario, d flight) flight {
 }
 
 // cross sends a datagram of one player to another player's session. A long header would name the
-// first session, so it is made a short one.
+// first session, so it is replaced by one without the id.
 func cross(s *scenario, d flight) flight {
 	other := s.addrs[s.rng.IntN(len(s.addrs))]
 	switch {
@@ -348,9 +358,14 @@ func cross(s *scenario, d flight) flight {
 		d.to = other
 	default:
 		d.from = other
-		if d.b[0]>>6 == 1 { // a long header
-			d.b = append([]byte{d.b[0] & 0x3f}, d.b[9:]...)
+		if d.b[0]>>6 != longForm {
+			break
 		}
+		header := []byte{d.b[0] & 0x3f, d.b[9], d.b[10]}
+		if uplinktest.Kind(d.b) == uplinktest.DataKind {
+			header = []byte{dataForm<<6 | d.b[10]&0x3f, d.b[9]}
+		}
+		d.b = append(header, d.b[11:]...)
 	}
 	return d
 }
@@ -381,8 +396,8 @@ func racedCopies(s *scenario) {
 			return
 		}
 		s.throw(thief, hostAddr, d.b)
-		if d.b[0]>>6 == 0 { // a short header
-			_, _ = server.WriteTo(append([]byte{unknownByte}, d.b[:3]...), d.from)
+		if d.b[0]>>6 != longForm {
+			_, _ = server.WriteTo(append([]byte{unknownByte}, d.b[:uplinktest.HeaderSize(d.b)]...), d.from)
 		}
 	})
 	settle(100 * ms)
@@ -395,7 +410,7 @@ func oldKeys(s *scenario) {
 	var mu sync.Mutex
 	var seen []flight
 	s.Watch(func(from, to netip.AddrPort, b []byte) {
-		if b[0]>>7 == 0 && (from == home || to == home) {
+		if uplinktest.Kind(b) >= 0 && (from == home || to == home) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, flight{from, to, bytes.Clone(b)})

@@ -121,9 +121,9 @@ const shortReach = 64
 
 // ambiguous reports whether a datagram is so old that the sequence numbers in its payloads could be
 // those of newer frames. Its own frames count too: the first of several payloads is that much older
-// than the last.
+// than the last, and one that is repeated is older still.
 func (b *binding) ambiguous(number uint64) bool {
-	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames > shortReach
+	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
 }
 
 // undelivered returns the reason for which a session ends whose reliable frame was dropped.

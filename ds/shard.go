@@ -46,6 +46,11 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	if _, joined := h.players[p]; !joined {
 		return
 	}
+	for _, q := range h.sequencing {
+		if q.player == p {
+			q.flush()
+		}
+	}
 	h.handlePostponed() // one of these panics may have ended the session
 	if failure := p.failure.Load(); err == nil && failure != nil {
 		err = *failure
@@ -107,6 +112,7 @@ func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
 	h.initial.Send(now.Sub(h.start))
+	h.sequencing = slices.DeleteFunc(h.sequencing, func(q *sequencer) bool { return !q.expire(now) })
 	h.sendAcks(now)
 	if now.Sub(h.polled) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // half a tick of tolerance, as ticks are not punctual

@@ -57,9 +57,10 @@ type shard struct {
 	polled      time.Time             // when the tap was last polled
 	unpublished []*counts
 	buf         []byte
-	resets      uint64    // last Tap.Resets
-	counted     time.Time // last Tap.Counted
-	empty       bool      // the server shuts down and the last player has left
+	sequencing  []*sequencer // in which frames wait
+	resets      uint64       // last Tap.Resets
+	counted     time.Time    // last Tap.Counted
+	empty       bool         // the server shuts down and the last player has left
 
 	mu        sync.Mutex // guards the rest
 	acks      AckStats
@@ -117,20 +118,25 @@ type Player struct {
 
 // binding is one RPC of one player. It belongs to the shard's goroutine except for rejected.
 type binding struct {
+	player   *Player
 	rpc      *rpc
-	sink     sink      // the RPC's, or a jitter buffer
+	sink     sink      // the RPC's, a jitter buffer or a sequencer
 	number   int       // in headers
 	here     *rpcShard // of the player's shard
 	counts   *counts   // of here
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64         // maximum per datagram
-	newest   uint64         // packet number of the newest decoded payload
-	prior    *prior.Prior   // nil if the codec has none
-	rate     ratelimit.Rate // of new frames
-	limit    ratelimit.Bucket
-	withheld uint64 // frames missing since the last delivered one, those dropped here included
-	rejected uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine
+	frames   uint64  // maximum per datagram
+	hz       float64 // declared rate
+	// repairTime is the number of frames within which an ack lets the client repeat a payload.
+	repairTime int
+	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated
+	newest     uint64         // packet number of the newest decoded payload
+	prior      *prior.Prior   // nil if the codec has none
+	rate       ratelimit.Rate // of new frames
+	limit      ratelimit.Bucket
+	withheld   uint64 // frames missing since the last delivered one, those dropped here included
+	rejected   uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine
 }
 
 // rpc is one RPC of the server, for all players. It does not change once Serve runs, except gone.
@@ -184,4 +190,25 @@ type jitterBuffers struct {
 	// Of Poll:
 	due  []jitterBuffer
 	next int // of due
+}
+
+// sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:
+// frames that follow a missing one wait for it until its deadline. It belongs to the shard's
+// goroutine.
+type sequencer struct {
+	sink     sink
+	player   *Player
+	binding  *binding
+	schema   *schema.Schema
+	deadline int           // in frames
+	patience time.Duration // the same as a time, in case no more frames come
+
+	started bool
+	next    uint64         // sequence of the next frame to deliver
+	waiting []waitingFrame // by sequence; those beyond the length are kept for reuse
+}
+
+type waitingFrame struct {
+	delivery rpcdelta.Delivery
+	at       time.Time
 }

@@ -97,7 +97,8 @@ type RPCStats struct {
 	Missed uint64
 	// PriorFallbacks counts bindings whose prior the server did not have.
 	PriorFallbacks uint64
-	// LateFrames counts the delivered frames that were late.
+	// LateFrames counts the delivered frames that arrived after newer ones, also those that were
+	// delivered in sequence nevertheless because the newer ones waited; see client.DelayPolicy.
 	LateFrames uint64
 	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full,
 	// late_for_tick, discarded and kicked it counts frames.

@@ -105,6 +105,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_bandwidth_limit_bytes_per_second", 0, 0},
 			{"uplink_client_bandwidth_bytes_per_second", 0, 0},
 			{"uplink_client_over_bandwidth_bytes_total", 0, 0},
+			{"uplink_client_congested_connections", 0, 0},
 			{"uplink_client_max_redundancy_payloads", rpcdelta.MaxRedundancy, rpcdelta.MaxRedundancy},
 			{"uplink_client_min_frames_per_payload", 1, 1},
 		} {
@@ -165,11 +166,11 @@ func TestAEADBytes(t *testing.T) {
 		registry(t, cfg, func(t *testing.T, r *prometheus.Registry) {
 			v := gather(t, r)
 			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
-				for channel, segment := range map[string]float64{"channel=unreliable": 0, "channel=reliable": 24} {
+				for channel, header := range map[string]float64{"channel=unreliable": 2, "channel=reliable": 3 + 24} {
 					payloads := v.sum(side+"payloads_total", channel)
 					aead := v.sum(side+"frame_bytes_total", "stage=aead", channel)
 					wire := v.sum(side+"frame_bytes_total", "stage=wire", channel)
-					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(31+segment+tag)
+					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(28+header+tag)
 					if payloads < 10 || aead != payloads*tag || wire < least || wire > least+5*payloads {
 						t.Errorf("%v: %s %s: %v bytes of AEAD overhead of %v payloads, %v wire bytes, want %v and payload headers", suite, side, channel, aead, payloads, wire, least)
 					}
@@ -177,7 +178,7 @@ func TestAEADBytes(t *testing.T) {
 			}
 			acks := v.sum("uplink_ds_acks_total")
 			aead, wire := v.sum("uplink_ds_ack_aead_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
-			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(31+tag); acks == 0 || aead != acks*tag || wire != want {
+			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(30+tag); acks == 0 || aead != acks*tag || wire != want {
 				t.Errorf("%v: %v bytes of AEAD overhead of %v acks, %v wire bytes, want %v", suite, aead, acks, wire, want)
 			}
 		})

@@ -75,7 +75,7 @@ func channel(reliable bool) string {
 // headerSize returns the bytes of all headers of a payload's datagram, down to IP.
 func headerSize(reliable bool) uint64 {
 	if reliable {
-		return transport.HeaderSize + transport.SegmentSize + transport.IPSize
+		return transport.SegmentHeaderSize + transport.IPSize
 	}
 	return transport.HeaderSize + transport.IPSize
 }

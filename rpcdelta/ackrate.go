@@ -7,6 +7,7 @@ type ackRate struct {
 	last uint64 // newest payload at the last ack
 	// Means over recent delta payloads: bits of one frame, frames, age of the baseline.
 	bits, frames, age float64
+	lossy             int // payloads until the link counts as one without loss
 }
 
 const (
@@ -28,6 +29,17 @@ func (r *ackRate) observe(i *Info) {
 	r.bits += (float64(i.PayloadBits)/n - r.bits) * ackRateStep
 	r.frames += (n - r.frames) * ackRateStep
 	r.age += (float64(i.BaselineAge) - r.age) * ackRateStep
+}
+
+// lossyPayloads is the number of payloads for which a loss makes acks prompt.
+const lossyPayloads = 64
+
+// contiguous adds a payload that begins with the frame after the newest delivered one, or does not:
+// frames between were lost, or the encoder repeats frames because others were.
+func (r *ackRate) contiguous(yes bool) {
+	if r.lossy = max(0, r.lossy-1); !yes {
+		r.lossy = lossyPayloads
+	}
 }
 
 // pays reports whether an ack of payload newest pays that costs overhead bits more than its own.

@@ -2,6 +2,7 @@ package rpcdelta
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
@@ -17,9 +18,12 @@ type ackTracker struct {
 	sent       *ringcache.Ring[sentFrame]
 	known      *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
 	reach      uint64           // maximum age of a frame that another refers to
+	batch      int              // EncoderConfig.MaxBatchDelay
+	deadline   int              // EncoderConfig.Deadline
 	maxAge     int              // maximum age of a redundant frame
 	kept       uint64           // maximum age of a payload when its delivery status becomes known
 	redundancy *redundancy
+	repair     repair
 	stats      DeliveryStats
 
 	next     uint64 // sequence of the next frame
@@ -27,6 +31,7 @@ type ackTracker struct {
 	base     uint64 // newest frame that the decoder accepted
 	hasBase  bool
 	epoch    uint8
+	opened   uint64 // first payload of the epoch
 	resolved uint64 // the delivery status of all payloads below this one is known
 	acked    bool   // a payload was acked in this epoch
 }
@@ -36,12 +41,24 @@ type sentFrame struct {
 	schema.Frame
 	older uint8 // frames before this one in the payload with this sequence
 	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
+
+	planned   uint8 // payloads that are to contain the frame
+	early     uint8 // those of them that do not wait until an ack is overdue
+	payloads  uint8 // payloads sent since it was held that could contain it
+	delivered bool  // a payload with the frame was acked
+	repaired  bool  // the payload with this sequence was sent again
 }
 
 func (t *ackTracker) put(f *schema.Frame) {
 	slot := t.sent.Put(t.next)
 	slot.CopyFrom(f)
 	slot.older, slot.fresh = 0, 0
+	slot.planned, slot.payloads = t.redundancy.payloads(), 0
+	slot.delivered, slot.repaired = false, false
+	slot.early = slot.planned
+	if slot.planned != everyPayload {
+		slot.early = uint8(max(1, int(slot.planned)-t.repairs()))
+	}
 	t.next++
 }
 
@@ -53,19 +70,36 @@ func (t *ackTracker) baseline() (schema.Frame, bool) {
 }
 
 // older returns the maximum number of older frames in payload n: those that no payload contained
-// yet, and those of the given number of payloads before.
-func (t *ackTracker) older(n uint64, fresh, payloads int) int {
-	older, left := fresh-1, n+1-uint64(fresh)
-	for ; payloads > 0 && left > 0 && older < MaxFrames-1; payloads-- {
-		k := t.sent.Get(left - 1).fresh
-		older, left = older+int(k), left-uint64(k)
+// yet, and those of which more copies are planned, with all between them.
+func (t *ackTracker) older(n uint64, fresh int) int {
+	older := fresh - 1
+	for q := range t.repeatable(n) {
+		if f := t.sent.Get(q); f.payloads < t.redundancy.limited(f.early) {
+			older = max(older, int(n-q))
+		}
 	}
-	older = min(older, MaxFrames-1, max(fresh-1, t.maxAge))
+	return min(older, t.olderLimit(n))
+}
+
+// olderLimit returns the maximum number of older frames that the decoder can use: it has the
+// baseline and all frames before it, and a new decoder only knows the low 16 bits of the sequence.
+func (t *ackTracker) olderLimit(n uint64) int {
 	if t.hasBase {
-		return min(older, int(n-t.base-1)) // the decoder has the baseline and all frames before it
+		return int(n - t.base - 1)
 	}
-	// A new decoder only knows the low 16 bits of the sequence.
-	return min(older, int(uint16(n)))
+	return int(uint16(n))
+}
+
+// repeatable yields the frames before frame n that its payload may repeat, newest first.
+func (t *ackTracker) repeatable(n uint64) iter.Seq[uint64] {
+	most := uint64(min(t.maxAge, t.olderLimit(n)))
+	return func(yield func(uint64) bool) {
+		for q := n - 1; n-q <= most; q-- {
+			if !yield(q) {
+				return
+			}
+		}
+	}
 }
 
 // kind returns the kind that the decoder will most likely assign to a frame with this distance to
@@ -104,10 +138,14 @@ func (t *ackTracker) ack(a Ack) error {
 		return nil // sent before the decoder was reset
 	}
 	n := newest - behind
-	if r := t.sent.Get(n); r != nil && r.fresh == 0 {
+	f := t.sent.Get(n)
+	if f != nil && f.fresh == 0 {
 		return fmt.Errorf("%w: no payload has sequence %d", ErrAck, a.Seq)
 	}
 	if n >= t.resolved {
+		if f != nil && !f.repaired {
+			t.repair.acks.observe(int(behind))
+		}
 		t.resolve(a, n)
 	}
 	t.handleReset(a)
@@ -127,6 +165,7 @@ func (t *ackTracker) resolve(a Ack, n uint64) {
 		t.reset()
 		return
 	}
+	newest := t.next - 1
 	window := seq.Window{Any: true, Newest: n, Bits: a.Window}
 	for q := from; q <= n; q++ {
 		if t.sent.Get(q).fresh == 0 {
@@ -135,6 +174,7 @@ func (t *ackTracker) resolve(a Ack, n uint64) {
 		processed := window.Has(q)
 		if processed {
 			t.process(q)
+			t.repair.acks.resolve(int(newest - q))
 			t.stats.Processed++
 		} else {
 			t.stats.Lost++
@@ -170,6 +210,7 @@ func (t *ackTracker) process(n uint64) {
 // is not 0.
 func (t *ackTracker) accept(n uint64, count int) {
 	t.base, t.hasBase = n, true
+	t.sent.Get(n).delivered = true
 	t.coder.pass(n)
 	t.known.Put(n, &t.sent.Get(n).Frame, count)
 }
@@ -188,6 +229,7 @@ func (t *ackTracker) reset() {
 	t.epoch = (t.epoch + 1) & wire.EpochMask
 	t.hasBase, t.acked = false, false
 	t.resolved = t.next - uint64(t.held)
+	t.opened = t.resolved
 	t.coder.reset()
 	t.known.Reset()
 }

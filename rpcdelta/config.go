@@ -22,6 +22,8 @@ const (
 	MaxRedundancy = MaxFrames - 1
 	// MaxHeld is the maximum number of frames that an encoder holds back.
 	MaxHeld = 8
+	// MaxRepairAge is the maximum age of a payload that is repeated, in frames.
+	MaxRepairAge = 31
 	// MinDelivery and MaxDelivery are the bounds of EncoderConfig.Delivery.
 	MinDelivery = 0.5
 	MaxDelivery = 0.99999
@@ -36,7 +38,8 @@ const (
 	// DefaultRedundancyBytes is the default of EncoderConfig.RedundancyBytes.
 	DefaultRedundancyBytes = 256
 
-	defaultMaxPayload = 1197 // a datagram of 1,200 bytes less its header
+	defaultMaxPayload = 1197  // a datagram of 1,200 bytes less its header
+	defaultUrgentLoss = 0.015 // two payloads in consecutive ticks at 12 % loss
 )
 
 // Values of EncoderConfig.Redundancy other than 1 to MaxRedundancy.
@@ -75,8 +78,16 @@ type EncoderConfig struct {
 	// Deadline is the number of frames after its own at which a frame is of no more use to the
 	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
 	Deadline int
-	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
-	// DefaultRedundancyBytes. New frames are sent whatever their size.
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
+	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
+	UrgentLoss float64
+	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
+	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have a
+	// RepairTime.
+	Repair bool
+	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames, and of the
+	// payloads that are repeated in a tick; default DefaultRedundancyBytes. New frames are sent
+	// whatever their size.
 	RedundancyBytes int
 	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
 	// means the built-in one.
@@ -96,6 +107,7 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 	c.MaxPayload = cmp.Or(c.MaxPayload, defaultMaxPayload)
 	c.RedundancyBytes = cmp.Or(c.RedundancyBytes, DefaultRedundancyBytes)
 	c.Delivery = cmp.Or(c.Delivery, DefaultDelivery)
+	c.UrgentLoss = cmp.Or(c.UrgentLoss, defaultUrgentLoss)
 	switch {
 	case c.MaxPayload < wire.MaxHeader+1:
 		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
@@ -107,6 +119,8 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 		return c, fmt.Errorf("rpcdelta: MaxBatchDelay of %d frames, want 0 to %d", c.MaxBatchDelay, MaxHeld-1)
 	case c.Deadline < 0 || c.Deadline > 0 && c.Deadline < c.MaxBatchDelay:
 		return c, fmt.Errorf("rpcdelta: Deadline of %d frames, want at least MaxBatchDelay, %d, or 0", c.Deadline, c.MaxBatchDelay)
+	case !(c.UrgentLoss > 0 && c.UrgentLoss <= 1):
+		return c, fmt.Errorf("rpcdelta: UrgentLoss of %v, want more than 0 and at most 1", c.UrgentLoss)
 	case c.RedundancyBytes < 0:
 		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
 	}
@@ -127,12 +141,28 @@ type DecoderConfig struct {
 	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
 	// dropping them. They never become baselines.
 	DeliverLate bool
+	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0: an ack
+	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays]. If it is not 0,
+	// frames of payloads up to about 20 frames late are delivered too.
+	RepairTime int
 	// Prior is that of the encoder; nil means the built-in one.
 	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order.
 	Reliable bool
 	// Scratch, if not nil, is shared with other decoders, see [Scratch].
 	Scratch *Scratch
+}
+
+// checkpoints returns the number of earlier states of the codec from which late payloads are
+// decoded.
+func (c *DecoderConfig) checkpoints() int {
+	switch {
+	case c.DeliverLate:
+		return maxCheckpoints
+	case c.RepairTime > 0:
+		return repairCheckpoints
+	}
+	return 0
 }
 
 // checkShared checks the settings that both configs have and sets their defaults.

@@ -87,8 +87,8 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	if f := cfg.Scratch.frames[0]; len(f.Ints) != s.Components() || len(f.Bytes) != s.Strings() {
 		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
-	// The ring holds possible baselines and, if late payloads are decoded, those that newer frames
-	// would have evicted by then.
+	// The ring holds possible baselines and, if payloads of any delay are decoded, those that newer
+	// frames would have evicted by then.
 	capacity := cfg.Ring
 	if cfg.DeliverLate && cfg.Codec == Adaptive {
 		capacity += maxLate
@@ -98,7 +98,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 		format: packed.Of(s), cfg: cfg, scratch: cfg.Scratch,
 		ring: cfg.Codec.newFrames(s, capacity), reach: cfg.Codec.reach(ring),
 	}
-	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.DeliverLate)
+	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.checkpoints())
 	return d, nil
 }
 
@@ -159,6 +159,7 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 		q = max(q, after)
 	}
 	missed := q - after
+	d.ackRate.contiguous(p.oldest() == after)
 	for ; q <= n; q++ {
 		d.deliver(kind, q).Missed = missed
 		missed = 0
@@ -187,7 +188,7 @@ func (d *Decoder) decodeOld(h wire.Header, n uint64, b []byte) ([]Delivery, erro
 		return nil, ErrDuplicate
 	}
 	newest, kind := d.processed.Newest, d.kind(h)
-	if !d.cfg.DeliverLate || newest-n > maxLate || kind != Delta && kind != Keyframe {
+	if !d.cfg.DeliverLate && d.cfg.RepairTime == 0 || newest-n > maxLate || kind != Delta && kind != Keyframe {
 		return nil, ErrLate
 	}
 	if err := d.decode(h, n, b); err != nil {
@@ -331,10 +332,15 @@ func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
 // AckPays reports whether an ack is worth its bits now, if it costs the given number of bits in
 // addition to its own. Rarer acks cost less, but make baselines older and deltas larger. The rate
-// with the lowest sum is estimated from the payloads. A request for a reset always pays.
-func (d *Decoder) AckPays(overhead int) bool {
+// with the lowest sum is estimated from the payloads. A request for a reset always pays, and so
+// does each ack while payloads are lost if the encoder can repeat them by their deadline; delay is
+// the number of frames from a payload to its ack.
+func (d *Decoder) AckPays(overhead, delay int) bool {
 	if !d.AckDue() {
 		return false
+	}
+	if d.cfg.RepairTime > delay && d.ackRate.lossy > 0 {
+		return true
 	}
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead)
 }

@@ -17,8 +17,8 @@ import (
 type Encoder struct {
 	payloadWriter
 	format   *packed.Format
-	schedule schedule
 	urgency  *urgency // nil if no frame waits
+	schedule schedule
 	profiler profiler
 }
 
@@ -36,7 +36,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.checkEvery = max(1, uint64(s.RateHz()))
 	e.checkAt = e.checkEvery
 	e.known, e.reach = cfg.Codec.newFrames(s, ring), cfg.Codec.reach(ring)
-	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), false)
+	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), 0)
 	// Frames are kept until their acks can have arrived, because the encoder must then learn from
 	// them what the decoder learned.
 	frames := s.NewFrames(cfg.Ring + 2*(ackWindow+1))
@@ -44,7 +44,8 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.kept = uint64(e.sent.Cap() - MaxFrames + 1)
 	r := newRedundancy(&cfg)
 	e.redundancy = &r
-	e.maxAge = cmp.Or(cfg.Deadline, MaxFrames)
+	e.batch, e.deadline, e.repair = cfg.MaxBatchDelay, cfg.Deadline, newRepair(&cfg)
+	e.maxAge = min(cmp.Or(cfg.Deadline, MaxFrames), MaxFrames-1)
 	if c, ok := e.coder.(*adaptiveCoder); ok && cfg.MaxBatchDelay > 0 {
 		e.urgency = newUrgency(s, c)
 	}
@@ -68,11 +69,12 @@ func (e *Encoder) AppendFrame(dst []byte, f *schema.Frame) ([]byte, Info, error)
 	if err := e.format.Check(f); err != nil {
 		return dst, Info{}, err
 	}
-	h, out, older, ok := e.append(dst, f, e.next, 1, e.redundancy.choose())
+	h, out, older, ok := e.append(dst, f, e.next, 1)
 	if !ok {
 		return dst, Info{}, e.tooLarge(len(out) - len(dst))
 	}
 	e.store(f)
+	e.repair.store(e.next-1, out[len(dst):])
 	return out, e.finish(e.next-1, h, len(out)-len(dst), older, 1), nil
 }
 
@@ -102,16 +104,17 @@ func (e *Encoder) Hold(f *schema.Frame) error {
 
 // store stores f under the next sequence.
 func (e *Encoder) store(f *schema.Frame) {
-	if e.urgency != nil {
-		switch e.urgency.add(f, e.next) {
-		case patient:
-		case atOnce:
-			e.schedule.hurry(e.next, max(1, e.schedule.copies))
-		case repeated:
-			e.schedule.hurry(e.next, e.redundancy.copies())
-		}
-	}
 	e.put(f)
+	if e.urgency == nil {
+		return
+	}
+	switch n := e.next - 1; e.urgency.add(f, n) {
+	case patient:
+	case atOnce:
+		e.hurry(n, 1)
+	case repeated:
+		e.hurry(n, e.redundancy.urgentPayloads())
+	}
 }
 
 // Due reports whether the held frames are to be sent now, in the tick of the newest: because one of
@@ -125,7 +128,7 @@ func (e *Encoder) Due() bool {
 	case e.held > e.cfg.MaxBatchDelay:
 		return true
 	}
-	return e.schedule.hurries(e.base, e.hasBase) || e.next-1 >= e.schedule.latest(e.redundancy.plan.interval)
+	return e.hurries() || e.isLate() || e.repairIsDue()
 }
 
 // Held returns the number of frames that are held back.
@@ -134,15 +137,16 @@ func (e *Encoder) Held() int { return e.held }
 // AppendHeld appends the payload of the oldest held frames, as many as fit. Call it until Held
 // returns 0. If no frame is held, it returns dst unchanged. It does not allocate once warm.
 func (e *Encoder) AppendHeld(dst []byte) ([]byte, Info) {
-	first, payloads, fresh := e.next-uint64(e.held), e.redundancy.choose(), e.held
+	first, fresh := e.next-uint64(e.held), e.held
 	if !e.cfg.combines() {
 		fresh = min(fresh, 1)
 	}
 	for ; fresh > 0; fresh-- {
 		n := first + uint64(fresh) - 1
-		h, out, older, ok := e.append(dst, &e.sent.Get(n).Frame, n, fresh, payloads)
+		h, out, older, ok := e.append(dst, &e.sent.Get(n).Frame, n, fresh)
 		if ok {
 			e.held -= fresh
+			e.repair.store(n, out[len(dst):])
 			return out, e.finish(n, h, len(out)-len(dst), older, fresh)
 		}
 	}
@@ -163,12 +167,13 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 		HeaderBits: e.cfg.Codec.headerBits(&h), Redundant: older, Held: fresh - 1,
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
+	e.repair.next, e.repair.room = 0, e.repair.limit
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
 		info.FullBits += e.format.FullBits(&e.sent.Get(q).Frame)
 	}
 	slot := e.sent.Get(n)
 	slot.older, slot.fresh = uint8(older), uint8(fresh)
-	e.schedule.record(n)
+	e.countPayload(n, older)
 	if e.profiler.Profile != nil {
 		p := &e.payload
 		p.HasBase, p.FreeBits = h.Distance != 0, h.FreeBits()
@@ -196,8 +201,8 @@ func (e *Encoder) Ack(a Ack) error { return e.ack(a) }
 // reliable channel, which has no acks.
 func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }
 
-// SetRedundancy changes EncoderConfig.Redundancy from the next payload on. The error is that of
-// [EncoderConfig.Check], and leaves the setting unchanged.
+// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that
+// of [EncoderConfig.Check], and leaves the setting unchanged.
 func (e *Encoder) SetRedundancy(n int) error {
 	cfg := e.cfg
 	cfg.Redundancy = n

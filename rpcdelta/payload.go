@@ -16,11 +16,10 @@ type payloadWriter struct {
 }
 
 // append appends the header and the coded part of payload n, whose newest frame is f. The payload
-// contains the last fresh frames and, if they fit, the frames of up to the given number of older
-// payloads. older is the number of frames before f. It reports false if even the fresh frames do
-// not fit.
-func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh, payloads int) (h wire.Header, out []byte, older int, ok bool) {
-	for older = w.older(n, fresh, payloads); older >= fresh-1; {
+// contains the last fresh frames and, if they fit, older frames of which copies are planned. older
+// is the number of frames before f. It reports false if even the fresh frames do not fit.
+func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh int) (h wire.Header, out []byte, older int, ok bool) {
+	for older = w.older(n, fresh); older >= fresh-1; {
 		h, out = w.appendFrames(dst, f, n, older)
 		size, limit := len(out)-len(dst), w.cfg.MaxPayload
 		if older >= fresh {

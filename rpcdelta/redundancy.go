@@ -2,35 +2,27 @@ package rpcdelta
 
 import "math"
 
-// redundancy decides how often payloads are sent and how many older payloads each repeats, from the
-// loss that acks report.
+// redundancy decides from the loss that acks report how many payloads contain each frame. Payloads
+// are taken to be lost independently or in bursts; numbers of payloads alternate so that the mean
+// probability of a frame that no payload delivers meets the target.
 type redundancy struct {
 	setting  int     // EncoderConfig.Redundancy; RedundancyOff if a payload cannot contain several frames
-	limit    int     // maximum, whatever the setting
-	batch    int     // EncoderConfig.MaxBatchDelay
+	limit    int     // maximum number of copies, whatever is planned
 	deadline int     // EncoderConfig.Deadline
 	target   float64 // maximum share of lost frames
+	urgent   float64 // maximum share of urgent frames that loss delays by more than the next ticks
 	loss     lossMeter
-	plan     plan
-	lost     [MaxFrames + 1]float64 // probability that so many consecutive payloads are lost
-	owed     float64                // fraction of an older payload that the previous payloads left out
-}
-
-// intervalStep is the difference of two intervals that are tried.
-const intervalStep = 1. / 12
-
-// plan is how payloads are sent.
-type plan struct {
-	interval float64 // frames between two payloads, at least 1
-	older    int     // number of older payloads that a payload repeats
-	share    float64 // share of the payloads that repeat so many; the others repeat one less
+	lost     [MaxFrames + 2]float64 // probability that so many consecutive payloads are lost
+	budget   float64                // target, less what the estimates may be wrong by
+	copies   int                    // copies of most frames; others have one more
+	excess   float64                // sum of the frames' probabilities to be lost, less their targets
 }
 
 // combines reports whether a payload can contain several frames.
 func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
 
 func newRedundancy(c *EncoderConfig) redundancy {
-	r := redundancy{limit: MaxRedundancy, batch: c.MaxBatchDelay, deadline: c.Deadline, target: 1 - c.Delivery}
+	r := redundancy{limit: MaxRedundancy, deadline: c.Deadline, target: 1 - c.Delivery, urgent: c.UrgentLoss}
 	r.configure(c)
 	return r
 }
@@ -42,19 +34,8 @@ func (r *redundancy) configure(c *EncoderConfig) {
 	r.replan()
 }
 
-// replan computes the plan with the fewest payloads and copies that meets the target with the loss
-// that was observed so far.
+// replan computes the number of copies that new frames have with the loss observed so far.
 func (r *redundancy) replan() {
-	p := plan{interval: float64(r.batch + 1), older: max(0, r.setting), share: 1}
-	defer func() { r.plan = p }()
-	if r.setting != RedundancyAuto {
-		return
-	}
-	if r.deadline > 0 && r.loss.bursts() {
-		// No fewer payloads deliver as much if losses come in bursts.
-		p.interval, p.older = 1, min(r.deadline, r.limit)
-		return
-	}
 	loss := r.loss.loss
 	if r.deadline > 0 {
 		loss = r.loss.assume()
@@ -62,57 +43,65 @@ func (r *redundancy) replan() {
 	for n := range r.lost {
 		r.lost[n] = r.loss.allLost(loss, n)
 	}
-	for r.deadline > 0 && p.interval > 1 && r.missing(p.interval, r.limit) > r.target {
-		p.interval = max(1, p.interval-intervalStep)
+	observed := loss * 2 * lossMemory // losses on which the estimate is based
+	r.budget = r.target * observed / (observed + uncertainLosses)
+	if r.copies = max(0, r.setting); r.setting != RedundancyAuto {
+		return
 	}
-	more := r.missing(p.interval, 0)
-	for more > r.target && p.older < r.limit {
-		p.older++
-		fewer := more
-		if more = r.missing(p.interval, p.older); more <= r.target {
-			p.share = (fewer - r.target) / (fewer - more)
-		}
+	for r.copies < MaxRedundancy && r.lost[r.copies+2] > r.target {
+		r.copies++
 	}
 }
 
-// planned is the number of frames that missing looks at. It is a multiple of all intervals.
-const planned = 48
+// everyPayload is the number of payloads of a frame that all payloads until its deadline contain.
+const everyPayload = math.MaxUint8
 
-// missing returns the share of the frames of which no copy arrives by the deadline if payloads are
-// sent at a mean interval and each repeats the given number of older ones.
-func (r *redundancy) missing(interval float64, older int) float64 {
-	if r.deadline == 0 {
-		return r.lost[older+1]
+// payloads returns the number of payloads that are to contain the next frame.
+func (r *redundancy) payloads() uint8 {
+	n := r.copies + 1
+	switch {
+	case r.setting != RedundancyAuto:
+	case r.deadline > 0 && r.loss.bursts():
+		return everyPayload // the losses of a burst leave no other chance
+	case r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0:
+		n++
+		fallthrough
+	default:
+		r.add(r.lost[n] - r.budget)
 	}
-	sum := 0.0
-	for frame := range planned {
-		// Payload k leaves with frame ceil(k*interval).
-		first := math.Ceil(float64(frame) / interval)
-		last := math.Floor(float64(frame+r.deadline) / interval)
-		sum += r.lost[1+min(older, int(last-first))]
-	}
-	return sum / planned
+	return uint8(n)
 }
 
-// copies returns the number of payloads that contain a frame, rounded.
-func (r *redundancy) copies() int {
-	n := float64(r.plan.older) + r.plan.share
-	return 1 + min(int(n-0.5), r.limit)
+// limited returns a number of payloads within the limit.
+func (r *redundancy) limited(payloads uint8) uint8 { return min(payloads, uint8(r.limit+1)) }
+
+// urgentPayloads returns the number of payloads in consecutive ticks that contain an urgent frame.
+func (r *redundancy) urgentPayloads() int {
+	n := 1
+	for n <= min(r.copies, r.limit) && r.lost[n] > r.urgent {
+		n++
+	}
+	return n
 }
 
-// max returns the maximum number of older payloads that the next payload repeats.
-func (r *redundancy) max() int { return min(r.plan.older, r.limit) }
+// repeated adjusts the excess for a frame that n payloads contain, one more than was planned.
+func (r *redundancy) repeated(n int) {
+	if r.setting == RedundancyAuto && n < len(r.lost) {
+		r.add(r.lost[n] - r.lost[n-1])
+	}
+}
 
-// choose returns the number of older payloads that the next payload repeats.
-func (r *redundancy) choose() int {
-	if r.plan.share == 1 || r.plan.older > r.limit {
-		return r.max()
+func (r *redundancy) add(excess float64) {
+	r.excess = max(r.excess+excess, min(-r.lost[r.copies+1], -10*r.target))
+}
+
+// max returns the maximum number of older payloads that a payload repeats.
+func (r *redundancy) max() int {
+	n := r.copies
+	if r.setting == RedundancyAuto && r.lost[n+1] > r.target {
+		n++
 	}
-	if r.owed += r.plan.share; r.owed < 1 {
-		return r.plan.older - 1
-	}
-	r.owed--
-	return r.plan.older
+	return min(n, r.limit)
 }
 
 // lossMeter estimates from acks the probability that a payload is lost, and the probability that it
@@ -122,6 +111,7 @@ type lossMeter struct {
 	again float64 // share of lost payloads among those after a lost one
 	last  bool    // the last one was lost
 	seen  int     // observed payloads, at most lossMemory
+	lost  int     // lost payloads among them, at most againMemory
 }
 
 const (
@@ -129,8 +119,12 @@ const (
 	// the number of losses.
 	lossMemory  = 256
 	againMemory = 32
-	// minMemory is that of the first payloads, which have more weight.
+	// uncertainLosses lowers the target where the estimate of the loss is based on few losses. The
+	// number of copies is then too low more often than it is too high.
+	uncertainLosses = 8
+	// minMemory and minAgain are those of the first payloads and losses, which have more weight.
 	minMemory = 16
+	minAgain  = 4
 )
 
 func (m *lossMeter) observe(lost bool) {
@@ -139,7 +133,8 @@ func (m *lossMeter) observe(lost bool) {
 		happened = 1
 	}
 	if m.last {
-		m.again += (happened - m.again) / againMemory
+		m.lost = min(m.lost+1, againMemory)
+		m.again += (happened - m.again) / float64(max(minAgain, m.lost))
 	}
 	m.seen = min(m.seen+1, lossMemory)
 	m.loss += (happened - m.loss) / float64(max(minMemory, m.seen))
@@ -165,7 +160,7 @@ func (m *lossMeter) allLost(loss float64, payloads int) float64 {
 // be late.
 const (
 	assumedLoss = 0.05
-	assumeUntil = 48 // payloads
+	assumeUntil = 32 // payloads
 )
 
 // assume returns the share of payloads that are lost, or an assumption until enough were observed.

@@ -73,7 +73,7 @@ func TestRedundancyFades(t *testing.T) {
 	}
 }
 
-// TestSetRedundancy verifies that a change applies to the next payload and preserves the loss
+// TestSetRedundancy verifies that a change applies to the next frames and preserves the loss
 // estimates.
 func TestSetRedundancy(t *testing.T) {
 	p := newPair(t, smallSchema(t), EncoderConfig{Codec: Adaptive, Redundancy: RedundancyOff}, DecoderConfig{})
@@ -90,6 +90,10 @@ func TestSetRedundancy(t *testing.T) {
 	}
 	for _, n := range []int{3, RedundancyOff, MaxRedundancy, 1, RedundancyAuto} {
 		must(t, p.enc.SetRedundancy(n))
+		for range MaxFrames {
+			p.send(t)
+			p.receive(t)
+		}
 		info := p.send(t)
 		if d := p.receive(t); d.Redundant != info.Redundant {
 			t.Fatalf("%+v, want %+v", d.Info, info)
@@ -203,48 +207,48 @@ func TestReplacedDecoder(t *testing.T) {
 	}
 }
 
-// TestRedundancyPlan verifies that the number of older payloads alternates so that the share of
-// lost frames meets the target, and that payloads are sent more often only if the deadline requires
-// it.
+// TestRedundancyPlan verifies that the number of payloads that contain a frame alternates so that
+// the share of lost frames meets the target, and that frames that are repeated more often than
+// planned save copies of others.
 func TestRedundancyPlan(t *testing.T) {
 	for _, c := range []struct {
-		loss, again     float64
-		batch, deadline int
-		min, max        float64 // mean number of older payloads
-		interval        float64 // minimum
+		loss, again float64
+		deadline    int
+		extra       int     // every so many frames one has another payload; 0: none
+		min, max    float64 // mean number of planned payloads
 	}{
-		{0, 0, 0, 0, 0, 0, 1},
-		{1. / 4096, 0, 0, 0, 0, 0, 1},
-		{0.01, 0, 0, 0, 0.9, 1, 1},
-		{0.1, 0, 0, 0, 2.4, 2.7, 1},
-		{0.2, 0, 0, 0, 3.6, 4, 1},
-		{0.05, 0, 2, 0, 1.6, 2, 3},
-		{0, 0, 2, 7, 0, 0, 3},
-		{0.01, 0, 2, 7, 0.9, 1, 3},
-		{0.05, 0, 2, 7, 1.6, 2.2, 2.4},
-		{0.1, 0, 2, 7, 2.4, 3.2, 1.9},
-		{0.05, 0, 3, 13, 1.6, 2, 4},
-		{0.1, 0.7, 2, 7, 7, 7, 1},
+		{0, 0, 0, 0, 1, 1},
+		{1. / 4096, 0, 0, 0, 1, 1},
+		{0.01, 0, 0, 0, 1.9, 2},
+		{0.1, 0, 0, 0, 3.4, 3.7},
+		{0.1, 0, 0, 2, 3.3, 3.55},
+		{0.2, 0, 0, 0, 4.6, 5},
+		{0.05, 0, 7, 0, 2.6, 3},
+		{0.1, 0.7, 0, 0, 15, 16},
+		{0.1, 0.7, 7, 0, everyPayload, everyPayload},
 	} {
-		cfg := EncoderConfig{Codec: Adaptive, MaxBatchDelay: c.batch, Deadline: c.deadline, Delivery: DefaultDelivery}
+		cfg := EncoderConfig{Codec: Adaptive, Deadline: c.deadline, Delivery: DefaultDelivery}
 		r := newRedundancy(&cfg)
-		r.loss.loss, r.loss.again, r.loss.seen = c.loss, c.again, lossMemory
+		r.loss = lossMeter{loss: c.loss, again: c.again, seen: lossMemory}
 		r.replan()
-		if got := r.plan.interval; got < c.interval || got > float64(c.batch+1) || c.deadline == 0 && got != float64(c.batch+1) {
-			t.Errorf("%+v: an interval of %v frames", c, got)
-		}
-		const payloads = 10000
+		const frames = 10000
 		sum, lost := 0, 0.0
-		for range payloads {
-			n := r.choose()
+		for i := range frames {
+			n := int(r.payloads())
 			sum += n
-			lost += r.missing(r.plan.interval, n)
+			if c.extra > 0 && i%c.extra == 0 {
+				n++
+				r.repeated(n)
+			}
+			if n < len(r.lost) {
+				lost += r.lost[n]
+			}
 		}
-		if mean := float64(sum) / payloads; mean < c.min || mean > c.max {
-			t.Errorf("%+v: %v older payloads", c, mean)
+		if mean := float64(sum) / frames; mean < c.min || mean > c.max {
+			t.Errorf("%+v: %v payloads", c, mean)
 		}
-		if target := 1 - DefaultDelivery; c.again == 0 && lost/payloads > target*1.01 {
-			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost/payloads, target)
+		if target := 1 - DefaultDelivery; c.again == 0 && lost/frames > target*1.01 {
+			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost/frames, target)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestUrgentCopies(t *testing.T) {
 			p.receive(t)
 			p.acknowledge(t)
 		}
-		for i := 1; i < p.enc.redundancy.copies(); i++ {
+		for i := 1; i < p.enc.redundancy.urgentPayloads(); i++ {
 			if sent := tick(); sent == acked {
 				t.Errorf("acked %v: copy %d leaves: %v", acked, i, sent)
 			}

@@ -35,9 +35,9 @@ const (
 )
 
 const (
-	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is a
-	// thousand times less likely than the usual ones.
-	surprise = 10
+	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is
+	// 4,000 times less likely than the usual ones.
+	surprise = 12
 	// unexpectedChange is the cost in bits from which the flag of a change is unexpected.
 	unexpectedChange = 3
 	// usualRate is the weight of a change in the mean cost.

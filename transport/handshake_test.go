@@ -155,7 +155,7 @@ func TestListenerDrops(t *testing.T) {
 		nil, make([]byte, wire.MaxDatagram+1),
 		{0x80},
 		{0xff},
-		{0x80 | 9}, // a short hello, no form, no type
+		{0x80 | 9}, // a short hello, a short header, no type
 		wire.AppendWelcome(nil, wire.Welcome{Message: make([]byte, wire.WelcomeSize-9)}),
 		wire.AppendRefuse(nil, wire.Refuse{}),
 		wire.AppendUnknown(nil, wire.Unknown{}),
@@ -193,7 +193,7 @@ func TestHintsOfAllShards(t *testing.T) {
 		if n := len(hints); n < 2*hintsPerSecond-2*shards || n > 2*hintsPerSecond {
 			t.Errorf("%d shards send %d hints in a second, want a burst of %d and as many more", shards, n, hintsPerSecond)
 		}
-		if !bytes.Equal(hints[0][1:], stray[:wire.ShortSize]) || len(hints[0]) != len(stray) {
+		if !bytes.Equal(hints[0][1:], stray[:wire.DataSize]) || len(hints[0]) != len(stray) {
 			t.Errorf("hint %x", hints[0])
 		}
 	}
@@ -212,7 +212,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 	}
 	d.now = d.now.Add(time.Second)
 	for i := range 200 {
-		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%2 == 0, ID: g.ID(), Number: uint32(i * 1000)}
+		h := wire.Header{Kind: wire.Kind(i % 8), Long: i%3 == 0, ID: g.ID(), Number: uint32(i * 40)}
 		from := clientAddr
 		if h.Long {
 			from = place(i)

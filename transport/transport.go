@@ -32,11 +32,12 @@ const (
 	// MaxPayload is the maximum size of a payload of [Conn.Send] on any path, in bytes: what fits a
 	// UDP payload of 1,200 bytes. [Conn.MaxPayload] may be larger.
 	MaxPayload = wire.MaxBody
-	// HeaderSize is the size of a datagram's header in bytes. It is 8 bytes more for datagrams of a
-	// client that hears nothing from its listener.
-	HeaderSize = wire.ShortSize
-	// SegmentSize is the size of the header of each segment of the reliable channel, in bytes.
-	SegmentSize = reliable.SegmentSize
+	// HeaderSize is the size of the header of a datagram with a payload, in bytes. It is 9 bytes
+	// more for datagrams of a client that hears nothing from its listener.
+	HeaderSize = wire.DataSize
+	// SegmentHeaderSize is the size of the headers of a datagram with one segment of the reliable
+	// channel, in bytes.
+	SegmentHeaderSize = wire.ShortSize + reliable.SegmentSize
 	// IPSize is the size of the IPv4 and UDP headers of a datagram, in bytes.
 	IPSize = 20 + 8
 )

@@ -56,7 +56,7 @@ func TestDecrypt(t *testing.T) {
 	}
 	want, err := os.ReadFile(plain)
 	must(t, err)
-	if !bytes.Contains(want, []byte("\xc0upl\x00\x01\x00\x00")) {
+	if !bytes.Contains(want, []byte("\xbeupl\x00\x01\x00\x00")) {
 		t.Errorf("nothing is opened in %x", want)
 	}
 	info, err := os.Stat(plain)

@@ -14,7 +14,8 @@ uplink.prefs.encryption = Pref.enum("Encryption", 0,
 
 -- Fields -----------------------------------------------------------------------------------------------------------
 
-local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "decrypted by uplink decrypt" }
+local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "data" }
+local LONG, HANDSHAKE, DATA_FORM = 1, 2, 3
 local KINDS = {
 	[0] = "Data", [1] = "Reliable", [2] = "Heartbeat", [3] = "Close",
 	[4] = "Challenge", [5] = "Response", [6] = "Probe", [7] = "Probe answer",
@@ -50,6 +51,7 @@ local f = {
 	conn = ProtoField.uint64("uplink.conn", "Connection id", base.HEX),
 	number_high = ProtoField.uint8("uplink.number_high", "Packet number, bits 16-18", base.DEC, nil, 0x07),
 	number_low = ProtoField.uint16("uplink.number_low", "Packet number, bits 0-15"),
+	number_data = ProtoField.uint16("uplink.number_data", "Packet number, bits 0-13", base.DEC, nil, 0x3fff),
 	number = ProtoField.uint64("uplink.number", "Packet number"),
 	direction = ProtoField.uint8("uplink.direction", "Direction", base.DEC, DIRECTIONS),
 	suite = ProtoField.uint8("uplink.suite", "Suite", base.DEC, SUITES),
@@ -145,6 +147,7 @@ local f = {
 	bind_reliable = ProtoField.bool("uplink.bind.reliable", "Reliable"),
 	bind_frames = ProtoField.uint8("uplink.bind.frames", "New frames per datagram"),
 	bind_prior = ProtoField.string("uplink.bind.prior", "Prior"),
+	bind_per_tick = ProtoField.string("uplink.bind.per_tick", "Velocity factor"),
 	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
 	bind_field = ProtoField.uint16("uplink.bind.field", "Differing field"),
 	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
@@ -725,7 +728,7 @@ end
 
 local function dissect_bind(tvb, tree, ctx, answer)
 	local v, _, ok = msgpack(tvb, 1, 0)
-	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 10) then
+	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 12) then
 		return bad(ctx, tree, "no " .. (answer and "answer to a bind" or "bind"))
 	end
 	local body = tvb(1)
@@ -758,6 +761,9 @@ local function dissect_bind(tvb, tree, ctx, answer)
 	put(f.bind_reliable, v[8], "boolean")
 	put(f.bind_frames, v[9], "number")
 	put(f.bind_prior, hex64(v[10]), "string")
+	for _, factor in ipairs(type(v[13]) == "table" and v[13] or {}) do
+		put(f.bind_per_tick, tostring(factor), "string")
+	end
 	if type(v[2]) == "string" then
 		once(ctx, function() rpc_of(ctx.session, v[1]).name = v[2] end)
 		ctx.info[#ctx.info + 1] = string.format("%s as RPC %d", v[2], v[1])
@@ -929,28 +935,39 @@ local EMPTY = ByteArray.new()
 
 -- dissect_session dissects a datagram of a session. opened is the mark of uplink decrypt, if present.
 local function dissect_session(tvb, tree, ctx, opened)
-	local long = tvb(0, 1):bitfield(0, 2) == 1
-	local header = long and 11 or 3
+	local form = tvb(0, 1):bitfield(0, 2)
+	local long, data = form == LONG, form == DATA_FORM
+	local header = long and 11 or data and 2 or 3
 	if tvb:len() < header then
 		return bad(ctx, tree, "a datagram that ends in its header")
 	end
-	local kind = tvb(0, 1):bitfield(2, 3)
+	local kind = data and DATA or tvb(0, 1):bitfield(2, 3)
+	if kind == DATA and not long and not data then
+		return bad(ctx, tree, "a short header of a data datagram")
+	end
 	local id = opened and opened.id or (long and tvb(1, 8):le_uint64():tohex(16)) or nil
 	ctx.session, ctx.direction = look(ctx.pinfo, id, opened and opened.direction or UP)
-	local low = tvb(0, 1):bitfield(5, 3) * 65536 + tvb(header - 2, 2):le_uint()
+	local low = data and tvb(0, 2):bitfield(2, 14) or tvb(0, 1):bitfield(5, 3) * 65536 + tvb(header - 2, 2):le_uint()
 	tree:add(f.form, tvb(0, 1))
-	tree:add(f.kind, tvb(0, 1))
-	tree:add(f.number_high, tvb(0, 1))
+	if data then
+		generated(tree, f.kind, kind)
+		tree:add(f.number_data, tvb(0, 2))
+	else
+		tree:add(f.kind, tvb(0, 1))
+		tree:add(f.number_high, tvb(0, 1))
+	end
 	if long then
 		tree:add_le(f.conn, tvb(1, 8))
 	elseif not opened and ctx.session.id then
 		generated(tree, f.conn, UInt64.fromhex(ctx.session.id))
 	end
-	tree:add_le(f.number_low, tvb(header - 2, 2))
+	if not data then
+		tree:add_le(f.number_low, tvb(header - 2, 2))
+	end
 	if not opened then
 		local number = once(ctx, function()
 			local way = ctx.session[ctx.direction]
-			local n = way.newest and nearest(way.newest, low, 524288, 262143) or low
+			local n = way.newest and nearest(way.newest, low, data and 16384 or 524288, data and 8191 or 262143) or low
 			way.newest = math.max(way.newest or 0, n)
 			return n
 		end)
@@ -970,19 +987,19 @@ local function dissect_session(tvb, tree, ctx, opened)
 	dissect_body(kind, inner, tree, ctx)
 end
 
--- A copy that uplink decrypt made begins with 0xc0, or 0xc1 to the client; "upl"; suite u8; connection id u64; packet
+-- A copy that uplink decrypt made begins with 0xbe, or 0xbf to the client; "upl"; suite u8; connection id u64; packet
 -- number u64.
 local OPENED = 21
 local TAGS = { [0] = 0, [1] = 16, [2] = 8 }
 
 local function is_opened(tvb)
 	local first = tvb:len() > OPENED and tvb(0, 1):uint()
-	return (first == 0xc0 or first == 0xc1) and tvb(1, 3):string() == "upl" and tvb(OPENED, 1):uint() < 128
+	return (first == 0xbe or first == 0xbf) and tvb(1, 3):string() == "upl" and tvb(OPENED, 1):bitfield(0, 2) ~= HANDSHAKE
 end
 
 local function dissect_opened(tvb, tree, ctx)
 	local opened = {
-		direction = tvb(0, 1):uint() - 0xc0, id = tvb(5, 8):le_uint64():tohex(16), tag = TAGS[tvb(4, 1):uint()],
+		direction = tvb(0, 1):uint() - 0xbe, id = tvb(5, 8):le_uint64():tohex(16), tag = TAGS[tvb(4, 1):uint()],
 	}
 	local item = tree:add(f.opened, tvb(0, OPENED))
 	item:add(f.direction, tvb(0, 1), opened.direction)
@@ -998,7 +1015,7 @@ local function dissect_handshake(tvb, tree, ctx)
 	tree:add(f.hs_type, tvb(0, 1))
 	ctx.info[1] = TYPES[kind] or "?"
 	local n = tvb:len()
-	local sizes = { [0] = n >= 64, [1] = n == 33, [2] = n == 67, [3] = n == 10, [4] = n == 4 or n == 12 }
+	local sizes = { [0] = n >= 64, [1] = n == 33, [2] = n == 67, [3] = n == 10, [4] = n == 3 or n == 4 or n == 12 }
 	if not sizes[kind] then
 		return bad(ctx, tree, "a datagram of the handshake that has another length")
 	end
@@ -1048,16 +1065,10 @@ function uplink.dissector(tvb, pinfo, tree)
 	pinfo.cols.protocol = "uplink"
 	local ctx = { pinfo = pinfo, packet = pinfo.number, visited = pinfo.visited, step = 0, info = {} }
 	local item = tree:add(uplink, tvb())
-	local form = tvb(0, 1):bitfield(0, 2)
-	if form == 2 then
+	if is_opened(tvb) then
+		dissect_opened(tvb, item, ctx)
+	elseif tvb(0, 1):bitfield(0, 2) == HANDSHAKE then
 		dissect_handshake(tvb, item, ctx)
-	elseif form == 3 then
-		if is_opened(tvb) then
-			dissect_opened(tvb, item, ctx)
-		else
-			item:add(f.form, tvb(0, 1))
-			bad(ctx, item, "a datagram of no form that there is")
-		end
 	else
 		dissect_session(tvb, item, ctx, nil)
 	end

@@ -23,6 +23,10 @@ type BindRequest struct {
 	Reliable    bool   // frames use the reliable channel
 	Frames      int    // maximum number of new frames in a datagram, up to rpcdelta.MaxHeld; 0 means 1
 	Prior       uint64 // hash of the requested prior, for the adaptive codec
+	Batch       int    // maximum number of later frames that a frame waits for
+	Deadline    int    // maximum age in frames at which a lost payload is repeated; 0 if none is
+	// PerTick has the factor of each velocity of the schema, see [schema.Schema.PerTick].
+	PerTick []int64
 }
 
 // BindAnswer is the DS's answer to a BindRequest.

@@ -107,8 +107,14 @@ const (
 
 // Kind returns the kind of an encrypted datagram, or -1 for one of the handshake.
 func Kind(b []byte) int {
-	if len(b) == 0 || b[0]>>7 != 0 {
+	switch {
+	case len(b) == 0 || b[0]>>6 == 2:
 		return -1
+	case b[0]>>6 == 3:
+		return DataKind
 	}
 	return int(b[0] >> 3 & 7)
 }
+
+// HeaderSize returns the size of the header of an encrypted datagram in bytes.
+func HeaderSize(b []byte) int { return [...]int{0: 3, 1: 11, 3: 2}[b[0]>>6] }

@@ -39,7 +39,7 @@ type flow struct {
 func newFlow(r *ds.RPCStats) flow {
 	header := uint64(transport.HeaderSize + transport.IPSize)
 	if r.Reliable {
-		header += transport.SegmentSize
+		header = transport.SegmentHeaderSize + transport.IPSize
 	}
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,

@@ -22,7 +22,7 @@ func TestFlowParts(t *testing.T) {
 		r.Bytes = (r.PayloadBits + r.HeaderBits) / 8
 		around := uint64(transport.HeaderSize + transport.IPSize)
 		if r.Reliable {
-			around += transport.SegmentSize
+			around = transport.SegmentHeaderSize + transport.IPSize
 		}
 		want := 8 * (r.Bytes + r.AEADBytes + r.CoalescedBytes + (r.Messages-r.Coalesced)*around)
 		f := newFlow(&r)

@@ -43,8 +43,8 @@ type flow struct{ from, to netip.AddrPort }
 
 // Opener decrypts recorded datagrams, in the order of the recording. It finds a datagram's session
 // by the connection id, or by the addresses of earlier datagrams; if the recording starts too late
-// for that, it tries all sessions, within bounds. Sessions may migrate. It is not safe for
-// concurrent use.
+// for that, it tries all sessions, within bounds, at the next heartbeat. Sessions may migrate. It
+// is not safe for concurrent use.
 type Opener struct {
 	sessions map[uint64]*session
 	all      []*session
@@ -137,8 +137,12 @@ func (o *Opener) openBy(d *direction, dst []byte, h wire.Header, b []byte) ([]by
 	return d.search(dst, h, b, &o.budget)
 }
 
-// try tries all sessions for a datagram of unknown addresses.
+// try tries all sessions for a datagram of unknown addresses. A data header has too few bits of the
+// number; the addresses are known from the next heartbeat.
 func (o *Opener) try(dst []byte, f flow, h wire.Header, b []byte) ([]byte, bool) {
+	if h.Form() == wire.DataForm {
+		return dst, false
+	}
 	tries := o.tried[f]
 	if tries == maxTries || tries == 0 && len(o.tried) == maxTried {
 		return dst, false
@@ -226,7 +230,6 @@ type direction struct {
 }
 
 const (
-	numbers = 1 << wire.NumberBits
 	// ahead is the maximum number of wraps of the number on the wire between the newest datagram
 	// and the next one, after a gap in the recording or a late start: four epochs, 19 hours of 60
 	// datagrams per second.
@@ -243,15 +246,19 @@ func (d *direction) forgetKeys() {
 
 // open decrypts a datagram with the number nearest to the newest one.
 func (d *direction) open(dst []byte, h wire.Header, b []byte) ([]byte, bool) {
-	return d.openAs(dst, h, b, d.nearest(h.Number))
+	return d.openAs(dst, h, b, d.nearest(h))
 }
 
 // search decrypts a datagram with a number farther ahead. It tries at most budget numbers, and
-// subtracts the number of attempts.
+// subtracts the number of attempts. For a data header it tries none: a gap lasts until the next
+// heartbeat, which has more bits of its number.
 func (d *direction) search(dst []byte, h wire.Header, b []byte, budget *int) ([]byte, bool) {
-	number := d.nearest(h.Number)
+	if h.Form() == wire.DataForm {
+		return dst, false
+	}
+	number := d.nearest(h)
 	for range ahead {
-		number += numbers
+		number += 1 << h.NumberBits()
 		if *budget <= 0 {
 			break
 		}
@@ -263,9 +270,10 @@ func (d *direction) search(dst []byte, h wire.Header, b []byte, budget *int) ([]
 	return dst, false
 }
 
-// nearest returns the number with these low bits that is nearest to the next one.
-func (d *direction) nearest(low uint32) uint64 {
-	distance := (uint64(low) - d.next) % numbers // forward
+// nearest returns the number with the low bits in a header that is nearest to the next one.
+func (d *direction) nearest(h wire.Header) uint64 {
+	numbers := uint64(1) << h.NumberBits()
+	distance := (uint64(h.Number) - d.next) % numbers // forward
 	number := d.next + distance
 	if distance >= numbers/2 && number >= numbers {
 		number -= numbers
@@ -285,9 +293,9 @@ func (d *direction) openAs(dst []byte, h wire.Header, b []byte, number uint64) (
 	return out, true
 }
 
-// A record is a decrypted datagram. Its first byte has a form that no datagram has:
+// A record is a decrypted datagram. No datagram of the protocol has its first byte:
 //
-//	byte  0xc0, with bit 0 set if it was sent to the client
+//	byte  0xbe, or 0xbf if it was sent to the client
 //	3     "upl"
 //	u8    suite of the session
 //	u64   id of the session
@@ -296,7 +304,7 @@ func (d *direction) openAs(dst []byte, h wire.Header, b []byte, number uint64) (
 //
 // Integers are little-endian.
 const (
-	recordForm     = 0xc0
+	recordMark     = wire.RecordMark
 	recordToClient = 1 << 0
 	recordMagic    = "upl"
 	// RecordHeader is the size of a record's bytes before the datagram.
@@ -304,7 +312,7 @@ const (
 )
 
 func (d *direction) appendRecordHeader(dst []byte, number uint64) []byte {
-	first := byte(recordForm)
+	first := recordMark
 	if !d.toServer {
 		first |= recordToClient
 	}
@@ -316,5 +324,5 @@ func (d *direction) appendRecordHeader(dst []byte, number uint64) []byte {
 
 // isRecord reports whether a datagram was decrypted before.
 func isRecord(b []byte) bool {
-	return len(b) >= RecordHeader && b[0]&^recordToClient == recordForm && string(b[1:4]) == recordMagic && seal.Suite(b[4]).Valid()
+	return len(b) >= RecordHeader && b[0]&^recordToClient == recordMark && string(b[1:4]) == recordMagic && seal.Suite(b[4]).Valid()
 }

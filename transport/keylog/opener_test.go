@@ -30,12 +30,21 @@ func newTalk(id uint64, suite seal.Suite) *talk {
 	return &talk{Session: s, up: seal.NewSealer(suite, s.ToServer), down: seal.NewSealer(suite, s.ToClient)}
 }
 
-// sealed makes a datagram, and the record that it is to become.
+// sealed makes a data datagram, and the record that it is to become.
 func (k *talk) sealed(toServer, long bool, number uint64, body string) (datagram, record []byte) {
-	h := wire.Header{Kind: wire.DataKind, Long: long, Number: uint32(number)}
-	first, sealer := byte(0xc1), k.down
+	return k.sealedOf(wire.DataKind, toServer, long, number, body)
+}
+
+// heartbeat makes a datagram with a short header.
+func (k *talk) heartbeat(toServer bool, number uint64, body string) (datagram, record []byte) {
+	return k.sealedOf(wire.HeartbeatKind, toServer, false, number, body)
+}
+
+func (k *talk) sealedOf(kind wire.Kind, toServer, long bool, number uint64, body string) (datagram, record []byte) {
+	h := wire.Header{Kind: kind, Long: long, Number: uint32(number)}
+	first, sealer := byte(0xbf), k.down
 	if toServer {
-		first, sealer = 0xc0, k.up
+		first, sealer = 0xbe, k.up
 	}
 	if long {
 		h.ID = k.ID
@@ -101,7 +110,7 @@ func TestEpochs(t *testing.T) {
 		0, 1, 1 << 18, 1<<18 - 1, 1 << 18, 1<<18 - 2, 1, 1 << 19, 1 << 20, 3 << 19, 1 << 18, 1, 1, 4<<20 - 1, 1,
 	} {
 		number += step
-		b, record := k.sealed(true, i == 0, number, "body")
+		b, record := k.sealedOf(wire.HeartbeatKind, true, i == 0, number, "body")
 		expect(t, o, home, server, b, Opened, record)
 	}
 	if number>>seal.EpochBits < 8 {
@@ -111,6 +120,23 @@ func TestEpochs(t *testing.T) {
 	expect(t, o, home, server, b, Damaged, nil)
 }
 
+// TestGap opens a recording in which more datagrams are missing than a data header can number: it
+// continues with a heartbeat.
+func TestGap(t *testing.T) {
+	k := newTalk(7, seal.AES128GCM)
+	o := NewOpener([]Session{k.Session})
+	b, record := k.sealed(true, true, 0, "body")
+	expect(t, o, home, server, b, Opened, record)
+	const half = 1 << (wire.DataNumberBits - 1)
+	b, record = k.sealed(true, false, half, "body")
+	expect(t, o, home, server, b, Opened, record)
+	far, farRecord := k.sealed(true, false, 2*half+1, "body")
+	expect(t, o, home, server, far, Damaged, nil)
+	b, record = k.heartbeat(true, 2*half+2, "body")
+	expect(t, o, home, server, b, Opened, record)
+	expect(t, o, home, server, far, Opened, farRecord)
+}
+
 // TestReordered opens datagrams out of order across the end of an epoch.
 func TestReordered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -118,10 +144,12 @@ func TestReordered(t *testing.T) {
 	o := NewOpener([]Session{k.Session})
 	type datagram struct{ sealed, record []byte }
 	var all []datagram
-	for n := uint64(1<<20 - 500); n < 1<<20+500; n++ {
-		b, record := k.sealed(true, n%100 == 0, n, fmt.Sprint(n))
+	const first = 1<<20 - 500
+	for n := uint64(first); n < 1<<20+500; n++ {
+		b, record := k.sealed(true, (n-first)%100 == 0, n, fmt.Sprint(n))
 		all = append(all, datagram{b, record})
 	}
+	expect(t, o, home, server, all[0].sealed, Opened, all[0].record)
 	for i := range all { // by up to 50
 		j := min(i+rng.IntN(50), len(all)-1)
 		all[i], all[j] = all[j], all[i]
@@ -143,9 +171,15 @@ func TestLate(t *testing.T) {
 	for i, k := range talks {
 		client := netip.AddrPortFrom(home.Addr(), uint16(5000+i))
 		first := uint64(i) << 17 // up to the third epoch
-		b, record := k.sealed(false, false, first, "down")
+		for n := range uint64(2 * maxTries) {
+			b, _ := k.sealed(false, false, first+n, "down")
+			expect(t, o, server, client, b, NoSession, nil)
+		}
+		b, record := k.heartbeat(false, first+100, "down")
 		expect(t, o, server, client, b, Opened, record)
-		b, record = k.sealed(true, false, first+9, "up")
+		b, record = k.sealed(false, false, first+101, "down")
+		expect(t, o, server, client, b, Opened, record)
+		b, record = k.heartbeat(true, first+9, "up")
 		expect(t, o, client, server, b, Opened, record)
 	}
 	if o.Sessions() != len(talks) {
@@ -174,12 +208,12 @@ func TestNotOpened(t *testing.T) {
 	expect(t, o, home, server, record, Plain, nil)
 	expect(t, o, home, server, wire.AppendHello(nil, wire.Hello{Version: wire.Version}), Plain, nil)
 	expect(t, o, home, server, nil, Foreign, nil)
-	expect(t, o, home, server, []byte{0xc0, 'u', 'p'}, Foreign, nil)
+	expect(t, o, home, server, []byte{0xbe, 'u', 'p'}, Foreign, nil)
 	expect(t, o, home, server, make([]byte, wire.MaxDatagram+1), Foreign, nil)
 	b, _ = stranger.sealed(true, true, 0, "body")
 	expect(t, o, away, server, b, NoSession, nil)
 	for n := range uint64(10) {
-		b, _ = stranger.sealed(true, false, 1+n, "body")
+		b, _ = stranger.heartbeat(true, 1+n, "body")
 		expect(t, o, away, server, b, NoSession, nil)
 	}
 	b, _ = k.sealed(true, false, 1, "body")
@@ -194,7 +228,7 @@ func TestNotOpened(t *testing.T) {
 	// A session that seals nothing is known by its id alone: else it would open anything.
 	plain := newTalk(3, seal.None)
 	o = NewOpener([]Session{plain.Session})
-	expect(t, o, home, server, []byte("\x00\x01\x02another protocol"), NoSession, nil)
+	expect(t, o, home, server, []byte("\x10\x01\x02another protocol"), NoSession, nil)
 }
 
 // TestBounded shows that strangers cannot have the opener work without end.
@@ -207,7 +241,7 @@ func TestBounded(t *testing.T) {
 	o.budget = 50_000
 	stranger := newTalk(1000, seal.AES128GCM)
 	for i := range 2000 {
-		b, _ := stranger.sealed(true, false, uint64(i), "body")
+		b, _ := stranger.heartbeat(true, uint64(i), "body")
 		expect(t, o, netip.AddrPortFrom(away.Addr(), uint16(i)), server, b, NoSession, nil)
 	}
 	if o.budget > 0 || len(o.flows) != 0 {
@@ -231,7 +265,7 @@ func TestManyAddresses(t *testing.T) {
 			t.Fatalf("verdict %d: %x", v, out)
 		}
 		if i%10_000 == 0 {
-			b, record := other.sealed(true, false, uint64(i)+1, "body")
+			b, record := other.heartbeat(true, uint64(i)+1, "body")
 			expect(t, o, home, server, b, Opened, record)
 		}
 	}
@@ -246,22 +280,24 @@ func TestKeysAreForgotten(t *testing.T) {
 	k := newTalk(1, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
 	stranger := newTalk(1000, seal.AES128GCM)
-	b, _ := stranger.sealed(true, false, 0, "body")
+	b, _ := stranger.heartbeat(true, 0, "body")
 	expect(t, o, away, server, b, NoSession, nil)
 	for _, s := range o.all {
 		if fresh := newSession(&k.Session); !reflect.DeepEqual(s.toServer.archive, fresh.toServer.archive) || !reflect.DeepEqual(s.toClient.archive, fresh.toClient.archive) {
 			t.Error("keys are kept")
 		}
 	}
-	b, record := k.sealed(true, false, 5, "body")
+	b, record := k.heartbeat(true, 5, "body")
 	expect(t, o, home, server, b, Opened, record)
 }
 
 func FuzzOpener(f *testing.F) {
 	k := newTalk(1, seal.AES128GCM)
 	long, _ := k.sealed(true, true, 0, "body")
-	short, _ := k.sealed(true, false, 1, "body")
-	f.Add(long, short)
+	data, _ := k.sealed(true, false, 1, "body")
+	f.Add(long, data)
+	heartbeat, _ := k.heartbeat(true, 2, "body")
+	f.Add(heartbeat, data)
 	f.Add([]byte{0}, []byte{0x40})
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		o := NewOpener([]Session{k.Session, {ID: 2}})

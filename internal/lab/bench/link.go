@@ -14,8 +14,8 @@ import (
 )
 
 type datagram struct {
-	number  uint64
-	message []byte
+	number   uint64
+	messages [][]byte // of one frame stream or one ack
 }
 
 // direction is one direction of the link. Like the transport, it drops datagrams that arrive after
@@ -35,19 +35,19 @@ func newDirection(cfg simnet.Config, frames int) (*direction, error) {
 	return &direction{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
-// send sends a message and returns the number of copies that will arrive. size includes the
-// datagram's headers.
-func (w *direction) send(now time.Duration, message []byte, size int) int {
+// send sends messages in a datagram and returns the number of copies that will arrive. size
+// includes the datagram's headers.
+func (w *direction) send(now time.Duration, size int, messages ...[]byte) int {
 	w.sent++
-	return w.queue.Push(now, datagram{w.sent, message}, size)
+	return w.queue.Push(now, datagram{w.sent, messages}, size)
 }
 
-// receive returns the next message that has arrived. It returns false for one that the transport
-// drops.
-func (w *direction) receive(now time.Duration) ([]byte, bool) {
+// receive returns the messages of the next datagram that has arrived. It returns false for one that
+// the transport drops.
+func (w *direction) receive(now time.Duration) ([][]byte, bool) {
 	d, _, ok := w.queue.Pop(now)
 	w.newest = max(w.newest, d.number)
-	return d.message, ok && (w.newest-d.number+1)*w.frames <= seq.WindowSize
+	return d.messages, ok && (w.newest-d.number+1)*w.frames <= seq.WindowSize
 }
 
 // never is later than any time.
@@ -84,8 +84,10 @@ func (p *pair) overLink() error {
 		case never:
 			return nil
 		case up.next():
-			if message, ok := up.receive(now); ok {
-				p.decode(message)
+			if messages, ok := up.receive(now); ok {
+				for _, m := range messages {
+					p.decode(m)
+				}
 			} else {
 				p.tally.late++
 			}
@@ -94,15 +96,15 @@ func (p *pair) overLink() error {
 			}
 		case tick:
 			tick = never
-			if p.cfg.DownlinkHz > 0 && p.scheme.codec == rpcdelta.Adaptive && !p.dec.AckPays(0) && n < p.frames {
+			if p.cfg.DownlinkHz > 0 && p.scheme.codec == rpcdelta.Adaptive && !p.dec.AckPays(0, p.ackDelay()) && n < p.frames {
 				tick = p.nextTick(now + 1)
 				break
 			}
 			ack := p.makeAck()
-			down.send(now, ack, len(ack)+messageType+p.cfg.around())
+			down.send(now, len(ack)+messageType+p.cfg.around(), ack)
 		case down.next():
-			if message, ok := down.receive(now); ok {
-				if err := p.takeAck(message, n); err != nil {
+			if messages, ok := down.receive(now); ok {
+				if err := p.takeAck(messages[0], n); err != nil {
 					return err
 				}
 			}
@@ -111,12 +113,22 @@ func (p *pair) overLink() error {
 			if err != nil {
 				return err
 			}
-			if message != nil && up.send(now, message, len(message)+p.cfg.around()) == 0 {
-				p.tally.lost++
+			if message != nil {
+				size := len(message) + p.repairSize() + p.cfg.around()
+				messages := append([][]byte{message}, p.repairs...)
+				if up.send(now, size, messages...) == 0 {
+					p.tally.lost++
+				}
 			}
 			n++
 		}
 	}
+}
+
+// ackDelay returns the number of frames from a payload to its ack.
+func (p *pair) ackDelay() int {
+	delay := p.cfg.Link.RTT.Seconds() + p.cfg.Link.Jitter.Seconds() + 1/cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz)
+	return int(math.Ceil(delay * p.trace.Schema.RateHz()))
 }
 
 func (p *pair) leaves(n int) time.Duration {

@@ -115,6 +115,7 @@ type pair struct {
 	profile  *inspect.Profile // of the first run, or nil
 	course   *Course          // to record, or nil
 	arrived  []bool           // to record, or nil
+	repairs  [][]byte         // payloads repeated in the datagram
 	urgent   []int            // components of discrete fields
 	room     [2048]byte       // for messages of the timed passes
 }
@@ -169,8 +170,9 @@ func (p *pair) reset() (err error) {
 	c := &p.cfg
 	enc := rpcdelta.EncoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Redundancy: c.Redundancy, Prior: c.Prior}
 	if preset := p.scheme.preset; preset != nil {
-		enc.Delivery = preset.Delivery
+		enc.Delivery, enc.UrgentLoss = preset.Delivery, preset.UrgentLoss
 		enc.MaxBatchDelay, enc.Deadline = preset.FramesAt(p.trace.Schema.RateHz())
+		enc.Repair = true
 	}
 	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, enc)
 	if err != nil {
@@ -180,7 +182,11 @@ func (p *pair) reset() (err error) {
 		p.profile = inspect.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
-	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Prior: c.Prior})
+	dec := rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Prior: c.Prior}
+	if enc.Repair {
+		dec.RepairTime = enc.Deadline - enc.MaxBatchDelay
+	}
+	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, dec)
 	return err
 }
 
@@ -203,6 +209,8 @@ func (p *pair) encode(n int) ([]byte, error) {
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
 	}
 	p.tally.frame(&p.scheme, info, len(message))
+	p.tally.payloadBits += 8 * p.repairSize()
+	p.tally.frameBits += 8 * p.repairSize()
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
 		if p.isUrgent(int(q)) {
 			p.tally.urgent++
@@ -219,12 +227,25 @@ func (p *pair) encode(n int) ([]byte, error) {
 	return message, nil
 }
 
+// repairSize returns by how many bytes the repaired payloads make a datagram larger, in a bundle.
+func (p *pair) repairSize() int {
+	n := min(len(p.repairs), 1) // the type of the bundle
+	for _, b := range p.repairs {
+		n += bundleLength + len(b)
+	}
+	return n
+}
+
 // appendFrame appends the result of encode. The last frame of the trace does not wait.
 func (p *pair) appendFrame(dst []byte, n int) (message []byte, info rpcdelta.Info, err error) {
 	f := p.frame(n)
 	if p.scheme.preset != nil {
 		if err = p.enc.Hold(f); err == nil && (p.enc.Due() || n+1 == p.frames) {
 			message, info = p.enc.AppendHeld(dst)
+			p.repairs = p.repairs[:0]
+			for b := p.enc.AppendRepair(nil); b != nil; b = p.enc.AppendRepair(nil) {
+				p.repairs = append(p.repairs, b)
+			}
 		}
 	} else if p.enc.Held()+1 < p.perPayload() && n+1 < p.frames {
 		err = p.enc.Hold(f)

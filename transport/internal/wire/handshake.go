@@ -19,6 +19,10 @@ const (
 
 const typeMask = 1<<formShift - 1
 
+// RecordMark is the first byte of the record of a decrypted datagram, and RecordMark+1 is the other
+// one. No datagram begins with them: the last two types are not used.
+const RecordMark = uint8(HandshakeForm)<<formShift + typeMask - 1
+
 // ParseType returns the type of a handshake datagram, or [ErrMalformed] for any other.
 func ParseType(b []byte) (Type, error) {
 	form, err := FormOf(b)

@@ -1,16 +1,23 @@
 // Package wire encodes and decodes the datagrams of the transport. The first byte contains the
 // form:
 //
-//	bits 7-6  0 short, 1 long, 2 handshake; 3 is reserved
+//	bits 7-6  0 short, 1 long, 2 handshake, 3 data
 //
-// An encrypted datagram, short or long, has a kind and a packet number; a long one has a connection
-// id too:
+// An encrypted datagram is short, long or data. A short or long one has a kind and a packet number,
+// and a long one has a connection id too:
 //
 //	bits 5-3  kind
 //	bits 2-0  bits 16-18 of the packet number
 //	u64       connection id, in a long one only
 //	u16       bits 0-15 of the packet number
 //	...       the encrypted body; the bytes before it are authenticated with it
+//
+// A data datagram is of the data kind and has fewer bits of the packet number. A short datagram is
+// of any other kind.
+//
+//	bits 5-0  bits 8-13 of the packet number
+//	u8        bits 0-7 of the packet number
+//	...       the encrypted body, as above
 //
 // A handshake datagram has its type in bits 5-0 of the first byte. It belongs to no session, and
 // only parts of it are encrypted. All integers are little-endian.
@@ -57,37 +64,36 @@ const (
 	ShortForm Form = iota
 	LongForm
 	HandshakeForm
-	reservedForm
+	DataForm
 )
 
 const formShift = 6
 
-// FormOf returns the form of a datagram, or [ErrMalformed] for one that is empty, longer than
-// [MaxDatagram], or of an unknown form.
+// FormOf returns the form of a datagram, or [ErrMalformed] for one that is empty or longer than
+// [MaxDatagram].
 func FormOf(b []byte) (Form, error) {
 	if len(b) == 0 || len(b) > MaxDatagram {
-		return reservedForm, ErrMalformed
+		return 0, ErrMalformed
 	}
-	f := Form(b[0] >> formShift)
-	if f == reservedForm {
-		return f, ErrMalformed
-	}
-	return f, nil
+	return Form(b[0] >> formShift), nil
 }
 
 const (
+	// DataSize is the size of the header of a data datagram in bytes.
+	DataSize = 2
 	// ShortSize is the size of a short header in bytes.
 	ShortSize = 3
 	// LongSize is the size of a long header in bytes.
 	LongSize = ShortSize + 8
-	// NumberBits is the number of bits of a packet number on the wire.
+	// DataNumberBits is the number of bits of the packet number in a data datagram.
+	DataNumberBits = 14
+	// NumberBits is the number of bits of the packet number in short and long datagrams.
 	NumberBits = 19
 )
 
 const (
-	numberMask = 1<<NumberBits - 1
-	kindShift  = 3
-	kindMask   = 7
+	kindShift = 3
+	kindMask  = 7
 )
 
 // Kind is the kind of an encrypted datagram.
@@ -111,39 +117,74 @@ type Header struct {
 	Kind   Kind
 	Long   bool   // includes the session id
 	ID     uint64 // of the session; 0 if not Long
-	Number uint32 // packet number, modulo 2^NumberBits
+	Number uint32 // the low bits of the packet number, [Header.NumberBits] of them
+}
+
+// Form returns the form: a header of the data kind that is not long has the data form.
+func (h Header) Form() Form {
+	switch {
+	case h.Long:
+		return LongForm
+	case h.Kind == DataKind:
+		return DataForm
+	}
+	return ShortForm
 }
 
 // Size returns the size of the header on the wire in bytes.
 func (h Header) Size() int {
-	if h.Long {
+	switch {
+	case h.Long:
 		return LongSize
+	case h.Form() == DataForm:
+		return DataSize
 	}
 	return ShortSize
 }
 
+// NumberBits returns the number of bits of the packet number on the wire.
+func (h Header) NumberBits() uint {
+	if h.Form() == DataForm {
+		return DataNumberBits
+	}
+	return NumberBits
+}
+
 // AppendHeader appends h. Higher bits of kind and number are ignored.
 func AppendHeader(b []byte, h Header) []byte {
-	first := uint8(h.Kind&kindMask)<<kindShift | uint8(h.Number&numberMask>>16)
+	h.Kind &= kindMask
+	h.Number &= 1<<h.NumberBits() - 1
+	form := h.Form()
+	first := uint8(form) << formShift
+	if form == DataForm {
+		return append(b, first|uint8(h.Number>>8), uint8(h.Number))
+	}
+	b = append(b, first|uint8(h.Kind)<<kindShift|uint8(h.Number>>16))
 	if h.Long {
-		b = append(b, first|uint8(LongForm)<<formShift)
 		b = binary.LittleEndian.AppendUint64(b, h.ID)
-	} else {
-		b = append(b, first)
 	}
 	return binary.LittleEndian.AppendUint16(b, uint16(h.Number))
 }
 
 // ParseHeader reads the header of an encrypted datagram. The body follows after [Header.Size]
 // bytes. A datagram shorter than its header, longer than [MaxDatagram] or of another form is
-// [ErrMalformed].
+// [ErrMalformed], and so is a short one of the data kind.
 func ParseHeader(b []byte) (Header, error) {
 	form, err := FormOf(b)
-	h := Header{Long: form == LongForm}
-	if err != nil || form == HandshakeForm || len(b) < h.Size() {
+	if err != nil || form == HandshakeForm {
 		return Header{}, ErrMalformed
 	}
-	h.Kind = Kind(b[0] >> kindShift & kindMask)
+	h := Header{Long: form == LongForm}
+	if form != DataForm {
+		h.Kind = Kind(b[0] >> kindShift & kindMask)
+	}
+	if h.Form() != form || len(b) < h.Size() {
+		return Header{}, ErrMalformed
+	}
+	if form == DataForm {
+		h.Number = uint32(binary.BigEndian.Uint16(b)) & (1<<DataNumberBits - 1)
+		return h, nil
+	}
 	h.Number = uint32(b[0]&7) << 16
 	if h.Long {
 		h.ID = binary.LittleEndian.Uint64(b[1:])

@@ -57,7 +57,10 @@ var (
 )
 
 var layouts = []layout{
-	headers.with("short header", "05 3412", Header{Kind: DataKind, Number: 0x51234}),
+	headers.with("data header", "d2 34", Header{Kind: DataKind, Number: 0x1234}),
+	headers.with("last data header", "ff ff", Header{Kind: DataKind, Number: 0x3fff}),
+	headers.with("short header", "15 3412", Header{Kind: HeartbeatKind, Number: 0x51234}),
+	headers.with("long data header", "45 8877665544332227 3412", Header{Kind: DataKind, Long: true, ID: 0x2722334455667788, Number: 0x51234}),
 	headers.with("long header", "5b 8877665544332227 ffff", Header{Kind: CloseKind, Long: true, ID: 0x2722334455667788, Number: 0x3ffff}),
 	headers.with("last kind", "38 0100", Header{Kind: ProbeAnswerKind, Number: 1}),
 	hellos.with("first hello", "80 0200 "+nonceHex+strings.Repeat("00", 24)+"0000"+strings.Repeat("00", 27),
@@ -69,7 +72,8 @@ var layouts = []layout{
 	retries.with("retry", "81"+nonceHex+cookieHex, Retry{Nonce: testNonce, Cookie: testCookie}),
 	welcomes.with("welcome", "82"+nonceHex+messageHex, Welcome{Nonce: testNonce, Message: testMessage}),
 	refuses.with("refuse", "83"+nonceHex+"02", Refuse{Nonce: testNonce, Reason: RefuseBusy}),
-	unknowns.with("unknown short", "84 053412", Unknown{Echo: Header{Number: 0x51234}}),
+	unknowns.with("unknown data", "84 d234", Unknown{Echo: Header{Number: 0x1234}}),
+	unknowns.with("unknown short", "84 0d3412", Unknown{Echo: Header{Kind: ReliableKind, Number: 0x51234}}),
 	unknowns.with("unknown long", "84 508877665544332227 3412",
 		Unknown{Echo: Header{Kind: HeartbeatKind, Long: true, ID: 0x2722334455667788, Number: 0x1234}}),
 	offers.with("offer", "06 616263", Offer{Suites: 6, Token: []byte("abc")}),
@@ -108,7 +112,7 @@ func TestAnswersAreNotLongerThanTheirCause(t *testing.T) {
 	if empty != HelloSize || full < WelcomeSize || HelloSize < RetrySize || HelloSize < RefuseSize {
 		t.Errorf("hellos of %d and %d bytes, welcome %d, retry %d, refuse %d", empty, full, WelcomeSize, RetrySize, RefuseSize)
 	}
-	for _, h := range []Header{{}, {Long: true}} {
+	for _, h := range []Header{{}, {Kind: HeartbeatKind}, {Long: true}} {
 		if n := len(AppendUnknown(nil, Unknown{Echo: h})); n != UnknownSize(h) {
 			t.Errorf("an unknown of %d bytes, want %d", n, UnknownSize(h))
 		}
@@ -145,19 +149,21 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%s with an appendix was read as %+v", l.name, v)
 		}
 	}
-	for name, b := range map[string][]byte{
-		"nothing": nil, "reserved form": {0xc0, 0, 0}, "too long": make([]byte, MaxDatagram+1),
-	} {
+	for name, b := range map[string][]byte{"nothing": nil, "too long": make([]byte, MaxDatagram+1)} {
 		if f, err := FormOf(b); err == nil {
 			t.Errorf("%s has form %d", name, f)
 		}
 	}
 	for name, err := range map[string]error{
-		"short header":      second(ParseHeader([]byte{0, 0})),
+		"data header":       second(ParseHeader([]byte{0xc0})),
+		"short header":      second(ParseHeader([]byte{0x10, 0})),
+		"short data":        second(ParseHeader([]byte{0x05, 0, 0, 0})),
 		"long header":       second(ParseHeader(append([]byte{0x40}, make([]byte, LongSize-2)...))),
 		"handshake header":  second(ParseHeader([]byte{0x80, 0, 0, 0})),
 		"type":              second(ParseType([]byte{0x80 | byte(types)})),
 		"type of a session": second(ParseType([]byte{0})),
+		"type of a record":  second(ParseType([]byte{RecordMark, 0, 0})),
+		"its other type":    second(ParseType([]byte{RecordMark + 1, 0, 0})),
 		"grant without id":  second(ParseGrant(make([]byte, GrantSize))),
 		"unknown code":      second(ParseGrant([]byte{byte(codes), 1, 0, 0, 0, 0, 0, 0, 0, 0})),
 		"challenge":         second(ParseChallenge(make([]byte, ChallengeSize+1))),

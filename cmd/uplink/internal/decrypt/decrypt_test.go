@@ -65,7 +65,7 @@ func TestGame(t *testing.T) {
 				continue // of the handshake
 			}
 			record := b.Payload
-			header := 3 + 8*int(a.Payload[0]>>6&1)
+			header := uplinktest.HeaderSize(a.Payload)
 			if len(record) != keylog.RecordHeader+len(a.Payload)-suite.Overhead() ||
 				!bytes.Equal(record[keylog.RecordHeader:keylog.RecordHeader+header], a.Payload[:header]) ||
 				binary.LittleEndian.Uint64(record[5:]) != g.keys[0].ID || transport.Suite(record[4]) != suite {

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 var (
@@ -38,12 +39,12 @@ func capture(shots ...shot) []byte {
 
 // opened makes the record of a data datagram of session 1.
 func opened(down bool, number uint64, message ...byte) shot {
-	b := []byte{0xc0, 'u', 'p', 'l', 1, 1, 0, 0, 0, 0, 0, 0, 0}
+	b := []byte{0xbe, 'u', 'p', 'l', 1, 1, 0, 0, 0, 0, 0, 0, 0}
 	if down {
 		b[0]++
 	}
 	b = binary.LittleEndian.AppendUint64(b, number)
-	b = append(b, byte(number>>16&7), byte(number), byte(number>>8))
+	b = append(b, 0xc0|byte(number>>8&0x3f), byte(number))
 	return shot{down, append(b, message...)}
 }
 
@@ -120,11 +121,34 @@ func TestWiresharkBegins(t *testing.T) {
 	})
 }
 
+// TestWiresharkNumbers completes the packet numbers of encrypted datagrams from 14 or 19 bits.
+func TestWiresharkNumbers(t *testing.T) {
+	heartbeat := func(number uint32) shot {
+		return shot{false, append([]byte{byte(2<<3 | number>>16&7), byte(number), byte(number >> 8)}, make([]byte, 28)...)}
+	}
+	data := func(number uint32) shot {
+		return shot{false, append([]byte{byte(0xc0 | number>>8&0x3f), byte(number)}, make([]byte, 20)...)}
+	}
+	numbers := []uint32{100_000, 100_001, 108_000, 99_999, 116_000, 500_000, 500_001, 524_288, 524_287}
+	var shots []shot
+	for i, n := range numbers {
+		if i == 0 || n == 500_000 || n == 524_288 {
+			shots = append(shots, heartbeat(n))
+		} else {
+			shots = append(shots, data(n))
+		}
+	}
+	packets := dissect(t, capture(shots...))
+	for i, n := range numbers {
+		compare(t, i+1, &packets[i], map[string]int{"uplink.number": int(n)})
+	}
+}
+
 // TestWiresharkPreferences reads an unencrypted session from the middle, at a configured port.
 func TestWiresharkPreferences(t *testing.T) {
 	shots := []shot{
-		{false, append([]byte{0, 9, 0}, short(30, 1)...)},
-		{true, append([]byte{0, 3, 0}, ackOf(30, 2)...)},
+		{false, append([]byte{0xc0, 9}, short(30, 1)...)},
+		{true, append([]byte{0xc0, 3}, ackOf(30, 2)...)},
 	}
 	for _, c := range []struct {
 		options []string
@@ -150,19 +174,20 @@ func TestWiresharkPreferences(t *testing.T) {
 
 // TestWiresharkMalformed checks the errors reported for malformed datagrams.
 func TestWiresharkMalformed(t *testing.T) {
-	reliable := opened(false, 0)
-	reliable.b[21] |= 1 << 3
-	segment := append(bytes.Clone(reliable.b), make([]byte, 23)...)
-	heartbeat := opened(false, 0, 1, 2)
-	heartbeat.b[21] |= 2 << 3
+	record := opened(false, 0).b[:keylog.RecordHeader]
+	segment := append(append(bytes.Clone(record), 1<<3, 0, 0), make([]byte, 23)...)
+	heartbeat := append(bytes.Clone(record), 2<<3, 0, 0, 1, 2)
 	shots := []shot{
-		{false, []byte{0xc0, 'u', 'p'}},
+		{false, []byte{0xbe, 'u', 'p'}},
+		{false, []byte{0xc0}},
+		{false, []byte{0, 1, 0, 0x60, 0x80}}, // data with a short header
+		{false, append(bytes.Clone(record), 0xbe)},
 		{false, []byte{0x40, 1, 2}},
 		{false, []byte{0x85}},
 		{false, []byte{0x80, 2, 0, 1}},
 		{true, []byte{0x82, 1, 2, 3}},
 		{false, segment},
-		heartbeat,
+		{false, heartbeat},
 		opened(false, 0),
 		opened(false, 0, 0x01),
 		opened(false, 0, 0b0_100_111_1),          // RPC 11 is the mark of a hash

@@ -1,0 +1,107 @@
+package ds
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// deliver delivers a frame after those that waited for it, or lets it wait if a frame before it can
+// still arrive in time.
+func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
+	if !q.started {
+		q.started, q.next = true, d.Seq
+	}
+	if d.Seq < q.next {
+		if !p.server.cfg.DeliverLate {
+			return errDrop(Late)
+		}
+		return q.sink.deliver(p, b, d, at)
+	}
+	if d.Seq > q.next && b.repairs() {
+		q.wait(d, at)
+		if missing := q.next; d.Seq-missing > uint64(q.deadline) {
+			q.release(q.waiting[0].delivery.Seq)
+		}
+		return nil
+	}
+	q.release(d.Seq)
+	err := q.pass(d, at)
+	q.release(q.next)
+	return err
+}
+
+// wait inserts a frame into those that wait.
+func (q *sequencer) wait(d *rpcdelta.Delivery, at time.Time) {
+	n := len(q.waiting)
+	if n == 0 {
+		q.player.shard.sequencing = append(q.player.shard.sequencing, q)
+	}
+	if n == cap(q.waiting) {
+		q.waiting = append(q.waiting, waitingFrame{})
+	}
+	q.waiting = q.waiting[:n+1]
+	w := &q.waiting[n]
+	frame := w.delivery.Frame
+	if frame == nil {
+		frame = q.schema.NewFrame()
+	}
+	frame.CopyFrom(d.Frame)
+	w.delivery, w.at = *d, at
+	w.delivery.Frame = frame
+	for ; n > 0 && q.waiting[n-1].delivery.Seq > d.Seq; n-- {
+		q.waiting[n-1], q.waiting[n] = q.waiting[n], q.waiting[n-1]
+	}
+}
+
+// release delivers the waiting frames up to a sequence, and those that follow the last of them
+// without a gap.
+func (q *sequencer) release(upTo uint64) {
+	done := 0
+	for ; done < len(q.waiting); done++ {
+		w := &q.waiting[done]
+		if w.delivery.Seq > max(upTo, q.next) {
+			break
+		}
+		if err := q.pass(&w.delivery, w.at); err != nil {
+			q.player.dropFrame(q.binding, reason(err), 0)
+		}
+	}
+	for i := done; i < len(q.waiting); i++ {
+		q.waiting[i-done], q.waiting[i] = q.waiting[i], q.waiting[i-done]
+	}
+	q.waiting = q.waiting[:len(q.waiting)-done]
+}
+
+// pass passes a frame on, with the number of those that were missing before it.
+func (q *sequencer) pass(d *rpcdelta.Delivery, at time.Time) error {
+	next := *d
+	next.Late, next.Missed = false, d.Seq-q.next
+	q.next = d.Seq + 1
+	return q.sink.deliver(q.player, q.binding, &next, at)
+}
+
+// expire delivers the frames that have waited long enough, and reports whether others wait.
+func (q *sequencer) expire(now time.Time) (waits bool) {
+	for len(q.waiting) > 0 && now.Sub(q.waiting[0].at) >= q.patience {
+		q.release(q.waiting[0].delivery.Seq)
+	}
+	return len(q.waiting) > 0
+}
+
+// flush delivers all waiting frames.
+func (q *sequencer) flush() {
+	if n := len(q.waiting); n > 0 {
+		q.release(q.waiting[n-1].delivery.Seq)
+	}
+}
+
+// ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
+func (b *binding) ackDelay() int {
+	s := b.player.server
+	delay := b.player.conn.RTT() + s.cfg.ackInterval()
+	return int(delay.Seconds()*b.hz) + 1
+}
+
+// repairs reports whether the client can repeat a lost payload by the deadline of its frames.
+func (b *binding) repairs() bool { return b.repairTime > b.ackDelay() }
