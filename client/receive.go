@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -23,6 +24,8 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		err = s.acks(body, at)
 	case t == control.Slack:
 		err = s.slack(body, at)
+	case t == control.WithAcks || t == control.WithSlack:
+		err = s.withAcks(t, body, at)
 	case t == control.Bound:
 		err = s.bound(body)
 	case t == control.Down || t == control.DownFragment:
@@ -79,6 +82,26 @@ func (c *Conn) slack(b []byte, now time.Time) error {
 	}
 	c.count(&c.stats.AckBytes, len(b)-len(acks))
 	return c.acks(acks, now)
+}
+
+// withAcks applies piggybacked acks, and handles the message that follows them. It returns the last
+// error.
+func (s *session) withAcks(t control.Type, b []byte, now time.Time) error {
+	acks, message, err := control.ParseWithAcks(b)
+	if err != nil {
+		return err
+	}
+	s.count(&s.stats.AckBytes, 1) // the length
+	if t == control.WithSlack {
+		err = s.slack(acks, now)
+	} else {
+		err = s.acks(acks, now)
+	}
+	t, body, bad := control.Split(message)
+	if bad == nil {
+		bad = s.worlds.HandleDatagram(t, body, now)
+	}
+	return cmp.Or(bad, err)
 }
 
 func (c *Conn) bound(b []byte) error {

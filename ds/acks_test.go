@@ -100,3 +100,54 @@ func TestAcksOfManyRPCs(t *testing.T) {
 		}
 	})
 }
+
+// TestPiggybackedAcks verifies that acks travel with the messages of a world, and alone when there
+// are none. One datagram of acks alone may precede the first message, and one follow the last.
+func TestPiggybackedAcks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const seconds = 10
+		network := linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 7})
+		joined := make(chan *ds.Player, 1)
+		var w *ds.World[mover]
+		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, ignores("0"), func(s *ds.Server) (err error) {
+			w, err = ds.NewWorld(s, "movers", ds.WorldConfig[mover]{})
+			return err
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		s := uplinktest.Bind(t, conn, "0")
+		_, err := w.Offer(<-joined)
+		uplinktest.Must(t, err)
+		_, err = client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{Handle: func(*client.Snapshot[mover]) {}})
+		uplinktest.Must(t, err)
+		settle(time.Second)
+		run := func(world bool) (ds.AckStats, client.RPCStats) {
+			before, sent := srv.Stats().Acks, s.Stats()
+			for n := range uint64(seconds * 60) {
+				if world && n%2 == 0 {
+					uplinktest.Must(t, w.Begin(n))
+					w.Commit()
+					_, err := w.Send()
+					uplinktest.Must(t, err)
+				}
+				send(t, s, 0, n)
+				time.Sleep(time.Second / 60)
+			}
+			settle(time.Second)
+			after := srv.Stats().Acks
+			after.Messages -= before.Messages
+			after.Piggybacked -= before.Piggybacked
+			now := s.Stats()
+			now.Delta -= sent.Delta
+			return after, now
+		}
+		if acks, st := run(true); acks.Messages > 2 || acks.Piggybacked < 28*seconds || st.Delta < 58*seconds {
+			t.Errorf("with a world: %+v, %d deltas", acks, st.Delta)
+		}
+		if acks, _ := run(false); acks.Piggybacked != 0 || acks.Messages < 9*seconds || acks.Messages > 10*seconds+10 {
+			t.Errorf("without: %+v", acks)
+		}
+		if sent, got := srv.Stats().Acks.Bytes, conn.Stats().AckBytes; got > sent || got < sent*9/10 {
+			t.Errorf("%d bytes of acks sent, %d received", sent, got)
+		}
+	})
+}

@@ -158,8 +158,8 @@ func (s *sender) call() { s.player.receive(s.payload(), time.Time{}, false) }
 
 // ack passes the due acks to the encoder.
 func (s *sender) ack(buf []byte) []byte {
-	buf = s.player.appendAcks(buf[:0])
-	for rest := buf; len(rest) > 0; {
+	buf = s.player.appendAcks(buf[:0], transport.MaxPayload, time.Time{})
+	for rest := buf[1:]; len(rest) > 0; {
 		var a rpcdelta.Ack
 		var err error
 		a, rest, err = rpcdelta.ParseAck(rest)

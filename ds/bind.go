@@ -130,6 +130,8 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	if err != nil {
 		return nil, err
 	}
+	p.acks.Lock()
+	defer p.acks.Unlock()
 	for len(p.bindings) <= b.number {
 		p.bindings = append(p.bindings, nil)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // FuzzReceive passes messages to a player. Each is counted once, and another player is not
@@ -74,7 +75,7 @@ func FuzzReceive(f *testing.F) {
 				messages += inBundle(body) - 1
 			}
 		}
-		acks := hostile.player.appendAcks(nil)
+		acks := hostile.player.appendAcks(nil, transport.MaxPayload, time.Time{})[1:]
 		for rest := acks; len(rest) > 0; {
 			if _, rest, err = rpcdelta.ParseAck(rest); err != nil {
 				t.Fatalf("acks %x: %v", acks, err)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -70,26 +69,6 @@ func (s *jitterBuffers) addTo(stats []RPCStats, rpcs map[string]*rpc) {
 		one := b.stats()
 		stats[index[of.rpc]].Buffer.add(&one)
 	}
-}
-
-const reportEvery = 250 * time.Millisecond
-
-// appendAckHeader begins a message of acks: with a report on the player's jitter buffers, if that
-// is due, or without.
-func (p *Player) appendAckHeader(dst []byte, now time.Time) []byte {
-	if len(p.buffers) == 0 || now.Sub(p.reported) < reportEvery-p.server.cfg.tick()/2 {
-		return append(dst, byte(control.Acks))
-	}
-	p.reported = now
-	all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
-	dst = control.AppendSlack(dst, len(all))
-	for _, b := range all {
-		_, of := b.owner()
-		st := b.stats()
-		r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Missing: uint16(st.Missing), Late: uint16(st.Late)}
-		dst = r.Append(dst)
-	}
-	return dst
 }
 
 type playerBuffer[T any] struct {

@@ -149,14 +149,6 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 	}
 }
 
-// noteAck lists the player for the next acks if a binding has some to send.
-func (p *Player) noteAck(b *binding) {
-	if b.dec.AckDue() && !p.due {
-		p.due = true
-		p.shard.due = append(p.shard.due, p)
-	}
-}
-
 // A player may call each RPC Config.RateSlack times as often as it declared, with bursts of two
 // seconds of that: frames that the network held back and delivers all at once must not count
 // against the player. Two things are limited. Payloads are counted before they are decoded, since

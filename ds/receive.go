@@ -82,7 +82,9 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.dropPayload(b, a.at, Late, false)
 		return
 	}
+	p.acks.Lock()
 	frames, err := p.server.decode(b, payload)
+	p.acks.Unlock()
 	p.noteAck(b)
 	if err != nil {
 		p.dropPayload(b, a.at, reason(err), true)

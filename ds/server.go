@@ -140,6 +140,7 @@ func (s *Server) Stats() Stats {
 		h.mu.Lock()
 		out.Acks.Messages += h.acks.Messages
 		out.Acks.Bytes += h.acks.Bytes
+		out.Acks.Piggybacked += h.acks.Piggybacked
 		out.Acks.AEADBytes += h.acks.AEADBytes
 		addDrops(&out.Drops, &h.drops)
 		h.mu.Unlock()

@@ -59,7 +59,9 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	delete(h.players, p)
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
+	p.acks.Lock()
 	p.bindings, p.buffers = nil, nil
+	p.acks.Unlock()
 	p.streams.Load().Close()
 	s.queue.addPlayers(-1)
 	if p.tap != nil {
@@ -111,48 +113,17 @@ func (h *shard) Tick(now time.Time) {
 	h.handlePostponed()
 	h.initial.Send(now.Sub(h.start))
 	h.sequencing = slices.DeleteFunc(h.sequencing, func(q *sequencer) bool { return q.expire(now) })
-	if now.Sub(h.acked) < s.cfg.ackInterval()-s.cfg.tick()/2 {
+	h.sendAcks(now)
+	if now.Sub(h.polled) < s.cfg.ackInterval()-s.cfg.tick()/2 {
 		return // half a tick of tolerance, as ticks are not punctual
 	}
-	h.acked = now
+	h.polled = now
 	if s.cfg.Tap != nil {
 		h.pollTap(now)
-	}
-	for _, p := range h.due {
-		p.due = false
-		h.ack(p, now)
 	}
 	if s.leaving.Load() {
 		h.drain()
 	}
-	clear(h.due) // release the players
-	h.due = h.due[:0]
-}
-
-// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
-// report on its jitter buffers.
-func (h *shard) ack(p *Player, now time.Time) {
-	for {
-		h.buf = p.appendAcks(p.appendAckHeader(h.buf[:0], now))
-		if len(h.buf) == 1 || p.conn.Send(h.buf) != nil {
-			return // nothing is left, or the session has ended; acks may be lost
-		}
-		h.mu.Lock()
-		h.acks.Messages++
-		h.acks.Bytes += uint64(len(h.buf))
-		h.acks.AEADBytes += uint64(p.overhead)
-		h.mu.Unlock()
-	}
-}
-
-func (p *Player) appendAcks(dst []byte) []byte {
-	const maxAck = 13 // bytes
-	for _, b := range p.bindings {
-		if b != nil && b.dec.AckDue() && len(dst)+maxAck <= transport.MaxPayload {
-			dst = b.dec.AppendAck(dst)
-		}
-	}
-	return dst
 }
 
 const tapCountEvery = time.Second
@@ -173,7 +144,9 @@ func (h *shard) pollTap(now time.Time) {
 	for p := range h.players {
 		for _, b := range p.bindings {
 			if b != nil {
+				p.acks.Lock()
 				b.dec.AskReset()
+				p.acks.Unlock()
 				p.noteAck(b)
 			}
 		}

@@ -54,7 +54,7 @@ type shard struct {
 	arrival     arrival               // of the message that is being received
 	due         []*Player             // have frames to ack
 	initial     replication.SendQueue // of initial states
-	acked       time.Time             // when acks were sent
+	polled      time.Time             // when the tap was last polled
 	unpublished []*counts
 	buf         []byte
 	sequencing  []*sequencer // in which frames wait
@@ -89,7 +89,6 @@ type Player struct {
 	bindings []*binding       // by RPC number
 	bound    int              // bindings
 	buffers  []jitterBuffer   // of the bindings that have one
-	reported time.Time        // when the client was last told of its buffers
 	refusals int              // refused bindings
 	due      bool             // is in shard.due
 	hz       float64          // sum of the bindings' rates
@@ -97,6 +96,15 @@ type Player struct {
 	messages ratelimit.Bucket // likewise
 	requests ratelimit.Bucket // requests to bind, and replies to offers
 	sent     ratelimit.Bucket // reliable messages of the game
+
+	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings and
+	// buffers, which others read than the shard's goroutine.
+	acks struct {
+		sync.Mutex
+		sent     time.Time // the last ones
+		reported time.Time // when the client was last told of its buffers
+		buf      []byte    // acks and the message that they are sent with
+	}
 
 	quota   playerQuota
 	kicked  atomic.Bool                         // frames that wait are not delivered

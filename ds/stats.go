@@ -138,11 +138,13 @@ func addDrops(sum, more *[drops]uint64) {
 	}
 }
 
-// AckStats counts datagrams with acks. Some of them also report on jitter buffers.
+// AckStats counts acks, and the reports on jitter buffers that are sent with them.
 type AckStats struct {
-	// Messages is the number of datagrams, Bytes their content without headers, AEADBytes their
-	// AEAD overhead.
-	Messages, Bytes, AEADBytes uint64
+	// Messages is the number of datagrams with acks alone, AEADBytes their AEAD overhead.
+	// Piggybacked is the number of datagrams that contained acks and a message of a world.
+	Messages, AEADBytes, Piggybacked uint64
+	// Bytes is the size of all acks, with the type and length of their message, without headers.
+	Bytes uint64
 }
 
 // BufferStats describes the jitter buffers of one RPC, of one player or of all.

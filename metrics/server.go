@@ -69,8 +69,9 @@ func serverWorldMetrics(s *ds.ReplicationStats) []metric {
 
 func serverMetrics(s *ds.Stats) []metric {
 	return []metric{
-		row("acks_total", "Ack messages sent, each in a datagram of its own.", s.Acks.Messages),
-		row("ack_bytes_total", "Bytes of the ack messages sent, without headers.", s.Acks.Bytes),
+		row("acks_total", "Datagrams of acks alone.", s.Acks.Messages),
+		row("acks_piggybacked_total", "Messages of worlds with acks in front of them.", s.Acks.Piggybacked),
+		row("ack_bytes_total", "Bytes of the acks sent, without headers.", s.Acks.Bytes),
 		row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.", s.Acks.AEADBytes),
 		row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
 			s.Acks.Bytes+s.Acks.AEADBytes+s.Acks.Messages*headerSize(false)),

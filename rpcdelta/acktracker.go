@@ -120,8 +120,14 @@ func (t *ackTracker) ack(a Ack) error {
 		t.handleReset(a)
 		return nil
 	}
+	w := a.wire()
 	newest := t.next - 1
-	behind := uint64(uint16(newest) - a.Seq)
+	if w.Width() < 16 {
+		// The window of such an ack begins after a baseline that the encoder used. So an ack that
+		// is new acks one of the next payloads, however long no other ack arrived.
+		newest = min(newest, t.resolved+ackWindow-1)
+	}
+	behind := w.Behind(newest)
 	if t.next == 0 || behind > newest {
 		return fmt.Errorf("%w: sequence %d of %d frames sent", ErrAck, a.Seq, t.next)
 	}

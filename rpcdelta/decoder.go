@@ -345,7 +345,7 @@ func (d *Decoder) AckPays(overhead, delay int) bool {
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead)
 }
 
-// AppendAck appends an ack of the payloads processed so far, typically 4 bytes. Acks may be lost,
+// AppendAck appends an ack of the payloads processed so far, typically 3 bytes. Acks may be lost,
 // repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false

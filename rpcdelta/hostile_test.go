@@ -28,8 +28,9 @@ func checkImpossibleAcks(t *testing.T, v variant) {
 		rejected bool
 	}{
 		{Ack{Seq: 11}, true},
-		{Ack{Seq: 0x8000}, true},
-		{Ack{Seq: 0xffff}, true},
+		{Ack{Seq: 0x8000, Whole: true}, true},
+		{Ack{Seq: 0xffff, Whole: true}, true},
+		{Ack{Seq: 0x3ff}, true},
 		{Ack{Seq: 10, Epoch: 1}, true},
 		{Ack{Seq: 10, Epoch: 1, ResetReason: ErrDesync}, true},
 		{Ack{Seq: 10, Epoch: 7}, false}, // of the epoch before: old, no news

@@ -27,7 +27,7 @@ func checkDeltasOnCleanLinks(t *testing.T, v variant) {
 			if n := x.deltasIn(t, 1000); n < 990 { // sometimes the keyframe is as short
 				t.Errorf("%d deltas of 1000 frames, %d resets", n, x.kinds[Reset])
 			}
-			if n := x.kinds[Reset]; n > 2*c.delay+c.every+1 || len(x.ack) != 4 {
+			if n := x.kinds[Reset]; n > 2*c.delay+c.every+1 || len(x.ack) > 4 {
 				t.Errorf("%d frames that reset, ack of %d bytes", n, len(x.ack))
 			}
 		})

@@ -146,7 +146,8 @@ func (e *Encoder) Ack(a Ack) error {
 
 // check returns the ack's newest snapshot, and reports whether the ring still contains it.
 func (e *Encoder) check(a Ack) (newest uint64, recent bool, err error) {
-	behind := uint64(uint16(e.world.next-1) - a.Newest)
+	w := a.wire()
+	behind := w.Behind(e.world.next - 1)
 	if behind >= e.world.next {
 		return 0, false, fmt.Errorf("%w: snapshot %d of %d", ErrAck, a.Newest, e.world.next)
 	}

@@ -74,62 +74,47 @@ type Ack struct {
 	Reset bool
 	// Epoch is that of the newest packet.
 	Epoch uint8
-	// Newest is the low 16 bits of the newest sequence number.
+	// Newest is the low bits of the newest sequence number: 10 in the short form of an ack, 16 in
+	// the long form, which is used after a recent start, for a reset and from epoch 8 on.
 	Newest uint16
 	// Bit i of Window is set if packet Newest-1-i was decoded, for i < 63.
 	Window uint64
 }
 
-// An ack begins with a byte of flags. Unless the ack is empty, the epoch follows, the newest
-// sequence number (2 bytes, low byte first), and the n low bytes of the window's complement, where
-// n is in the high bits of the flags.
 const (
-	ackNone = 1 << iota
-	ackReset
-	ackSize = 2 // shift of n in the flags
-
 	ackWindow = ring - 1 // bits of the window
+	askReset  = 1        // code of the request
 )
 
-// Append appends the ack and returns the extended slice. An ack with None set has 1 byte. Others
-// have 4 bytes, and as many bytes for the window as reach to the oldest missing packet: at most 12
-// bytes in total.
-func (a *Ack) Append(dst []byte) []byte {
-	flags := byte(0)
+func (a *Ack) wire() seq.Ack {
+	w := seq.Ack{None: a.None}
 	if a.Reset {
-		flags |= ackReset
+		w.Reset = askReset
 	}
-	if a.None {
-		return append(dst, flags|ackNone)
+	if !a.None {
+		w.Epoch = a.Epoch
+		w.SetWindow(a.Window, ackWindow)
+		w.Newest = a.Newest & uint16(seq.Mask(uint64(w.Width())))
 	}
-	missing := ^a.Window & seq.Mask(ackWindow)
-	n := seq.ByteLen(missing)
-	dst = append(dst, flags|byte(n)<<ackSize, a.Epoch)
-	dst = binary.LittleEndian.AppendUint16(dst, a.Newest)
-	return seq.AppendBits(dst, missing, n)
+	return w
+}
+
+// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
+// most 15.
+func (a *Ack) Append(dst []byte) []byte {
+	w := a.wire()
+	return w.Append(dst)
 }
 
 // ParseAck parses the ack at the start of b and returns the bytes that follow it. It accepts only
 // what Append writes; an error wraps [snapshot.ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
-	if len(b) == 0 {
-		return a, nil, fmt.Errorf("%w: ack of 0 bytes", snapshot.ErrMalformed)
+	w, rest, ok := seq.ParseAck(b)
+	if ok {
+		a = Ack{None: w.None, Reset: w.Reset == askReset, Epoch: w.Epoch, Newest: w.Newest, Window: w.FullWindow(ackWindow)}
 	}
-	flags, n := b[0], int(b[0]>>ackSize)
-	a.None, a.Reset = flags&ackNone != 0, flags&ackReset != 0
-	switch {
-	case n > 8 || a.None && n > 0:
-		return Ack{}, nil, fmt.Errorf("%w: flags %#x of an ack", snapshot.ErrMalformed, flags)
-	case a.None:
-		return a, b[1:], nil
-	case len(b) < 4+n:
-		return Ack{}, nil, fmt.Errorf("%w: ack of %d bytes, want %d", snapshot.ErrMalformed, len(b), 4+n)
+	if !ok || a.wire() != w {
+		return Ack{}, nil, fmt.Errorf("%w: ack", snapshot.ErrMalformed)
 	}
-	a.Epoch, a.Newest = b[1], binary.LittleEndian.Uint16(b[2:])
-	missing, rest, _ := seq.ParseBits(b[4:], n)
-	if seq.ByteLen(missing) != n || missing&^seq.Mask(ackWindow) != 0 {
-		return Ack{}, nil, fmt.Errorf("%w: window of an ack", snapshot.ErrMalformed)
-	}
-	a.Window = ^missing & seq.Mask(ackWindow)
 	return a, rest, nil
 }

@@ -269,7 +269,8 @@ func (s *Sender) Ack(a Ack) error {
 		}
 		return nil
 	}
-	newest := seq.Nearest(uint64(a.Newest), longBits, s.next)
+	w := a.wire()
+	newest := seq.Nearest(uint64(w.Newest), w.Width(), s.next)
 	if a.Epoch == s.epoch && newest >= s.next {
 		s.stats.ImpossibleAcks++
 		return fmt.Errorf("%w: packet %d, the next is %d", snapshot.ErrAck, a.Newest, uint16(s.next))

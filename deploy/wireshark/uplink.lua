@@ -31,6 +31,7 @@ local MESSAGES = {
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Game message", [0xc5] = "Shutdown",
 	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
 	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",
+	[0xcc] = "Acks and a message", [0xcd] = "Slack, acks and a message",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
@@ -127,7 +128,7 @@ local f = {
 	ack_reset_reason = ProtoField.uint8("uplink.ack.reset_reason", "Reset reason", base.DEC, RESET_REASONS),
 	ack_none = ProtoField.bool("uplink.ack.none", "Nothing processed yet"),
 	ack_whole = ProtoField.bool("uplink.ack.whole", "Nothing older was processed in this epoch"),
-	ack_raw = ProtoField.bool("uplink.ack.raw", "Has a bitmap"),
+	ack_raw = ProtoField.bool("uplink.ack.raw", "Payloads of the window are missing"),
 	ack_len = ProtoField.uint8("uplink.ack.len", "Length of the window"),
 	ack_low = ProtoField.uint16("uplink.ack.seq_low", "Sequence on the wire"),
 	ack_seq = ProtoField.uint64("uplink.ack.seq", "Newest processed"),
@@ -576,8 +577,10 @@ end
 -- settle notes what an ack says of a packet's payloads.
 local function settle(ctx, a)
 	local r = rpc_of(ctx.session, a.rpc)
-	anchor(r, a.low)
-	local seq = nearest(r.newest, a.low, 65536, 64512) -- hardly ahead of what was sent
+	if a.long then
+		anchor(r, a.low)
+	end
+	local seq = nearest(r.newest, a.low, a.width, a.width - a.width / 64) -- hardly ahead of what was sent
 	local found = { seq = seq, processed = { seq }, new = {} }
 	for i = 1, #a.bits do
 		if a.bits:sub(i, i) == "1" and seq - i >= 0 then
@@ -593,45 +596,70 @@ local function settle(ctx, a)
 	return found
 end
 
+local function bits(v, at, n)
+	return math.floor(v / 2 ^ at) % 2 ^ n
+end
+
 -- read_ack reads the ack at an offset, and gives it with its size; nil if there is none.
 local function read_ack(tvb, at)
-	if at + 4 > tvb:len() then
+	local left = tvb:len() - at
+	if left < 1 then
 		return nil
 	end
-	local first, second = tvb(at, 1), tvb(at + 1, 1)
-	local a = {
-		long = first:bitfield(7, 1) == 1, rpc = first:bitfield(4, 3), epoch = first:bitfield(1, 3),
-		whole = first:bitfield(0, 1) == 1, raw = second:bitfield(7, 1) == 1, len = second:bitfield(1, 6),
-		low = tvb(at + 2, 2):le_uint(), reset_reason = 0, none = false, size = 4, window = 0,
-	}
-	if second:bitfield(0, 1) == 1 then
-		return nil
+	local a, missing
+	local flags = tvb(at, 1):uint()
+	if flags % 2 == 0 then
+		if left < 3 then
+			return nil
+		end
+		local v = tvb(at, 3):le_uint()
+		missing = bits(v, 7, 1) == 1
+		a = { long = false, rpc = bits(v, 1, 3), epoch = bits(v, 4, 3), len = bits(v, 8, 6), low = bits(v, 14, 10),
+			width = 1024, whole = false, none = false, reset_reason = 0, size = 3 }
+	else
+		a = { long = true, rpc = 0, epoch = 0, len = 0, low = 0, width = 65536, whole = bits(flags, 4, 1) == 1,
+			none = bits(flags, 3, 1) == 1, reset_reason = bits(flags, 1, 2), size = 1 }
+		missing = bits(flags, 5, 1) == 1
+		local numbers = bits(flags, 6, 1) == 1
+		if left < 1 + (numbers and 2 or 0) + (a.none and 0 or 3) or flags >= 128 or a.reset_reason > 2 then
+			return nil
+		end
+		if numbers then
+			a.rpc, a.epoch, a.size = tvb(at + 1, 1):uint(), tvb(at + 2, 1):uint(), 3
+		end
+		if not a.none then
+			a.low, a.len, a.size = tvb(at + a.size, 2):le_uint(), tvb(at + a.size + 2, 1):uint(), a.size + 3
+		end
+		if a.len > 63 or (a.none and missing) then
+			return nil
+		end
 	end
-	if a.long then
-		if at + 5 > tvb:len() then
+	a.raw, a.window, a.bits = missing, 0, string.rep("1", a.len)
+	if missing then
+		if left < a.size + 1 then
 			return nil
 		end
-		a.reset_reason, a.none, a.rpc, a.size = first:bitfield(5, 2), first:bitfield(4, 1) == 1, tvb(at + 4, 1):uint(), 5
-		if a.reset_reason > 2 or (a.none and (a.low ~= 0 or a.len ~= 0)) then
-			return nil
-		end
-	end
-	a.bits = string.rep("1", a.len)
-	if a.raw then
-		a.window = math.floor((a.len + 7) / 8)
-		if at + a.size + a.window > tvb:len() then
-			return nil
-		end
-		local bits = {}
-		for i = 0, 8 * a.window - 1 do
-			local bit = tvb(at + a.size + math.floor(i / 8), 1):bitfield(7 - i % 8, 1)
-			if i < a.len then
-				bits[#bits + 1] = bit == 1 and "1" or "0"
-			elseif bit == 1 then
+		local first = tvb(at + a.size, 1):uint()
+		local gap, index = math.floor(first / 64) + 1, first % 64
+		a.window = 1
+		if gap <= 3 then
+			if index + gap > a.len then
 				return nil
 			end
+			a.bits = string.rep("1", index) .. string.rep("0", gap) .. string.rep("1", a.len - index - gap)
+		else
+			a.window = 1 + math.floor((math.max(a.len, 6) + 1) / 8)
+			if left < a.size + a.window then
+				return nil
+			end
+			local all = {}
+			for i = 0, a.len - 1 do
+				local k = i + 2
+				local bit = i < 6 and bits(index, i, 1) or tvb(at + a.size + math.floor(k / 8), 1):bitfield(7 - k % 8, 1)
+				all[#all + 1] = bit == 1 and "1" or "0"
+			end
+			a.bits = table.concat(all)
 		end
-		a.bits = table.concat(bits)
 		a.size = a.size + a.window
 	end
 	return a
@@ -649,18 +677,18 @@ local function dissect_acks(tvb, tree, ctx, at)
 		local range = tvb(at, a.size)
 		local item = tree:add(f.ack, range)
 		item:add(f.ack_long, tvb(at, 1), a.long)
-		item:add(f.ack_rpc, a.long and tvb(at + 4, 1) or tvb(at, 1), a.rpc)
+		item:add(f.ack_rpc, range, a.rpc)
 		local r = rpc_of(ctx.session, a.rpc)
 		if r.name then
 			generated(item, f.ack_name, r.name)
 		end
-		item:add(f.ack_epoch, tvb(at, 1), a.epoch)
+		item:add(f.ack_epoch, range, a.epoch)
 		item:add(f.ack_reset_reason, tvb(at, 1), a.reset_reason)
 		item:add(f.ack_none, tvb(at, 1), a.none)
 		item:add(f.ack_whole, tvb(at, 1), a.whole)
-		item:add(f.ack_raw, tvb(at + 1, 1), a.raw)
-		item:add(f.ack_len, tvb(at + 1, 1), a.len)
-		item:add(f.ack_low, tvb(at + 2, 2), a.low)
+		item:add(f.ack_raw, range, a.raw)
+		item:add(f.ack_len, range, a.len)
+		item:add(f.ack_low, range, a.low)
 		local text = rpc_name(ctx.session, a.rpc)
 		if a.none then
 			text = text .. " nothing"
@@ -786,6 +814,20 @@ local function dissect_message(tvb, tree, ctx)
 		dissect_acks(tvb, tree, ctx, 1)
 	elseif first == 0xcb then
 		dissect_slack(tvb, tree, ctx)
+	elseif first == 0xcc or first == 0xcd then
+		local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
+		if n + 2 >= tvb:len() then
+			return bad(ctx, tree, "acks without a message")
+		end
+		if first == 0xcc then
+			dissect_acks(tvb(0, 2 + n):tvb(), tree, ctx, 2)
+		else
+			dissect_slack(tvb(1, 1 + n):tvb(), tree, ctx)
+		end
+		tree:add(f.message, tvb(2 + n, 1))
+		if tvb:len() > 3 + n then
+			tree:add(f.data, tvb(3 + n))
+		end
 	elseif first == 0xc2 or first == 0xc3 then
 		dissect_bind(tvb, tree, ctx, first == 0xc3)
 	elseif tvb:len() > 1 then

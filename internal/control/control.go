@@ -45,6 +45,10 @@ const (
 	DownAck
 	// Slack is followed by reports about jitter buffers (see [ParseSlack]) and acks.
 	Slack
+	// WithAcks is followed by the length of acks (1 byte), the acks, and a message Down or
+	// DownFragment. In WithSlack, reports precede the acks, as in Slack.
+	WithAcks
+	WithSlack
 	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
 	// complete message. The low 4 bits are the stream's number.
 	DownFragment Type = Mask | 1<<4
@@ -70,10 +74,24 @@ func Split(b []byte) (Type, []byte, error) {
 	switch family := t &^ bundleMask; {
 	case family == Bundle || family == DownFragment || family == Down:
 		return family, b, nil
-	case t >= Acks && t <= Slack:
+	case t >= Acks && t <= WithSlack:
 		return t, b[1:], nil
 	}
 	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
+}
+
+// ParseWithAcks parses a message WithAcks or WithSlack without its type. It returns the acks, in
+// WithSlack with the reports before them, and the message that follows.
+func ParseWithAcks(b []byte) (acks, message []byte, err error) {
+	if len(b) == 0 || int(b[0]) >= len(b)-1 {
+		return nil, nil, fmt.Errorf("%w: acks without a message", ErrMalformed)
+	}
+	n := 1 + int(b[0])
+	acks, message = b[1:n], b[n:]
+	if family := Type(message[0]) &^ bundleMask; family != Down && family != DownFragment {
+		return nil, nil, fmt.Errorf("%w: acks before type %#x", ErrMalformed, message[0])
+	}
+	return acks, message, nil
 }
 
 // MaxMessage is the maximum size of a message of the game, in bytes.

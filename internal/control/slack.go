@@ -19,10 +19,11 @@ type Buffered struct {
 }
 
 const (
-	bufferedSize = 9
+	// BufferedSize is the size of a report in bytes.
+	BufferedSize = 9
 	slackUnit    = 100 * time.Microsecond
 	// MaxBuffered is the maximum number of reports in a message.
-	MaxBuffered = 32
+	MaxBuffered = 24
 )
 
 // Append appends the report.
@@ -48,8 +49,8 @@ func ParseSlack(dst []Buffered, b []byte) (all []Buffered, acks []byte, err erro
 	}
 	n := int(b[0])
 	b = b[1:]
-	if n == 0 || n > MaxBuffered || len(b) < n*bufferedSize {
-		return dst, nil, fmt.Errorf("%w: %d reports about jitter buffers in %d bytes, want 1 to %d of %d bytes each", ErrMalformed, n, len(b), MaxBuffered, bufferedSize)
+	if n == 0 || n > MaxBuffered || len(b) < n*BufferedSize {
+		return dst, nil, fmt.Errorf("%w: %d reports about jitter buffers in %d bytes, want 1 to %d of %d bytes each", ErrMalformed, n, len(b), MaxBuffered, BufferedSize)
 	}
 	for range n {
 		dst = append(dst, Buffered{
@@ -59,7 +60,7 @@ func ParseSlack(dst []Buffered, b []byte) (all []Buffered, acks []byte, err erro
 			Missing: binary.LittleEndian.Uint16(b[5:]),
 			Late:    binary.LittleEndian.Uint16(b[7:]),
 		})
-		b = b[bufferedSize:]
+		b = b[BufferedSize:]
 	}
 	return dst, b, nil
 }

@@ -96,6 +96,15 @@ func (a *actor) datagram(b []byte) {
 	if err != nil {
 		return
 	}
+	if t == control.WithAcks { // no RPC here has a jitter buffer
+		acks, message, err := control.ParseWithAcks(body)
+		if err != nil {
+			return
+		}
+		a.datagram(append([]byte{byte(control.Acks)}, acks...))
+		a.datagram(message)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch t {

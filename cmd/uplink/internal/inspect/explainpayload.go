@@ -242,26 +242,33 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 		e.add(at, float64(bits), 1, what, format, args...)
 		at += bits
 	}
-	raw := size > 4
+	missing := a.Window != 1<<a.Len-1
 	if long {
-		raw = size > 5
+		numbers := a.RPC|a.Epoch != 0
 		part(1, "form", "1, long")
 		part(2, "reason for a reset", "%s", resetText(a.ResetReason))
 		part(1, "nothing was processed yet", "%v", a.None)
+		part(1, "whole", "%v", a.Whole)
+		part(1, "payloads of the window are missing", "%v", missing)
+		part(1, "number of the RPC and epoch follow", "%v", numbers)
+		part(1, "spare", "0")
+		if numbers {
+			part(8, "number of the RPC", "%d", a.RPC)
+			part(8, "epoch", "%d", a.Epoch)
+		}
+		if !a.None {
+			part(16, "newest processed payload", "%d", a.Seq)
+			part(8, "length of the window", "%d", a.Len)
+		}
 	} else {
 		part(1, "form", "0, short")
 		part(3, "number of the RPC", "%d", a.RPC)
+		part(3, "epoch", "%d", a.Epoch)
+		part(1, "payloads of the window are missing", "%v", missing)
+		part(6, "length of the window", "%d", a.Len)
+		part(10, "newest processed payload, low bits", "%d", a.Seq)
 	}
-	part(3, "epoch", "%d", a.Epoch)
-	part(1, "whole", "%v", a.Whole)
-	part(1, "raw window", "%v", raw)
-	part(6, "length of the window", "%d", a.Len)
-	part(1, "spare", "0")
-	part(16, "newest processed payload", "%d", a.Seq)
-	if long {
-		part(8, "number of the RPC", "%d", a.RPC)
-	}
-	if raw {
+	if missing {
 		part(end-at, "window", "%s", windowText(a))
 	} else if a.Len > 0 {
 		e.note("the %d before it were processed, every one", a.Len)

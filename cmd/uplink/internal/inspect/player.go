@@ -159,6 +159,14 @@ func (p *player) forget(x *inspection) {
 // sent records the acks in a sent message.
 func (p *player) sent(x *inspection, b []byte) {
 	t, rest, err := control.Split(b)
+	if err == nil && (t == control.WithAcks || t == control.WithSlack) {
+		rest, _, err = control.ParseWithAcks(rest)
+		if t--; t == control.WithAcks {
+			t = control.Slack
+		} else {
+			t = control.Acks
+		}
+	}
 	if err == nil && t == control.Slack {
 		_, rest, err = control.ParseSlack(nil, rest)
 		t = control.Acks

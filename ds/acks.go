@@ -1,0 +1,133 @@
+package ds
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// reportEvery is the interval of reports on jitter buffers.
+const reportEvery = 250 * time.Millisecond
+
+// noteAck lists the player for the next acks if a binding has some to send.
+func (p *Player) noteAck(b *binding) {
+	if p.due {
+		return
+	}
+	p.acks.Lock()
+	p.due = b.dec.AckDue()
+	p.acks.Unlock()
+	if p.due {
+		p.shard.due = append(p.shard.due, p)
+	}
+}
+
+// sendAcks sends the acks of the players to whom none were sent for an interval, piggybacked ones
+// included. So players have their acks in different ticks.
+func (h *shard) sendAcks(now time.Time) {
+	s := h.server
+	waiting := h.due[:0]
+	for _, p := range h.due {
+		p.acks.Lock()
+		// Half a tick of tolerance, as ticks are not punctual.
+		if now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2 {
+			waiting = append(waiting, p)
+		} else {
+			p.due = false
+			h.ack(p, now)
+		}
+		p.acks.Unlock()
+	}
+	clear(h.due[len(waiting):]) // release the players
+	h.due = waiting
+}
+
+// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
+// report on its jitter buffers. The player's acks must be locked.
+func (h *shard) ack(p *Player, now time.Time) {
+	for p.ackDue() {
+		h.buf = p.appendAcks(h.buf[:0], transport.MaxPayload, now)
+		if p.conn.Send(h.buf) != nil {
+			return // the session has ended
+		}
+		p.acks.sent = now
+		h.mu.Lock()
+		h.acks.Messages++
+		h.acks.Bytes += uint64(len(h.buf))
+		h.acks.AEADBytes += uint64(p.overhead)
+		h.mu.Unlock()
+	}
+}
+
+func (p *Player) ackDue() bool {
+	for _, b := range p.bindings {
+		if b != nil && b.dec.AckDue() {
+			return true
+		}
+	}
+	return false
+}
+
+// ackRoom returns the minimum limit of appendAcks, in bytes.
+func (p *Player) ackRoom() int {
+	return 2 + control.BufferedSize*min(len(p.buffers), control.MaxBuffered) + seq.MaxAck
+}
+
+// appendAcks appends a message of acks, up to a limit of at least ackRoom: first a report on the
+// player's jitter buffers, if that is due.
+func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
+	if len(p.buffers) == 0 || now.Sub(p.acks.reported) < reportEvery-p.server.cfg.tick()/2 {
+		dst = append(dst, byte(control.Acks))
+	} else {
+		p.acks.reported = now
+		all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
+		dst = control.AppendSlack(dst, len(all))
+		for _, b := range all {
+			_, of := b.owner()
+			st := b.stats()
+			r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Missing: uint16(st.Missing), Late: uint16(st.Late)}
+			dst = r.Append(dst)
+		}
+	}
+	for _, b := range p.bindings {
+		if b != nil && b.dec.AckDue() && len(dst)+seq.MaxAck <= limit {
+			dst = b.dec.AppendAck(dst)
+		}
+	}
+	return dst
+}
+
+// downlink is a player's connection for the messages of worlds. It piggybacks acks on them.
+type downlink struct {
+	*transport.Conn
+	p *Player
+}
+
+// Send sends a message of a world, with the acks that are due if there is room.
+func (d downlink) Send(b []byte) error {
+	p := d.p
+	p.acks.Lock()
+	defer p.acks.Unlock()
+	limit := min(1+255, transport.MaxPayload-1-len(b)) // of the acks, with a byte for the type
+	if limit < p.ackRoom() || !p.ackDue() {
+		return d.Conn.Send(b)
+	}
+	now := time.Now()
+	buf := p.appendAcks(append(p.acks.buf[:0], 0), limit+1, now)
+	kind := control.WithAcks
+	if control.Type(buf[1]) == control.Slack {
+		kind = control.WithSlack
+	}
+	n := len(buf)
+	buf[0], buf[1] = byte(kind), byte(n-2)
+	buf = append(buf, b...)
+	p.acks.buf, p.acks.sent = buf, now
+	h := p.shard
+	h.mu.Lock()
+	h.acks.Piggybacked++
+	h.acks.Bytes += uint64(n)
+	h.mu.Unlock()
+	return d.Conn.Send(buf)
+}
