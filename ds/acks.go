@@ -24,17 +24,19 @@ func (p *Player) noteAck(b *binding) {
 	}
 }
 
-// sendAcks sends the acks of the players to whom none were sent for an interval, piggybacked ones
-// included. So players have their acks in different ticks.
+// sendAcks sends acks that are worth a datagram of their own to the players to whom none were sent
+// for an interval, piggybacked ones included. So players have their acks in different ticks.
 func (h *shard) sendAcks(now time.Time) {
 	s := h.server
 	waiting := h.due[:0]
 	for _, p := range h.due {
 		p.acks.Lock()
 		// Half a tick of tolerance, as ticks are not punctual.
-		if now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2 {
+		alone := 8 * (transport.IPSize + transport.HeaderSize + p.overhead + 1) // bits around acks
+		switch {
+		case now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.ackDue() && (p.carries(now) || !p.acksPay(alone)):
 			waiting = append(waiting, p)
-		} else {
+		default:
 			p.due = false
 			h.ack(p, now)
 		}
@@ -70,6 +72,24 @@ func (p *Player) ackDue() bool {
 	return false
 }
 
+// carries reports whether another message of a world will soon leave, which can carry acks.
+func (p *Player) carries(now time.Time) bool {
+	if now.Sub(p.acks.carried) > 2*time.Duration(p.acks.every.Load()) {
+		p.acks.every.Store(0)
+	}
+	return p.acks.every.Load() != 0
+}
+
+// acksPay reports whether an ack of the player is worth its bits and the given number of bits more.
+func (p *Player) acksPay(overhead int) bool {
+	for _, b := range p.bindings {
+		if b != nil && b.dec.AckPays(overhead, b.ackDelay()) {
+			return true
+		}
+	}
+	return false
+}
+
 // ackRoom returns the minimum limit of appendAcks, in bytes.
 func (p *Player) ackRoom() int {
 	return 2 + control.BufferedSize*min(len(p.buffers), control.MaxBuffered) + seq.MaxAck
@@ -99,6 +119,9 @@ func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 	return dst
 }
 
+// sameTick is the time within which messages of worlds are taken to leave in the same tick.
+const sameTick = 2 * time.Millisecond
+
 // downlink is a player's connection for the messages of worlds. It piggybacks acks on them.
 type downlink struct {
 	*transport.Conn
@@ -110,11 +133,15 @@ func (d downlink) Send(b []byte) error {
 	p := d.p
 	p.acks.Lock()
 	defer p.acks.Unlock()
+	now := time.Now()
+	if gap := now.Sub(p.acks.carried); gap > sameTick {
+		p.acks.every.Store(int64(min(gap, p.server.cfg.ackInterval())))
+		p.acks.carried = now
+	}
 	limit := min(1+255, transport.MaxPayload-1-len(b)) // of the acks, with a byte for the type
-	if limit < p.ackRoom() || !p.ackDue() {
+	if limit < p.ackRoom() || !p.acksPay(0) {
 		return d.Conn.Send(b)
 	}
-	now := time.Now()
 	buf := p.appendAcks(append(p.acks.buf[:0], 0), limit+1, now)
 	kind := control.WithAcks
 	if control.Type(buf[1]) == control.Slack {

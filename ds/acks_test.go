@@ -30,7 +30,7 @@ func manyMoves(t *testing.T, network *uplinktest.Network, cfg ds.Config, rpcs in
 }
 
 // TestAckRate verifies that the acks of all RPCs of a player share a datagram, and are sent at the
-// configured rate.
+// configured rate or after every eighth payload, whichever is rarer.
 func TestAckRate(t *testing.T) {
 	rates := []float64{1, 7.5, 10, 20, 60, 144}
 	for i := 0; i < len(rates); i += thin(4) {
@@ -56,7 +56,7 @@ func TestAckRate(t *testing.T) {
 				time.Sleep(time.Second / rate)
 			}
 			seen := acks.Load()
-			if want := hz * seconds; float64(seen) < 0.97*want || float64(seen) > 1.01*want+1 {
+			if want := min(hz, rate/8) * seconds; float64(seen) < 0.97*want || float64(seen) > 1.02*want+1 {
 				t.Errorf("%d datagrams of acks in half a minute, want %v", seen, want)
 			}
 			if n := heartbeats.Load(); n < seconds-2 || n > seconds+10 { // answers to probes among them
@@ -140,10 +140,10 @@ func TestPiggybackedAcks(t *testing.T) {
 			now.Delta -= sent.Delta
 			return after, now
 		}
-		if acks, st := run(true); acks.Messages > 2 || acks.Piggybacked < 28*seconds || st.Delta < 58*seconds {
+		if acks, st := run(true); acks.Messages > 2 || acks.Piggybacked < 7*seconds || st.Delta < 58*seconds {
 			t.Errorf("with a world: %+v, %d deltas", acks, st.Delta)
 		}
-		if acks, _ := run(false); acks.Piggybacked != 0 || acks.Messages < 9*seconds || acks.Messages > 10*seconds+10 {
+		if acks, _ := run(false); acks.Piggybacked != 0 || acks.Messages < 7*seconds || acks.Messages > 10*seconds+10 {
 			t.Errorf("without: %+v", acks)
 		}
 		if sent, got := srv.Stats().Acks.Bytes, conn.Stats().AckBytes; got > sent || got < sent*9/10 {

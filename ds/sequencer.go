@@ -100,9 +100,11 @@ func (q *sequencer) flush() {
 
 // ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
 func (b *binding) ackDelay() int {
-	s := b.player.server
-	delay := b.player.conn.RTT() + s.cfg.ackInterval()
-	return int(delay.Seconds()*b.hz) + 1
+	every := time.Duration(b.player.acks.every.Load())
+	if every == 0 {
+		every = b.player.server.cfg.ackInterval()
+	}
+	return int((b.player.conn.RTT()+every).Seconds()*b.hz) + 1
 }
 
 // repairs reports whether the client can repeat a lost payload by the deadline of its frames.

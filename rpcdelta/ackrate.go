@@ -14,10 +14,12 @@ const (
 	ackRateStep = 1.0 / 32
 	// ackBits is the typical size of an ack, and ageCost the bits by which the oldest frame of a
 	// payload grows if the age of its baseline doubles, as a share of its size.
-	ackBits = 48
+	ackBits = 32
 	ageCost = 0.17
 	// maxAckInterval is the maximum interval of acks that pay, in frames.
 	maxAckInterval = 8
+	// ringShare limits the interval to this part of the ring, which baselines must not leave.
+	ringShare = 8
 )
 
 // observe adds a payload.
@@ -45,8 +47,8 @@ func (r *ackRate) contiguous(yes bool) {
 // pays reports whether an ack of payload newest pays that costs overhead bits more than its own.
 // Acks at an interval of k frames cost (ackBits+overhead)/k bits a frame, and make the mean
 // baseline k/2 frames older.
-func (r *ackRate) pays(newest uint64, overhead int) bool {
+func (r *ackRate) pays(newest uint64, overhead, ring int) bool {
 	growth := r.bits * ageCost / math.Ln2 / max(1, r.age) / max(1, r.frames) // bits a frame and frame of age
 	interval := math.Sqrt(2 * float64(ackBits+overhead) / max(growth, 0.01))
-	return float64(newest-r.last) >= min(interval, maxAckInterval)
+	return float64(newest-r.last) >= min(interval, maxAckInterval, float64(ring)/ringShare)
 }

@@ -342,7 +342,7 @@ func (d *Decoder) AckPays(overhead, delay int) bool {
 	if d.cfg.RepairTime > delay && d.ackRate.lossy > 0 {
 		return true
 	}
-	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead)
+	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead, int(d.reach))
 }
 
 // AppendAck appends an ack of the payloads processed so far, typically 3 bytes. Acks may be lost,
