@@ -13,7 +13,9 @@ const (
 	rateWindow = time.Second
 	// maxLevel is the highest level of a budget. Each level reduces the bit rate of the one below:
 	// the first ones reduce redundancy, the others put more frames into a datagram.
-	maxLevel = rpcdelta.MaxRedundancy + MaxSendEvery - 1
+	maxLevel = rpcdelta.MaxRedundancy + maxEvery - 1
+	// maxEvery is the maximum of limits.every.
+	maxEvery = 4
 	// headroom is the share of the limit that the level below may use if the controller is to
 	// return to it.
 	headroom = 0.9
@@ -122,7 +124,7 @@ func (b *budget) relax() {
 
 func (b *budget) stats() BudgetStats {
 	l := b.limits()
-	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
+	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, FramesPerPayload: l.every}
 }
 
 // meter measures the bit rates of both directions.

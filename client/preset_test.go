@@ -91,7 +91,6 @@ func TestDelayErrors(t *testing.T) {
 			"Deadline is 10ms":    {Delay: client.DelayPolicy{MaxBatchDelay: 50 * ms, Deadline: 10 * ms}},
 			"Tolerance is -1ns":   {Delay: client.DelayPolicy{Tolerance: -1}},
 			"Delivery of 2":       {Delay: client.DelayPolicy{Delivery: 2}},
-			"leave out SendEvery": {Delay: delay, SendEvery: 2},
 			"a reliable RPC":      {Delay: delay, Reliable: true},
 		} {
 			if _, err := client.Bind[aim](t.Context(), conn, "Aim", cfg); err == nil || !strings.Contains(err.Error(), want) {

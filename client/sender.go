@@ -26,7 +26,6 @@ type sender struct {
 	number   int
 	schema   *schema.Schema
 	reliable bool
-	every    int // BindConfig.SendEvery
 	delay    DelayPolicy
 
 	mu         sync.Mutex
@@ -80,7 +79,7 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	return max(s.every, s.limits.every, s.batch()+1)
+	return max(s.limits.every, s.batch()+1)
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -105,9 +104,9 @@ func (s *sender) maxFrames() int {
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
 	case s.cfg.Bandwidth != 0 && s.combines():
-		return MaxSendEvery
+		return max(maxEvery, s.batch()+1)
 	}
-	return max(s.every, s.batch()+1)
+	return s.batch() + 1
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -296,7 +295,7 @@ func (s *sender) stop() {
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// Flush sends the frames that are held back because of BindConfig.SendEvery or Config.Bandwidth. If
+// Flush sends the frames that are held back because of a delay policy or Config.Bandwidth. If
 // payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
 func (s *sender) Flush() error {
 	s.mu.Lock()
@@ -382,6 +381,13 @@ func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) 
 	}
 	o.frames[rpc] += frames
 	return shared, extra, nil
+}
+
+// waiting reports whether payloads were collected.
+func (o *outbox) waiting() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bundle.Len() > 0
 }
 
 // flush sends the payloads that were collected for the link.

@@ -84,9 +84,10 @@ type BudgetStats struct {
 	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
 	// has to be reduced.
 	Redundancy int
-	// SendEvery is the minimum number of calls per payload of an unreliable RPC with the adaptive
-	// codec, 1 if nothing has to be reduced. A larger BindConfig.SendEvery is kept.
-	SendEvery int
+	// FramesPerPayload is the minimum number of calls per payload of an unreliable RPC with the
+	// adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay more are kept
+	// together.
+	FramesPerPayload int
 }
 
 // Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate
