@@ -210,7 +210,7 @@ func TestClientErrors(t *testing.T) {
 	source, other := slice(t, sample.RocketLeague(), 5, nil), slice(t, sample.Portal2(), 5, nil)
 	finer := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Resolution /= 2 })
 	field := source.Schema.Fields()[0].Name
-	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))
+	_, addr := startDS(t, "--suite", "gcm", "--schema", trace.SchemaPath(source.Name))
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
 	defer silent.Close()
