@@ -28,7 +28,9 @@ type Config struct {
 	Renew func(context.Context) (token.Token, error)
 	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
 	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
-	// preset, frames are sent at once and have no deadline.
+	// preset, the default, frames are sent at once as with LowLatency, and have no deadline: a
+	// client that does not know the game neither delays a call nor gives it up. Balanced saves most
+	// for typical games; see docs/choosing.md.
 	Preset Preset
 	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
 	Suites []transport.Suite

@@ -27,8 +27,8 @@ type DelayPolicy struct {
 	Deadline time.Duration
 	// Delivery is the share of frames that are to arrive by the deadline; default Config.Delivery.
 	Delivery float64
-	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive ticks
-	// may be lost; default 1.5 %. Further copies leave with later frames.
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
+	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
 	UrgentLoss float64
 	// Repair repeats lost payloads when their acks are overdue, where round-trip time and Deadline
 	// permit, instead of repeating all frames. The server then delivers the frames after a lost one

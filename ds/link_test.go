@@ -189,8 +189,9 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRepeatedPayloads verifies that frames of repeated payloads are delivered in sequence, that more
-// frames arrive than without them, and that nothing waits for a payload that cannot arrive in time.
+// TestRepeatedPayloads verifies that frames of repeated payloads are delivered in sequence, that
+// more frames arrive than without them, and that nothing waits for a payload that cannot arrive in
+// time.
 func TestRepeatedPayloads(t *testing.T) {
 	for _, poll := range []bool{false, true} {
 		for _, rtt := range []time.Duration{40 * ms, 100 * ms, 400 * ms} {

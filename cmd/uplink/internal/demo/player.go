@@ -33,8 +33,8 @@ func (d *demo) Settings() lab.Settings {
 	return d.settings
 }
 
-// Change implements lab.Game. The link and redundancy change at once; for another codec or preset each
-// client reconnects, and plays on meanwhile.
+// Change implements lab.Game. The link and redundancy change at once; for another codec or preset
+// each client reconnects, and plays on meanwhile.
 func (d *demo) Change(s lab.Settings) error {
 	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
 		return err
@@ -88,7 +88,8 @@ func (d *demo) switched() int {
 	return n
 }
 
-// renew reconnects a client with the chosen codec and preset. The old connection closes after its frames.
+// renew reconnects a client with the chosen codec and preset. The old connection closes after its
+// frames.
 func (d *demo) renew(ctx context.Context, p *player) error {
 	s := d.Settings()
 	if _, coding := p.now(); coding == codingOf(s) {

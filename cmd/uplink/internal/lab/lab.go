@@ -1,6 +1,6 @@
-// Package lab lets a visitor of the demo change its link, codec, preset and redundancy while it runs, and
-// see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler, and a
-// panel for a page.
+// Package lab lets a visitor of the demo change its link, codec, preset and redundancy while it
+// runs, and see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler,
+// and a panel for a page.
 package lab
 
 import (
@@ -72,8 +72,8 @@ type Traffic struct {
 	Seconds float64 `json:"seconds"`
 	Calls   float64 `json:"calls_per_s"`
 	// Full is the rate of calls packed as an engine does it, without deltas, each in an encrypted
-	// datagram of its own. Up is the rate of all datagrams with calls that clients sent, Down that of
-	// the acks that the server sent. All have the headers down to IP.
+	// datagram of its own. Up is the rate of all datagrams with calls that clients sent, Down that
+	// of the acks that the server sent. All have the headers down to IP.
 	Full float64 `json:"full_bits_per_s"`
 	Up   float64 `json:"up_bits_per_s"`
 	Down float64 `json:"down_bits_per_s"`
