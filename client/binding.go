@@ -35,6 +35,7 @@ func (b *binding) newRequest() ([]byte, error) {
 	r := control.BindRequest{
 		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
+		PerTick: b.schema.PerTick(),
 	}
 	if b.combines() {
 		batch, deadline := b.delay.FramesAt(b.schema.RateHz())
@@ -205,13 +206,18 @@ func (b *binding) rebind(link *transport.Conn) {
 	}
 }
 
-func (b *binding) ack(a rpcdelta.Ack) error {
+// ack processes an ack that was received at a time. It returns the round-trip time of a payload, or
+// 0 if the ack does not show one.
+func (b *binding) ack(a rpcdelta.Ack, at time.Time) (rtt time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.enc == nil {
-		return nil
+		return 0, nil
 	}
-	return b.enc.Ack(a)
+	if err := b.enc.Ack(a); err != nil {
+		return 0, err
+	}
+	return b.departures.take(&a, at), nil
 }
 
 func (b *binding) report(now time.Time, r *control.Buffered) {

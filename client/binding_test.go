@@ -123,7 +123,7 @@ func TestInvalidAckBeforeValidOne(t *testing.T) {
 	_, err = dec.Decode(payload)
 	noError(t, err)
 	unbound := rpcdelta.Ack{RPC: 9}
-	if err := c.acks(dec.AppendAck(unbound.Append(nil))); err == nil {
+	if err := c.acks(dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
 		t.Error("the ack of an RPC that is not bound is no error")
 	}
 	if _, info, err := b.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {
@@ -216,7 +216,8 @@ func BenchmarkSendDelta(b *testing.B) {
 		m.Buttons = uint16(i / 100)
 		noError(b, stream.Send(&m))
 		if i%6 == 5 {
-			noError(b, s.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}))
+			_, err := s.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}, time.Now())
+			noError(b, err)
 		}
 	}
 	st := stream.Stats()

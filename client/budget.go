@@ -11,9 +11,6 @@ const (
 	// rateWindow is the time over which bit rates are measured. At 15 datagrams per second, one
 	// datagram more or less changes the rate by 7 %.
 	rateWindow = time.Second
-	// maxLevel is the highest level of a budget. Each level reduces the bit rate of the one below:
-	// the first ones reduce redundancy, the others put more frames into a datagram.
-	maxLevel = rpcdelta.MaxRedundancy + maxEvery - 1
 	// maxEvery is the maximum of limits.every.
 	maxEvery = 4
 	// headroom is the share of the limit that the level below may use if the controller is to
@@ -27,59 +24,80 @@ const (
 	failWindows = 5
 )
 
+// budgetLevels are the limits of each level of a budget. Each reduces the bit rate of the one
+// before: first less redundancy, then fewer datagrams. The last copy goes last: at equal bit rates,
+// fewer datagrams with copies deliver more than many without.
+var budgetLevels = func() (all []limits) {
+	for n := rpcdelta.MaxRedundancy; n > 2; n-- {
+		all = append(all, limits{n, 1})
+	}
+	return append(all, limits{2, 1}, limits{2, 1.5}, limits{2, 2}, limits{1, 2}, limits{1, 3}, limits{1, maxEvery}, limits{0, maxEvery})
+}()
+
+var maxLevel = len(budgetLevels) - 1
+
+// limits are the settings of an RPC that a budget controls.
+type limits struct {
+	redundancy int     // maximum number of redundant payloads
+	every      float64 // minimum mean number of frames in a payload of an adaptive RPC
+}
+
 // budget keeps the bit rate of a connection below a limit. The zero value has no limit.
 type budget struct {
-	limit float64 // bits/s; 0: none
-	level int
+	configured float64 // Config.Bandwidth in bits/s; 0: none
+	path       float64 // limit of the path in bits/s; 0: none
+	level      int     // in budgetLevels
 
 	rate     float64 // of the last window, in bits/s
 	overhead float64 // part of rate that is headers of datagrams
-	over     uint64  // bits above the limit
+	over     uint64  // bits above the configured limit
 
 	calm, needed int // consecutive windows with headroom; number that is required
 	trial        int // windows since the controller returned to this level; 0: it did not
 }
 
-// limits are the settings of an RPC that a budget controls.
-type limits struct {
-	redundancy int // maximum number of redundant payloads
-	every      int // minimum number of frames in a payload of an adaptive RPC
+func (b *budget) limits() limits { return budgetLevels[b.level] }
+
+// limit returns the limit in force, in bits/s; 0: none.
+func (b *budget) limit() float64 {
+	if b.configured == 0 || b.path == 0 {
+		return max(b.configured, b.path)
+	}
+	return min(b.configured, b.path)
 }
 
-func (b *budget) limits() limits {
-	return limits{
-		redundancy: max(rpcdelta.MaxRedundancy-b.level, 0),
-		every:      1 + max(b.level-rpcdelta.MaxRedundancy, 0),
+// gain returns the largest factors by which the headers of datagrams and their contents decrease
+// from the level below to this one. Frames are smaller if they share a payload, but never half as
+// small.
+func gain(level int) (headers, contents float64) {
+	below, at := budgetLevels[level-1], budgetLevels[level]
+	if at.every > below.every {
+		headers = at.every / below.every
+		return headers, (1 + headers) / 2
 	}
-}
-
-// gain returns the largest factor by which the rate decreases from the level below to this one, and
-// the part of the rate that does not change. Less redundancy does not change the headers of
-// datagrams; fewer datagrams may change everything.
-func (b *budget) gain(level int) (gain, fixed float64) {
-	if n := level - rpcdelta.MaxRedundancy; n > 0 {
-		return float64(n+1) / float64(n), 0
-	}
-	copies := float64(rpcdelta.MaxRedundancy - level + 1)
-	return (copies + 1) / copies, b.overhead
+	return 1, float64(below.redundancy+1) / float64(at.redundancy+1)
 }
 
 // step processes the traffic of a window and the largest redundancy that an RPC uses. It reports
 // whether the limits have changed.
 func (b *budget) step(elapsed time.Duration, sent traffic, redundancy int) bool {
-	if b.limit == 0 || elapsed >= 2*rateWindow {
+	if elapsed >= 2*rateWindow {
 		return false // the first window, or there was no connection
 	}
+	before, limit := b.level, b.limit()
 	b.rate, b.overhead = float64(sent.limited)/elapsed.Seconds(), float64(sent.overhead)/elapsed.Seconds()
-	before := b.level
+	if b.configured != 0 && b.rate > b.configured {
+		b.over += uint64((b.rate - b.configured) * elapsed.Seconds())
+	}
 	if b.trial > 0 {
 		b.trial++
 	}
 	switch {
-	case b.rate > b.limit:
-		b.over += uint64((b.rate - b.limit) * elapsed.Seconds())
-		b.reduce(redundancy)
-	case b.level > 0 && b.rateBelow() <= headroom*b.limit:
+	case limit == 0:
+		b.level, b.calm, b.trial = 0, 0, 0
+	case b.rate > limit:
+		b.reduce(limit, redundancy)
+	case b.level > 0 && b.rateBelow() <= headroom*limit:
 		b.relax()
 	default:
 		b.calm = 0
@@ -89,12 +107,13 @@ func (b *budget) step(elapsed time.Duration, sent traffic, redundancy int) bool 
 
 // rateBelow returns the highest rate that is expected at the level below.
 func (b *budget) rateBelow() float64 {
-	gain, fixed := b.gain(b.level)
-	return fixed + (b.rate-fixed)*gain
+	headers, contents := gain(b.level)
+	return b.overhead*headers + (b.rate-b.overhead)*contents
 }
 
-// reduce raises the level as far as necessary, from the first level that has an effect.
-func (b *budget) reduce(redundancy int) {
+// reduce raises the level as far as necessary. Levels that only limit the redundancy above the one
+// in use have no effect.
+func (b *budget) reduce(limit float64, redundancy int) {
 	b.calm = 0
 	if b.level == maxLevel {
 		return
@@ -103,10 +122,13 @@ func (b *budget) reduce(redundancy int) {
 		b.needed = min(2*b.needed, maxCalm)
 	}
 	b.trial = 0
-	b.level = max(b.level, rpcdelta.MaxRedundancy-redundancy)
-	for rate := b.rate; rate > b.limit && b.level < maxLevel; b.level++ {
-		gain, fixed := b.gain(b.level + 1)
-		rate = fixed + (rate-fixed)/gain
+	overhead, rest := b.overhead, b.rate-b.overhead
+	for overhead+rest > limit && b.level < maxLevel {
+		b.level++
+		if l := b.limits(); l.every > budgetLevels[b.level-1].every || l.redundancy < redundancy {
+			headers, contents := gain(b.level)
+			overhead, rest = overhead/headers, rest/contents
+		}
 	}
 }
 
@@ -124,7 +146,11 @@ func (b *budget) relax() {
 
 func (b *budget) stats() BudgetStats {
 	l := b.limits()
-	return BudgetStats{Limit: int(b.limit), BitsPerSecond: b.rate, OverBits: b.over, Redundancy: l.redundancy, FramesPerPayload: l.every}
+	st := BudgetStats{Limit: int(b.configured), Path: int(b.path), OverBits: b.over, Redundancy: l.redundancy, FramesPerPayload: l.every}
+	if b.configured != 0 {
+		st.BitsPerSecond = b.rate
+	}
+	return st
 }
 
 // meter measures the bit rates of both directions.

@@ -42,6 +42,7 @@ type Conn struct {
 	bindings   []*binding       // by RPC number; elements of a slice that was read never change
 	redundancy int              // Config.Redundancy, or the value of SetRedundancy
 	messages   ratelimit.Bucket // messages of SendReliable since start
+	congestion congestion
 	budget     budget
 	meter      meter
 	stats      Stats
@@ -50,7 +51,7 @@ type Conn struct {
 func newConn(cfg Config, addr string) *Conn {
 	c := &Conn{
 		cfg: cfg, addr: addr, start: time.Now(), closed: make(chan struct{}),
-		redundancy: cfg.Redundancy, budget: budget{limit: float64(cfg.Bandwidth)},
+		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
 	c.worlds.Refused = func(world string, err error) {
 		cfg.Logger.Warn("world refused", "world", world, "error", err)
@@ -88,7 +89,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 		sender: sender{
 			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay,
 			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
-			stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
+			departures: newDepartures(), stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 		},
 		answer: make(chan error, 1),
 	}

@@ -68,6 +68,7 @@ func (c *Conn) install(s *session, link *transport.Conn) error {
 		return s.lost
 	}
 	c.link, c.leaving = link, false
+	c.congestion.relink()
 	for _, b := range c.bindings {
 		b.rebind(link)
 	}

@@ -54,7 +54,7 @@ var (
 	// LowLatency sends every frame at once.
 	LowLatency = Preset{
 		"low-latency",
-		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: 0.9994},
+		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: 0.9993},
 		transport.AES128GCM,
 	}
 	// Balanced lets frames wait for up to 33 ms: 2 frames at 60 Hz, 1 at 30 Hz.

@@ -20,7 +20,7 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 	switch {
 	case err != nil:
 	case t == control.Acks:
-		err = s.acks(body)
+		err = s.acks(body, at)
 	case t == control.Slack:
 		err = s.slack(body, at)
 	case t == control.Bound:
@@ -39,7 +39,7 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 
 // acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
 // being used. It returns the last error.
-func (c *Conn) acks(b []byte) (bad error) {
+func (c *Conn) acks(b []byte, at time.Time) (bad error) {
 	c.count(&c.stats.AckBytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
@@ -48,12 +48,21 @@ func (c *Conn) acks(b []byte) (bad error) {
 		}
 		if target := c.binding(int(a.RPC)); target == nil {
 			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
-		} else if err := target.ack(a); err != nil {
+		} else if rtt, err := target.ack(a, at); err != nil {
 			bad = err
+		} else if rtt != 0 {
+			c.measure(rtt)
 		}
 		b = rest
 	}
 	return bad
+}
+
+// measure processes the round-trip time of an RPC's payload.
+func (c *Conn) measure(rtt time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.congestion.delay.Add(rtt)
 }
 
 // slack applies reports about jitter buffers, and the acks that follow them.
@@ -69,7 +78,7 @@ func (c *Conn) slack(b []byte, now time.Time) error {
 		}
 	}
 	c.count(&c.stats.AckBytes, len(b)-len(acks))
-	return c.acks(acks)
+	return c.acks(acks, now)
 }
 
 func (c *Conn) bound(b []byte) error {
@@ -147,7 +156,8 @@ func (s *session) flushDue(now time.Time) {
 	s.wake(s.nextFlush)
 }
 
-// regulate measures the bit rates and applies the bandwidth limit once per rateWindow.
+// regulate measures the bit rates, and applies the limits of configuration and path, once per
+// rateWindow.
 func (c *Conn) regulate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,12 +165,16 @@ func (c *Conn) regulate(now time.Time) {
 		return // install schedules the next Tick
 	}
 	if now.Sub(c.meter.start) >= rateWindow {
-		redundancy := 0
+		var redundancy int
+		var delivery rpcdelta.DeliveryStats
 		for _, b := range c.bindings {
-			redundancy = max(redundancy, b.currentRedundancy())
+			redundancy = max(redundancy, b.addDelivery(&delivery))
 		}
 		t := c.stats.Transport.Plus(c.link.Stats())
 		elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
+		reduced := c.budget.level > 0 && c.budget.limit() == c.budget.path
+		c.congestion.step(now, float64(sent.limited)/elapsed.Seconds(), delivery, reduced)
+		c.budget.path = c.congestion.limit
 		if c.budget.step(elapsed, sent, redundancy) {
 			for _, b := range c.bindings {
 				b.setLimits(c.budget.limits())

@@ -236,6 +236,9 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	uplinktest.Must(t, err)
 	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: replication.Fields(v.crates.Source()), RateHz: 60, TickHz: 60}
 	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
+	for _, of := range v.config.Velocities {
+		v.puck.PerTick = append(v.puck.PerTick, of.PerTick)
+	}
 	r.messages(r.offer(v.crate), r.offer(v.puck))
 	v.view, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
 		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},

@@ -38,6 +38,7 @@ type sender struct {
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
+	departures departures
 	redundancy int // Config.Redundancy, or the value of SetRedundancy
 	stats      RPCStats
 }
@@ -79,7 +80,10 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	return max(s.limits.every, s.batch()+1)
+	// The limit may have a fraction: some payloads then have one frame more than others.
+	k := s.stats.Messages
+	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
+	return max(int(limited), s.batch()+1)
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -90,10 +94,10 @@ func (s *sender) batch() int {
 
 // due reports whether the held frames are sent now, if a payload is to have n frames.
 func (s *sender) due(n int) bool {
-	if batch := s.batch(); batch > 0 && n == batch+1 {
-		return s.enc.Due()
+	if s.limits.every > 1 || s.batch() == 0 {
+		return s.enc.Held() >= n
 	}
-	return s.enc.Held() >= n
+	return s.enc.Due()
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -103,10 +107,10 @@ func (s *sender) maxFrames() int {
 		return 1
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
-	case s.cfg.Bandwidth != 0 && s.combines():
+	case s.combines():
 		return max(maxEvery, s.batch()+1)
 	}
-	return s.batch() + 1
+	return 1
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -207,6 +211,9 @@ func (s *sender) post(info *rpcdelta.Info) error {
 		}
 		return err
 	}
+	if !s.reliable {
+		s.departures.put(info.Seq, time.Now())
+	}
 	s.stats.Count(info)
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
@@ -292,11 +299,13 @@ func (s *sender) stop() {
 		delivery := s.enc.DeliveryStats()
 		s.stats.Delivery.Add(&delivery)
 	}
+	s.departures.reset()
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// Flush sends the frames that are held back because of a delay policy or Config.Bandwidth. If
-// payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are those of Send.
+// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
+// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
+// those of Send.
 func (s *sender) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,13 +334,17 @@ func (s *sender) setRedundancy(n int) {
 	}
 }
 
-// currentRedundancy returns the current redundancy. The caller does not hold s.mu.
-func (s *sender) currentRedundancy() int {
+// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
+// The caller does not hold s.mu.
+func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	total.Add(&s.stats.Delivery)
 	if s.enc == nil {
 		return 0
 	}
+	delivery := s.enc.DeliveryStats()
+	total.Add(&delivery)
 	return s.enc.Redundancy()
 }
 

@@ -147,7 +147,7 @@ func (r *stateReceiver[T]) Check(o *replication.Offer) error {
 func (r *stateReceiver[T]) Knows(uint64) bool { return true }
 
 func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
-	if r.dec, err = r.format.NewReceiver(o.TickHz); err != nil {
+	if r.dec, err = r.format.NewReceiver(o.PerTick); err != nil {
 		return fmt.Errorf("client: world %s: %w", r.name, err)
 	}
 	r.tickHz = o.TickHz

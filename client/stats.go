@@ -73,21 +73,23 @@ type Stats struct {
 // ReplicationStats counts the messages of a world.
 type ReplicationStats = replication.Stats
 
-// BudgetStats is the state of the limit Config.Bandwidth.
+// BudgetStats is the state of the limit Config.Bandwidth, and of the limit that follows from
+// congestion.
 type BudgetStats struct {
 	// Limit is Config.Bandwidth in bits/s; 0 if there is none.
 	Limit int
+	// Path is the limit in bits/s that follows from congestion of the path; 0 if there is none.
+	Path int
 	// BitsPerSecond is the bit rate of the last full second with all headers down to IP, and
-	// OverBits the number of bits above the limit so far. Both are 0 without a limit.
+	// OverBits the number of bits above Limit so far. Both are 0 without a Limit.
 	BitsPerSecond float64
 	OverBits      uint64
 	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
 	// has to be reduced.
 	Redundancy int
-	// FramesPerPayload is the minimum number of calls per payload of an unreliable RPC with the
-	// adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay more are kept
-	// together.
-	FramesPerPayload int
+	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with the
+	// adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay there are more.
+	FramesPerPayload float64
 }
 
 // Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate

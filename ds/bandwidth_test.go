@@ -22,12 +22,13 @@ import (
 func TestBandwidth(t *testing.T) {
 	for i, c := range []struct {
 		limit, redundancy, hz int
-		every, want           int // frames per payload, redundancy
+		every                 float64 // frames per payload
+		want                  int     // redundancy
 		over                  bool
 	}{
 		{limit: 100_000, redundancy: 3, hz: 60, every: 1, want: rpcdelta.MaxRedundancy},
-		{limit: 31_000, redundancy: 3, hz: 60, every: 1},
-		{limit: 22_900, redundancy: 3, hz: 60, every: 2},
+		{limit: 31_000, redundancy: 3, hz: 60, every: 1.5, want: 2},
+		{limit: 22_900, redundancy: 3, hz: 60, every: 2, want: 2},
 		{limit: 5_000, redundancy: 3, hz: 60, every: 4, over: true},
 		{limit: 15_000, redundancy: rpcdelta.RedundancyOff, hz: 120, every: 4, over: true},
 	} {

@@ -138,7 +138,7 @@ func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
 		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
-		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(),
+		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), PerTick: s.PerTick(),
 	}
 }
 

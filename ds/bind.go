@@ -79,7 +79,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason = control.ReasonNumber
 	default:
 		b, err := s.newBinding(p, rpc, r, codec)
-		if err != nil { // no client declares such a rate or ring
+		if err != nil { // no client declares such a rate, ring or factor
 			a.Reason = control.ReasonInvalid
 			return a
 		}
@@ -117,12 +117,12 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 			}
 		}
 	}
-	rated, err := here.schemaAt(rpc.schema, r.RateHz)
+	rated, err := here.schemaAt(rpc.schema, r.RateHz, r.PerTick)
 	if err != nil {
 		return nil, err
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
-	deliverLate := s.cfg.DeliverLate || buffer != nil || b.repairAge > 0
+	deliverLate := s.cfg.DeliverLate || buffer != nil
 	b.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
 		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
 		Reliable: r.Reliable, Scratch: here.scratch,
@@ -141,7 +141,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	}
 	if p.tap != nil {
 		p.tap.Bound(Binding{
-			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
 			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: b.prior,
 		})
 	}
@@ -160,19 +160,21 @@ func (p *Player) binding(n int) *binding {
 	return nil
 }
 
-// schemaAt returns the RPC's schema at a rate. It keeps the maxRates last used ones: a hostile
-// client that declares many rates evicts those of others, which are then compiled again.
-func (r *rpcShard) schemaAt(s *schema.Schema, hz float64) (*schema.Schema, error) {
-	if hz == s.RateHz() {
+// schemaAt returns the RPC's schema at a rate, with a client's factors of its velocities. It keeps
+// the maxRates last used ones: a hostile client that declares many rates or factors evicts those of
+// others, which are then compiled again.
+func (r *rpcShard) schemaAt(s *schema.Schema, hz float64, perTick []int64) (*schema.Schema, error) {
+	same := func(s *schema.Schema) bool { return s.RateHz() == hz && slices.Equal(s.PerTick(), perTick) }
+	if same(s) {
 		return s, nil
 	}
 	var rated *schema.Schema
-	if i := slices.IndexFunc(r.schemas, func(s *schema.Schema) bool { return s.RateHz() == hz }); i >= 0 {
+	if i := slices.IndexFunc(r.schemas, same); i >= 0 {
 		rated = r.schemas[i]
 		r.schemas = slices.Delete(r.schemas, i, i+1)
 	} else {
 		var err error
-		if rated, err = s.AtRate(hz); err != nil {
+		if rated, err = s.WithPerTick(hz, perTick); err != nil {
 			return nil, err
 		}
 	}

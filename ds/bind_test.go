@@ -63,7 +63,7 @@ func TestSchemaAt(t *testing.T) {
 		var order []float64 // the last one last
 		for range rapid.IntRange(1, 80).Draw(t, "binds") {
 			hz := float64(rapid.IntRange(1, 30).Draw(t, "hz"))
-			s, err := r.schemaAt(typ.Schema(), hz)
+			s, err := r.schemaAt(typ.Schema(), hz, nil)
 			if err != nil || s.RateHz() != hz || s.Fingerprint() != typ.Schema().Fingerprint() {
 				t.Fatalf("at %v Hz: %v, %v", hz, s, err)
 			}
@@ -81,10 +81,10 @@ func TestSchemaAt(t *testing.T) {
 		}
 	})
 	var r rpcShard
-	if s, err := r.schemaAt(typ.Schema(), typ.Schema().RateHz()); err != nil || s != typ.Schema() || r.schemas != nil {
+	if s, err := r.schemaAt(typ.Schema(), typ.Schema().RateHz(), nil); err != nil || s != typ.Schema() || r.schemas != nil {
 		t.Errorf("its own rate is compiled: %v", err)
 	}
-	if _, err := r.schemaAt(typ.Schema(), -1); err == nil || r.schemas != nil {
+	if _, err := r.schemaAt(typ.Schema(), -1, nil); err == nil || r.schemas != nil {
 		t.Errorf("an invalid rate: %v, %v", err, r.schemas)
 	}
 }

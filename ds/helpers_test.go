@@ -293,6 +293,7 @@ func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
 		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: 60, Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
+		PerTick: s.PerTick(),
 	}
 }
 

@@ -4,29 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
 )
-
-// sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:
-// frames that follow a missing one wait for it until its deadline. It belongs to the shard's
-// goroutine.
-type sequencer struct {
-	sink     sink
-	player   *Player
-	binding  *binding
-	schema   *schema.Schema
-	deadline int           // in frames
-	patience time.Duration // the same as a time, in case no more frames come
-
-	started bool
-	next    uint64         // sequence of the next frame to deliver
-	waiting []waitingFrame // by sequence; those beyond the length are kept for reuse
-}
-
-type waitingFrame struct {
-	delivery rpcdelta.Delivery
-	at       time.Time
-}
 
 // deliver delivers a frame after those that waited for it, or lets it wait if a frame before it can
 // still arrive in time.

@@ -183,3 +183,24 @@ type jitterBuffers struct {
 	due  []jitterBuffer
 	next int // of due
 }
+
+// sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:
+// frames that follow a missing one wait for it until its deadline. It belongs to the shard's
+// goroutine.
+type sequencer struct {
+	sink     sink
+	player   *Player
+	binding  *binding
+	schema   *schema.Schema
+	deadline int           // in frames
+	patience time.Duration // the same as a time, in case no more frames come
+
+	started bool
+	next    uint64         // sequence of the next frame to deliver
+	waiting []waitingFrame // by sequence; those beyond the length are kept for reuse
+}
+
+type waitingFrame struct {
+	delivery rpcdelta.Delivery
+	at       time.Time
+}

@@ -50,9 +50,10 @@ type PlayerTap interface {
 type Binding struct {
 	RPC    int // the RPC's number in headers
 	Schema *schema.Schema
-	// RateHz, PeerRing and Frames are from the client's request: calls per second, the size of its
-	// ring, and new frames per datagram.
+	// RateHz, PerTick, PeerRing and Frames are from the client's request: calls per second, factors
+	// of the velocities, the size of its ring, and new frames per datagram.
 	RateHz                float64
+	PerTick               []int64
 	PeerRing, Frames      int
 	Ring                  int
 	Codec                 rpcdelta.Codec

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -37,8 +38,9 @@ type clientStats struct {
 	client.Stats
 
 	limit, limited float64 // of the connections with a bandwidth limit, in bits per second
+	congested      int     // connections that congestion limits
 	lowered        int     // largest reduction of the maximum redundancy
-	batched        int     // largest minimum of frames per payload
+	batched        float64 // largest minimum of frames per payload, less 1
 }
 
 func clientMetrics(s *clientStats) []metric {
@@ -53,9 +55,10 @@ func clientMetrics(s *clientStats) []metric {
 		row("bandwidth_bytes_per_second", "Rate sent in the last second by the connections with a bandwidth limit, including all headers down to IP.",
 			s.limited/8),
 		row("over_bandwidth_bytes_total", "Bytes sent above the bandwidth limits.", s.Budget.OverBits/8),
-		row("max_redundancy_payloads", "Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, 7 if no limit applies.",
+		row("congested_connections", "Connections whose rate is limited because their path is congested.", s.congested),
+		row("max_redundancy_payloads", fmt.Sprintf("Maximum redundancy that the bandwidth limits permit, in older payloads: the minimum of all connections, %d if no limit applies.", rpcdelta.MaxRedundancy),
 			rpcdelta.MaxRedundancy-s.lowered),
-		row("min_frames_per_payload", "Minimum number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
+		row("min_frames_per_payload", "Minimum mean number of frames per payload of adaptive RPCs for the bandwidth limits: the maximum of all connections, 1 if no limit applies.",
 			1+s.batched),
 	}
 }
@@ -163,6 +166,9 @@ func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 		sums.ReceivedBitsPerSecond += st.ReceivedBitsPerSecond
 		sums.limit += float64(st.Budget.Limit)
 		sums.limited += st.Budget.BitsPerSecond
+		if st.Budget.Path != 0 {
+			sums.congested++
+		}
 		sums.lowered = max(sums.lowered, rpcdelta.MaxRedundancy-st.Budget.Redundancy)
 		sums.batched = max(sums.batched, st.Budget.FramesPerPayload-1)
 		for i := range st.RPCs {

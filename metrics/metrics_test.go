@@ -105,6 +105,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_bandwidth_limit_bytes_per_second", 0, 0},
 			{"uplink_client_bandwidth_bytes_per_second", 0, 0},
 			{"uplink_client_over_bandwidth_bytes_total", 0, 0},
+			{"uplink_client_congested_connections", 0, 0},
 			{"uplink_client_max_redundancy_payloads", rpcdelta.MaxRedundancy, rpcdelta.MaxRedundancy},
 			{"uplink_client_min_frames_per_payload", 1, 1},
 		} {

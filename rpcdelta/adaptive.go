@@ -12,15 +12,15 @@ import (
 )
 
 // newCoder returns the coder of a codec for frames that refer to the last ring frames in known.
-// late selects whether payloads can be decoded whose baseline is older than the state.
-func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, late bool) coder {
+// Payloads whose baseline is older than the state can be decoded from the last checkpoints.
+func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, checkpoints int) coder {
 	if codec == RLE {
 		return rleCoder{packed.NewCodec(packed.Of(s))}
 	}
 	m := modelOf(s, p)
 	c := &adaptiveCoder{coder: scratch, known: known, model: m, state: m.NewState(ring)}
-	if late {
-		c.checkpoints = newCheckpoints(m, ring)
+	if checkpoints > 0 {
+		c.checkpoints = newCheckpoints(m, ring, checkpoints)
 	}
 	c.using = c.state
 	return c
@@ -123,13 +123,14 @@ func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
 		if len(x.known) >= maxModels {
 			clear(x.known)
 		}
-		x.known[p] = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s), s.RateHz())
+		x.known[p] = (*adaptive.Prior)(p).Compile(adaptive.FieldsOf(s))
 	}
 	return x.known[p]
 }
 
 const (
 	maxCheckpoints     = 8
+	repairCheckpoints  = 3 // for the delay of a repeated payload
 	checkpointInterval = 6 // minimum distance of two checkpoints, in frames
 )
 
@@ -141,9 +142,9 @@ type checkpoints struct {
 	scratch *adaptive.State
 }
 
-func newCheckpoints(m *adaptive.Model, ring int) checkpoints {
+func newCheckpoints(m *adaptive.Model, ring, n int) checkpoints {
 	c := checkpoints{scratch: m.NewState(ring)}
-	for range maxCheckpoints {
+	for range n {
 		c.states = append(c.states, m.NewState(ring))
 	}
 	return c
@@ -156,19 +157,19 @@ func (c *checkpoints) save(s *adaptive.State, base uint64) {
 		return
 	}
 	if c.saved > 0 {
-		if last, _ := c.states[(c.saved-1)%maxCheckpoints].Newest(); at < last+checkpointInterval {
+		if last, _ := c.states[(c.saved-1)%len(c.states)].Newest(); at < last+checkpointInterval {
 			return
 		}
 	}
-	c.states[c.saved%maxCheckpoints].CopyFrom(s)
+	c.states[c.saved%len(c.states)].CopyFrom(s)
 	c.saved++
 }
 
 // restore returns the state at base, or nil if base is too old. The state is valid until the next
 // call.
 func (c *checkpoints) restore(base uint64, known *adaptive.Frames) *adaptive.State {
-	for i := c.saved - 1; i >= max(0, c.saved-maxCheckpoints); i-- {
-		s := c.states[i%maxCheckpoints]
+	for i := c.saved - 1; i >= max(0, c.saved-len(c.states)); i-- {
+		s := c.states[i%len(c.states)]
 		if at, _ := s.Newest(); at > base {
 			continue
 		}

@@ -78,14 +78,16 @@ type EncoderConfig struct {
 	// Deadline is the number of frames after its own at which a frame is of no more use to the
 	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
 	Deadline int
-	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive ticks
-	// may be lost; default 1.5 %. Further copies leave with later frames.
+	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
+	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
 	UrgentLoss float64
 	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
-	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have DeliverLate.
+	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have a
+	// RepairTime.
 	Repair bool
-	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames; default
-	// DefaultRedundancyBytes. New frames are sent whatever their size.
+	// RedundancyBytes is the maximum size in bytes of a payload with redundant frames, and of the
+	// payloads that are repeated in a tick; default DefaultRedundancyBytes. New frames are sent
+	// whatever their size.
 	RedundancyBytes int
 	// Prior is the initial state of the adaptive codec, which must be that of the decoder; nil
 	// means the built-in one.
@@ -140,7 +142,8 @@ type DecoderConfig struct {
 	// dropping them. They never become baselines.
 	DeliverLate bool
 	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0: an ack
-	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays].
+	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays]. If it is not 0,
+	// frames of payloads up to about 20 frames late are delivered too.
 	RepairTime int
 	// Prior is that of the encoder; nil means the built-in one.
 	Prior *prior.Prior
@@ -148,6 +151,18 @@ type DecoderConfig struct {
 	Reliable bool
 	// Scratch, if not nil, is shared with other decoders, see [Scratch].
 	Scratch *Scratch
+}
+
+// checkpoints returns the number of earlier states of the codec from which late payloads are
+// decoded.
+func (c *DecoderConfig) checkpoints() int {
+	switch {
+	case c.DeliverLate:
+		return maxCheckpoints
+	case c.RepairTime > 0:
+		return repairCheckpoints
+	}
+	return 0
 }
 
 // checkShared checks the settings that both configs have and sets their defaults.

@@ -87,8 +87,8 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	if f := cfg.Scratch.frames[0]; len(f.Ints) != s.Components() || len(f.Bytes) != s.Strings() {
 		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
 	}
-	// The ring holds possible baselines and, if late payloads are decoded, those that newer frames
-	// would have evicted by then.
+	// The ring holds possible baselines and, if payloads of any delay are decoded, those that newer
+	// frames would have evicted by then.
 	capacity := cfg.Ring
 	if cfg.DeliverLate && cfg.Codec == Adaptive {
 		capacity += maxLate
@@ -98,7 +98,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 		format: packed.Of(s), cfg: cfg, scratch: cfg.Scratch,
 		ring: cfg.Codec.newFrames(s, capacity), reach: cfg.Codec.reach(ring),
 	}
-	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.DeliverLate)
+	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.checkpoints())
 	return d, nil
 }
 
@@ -188,7 +188,7 @@ func (d *Decoder) decodeOld(h wire.Header, n uint64, b []byte) ([]Delivery, erro
 		return nil, ErrDuplicate
 	}
 	newest, kind := d.processed.Newest, d.kind(h)
-	if !d.cfg.DeliverLate || newest-n > maxLate || kind != Delta && kind != Keyframe {
+	if !d.cfg.DeliverLate && d.cfg.RepairTime == 0 || newest-n > maxLate || kind != Delta && kind != Keyframe {
 		return nil, ErrLate
 	}
 	if err := d.decode(h, n, b); err != nil {

@@ -36,7 +36,7 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.checkEvery = max(1, uint64(s.RateHz()))
 	e.checkAt = e.checkEvery
 	e.known, e.reach = cfg.Codec.newFrames(s, ring), cfg.Codec.reach(ring)
-	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), false)
+	e.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, e.known, new(adaptive.Coder), 0)
 	// Frames are kept until their acks can have arrived, because the encoder must then learn from
 	// them what the decoder learned.
 	frames := s.NewFrames(cfg.Ring + 2*(ackWindow+1))
@@ -167,7 +167,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 		HeaderBits: e.cfg.Codec.headerBits(&h), Redundant: older, Held: fresh - 1,
 	}
 	info.PayloadBits = 8*size - info.HeaderBits
-	e.repair.next = 0
+	e.repair.next, e.repair.room = 0, e.repair.limit
 	for q := n + 1 - uint64(fresh); q <= n; q++ {
 		info.FullBits += e.format.FullBits(&e.sent.Get(q).Frame)
 	}
@@ -201,8 +201,8 @@ func (e *Encoder) Ack(a Ack) error { return e.ack(a) }
 // reliable channel, which has no acks.
 func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }
 
-// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that of
-// [EncoderConfig.Check], and leaves the setting unchanged.
+// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that
+// of [EncoderConfig.Check], and leaves the setting unchanged.
 func (e *Encoder) SetRedundancy(n int) error {
 	cfg := e.cfg
 	cfg.Redundancy = n

@@ -13,6 +13,7 @@ type redundancy struct {
 	urgent   float64 // maximum share of urgent frames that loss delays by more than the next ticks
 	loss     lossMeter
 	lost     [MaxFrames + 2]float64 // probability that so many consecutive payloads are lost
+	budget   float64                // target, less what the estimates may be wrong by
 	copies   int                    // copies of most frames; others have one more
 	excess   float64                // sum of the frames' probabilities to be lost, less their targets
 }
@@ -42,6 +43,8 @@ func (r *redundancy) replan() {
 	for n := range r.lost {
 		r.lost[n] = r.loss.allLost(loss, n)
 	}
+	observed := loss * 2 * lossMemory // losses on which the estimate is based
+	r.budget = r.target * observed / (observed + uncertainLosses)
 	if r.copies = max(0, r.setting); r.setting != RedundancyAuto {
 		return
 	}
@@ -60,11 +63,11 @@ func (r *redundancy) payloads() uint8 {
 	case r.setting != RedundancyAuto:
 	case r.deadline > 0 && r.loss.bursts():
 		return everyPayload // the losses of a burst leave no other chance
-	case r.excess+r.lost[n]-r.target > 0:
+	case r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0:
 		n++
 		fallthrough
 	default:
-		r.add(r.lost[n] - r.target)
+		r.add(r.lost[n] - r.budget)
 	}
 	return uint8(n)
 }
@@ -89,7 +92,7 @@ func (r *redundancy) repeated(n int) {
 }
 
 func (r *redundancy) add(excess float64) {
-	r.excess = max(r.excess+excess, -r.lost[r.copies+1])
+	r.excess = max(r.excess+excess, min(-r.lost[r.copies+1], -10*r.target))
 }
 
 // max returns the maximum number of older payloads that a payload repeats.
@@ -116,6 +119,9 @@ const (
 	// the number of losses.
 	lossMemory  = 256
 	againMemory = 32
+	// uncertainLosses lowers the target where the estimate of the loss is based on few losses. The
+	// number of copies is then too low more often than it is too high.
+	uncertainLosses = 8
 	// minMemory and minAgain are those of the first payloads and losses, which have more weight.
 	minMemory = 16
 	minAgain  = 4

@@ -8,6 +8,8 @@ import "github.com/uplink-rpc/uplink/ringcache"
 type repair struct {
 	payloads *ringcache.Ring[[]byte] // sent payloads by sequence; nil if there is no repair
 	next     uint64                  // next payload that AppendRepair looks at
+	limit    int                     // maximum number of bytes repeated in a tick
+	room     int                     // what is left of it
 	acks     ackTimer
 }
 
@@ -15,12 +17,12 @@ func newRepair(c *EncoderConfig) repair {
 	if !c.Repair || c.Deadline == 0 || !c.combines() {
 		return repair{}
 	}
-	return repair{payloads: ringcache.New[[]byte](MaxRepairAge + 1)}
+	return repair{payloads: ringcache.New[[]byte](MaxRepairAge + 1), limit: c.RedundancyBytes}
 }
 
-// store stores payload n.
+// store stores payload n, unless it is too large to be repeated.
 func (r *repair) store(n uint64, payload []byte) {
-	if r.payloads != nil {
+	if r.payloads != nil && len(payload) <= r.limit {
 		slot := r.payloads.Put(n)
 		*slot = append((*slot)[:0], payload...)
 	}
@@ -78,7 +80,7 @@ func (t *ackTracker) repairs() int {
 // payload brings.
 func (t *ackTracker) overdue(n uint64) (copies, left int) {
 	f := t.sent.Get(n)
-	if f == nil || f.fresh == 0 || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {
+	if f == nil || f.fresh == 0 || t.repair.payloads.Get(n) == nil || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {
 		return 0, 0
 	}
 	left = t.deadline
@@ -116,7 +118,8 @@ func (t *ackTracker) repairIsDue() bool {
 
 // AppendRepair appends a payload that is to be repeated because its ack is overdue, or returns dst
 // unchanged if there is none. Call it after [Encoder.AppendHeld] until then; the payloads may leave
-// in one datagram. The decoder must deliver late frames. It does not allocate once warm.
+// in one datagram. They have at most RedundancyBytes in all. The decoder must have a RepairTime. It
+// does not allocate once warm.
 func (e *Encoder) AppendRepair(dst []byte) []byte {
 	r := &e.repair
 	if e.repairs() == 0 {
@@ -128,7 +131,8 @@ func (e *Encoder) AppendRepair(dst []byte) []byte {
 		if copies, _ := e.overdue(n); copies == 0 {
 			continue
 		}
-		if b := r.payloads.Get(n); b != nil {
+		if b := r.payloads.Get(n); b != nil && len(*b) <= r.room {
+			r.room -= len(*b)
 			e.sent.Get(n).repaired = true
 			for q := n + 1 - uint64(e.sent.Get(n).fresh); q <= n; q++ {
 				e.sent.Get(q).payloads++

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 )
@@ -25,7 +26,7 @@ type batchResult struct {
 func (l *batchLink) run(t *testing.T) (r batchResult) {
 	t.Helper()
 	s := batchSchema(t)
-	dec := DecoderConfig{DeliverLate: l.cfg.Repair}
+	var dec DecoderConfig
 	if l.cfg.Repair {
 		dec.RepairTime = l.cfg.Deadline - l.cfg.MaxBatchDelay
 	}
@@ -60,7 +61,7 @@ func (l *batchLink) run(t *testing.T) (r batchResult) {
 		for ; len(up) > 0 && up[0].tick <= n; up = up[1:] {
 			for _, b := range up[0].payloads {
 				out, err := p.dec.Decode(b)
-				if err != nil && err != ErrDuplicate {
+				if err != nil && !errors.Is(err, ErrDuplicate) {
 					t.Fatalf("seed %d, frame %d: %v", l.seed, n, err)
 				}
 				for _, d := range out {
@@ -92,11 +93,11 @@ func TestRepair(t *testing.T) {
 		l.delay = 14 // too long
 		slow := l.run(t)
 		for _, r := range []batchResult{never, always, slow} {
-			if r.inTime < 0.998 || r.waited > l.cfg.MaxBatchDelay {
+			if r.inTime < 0.997 || r.waited > l.cfg.MaxBatchDelay {
 				t.Errorf("loss %v: %+v", loss, r)
 			}
 		}
-		if loss == 0 && always != never || loss > 0 && always.bits > 0.85*never.bits {
+		if loss == 0 && always != never || loss > 0 && always.bits > 0.9*never.bits {
 			t.Errorf("loss %v: %+v with repair, %+v without", loss, always, never)
 		}
 		if slow.datagrams > 1.1*never.datagrams {

@@ -31,15 +31,16 @@ const DefaultRate = 60
 // Schema describes the fields of an RPC or of a replicated object. It is immutable and safe for
 // concurrent use.
 type Schema struct {
-	rpc     string
-	rate    float64
-	fields  []Field
-	layouts []Layout
-	ints    int      // components
-	blobs   int      // byte strings
-	binary  int      // maximum bytes of all integers and byte strings
-	bounds  []bounds // by component
-	derived sync.Map // see Derived
+	rpc        string
+	rate       float64
+	fields     []Field
+	layouts    []Layout
+	ints       int      // components
+	blobs      int      // byte strings
+	binary     int      // maximum bytes of all integers and byte strings
+	bounds     []bounds // by component
+	velocities []Velocity
+	derived    sync.Map // see Derived
 }
 
 // New returns the schema of RPC rpc with the given fields. rateHz is the expected number of calls
@@ -72,6 +73,7 @@ func New(rpc string, rateHz float64, fields []Field) (*Schema, error) {
 		}
 	}
 	s.compileBounds()
+	s.addVelocities()
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -220,5 +221,30 @@ func TestDerived(t *testing.T) {
 	}
 	if v := a.Derived("other", func(*Schema) any { return 1 }); v != 1 {
 		t.Errorf("got %v under another key", v)
+	}
+}
+
+// TestWithPerTick verifies that factors of the other end replace those of the schema, and that
+// factors out of range or in another number are errors.
+func TestWithPerTick(t *testing.T) {
+	s, err := New("Move", 50, []Field{
+		{Name: "Speed", Kind: KindScalar, Resolution: .5},
+		{Name: "Place", Kind: KindScalar, Resolution: .25, Velocity: "Speed", VelocityScale: 10},
+	})
+	if err != nil || !slices.Equal(s.PerTick(), []int64{StepsPerTick(.4)}) {
+		t.Fatalf("factors %v, %v", s.PerTick(), err)
+	}
+	if got, err := s.WithPerTick(20, []int64{-7}); err != nil || got.RateHz() != 20 || !slices.Equal(got.PerTick(), []int64{-7}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, factors := range [][]int64{nil, {1, 2}, {MaxPerTick + 1}, {-MaxPerTick - 1}, {math.MinInt64}} {
+		if _, err := s.WithPerTick(20, factors); err == nil {
+			t.Errorf("%v was accepted", factors)
+		}
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1 << 21, -1 << 21} {
+		if f := StepsPerTick(v); f != 0 {
+			t.Errorf("%v is %d", v, f)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package statesync
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -140,9 +139,9 @@ func (p *plan) link(v *schema.Velocity) error {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: no such field", v.Of, v.Field)
 	}
 	f, o := &p.fields[i], &p.fields[by]
-	want, unit := f.N, 1<<16
+	want, drop, limit := f.N, schema.StepsPerTickBits-16, int64(1)<<31
 	if f.Class == schema.ClassQuat {
-		want, unit = 3, 1<<perBits
+		want, drop, limit = 3, schema.RadiansPerTickBits-perBits, schema.MaxPerTick
 	}
 	used := slices.ContainsFunc(p.fields, func(o field) bool { return o.by == i })
 	switch {
@@ -150,12 +149,12 @@ func (p *plan) link(v *schema.Velocity) error {
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
 	case f.Class == schema.ClassInteger || f.Class == schema.ClassBytes || o.Class != schema.ClassNumber || o.N != want:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
-	case !(math.Abs(v.PerTick) > 0 && math.Abs(v.PerTick) <= 1<<12):
-		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v, want up to %d", v.Of, v.Field, v.PerTick, 1<<12)
+	case v.PerTick == 0 || v.PerTick < -limit || v.PerTick > limit:
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %d, want 1 to %d or its negative", v.Of, v.Field, v.PerTick, limit)
 	}
-	f.by, f.per = by, int64(math.Round(v.PerTick*float64(unit)))
+	f.by, f.per = by, (v.PerTick+1<<(drop-1))>>drop
 	if most := max(fixed.Abs(int64(o.Lo)), fixed.Abs(int64(o.Hi))); most > 0 && fixed.Abs(f.per) > 1<<48/most {
-		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %v is too large for its bounds", v.Of, v.Field, v.PerTick)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %d is too large for its bounds", v.Of, v.Field, v.PerTick)
 	}
 	return nil
 }

@@ -85,11 +85,9 @@ func TestRoundOrientations(t *testing.T) {
 }
 
 func TestVelocities(t *testing.T) {
-	want := []schema.Velocity{{Field: "Position", Of: "Velocity", PerTick: .001 / 60 / 0.000244140625}, {Field: "Rotation", Of: "Spin", PerTick: .001 / 60}}
+	want := []schema.Velocity{{Field: "Position", Of: "Velocity", PerTick: schema.StepsPerTick(.001 / 60 / 0.000244140625)}, {Field: "Rotation", Of: "Spin", PerTick: schema.RadiansPerTick(.001 / 60)}}
 	q := quantizer[crate](t)
-	if got := q.Velocities(); !slices.EqualFunc(got, want, func(a, b schema.Velocity) bool {
-		return a.Field == b.Field && a.Of == b.Of && math.Abs(a.PerTick-b.PerTick) < 1e-12
-	}) {
+	if got := q.Velocities(); !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	v := new(crate)

@@ -162,7 +162,7 @@ func TestNewStart(t *testing.T) {
 func TestDesync(t *testing.T) {
 	cfg := config
 	cfg.Velocities = []schema.Velocity{config.Velocities[0], config.Velocities[1]}
-	cfg.Velocities[0].PerTick *= 1.1
+	cfg.Velocities[0].PerTick += cfg.Velocities[0].PerTick / 10
 	s, _ := pair(t, testSchema(t), config)
 	_, r := pair(t, testSchema(t), cfg)
 	set := testSchema(t).NewSet()

@@ -156,13 +156,13 @@ func TestRelativePlaces(t *testing.T) {
 }
 
 func TestBadConfigs(t *testing.T) {
-	link := func(field, of string, per float64) statesync.Config {
+	link := func(field, of string, per int64) statesync.Config {
 		return statesync.Config{Velocities: []schema.Velocity{{Field: field, Of: of, PerTick: per}}}
 	}
 	for _, c := range []statesync.Config{
 		link("Position", "Speed", 1),
 		link("Position", "Team", 1), link("Position", "Position", 1), link("Team", "Velocity", 1),
-		link("Position", "Velocity", 0), link("Position", "Velocity", math.NaN()), link("Rotation", "Spin", 1000),
+		link("Position", "Velocity", 0), link("Position", "Velocity", 1<<31+1), link("Rotation", "Spin", schema.RadiansPerTick(15)),
 		{Velocities: append([]schema.Velocity{{Field: "Velocity", Of: "Spin", PerTick: 1}}, config.Velocities...)},
 		{Velocities: []schema.Velocity{config.Velocities[0], {Field: "Velocity", Of: "Spin", PerTick: 1}}},
 		{Rest: "Position"},

@@ -28,7 +28,7 @@ func turretSchema(t testing.TB) *snapshot.Schema {
 	return s
 }
 
-var turretConfig = statesync.Config{Budget: 120, Velocities: []schema.Velocity{{Field: "Heading", Of: "Turning", PerTick: .5}}}
+var turretConfig = statesync.Config{Budget: 120, Velocities: []schema.Velocity{{Field: "Heading", Of: "Turning", PerTick: schema.StepsPerTick(.5)}}}
 
 // turrets returns n objects of turretSchema at a tick.
 func turrets(t testing.TB, s *snapshot.Schema, n int, tick int32) *snapshot.Set {

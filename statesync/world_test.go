@@ -26,8 +26,8 @@ func testSchema(t testing.TB) *snapshot.Schema {
 }
 
 var config = statesync.Config{Velocities: []schema.Velocity{
-	{Field: "Position", Of: "Velocity", PerTick: 1. / 60},
-	{Field: "Rotation", Of: "Spin", PerTick: 1. / 60 / 1024},
+	{Field: "Position", Of: "Velocity", PerTick: schema.StepsPerTick(1. / 60)},
+	{Field: "Rotation", Of: "Spin", PerTick: schema.RadiansPerTick(1. / 60 / 1024)},
 }}
 
 // world moves objects: they fly, collide, rest, appear, vanish and are replaced.

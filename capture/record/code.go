@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // The tags, the first byte of each record. Never change one: captures are kept for years.
@@ -162,6 +163,7 @@ func (r *Bound) fields(c *coder) {
 	c.int("ring", &r.Ring, rpcdelta.MaxRing)
 	c.byte((*byte)(&r.Codec))
 	c.fixed(&r.Prior)
+	c.ints(&r.PerTick, schema.MaxFields)
 }
 
 func (r *Datagram) fields(c *coder) {
@@ -281,6 +283,24 @@ func (c *coder) hash(v *uint32) {
 		c.b = binary.LittleEndian.AppendUint32(c.b, *v)
 	} else if b := c.next(4); b != nil {
 		*v = binary.LittleEndian.Uint32(b)
+	}
+}
+
+// ints codes at most limit numbers of 8 bytes.
+func (c *coder) ints(v *[]int64, limit int) {
+	n := len(*v)
+	c.int("number of factors", &n, limit)
+	if c.parse {
+		*v = nil
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		var u uint64
+		if !c.parse {
+			u = uint64((*v)[i])
+		}
+		if c.fixed(&u); c.parse {
+			*v = append(*v, int64(u))
+		}
 	}
 }
 

@@ -146,6 +146,7 @@ local f = {
 	bind_reliable = ProtoField.bool("uplink.bind.reliable", "Reliable"),
 	bind_frames = ProtoField.uint8("uplink.bind.frames", "New frames per datagram"),
 	bind_prior = ProtoField.string("uplink.bind.prior", "Prior"),
+	bind_per_tick = ProtoField.string("uplink.bind.per_tick", "Velocity factor"),
 	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
 	bind_field = ProtoField.uint16("uplink.bind.field", "Differing field"),
 	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
@@ -699,7 +700,7 @@ end
 
 local function dissect_bind(tvb, tree, ctx, answer)
 	local v, _, ok = msgpack(tvb, 1, 0)
-	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 10) then
+	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 12) then
 		return bad(ctx, tree, "no " .. (answer and "answer to a bind" or "bind"))
 	end
 	local body = tvb(1)
@@ -732,6 +733,9 @@ local function dissect_bind(tvb, tree, ctx, answer)
 	put(f.bind_reliable, v[8], "boolean")
 	put(f.bind_frames, v[9], "number")
 	put(f.bind_prior, hex64(v[10]), "string")
+	for _, factor in ipairs(type(v[13]) == "table" and v[13] or {}) do
+		put(f.bind_per_tick, tostring(factor), "string")
+	end
 	if type(v[2]) == "string" then
 		once(ctx, function() rpc_of(ctx.session, v[1]).name = v[2] end)
 		ctx.info[#ctx.info + 1] = string.format("%s as RPC %d", v[2], v[1])

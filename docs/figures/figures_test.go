@@ -65,7 +65,7 @@ func fake(line string) (string, error) {
 
 func TestRefresh(t *testing.T) {
 	text := strings.Replace(before, "Bits a frame:\n\n", "", 1)
-	got, err := refresh(text, fake)
+	got, err := refresh(text, "", fake)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRefresh(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if again, err := refresh(got, fake); again != got || err != nil {
+	if again, err := refresh(got, "", fake); again != got || err != nil {
 		t.Errorf("a second time changes it: %v\n%s", err, again)
 	}
 }
@@ -93,10 +93,10 @@ func TestWrong(t *testing.T) {
 		said, err := fake(line)
 		return strings.ReplaceAll(said, `"mismatches": 0`, `"mismatches": 2`), err
 	}
-	if got, err := refresh(before, broken); err != nil || !strings.Contains(got, "| b | 1.0 | 7.0 |\n") {
+	if got, err := refresh(before, "", broken); err != nil || !strings.Contains(got, "| b | 1.0 | 7.0 |\n") {
 		t.Errorf("%v, though no table follows at once\n%s", err, got)
 	}
-	_, err := refresh(strings.Replace(before, "Bits a frame:\n\n", "", 1), broken)
+	_, err := refresh(strings.Replace(before, "Bits a frame:\n\n", "", 1), "", broken)
 	if err == nil || err.Error() != "a: frames differ from what was sent" {
 		t.Error(err)
 	}
@@ -105,8 +105,17 @@ func TestWrong(t *testing.T) {
 // TestOtherModule runs the commands of a module of its own.
 func TestOtherModule(t *testing.T) {
 	const text = "    cd bench && go run .\n\nText.\n\n    cd bench && go run . --frames 1000\n\n```text\nold\n```\n"
-	got, err := refresh(text, func(line string) (string, error) { return line + "\n", nil })
+	got, err := refresh(text, "", func(line string) (string, error) { return line + "\n", nil })
 	if want := strings.Replace(text, "old", "cd bench && go run . --frames 1000", 1); got != want || err != nil {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// TestMatch leaves the results of other commands alone.
+func TestMatch(t *testing.T) {
+	const text = "    cd bench && go run .\n\n```text\na\n```\n\n    go run ./cmd/uplink drift a.csv\n\n```text\nold\n```\n"
+	got, err := refresh(text, "drift", fake)
+	if want := strings.Replace(text, "old", "new\nlines", 1); got != want || err != nil {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
@@ -115,7 +124,7 @@ func TestOtherModule(t *testing.T) {
 func TestPictures(t *testing.T) {
 	ran := 0
 	const text = "    go run ./cmd/uplink bench --svg a.svg b.csv\n\nText.\n\n    go run ./cmd/uplink bench c.csv\n\nText.\n"
-	got, err := refresh(text, func(line string) (string, error) {
+	got, err := refresh(text, "", func(line string) (string, error) {
 		ran++
 		if line != "go run ./cmd/uplink bench --svg a.svg b.csv" {
 			t.Errorf("%s", line)
@@ -160,7 +169,7 @@ func TestUpdate(t *testing.T) {
 		if err := os.WriteFile(path, []byte(page+"old\n```\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := update(path, fake)
+		err := update(path, "", fake)
 		text, readErr := os.ReadFile(path)
 		if (err != nil) != (want == "old") || readErr != nil || string(text) != page+want+"\n```\n" {
 			t.Errorf("%v, %v\n%s", err, readErr, text)

@@ -1,17 +1,19 @@
 // Command figures runs the commands that docs/results.md shows and updates their results below
 // them:
 //
-//	go run ./docs/figures [FILE]
+//	go run ./docs/figures [--match TEXT] [FILE]
 //
-// Run it at the top of the repository. It runs the lines "go run ./cmd/uplink ..." of a code block
-// if their commands are reproducible. A table after the block is filled with the results of its
-// bench commands (see [fillTable]); a text block is replaced by the output. The output of "cd bench
-// && go run ..." replaces a text block too. Everything else is unchanged, including tables of
-// benchmarks, servers and soak tests.
+// Run it at the top of the repository. With --match it runs only the commands that contain the
+// text: "cd bench" updates the comparison with alternatives and its charts. It runs the lines "go
+// run ./cmd/uplink ..." of a code block if their commands are reproducible. A table after the block
+// is filled with the results of its bench commands (see [fillTable]); a text block is replaced by
+// the output. The output of "cd bench && go run ..." replaces a text block too. Everything else is
+// unchanged, including tables of benchmarks, servers and soak tests.
 package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -21,11 +23,13 @@ import (
 )
 
 func main() {
+	match := flag.String("match", "", "run only commands that contain this text")
+	flag.Parse()
 	path := "docs/results.md"
-	if len(os.Args) > 1 {
-		path = os.Args[1]
+	if flag.NArg() > 0 {
+		path = flag.Arg(0)
 	}
-	if err := update(path, shell); err != nil {
+	if err := update(path, *match, shell); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
@@ -42,12 +46,12 @@ func shell(line string) (string, error) {
 	return string(out), err
 }
 
-func update(path string, run func(line string) (string, error)) error {
+func update(path, match string, run func(line string) (string, error)) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	updated, err := refresh(string(text), run)
+	updated, err := refresh(string(text), match, run)
 	if err != nil {
 		return err
 	}
@@ -72,8 +76,8 @@ func isCommand(line string) bool {
 	return slices.Contains(reproducible, name)
 }
 
-// refresh runs the commands of a text and returns it with their results.
-func refresh(text string, run func(line string) (string, error)) (string, error) {
+// refresh runs the commands of a text that contain match and returns the text with their results.
+func refresh(text, match string, run func(line string) (string, error)) (string, error) {
 	lines := strings.Split(text, "\n")
 	var out, commands []string
 	for i := 0; i < len(lines); i++ {
@@ -81,7 +85,7 @@ func refresh(text string, run func(line string) (string, error)) (string, error)
 		out = append(out, line)
 		var err error
 		switch {
-		case isCommand(line):
+		case isCommand(line) && strings.Contains(line, match):
 			commands = append(commands, strings.TrimPrefix(line, indent))
 		case len(commands) > 0 && strings.HasPrefix(line, "| "):
 			end := i
@@ -166,7 +170,7 @@ func (r *result) wrong() bool {
 }
 
 // members maps names of columns to JSON keys of bench. A column shows the last codec of the
-// results, or the one that precedes the name, as in "paper wire".
+// results, or the codec or preset that precedes the name, as in "paper wire".
 var members = map[string]string{
 	"full":      "full_bits_per_frame",
 	"payload":   "payload_bits_per_frame",
@@ -178,6 +182,8 @@ var members = map[string]string{
 	"full wire": "full_wire_bits_per_frame",
 	"ack":       "ack_bits_per_frame",
 	"ack wire":  "ack_wire_bits_per_frame",
+	"ratio":     "wire_ratio",
+	"delay":     "delay_ms_mean",
 	"delivered": "delivered_ratio",
 	"keyframes": "keyframes",
 	"wrong":     "mismatches",
@@ -271,8 +277,10 @@ func (r *result) number(name string) (float64, bool) {
 	}
 	codec := r.Codecs[len(r.Codecs)-1]
 	for _, c := range r.Codecs {
-		if rest, ok := strings.CutPrefix(name, fmt.Sprint(c["name"], " ")); ok {
-			codec, name = c, rest
+		for _, key := range []string{"name", "preset"} {
+			if rest, ok := strings.CutPrefix(name, fmt.Sprint(c[key], " ")); ok {
+				codec, name = c, rest
+			}
 		}
 	}
 	number := func(member string) float64 {
@@ -295,6 +303,8 @@ func show(name string, v float64) string {
 		return fmt.Sprintf("%.2f %%", 100*v)
 	case strings.HasSuffix(name, "saved"):
 		return fmt.Sprintf("%.1f %%", 100*v)
+	case strings.HasSuffix(name, "ratio"):
+		return fmt.Sprintf("%.3f", v)
 	case strings.Contains(name, " / "):
 		return fmt.Sprintf("%.2f", v)
 	case strings.HasSuffix(name, "keyframes"), strings.HasSuffix(name, "wrong"), strings.HasSuffix(name, " ns"):

@@ -25,6 +25,8 @@ type BindRequest struct {
 	Prior       uint64 // hash of the requested prior, for the adaptive codec
 	Batch       int    // maximum number of later frames that a frame waits for
 	Deadline    int    // maximum age in frames at which a lost payload is repeated; 0 if none is
+	// PerTick has the factor of each velocity of the schema, see [schema.Schema.PerTick].
+	PerTick []int64
 }
 
 // BindAnswer is the DS's answer to a BindRequest.

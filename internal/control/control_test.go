@@ -32,7 +32,7 @@ func roundTrip[T any](t *testing.T, b []byte, err error, kind Type, parse func([
 }
 
 func TestRoundTrip(t *testing.T) {
-	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8, Prior: 1<<64 - 2}
+	r := BindRequest{RPC: 7, Name: "Move", Fingerprint: 1 << 63, Fields: []uint16{1, 65535}, RateHz: 66.67, Ring: 64, Codec: "rle", Reliable: true, Frames: 8, Prior: 1<<64 - 2, PerTick: []int64{-1 << 40, 7}}
 	b, err := r.Append(nil)
 	roundTrip(t, b, err, Bind, ParseBindRequest, r)
 	a := BindAnswer{RPC: 7, Ring: 32, Reason: ReasonSchema, Field: 3, Theirs: "Aim angle bits=16", Known: []string{"a", "b"}, Prior: 1 << 63}
@@ -58,6 +58,7 @@ func TestRequestNumber(t *testing.T) {
 		Prior       uint64
 		Batch       int
 		Deadline    int
+		PerTick     []int64
 	}
 	for n, ok := range map[int64]bool{
 		0: true, 44: true, rpcdelta.MaxRPC: true,

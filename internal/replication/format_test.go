@@ -138,16 +138,17 @@ func FuzzParse(f *testing.F) {
 func TestOfferLimits(t *testing.T) {
 	good := Offer{Name: "cubes", RateHz: 60, TickHz: 60}
 	for name, change := range map[string]func(*Offer){
-		"number":   func(o *Offer) { o.Number = MaxStreams },
-		"no name":  func(o *Offer) { o.Name = "" },
-		"name":     func(o *Offer) { o.Name = strings.Repeat("x", MaxName+1) },
-		"fields":   func(o *Offer) { o.Fields = make([]string, maxFields+1) },
-		"no rate":  func(o *Offer) { o.RateHz = 0 },
-		"NaN":      func(o *Offer) { o.RateHz = math.NaN() },
-		"rate":     func(o *Offer) { o.RateHz = MaxRate + 1 },
-		"no tick":  func(o *Offer) { o.TickHz = 0 },
-		"negative": func(o *Offer) { o.Initial = -1 },
-		"large":    func(o *Offer) { o.Initial = MaxInitial + 1 },
+		"number":     func(o *Offer) { o.Number = MaxStreams },
+		"no name":    func(o *Offer) { o.Name = "" },
+		"name":       func(o *Offer) { o.Name = strings.Repeat("x", MaxName+1) },
+		"fields":     func(o *Offer) { o.Fields = make([]string, maxFields+1) },
+		"no rate":    func(o *Offer) { o.RateHz = 0 },
+		"velocities": func(o *Offer) { o.PerTick = []int64{1} },
+		"NaN":        func(o *Offer) { o.RateHz = math.NaN() },
+		"rate":       func(o *Offer) { o.RateHz = MaxRate + 1 },
+		"no tick":    func(o *Offer) { o.TickHz = 0 },
+		"negative":   func(o *Offer) { o.Initial = -1 },
+		"large":      func(o *Offer) { o.Initial = MaxInitial + 1 },
 	} {
 		o := good
 		change(&o)

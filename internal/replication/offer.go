@@ -57,6 +57,9 @@ type Offer struct {
 	Initial int
 	// Hash is the hash of the initial state: see [Hash].
 	Hash uint64
+	// PerTick has the factor of each velocity of an object, for StateCodec: see
+	// [schema.Schema.PerTick].
+	PerTick []int64
 }
 
 // Append appends the message of the offer, type included, and returns the extended slice.
@@ -71,6 +74,8 @@ func (o *Offer) check() error {
 		return fmt.Errorf("%w: stream %d, want less than %d", control.ErrMalformed, o.Number, MaxStreams)
 	case o.Name == "" || len(o.Name) > MaxName:
 		return fmt.Errorf("%w: a world's name of %d bytes, want 1 to %d", control.ErrMalformed, len(o.Name), MaxName)
+	case len(o.PerTick) > len(o.Fields):
+		return fmt.Errorf("%w: %d velocities of %d fields", control.ErrMalformed, len(o.PerTick), len(o.Fields))
 	case len(o.Fields) > maxFields:
 		return fmt.Errorf("%w: %d fields, want at most %d", control.ErrMalformed, len(o.Fields), maxFields)
 	case !(o.RateHz > 0 && o.RateHz <= MaxRate) || !(o.TickHz > 0 && o.TickHz <= MaxRate):

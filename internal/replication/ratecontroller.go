@@ -3,6 +3,7 @@ package replication
 import (
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/queuedelay"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -10,15 +11,9 @@ import (
 const (
 	// controlInterval is the minimum time between two decisions. A longer round trip replaces it.
 	controlInterval = 200 * time.Millisecond
-	// queueingDelay is the increase of the round-trip time that indicates a queue, in addition to
-	// half of the usual variation.
-	queueingDelay = 20 * time.Millisecond
 	// ackTimeout is the minimum time without an ack after which the path counts as interrupted.
 	// Three round trips replace it if they are longer.
 	ackTimeout = 500 * time.Millisecond
-	// minRTTSpan is the period of one minimum of the round-trip time. The minimum of two periods
-	// counts, since paths change.
-	minRTTSpan = 10 * time.Second
 	// reorderThreshold is the number of later messages that are sent before an unacked one counts
 	// as lost.
 	reorderThreshold = 8
@@ -45,17 +40,14 @@ type rateController struct {
 	any      bool                         // a message was sent
 
 	intervalStart time.Time
-	sentBytes     int           // in the interval
-	ackedBytes    int           // in the interval
-	shortest      time.Duration // round trip in the interval; 0 for none
-	lost, ok      int           // messages, in several intervals
+	sentBytes     int // in the interval
+	ackedBytes    int // in the interval
+	delay         queuedelay.Meter
+	lost, ok      int // messages, in several intervals
 
-	minRTT, lastMinRTT time.Duration // of this span and of the one before; 0 for none
-	spanStart          time.Time
-	meanRTT, variation time.Duration // smoothed
-	heard              time.Time     // of the last ack, or of the first message after it
-	limited            bool          // a limit was seen
-	holdUntil          time.Time     // no decision before it
+	heard     time.Time // of the last ack, or of the first message after it
+	limited   bool      // a limit was seen
+	holdUntil time.Time // no decision before it
 }
 
 type sentMessage struct {
@@ -110,7 +102,7 @@ func (c *rateController) acked(newest uint16, window uint64, now time.Time) (ack
 		c.ackedBytes += m.bytes
 		acked++
 		if n == newest {
-			c.sampleRTT(now.Sub(m.at))
+			c.delay.Add(now.Sub(m.at))
 		}
 	}
 	for ; c.any && int16(newest-c.checked) >= reorderThreshold; c.checked++ {
@@ -125,46 +117,35 @@ func (c *rateController) acked(newest uint16, window uint64, now time.Time) (ack
 	return acked
 }
 
-func (c *rateController) sampleRTT(d time.Duration) {
-	d = max(d, 1)
-	if c.shortest == 0 || d < c.shortest {
-		c.shortest = d
-	}
-	if c.meanRTT == 0 {
-		c.meanRTT = d
-	}
-	c.variation += ((d - c.meanRTT).Abs() - c.variation) / 8
-	c.meanRTT += (d - c.meanRTT) / 8
-}
-
 func (c *rateController) step(now time.Time) {
 	if !c.any || c.min == 0 {
 		return
 	}
-	if !c.idle() && now.Sub(c.heard) > max(ackTimeout, 3*c.meanRTT) {
+	if !c.idle() && now.Sub(c.heard) > max(ackTimeout, 3*c.delay.Mean()) {
 		c.heard = now
 		c.decrease(c.rate/2, now)
 		c.limited = false // the path may be another one afterwards
+		c.delay.End(now)
 		c.startInterval(now)
 		return
 	}
-	if now.Sub(c.intervalStart) < max(controlInterval, c.meanRTT) || c.shortest == 0 {
+	if now.Sub(c.intervalStart) < max(controlInterval, c.delay.Mean()) || c.delay.Samples() == 0 {
 		return
 	}
 	seconds := now.Sub(c.intervalStart).Seconds()
 	used, delivered := 8*float64(c.sentBytes)/seconds, 8*float64(c.ackedBytes)/seconds
-	queued := c.shortest - c.updateMinRTT(now)
+	queued := c.delay.End(now)
 	loss := 0.0
 	if c.lost+c.ok >= minLossSample {
 		loss = float64(c.lost) / float64(c.lost+c.ok)
 		c.lost, c.ok = 0, 0
 	}
 	switch hold := now.Before(c.holdUntil); {
-	case queued > queueingDelay+c.variation/2 && !hold:
+	case queued > queuedelay.Threshold && !hold:
 		c.decrease(max(minBackoff*c.rate, backoff*min(c.rate, delivered)), now)
 	case loss > maxLoss && !hold:
 		c.decrease(c.rate*(1-loss/2), now)
-	case queued > queueingDelay/2+c.variation/2 || hold || used < minUsage*c.rate:
+	case queued > queuedelay.Threshold/2 || hold || used < minUsage*c.rate:
 	case c.limited:
 		c.rate += seconds * (c.max - c.min) / additiveIncrease
 	default:
@@ -177,21 +158,9 @@ func (c *rateController) step(now time.Time) {
 // decrease lowers the rate and lets the queue drain before the next decision.
 func (c *rateController) decrease(rate float64, now time.Time) {
 	c.rate, c.limited = max(rate, c.min), true
-	c.holdUntil = now.Add(max(controlInterval, c.meanRTT))
+	c.holdUntil = now.Add(max(controlInterval, c.delay.Mean()))
 }
 
 func (c *rateController) startInterval(now time.Time) {
-	c.intervalStart, c.sentBytes, c.ackedBytes, c.shortest = now, 0, 0, 0
-}
-
-// updateMinRTT returns the shortest round trip of the last two spans, with that of the interval.
-func (c *rateController) updateMinRTT(now time.Time) time.Duration {
-	if c.minRTT == 0 || now.Sub(c.spanStart) > minRTTSpan {
-		c.lastMinRTT, c.minRTT, c.spanStart = c.minRTT, c.shortest, now
-	}
-	c.minRTT = min(c.minRTT, c.shortest)
-	if c.lastMinRTT != 0 {
-		return min(c.minRTT, c.lastMinRTT)
-	}
-	return c.minRTT
+	c.intervalStart, c.sentBytes, c.ackedBytes = now, 0, 0
 }

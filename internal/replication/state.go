@@ -232,7 +232,7 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 		}
 		f.Fields[i] += atRest
 	}
-	_, err = f.NewReceiver(1) // whether a format is supported does not depend on the tick rate
+	_, err = f.NewReceiver(f.source.PerTick()) // whether a format is supported does not depend on the tick rate
 	return f, err
 }
 
@@ -245,13 +245,13 @@ func (f *StateFormat) Config(tickHz float64) (statesync.Config, error) {
 	return statesync.Config{Velocities: source.Velocities(), Rest: f.rest}, nil
 }
 
-// NewReceiver returns a receiver for tickHz ticks per second.
-func (f *StateFormat) NewReceiver(tickHz float64) (*statesync.Receiver, error) {
-	cfg, err := f.Config(tickHz)
+// NewReceiver returns a receiver for the velocities of an offer, see [Offer.PerTick].
+func (f *StateFormat) NewReceiver(perTick []int64) (*statesync.Receiver, error) {
+	source, err := f.source.WithPerTick(f.source.RateHz(), perTick)
 	if err != nil {
 		return nil, err
 	}
-	return statesync.NewReceiver(f.Schema, cfg)
+	return statesync.NewReceiver(f.Schema, statesync.Config{Velocities: source.Velocities(), Rest: f.rest})
 }
 
 // restOf returns the name of the field with the tag statesync:"rest", or "".

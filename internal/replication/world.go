@@ -53,6 +53,9 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	if err == nil {
 		w.state, err = f.Config(tickHz)
 		w.states.offer = Offer{Name: name, Codec: StateCodec, Fields: f.Fields, RateHz: sendHz, TickHz: tickHz}
+		for _, v := range w.state.Velocities {
+			w.states.offer.PerTick = append(w.states.offer.PerTick, v.PerTick)
+		}
 	}
 	if err != nil {
 		w.stateErr = fmt.Errorf("ds: world %s: %w", name, err)

@@ -82,8 +82,14 @@ type Link struct {
 	cfg  Config
 	rng  *rand.Rand
 	bad  bool          // in the state of the chain that loses packets
-	free time.Duration // when the queue of the bottleneck is empty
 	last time.Duration // when the previous packet arrives without jitter
+
+	bottleneck *bottleneck
+}
+
+// bottleneck is the queue of a link or of several.
+type bottleneck struct {
+	free time.Duration // when it is empty
 }
 
 // NewLink returns a link, or the error of [Config.Validate].
@@ -91,7 +97,7 @@ func NewLink(cfg Config) (*Link, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Link{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, seedStream))}, nil
+	return &Link{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, seedStream)), bottleneck: &bottleneck{}}, nil
 }
 
 // Config returns the configuration in force.
@@ -157,10 +163,11 @@ func (l *Link) depart(now time.Duration, size int) (time.Duration, bool) {
 	if l.cfg.Rate == 0 {
 		return now, true
 	}
-	start := max(now, l.free)
+	start := max(now, l.bottleneck.free)
+	departs := start + time.Duration(float64(size)/float64(l.cfg.Rate)*float64(time.Second))
 	if start-now > maxQueue {
 		return 0, false
 	}
-	l.free = start + time.Duration(float64(size)/float64(l.cfg.Rate)*float64(time.Second))
-	return l.free, true
+	l.bottleneck.free = departs
+	return departs, true
 }

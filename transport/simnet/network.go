@@ -23,6 +23,7 @@ type Network struct {
 
 	mu       sync.Mutex
 	up, down Config
+	shared   *[2]bottleneck // of all links up and of all links down; nil if each has its own
 	flows    map[[2]netip.AddrPort]flow
 	bound    map[netip.AddrPort][]*endpoint // several if they are shards
 	port     uint16
@@ -68,6 +69,15 @@ func (n *Network) Set(up, down Config) error {
 		}
 	}
 	return nil
+}
+
+// ShareBottleneck makes all links of the configuration up share the queue of their Rate, and all
+// links of down another one, like connections over one access line. Call it before the first
+// packet.
+func (n *Network) ShareBottleneck() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.shared = new([2]bottleneck)
 }
 
 // ListenPacket binds addr, "ip:port". An empty or unspecified ip is 127.0.0.1, port 0 a free one.
@@ -186,6 +196,12 @@ func (n *Network) link(from, to netip.AddrPort) *Link {
 	l, err := NewLink(cfg)
 	if err != nil {
 		panic(err) // NewNetwork and Set have validated it
+	}
+	if n.shared != nil {
+		l.bottleneck = &n.shared[0]
+		if answer {
+			l.bottleneck = &n.shared[1]
+		}
 	}
 	n.flows[pair] = flow{link: l, up: !answer}
 	return l

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,5 +262,29 @@ func TestRebind(t *testing.T) {
 		if _, err := n.Rebind(outside); err == nil {
 			t.Error("nothing is bound to the outer address")
 		}
+	})
+}
+
+// TestShareBottleneck checks that packets of two clients wait in one queue, and answers in another.
+func TestShareBottleneck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 100 // bytes with headers
+		n, err := simnet.NewNetwork(simnet.Config{Rate: 10 * size}, simnet.Config{Rate: 10 * size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.ShareBottleneck()
+		server, a, b := open(t, n, ":7000"), open(t, n, "127.0.0.1:0"), open(t, n, "127.0.0.1:0")
+		data := strings.Repeat("x", size-28)
+		write(t, a, data, server.LocalAddr())
+		write(t, b, data, server.LocalAddr())
+		expect(t, server, data, a.LocalAddr(), 100*time.Millisecond)
+		expect(t, server, data, b.LocalAddr(), 100*time.Millisecond)
+		write(t, server, data, a.LocalAddr())
+		write(t, server, data, b.LocalAddr())
+		write(t, a, data, server.LocalAddr())
+		expect(t, server, data, a.LocalAddr(), 100*time.Millisecond)
+		expect(t, a, data, server.LocalAddr(), 0)
+		expect(t, b, data, server.LocalAddr(), 100*time.Millisecond)
 	})
 }

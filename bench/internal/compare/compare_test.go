@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
+	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -64,7 +65,8 @@ func TestHalfOfGeneralPurpose(t *testing.T) {
 	}
 }
 
-// TestLoss checks that delivered frames are right, and that redundancy alone delivers more of them.
+// TestLoss checks that delivered frames are right, and that repetition alone delivers more of them:
+// as many for peers as for adaptive.
 func TestLoss(t *testing.T) {
 	all := traces(t)
 	if testing.Short() {
@@ -81,7 +83,7 @@ func TestLoss(t *testing.T) {
 				t.Errorf("%s: %s delivers %v without loss", r.Trace, s.Name, d)
 			}
 			d := s.Points[1].Delivered
-			if more := s.Name == "chain4" || s.Name == Redundant; more != (d > most) || d < most {
+			if more := s.Name == "chain4" || Repeated(s.Name); more != (d > most) || d < most {
 				t.Errorf("%s: %s delivers %v at 20 %% loss, full frames %v", r.Trace, s.Name, d, most)
 			}
 			if s.Points[1].Bits < s.Points[0].Bits && s.Name != "chain4" {
@@ -137,12 +139,35 @@ func TestWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := trial.replay(&kind, p, 0)
-	frames := r.frames
-	r.Peer = liar{p}
+	frames := trial.measured.Frames
+	r := newReplay(liar{p}, &kind, tr.Schema, frames, trial.courses[0][0])
 	point, err := r.run()
 	if err != nil || point.Mismatches != len(frames) {
 		t.Errorf("%d of %d frames are wrong, %v", point.Mismatches, len(frames), err)
+	}
+}
+
+// TestDelivered counts the frames of which one of the payloads arrives.
+func TestDelivered(t *testing.T) {
+	var course bench.Course
+	for _, arrived := range []bool{true, false, true, false, false, false, true, false} {
+		course = append(course, bench.Passage{Base: -1, Arrived: arrived})
+	}
+	for span, want := range map[int]float64{1: 3. / 8, 2: 5. / 8, 3: 6. / 8, 4: 7. / 8, 5: 7. / 8} {
+		if got := delivered(course, span); got != want {
+			t.Errorf("%d frames a payload: %v, want %v", span, got, want)
+		}
+	}
+}
+
+// TestSpan finds as many repetitions as the target takes and the deadline permits.
+func TestSpan(t *testing.T) {
+	tr := load(t, "../../../testdata/traces/portal2_coop_60hz.csv.gz")
+	trial := &trial{ctx: context.Background(), schema: tr.Schema}
+	for loss, want := range map[float64]int{0: 1, 0.01: 2, 0.05: 3, 0.5: 4} {
+		if got, err := trial.span(loss); got != want || err != nil {
+			t.Errorf("%v: %d frames a payload, %v, want %d", loss, got, err, want)
+		}
 	}
 }
 
@@ -168,8 +193,8 @@ func TestSummary(t *testing.T) {
 		return Scheme{Name: name, Class: class, EncodeNs: bits[0], DecodeNs: 2 * bits[0], Points: []Point{{Bits: bits[0], Delivered: 1}, {Loss: 0.1, Bits: bits[1], Delivered: bits[0] / 1000}}}
 	}
 	s := Summarize([]*Result{
-		{Schemes: []Scheme{scheme("quick", peer.Engine, 1, 1), scheme("a", peer.General, 100, 200), scheme("b", peer.General, 200, 100), scheme(Adaptive, Own, 50, 80), scheme(Redundant, Own, 100, 100)}},
-		{Schemes: []Scheme{scheme("quick", peer.Engine, 4, 1), scheme("a", peer.General, 400, 300), scheme("b", peer.General, 800, 800), scheme(Adaptive, Own, 50, 60), scheme(Redundant, Own, 100, 300)}},
+		{Schemes: []Scheme{scheme("quick", peer.Engine, 1, 1), scheme("a", peer.General, 100, 200), scheme("b", peer.General, 200, 100), scheme("a repeated", peer.General, 100, 50), scheme(Adaptive, Own, 50, 80), scheme(Redundant, Own, 100, 100)}},
+		{Schemes: []Scheme{scheme("quick", peer.Engine, 4, 1), scheme("a", peer.General, 400, 300), scheme("b", peer.General, 800, 800), scheme("a repeated", peer.General, 400, 600), scheme(Adaptive, Own, 50, 60), scheme(Redundant, Own, 100, 300)}},
 	})
 	near := func(got, want float64) bool { return got > want-1e-9 && got < want+1e-9 }
 	if m := s.Means[1]; m.Name != "a" || !near(m.Bits[0], 200) || !near(m.EncodeNs, 200) || !near(m.DecodeNs, 400) || !near(m.Delivered[1], 0.25) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -19,6 +20,26 @@ type replay struct {
 	course bench.Course
 	held   []schema.Frame // decoded by the server
 	rows   []schema.Frame // output of Decode
+	tally  tally          // of run
+}
+
+type tally struct{ sent, payloads, headers, delivered, wrong int }
+
+func (t *tally) add(o *tally) {
+	t.sent += o.sent
+	t.payloads += o.payloads
+	t.headers += o.headers
+	t.delivered += o.delivered
+	t.wrong += o.wrong
+}
+
+func (t *tally) point() Point {
+	return Point{
+		Bits:        share(t.payloads+t.headers, t.delivered),
+		PayloadBits: share(t.payloads, t.sent),
+		Delivered:   share(t.delivered, t.sent),
+		Mismatches:  t.wrong,
+	}
 }
 
 func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Frame, course bench.Course) *replay {
@@ -32,8 +53,13 @@ func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Fram
 	return r
 }
 
-// first returns the first of the frames in payload n.
-func (r *replay) first(n int) int { return max(0, n+1-r.kind.Span) }
+// first returns the first of the frames in payload n. Engines repeat frames that were acked, too.
+func (r *replay) first(n int) int {
+	if r.kind.Class == peer.Engine {
+		return max(0, n+1-r.kind.Span)
+	}
+	return first(r.course, n, r.kind.Span)
+}
 
 // base returns the baseline of frame n among frames, or nil.
 func (r *replay) base(n int, frames []schema.Frame) *schema.Frame {
@@ -55,13 +81,15 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 // run sends every frame. The server decodes against its own decoded frames.
 func (r *replay) run() (Point, error) {
 	var payload []byte
-	sum, headers, delivered, next, wrong := 0, 0, 0, 0, 0
+	next := 0
+	r.tally = tally{sent: len(r.frames)}
 	for n := range r.frames {
 		var err error
 		if payload, err = r.encode(payload[:0], n); err != nil {
 			return Point{}, fmt.Errorf("frame %d: %w", n, err)
 		}
-		sum, headers = sum+8*len(payload), headers+r.course[n].HeaderBits
+		r.tally.payloads += 8 * len(payload)
+		r.tally.headers += r.course[n].HeaderBits
 		if !r.course[n].Arrived {
 			continue
 		}
@@ -74,20 +102,15 @@ func (r *replay) run() (Point, error) {
 			if q < next {
 				continue // delivered before
 			}
-			delivered++
+			r.tally.delivered++
 			r.held[q].CopyFrom(&rows[i])
 			if !rows[i].Equal(&r.frames[q]) {
-				wrong++
+				r.tally.wrong++
 			}
 		}
 		next = n + 1
 	}
-	return Point{
-		Bits:        share(sum+headers, delivered),
-		PayloadBits: share(sum, len(r.frames)),
-		Delivered:   share(delivered, len(r.frames)),
-		Mismatches:  wrong,
-	}, nil
+	return r.tally.point(), nil
 }
 
 func share(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
@@ -157,30 +180,30 @@ const (
 	Paper = "paper"
 	// Adaptive is codec adaptive without redundancy.
 	Adaptive = "adaptive"
-	// Redundant is codec adaptive with automatic redundancy.
-	Redundant = "adaptive auto"
+	// Redundant is codec adaptive with preset low-latency.
+	Redundant = Adaptive + repeatedSuffix
 )
 
 // ownKind is a codec that internal/lab/bench runs as scheme.
 type ownKind struct {
 	name, scheme string
-	redundancy   int
+	presets      []client.Preset // or none: without redundancy
 	note         string
 }
 
 // owns are the codecs of this project and of the paper.
 var owns = []ownKind{
-	{Paper, "paper", rpcdelta.RedundancyOff, "rle under two sequence numbers of 32 bits, a size inferred from the paper's 32-bit ack"},
-	{"rle", "rle", rpcdelta.RedundancyOff, ""},
-	{Adaptive, "adaptive", rpcdelta.RedundancyOff, ""},
-	{Redundant, "adaptive", rpcdelta.RedundancyAuto, ""},
+	{Paper, "paper", nil, "rle under two sequence numbers of 32 bits, a size inferred from the paper's 32-bit ack"},
+	{"rle", "rle", nil, ""},
+	{Adaptive, "adaptive", nil, ""},
+	{Redundant, "adaptive", []client.Preset{preset}, ""},
 }
 
 func (t *trial) own(o *ownKind) (Scheme, error) {
 	t.cfg.Progress(t.measured.Name, o.name)
 	s := Scheme{Name: o.name, Class: Own, Note: o.note}
 	for _, loss := range t.cfg.Losses {
-		c, err := t.count(o.scheme, o.redundancy, loss, true)
+		c, err := t.count(o, loss, true)
 		if err != nil {
 			return s, err
 		}
@@ -196,7 +219,7 @@ func (t *trial) own(o *ownKind) (Scheme, error) {
 		})
 	}
 	if !t.cfg.Untimed {
-		c, err := t.count(o.scheme, o.redundancy, t.cfg.TimedLoss, false)
+		c, err := t.count(o, t.cfg.TimedLoss, false)
 		if err != nil {
 			return s, err
 		}
@@ -205,9 +228,15 @@ func (t *trial) own(o *ownKind) (Scheme, error) {
 	return s, nil
 }
 
-func (t *trial) count(scheme string, redundancy int, loss float64, untimed bool) (*bench.Counts, error) {
+func (t *trial) count(o *ownKind, loss float64, untimed bool) (*bench.Counts, error) {
 	cfg := t.cfg.link(loss)
-	cfg.Schemes, cfg.Redundancy, cfg.Untimed = []string{scheme}, redundancy, untimed
+	cfg.Schemes, cfg.Presets, cfg.Untimed = []string{o.scheme}, o.presets, untimed
+	if len(o.presets) == 0 {
+		cfg.Redundancy = rpcdelta.RedundancyOff
+	}
+	if untimed {
+		cfg.Seeds = t.cfg.seeds(loss)
+	}
 	r, err := bench.Run(t.ctx, t.measured, cfg)
 	if err != nil {
 		return nil, err

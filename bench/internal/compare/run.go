@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
@@ -24,8 +25,9 @@ type trial struct {
 	schema   *schema.Schema
 	training []schema.Frame
 	measured *trace.Trace
-	samples  []peer.Sample
-	courses  []bench.Course // at each loss
+	sampled  bench.Course     // of the training half
+	courses  [][]bench.Course // at each loss, one for each seed
+	spans    []int            // frames in a payload with repetition, at each loss
 	timed    bench.Course
 }
 
@@ -53,6 +55,13 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 			return nil, fmt.Errorf("%s: %s: %w", t.Name, kinds[i].Name, err)
 		}
 		r.Schemes = append(r.Schemes, s)
+		if kinds[i].Class != peer.General {
+			continue
+		}
+		if s, err = tr.repeated(&kinds[i]); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", t.Name, s.Name, err)
+		}
+		r.Schemes = append(r.Schemes, s)
 	}
 	for i := range owns {
 		s, err := tr.own(&owns[i])
@@ -64,31 +73,36 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// prepare creates the courses and, from the first half without loss, the training samples.
-func (t *trial) prepare() error {
-	course, err := t.course(len(t.training), 0)
-	if err != nil {
+// prepare creates the courses.
+func (t *trial) prepare() (err error) {
+	if t.sampled, err = t.course(len(t.training), 0, seed); err != nil {
 		return err
 	}
-	for n := range course {
-		if b := course[n].Base; b >= 0 {
-			t.samples = append(t.samples, peer.Sample{Base: &t.training[b], Frame: &t.training[n]})
-		}
-	}
 	for _, loss := range t.cfg.Losses {
-		if course, err = t.course(len(t.measured.Frames), loss); err != nil {
+		var courses []bench.Course
+		for i := range t.cfg.seeds(loss) {
+			course, err := t.course(len(t.measured.Frames), loss, seed+uint64(i))
+			if err != nil {
+				return err
+			}
+			courses = append(courses, course)
+		}
+		span, err := t.span(loss)
+		if err != nil {
 			return err
 		}
-		t.courses = append(t.courses, course)
+		t.courses, t.spans = append(t.courses, courses), append(t.spans, span)
 	}
 	if !t.cfg.Untimed {
-		t.timed, err = t.course(len(t.measured.Frames), t.cfg.TimedLoss)
+		t.timed, err = t.course(len(t.measured.Frames), t.cfg.TimedLoss, seed)
 	}
 	return err
 }
 
-func (t *trial) course(frames int, loss float64) (bench.Course, error) {
-	return bench.NewCourse(t.ctx, frames, t.schema.RateHz(), t.cfg.link(loss))
+func (t *trial) course(frames int, loss float64, seed uint64) (bench.Course, error) {
+	cfg := t.cfg.link(loss)
+	cfg.Link.Seed = seed
+	return bench.NewCourse(t.ctx, frames, t.schema.RateHz(), cfg)
 }
 
 // peer runs a peer at each loss, in the form that has the fewest bits at the first loss.
@@ -102,7 +116,7 @@ func (t *trial) peer(k *peer.Kind) (Scheme, error) {
 		if err := t.ctx.Err(); err != nil {
 			return s, err
 		}
-		point, err := t.replay(k, p, i+1).run()
+		point, err := t.replay(k, p, t.courses[i+1])
 		if err != nil {
 			return s, err
 		}
@@ -124,12 +138,13 @@ func (t *trial) peer(k *peer.Kind) (Scheme, error) {
 
 // bestForm runs a peer at the first loss in each form and returns the best one with its result.
 func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
+	samples := t.samples(1)
 	for _, form := range k.Forms {
-		p, err := k.New(t.schema, form, t.samples)
+		p, err := k.New(t.schema, form, samples)
 		if err != nil {
 			return nil, s, err
 		}
-		point, err := t.replay(k, p, 0).run()
+		point, err := t.replay(k, p, t.courses[0])
 		if err != nil {
 			return nil, s, err
 		}
@@ -140,8 +155,17 @@ func (t *trial) bestForm(k *peer.Kind) (best peer.Peer, s Scheme, err error) {
 	return best, s, nil
 }
 
-func (t *trial) replay(k *peer.Kind, p peer.Peer, i int) *replay {
-	return newReplay(p, k, t.schema, t.measured.Frames, t.courses[i])
+// replay runs a peer on several courses and returns the total.
+func (t *trial) replay(k *peer.Kind, p peer.Peer, courses []bench.Course) (Point, error) {
+	var total tally
+	for _, course := range courses {
+		r := newReplay(p, k, t.schema, t.measured.Frames, course)
+		if _, err := r.run(); err != nil {
+			return Point{}, err
+		}
+		total.add(&r.tally)
+	}
+	return total.point(), nil
 }
 
 // Config configures a comparison. Zero fields mean the defaults.
@@ -149,7 +173,10 @@ type Config struct {
 	// Losses are the fractions of packets lost in each direction. The first is 0. The default is 0
 	// to 0.2.
 	Losses []float64
-	// TimedLoss is the loss at which times are measured.
+	// Seeds is the number of links with loss, each with other losses and a fresh start; default 1.
+	Seeds int
+	// TimedLoss is the loss at which times are measured. Those of schemes with repetition are
+	// measured if it is one of Losses.
 	TimedLoss float64
 	// Frames is the number of frames of a trace that are used, half of them for training. The
 	// default is all.
@@ -176,12 +203,20 @@ func (c *Config) link(loss float64) bench.Config {
 	}
 }
 
+// seeds returns the number of links at a loss.
+func (c *Config) seeds(loss float64) int {
+	if loss == 0 {
+		return 1
+	}
+	return max(c.Seeds, 1)
+}
+
 // MinFrames is the minimum number of frames of a comparison.
 const MinFrames = 1000
 
 func (c *Config) fill() {
 	if c.Losses == nil {
-		c.Losses = []float64{0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2}
+		c.Losses = []float64{0, 0.01, 0.05, 0.1, 0.2}
 	}
 	if c.Progress == nil {
 		c.Progress = func(string, string) {}
@@ -226,6 +261,9 @@ type Point struct {
 	PayloadBits float64 `json:"payload_bits_per_frame_sent"`
 	Delivered   float64 `json:"delivered_ratio"`
 	Mismatches  int     `json:"mismatches"`
+	// Span is the number of frames in a payload with repetition, and Form their layout.
+	Span int       `json:"frames_per_payload,omitempty"`
+	Form peer.Form `json:"form,omitempty"`
 }
 
 func (r *Result) at(name string) *Scheme {
@@ -249,12 +287,18 @@ type Mean struct {
 	DecodeNs  float64   `json:"decode_ns,omitempty"`
 }
 
+// Base returns the name without the mark of repetition.
+func (m *Mean) Base() string { return strings.TrimSuffix(m.Name, repeatedSuffix) }
+
 // Summary is the result of all traces.
 type Summary struct {
 	Losses []float64 `json:"losses"`
 	Means  []Mean    `json:"geometric_means"`
-	// Ratios compare adaptive, without and with redundancy, with the general-purpose peer that has
-	// the fewest bits for the trace and loss.
+	// Spans are the numbers of frames in a payload of peers with repetition at each loss: the
+	// maxima of the traces.
+	Spans []int `json:"frames_per_repeated_payload"`
+	// Ratios compare adaptive without redundancy with the general-purpose peer that has the fewest
+	// bits for the trace and loss, and adaptive with redundancy with the best one with repetition.
 	Ratios []Ratio `json:"ratios_to_best_general_peer"`
 }
 
@@ -272,6 +316,14 @@ func Summarize(results []*Result) *Summary {
 	s := &Summary{}
 	for _, p := range first.Schemes[0].Points {
 		s.Losses = append(s.Losses, p.Loss)
+	}
+	s.Spans = make([]int, len(s.Losses))
+	for _, r := range results {
+		for i := range r.Schemes {
+			for k, p := range r.Schemes[i].Points {
+				s.Spans[k] = max(s.Spans[k], p.Span)
+			}
+		}
 	}
 	for i := range first.Schemes {
 		s.Means = append(s.Means, s.mean(results, i))
@@ -313,14 +365,18 @@ func (s *Summary) ratio(results []*Result, name string) Ratio {
 
 // ratio returns the bits of a scheme divided by those of the best general-purpose peer, at loss k.
 func (r *Result) ratio(name string, k int) float64 {
-	return r.at(name).Points[k].Bits / r.Best(k).Points[k].Bits
+	return r.at(name).Points[k].Bits / r.Best(k, Repeated(name)).Points[k].Bits
 }
 
-// Best returns the general-purpose peer with the fewest bits at loss k.
-func (r *Result) Best(k int) *Scheme {
+// Repeated reports whether the scheme of this name repeats frames until the target is reached.
+func Repeated(name string) bool { return strings.HasSuffix(name, repeatedSuffix) }
+
+// Best returns the general-purpose peer with the fewest bits at loss k, of those with repetition or
+// of those without.
+func (r *Result) Best(k int, repeated bool) *Scheme {
 	var best *Scheme
 	for i := range r.Schemes {
-		if s := &r.Schemes[i]; s.Class == peer.General && (best == nil || s.Points[k].Bits < best.Points[k].Bits) {
+		if s := &r.Schemes[i]; s.Class == peer.General && Repeated(s.Name) == repeated && (best == nil || s.Points[k].Bits < best.Points[k].Bits) {
 			best = s
 		}
 	}

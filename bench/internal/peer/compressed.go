@@ -32,14 +32,14 @@ type compressed struct {
 // onDifferences returns a Kind.New for a compressor. Training records are passed to create.
 func onDifferences(create func(records [][]byte) (compressor, error)) func(*schema.Schema, Form, []Sample) (Peer, error) {
 	return func(s *schema.Schema, form Form, samples []Sample) (Peer, error) {
-		c := &compressed{record: record{newLayout(s), form}}
+		c := &compressed{record: newRecord(s, form)}
 		c.most = 5 * len(c.components)
 		for i := range c.fields {
 			c.most += 3 + c.fields[i].most
 		}
 		records := make([][]byte, len(samples))
 		for i, s := range samples {
-			records[i] = c.append(nil, s.Base, s.Frame)
+			records[i] = c.appendRows(nil, s.Base, s.Rows)
 		}
 		var err error
 		c.compressor, err = create(records)
@@ -48,18 +48,18 @@ func onDifferences(create func(records [][]byte) (compressor, error)) func(*sche
 }
 
 func (c *compressed) Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error) {
-	c.room = c.append(c.room[:0], base, &rows[0])
+	c.room = c.appendRows(c.room[:0], base, rows)
 	return c.compress(dst, c.room)
 }
 
 func (c *compressed) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) (err error) {
-	if cap(c.room) < c.most {
-		c.room = make([]byte, 0, c.most)
+	if most := c.most * len(rows); cap(c.room) < most {
+		c.room = make([]byte, 0, most)
 	}
 	if c.room, err = c.expand(c.room[:0], payload); err != nil {
 		return fmt.Errorf("compressed: %w", err)
 	}
-	if !c.parse(&rows[0], base, c.room) {
+	if !c.parseRows(rows, base, c.room) {
 		return malformed(string(c.form))
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -174,13 +175,48 @@ const (
 	Planes Form = "planes"
 )
 
+// chained is the end of the name of a form in which older frames of a payload are coded against the
+// ones after them, instead of the baseline.
+const chained Form = " chained"
+
 // Forms returns all forms of differences.
 func Forms() []Form { return []Form{Varint, Bytes, Planes} }
 
 // record codes the differences of frames in a form.
 type record struct {
 	*layout
-	form Form
+	form    Form // without the end chained
+	chained bool
+}
+
+func newRecord(s *schema.Schema, form Form) record {
+	plain, isChained := strings.CutSuffix(string(form), string(chained))
+	return record{newLayout(s), Form(plain), isChained}
+}
+
+// appendRows appends the differences of the frames of a payload, newest first.
+func (r *record) appendRows(dst []byte, base *schema.Frame, rows []schema.Frame) []byte {
+	for i := len(rows) - 1; i >= 0; i-- {
+		dst = r.append(dst, r.before(base, rows, i), &rows[i])
+	}
+	return dst
+}
+
+// before returns what row i is coded against.
+func (r *record) before(base *schema.Frame, rows []schema.Frame, i int) *schema.Frame {
+	if r.chained && i < len(rows)-1 {
+		return &rows[i+1]
+	}
+	return base
+}
+
+// parseRows parses the result of appendRows. It reports whether that is well-formed.
+func (r *record) parseRows(rows []schema.Frame, base *schema.Frame, src []byte) bool {
+	ok := true
+	for i := len(rows) - 1; i >= 0 && ok; i-- {
+		src, ok = r.parse(&rows[i], r.before(base, rows, i), src)
+	}
+	return ok && len(src) == 0
 }
 
 // append appends the differences of cur from base.
@@ -225,8 +261,9 @@ func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
 	return dst
 }
 
-// parse parses differences into cur. It reports whether they are well-formed.
-func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
+// parse parses differences into cur and returns what follows them. It reports whether they are
+// well-formed.
+func (r *record) parse(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
 	base = cmp.Or(base, r.zero)
 	switch r.form {
 	case Bytes:
@@ -234,7 +271,7 @@ func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
 			c, d := &r.components[i], uint32(0)
 			for k := uint(0); k < c.bits; k += 8 {
 				if len(src) == 0 {
-					return false
+					return src, false
 				}
 				d |= uint32(src[0]) << k
 				src = src[1:]
@@ -242,16 +279,15 @@ func (r *record) parse(cur, base *schema.Frame, src []byte) bool {
 			c.restore(cur, base, int32(d))
 		}
 	case Planes:
-		var ok bool
 		if src, ok = r.parsePlanes(cur, base, src); !ok {
-			return false
+			return src, false
 		}
 	default:
 		for i := range r.components {
 			c := &r.components[i]
 			v, n := binary.Uvarint(src)
 			if n <= 0 {
-				return false
+				return src, false
 			}
 			src = src[n:]
 			c.restore(cur, base, c.unfold(v))
@@ -281,7 +317,7 @@ func (r *record) parsePlanes(cur, base *schema.Frame, src []byte) (rest []byte, 
 	return src, true
 }
 
-func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
+func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
 	for i := range r.fields {
 		f := &r.fields[i]
 		if f.shape != blob {
@@ -289,7 +325,7 @@ func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
 		}
 		size, n := binary.Uvarint(src)
 		if n <= 0 || size > uint64(f.most) || size > uint64(len(src)-n) {
-			return false
+			return src, false
 		}
 		b := append(cur.Bytes[f.blob][:0], src[n:n+int(size)]...)
 		for k := range min(len(b), len(base.Bytes[f.blob])) {
@@ -297,7 +333,7 @@ func (r *record) parseBlobs(cur, base *schema.Frame, src []byte) bool {
 		}
 		cur.Bytes[f.blob], src = b, src[n+int(size):]
 	}
-	return len(src) == 0
+	return src, true
 }
 
 // fold maps a difference to an unsigned number that is small if the difference is.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -18,15 +19,20 @@ import (
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.
 type Peer interface {
-	// Append appends the payload of the last of rows: Kind.Span consecutive frames, or fewer at the
-	// start of a stream. base is the baseline, or nil if there is none.
+	// Append appends the payload of rows: consecutive frames, oldest first. base is the baseline,
+	// or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
-	// Decode decodes a payload to rows, which are as many as those of Append.
+	// Decode decodes a payload to rows, which are as many as those of Append: a receiver knows how
+	// many frames a payload has.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
-// Sample is a frame and its baseline, to train a peer. Base is nil if there is none.
-type Sample struct{ Base, Frame *schema.Frame }
+// Sample has the frames of a payload and their baseline, to train a peer. Base is nil if there is
+// none.
+type Sample struct {
+	Base *schema.Frame
+	Rows []schema.Frame
+}
 
 // Class groups peers by purpose.
 type Class string
@@ -43,7 +49,8 @@ const (
 type Kind struct {
 	Name  string
 	Class Class
-	// Span is the number of frames in a payload, at least 1.
+	// Span is the number of frames in a payload, at least 1. Peers of class General take any
+	// number.
 	Span int
 	// Delta reports whether payloads are coded against a baseline.
 	Delta bool
@@ -66,9 +73,61 @@ func Kinds() []Kind {
 		{Name: "flate", Class: General, Span: 1, Delta: true, Forms: Forms(), New: onDifferences(newFlate)},
 		{Name: "s2", Class: General, Span: 1, Delta: true, Forms: Forms(), New: onDifferences(newS2)},
 		{Name: "lz4", Class: General, Span: 1, Delta: true, Forms: Forms(), New: onDifferences(newLZ4)},
-		{Name: "msgpack", Class: General, Span: 1, Forms: whole, New: newMsgpack},
-		{Name: "protobuf", Class: General, Span: 1, Forms: whole, New: newProtobuf},
+		{Name: "msgpack", Class: General, Span: 1, Forms: whole, New: repeating(newMsgpack)},
+		{Name: "protobuf", Class: General, Span: 1, Forms: whole, New: repeating(newProtobuf)},
 	}
+}
+
+// RepeatForms returns the layouts of payloads with several frames: those of Forms, and the same
+// with older frames against the ones after them.
+func (k *Kind) RepeatForms() []Form {
+	forms := slices.Clone(k.Forms)
+	if k.Delta {
+		for _, f := range k.Forms {
+			forms = append(forms, f+chained)
+		}
+	}
+	return forms
+}
+
+// repeated is a peer of single frames for several: the size of its payload precedes each but the
+// last.
+type repeated struct {
+	Peer
+	room []byte
+}
+
+// repeating returns a Kind.New for several frames from one for single frames.
+func repeating(create func(*schema.Schema, Form, []Sample) (Peer, error)) func(*schema.Schema, Form, []Sample) (Peer, error) {
+	return func(s *schema.Schema, form Form, samples []Sample) (Peer, error) {
+		p, err := create(s, form, samples)
+		return &repeated{Peer: p}, err
+	}
+}
+
+func (p *repeated) Append(dst []byte, base *schema.Frame, rows []schema.Frame) (_ []byte, err error) {
+	for len(rows) > 1 {
+		if p.room, err = p.Peer.Append(p.room[:0], base, rows[:1]); err != nil {
+			return dst, err
+		}
+		dst = protowire.AppendBytes(dst, p.room)
+		rows = rows[1:]
+	}
+	return p.Peer.Append(dst, base, rows)
+}
+
+func (p *repeated) Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error {
+	for len(rows) > 1 {
+		one, n := protowire.ConsumeBytes(payload)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if err := p.Peer.Decode(rows[:1], base, one); err != nil {
+			return err
+		}
+		rows, payload = rows[1:], payload[n:]
+	}
+	return p.Peer.Decode(rows, base, payload)
 }
 
 // malformed returns the error for a payload that the peer cannot decode.

@@ -38,7 +38,7 @@ func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
 		return nil, fmt.Errorf("quake3: %d fields, want at most 255", n)
 	}
 	for _, s := range samples {
-		q.delta(s.Base, s.Frame)
+		q.delta(s.Base, &s.Rows[0])
 	}
 	q.code, q.counts = newPrefixCode(huffmanLengths(q.counts)), nil
 	return q, nil

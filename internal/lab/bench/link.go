@@ -35,8 +35,8 @@ func newDirection(cfg simnet.Config, frames int) (*direction, error) {
 	return &direction{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
-// send sends messages in a datagram and returns the number of copies that will arrive. size includes
-// the datagram's headers.
+// send sends messages in a datagram and returns the number of copies that will arrive. size
+// includes the datagram's headers.
 func (w *direction) send(now time.Duration, size int, messages ...[]byte) int {
 	w.sent++
 	return w.queue.Push(now, datagram{w.sent, messages}, size)

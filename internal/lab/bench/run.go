@@ -185,7 +185,7 @@ func (p *pair) reset() (err error) {
 	}
 	dec := rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Prior: c.Prior}
 	if enc.Repair {
-		dec.DeliverLate, dec.RepairTime = true, enc.Deadline-enc.MaxBatchDelay
+		dec.RepairTime = enc.Deadline - enc.MaxBatchDelay
 	}
 	p.dec, err = rpcdelta.NewDecoder(p.trace.Schema, dec)
 	return err

@@ -17,7 +17,7 @@ type bench struct {
 }
 
 func newBench() *bench {
-	m := adaptive.Generic().Compile(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields)
 	b := &bench{end: newEnd(m, vehicleFields, 64), m: m, frames: smoothFrames(4096)}
 	for range 1000 {
 		b.acceptNext()

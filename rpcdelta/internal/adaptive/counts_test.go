@@ -25,7 +25,7 @@ func (*countMeter) Contents(int, float64)                                    {}
 // whatever it is, and that any number can follow.
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := adaptive.Generic().Compile(vehicleFields, 60)
+		m := adaptive.Generic().Compile(vehicleFields)
 		e := newEnd(m, vehicleFields, 0)
 		d := newEnd(m, vehicleFields, 0)
 		count := rapid.IntRange(1, adaptive.MaxFrames).Draw(t, "count")

@@ -22,7 +22,7 @@ func (p *Prior) Rest() []byte {
 
 // ParamLengths returns the number of parameters of each kind that fields have.
 func ParamLengths(fields []Field) (n [paramKinds]int) {
-	m := Generic().Compile(fields, 60)
+	m := Generic().Compile(fields)
 	for i := range m.groups {
 		for _, x := range m.params(i) {
 			s := paramVisitor{}
@@ -60,7 +60,7 @@ func RandomPrior(r *rand.Rand, fields []Field, lengths [paramKinds]int) []byte {
 			p.kinds[i] = anyNumbers(r, n)
 		}
 	}
-	m := Generic().Compile(fields, 60)
+	m := Generic().Compile(fields)
 	for i := range m.groups {
 		s, all := paramVisitor{}, m.params(i)
 		for _, x := range all {

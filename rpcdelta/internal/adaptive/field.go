@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"hash/fnv"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -37,10 +38,10 @@ type Field struct {
 
 	// VelocityAt is the first component of the field that is this field's rate of change, or -1. It
 	// is ignored unless that field is a Number with the same number of components, or three for a
-	// Quat. VelocityFactor is the change per second caused by one step of the rate: in steps of
-	// this field or, for a Quat, in radians.
-	VelocityAt     int
-	VelocityFactor float64
+	// Quat. PerTick is the change per frame caused by one step of the rate, see
+	// [schema.Velocity]. If it is 0, the rate predicts nothing.
+	VelocityAt int
+	PerTick    int64
 
 	// Blob is the index in Frame.Bytes of a Bytes field of MinBytes to MaxBytes bytes.
 	Blob, MinBytes, MaxBytes int
@@ -76,13 +77,10 @@ func fieldOf(s *schema.Schema, l *schema.Layout) Field {
 	case schema.ClassBytes:
 		f.Kind, f.Blob, f.MinBytes, f.MaxBytes = Bytes, l.Blob, l.MinBytes, l.MaxBytes
 	}
-	for i := range s.Layouts() {
-		if v := &s.Layouts()[i]; l.Field.Velocity != "" && v.Field.Name == l.Field.Velocity {
-			f.VelocityAt = v.At
-			f.VelocityFactor = v.Field.Resolution * l.Field.VelocityScale
-			if l.Class == schema.ClassNumber {
-				f.VelocityFactor *= l.Scale
-			}
+	for _, v := range s.Velocities() {
+		if v.Field == l.Field.Name {
+			of := slices.IndexFunc(s.Layouts(), func(l schema.Layout) bool { return l.Field.Name == v.Of })
+			f.VelocityAt, f.PerTick = s.Layouts()[of].At, v.PerTick
 		}
 	}
 	return f

@@ -10,9 +10,9 @@ import (
 
 // vehicleFields is a frame of 20 components, as a vehicle may send.
 var vehicleFields = []adaptive.Field{
-	{Kind: adaptive.Number, At: 0, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: 3, VelocityFactor: 1},
+	{Kind: adaptive.Number, At: 0, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: 3, PerTick: schema.StepsPerTick(1. / 60)},
 	{Kind: adaptive.Number, At: 3, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
-	{Kind: adaptive.Quat, At: 6, N: 4, Hi: 1<<11 - 1, Bits: 12, VelocityAt: 10, VelocityFactor: 0.01},
+	{Kind: adaptive.Quat, At: 6, N: 4, Hi: 1<<11 - 1, Bits: 12, VelocityAt: 10, PerTick: schema.RadiansPerTick(.01 / 60)},
 	{Kind: adaptive.Number, At: 10, N: 3, Lo: -1 << 22, Hi: 1 << 22, VelocityAt: -1},
 	{Kind: adaptive.Angle, At: 13, N: 2, Bits: 16, VelocityAt: -1},
 	{Kind: adaptive.Number, At: 15, N: 2, Lo: -1 << 15, Hi: 1 << 15, Scalar: true, VelocityAt: -1},
@@ -26,7 +26,7 @@ var allKinds = []adaptive.Field{
 	{Kind: adaptive.Bytes, Blob: 0, MaxBytes: 40, VelocityAt: -1},
 	{Kind: adaptive.Bytes, Blob: 1, MinBytes: 4, MaxBytes: 4, VelocityAt: -1},
 	{Kind: adaptive.Quat, At: 0, N: 4, Hi: 1<<9 - 1, Bits: 10, VelocityAt: -1},
-	{Kind: adaptive.Angle, At: 4, N: 2, Bits: 12, VelocityAt: 22, VelocityFactor: 3.7},
+	{Kind: adaptive.Angle, At: 4, N: 2, Bits: 12, VelocityAt: 22, PerTick: schema.StepsPerTick(3.7 / 30)},
 	{Kind: adaptive.Integer, At: 6, N: 2, Bits: 64, VelocityAt: -1},
 	{Kind: adaptive.Integer, At: 8, N: 2, Bits: 40, Signed: true, VelocityAt: -1},
 	{Kind: adaptive.Integer, At: 10, N: 3, Bits: 7, Signed: true, VelocityAt: -1},
@@ -35,7 +35,7 @@ var allKinds = []adaptive.Field{
 	{Kind: adaptive.Number, At: 16, N: 1, Lo: -1<<31 + 1, Hi: 1<<31 - 1, VelocityAt: -1},
 	{Kind: adaptive.Number, At: 17, N: 2, Lo: -511, Hi: 511, VelocityAt: -1},
 	{Kind: adaptive.Number, At: 19, N: 3, Lo: 5, Hi: 5000, Scalar: true, VelocityAt: 16},
-	{Kind: adaptive.Number, At: 22, N: 2, Lo: -3, Hi: 90, VelocityAt: 4, VelocityFactor: 1e30},
+	{Kind: adaptive.Number, At: 22, N: 2, Lo: -3, Hi: 90, VelocityAt: 4, PerTick: schema.MaxPerTick},
 	{Kind: adaptive.Integer, At: 24, N: 1, Bits: 32, Signed: true, VelocityAt: -1},
 }
 

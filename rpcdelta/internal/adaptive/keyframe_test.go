@@ -12,7 +12,7 @@ import (
 // many zeros.
 func TestKeyframeBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	m := adaptive.Generic().Compile(allKinds, 60)
+	m := adaptive.Generic().Compile(allKinds)
 	s, c := m.NewState(64), new(adaptive.Coder)
 	var frame *schema.Frame
 	for i := range 3000 {

@@ -79,7 +79,7 @@ func (l *link) ack() {
 
 // TestLinkIsLossless checks that the server decodes what the client sent, whatever is lost.
 func TestLinkIsLossless(t *testing.T) {
-	models := []*adaptive.Model{adaptive.Generic().Compile(vehicleFields, 60), adaptive.Generic().Compile(allKinds, 30)}
+	models := []*adaptive.Model{adaptive.Generic().Compile(vehicleFields), adaptive.Generic().Compile(allKinds)}
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 1).Draw(t, "fields")
 		ring := rapid.SampledFrom([]int{2, 8, 16, 64}).Draw(t, "ring")

@@ -112,7 +112,6 @@ type component struct {
 type builder struct {
 	m        *Model
 	fields   []Field
-	rate     float64
 	scalars  []int
 	progress []uint8 // by field: 0 not visited, 1 being added, 2 added
 }
@@ -165,7 +164,7 @@ func (b *builder) derivative(i int) int {
 	case Integer, Bits, Bytes:
 		return -1
 	}
-	if f.VelocityAt < 0 || f.VelocityFactor == 0 {
+	if f.VelocityAt < 0 || f.PerTick == 0 {
 		return -1
 	}
 	for j := range b.fields {
@@ -272,7 +271,7 @@ func (b *builder) addNumbers(g *group, f *Field) {
 		g.numScalars = copy(g.scalars[:], b.scalars)
 	case g.velocity >= 0:
 		g.family = familyDerived
-		g.velocityFactor = toFixed(f.VelocityFactor/b.rate, 19)
+		g.velocityFactor = f.PerTick
 	}
 	g.counter = f.Kind == Integer
 	for k := range f.N {
@@ -313,7 +312,7 @@ func (b *builder) addQuat(g *group, f *Field) {
 	g.packScale = m * sqrt2Q16
 	if g.velocity >= 0 {
 		g.family = familyTurned
-		g.velocityFactor = toFixed(float64(f.VelocityFactor)/b.rate/4, 38)
+		g.velocityFactor = f.PerTick
 	}
 	for k := range 3 {
 		c := component{at: f.At + 1 + k, lo: -int64(f.Hi), hi: int64(f.Hi), list: -1, inputs: -1}
@@ -323,15 +322,6 @@ func (b *builder) addQuat(g *group, f *Field) {
 
 // sqrt2Q16 is the square root of 2 in Q16, rounded.
 const sqrt2Q16 = 92682
-
-// toFixed returns x times 2^q, rounded, or 0 if the result is not within 2^40 of 0.
-func toFixed(x float64, q int) int64 {
-	v := math.Floor(float64(math.Ldexp(x, q)) + 0.5)
-	if !(v > -(1<<40) && v < 1<<40) {
-		return 0
-	}
-	return int64(v)
-}
 
 // setKeyframeCode sets the parameters of the static code of numbers.
 func (g *group) setKeyframeCode(comps []component) {

@@ -26,7 +26,7 @@ func trainedEnd(m *adaptive.Model, fields []adaptive.Field) (*end, []*schema.Fra
 }
 
 func FuzzDecode(f *testing.F) {
-	m := adaptive.Generic().Compile(allKinds, 30)
+	m := adaptive.Generic().Compile(allKinds)
 	e, frames := trainedEnd(m, allKinds)
 	out := newFrames(allKinds)
 	for n := 1; n <= 4; n++ {
@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestDecodeTrailingBytes(t *testing.T) {
-	m := adaptive.Generic().Compile(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields)
 	e, frames := trainedEnd(m, vehicleFields)
 	out := newFrames(vehicleFields)
 	good := e.encode(nil, frames[205:206], 205, 199, true)
@@ -75,7 +75,7 @@ func TestDecodeTrailingBytes(t *testing.T) {
 }
 
 func TestUnknownBaseline(t *testing.T) {
-	m := adaptive.Generic().Compile(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields)
 	e := newEnd(m, vehicleFields, 64)
 	frames := smoothFrames(100)
 	for i, frame := range frames[:50] {

@@ -3,17 +3,19 @@ package adaptive
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestForecast checks that forecast agrees with the separate functions.
 func TestForecast(t *testing.T) {
 	m := Generic().Compile([]Field{
-		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, VelocityFactor: 2},
+		{Kind: Number, At: 0, N: 3, Lo: -1 << 20, Hi: 1 << 20, VelocityAt: 3, PerTick: schema.StepsPerTick(2. / 60)},
 		{Kind: Number, At: 3, N: 3, Lo: -5000, Hi: 5000, VelocityAt: -1},
 		{Kind: Number, At: 6, N: 2, Lo: -100, Hi: 100, Scalar: true, VelocityAt: -1},
 		{Kind: Angle, At: 8, N: 2, Bits: 16, VelocityAt: -1},
 		{Kind: Integer, At: 10, N: 1, Bits: 32, Signed: true, VelocityAt: -1},
-	}, 60)
+	})
 	const width = 11
 	r := rand.New(rand.NewPCG(1, 2))
 	experts := map[choice]bool{}

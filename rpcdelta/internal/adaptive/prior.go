@@ -90,14 +90,11 @@ func (p *Prior) applyKind(m *Model, x paramRef) {
 	s.param(&m.initial, m, x)
 }
 
-// Compile compiles the fields of a frame that is sent rateHz times per second, for streams that
-// start from p. The fields must be valid: disjoint components, ordered bounds.
-func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
+// Compile compiles the fields of a frame for streams that start from p. The fields must be valid:
+// disjoint components, ordered bounds.
+func (p *Prior) Compile(fields []Field) *Model {
 	m := &Model{tables: p.tables}
-	if !(rateHz > 0) {
-		rateHz = 60
-	}
-	b := builder{m: m, fields: fields, rate: rateHz}
+	b := builder{m: m, fields: fields}
 	b.build()
 	m.initial = m.newState()
 	m.initial.reset(m)
@@ -110,7 +107,7 @@ func (p *Prior) Compile(fields []Field, rateHz float64) *Model {
 const (
 	priorMagic  = "uplp"
 	priorFormat = 1
-	priorModel  = 2 // changes with features, experts, classes and parameters
+	priorModel  = 3 // changes with features, experts, classes and parameters
 )
 
 // MaxPrior is the maximum size of an encoded prior, in bytes.

@@ -61,7 +61,7 @@ func TestParsePriorErrors(t *testing.T) {
 		want string
 	}{
 		{"other file", change(0), "does not begin as one"},
-		{"format", change(4), "of format 0 and model 2, this version reads 1 and 2: train it again"},
+		{"format", change(4), "of format 0 and model 3, this version reads 1 and 3: train it again"},
 		{"model", change(5), "train it again"},
 		{"damage", change(1000), "damaged"},
 		{"hash", change(len(good) - 1), "damaged"},
@@ -159,8 +159,8 @@ func FuzzParsePrior(f *testing.F) {
 // then random payloads.
 func agree(t failer, p *adaptive.Prior, fields []adaptive.Field, frames []*schema.Frame) {
 	t.Helper()
-	m := p.Compile(fields, 30)
-	client, server := newEnd(m, fields, 64), newEnd(p.Compile(fields, 30), fields, 64)
+	m := p.Compile(fields)
+	client, server := newEnd(m, fields, 64), newEnd(p.Compile(fields), fields, 64)
 	out := newFrames(fields)
 	for i, frame := range frames {
 		base := uint64(max(0, i-3))

@@ -10,7 +10,7 @@ import (
 // TestLearnLate checks that the state does not depend on when a frame is learned, as long as the
 // frames before it are still stored.
 func TestLearnLate(t *testing.T) {
-	m := adaptive.Generic().Compile(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields)
 	for _, ring := range []int{2, 16, 64} {
 		r := rand.New(rand.NewPCG(uint64(ring), 1))
 		early, late := newEnd(m, vehicleFields, ring), newEnd(m, vehicleFields, ring)
@@ -40,7 +40,7 @@ func TestLearnLate(t *testing.T) {
 // TestReach checks that an end reads only the frames that LearnReach and the ring allow: an end
 // that stores no others behaves the same.
 func TestReach(t *testing.T) {
-	m := adaptive.Generic().Compile(vehicleFields, 60)
+	m := adaptive.Generic().Compile(vehicleFields)
 	ints, blobs := frameSize(vehicleFields)
 	short := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, adaptive.LearnReach)}
 	long := &end{state: m.NewState(0), known: adaptive.NewFrames(ints, blobs, 300)}
@@ -71,7 +71,7 @@ func TestReach(t *testing.T) {
 // TestMemory limits the memory of a stream: 13 KiB of the 16 KiB that a player's 20 components may
 // take.
 func TestMemory(t *testing.T) {
-	state := adaptive.Generic().Compile(vehicleFields, 60).NewState(64).Size()
+	state := adaptive.Generic().Compile(vehicleFields).NewState(64).Size()
 	frames := newKnown(vehicleFields, 64).Size()
 	t.Logf("state %d bytes, frames %d", state, frames)
 	if state+frames > 13<<10 {

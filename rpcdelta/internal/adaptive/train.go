@@ -87,7 +87,7 @@ func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	if len(r.Frames) == 0 {
 		return nil
 	}
-	m := t.prior.Compile(r.Fields, r.RateHz)
+	m := t.prior.Compile(r.Fields)
 	counting := *m.tables
 	counting.tally = &tally{}
 	m.tables = &counting

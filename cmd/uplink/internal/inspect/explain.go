@@ -176,6 +176,9 @@ func (e *Explained) bind(b []byte) {
 		{"reliable", r.Reliable},
 		{"frames in a datagram", r.Frames},
 		{"prior", fmt.Sprintf("%016x", r.Prior)},
+		{"batch", r.Batch},
+		{"deadline", r.Deadline},
+		{"factors of velocities", fmt.Sprint(r.PerTick)},
 	})
 }
 

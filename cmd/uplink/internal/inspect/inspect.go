@@ -229,10 +229,11 @@ func (l *limits) count(counts map[string]uint64, reason string, n uint64) {
 type rateKey struct {
 	schema, prior uint64
 	hz            float64
+	perTick       string
 }
 
 func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schema, error) {
-	key := rateKey{b.Schema, b.Prior, b.RateHz}
+	key := rateKey{b.Schema, b.Prior, b.RateHz, fmt.Sprint(b.PerTick)}
 	if s := l.rates[key]; s != nil {
 		return s, nil
 	}
@@ -242,7 +243,7 @@ func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schem
 	if err := l.TakeMost(budget.Model(declared)); err != nil {
 		return nil, err
 	}
-	s, err := declared.AtRate(b.RateHz)
+	s, err := declared.WithPerTick(b.RateHz, b.PerTick)
 	if err == nil {
 		l.rates[key] = s
 	}

@@ -200,7 +200,7 @@ func (l *loader) bound(b *record.Bound) error {
 		s.streams[b.RPC] = &stream{ready: !b.Again}
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
 			RPC: msgpack.Byte(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
-			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior,
+			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior, PerTick: b.PerTick,
 		}})
 	}
 	return nil

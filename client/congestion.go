@@ -1,0 +1,133 @@
+package client
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/queuedelay"
+	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+const (
+	// minPathRate is the bit rate to which a queue or loss alone reduces a connection: about half
+	// of the narrowest link on which games are played, 64 kbit/s. A flow that fills every queue,
+	// such as an upload, would take what a lower rate leaves.
+	minPathRate = 36_000
+	// pathBackoff is the part of the bit rate that remains after a window with congestion, and
+	// pathIncrease the growth of the limit in one without.
+	pathBackoff  = 0.75
+	pathIncrease = 1.05
+	// sustained is the number of consecutive windows after which a queue is no burst, and of
+	// consecutive loss rates after which loss is no burst.
+	sustained = 2
+	// excessiveLoss is the share of lost payloads that redundancy cannot make up for. A smaller
+	// loss without a queue is usual on radio links and has no effect. With a queue, uploads on
+	// narrow links cause a loss of up to a quarter.
+	excessiveLoss = 1. / 3
+	// minRoundTrips is the number of round-trip times that a decision requires, and minLossSample
+	// the number of payloads that a loss rate requires.
+	minRoundTrips = 3
+	minLossSample = 100
+	// unusedLimit is the share of the limit below which the limit has no effect any more.
+	unusedLimit = 0.7
+)
+
+// congestion limits the bit rate of a connection while its path is congested: while the round-trip
+// times of RPCs' payloads show a queue, or their loss is excessive. The zero value has no limit.
+type congestion struct {
+	delay   queuedelay.Meter
+	limit   float64 // bits/s; 0: none
+	queued  int     // consecutive windows with a queue
+	lossy   int     // consecutive loss rates above excessiveLoss
+	counted rpcdelta.DeliveryStats
+}
+
+// relink prepares for another path. The counts of payloads continue.
+func (c *congestion) relink() { *c = congestion{counted: c.counted} }
+
+// step processes a window in which the connection sent at a bit rate. total counts all payloads so
+// far, and reduced reports whether the limit has reduced the rate.
+func (c *congestion) step(now time.Time, rate float64, total rpcdelta.DeliveryStats, reduced bool) {
+	c.measureLoss(total)
+	if c.delay.Samples() < minRoundTrips {
+		return
+	}
+	queue := c.delay.End(now)
+	c.queued++
+	if queue <= queuedelay.Threshold {
+		c.queued = 0
+	}
+	queued, lossy := c.queued >= sustained, c.lossy >= sustained
+	high := c.limit == 0 || c.limit > minPathRate
+	switch {
+	case queued && lossy:
+		c.reduce(rate, 0)
+	case high && (queued || lossy):
+		c.reduce(rate, minPathRate)
+	case high && queue > queuedelay.Threshold/2, c.limit == 0:
+	case !reduced && rate < unusedLimit*c.limit:
+		c.limit = 0
+	default:
+		c.limit *= pathIncrease
+	}
+}
+
+// reduce lowers the limit below the rate, but not below a minimum.
+func (c *congestion) reduce(rate, minimum float64) {
+	limit := max(minimum, pathBackoff*rate)
+	switch {
+	case c.limit == 0 && limit >= rate: // it already sends so little
+	case c.limit == 0 || limit < c.limit:
+		c.limit = limit
+	}
+}
+
+// measureLoss evaluates the loss rate once enough payloads have been counted.
+func (c *congestion) measureLoss(total rpcdelta.DeliveryStats) {
+	lost, processed := total.Lost-c.counted.Lost, total.Processed-c.counted.Processed
+	if lost+processed < minLossSample {
+		return
+	}
+	c.counted = total
+	c.lossy++
+	if float64(lost) <= excessiveLoss*float64(lost+processed) {
+		c.lossy = 0
+	}
+}
+
+// departures remembers when the last payloads of an RPC were sent, to measure round-trip times.
+type departures struct {
+	sent  *ringcache.Ring[time.Time] // by sequence number
+	acked uint16                     // newest payload that was acked
+	any   bool
+}
+
+// maxDepartures is the number of payloads that departures remembers.
+const maxDepartures = 128
+
+func newDepartures() departures {
+	return departures{sent: ringcache.New[time.Time](maxDepartures)}
+}
+
+// put records that payload seq leaves.
+func (d *departures) put(seq uint64, now time.Time) { *d.sent.Put(seq & 0xffff) = now }
+
+// take returns the round-trip time of the newest payload of an ack, or 0 if an earlier ack named it
+// or a newer one.
+func (d *departures) take(a *rpcdelta.Ack, now time.Time) time.Duration {
+	if a.None || d.any && int16(a.Seq-d.acked) <= 0 {
+		return 0
+	}
+	at := d.sent.Get(uint64(a.Seq))
+	if at == nil {
+		return 0
+	}
+	d.acked, d.any = a.Seq, true
+	return now.Sub(*at)
+}
+
+// reset forgets all payloads.
+func (d *departures) reset() {
+	d.sent.Reset()
+	d.any = false
+}
