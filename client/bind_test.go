@@ -247,19 +247,16 @@ func TestInvalidBind(t *testing.T) {
 		}
 		type empty struct{}
 		for want, err := range map[string]error{
-			"Speed":           bind[noResolution](t, conn, "Move", client.BindConfig{}),
-			"Updates":         bind[unsupported](t, conn, "Move", client.BindConfig{}),
-			"stepsize":        bind[misspelled](t, conn, "Move", client.BindConfig{}),
-			"no fields":       bind[empty](t, conn, "Move", client.BindConfig{}),
-			"struct":          bind[int](t, conn, "Move", client.BindConfig{}),
-			"name":            bind[moveLike](t, conn, "", client.BindConfig{}),
-			"rate":            bind[moveLike](t, conn, "Move", client.BindConfig{RateHz: -1}),
-			"description":     bindWide(client.BindConfig{}),
-			"RateHz is 30":    bindWide(client.BindConfig{RateHz: 30}),
-			"SendEvery is 5":  bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 5}),
-			"SendEvery is -1": bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: -1}),
-			"reliable RPC":    bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 2, Reliable: true}),
-			"codec rle":       bind[uplinktest.Move](t, rle, "Move", client.BindConfig{SendEvery: 2}),
+			"Speed":        bind[noResolution](t, conn, "Move", client.BindConfig{}),
+			"Updates":      bind[unsupported](t, conn, "Move", client.BindConfig{}),
+			"stepsize":     bind[misspelled](t, conn, "Move", client.BindConfig{}),
+			"no fields":    bind[empty](t, conn, "Move", client.BindConfig{}),
+			"struct":       bind[int](t, conn, "Move", client.BindConfig{}),
+			"name":         bind[moveLike](t, conn, "", client.BindConfig{}),
+			"rate":         bind[moveLike](t, conn, "Move", client.BindConfig{RateHz: -1}),
+			"description":  bindWide(client.BindConfig{}),
+			"RateHz is 30": bindWide(client.BindConfig{RateHz: 30}),
+			"codec rle":    bind[uplinktest.Move](t, rle, "Move", client.BindConfig{Delay: uplinktest.Wait(1, 60)}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "client: ") {
 				t.Errorf("got %v, want an error that contains %q", err, want)
@@ -268,8 +265,8 @@ func TestInvalidBind(t *testing.T) {
 		if n := len(conn.Stats().RPCs); n != 0 {
 			t.Errorf("%d RPCs are counted", n)
 		}
-		uplinktest.Must(t, errors.Join(bind[uplinktest.Move](t, rle, "Move", client.BindConfig{SendEvery: 1}),
-			bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Reliable: true}), bind[uplinktest.Move](t, conn, "Move", client.BindConfig{SendEvery: 4})))
+		uplinktest.Must(t, errors.Join(bind[uplinktest.Move](t, rle, "Move", client.BindConfig{}),
+			bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Reliable: true}), bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Delay: uplinktest.Wait(3, 60)})))
 	})
 }
 

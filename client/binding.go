@@ -37,9 +37,12 @@ func (b *binding) newRequest() ([]byte, error) {
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
 		PerTick: b.schema.PerTick(),
 	}
-	if b.delay.Repair && b.combines() {
+	if b.combines() {
 		batch, deadline := b.delay.FramesAt(b.schema.RateHz())
-		r.Batch, r.Deadline = batch, min(deadline, rpcdelta.MaxRepairAge)
+		r.Batch = batch
+		if b.delay.Repair {
+			r.Deadline = min(deadline, rpcdelta.MaxRepairAge)
+		}
 	}
 	if p := b.cfg.prior(); p != nil {
 		r.Prior = p.Hash()

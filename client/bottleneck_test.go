@@ -203,7 +203,7 @@ func TestCongestionEnds(t *testing.T) {
 		}
 		flow.stop()
 		m.call(90 * time.Second)
-		if got := m.conn.Stats().Budget; got.Path != 0 || got.SendEvery != 1 || got.Redundancy != rpcdelta.MaxRedundancy {
+		if got := m.conn.Stats().Budget; got.Path != 0 || got.FramesPerPayload != 1 || got.Redundancy != rpcdelta.MaxRedundancy {
 			t.Errorf("after the upload: %+v", got)
 		}
 	})

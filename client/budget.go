@@ -11,6 +11,8 @@ const (
 	// rateWindow is the time over which bit rates are measured. At 15 datagrams per second, one
 	// datagram more or less changes the rate by 7 %.
 	rateWindow = time.Second
+	// maxEvery is the maximum of limits.every.
+	maxEvery = 4
 	// headroom is the share of the limit that the level below may use if the controller is to
 	// return to it.
 	headroom = 0.9
@@ -29,7 +31,7 @@ var budgetLevels = func() (all []limits) {
 	for n := rpcdelta.MaxRedundancy; n > 2; n-- {
 		all = append(all, limits{n, 1})
 	}
-	return append(all, limits{2, 1}, limits{2, 1.5}, limits{2, 2}, limits{1, 2}, limits{1, 3}, limits{1, MaxSendEvery}, limits{0, MaxSendEvery})
+	return append(all, limits{2, 1}, limits{2, 1.5}, limits{2, 2}, limits{1, 2}, limits{1, 3}, limits{1, maxEvery}, limits{0, maxEvery})
 }()
 
 var maxLevel = len(budgetLevels) - 1
@@ -144,7 +146,7 @@ func (b *budget) relax() {
 
 func (b *budget) stats() BudgetStats {
 	l := b.limits()
-	st := BudgetStats{Limit: int(b.configured), Path: int(b.path), OverBits: b.over, Redundancy: l.redundancy, SendEvery: l.every}
+	st := BudgetStats{Limit: int(b.configured), Path: int(b.path), OverBits: b.over, Redundancy: l.redundancy, FramesPerPayload: l.every}
 	if b.configured != 0 {
 		st.BitsPerSecond = b.rate
 	}

@@ -49,7 +49,7 @@ func TestBudgetSettles(t *testing.T) {
 		before := b.over
 		levels := l.drive(b, 300, rng)
 		what, over := fmt.Sprintf("%+v, limit %.0f: levels %v", l, b.configured, levels[:40]), b.over-before
-		switch lowest := l.rate(limits{0, MaxSendEvery}); {
+		switch lowest := l.rate(limits{0, maxEvery}); {
 		case lowest > b.configured*1.05: // not possible
 			if levels[len(levels)-1] != maxLevel || over == 0 {
 				t.Errorf("%s: %d bits over", what, over)
@@ -79,7 +79,7 @@ func TestBudgetOrder(t *testing.T) {
 		b.configured *= 0.6
 		l.drive(b, 10, rng)
 	}
-	if b.limits() != (limits{0, MaxSendEvery}) || b.over == 0 {
+	if b.limits() != (limits{0, maxEvery}) || b.over == 0 {
 		t.Fatalf("%+v at a limit of %.0f", b.limits(), b.configured)
 	}
 	var downs, ups []limits

@@ -28,7 +28,9 @@ type Config struct {
 	Renew func(context.Context) (token.Token, error)
 	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
 	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
-	// preset, frames are sent at once and have no deadline.
+	// preset, the default, frames are sent at once as with LowLatency, and have no deadline: a
+	// client that does not know the game neither delays a call nor gives it up. Balanced saves most
+	// for typical games; see docs/choosing.md.
 	Preset Preset
 	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
 	Suites []transport.Suite
@@ -56,9 +58,9 @@ type Config struct {
 	FlushOnly bool
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
 	// headers down to IP, in bits/s; 0, the default, means no limit. The connection reduces
-	// redundancy and puts up to MaxSendEvery frames into each payload of an unreliable RPC that
-	// uses the adaptive codec, as it also does if the path is congested. It never drops a call:
-	// traffic above the limit is sent and counted.
+	// redundancy and puts up to 4 frames into each payload of an unreliable RPC that uses the
+	// adaptive codec, as it also does if the path is congested. It never drops a call: traffic above
+	// the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
@@ -161,9 +163,6 @@ func (cfg *Config) withBindTimeout(ctx context.Context) (context.Context, contex
 	return context.WithTimeout(ctx, cfg.BindTimeout)
 }
 
-// MaxSendEvery is the maximum of BindConfig.SendEvery.
-const MaxSendEvery = 4
-
 // maxReliable is the maximum size of a payload of a reliable RPC, in bytes.
 const maxReliable = 8 << 10
 
@@ -175,31 +174,17 @@ type BindConfig struct {
 	// coded as a delta from the previous one. Frames that are not acknowledged when the connection
 	// is lost may be lost with it.
 	Reliable bool
-	// SendEvery is the number of calls per payload, 1 to MaxSendEvery; default 1. The first
-	// SendEvery-1 frames are held back until Send of the last one, or for about SendEvery intervals
-	// of RateHz. Two frames per datagram save 43 to 48 % and add a delay of one interval. More than
-	// 1 requires the adaptive codec and the unreliable channel.
-	SendEvery int
 	// Delay lets frames of an unreliable RPC wait for later ones, depending on what changed in
-	// them; default that of Config.Preset. It requires the adaptive codec and a SendEvery of 1.
+	// them; default that of Config.Preset. It requires the adaptive codec. For a fixed number of
+	// calls per payload, tag all fields urgent=false.
 	Delay DelayPolicy
 }
 
 func (cfg BindConfig) withDefaults(conn *Config, rateHz float64) (BindConfig, error) {
-	codec := conn.Codec
-	cfg.SendEvery = cmp.Or(cfg.SendEvery, 1)
-	switch n := cfg.SendEvery; {
-	case n < 1 || n > MaxSendEvery:
-		return cfg, fmt.Errorf("BindConfig.SendEvery is %d, want 1 to %d", n, MaxSendEvery)
-	case n > 1 && cfg.Reliable:
-		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: a reliable RPC sends each frame at once", n)
-	case n > 1 && codec == rpcdelta.RLE:
-		return cfg, fmt.Errorf("BindConfig.SendEvery is %d: codec %v has one frame per payload, use %v", n, codec, rpcdelta.Adaptive)
-	}
-	if err := cfg.Delay.check(&cfg, rateHz, codec); err != nil {
+	if err := cfg.Delay.check(&cfg, rateHz, conn.Codec); err != nil {
 		return cfg, err
 	}
-	if (cfg.Delay == DelayPolicy{}) && cfg.SendEvery == 1 && !cfg.Reliable && codec == rpcdelta.Adaptive {
+	if (cfg.Delay == DelayPolicy{}) && !cfg.Reliable && conn.Codec == rpcdelta.Adaptive {
 		cfg.Delay = conn.Preset.DelayPolicy
 	}
 	return cfg, nil

@@ -87,7 +87,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	b := &binding{
 		sender: sender{
-			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, every: cfg.SendEvery, delay: cfg.Delay,
+			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay,
 			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
 			departures: newDepartures(), stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 		},
@@ -155,10 +155,15 @@ func (c *Conn) fail(err error) {
 }
 
 // Flush sends the payloads that were collected since the last Tick in one datagram; see
-// Config.Tick. Call it at the end of the game's tick. Frames that BindConfig.SendEvery holds back
-// stay; see [Stream.Flush]. It returns [ErrReconnecting] while reconnecting, and [net.ErrClosed]
-// after Close.
+// Config.Tick. Call it at the end of the game's tick. If there is such a datagram, all frames that
+// wait because of BindConfig.Delay leave in it; otherwise they stay, see [Stream.Flush]. It returns
+// [ErrReconnecting] while reconnecting, and [net.ErrClosed] after Close.
 func (c *Conn) Flush() error {
+	if c.out.waiting() {
+		for _, b := range c.all() {
+			_ = b.Flush() // the next Send returns the error
+		}
+	}
 	if link := c.current(); link == nil || errors.Is(c.out.flush(link), net.ErrClosed) {
 		return c.noLink()
 	}

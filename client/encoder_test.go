@@ -232,8 +232,8 @@ func TestNoAllocations(t *testing.T) {
 		streams, frames int // per tick
 	}{
 		{streams: 1, frames: 1},
-		{ // a low rate, so that no frame is sent without the other one on a busy machine
-			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{SendEvery: 2, RateHz: 0.1}, 2, 2,
+		{
+			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{Delay: uplinktest.Wait(1, 60)}, 2, 2,
 		},
 	} {
 		srv, conn, stream, got := loopback(t, c.cfg, c.bind)
@@ -248,6 +248,9 @@ func TestNoAllocations(t *testing.T) {
 					uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
 				}
 				next++
+			}
+			for _, s := range streams {
+				uplinktest.Must(t, s.Flush()) // a frame after an urgent one waits
 			}
 			uplinktest.Must(t, conn.Flush())
 			for range c.frames * c.streams {
@@ -264,7 +267,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%d of %d frames arrived", n, next*c.streams)
 		}
 		payloads := uint64(next / c.frames)
-		if st := streams[c.streams-1].Stats(); c.streams > 1 && st.Coalesced < payloads*9/10 || st.Messages > payloads {
+		if st := streams[c.streams-1].Stats(); c.streams > 1 && st.Coalesced < payloads*9/10 || st.Messages > payloads*5/4 {
 			t.Errorf("%+v", st)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"time"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
@@ -116,19 +117,22 @@ func ExampleStream_Send() {
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 }
 
-// All RPCs of a tick share a datagram. ServerMove has two calls per payload.
+// All RPCs of a tick share a datagram. A call of ServerMove may also wait for the next one.
 func ExampleConn_Flush() {
 	conn, printed, stop := connect(client.Config{FlushOnly: true})
 	defer stop()
-	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{SendEvery: 2})
+	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{
+		Delay: client.DelayPolicy{MaxBatchDelay: time.Second / 60},
+	})
 	check(err)
 	for tick := range 4 {
 		check(move.Send(&ServerMove{Buttons: uint16(tick)}))
 		check(conn.Flush()) // at the end of each tick
-		if tick%2 == 1 {
-			<-printed
-			<-printed
-		}
+	}
+	check(move.Flush()) // the last call does not wait
+	check(conn.Flush())
+	for range 4 {
+		<-printed
 	}
 	// Output:
 	// frame 0: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:0}

@@ -97,8 +97,6 @@ func (p *DelayPolicy) check(cfg *BindConfig, rateHz float64, codec rpcdelta.Code
 	switch batch, deadline := p.FramesAt(rateHz); {
 	case *p == DelayPolicy{}:
 		return nil
-	case cfg.SendEvery > 1:
-		return errors.New("BindConfig.Delay: leave out SendEvery")
 	case cfg.Reliable:
 		return errors.New("BindConfig.Delay: a reliable RPC sends each frame at once")
 	case codec != rpcdelta.Adaptive:

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -91,7 +94,6 @@ func TestDelayErrors(t *testing.T) {
 			"Deadline is 10ms":    {Delay: client.DelayPolicy{MaxBatchDelay: 50 * ms, Deadline: 10 * ms}},
 			"Tolerance is -1ns":   {Delay: client.DelayPolicy{Tolerance: -1}},
 			"Delivery of 2":       {Delay: client.DelayPolicy{Delivery: 2}},
-			"leave out SendEvery": {Delay: delay, SendEvery: 2},
 			"a reliable RPC":      {Delay: delay, Reliable: true},
 		} {
 			if _, err := client.Bind[aim](t.Context(), conn, "Aim", cfg); err == nil || !strings.Contains(err.Error(), want) {
@@ -99,4 +101,49 @@ func TestDelayErrors(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTeleports plays a recording with ten teleports: under each preset that lets frames wait, each
+// leaves in its Send.
+func TestTeleports(t *testing.T) {
+	for _, preset := range []client.Preset{client.Balanced, client.LowBandwidth} {
+		synctest.Test(t, func(t *testing.T) {
+			network := newNetwork(t, 0, 2)
+			recording := sample.Portal2()
+			fields := recording.Schema.Fields()
+			position := slices.IndexFunc(fields, func(f schema.Field) bool { return f.Kind == schema.KindVec3 })
+			arrived := 0
+			uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
+				return ds.HandleSchema(s, recording.Schema, func(*ds.Player, ds.Frame[*schema.Frame]) { arrived++ })
+			})
+			conn := uplinktest.Dial(t, network, client.Config{Preset: preset})
+			stream, err := client.BindSchema(t.Context(), conn, recording.Schema, client.BindConfig{})
+			uplinktest.Must(t, err)
+			settle(time.Second)
+			sent := outgoing(network)
+			const first, every, teleports = 600, 97, 10
+			offset, waited := 0.0, 0
+			f := recording.Schema.NewFrame()
+			for n := range first + teleports*every {
+				jumps := n >= first && n%every == 0
+				if jumps {
+					offset = 4000 - offset
+				}
+				f.CopyFrom(recording.At(n))
+				at := recording.Schema.RestoreField(nil, f, position)
+				at[0] += offset
+				uplinktest.Must(t, recording.Schema.QuantizeField(f, position, at))
+				before := sent.Load()
+				uplinktest.Must(t, stream.Send(f))
+				synctest.Wait()
+				if jumps && sent.Load() == before {
+					waited++
+				}
+				time.Sleep(time.Second / 60)
+			}
+			if frames := int64(first + teleports*every); waited != 0 || sent.Load() > frames*2/3 {
+				t.Errorf("%s: %d teleports waited; %d datagrams for %d frames", preset.Name, waited, sent.Load(), frames)
+			}
+		})
+	}
 }

@@ -26,7 +26,6 @@ type sender struct {
 	number   int
 	schema   *schema.Schema
 	reliable bool
-	every    int // BindConfig.SendEvery
 	delay    DelayPolicy
 
 	mu         sync.Mutex
@@ -84,7 +83,7 @@ func (s *sender) framesPerPayload() int {
 	// The limit may have a fraction: some payloads then have one frame more than others.
 	k := s.stats.Messages
 	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
-	return max(s.every, int(limited), s.batch()+1)
+	return max(int(limited), s.batch()+1)
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -109,7 +108,7 @@ func (s *sender) maxFrames() int {
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
 	case s.combines():
-		return max(MaxSendEvery, s.batch()+1)
+		return max(maxEvery, s.batch()+1)
 	}
 	return 1
 }
@@ -304,7 +303,7 @@ func (s *sender) stop() {
 	s.enc, s.link, s.queued = nil, nil, false
 }
 
-// Flush sends the frames that are held back because of BindConfig.SendEvery, Config.Bandwidth or
+// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
 // congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
 // those of Send.
 func (s *sender) Flush() error {
@@ -395,6 +394,13 @@ func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) 
 	}
 	o.frames[rpc] += frames
 	return shared, extra, nil
+}
+
+// waiting reports whether payloads were collected.
+func (o *outbox) waiting() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bundle.Len() > 0
 }
 
 // flush sends the payloads that were collected for the link.

@@ -87,9 +87,9 @@ type BudgetStats struct {
 	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
 	// has to be reduced.
 	Redundancy int
-	// SendEvery is the minimum mean number of calls per payload of an unreliable RPC with the
-	// adaptive codec, 1 if nothing has to be reduced. A larger BindConfig.SendEvery is kept.
-	SendEvery float64
+	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with the
+	// adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay there are more.
+	FramesPerPayload float64
 }
 
 // Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate

@@ -32,7 +32,7 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 
 // Send makes one call. It never waits: on the unreliable channel, the frame is in the socket's
 // buffer when Send returns, unless it is held back because of Config.Tick, Config.Bandwidth or
-// BindConfig.SendEvery; on the reliable channel it is queued. Apart from fields coded as msgpack,
+// BindConfig.Delay; on the reliable channel it is queued. Apart from fields coded as msgpack,
 // it does not allocate.
 //
 // A frame is not sent, but the stream remains usable, if

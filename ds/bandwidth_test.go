@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"errors"
 	"math"
 	"net/netip"
 	"testing"
@@ -51,14 +52,14 @@ func TestBandwidth(t *testing.T) {
 			call(c.hz, 15*c.hz)
 			over := conn.Stats().Budget.OverBits
 			mean, got := call(c.hz, 10*c.hz), conn.Stats().Budget
-			if got.Limit != c.limit || got.SendEvery != c.every || got.Redundancy != c.want {
+			if got.Limit != c.limit || got.FramesPerPayload != c.every || got.Redundancy != c.want {
 				t.Errorf("%+v, want %+v", got, c)
 			}
 			if above := mean > 1.02*float64(c.limit); above != c.over || (got.OverBits > over+uint64(c.limit)/10) != c.over || math.Abs(got.BitsPerSecond/mean-1) > 0.2 {
 				t.Errorf("%.0f bits a second above a limit of %d: %+v", mean, c.limit, got)
 			}
 			call(10, 600) // room
-			if got := conn.Stats().Budget; !c.over && (got.SendEvery != 1 || got.Redundancy < 3) {
+			if got := conn.Stats().Budget; !c.over && (got.FramesPerPayload != 1 || got.Redundancy < 3) {
 				t.Errorf("with room for all: %+v", got)
 			}
 			time.Sleep(time.Second)
@@ -82,8 +83,8 @@ func TestSharedBits(t *testing.T) {
 			network := linkedBy(t, 100*ms, simnet.Config{})
 			srv := serve(t, network, ds.Config{}, ignores("Move"), handles("Look", func(*ds.Player, ds.Frame[look]) {}))
 			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: share})
-			moves := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: every})
-			aim, err := client.Bind[look](t.Context(), conn, "Look", client.BindConfig{SendEvery: every})
+			moves := uplinktest.Bind(t, conn, "Move", client.BindConfig{Delay: uplinktest.Wait(every-1, 60)})
+			aim, err := client.Bind[look](t.Context(), conn, "Look", client.BindConfig{Delay: uplinktest.Wait(every-1, 60)})
 			uplinktest.Must(t, err)
 			time.Sleep(time.Second)
 			bytes := uint64(0)
@@ -101,6 +102,7 @@ func TestSharedBits(t *testing.T) {
 				}
 				time.Sleep(time.Second / 60)
 			}
+			uplinktest.Must(t, errors.Join(moves.Flush(), aim.Flush(), conn.Flush()))
 			settle(time.Second)
 			for _, r := range srv.Stats().RPCs {
 				if r.Frames() != uint64(ticks) {

@@ -103,7 +103,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	var buffer jitterBuffer
 	var err error
 	if rpc.buffer != nil && !r.Reliable {
-		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, b.hz); err != nil {
+		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, b.hz, r.Batch); err != nil {
 			return nil, err
 		}
 		b.sink = buffer

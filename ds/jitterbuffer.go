@@ -101,13 +101,19 @@ type held[T any] struct {
 	redundant bool
 }
 
-func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, hz float64) (*playerBuffer[T], error) {
+func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (*playerBuffer[T], error) {
 	if !(hz >= 1 && hz <= 1000) {
 		return nil, fmt.Errorf("ds: %v calls a second in a jitter buffer, want 1 to 1000", hz)
 	}
-	frames, err := jitter.New[held[T]](jitter.Config{
-		Interval: time.Duration(float64(time.Second) / hz), Depth: cfg.Depth, MinDepth: cfg.MinDepth, MaxDepth: cfg.MaxDepth,
-	})
+	interval := time.Duration(float64(time.Second) / hz)
+	minDepth, maxDepth := cfg.MinDepth, cfg.MaxDepth
+	if batch > 0 { // frames that waited for later ones are still in time
+		minDepth = max(minDepth, time.Duration(batch)*interval+interval/4)
+		if maxDepth != 0 {
+			maxDepth = max(minDepth, maxDepth)
+		}
+	}
+	frames, err := jitter.New[held[T]](jitter.Config{Interval: interval, Depth: cfg.Depth, MinDepth: minDepth, MaxDepth: maxDepth})
 	if err != nil {
 		return nil, err
 	}

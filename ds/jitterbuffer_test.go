@@ -148,6 +148,29 @@ func (g *game) only() *gamerLog {
 	return &gamerLog{}
 }
 
+// TestBatchesMissNoTick verifies that over a perfect link no preset makes a tick miss, from the
+// first frame on, and that frames are delayed by at most the wait more than without one.
+func TestBatchesMissNoTick(t *testing.T) {
+	for _, preset := range []client.Preset{{}, client.LowLatency, client.Balanced, client.LowBandwidth} {
+		synctest.Test(t, func(t *testing.T) {
+			g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{})
+			conn := uplinktest.Dial(t, network, client.Config{Preset: preset})
+			p := gamer{every: hz60}
+			p.stream = uplinktest.Bind(t, conn, "Move")
+			g.players = append(g.players, &p)
+			g.play(2*time.Minute, 1)
+			l, st := g.only(), g.stats().Buffer
+			batch, _ := preset.FramesAt(60)
+			if l.missed != 0 || st.Missing != 0 || st.Late != 0 || st.Resyncs != 0 || l.calls < 7000 {
+				t.Errorf("preset %q: %d calls, %d missed: %+v", preset.Name, l.calls, l.missed, st)
+			}
+			if st.Target > time.Duration(batch)*hz60+hz60/2 {
+				t.Errorf("preset %q: the target is %v for %d frames: %+v", preset.Name, st.Target, batch, st)
+			}
+		})
+	}
+}
+
 // TestJitterBuffer verifies that over a link with jitter and loss, and with clocks that drift, each
 // Poll delivers one frame of each player in order, and that the slack reaches its target.
 func TestJitterBuffer(t *testing.T) {

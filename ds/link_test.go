@@ -99,7 +99,7 @@ func (c *session) check(t *testing.T, clean bool, got *ds.RPCStats, sent *client
 	if got.Frames() != l.Frames() || got.Missed != l.Missed || !c.client.Preset.Repair && got.LateFrames != l.Late || !c.server.DeliverLate && l.Late != 0 {
 		t.Errorf("server counts %+v, but %d frames were delivered, %d missed, %d late", got, l.Frames(), l.Missed, l.Late)
 	}
-	if own := l.Frames() - redundant; c.bind.SendEvery < 2 && !c.server.DeliverLate && !c.client.Preset.Repair && own != got.Messages {
+	if own := l.Frames() - redundant; c.bind.Delay.MaxBatchDelay == 0 && !c.server.DeliverLate && !c.client.Preset.Repair && own != got.Messages {
 		t.Errorf("%d frames of their own payloads, %d payloads", own, got.Messages)
 	}
 	for d, n := range got.Drops {
@@ -243,7 +243,7 @@ func TestRandomLinks(t *testing.T) {
 					Ring: 2 + rng.IntN(255), Codec: rpcdelta.Adaptive, FlushOnly: coin(), Bandwidth: rng.IntN(2) * rng.IntN(50_000),
 					Redundancy: []int{rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy}[rng.IntN(4)],
 				},
-				bind: client.BindConfig{SendEvery: 1 + rng.IntN(client.MaxSendEvery), RateHz: float64(10 + rng.IntN(120))},
+				bind: client.BindConfig{RateHz: float64(10 + rng.IntN(120))},
 				rpcs: 1 + rng.IntN(3),
 				before: func(network *uplinktest.Network, n uint64) {
 					if n%700 == 0 {
@@ -252,6 +252,7 @@ func TestRandomLinks(t *testing.T) {
 					}
 				},
 			}
+			c.bind.Delay = uplinktest.Wait(rng.IntN(4), c.bind.RateHz)
 			if seed%4 == 0 {
 				c.before = nil
 			}

@@ -55,7 +55,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		running.Store(!poll)
 	})
 	conn := uplinktest.Dial(t, network, client.Config{OnMessage: toClient.take})
-	move, fire := uplinktest.Bind(t, conn, "Move", client.BindConfig{SendEvery: 2}), uplinktest.Bind(t, conn, "Fire", reliably)
+	move, fire := uplinktest.Bind(t, conn, "Move", client.BindConfig{Delay: uplinktest.Wait(1, 60)}), uplinktest.Bind(t, conn, "Fire", reliably)
 	settle(time.Second)
 	sent, next := [2]uint32{}, uint64(0)
 	call := func() error {

@@ -69,8 +69,8 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 	if s.cfg.Poll {
 		in := &inbox[T]{handler: h, queue: &s.queue, size: extra + int(unsafe.Sizeof(item[T]{}))}
 		r.sink, r.buffer = in, s.cfg.JitterBuffer
-		r.newBuffer = func(p *Player, b *binding, cfg *JitterBuffer, hz float64) (jitterBuffer, error) {
-			return newPlayerBuffer(h, in, p, b, cfg, hz)
+		r.newBuffer = func(p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (jitterBuffer, error) {
+			return newPlayerBuffer(h, in, p, b, cfg, hz, batch)
 		}
 	}
 	s.mu.Lock()

@@ -149,7 +149,7 @@ type rpc struct {
 	shards  []*rpcShard
 	// buffer is nil if frames do not wait in jitter buffers, which newBuffer creates.
 	buffer    *JitterBuffer
-	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64) (jitterBuffer, error)
+	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (jitterBuffer, error)
 	gone      BufferStats // of players who left; guarded by Server.buffers
 }
 

@@ -23,6 +23,8 @@ type slack struct {
 	sum   time.Duration // of values that were newer than all before
 	count int
 	min   time.Duration // of all values
+	last  time.Duration // arrival of the value that was added to sum last
+	value time.Duration // that value
 }
 
 func newSlack(c *Config) slack {
@@ -36,25 +38,32 @@ func (s *slack) target() time.Duration { return min(max(s.needed+s.margin, s.low
 // add adds the slack of a value that arrived now, and reports whether a block ended. newest reports
 // that the value is newer than all before.
 func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
+	if newest && s.count > 0 && now == s.last {
+		// Values that arrive together were held back by the sender until the last of them: the mean
+		// is that of values that were not.
+		s.sum += value - s.value
+		s.value, s.min = value, min(s.min, value)
+		return false
+	}
+	if newest && s.count >= blockValues && now-s.begun >= blockLength {
+		s.finish(now - s.begun)
+		ended = true
+	}
 	if s.count == 0 {
 		if !newest {
-			return false
+			return ended
 		}
 		s.begun, s.sum, s.min = now, 0, value
 	}
 	if newest || s.mean-value <= s.high { // else no depth that is allowed would have saved it
 		s.min = min(s.min, value)
 	}
-	if !newest {
-		return false
+	if newest {
+		s.sum += value
+		s.count++
+		s.last, s.value = now, value
 	}
-	s.sum += value
-	s.count++
-	if s.count < blockValues || now-s.begun < blockLength {
-		return false
-	}
-	s.finish(now - s.begun)
-	return true
+	return ended
 }
 
 func (s *slack) finish(length time.Duration) {

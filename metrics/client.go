@@ -173,7 +173,7 @@ func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 			sums.congested++
 		}
 		sums.lowered = max(sums.lowered, rpcdelta.MaxRedundancy-st.Budget.Redundancy)
-		sums.batched = max(sums.batched, st.Budget.SendEvery-1)
+		sums.batched = max(sums.batched, st.Budget.FramesPerPayload-1)
 		for i := range st.RPCs {
 			r := &st.RPCs[i]
 			if r.Reliable || r.Burst == 0 { // the latter: it is not bound

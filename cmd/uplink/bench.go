@@ -77,6 +77,9 @@ func (o *benchOptions) check(cmd *cobra.Command) error {
 	if err := checkDistance(cmd, o.cfg.Distance); err != nil {
 		return err
 	}
+	if len(o.cfg.Presets) > 0 && cmd.Flags().Changed("suite") {
+		return errors.New("--suite: leave it out with --preset, which sets it for adaptive")
+	}
 	if o.svg != "" && !o.cfg.Fields {
 		return errors.New("--svg: it needs --fields")
 	}

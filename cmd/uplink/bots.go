@@ -40,7 +40,7 @@ The report covers the time after all bots have connected. Bots that lose their c
 			if o.Codec, err = codecFlag(o.codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(checkAddress("to", o.To), o.sealing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(checkAddress("to", o.To), checkPreset(&o.Preset, o.Codec), o.sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
@@ -66,6 +66,7 @@ The report covers the time after all bots have connected. Bots that lose their c
 	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "interval at which each player rebinds to another socket; 0s: never")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	addPresetFlag(f, &o.Preset)
 	f.Var((*redundancy)(&o.Redundancy), "redundancy", "redundant frames in each payload: auto, off or 1 to 15")
 	o.Link = simlink.Config{Burst: 1, Seed: 1}
 	o.Link.AddFlags(f)

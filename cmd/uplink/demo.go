@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
@@ -40,7 +41,13 @@ Server and clients use temporary keys and connect tokens: datagrams are encrypte
 			if err := cmp.Or(sealing.check(), capturing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
-			o.Suite = sealing.suite
+			o.Suites = sealing.suites()
+			if o.Codec != rpcdelta.Adaptive && !cmd.Flags().Changed(presetFlag) {
+				o.Preset = client.Preset{}
+			}
+			if err := checkPreset(&o.Preset, o.Codec); err != nil {
+				return usageError{err}
+			}
 			if o.KeyLog, err = openKeyLog(cmd); err != nil {
 				return err
 			}
@@ -62,6 +69,8 @@ Server and clients use temporary keys and connect tokens: datagrams are encrypte
 	o.Link.AddFlags(f)
 	f.IntVar(&o.Clients, "clients", 8, "number of clients")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	o.Preset = client.Balanced
+	addPresetFlag(f, &o.Preset)
 	f.DurationVar(&o.For, "for", 0, "how long to play; 0s: until Ctrl-C")
 	capturing.addFlags(f, "--capture")
 	f.BoolVar(&o.JSON, "json", false, "print a line of JSON each second and one for the whole time, and nothing else")

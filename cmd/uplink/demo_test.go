@@ -33,7 +33,7 @@ func TestDemoFor(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
 	for _, want := range []string{
-		"Link: RTT 10ms, jitter 1ms, loss 10 % in bursts of 2; codec adaptive; suite aes128ctr-hmac8.\n",
+		"Link: RTT 10ms, jitter 1ms, loss 10 % in bursts of 2; codec adaptive; preset balanced; suite aes128ctr-hmac8.\n",
 		"RPC         calls/s  ",
 		"\nPortalMove  ", "\nRocketMove  ", "\nall         ",
 		"\nDifferent from what was recorded: 0.\n",

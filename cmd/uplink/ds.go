@@ -162,7 +162,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	tap := &lateTap{}
 	srv, err := ds.Listen(o.listen, ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
-		Key: key, Addrs: addrs, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
+		Key: key, Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) {
 			log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
 		},

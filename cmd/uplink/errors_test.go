@@ -156,6 +156,7 @@ func TestMeasuringErrors(t *testing.T) {
 		{"a.csv --distance 6 --downlink 30", 2, "uplink: --downlink: there is no link with --distance; leave one of them out\n"},
 		{"a.csv --downlink -1", 2, "uplink: --downlink -1: want 0 to 1000 datagrams a second\n"},
 		{"a.csv --preset fast", 2, "no preset \"fast\": want all or some of low-latency, balanced, low-bandwidth\n"},
+		{"a.csv --preset all --suite gcm", 2, "uplink: --suite: leave it out with --preset, which sets it for adaptive\n"},
 		{"a.csv --preset all --send-every 2", 2, "uplink: --preset: leave out --send-every, which it sets, and --distance\n"},
 		{"a.csv --preset all --codec rle", 2, "uplink: --preset: it needs adaptive among --codec\n"},
 	})
@@ -209,7 +210,7 @@ func TestClientErrors(t *testing.T) {
 	source, other := slice(t, sample.RocketLeague(), 5, nil), slice(t, sample.Portal2(), 5, nil)
 	finer := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Resolution /= 2 })
 	field := source.Schema.Fields()[0].Name
-	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))
+	_, addr := startDS(t, "--suite", "gcm", "--schema", trace.SchemaPath(source.Name))
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
 	defer silent.Close()

@@ -139,11 +139,13 @@ func addSuiteFlag(f *pflag.FlagSet, s *transport.Suite) {
 type sealing struct {
 	suite    transport.Suite
 	insecure bool
+	flags    *pflag.FlagSet
 }
 
 // addFlags adds --suite and --insecure. insecure is the help of the latter.
 func (s *sealing) addFlags(f *pflag.FlagSet, insecure string) {
 	addSuiteFlag(f, &s.suite)
+	s.flags = f
 	f.BoolVar(&s.insecure, "insecure", false, insecure)
 }
 
@@ -154,8 +156,24 @@ func (s *sealing) check() error {
 	return nil
 }
 
-// suites is for configs.
-func (s *sealing) suites() []transport.Suite { return []transport.Suite{s.suite} }
+// suites is for configs of clients: without --suite those of the preset.
+func (s *sealing) suites() []transport.Suite {
+	if !s.chosen() {
+		return nil
+	}
+	return []transport.Suite{s.suite}
+}
+
+// permitted is for configs of servers: without --suite each client's choice.
+func (s *sealing) permitted() []transport.Suite {
+	if !s.chosen() {
+		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM}
+	}
+	return []transport.Suite{s.suite}
+}
+
+// chosen reports whether --suite was set.
+func (s *sealing) chosen() bool { return s.flags.Changed("suite") }
 
 // logFormat is the flag --log-format.
 type logFormat string

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // allPresets are the presets by descending bandwidth.
-var allPresets = []client.Preset{client.LowLatency, client.Balanced, client.LowBandwidth}
+var allPresets = lab.Presets
 
 // presets is the value of a flag that lists presets by name.
 type presets []client.Preset
@@ -41,4 +46,43 @@ func presetNames(presets []client.Preset) []string {
 		names[i] = p.Name
 	}
 	return names
+}
+
+// preset is the flag --preset of a client.
+type preset client.Preset
+
+const (
+	presetFlag = "preset"
+	noPreset   = "none"
+)
+
+func addPresetFlag(f *pflag.FlagSet, p *client.Preset) {
+	f.Var((*preset)(p), presetFlag, "preset: low-latency, balanced, low-bandwidth or none; it sets --suite unless that is given")
+}
+
+// Type returns the name of the value in the help.
+func (*preset) Type() string { return presetFlag }
+
+func (p *preset) String() string { return cmp.Or(p.Name, noPreset) }
+
+// Set parses a name.
+func (p *preset) Set(name string) error {
+	var list presets
+	switch {
+	case name == noPreset:
+		*p = preset{}
+		return nil
+	case strings.ContainsAny(name, ",") || name == "all" || list.Set(name) != nil:
+		return fmt.Errorf("no preset %q: want one of %s, %s", name, strings.Join(presetNames(allPresets), ", "), noPreset)
+	}
+	*p = preset(list[0])
+	return nil
+}
+
+// checkPreset validates --preset.
+func checkPreset(p *client.Preset, codec rpcdelta.Codec) error {
+	if p.Name != "" && codec != rpcdelta.Adaptive {
+		return fmt.Errorf("--%s: it needs --codec %v", presetFlag, rpcdelta.Adaptive)
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 type replayOptions struct {
 	to, schema, priorFile string
 	codec                 rpcdelta.Codec
+	preset                client.Preset
 	prior                 *prior.Prior
 	link                  simlink.Config
 	sealing               sealing
@@ -44,6 +45,7 @@ frames at the schema's rate. The link flags put a simulated link in front of the
 A server on another machine needs a connect token: --token passes one, --key issues them as a backend does.`,
 		Example: `  uplink replay --to 127.0.0.1:7777 portal2_coop_60hz.csv.gz
   uplink replay --to 127.0.0.1:7777 --loss 10% --rtt 100ms --loop moves.csv
+  uplink replay --to 127.0.0.1:7777 --preset balanced moves.csv
   uplink replay --to 127.0.0.1:7777 --json --log-format json moves.csv
   uplink replay --to 203.0.113.7:7777 --key ds.key.issuer moves.csv
   uplink replay --to 203.0.113.7:7777 --token @token.txt --suite compact moves.csv`,
@@ -65,6 +67,7 @@ A server on another machine needs a connect token: --token passes one, --key iss
 	f.StringVar(&o.to, "to", "127.0.0.1:7777", "UDP address of the server")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file, instead of NAME.schema.json")
 	f.StringVar(&codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
+	addPresetFlag(f, &o.preset)
 	f.StringVar(&o.priorFile, priorFlag, "", "prior from uplink train, used if the server has it too")
 	o.link = simlink.Config{Burst: 1, Seed: 1}
 	o.link.AddFlags(f)
@@ -89,7 +92,7 @@ func (o *replayOptions) check() error {
 	if err := checkRing(o.ring); err != nil {
 		return err
 	}
-	return cmp.Or(checkAddress("to", o.to), o.admission.check(), o.sealing.check(), o.link.Validate())
+	return cmp.Or(checkAddress("to", o.to), checkPreset(&o.preset, o.codec), o.admission.check(), o.sealing.check(), o.link.Validate())
 }
 
 func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
@@ -145,7 +148,7 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	}
 	cfg := client.Config{
 		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
-		Codec: o.codec, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Logger: log,
+		Codec: o.codec, Preset: o.preset, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Logger: log,
 		KeyLog: keyLog,
 	}
 	if !o.link.Perfect() {

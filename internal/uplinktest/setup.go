@@ -3,6 +3,7 @@ package uplinktest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -56,6 +57,11 @@ func Dial(t testing.TB, n transport.Network, cfg client.Config) *client.Conn {
 	Must(t, err)
 	t.Cleanup(func() { Must(t, conn.Close()) })
 	return conn
+}
+
+// Wait returns the policy with which frames at a rate wait for that many later ones.
+func Wait(frames int, rateHz float64) client.DelayPolicy {
+	return client.DelayPolicy{MaxBatchDelay: time.Duration(float64(frames) / rateHz * float64(time.Second))}
 }
 
 // Bind binds an RPC of Move, with at most one BindConfig.

@@ -3,6 +3,8 @@ package bench
 import (
 	"cmp"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -17,7 +19,7 @@ type Result struct {
 	RateHz   float64  `json:"rate_hz"`
 	Link     *Link    `json:"link"` // null with a distance
 	Distance int      `json:"distance,omitempty"`
-	Suite    string   `json:"suite"`
+	Suite    string   `json:"suite"` // of all codecs: several names if they differ
 	Codecs   []Counts `json:"codecs"`
 }
 
@@ -34,6 +36,7 @@ type Link struct {
 type Counts struct {
 	Name            string  `json:"name"`
 	Preset          string  `json:"preset,omitempty"`
+	Suite           string  `json:"suite"`
 	FramesSent      int     `json:"frames_sent"`
 	FramesDelivered int     `json:"frames_delivered"`
 	DeliveredRatio  float64 `json:"delivered_ratio"`
@@ -94,6 +97,17 @@ type Counts struct {
 	// EncodeFastest and DecodeFastest are EncodeNs and DecodeNs of the fastest pass.
 	EncodeFastest float64 `json:"-"`
 	DecodeFastest float64 `json:"-"`
+}
+
+// suites returns the names of the suites of all codecs.
+func (r *Result) suites() string {
+	var names []string
+	for i := range r.Codecs {
+		if s := r.Codecs[i].Suite; !slices.Contains(names, s) {
+			names = append(names, s)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // FieldBits has the bits of one field per frame: packed by an engine, and in payloads with
@@ -212,6 +226,7 @@ func (t *tally) counts(p *pair) Counts {
 	}
 	return Counts{
 		Preset:             preset,
+		Suite:              cfg.Suite.String(),
 		WireBothBits:       share(t.frameBits+both, t.sent),
 		WireRatio:          share(t.frameBits+both, t.fullBits+full*t.sent),
 		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.arrivals))),

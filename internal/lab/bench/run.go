@@ -26,7 +26,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance, Suite: cfg.Suite.String()}
+	r := &Result{Trace: t.Name, Frames: len(t.Frames), RateHz: t.Schema.RateHz(), Distance: cfg.Distance}
 	if cfg.Distance == 0 {
 		l := &cfg.Link
 		r.Link = &Link{RTTMs: 1e3 * l.RTT.Seconds(), JitterMs: 1e3 * l.Jitter.Seconds(), Loss: l.Loss, Burst: l.Burst, Seed: l.Seed}
@@ -44,6 +44,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (*Result, error) {
 			r.Codecs = append(r.Codecs, c)
 		}
 	}
+	r.Suite = r.suites()
 	return r, nil
 }
 

@@ -217,7 +217,7 @@ func TestDeafLink(t *testing.T) {
 
 // TestJSON holds the names that scripts read.
 func TestJSON(t *testing.T) {
-	const counts = "name frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
+	const counts = "name suite frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
 		"datagram_bits_per_frame aead_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame " +
 		"wire_both_bits_per_frame wire_ratio delay_ms_mean urgent_delay_ms_max urgent_frames_per_s datagrams_per_s keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
 	tr := short(sample.Portal2(), 20)

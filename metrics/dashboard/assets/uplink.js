@@ -6,10 +6,13 @@ import { burst, delivered, lostShare, payload, recently, store, summed, wire } f
 import { chart } from "./chart.js";
 
 const tiles = [
-  ["calls", "Calls"], ["full", "Full frames"], ["payload", "Payload"], ["ratio", "Ratio", "best"],
-  ["wire", "Wire"], ["delivered", "Delivery"], ["rtt", "RTT"], ["loss", "Uplink loss"],
+  ["ratio", "Wire ratio", "best"], ["wire", "Up, received"], ["down", "Down, acks"], ["full", "Full frames"],
+  ["calls", "Calls"], ["delivered", "Delivery"], ["rtt", "RTT"], ["loss", "Uplink loss"],
 ];
 const shown = {};
+
+// fullAround is the size of what surrounds a full frame in an encrypted datagram of its own, in bytes.
+const fullAround = 47;
 
 function put(name, [value, unit], sub, state) {
   const t = shown[name];
@@ -24,11 +27,12 @@ export function showTiles(observed) {
   const per = observed.seconds;
   const flow = (bits) => (per ? f.rate(bits / per) : f.amount(bits));
   const players = store.state?.players ?? store.samples.at(-1)?.players ?? 0;
+  const full = sum.full + 8 * fullAround * sum.calls;
+  put("ratio", [f.ratio((wire(sum) + observed.ackBits) / full), ""], "both ways, to full frames");
+  put("wire", flow(wire(sum)), `payload ${f.joined(flow(payload(sum)))}`);
+  put("down", flow(observed.ackBits), "sent by the server");
+  put("full", flow(full), "each in a datagram");
   put("calls", per ? [f.count(sum.calls / per), "/s"] : [f.count(sum.calls), ""], `${f.number(players)} ${players === 1 ? "player" : "players"}`);
-  put("full", flow(sum.full), "without a codec");
-  put("payload", flow(payload(sum)), sum.calls ? `${f.significant(payload(sum) / sum.calls)} of ${f.significant(sum.full / sum.calls)} bits/call` : "bits per call");
-  put("ratio", [f.ratio(payload(sum) / sum.full), ""], "payload to full");
-  put("wire", flow(wire(sum)), `headers ${flow(sum.headers)[0]}, AEAD ${flow(sum.aead)[0]}`);
   put("delivered", [f.percent(delivered(sum)).replace(" %", ""), "%"], `${f.count(sum.missed)} missed`, delivered(sum) < 0.98 ? "bad" : "");
   const mean = observed.rtts ? observed.rttTime / observed.rtts / 1000 : NaN;
   const link = observed.link;
@@ -74,7 +78,7 @@ export function showCharts() {
   const per = (get) => sums.map((s) => get(s) / s.dt);
   const now = summed(recently(10));
   bits.set([t, per((s) => s.encoded), per((s) => s.header), per((s) => s.aead), per((s) => s.headers), per((s) => s.full)],
-    now.full ? `uplink in bit/s: payloads take ${f.ratio(payload(now) / now.full)} of full frames` : "uplink in bit/s");
+    now.full ? `uplink in bit/s, received by the server: payloads take ${f.ratio(payload(now) / now.full)} of full frames` : "uplink in bit/s, received by the server");
   link.set([t, store.samples.map((s) => (s.link?.received ? lostShare(s.link) : null)), sums.map((s) => (s.calls + s.missed ? 1 - delivered(s) : null))], "share of datagrams, of frames");
   const mean = (s) => (s.rtts ? s.rtt_time / s.rtts / 1000 : null);
   trip.set([t, store.samples.map((s) => (s.link?.rtt95 ? s.link.rtt95 / 10 : null)), store.samples.map((s) => (s.link?.rtt50 ? s.link.rtt50 / 10 : mean(s)))], "ms, of all players");

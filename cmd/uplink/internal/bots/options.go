@@ -32,6 +32,7 @@ type Options struct {
 	For        time.Duration // to play once all have joined; 0: until the context is done
 	Wait       time.Duration // for the server's answers
 	Codec      rpcdelta.Codec
+	Preset     client.Preset
 	Redundancy int // as in client.Config
 	Link       simlink.Config
 	Suites     []transport.Suite
@@ -69,7 +70,7 @@ func (r *run) client(i int) (client.Config, error) {
 	o := &r.options
 	c := client.Config{
 		KeyLog:  o.KeyLog,
-		Network: r.network, Codec: o.Codec, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
+		Network: r.network, Codec: o.Codec, Preset: o.Preset, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
 	}
 	if o.Issuer.IsZero() {
 		return c, nil

@@ -3,11 +3,13 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +45,7 @@ type demo struct {
 	stage     *lab.Stage
 	network   *simnet.WrappedNetwork
 	collector *metrics.Client
-	changed   chan struct{}  // has a token when the codec may have been changed
+	changed   chan struct{}  // has a token when the codec or preset may have been changed
 	closing   sync.WaitGroup // connections that others took the place of
 
 	places     sync.Map // session id to the place of its first frame
@@ -63,7 +65,7 @@ const margin = 50 * time.Millisecond
 
 func newDemo(o Options) (*demo, error) {
 	d := &demo{options: o, changed: make(chan struct{}, 1)}
-	d.settings = lab.Settings{Link: o.Link, Codec: o.Codec, Redundancy: rpcdelta.RedundancyAuto}
+	d.settings = lab.Settings{Link: o.Link, Codec: o.Codec, Preset: o.Preset, Redundancy: rpcdelta.RedundancyAuto}
 	var err error
 	if d.traces, err = traces(); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (d *demo) connect(ctx context.Context) error {
 				failed.Add(1)
 				return err
 			}
-			p.swap(conn, stream, d.settings.Codec)
+			p.swap(conn, stream, codingOf(d.settings))
 			return nil
 		})
 	}
@@ -169,12 +171,13 @@ func (d *demo) hangUp() {
 }
 
 const introduction = `%d clients play Portal 2 and Rocket League to a dedicated server at %v.
-Link: %v; codec %v; suite %v.
+Link: %v; codec %v; preset %s; suite %v.
 Dashboard: %s
 Metrics: %s
-kbit/s: full as an engine packs calls; sent by uplink, with headers, and its
-ratio to full; wire with AEAD, UDP and IP, whose parts are below. Keyframes are
-calls sent without a baseline. Ctrl-C ends the demo.
+kbit/s with all headers down to IP: full frames, each once in an encrypted
+datagram of its own; up, sent by clients; down, acks sent to them. The ratio is
+up and down to full: above 1 where calls are repeated because of losses.
+Delivery is what the server received. Ctrl-C ends the demo.
 `
 
 func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error {
@@ -184,7 +187,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 		return err
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
-	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, d.options.Suite, web.URL(), web.MetricsURL())
+	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, cmp.Or(d.options.Preset.Name, "none"), d.options.suite(), web.URL(), web.MetricsURL())
 	ctx, cancel := bots.Until(ctx, d.options.For)
 	var senders sync.WaitGroup
 	for _, p := range d.players {
@@ -268,7 +271,7 @@ func (d *demo) listen() (err error) {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.key, Suites: d.options.suites(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
+		Key: d.key, Suites: d.options.permitted(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
 		MaxPlayers: 2 * len(d.players),
 	})
 	if err != nil {
@@ -282,10 +285,27 @@ func (d *demo) listen() (err error) {
 	return nil
 }
 
-func (o *Options) suites() []transport.Suite { return []transport.Suite{o.Suite} }
+// suite is the suite of the first connections.
+func (o *Options) suite() transport.Suite {
+	switch {
+	case o.Suites != nil:
+		return o.Suites[0]
+	case o.Preset.Name != "":
+		return o.Preset.Suite
+	}
+	return transport.AES128GCM
+}
+
+// permitted is for the server's config.
+func (o *Options) permitted() []transport.Suite {
+	if o.Suites == nil {
+		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM}
+	}
+	return o.Suites
+}
 
 // insecure reports whether the suite needs permission.
-func (o *Options) insecure() bool { return o.Suite == transport.None }
+func (o *Options) insecure() bool { return slices.Contains(o.Suites, transport.None) }
 
 const (
 	maxClients = 1000
@@ -298,10 +318,11 @@ type Options struct {
 	Link    simlink.Config
 	Clients int
 	Codec   rpcdelta.Codec
-	Suite   transport.Suite
-	For     time.Duration // 0: until the context is done
-	Metrics string        // address of the dashboard and /metrics
-	Tap     ds.Tap        // of the server; may be nil
+	Preset  client.Preset
+	Suites  []transport.Suite // nil: those of the preset
+	For     time.Duration     // 0: until the context is done
+	Metrics string            // address of the dashboard and /metrics
+	Tap     ds.Tap            // of the server; may be nil
 	// Collectors are served at /metrics in addition to the server's.
 	Collectors []prometheus.Collector
 	Debug      bool      // serve /debug/ there

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { uplinktest.Main(m) }
 
 func options() Options {
-	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, Suite: transport.AES128GCM, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
+	return Options{Link: simlink.Config{RTT: 2 * time.Millisecond, Burst: 1, Seed: 1}, Clients: 3, Codec: rpcdelta.RLE, For: 200 * time.Millisecond, Metrics: "127.0.0.1:0"}
 }
 
 // prepare makes a demo that serves until the test ends, and has no clients yet.
@@ -69,12 +69,12 @@ func TestRun(t *testing.T) {
 		t.Run(suite.String(), func(t *testing.T) {
 			t.Parallel()
 			o := options()
-			o.Suite, o.For = suite, 2*time.Minute
+			o.Suites, o.For = []transport.Suite{suite}, 2*time.Minute
 			ctx, end := context.WithCancel(t.Context())
 			b := shown{end: end}
 			uplinktest.Must(t, Run(ctx, &b, o))
 			for _, want := range []string{
-				"; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n16 of datagram, %d of AEAD and 224 of UDP and IP, ", seal),
+				"; preset none; suite " + suite.String() + ".\n", allDelivered, fmt.Sprintf("\n16 of datagram, %d of AEAD and 224 of UDP and IP.", seal),
 				"\nDifferent from what was recorded: 0.\n",
 			} {
 				if !strings.Contains(b.text.String(), want) {
@@ -245,24 +245,24 @@ func TestLinkChanges(t *testing.T) {
 func big() observation {
 	return observation{
 		rows: []row{
-			{rpc: "PortalMove", counts: counts{Sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, Messages: 30_400, Bytes: 600_000, AEADBytes: 30_400 * 16, Delivered: 30_000, Missed: 0}, rtt: 2 * time.Second},
-			{rpc: "RocketMove", counts: counts{Sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, Messages: 20_000, Bytes: 700_000, AEADBytes: 20_000 * 8, Delivered: 1000, Missed: 9000}, rtt: 80 * time.Millisecond},
+			{rpc: "PortalMove", counts: counts{Sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, Messages: 30_400, Bytes: 600_000, AEADBytes: 30_400 * 16, Delivered: 30_000, Missed: 0}, rtt: 2 * time.Second, clients: 1},
+			{rpc: "RocketMove", counts: counts{Sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, Messages: 20_000, Bytes: 700_000, AEADBytes: 20_000 * 8, Delivered: 1000, Missed: 9000}, rtt: 80 * time.Millisecond, clients: 1},
 		},
 		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
-	}
+	}.divided()
 }
 
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	newPrinter(&b, &Options{}).draw(big(), time.Second)
 	const want = `
-                      kbit/s                                       key-
-RPC         calls/s     full     sent  ratio     wire  delivery  frames      RTT
-PortalMove    30400   6400.0   4800.0   0.75  15987.2   100.0 %     400  2000 ms
-RocketMove    20000   4800.0   5600.0   1.17  11680.0    10.0 %   10000    80 ms
-all           50400  11200.0  10400.0   0.93  27667.2    77.5 %   10400  1040 ms
-wire: 10400.0 sent, 806.4 datagram headers, 5171.2 AEAD, 11289.6 UDP and IP
-acks on the downlink, with their datagrams: 4080.0, of which 1280.0 AEAD
+                     both ways   kbit/s
+RPC         calls/s      ratio       up    down     full  delivery      RTT
+PortalMove    30400       1.01  15987.2  2040.0  17830.4   100.0 %  2000 ms
+RocketMove    20000       1.11  11680.0  2040.0  12320.0    10.0 %    80 ms
+all           50400       1.05  27667.2  4080.0  30150.4    77.5 %  1040 ms
+up: 10400.0 payloads, 806.4 datagram headers, 5171.2 AEAD, 11289.6 UDP and IP
+ratio above 1: full frames have no acks; with --preset calls share datagrams
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())

@@ -17,8 +17,9 @@ import (
 
 type state struct {
 	Settings struct {
-		Loss              float64
-		Codec, Redundancy string
+		Loss          float64
+		Codec, Preset string
+		Redundancy    string
 	}
 	Traffic lab.Traffic
 }
@@ -81,6 +82,10 @@ func TestPanel(t *testing.T) {
 	await(t, url, "redundancy repairs", func(s *state) bool { return s.Traffic.Redundancy == 7 && s.Traffic.Delivered > 0.9 })
 	b.Await(`/, [1-9]\d* were recovered/.test(` + summary + `)`)
 
+	set("preset", "low-bandwidth")
+	await(t, url, "all clients have another preset", func(s *state) bool {
+		return s.Settings.Preset == "low-bandwidth" && s.Traffic.Switched == s.Traffic.Clients
+	})
 	set("loss", "0")
 	set("codec", "rle")
 	await(t, url, "all clients have another codec", func(s *state) bool {

@@ -33,8 +33,8 @@ func (d *demo) Settings() lab.Settings {
 	return d.settings
 }
 
-// Change implements lab.Game. The link and redundancy change at once; for another codec each client
-// reconnects, and plays on meanwhile.
+// Change implements lab.Game. The link and redundancy change at once; for another codec or preset
+// each client reconnects, and plays on meanwhile.
 func (d *demo) Change(s lab.Settings) error {
 	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *demo) Change(s lab.Settings) error {
 	return nil
 }
 
-// follow brings all clients to the chosen codec after each change.
+// follow brings all clients to the chosen codec and preset after each change.
 func (d *demo) follow(ctx context.Context) {
 	for {
 		select {
@@ -79,19 +79,20 @@ func (d *demo) recode(ctx context.Context) bool {
 }
 
 func (d *demo) switched() int {
-	want, n := d.Settings().Codec, 0
+	want, n := codingOf(d.Settings()), 0
 	for _, p := range d.players {
-		if _, codec := p.now(); codec == want {
+		if _, coding := p.now(); coding == want {
 			n++
 		}
 	}
 	return n
 }
 
-// renew reconnects a client with the chosen codec. The old connection closes after its frames.
+// renew reconnects a client with the chosen codec and preset. The old connection closes after its
+// frames.
 func (d *demo) renew(ctx context.Context, p *player) error {
 	s := d.Settings()
-	if _, codec := p.now(); codec == s.Codec {
+	if _, coding := p.now(); coding == codingOf(s) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -100,7 +101,7 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 	if err != nil {
 		return err
 	}
-	old := p.swap(conn, stream, s.Codec)
+	old := p.swap(conn, stream, codingOf(s))
 	d.closing.Go(func() {
 		time.Sleep(s.Link.Drained() + margin)
 		_ = old.Close() // always nil
@@ -116,8 +117,8 @@ func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Con
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
 	cfg := client.Config{
-		Network: d.network, Codec: s.Codec, Redundancy: s.Redundancy, BindTimeout: patience,
-		Suites: d.options.suites(), Insecure: d.options.insecure(),
+		Network: d.network, Codec: s.Codec, Preset: s.Preset, Redundancy: s.Redundancy, BindTimeout: patience,
+		Suites: d.options.Suites, Insecure: d.options.insecure(),
 		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, d.srv.Addr()) },
 	}
 	var err error
@@ -144,10 +145,18 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	defer d.mu.Unlock()
 	d.traffic = lab.Traffic{
 		Seconds: second, Calls: float64(t.Sent.Frames()) / second,
-		Full: t.full() / second, Sent: t.coded() / second, Around: t.around() / second,
+		Full: t.fullWire() / second, Up: t.wire() / second, Down: t.ackBits / second,
 		Delivered: t.share(), RTT: float64(t.lastRTT) / float64(time.Millisecond), Redundancy: t.redundancy,
 	}
 }
+
+// coding is what a client needs a connection of its own for.
+type coding struct {
+	codec  rpcdelta.Codec
+	preset client.Preset
+}
+
+func codingOf(s lab.Settings) coding { return coding{s.Codec, s.Preset} }
 
 // player is one client that repeats a trace from a row of its own.
 type player struct {
@@ -160,7 +169,7 @@ type player struct {
 	mu      sync.Mutex
 	conn    *client.Conn
 	stream  *client.FrameStream
-	codec   rpcdelta.Codec
+	coding  coding
 	session uint64          // whose first frame is known to be which row
 	past    client.RPCStats // of streams that others took the place of
 }
@@ -196,21 +205,21 @@ func (d *demo) send(p *player, row int) error {
 	return nil
 }
 
-func (p *player) swap(conn *client.Conn, stream *client.FrameStream, codec rpcdelta.Codec) (old *client.Conn) {
+func (p *player) swap(conn *client.Conn, stream *client.FrameStream, c coding) (old *client.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream != nil {
 		p.past = p.counted()
 	}
 	old = p.conn
-	p.conn, p.stream, p.codec = conn, stream, codec
+	p.conn, p.stream, p.coding = conn, stream, c
 	return old
 }
 
-func (p *player) now() (*client.Conn, rpcdelta.Codec) {
+func (p *player) now() (*client.Conn, coding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.conn, p.codec
+	return p.conn, p.coding
 }
 
 func (p *player) stats() client.RPCStats {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,8 @@ func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: 
 
 // headings keep rows within 80 columns, so that a table can be redrawn on a terminal.
 var headings = [][]string{
-	{"", "", "kbit/s", "", "", "", "", "key-", ""},
-	{"RPC", "calls/s", "full", "sent", "ratio", "wire", "delivery", "frames", "RTT"},
+	{"", "", "both ways", "kbit/s", "", "", "", ""},
+	{"RPC", "calls/s", "ratio", "up", "down", "full", "delivery", "RTT"},
 }
 
 func (t *printer) draw(o observation, elapsed time.Duration) {
@@ -48,19 +49,29 @@ func (t *printer) draw(o observation, elapsed time.Duration) {
 	b.WriteByte('\n')
 	table.Write(&b, rows)
 	kbit := func(bits float64) float64 { return kbits(bits, elapsed) }
-	fmt.Fprintf(&b, "wire: %.1f sent, %.1f datagram headers, %.1f AEAD, %.1f UDP and IP\n",
+	fmt.Fprintf(&b, "up: %.1f payloads, %.1f datagram headers, %.1f AEAD, %.1f UDP and IP\n",
 		kbit(total.coded()), kbit(total.datagram()), kbit(total.seals()), kbit(total.ip()))
-	fmt.Fprintf(&b, "acks on the downlink, with their datagrams: %.1f, of which %.1f AEAD\n", kbit(o.ackBits()), kbit(float64(8*o.acks.AEADBytes)))
+	if slices.ContainsFunc(append(o.rows[:len(o.rows):len(o.rows)], total), func(r row) bool { return r.wire()+r.ackBits > r.fullWire() }) {
+		b.WriteString(aboveFull(&total))
+	}
 	t.lines = strings.Count(b.String(), "\n")
 	_, _ = io.WriteString(t.w, b.String()) // a closed terminal does not stop the demo
+}
+
+// aboveFull explains a ratio above 1.
+func aboveFull(total *row) string {
+	if total.Sent.Redundant > 0 {
+		return "ratio above 1: calls are repeated against losses; full frames would be lost\n"
+	}
+	return "ratio above 1: full frames have no acks; with --preset calls share datagrams\n"
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
 	l := r.line(elapsed)
 	one := func(v float64) string { return fmt.Sprintf("%.1f", v) }
 	return []string{
-		l.RPC, fmt.Sprintf("%.0f", l.Calls), one(l.Full), one(l.Sent), ratio(r.coded(), r.full()), one(l.Wire),
-		one(100*l.Delivered) + " %", fmt.Sprint(l.Keyframes), fmt.Sprintf("%d ms", r.rtt.Milliseconds()),
+		l.RPC, fmt.Sprintf("%.0f", l.Calls), ratio(r.wire()+r.ackBits, r.fullWire()), one(l.Wire), one(l.Down), one(l.FullWire),
+		one(100*l.Delivered) + " %", fmt.Sprintf("%d ms", r.rtt.Milliseconds()),
 	}
 }
 
@@ -83,9 +94,9 @@ func (t *printer) summary(o observation, elapsed time.Duration) {
 	t.draw(o, elapsed)
 	total := o.total()
 	n := float64(max(1, total.Sent.Frames()))
-	fmt.Fprintf(t.w, "A call takes %.0f bits in full and %.0f as sent, with its header; on the wire, with\n%.0f of datagram, %.0f of AEAD and %.0f of UDP and IP, %.0f and %.0f.\nFrames decoded: %d.\n",
-		total.full()/n, total.coded()/n, total.datagram()/n, total.seals()/n, total.ip()/n,
-		(total.full()+total.around())/n, (total.coded()+total.around())/n, total.Delivered)
+	fmt.Fprintf(t.w, "A call takes %.0f bits up, %.0f down, and %.0f as a full frame. Up: %.0f of payload,\n%.0f of datagram, %.0f of AEAD and %.0f of UDP and IP. Keyframes: %d. Frames decoded: %d.\n",
+		total.wire()/n, total.ackBits/n, total.fullWire()/n, total.coded()/n,
+		total.datagram()/n, total.seals()/n, total.ip()/n, total.keyframes(), total.Delivered)
 }
 
 // row is what was counted of one RPC up to a moment, or between two.
@@ -98,6 +109,9 @@ type row struct {
 	// redundancy is the current number of redundant payloads per packet, the maximum of the
 	// clients.
 	redundancy int
+	clients    int
+	// ackBits is the bits of acks to the clients with all headers, divided evenly among them.
+	ackBits float64
 }
 
 type counts struct {
@@ -120,25 +134,24 @@ func (d *demo) observe() observation {
 	o.acks = server.Acks
 	for _, t := range d.traces {
 		r := row{rpc: t.Schema.RPC()}
-		clients := 0
 		for _, p := range d.players {
 			if p.trace != t {
 				continue
 			}
 			st := p.stats()
 			conn, _ := p.now()
-			sent := counts{Sent: st.Stats, Messages: st.Messages, Bytes: st.Bytes, AEADBytes: st.AEADBytes}
+			sent := counts{Sent: st.Stats, Messages: st.Messages - st.Coalesced, Bytes: st.Bytes + st.CoalescedBytes, AEADBytes: st.AEADBytes}
 			r.counts = meter.Sum(r.counts, sent)
 			r.rtt += conn.RTT()
 			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)
-			clients++
+			r.clients++
 		}
-		if clients == 0 {
+		if r.clients == 0 {
 			continue
 		}
-		r.rtt /= time.Duration(clients)
-		r.lastRTT /= time.Duration(clients)
+		r.rtt /= time.Duration(r.clients)
+		r.lastRTT /= time.Duration(r.clients)
 		for i := range server.RPCs {
 			if s := &server.RPCs[i]; s.RPC == r.rpc {
 				r.Delivered += s.Frames()
@@ -147,7 +160,7 @@ func (d *demo) observe() observation {
 		}
 		o.rows = append(o.rows, r)
 	}
-	return o
+	return o.divided()
 }
 
 func (o observation) since(before observation) observation {
@@ -156,7 +169,19 @@ func (o observation) since(before observation) observation {
 		r.counts = meter.Difference(r.counts, before.rows[i].counts)
 		out.rows = append(out.rows, r)
 	}
-	return out
+	return out.divided()
+}
+
+// divided returns the observation with the acks divided among the rows by their clients.
+func (o observation) divided() observation {
+	clients := 0
+	for i := range o.rows {
+		clients += o.rows[i].clients
+	}
+	for i := range o.rows {
+		o.rows[i].ackBits = o.ackBits() * float64(o.rows[i].clients) / float64(clients)
+	}
+	return o
 }
 
 func (o observation) total() row {
@@ -164,6 +189,7 @@ func (o observation) total() row {
 	for i := range o.rows {
 		r := &o.rows[i]
 		t.counts = meter.Sum(t.counts, r.counts)
+		t.ackBits += r.ackBits
 		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
 		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
@@ -178,6 +204,13 @@ func (r *row) datagram() float64 { return float64(8 * r.Messages * transport.Hea
 func (r *row) seals() float64    { return float64(8 * r.AEADBytes) }
 func (r *row) ip() float64       { return float64(8 * r.Messages * transport.IPSize) }
 func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
+func (r *row) wire() float64     { return r.coded() + r.around() }
+
+// fullAround is the size in bytes of what surrounds a full frame in an encrypted datagram of its
+// own: a header of 3 bytes, the tag of the default suite, UDP and IP.
+const fullAround = 47
+
+func (r *row) fullWire() float64 { return r.full() + 8*fullAround*float64(r.Sent.Frames()) }
 
 func (r *row) share() float64    { return float64(r.Delivered) / float64(max(1, r.Delivered+r.Missed)) }
 func (r *row) keyframes() uint64 { return r.Sent.Keyframe + r.Sent.Reset }
@@ -200,8 +233,11 @@ type RPCLine struct {
 	Calls     float64 `json:"calls_per_second"`
 	Full      float64 `json:"full_kbits"`
 	Sent      float64 `json:"sent_kbits"`
-	Wire      float64 `json:"wire_kbits"`
-	Delivered float64 `json:"delivered"` // share
+	Wire      float64 `json:"wire_kbits"` // up, with all headers
+	Down      float64 `json:"down_kbits"` // acks, with all headers
+	FullWire  float64 `json:"full_wire_kbits"`
+	WireRatio float64 `json:"wire_ratio"` // Wire and Down to FullWire
+	Delivered float64 `json:"delivered"`  // share
 	Keyframes uint64  `json:"keyframes"`
 	RTT       float64 `json:"rtt_ms"`
 }
@@ -209,7 +245,8 @@ type RPCLine struct {
 func (r *row) line(elapsed time.Duration) RPCLine {
 	return RPCLine{
 		RPC: r.rpc, Calls: float64(r.Sent.Frames()) / elapsed.Seconds(), Full: kbits(r.full(), elapsed), Sent: kbits(r.coded(), elapsed),
-		Wire: kbits(r.coded()+r.around(), elapsed), Delivered: r.share(), Keyframes: r.keyframes(), RTT: 1e3 * r.rtt.Seconds(),
+		Wire: kbits(r.wire(), elapsed), Down: kbits(r.ackBits, elapsed), FullWire: kbits(r.fullWire(), elapsed),
+		WireRatio: (r.wire() + r.ackBits) / max(1, r.fullWire()), Delivered: r.share(), Keyframes: r.keyframes(), RTT: 1e3 * r.rtt.Seconds(),
 	}
 }
 

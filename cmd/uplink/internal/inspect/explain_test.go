@@ -25,7 +25,7 @@ func TestExplainAll(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"adaptive": {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms, Duplicate: 0.1}},
 		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
+		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 30, clients: 1, reliable: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func dress(records []byte) []byte {
 // TestSeeds: the seeds of the fuzz target are captures without differences; -update writes them.
 func TestSeeds(t *testing.T) {
 	for name, c := range map[string]scenario{
-		"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{SendEvery: 2}},
+		"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{Delay: uplinktest.Wait(1, 60)}},
 		"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
 	} {
 		if *update {

@@ -128,7 +128,7 @@ func TestAgain(t *testing.T) {
 		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
 		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true}},
 		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
-		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{SendEvery: 3}},
+		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
 		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
 		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},

@@ -1,6 +1,6 @@
-// Package lab lets a visitor of the demo change its link, codec and redundancy while it runs, and
-// see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler, and a
-// panel for a page.
+// Package lab lets a visitor of the demo change its link, codec, preset and redundancy while it
+// runs, and see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler,
+// and a panel for a page.
 package lab
 
 import (
@@ -71,12 +71,12 @@ const maxChange = 4 << 10
 type Traffic struct {
 	Seconds float64 `json:"seconds"`
 	Calls   float64 `json:"calls_per_s"`
-	// Full is the rate of calls packed as an engine does it, without deltas. Sent is the rate of
-	// payloads with message headers. Around is the overhead of either: datagram headers, AEAD, UDP
-	// and IP.
-	Full   float64 `json:"full_bits_per_s"`
-	Sent   float64 `json:"sent_bits_per_s"`
-	Around float64 `json:"around_bits_per_s"`
+	// Full is the rate of calls packed as an engine does it, without deltas, each in an encrypted
+	// datagram of its own. Up is the rate of all datagrams with calls that clients sent, Down that
+	// of the acks that the server sent. All have the headers down to IP.
+	Full float64 `json:"full_bits_per_s"`
+	Up   float64 `json:"up_bits_per_s"`
+	Down float64 `json:"down_bits_per_s"`
 	// Delivered is the share of delivered frames among delivered and lost ones.
 	Delivered float64 `json:"delivered"`
 	// RTT is the mean of the clients' last RTT measurements.
@@ -85,7 +85,7 @@ type Traffic struct {
 	Redundancy int `json:"redundancy"`
 	// Mismatches counts the frames since the start that differ from the recording.
 	Mismatches uint64 `json:"mismatches"`
-	// Switched is the number of Clients that use the selected codec.
+	// Switched is the number of Clients that use the selected codec and preset.
 	Switched int `json:"switched"`
 	Clients  int `json:"clients"`
 }

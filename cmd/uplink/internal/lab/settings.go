@@ -1,14 +1,17 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -17,6 +20,8 @@ import (
 type Settings struct {
 	Link  simlink.Config
 	Codec rpcdelta.Codec
+	// Preset applies to adaptive.
+	Preset client.Preset
 	// Redundancy is as rpcdelta.EncoderConfig has it.
 	Redundancy int
 }
@@ -35,6 +40,7 @@ type Limits struct {
 	RTT        Range    `json:"rtt_ms"`
 	Jitter     Range    `json:"jitter_ms"`
 	Codec      []string `json:"codec"`
+	Preset     []string `json:"preset"`
 	Redundancy []string `json:"redundancy"`
 }
 
@@ -44,7 +50,33 @@ var limits = Limits{
 	RTT:        Range{0, 1000, 10},
 	Jitter:     Range{0, 200, 1},
 	Codec:      []string{rpcdelta.Adaptive.String(), rpcdelta.RLE.String()},
+	Preset:     presetNames(),
 	Redundancy: redundancies(),
+}
+
+// Presets are the presets by descending bandwidth.
+var Presets = []client.Preset{client.LowLatency, client.Balanced, client.LowBandwidth}
+
+// noPreset is the name of the zero preset.
+const noPreset = "none"
+
+func presetNames() []string {
+	names := []string{noPreset}
+	for _, p := range Presets {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func parsePreset(name string) (client.Preset, error) {
+	i := slices.Index(presetNames(), name)
+	switch {
+	case i < 0:
+		return client.Preset{}, fmt.Errorf("preset is %q: want %s", name, oneOf(limits.Preset))
+	case i == 0:
+		return client.Preset{}, nil
+	}
+	return Presets[i-1], nil
 }
 
 // Names of redundancies that are no numbers.
@@ -77,6 +109,7 @@ type values struct {
 	RTT        *float64 `json:"rtt_ms,omitempty"`
 	Jitter     *float64 `json:"jitter_ms,omitempty"`
 	Codec      *string  `json:"codec,omitempty"`
+	Preset     *string  `json:"preset,omitempty"`
 	Redundancy *string  `json:"redundancy,omitempty"`
 }
 
@@ -84,13 +117,13 @@ func (s Settings) values() values {
 	ms := func(d time.Duration) *float64 { return new(float64(d) / float64(time.Millisecond)) }
 	return values{
 		Loss: &s.Link.Loss, Burst: &s.Link.Burst, RTT: ms(s.Link.RTT), Jitter: ms(s.Link.Jitter),
-		Codec: new(s.Codec.String()), Redundancy: new(redundancyName(s.Redundancy)),
+		Codec: new(s.Codec.String()), Preset: new(cmp.Or(s.Preset.Name, noPreset)), Redundancy: new(redundancyName(s.Redundancy)),
 	}
 }
 
 // parseChange reads a change in JSON. An error says what is wrong and what may be.
 func parseChange(r io.Reader) (v values, err error) {
-	const want = `want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, redundancy, as {"loss": 0.1}`
+	const want = `want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, preset, redundancy, as {"loss": 0.1}`
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err = d.Decode(&v); err == nil {
@@ -136,8 +169,11 @@ func permitted(field string) string {
 			return n.String()
 		}
 	}
-	if field == "codec" {
+	switch field {
+	case "codec":
 		return oneOf(limits.Codec)
+	case "preset":
+		return oneOf(limits.Preset)
 	}
 	return oneOf(limits.Redundancy)
 }
@@ -165,6 +201,11 @@ func (v *values) apply(s Settings) (Settings, error) {
 			err = errors.Join(err, fmt.Errorf("codec is %q: want %s", *v.Codec, oneOf(limits.Codec)))
 		}
 		s.Codec = codec
+	}
+	if v.Preset != nil {
+		p, bad := parsePreset(*v.Preset)
+		err = errors.Join(err, bad)
+		s.Preset = p
 	}
 	if v.Redundancy != nil {
 		n, bad := parseRedundancy(*v.Redundancy)

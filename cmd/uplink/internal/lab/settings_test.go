@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -32,6 +33,7 @@ func TestChange(t *testing.T) {
 		`{"rtt_ms":12.5}`:          func(s *Settings) { s.Link.RTT = 12500 * time.Microsecond },
 		`{"jitter_ms":200}`:        func(s *Settings) { s.Link.Jitter = 200 * time.Millisecond },
 		`{"codec":"rle"}`:          func(s *Settings) { s.Codec = rpcdelta.RLE },
+		`{"preset":"balanced"}`:    func(s *Settings) { s.Preset = client.Balanced },
 		`{"redundancy":"off"}`:     func(s *Settings) { s.Redundancy = rpcdelta.RedundancyOff },
 		`{"redundancy":"7"}`:       func(s *Settings) { s.Redundancy = 7 },
 		`{"redundancy":"auto"}`:    func(s *Settings) { s.Redundancy = rpcdelta.RedundancyAuto },
@@ -46,7 +48,7 @@ func TestChange(t *testing.T) {
 
 // TestBadChange: what is wrong is named, and what may be.
 func TestBadChange(t *testing.T) {
-	const want = `: want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, redundancy, as {"loss": 0.1}`
+	const want = `: want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, preset, redundancy, as {"loss": 0.1}`
 	const redundancy = `"auto", "off", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"`
 	for body, message := range map[string]string{
 		`{"loss":1.5}`:            "loss is 1.5: want a number from 0 to 1",
@@ -58,6 +60,8 @@ func TestBadChange(t *testing.T) {
 		`{"jitter_ms":-1}`:        "jitter_ms is -1: want a number from 0 to 200",
 		`{"codec":"zip"}`:         `codec is "zip": want "adaptive", "rle"`,
 		`{"codec":1}`:             `codec is a number: want "adaptive", "rle"`,
+		`{"preset":"fast"}`:       `preset is "fast": want "none", "low-latency", "balanced", "low-bandwidth"`,
+		`{"preset":1}`:            `preset is a number: want "none", "low-latency", "balanced", "low-bandwidth"`,
 		`{"redundancy":"0"}`:      `redundancy is "0": want ` + redundancy,
 		`{"redundancy":3}`:        `redundancy is a number: want ` + redundancy,
 		`{"lag":3}`:               `json: unknown field "lag"` + want,
@@ -75,7 +79,7 @@ func TestBadChange(t *testing.T) {
 
 // FuzzChange: every accepted change makes a valid link, and reads back as the same settings.
 func FuzzChange(f *testing.F) {
-	f.Add(`{"loss":0.5,"burst":3,"rtt_ms":100,"jitter_ms":0.25,"codec":"rle","redundancy":"3"}`)
+	f.Add(`{"loss":0.5,"burst":3,"rtt_ms":100,"jitter_ms":0.25,"codec":"rle","preset":"low-latency","redundancy":"3"}`)
 	f.Add(`{"redundancy":"off"}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		s, err := change(body)

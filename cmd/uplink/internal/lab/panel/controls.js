@@ -17,11 +17,14 @@ const sliders = [
 
 const names = {
   adaptive: 'adaptive', rle: 'rle, the plain one',
+  none: 'none: no call waits', 'low-latency': 'low-latency: no call waits', balanced: 'balanced: up to 33 ms',
+  'low-bandwidth': 'low-bandwidth: up to 50 ms',
   auto: 'auto: follows the loss', off: 'off: each call once',
 };
 
 const choices = [
   { name: 'codec', label: 'Codec', text: (v) => names[v] ?? v },
+  { name: 'preset', label: 'Preset', text: (v) => names[v] ?? v, hint: 'how long calls may wait for later ones; for the codec adaptive' },
   { name: 'redundancy', label: 'Redundancy', text: (v) => names[v] ?? `${v} older ${v === '1' ? 'call rides' : 'calls ride'} along` },
 ];
 
@@ -40,7 +43,7 @@ export class Controls {
     this.inputs = new Map();
     this.element = element('form', { className: 'lab-controls' });
     this.element.addEventListener('submit', (e) => e.preventDefault());
-    this.fields = element('fieldset', {}, element('legend', {}, 'Link and codec'));
+    this.fields = element('fieldset', {}, element('legend', {}, 'Link, codec and preset'));
     for (const s of sliders) {
       this.fields.append(this.slider(s));
     }
@@ -77,8 +80,8 @@ export class Controls {
     return element('div', { className: 'lab-control' }, element('label', { htmlFor: input.id }, label), output, input);
   }
 
-  choice({ name, label, text }) {
-    const input = element('select', { id: `lab-${name}`, name, disabled: true });
+  choice({ name, label, text, hint = '' }) {
+    const input = element('select', { id: `lab-${name}`, name, disabled: true, title: hint });
     input.addEventListener('change', () => this.set({ [name]: input.value }));
     this.inputs.set(name, {
       input,

@@ -57,7 +57,7 @@ export function mount(section, { readOnly = false } = {}) {
     } else if (seconds > 0 && calls === 0) {
       say('All clients have lost the server, and try to connect again.', true);
     } else if (switched < clients) {
-      say(`${switched} of ${clients} clients have the codec ${state.settings.codec}; the others are connecting with it.`);
+      say(`${switched} of ${clients} clients have the codec ${state.settings.codec} with preset ${state.settings.preset}; the others are connecting.`);
     } else {
       say(`${clients} ${clients === 1 ? 'client plays' : 'clients play'} over this link; what you change acts at once.`);
     }
