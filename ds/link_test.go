@@ -24,6 +24,7 @@ type session struct {
 	rtt    time.Duration
 	link   simnet.Config
 	before func(network *uplinktest.Network, n uint64) // is called before call n, unless it is nil
+	world  bool                                        // with every second call, the server sends a snapshot
 }
 
 // played is the outcome of a session, by RPC.
@@ -52,6 +53,15 @@ func (c session) play(t *testing.T, frames uint64) (p played) {
 			}
 		}))
 	}
+	var w *ds.World[mover]
+	joined := make(chan *ds.Player, 1)
+	if c.world {
+		c.server.Joined = func(p *ds.Player) { joined <- p }
+		setups = append(setups, func(s *ds.Server) (err error) {
+			w, err = ds.NewWorld(s, "movers", ds.WorldConfig[mover]{})
+			return err
+		})
+	}
 	srv := serve(t, network, c.server, setups...)
 	c.client.BindTimeout, c.client.Timeout = time.Minute, time.Minute
 	p.conn = uplinktest.Dial(t, network, c.client)
@@ -59,8 +69,21 @@ func (c session) play(t *testing.T, frames uint64) (p played) {
 	for i := range c.rpcs {
 		moves = append(moves, uplinktest.Bind(t, p.conn, fmt.Sprintf("Move%02d", i), c.bind))
 	}
+	if c.world {
+		srv.Poll()
+		_, err := w.Offer(<-joined)
+		uplinktest.Must(t, err)
+		_, err = client.SubscribeSnapshots(t.Context(), p.conn, "movers", client.SnapshotConfig[mover]{Handle: func(*client.Snapshot[mover]) {}})
+		uplinktest.Must(t, err)
+	}
 	hz := cmp.Or(c.bind.RateHz, 60)
 	for n := range frames {
+		if c.world && n%2 == 0 {
+			uplinktest.Must(t, w.Begin(n))
+			w.Commit()
+			_, err := w.Send()
+			uplinktest.Must(t, err)
+		}
 		if c.before != nil {
 			c.before(network, n)
 		}
@@ -200,7 +223,7 @@ func TestRepeatedPayloads(t *testing.T) {
 				preset := client.LowBandwidth
 				preset.Suite = transport.AES128GCM
 				p := session{
-					server: ds.Config{AckHz: 60, Poll: poll},
+					server: ds.Config{Poll: poll}, world: true,
 					client: client.Config{Preset: preset}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.1},
 				}.play(t, frames)
 				st := &p.sent[0]

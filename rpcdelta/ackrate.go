@@ -7,7 +7,8 @@ type ackRate struct {
 	last uint64 // newest payload at the last ack
 	// Means over recent delta payloads: bits of one frame, frames, age of the baseline.
 	bits, frames, age float64
-	lossy             int // payloads until the link counts as one without loss
+	fresh             float64 // mean number of new frames in a payload
+	lossy             int     // payloads until the link counts as one without loss
 }
 
 const (
@@ -22,11 +23,12 @@ const (
 	ringShare = 8
 )
 
-// observe adds a payload.
-func (r *ackRate) observe(i *Info) {
+// observe adds a payload with a number of new frames.
+func (r *ackRate) observe(i *Info, fresh int) {
 	if i.Kind != Delta {
 		return
 	}
+	r.fresh += (float64(fresh) - r.fresh) * ackRateStep
 	n := float64(i.Redundant + 1)
 	r.bits += (float64(i.PayloadBits)/n - r.bits) * ackRateStep
 	r.frames += (n - r.frames) * ackRateStep
@@ -42,6 +44,12 @@ func (r *ackRate) contiguous(yes bool) {
 	if r.lossy = max(0, r.lossy-1); !yes {
 		r.lossy = lossyPayloads
 	}
+}
+
+// promptPays reports whether acks that cost overhead bits more than their own pay after each payload,
+// because they save the redundant copies of its frames.
+func (r *ackRate) promptPays(overhead int) bool {
+	return r.lossy > 0 && float64(ackBits+overhead) < r.bits*r.fresh
 }
 
 // pays reports whether an ack of payload newest pays that costs overhead bits more than its own.

@@ -289,7 +289,7 @@ func (d *Decoder) finish(h *wire.Header, size int) {
 	i := &x.out[len(x.out)-1].Info
 	i.HeaderBits, i.Redundant = d.cfg.Codec.headerBits(h), len(x.payload.Frames)-1
 	i.PayloadBits = 8*size - i.HeaderBits
-	d.ackRate.observe(i)
+	d.ackRate.observe(i, len(x.out))
 	if d.explanation != nil {
 		explain(d.explanation, d.format.Schema, d.coder, &x.payload)
 		d.explanation = nil
@@ -339,7 +339,7 @@ func (d *Decoder) AckPays(overhead, delay int) bool {
 	if !d.AckDue() {
 		return false
 	}
-	if d.cfg.RepairTime > delay && d.ackRate.lossy > 0 {
+	if d.cfg.RepairTime > delay && d.ackRate.promptPays(overhead) {
 		return true
 	}
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead, int(d.reach))
