@@ -87,8 +87,9 @@ type BudgetStats struct {
 	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
 	// has to be reduced.
 	Redundancy int
-	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with the
-	// adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay there are more.
+	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with
+	// the adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay there are
+	// more.
 	FramesPerPayload float64
 }
 

@@ -97,8 +97,8 @@ type Player struct {
 	requests ratelimit.Bucket // requests to bind, and replies to offers
 	sent     ratelimit.Bucket // reliable messages of the game
 
-	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings and
-	// buffers, which others read than the shard's goroutine.
+	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings
+	// and buffers, which others read than the shard's goroutine.
 	acks struct {
 		sync.Mutex
 		sent     time.Time    // the last ones

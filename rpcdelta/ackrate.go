@@ -46,8 +46,8 @@ func (r *ackRate) contiguous(yes bool) {
 	}
 }
 
-// promptPays reports whether acks that cost overhead bits more than their own pay after each payload,
-// because they save the redundant copies of its frames.
+// promptPays reports whether acks that cost overhead bits more than their own pay after each
+// payload, because they save the redundant copies of its frames.
 func (r *ackRate) promptPays(overhead int) bool {
 	return r.lossy > 0 && float64(ackBits+overhead) < r.bits*r.fresh
 }

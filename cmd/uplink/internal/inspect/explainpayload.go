@@ -249,7 +249,7 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 		part(2, "reason for a reset", "%s", resetText(a.ResetReason))
 		part(1, "nothing was processed yet", "%v", a.None)
 		part(1, "whole", "%v", a.Whole)
-		part(1, "payloads of the window are missing", "%v", missing)
+		part(1, "gaps in the window", "%v", missing)
 		part(1, "number of the RPC and epoch follow", "%v", numbers)
 		part(1, "spare", "0")
 		if numbers {
@@ -264,7 +264,7 @@ func (e *Explained) ack(p *player, a *rpcdelta.Ack, long bool, at, size int) {
 		part(1, "form", "0, short")
 		part(3, "number of the RPC", "%d", a.RPC)
 		part(3, "epoch", "%d", a.Epoch)
-		part(1, "payloads of the window are missing", "%v", missing)
+		part(1, "gaps in the window", "%v", missing)
 		part(6, "length of the window", "%d", a.Len)
 		part(10, "newest processed payload, low bits", "%d", a.Seq)
 	}
