@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/queuedelay"
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -98,6 +99,7 @@ func (c *congestion) measureLoss(total rpcdelta.DeliveryStats) {
 // departures remembers when the last payloads of an RPC were sent, to measure round-trip times.
 type departures struct {
 	sent  *ringcache.Ring[time.Time] // by sequence number
+	last  uint16                     // newest payload
 	acked uint16                     // newest payload that was acked
 	any   bool
 }
@@ -109,20 +111,24 @@ func newDepartures() departures {
 	return departures{sent: ringcache.New[time.Time](maxDepartures)}
 }
 
-// put records that payload seq leaves.
-func (d *departures) put(seq uint64, now time.Time) { *d.sent.Put(seq & 0xffff) = now }
+// put records that payload n leaves.
+func (d *departures) put(n uint64, now time.Time) {
+	d.last = uint16(n)
+	*d.sent.Put(uint64(d.last)) = now
+}
 
 // take returns the round-trip time of the newest payload of an ack, or 0 if an earlier ack named it
 // or a newer one.
 func (d *departures) take(a *rpcdelta.Ack, now time.Time) time.Duration {
-	if a.None || d.any && int16(a.Seq-d.acked) <= 0 {
+	newest := seq.Recent(a.Seq, d.last)
+	if a.None || d.any && int16(newest-d.acked) <= 0 {
 		return 0
 	}
-	at := d.sent.Get(uint64(a.Seq))
+	at := d.sent.Get(uint64(newest))
 	if at == nil {
 		return 0
 	}
-	d.acked, d.any = a.Seq, true
+	d.acked, d.any = newest, true
 	return now.Sub(*at)
 }
 

@@ -93,6 +93,7 @@ func (c *rateController) idle() bool {
 
 // acked applies an ack and returns the number of messages acked for the first time.
 func (c *rateController) acked(newest uint16, window uint64, now time.Time) (acked int) {
+	newest = seq.Recent(newest, c.next-1)
 	for n := range seq.Acked(newest, window) {
 		m := c.messages.Get(uint64(n))
 		if m == nil || m.acked {

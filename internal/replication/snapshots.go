@@ -28,6 +28,7 @@ type snapshotSender struct {
 	payload []byte
 	next    uint64 // number of the tick after the newest that was sent
 	unacked *ringcache.Ring[struct{}]
+	last    uint16 // sequence of the last message
 	age     uint64 // ticks between the last snapshot and its baseline
 }
 
@@ -51,6 +52,7 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	if info.Baseline == 0 && info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))
 	}
+	s.last = info.Seq
 	s.unacked.Put(uint64(info.Seq))
 	s.age = s.world.ticks.age(info.Seq, info.Baseline)
 	return append(s.world.ticks.Append(dst, info.Seq, info.Baseline), payload...), nil
@@ -72,7 +74,7 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if a.None {
 		return 0, nil
 	}
-	for n := range seq.Acked(a.Newest, a.Window) {
+	for n := range seq.Acked(seq.Recent(a.Newest, s.last), a.Window) {
 		if s.unacked.Get(uint64(n)) != nil {
 			s.unacked.Delete(uint64(n))
 			acked++

@@ -64,6 +64,10 @@ func (a *Ack) Width() uint {
 	return shortBits
 }
 
+// Recent returns the low 16 bits of the newest number of an ack of which at least the low bits of
+// the short form are known, if last is the last number that was sent.
+func Recent(newest, last uint16) uint16 { return last - (last-newest)&uint16(Mask(shortBits)) }
+
 func (a *Ack) long() bool {
 	return a.None || a.Whole || a.Len == maxLen || a.Reset != 0 || a.Stream > shortMax || a.Epoch > shortMax
 }

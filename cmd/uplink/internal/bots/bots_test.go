@@ -135,6 +135,7 @@ func TestLoss(t *testing.T) {
 		inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 			serve(t, network, ds.Config{})
 			o := options(network, 8)
+			o.For = 15 * time.Second // the loss of a datagram shows after 64 others
 			o.Link = simlink.Config{RTT: rtt, Loss: 0.1, Burst: 1, Seed: 3}
 			o.Redundancy = rpcdelta.RedundancyOff
 			report, err := Run(t.Context(), traces(), o, ignore)
