@@ -94,7 +94,7 @@ func invalidBinds(s *scenario) {
 		func(q *control.BindRequest) { q.RateHz = math.Inf(1) },
 		func(q *control.BindRequest) { q.RateHz = -60 },
 		func(q *control.BindRequest) { q.RateHz = 1e9 },
-		func(q *control.BindRequest) { q.PerTick = make([]int64, 250) }, // has no velocities
+		func(q *control.BindRequest) { q.PerTick = make([]int64, 100) }, // has no velocities
 		func(q *control.BindRequest) { q.Ring = -1 },
 		func(q *control.BindRequest) { q.Ring = math.MaxInt32 },
 		func(q *control.BindRequest) { q.Frames = -1 },

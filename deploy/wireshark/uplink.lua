@@ -577,7 +577,7 @@ end
 -- settle notes what an ack says of a packet's payloads.
 local function settle(ctx, a)
 	local r = rpc_of(ctx.session, a.rpc)
-	if a.long then
+	if a.long or not r.newest then
 		anchor(r, a.low)
 	end
 	local seq = nearest(r.newest, a.low, a.width, a.width - a.width / 64) -- hardly ahead of what was sent

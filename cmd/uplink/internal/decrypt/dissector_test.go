@@ -63,9 +63,10 @@ func short(seq, distance int) []byte {
 	return []byte{byte(v >> 8), byte(v)}
 }
 
-// ackOf acks a payload of RPC 2 and so many before it.
+// ackOf acks a payload of RPC 2 and so many before it, in the long form, which has 16 bits of the
+// sequence.
 func ackOf(seq uint16, window int) []byte {
-	a := rpcdelta.Ack{RPC: 2, Seq: seq, Len: window, Window: 1<<window - 1}
+	a := rpcdelta.Ack{RPC: 2, Seq: seq, Len: window, Window: 1<<window - 1, Whole: true}
 	return a.Append([]byte{0xc1})
 }
 

@@ -42,7 +42,10 @@ func TestWiresharkGame(t *testing.T) {
 				acks++
 				ackBytes++ // the message type
 				for _, a := range p.all("uplink.ack") {
-					ackBytes += uint64(4 + (a.number(t, "uplink.ack.len")+7)/8*flag(t, a, "uplink.ack.raw") + flag(t, a, "uplink.ack.long"))
+					ackBytes += 3 + uint64(len(a.text("uplink.ack.window"))+1)/3 // bytes with colons
+					if flag(t, a, "uplink.ack.long") == 1 {
+						ackBytes += 1 + 2*uint64(min(1, a.number(t, "uplink.ack.rpc")|a.number(t, "uplink.ack.epoch")))
+					}
 				}
 			}
 			for _, f := range p.all("uplink.frame") {

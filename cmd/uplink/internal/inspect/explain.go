@@ -157,10 +157,29 @@ func (e *Explained) bundle(b []byte) {
 	at := 1
 	for i, p := range payloads(b) {
 		if n := p.offset - at; n > 0 {
-			e.add(8*at, float64(8*n), 0, fmt.Sprintf("length of payload %d", i+1), "%d bytes", len(p.b))
+			e.add(8*at, float64(8*n), 0, lengthOfPayload+strconv.Itoa(i+1), "%d bytes", len(p.b))
 		}
 		at = p.offset + len(p.b)
 	}
+}
+
+const lengthOfPayload = "length of payload "
+
+// sortPayloads moves the length of each payload of a bundle before the payload, which is explained
+// when it is decoded.
+func (e *Explained) sortPayloads() {
+	var sorted, lengths []Line
+	for _, l := range e.Lines {
+		switch {
+		case strings.HasPrefix(l.What, lengthOfPayload):
+			lengths = append(lengths, l)
+			continue
+		case l.Depth == 0 && len(lengths) > 0 && l.Bit > lengths[0].Bit:
+			sorted, lengths = append(sorted, lengths[0]), lengths[1:]
+		}
+		sorted = append(sorted, l)
+	}
+	e.Lines = append(sorted, lengths...)
 }
 
 func (e *Explained) bind(b []byte) {

@@ -77,6 +77,9 @@ func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	if o.Explain != 0 && x.asked == nil && err == nil {
 		err = fmt.Errorf("there is no record %d: the file has %d", o.Explain, x.sum.Records)
 	}
+	if x.asked != nil {
+		x.asked.sortPayloads()
+	}
 	return x.sum, x.asked, err
 }
 
