@@ -238,6 +238,27 @@ func TestRepeatedPayloads(t *testing.T) {
 	}
 }
 
+// TestRepeatedWithoutWorld verifies that frames arrive at rates and round trips at which client and
+// server may judge differently whether a payload can be repeated in time.
+func TestRepeatedWithoutWorld(t *testing.T) {
+	for _, hz := range []float64{30, 60} {
+		for rtt := 20 * ms; rtt <= 140*ms; rtt += 30 * ms {
+			for _, ackHz := range []float64{10, 30} {
+				bubble(t, fmt.Sprintf("%v Hz/rtt=%v/acks=%v", hz, rtt, ackHz), func(t *testing.T) {
+					frames := uint64(7200 / thin(2))
+					p := session{
+						server: ds.Config{AckHz: ackHz}, client: client.Config{Preset: client.Balanced},
+						bind: client.BindConfig{RateHz: hz}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.05},
+					}.play(t, frames)
+					if delivered := float64(p.logs[0].Frames()) / float64(frames); delivered < 0.9965 {
+						t.Errorf("%.4f of the frames were delivered; %d payloads repeated, drops %v", delivered, p.sent[0].Repeated, p.got[0].Drops)
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestRandomLinks plays over links that change, or are perfect, with random rings, rates and ways
 // to send.
 func TestRandomLinks(t *testing.T) {

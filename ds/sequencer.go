@@ -6,11 +6,18 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
+// repairMemory is the number of frames for which a late frame shows that the client repeats
+// payloads, whatever the server expects of the round trip.
+const repairMemory = 256
+
 // deliver delivers a frame after those that waited for it, or lets it wait if a frame before it can
 // still arrive in time.
 func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
 	if !q.started {
 		q.started, q.next = true, d.Seq
+	}
+	if d.Late {
+		q.repairing = max(q.repairing, q.next+repairMemory)
 	}
 	if d.Seq < q.next {
 		if !p.server.cfg.DeliverLate {
@@ -18,7 +25,7 @@ func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 		}
 		return q.sink.deliver(p, b, d, at)
 	}
-	if d.Seq > q.next && q.repairs() {
+	if d.Seq > q.next && (q.repairs() || d.Seq < q.repairing) {
 		q.wait(d, at)
 		if missing := q.next; d.Seq-missing > uint64(q.deadline) {
 			q.release(q.waiting[0].delivery.Seq)

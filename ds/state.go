@@ -206,10 +206,11 @@ type sequencer struct {
 	patience time.Duration // the same as a time, in case no more frames come
 	repairs  func() bool   // whether a lost payload can still arrive in time
 
-	started bool
-	listed  bool           // in shard.sequencing
-	next    uint64         // sequence of the next frame to deliver
-	waiting []waitingFrame // by sequence; those beyond the length are kept for reuse
+	started   bool
+	listed    bool           // in shard.sequencing
+	next      uint64         // sequence of the next frame to deliver
+	repairing uint64         // sequence up to which the client is known to repeat payloads
+	waiting   []waitingFrame // by sequence; those beyond the length are kept for reuse
 }
 
 type waitingFrame struct {
