@@ -65,7 +65,7 @@ func (s *Schema) WithPerTick(hz float64, factors []int64) (*Schema, error) {
 	}
 	for i, f := range factors {
 		if f < -MaxPerTick || f > MaxPerTick {
-			return nil, fmt.Errorf("schema: %s: velocity of field %q: factor %d, want at most %d", s.rpc, out.velocities[i].Field, f, MaxPerTick)
+			return nil, fmt.Errorf("schema: %s: velocity of field %q: factor %d, want at most %d", s.rpc, out.velocities[i].Field, f, int64(MaxPerTick))
 		}
 		out.velocities[i].PerTick = f
 	}
