@@ -13,18 +13,22 @@ import (
 // [rangecoder.Coder]: an encoder passes values in, and a decoder gets them.
 type payloadCodec struct {
 	rangecoder.Coder
-	schema  *Schema
-	state   *modelState // of the snapshot, updated while coding
-	from    *modelState // of the baseline
-	spare   []int16     // scratch of updateObjects
-	sameSet bool        // the objects are those of the baseline
-	invalid error       // reason if the objects are invalid
-	refs    refFrames
-	nearby  []neighbor
-	moving  spatialGrid
-	resting []int32 // indices of the objects at rest
-	changes int     // whether the previous objects changed, one bit each
-	object  objectContext
+	schema       *Schema
+	weights      *weights
+	probs        *contexts // updated while coding
+	own          contexts
+	learns       bool    // the weights adapt too
+	fit          *fitter // learns the physics, or nil
+	physics      physics // of the snapshot
+	contactRange int64   // of the physics
+	sameSet      bool    // the objects are those of the baseline
+	invalid      error   // reason if the objects are invalid
+	refs         refFrames
+	nearby       []neighbor
+	moving       spatialGrid
+	resting      []int32 // indices of the objects at rest
+	changes      int     // whether the previous objects changed, one bit each
+	object       objectContext
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
@@ -58,7 +62,6 @@ type objectContext struct {
 	velocityChange [3]int64
 	drift          [3]int64 // velocity of the position
 	resting        bool     // the object is at rest
-	age            int64    // snapshots since the object came to rest
 	close          int64    // log2 of the distance to the nearest moving object
 }
 
@@ -78,9 +81,7 @@ const (
 	fromLast
 	firstFromSecond
 	secondFromThird
-	secondFromFourth
 	thirdFromLast
-	fourthFromLast
 	spans
 )
 
@@ -91,7 +92,7 @@ type span struct {
 }
 
 // ends are the references of each span, the newer first; -1 is the baseline.
-var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, refs - 1}, {0, 1}, {1, 2}, {1, 3}, {2, refs - 1}, {3, refs - 1}}
+var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 1}, {1, 2}, {2, 3}}
 
 // velocities are those of one component over each span.
 type velocities [spans]int64
@@ -104,27 +105,11 @@ type pose struct {
 	turn              [3]int64    // from base to now
 }
 
-// begin prepares the references once the mask is known.
-func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
-	pc.refs.choose(mask, get)
-	pc.refs.index()
-	pc.refs.bound(pc.schema)
-}
-
-// copyState copies the model state of the baseline.
-func (pc *payloadCodec) copyState() {
-	pc.state.copyFrom(pc.from)
-	n := pc.refs.base.Len()
-	pc.state.last, pc.state.rested = resize(pc.state.last, len(pc.schema.fields)*n), resize(pc.state.rested, n)
-	clear(pc.state.last[copy(pc.state.last, pc.from.last):])
-	clear(pc.state.rested[copy(pc.state.rested, pc.from.rested):])
-}
-
-func resize(s []int16, n int) []int16 {
-	if cap(s) < n {
-		return make([]int16, n, n+n/4)
-	}
-	return s[:n]
+// begin selects the model, and starts with its probabilities.
+func (pc *payloadCodec) begin(m *model) {
+	pc.weights, pc.probs, pc.learns = &m.weights, &pc.own, false
+	pc.own.copyFrom(&m.start)
+	pc.Bad = false
 }
 
 // objects codes the list of objects. It reports false for a list that no encoder writes.
@@ -142,13 +127,13 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	gone := pc.Bit(&pc.state.removed[0], kept < base.Len())
+	gone := pc.Bit(&pc.probs.removed[0], kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
 	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := pc.Uint(&pc.state.added, addedLevel, uint64(born))
+	n := pc.Uint(&pc.probs.added, addedLevel, uint64(born))
 	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
@@ -183,7 +168,7 @@ func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.Bit(&pc.state.removed[1], !kept) && pc.Decoding {
+		if !pc.Bit(&pc.probs.removed[1], !kept) && pc.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -203,7 +188,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(pc.Uint(&pc.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(pc.Uint(&pc.probs.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}
@@ -225,7 +210,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 
 // rows codes the components of all objects, those at rest last, when the others are known.
 func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
-	pc.nearby, pc.resting, pc.changes, pc.Bad = pc.nearby[:0], pc.resting[:0], 0, false
+	pc.nearby, pc.resting, pc.changes = pc.nearby[:0], pc.resting[:0], 0
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
@@ -235,7 +220,6 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 			cur.push(p.object)
 		}
 	}
-	pc.initGround()
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
@@ -266,39 +250,11 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// mask codes which sets before the baseline are known.
-func (pc *payloadCodec) mask(known uint32) (mask uint32) {
-	for i := range maxLag {
-		if pc.Bit(&pc.state.known, known>>i&1 != 0) {
-			mask |= 1 << i
-		}
-	}
-	return mask
-}
+// bareProb is the constant probability of a payload without references.
+var bareProb = rangecoder.Prob{P: 1 << 11}
 
-// updateObjects reorders the state of single objects from the baseline's to the coded ones.
-func (pc *payloadCodec) updateObjects(pairs []pair) {
-	if pc.sameSet {
-		return
-	}
-	to, old := resize(pc.spare, len(pairs)), pc.state.rested
-	for i, p := range pairs {
-		to[i] = 0
-		if p.base >= 0 {
-			to[i] = old[p.base]
-		}
-	}
-	pc.state.rested, pc.spare = to, old
-	n, from := len(pc.schema.fields), len(pc.refs.base.objects)
-	to = resize(pc.spare, n*len(pairs))
-	for f := range n {
-		for i, p := range pairs {
-			v := int16(0)
-			if p.base >= 0 {
-				v = pc.state.last[f*from+int(p.base)]
-			}
-			to[f*len(pairs)+i] = v
-		}
-	}
-	pc.state.last, pc.spare = to, pc.state.last
+// bare codes whether the payload does without references.
+func (pc *payloadCodec) bare(bare bool) bool {
+	p := bareProb
+	return pc.Bit(&p, bare)
 }

@@ -3,28 +3,25 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Decoder decodes the payloads of one [Encoder], which may be lost, duplicated, reordered or
-// forged. Not safe for concurrent use.
+// Decoder decodes the payloads of a world, which may be lost, duplicated, reordered or forged. Not
+// safe for concurrent use.
 type Decoder struct {
 	origin
 	codec   payloadCodec
 	pairs   []pair
 	decoded seq.Window // since the last desync
-	sets    stateRing[*Set]
-	states  stateRing[*modelState]
+	sets    setRing
 	cur     *Set
 	next    uint64 // newest decoded sequence number + 1
 	floor   uint64 // baselines before it were discarded
 
 	epoch     uint8
-	waiting   bool   // for the first snapshot of the epoch
+	waiting   bool   // for a snapshot without a baseline
 	first     uint64 // sequence number of that snapshot
 	noInitial bool
 	malformed int // consecutive malformed payloads
@@ -33,24 +30,9 @@ type Decoder struct {
 // NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's
 // [World] started from, or nil if that was empty.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
-	d, err := Config{}.NewDecoder(s, initial)
-	if err != nil {
-		panic(err) // the defaults are valid
-	}
+	d := &Decoder{origin: s.newOrigin(initial), sets: newSetRing(s)}
+	d.codec.init(s, true)
 	return d
-}
-
-// NewDecoder returns a decoder with configuration c, as the function [NewDecoder] does. An error
-// names the invalid setting.
-func (c Config) NewDecoder(s *Schema, initial *Set) (*Decoder, error) {
-	c, err := c.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	d := &Decoder{origin: s.newOrigin(initial)}
-	d.sets, d.states = newStateRing(c.Ring, s.NewSet), newStateRing(c.Ring, s.newState)
-	d.codec.schema, d.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, true)
-	return d, nil
 }
 
 // Decode decodes a payload and returns its set, which must not be modified. The set is valid until
@@ -63,79 +45,81 @@ func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 		return Info{}, nil, err
 	}
 	n := h.unwrap(d.next)
-	info := Info{Seq: uint16(n), Baseline: int(h.distance), Bytes: len(payload)}
-	if n+d.ring() < d.next || d.decoded.Has(n) {
+	info := Info{Baseline: Baseline{Distance: int(h.distance), Empty: h.empty}, Seq: uint16(n), Bytes: len(payload)}
+	if n+Ring < d.next || d.decoded.Has(n) {
 		return info, nil, fmt.Errorf("%w: snapshot %d", ErrLate, info.Seq)
 	}
 	base, err := d.baseline(n, &h)
 	if err != nil {
 		return info, nil, err
 	}
-	if err := d.decode(n, base, h.distance > 0, coded); err != nil {
+	if err := d.decode(n, base, &h, coded); err != nil {
 		d.countMalformed(err)
 		return info, nil, fmt.Errorf("%w: snapshot %d", err, info.Seq)
 	}
 	set := d.cur
-	info.Objects = set.Len()
+	info.Objects, info.Bare = set.Len(), d.codec.refs.bare && h.distance > 0
 	d.accept(n, base, &h)
 	return info, set, nil
 }
 
 // baseline loads the baseline of snapshot n and returns its sequence number, 0 if it has none.
 func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
-	pc := &d.codec
-	if h.distance == 0 {
-		if want := d.load(pc, h.empty); h.checked && h.hash != want {
-			d.noInitial = d.noInitial || !h.empty
-			return 0, d.desync(n)
+	set, hash, distance := d.initial, d.initialHash, int64(1)
+	switch {
+	case h.distance == 0 && h.empty:
+		set, hash = d.empty, d.emptyHash
+	case h.distance > 0:
+		base, distance = n-h.distance, int64(h.distance)
+		if set = d.sets.get(base); h.distance > n || set == nil {
+			if base < d.floor || n < d.first {
+				return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(n), h.distance)
+			}
+			return 0, d.missing(n, h.distance)
 		}
-		return 0, nil
-	}
-	base = n - h.distance
-	set, from := d.sets.get(base), d.states.get(base)
-	if h.distance > n || set == nil || from == nil {
-		if base < d.floor || n < d.first {
-			return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(n), h.distance)
+		if h.checked {
+			hash = set.hash()
 		}
-		return 0, d.missing(n, h.distance)
 	}
-	pc.refs.base, pc.refs.distance, pc.from = set, int64(h.distance), from
-	if h.checked && h.hash != hash(set, from) {
+	if h.checked && h.hash != hash {
+		d.noInitial = d.noInitial || h.distance == 0 && !h.empty
 		return 0, d.desync(n)
 	}
+	d.codec.refs.begin(set, distance, h.distance == 0)
 	return base, nil
 }
 
-func (d *Decoder) ring() uint64 { return uint64(d.sets.ring.Cap()) }
-
-// decode decodes the coded part into d.cur. delta reports that base is the baseline.
-func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
+// decode decodes the coded part into d.cur.
+func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 	pc := &d.codec
-	pc.state, d.cur = d.states.take(), d.sets.take()
+	d.cur = d.sets.take()
 	defer func() {
 		if err != nil {
-			d.states.release(pc.state)
 			d.sets.release(d.cur)
 		}
 	}()
-	pc.copyState()
 	pc.Dec.Reset(coded, 0)
-	mask := uint32(0)
-	if delta {
-		mask = pc.mask(0)
+	if bare := pc.bare(false); h.distance > 0 {
+		pc.refs.bare = bare
+	} else if !bare {
+		return malformed.ErrBounds
 	}
-	for m := mask; m != 0; m &= m - 1 {
-		lag := uint64(bits.TrailingZeros32(m)) + 1
-		switch ref := base - lag; {
-		case lag <= base && d.sets.get(ref) != nil:
-		case lag <= base && (d.decoded.Has(ref) || ref+d.ring() < d.next): // it was discarded
-			return ErrLate
-		default:
-			return d.missing(n, n-ref)
+	if !pc.refs.bare {
+		for _, lag := range refLags {
+			switch ref := base - uint64(lag); {
+			case uint64(lag) <= base && d.sets.get(ref) != nil:
+			case uint64(lag) <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // it was discarded
+				return ErrLate
+			default:
+				return d.missing(n, n-ref)
+			}
 		}
 	}
-	pc.begin(mask, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
+	pc.refs.load(pc.schema, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
+	pc.begin(d.model.at(&pc.refs))
 	d.cur.Reset()
+	pc.codePhysics(d.cur)
+	pc.loadPhysics(d.cur)
 	pc.invalid = malformed.ErrID
 	var ok bool
 	if d.pairs, ok = pc.objects(d.pairs, nil); !ok {
@@ -154,25 +138,22 @@ func (d *Decoder) decode(n, base uint64, delta bool, coded []byte) (err error) {
 // accept stores the decoded snapshot and discards those that are no longer needed.
 func (d *Decoder) accept(n, base uint64, h *header) {
 	d.malformed = 0
-	pc := &d.codec
-	pc.updateObjects(d.pairs)
-	d.states.put(n, pc.state)
 	d.sets.put(n, d.cur)
 	d.decoded.Add(n)
 	d.next = max(d.next, n+1)
 	if h.distance == 0 {
-		if d.waiting && h.epoch == d.epoch {
+		if d.waiting {
 			d.waiting, d.first = false, n
 		}
 		return
 	}
-	d.floor = max(d.floor, base, d.next-min(d.next, d.ring()))
-	end := d.floor - min(d.floor, lateBaselines)
-	d.states.removeBefore(end)
-	d.sets.removeBefore(end - min(end, maxLag))
+	d.floor = max(d.floor, base, d.next-min(d.next, Ring))
+	end := d.floor - min(d.floor, lateBaselines+maxLag)
+	d.sets.removeBefore(end)
 }
 
-// lateBaselines is the number of older baselines to keep for payloads that arrive out of order.
+// lateBaselines is the number of snapshots by which a baseline may be older than the newest one so
+// far: in payloads that arrive out of order, or that several clients share.
 const lateBaselines = 4
 
 func (d *Decoder) missing(n, distance uint64) error {
@@ -185,7 +166,6 @@ func (d *Decoder) desync(n uint64) error {
 	d.requestReset()
 	d.decoded = seq.Window{}
 	d.sets.clear()
-	d.states.clear()
 	return fmt.Errorf("%w: the baseline of snapshot %d", ErrDesync, uint16(n))
 }
 
@@ -213,12 +193,10 @@ func (d *Decoder) requestReset() {
 func (d *Decoder) Ack() Ack {
 	a := Ack{None: !d.decoded.Any, NoInitial: d.noInitial, Epoch: d.epoch}
 	if !a.None {
-		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(d.ring()-1)
+		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(Ring-1)
 	}
 	return a
 }
 
 // Memory returns the size of the stored snapshots in bytes.
-func (d *Decoder) Memory() int {
-	return d.sets.memory() + d.states.memory() + d.prior.memory() + d.initial.memory()
-}
+func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory() }

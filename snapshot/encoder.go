@@ -4,183 +4,108 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/ringcache"
 )
+
+// Baseline is what a payload is coded against. Both ends must have it.
+type Baseline struct {
+	// Distance is the distance from the snapshot to its baseline, 1 to [MaxDistance]. 0 means the
+	// initial set, or with Empty an empty one.
+	Distance int
+	// Bare means without references: without the sets 1, 2, 4 and 6 snapshots before the baseline.
+	Bare bool
+	// Empty means an empty baseline.
+	Empty bool
+}
 
 // Info describes an encoded or decoded snapshot.
 type Info struct {
+	Baseline
 	// Seq is the low 16 bits of the sequence number.
 	Seq uint16
-	// Baseline is the distance to the baseline in snapshots, 0 for the initial set or none.
-	Baseline int
 	// Objects is the number of objects, 0 after an error of the decoder.
 	Objects int
 	// Bytes is the size of the payload.
 	Bytes int
 }
 
-// Encoder encodes a world's snapshots for one player. It stores the models of the snapshots that
-// may become baselines: the newest acked one and later ones. Not safe for concurrent use; the
+// Encoder encodes the snapshots of a world. What it returns depends on the world and the baseline
+// alone, so any client that has the baseline can decode it. Not safe for concurrent use; several
 // encoders of one world may be used at the same time, but not while the caller fills a set.
 type Encoder struct {
-	world  *World
-	codec  payloadCodec
-	pairs  []pair
-	sent   *ringcache.Ring[bool] // acked, by sequence number
-	states stateRing[*modelState]
-	newest uint64 // newest acked sequence number + 1, or 0
-	due    int    // snapshots until the next divergence check
-
-	epoch     uint8
-	since     uint64 // first sequence number of the epoch; older snapshots are no baselines
-	resets    uint64
-	noInitial bool
+	world *World
+	codec payloadCodec
+	pairs []pair
 }
 
-// NewEncoder returns an encoder of w's snapshots. Its schema must be s.
-func NewEncoder(s *Schema, w *World) *Encoder {
-	e := &Encoder{world: w, sent: ringcache.New[bool](w.cfg.Ring), states: newStateRing(w.cfg.Ring, s.newState)}
-	e.codec.schema, e.codec.Coder = s, rangecoder.NewCoder(rangecoder.MaxCount, false)
+// NewEncoder returns an encoder of w's snapshots.
+func NewEncoder(w *World) *Encoder {
+	e := &Encoder{world: w}
+	e.codec.init(w.schema, false)
 	return e
 }
 
-// Append appends the world's newest snapshot, encoded against the newest one that was acked, and
-// returns the extended slice. If it takes more than limit bytes, the error is [ErrTooLarge]. A
-// second call for the same snapshot is an error too. After an error dst is unchanged. Append does
-// not allocate once warm if dst has room.
-func (e *Encoder) Append(dst []byte, limit int) ([]byte, Info, error) {
-	if e.world.next == 0 {
+// checkEvery is the number of snapshots per divergence check.
+const checkEvery = 60
+
+// Append appends the world's newest snapshot, coded against a baseline, and returns the extended
+// slice. If it takes more than limit bytes, the error is [ErrTooLarge]; a baseline that the world
+// does not have is [ErrBaselineMissing]. After an error dst is unchanged. Append does not allocate
+// once warm if dst has room.
+func (e *Encoder) Append(dst []byte, b Baseline, limit int) ([]byte, Info, error) {
+	w, pc := e.world, &e.codec
+	if w.next == 0 {
 		return dst, Info{}, fmt.Errorf("%w: the world has no snapshot: call Begin", ErrBaselineMissing)
 	}
-	n := e.world.next - 1
-	cur, pc := e.world.set(n), &e.codec
-	h := e.header(n)
-	info := Info{Seq: h.seq, Baseline: int(h.distance), Objects: cur.Len()}
-	if e.sent.Get(n) != nil {
-		return dst, info, fmt.Errorf("%w: snapshot %d", errSent, info.Seq)
+	n := w.next - 1
+	cur := w.set(n)
+	info := Info{Baseline: b, Seq: uint16(n), Objects: cur.Len()}
+	if err := w.load(&pc.refs, n, b); err != nil {
+		return dst, info, err
 	}
-	out := e.encode(h.append(dst), n, h.distance, cur)
-	info.Bytes = len(out) - len(dst)
-	if info.Bytes > limit {
-		e.states.release(pc.state)
+	h := header{seq: uint16(n), distance: uint64(b.Distance), empty: b.Empty}
+	if h.checked = n%checkEvery == 0 || b.Distance == 0 && !b.Empty; h.checked {
+		h.hash = pc.refs.base.hash()
+	}
+	pc.Enc.Reset(h.append(dst), 0)
+	e.pairs = pc.encode(e.pairs, cur, w.model)
+	out := pc.Enc.Finish()
+	if info.Bytes = len(out) - len(dst); info.Bytes > limit {
 		return dst, info, fmt.Errorf("%w: snapshot %d of %d objects takes %d bytes, want at most %d",
 			ErrTooLarge, info.Seq, info.Objects, info.Bytes, limit)
-	}
-	pc.updateObjects(e.pairs)
-	e.states.put(n, pc.state)
-	*e.sent.Put(n) = false
-	if e.due--; h.checked {
-		e.due = e.world.cfg.CheckEvery - 1
-	}
-	if end := n + maxLag + 1; end > e.ring() {
-		e.states.removeBefore(end - e.ring()) // too old for a baseline
 	}
 	return out, info, nil
 }
 
-// header chooses and loads the baseline of snapshot n.
-func (e *Encoder) header(n uint64) header {
-	h, pc := header{seq: uint16(n), checked: e.due <= 0}, &e.codec
-	if e.newest > 0 && n+1 > e.newest && n+1-e.newest < e.ring()-maxLag {
-		base := e.newest - 1
-		h.distance = n - base
-		pc.refs.base, pc.refs.distance, pc.from = e.world.set(base), int64(h.distance), e.states.get(base)
-		if h.checked {
-			h.hash = hash(pc.refs.base, pc.from)
-		}
-		return h
+// load loads baseline and references of snapshot n.
+func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
+	base := n - uint64(b.Distance)
+	switch {
+	case b.Distance == 0 && b.Empty:
+		refs.begin(w.empty, 1, true)
+	case b.Distance == 0:
+		refs.begin(w.initial, 1, true)
+	case b.Distance < 0 || b.Distance > MaxDistance || uint64(b.Distance) > n || !b.Bare && base < maxLag:
+		return fmt.Errorf("%w: snapshot %d, %d before the newest", ErrBaselineMissing, uint16(base), b.Distance)
+	default:
+		refs.begin(w.set(base), int64(b.Distance), b.Bare)
 	}
-	h.empty, h.epoch = e.noInitial || e.world.initial.Len() == 0, e.epoch
-	h.hash, h.checked = e.world.load(pc, h.empty), h.checked || !h.empty
-	return h
-}
-
-// encode appends the coded part. The state of the codec is then one that it took from the ring.
-func (e *Encoder) encode(dst []byte, n, distance uint64, cur *Set) []byte {
-	pc := &e.codec
-	pc.state = e.states.take()
-	pc.copyState()
-	pc.Enc.Reset(dst, 0)
-	if base := n - distance; distance > 0 {
-		pc.begin(pc.mask(e.ackedBefore(base)), func(lag int) *Set { return e.world.set(base - uint64(lag)) })
-	} else {
-		pc.begin(0, nil)
-	}
-	e.pairs, _ = pc.objects(e.pairs, cur)
-	pc.rows(e.pairs, cur)
-	return pc.Enc.Finish()
-}
-
-func (e *Encoder) ring() uint64 { return uint64(e.sent.Cap()) }
-
-// ackedBefore returns a mask of those acked in this epoch: bit i for the one i+1 before base.
-func (e *Encoder) ackedBefore(base uint64) (mask uint32) {
-	for lag := uint64(1); lag <= maxLag && lag <= base && base-lag >= e.since; lag++ {
-		if acked := e.sent.Get(base - lag); acked != nil && *acked {
-			mask |= 1 << (lag - 1)
-		}
-	}
-	return mask
-}
-
-// Ack processes an ack of the decoder. Old and repeated acks have no effect. An ack of a snapshot
-// that was never sent is [ErrAck] and has no effect either. An ack of another epoch resets the
-// encoder, but at most once in Config.Ring snapshots.
-func (e *Encoder) Ack(a Ack) error {
-	if !a.None {
-		newest, recent, err := e.check(a)
-		if err != nil {
-			return err
-		}
-		if recent {
-			e.acked(newest, a.Window)
-		}
-	}
-	e.noInitial = e.noInitial || a.NoInitial
-	if a.Epoch != e.epoch {
-		e.reset(a.Epoch)
-	}
+	refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
 	return nil
 }
 
-// check returns the ack's newest snapshot, and reports whether the ring still contains it.
-func (e *Encoder) check(a Ack) (newest uint64, recent bool, err error) {
-	w := a.wire()
-	behind := w.Behind(e.world.next - 1)
-	if behind >= e.world.next {
-		return 0, false, fmt.Errorf("%w: snapshot %d of %d", ErrAck, a.Newest, e.world.next)
-	}
-	if behind >= e.ring() {
-		return 0, false, nil
-	}
-	newest = e.world.next - 1 - behind
-	for n := range seq.Acked(newest, a.Window) {
-		if n > newest || n+e.ring() >= e.world.next && e.sent.Get(n) == nil {
-			return 0, false, fmt.Errorf("%w: snapshot %d was not sent", ErrAck, uint16(n))
-		}
-	}
-	return newest, true, nil
+// init prepares a codec.
+func (pc *payloadCodec) init(s *Schema, decoding bool) {
+	pc.schema, pc.own = s, s.newContexts()
+	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 
-func (e *Encoder) acked(newest, window uint64) {
-	for n := range seq.Acked(newest, window) {
-		if acked := e.sent.Get(n); acked != nil && n >= e.since {
-			*acked = true
-			e.newest = max(e.newest, n+1)
-		}
-	}
-	if e.newest > 0 {
-		e.states.removeBefore(e.newest - 1)
-	}
-}
-
-// reset starts an epoch. Acks in flight carry another epoch too, hence at most one reset per ring.
-func (e *Encoder) reset(epoch uint8) {
-	if e.resets > 0 && e.world.next < e.since+e.ring() {
-		return
-	}
-	e.epoch, e.since, e.newest = epoch, e.world.next, 0
-	e.resets++
-	e.states.clear()
+// encode codes cur against the loaded baseline. It returns the pairs, for reuse.
+func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *Model) []pair {
+	pc.bare(pc.refs.bare)
+	pc.begin(m.at(&pc.refs))
+	pc.codePhysics(cur)
+	pc.loadPhysics(cur)
+	pairs, _ = pc.objects(pairs, cur)
+	pc.rows(pairs, cur)
+	return pairs
 }

@@ -26,5 +26,3 @@ var (
 
 // ErrTooLarge reports that a snapshot exceeds the limit. Nothing was sent.
 var ErrTooLarge = errors.New("snapshot: too large")
-
-var errSent = errors.New("snapshot: sent already: begin the next one")

@@ -15,12 +15,11 @@ import (
 //   - Distance 63 marks a header with a hash: the distance follows in a byte, then the hash.
 //   - Distance 0 means that the baseline is the initial set or an empty set. A byte follows with
 //     the 6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash;
-//     then the epoch; then the hash, if there is one.
+//     then the hash, if there is one.
 type header struct {
 	seq      uint16 // 10 low bits, or 16 if distance is 0
 	distance uint64 // 0: the initial set or an empty set
 	empty    bool
-	epoch    uint8
 	checked  bool
 	hash     uint16
 }
@@ -51,7 +50,7 @@ func (h *header) append(dst []byte) []byte {
 		if h.checked {
 			b |= flagHash
 		}
-		dst = append(dst, b, h.epoch)
+		dst = append(dst, b)
 	case withHash:
 		dst = append(dst, byte(h.distance))
 	}
@@ -69,11 +68,11 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 	switch h.distance {
 	case 0:
 		h.seq |= uint16(r.ReadBits(longBits-shortBits)) << shortBits
-		h.empty, h.checked, h.epoch = r.ReadBits(1) != 0, r.ReadBits(1) != 0, uint8(r.ReadBits(8))
+		h.empty, h.checked = r.ReadBits(1) != 0, r.ReadBits(1) != 0
 	case withHash:
 		h.distance, h.checked = r.ReadBits(8), true
-		if r.Err() == nil && (h.distance == 0 || h.distance >= withHash) {
-			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, withHash-1)
+		if r.Err() == nil && (h.distance == 0 || h.distance > MaxDistance) {
+			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, MaxDistance)
 		}
 	}
 	if h.checked {
@@ -93,57 +92,4 @@ func (h *header) unwrap(next uint64) uint64 {
 		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)
 	}
 	return seq.Unwrap(uint64(h.seq), longBits, next, 4*Ring)
-}
-
-// Ack reports which snapshots a decoder has decoded, and its requests. Acks may be lost, duplicated
-// and reordered.
-type Ack struct {
-	// None reports that no snapshot was decoded. Newest and Window are 0 in this case.
-	None bool
-	// NoInitial reports that the initial set of the decoder differs from the encoder's.
-	NoInitial bool
-	// Epoch is the number of resets that the decoder has requested, modulo 256.
-	Epoch uint8
-	// Newest is the low bits of the newest sequence number: 10 in the short form of an ack, 16 in
-	// the long form, which is used after a recent start, for NoInitial and from epoch 8 on.
-	Newest uint16
-	// Bit i of Window is set if snapshot Newest-1-i was decoded.
-	Window uint64
-}
-
-const (
-	ackWindow    = 64 // bits
-	askNoInitial = 1  // code of the request
-)
-
-func (a *Ack) wire() seq.Ack {
-	w := seq.Ack{Epoch: a.Epoch, None: a.None}
-	if a.NoInitial {
-		w.Reset = askNoInitial
-	}
-	if !a.None {
-		w.SetWindow(a.Window, ackWindow)
-		w.Newest = a.Newest & uint16(seq.Mask(uint64(w.Width())))
-	}
-	return w
-}
-
-// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
-// most 15.
-func (a *Ack) Append(dst []byte) []byte {
-	w := a.wire()
-	return w.Append(dst)
-}
-
-// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is
-// safe. An error wraps [ErrMalformed].
-func ParseAck(b []byte) (a Ack, rest []byte, err error) {
-	w, rest, ok := seq.ParseAck(b)
-	if ok {
-		a = Ack{None: w.None, NoInitial: w.Reset == askNoInitial, Epoch: w.Epoch, Newest: w.Newest, Window: w.FullWindow(ackWindow)}
-	}
-	if !ok || a.wire() != w {
-		return Ack{}, nil, fmt.Errorf("%w: ack", ErrMalformed)
-	}
-	return a, rest, nil
 }

@@ -80,7 +80,7 @@ func (pc *payloadCodec) measureMotion(at, n int) {
 	for k := range n {
 		v := &o.speeds[k]
 		o.velocity(v, at+k)
-		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
+		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromThird]+v[thirdFromLast]) * 2
 		o.jerk1 += fixed.Abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
 		o.speed += fixed.Abs(v[fromSecond])
 	}

@@ -13,16 +13,11 @@ import (
 func (pc *payloadCodec) load(index int) {
 	o := &pc.object
 	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.speedContext, o.resting, o.age = 0, 0, false, 0
+	o.moved, o.speedContext, o.resting = 0, 0, false
 	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
 		if pc.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
-		}
-	}
-	if o.moved&1 == 0 {
-		for i := 0; i < refs && !pc.schema.differ(o.base, o.row[i]); i++ {
-			o.age = o.lag[i]
 		}
 	}
 	if pc.schema.anchor < 0 {
@@ -50,9 +45,9 @@ func (pc *payloadCodec) code(row []int32) {
 	o.flag = pc.flagOf(o.base)
 	changed := false
 	if len(pc.schema.order) > 0 {
-		c := &pc.state.changed[(pc.changes&3)<<6|o.speedContext<<4|o.moved<<1|o.flag]
+		c := &pc.probs.changed[(pc.changes&3)<<6|o.speedContext<<4|o.moved<<1|o.flag]
 		if o.resting {
-			c = &pc.state.disturbed[o.contactContext()][pc.changes&1<<1|o.flag]
+			c = &pc.probs.disturbed[o.contactContext()][pc.changes&1<<1|o.flag]
 		}
 		changed = pc.Bit(c, !pc.Decoding && pc.schema.differ(row, o.base))
 		pc.changes = pc.changes << 1
@@ -60,7 +55,6 @@ func (pc *payloadCodec) code(row []int32) {
 			pc.changes |= 1
 		}
 	}
-	pc.updateAge(changed)
 	pc.codeFlags(row, changed)
 	pc.codeStrings(row, changed)
 	if !changed {
@@ -68,7 +62,9 @@ func (pc *payloadCodec) code(row []int32) {
 	}
 	if o.resting {
 		pc.references()
-		pc.learnContact()
+		if pc.fit != nil {
+			pc.fit.touched(o.close)
+		}
 	}
 	pc.codeMoved(row)
 }
@@ -102,9 +98,9 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if !o.resting && o.row[refs-1][at] != v {
 			ctx |= 64
 		}
-		c := &pc.state.flags[n][ctx]
+		c := &pc.probs.flags[n][ctx]
 		if o.resting && !changed {
-			c = &pc.state.restFlags[n][min(o.age/ageStep, ageContexts-1)][ctx>>4&1]
+			c = &pc.probs.restFlags[n][ctx>>4&1]
 		}
 		switch {
 		case !pc.Bit(c, row[at] != v):
@@ -138,7 +134,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			if some {
 				ctx |= 8
 			}
-			differs = pc.Bit(&pc.state.same[i][ctx], !slices.Equal(cur, base))
+			differs = pc.Bit(&pc.probs.same[i][ctx], !slices.Equal(cur, base))
 		}
 		some = some || differs
 		n := counts[f.Class]
@@ -146,9 +142,9 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 		if differs {
 			switch f.Class {
 			case schema.ClassNumber:
-				pc.codePosition(i, &pc.state.motion[n], cur)
+				pc.codePosition(i, n, cur)
 			case schema.ClassAngle:
-				pc.codeAngle(i, &pc.state.angles[n], cur)
+				pc.codeAngle(i, &pc.probs.angles[n], cur)
 			default:
 				here.turn += pc.codeQuat(i, n, cur)
 			}
@@ -187,7 +183,7 @@ func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 	}
 	for n, i := range pc.schema.strings {
 		f, at := &pc.schema.fields[i], pc.schema.at[i]
-		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.state.strings[n]
+		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.probs.strings[n]
 		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
 			pc.codeBytes(f, m, c, base)
 		}
@@ -197,7 +193,7 @@ func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 // codeBytes codes a byte string into c. Bytes that equal those of base take little space.
 func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 	n := base[0]
-	if pc.Bit(&m.length, c[0] != n) {
+	if pc.Bit(&m.length[0], c[0] != n) {
 		n = pc.Uniform(c[0], f.Lo, f.Hi)
 	}
 	pc.StoreLength(c, n)

@@ -16,7 +16,7 @@ const (
 	turnSpeed              // angular
 	turnMissed             // error of the previous components
 	turnNear               // error of the neighbor's orientation
-	turnLast               // previous error of this orientation
+	turnDistance           // distance to the baseline
 	turnBias               // always
 	turnRested             // the object was at rest
 	turnOther              // the largest component differs from the predicted one
@@ -30,10 +30,10 @@ const (
 // codeQuat codes a field, quaternion number n, and returns the error of its prediction in Q4.
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
+	m, probs, gr := &pc.weights.turns[n], &pc.probs.turns[n], &pc.schema.grains[n]
 	base := gr.Unpack(o.base[at : at+4])
 	var v [refs][3]int64
-	for _, i := range [...]int{0, 1, 2, refs - 1} {
+	for i := range v {
 		if o.lag[i] == 0 {
 			continue
 		}
@@ -44,9 +44,9 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 			v[i][k] = v[i][k] * by >> partShift
 		}
 	}
-	class, unit, ground := o.class, int64(128), 0
+	class, unit := o.class, int64(128)
 	if axis := o.pose.ground; axis >= 0 {
-		ground, class, unit = 1, classes+class, quat.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
+		class, unit = classes+class, quat.One*16/(pc.physics.size[axis].half+1)
 	}
 	var x [3][lms.Terms]int64
 	var guess [3]int64
@@ -66,10 +66,9 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	by := quat.Exp(guess)
 	q := by.Mul(&base)
 
-	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	y := [lms.Terms]int64{
 		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
-		turnLast: int64(*last), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
+		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
 		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
 	}
 	if o.near != nil {
@@ -79,7 +78,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		y[turnRested] = lms.Bias
 	}
 
-	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
+	largest, hit := probs.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
 	pc.Store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
@@ -95,9 +94,11 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		to := gr.Pack(q[i])
 		p, far := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16), to-gr.Pack(base[i])
 		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
-		scale := m.scale[k][ground].Predict(&y)
-		e := pc.Predicted(&m.numbers, rangecoder.Level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
-		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
+		scale := m.scale[k][class].Predict(&y)
+		e := pc.Predicted(&probs.numbers[class/classes], rangecoder.Level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
+		if pc.learns {
+			m.scale[k][class].Adapt(&y, fixed.Log2(e)-scale)
+		}
 		missed += fixed.Abs(e)
 		k++
 	}
@@ -107,10 +108,12 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
 	}
 	for k := range x {
+		if !pc.learns {
+			break
+		}
 		e := target[k] - guess[k]
 		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*gr.Unit/16+fixed.Abs(e))
 	}
-	*last = int16(fixed.Log2(missed))
 	return missed
 }
 
@@ -129,7 +132,7 @@ func (pc *payloadCodec) codeAngle(field int, m *rangecoder.IntModel, cur []int32
 	for k := range cur {
 		base := o.base[at+k]
 		now := change(base, o.row[1][at+k], o.lag[1])
-		before := change(o.row[1][at+k], o.row[3][at+k], o.lag[3]-o.lag[1])
+		before := change(o.row[1][at+k], o.row[2][at+k], o.lag[2]-o.lag[1])
 		guess, miss := int64(base), fixed.Abs(now)
 		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = guess+now, on

@@ -23,29 +23,30 @@ const (
 	posJerk1           // over the newest references
 	posUnsteady        // range of the velocities over the references
 	posSpeed
-	posMissed  // error of the previous components
-	posTurned  // error of the orientation
-	posLast    // previous error of this position
-	posBias    // always
-	posRested  // the object was at rest
-	posAlone   // there is no neighbor
-	posGap     // distance to the neighbor
-	posFar     // predicted change of this component
-	posOut     // depth below the ground
-	posNear    // error of the neighbor's position
-	posForced  // maximum of posTurned and posOut
-	posTurned2 // square of posTurned: small errors carry no information
+	posMissed   // error of the previous components
+	posTurned   // error of the orientation
+	posDistance // distance to the baseline
+	posBias     // always
+	posRested   // the object was at rest
+	posAlone    // there is no neighbor
+	posGap      // distance to the neighbor
+	posFar      // predicted change of this component
+	posOut      // depth below the ground
+	posNear     // error of the neighbor's position
+	posForced   // maximum of posTurned and posOut
+	posTurned2  // square of posTurned: small errors carry no information
 )
 
-func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
+// codePosition codes a field, numbers n, into cur.
+func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	anchor, ground := field == pc.schema.anchor, 0
+	m := &pc.weights.motion[n]
+	anchor, ground := field == pc.schema.anchor, o.class
 	if !anchor {
 		pc.measureMotion(at, f.N)
 	} else if o.pose.ground >= 0 {
-		ground = 1
+		ground += classes
 	}
-	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	acc := int64(0)
 	for k := range f.N {
 		acc += fixed.Abs(o.speeds[k][fromSecond] - o.speeds[k][fromLast])
@@ -53,7 +54,7 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 	turned := fixed.Log2(o.turned)
 	y := [lms.Terms]int64{
 		posJerk: fixed.Log2(o.jerk), posJerk1: fixed.Log2(o.jerk1), posUnsteady: fixed.Log2(acc), posSpeed: fixed.Log2(o.speed),
-		posTurned: turned, posTurned2: turned * turned >> 11, posLast: int64(*last), posBias: lms.Bias,
+		posTurned: turned, posTurned2: turned * turned >> 11, posDistance: pc.refs.scale(), posBias: lms.Bias,
 	}
 	if o.near != nil {
 		y[posNear], y[posGap] = fixed.Log2(o.near.positionError), o.gap
@@ -81,24 +82,24 @@ func (pc *payloadCodec) codePosition(field int, m *motionModel, cur []int32) {
 		if anchor {
 			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
-		e := pc.Predicted(&m.numbers, level, sign, guess, &cur[k], f.Lo, f.Hi)
-		t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
-		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
-		if anchor && o.pose.known {
-			s := &m.size[k]
-			s.learn(s.above(&o.pose.base, k, base), int64(cur[k])*16-base, o.pose.now.Extent(k)-o.pose.base.Extent(k))
+		e := pc.Predicted(&pc.probs.numbers[n][k>>1|ground/classes<<1], level, sign, guess, &cur[k], f.Lo, f.Hi)
+		if pc.learns {
+			t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
+			m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
+		}
+		if pc.fit != nil && anchor && o.pose.known {
+			pc.fit.moved(&o.pose, k, base, int64(cur[k])*16)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)
 	}
-	*last = int16(fixed.Log2(missed))
 	if anchor {
 		o.miss, o.missed = miss, missed
 	}
 }
 
 // positionTerms sets the inputs for component k. base is its value in the baseline, Q4.
-func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionModel, k int, base int64, anchor bool) {
+func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int, base int64, anchor bool) {
 	o := &pc.object
 	v := &o.speeds[k]
 	g := v[fromThird]
@@ -111,7 +112,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionModel, k int, b
 		return
 	}
 	if t.out = max(0, pc.refs.low[k]*16-base-g); o.pose.known {
-		t.out = max(0, -m.size[k].above(&o.pose.now, k, base+g))
+		t.out = max(0, -pc.physics.size[k].above(&o.pose.now, k, base+g))
 	}
 	t.x[6] = t.out
 	if o.pose.known && o.pose.ground >= 0 {
@@ -133,51 +134,13 @@ func (pc *payloadCodec) low(above, scale int64) int {
 	return 0
 }
 
-// learn updates the estimates by an object at height above the ground, whose position and extent
-// changed by place and extent. The estimates are quantiles, so outliers do not matter: an eighth of
-// the objects lie below the ground.
-func (s *size) learn(above, position, extent int64) {
-	step := s.half>>8 + 1
-	if above < 0 {
-		step *= -7
-	}
-	s.floor += int64(step)
-	near := fixed.Abs(above) < minHalf+int64(s.half)>>3
-	if s.count > trustedCount && !near || fixed.Abs(extent) < minExtentChange {
-		return
-	}
-	step = s.half/(4+s.count/4) + 1
-	if (position-int64(s.half)*extent>>quat.Shift > 0) != (extent > 0) {
-		step = -step
-	}
-	s.half = min(max(s.half+step, minHalf), maxHalf)
-	s.count = min(s.count+1, maxCount)
-}
-
-// above returns the height of the lowest corner above the ground along axis k at position at, Q4.
-func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
-	return at - s.floor - int64(s.half)*(m.Extent(k)-quat.One)>>quat.Shift
-}
-
-// initGround sets the ground to the lowest object if there was no observation yet.
-func (pc *payloadCodec) initGround() {
-	if pc.schema.anchor < 0 || pc.schema.orientation < 0 {
-		return
-	}
-	for k := range pc.state.motion[0].size {
-		if s := &pc.state.motion[0].size[k]; s.count == 0 {
-			s.floor = pc.refs.low[k] * 16
-		}
-	}
-}
-
-func (pc *payloadCodec) groundAxis(m *motionModel, at, n int) int {
+func (pc *payloadCodec) groundAxis(at, n int) int {
 	o := &pc.object
 	axis, least := -1, int64(0)
 	for k := range n {
-		s := &m.size[k]
+		s := &pc.physics.size[k]
 		h := fixed.Abs(s.above(&o.pose.base, k, int64(o.base[at+k])*16))
-		if h < minHalf+int64(s.half)>>4 && (axis < 0 || h < least) {
+		if h < minHalf+s.half>>4 && (axis < 0 || h < least) {
 			axis, least = k, h
 		}
 	}
@@ -196,7 +159,7 @@ func (pc *payloadCodec) loadOrientations() {
 	o.pose.base = quat.MatrixOf(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
-		o.pose.ground = pc.groundAxis(&pc.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
+		o.pose.ground = pc.groundAxis(s.at[s.anchor], s.fields[s.anchor].N)
 	}
 	if o.pose.ground >= 0 {
 		before := g.Unpack(o.row[2][at : at+4])
@@ -211,10 +174,10 @@ var groundClass = [classes]int{0, 1, 2, 0, 3, 4, 4}
 // are the changes of its extent, and its height. Across it they are the movements of the object if
 // the corner below it stays in place: the current and the next lowest corner, and the previous
 // movement.
-func (pc *payloadCodec) rollTerms(m *motionModel, t *positionTerms, k int, base int64) {
+func (pc *payloadCodec) rollTerms(m *motionWeights, t *positionTerms, k int, base int64) {
 	o, axis := &pc.object, pc.object.pose.ground
-	p, s, back := &o.pose, &m.size[axis], int64(0)
-	half := int64(s.half)
+	p, s, back := &o.pose, &pc.physics.size[axis], int64(0)
+	half := s.half
 	if o.lag[2] > 0 {
 		back = pc.refs.distance / o.lag[2]
 	}

@@ -1,18 +1,15 @@
 package snapshot
 
-import "math/bits"
+// refLags are the ages of the references, in snapshots before the baseline.
+var refLags = [...]int{1, 2, 4, 6}
 
-// maxLag is the maximum age of a reference, in snapshots before the baseline.
-const maxLag = 12
-
-// refLags are the preferred ages of the references, in snapshots before the baseline.
-var refLags = [...]int{1, 2, 3, 4, 6}
-
-const refs = len(refLags)
+const (
+	refs   = len(refLags)
+	maxLag = 6
+)
 
 type reference struct {
 	set  *Set
-	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
 	same bool    // the objects are those of the baseline
 	at   []int32 // otherwise: index of each object of the baseline, or -1
 }
@@ -21,27 +18,33 @@ type reference struct {
 type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to the coded snapshot
+	bare     bool  // without references
 	frames   [refs]reference
 	low      [3]int64 // minimum components of the positions in the baseline
 }
 
-// choose chooses among the known sets: bit i of mask is set if the set i+1 before the baseline is.
-func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
-	for i, want := range refLags {
-		r := &h.frames[i]
-		r.set, r.lag = h.base, 0
-		if older := mask >> (want - 1); older != 0 {
-			lag := want + bits.TrailingZeros32(older)
-			r.set, r.lag = get(lag), int64(lag)
-		} else if i > 0 {
-			r.set, r.lag = h.frames[i-1].set, h.frames[i-1].lag
-		}
-	}
+// begin sets the baseline, and forgets the references.
+func (h *refFrames) begin(base *Set, distance int64, bare bool) {
+	h.base, h.distance, h.bare = base, distance, bare
 }
 
-func (h *refFrames) index() {
-	for i := range h.frames {
+// model returns the number of the model.
+func (h *refFrames) model() int {
+	if h.bare {
+		return bareModel
+	}
+	return modelOf(h.distance)
+}
+
+// load loads the references; get returns the set that is lag snapshots older than the baseline.
+func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
+	h.bound(s)
+	if h.bare {
+		return
+	}
+	for i, lag := range refLags {
 		r := &h.frames[i]
+		r.set = get(lag)
 		if r.same = r.set.sameObjects(h.base); r.same {
 			continue
 		}
@@ -68,16 +71,23 @@ func (h *refFrames) bound(s *Schema) {
 	}
 }
 
-// row returns an object of the baseline in reference i or the nearest newer one, and its age.
+// row returns an object of the baseline in reference i or the nearest newer one, and its age; that
+// of the baseline is 0.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
+	if h.bare {
+		return h.base.Row(object), 0
+	}
 	for ; i >= 0; i-- {
 		r, at := &h.frames[i], object
 		if !r.same {
 			at = int(r.at[object])
 		}
 		if at >= 0 {
-			return r.set.Row(at), r.lag
+			return r.set.Row(at), int64(refLags[i])
 		}
 	}
 	return h.base.Row(object), 0
 }
+
+// scale is log2 of the distance, among terms that are logarithms.
+func (h *refFrames) scale() int64 { return 0 }

@@ -6,9 +6,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// restAfter is the number of unchanged snapshots after which an object is at rest.
-const restAfter = 6
-
 // noneNear is the distance of objects for which no moving object is searched.
 const noneNear = 60 * fixed.LogOne
 
@@ -20,17 +17,21 @@ func (pc *payloadCodec) loadResting(index int, near int64) {
 	o := &pc.object
 	o.close = near
 	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
+	o.moved, o.speedContext, o.resting = 0, 0, true
 }
 
-func (pc *payloadCodec) isResting(index int) bool { return pc.state.rested[index] >= restAfter }
-
-func (pc *payloadCodec) updateAge(changed bool) {
-	o, v := &pc.object, int64(0)
-	if !changed {
-		v = min(o.age+pc.refs.distance, oldest)
+// isResting reports whether an object of the baseline is the same in all references.
+func (pc *payloadCodec) isResting(index int) bool {
+	if pc.refs.bare {
+		return false
 	}
-	pc.state.rested[o.index] = int16(v)
+	base := pc.refs.base.Row(index)
+	for i := range refs {
+		if row, lag := pc.refs.row(i, index); lag < int64(refLags[i]) || !slices.Equal(base, row) {
+			return false
+		}
+	}
+	return true
 }
 
 // codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
@@ -38,13 +39,13 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
 		return
 	}
-	pc.moving.spread(pc.state.contactRange)
+	pc.moving.spread(pc.contactRange)
 	quiet := pc.resting[:0]
 	for _, i := range pc.resting {
 		base := int(pairs[i].base)
 		row := pc.refs.base.Row(base)
 		near := pc.closest(row)
-		if near > pc.state.contactRange && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ageContexts*ageStep) {
+		if near > pc.contactRange && pc.flagOf(row) == 0 {
 			quiet = append(quiet, i)
 			continue
 		}
@@ -70,19 +71,18 @@ func (pc *payloadCodec) closest(row []int32) int64 {
 
 // codeQuiet codes objects of which few change.
 func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
-	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
+	some := pc.Bit(&pc.probs.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && pc.Bit(&pc.state.quiet[1], pc.anyChanged(block, pairs, cur))
+		here := some && pc.Bit(&pc.probs.quiet[1], pc.anyChanged(block, pairs, cur))
 		for j, i := range block {
 			base := int(pairs[i].base)
-			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
+			if here && pc.Bit(&pc.probs.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
 				pc.loadResting(base, noneNear)
 				pc.code(cur.Row(int(i)))
 				continue
 			}
-			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
 			if pc.Decoding && !pc.sameSet {
 				copy(cur.Row(int(i)), pc.refs.base.Row(base))
 			}
@@ -99,14 +99,4 @@ func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
 // contactContext is the context for whether an object at rest changes.
 func (o *objectContext) contactContext() int {
 	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
-}
-
-// learnContact adapts the distance of contacts such that one in 64 is farther.
-func (pc *payloadCodec) learnContact() {
-	t, far := &pc.state.contactRange, pc.object.close
-	if far > *t {
-		*t += 64
-	} else {
-		*t -= 1 + max(0, *t-far-4*fixed.LogOne)>>5
-	}
 }

@@ -6,26 +6,21 @@ import (
 	"github.com/uplink-rpc/uplink/ringcache"
 )
 
-// stateRing stores sets or model states by sequence number, and a few unused ones for reuse.
-type stateRing[T entry] struct {
-	newEntry func() T
-	ring     *ringcache.Ring[T]
-	free     []T
-	used     int
-	peak     int // maximum of used since puts was 0
-	puts     int
+// setRing stores sets by sequence number, and a few unused ones for reuse.
+type setRing struct {
+	schema *Schema
+	ring   *ringcache.Ring[*Set]
+	free   []*Set
+	used   int
+	peak   int // maximum of used since puts was 0
+	puts   int
 }
 
-type entry interface {
-	*modelState | *Set
-	memory() int
+func newSetRing(s *Schema) setRing {
+	return setRing{schema: s, ring: ringcache.New[*Set](Ring)}
 }
 
-func newStateRing[T entry](capacity int, newEntry func() T) stateRing[T] {
-	return stateRing[T]{newEntry: newEntry, ring: ringcache.New[T](capacity)}
-}
-
-func (s *stateRing[T]) get(seq uint64) T {
+func (s *setRing) get(seq uint64) *Set {
 	if e := s.ring.Get(seq); e != nil {
 		return *e
 	}
@@ -33,19 +28,19 @@ func (s *stateRing[T]) get(seq uint64) T {
 }
 
 // take returns an unused entry, which the caller must pass to put or release.
-func (s *stateRing[T]) take() T {
+func (s *setRing) take() *Set {
 	if n := len(s.free); n > 0 {
 		e := s.free[n-1]
 		s.free = s.free[:n-1]
 		return e
 	}
-	return s.newEntry()
+	return s.schema.NewSet()
 }
 
-func (s *stateRing[T]) release(e T) { s.free = append(s.free, e) }
+func (s *setRing) release(e *Set) { s.free = append(s.free, e) }
 
 // put stores the entry of a snapshot. It replaces the one a whole ring older.
-func (s *stateRing[T]) put(seq uint64, e T) {
+func (s *setRing) put(seq uint64, e *Set) {
 	slot := s.ring.Put(seq)
 	if *slot != nil {
 		s.release(*slot)
@@ -59,7 +54,7 @@ func (s *stateRing[T]) put(seq uint64, e T) {
 	}
 }
 
-func (s *stateRing[T]) remove(seq uint64) {
+func (s *setRing) remove(seq uint64) {
 	if slot := s.ring.Get(seq); slot != nil {
 		s.release(*slot)
 		*slot = nil
@@ -68,7 +63,7 @@ func (s *stateRing[T]) remove(seq uint64) {
 	}
 }
 
-func (s *stateRing[T]) removeBefore(seq uint64) {
+func (s *setRing) removeBefore(seq uint64) {
 	for old := range s.ring.All() {
 		if old < seq {
 			s.remove(old)
@@ -76,17 +71,17 @@ func (s *stateRing[T]) removeBefore(seq uint64) {
 	}
 }
 
-func (s *stateRing[T]) clear() { s.removeBefore(math.MaxUint64) }
+func (s *setRing) clear() { s.removeBefore(math.MaxUint64) }
 
 // trim frees the unused entries that were not needed since the last call, except for one.
-func (s *stateRing[T]) trim() {
+func (s *setRing) trim() {
 	keep := min(len(s.free), max(s.peak+1-s.used, 0))
 	clear(s.free[keep:])
 	s.free = s.free[:keep]
 	s.peak, s.puts = s.used, 0
 }
 
-func (s *stateRing[T]) memory() (sum int) {
+func (s *setRing) memory() (sum int) {
 	for _, e := range s.ring.All() {
 		sum += (*e).memory()
 	}

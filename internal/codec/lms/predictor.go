@@ -10,6 +10,9 @@ import (
 
 const heaviest = 4 << 16
 
+// Slow is temporary.
+var Slow uint
+
 // Bias is the constant term among terms that are logarithms; it has their order of magnitude.
 const Bias = 8 * fixed.LogOne
 
@@ -58,7 +61,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 		p := l.power[i]
 		p += (square - p) >> 7
 		l.power[i] = p
-		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
+		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16))  // the product is in Q16: 1/2^8 of it in the weight's
 		l.Weights[i] = min(max(l.Weights[i]+step, -heaviest), heaviest)
 	}
 }
@@ -66,7 +69,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 // quotient approximates a / d by the power of two nearest to d, which is accurate enough for a step
 // and faster than a division. |a| is below 2^30, and d from 16 to 2^31 - 1.
 func quotient(a int64, d uint32) int32 {
-	shift := uint(bits.Len32(d+d>>1)-1) & 31
+	shift := (uint(bits.Len32(d+d>>1)-1) & 31) + Slow
 	return int32((a + 1<<(shift-1)) >> shift)
 }
 
@@ -88,9 +91,9 @@ func dot(w *[4]int32, x *[4]int64) int64 {
 }
 
 func adapt(w *[4]int32, x *[4]int64, err int64) {
-	const shift = 12
-	w[0] += int32(err * x[0] >> shift)
-	w[1] += int32(err * x[1] >> shift)
-	w[2] += int32(err * x[2] >> shift)
-	w[3] += int32(err * x[3] >> shift)
+	shift := 12 + Slow
+	w[0] += int32((err*x[0] + 1<<(shift-1)) >> shift)
+	w[1] += int32((err*x[1] + 1<<(shift-1)) >> shift)
+	w[2] += int32((err*x[2] + 1<<(shift-1)) >> shift)
+	w[3] += int32((err*x[3] + 1<<(shift-1)) >> shift)
 }

@@ -53,21 +53,24 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
 	world := snapshot.NewWorld(s, sets[0])
-	enc, dec := snapshot.NewEncoder(s, world), snapshot.NewDecoder(s, sets[0])
+	enc, dec := snapshot.NewEncoder(world), snapshot.NewDecoder(s, sets[0])
+	var receipts snapshot.Receipts
 	r, bytes := &Row{Form: form}, 0
 	var encode, decode []time.Duration
 	payloads := make([][]byte, len(sets))
 	acks := make([]snapshot.Ack, len(sets)+link.Down)
 	for now := 0; now < len(sets)+link.Down; now++ {
 		if n := now - link.Up; n >= 0 && (n < Distance || random.Float64() >= link.Loss) {
-			if err := enc.Ack(acks[n]); err != nil {
+			if _, err := receipts.Ack(acks[n]); err != nil {
 				return nil, err
 			}
 		}
 		if now < len(sets) {
 			world.Begin().CopyFrom(sets[now])
 			start := clock()
-			out, _, err := enc.Append(nil, 1<<20)
+			b := receipts.Baseline(uint64(now))
+			out, _, err := enc.Append(nil, b, 1<<20)
+			receipts.Sent(uint64(now), b)
 			encode = append(encode, clock()-start)
 			if err != nil {
 				return nil, err

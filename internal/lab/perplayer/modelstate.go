@@ -1,4 +1,4 @@
-package snapshot
+package perplayer
 
 import (
 	"fmt"
@@ -273,7 +273,7 @@ func appendRuns(runs []run, t reflect.Type, offset uintptr) []run {
 			runs = append(runs, run{offset, t.Size(), 1})
 		}
 	default:
-		panic(fmt.Sprintf("snapshot: a model state contains a %v, whose size depends on the processor", t))
+		panic(fmt.Sprintf("perplayer: a model state contains a %v, whose size depends on the processor", t))
 	}
 	return runs
 }

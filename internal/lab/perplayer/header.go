@@ -1,0 +1,149 @@
+package perplayer
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/seq"
+)
+
+// A header is 16 bits, low byte first: the distance to the baseline in the 6 low bits, above them
+// the 10 low bits of the sequence number.
+//
+//   - Distance 63 marks a header with a hash: the distance follows in a byte, then the hash.
+//   - Distance 0 means that the baseline is the initial set or an empty set. A byte follows with
+//     the 6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash;
+//     then the epoch; then the hash, if there is one.
+type header struct {
+	seq      uint16 // 10 low bits, or 16 if distance is 0
+	distance uint64 // 0: the initial set or an empty set
+	empty    bool
+	epoch    uint8
+	checked  bool
+	hash     uint16
+}
+
+const (
+	distanceBits = 6
+	shortBits    = 10
+	longBits     = 16
+
+	withHash = 1<<distanceBits - 1 // distance that marks a header with a hash
+
+	flagEmpty = 1 << 6
+	flagHash  = 1 << 7
+)
+
+func (h *header) append(dst []byte) []byte {
+	distance := h.distance
+	if h.checked && distance > 0 {
+		distance = withHash
+	}
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(uint64(h.seq)<<distanceBits|distance))
+	switch distance {
+	case 0:
+		b := byte(h.seq >> shortBits)
+		if h.empty {
+			b |= flagEmpty
+		}
+		if h.checked {
+			b |= flagHash
+		}
+		dst = append(dst, b, h.epoch)
+	case withHash:
+		dst = append(dst, byte(h.distance))
+	}
+	if h.checked {
+		dst = binary.LittleEndian.AppendUint16(dst, h.hash)
+	}
+	return dst
+}
+
+// parseHeader parses a header and returns the coded part that follows it.
+func parseHeader(b []byte) (h header, rest []byte, err error) {
+	var r bitio.Reader
+	r.Reset(b)
+	h.distance, h.seq = r.ReadBits(distanceBits), uint16(r.ReadBits(shortBits))
+	switch h.distance {
+	case 0:
+		h.seq |= uint16(r.ReadBits(longBits-shortBits)) << shortBits
+		h.empty, h.checked, h.epoch = r.ReadBits(1) != 0, r.ReadBits(1) != 0, uint8(r.ReadBits(8))
+	case withHash:
+		h.distance, h.checked = r.ReadBits(8), true
+		if r.Err() == nil && (h.distance == 0 || h.distance >= withHash) {
+			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, withHash-1)
+		}
+	}
+	if h.checked {
+		h.hash = uint16(r.ReadBits(16))
+	}
+	if r.Err() != nil {
+		return h, nil, fmt.Errorf("%w: header", malformed.ErrTruncated)
+	}
+	return h, r.Rest(), nil
+}
+
+// unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten
+// bits mean the nearest number: with a wrong one the baseline is not found, since it would have to
+// be as old. Sixteen bits, which need no baseline, may be nearly 2^16 ahead after an outage.
+func (h *header) unwrap(next uint64) uint64 {
+	if h.distance > 0 {
+		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)
+	}
+	return seq.Unwrap(uint64(h.seq), longBits, next, 4*Ring)
+}
+
+// Ack reports which snapshots a decoder has decoded, and its requests. Acks may be lost, duplicated
+// and reordered.
+type Ack struct {
+	// None reports that no snapshot was decoded. Newest and Window are 0 in this case.
+	None bool
+	// NoInitial reports that the initial set of the decoder differs from the encoder's.
+	NoInitial bool
+	// Epoch is the number of resets that the decoder has requested, modulo 256.
+	Epoch uint8
+	// Newest is the low bits of the newest sequence number: 10 in the short form of an ack, 16 in
+	// the long form, which is used after a recent start, for NoInitial and from epoch 8 on.
+	Newest uint16
+	// Bit i of Window is set if snapshot Newest-1-i was decoded.
+	Window uint64
+}
+
+const (
+	ackWindow    = 64 // bits
+	askNoInitial = 1  // code of the request
+)
+
+func (a *Ack) wire() seq.Ack {
+	w := seq.Ack{Epoch: a.Epoch, None: a.None}
+	if a.NoInitial {
+		w.Reset = askNoInitial
+	}
+	if !a.None {
+		w.SetWindow(a.Window, ackWindow)
+		w.Newest = a.Newest & uint16(seq.Mask(uint64(w.Width())))
+	}
+	return w
+}
+
+// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
+// most 15.
+func (a *Ack) Append(dst []byte) []byte {
+	w := a.wire()
+	return w.Append(dst)
+}
+
+// ParseAck parses the ack at the start of b and returns the bytes that follow it. Any input is
+// safe. An error wraps [ErrMalformed].
+func ParseAck(b []byte) (a Ack, rest []byte, err error) {
+	w, rest, ok := seq.ParseAck(b)
+	if ok {
+		a = Ack{None: w.None, NoInitial: w.Reset == askNoInitial, Epoch: w.Epoch, Newest: w.Newest, Window: w.FullWindow(ackWindow)}
+	}
+	if !ok || a.wire() != w {
+		return Ack{}, nil, fmt.Errorf("%w: ack", ErrMalformed)
+	}
+	return a, rest, nil
+}

@@ -1,0 +1,98 @@
+package perplayer
+
+import "github.com/uplink-rpc/uplink/internal/codec/fixed"
+
+// maxNeighbors is the number of previously coded objects among which the nearest is searched.
+const maxNeighbors = 16
+
+func (pc *payloadCodec) findNeighbor() {
+	o := &pc.object
+	o.near = nil
+	if pc.schema.anchor < 0 || len(pc.nearby) == 0 {
+		return
+	}
+	position, least := pc.schema.position(o.base), int64(1)<<62
+	for i := max(0, len(pc.nearby)-maxNeighbors); i < len(pc.nearby); i++ {
+		if d := quarterSquare(&pc.nearby[i].position, &position); d < least {
+			least, o.near = d, &pc.nearby[i]
+		}
+	}
+	o.gap = fixed.Log2(least<<5) / 2
+}
+
+// loadSpans loads the spans. If two references are the same, the span ends at the baseline.
+func (pc *payloadCodec) loadSpans() {
+	o := &pc.object
+	for i, e := range ends {
+		s := &o.span[i]
+		*s = span{newer: o.base, older: o.row[e[1]]}
+		lag := o.lag[e[1]]
+		if e[0] >= 0 && o.lag[e[0]] != lag {
+			s.newer = o.row[e[0]]
+			lag -= o.lag[e[0]]
+		}
+		s.scale = 16 * pc.refs.distance * parts[lag&15]
+	}
+}
+
+func (o *objectContext) velocity(v *velocities, k int) {
+	for i := range v {
+		s := &o.span[i]
+		v[i] = (int64(s.newer[k]) - int64(s.older[k])) * s.scale >> partShift
+	}
+}
+
+// classify sets the class: 0 by default, 1 to 5 from steady to unsteady motion, 3 at rest.
+func (pc *payloadCodec) classify() {
+	o := &pc.object
+	o.class, o.drift, o.velocityChange = 0, [3]int64{}, [3]int64{}
+	if o.moved == 0 {
+		o.class = 3
+	}
+	if pc.schema.anchor < 0 {
+		return
+	}
+	at, n := pc.schema.at[pc.schema.anchor], pc.schema.fields[pc.schema.anchor].N
+	pc.measureMotion(at, n)
+	for k := range n {
+		o.drift[k] = o.speeds[k][fromThird]
+		o.velocityChange[k] = o.speeds[k][fromFirst] - o.drift[k]
+	}
+	if o.moved != 7 {
+		return
+	}
+	const small, large = 5 * 16, 20 * 16
+	switch {
+	case o.jerk1 >= large:
+		o.class = 5
+	case o.jerk >= large:
+		o.class = 4
+	case o.jerk < small && o.jerk1 <= small:
+		o.class = 1
+	default:
+		o.class = 2
+	}
+}
+
+func (pc *payloadCodec) measureMotion(at, n int) {
+	o, part := &pc.object, parts[pc.refs.distance&63]
+	o.jerk, o.jerk1, o.speed = 0, 0, 0
+	for k := range n {
+		v := &o.speeds[k]
+		o.velocity(v, at+k)
+		o.jerk += fixed.Abs(v[fromSecond]-2*v[secondFromFourth]+v[fourthFromLast]) * 2
+		o.jerk1 += fixed.Abs(v[fromFirst] - 2*v[firstFromSecond] + v[secondFromThird])
+		o.speed += fixed.Abs(v[fromSecond])
+	}
+	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
+}
+
+const partShift = 16
+
+// parts are 1/i in Q16. A multiplication is faster than a division.
+var parts = func() (t [64]int64) {
+	for i := int64(1); i < int64(len(t)); i++ {
+		t[i] = (1<<partShift + i/2) / i
+	}
+	return t
+}()

@@ -1,0 +1,142 @@
+package perplayer
+
+import (
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+)
+
+// Inputs of the predicted scale of an orientation's error. They are logarithms, except for
+// turnBias, turnRested and turnOther, which are lms.Bias or 0.
+const (
+	turnJerk        = iota // change of the position's velocity over all references
+	turnJerk1              // over the newest references
+	turnUnsteady           // range of the angular velocities over the references
+	turnSpeed              // angular
+	turnMissed             // error of the previous components
+	turnNear               // error of the neighbor's orientation
+	turnLast               // previous error of this orientation
+	turnBias               // always
+	turnRested             // the object was at rest
+	turnOther              // the largest component differs from the predicted one
+	turnPlaceSpeed         // speed of the position
+	turnPlaceMissed        // error of the position, if it is coded first
+	turnTurnJerk           // change of angular velocity over all references
+	turnTurnJerk1          // over the newest references
+	turnFar                // predicted change of this component
+)
+
+// codeQuat codes a field, quaternion number n, and returns the error of its prediction in Q4.
+func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
+	base := gr.Unpack(o.base[at : at+4])
+	var v [refs][3]int64
+	for _, i := range [...]int{0, 1, 2, refs - 1} {
+		if o.lag[i] == 0 {
+			continue
+		}
+		q := gr.Unpack(o.row[i][at : at+4])
+		v[i] = quat.Between(&q, &base)
+		by := pc.refs.distance * parts[o.lag[i]&15]
+		for k := range v[i] {
+			v[i][k] = v[i][k] * by >> partShift
+		}
+	}
+	class, unit, ground := o.class, int64(128), 0
+	if axis := o.pose.ground; axis >= 0 {
+		ground, class, unit = 1, classes+class, quat.One*16/(int64(pc.state.motion[0].size[axis].half)+1)
+	}
+	var x [3][lms.Terms]int64
+	var guess [3]int64
+	var dis, ang, jerk, jerk1 int64
+	for k := range x {
+		g := v[2][k]
+		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
+		for i := range o.drift {
+			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.velocityChange[i]*unit>>4
+		}
+		guess[k] = m.turn[k][class].Predict(&x[k])
+		dis += fixed.Abs(v[1][k] - v[refs-1][k])
+		ang += fixed.Abs(v[1][k])
+		jerk += fixed.Abs(x[k][3])
+		jerk1 += fixed.Abs(x[k][1])
+	}
+	by := quat.Exp(guess)
+	q := by.Mul(&base)
+
+	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
+	y := [lms.Terms]int64{
+		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
+		turnLast: int64(*last), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
+		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
+	}
+	if o.near != nil {
+		y[turnNear] = fixed.Log2(o.near.turn)
+	}
+	if o.moved == 0 {
+		y[turnRested] = lms.Bias
+	}
+
+	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
+	pc.Store(&cur[0], int32(largest))
+	if hit {
+		y[turnOther] = lms.Bias
+	}
+	if q[largest] < 0 {
+		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
+	}
+	missed := int64(0)
+	for i, k := 0, 0; i < 4; i++ {
+		if i == largest {
+			continue
+		}
+		to := gr.Pack(q[i])
+		p, far := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16), to-gr.Pack(base[i])
+		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
+		scale := m.scale[k][ground].Predict(&y)
+		e := pc.Predicted(&m.numbers, rangecoder.Level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
+		m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
+		missed += fixed.Abs(e)
+		k++
+	}
+	now := gr.Unpack(cur)
+	target := quat.Between(&base, &now)
+	if field == pc.schema.orientation {
+		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
+	}
+	for k := range x {
+		e := target[k] - guess[k]
+		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*gr.Unit/16+fixed.Abs(e))
+	}
+	*last = int16(fixed.Log2(missed))
+	return missed
+}
+
+// codeAngle codes a field of angles into cur. The prediction of each is the baseline or constant
+// angular velocity, whichever would have predicted the baseline better.
+func (pc *payloadCodec) codeAngle(field int, m *rangecoder.IntModel, cur []int32) {
+	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
+	lo := int64(f.Lo)
+	turn := int64(f.Hi) - lo + 1
+	change := func(to, from int32, lag int64) int64 { // scaled to the coded distance
+		if lag <= 0 {
+			return 0
+		}
+		return fixed.Wrap(int64(to)-int64(from), turn) * pc.refs.distance / lag
+	}
+	for k := range cur {
+		base := o.base[at+k]
+		now := change(base, o.row[1][at+k], o.lag[1])
+		before := change(o.row[1][at+k], o.row[3][at+k], o.lag[3]-o.lag[1])
+		guess, miss := int64(base), fixed.Abs(now)
+		if on := fixed.Abs(now - before); on < miss {
+			guess, miss = guess+now, on
+		}
+		level, sign := rangecoder.Level(fixed.Log2(miss*16)), k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before)
+		d := pc.Int(m, level, sign, fixed.Wrap(int64(cur[k])-guess, turn))
+		pc.Bad = pc.Bad || d != fixed.Wrap(d, turn)
+		pc.Store(&cur[k], int32(lo+fixed.Mod(guess+d-lo, turn)))
+	}
+}

@@ -1,0 +1,113 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
+)
+
+// MaxObjects is the maximum number of objects of a set.
+const MaxObjects = 4096
+
+// Object identifies an object of a set. If an id is reused for another object, that object must
+// have another Generation.
+type Object struct {
+	ID         uint16
+	Generation uint8
+}
+
+func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
+
+// Set is the objects of a world at one tick, by ascending id. [Schema.NewSet] and [World.Begin]
+// return one. Not safe for concurrent use.
+type Set struct {
+	schema  *Schema
+	objects []Object
+	ids     fnv.Hash // of objects
+	ints    []int32
+	physics physics
+}
+
+// NewSet returns an empty set.
+func (s *Schema) NewSet() *Set { return &Set{schema: s} }
+
+// Reset removes all objects and keeps the memory.
+func (s *Set) Reset() { s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{} }
+
+// Len returns the number of objects.
+func (s *Set) Len() int { return len(s.objects) }
+
+// Object returns the identity of object i, 0 to Len-1.
+func (s *Set) Object(i int) Object { return s.objects[i] }
+
+// Row returns the components of object i. The set owns the slice.
+func (s *Set) Row(i int) []int32 {
+	n := s.schema.ints
+	return s.ints[i*n : (i+1)*n : (i+1)*n]
+}
+
+// Index returns the index of the object with an id, and whether there is one.
+func (s *Set) Index(id uint16) (int, bool) {
+	return slices.BinarySearchFunc(s.objects, id, func(o Object, id uint16) int { return int(o.ID) - int(id) })
+}
+
+// Add appends a copy of an object. Its id must be higher than all others, and each component within
+// the bounds of its field. After an error the set is unchanged. Add does not allocate if the set
+// has capacity.
+func (s *Set) Add(o Object, row []int32) error {
+	switch n := len(s.objects); {
+	case n >= MaxObjects:
+		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, n, MaxObjects)
+	case n > 0 && s.objects[n-1].ID >= o.ID:
+		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
+	case len(row) != s.schema.ints:
+		return fmt.Errorf("snapshot: object %d: %d components, want %d", o.ID, len(row), s.schema.ints)
+	}
+	if err := s.schema.check(o.ID, row); err != nil {
+		return err
+	}
+	s.addObject(o)
+	s.ints = append(s.ints, row...)
+	return nil
+}
+
+// CopyFrom makes s equal to o. Both must have the same schema.
+func (s *Set) CopyFrom(o *Set) {
+	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
+}
+
+// Equal reports whether both sets contain the same objects with the same components.
+func (s *Set) Equal(o *Set) bool {
+	return slices.Equal(s.objects, o.objects) && slices.Equal(s.ints, o.ints)
+}
+
+func (s *Set) addObject(o Object) {
+	s.objects = append(s.objects, o)
+	s.ids = s.ids.Add(o.word())
+}
+
+// sameObjects reports whether both sets contain the same objects, by their hashes. A forged set may
+// collide; both ends then make the same mistake.
+func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
+
+// follow returns the index of o, or -1. It moves at up to the first id that is not below that of o.
+func (s *Set) follow(at *int, o Object) int32 {
+	for *at < len(s.objects) && s.objects[*at].ID < o.ID {
+		*at++
+	}
+	if *at < len(s.objects) && s.objects[*at] == o {
+		return int32(*at)
+	}
+	return -1
+}
+
+// push appends an object without checks and returns its row, whose content is undefined.
+func (s *Set) push(o Object) []int32 {
+	s.addObject(o)
+	n := len(s.ints)
+	s.ints = slices.Grow(s.ints, s.schema.ints)[:n+s.schema.ints]
+	return s.ints[n:]
+}
+
+func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }
