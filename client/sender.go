@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -203,7 +204,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 		}
 		err = s.linkError(err)
 	default:
-		err = s.linkError(s.link.Send(s.buf))
+		err = s.linkError(s.out.post(s.link, s.buf))
 	}
 	if err != nil && !s.queued {
 		if errors.Is(err, ErrReconnecting) {
@@ -363,6 +364,13 @@ type outbox struct {
 	link   *transport.Conn // for which payloads are collected
 	bundle control.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
+
+	worlds *replication.Subscriptions // whose acks precede payloads
+}
+
+// post sends a payload or bundle in a datagram, in front of it acks of worlds.
+func (o *outbox) post(link *transport.Conn, message []byte) error {
+	return o.worlds.SendWithAcks(link, message, time.Now())
 }
 
 // add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
@@ -420,5 +428,5 @@ func (o *outbox) send() error {
 	if message == nil {
 		return nil
 	}
-	return o.link.Send(message)
+	return o.post(o.link, message)
 }

@@ -814,6 +814,16 @@ local function dissect_message(tvb, tree, ctx)
 		dissect_acks(tvb, tree, ctx, 1)
 	elseif first == 0xcb then
 		dissect_slack(tvb, tree, ctx)
+	elseif first == 0xca then
+		local a = tvb:len() > 1 and read_ack(tvb, 2)
+		if not a then
+			return bad(ctx, tree, "no ack")
+		end
+		local size = 2 + a.size
+		tree:add(f.data, tvb(1, size - 1))
+		if tvb:len() > size then
+			return dissect_message(tvb(size):tvb(), tree, ctx)
+		end
 	elseif first == 0xcc or first == 0xcd then
 		local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
 		if n + 2 >= tvb:len() then

@@ -375,8 +375,5 @@ func (all *Streams) HandleAck(b []byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if len(ack) > maxAck {
-		return errUnknown
-	}
 	return s.handleAck(ack, now)
 }
