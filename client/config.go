@@ -58,8 +58,9 @@ type Config struct {
 	FlushOnly bool
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
 	// headers down to IP, in bits/s; 0, the default, means no limit. The connection reduces
-	// redundancy and puts up to 4 frames into each payload of an unreliable RPC that uses the
-	// adaptive codec, as it also does if the path is congested. It never drops a call: traffic
+	// redundancy and puts on average up to 4 frames into each payload of an unreliable RPC that uses
+	// the adaptive codec, as it also does if the path is congested. Urgent frames leave at once where
+	// the average permits it; then up to 5 later ones share a payload. It never drops a call: traffic
 	// above the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type sender struct {
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
+	owed       float64 // frames by which recent payloads had fewer than limits.every on average
 	departures departures
 	redundancy int // Config.Redundancy, or the value of SetRedundancy
 	stats      RPCStats
@@ -81,10 +83,11 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	// The limit may have a fraction: some payloads then have one frame more than others.
-	k := s.stats.Messages
-	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
-	return max(int(limited), s.batch()+1)
+	n := s.batch() + 1
+	if s.limits.every > 1 {
+		n = max(n, min(int(math.Ceil(s.limits.every+s.owed)), s.maxFrames()))
+	}
+	return n
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -93,12 +96,18 @@ func (s *sender) batch() int {
 	return batch
 }
 
-// due reports whether the held frames are sent now, if a payload is to have n frames.
+// due reports whether the held frames are sent now, if a payload is to have n frames. If the limits
+// permit fewer payloads than urgent frames need, these leave first, and later ones wait longer.
 func (s *sender) due(n int) bool {
-	if s.limits.every > 1 || s.batch() == 0 {
-		return s.enc.Held() >= n
+	if s.limits.every == 1 && s.batch() > 0 {
+		return s.enc.Due()
 	}
-	return s.enc.Due()
+	return s.enc.Held() >= n || s.owed <= 0 && s.enc.Urgent()
+}
+
+// countFrames counts the frames of a payload for limits.every.
+func (s *sender) countFrames(n int) {
+	s.owed = max(-1, min(s.owed+s.limits.every-float64(n), maxEvery))
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -109,7 +118,7 @@ func (s *sender) maxFrames() int {
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
 	case s.combines():
-		return max(maxEvery, s.batch()+1)
+		return max(maxEvery+1, s.batch()+1)
 	}
 	return 1
 }
@@ -215,6 +224,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	if !s.reliable {
 		s.departures.put(info.Seq, time.Now())
 	}
+	s.countFrames(info.Held + 1)
 	s.stats.Count(info)
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
