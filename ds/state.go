@@ -25,9 +25,10 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu     sync.Mutex                    // guards rpcs and worlds
-	rpcs   map[string]*rpc               // by name
-	worlds map[string]*replication.World // by name
+	mu        sync.Mutex                    // guards rpcs, worlds and spreaders
+	rpcs      map[string]*rpc               // by name
+	worlds    map[string]*replication.World // by name
+	spreaders []*spreader                   // of the worlds
 
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
