@@ -117,6 +117,20 @@ func TestWithAcksAllocs(t *testing.T) {
 	}
 }
 
+// TestAcksInFrontAreLimited verifies that each ack in a datagram counts for the rate limit, and
+// that nothing after the last permitted one is used.
+func TestAcksInFrontAreLimited(t *testing.T) {
+	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	acks := bytes.Repeat([]byte{byte(control.DownAck), 1, 0, 0, 0}, 230) // of no stream
+	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
+	st := b.stats()
+	want := uint64(burstSeconds * s.player.rate.PerSecond)
+	if st.Drops[Malformed] != want || st.Drops[RateLimited] != 1 || st.RPCs[0].Messages != 0 || want > 229 {
+		t.Errorf("%d acks and %d payloads are handled, %d dropped, want %d acks", st.Drops[Malformed], st.RPCs[0].Messages, st.Drops[RateLimited], want)
+	}
+}
+
 // BenchmarkReceive measures the server's work on one frame, without the socket.
 func BenchmarkReceive(b *testing.B) { benchmarkReceive(b, 0) }
 
