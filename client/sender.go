@@ -105,9 +105,17 @@ func (s *sender) due(n int) bool {
 	return s.enc.Held() >= n || s.owed <= 0 && s.enc.Urgent()
 }
 
+// forgiven is the part of a frame by which sender.owed falls with each frame. Otherwise it would
+// never fall while limits.every is as high as the number of frames that a payload can have.
+const forgiven = 1. / 8
+
 // countFrames counts the frames of a payload for limits.every.
 func (s *sender) countFrames(n int) {
-	s.owed = max(-1, min(s.owed+s.limits.every-float64(n), maxEvery))
+	s.owed += s.limits.every - float64(n)
+	if s.owed > 0 {
+		s.owed = min(max(0, s.owed-forgiven*float64(n)), maxEvery)
+	}
+	s.owed = max(s.owed, -1)
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -118,7 +126,7 @@ func (s *sender) maxFrames() int {
 	case s.cfg.coalesces():
 		return rpcdelta.MaxHeld
 	case s.combines():
-		return max(maxEvery+1, s.batch()+1)
+		return max(maxEvery, s.batch()+1)
 	}
 	return 1
 }
