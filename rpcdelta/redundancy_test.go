@@ -265,9 +265,9 @@ func steadyLoss(share, again float64) lossMeter {
 // payloads that leave anyway do not bring enough copies, and that the target is then met.
 func TestRedundancyForced(t *testing.T) {
 	for _, c := range []struct {
-		missing int     // every so many frames have a payload less than planned, unless it is forced
-		forced  float64 // maximum share of the frames
-	}{{0, 0}, {100, 0}, {2, 0.85}, {1, 0.95}} {
+		missing  int     // every so many frames have a payload less than planned, unless it is forced
+		min, max float64 // share of the frames with a forced payload
+	}{{0, 0, 0}, {100, 0, 0}, {2, 0.7, 0.9}, {1, 0.8, 0.95}} {
 		cfg := EncoderConfig{Codec: Adaptive, Deadline: 7, Delivery: DefaultDelivery}
 		r := newRedundancy(&cfg)
 		r.loss = steadyLoss(0.05, 0)
@@ -285,7 +285,7 @@ func TestRedundancyForced(t *testing.T) {
 			}
 			lost += r.lost[n]
 		}
-		if share := float64(forced) / frames; share > c.forced || (c.missing == 1) != (share > 0.5) {
+		if share := float64(forced) / frames; share < c.min || share > c.max {
 			t.Errorf("%+v: %v are forced", c, share)
 		}
 		if share := lost / frames; share > (1-DefaultDelivery)*1.05 {
