@@ -50,6 +50,11 @@ type sentFrame struct {
 	repaired  bool  // the payload with this sequence was sent again
 }
 
+// shape returns the shape of the payload with the sequence of f.
+func (f *sentFrame) shape() adaptive.Shape {
+	return adaptive.Shape{Frames: f.older + 1, Repeats: f.older >= f.fresh}
+}
+
 func (t *ackTracker) put(f *schema.Frame) {
 	t.expire()
 	slot := t.sent.Put(t.next)
@@ -214,20 +219,19 @@ func (t *ackTracker) process(n uint64) {
 	if !t.hasBase {
 		q = n
 	}
-	count := int(t.sent.Get(n).older) + 1
 	for ; q < n; q++ {
-		t.accept(q, 0)
+		t.accept(q, adaptive.Shape{})
 	}
-	t.accept(n, count)
+	t.accept(n, t.sent.Get(n).shape())
 }
 
-// accept records that the decoder accepted frame n, the newest of a payload of count frames if that
-// is not 0.
-func (t *ackTracker) accept(n uint64, count int) {
+// accept records that the decoder accepted frame n, and the shape of the payload whose newest frame
+// it is.
+func (t *ackTracker) accept(n uint64, s adaptive.Shape) {
 	t.base, t.hasBase = n, true
 	t.sent.Get(n).delivered = true
 	t.coder.pass(n)
-	t.known.Put(n, &t.sent.Get(n).Frame, count)
+	t.known.Put(n, &t.sent.Get(n).Frame, s)
 }
 
 // handleReset resets the stream if the decoder requests it. Until a payload of the epoch is acked,

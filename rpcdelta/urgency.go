@@ -36,10 +36,13 @@ const (
 
 const (
 	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is
-	// 4,000 times less likely than the usual ones.
-	surprise = 12
-	// unexpectedChange is the cost in bits from which the flag of a change is unexpected.
-	unexpectedChange = 3
+	// 65,000 times less likely than the usual ones.
+	surprise = 16
+	// unexpectedChange is the cost in bits from which the flag of a change is unexpected: less than
+	// one frame of 16 in this state changes the field.
+	unexpectedChange = 4
+	// firstUsual is the maximum usual cost after the first change.
+	firstUsual = 8
 	// usualRate is the weight of a change in the mean cost.
 	usualRate = 1.0 / 16
 	// recentFrames is the number of frames that predictions from the frame before read.
@@ -90,7 +93,7 @@ const (
 func (u *urgency) add(f *schema.Frame, seq uint64) frameUrgency {
 	u.frame = patient
 	u.coder.coder.MeasureNext(u, f, seq, u.coder.state, u.recent)
-	u.recent.Put(seq, f, 0)
+	u.recent.Put(seq, f, adaptive.Shape{})
 	return u.frame
 }
 
@@ -113,7 +116,7 @@ func (u *urgency) Component(field, k int, bits float64, by cost.Predictor, _ int
 	f := &u.fields[field]
 	usual := &f.usual[k]
 	if *usual == 0 {
-		*usual = bits
+		*usual = min(bits, firstUsual)
 	}
 	switch {
 	case f.rule == urgentChange, f.rule == urgentNewValue && f.flags > unexpectedChange:
