@@ -41,8 +41,6 @@ const (
 	// unexpectedChange is the cost in bits from which the flag of a change is unexpected: less than
 	// one frame of 16 in this state changes the field.
 	unexpectedChange = 4
-	// firstUsual is the maximum usual cost after the first change.
-	firstUsual = 8
 	// usualRate is the weight of a change in the mean cost.
 	usualRate = 1.0 / 16
 	// recentFrames is the number of frames that predictions from the frame before read.
@@ -116,7 +114,7 @@ func (u *urgency) Component(field, k int, bits float64, by cost.Predictor, _ int
 	f := &u.fields[field]
 	usual := &f.usual[k]
 	if *usual == 0 {
-		*usual = min(bits, firstUsual)
+		*usual = bits
 	}
 	switch {
 	case f.rule == urgentChange, f.rule == urgentNewValue && f.flags > unexpectedChange:
