@@ -42,9 +42,9 @@ func TestAckBytes(t *testing.T) {
 	}
 }
 
-// TestAcksOfBatches verifies that an ack of payloads of several frames is as short as one of payloads
-// of one frame where none is lost, and that the encoder learns which are lost where some are,
-// whether payloads repeat frames or not.
+// TestAcksOfBatches verifies that an ack of payloads of several frames is as short as one of
+// payloads of one frame where none is lost, and that the encoder learns which are lost where some
+// are, whether payloads repeat frames or not.
 func TestAcksOfBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		redundancy := rapid.SampledFrom([]int{RedundancyOff, 1, 2}).Draw(t, "redundancy")

@@ -350,8 +350,8 @@ func (d *Decoder) AckPays(overhead, delay int) bool {
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead, int(d.reach))
 }
 
-// AppendAck appends an ack of the payloads processed so far, typically 2 or 3 bytes. Acks may be lost,
-// repeated and reordered.
+// AppendAck appends an ack of the payloads processed so far, typically 2 or 3 bytes. Acks may be
+// lost, repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
 	d.ackRate.last = d.processed.Newest

@@ -57,10 +57,10 @@ func (r *redundancy) replan() {
 const everyPayload = math.MaxUint8
 
 // payloads returns the number of payloads that are to contain the next frame, and for how many of
-// them held frames leave early if a deadline requires it. A copy that needs a datagram of its own
+// them held frames leave early where a deadline requires that. A copy that needs a datagram of its own
 // costs far more than one in a payload that leaves anyway, so only the latter are planned unless
 // they do not suffice.
-func (r *redundancy) payloads() (planned, early uint8) {
+func (r *redundancy) payloads() (planned, must uint8) {
 	n := r.copies + 1
 	switch {
 	case r.setting != RedundancyAuto:
@@ -68,15 +68,15 @@ func (r *redundancy) payloads() (planned, early uint8) {
 	case r.deadline > 0 && r.loss.bursts():
 		return everyPayload, 0 // the losses of a burst leave no other chance
 	}
-	early = uint8(n)
+	must = uint8(n)
 	if r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0 {
 		n++
 		if r.excess > float64(r.deadline)*r.lost[n-1] {
-			early = uint8(n)
+			must = uint8(n)
 		}
 	}
 	r.add(r.lost[n] - r.budget)
-	return uint8(n), early
+	return uint8(n), must
 }
 
 // limited returns a number of payloads within the limit.
@@ -123,9 +123,9 @@ type lossMeter struct {
 }
 
 const (
-	// lossMemory is the number of payloads for which a loss affects lossMeter.loss, unless the share
-	// of lost payloads changes, recentMemory that for lossMeter.recent, and againMemory the number
-	// of losses for which one affects lossMeter.again.
+	// lossMemory is the number of payloads for which a loss affects lossMeter.loss, unless the
+	// share of lost payloads changes, recentMemory that for lossMeter.recent, and againMemory the
+	// number of losses for which one affects lossMeter.again.
 	lossMemory   = 1024
 	recentMemory = 256
 	againMemory  = 32
@@ -155,10 +155,10 @@ func (m *lossMeter) observe(lost bool) {
 	m.last = lost
 }
 
-// changed reports whether the share of lost payloads has changed: chance alone hardly ever makes the
-// recent share differ by three times its standard deviation, or fall to an eighth.
+// changed reports whether the share of lost payloads has changed: chance alone hardly ever makes
+// the recent share differ by three times its standard deviation, or fall to an eighth.
 func (m *lossMeter) changed() bool {
-	const few = 4. / recentMemory // makes a few losses after a long time without any no change
+	const few = 4. / recentMemory // so that a few losses after a long time without any are no change
 	difference := m.recent - m.loss
 	return difference*difference*2*recentMemory > 9*max(m.loss, few) || m.recent < m.loss/8
 }

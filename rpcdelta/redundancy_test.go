@@ -255,8 +255,8 @@ func TestRedundancyPlan(t *testing.T) {
 	}
 }
 
-// steadyLoss returns the estimates after a long time with a share of lost payloads, of those after a
-// lost one too.
+// steadyLoss returns the estimates after a long time with a share of lost payloads, of those after
+// a lost one too.
 func steadyLoss(share, again float64) lossMeter {
 	return lossMeter{loss: share, recent: share, again: again, seen: lossMemory}
 }
@@ -275,9 +275,9 @@ func TestRedundancyForced(t *testing.T) {
 		const frames = 20000
 		lost, forced := 0.0, 0
 		for i := range frames {
-			planned, early := r.payloads()
+			planned, must := r.payloads()
 			n := int(planned)
-			if early == planned && n > r.copies+1 {
+			if must == planned && n > r.copies+1 {
 				forced++
 			} else if n > r.copies+1 && c.missing > 0 && i%c.missing == 0 {
 				r.contained(n-1, n)

@@ -39,8 +39,8 @@ func (f *Frames) Cap() int { return len(f.seqs) }
 func (f *Frames) slot(seq uint64) int { return int(seq % uint64(len(f.seqs))) }
 
 // Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
-// sequence numbers older. s is the shape of the accepted payload whose newest frame this is, or zero.
-// Put does not allocate once the byte strings have grown.
+// sequence numbers older. s is the shape of the accepted payload whose newest frame this is, or
+// zero. Put does not allocate once the byte strings have grown.
 func (f *Frames) Put(seq uint64, r *schema.Frame, s Shape) {
 	i := f.slot(seq)
 	f.seqs[i], f.shapes[i], f.newest = seq+1, s, seq

@@ -133,8 +133,8 @@ func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
 	return v, &s.learned
 }
 
-// payload codes the number of frames, whether earlier payloads contain the first, then each frame against the one before it. The error is
-// [ErrBaseline] or, while decoding, [ErrMalformed].
+// payload codes the number of frames, whether earlier payloads contain the first, then each frame
+// against the one before it. The error is [ErrBaseline] or, while decoding, [ErrMalformed].
 func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 	v, l := s.open(p, known)
 	if l == nil {
