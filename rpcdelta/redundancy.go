@@ -57,9 +57,9 @@ func (r *redundancy) replan() {
 const everyPayload = math.MaxUint8
 
 // payloads returns the number of payloads that are to contain the next frame, and for how many of
-// them held frames leave early where a deadline requires that. A copy that needs a datagram of its own
-// costs far more than one in a payload that leaves anyway, so only the latter are planned unless
-// they do not suffice.
+// them held frames leave early where a deadline requires that. A copy that needs a datagram of its
+// own costs far more than one in a payload that leaves anyway, so only the latter are planned
+// unless they do not suffice.
 func (r *redundancy) payloads() (planned, must uint8) {
 	n := r.copies + 1
 	switch {
