@@ -77,7 +77,7 @@ func (t *ackTracker) expire() {
 		return
 	}
 	q := t.next - uint64(t.maxAge) - 1
-	if f := t.sent.Get(q); f.early == f.planned && f.payloads < f.planned && !(t.hasBase && q <= t.base) {
+	if f := t.sent.Get(q); f.early == f.planned && f.payloads < f.planned && (!t.hasBase || q > t.base) {
 		t.redundancy.contained(int(f.payloads), int(f.planned))
 	}
 }
