@@ -203,7 +203,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	}
 	if e.cfg.Reliable {
 		e.acked = true
-		e.accept(n, older+1)
+		e.accept(n, slot.shape())
 	}
 	return info
 }
