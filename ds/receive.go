@@ -138,9 +138,9 @@ func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
 	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
 }
 
-// copies returns how many frames of the payload in a datagram a missing datagram is certain to have
-// contained before. They are the oldest ones. Without missing datagrams there are none, since they
-// would have been delivered before.
+// copies returns how many frames of the payload in a datagram the missing datagrams contained at
+// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
+// datagrams there are none, since they would have been delivered before.
 func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	n := len(frames)
 	switch {

@@ -30,8 +30,8 @@ type Frame[T any] struct {
 	Repeated bool
 	// Redundant reports that a redundant copy delivered the frame, because an earlier datagram that
 	// contained it was lost or is late. If the client batches frames, the server cannot always tell
-	// a copy from a frame that was sent for the first time: it then reports only those that are
-	// certain, at least one for each lost datagram that was repaired.
+	// a copy from a frame that was sent for the first time. It then reports as many frames as were
+	// in the missing datagrams at least, if each of these had a frame of the RPC.
 	Redundant bool
 	// Received is when the datagram arrived.
 	Received time.Time
