@@ -36,8 +36,8 @@ func TestRecovered(t *testing.T) {
 				got, sent := &p.got[0], &p.sent[0]
 				later := got.Frames() - got.Messages // at most: each payload has a frame that none had before
 				t.Logf("seed %d: %d frames, %d payloads of %d, %d recovered, %d of %d redundant", c.link.Seed, got.Frames(), got.Messages, sent.Messages, got.Recovered, got.Redundant, sent.Redundant)
-				// A lost datagram without frames, such as a heartbeat, seems to be repaired if the client
-				// batches frames because of congestion only.
+				// A lost heartbeat seems to be repaired if frames wait because of congestion
+				// only.
 				switch lost := sent.Messages - got.Messages; {
 				case !c.recovers && got.Recovered > lost/500, !c.preset.Repair && got.Recovered > later:
 					t.Errorf("%d recovered, at most %d", got.Recovered, later)

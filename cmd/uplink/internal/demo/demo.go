@@ -176,7 +176,8 @@ Dashboard: %s
 Metrics: %s
 kbit/s with all headers down to IP: full frames, each once in an encrypted
 datagram of its own; up, sent by clients; down, acks sent to them. The ratio is
-up and down to full: above 1 where calls are repeated because of losses.
+up and down to full: above 1 where calls are repeated because of losses. Acks
+have datagrams of their own here; a server that sends a world adds them to it.
 Delivery is what the server received. Ctrl-C ends the demo.
 `
 
@@ -249,7 +250,7 @@ func (d *demo) sent() (all []ds.RPCStats) {
 				continue
 			}
 			st := p.stats()
-			r.Stats.Add(&st.Stats)
+			r.Add(&st.Stats)
 			r.Messages += st.Messages
 			r.Bytes += st.Bytes
 			r.Coalesced += st.Coalesced

@@ -46,8 +46,8 @@ func await(t *testing.T, url, what string, ok func(*state) bool) {
 	}
 }
 
-// agree reports whether tiles, panel and the table of RPCs have the figures of the same series, which it
-// sums up by itself.
+// agree reports whether tiles, panel and the table of RPCs have the figures of the same series,
+// which it sums up by itself.
 const agree = `(() => {
 	let [up, down, full, seconds] = [0, 0, 0, 0];
 	for (const s of series.samples.toReversed()) {
