@@ -277,7 +277,7 @@ PortalMove    30400       1.03  15987.2  2461.0  17830.4   100.0 %  2000 ms
 RocketMove    20000       1.08  11680.0  1619.0  12320.0    10.0 %    80 ms
 all           50400       1.05  27667.2  4080.0  30150.4    77.5 %  1040 ms
 up: 10400.0 payloads, 806.4 datagram headers, 5171.2 AEAD, 11289.6 UDP and IP
-ratio above 1: full frames have no acks; with --preset calls share datagrams
+ratio above 1: full frames have no acks; a preset lets calls share datagrams
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())

@@ -63,7 +63,7 @@ func aboveFull(total *row) string {
 	if total.Sent.Redundant > 0 {
 		return "ratio above 1: calls are repeated against losses; full frames would be lost\n"
 	}
-	return "ratio above 1: full frames have no acks; with --preset calls share datagrams\n"
+	return "ratio above 1: full frames have no acks; a preset lets calls share datagrams\n"
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
