@@ -151,7 +151,10 @@ func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	case number == b.newest || n == 1:
 		return 0
 	}
-	missing := b.player.conn.Missing(b.newest+1, number-1) + b.undecoded
+	missing := b.undecoded
+	if number > b.newest+1 {
+		missing += b.player.conn.Missing(b.newest+1, number-1)
+	}
 	if missing == 0 {
 		return 0
 	}
