@@ -26,6 +26,12 @@ function cells(r) {
   ];
 }
 
+// aboveOne explains ratios above 1.
+function aboveOne(items) {
+  const repeated = items.some((i) => i.r.redundant > 0);
+  return ` A ratio above 1: ${repeated ? "frames are repeated because of losses; full frames would be lost" : "full frames have no acks; a preset lets frames share datagrams"}.`;
+}
+
 export function showRPCs(observed) {
   const per = observed.seconds;
   (per ? columns : totals).forEach((c, i) => setText(head.children[i], c));
@@ -36,5 +42,5 @@ export function showRPCs(observed) {
     ...columns.slice(1).map((c) => make("td", { class: c === "Drops" ? "text wrap" : undefined }))),
   (tr, i) => cells(i.r).forEach((text, n) => setText(tr.children[n + 1], text)));
   const other = f.drops(observed.drops, per);
-  setText($("dropped"), store.state ? `Drops outside of RPCs: ${other}. Acks are divided among the RPCs by their payloads.` : "");
+  setText($("dropped"), store.state ? `Drops outside of RPCs: ${other}. Acks are divided among the RPCs by their payloads.${items.some((i) => i.r.ratio > 1) ? aboveOne(items) : ""}` : "");
 }
