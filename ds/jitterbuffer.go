@@ -151,7 +151,7 @@ func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery
 	if err := b.handler.restore(&b.in.value, d.Frame); err != nil {
 		return err
 	}
-	b.in.received, b.in.redundant = at, redundant(d)
+	b.in.received, b.in.redundant = at, d.Recovered
 	b.mu.Lock()
 	before := b.frames.Stats().Skipped
 	result := b.frames.Add(at.Sub(b.start), d.Seq, &b.in)

@@ -107,16 +107,18 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 	p.acks.Unlock()
 	p.noteAck(b)
 	if err != nil {
+		b.undecoded++
 		p.dropPayload(b, a.at, reason(err), true)
 		if a.reliable { // each frame refers to the one before: none after it can be decoded
 			p.violate(malformedFrame)
 		}
 		return
 	}
-	b.newest = max(b.newest, number)
 	if p.tap != nil {
 		p.tap.Decoded(a.at, n, frames)
 	}
+	b.markRecovered(frames, number)
+	b.newest, b.undecoded = max(b.newest, number), 0
 	delivered := 0 // frames, which are moved to the front
 	for i := range frames {
 		missed, err := p.deliver(b, &frames[i], a)
@@ -144,6 +146,47 @@ const shortReach = 64
 // than the last, and one that is repeated is older still.
 func (b *binding) ambiguous(number uint64) bool {
 	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
+}
+
+// markRecovered marks the frames of the payload in a datagram that a missing datagram contained
+// before. The other new frames of the payload no longer count as redundant.
+func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
+	copies := b.copies(frames, number)
+	for i := range frames[:copies] {
+		frames[i].Recovered = true
+	}
+	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
+}
+
+// copies returns how many frames of the payload in a datagram the missing datagrams contained at
+// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
+// datagrams there are none, since they would have been delivered before.
+func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
+	n := len(frames)
+	switch {
+	case b.reliable || number < b.newest: // out of order
+		return 0
+	case frames[0].Late: // the payload was sent again
+		return n
+	case number == b.newest || n == 1:
+		return 0
+	}
+	missing := b.undecoded
+	if number > b.newest+1 {
+		missing += b.player.conn.Missing(b.newest+1, number-1)
+	}
+	if missing == 0 {
+		return 0
+	}
+	// Each missing datagram had at least one new frame, and this one at most batch.
+	missed, batch := int(frames[0].Missed), b.batch
+	switch all := frames[n-1].Redundant + 1; {
+	case missed != 0:
+		batch = int(b.frames) // loss can be congestion
+	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
+		return 0
+	}
+	return max(n-batch, min(missing-missed, n-1), 0)
 }
 
 // undelivered returns the reason for which a session ends whose reliable frame was dropped.

@@ -122,7 +122,7 @@ func TestWithAcksAllocs(t *testing.T) {
 func TestAcksInFrontAreLimited(t *testing.T) {
 	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
-	acks := bytes.Repeat([]byte{byte(control.DownAck), 1, 0, 0, 0}, 230) // of no stream
+	acks := bytes.Repeat([]byte{byte(control.DownAck), 1, 0x81, 0}, 230) // of no stream
 	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
 	st := b.stats()
 	want := uint64(burstSeconds * s.player.rate.PerSecond)

@@ -130,11 +130,13 @@ type binding struct {
 	dec      *rpcdelta.Decoder
 	reliable bool
 	frames   uint64  // maximum per datagram
+	batch    int     // maximum of new frames per datagram on a path without congestion
 	hz       float64 // declared rate
 	// repairTime is the number of frames within which an ack lets the client repeat a payload.
 	repairTime int
 	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated
 	newest     uint64         // packet number of the newest decoded payload
+	undecoded  int            // payloads dropped since then
 	prior      *prior.Prior   // nil if the codec has none
 	rate       ratelimit.Rate // of new frames
 	limit      ratelimit.Bucket

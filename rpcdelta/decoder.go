@@ -23,6 +23,9 @@ type Delivery struct {
 	Missed uint64
 	// Late reports that newer frames were delivered before.
 	Late bool
+	// Recovered reports that the frame is a redundant copy: an earlier datagram that contained it
+	// did not arrive. The decoder does not set it, since it sees no datagrams.
+	Recovered bool
 	// Frame is valid until the next call of Decode, see [Scratch].
 	Frame *schema.Frame
 }
