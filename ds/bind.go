@@ -94,7 +94,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	here := rpc.shards[p.shard.index]
 	b := &binding{
 		player: p, rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		frames: uint64(max(r.Frames, 1)), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+		frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
 	if b.reliable {

@@ -14,6 +14,15 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	a := &p.shard.arrival
 	a.at, a.since, a.reliable, a.coalesced = at, at.Sub(p.shard.start), reliable, false
 	t, body, err := control.Split(b)
+	for ; t == control.DownAck && !reliable; t, body, err = control.Split(b) {
+		if !p.allow(t, body, a) {
+			p.drop(at, RateLimited)
+			return
+		}
+		if b = p.receiveDownAck(body, at); len(b) == 0 {
+			return
+		}
+	}
 	switch {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
@@ -28,13 +37,6 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		p.receiveMessage(body, a)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
-	case t == control.DownAck && !reliable:
-		switch err := p.streams.Load().HandleAck(body, at); {
-		case errors.Is(err, replication.ErrInvalidAck):
-			p.drop(at, InvalidAck)
-		case err != nil:
-			p.drop(at, Malformed)
-		}
 	case t == control.Reply && reliable:
 		if p.streams.Load().HandleReply(body, &p.shard.initial, at) != nil {
 			p.reject(a, Malformed, "reply to no offer")
@@ -49,6 +51,24 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	default: // a client has nothing to ack or to answer
 		p.reject(a, Malformed, "unknown reliable message")
 	}
+}
+
+// receiveDownAck handles the ack of a replication stream, and returns the message that follows it.
+func (p *Player) receiveDownAck(b []byte, at time.Time) (message []byte) {
+	ack, message := control.CutDownAck(b)
+	err := p.streams.Load().HandleAck(ack, at)
+	d := Malformed
+	if errors.Is(err, replication.ErrInvalidAck) {
+		d = InvalidAck
+	}
+	switch {
+	case err == nil:
+	case len(message) == 0:
+		p.drop(at, d)
+	default:
+		p.countDrop(d) // the tap is told of the message
+	}
+	return message
 }
 
 func (p *Player) receiveBundle(b []byte, a *arrival) {
@@ -87,16 +107,18 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 	p.acks.Unlock()
 	p.noteAck(b)
 	if err != nil {
+		b.undecoded++
 		p.dropPayload(b, a.at, reason(err), true)
 		if a.reliable { // each frame refers to the one before: none after it can be decoded
 			p.violate(malformedFrame)
 		}
 		return
 	}
-	b.newest = max(b.newest, number)
 	if p.tap != nil {
 		p.tap.Decoded(a.at, n, frames)
 	}
+	b.markRecovered(frames, number)
+	b.newest, b.undecoded = max(b.newest, number), 0
 	delivered := 0 // frames, which are moved to the front
 	for i := range frames {
 		missed, err := p.deliver(b, &frames[i], a)
@@ -124,6 +146,47 @@ const shortReach = 64
 // than the last, and one that is repeated is older still.
 func (b *binding) ambiguous(number uint64) bool {
 	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
+}
+
+// markRecovered marks the frames of the payload in a datagram that a missing datagram contained
+// before. The other new frames of the payload no longer count as redundant.
+func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
+	copies := b.copies(frames, number)
+	for i := range frames[:copies] {
+		frames[i].Recovered = true
+	}
+	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
+}
+
+// copies returns how many frames of the payload in a datagram the missing datagrams contained at
+// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
+// datagrams there are none, since they would have been delivered before.
+func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
+	n := len(frames)
+	switch {
+	case b.reliable || number < b.newest: // out of order
+		return 0
+	case frames[0].Late: // the payload was sent again
+		return n
+	case number == b.newest || n == 1:
+		return 0
+	}
+	missing := b.undecoded
+	if number > b.newest+1 {
+		missing += b.player.conn.Missing(b.newest+1, number-1)
+	}
+	if missing == 0 {
+		return 0
+	}
+	// Each missing datagram had at least one new frame, and this one at most batch.
+	missed, batch := int(frames[0].Missed), b.batch
+	switch all := frames[n-1].Redundant + 1; {
+	case missed != 0:
+		batch = int(b.frames) // loss can be congestion
+	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
+		return 0
+	}
+	return max(n-batch, min(missing-missed, n-1), 0)
 }
 
 // undelivered returns the reason for which a session ends whose reliable frame was dropped.

@@ -28,8 +28,10 @@ type Frame[T any] struct {
 	// Repeated reports that the frame of this tick is missing and Value is that of the frame
 	// before; see [JitterBuffer]. Seq is the number of the missing frame.
 	Repeated bool
-	// Redundant reports that the payload of a newer frame, which is delivered next, contained this
-	// one: its own payload was lost or is late, or the client batches frames.
+	// Redundant reports that a redundant copy delivered the frame, because an earlier datagram that
+	// contained it was lost or is late. If the client batches frames, the server cannot always tell
+	// a copy from a frame that was sent for the first time. It then reports as many frames as were
+	// in the missing datagrams at least, if each of these had a frame of the RPC.
 	Redundant bool
 	// Received is when the datagram arrived.
 	Received time.Time
@@ -149,11 +151,8 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 
 // describe sets what a delivery says of the frame besides its value.
 func (f *Frame[T]) describe(d *rpcdelta.Delivery, at time.Time) {
-	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, redundant(d), at
+	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, d.Recovered, at
 }
-
-// redundant reports whether a newer frame of the payload follows. Only the newest has header bits.
-func redundant(d *rpcdelta.Delivery) bool { return d.HeaderBits == 0 }
 
 // call validates a frame and calls the game's handler with it, and reports whether that returned.
 // Frames of a kicked player are dropped. A panic ends the player's session.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -24,9 +25,10 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu     sync.Mutex                    // guards rpcs and worlds
-	rpcs   map[string]*rpc               // by name
-	worlds map[string]*replication.World // by name
+	mu        sync.Mutex                    // guards rpcs, worlds and spreaders
+	rpcs      map[string]*rpc               // by name
+	worlds    map[string]*replication.World // by name
+	spreaders []*spreader                   // of the worlds
 
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
@@ -101,11 +103,10 @@ type Player struct {
 	// and buffers, which others read than the shard's goroutine.
 	acks struct {
 		sync.Mutex
-		sent     time.Time    // the last ones
-		reported time.Time    // when the client was last told of its buffers
-		carried  time.Time    // when a message of a world could last carry acks
-		every    atomic.Int64 // interval of such messages, 0 if there are none; not guarded
-		buf      []byte       // acks and the message that they are sent with
+		sent     time.Time        // the last ones
+		reported time.Time        // when the client was last told of its buffers
+		carriers control.Carriers // messages of worlds
+		buf      []byte           // acks and the message that they are sent with
 	}
 
 	quota   playerQuota
@@ -129,11 +130,13 @@ type binding struct {
 	dec      *rpcdelta.Decoder
 	reliable bool
 	frames   uint64  // maximum per datagram
+	batch    int     // maximum of new frames per datagram on a path without congestion
 	hz       float64 // declared rate
 	// repairTime is the number of frames within which an ack lets the client repeat a payload.
 	repairTime int
 	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated
 	newest     uint64         // packet number of the newest decoded payload
+	undecoded  int            // payloads dropped since then
 	prior      *prior.Prior   // nil if the codec has none
 	rate       ratelimit.Rate // of new frames
 	limit      ratelimit.Bucket

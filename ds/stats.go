@@ -100,6 +100,8 @@ type RPCStats struct {
 	// LateFrames counts the delivered frames that arrived after newer ones, also those that were
 	// delivered in sequence nevertheless because the newer ones waited; see client.DelayPolicy.
 	LateFrames uint64
+	// Recovered counts the delivered frames with [Frame.Redundant].
+	Recovered uint64
 	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full,
 	// late_for_tick, discarded and kicked it counts frames.
 	Drops [drops]uint64
@@ -110,6 +112,9 @@ type RPCStats struct {
 // count counts a delivered frame.
 func (st *RPCStats) count(d *rpcdelta.Delivery) {
 	st.Count(&d.Info)
+	if d.Recovered {
+		st.Recovered++
+	}
 	if d.Late {
 		st.LateFrames++
 		st.Missed--
@@ -129,6 +134,7 @@ func (st *RPCStats) add(o *RPCStats) {
 	st.Missed += o.Missed
 	st.PriorFallbacks += o.PriorFallbacks
 	st.LateFrames += o.LateFrames
+	st.Recovered += o.Recovered
 	addDrops(&st.Drops, &o.Drops)
 }
 

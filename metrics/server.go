@@ -34,6 +34,7 @@ func serverRPCMetrics(s *ds.RPCStats) []metric {
 		row("missed_frames_total", "Frames that had not arrived when newer ones did. late_frames_total counts those that arrived later.",
 			s.Missed+s.LateFrames),
 		row("late_frames_total", "Frames delivered after newer ones.", s.LateFrames),
+		row("recovered_frames_total", "Frames delivered by redundant copies, because an earlier datagram that contained them did not arrive.", s.Recovered),
 	}
 }
 

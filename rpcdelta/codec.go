@@ -81,7 +81,8 @@ type Info struct {
 	// Of the frames of one payload, only the newest has them.
 	HeaderBits, PayloadBits int
 	// Redundant is the number of frames before this one in its payload, held frames included. Held
-	// is the number of those that no earlier payload contained. Only the encoder sets Held.
+	// is the number of those that no earlier payload contained. Only the encoder sets Held, since
+	// the decoder cannot tell.
 	Redundant, Held int
 }
 

@@ -16,7 +16,7 @@ type Stats struct {
 	// inspect.AgeBounds. AgeSum is the sum of the ages.
 	BaselineAge [len(inspect.AgeBounds) + 1]uint64
 	AgeSum      uint64
-	// Redundant is the sum of Info.Redundant.
+	// Redundant counts the redundant frames in payloads: Info.Redundant without Info.Held.
 	Redundant uint64
 }
 
@@ -26,7 +26,7 @@ func (s *Stats) Count(i *Info) {
 	s.Delta += uint64(i.Held)
 	s.BaselineAge[0] += uint64(i.Held)
 	s.AgeSum += uint64(i.Held)
-	s.Redundant += uint64(i.Redundant)
+	s.Redundant += uint64(i.Redundant - i.Held)
 	s.FullBits += uint64(i.FullBits)
 	s.HeaderBits += uint64(i.HeaderBits)
 	s.PayloadBits += uint64(i.PayloadBits)

@@ -1,12 +1,77 @@
 package snapshot
 
-var zzPrior []byte
+import (
+	_ "embed"
+	"sync"
 
-// defaultModel returns the model for objects of schema s.
-func defaultModel(s *Schema) *Model {
-	m, err := ParseModel(zzPrior, s)
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// priorBytes is the model of simulated cubes from which the models of all schemas are derived. It
+// was written by uplink train-snapshots.
+//
+//go:embed snapshots.prior
+var priorBytes []byte
+
+// PriorSchema returns the schema of the objects on which the built-in model was trained: an
+// orientation, a position, a velocity, and an integer.
+func PriorSchema() *Schema {
+	s, err := NewSchema(
+		Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: 1<<9 - 1},
+		Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
+		Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -1 << 13, Hi: 1<<13 - 1},
+		Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
+	)
 	if err != nil {
-		return newModel(s)
+		panic(err)
+	}
+	return s
+}
+
+// prior returns the built-in model and its schema, or nil if there is none yet.
+var prior = sync.OnceValues(func() (*Model, *Schema) {
+	s := PriorSchema()
+	m, err := ParseModel(priorBytes, s)
+	if err != nil {
+		return nil, s
+	}
+	return m, s
+})
+
+// defaultModel derives the model for objects of schema s from the built-in one: each field starts
+// with what the first field of its class learned, and each number that is no position with what
+// velocities did.
+func defaultModel(s *Schema) *Model {
+	m := newModel(s)
+	from, fs := prior()
+	if from == nil {
+		return m
+	}
+	for i := range m.models {
+		m.models[i].derive(s, from.models[i], fs)
 	}
 	return m
+}
+
+// derive copies what from, of schema fs, learned of the same classes.
+func (m *model) derive(s *Schema, from *model, fs *Schema) {
+	for i := range m.motion {
+		k := min(i, len(from.motion)-1)
+		m.motion[i], m.start.numbers[i] = from.motion[k], from.start.numbers[k]
+	}
+	for i := range m.turns {
+		m.turns[i], m.start.turns[i] = from.turns[0], from.start.turns[0]
+	}
+	for i := range m.start.flags {
+		m.start.flags[i], m.start.restFlags[i] = from.start.flags[0], from.start.restFlags[0]
+	}
+	c, f := &m.start, &from.start
+	c.changed, c.disturbed, c.quiet, c.removed, c.added, c.gap, c.physics = f.changed, f.disturbed, f.quiet, f.removed, f.added, f.gap, f.physics
+	for i := range s.fields {
+		for k := range fs.fields {
+			if fs.fields[k].Class == s.fields[i].Class && (k == fs.anchor) == (i == s.anchor) {
+				c.same[i] = f.same[k]
+			}
+		}
+	}
 }

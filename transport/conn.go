@@ -164,6 +164,14 @@ func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
 // the count of datagrams that the peer sent before it. It may only be called by that method.
 func (c *Conn) Number() uint64 { return c.number }
 
+// Missing returns the number of datagrams from first to last, by packet number, that did not arrive
+// yet, as far as newer ones and the last 1,024 show.
+func (c *Conn) Missing(first, last uint64) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Missing(first, last)
+}
+
 // RTT returns the smoothed round-trip time, 0 before the first measurement.
 func (c *Conn) RTT() time.Duration {
 	c.mu.Lock()

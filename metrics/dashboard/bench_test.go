@@ -37,7 +37,7 @@ func BenchmarkThousandPlayers(b *testing.B) {
 		b.Run(fmt.Sprintf("open=%v", open), func(b *testing.B) {
 			begin, i := time.Now(), 0
 			d := New(srv, Config{})
-			s := sampler{dashboard: d, last: observe(srv, begin)}
+			s := sampler{dashboard: d, last: observe(srv, nil, begin)}
 			var p page
 			if open {
 				p = *d.hub.open()

@@ -44,9 +44,14 @@ type Config struct {
 	// Name, if set, returns the game's name of a player. It is called from Run's goroutine, once
 	// for each player while a page is open. The page shows at most 64 characters.
 	Name func(*ds.Player) string
+	// Sent, if set, returns the counts of all that the server's clients sent, for programs that run
+	// the clients too. The page then shows the bit rates and the ratio of what was sent. By default
+	// it shows those of what the server received.
+	Sent func() []ds.RPCStats
 	// Extension is the path, relative to the page, at which another handler serves panel.css and
-	// panel.js, a module whose function mount(section, {readOnly}) fills a section above the
-	// charts. The default is none.
+	// panel.js, a module whose function mount(section, {readOnly}) fills a section above the charts
+	// and returns a function, which the page calls with the figures of its tiles and their formats
+	// (figures in assets/store.js, and assets/format.js) whenever they change. The default is none.
 	Extension string
 	// Metrics is the path, relative to the page, at which another handler serves the server's
 	// metrics for Prometheus. The page links to it; default none.
@@ -89,7 +94,7 @@ func (d *Dashboard) Run(ctx context.Context) {
 	defer tick.Stop()
 	s := sampler{dashboard: d}
 	defer s.stopDetails()
-	s.last = observe(d.src, time.Now())
+	s.last = observe(d.src, d.cfg.Sent, time.Now())
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,7 +165,7 @@ func (s *sampler) step(now time.Time) {
 		s.stopDetails()
 	}
 	before := s.last
-	s.last = observe(d.src, now)
+	s.last = observe(d.src, d.cfg.Sent, now)
 	out := s.last.since(&before)
 	s.payloads = out.payloads()
 	if s.detailed {

@@ -174,7 +174,7 @@ func TestPage(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		got := events[hello](t, v, "hello")[0]
 		got.Begun = ""
-		if want := (hello{"", "arena", "come", "demo", "metrics", true, 600, 10}); got != want {
+		if want := (hello{"", "arena", "come", "demo", "metrics", true, false, 600, 10}); got != want {
 			t.Errorf("hello %+v, want %+v", got, want)
 		}
 		past := events[[]sample](t, v, "history")[0]

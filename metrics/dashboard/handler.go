@@ -62,6 +62,7 @@ type hello struct {
 	Extension string `json:"extension,omitempty"`
 	Metrics   string `json:"metrics,omitempty"`
 	ReadOnly  bool   `json:"read_only"`
+	Sent      bool   `json:"sent"`   // bit rates are of what clients sent
 	Span      int    `json:"span"`   // samples of the history
 	Recent    int    `json:"recent"` // seconds over which the list of players averages
 }
@@ -100,7 +101,7 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 // greeting returns the first events of a page: hello and the history.
 func (d *Dashboard) greeting() []byte {
 	c := &d.cfg
-	out := event("hello", marshal(hello{d.begun, c.Title, c.Hint, c.Extension, c.Metrics, c.ReadOnly, span, recent}))
+	out := event("hello", marshal(hello{d.begun, c.Title, c.Hint, c.Extension, c.Metrics, c.ReadOnly, c.Sent != nil, span, recent}))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	history := append([]byte{'['}, bytes.Join(d.history, []byte{','})...)

@@ -22,9 +22,13 @@ type flow struct {
 	Keyframe uint64 `json:"keyframe"`
 	Reset    uint64 `json:"reset"`
 
+	Age uint64 `json:"age"` // sum of the ages of the deltas' baselines, in frames
+
+	// The counts below are of what clients sent if Config.Sent is set, and otherwise of what the
+	// server received.
+	Frames    uint64 `json:"frames"` // new ones
 	Payloads  uint64 `json:"payloads"`
 	Redundant uint64 `json:"redundant"` // frames
-	Age       uint64 `json:"age"`       // sum of the ages of the deltas' baselines, in frames
 
 	Full    uint64 `json:"full"`    // bits of full frames
 	Encoded uint64 `json:"encoded"` // bits of payloads without headers
@@ -44,12 +48,20 @@ func newFlow(r *ds.RPCStats) flow {
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,
 		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Keyframe: r.Keyframe, Reset: r.Reset,
-		Payloads: r.Messages, Redundant: r.Redundant, Age: r.AgeSum,
+		Age:    r.AgeSum,
+		Frames: r.Frames(), Payloads: r.Messages, Redundant: r.Redundant,
 		Full: r.FullBits, Encoded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), AEAD: 8 * r.AEADBytes,
 		Headers:   8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,
 		Drops:     dropped(r.Drops[:]),
 	}
+}
+
+// setSent replaces the counts of what was received by those of what was sent.
+func (f *flow) setSent(r *ds.RPCStats) {
+	sent := newFlow(r)
+	f.Frames, f.Payloads, f.Redundant = sent.Frames, sent.Payloads, sent.Redundant
+	f.Full, f.Encoded, f.Header, f.AEAD, f.Headers = sent.Full, sent.Encoded, sent.Header, sent.AEAD, sent.Headers
 }
 
 // since returns now-before, or 0: the count of missed frames decreases when a late frame arrives.
@@ -115,11 +127,19 @@ type observation struct {
 	totals
 }
 
-func observe(src Source, now time.Time) observation {
+// observe reads the counts of the server, and those of clients from sent unless that is nil.
+func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	st := src.Stats()
 	o := observation{at: now}
 	for i := range st.RPCs {
 		o.flows = append(o.flows, newFlow(&st.RPCs[i]))
+	}
+	if sent != nil {
+		for _, r := range sent() {
+			if i := slices.IndexFunc(o.flows, func(f flow) bool { return f.RPC == r.RPC && f.Reliable == r.Reliable }); i >= 0 {
+				o.flows[i].setSent(&r)
+			}
+		}
 	}
 	t := &st.Transport
 	o.totals = totals{

@@ -16,7 +16,7 @@ let body;
 const smooth = 5; // each point of the chart is the mean of so many seconds
 
 export function mountBits() {
-  const head = ["Field", "Kind", "Full frame", "Payload", "Ratio", "", "Share of payload"];
+  const head = ["Field", "Kind", "Full frame", "Payload", "Of full", "", "Share of payload"];
   body = make("tbody");
   $("fields").append(make("caption", { class: "hidden" }, "Bits per frame of each field; select one to see its components"),
     make("thead", {}, make("tr", {}, ...head.map((c, i) => (c ? make("th", { scope: "col", class: i === 1 ? "text" : undefined }, c) : make("td", { class: "bar" }))))), body);

@@ -32,6 +32,9 @@ export function amount(v) {
 
 export const joined = ([value, unit]) => `${value} ${unit}`;
 
+// flow returns bits of so many seconds as a rate, or without seconds as an amount.
+export const flow = (bits, seconds) => (seconds ? rate(bits / seconds) : amount(bits));
+
 // short returns a label of an axis.
 export function short(v) {
   const [n, unit] = Math.abs(v) >= 1e6 ? [v / 1e6, "M"] : Math.abs(v) >= 1e3 ? [v / 1e3, "k"] : [v, ""];

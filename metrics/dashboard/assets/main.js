@@ -20,8 +20,9 @@ mountPlayers();
 function show() {
   if (document.hidden) return;
   const observed = basis === "now" ? recently(store.hello?.recent ?? 10) : total();
-  showTiles(observed);
+  const all = showTiles(observed);
   showRPCs(observed);
+  showPanel?.(all, f);
   const alone = store.state?.players === 0 && !store.state.rpcs.some((r) => r.calls > 0) && !store.samples.some((s) => s.players > 0);
   $("welcome").hidden = !alone;
   document.body.classList.toggle("alone", alone);
@@ -33,6 +34,7 @@ function status(state, text) {
 }
 
 let extended = false;
+let showPanel = null;
 
 // extend loads the panel that a command adds above the charts.
 async function extend(path) {
@@ -41,7 +43,8 @@ async function extend(path) {
   document.head.append(make("link", { rel: "stylesheet", href: `${path}/panel.css` }));
   const panel = await import(new URL(`${path}/panel.js`, document.baseURI).href);
   $("demo").hidden = false;
-  panel.mount($("demo"), { readOnly: store.hello.read_only });
+  showPanel = panel.mount($("demo"), { readOnly: store.hello.read_only });
+  show();
 }
 
 let trouble = 0; // time of the next attempt

@@ -18,7 +18,7 @@ export function addSample(s) {
   if (store.samples.length > store.span) store.samples.splice(0, store.samples.length - store.span);
 }
 
-const counted = ["calls", "missed", "late", "delta", "keyframe", "reset", "payloads", "redundant", "age", "full", "encoded", "header", "aead", "headers"];
+const counted = ["calls", "missed", "late", "delta", "keyframe", "reset", "frames", "payloads", "redundant", "age", "full", "encoded", "header", "aead", "headers"];
 
 export function empty() {
   return { ...Object.fromEntries(counted.map((k) => [k, 0])), drops: {} };
@@ -69,15 +69,40 @@ export function total() {
   };
 }
 
-// summed returns the sum over all RPCs.
-export function summed(observed) {
+// of returns the sums of one sample.
+export function of(sample) {
+  return { seconds: sample.dt, rpcs: new Map(sample.rpcs.map((f) => [key(f), f])), ackBits: sample.ack_bits };
+}
+
+function summed(observed) {
   const sum = empty();
   for (const f of observed.rpcs.values()) add(sum, f);
   return sum;
 }
 
-export const payload = (f) => f.encoded + f.header;
-export const wire = (f) => payload(f) + f.aead + f.headers;
-export const delivered = (f) => f.calls / (f.calls + f.missed);
+// fullAround is the size of what surrounds a full frame in an encrypted datagram of its own, in bytes.
+const fullAround = 47;
+
+// figures returns the bits of an RPC, or of all, and the acks that belong to it. Every ratio and bit rate on
+// the page is computed here.
+function figures(f, acks, seconds) {
+  const payload = f.encoded + f.header;
+  const up = payload + f.aead + f.headers;
+  const full = f.full + 8 * fullAround * f.frames;
+  return { ...f, seconds, payload, up, down: acks, full, ratio: (up + acks) / full, delivered: f.calls / (f.calls + f.missed) };
+}
+
+// together returns the figures of all RPCs.
+export function together(observed) {
+  return figures(summed(observed), observed.ackBits, observed.seconds);
+}
+
+// each returns the figures of each RPC by its key. Acks are divided by the number of payloads.
+export function each(observed) {
+  const acked = [...observed.rpcs.values()].reduce((sum, f) => sum + (f.reliable ? 0 : f.payloads), 0);
+  const part = (f) => (f.reliable || !acked ? 0 : (observed.ackBits * f.payloads) / acked);
+  return new Map([...observed.rpcs].map(([k, f]) => [k, figures(f, part(f), observed.seconds)]));
+}
+
 export const lostShare = (l) => l.lost / (l.lost + l.received);
 export const burst = (l) => l.lost / l.bursts;

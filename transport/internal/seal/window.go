@@ -125,6 +125,17 @@ func (w *Window) Behind(number uint64) uint64 {
 	return w.next - 1 - number
 }
 
+// Missing returns the number of numbers from first to last of the window that were not received.
+func (w *Window) Missing(first, last uint64) int {
+	missing := uint64(0)
+	for n := max(first, w.next-min(w.next, WindowSize)); n <= last && n < w.next; {
+		word, mask, size := w.part(n, min(last, w.next-1))
+		missing += uint64(bits.OnesCount64(*word & mask))
+		n += size
+	}
+	return int(missing)
+}
+
 // Lost returns the number of lost numbers. It never decreases: one that is received later still
 // counts as lost.
 func (w *Window) Lost() uint64 { return w.lost }

@@ -62,6 +62,16 @@ func (m *modelWindow) mark(number uint64) {
 	m.came[number] = true
 }
 
+// missing counts the numbers in the window from first to last that never came.
+func (m *modelWindow) missing(first, last uint64) (n int) {
+	for i := max(first, m.next-min(m.next, WindowSize)); i <= last && i < m.next; i++ {
+		if !m.came[i] {
+			n++
+		}
+	}
+	return n
+}
+
 func TestWindowAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.UintRange(12, 32).Draw(t, "width")
@@ -93,6 +103,11 @@ func TestWindowAgainstModel(t *testing.T) {
 			if w.Next() != m.next || w.Lost() != m.lost || w.Bursts() != m.bursts || w.Behind(number) != behind {
 				t.Fatalf("next %d, lost %d in %d bursts, behind %d; want %d, %d in %d, %d",
 					w.Next(), w.Lost(), w.Bursts(), w.Behind(number), m.next, m.lost, m.bursts, behind)
+			}
+			first := m.next - min(m.next, rapid.Uint64Range(0, WindowSize+70).Draw(t, "first"))
+			last := first + rapid.Uint64Range(0, WindowSize+70).Draw(t, "last")
+			if got, want := w.Missing(first, last), m.missing(first, last); got != want {
+				t.Fatalf("%d of %d to %d are missing, next %d; want %d", got, first, last, m.next, want)
 			}
 		}
 	})

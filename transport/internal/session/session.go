@@ -108,6 +108,10 @@ func (s *Session) RTT() (smoothed, last time.Duration, samples uint64) {
 // Number returns the complete packet number of the last accepted datagram.
 func (s *Session) Number() uint64 { return s.number }
 
+// Missing returns the number of packet numbers from first to last that were not received, as far as
+// the replay window shows.
+func (s *Session) Missing(first, last uint64) int { return s.window.Missing(first, last) }
+
 // Suite returns the suite of the session, [seal.None] until the keys are known.
 func (s *Session) Suite() seal.Suite {
 	if s.sealer == nil {

@@ -176,7 +176,8 @@ Dashboard: %s
 Metrics: %s
 kbit/s with all headers down to IP: full frames, each once in an encrypted
 datagram of its own; up, sent by clients; down, acks sent to them. The ratio is
-up and down to full: above 1 where calls are repeated because of losses.
+up and down to full: above 1 where calls are repeated because of losses. Acks
+have datagrams of their own here; a server that sends a world adds them to it.
 Delivery is what the server received. Ctrl-C ends the demo.
 `
 
@@ -236,8 +237,29 @@ func (d *demo) web() webserver.Config {
 	return webserver.Config{
 		Addr: d.options.Metrics, Token: d.options.HTTPToken, Source: d.srv, Handlers: handlers,
 		Collectors: append([]prometheus.Collector{metrics.NewServer(d.srv), d.collector}, d.options.Collectors...),
-		Dashboard:  dashboard.Config{Title: "demo", Name: d.name, Extension: "demo"},
+		Dashboard:  dashboard.Config{Title: "demo", Name: d.name, Sent: d.sent, Extension: "demo"},
 	}
+}
+
+// sent returns what the clients sent, by RPC.
+func (d *demo) sent() (all []ds.RPCStats) {
+	for _, t := range d.traces {
+		r := ds.RPCStats{RPC: t.Schema.RPC()}
+		for _, p := range d.players {
+			if p.trace != t {
+				continue
+			}
+			st := p.stats()
+			r.Add(&st.Stats)
+			r.Messages += st.Messages
+			r.Bytes += st.Bytes
+			r.Coalesced += st.Coalesced
+			r.CoalescedBytes += st.CoalescedBytes
+			r.AEADBytes += st.AEADBytes
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 func (d *demo) conns() []*client.Conn {

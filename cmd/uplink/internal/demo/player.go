@@ -143,11 +143,7 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	second := elapsed.Seconds()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.traffic = lab.Traffic{
-		Seconds: second, Calls: float64(t.Sent.Frames()) / second,
-		Full: t.fullWire() / second, Up: t.wire() / second, Down: t.ackBits / second,
-		Delivered: t.share(), RTT: float64(t.lastRTT) / float64(time.Millisecond), Redundancy: t.redundancy,
-	}
+	d.traffic = lab.Traffic{Seconds: second, Calls: float64(t.Sent.Frames()) / second, Redundancy: t.redundancy}
 }
 
 // coding is what a client needs a connection of its own for.

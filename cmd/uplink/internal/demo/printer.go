@@ -63,7 +63,7 @@ func aboveFull(total *row) string {
 	if total.Sent.Redundant > 0 {
 		return "ratio above 1: calls are repeated against losses; full frames would be lost\n"
 	}
-	return "ratio above 1: full frames have no acks; with --preset calls share datagrams\n"
+	return "ratio above 1: full frames have no acks; a preset lets calls share datagrams\n"
 }
 
 func (r *row) cells(elapsed time.Duration) []string {
@@ -104,13 +104,12 @@ type row struct {
 	rpc string
 	counts
 	rtt time.Duration // mean of the clients
-	// lastRTT is the mean of what the clients measured last: it follows a change at once.
-	lastRTT time.Duration
 	// redundancy is the current number of redundant payloads per packet, the maximum of the
 	// clients.
 	redundancy int
 	clients    int
-	// ackBits is the bits of acks to the clients with all headers, divided evenly among them.
+	// ackBits is the bits of acks to the clients with all headers, divided by the datagrams that
+	// they sent.
 	ackBits float64
 }
 
@@ -143,7 +142,6 @@ func (d *demo) observe() observation {
 			sent := counts{Sent: st.Stats, Messages: st.Messages - st.Coalesced, Bytes: st.Bytes + st.CoalescedBytes, AEADBytes: st.AEADBytes}
 			r.counts = meter.Sum(r.counts, sent)
 			r.rtt += conn.RTT()
-			r.lastRTT += conn.Stats().Transport.LastRTT
 			r.redundancy = max(r.redundancy, st.Redundancy)
 			r.clients++
 		}
@@ -151,7 +149,6 @@ func (d *demo) observe() observation {
 			continue
 		}
 		r.rtt /= time.Duration(r.clients)
-		r.lastRTT /= time.Duration(r.clients)
 		for i := range server.RPCs {
 			if s := &server.RPCs[i]; s.RPC == r.rpc {
 				r.Delivered += s.Frames()
@@ -172,14 +169,14 @@ func (o observation) since(before observation) observation {
 	return out.divided()
 }
 
-// divided returns the observation with the acks divided among the rows by their clients.
+// divided returns the observation with the acks divided among the rows by their datagrams.
 func (o observation) divided() observation {
-	clients := 0
+	acked := uint64(0)
 	for i := range o.rows {
-		clients += o.rows[i].clients
+		acked += o.rows[i].Messages
 	}
 	for i := range o.rows {
-		o.rows[i].ackBits = o.ackBits() * float64(o.rows[i].clients) / float64(clients)
+		o.rows[i].ackBits = o.ackBits() * float64(o.rows[i].Messages) / float64(max(1, acked))
 	}
 	return o
 }
@@ -192,7 +189,6 @@ func (o observation) total() row {
 		t.ackBits += r.ackBits
 		t.redundancy = max(t.redundancy, r.redundancy)
 		t.rtt += r.rtt / time.Duration(len(o.rows))
-		t.lastRTT += r.lastRTT / time.Duration(len(o.rows))
 	}
 	return t
 }

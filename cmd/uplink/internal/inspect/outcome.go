@@ -14,7 +14,7 @@ type Row struct {
 	Seq     uint64  `json:"seq"`
 	Kind    string  `json:"kind,omitempty"`
 	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how
-	// many redundant frames the payload carries.
+	// many frames of the payload had arrived before.
 	BaselineAge int  `json:"baseline_age,omitempty"`
 	Redundant   int  `json:"redundant,omitempty"`
 	Late        bool `json:"late,omitempty"`
@@ -72,6 +72,7 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		return
 	}
 	p.session.Frames += uint64(len(frames))
+	frames[len(frames)-1].Redundant += 1 - len(frames)
 	for i := range frames {
 		d := &frames[i]
 		r.Stats.Count(&d.Info)

@@ -46,7 +46,7 @@ func New(game Game, stage *Stage) *Lab {
 //	GET  state       settings, their limits, what is measured
 //	POST state       changes settings
 //	GET  view        one actor as sent and as rebuilt, and the state each second, as server-sent events
-//	GET  panel.js    a module whose mount(section, {readOnly}) shows all this in a page; its parts lie beside it
+//	GET  panel.js    a module whose mount(section, {readOnly}) shows all this in a page (see dashboard.Config); its parts lie beside it
 //	GET  panel.css   the panel's style
 func (l *Lab) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -66,21 +66,11 @@ func Panel() fs.FS {
 // maxChange is the longest body of a change in bytes.
 const maxChange = 4 << 10
 
-// Traffic is the traffic of the game's clients in about the last second, in bits per second unless
-// stated otherwise.
+// Traffic is what the panel shows besides the figures of the page.
 type Traffic struct {
+	// Calls is the rate of calls in the last Seconds.
 	Seconds float64 `json:"seconds"`
 	Calls   float64 `json:"calls_per_s"`
-	// Full is the rate of calls packed as an engine does it, without deltas, each in an encrypted
-	// datagram of its own. Up is the rate of all datagrams with calls that clients sent, Down that
-	// of the acks that the server sent. All have the headers down to IP.
-	Full float64 `json:"full_bits_per_s"`
-	Up   float64 `json:"up_bits_per_s"`
-	Down float64 `json:"down_bits_per_s"`
-	// Delivered is the share of delivered frames among delivered and lost ones.
-	Delivered float64 `json:"delivered"`
-	// RTT is the mean of the clients' last RTT measurements.
-	RTT float64 `json:"rtt_ms"`
 	// Redundancy is the current maximum of redundant frames per payload over all clients.
 	Redundancy int `json:"redundancy"`
 	// Mismatches counts the frames since the start that differ from the recording.

@@ -38,7 +38,7 @@ func (g *game) Change(s Settings) error {
 	return g.err
 }
 
-func (g *game) Traffic() Traffic { return Traffic{Full: 1000, Up: 250, Delivered: 0.5, Clients: 2} }
+func (g *game) Traffic() Traffic { return Traffic{Calls: 250, Clients: 2} }
 
 func newLab() (*Lab, *game) {
 	g := &game{settings: begun}
@@ -66,7 +66,7 @@ func TestState(t *testing.T) {
 	if code != http.StatusOK || *s.Settings.Loss != 0.05 || *s.Settings.RTT != 80 || *s.Settings.Redundancy != "auto" {
 		t.Errorf("%d: %s", code, body)
 	}
-	if s.Limits.RTT.Max != 1000 || s.Traffic.Up != 250 || len(s.Actors) != 2 || s.Actors[1].Name != sample.RocketLeagueName {
+	if s.Limits.RTT.Max != 1000 || s.Traffic.Calls != 250 || len(s.Actors) != 2 || s.Actors[1].Name != sample.RocketLeagueName {
 		t.Errorf("%+v", s)
 	}
 

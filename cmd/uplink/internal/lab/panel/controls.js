@@ -25,7 +25,7 @@ const names = {
 const choices = [
   { name: 'codec', label: 'Codec', text: (v) => names[v] ?? v },
   { name: 'preset', label: 'Preset', text: (v) => names[v] ?? v, hint: 'how long calls may wait for later ones; for the codec adaptive' },
-  { name: 'redundancy', label: 'Redundancy', text: (v) => names[v] ?? `${v} older ${v === '1' ? 'call rides' : 'calls ride'} along` },
+  { name: 'redundancy', label: 'Redundancy', text: (v) => names[v] ?? `${v} older ${v === '1' ? 'payload' : 'payloads'} repeated` },
 ];
 
 const links = [

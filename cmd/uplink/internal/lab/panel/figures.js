@@ -2,8 +2,6 @@
 
 import { element } from './element.js';
 
-const kbit = (bits) => `${(bits / 1000).toFixed(1)} kbit/s`;
-
 export class Figures {
   constructor() {
     this.bars = [
@@ -12,7 +10,7 @@ export class Figures {
     ];
     this.saved = element('strong', {}, '–');
     this.than = element('span', {}, 'less on the wire');
-    this.facts = ['Delivered', 'Redundant calls per packet', 'Round trip', 'Up, sent by clients', 'Down, acks', 'Differ from recording'].map((name) => {
+    this.facts = ['Wire ratio', 'Up, sent by clients', 'Down, acks', 'Delivery', 'Older payloads repeated', 'Differ from recording'].map((name) => {
       const value = element('dd', {}, '–');
       return { value, element: element('div', {}, element('dt', {}, name), value) };
     });
@@ -32,25 +30,39 @@ export class Figures {
     };
   }
 
-  show({ traffic: t }) {
-    if (t.seconds === 0) {
+  tell(from, texts) {
+    texts.forEach((text, i) => {
+      this.facts[from + i].value.textContent = text;
+    });
+  }
+
+  // show shows the figures of the page's tiles, in the page's formats.
+  show(all, format) {
+    if (!(all.full > 0)) {
       return; // nothing is measured yet
     }
-    const both = t.up_bits_per_s + t.down_bits_per_s;
-    const most = Math.max(t.full_bits_per_s, both, 1);
-    [t.full_bits_per_s, both].forEach((bits, i) => {
-      this.bars[i].value.textContent = kbit(bits);
+    const flow = (bits) => format.joined(format.flow(bits, all.seconds));
+    const both = all.up + all.down;
+    const most = Math.max(all.full, both);
+    [all.full, both].forEach((bits, i) => {
+      this.bars[i].value.textContent = flow(bits);
       this.bars[i].fill.style.width = `${(100 * bits) / most}%`;
     });
-    const saved = t.full_bits_per_s > 0 ? 1 - both / t.full_bits_per_s : 0;
-    this.saved.textContent = `${Math.round(100 * Math.abs(saved))} %`;
-    this.than.textContent = saved < 0 ? 'more on the wire: lost calls are repeated' : 'less on the wire';
-    const texts = [`${(100 * t.delivered).toFixed(1)} %`, `up to ${t.redundancy}`, `${Math.round(t.rtt_ms)} ms`,
-      kbit(t.up_bits_per_s), kbit(t.down_bits_per_s), `${t.mismatches}`];
-    texts.forEach((text, i) => {
-      this.facts[i].value.textContent = text;
-    });
-    this.facts[0].value.classList.toggle('lab-bad', t.delivered < 0.99);
-    this.facts[5].value.classList.toggle('lab-bad', t.mismatches > 0);
+    const saved = 100 - Math.round(100 * all.ratio);
+    this.saved.textContent = `${Math.abs(saved)} %`;
+    this.than.textContent = saved < 0 ? more(all) : 'less on the wire';
+    this.tell(0, [format.ratio(all.ratio), flow(all.up), flow(all.down), format.percent(all.delivered)]);
+    this.facts[3].value.classList.toggle('lab-bad', all.delivered < 0.98);
   }
+
+  // count shows what the demo counts.
+  count({ redundancy, mismatches }) {
+    this.tell(4, [`up to ${redundancy}`, `${mismatches}`]);
+    this.facts[5].value.classList.toggle('lab-bad', mismatches > 0);
+  }
+}
+
+// more explains a ratio above 1.
+function more(all) {
+  return all.redundant > 0 ? 'more on the wire: calls are repeated, full frames would be lost' : 'more on the wire: full frames have no acks';
 }

@@ -7,7 +7,8 @@ import { element } from './element.js';
 
 const base = new URL('./', import.meta.url);
 
-// mount builds the panel in an empty section, and returns a function that ends it. With readOnly nothing can be set.
+// mount builds the panel in an empty section, and returns the function that shows the figures of the page. With
+// readOnly nothing can be set.
 export function mount(section, { readOnly = false } = {}) {
   addStyle();
   section.classList.add('lab');
@@ -49,7 +50,7 @@ export function mount(section, { readOnly = false } = {}) {
 
   function show(state) {
     controls.show(state, readOnly);
-    figures.show(state);
+    figures.count(state.traffic);
     stage.list(state.actors);
     const { switched, clients, seconds, calls_per_s: calls } = state.traffic;
     if (readOnly) {
@@ -59,7 +60,7 @@ export function mount(section, { readOnly = false } = {}) {
     } else if (switched < clients) {
       say(`${switched} of ${clients} clients have the codec ${state.settings.codec} with preset ${state.settings.preset}; the others are connecting.`);
     } else {
-      say(`${clients} ${clients === 1 ? 'client plays' : 'clients play'} over this link; what you change acts at once.`);
+      say(`${clients} ${clients === 1 ? 'client plays' : 'clients play'} over this link; what you change acts at once. Figures are means of some seconds.`);
     }
   }
 
@@ -101,12 +102,7 @@ export function mount(section, { readOnly = false } = {}) {
 
   document.addEventListener('visibilitychange', visible);
   open();
-  return () => {
-    document.removeEventListener('visibilitychange', visible);
-    close();
-    stage.end();
-    section.replaceChildren();
-  };
+  return (all, format) => figures.show(all, format);
 }
 
 // addStyle links the panel's style, unless the page has done so.

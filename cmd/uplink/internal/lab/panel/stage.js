@@ -51,10 +51,6 @@ export class Stage {
     this.calls.add(poses);
   }
 
-  end() {
-    cancelAnimationFrame(this.request);
-  }
-
   frame(now) {
     this.request = requestAnimationFrame((t) => this.frame(t));
     if (!this.calls || this.calls.all.length === 0 || (reduced.matches && now - this.drawn < slow)) {
