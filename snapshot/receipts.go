@@ -61,8 +61,11 @@ func (r *Receipts) Baseline(n uint64) Baseline {
 	case bare != 0:
 		return Baseline{Distance: bits.TrailingZeros64(bare), Bare: true}
 	}
-	return Baseline{Empty: r.noInitial}
+	return r.Keyframe()
 }
+
+// Keyframe returns the baseline that every client has.
+func (r *Receipts) Keyframe() Baseline { return Baseline{Empty: r.noInitial} }
 
 // Ack applies an ack of the client's decoder and returns the number of snapshots that it acks for
 // the first time. Old and repeated acks have no effect. An ack of a snapshot that was never sent is

@@ -21,7 +21,8 @@ type hub struct {
 	next, sent atomic.Int64 // index of the next target, and number of messages
 	err        atomic.Pointer[error]
 	work       sync.WaitGroup
-	helper     func() // runs and signals work; bound once
+	helper     func()          // runs and signals work; bound once
+	prepare    func([]*Stream) // called before a tick is sent
 	start      time.Time
 	spread     time.Duration // over which messages leave, from start on
 	deferred   deferredStreams
@@ -115,6 +116,14 @@ func (h *hub) streamOf(p Player) *Stream {
 	return nil
 }
 
+// prepareAll prepares to send the newest tick.
+func (h *hub) prepareAll() {
+	h.mu.Lock()
+	h.targets = append(h.targets[:0], h.streams...)
+	h.mu.Unlock()
+	h.prepare(h.targets)
+}
+
 // Broadcast encodes the newest tick for all players whose clients have subscribed, and returns the
 // number of messages. Messages leave evenly over a time from now on, in the order in which the
 // world was offered: some of them during the call, the others by [World.Release]. Those of the last
@@ -128,9 +137,7 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 			h.run()
 		}
 	}
-	h.mu.Lock()
-	h.targets = append(h.targets[:0], h.streams...)
-	h.mu.Unlock()
+	h.prepareAll()
 	h.clock, h.start, h.spread = clock, clock(), spread
 	h.release(h.start, true)
 	h.err.Store(nil)

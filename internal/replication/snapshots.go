@@ -1,12 +1,9 @@
 package replication
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/ringcache"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -24,38 +21,45 @@ type snapshotSender struct {
 	player    Player
 	heldUntil time.Time // kept when the client resubscribes
 
-	enc     *snapshot.Encoder // nil while stopped
-	payload []byte
-	next    uint64 // number of the tick after the newest that was sent
-	unacked *ringcache.Ring[struct{}]
-	last    uint16 // sequence of the last message
-	age     uint64 // ticks between the last snapshot and its baseline
+	active   bool
+	receipts snapshot.Receipts
+	sent     uint64 // number of the newest message + 1
+	age      uint64 // ticks between the last snapshot and its baseline
 }
 
-func (s *snapshotSender) start(time.Time) {
-	s.enc, s.unacked = snapshot.NewEncoder(s.world.schema, s.world.sets), ringcache.New[struct{}](ackWindow)
-}
+func (s *snapshotSender) start(time.Time) { s.active = true }
 
 func (s *snapshotSender) stop() {
 	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil}
 }
 
+// baselines returns the distances of the baselines that the client has for the newest snapshot.
+func (s *snapshotSender) baselines() (full, bare uint64) {
+	return s.receipts.Baselines(s.world.sets.Next() - 1)
+}
+
 func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
-	if s.world.begun == s.next || now.Before(s.heldUntil) {
+	w := s.world
+	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
 		return dst, errNothing
 	}
-	payload, info, err := s.enc.Append(s.payload[:0], limit-binary.MaxVarintLen64)
-	if err != nil {
-		return dst, err
+	b, ok := w.plan.baseline(s.baselines())
+	if !ok {
+		b = s.receipts.Keyframe()
 	}
-	s.payload, s.next, s.heldUntil = payload, s.world.begun, time.Time{}
-	if info.Baseline == 0 && info.Bytes > transport.MaxPayload {
+	m := w.encodings.get(w.sets.Next()-1, b)
+	switch {
+	case m.err != nil:
+		return dst, m.err
+	case m.number+1 <= s.sent:
+		return dst, errNothing
+	}
+	s.sent, s.heldUntil, s.age = m.number+1, time.Time{}, m.age
+	s.receipts.Sent(m.number, b)
+	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))
 	}
-	s.last = info.Seq
-	s.unacked.Put(uint64(info.Seq))
-	s.age = s.world.ticks.age(info.Seq, info.Baseline)
-	return append(s.world.ticks.Append(dst, info.Seq, info.Baseline), payload...), nil
+	return append(dst, m.message...), nil
 }
 
 func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
@@ -66,22 +70,10 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.world.setsMu.RLock()
-	defer s.world.setsMu.RUnlock()
-	if err := s.enc.Ack(a); err != nil {
-		return 0, err
+	if acked, err = s.receipts.Ack(a); acked > 0 {
+		s.heldUntil = time.Time{}
 	}
-	if a.None {
-		return 0, nil
-	}
-	for n := range seq.Acked(seq.Recent(a.Newest, s.last), a.Window) {
-		if s.unacked.Get(uint64(n)) != nil {
-			s.unacked.Delete(uint64(n))
-			acked++
-			s.heldUntil = time.Time{}
-		}
-	}
-	return acked, nil
+	return acked, err
 }
 
 func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }
@@ -133,7 +125,7 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	if err != nil {
 		return 0, nil, err
 	}
-	tick, err = d.ticks.resolve(info.Seq, info.Baseline, difference)
+	tick, err = d.ticks.resolve(info.Seq, info.Distance, difference)
 	return tick, set, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -24,9 +23,9 @@ type World struct {
 	begun  uint64 // number of ticks
 	last   uint64 // the newest tick
 
-	// setsMu is held to write what Begin changes in sets, and to read it while Begin may be called:
-	// by acks.
-	setsMu sync.RWMutex
+	plan      plan
+	planned   uint64 // ticks at the last plan
+	encodings encodings
 
 	snapshots mode
 	states    mode
@@ -41,6 +40,8 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	w := &World{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}
+	w.encodings = encodings{world: w, messages: map[snapshot.Baseline]*encoding{}}
+	w.prepare = w.choose
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
@@ -101,9 +102,7 @@ func (w *World) Begin(tick uint64) error {
 	if w.begun > 0 && tick <= w.last || tick > MaxTick {
 		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.name, tick, w.last, uint64(MaxTick))
 	}
-	w.setsMu.Lock()
 	w.open = w.sets.Begin()
-	w.setsMu.Unlock()
 	w.ticks.Set(uint16(w.begun), tick)
 	w.begun++
 	w.last = tick
@@ -118,6 +117,24 @@ func (w *World) Commit() {
 	if w.open != nil {
 		w.newest, w.open = w.open, nil
 	}
+}
+
+// choose chooses the baselines of the newest tick, once.
+func (w *World) choose(streams []*Stream) {
+	if w.planned == w.begun {
+		return
+	}
+	w.planned = w.begun
+	w.encodings.begin()
+	w.plan.reset()
+	for _, s := range streams {
+		s.mu.Lock()
+		if p, ok := s.sender.(*snapshotSender); ok && p.active {
+			w.plan.add(p.baselines())
+		}
+		s.mu.Unlock()
+	}
+	w.plan.choose()
 }
 
 // MaxTick is the highest tick of a world.
