@@ -216,6 +216,7 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	case pc.Decoding && pc.sameSet:
 		cur.CopyFrom(pc.refs.base)
 	case pc.Decoding:
+		cur.reserve(len(pairs))
 		for _, p := range pairs {
 			cur.push(p.object)
 		}

@@ -99,10 +99,8 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 		}
 	}()
 	pc.Dec.Reset(coded, 0)
-	if bare := pc.bare(false); h.distance > 0 {
-		pc.refs.bare = bare
-	} else if !bare {
-		return malformed.ErrBounds
+	if h.distance > 0 {
+		pc.refs.bare = pc.bare(false)
 	}
 	if !pc.refs.bare {
 		for _, lag := range refLags {

@@ -58,16 +58,17 @@ func (e *Encoder) Append(dst []byte, b Baseline, limit int) ([]byte, Info, error
 	}
 	n := w.next - 1
 	cur := w.set(n)
+	b.Empty = b.Distance == 0 && (b.Empty || w.initial.Len() == 0)
 	info := Info{Baseline: b, Seq: uint16(n), Objects: cur.Len()}
 	if err := w.load(&pc.refs, n, b); err != nil {
 		return dst, info, err
 	}
 	h := header{seq: uint16(n), distance: uint64(b.Distance), empty: b.Empty}
-	if h.checked = n%checkEvery == 0 || b.Distance == 0 && !b.Empty; h.checked {
+	if h.checked = n%w.every == 0 || b.Distance == 0 && !b.Empty; h.checked {
 		h.hash = pc.refs.base.hash()
 	}
 	pc.Enc.Reset(h.append(dst), 0)
-	e.pairs = pc.encode(e.pairs, cur, w.model)
+	e.pairs = pc.encode(e.pairs, cur, w.model, b.Distance > 0)
 	out := pc.Enc.Finish()
 	if info.Bytes = len(out) - len(dst); info.Bytes > limit {
 		return dst, info, fmt.Errorf("%w: snapshot %d of %d objects takes %d bytes, want at most %d",
@@ -99,9 +100,12 @@ func (pc *payloadCodec) init(s *Schema, decoding bool) {
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 
-// encode codes cur against the loaded baseline. It returns the pairs, for reuse.
-func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *Model) []pair {
-	pc.bare(pc.refs.bare)
+// encode codes cur against the loaded baseline, which is a snapshot if delta is set. It returns the
+// pairs, for reuse.
+func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *Model, delta bool) []pair {
+	if delta {
+		pc.bare(pc.refs.bare)
+	}
 	pc.begin(m.at(&pc.refs))
 	pc.codePhysics(cur)
 	pc.loadPhysics(cur)

@@ -42,15 +42,17 @@ var prior = sync.OnceValues(func() (*Model, *Schema) {
 // with what the first field of its class learned, and each number that is no position with what
 // velocities did.
 func defaultModel(s *Schema) *Model {
-	m := newModel(s)
-	from, fs := prior()
-	if from == nil {
-		return m
-	}
-	for i := range m.models {
-		m.models[i].derive(s, from.models[i], fs)
-	}
-	return m
+	s.built.Do(func() {
+		s.builtIn = newModel(s)
+		from, fs := prior()
+		if from == nil {
+			return
+		}
+		for i, m := range s.builtIn.models {
+			m.derive(s, from.models[i], fs)
+		}
+	})
+	return s.builtIn
 }
 
 // derive copies what from, of schema fs, learned of the same classes.

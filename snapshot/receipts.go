@@ -79,8 +79,8 @@ func (r *Receipts) Ack(a Ack) (acked int, err error) {
 			return 0, fmt.Errorf("%w: snapshot %d of %d", ErrAck, a.Newest, r.next)
 		}
 		if behind < Ring {
-			window := (a.Window<<1 | 1) << behind
-			if old := r.next; window&^r.sent&seq.Mask(min(old, Ring)) != 0 || old < Ring && window>>old != 0 {
+			window, newest := (a.Window<<1|1)<<behind, r.next-1-behind
+			if window&^r.sent != 0 || newest < Ring && a.Window>>newest != 0 {
 				return 0, fmt.Errorf("%w: snapshot %d, or one before it, was not sent", ErrAck, a.Newest)
 			}
 			acked = bits.OnesCount64(window &^ r.acked)

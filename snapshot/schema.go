@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
@@ -90,6 +91,8 @@ type Schema struct {
 	grains      []quat.Quantizer // of the fields of class ClassQuat
 	orientation int              // first field of class ClassQuat, or -1
 	strings     []int            // fields of class ClassBytes
+	built       sync.Once
+	builtIn     *Model // derived from the prior by defaultModel
 }
 
 // NewSchema returns a schema of 1 to 32 fields with at most 128 components. The first field of

@@ -74,7 +74,18 @@ func (s *Set) Add(o Object, row []int32) error {
 
 // CopyFrom makes s equal to o. Both must have the same schema.
 func (s *Set) CopyFrom(o *Set) {
+	s.reserve(o.Len())
 	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
+}
+
+// reserve makes room for n objects, without any for more.
+func (s *Set) reserve(n int) {
+	if cap(s.objects) < n {
+		s.objects = append(make([]Object, 0, n), s.objects...)
+	}
+	if n *= s.schema.ints; cap(s.ints) < n {
+		s.ints = append(make([]int32, 0, n), s.ints...)
+	}
 }
 
 // Equal reports whether both sets contain the same objects with the same components.

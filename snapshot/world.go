@@ -18,6 +18,7 @@ type World struct {
 	schema *Schema
 	sets   *ringcache.Ring[*Set]
 	next   uint64
+	every  uint64 // snapshots per divergence check
 	fitter *fitter
 }
 
@@ -40,7 +41,7 @@ func (s *Schema) newOrigin(initial *Set) origin {
 // NewWorld returns a world that starts from initial, a set that both ends know; nil means an empty
 // set.
 func NewWorld(s *Schema, initial *Set) *World {
-	w := &World{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring)}
+	w := &World{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
 	w.fitter = newFitter(w)
 	return w
 }

@@ -1,0 +1,32 @@
+package snapshot
+
+// CorruptSets changes the decoder's sets within their bounds.
+func (d *Decoder) CorruptSets() {
+	for _, e := range d.sets.ring.All() {
+		if s := *e; len(s.ints) > 0 {
+			if f := &s.schema.fields[0]; s.ints[0] < f.Hi {
+				s.ints[0]++
+			} else {
+				s.ints[0]--
+			}
+		}
+	}
+}
+
+// Stored returns the number of sets in use.
+func (d *Decoder) Stored() int { return d.sets.used }
+
+// Memory returns the size of the stored sets in bytes.
+func (w *World) Memory() int {
+	sum := w.initial.memory()
+	for _, s := range w.sets.All() {
+		sum += (*s).memory()
+	}
+	return sum
+}
+
+// Resets returns the number of resets that the decoder requested.
+func (r *Receipts) Resets() uint64 { return r.resets }
+
+// CheckEvery sets the number of snapshots per divergence check.
+func (w *World) CheckEvery(n int) { w.every = uint64(n) }

@@ -1,0 +1,204 @@
+package snapshot_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// TestRefusals checks the reason for each kind of malformed payload, and that it is not acked.
+func TestRefusals(t *testing.T) {
+	sc := newScene(t, 3, 4)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := newSender(world)
+	sc.fill(t, world.Begin())
+	good, _, err := enc.send(nil, 1<<16)
+	must(t, err)
+	otherHash := append([]byte(nil), good...)
+	otherHash[3]++
+	for _, c := range []struct {
+		name    string
+		payload []byte
+		want    error
+	}{
+		{"nothing", nil, malformed.ErrTruncated},
+		{"a byte", good[:1], malformed.ErrTruncated},
+		{"no flags", good[:2], malformed.ErrTruncated},
+		{"half a hash", good[:4], malformed.ErrTruncated},
+		{"no distance", []byte{63, 0}, malformed.ErrTruncated},
+		{"distance 0 with a hash", []byte{63, 0, 0, 1, 1, 1}, snapshot.ErrMalformed},
+		{"distance 63", []byte{63, 0, 63, 1, 1, 1}, snapshot.ErrMalformed},
+		{"unknown baseline", []byte{1, 0, 1}, snapshot.ErrBaselineMissing},
+		{"unknown baseline, distance 60", []byte{60, 0, 1}, snapshot.ErrBaselineMissing},
+		{"unknown baseline, maximum distance", []byte{62, 255}, snapshot.ErrBaselineMissing},
+		{"another hash", otherHash, snapshot.ErrDesync},
+		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), malformed.ErrLength},
+		{"a zero more", append(append([]byte(nil), good...), 0), malformed.ErrLength},
+		{"millions of objects", append([]byte{0, 0, 1 << 6}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), malformed.ErrCount},
+	} {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		if _, _, err := dec.Decode(c.payload); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+		if a := dec.Ack(); !a.None {
+			t.Errorf("%s: acked %+v", c.name, a)
+		}
+		if _, _, err := dec.Decode(good); err != nil {
+			t.Errorf("%s: then a good one: %v", c.name, err)
+		}
+		if _, _, err := dec.Decode(good); !errors.Is(err, snapshot.ErrLate) {
+			t.Errorf("%s: then it again: %v", c.name, err)
+		}
+	}
+}
+
+// TestIntegerBounds changes an integer to a value out of the decoder's bounds, in as many bits.
+func TestIntegerBounds(t *testing.T) {
+	team := snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Hi: 7}
+	wide, err := snapshot.NewSchema(team)
+	must(t, err)
+	team.Hi = 4
+	narrow, err := snapshot.NewSchema(team)
+	must(t, err)
+	world := snapshot.NewWorld(wide, nil)
+	enc, dec := newSender(world), snapshot.NewDecoder(narrow, nil)
+	for _, value := range []int32{3, 5} {
+		must(t, world.Begin().Add(snapshot.Object{}, []int32{value}))
+		payload, _, err := enc.send(nil, 100)
+		must(t, err)
+		if _, _, err = dec.Decode(payload); errors.Is(err, malformed.ErrBounds) != (value > team.Hi) {
+			t.Errorf("value %d: %v", value, err)
+		}
+		_, err = enc.Ack(dec.Ack())
+		must(t, err)
+	}
+}
+
+// TestAnyBytes decodes random bytes behind each kind of header; the stream then recovers.
+func TestAnyBytes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := newLink(t, rapid.Uint64().Draw(rt, "seed"), 5, nil, nil)
+		l.run(40)
+		for range 20 {
+			head := rapid.SampledFrom([][]byte{{0, 0, 64}, {0, 0, 0}, {0x41, 9}, {0x82, 9}}).Draw(rt, "header")
+			noise := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(rt, "noise")
+			_, _, _ = l.dec.Decode(append(append([]byte(nil), head...), noise...))
+		}
+		l.run(200)
+		l.fresh()
+		l.run(60)
+		if l.wrong > 0 || l.right < 50 {
+			rt.Fatal(l)
+		}
+	})
+}
+
+// TestNoiseIsRefusedForEachReason checks that random bytes are rejected for each reason.
+func TestNoiseIsRefusedForEachReason(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	reasons := []error{malformed.ErrCount, malformed.ErrID, malformed.ErrBounds, malformed.ErrLength}
+	schema := newScene(t, 3, 4).schema
+	for range 100000 {
+		payload := []byte{0, 0, 64}
+		for range rng.IntN(40) {
+			payload = append(payload, byte(rng.Uint32()>>rng.IntN(9)))
+		}
+		_, _, err := snapshot.NewDecoder(schema, nil).Decode(payload)
+		reasons = slices.DeleteFunc(reasons, func(reason error) bool { return errors.Is(err, reason) })
+		if len(reasons) == 0 {
+			return
+		}
+	}
+	t.Errorf("no noise gave %v", reasons)
+}
+
+// TestDoubt checks that the eighth consecutive malformed payload requests a reset.
+func TestDoubt(t *testing.T) {
+	sc := newScene(t, 3, 4)
+	dec := snapshot.NewDecoder(sc.schema, nil)
+	bad := []byte{0, 0, 1 << 6, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for n := range 8 {
+		if a := dec.Ack(); a.Epoch != 0 {
+			t.Fatalf("after %d payloads: %+v", n, a)
+		}
+		if _, _, err := dec.Decode(bad); !errors.Is(err, malformed.ErrCount) {
+			t.Fatal(err)
+		}
+	}
+	if a := dec.Ack(); a.Epoch != 1 || !a.None {
+		t.Errorf("after eight: %+v", a)
+	}
+}
+
+// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. An accepted payload is a
+// valid set. A rejected one has no effect: the next payload decodes as in a decoder that did not
+// receive it.
+func FuzzDecode(f *testing.F) {
+	const held, more = 19, 6
+	sc := newScene(f, 5, 12)
+	world := snapshot.NewWorld(sc.schema, nil)
+	enc := newSender(world)
+	payloads := make([][]byte, 0, held+more)
+	prepare := func(t testing.TB) *snapshot.Decoder {
+		dec := snapshot.NewDecoder(sc.schema, nil)
+		for _, p := range payloads[:min(len(payloads), held)] {
+			_, _, err := dec.Decode(p)
+			must(t, err)
+		}
+		return dec
+	}
+	next := func(enc *sender) []byte {
+		out, _, err := enc.send(nil, 1<<16)
+		must(f, err)
+		return out
+	}
+	dec := prepare(f)
+	for n := range held + more {
+		sc.step()
+		sc.fill(f, world.Begin())
+		payloads = append(payloads, next(enc))
+		f.Add(payloads[n])
+		if n >= held { // of a baseline that is older each time
+			continue
+		}
+		_, _, err := dec.Decode(payloads[n])
+		must(f, err)
+		_, err = enc.Ack(dec.Ack())
+		must(f, err)
+	}
+	f.Add(next(newSender(world))) // without one
+
+	acked := dec.Ack()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		seq, set, err := dec.Decode(payload)
+		if errors.Is(err, snapshot.ErrDesync) { // nothing is held any more
+			dec = prepare(t)
+			return
+		}
+		if err != nil {
+			a := dec.Ack()
+			a.Epoch = acked.Epoch // a new start may have been asked for
+			if a != acked {
+				t.Fatalf("a refused payload changed the ack to %+v", a)
+			}
+			return
+		}
+		dec = prepare(t)
+		again, same, err := dec.Decode(payload)
+		if err != nil || again != seq || !same.Equal(set) {
+			t.Fatalf("snapshot %+v came as %+v after others were refused: %v", again, seq, err)
+		}
+		valid := sc.schema.NewSet()
+		for i := range set.Len() {
+			must(t, valid.Add(set.Object(i), set.Row(i)))
+		}
+		dec = prepare(t)
+	})
+}
