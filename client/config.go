@@ -59,8 +59,8 @@ type Config struct {
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
 	// headers down to IP, in bits/s; 0, the default, means no limit. The connection reduces
 	// redundancy and puts up to 4 frames into each payload of an unreliable RPC that uses the
-	// adaptive codec, as it also does if the path is congested. It never drops a call: traffic
-	// above the limit is sent and counted.
+	// adaptive codec, as it also does if the path is congested. Urgent frames leave at once, unless
+	// one did shortly before. It never drops a call: traffic above the limit is sent and counted.
 	Bandwidth int
 	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the

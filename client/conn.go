@@ -56,7 +56,7 @@ func newConn(cfg Config, addr string) *Conn {
 	c.worlds.Refused = func(world string, err error) {
 		cfg.Logger.Warn("world refused", "world", world, "error", err)
 	}
-	c.out.bundle = control.NewBundler(transport.MaxPayload)
+	c.out.bundle, c.out.worlds = control.NewBundler(transport.MaxPayload), &c.worlds
 	return c
 }
 

@@ -86,6 +86,9 @@ func (r *rogue) Closed(*transport.Conn, error) {}
 func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if b = control.SkipDownAcks(b); len(b) == 0 {
+		return
+	}
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:

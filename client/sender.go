@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -38,6 +40,7 @@ type sender struct {
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
 	limits     limits
+	owed       float64 // frames by which recent payloads had fewer than limits.every on average
 	departures departures
 	redundancy int // Config.Redundancy, or the value of SetRedundancy
 	stats      RPCStats
@@ -80,10 +83,11 @@ func (s *sender) framesPerPayload() int {
 	if !s.combines() {
 		return 1
 	}
-	// The limit may have a fraction: some payloads then have one frame more than others.
-	k := s.stats.Messages
-	limited := uint64(float64(k+1)*s.limits.every) - uint64(float64(k)*s.limits.every)
-	return max(int(limited), s.batch()+1)
+	n := s.batch() + 1
+	if s.limits.every > 1 {
+		n = max(n, min(int(math.Ceil(s.limits.every+s.owed)), s.maxFrames()))
+	}
+	return n
 }
 
 // batch returns the number of later frames that a frame may wait for.
@@ -92,12 +96,26 @@ func (s *sender) batch() int {
 	return batch
 }
 
-// due reports whether the held frames are sent now, if a payload is to have n frames.
+// due reports whether the held frames are sent now, if a payload is to have n frames. If the limits
+// permit fewer payloads than urgent frames need, these leave first, and later ones wait longer.
 func (s *sender) due(n int) bool {
-	if s.limits.every > 1 || s.batch() == 0 {
-		return s.enc.Held() >= n
+	if s.limits.every == 1 && s.batch() > 0 {
+		return s.enc.Due()
 	}
-	return s.enc.Due()
+	return s.enc.Held() >= n || s.owed <= 0 && s.enc.Urgent()
+}
+
+// forgiven is the part of a frame by which sender.owed falls with each frame. Otherwise it would
+// never fall while limits.every is as high as the number of frames that a payload can have.
+const forgiven = 1. / 8
+
+// countFrames counts the frames of a payload for limits.every.
+func (s *sender) countFrames(n int) {
+	s.owed += s.limits.every - float64(n)
+	if s.owed > 0 {
+		s.owed = min(max(0, s.owed-forgiven*float64(n)), maxEvery)
+	}
+	s.owed = max(s.owed, -1)
 }
 
 // maxFrames returns the maximum number of new frames in a datagram, which the server is told.
@@ -203,7 +221,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 		}
 		err = s.linkError(err)
 	default:
-		err = s.linkError(s.link.Send(s.buf))
+		err = s.linkError(s.out.post(s.link, s.buf))
 	}
 	if err != nil && !s.queued {
 		if errors.Is(err, ErrReconnecting) {
@@ -214,6 +232,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	if !s.reliable {
 		s.departures.put(info.Seq, time.Now())
 	}
+	s.countFrames(info.Held + 1)
 	s.stats.Count(info)
 	s.stats.Messages++
 	s.stats.Bytes += uint64(len(s.buf))
@@ -363,6 +382,13 @@ type outbox struct {
 	link   *transport.Conn // for which payloads are collected
 	bundle control.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
+
+	worlds *replication.Subscriptions // whose acks precede payloads
+}
+
+// post sends a payload or bundle in a datagram, in front of it acks of worlds.
+func (o *outbox) post(link *transport.Conn, message []byte) error {
+	return o.worlds.SendWithAcks(link, message, time.Now())
 }
 
 // add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
@@ -420,5 +446,5 @@ func (o *outbox) send() error {
 	if message == nil {
 		return nil
 	}
-	return o.link.Send(message)
+	return o.post(o.link, message)
 }

@@ -26,8 +26,10 @@ type SnapshotConfig[T any] struct {
 	// initial state. If Initial is nil, or the states differ, the server sends
 	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
-	// AckHz is the maximum number of acks per second, up to 1000; default 30. More acks
-	// mean newer baselines and smaller snapshots. Each ack takes about 50 bytes.
+	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
+	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
+	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
+	// alone. More acks mean newer baselines and smaller snapshots.
 	AckHz float64
 }
 

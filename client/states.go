@@ -21,8 +21,10 @@ type StateConfig[T any] struct {
 	// the view. The update is valid during the call. Without Handle, updates wait for
 	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
-	// AckHz is the maximum number of acks per second, up to 1000; default 30. More acks
-	// mean newer baselines and smaller updates. Each ack takes about 50 bytes.
+	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
+	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
+	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
+	// alone. More acks mean newer baselines and smaller updates.
 	AckHz float64
 }
 

@@ -89,7 +89,7 @@ type BudgetStats struct {
 	Redundancy int
 	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with
 	// the adaptive codec, 1 if nothing has to be reduced. With a longer BindConfig.Delay there are
-	// more.
+	// more. With many urgent frames there are fewer, at least 0.85 times as many.
 	FramesPerPayload float64
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
-// defaultAckHz is the default maximum number of acks of a world per second.
+// defaultAckHz is the default maximum number of datagrams per second with acks of a world alone.
 const defaultAckHz = 30
 
 // ErrNotOffered is returned if the server does not offer a world of that name in time.

@@ -74,10 +74,8 @@ func (p *Player) ackDue() bool {
 
 // carries reports whether another message of a world will soon leave, which can carry acks.
 func (p *Player) carries(now time.Time) bool {
-	if now.Sub(p.acks.carried) > 2*time.Duration(p.acks.every.Load()) {
-		p.acks.every.Store(0)
-	}
-	return p.acks.every.Load() != 0
+	_, ok := p.acks.carriers.Until(now)
+	return ok
 }
 
 // acksPay reports whether an ack of the player is worth its bits and the given number of bits more.
@@ -119,9 +117,6 @@ func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 	return dst
 }
 
-// sameTick is the time within which messages of worlds are taken to leave in the same tick.
-const sameTick = 2 * time.Millisecond
-
 // downlink is a player's connection for the messages of worlds. It piggybacks acks on them.
 type downlink struct {
 	*transport.Conn
@@ -130,17 +125,21 @@ type downlink struct {
 
 // Send sends a message of a world, with the acks that are due if there is room.
 func (d downlink) Send(b []byte) error {
-	p := d.p
-	p.acks.Lock()
-	defer p.acks.Unlock()
-	now := time.Now()
-	if gap := now.Sub(p.acks.carried); gap > sameTick {
-		p.acks.every.Store(int64(min(gap, p.server.cfg.ackInterval())))
-		p.acks.carried = now
-	}
+	d.p.acks.Lock()
+	defer d.p.acks.Unlock()
+	return d.Conn.Send(d.p.withAcks(b, time.Now()))
+}
+
+// withAcks returns a message of a world with the acks in front of it that are due, if there is room
+// and they are worth their bits. The player's acks must be locked; the result is valid meanwhile.
+func (p *Player) withAcks(b []byte, now time.Time) []byte {
 	limit := min(1+255, transport.MaxPayload-1-len(b)) // of the acks, with a byte for the type
-	if limit < p.ackRoom() || !p.acksPay(0) {
-		return d.Conn.Send(b)
+	if limit < p.ackRoom() {
+		return b
+	}
+	p.acks.carriers.Left(now, p.server.cfg.ackInterval())
+	if !p.acksPay(0) {
+		return b
 	}
 	buf := p.appendAcks(append(p.acks.buf[:0], 0), limit+1, now)
 	kind := control.WithAcks
@@ -153,8 +152,8 @@ func (d downlink) Send(b []byte) error {
 	p.acks.buf, p.acks.sent = buf, now
 	h := p.shard
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.acks.Piggybacked++
 	h.acks.Bytes += uint64(n)
-	h.mu.Unlock()
-	return d.Conn.Send(buf)
+	return buf
 }

@@ -217,9 +217,10 @@ type JitterBuffer struct {
 	TickHz float64
 	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
 	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
-	// is by default a quarter of the time between two calls. A learned target is at least that plus
-	// the time for which the client lets frames wait (client.DelayPolicy). MaxDepth is by default
-	// 250 ms or four times the time between two calls, whichever is more.
+	// is by default a quarter of the time between two calls. MaxDepth is by default 250 ms or four
+	// times the time between two calls, whichever is more. If the client lets frames wait
+	// (client.DelayPolicy), each of these is at least that wait plus a quarter of the time between
+	// two calls, so that a frame is not too late because it waited.
 	Depth, MinDepth, MaxDepth time.Duration
 	// Repeat is the number of consecutive missing frames for which the handler is called with the
 	// last frame again, with Frame.Repeated set; 0, the default, for none. The validator is not

@@ -123,6 +123,7 @@ func TestBadRegistrations(t *testing.T) {
 		"SendHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1000, SendHz: 1001}),
 		"SendHz is 61":                 world("wrong", ds.WorldConfig[mover]{SendHz: 61}),
 		"SendHz is -1":                 world("wrong", ds.WorldConfig[mover]{SendHz: -1}),
+		"Spread is 51ms":               world("wrong", ds.WorldConfig[mover]{SendHz: 20, Spread: 51 * ms}),
 		"TickHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1001}),
 		"TickHz is NaN":                world("wrong", ds.WorldConfig[mover]{TickHz: math.NaN()}),
 		`9: schema: wrong: field "Pos`: world("wrong", ds.WorldConfig[mover]{Initial: outside}),

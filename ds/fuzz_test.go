@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,12 @@ func FuzzReceive(f *testing.F) {
 	for range 3 {
 		bundle.Add(payload[:min(len(payload), 30)])
 	}
-	f.Add(entries.Of(bundle.Take(), false), false)
+	bundled := bundle.Take()
+	f.Add(entries.Of(bundled, false), false)
+	down := []byte{byte(control.DownAck), 1, 0, 1, 2, byte(control.DownAck), 2, 0x80, 0x4c, 0, 0x45} // two acks
+	f.Add(entries.Of(append(bytes.Clone(down), payload...), false), false)
+	f.Add(entries.Of(append(bytes.Clone(down), bundled...), false), false)
+	f.Add(append(entries.Of(down, false), entries.Of(down[:len(down)-1], false)...), false)
 	must(f, s.enc.SetRedundancy(rpcdelta.MaxRedundancy))
 	var chain []byte
 	for range rpcdelta.MaxRedundancy {
@@ -64,13 +70,18 @@ func FuzzReceive(f *testing.F) {
 		hostile, honest := b.join(3), b.join(3)
 		messages := uint64(0)
 		for msg, reliable := range entries.All(in) {
+			hostile.player.receive(msg, time.Time{}, reliable)
+			messages++
+			for !reliable && len(msg) > 0 && msg[0] == byte(control.DownAck) { // each is of no stream
+				if _, msg = control.CutDownAck(msg[1:]); len(msg) > 0 {
+					messages++
+				}
+			}
 			if kind, body, err := control.Split(msg); err == nil && kind == control.Bind {
 				if _, err := control.ParseBindRequest(body); err == nil {
 					messages-- // it is answered, not counted
 				}
 			}
-			hostile.player.receive(msg, time.Time{}, reliable)
-			messages++
 			if kind, body, err := control.Split(msg); err == nil && kind == control.Bundle && !reliable {
 				messages += inBundle(body) - 1
 			}

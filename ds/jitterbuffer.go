@@ -106,14 +106,18 @@ func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg
 		return nil, fmt.Errorf("ds: %v calls a second in a jitter buffer, want 1 to 1000", hz)
 	}
 	interval := time.Duration(float64(time.Second) / hz)
-	minDepth, maxDepth := cfg.MinDepth, cfg.MaxDepth
+	depth, minDepth, maxDepth := cfg.Depth, cfg.MinDepth, cfg.MaxDepth
 	if batch > 0 { // frames that waited for later ones are still in time
-		minDepth = max(minDepth, time.Duration(batch)*interval+interval/4)
+		least := time.Duration(batch)*interval + interval/4
+		minDepth = max(minDepth, least)
 		if maxDepth != 0 {
 			maxDepth = max(minDepth, maxDepth)
 		}
+		if depth != 0 {
+			depth = max(least, depth)
+		}
 	}
-	frames, err := jitter.New[held[T]](jitter.Config{Interval: interval, Depth: cfg.Depth, MinDepth: minDepth, MaxDepth: maxDepth})
+	frames, err := jitter.New[held[T]](jitter.Config{Interval: interval, Depth: depth, MinDepth: minDepth, MaxDepth: maxDepth})
 	if err != nil {
 		return nil, err
 	}

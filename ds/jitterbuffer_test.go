@@ -149,11 +149,26 @@ func (g *game) only() *gamerLog {
 }
 
 // TestBatchesMissNoTick verifies that over a perfect link no preset makes a tick miss, from the
-// first frame on, and that frames are delayed by at most the wait more than without one.
+// first frame on, and that frames are delayed by at most the wait more than without one. A fixed
+// target is raised if it is too short for the wait, and otherwise kept.
 func TestBatchesMissNoTick(t *testing.T) {
-	for _, preset := range []client.Preset{{}, client.LowLatency, client.Balanced, client.LowBandwidth} {
+	for _, c := range []struct {
+		preset client.Preset
+		depth  time.Duration
+		want   time.Duration // target, if it is fixed
+	}{
+		{},
+		{preset: client.LowLatency},
+		{preset: client.Balanced},
+		{preset: client.LowBandwidth},
+		{client.LowLatency, 5 * ms, 5 * ms},
+		{client.Balanced, 5 * ms, 2*hz60 + hz60/4},
+		{client.LowBandwidth, 5 * ms, 3*hz60 + hz60/4},
+		{client.LowBandwidth, 70 * ms, 70 * ms},
+	} {
+		preset := c.preset
 		synctest.Test(t, func(t *testing.T) {
-			g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{})
+			g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{Depth: c.depth})
 			conn := uplinktest.Dial(t, network, client.Config{Preset: preset})
 			p := gamer{every: hz60}
 			p.stream = uplinktest.Bind(t, conn, "Move")
@@ -164,7 +179,7 @@ func TestBatchesMissNoTick(t *testing.T) {
 			if l.missed != 0 || st.Missing != 0 || st.Late != 0 || st.Resyncs != 0 || l.calls < 7000 {
 				t.Errorf("preset %q: %d calls, %d missed: %+v", preset.Name, l.calls, l.missed, st)
 			}
-			if st.Target > time.Duration(batch)*hz60+hz60/2 {
+			if c.depth != 0 && st.Target.Round(ms/10) != c.want.Round(ms/10) || c.depth == 0 && st.Target > time.Duration(batch)*hz60+hz60/2 {
 				t.Errorf("preset %q: the target is %v for %d frames: %+v", preset.Name, st.Target, batch, st)
 			}
 		})

@@ -14,6 +14,15 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	a := &p.shard.arrival
 	a.at, a.since, a.reliable, a.coalesced = at, at.Sub(p.shard.start), reliable, false
 	t, body, err := control.Split(b)
+	for ; t == control.DownAck && !reliable; t, body, err = control.Split(b) {
+		if !p.allow(t, body, a) {
+			p.drop(at, RateLimited)
+			return
+		}
+		if b = p.receiveDownAck(body, at); len(b) == 0 {
+			return
+		}
+	}
 	switch {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
@@ -28,13 +37,6 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		p.receiveMessage(body, a)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
-	case t == control.DownAck && !reliable:
-		switch err := p.streams.Load().HandleAck(body, at); {
-		case errors.Is(err, replication.ErrInvalidAck):
-			p.drop(at, InvalidAck)
-		case err != nil:
-			p.drop(at, Malformed)
-		}
 	case t == control.Reply && reliable:
 		if p.streams.Load().HandleReply(body, &p.shard.initial, at) != nil {
 			p.reject(a, Malformed, "reply to no offer")
@@ -49,6 +51,24 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	default: // a client has nothing to ack or to answer
 		p.reject(a, Malformed, "unknown reliable message")
 	}
+}
+
+// receiveDownAck handles the ack of a replication stream, and returns the message that follows it.
+func (p *Player) receiveDownAck(b []byte, at time.Time) (message []byte) {
+	ack, message := control.CutDownAck(b)
+	err := p.streams.Load().HandleAck(ack, at)
+	d := Malformed
+	if errors.Is(err, replication.ErrInvalidAck) {
+		d = InvalidAck
+	}
+	switch {
+	case err == nil:
+	case len(message) == 0:
+		p.drop(at, d)
+	default:
+		p.countDrop(d) // the tap is told of the message
+	}
+	return message
 }
 
 func (p *Player) receiveBundle(b []byte, a *arrival) {

@@ -1,6 +1,8 @@
 package ds
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -66,6 +68,66 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 				t.Errorf("%d of %d frames handled, counted %+v", got, s.next, st)
 			}
 		})
+	}
+}
+
+// TestWithAcksAllocs verifies that acks in front of messages of worlds allocate nothing, with
+// reports on jitter buffers and without.
+func TestWithAcksAllocs(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	for kind, cfg := range map[control.Type]Config{
+		control.WithAcks:  {},
+		control.WithSlack: {Poll: true, JitterBuffer: &JitterBuffer{}},
+	} {
+		b := newBench(t, cfg, func(*Player, Frame[testCall]) {})
+		s := b.join(0)
+		at, message := time.Now(), []byte{byte(control.Down) | 2, 1, 2, 3}
+		seen := map[control.Type]int{}
+		one := func() {
+			at = at.Add(time.Second / 60)
+			s.player.receive(s.payload(), at, false)
+			s.player.acks.Lock()
+			got := s.player.withAcks(message, at)
+			s.player.acks.Unlock()
+			t, body, err := control.Split(got)
+			seen[t]++
+			if t != control.WithAcks && t != control.WithSlack {
+				return
+			}
+			acks, rest, bad := control.ParseWithAcks(body)
+			if t == control.WithSlack && bad == nil {
+				var reports [1]control.Buffered
+				_, acks, bad = control.ParseSlack(reports[:0], acks)
+			}
+			a, _, invalid := rpcdelta.ParseAck(acks)
+			must(b.t, errors.Join(err, bad, invalid, s.enc.Ack(a)))
+			if !bytes.Equal(rest, message) {
+				b.t.Fatalf("%x in front of %x", acks, rest)
+			}
+		}
+		for range 100 {
+			one()
+		}
+		clear(seen)
+		if n := testing.AllocsPerRun(1000, one); n != 0 || seen[kind] < 50 {
+			t.Errorf("%v allocations per message, types %v", n, seen)
+		}
+	}
+}
+
+// TestAcksInFrontAreLimited verifies that each ack in a datagram counts for the rate limit, and
+// that nothing after the last permitted one is used.
+func TestAcksInFrontAreLimited(t *testing.T) {
+	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	acks := bytes.Repeat([]byte{byte(control.DownAck), 1, 0, 0, 0}, 230) // of no stream
+	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
+	st := b.stats()
+	want := uint64(burstSeconds * s.player.rate.PerSecond)
+	if st.Drops[Malformed] != want || st.Drops[RateLimited] != 1 || st.RPCs[0].Messages != 0 || want > 229 {
+		t.Errorf("%d acks and %d payloads are handled, %d dropped, want %d acks", st.Drops[Malformed], st.RPCs[0].Messages, st.Drops[RateLimited], want)
 	}
 }
 

@@ -107,7 +107,7 @@ func (q *sequencer) flush() {
 
 // ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
 func (b *binding) ackDelay() int {
-	every := time.Duration(b.player.acks.every.Load())
+	every := b.player.acks.carriers.Interval()
 	if every == 0 {
 		every = b.player.server.cfg.ackInterval()
 	}

@@ -90,7 +90,16 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // Close ends Serve, waits for it and closes the socket. It can be called more than once, but not
 // from a handler that Serve runs, since it waits for that: end Serve's context there.
-func (s *Server) Close() error { return s.ln.Close() }
+func (s *Server) Close() error {
+	err := s.ln.Close()
+	s.mu.Lock()
+	spreaders := s.spreaders
+	s.mu.Unlock()
+	for _, p := range spreaders {
+		p.close()
+	}
+	return err
+}
 
 // Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
 // waits until each player has received all reliable messages, the player's own reliable messages

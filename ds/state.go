@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -24,9 +25,10 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu     sync.Mutex                    // guards rpcs and worlds
-	rpcs   map[string]*rpc               // by name
-	worlds map[string]*replication.World // by name
+	mu        sync.Mutex                    // guards rpcs, worlds and spreaders
+	rpcs      map[string]*rpc               // by name
+	worlds    map[string]*replication.World // by name
+	spreaders []*spreader                   // of the worlds
 
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
@@ -101,11 +103,10 @@ type Player struct {
 	// and buffers, which others read than the shard's goroutine.
 	acks struct {
 		sync.Mutex
-		sent     time.Time    // the last ones
-		reported time.Time    // when the client was last told of its buffers
-		carried  time.Time    // when a message of a world could last carry acks
-		every    atomic.Int64 // interval of such messages, 0 if there are none; not guarded
-		buf      []byte       // acks and the message that they are sent with
+		sent     time.Time        // the last ones
+		reported time.Time        // when the client was last told of its buffers
+		carriers control.Carriers // messages of worlds
+		buf      []byte           // acks and the message that they are sent with
 	}
 
 	quota   playerQuota

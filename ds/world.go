@@ -31,6 +31,11 @@ type WorldConfig[T any] struct {
 	// SendHz is the maximum number of messages per second to each player. It is also the maximum
 	// number of acks per second from each client. Up to TickHz, which is the default.
 	SendHz float64
+	// Spread is the time over which Send spreads the datagrams to the players, so that they are no
+	// burst that overflows queues: the first player's leave at once, and each other player's at the
+	// same time of every tick. Up to 1/SendHz; default half of that. If it is negative, all leave
+	// at once.
+	Spread time.Duration
 	// Initial puts the initial state, in ascending order of ids: the objects of a level. The first
 	// snapshots are coded against it. A client with the same client.SnapshotConfig.Initial receives
 	// nothing of it; other clients receive it before the first snapshot, over the reliable channel.
@@ -54,9 +59,10 @@ type WorldConfig[T any] struct {
 // within a bandwidth. Begin, Put, Commit, Send, and Send of streams are for one goroutine at a
 // time; all other methods are safe for concurrent use.
 type World[T any] struct {
-	server *Server
-	typ    *snapshot.Type[T]
-	world  *replication.World
+	server   *Server
+	typ      *snapshot.Type[T]
+	world    *replication.World
+	spreader *spreader
 }
 
 // NewWorld adds a world to a server. Its name identifies it to clients. Call it before Serve. An
@@ -75,6 +81,10 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err := cmp.Or(upTo("TickHz", cfg.TickHz, replication.MaxRate), upTo("SendHz", cfg.SendHz, cfg.TickHz)); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.%w", name, err)
 	}
+	interval := replication.Interval(cfg.SendHz)
+	if cfg.Spread > interval {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.Spread is %v, want up to %v", name, cfg.Spread, interval)
+	}
 	w, err := replication.NewWorld(typ, name, cfg.TickHz, cfg.SendHz, cfg.Initial)
 	if err != nil {
 		return nil, err
@@ -85,7 +95,9 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, fmt.Errorf("ds: there is a world %s already", name)
 	}
 	s.worlds[name] = w
-	return &World[T]{server: s, typ: typ, world: w}, nil
+	p := newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))
+	s.spreaders = append(s.spreaders, p)
+	return &World[T]{server: s, typ: typ, world: w, spreader: p}, nil
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped.
@@ -110,15 +122,16 @@ func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
 func (w *World[T]) Commit() { w.world.Commit() }
 
 // Send sends the newest tick to all players whose clients have subscribed, each by the codec of its
-// offer, and returns the number of players to whom it was sent. The others are not ready, have
-// received the tick already, or have no bandwidth for it yet. Send uses several goroutines if there
-// are many players. The error is the first one of a player, such as a snapshot of more than 64
-// datagrams.
+// offer, and returns the number of these players. The others are not ready, have received the tick
+// already, or have no bandwidth for it yet. Send returns when all messages are encoded; those that
+// have not left by then leave in the background, over WorldConfig.Spread, or at the latest with the
+// next Send. Send uses several goroutines if there are many players. The error is the first one of
+// a player, such as a snapshot of more than 64 datagrams.
 func (w *World[T]) Send() (int, error) {
 	if w.world.Open() != nil {
 		return 0, errUncommitted
 	}
-	return w.world.Broadcast(time.Now)
+	return w.spreader.send()
 }
 
 // Stats returns the counts of all players.

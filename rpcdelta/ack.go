@@ -24,7 +24,8 @@ type Ack struct {
 	// Seq is the low bits of the sequence of the newest payload: 16 bits if nothing was processed
 	// before the window, Len is 63, a reset is requested or RPC is above 7, otherwise 10.
 	Seq uint16
-	// Bit i of Window is set if payload Seq-1-i was processed, for i < Len.
+	// Bit i of Window is set if payload Seq-1-i was processed, for i < Len, or if it is known that
+	// no payload has this sequence.
 	Window uint64
 	// Len is the number of payloads in the window, at most 63.
 	Len int
@@ -53,7 +54,8 @@ func (a *Ack) wire() seq.Ack {
 
 // Append appends the ack and returns the extended slice. It has 3 bytes if no reset is requested,
 // the window has no hole and fewer than 63 payloads, Whole is not set and the RPC number is below
-// 8. One hole costs a byte more. An ack has at most 15 bytes.
+// 8; 2 if RPC and Epoch are 0 and the window has fewer than 16 payloads. One hole costs a byte more
+// than 3. An ack has at most 15 bytes.
 func (a *Ack) Append(dst []byte) []byte {
 	w := a.wire()
 	return w.Append(dst)

@@ -42,6 +42,43 @@ func TestAckBytes(t *testing.T) {
 	}
 }
 
+// TestAcksOfBatches verifies that an ack of payloads of several frames is as short as one of
+// payloads of one frame where none is lost, and that the encoder learns which are lost where some
+// are, whether payloads repeat frames or not.
+func TestAcksOfBatches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		redundancy := rapid.SampledFrom([]int{RedundancyOff, 1, 2}).Draw(t, "redundancy")
+		p := newPair(t, smallSchema(t), EncoderConfig{Redundancy: redundancy}, DecoderConfig{})
+		p.exchange(t)
+		p.exchange(t)
+		lost := uint64(0)
+		for i := range 60 {
+			for range rapid.IntRange(0, 3).Draw(t, "held") {
+				must(t, p.enc.Hold(p.frame))
+			}
+			p.send(t)
+			if rapid.IntRange(0, 5).Draw(t, "lose") == 0 {
+				lost++
+				continue
+			}
+			p.receive(t)
+			if i%3 != 0 {
+				continue
+			}
+			b := p.dec.AppendAck(nil)
+			a, _, err := ParseAck(b)
+			must(t, err)
+			must(t, p.enc.Ack(a))
+			if s := p.enc.DeliveryStats(); s.Lost != lost {
+				t.Fatalf("%d payloads are lost, want %d", s.Lost, lost)
+			}
+			if lost == 0 && redundancy == RedundancyOff && len(b) != 2 {
+				t.Fatalf("%+v has %d bytes", a, len(b))
+			}
+		}
+	})
+}
+
 // TestOldAcks verifies that an ack with 10 bits of the sequence is never taken for one of a newer
 // payload if acks of fewer than 1024-63 newer payloads overtook it, however many frames were sent
 // since.

@@ -15,7 +15,7 @@ const (
 	ackRateStep = 1.0 / 32
 	// ackBits is the typical size of an ack, and ageCost the bits by which the oldest frame of a
 	// payload grows if the age of its baseline doubles, as a share of its size.
-	ackBits = 32
+	ackBits = 16
 	ageCost = 0.17
 	// maxAckInterval is the maximum interval of acks that pay, in frames.
 	maxAckInterval = 8

@@ -44,22 +44,42 @@ type sentFrame struct {
 
 	planned   uint8 // payloads that are to contain the frame
 	early     uint8 // those of them that do not wait until an ack is overdue
+	must      uint8 // those of them for which held frames leave before their time
 	payloads  uint8 // payloads sent since it was held that could contain it
 	delivered bool  // a payload with the frame was acked
 	repaired  bool  // the payload with this sequence was sent again
 }
 
+// shape returns the shape of the payload with the sequence of f.
+func (f *sentFrame) shape() adaptive.Shape {
+	return adaptive.Shape{Frames: f.older + 1, Repeats: f.older >= f.fresh}
+}
+
 func (t *ackTracker) put(f *schema.Frame) {
+	t.expire()
 	slot := t.sent.Put(t.next)
 	slot.CopyFrom(f)
 	slot.older, slot.fresh = 0, 0
-	slot.planned, slot.payloads = t.redundancy.payloads(), 0
+	slot.planned, slot.must = t.redundancy.payloads()
+	slot.payloads = 0
 	slot.delivered, slot.repaired = false, false
 	slot.early = slot.planned
 	if slot.planned != everyPayload {
 		slot.early = uint8(max(1, int(slot.planned)-t.repairs()))
 	}
 	t.next++
+}
+
+// expire accounts for the planned payloads that did not leave in time with the frame that the next
+// payload cannot repeat any more.
+func (t *ackTracker) expire() {
+	if t.deadline == 0 || t.next < uint64(t.maxAge)+1 {
+		return
+	}
+	q := t.next - uint64(t.maxAge) - 1
+	if f := t.sent.Get(q); f.early == f.planned && f.payloads < f.planned && (!t.hasBase || q > t.base) {
+		t.redundancy.contained(int(f.payloads), int(f.planned))
+	}
 }
 
 func (t *ackTracker) baseline() (schema.Frame, bool) {
@@ -199,20 +219,19 @@ func (t *ackTracker) process(n uint64) {
 	if !t.hasBase {
 		q = n
 	}
-	count := int(t.sent.Get(n).older) + 1
 	for ; q < n; q++ {
-		t.accept(q, 0)
+		t.accept(q, adaptive.Shape{})
 	}
-	t.accept(n, count)
+	t.accept(n, t.sent.Get(n).shape())
 }
 
-// accept records that the decoder accepted frame n, the newest of a payload of count frames if that
-// is not 0.
-func (t *ackTracker) accept(n uint64, count int) {
+// accept records that the decoder accepted frame n, and the shape of the payload whose newest frame
+// it is.
+func (t *ackTracker) accept(n uint64, s adaptive.Shape) {
 	t.base, t.hasBase = n, true
 	t.sent.Get(n).delivered = true
 	t.coder.pass(n)
-	t.known.Put(n, &t.sent.Get(n).Frame, count)
+	t.known.Put(n, &t.sent.Get(n).Frame, s)
 }
 
 // handleReset resets the stream if the decoder requests it. Until a payload of the epoch is acked,

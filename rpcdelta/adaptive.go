@@ -87,7 +87,7 @@ func (c *adaptiveCoder) decode(p *payload, src []byte) error {
 	if err := c.coder.Decode(src, c.view(p), c.using, c.known); err != nil {
 		return wire.Malformed("coded part: %v", err)
 	}
-	p.Frames = c.payload.Frames
+	p.Frames, p.Repeats = c.payload.Frames, c.payload.Repeats
 	return nil
 }
 

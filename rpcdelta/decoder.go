@@ -166,17 +166,22 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 	}
 	d.finish(&h, len(b))
 	d.processed.Add(n)
+	if !p.Repeats { // so no payload has the sequence of an older frame
+		for q := max(p.oldest(), after); q < n; q++ {
+			d.processed.Add(q)
+		}
+	}
 	d.delivered.Add(n)
 	for i := range d.scratch.out {
 		f := &d.scratch.out[i]
 		d.delivered.Add(f.Seq)
 		if kind != Reset || f.Seq == n {
 			d.coder.pass(f.Seq)
-			count := 0
+			var shape adaptive.Shape
 			if f.Seq == n {
-				count = len(p.Frames)
+				shape = p.Shape()
 			}
-			d.ring.Put(f.Seq, f.Frame, count)
+			d.ring.Put(f.Seq, f.Frame, shape)
 		}
 	}
 	return d.scratch.out, nil
@@ -345,8 +350,8 @@ func (d *Decoder) AckPays(overhead, delay int) bool {
 	return d.resetReason != nil || d.known <= d.first || d.ackRate.pays(d.processed.Newest, overhead, int(d.reach))
 }
 
-// AppendAck appends an ack of the payloads processed so far, typically 3 bytes. Acks may be lost,
-// repeated and reordered.
+// AppendAck appends an ack of the payloads processed so far, typically 2 or 3 bytes. Acks may be
+// lost, repeated and reordered.
 func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackDue = false
 	d.ackRate.last = d.processed.Newest

@@ -17,7 +17,7 @@ import (
 type Encoder struct {
 	payloadWriter
 	format   *packed.Format
-	urgency  *urgency // nil if no frame waits
+	urgency  *urgency // nil if no frame has waited
 	schedule schedule
 	profiler profiler
 }
@@ -46,8 +46,8 @@ func NewEncoder(s *schema.Schema, cfg EncoderConfig) (*Encoder, error) {
 	e.redundancy = &r
 	e.batch, e.deadline, e.repair = cfg.MaxBatchDelay, cfg.Deadline, newRepair(&cfg)
 	e.maxAge = min(cmp.Or(cfg.Deadline, MaxFrames), MaxFrames-1)
-	if c, ok := e.coder.(*adaptiveCoder); ok && cfg.MaxBatchDelay > 0 {
-		e.urgency = newUrgency(s, c)
+	if cfg.MaxBatchDelay > 0 {
+		e.measureUrgency()
 	}
 	return e, nil
 }
@@ -97,9 +97,19 @@ func (e *Encoder) Hold(f *schema.Frame) error {
 	if n := e.keyframeSize(f); n > e.cfg.MaxPayload {
 		return e.tooLarge(n)
 	}
+	if e.urgency == nil {
+		e.measureUrgency()
+	}
 	e.store(f)
 	e.held++
 	return nil
+}
+
+// measureUrgency measures the urgency of the frames from now on.
+func (e *Encoder) measureUrgency() {
+	if c, ok := e.coder.(*adaptiveCoder); ok {
+		e.urgency = newUrgency(e.format.Schema, c)
+	}
 }
 
 // store stores f under the next sequence.
@@ -113,9 +123,18 @@ func (e *Encoder) store(f *schema.Frame) {
 	case atOnce:
 		e.hurry(n, 1)
 	case repeated:
-		e.hurry(n, e.redundancy.urgentPayloads())
+		copies := 1
+		if e.cfg.MaxBatchDelay > 0 {
+			copies = e.redundancy.urgentPayloads()
+		}
+		e.hurry(n, copies)
 	}
 }
+
+// Urgent reports whether the held frames should not wait because one of them is urgent, or because
+// a recent frame was and its redundant copies are not sent yet. Without MaxBatchDelay, no frame is
+// urgent before the first call of Hold.
+func (e *Encoder) Urgent() bool { return e.held > 0 && e.hurries() }
 
 // Due reports whether the held frames are to be sent now, in the tick of the newest: because one of
 // them has waited for MaxBatchDelay frames; because it is urgent, that is a discrete field changed
@@ -184,7 +203,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 	}
 	if e.cfg.Reliable {
 		e.acked = true
-		e.accept(n, older+1)
+		e.accept(n, slot.shape())
 	}
 	return info
 }

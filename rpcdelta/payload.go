@@ -20,7 +20,7 @@ type payloadWriter struct {
 // is the number of frames before f. It reports false if even the fresh frames do not fit.
 func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh int) (h wire.Header, out []byte, older int, ok bool) {
 	for older = w.older(n, fresh); older >= fresh-1; {
-		h, out = w.appendFrames(dst, f, n, older)
+		h, out = w.appendFrames(dst, f, n, older, older >= fresh)
 		size, limit := len(out)-len(dst), w.cfg.MaxPayload
 		if older >= fresh {
 			limit = min(limit, w.cfg.RedundancyBytes)
@@ -38,9 +38,9 @@ func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh int)
 
 // appendFrames appends the header and the coded part of frame n and the given number of frames
 // before it. The oldest frame is coded against a baseline, unless it is smaller without one.
-func (w *payloadWriter) appendFrames(dst []byte, f *schema.Frame, n uint64, older int) (wire.Header, []byte) {
+func (w *payloadWriter) appendFrames(dst []byte, f *schema.Frame, n uint64, older int, repeats bool) (wire.Header, []byte) {
 	p := &w.payload
-	p.Frames, p.Newest, p.Base = p.Frames[:0], n, w.base
+	p.Frames, p.Newest, p.Base, p.Repeats = p.Frames[:0], n, w.base, repeats
 	for s := n - uint64(older); s < n; s++ {
 		p.Frames = append(p.Frames, &w.sent.Get(s).Frame)
 	}
@@ -73,7 +73,7 @@ func (w *payloadWriter) keyframeSize(f *schema.Frame) int {
 		return n
 	}
 	p := &w.payload
-	p.Frames, p.Newest = append(p.Frames[:0], f), w.next
+	p.Frames, p.Newest, p.Repeats = append(p.Frames[:0], f), w.next, false
 	return len(w.tryKeyframe(p).out)
 }
 

@@ -43,7 +43,7 @@ func (r *redundancy) replan() {
 	for n := range r.lost {
 		r.lost[n] = r.loss.allLost(loss, n)
 	}
-	observed := loss * 2 * lossMemory // losses on which the estimate is based
+	observed := loss * float64(r.loss.seen) // losses on which the estimate is based
 	r.budget = r.target * observed / (observed + uncertainLosses)
 	if r.copies = max(0, r.setting); r.setting != RedundancyAuto {
 		return
@@ -56,20 +56,27 @@ func (r *redundancy) replan() {
 // everyPayload is the number of payloads of a frame that all payloads until its deadline contain.
 const everyPayload = math.MaxUint8
 
-// payloads returns the number of payloads that are to contain the next frame.
-func (r *redundancy) payloads() uint8 {
+// payloads returns the number of payloads that are to contain the next frame, and for how many of
+// them held frames leave early where a deadline requires that. A copy that needs a datagram of its
+// own costs far more than one in a payload that leaves anyway, so only the latter are planned
+// unless they do not suffice.
+func (r *redundancy) payloads() (planned, must uint8) {
 	n := r.copies + 1
 	switch {
 	case r.setting != RedundancyAuto:
+		return uint8(n), uint8(n)
 	case r.deadline > 0 && r.loss.bursts():
-		return everyPayload // the losses of a burst leave no other chance
-	case r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0:
-		n++
-		fallthrough
-	default:
-		r.add(r.lost[n] - r.budget)
+		return everyPayload, 0 // the losses of a burst leave no other chance
 	}
-	return uint8(n)
+	must = uint8(n)
+	if r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0 {
+		n++
+		if r.excess > float64(r.deadline)*r.lost[n-1] {
+			must = uint8(n)
+		}
+	}
+	r.add(r.lost[n] - r.budget)
+	return uint8(n), must
 }
 
 // limited returns a number of payloads within the limit.
@@ -84,10 +91,10 @@ func (r *redundancy) urgentPayloads() int {
 	return n
 }
 
-// repeated adjusts the excess for a frame that n payloads contain, one more than was planned.
-func (r *redundancy) repeated(n int) {
-	if r.setting == RedundancyAuto && n < len(r.lost) {
-		r.add(r.lost[n] - r.lost[n-1])
+// contained adjusts the excess for a frame that n payloads contain, not as many as were planned.
+func (r *redundancy) contained(n, planned int) {
+	if r.setting == RedundancyAuto && max(n, planned) < len(r.lost) {
+		r.add(r.lost[n] - r.lost[planned])
 	}
 }
 
@@ -107,18 +114,21 @@ func (r *redundancy) max() int {
 // lossMeter estimates from acks the probability that a payload is lost, and the probability that it
 // is lost if the one before was.
 type lossMeter struct {
-	loss  float64 // share of lost payloads
-	again float64 // share of lost payloads among those after a lost one
-	last  bool    // the last one was lost
-	seen  int     // observed payloads, at most lossMemory
-	lost  int     // lost payloads among them, at most againMemory
+	loss   float64 // share of lost payloads
+	recent float64 // that of the last recentMemory payloads
+	again  float64 // share of lost payloads among those after a lost one
+	last   bool    // the last one was lost
+	seen   int     // payloads on which loss is based, at most lossMemory
+	lost   int     // lost payloads, at most againMemory
 }
 
 const (
-	// lossMemory is the number of payloads for which a loss affects the estimates, and againMemory
-	// the number of losses.
-	lossMemory  = 256
-	againMemory = 32
+	// lossMemory is the number of payloads for which a loss affects lossMeter.loss, unless the
+	// share of lost payloads changes, recentMemory that for lossMeter.recent, and againMemory the
+	// number of losses for which one affects lossMeter.again.
+	lossMemory   = 1024
+	recentMemory = 256
+	againMemory  = 32
 	// uncertainLosses lowers the target where the estimate of the loss is based on few losses. The
 	// number of copies is then too low more often than it is too high.
 	uncertainLosses = 8
@@ -138,7 +148,19 @@ func (m *lossMeter) observe(lost bool) {
 	}
 	m.seen = min(m.seen+1, lossMemory)
 	m.loss += (happened - m.loss) / float64(max(minMemory, m.seen))
+	m.recent += (happened - m.recent) / float64(max(minMemory, min(m.seen, recentMemory)))
+	if m.changed() {
+		m.loss, m.seen = m.recent, min(m.seen, recentMemory)
+	}
 	m.last = lost
+}
+
+// changed reports whether the share of lost payloads has changed: chance alone hardly ever makes
+// the recent share differ by three times its standard deviation, or fall to an eighth.
+func (m *lossMeter) changed() bool {
+	const few = 4. / recentMemory // so that a few losses after a long time without any are no change
+	difference := m.recent - m.loss
+	return difference*difference*2*recentMemory > 9*max(m.loss, few) || m.recent < m.loss/8
 }
 
 // againNoise exceeds the usual error of lossMeter.again. A smaller difference from the loss does

@@ -1,6 +1,7 @@
 package rpcdelta
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -229,16 +230,17 @@ func TestRedundancyPlan(t *testing.T) {
 	} {
 		cfg := EncoderConfig{Codec: Adaptive, Deadline: c.deadline, Delivery: DefaultDelivery}
 		r := newRedundancy(&cfg)
-		r.loss = lossMeter{loss: c.loss, again: c.again, seen: lossMemory}
+		r.loss = steadyLoss(c.loss, c.again)
 		r.replan()
 		const frames = 10000
 		sum, lost := 0, 0.0
 		for i := range frames {
-			n := int(r.payloads())
+			planned, _ := r.payloads()
+			n := int(planned)
 			sum += n
 			if c.extra > 0 && i%c.extra == 0 {
 				n++
-				r.repeated(n)
+				r.contained(n, n-1)
 			}
 			if n < len(r.lost) {
 				lost += r.lost[n]
@@ -250,5 +252,71 @@ func TestRedundancyPlan(t *testing.T) {
 		if target := 1 - DefaultDelivery; c.again == 0 && lost/frames > target*1.01 {
 			t.Errorf("%+v: %v of the frames are lost, want %v", c, lost/frames, target)
 		}
+	}
+}
+
+// steadyLoss returns the estimates after a long time with a share of lost payloads, of those after
+// a lost one too.
+func steadyLoss(share, again float64) lossMeter {
+	return lossMeter{loss: share, recent: share, again: again, seen: lossMemory}
+}
+
+// TestRedundancyForced verifies that held frames leave early for the last planned copy only where
+// payloads that leave anyway do not bring enough copies, and that the target is then met.
+func TestRedundancyForced(t *testing.T) {
+	for _, c := range []struct {
+		missing  int     // every so many frames have a payload less than planned, unless it is forced
+		min, max float64 // share of the frames with a forced payload
+	}{{0, 0, 0}, {100, 0, 0}, {2, 0.7, 0.9}, {1, 0.8, 0.95}} {
+		cfg := EncoderConfig{Codec: Adaptive, Deadline: 7, Delivery: DefaultDelivery}
+		r := newRedundancy(&cfg)
+		r.loss = steadyLoss(0.05, 0)
+		r.replan()
+		const frames = 20000
+		lost, forced := 0.0, 0
+		for i := range frames {
+			planned, must := r.payloads()
+			n := int(planned)
+			if must == planned && n > r.copies+1 {
+				forced++
+			} else if n > r.copies+1 && c.missing > 0 && i%c.missing == 0 {
+				r.contained(n-1, n)
+				n--
+			}
+			lost += r.lost[n]
+		}
+		if share := float64(forced) / frames; share < c.min || share > c.max {
+			t.Errorf("%+v: %v are forced", c, share)
+		}
+		if share := lost / frames; share > (1-DefaultDelivery)*1.05 {
+			t.Errorf("%+v: %v of the frames are lost", c, share)
+		}
+	}
+}
+
+// TestLossChanges verifies that the estimate of a constant loss is steady, and follows a change
+// soon.
+func TestLossChanges(t *testing.T) {
+	const seed = 11
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var m lossMeter
+	before := 0.0
+	for _, share := range []float64{0, 0.05, 0.2, 0.02, 0.1, 0} {
+		mean, square, n := 0.0, 0.0, 0
+		for i := range 8000 {
+			m.observe(rng.Float64() < share)
+			if i == 400 && math.Abs(m.loss-share) > math.Abs(m.loss-before)/2 {
+				t.Errorf("seed %d: loss %v after %v: estimated as %v after %d payloads", seed, share, before, m.loss, i)
+			}
+			if i >= 2000 {
+				mean, square, n = mean+m.loss, square+m.loss*m.loss, n+1
+			}
+		}
+		mean /= float64(n)
+		deviation := math.Sqrt(square/float64(n) - mean*mean)
+		if math.Abs(mean-share) > 0.15*share+1e-4 || deviation > 1.5*math.Sqrt(share/(2*lossMemory))+1e-4 {
+			t.Errorf("seed %d: loss %v: estimated as %v, deviation %v", seed, share, mean, deviation)
+		}
+		before = share
 	}
 }

@@ -97,7 +97,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("loss %v: %+v", loss, r)
 			}
 		}
-		if loss == 0 && always != never || loss > 0 && always.bits > 0.9*never.bits {
+		if loss == 0 && always != never || loss > 0 && always.bits > 0.95*never.bits {
 			t.Errorf("loss %v: %+v with repair, %+v without", loss, always, never)
 		}
 		if slow.datagrams > 1.1*never.datagrams {

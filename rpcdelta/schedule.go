@@ -40,7 +40,7 @@ func (e *Encoder) isLate() bool {
 	for q := range e.repeatable(newest) {
 		f := e.sent.Get(q)
 		left := e.maxAge - int(newest-q) // ticks after this one
-		if f.early != everyPayload && int(e.redundancy.limited(f.early)) > int(f.payloads)+left {
+		if int(e.redundancy.limited(min(f.early, f.must))) > int(f.payloads)+left {
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (e *Encoder) countPayload(n uint64, older int) {
 			continue
 		}
 		if f.payloads++; contained && f.payloads > f.planned {
-			e.redundancy.repeated(int(f.payloads))
+			e.redundancy.contained(int(f.payloads), int(f.payloads)-1)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestUrgentCopies(t *testing.T) {
 	for _, acked := range []bool{false, true} {
 		p := newPair(t, s, EncoderConfig{Codec: Adaptive, MaxBatchDelay: 3, Deadline: 20}, DecoderConfig{})
 		rng := rand.New(rand.NewPCG(2, 3))
-		p.enc.redundancy.loss = lossMeter{loss: 0.1, seen: lossMemory}
+		p.enc.redundancy.loss = steadyLoss(0.1, 0)
 		p.enc.redundancy.replan()
 		n, buttons := 0, uint64(1)
 		tick := func() (sent bool) {
@@ -103,7 +103,7 @@ func TestUrgentCopies(t *testing.T) {
 				p.acknowledge(t)
 			}
 		}
-		p.enc.redundancy.loss = lossMeter{loss: 0.1, seen: lossMemory}
+		p.enc.redundancy.loss = steadyLoss(0.1, 0)
 		p.enc.redundancy.replan()
 		for !tick() { // the next frame starts a batch
 		}

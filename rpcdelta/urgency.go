@@ -36,10 +36,11 @@ const (
 
 const (
 	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is
-	// 4,000 times less likely than the usual ones.
-	surprise = 12
-	// unexpectedChange is the cost in bits from which the flag of a change is unexpected.
-	unexpectedChange = 3
+	// 65,000 times less likely than the usual ones.
+	surprise = 16
+	// unexpectedChange is the cost in bits from which the flag of a change is unexpected: less than
+	// one frame of 16 in this state changes the field.
+	unexpectedChange = 4
 	// usualRate is the weight of a change in the mean cost.
 	usualRate = 1.0 / 16
 	// recentFrames is the number of frames that predictions from the frame before read.
@@ -90,7 +91,7 @@ const (
 func (u *urgency) add(f *schema.Frame, seq uint64) frameUrgency {
 	u.frame = patient
 	u.coder.coder.MeasureNext(u, f, seq, u.coder.state, u.recent)
-	u.recent.Put(seq, f, 0)
+	u.recent.Put(seq, f, adaptive.Shape{})
 	return u.frame
 }
 

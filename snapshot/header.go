@@ -128,8 +128,8 @@ func (a *Ack) wire() seq.Ack {
 	return w
 }
 
-// Append appends the ack and returns the extended slice. It has 3 bytes if nothing was lost, and at
-// most 15.
+// Append appends the ack and returns the extended slice. It has 2 or 3 bytes if nothing was lost,
+// and at most 15.
 func (a *Ack) Append(dst []byte) []byte {
 	w := a.wire()
 	return w.Append(dst)

@@ -608,7 +608,14 @@ local function read_ack(tvb, at)
 	end
 	local a, missing
 	local flags = tvb(at, 1):uint()
-	if flags % 2 == 0 then
+	if flags % 2 == 1 and flags >= 128 then
+		if left < 2 then
+			return nil
+		end
+		a = { long = false, rpc = 0, epoch = 0, len = bits(flags, 1, 4), low = bits(flags, 5, 2) * 256 + tvb(at + 1, 1):uint(),
+			width = 1024, whole = false, none = false, reset_reason = 0, size = 2 }
+		missing = false
+	elseif flags % 2 == 0 then
 		if left < 3 then
 			return nil
 		end
@@ -621,7 +628,7 @@ local function read_ack(tvb, at)
 			none = bits(flags, 3, 1) == 1, reset_reason = bits(flags, 1, 2), size = 1 }
 		missing = bits(flags, 5, 1) == 1
 		local numbers = bits(flags, 6, 1) == 1
-		if left < 1 + (numbers and 2 or 0) + (a.none and 0 or 3) or flags >= 128 or a.reset_reason > 2 then
+		if left < 1 + (numbers and 2 or 0) + (a.none and 0 or 3) or a.reset_reason > 2 then
 			return nil
 		end
 		if numbers then
@@ -640,22 +647,22 @@ local function read_ack(tvb, at)
 			return nil
 		end
 		local first = tvb(at + a.size, 1):uint()
-		local gap, index = math.floor(first / 64) + 1, first % 64
+		local gap, index = math.floor(first / 32) + 1, first % 32
 		a.window = 1
-		if gap <= 3 then
+		if gap <= 7 then
 			if index + gap > a.len then
 				return nil
 			end
 			a.bits = string.rep("1", index) .. string.rep("0", gap) .. string.rep("1", a.len - index - gap)
 		else
-			a.window = 1 + math.floor((math.max(a.len, 6) + 1) / 8)
+			a.window = 1 + math.floor((math.max(a.len, 5) + 2) / 8)
 			if left < a.size + a.window then
 				return nil
 			end
 			local all = {}
 			for i = 0, a.len - 1 do
-				local k = i + 2
-				local bit = i < 6 and bits(index, i, 1) or tvb(at + a.size + math.floor(k / 8), 1):bitfield(7 - k % 8, 1)
+				local k = i + 3
+				local bit = i < 5 and bits(index, i, 1) or tvb(at + a.size + math.floor(k / 8), 1):bitfield(7 - k % 8, 1)
 				all[#all + 1] = bit == 1 and "1" or "0"
 			end
 			a.bits = table.concat(all)
@@ -814,6 +821,16 @@ local function dissect_message(tvb, tree, ctx)
 		dissect_acks(tvb, tree, ctx, 1)
 	elseif first == 0xcb then
 		dissect_slack(tvb, tree, ctx)
+	elseif first == 0xca then
+		local a = tvb:len() > 1 and read_ack(tvb, 2)
+		if not a then
+			return bad(ctx, tree, "no ack")
+		end
+		local size = 2 + a.size
+		tree:add(f.data, tvb(1, size - 1))
+		if tvb:len() > size then
+			return dissect_message(tvb(size):tvb(), tree, ctx)
+		end
 	elseif first == 0xcc or first == 0xcd then
 		local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
 		if n + 2 >= tvb:len() then

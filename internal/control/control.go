@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
 // Mask marks a message that is not a payload of rpcdelta: the two high bits of its first byte are
@@ -41,7 +42,8 @@ const (
 	Piece
 	// Stop is followed by the number of a replication stream.
 	Stop
-	// DownAck is followed by the number of a replication stream and an ack of its codec.
+	// DownAck is followed by the number of a replication stream and an ack of its messages. Another
+	// message may follow: see [CutDownAck].
 	DownAck
 	// Slack is followed by reports about jitter buffers (see [ParseSlack]) and acks.
 	Slack
@@ -92,6 +94,30 @@ func ParseWithAcks(b []byte) (acks, message []byte, err error) {
 		return nil, nil, fmt.Errorf("%w: acks before type %#x", ErrMalformed, message[0])
 	}
 	return acks, message, nil
+}
+
+// MaxDownAck is the maximum size of a message DownAck without the message that follows it.
+const MaxDownAck = 2 + seq.MaxAck
+
+// CutDownAck splits a message DownAck, without its type, into the number and the ack of a
+// replication stream, and the message that follows. If none follows or the ack is malformed,
+// message is empty.
+func CutDownAck(b []byte) (ack, message []byte) {
+	if len(b) > 0 {
+		if _, rest, ok := seq.ParseAck(b[1:]); ok {
+			return b[:len(b)-len(rest)], rest
+		}
+	}
+	return b, nil
+}
+
+// SkipDownAcks returns what follows the acks of replication streams at the start of a client's
+// datagram.
+func SkipDownAcks(b []byte) []byte {
+	for len(b) > 0 && b[0] == byte(DownAck) {
+		_, b = CutDownAck(b[1:])
+	}
+	return b
 }
 
 // MaxMessage is the maximum size of a message of the game, in bytes.

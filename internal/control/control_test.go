@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 
@@ -137,6 +139,12 @@ func FuzzParse(f *testing.F) {
 	f.Add(check.Value(a.Append(nil))(f))
 	f.Add([]byte{byte(Slack), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
 	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{byte(WithAcks), 3, 0, 1, 2, byte(Down) | 1, 7, 8})
+	f.Add([]byte{byte(WithSlack), 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, byte(DownFragment), 7})
+	f.Add([]byte{byte(WithAcks), 2, 0, byte(Down)})
+	f.Add([]byte{byte(WithAcks), 1, 0, byte(Bundle), 1})
+	f.Add([]byte{byte(DownAck), 1, 0, 1, 2, byte(DownAck), 2, 0x80, 0x4c, 0, 0x45, 0x10, 1})
+	f.Add([]byte{byte(DownAck), 1, 0x80, 0x4c, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kind, body, err := Split(b)
 		if err != nil {
@@ -163,7 +171,59 @@ func FuzzParse(f *testing.F) {
 			if again = append(again, acks...); !bytes.Equal(again, b) {
 				t.Errorf("%x reads as %+v and %x", b, all, acks)
 			}
+		case WithAcks, WithSlack:
+			acks, message, err := ParseWithAcks(body)
+			if err != nil {
+				return
+			}
+			if again := slices.Concat([]byte{b[0], byte(len(acks))}, acks, message); !bytes.Equal(again, b) {
+				t.Errorf("%x reads as %x and %x", b, acks, message)
+			}
+			if next, _, err := Split(message); err != nil || next != Down && next != DownFragment {
+				t.Errorf("%x is followed by %v, %v", b, next, err)
+			}
+		case DownAck:
+			ack, message := CutDownAck(body)
+			if !bytes.HasSuffix(body, message) || len(message) > 0 && len(ack)+len(message) != len(body) {
+				t.Errorf("%x reads as %x and %x", b, ack, message)
+			}
+			if rest := SkipDownAcks(b); len(rest) > len(message) || len(rest) > 0 && rest[0] == byte(DownAck) {
+				t.Errorf("%x without acks is %x", b, rest)
+			}
 		default:
 		}
 	})
+}
+
+// TestCarriers checks how long acks wait for a message that carries them.
+func TestCarriers(t *testing.T) {
+	const ms, most = time.Millisecond, 100 * time.Millisecond
+	start := time.Unix(0, 0)
+	for name, c := range map[string]struct {
+		left []time.Duration
+		want time.Duration // from the last message on; 0: none is expected
+	}{
+		"none":        {nil, 0},
+		"first":       {[]time.Duration{0}, 0},
+		"regular":     {[]time.Duration{0, 16 * ms, 32 * ms, 48 * ms}, 32 * ms},
+		"same tick":   {[]time.Duration{0, 16 * ms, 17 * ms, 18 * ms}, 30 * ms},
+		"irregular":   {[]time.Duration{0, 48 * ms, 64 * ms}, 84 * ms},
+		"rare":        {[]time.Duration{0, 500 * ms}, 2 * most},
+		"after pause": {[]time.Duration{0, 16 * ms, 900 * ms, 916 * ms}, 175 * ms},
+	} {
+		var carriers Carriers
+		var last time.Duration
+		for _, at := range c.left {
+			last = at
+			carriers.Left(start.Add(at), most)
+		}
+		now := start.Add(last)
+		until, ok := carriers.Until(now)
+		if ok != (c.want != 0) || ok && until.Sub(now) != c.want {
+			t.Errorf("%s: until %v later, %v, want %v", name, until.Sub(now), ok, c.want)
+		}
+		if _, ok := carriers.Until(until); ok || carriers.Interval() != 0 {
+			t.Errorf("%s: a message is still expected", name)
+		}
+	}
 }

@@ -22,6 +22,67 @@ type hub struct {
 	err        atomic.Pointer[error]
 	work       sync.WaitGroup
 	helper     func() // runs and signals work; bound once
+	start      time.Time
+	spread     time.Duration // over which messages leave, from start on
+	deferred   deferredStreams
+}
+
+// spreadStep is the time between two groups of messages of a broadcast. Each costs a timer.
+const spreadStep = time.Millisecond
+
+// deferredStreams are streams whose messages wait, in the order of their departure. They are safe
+// for concurrent use.
+type deferredStreams struct {
+	mu    sync.Mutex
+	list  []deferredStream
+	first int // index of the first that waits
+}
+
+type deferredStream struct {
+	stream *Stream
+	at     time.Time
+}
+
+func (d *deferredStreams) add(s deferredStream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, s)
+	l := d.list[d.first:]
+	for i := len(l) - 1; i > 0 && l[i].at.Before(l[i-1].at); i-- { // added by another goroutine
+		l[i], l[i-1] = l[i-1], l[i]
+	}
+}
+
+// take removes and returns the first stream if it is due, or if all are to be sent now. Otherwise
+// it returns nil and when the first stream is due; ok is false if there is none.
+func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Time, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.first == len(d.list) {
+		d.list, d.first = d.list[:0], 0
+		return nil, time.Time{}, false
+	}
+	first := &d.list[d.first]
+	if !all && first.at.After(now) {
+		return nil, first.at, true
+	}
+	s, *first = first.stream, deferredStream{}
+	d.first++
+	return s, time.Time{}, true
+}
+
+// Release sends the messages of the last Broadcast that are due. It returns when to call it again,
+// and false if no message waits.
+func (h *hub) Release(now time.Time) (next time.Time, waits bool) { return h.release(now, false) }
+
+func (h *hub) release(now time.Time, all bool) (next time.Time, waits bool) {
+	for {
+		s, next, waits := h.deferred.take(now, all)
+		if s == nil {
+			return next, waits
+		}
+		s.release()
+	}
 }
 
 // minPlayersPerGoroutine bounds the goroutines of a broadcast: starting more would take longer.
@@ -54,10 +115,13 @@ func (h *hub) streamOf(p Player) *Stream {
 	return nil
 }
 
-// Broadcast sends the newest tick to all players whose clients have subscribed, and returns the
-// number of messages. It uses several goroutines if there are many players, which read the time
-// from clock. The error is the first of an encoder. That a session has ended is no error.
-func (h *hub) Broadcast(clock func() time.Time) (int, error) {
+// Broadcast encodes the newest tick for all players whose clients have subscribed, and returns the
+// number of messages. Messages leave evenly over a time from now on, in the order in which the
+// world was offered: some of them during the call, the others by [World.Release]. Those of the last
+// Broadcast that still wait leave first. Broadcast uses several goroutines if there are many
+// players, which read the time from clock. The error is the first of an encoder. That a session has
+// ended is no error.
+func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, error) {
 	if h.helper == nil {
 		h.helper = func() {
 			defer h.work.Done()
@@ -67,7 +131,8 @@ func (h *hub) Broadcast(clock func() time.Time) (int, error) {
 	h.mu.Lock()
 	h.targets = append(h.targets[:0], h.streams...)
 	h.mu.Unlock()
-	h.clock = clock
+	h.clock, h.start, h.spread = clock, clock(), spread
+	h.release(h.start, true)
 	h.err.Store(nil)
 	h.next.Store(0)
 	h.sent.Store(0)
@@ -88,9 +153,19 @@ func (h *hub) Broadcast(clock func() time.Time) (int, error) {
 // run sends to targets until none is left.
 func (h *hub) run() {
 	for i := h.next.Add(1) - 1; int(i) < len(h.targets); i = h.next.Add(1) - 1 {
-		switch sent, err := h.targets[i].send(h.clock()); {
+		s, now := h.targets[i], h.clock()
+		h.Release(now)
+		at := h.start.Add((h.spread * time.Duration(i) / time.Duration(len(h.targets))).Truncate(spreadStep))
+		wait := at.After(now)
+		if !wait {
+			at = now
+		}
+		switch sent, err := s.send(at, wait); {
 		case sent:
 			h.sent.Add(1)
+			if wait {
+				h.deferred.add(deferredStream{s, at})
+			}
 		case err != nil && !errors.Is(err, ErrNotReady) && !isSessionError(err):
 			first := err // err itself would escape
 			h.err.CompareAndSwap(nil, &first)

@@ -24,7 +24,6 @@ const (
 	// MaxName is the maximum size of the name of a world.
 	MaxName = 64
 
-	maxAck    = 64 // maximum size of a codec's ack
 	maxFields = 64 // maximum number of fields in an offer
 	// maxPiece is the maximum size of a piece of the initial state: one segment of the reliable
 	// channel.

@@ -77,6 +77,7 @@ type Stream struct {
 	sender      sender
 	splitter    fragment.Splitter
 	message     []byte // buffer, type included
+	waiting     bool   // the message in the buffer is sent by release
 	fragment    []byte // buffer
 	stats       Stats
 }
@@ -94,16 +95,20 @@ const (
 // It returns ErrNotReady if the client has not subscribed, the encoder's error, or an error that
 // wraps the player's.
 func (s *Stream) Send(now time.Time) error {
-	_, err := s.send(now)
+	_, err := s.send(now, false)
 	return err
 }
 
-// send is Send. It reports whether a message was sent.
-func (s *Stream) send(now time.Time) (sent bool, err error) {
+// send is Send. It reports whether there was a message. If wait is set, release sends it, at the
+// time that is the argument now. A message that still waits is sent before.
+func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != ready {
 		return false, ErrNotReady
+	}
+	if s.waiting {
+		_ = s.transmit() // as release
 	}
 	message, err := s.sender.append(append(s.message[:0], byte(control.Down)|s.number), MaxMessage, now)
 	switch {
@@ -113,16 +118,35 @@ func (s *Stream) send(now time.Time) (sent bool, err error) {
 		s.stats.Unsent++
 		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
-	s.message = message
-	if len(message) <= transport.MaxPayload {
-		err = s.sendDatagram(message)
+	s.message, s.waiting = message, true
+	if wait {
+		return true, nil
+	}
+	err = s.transmit()
+	return err == nil, err
+}
+
+// release sends the message that waits, if there is one. That the session has ended is no error.
+func (s *Stream) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting {
+		_ = s.transmit()
+	}
+}
+
+// transmit sends the message in the buffer.
+func (s *Stream) transmit() (err error) {
+	s.waiting = false
+	if len(s.message) <= transport.MaxPayload {
+		err = s.sendDatagram(s.message)
 	} else {
-		err = s.sendFragments(message[1:])
+		err = s.sendFragments(s.message[1:])
 	}
 	s.stats.Messages++
-	s.stats.Bytes += uint64(len(message))
+	s.stats.Bytes += uint64(len(s.message))
 	s.sender.count(&s.stats)
-	return err == nil, err
+	return err
 }
 
 func (s *Stream) sendFragments(message []byte) error {
@@ -189,6 +213,7 @@ func (s *Stream) setPhase(p phase, now time.Time) {
 		s.ackHz.Add(-acks)
 	}
 	s.sender.stop()
+	s.waiting = false
 	if s.phase, s.sentInitial = p, 0; p == ready {
 		s.sender.start(now)
 	}
@@ -374,9 +399,6 @@ func (all *Streams) HandleAck(b []byte, now time.Time) error {
 	s, ack, err := all.find(b)
 	if err != nil {
 		return err
-	}
-	if len(ack) > maxAck {
-		return errUnknown
 	}
 	return s.handleAck(ack, now)
 }

@@ -18,6 +18,9 @@ type Link interface {
 	SendReliable(b []byte) error
 	// Wake requests a call of [Subscriptions.Tick] at that time.
 	Wake(at time.Time)
+	RTT() time.Duration
+	// Overhead returns the size of all headers of a datagram, down to IP, in bytes.
+	Overhead() uint64
 }
 
 // Receiver decodes the messages of a world at a client. Its methods are called one at a time, with
@@ -45,7 +48,7 @@ type Subscription struct {
 	all      *Subscriptions
 	name     string // of the world
 	receiver Receiver
-	ackHz    float64
+	ackHz    float64    // maximum rate of datagrams of acks alone
 	outcome  chan error // of the first offer
 
 	link       Link // of the offer, or nil
@@ -56,9 +59,8 @@ type Subscription struct {
 	replyDue   bool   // there was no room for the reply
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
-	ackDue     bool
-	acked      time.Time // of the last ack
-	ack        []byte    // buffer
+	buf        []byte
+	ack        ack
 	stats      Stats
 }
 
@@ -116,7 +118,8 @@ func (s *Subscription) begun(err error) {
 }
 
 func (s *Subscription) setPhase(p subscriptionPhase) {
-	s.phase, s.refused, s.ackDue, s.acked = p, nil, false, time.Time{}
+	s.phase, s.refused = p, nil
+	s.all.acks.restart(&s.ack, s.link, Interval(min(s.ackHz, s.offer.RateHz)))
 	if s.assembler != nil {
 		s.assembler.Reset()
 	}
@@ -158,7 +161,8 @@ func (s *Subscription) withdraw() {
 	if s.phase == subscribed || s.phase == requesting {
 		s.phase = unoffered
 	}
-	s.link, s.replyDue, s.ackDue = nil, false, false
+	s.link, s.replyDue = nil, false
+	s.all.acks.restart(&s.ack, nil, 0)
 	if s.assembler != nil {
 		s.assembler.Reset()
 		s.countIncomplete()
@@ -199,8 +203,9 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 	if err == nil {
 		s.stats.Messages++
 	}
-	s.ackDue = true // even after an error: an ack also reports what is missing
-	s.sendAck(at)
+	// Even after an error: an ack also reports what is missing.
+	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(control.DownAck), s.offer.Number))
+	s.all.acks.put(&s.ack, s.buf, len(message), at)
 	return err
 }
 
@@ -211,28 +216,13 @@ func (s *Subscription) tick(now time.Time) {
 	if s.replyDue {
 		s.reply(now)
 	}
-	s.sendAck(now)
-}
-
-// sendAck sends an ack if one is due and the ack rate permits it.
-func (s *Subscription) sendAck(now time.Time) {
-	if !s.ackDue {
-		return
-	}
-	if next := s.acked.Add(Interval(min(s.ackHz, s.offer.RateHz))); now.Before(next) {
-		s.link.Wake(next)
-		return
-	}
-	s.ackDue, s.acked = false, now
-	s.ack = s.receiver.AppendAck(append(s.ack[:0], byte(control.DownAck), s.offer.Number))
-	_ = s.link.Send(s.ack) // the next one repeats it
-	s.stats.Acks++
-	s.stats.AckBytes += uint64(len(s.ack))
+	s.all.acks.tick(&s.ack, now)
 }
 
 func (s *Subscription) counted() Stats {
 	st := s.stats
 	st.Name = s.name
+	s.all.acks.addTo(&st, &s.ack)
 	return st
 }
 

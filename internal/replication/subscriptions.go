@@ -21,6 +21,7 @@ type Subscriptions struct {
 	offers   [MaxStreams]*linkOffer    // by number
 	byNumber [MaxStreams]*Subscription // by the number of the offer
 	past     []Stats                   // of those that ended
+	acks     acks
 }
 
 type linkOffer struct {
@@ -30,8 +31,8 @@ type linkOffer struct {
 
 var errSubscribed = errors.New("it is subscribed already: close the other view first")
 
-// Subscribe subscribes to a world, at once if the server has offered it, or when it does. acks are
-// sent at most ackHz times a second.
+// Subscribe subscribes to a world, at once if the server has offered it, or when it does. Acks are
+// sent alone at most ackHz times a second.
 func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now time.Time) (*Subscription, error) {
 	s := &Subscription{all: all, name: world, receiver: r, ackHz: ackHz, outcome: make(chan error, 1)}
 	all.mu.Lock()
@@ -79,6 +80,7 @@ func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 		s.reply(now)
 	}
 	s.link = nil
+	all.acks.restart(&s.ack, nil, 0)
 }
 
 // Received returns how many bytes of the requested initial state were received, and its size. The
@@ -188,7 +190,7 @@ func (all *Subscriptions) HandleDatagram(t control.Type, b []byte, at time.Time)
 	return nil
 }
 
-// Tick sends what is due. It wakes the link at the time of the next call.
+// Tick sends replies and acks that are due. It wakes the link at the time of the next call.
 func (all *Subscriptions) Tick(now time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -62,6 +62,7 @@ type recording struct {
 	tick    uint64
 	now     time.Time
 	clock   func() time.Time // returns now
+	spread  time.Duration    // of broadcasts
 	players []*recordingPlayer
 	ack     []byte
 	inputs  []statesync.Input
@@ -148,8 +149,11 @@ func (r *recording) next() {
 // send makes a tick and sends it to all players.
 func (r *recording) send() {
 	r.next()
-	n, err := r.world.Broadcast(r.clock)
+	n, err := r.world.Broadcast(r.clock, r.spread)
 	must(r.t, err)
+	if _, waits := r.world.Release(r.now.Add(r.spread)); waits {
+		r.t.Fatalf("messages wait for more than %v", r.spread)
+	}
 	if n != len(r.players) {
 		r.t.Fatalf("tick %d was sent to %d players of %d", r.tick, n, len(r.players))
 	}
@@ -187,6 +191,7 @@ func TestBroadcastAllocs(t *testing.T) {
 	}
 	for codec, count := range map[string]int{SnapshotCodec: all, StateCodec: 20} {
 		r := newRecording(t, codec, recorded(t, small, count), true, 9)
+		r.spread = time.Second / tickHz / 2
 		for range 300 {
 			r.step()
 		}

@@ -28,15 +28,17 @@ type Ack struct {
 // MaxAck is the maximum size of an ack in bytes.
 const MaxAck = 15
 
-// An ack begins with a bit for the form. The short form has 24 bits, low bit first: 0; the stream
-// (3); the epoch (3); whether messages of the window are missing (1); Len (6); the low bits of
-// Newest (10). The long form begins with a byte: 1; Reset (2); None (1); Whole (1); whether
-// messages of the window are missing (1); whether a byte with the stream and one with the epoch
-// follow (1), otherwise both are 0; 0. Unless None is set, Newest (16 bits) and a byte with Len
-// follow.
+// The first and the last bit of an ack's first byte say which form it has. If stream and epoch are
+// 0 and no message of a window of up to 15 is missing, the shortest form has 16 bits, low bit
+// first: 1; Len (4); the 2 high ones of the 10 low bits of Newest; 1; the 8 others. The short form
+// has 24 bits, low bit first: 0; the stream (3); the epoch (3); whether messages of the window are
+// missing (1); Len (6); the low bits of Newest (10). The long form begins with a byte: 1; Reset
+// (2); None (1); Whole (1); whether messages of the window are missing (1); whether a byte with the
+// stream and one with the epoch follow (1), otherwise both are 0; 0. Unless None is set, Newest (16
+// bits) and a byte with Len follow.
 //
-// If messages are missing, a byte follows. Its 2 high bits are the length of the only gap, less
-// 1, and the 6 low bits its index. If they are 3, the 6 low bits are those of the window, and the
+// If messages are missing, a byte follows. Its 3 high bits are the length of the only gap, less
+// 1, and the 5 low bits its index. If they are 7, the 5 low bits are those of the window, and the
 // rest of the window follows in whole bytes.
 const (
 	shortBits    = 10 // of Newest
@@ -44,16 +46,17 @@ const (
 	shortMax     = 7 // maximum stream and epoch
 	maxLen       = 63
 	shortMissing = 1 << 7
+	shortestLen  = 15
 
 	ackLong    = 1 << 0
 	ackNone    = 1 << 3
 	ackWhole   = 1 << 4
 	ackMissing = 1 << 5
 	ackNumbers = 1 << 6
-	ackSpare   = 1 << 7
+	ackShort   = 1 << 7 // with ackLong: the shortest form
 
-	gapIndexBits = 6
-	gapRaw       = 3
+	gapIndexBits = 5
+	gapRaw       = 7
 )
 
 // Width returns the number of low bits of the newest number that the ack contains, 10 or 16.
@@ -70,6 +73,10 @@ func Recent(newest, last uint16) uint16 { return last - (last-newest)&uint16(Mas
 
 func (a *Ack) long() bool {
 	return a.None || a.Whole || a.Len == maxLen || a.Reset != 0 || a.Stream > shortMax || a.Epoch > shortMax
+}
+
+func (a *Ack) shortest() bool {
+	return !a.long() && a.Stream|a.Epoch == 0 && a.Len <= shortestLen && a.Window == Mask(uint64(a.Len))
 }
 
 // Behind returns by how many numbers the ack's newest message is older than message newest, modulo
@@ -99,10 +106,14 @@ func (a *Ack) FullWindow(size int) uint64 {
 
 // Append appends the ack and returns the extended slice. It has 3 bytes if nothing is missing from
 // the window, which is shorter than 63, no reset is requested, Whole is not set, and stream and
-// epoch are at most 7. One gap of up to 3 messages costs a byte more.
+// epoch are at most 7; 2 if these are 0 and the window is shorter than 16. One gap of up to 7
+// messages, the newest of them among the 32 newest of the window, costs a byte more than 3.
 func (a *Ack) Append(dst []byte) []byte {
 	missing := ^a.Window & Mask(uint64(a.Len))
-	if !a.long() {
+	switch {
+	case a.shortest():
+		return append(dst, ackLong|ackShort|byte(a.Len)<<1|byte(a.Newest>>8)<<5, byte(a.Newest))
+	case !a.long():
 		v := uint32(a.Stream)<<1 | uint32(a.Epoch)<<4 | uint32(a.Len)<<8 | uint32(a.Newest)<<14
 		if missing != 0 {
 			v |= shortMissing
@@ -136,7 +147,7 @@ func (a *Ack) appendGaps(dst []byte, missing uint64) []byte {
 		return dst
 	}
 	index, size := bits.TrailingZeros64(missing), bits.OnesCount64(missing)
-	if size <= gapRaw && missing>>index == Mask(uint64(size)) {
+	if size <= gapRaw && index < 1<<gapIndexBits && missing>>index == Mask(uint64(size)) {
 		return append(dst, byte(size-1)<<gapIndexBits|byte(index))
 	}
 	dst = append(dst, gapRaw<<gapIndexBits|byte(a.Window&Mask(gapIndexBits)))
@@ -153,16 +164,24 @@ func ParseAck(b []byte) (a Ack, rest []byte, ok bool) {
 		return Ack{}, nil, false
 	}
 	var missing bool
-	if b[0]&ackLong == 0 {
+	switch {
+	case b[0]&(ackLong|ackShort) == ackLong|ackShort:
+		if len(b) < 2 {
+			return Ack{}, nil, false
+		}
+		a = Ack{Len: int(b[0] >> 1 & shortestLen), Newest: uint16(b[0]>>5&3)<<8 | uint16(b[1])}
+		rest = b[2:]
+	case b[0]&ackLong == 0:
 		if len(b) < 3 {
 			return Ack{}, nil, false
 		}
 		v := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
 		a = Ack{Stream: uint8(v >> 1 & shortMax), Epoch: uint8(v >> 4 & shortMax), Len: int(v >> 8 & 63), Newest: uint16(v >> 14)}
 		missing, rest = v&shortMissing != 0, b[3:]
-	} else if a, rest, ok = parseLong(b); !ok {
-		return Ack{}, nil, false
-	} else {
+	default:
+		if a, rest, ok = parseLong(b); !ok {
+			return Ack{}, nil, false
+		}
 		missing = b[0]&ackMissing != 0
 	}
 	a.Window = Mask(uint64(a.Len))
@@ -188,7 +207,7 @@ func parseLong(b []byte) (a Ack, rest []byte, ok bool) {
 		}
 		a.Stream, a.Epoch, rest = rest[0], rest[1], rest[2:]
 	}
-	if flags&ackSpare != 0 || a.None && (flags&ackMissing != 0 || a.Whole) {
+	if a.None && (flags&ackMissing != 0 || a.Whole) {
 		return Ack{}, nil, false
 	}
 	if a.None {

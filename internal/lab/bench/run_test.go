@@ -178,9 +178,9 @@ func TestAccounting(t *testing.T) {
 				c.PayloadBits != plain[i].PayloadBits {
 				t.Errorf("%v: %+v", suite, c)
 			}
-			// Acks have 3 bytes, but four before the first baseline have 4, as those of the
+			// Acks have 2 bytes, but four before the first baseline have 4, as those of the
 			// article.
-			ack, first := 24.0, 8.0*4
+			ack, first := 16.0, 8.0*2*4
 			if c.Name == "paper" {
 				ack, first = 32, 0
 			}

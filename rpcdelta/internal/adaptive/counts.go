@@ -2,12 +2,24 @@ package adaptive
 
 import "github.com/uplink-rpc/uplink/internal/codec/fnv"
 
-// countModel predicts the number of frames of a payload from those of the accepted payloads.
+// Shape describes which frames a payload contains.
+type Shape struct {
+	// Frames is their number.
+	Frames uint8
+	// Repeats reports that some of them are in an earlier payload.
+	Repeats bool
+}
+
+// countModel predicts the shape of a payload from those of the accepted payloads.
 type countModel struct {
 	// probs are the probabilities, of 65536, that a payload has no more than i frames if it has at
 	// least i: by comparison of the last payload's number with i, and by i-1.
 	probs [3][MaxFrames - 1]uint16
 	last  uint8 // number of frames of the newest payload learned
+	// repeats are the probabilities, of 65536, that a payload of several frames repeats none: by
+	// whether the last one learned did.
+	repeats  [2]uint16
+	repeated uint8 // 1 if it did
 }
 
 // Initial probabilities: most payloads have a single frame.
@@ -16,6 +28,9 @@ const (
 	enoughFrames = 1 << 15
 )
 
+// repeatsNone are the initial probabilities that a payload repeats no frame.
+var repeatsNone = [2]uint16{60500, 5000}
+
 func (m *countModel) reset() {
 	for i := range m.probs {
 		for j := range m.probs[i] {
@@ -23,7 +38,7 @@ func (m *countModel) reset() {
 		}
 		m.probs[i][0] = oneFrame
 	}
-	m.last = 1
+	m.last, m.repeats, m.repeated = 1, repeatsNone, 0
 }
 
 // enough returns the probability that a payload with at least i frames has no more.
@@ -38,20 +53,29 @@ func (m *countModel) enough(i int) *uint16 {
 	return &m.probs[context][i-1]
 }
 
-// learn learns from an accepted payload of n frames; 0 is none.
-func (m *countModel) learn(n int) {
+// learn learns the shape of an accepted payload; 0 frames are none.
+func (m *countModel) learn(s Shape) {
+	n := int(s.Frames)
 	if n == 0 {
 		return
 	}
 	for i := 1; i <= min(n, MaxFrames-1); i++ {
 		adaptProb(m.enough(i), i == n)
 	}
-	m.last = uint8(n)
+	m.last = s.Frames
+	if n == 1 {
+		return
+	}
+	adaptProb(&m.repeats[m.repeated], !s.Repeats)
+	if m.repeated = 0; s.Repeats {
+		m.repeated = 1
+	}
 }
 
 func (m *countModel) hash(h fnv.Hash) fnv.Hash {
 	for i := range m.probs {
 		h = fold16(h, m.probs[i][:])
 	}
-	return h.Add(uint64(m.last))
+	h = fold16(h, m.repeats[:])
+	return h.Add(uint64(m.last) | uint64(m.repeated)<<8)
 }

@@ -29,6 +29,7 @@ func TestCounts(t *testing.T) {
 		e := newEnd(m, vehicleFields, 0)
 		d := newEnd(m, vehicleFields, 0)
 		count := rapid.IntRange(1, adaptive.MaxFrames).Draw(t, "count")
+		repeats := rapid.Bool().Draw(t, "repeats")
 		other := rapid.IntRange(1, adaptive.MaxFrames).Draw(t, "other")
 		frames := smoothFrames(100 * adaptive.MaxFrames)
 		base, hasBase := uint64(0), false
@@ -44,7 +45,7 @@ func TestCounts(t *testing.T) {
 			b := e.encode(nil, in, newest, base, hasBase)
 			if i >= 40 && i < 59 {
 				var meter countMeter
-				p := adaptive.Payload{Frames: in, Newest: newest, Base: base, HasBase: hasBase}
+				p := adaptive.Payload{Frames: in, Newest: newest, Base: base, HasBase: hasBase, Repeats: repeats && n > 1}
 				if e.coder.Measure(&meter, &p, e.state, e.known); meter.bits > 1 {
 					t.Fatalf("payload %d of %d frames: their number costs %.2f bits", i, n, meter.bits)
 				}
@@ -55,13 +56,13 @@ func TestCounts(t *testing.T) {
 				t.Fatalf("payload %d: %d frames, want %d; %v", i, got, n, err)
 			}
 			for k, f := range in {
-				number := 0
+				var shape adaptive.Shape
 				if k == n-1 {
-					number = n
+					shape = adaptive.Shape{Frames: uint8(n), Repeats: repeats && n > 1}
 				}
 				seq := newest + 1 - uint64(n-k)
-				e.known.Put(seq, f, number)
-				d.known.Put(seq, out[k], number)
+				e.known.Put(seq, f, shape)
+				d.known.Put(seq, out[k], shape)
 			}
 			base, hasBase = newest, true
 			e.state.Learn(base, e.known)

@@ -9,7 +9,7 @@ import (
 type Frames struct {
 	width, blobs int
 	seqs         []uint64 // by slot: sequence number plus 1, or 0
-	counts       []uint8  // by slot: number of frames of the payload whose newest frame this is, or 0
+	shapes       []Shape  // by slot: of the payload whose newest frame this is, or zero
 	ints         []int32
 	bytes        [][]byte
 	newest       uint64 // sequence number of the last Put
@@ -23,7 +23,7 @@ func NewFrames(ints, blobs, capacity int) *Frames {
 		width:  ints,
 		blobs:  blobs,
 		seqs:   make([]uint64, capacity),
-		counts: make([]uint8, capacity),
+		shapes: make([]Shape, capacity),
 		ints:   make([]int32, capacity*ints),
 		diffs:  make([]byte, ints+blobs+7),
 	}
@@ -39,11 +39,11 @@ func (f *Frames) Cap() int { return len(f.seqs) }
 func (f *Frames) slot(seq uint64) int { return int(seq % uint64(len(f.seqs))) }
 
 // Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
-// sequence numbers older. count is the number of frames of the accepted payload whose newest frame
-// this is, or 0. Put does not allocate once the byte strings have grown.
-func (f *Frames) Put(seq uint64, r *schema.Frame, count int) {
+// sequence numbers older. s is the shape of the accepted payload whose newest frame this is, or
+// zero. Put does not allocate once the byte strings have grown.
+func (f *Frames) Put(seq uint64, r *schema.Frame, s Shape) {
 	i := f.slot(seq)
-	f.seqs[i], f.counts[i], f.newest = seq+1, uint8(count), seq
+	f.seqs[i], f.shapes[i], f.newest = seq+1, s, seq
 	copy(f.ints[i*f.width:(i+1)*f.width], r.Ints)
 	for k, b := range r.Bytes {
 		at := &f.bytes[i*f.blobs+k]

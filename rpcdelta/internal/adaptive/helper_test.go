@@ -209,7 +209,7 @@ func (e *end) accept(seq uint64, r *schema.Frame) {
 	if keep := uint64(e.known.Cap() - adaptive.LearnReach); seq >= keep {
 		e.state.Learn(seq-keep, e.known)
 	}
-	e.known.Put(seq, r, 1)
+	e.known.Put(seq, r, adaptive.Shape{Frames: 1})
 }
 
 // learn accepts a frame and learns it immediately.

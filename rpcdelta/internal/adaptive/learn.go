@@ -70,7 +70,7 @@ func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newe
 func (s *State) learnFrame(n int64, known *Frames) {
 	s.newest = n
 	l := &s.learned
-	l.counts.learn(int(known.counts[known.slot(uint64(n))]))
+	l.counts.learn(known.shapes[known.slot(uint64(n))])
 	schedule := aloneSchedule[:]
 	if l.counts.last > 1 {
 		schedule = chainSchedule[:]

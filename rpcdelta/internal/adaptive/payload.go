@@ -19,7 +19,12 @@ type Payload struct {
 	// FreeBits is the number of low bits, 0 to 7, of the last byte of the header that precedes the
 	// payload. The payload starts in those bits, or at the next byte if there are none.
 	FreeBits uint
+	// Repeats reports that earlier payloads contain the first of several frames.
+	Repeats bool
 }
+
+// Shape returns the shape of the payload.
+func (p *Payload) Shape() Shape { return Shape{uint8(len(p.Frames)), p.Repeats} }
 
 // maxFrames returns the maximum number of frames of the payload.
 func (p *Payload) maxFrames() int {
@@ -128,8 +133,8 @@ func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
 	return v, &s.learned
 }
 
-// payload codes the number of frames, then each frame against the one before it. The error is
-// [ErrBaseline] or, while decoding, [ErrMalformed].
+// payload codes the number of frames, whether earlier payloads contain the first, then each frame
+// against the one before it. The error is [ErrBaseline] or, while decoding, [ErrMalformed].
 func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 	v, l := s.open(p, known)
 	if l == nil {
@@ -141,6 +146,7 @@ func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
 		return ErrMalformed
 	}
 	p.Frames = p.Frames[:n]
+	p.Repeats = n > 1 && c.bit(p.Repeats, uint32(l.counts.repeats[l.counts.repeated]))
 	if c.measures() {
 		c.meter.Count(c.spent())
 	}

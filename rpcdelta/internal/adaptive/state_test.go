@@ -48,7 +48,7 @@ func TestReach(t *testing.T) {
 	for i, frame := range frames[:236] {
 		seq := uint64(i)
 		short.learn(seq, frame)
-		long.known.Put(seq, frame, 1)
+		long.known.Put(seq, frame, adaptive.Shape{Frames: 1})
 		long.state.Learn(seq, long.known)
 		if short.state.Hash() != long.state.Hash() {
 			t.Fatalf("learning %d reads frames more than LearnReach older", i)
@@ -58,7 +58,7 @@ func TestReach(t *testing.T) {
 			want := long.encode(nil, frames[i+d:i+d+1], newest, seq, true)
 			only := adaptive.NewFrames(ints, blobs, adaptive.MaxRing)
 			for q := max(0, i+d-adaptive.MaxRing+1); q <= i; q++ {
-				only.Put(uint64(q), frames[q], 1)
+				only.Put(uint64(q), frames[q], adaptive.Shape{Frames: 1})
 			}
 			bounded := &end{state: long.state, known: only}
 			if got := bounded.encode(nil, frames[i+d:i+d+1], newest, seq, true); string(got) != string(want) {

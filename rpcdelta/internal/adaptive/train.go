@@ -97,7 +97,7 @@ func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	warmup := min(len(r.Frames)/4, int(10*r.RateHz))
 	var buf []byte
 	for n := d; n < len(r.Frames); n++ {
-		known.Put(uint64(n-d), r.Frames[n-d], 1)
+		known.Put(uint64(n-d), r.Frames[n-d], Shape{Frames: 1})
 		s.Learn(uint64(n-d), known)
 		p := Payload{Frames: r.Frames[n : n+1], Newest: uint64(n), Base: uint64(n - d), HasBase: true}
 		buf = c.Encode(buf[:0], &p, s, known)

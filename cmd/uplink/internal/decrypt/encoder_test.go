@@ -18,9 +18,11 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -87,6 +89,7 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	defer p.mu.Unlock()
 	if b[0] != 0xc1 {
 		p.back = c
+		b = control.SkipDownAcks(b)
 		n, err := rpcdelta.PeekRPC(b)
 		if err != nil {
 			p.t.Error(err)
@@ -106,13 +109,18 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	}
 }
 
-// send sends the frame by each RPC.
+// send sends the frame by each RPC, at times after acks of worlds.
 func (p *pair) send(c *transport.Conn, f *schema.Frame) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, rpc := range numbers {
-		b, info, err := p.enc[rpc].AppendFrame(nil, f)
+		var b []byte
+		for n := range uint8(len(p.said) % 3) {
+			a := snapshot.Ack{Newest: uint16(len(p.said)), Window: 0b1011 << n}
+			b = a.Append(append(b, byte(control.DownAck), n))
+		}
+		b, info, err := p.enc[rpc].AppendFrame(b, f)
 		uplinktest.Must(p.t, err)
 		p.said = append(p.said, said{rpc, info})
 		uplinktest.Must(p.t, c.Send(b))

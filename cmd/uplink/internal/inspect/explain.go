@@ -88,6 +88,15 @@ func (e *Explained) carried(p *player, b []byte) {
 	e.body = bytes.Clone(b)
 	e.Body = hex.EncodeToString(b)
 	t, body, err := control.Split(b)
+	for ; err == nil && t == control.DownAck; t, body, err = control.Split(b) {
+		at := len(e.body) - len(b)
+		ack, message := control.CutDownAck(body)
+		e.add(8*at, 8, 0, "message type", "%s", typeText(t, b[0]))
+		e.add(8*at+8, float64(8*len(ack)), 0, "number and ack", "%x", ack)
+		if b = message; len(b) == 0 {
+			return
+		}
+	}
 	if err != nil {
 		e.note("%v", err)
 		return
@@ -95,7 +104,7 @@ func (e *Explained) carried(p *player, b []byte) {
 	if t == control.Frame {
 		return
 	}
-	e.add(0, 8, 0, "message type", "%s", typeText(t, b[0]))
+	e.add(8*(len(e.body)-len(b)), 8, 0, "message type", "%s", typeText(t, b[0]))
 	switch t {
 	case control.Acks:
 		e.acks(p, body, 8)
@@ -108,7 +117,7 @@ func (e *Explained) carried(p *player, b []byte) {
 	case control.Message:
 		e.add(8, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
 	case control.Bundle:
-		e.bundle(b)
+		e.bundle(len(e.body) - len(b))
 	default:
 	}
 }
@@ -153,9 +162,10 @@ func clip(s string) string {
 	return s
 }
 
-func (e *Explained) bundle(b []byte) {
-	at := 1
-	for i, p := range payloads(b) {
+// bundle explains a bundle at an offset of the message.
+func (e *Explained) bundle(at int) {
+	at++
+	for i, p := range payloads(e.body) {
 		if n := p.offset - at; n > 0 {
 			e.add(8*at, float64(8*n), 0, lengthOfPayload+strconv.Itoa(i+1), "%d bytes", len(p.b))
 		}

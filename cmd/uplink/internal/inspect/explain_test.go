@@ -12,8 +12,10 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -27,11 +29,19 @@ func TestExplainAll(t *testing.T) {
 		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
 		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 30, clients: 1, reliable: true},
+
+		"acks in front": {frames: 60, clients: 1, client: client.Config{Tick: 30 * ms}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := c.data(t)
+			if name == "acks in front" {
+				data = ackInFront(t, data)
+			}
 			all, _, err := Run(bytes.NewReader(data), Options{})
 			uplinktest.Must(t, err)
+			if all.Check.Same == 0 || all.Check.Differ+all.Check.Broken > 0 {
+				t.Errorf("%+v", all.Check)
+			}
 			payloads := 0
 			for n := 1; n <= all.Records; n += thin(7) {
 				_, e, err := Run(bytes.NewReader(data), Options{Explain: n})
@@ -49,6 +59,20 @@ func TestExplainAll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ackInFront returns a copy of a capture with acks of worlds in front of payloads and bundles.
+func ackInFront(t *testing.T, data []byte) []byte {
+	return rewrite(t, data, func(b record.Body) record.Body {
+		if d, ok := b.(*record.Datagram); ok && !d.Sent && d.Body[0] != byte(control.Bind) {
+			a := snapshot.Ack{Newest: uint16(d.Number), Window: d.Number}
+			d.Body = append(a.Append([]byte{byte(control.DownAck), 1}), d.Body...)
+			if d.Number%3 == 0 {
+				d.Body = append(a.Append([]byte{byte(control.DownAck), 2}), d.Body...)
+			}
+		}
+		return b
+	})
 }
 
 // checkExplained adds the parts of what is explained up, and says how many decoded payloads there

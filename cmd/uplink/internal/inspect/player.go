@@ -107,16 +107,16 @@ func (p *player) came(x *inspection, body []byte) {
 	}
 }
 
-// payloads returns copies of the payloads in a client's message. The offset of a frame in a bundle
-// follows from its capacity, since it shares the bundle's memory.
+// payloads returns copies of the payloads in a client's message. The offset of a payload follows
+// from its capacity, since it shares the message's memory.
 func payloads(b []byte) (all []payload) {
-	t, body, err := control.Split(b)
+	t, body, err := control.Split(control.SkipDownAcks(b))
 	if err != nil {
 		return nil
 	}
 	switch t {
 	case control.Frame:
-		return []payload{{b: bytes.Clone(body)}}
+		return []payload{{b: bytes.Clone(body), offset: cap(b) - cap(body)}}
 	case control.Bundle:
 		for f := control.ParseBundle(body); f.Left() > 0; {
 			frame, _, err := f.Next()

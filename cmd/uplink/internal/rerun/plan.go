@@ -207,9 +207,10 @@ func (l *loader) bound(b *record.Bound) error {
 }
 
 // came keeps a message until the server's result is known, if there is memory. Requests to bind are
-// created again.
+// created again; acks of worlds are left out.
 func (l *loader) came(s *session, body []byte, reliable bool) error {
 	l.settle(s)
+	body = control.SkipDownAcks(body)
 	t, rest, err := control.Split(body)
 	c := &carried{at: l.at, reliable: reliable, body: bytes.Clone(body)}
 	switch {

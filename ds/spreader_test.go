@@ -1,0 +1,120 @@
+package ds_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// TestSpread measures the largest burst of a world's datagrams to 64 players, within 1 ms. All
+// datagrams of a tick leave within the spread, each player's at the same time of every tick.
+func TestSpread(t *testing.T) {
+	const players, hz, ticks = 64, 60, 30
+	for i, c := range []struct {
+		sendHz float64
+		spread time.Duration
+		over   time.Duration // the spread that results
+		burst  float64       // maximum share of a tick's bytes within 1 ms
+	}{
+		{60, 0, time.Second / 120, 0.15},
+		{60, -1, 0, 1},
+		{60, time.Second / 60, time.Second / 60, 0.08},
+		{20, 0, 25 * ms, 0.07},
+	} {
+		if i%thin(3) != 0 {
+			continue
+		}
+		bubble(t, fmt.Sprint(c.sendHz, "Hz", c.spread), func(t *testing.T) {
+			network := linkedBy(t, 20*ms, simnet.Config{})
+			var a *arena
+			srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) {
+				_, err := a.Offer(p)
+				uplinktest.Must(t, err)
+			}}, func(s *ds.Server) error {
+				a = newArena(t, s, "movers", 20, never, ds.WorldConfig[mover]{SendHz: c.sendHz, Spread: c.spread})
+				return nil
+			})
+			for range players {
+				_, err := client.SubscribeSnapshots(t.Context(), uplinktest.Dial(t, network, client.Config{}), "movers", client.SnapshotConfig[mover]{})
+				uplinktest.Must(t, err)
+			}
+			settle(time.Second)
+			start := time.Now()
+			var bytes [players * 2]int // by the ms since the start of the tick
+			offsets := map[netip.AddrPort]time.Duration{}
+			network.Watch(func(from, to netip.AddrPort, b []byte) {
+				if from.String() != uplinktest.Addr || uplinktest.Kind(b) != uplinktest.DataKind {
+					return
+				}
+				offset := time.Since(start)
+				bytes[offset/ms] += len(b) + transport.IPSize
+				if before, ok := offsets[to]; ok && before != offset {
+					t.Errorf("a datagram leaves %v after the start of a tick, the last one %v", offset, before)
+				}
+				offsets[to] = offset
+			})
+			every := uint64(hz / c.sendHz)
+			for tick := every; tick <= every*ticks; tick += every {
+				synctest.Wait() // nothing leaves
+				start = time.Now()
+				if n := a.step(tick); n != players {
+					t.Fatalf("sent to %d players", n)
+				}
+				time.Sleep(time.Duration(every) * time.Second / hz)
+			}
+			settle(time.Second)
+			most, sum, last := 0, 0, time.Duration(0)
+			for i, n := range bytes {
+				if sum += n; n > 0 {
+					last = time.Duration(i) * ms
+				}
+				most = max(most, n)
+			}
+			share := float64(most) / float64(sum)
+			t.Logf("%.0f bytes a tick, at most %.0f within 1 ms", float64(sum)/ticks, float64(most)/ticks)
+			if len(offsets) != players || share > c.burst || last > c.over || last < c.over-2*ms {
+				t.Errorf("datagrams to %d players leave over %v, %.3f of a tick's bytes within 1 ms", len(offsets), last, share)
+			}
+			if st := srv.Stats().Replication[0]; st.Messages != players*ticks {
+				t.Errorf("%d messages", st.Messages)
+			}
+		})
+	}
+}
+
+// TestSpreadEnds verifies that the end of a server waits for no datagram, and that one player's
+// datagrams leave during Send.
+func TestSpreadEnds(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		network := perfect(t)
+		a, srv, joined := serveArena(t, network, 5, never, ds.WorldConfig[mover]{TickHz: 1})
+		for n := range 2 {
+			conn := uplinktest.Dial(t, network, client.Config{})
+			_, err := a.Offer(<-joined)
+			uplinktest.Must(t, err)
+			_, err = client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{})
+			uplinktest.Must(t, err)
+			settle(time.Second)
+			before := srv.Stats().Replication[0].Messages
+			a.step(uint64(n + 1))
+			if sent := srv.Stats().Replication[0].Messages - before; sent != 1 {
+				t.Errorf("%d messages to %d players during Send", sent, n+1)
+			}
+		}
+		start := time.Now()
+		uplinktest.Must(t, srv.Close())
+		if d := time.Since(start); d > 10*ms {
+			t.Errorf("closed after %v", d)
+		}
+		_, err := a.Send()
+		uplinktest.Must(t, err)
+	})
+}
