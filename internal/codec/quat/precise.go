@@ -51,8 +51,8 @@ var sqrtSeed = func() (t [97]uint32) {
 	return t
 }()
 
-// UnpackPrecise returns the quaternion of an index and the smallest three, of which one step is k in
-// Q46.
+// UnpackPrecise returns the quaternion of an index and the smallest three, of which one step is k
+// in Q46.
 func UnpackPrecise(f []int32, k int64) Precise {
 	a, b, c := int64(f[1])*k>>16, int64(f[2])*k>>16, int64(f[3])*k>>16
 	r := sqrt30(precise1*precise1 - a*a - b*b - c*c)

@@ -1,5 +1,5 @@
-// Package quat computes with orientations: in fixed point, as codecs predict them (Precise for RPCs,
-// Fixed for snapshots and state), with the quantizer and the model of their smallest three
+// Package quat computes with orientations: in fixed point, as codecs predict them (Precise for
+// RPCs, Fixed for snapshots and state), with the quantizer and the model of their smallest three
 // components; and in floating point (Float), for smoothing and measurements.
 package quat
 
