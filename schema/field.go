@@ -116,7 +116,8 @@ type Field struct {
 }
 
 // String returns the name, the kind and the options of the field that affect the wire format. Both
-// ends of a connection compare it.
+// ends of a connection compare it. If Min or Max of numbers is set, it has both bounds as integers,
+// in steps of the resolution: the codecs depend on these alone.
 func (f Field) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", f.Name, f.Kind)
@@ -130,11 +131,10 @@ func (f Field) String() string {
 	option("bits", f.Bits != 0, f.Bits)
 	option("width", f.Width != 0 && f.Kind != KindBool, f.Width)
 	option("size", f.Size != 0, f.Size)
-	if f.Min != nil {
-		option("min", true, *f.Min)
-	}
-	if f.Max != nil {
+	if f.IsBytes() && f.Max != nil {
 		option("max", true, *f.Max)
+	} else if steps := (&Layout{Field: &f}); steps.compileGroup() == nil && (f.Min != nil || f.Max != nil) {
+		fmt.Fprintf(&b, " steps=%d..%d", steps.Lo, steps.Hi)
 	}
 	option("velocity", f.Velocity != "", f.Velocity)
 	option("velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.VelocityScale)

@@ -146,7 +146,7 @@ func TestFieldsOfType(t *testing.T) {
 	want := []string{
 		"Health int width=16",
 		"Alive bool",
-		"P vec3 resolution=0.1 min=-1 max=2 velocity=V velocity_scale=0.5",
+		"P vec3 resolution=0.1 steps=-10..20 velocity=V velocity_scale=0.5",
 		"V vec3 resolution=0.1",
 		"Q quat bits=12",
 		"N unitvec bits=12",

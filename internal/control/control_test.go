@@ -115,12 +115,15 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 	coarse.Resolution = 1
 	buttons := schema.Field{Name: "Buttons", Kind: schema.KindBits, Width: 16}
 	server := testSchema(t, location, buttons)
+	bounded := location
+	bounded.Max = new(float64)
 	for name, c := range map[string]struct {
 		client *schema.Schema
 		want   BindAnswer
 	}{
 		"equal":    {testSchema(t, location, buttons), BindAnswer{}},
 		"coarser":  {testSchema(t, coarse, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
+		"bounds":   {testSchema(t, bounded, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
 		"missing":  {testSchema(t, location), BindAnswer{Reason: ReasonSchema, Field: 1, Theirs: "Buttons bits width=16"}},
 		"too many": {testSchema(t, location, buttons, schema.Field{Name: "Extra", Kind: schema.KindBool}), BindAnswer{Reason: ReasonSchema, Field: 2}},
 		"swapped":  {testSchema(t, buttons, location), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},

@@ -1,6 +1,6 @@
-// Package quat computes with orientations: in fixed point (Fixed), as codecs predict them, with the
-// quantizer and the model of their smallest three components; and in floating point (Float), for
-// smoothing and measurements.
+// Package quat computes with orientations: in fixed point, as codecs predict them (Precise for
+// RPCs, Fixed for snapshots and state), with the quantizer and the model of their smallest three
+// components; and in floating point (Float), for smoothing and measurements.
 package quat
 
 import "github.com/uplink-rpc/uplink/internal/codec/fixed"
