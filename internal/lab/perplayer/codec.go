@@ -1,6 +1,7 @@
 package perplayer
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
@@ -25,6 +26,7 @@ type payloadCodec struct {
 	resting []int32 // indices of the objects at rest
 	changes int     // whether the previous objects changed, one bit each
 	object  objectContext
+	params  *modelState // models instead of those of the baseline, or nil
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
@@ -113,7 +115,7 @@ func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
 
 // copyState copies the model state of the baseline.
 func (pc *payloadCodec) copyState() {
-	pc.state.copyFrom(pc.from)
+	pc.state.copyFrom(cmp.Or(pc.params, pc.from))
 	n := pc.refs.base.Len()
 	pc.state.last, pc.state.rested = resize(pc.state.last, len(pc.schema.fields)*n), resize(pc.state.rested, n)
 	clear(pc.state.last[copy(pc.state.last, pc.from.last):])
