@@ -114,9 +114,13 @@ func TestAppendErrors(t *testing.T) {
 	}{
 		{snapshot.Baseline{}, 20, snapshot.ErrTooLarge},
 		{snapshot.Baseline{Distance: -1}, 1000, snapshot.ErrBaselineMissing},
-		{snapshot.Baseline{Distance: snapshot.MaxDistance + 1}, 1000, snapshot.ErrBaselineMissing},
+		{snapshot.Baseline{Distance: snapshot.MaxDistance + 2}, 1000, snapshot.ErrBaselineMissing},
+		{snapshot.Baseline{Distance: 58, Step: 1}, 1000, snapshot.ErrBaselineMissing},
+		{snapshot.Baseline{Distance: 1, Step: 5}, 1000, snapshot.ErrBaselineMissing},
+		{snapshot.Baseline{Distance: 57, Step: 1}, 1000, nil},
+		{snapshot.Baseline{Distance: 39, Step: 4}, 1000, nil},
 		{snapshot.Baseline{Distance: snapshot.MaxDistance}, 1000, nil},
-		{snapshot.Baseline{Distance: 1, Bare: true}, 1000, nil},
+		{snapshot.Baseline{Distance: 1}, 1000, nil},
 	} {
 		out, info, err := enc.Append([]byte("x"), c.baseline, c.limit)
 		if !errors.Is(err, c.want) || err != nil && string(out) != "x" || info.Objects != 30 {

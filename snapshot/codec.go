@@ -251,11 +251,19 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// bareProb is the constant probability of a payload without references.
-var bareProb = rangecoder.Prob{P: 1 << 11}
+// stepProbs are the constant probabilities that the payload does without references, that their step
+// is more than 1, and more than 2 or 3.
+var stepProbs = [...]rangecoder.Prob{{P: 1 << 11}, {P: 1 << 12}, {P: rangecoder.Half}, {P: rangecoder.Half}}
 
-// bare codes whether the payload does without references.
-func (pc *payloadCodec) bare(bare bool) bool {
-	p := bareProb
-	return pc.Bit(&p, bare)
+// codeStep codes the step of the references, 0 to maxStep.
+func (pc *payloadCodec) codeStep(step int64) int64 {
+	p := stepProbs
+	if pc.Bit(&p[0], step == 0) {
+		return 0
+	}
+	n := int64(1)
+	for n < maxStep && pc.Bit(&p[n], step > n) {
+		n++
+	}
+	return n
 }

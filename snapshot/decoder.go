@@ -19,6 +19,7 @@ type Decoder struct {
 	cur     *Set
 	next    uint64 // newest decoded sequence number + 1
 	floor   uint64 // baselines before it were discarded
+	step    uint64 // of the references of the newest snapshot
 
 	epoch     uint8
 	waiting   bool   // for a snapshot without a baseline
@@ -58,7 +59,7 @@ func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 		return info, nil, fmt.Errorf("%w: snapshot %d", err, info.Seq)
 	}
 	set := d.cur
-	info.Objects, info.Bare = set.Len(), d.codec.refs.bare && h.distance > 0
+	info.Objects, info.Step = set.Len(), int(d.codec.refs.step)
 	d.accept(n, base, &h)
 	return info, set, nil
 }
@@ -85,7 +86,7 @@ func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 		d.noInitial = d.noInitial || h.distance == 0 && !h.empty
 		return 0, d.desync(n)
 	}
-	d.codec.refs.begin(set, distance, h.distance == 0)
+	d.codec.refs.begin(set, distance, 0)
 	return base, nil
 }
 
@@ -100,13 +101,14 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 	}()
 	pc.Dec.Reset(coded, 0)
 	if h.distance > 0 {
-		pc.refs.bare = pc.bare(false)
+		pc.refs.step = pc.codeStep(0)
 	}
-	if !pc.refs.bare {
-		for _, lag := range refLags {
-			switch ref := base - uint64(lag); {
-			case uint64(lag) <= base && d.sets.get(ref) != nil:
-			case uint64(lag) <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // it was discarded
+	if pc.refs.step > 0 {
+		for _, steps := range refLags {
+			lag := uint64(steps) * uint64(pc.refs.step)
+			switch ref := base - lag; {
+			case lag <= base && d.sets.get(ref) != nil:
+			case lag <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // it was discarded
 				return ErrLate
 			default:
 				return d.missing(n, n-ref)
@@ -145,8 +147,8 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 		}
 		return
 	}
-	d.floor = max(d.floor, base, d.next-min(d.next, Ring))
-	end := d.floor - min(d.floor, lateBaselines+maxLag)
+	d.floor, d.step = max(d.floor, base, d.next-min(d.next, Ring)), uint64(d.codec.refs.step)
+	end := d.floor - min(d.floor, lateBaselines+maxLag*max(1, d.step))
 	d.sets.removeBefore(end)
 }
 

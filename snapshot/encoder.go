@@ -11,8 +11,9 @@ type Baseline struct {
 	// Distance is the distance from the snapshot to its baseline, 1 to [MaxDistance]. 0 means the
 	// initial set, or with Empty an empty one.
 	Distance int
-	// Bare means without references: without the sets 1, 2, 4 and 6 snapshots before the baseline.
-	Bare bool
+	// Step is the distance between the snapshots that the client receives, 1 to 4. The payload
+	// refers to the sets 1, 2, 4 and 6 steps before the baseline too. 0 means that it does not.
+	Step int
 	// Empty means an empty baseline.
 	Empty bool
 }
@@ -82,13 +83,13 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 	base := n - uint64(b.Distance)
 	switch {
 	case b.Distance == 0 && b.Empty:
-		refs.begin(w.empty, 1, true)
+		refs.begin(w.empty, 1, 0)
 	case b.Distance == 0:
-		refs.begin(w.initial, 1, true)
-	case b.Distance < 0 || b.Distance > MaxDistance || uint64(b.Distance) > n || !b.Bare && base < maxLag:
+		refs.begin(w.initial, 1, 0)
+	case b.Distance < 0 || b.Step < 0 || b.Step > maxStep || b.Distance+maxLag*b.Step >= Ring || uint64(b.Distance+maxLag*b.Step) > n:
 		return fmt.Errorf("%w: snapshot %d, %d before the newest", ErrBaselineMissing, uint16(base), b.Distance)
 	default:
-		refs.begin(w.set(base), int64(b.Distance), b.Bare)
+		refs.begin(w.set(base), int64(b.Distance), b.Step)
 	}
 	refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
 	return nil
@@ -104,7 +105,7 @@ func (pc *payloadCodec) init(s *Schema, decoding bool) {
 // pairs, for reuse.
 func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *Model, delta bool) []pair {
 	if delta {
-		pc.bare(pc.refs.bare)
+		pc.codeStep(pc.refs.step)
 	}
 	pc.begin(m.at(&pc.refs))
 	pc.codePhysics(cur)

@@ -31,7 +31,7 @@ func (pc *payloadCodec) loadSpans() {
 			s.newer = o.row[e[0]]
 			lag -= o.lag[e[0]]
 		}
-		s.scale = 16 * pc.refs.distance * parts[lag&15]
+		s.scale = 16 * pc.refs.distance * parts[lag&63]
 	}
 }
 

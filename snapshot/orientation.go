@@ -39,7 +39,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		}
 		q := gr.Unpack(o.row[i][at : at+4])
 		v[i] = quat.Between(&q, &base)
-		by := pc.refs.distance * parts[o.lag[i]&15]
+		by := pc.refs.distance * parts[o.lag[i]&63]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
 		}

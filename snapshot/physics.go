@@ -123,7 +123,7 @@ func (f *fitter) observe(n uint64) physics {
 	}
 	w, pc := f.world, &f.codec
 	base := n - distance
-	pc.refs.begin(w.set(base), int64(distance), false)
+	pc.refs.begin(w.set(base), int64(distance), 1)
 	pc.refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
 	cur := w.set(n)
 	pc.begin(w.model.at(&pc.refs))

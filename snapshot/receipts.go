@@ -28,38 +28,37 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 	}
 }
 
-// Baselines returns the distances from snapshot n of all baselines that the client has, with
-// references and bare: bit i is set for distance i.
-func (r *Receipts) Baselines(n uint64) (full, bare uint64) {
-	if n < r.next {
+// Baselines returns the distances from snapshot n of all baselines that the client has: those with
+// references at a step, and all of them. Bit i is set for distance i.
+func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
+	if n < r.next || r.next <= r.since {
 		return 0, 0
 	}
-	has := r.acked
-	if r.next > r.since {
-		has &= seq.Mask(min(r.next-r.since, Ring))
-	} else {
-		has = 0
-	}
-	full = has
+	bare = r.acked & seq.Mask(min(r.next-r.since, Ring))
+	full = bare
 	for _, lag := range refLags {
-		full &= has >> lag
+		full &= bare >> (lag * step)
 	}
-	oldest := uint64(MaxDistance)
+	oldest := uint64(Ring - 1 - maxLag*step)
 	if r.used > 0 {
 		oldest = min(oldest, n-r.used+lateBaselines)
 	}
 	from, within := n+1-r.next, seq.Mask(oldest+1)
-	return full << from & within, has << from & within
+	return full << from & within, bare << from & within
 }
+
+// Step returns the step of references that suits how often snapshots were sent, at most maxStep.
+func (r *Receipts) Step() int { return max(1, min(bits.TrailingZeros64(r.sent>>1)+1, maxStep)) }
 
 // Baseline returns the newest baseline for snapshot n.
 func (r *Receipts) Baseline(n uint64) Baseline {
-	full, bare := r.Baselines(n)
+	step := r.Step()
+	full, bare := r.Baselines(n, step)
 	switch {
 	case full != 0:
-		return Baseline{Distance: bits.TrailingZeros64(full)}
+		return Baseline{Distance: bits.TrailingZeros64(full), Step: step}
 	case bare != 0:
-		return Baseline{Distance: bits.TrailingZeros64(bare), Bare: true}
+		return Baseline{Distance: bits.TrailingZeros64(bare)}
 	}
 	return r.Keyframe()
 }

@@ -1,11 +1,12 @@
 package snapshot
 
-// refLags are the ages of the references, in snapshots before the baseline.
+// refLags are the ages of the references, in steps before the baseline.
 var refLags = [...]int{1, 2, 4, 6}
 
 const (
-	refs   = len(refLags)
-	maxLag = 6
+	refs    = len(refLags)
+	maxLag  = 6
+	maxStep = 4
 )
 
 type reference struct {
@@ -18,19 +19,19 @@ type reference struct {
 type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to the coded snapshot
-	bare     bool  // without references
+	step     int64 // snapshots per step of refLags; 0: without references
 	frames   [refs]reference
 	low      [3]int64 // minimum components of the positions in the baseline
 }
 
 // begin sets the baseline, and forgets the references.
-func (h *refFrames) begin(base *Set, distance int64, bare bool) {
-	h.base, h.distance, h.bare = base, distance, bare
+func (h *refFrames) begin(base *Set, distance int64, step int) {
+	h.base, h.distance, h.step = base, distance, int64(step)
 }
 
 // model returns the number of the model.
 func (h *refFrames) model() int {
-	if h.bare {
+	if h.step == 0 {
 		return bareModel
 	}
 	return modelOf(h.distance)
@@ -39,12 +40,12 @@ func (h *refFrames) model() int {
 // load loads the references; get returns the set that is lag snapshots older than the baseline.
 func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
 	h.bound(s)
-	if h.bare {
+	if h.step == 0 {
 		return
 	}
 	for i, lag := range refLags {
 		r := &h.frames[i]
-		r.set = get(lag)
+		r.set = get(lag * int(h.step))
 		if r.same = r.set.sameObjects(h.base); r.same {
 			continue
 		}
@@ -74,7 +75,7 @@ func (h *refFrames) bound(s *Schema) {
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that
 // of the baseline is 0.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
-	if h.bare {
+	if h.step == 0 {
 		return h.base.Row(object), 0
 	}
 	for ; i >= 0; i-- {
@@ -83,7 +84,7 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 			at = int(r.at[object])
 		}
 		if at >= 0 {
-			return r.set.Row(at), int64(refLags[i])
+			return r.set.Row(at), int64(refLags[i]) * h.step
 		}
 	}
 	return h.base.Row(object), 0

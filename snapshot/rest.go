@@ -22,12 +22,12 @@ func (pc *payloadCodec) loadResting(index int, near int64) {
 
 // isResting reports whether an object of the baseline is the same in all references.
 func (pc *payloadCodec) isResting(index int) bool {
-	if pc.refs.bare {
+	if pc.refs.step == 0 {
 		return false
 	}
 	base := pc.refs.base.Row(index)
 	for i := range refs {
-		if row, lag := pc.refs.row(i, index); lag < int64(refLags[i]) || !slices.Equal(base, row) {
+		if row, lag := pc.refs.row(i, index); lag < int64(refLags[i])*pc.refs.step || !slices.Equal(base, row) {
 			return false
 		}
 	}

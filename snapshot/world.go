@@ -9,7 +9,7 @@ import (
 const Ring = 64
 
 // MaxDistance is the maximum distance from a snapshot to its baseline.
-const MaxDistance = Ring - maxLag - 1
+const MaxDistance = Ring - 2
 
 // World stores the newest sets, for all encoders. Not safe for concurrent use, except that encoders
 // may read it at the same time.

@@ -9,95 +9,99 @@ import (
 // maxEncodings is the maximum number of encodings of a tick.
 const maxEncodings = 8
 
-// maxBare is how many of them may be bare.
-const maxBare = 1
-
 // plan is the baselines against which a tick is encoded: at most maxEncodings, whatever the clients
 // have. Clients that have other ones share an older one.
 type plan struct {
-	newest [snapshot.Ring]int // clients by the distance of their newest baseline with references
-	bare   [snapshot.Ring]int // clients without one, by the distances of all bare ones
-	full   uint64             // distances of the plan, with references
-	bares  uint64             // and bare
+	clients [maxStep + 1][snapshot.Ring]int // by step and the distance of their newest baseline
+	chosen  [maxStep + 1]uint64             // distances, by step
+	wanted  []wantedBaseline                // scratch of choose
 }
 
-func (p *plan) reset() { *p = plan{} }
+// maxStep is the maximum of snapshot.Baseline.Step.
+const maxStep = 4
 
-// add adds a client with these baselines.
-func (p *plan) add(full, bare uint64) {
+// wantedBaseline is the newest baseline of some clients.
+type wantedBaseline struct{ step, distance, clients int }
+
+func (p *plan) reset() { *p = plan{wanted: p.wanted[:0]} }
+
+// add adds a client with these baselines, with references at a step and bare. Of the bare ones,
+// all count, since clients that have just joined have few in common.
+func (p *plan) add(step int, full, bare uint64) {
 	if full != 0 {
-		p.newest[bits.TrailingZeros64(full)]++
+		p.clients[step][bits.TrailingZeros64(full)]++
 		return
 	}
 	for ; bare != 0; bare &= bare - 1 {
-		p.bare[bits.TrailingZeros64(bare)]++
+		p.clients[0][bits.TrailingZeros64(bare)]++
 	}
 }
 
-// choose chooses the baselines: those whose clients would have the youngest ones in the mean. The
-// size of a snapshot grows about linearly with the age of its baseline.
+// choose chooses the baselines such that the sum of their ages over all clients is least: the size
+// of a snapshot grows about linearly with that age.
 func (p *plan) choose() {
-	p.full, p.bares = 0, 0
-	room := maxEncodings
-	most := 0
-	for d, n := range p.bare {
+	room, most := maxEncodings, 0
+	for distance, n := range p.clients[0] {
 		if n > most {
-			most, p.bares = n, 1<<d
+			most, p.chosen[0] = n, 1<<distance
 		}
 	}
-	if p.bares != 0 {
-		room -= maxBare
+	if most > 0 {
+		room--
 	}
-	p.chooseFull(room)
-}
-
-// chooseFull chooses up to room distances. Each client gets the next greater one. It is dynamic
-// programming over the distances that clients have.
-func (p *plan) chooseFull(room int) {
-	var at [snapshot.Ring]int // the distances, ascending
-	k := 0
-	for d, n := range p.newest {
-		if n > 0 {
-			at[k] = d
-			k++
-		}
-	}
-	if k <= room {
-		for _, d := range at[:k] {
-			p.full |= 1 << d
-		}
-		return
-	}
-	const never = 1 << 60
-	var cost [maxEncodings + 1][snapshot.Ring + 1]int // of the first i distances with r chosen
-	var from [maxEncodings + 1][snapshot.Ring + 1]int
-	for i := 1; i <= k; i++ {
-		cost[0][i] = never
-	}
-	for r := 1; r <= room; r++ {
-		for i := 1; i <= k; i++ {
-			cost[r][i] = never
-			moved := 0 // ages added by giving the distances from j on the last one
-			for j := i; j >= 1; j-- {
-				moved += p.newest[at[j-1]] * (at[i-1] - at[j-1])
-				if c := cost[r-1][j-1] + moved; c < cost[r][i] {
-					cost[r][i], from[r][i] = c, j-1
-				}
+	for step := 1; step <= maxStep; step++ {
+		for distance, n := range p.clients[step] {
+			if n > 0 {
+				p.wanted = append(p.wanted, wantedBaseline{step, distance, n})
 			}
 		}
 	}
-	for r, i := room, k; i > 0; r, i = r-1, from[r][i] {
-		p.full |= 1 << at[i-1]
+	for i := range p.share(room) {
+		p.chosen[p.wanted[i].step] |= 1 << p.wanted[i].distance
+	}
+}
+
+// share yields the indices of up to room wanted baselines that are chosen. The clients of each
+// other one share the next older one of the same step. It is dynamic programming.
+func (p *plan) share(room int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		k := len(p.wanted)
+		if k <= room {
+			for i := range k {
+				yield(i)
+			}
+			return
+		}
+		const never = 1 << 60
+		var cost, from [maxEncodings + 1][maxStep*snapshot.Ring + 1]int // of the first i, with r chosen
+		for i := range k {
+			cost[0][i+1] = never
+		}
+		for r := 1; r <= room; r++ {
+			for i := range k {
+				last, added := &p.wanted[i], 0
+				cost[r][i+1] = never
+				for j := i; j >= 0 && p.wanted[j].step == last.step; j-- {
+					added += p.wanted[j].clients * (last.distance - p.wanted[j].distance)
+					if c := cost[r-1][j] + added; c < cost[r][i+1] {
+						cost[r][i+1], from[r][i+1] = c, j
+					}
+				}
+			}
+		}
+		for r, i := room, k; i > 0; r, i = r-1, from[r][i] {
+			yield(i - 1)
+		}
 	}
 }
 
 // baseline returns the newest baseline of the plan that a client has.
-func (p *plan) baseline(full, bare uint64) (b snapshot.Baseline, ok bool) {
+func (p *plan) baseline(step int, full, bare uint64) (b snapshot.Baseline, ok bool) {
 	switch {
-	case full&p.full != 0:
-		return snapshot.Baseline{Distance: bits.TrailingZeros64(full & p.full)}, true
-	case bare&p.bares != 0:
-		return snapshot.Baseline{Distance: bits.TrailingZeros64(bare & p.bares), Bare: true}, true
+	case full&p.chosen[step] != 0:
+		return snapshot.Baseline{Distance: bits.TrailingZeros64(full & p.chosen[step]), Step: step}, true
+	case bare&p.chosen[0] != 0:
+		return snapshot.Baseline{Distance: bits.TrailingZeros64(bare & p.chosen[0])}, true
 	}
 	return snapshot.Baseline{}, false
 }

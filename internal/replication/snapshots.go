@@ -33,9 +33,12 @@ func (s *snapshotSender) stop() {
 	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil}
 }
 
-// baselines returns the distances of the baselines that the client has for the newest snapshot.
-func (s *snapshotSender) baselines() (full, bare uint64) {
-	return s.receipts.Baselines(s.world.sets.Next() - 1)
+// baselines returns the step of the client's snapshots, and the distances of the baselines that it
+// has for the newest one.
+func (s *snapshotSender) baselines() (step int, full, bare uint64) {
+	step = s.receipts.Step()
+	full, bare = s.receipts.Baselines(s.world.sets.Next()-1, step)
+	return step, full, bare
 }
 
 func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {

@@ -51,11 +51,11 @@ func Train(recordings [][]*snapshot.Set) (*snapshot.Model, error) {
 }
 
 func learn(t *snapshot.Trainer, w *snapshot.World, random *rand.Rand) error {
-	if err := t.Learn(w, snapshot.Baseline{Distance: 1 + random.IntN(maxBareDistance), Bare: true}); err != nil {
+	if err := t.Learn(w, snapshot.Baseline{Distance: 1 + random.IntN(maxBareDistance)}); err != nil {
 		return err
 	}
 	for _, d := range trainDistances {
-		if err := t.Learn(w, snapshot.Baseline{Distance: d[random.IntN(len(d))]}); err != nil {
+		if err := t.Learn(w, snapshot.Baseline{Distance: d[random.IntN(len(d))], Step: 1}); err != nil {
 			return err
 		}
 	}
