@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // encodings are the messages of a tick, each encoded once for all clients that have its baseline,
@@ -12,6 +13,7 @@ import (
 // begin.
 type encodings struct {
 	world     *World
+	interval  uint64    // snapshots from one message without a baseline to the next
 	encoders  sync.Pool // of *snapshot.Encoder
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
@@ -29,9 +31,9 @@ type encoding struct {
 	err     error
 }
 
-// keyframeInterval is the number of snapshots for which a message without a baseline is sent again
-// to others.
-const keyframeInterval = 6
+// keyframesPerSecond is the number of messages without a baseline that are encoded per second, if
+// they are larger than a datagram. Clients that need one get the newest.
+const keyframesPerSecond = 10
 
 // begin forgets the messages of the tick before.
 func (e *encodings) begin() {
@@ -68,7 +70,7 @@ func (e *encodings) find(n uint64, b snapshot.Baseline) *encoding {
 		if b.Empty {
 			k = &e.keyframes[1]
 		}
-		if k.number+keyframeInterval <= n || len(k.message) == 0 {
+		if k.number+e.interval <= n || k.number < n && len(k.message) <= transport.MaxPayload {
 			*k = encoding{message: k.message[:0], number: n}
 		}
 		return k

@@ -40,7 +40,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	w := &World{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}
-	w.encodings = encodings{world: w, messages: map[snapshot.Baseline]*encoding{}}
+	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}}
 	w.prepare = w.choose
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
