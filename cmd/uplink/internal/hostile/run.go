@@ -127,7 +127,6 @@ const (
 	settles   = 10
 
 	playerHz = 60
-	ackHz    = 60 // other datagrams per second of an honest player
 )
 
 // phase measures one phase: with hostile clients, or with honest ones at these rates of datagrams.
@@ -175,7 +174,7 @@ func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, erro
 	r.next++
 	id := firstOther + r.next
 	if rates != nil {
-		return r.player(ctx, firstOther+i, id, max(1, rates[i]-ackHz))
+		return r.player(ctx, firstOther+i, id, max(1, rates[i]))
 	}
 	t, err := r.join(ctx, id)
 	if err != nil {
