@@ -100,8 +100,8 @@ func TestImpossibleAcks(t *testing.T) {
 func TestAppendErrors(t *testing.T) {
 	sc := newScene(t, 1, 30)
 	world := snapshot.NewWorld(sc.schema, nil)
-	enc := snapshot.NewEncoder(world)
-	if _, _, err := enc.Append(nil, snapshot.Baseline{}, 1000); !errors.Is(err, snapshot.ErrBaselineMissing) {
+	enc := snapshot.NewEncoder(sc.schema)
+	if _, _, err := enc.Append(nil, world, snapshot.Baseline{}, 1000); !errors.Is(err, snapshot.ErrBaselineMissing) {
 		t.Error("before the first snapshot:", err)
 	}
 	for range 70 {
@@ -122,7 +122,7 @@ func TestAppendErrors(t *testing.T) {
 		{snapshot.Baseline{Distance: snapshot.MaxDistance}, 1000, nil},
 		{snapshot.Baseline{Distance: 1}, 1000, nil},
 	} {
-		out, info, err := enc.Append([]byte("x"), c.baseline, c.limit)
+		out, info, err := enc.Append([]byte("x"), world, c.baseline, c.limit)
 		if !errors.Is(err, c.want) || err != nil && string(out) != "x" || info.Objects != 30 {
 			t.Errorf("%+v: %q, %+v, %v", c, out, info, err)
 		}

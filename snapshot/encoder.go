@@ -29,31 +29,30 @@ type Info struct {
 	Bytes int
 }
 
-// Encoder encodes the snapshots of a world. What it returns depends on the world and the baseline
+// Encoder encodes the snapshots of worlds. What it returns depends on the world and the baseline
 // alone, so any client that has the baseline can decode it. Not safe for concurrent use; several
-// encoders of one world may be used at the same time, but not while the caller fills a set.
+// encoders may be used for one world at the same time, but not while the caller fills a set.
 type Encoder struct {
-	world *World
 	codec payloadCodec
 	pairs []pair
 }
 
-// NewEncoder returns an encoder of w's snapshots.
-func NewEncoder(w *World) *Encoder {
-	e := &Encoder{world: w}
-	e.codec.init(w.schema, false)
+// NewEncoder returns an encoder of objects of schema s.
+func NewEncoder(s *Schema) *Encoder {
+	e := &Encoder{}
+	e.codec.init(s, false)
 	return e
 }
 
 // checkEvery is the number of snapshots per divergence check.
 const checkEvery = 60
 
-// Append appends the world's newest snapshot, coded against a baseline, and returns the extended
+// Append appends the newest snapshot of w, coded against a baseline, and returns the extended
 // slice. If it takes more than limit bytes, the error is [ErrTooLarge]; a baseline that the world
 // does not have is [ErrBaselineMissing]. After an error dst is unchanged. Append does not allocate
 // once warm if dst has room.
-func (e *Encoder) Append(dst []byte, b Baseline, limit int) ([]byte, Info, error) {
-	w, pc := e.world, &e.codec
+func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, Info, error) {
+	pc := &e.codec
 	if w.next == 0 {
 		return dst, Info{}, fmt.Errorf("%w: the world has no snapshot: call Begin", ErrBaselineMissing)
 	}

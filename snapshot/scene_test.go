@@ -104,12 +104,12 @@ type sender struct {
 	world *snapshot.World
 }
 
-func newSender(w *snapshot.World) *sender { return &sender{Encoder: snapshot.NewEncoder(w), world: w} }
+func newSender(w *snapshot.World) *sender { return &sender{Encoder: snapshot.NewEncoder(w.Schema()), world: w} }
 
 func (s *sender) send(dst []byte, limit int) ([]byte, snapshot.Info, error) {
 	n := s.world.Next() - 1
 	b := s.Baseline(n)
-	out, info, err := s.Append(dst, b, limit)
+	out, info, err := s.Append(dst, s.world, b, limit)
 	if err == nil {
 		s.Sent(n, b)
 	}

@@ -63,6 +63,9 @@ func (w *World) Begin() *Set {
 	return *s
 }
 
+// Schema returns the schema of the objects.
+func (w *World) Schema() *Schema { return w.schema }
+
 // Next returns the number of the next snapshot: how many there were.
 func (w *World) Next() uint64 { return w.next }
 

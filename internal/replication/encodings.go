@@ -51,11 +51,11 @@ func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
 	m.once.Do(func() {
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {
-			enc = snapshot.NewEncoder(e.world.sets)
+			enc = snapshot.NewEncoder(e.world.schema)
 		}
 		m.number = n
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)
-		m.message, m.info, m.err = enc.Append(m.message, b, MaxMessage-1-binary.MaxVarintLen64)
+		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, MaxMessage-1-binary.MaxVarintLen64)
 		m.age = e.world.ticks.age(uint16(n), b.Distance)
 		e.encoders.Put(enc)
 	})

@@ -53,7 +53,7 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
 	world := snapshot.NewWorld(s, sets[0])
-	enc, dec := snapshot.NewEncoder(world), snapshot.NewDecoder(s, sets[0])
+	enc, dec := snapshot.NewEncoder(s), snapshot.NewDecoder(s, sets[0])
 	var receipts snapshot.Receipts
 	r, bytes := &Row{Form: form}, 0
 	var encode, decode []time.Duration
@@ -69,7 +69,7 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 			world.Begin().CopyFrom(sets[now])
 			start := clock()
 			b := receipts.Baseline(uint64(now))
-			out, _, err := enc.Append(nil, b, 1<<20)
+			out, _, err := enc.Append(nil, world, b, 1<<20)
 			receipts.Sent(uint64(now), b)
 			encode = append(encode, clock()-start)
 			if err != nil {
