@@ -35,6 +35,7 @@ type Info struct {
 type Encoder struct {
 	codec payloadCodec
 	pairs []pair
+	empty *Set // baseline of parts without one
 }
 
 // NewEncoder returns an encoder of objects of schema s.

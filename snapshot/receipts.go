@@ -36,7 +36,7 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	}
 	bare = r.acked & seq.Mask(min(r.next-r.since, Ring))
 	full = bare
-	for _, lag := range refLags {
+	for _, lag := range References {
 		full &= bare >> (lag * step)
 	}
 	oldest := uint64(Ring - 1 - maxLag*step)

@@ -1,10 +1,11 @@
 package snapshot
 
-// refLags are the ages of the references, in steps before the baseline.
-var refLags = [...]int{1, 2, 4, 6}
+// References are the ages of the sets to which payloads refer beside their baseline, in steps before
+// it: see [Baseline].
+var References = [...]int{1, 2, 4, 6}
 
 const (
-	refs    = len(refLags)
+	refs    = len(References)
 	maxLag  = 6
 	maxStep = 4
 )
@@ -19,7 +20,7 @@ type reference struct {
 type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to the coded snapshot
-	step     int64 // snapshots per step of refLags; 0: without references
+	step     int64 // snapshots per step of References; 0: without references
 	frames   [refs]reference
 	low      [3]int64 // minimum components of the positions in the baseline
 }
@@ -43,7 +44,7 @@ func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
 	if h.step == 0 {
 		return
 	}
-	for i, lag := range refLags {
+	for i, lag := range References {
 		r := &h.frames[i]
 		r.set = get(lag * int(h.step))
 		if r.same = r.set.sameObjects(h.base); r.same {
@@ -84,7 +85,7 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 			at = int(r.at[object])
 		}
 		if at >= 0 {
-			return r.set.Row(at), int64(refLags[i]) * h.step
+			return r.set.Row(at), int64(References[i]) * h.step
 		}
 	}
 	return h.base.Row(object), 0

@@ -27,7 +27,7 @@ func (pc *payloadCodec) isResting(index int) bool {
 	}
 	base := pc.refs.base.Row(index)
 	for i := range refs {
-		if row, lag := pc.refs.row(i, index); lag < int64(refLags[i])*pc.refs.step || !slices.Equal(base, row) {
+		if row, lag := pc.refs.row(i, index); lag < int64(References[i])*pc.refs.step || !slices.Equal(base, row) {
 			return false
 		}
 	}
