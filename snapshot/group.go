@@ -117,3 +117,6 @@ func (s *Set) Insert(from *Set, i int) error {
 	}
 	return nil
 }
+
+// Memory returns the size of the set's contents in bytes.
+func (s *Set) Memory() int { return s.memory() }

@@ -190,7 +190,7 @@ func (t *town) send(g *guest, n uint64) error {
 }
 
 func (g *guest) receive(f *flight) error {
-	if _, err := g.dec.Decode(f.message); err != nil {
+	if _, _, err := g.dec.Decode(f.message); err != nil {
 		return err
 	}
 	for _, m := range g.dec.visible {
@@ -305,12 +305,12 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := NewDecoder(town.schemas...)
 		for _, m := range history {
-			if _, err := d.Decode(m); err != nil {
+			if _, _, err := d.Decode(m); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 3 {
-			_, _ = d.Decode(b)
+			_, _, _ = d.Decode(b)
 			for typ := range d.types {
 				if n := d.Shown(typ).Len(); n > MaxObjects {
 					t.Fatalf("%d objects", n)

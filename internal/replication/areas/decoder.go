@@ -104,45 +104,44 @@ func NewDecoder(types ...*snapshot.Schema) *Decoder {
 	return d
 }
 
-// Message describes a decoded message.
-type Message struct {
-	Seq      uint16 // low bits of the number
-	Distance int    // to the baseline
-}
-
 // Decode decodes a message. The visible objects are those of [Decoder.Shown] until the next call.
-// Any input is safe. An error wraps one of [snapshot.ErrLate], [snapshot.ErrBaselineMissing],
+// It returns the low bits of its number, and the distance to its baseline, 0 if it has none. Any
+// input is safe. An error wraps one of [snapshot.ErrLate], [snapshot.ErrBaselineMissing],
 // [snapshot.ErrDesync] and [snapshot.ErrMalformed]; the message is then not acked.
-func (d *Decoder) Decode(b []byte) (Message, error) {
+func (d *Decoder) Decode(b []byte) (number uint16, distance int, err error) {
 	d.bits.Reset(b)
-	low, width, distance, err := parseHeader(&d.bits)
+	low, width, back, err := parseHeader(&d.bits)
 	if err != nil {
-		return Message{}, err
+		return 0, 0, err
 	}
 	if width == longBits {
 		d.n = seq.Unwrap(low, width, d.next, 4*snapshot.Ring)
 	} else {
 		d.n = seq.Nearest(low, width, d.next)
 	}
-	d.distance = distance
-	info := Message{uint16(d.n), int(distance)}
-	if d.n+snapshot.Ring < d.next || d.decoded.Has(d.n) {
-		return info, fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, info.Seq)
-	}
-	if distance > 0 && d.at(distance) == nil {
-		if d.n-distance < d.floor || d.n < d.first {
-			return info, fmt.Errorf("%w: snapshot %d, %d after its baseline", snapshot.ErrLate, info.Seq, distance)
+	d.distance = back
+	if err = d.check(); err == nil {
+		if err = d.decode(); err != nil {
+			d.drop()
+			d.count(err)
+		} else {
+			d.accept()
 		}
-		return info, d.missing(distance)
 	}
-	err = d.decode()
-	if err != nil {
-		d.drop()
-		d.count(err)
-		return info, err
+	return uint16(d.n), int(back), err
+}
+
+// check returns an error if the message cannot be decoded.
+func (d *Decoder) check() error {
+	switch {
+	case d.n+snapshot.Ring < d.next || d.decoded.Has(d.n):
+		return fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, uint16(d.n))
+	case d.distance == 0 || d.at(d.distance) != nil:
+		return nil
+	case d.n-d.distance < d.floor || d.n < d.first:
+		return fmt.Errorf("%w: snapshot %d, %d after its baseline", snapshot.ErrLate, uint16(d.n), d.distance)
 	}
-	d.accept()
-	return info, nil
+	return d.missing(d.distance)
 }
 
 // Shown returns the objects of one type that the newest decoded message shows. They are valid until
@@ -422,4 +421,20 @@ func (d *Decoder) Ack() snapshot.Ack {
 		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(snapshot.Ring-1)
 	}
 	return a
+}
+
+// Memory returns the size of the stored objects, in bytes.
+func (d *Decoder) Memory() (sum int) {
+	for _, m := range d.messages.All() {
+		for _, e := range m.members {
+			sum += e.set.Memory() / e.set.used
+		}
+	}
+	for _, t := range d.types {
+		for _, s := range t.free {
+			sum += s.Memory()
+		}
+		sum += t.shown.Memory()
+	}
+	return sum
 }
