@@ -136,8 +136,10 @@ func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
 }
 
 func put[T any](w *replication.World, number int, typ *snapshot.Type[T], row []int32, o snapshot.Object, v *T, in []area.ID) error {
-	if err := typ.Quantize(row, v); err != nil {
-		return fmt.Errorf("ds: world %s: put object %d: %w", w.Name(), o.ID, err)
+	if w.Open() != nil { // else Put says so
+		if err := typ.Quantize(row, v); err != nil {
+			return fmt.Errorf("ds: world %s: put object %d: %w", w.Name(), o.ID, err)
+		}
 	}
 	return w.Put(number, o, row, in...)
 }
@@ -357,4 +359,5 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 // because of a queue, more than a tenth of the messages are lost, or acks are missing. Then it
 // falls. Afterwards it grows per second by a sixteenth of the range from MinBandwidth to Bandwidth.
 // Loss below a tenth is ignored, as it usually comes from a radio link. The server trusts the
-// client's acks: a client with false acks can raise t
+// client's acks: a client with false acks can raise the estimate up to Bandwidth.
+func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }

@@ -100,10 +100,12 @@ type SnapshotDecoder struct {
 }
 
 // NewSnapshotDecoder returns a decoder for a client that knows the initial state initial.
-// The world may have further types of objects.
-func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set, types ...*snapshot.Schema) SnapshotDecoder {
-	return SnapshotDecoder{schema: s, types: types, initial: initial, hash: Hash(initial)}
+func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecoder {
+	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
+
+// SetTypes sets the further types of objects of a world, before Begin.
+func (d *SnapshotDecoder) SetTypes(types ...*snapshot.Schema) { d.types = types }
 
 // Knows implements [Receiver].
 func (d *SnapshotDecoder) Knows(hash uint64) bool { return d.hash == hash }
@@ -157,7 +159,7 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 }
 
 // Further returns the objects of a further type in the message that was decoded last. They are valid
-// until the next call of Decode.
+// as long as those of Decode.
 func (d *SnapshotDecoder) Further(typ int) *snapshot.Set { return d.areas.Shown(typ + 1) }
 
 // AppendAck implements [Receiver].

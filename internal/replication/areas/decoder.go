@@ -57,6 +57,7 @@ type typeDecoder struct {
 	one    *snapshot.Set // scratch: an object that entered
 	before *snapshot.Set // and the same in the baseline
 	shown  *snapshot.Set
+	merged *snapshot.Set // the next one to be shown
 	order  []shownObject // scratch
 }
 
@@ -98,7 +99,7 @@ func NewDecoder(types ...*snapshot.Schema) *Decoder {
 	d := &Decoder{messages: ringcache.New[received](snapshot.Ring)}
 	for _, s := range types {
 		d.types = append(d.types, &typeDecoder{
-			schema: s, groups: s.NewGroupDecoder(), one: s.NewSet(), before: s.NewSet(), shown: s.NewSet(),
+			schema: s, groups: s.NewGroupDecoder(), one: s.NewSet(), before: s.NewSet(), shown: s.NewSet(), merged: s.NewSet(),
 		})
 	}
 	return d
@@ -144,8 +145,8 @@ func (d *Decoder) check() error {
 	return d.missing(d.distance)
 }
 
-// Shown returns the objects of one type that the newest decoded message shows. They are valid until
-// the next call of Decode.
+// Shown returns the objects of one type that the message shows that was decoded last. They are valid
+// until Decode has decoded another one.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 
 // at returns the message that is older by a distance, or nil.
@@ -348,6 +349,9 @@ func (d *Decoder) accept() {
 	for _, e := range m.members {
 		e.set.used++
 	}
+	for _, t := range d.types {
+		t.shown, t.merged = t.merged, t.shown
+	}
 	d.decoded.Add(d.n)
 	d.next = max(d.next, d.n+1)
 	if d.distance == 0 {
@@ -364,9 +368,6 @@ func (d *Decoder) accept() {
 func (d *Decoder) drop() {
 	d.release(d.visible)
 	d.visible = d.visible[:0]
-	for _, t := range d.types {
-		t.shown.Reset()
-	}
 }
 
 func (d *Decoder) count(err error) {
@@ -434,7 +435,7 @@ func (d *Decoder) Memory() (sum int) {
 		for _, s := range t.free {
 			sum += s.Memory()
 		}
-		sum += t.shown.Memory()
+		sum += t.shown.Memory() + t.merged.Memory()
 	}
 	return sum
 }

@@ -104,7 +104,7 @@ func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) bool {
 // one is stale, the other one counts.
 func (d *Decoder) order() error {
 	for _, t := range d.types {
-		t.shown.Reset()
+		t.merged.Reset()
 		t.order = t.order[:0]
 	}
 	for _, stale := range [...]bool{false, true} {
@@ -122,7 +122,7 @@ func (d *Decoder) order() error {
 				continue
 			}
 			last = int(o.object.ID)
-			if err := t.shown.Insert(o.set, o.index); err != nil {
+			if err := t.merged.Insert(o.set, o.index); err != nil {
 				return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 			}
 		}
