@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
@@ -85,6 +86,11 @@ func (pc *payloadCodec) decodeInto(dst *Set, m *Model, pairs *[]pair) error {
 		return malformed.ErrLength
 	}
 	return nil
+}
+
+// SameObjects reports whether both sets contain the same objects.
+func (s *Set) SameObjects(o *Set) bool {
+	return s.sameObjects(o) && slices.Equal(s.objects, o.objects)
 }
 
 // Check returns a hash of the objects and their components, for divergence checks.

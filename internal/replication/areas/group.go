@@ -204,6 +204,9 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 
 // leaveEntered returns the objects of cur that are in base, and codes the others one by one.
 func (g *Group) leaveEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) *snapshot.Set {
+	if cur.SameObjects(base) {
+		return cur
+	}
 	any := false
 	for i := range cur.Len() {
 		o := cur.Object(i)
