@@ -214,7 +214,9 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
-		cur.CopyFrom(pc.refs.base)
+		cur.shareObjects(pc.refs.base)
+		cur.reserveInts(pc.refs.base.Len())
+		cur.ints = append(cur.ints[:0], pc.refs.base.ints...)
 	case pc.Decoding:
 		cur.reserve(len(pairs))
 		for _, p := range pairs {

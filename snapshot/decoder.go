@@ -137,7 +137,7 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 
 // lateBaselines is the number of snapshots by which a baseline may be older than the newest one so
 // far: in payloads that arrive out of order, or that several clients share.
-const lateBaselines = 4
+const lateBaselines = 3
 
 func (d *Decoder) missing(n, distance uint64) error {
 	d.requestReset()
@@ -182,4 +182,4 @@ func (d *Decoder) Ack() Ack {
 }
 
 // Memory returns the size of the stored snapshots in bytes.
-func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory() }
+func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory(nil) }

@@ -63,6 +63,9 @@ func (r *Receipts) Baseline(n uint64) Baseline {
 	return r.Keyframe()
 }
 
+// Resets returns the number of resets that the client requested.
+func (r *Receipts) Resets() uint64 { return r.resets }
+
 // Keyframe returns the baseline that every client has.
 func (r *Receipts) Keyframe() Baseline { return Baseline{Empty: r.noInitial} }
 

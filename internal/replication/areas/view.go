@@ -118,7 +118,13 @@ func (v *View) sent(n uint64, base snapshot.Baseline) {
 
 // Ack applies an ack of the client, see [snapshot.Receipts.Ack].
 func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
+	before := v.Receipts.Resets()
 	acked, err = v.Receipts.Ack(a)
+	if v.Receipts.Resets() != before { // the client has forgotten all messages
+		for i := range v.members {
+			v.members[i].had = 0
+		}
+	}
 	if acked > 0 {
 		v.resends = 0
 	}
