@@ -116,6 +116,21 @@ func (w *World) Begin(tick uint64) error {
 	return nil
 }
 
+// Newest returns the objects of the newest tick that was committed. It is empty in a world with
+// areas.
+func (w *World) Newest() *snapshot.Set { return w.newest }
+
+// SnapshotOffer returns the offer of the world as snapshots, without a number.
+func (w *World) SnapshotOffer() *Offer { return &w.snapshots.offer }
+
+// Encodes returns how often the newest tick, or groups of it, were encoded.
+func (w *World) Encodes() int {
+	if w.areas != nil {
+		return w.areas.Encodes()
+	}
+	return int(w.encodings.count.Load())
+}
+
 // Open returns the set of the tick that Begin began, or nil after Commit.
 func (w *World) Open() *snapshot.Set { return w.open }
 

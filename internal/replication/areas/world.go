@@ -183,6 +183,16 @@ func (w *World) Commit() {
 	})
 }
 
+// Encodes returns how often groups of the newest snapshot were encoded.
+func (w *World) Encodes() (sum int) {
+	for _, g := range w.groups {
+		if g.encoded == w.next-1 {
+			sum += g.count
+		}
+	}
+	return sum
+}
+
 func (w *World) remove(g *Group) {
 	is := func(o *Group) bool { return o == g }
 	k := w.keys[g.key]
