@@ -43,6 +43,7 @@ type loop struct {
 	stopped  atomic.Bool
 	done     chan struct{} // closed when the goroutine has ended
 	batch    []Datagram    // being handled
+	message  []byte        // buffer: the reliable message that a handler is called with
 	outbox   outbox
 	monitor  sendMonitor
 }
