@@ -116,6 +116,16 @@ func (c *Conn) Send(b []byte) error {
 	return err
 }
 
+// Queue is Send for one of many datagrams that a listener sends to its peers at once. The datagram
+// leaves with the next [Listener.Flush] at the latest: earlier if 256 datagrams wait or any is sent
+// by Send, in the order of the calls. On a dialed connection Queue is Send.
+func (c *Conn) Queue(b []byte) error {
+	if c.dialer != nil {
+		return c.Send(b)
+	}
+	return c.send(b)
+}
+
 func (c *Conn) send(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
