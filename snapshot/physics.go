@@ -57,7 +57,7 @@ func (pc *payloadCodec) codePhysics(cur *Set) {
 // physicsNumber codes v as its difference from another, both of a magnitude up to limit.
 func (pc *payloadCodec) physicsNumber(v, from, limit int64) int64 {
 	d := v - from
-	u := pc.Uint(&pc.probs.physics, physicsLevel, uint64(d<<1^d>>63))
+	u := pc.count(pc.schema.layout.physics, physicsLevel, uint64(d<<1^d>>63))
 	v = from + (int64(u>>1) ^ -int64(u&1))
 	pc.Bad = pc.Bad || fixed.Abs(v) > limit
 	return fixed.Clamp(v, -limit, limit)
