@@ -16,7 +16,6 @@ type payloadCodec struct {
 	schema       *Schema
 	model        *model
 	probs        []prob  // the model's, adapted while coding
-	fit          *fitter // learns the physics, or nil
 	lesson       *lesson // learns a model, or nil
 	physics      physics // of the snapshot
 	contactRange int64   // of the physics

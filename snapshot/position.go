@@ -11,9 +11,9 @@ import (
 type positionTerms struct {
 	x      [lms.Terms]int64
 	by     *lms.Weights
-	g      int64          // velocity
-	out    int64          // depth below the ground of the extrapolated position
-	rested bool           // the object was at rest
+	g      int64 // velocity
+	out    int64 // depth below the ground of the extrapolated position
+	rested bool  // the object was at rest
 }
 
 // Inputs of the predicted scale of a position's error. They are logarithms, except for posBias,
@@ -86,9 +86,6 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		if pc.lesson != nil {
 			pc.lesson.fit(t.by, &t.x, e, usual(scale))
 			pc.lesson.fit(&m.scale[k][ground], &y, fixed.Log2(e)-scale, logUsual)
-		}
-		if pc.fit != nil && anchor && o.pose.known {
-			pc.fit.moved(&o.pose, k, base, int64(cur[k])*16)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)

@@ -92,7 +92,7 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 		}
 		at := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
 		if pc.bit(at, !pc.Decoding && pc.changed[i]) {
-			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base), contact)
+			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
 			continue
 		}
 		pc.changes <<= 1
@@ -134,7 +134,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
 		}
 		for j, i := range block {
 			if here && pc.bit(at+2, pc.anyChanged(block[j:j+1])) {
-				pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base), noneNear)
+				pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
 				continue
 			}
 			pc.keep(cur, pairs, i)
@@ -154,9 +154,8 @@ func (pc *payloadCodec) anyChanged(list []int32) bool {
 	return false
 }
 
-// codeDisturbed codes an object at rest that changed. contact is log2 of the distance to the nearest
-// moving object.
-func (pc *payloadCodec) codeDisturbed(row []int32, base int, contact int64) {
+// codeDisturbed codes an object at rest that changed.
+func (pc *payloadCodec) codeDisturbed(row []int32, base int) {
 	o := &pc.object
 	o.index, o.base = base, pc.refs.base.Row(base)
 	o.moved, o.speedContext, o.resting = 0, 0, true
@@ -176,8 +175,5 @@ func (pc *payloadCodec) codeDisturbed(row []int32, base int, contact int64) {
 		return
 	}
 	pc.references()
-	if pc.fit != nil {
-		pc.fit.touched(contact)
-	}
 	pc.codeMoved(row)
 }

@@ -87,6 +87,9 @@ func newLesson(m *model, weights bool) *lesson {
 	}
 	l.probs = make([]probLesson, len(m.start))
 	for i := range l.probs {
+		for r := range rates {
+			l.probs[i].chance[r] = 1
+		}
 		l.probs[i].start = float64(m.start[i]&^rateMask) / 65536
 	}
 	return l
@@ -181,6 +184,7 @@ type probLesson struct {
 	payload  int
 	now      [rates]float64
 	left     [rates]float64 // weight of the initial probability in this payload
+	chance   [rates]float64 // of the decisions since bits were last added
 	bits     [rates]float64
 	sum, all [rates]float64
 }
@@ -205,9 +209,12 @@ func (l *lesson) see(k int, b bool) {
 	for r := range rates {
 		v, step := p.now[r], 1/float64(int(1)<<(r+fastest))
 		if b {
-			p.bits[r] -= math.Log2(v)
+			p.chance[r] *= v
 		} else {
-			p.bits[r] -= math.Log2(1 - v)
+			p.chance[r] *= 1 - v
+		}
+		if p.chance[r] < 1e-200 {
+			p.bits[r], p.chance[r] = p.bits[r]-math.Log2(p.chance[r]), 1
 		}
 		p.sum[r] += target * p.left[r]
 		p.all[r] += p.left[r]
@@ -218,9 +225,10 @@ func (l *lesson) see(k int, b bool) {
 
 // best returns the best probability, given an old one that counts as one decision.
 func (p *probLesson) best(old prob) prob {
+	cost := func(r int) float64 { return p.bits[r] - math.Log2(p.chance[r]) }
 	rate, saved := int(old&rateMask), 2.
 	for r := range rates {
-		if s := p.bits[old&rateMask] - p.bits[r]; s > saved {
+		if s := cost(int(old&rateMask)) - cost(r); s > saved {
 			rate, saved = r, s
 		}
 	}
