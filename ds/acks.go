@@ -117,7 +117,8 @@ func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 	return dst
 }
 
-// downlink is a player's connection for the messages of worlds. It piggybacks acks on them.
+// downlink is a player's connection for the messages of worlds. It piggybacks acks on them, and
+// leaves them to the next flush of the listener.
 type downlink struct {
 	*transport.Conn
 	p *Player
@@ -127,7 +128,7 @@ type downlink struct {
 func (d downlink) Send(b []byte) error {
 	d.p.acks.Lock()
 	defer d.p.acks.Unlock()
-	return d.Conn.Send(d.p.withAcks(b, time.Now()))
+	return d.Queue(d.p.withAcks(b, time.Now()))
 }
 
 // withAcks returns a message of a world with the acks in front of it that are due, if there is room

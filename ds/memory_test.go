@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -16,11 +17,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// Limits of the heap of a player on the DS, in bytes: for one RPC of 20 components, and for that
-// with its session.
+// Limits of the heap of a player on the DS, in bytes.
 const (
-	rpcBudget    = 16 << 10
-	playerBudget = 32 << 10
+	rpcBudget    = 16 << 10 // of an RPC of 20 components
+	playerBudget = 32 << 10 // of that with its session
+	// idleBudget is that of a session whose reliable channel is idle. Together with a stream of
+	// snapshots, it has 16 KiB.
+	idleBudget = 6 << 10
 )
 
 func TestPlayerFitsItsBudget(t *testing.T) {
@@ -41,6 +44,45 @@ func TestPlayerFitsItsBudget(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdleSessionFitsItsBudget measures by how much the heap shrinks when the DS ends sessions
+// whose reliable channels were used in both directions and are idle. The clients learn nothing of
+// the end, so that only the DS's objects are freed.
+func TestIdleSessionFitsItsBudget(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory")
+	}
+	bubble(t, "", func(t *testing.T) {
+		const count = 200
+		network := linkedBy(t, 50*ms, simnet.Config{})
+		joined, greeted := make(chan *ds.Player, count), 0
+		serve(t, network, ds.Config{
+			Joined:    func(p *ds.Player) { joined <- p },
+			OnMessage: func(*ds.Player, []byte) { greeted++ },
+		})
+		players := make([]*ds.Player, count)
+		for i := range players {
+			conn := uplinktest.Dial(t, network, client.Config{})
+			players[i] = <-joined
+			uplinktest.Must(t, players[i].SendReliable(make([]byte, ds.MaxMessage)))
+			uplinktest.Must(t, conn.SendReliable(make([]byte, ds.MaxMessage)))
+		}
+		settle(5 * time.Second)
+		before := heap()
+		gone := simnet.Config{Loss: 1}
+		uplinktest.Must(t, network.Set(gone, gone))
+		for _, p := range players {
+			p.Kick("")
+		}
+		clear(players)
+		settle(100 * ms)
+		session := (before - heap()) / count
+		t.Logf("%.0f bytes per session", session)
+		if session > idleBudget || session < 1000 || greeted != count {
+			t.Errorf("%.0f bytes per session after %d messages, want at most %d", session, greeted, idleBudget)
+		}
+	})
 }
 
 // BenchmarkPlayerMemory reports the memory per player.

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,78 @@ func TestSpread(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSpreadInBatches verifies that the datagrams that leave in the same millisecond of a tick are
+// written together.
+func TestSpreadInBatches(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const players, ticks, portions = 100, 30, 9 // of half a tick, 8.3 ms
+		network := &batches{Network: perfect(t)}
+		var a *arena
+		serve(t, network, ds.Config{Joined: func(p *ds.Player) {
+			_, err := a.Offer(p)
+			uplinktest.Must(t, err)
+		}}, func(s *ds.Server) error {
+			a = newArena(t, s, "movers", 3, never, ds.WorldConfig[mover]{})
+			return nil
+		})
+		for range players {
+			_, err := client.SubscribeSnapshots(t.Context(), uplinktest.Dial(t, network.Network, client.Config{}), "movers", client.SnapshotConfig[mover]{})
+			uplinktest.Must(t, err)
+		}
+		settle(time.Second)
+		network.count = true
+		a.run(1, ticks)
+		settle(time.Second)
+		t.Logf("%d batches with at least 5 datagrams, which have %d", network.writes, network.datagrams)
+		if network.datagrams < 0.95*players*ticks || network.writes > 1.1*portions*ticks {
+			t.Errorf("%d of %d datagrams in %d batches, want at most %d", network.datagrams, players*ticks, network.writes, portions*ticks)
+		}
+	})
+}
+
+// batches is a network that counts the batches of at least 5 datagrams of a server.
+type batches struct {
+	*uplinktest.Network
+	count             bool
+	mu                sync.Mutex
+	writes, datagrams int
+}
+
+func (n *batches) ListenShards(addr string, count int) ([]transport.PacketConn, error) {
+	pcs, err := n.Network.ListenShards(addr, count)
+	for i := range pcs {
+		pcs[i] = &batchSocket{pcs[i], n}
+	}
+	return pcs, err
+}
+
+type batchSocket struct {
+	transport.PacketConn
+	network *batches
+}
+
+func (s *batchSocket) ReadBatch(into []transport.Datagram) (n int, err error) {
+	if into[0].N, into[0].Addr, err = s.ReadFrom(into[0].Buf); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+func (s *batchSocket) WriteBatch(out []transport.Datagram) (int, error) {
+	s.network.mu.Lock()
+	if s.network.count && len(out) >= 5 {
+		s.network.writes++
+		s.network.datagrams += len(out)
+	}
+	s.network.mu.Unlock()
+	for i := range out {
+		if _, err := s.WriteTo(out[i].Bytes(), out[i].Addr); err != nil {
+			return i, err
+		}
+	}
+	return len(out), nil
 }
 
 // TestSpreadEnds verifies that the end of a server waits for no datagram, and that one player's

@@ -95,6 +95,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, fmt.Errorf("ds: there is a world %s already", name)
 	}
 	s.worlds[name] = w
+	w.FlushBy(s.ln.Flush)
 	p := newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))
 	s.spreaders = append(s.spreaders, p)
 	return &World[T]{server: s, typ: typ, world: w, spreader: p}, nil
@@ -182,6 +183,7 @@ func (s playerStream) Send() error {
 	if s.world.Open() != nil {
 		return errUncommitted
 	}
+	defer s.world.Flush()
 	return s.stream.Send(time.Now())
 }
 

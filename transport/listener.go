@@ -24,6 +24,9 @@ type Listener struct {
 	shards  []*shard      // one for each of pcs
 	serving atomic.Bool   // Serve or Close owns the packet connections
 	done    chan struct{} // closed when Serve has ended
+
+	flushMu  sync.Mutex
+	flushing sync.WaitGroup // goroutines of Flush
 }
 
 // Listen opens addr ("host:port"; port 0 selects a free port). Nothing is read before
@@ -48,7 +51,12 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	l := &Listener{pcs: pcs, done: make(chan struct{})}
 	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
 	for _, pc := range pcs {
-		l.shards = append(l.shards, newShard(&l.common, pc, len(pcs)))
+		s := newShard(&l.common, pc, len(pcs))
+		s.flush = func() {
+			defer l.flushing.Done()
+			s.outbox.write()
+		}
+		l.shards = append(l.shards, s)
 	}
 	return l, nil
 }
@@ -136,6 +144,26 @@ func (l *Listener) Close() error {
 	}
 	<-l.done
 	return nil
+}
+
+// minFlush is the number of datagrams for which Flush starts a goroutine.
+const minFlush = 8
+
+// Flush writes the datagrams that [Conn.Queue] has queued, in batches, and those of several shards
+// at the same time.
+func (l *Listener) Flush() {
+	l.flushMu.Lock()
+	defer l.flushMu.Unlock()
+	for _, s := range l.shards[1:] {
+		if s.outbox.waiting() < minFlush {
+			s.outbox.write()
+		} else {
+			l.flushing.Add(1)
+			go s.flush()
+		}
+	}
+	l.shards[0].outbox.write()
+	l.flushing.Wait()
 }
 
 func (l *Listener) stopShards() {

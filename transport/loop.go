@@ -29,13 +29,6 @@ type datagram struct {
 	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated
 }
 
-// The maximum number of datagrams that a loop reads or writes by one call. A dialed connection has
-// one peer, and a process may have thousands of them.
-const (
-	listenerBatch = 64
-	dialerBatch   = 4
-)
-
 // loop reads datagrams and calls an endpoint, in one goroutine, until it is stopped.
 type loop struct {
 	pc       BatchConn
@@ -43,15 +36,17 @@ type loop struct {
 	stopped  atomic.Bool
 	done     chan struct{} // closed when the goroutine has ended
 	batch    []Datagram    // being handled
+	message  []byte        // buffer: the reliable message that a handler is called with
 	outbox   outbox
 	monitor  sendMonitor
 }
 
-// newLoop returns a loop that reads batches of at most that many datagrams, and counts sent ones.
-func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounters, log *slog.Logger) loop {
+// newLoop returns a loop that reads and writes batches of at most that size, and counts sent
+// datagrams.
+func newLoop(pc PacketConn, interval time.Duration, most batchSize, sent *sentCounters, log *slog.Logger) loop {
 	const size = wire.MaxDatagram + 1
-	memory := make([]byte, batch*size)
-	in := make([]Datagram, batch)
+	memory := make([]byte, most.reads*size)
+	in := make([]Datagram, most.reads)
 	for i := range in {
 		in[i].Buf = memory[i*size : (i+1)*size : (i+1)*size]
 	}
@@ -61,7 +56,7 @@ func newLoop(pc PacketConn, interval time.Duration, batch int, sent *sentCounter
 		interval: interval,
 		done:     make(chan struct{}),
 		batch:    in,
-		outbox:   newOutbox(b, batch, sent),
+		outbox:   newOutbox(b, most, sent),
 		monitor:  sendMonitor{log: log},
 	}
 }

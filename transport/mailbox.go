@@ -10,7 +10,7 @@ const (
 	// maxForwarded is the maximum number of forwarded datagrams that wait for a shard.
 	maxForwarded = 1024
 	// forwardedMemory is the memory for them, in bytes.
-	forwardedMemory = maxForwarded * outboxShare
+	forwardedMemory = maxForwarded * 256 // most are much smaller than a full datagram
 )
 
 // mailbox contains what other shards have left for one. The zero value is empty. It is safe for

@@ -10,13 +10,21 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// outboxShare is the memory of an outbox for each datagram that it can queue, in bytes. Most
-// answers are acks and much smaller than a full datagram.
-const outboxShare = 256
+// batchSize is the maximum number of datagrams that a loop reads by one call, and that its outbox
+// queues, with at most that many bytes.
+type batchSize struct{ reads, writes, bytes int }
+
+// A dialed connection has one peer, and a process may have thousands of them. A listener sends to
+// many peers at once.
+var (
+	listenerBatch = batchSize{reads: 64, writes: 256, bytes: 128 << 10}
+	dialerBatch   = batchSize{reads: 4, writes: 4, bytes: wire.MaxDatagram}
+)
 
 // outbox queues the datagrams of a loop's connections and writes them in order. While the loop
 // handles a batch, all are written together at its end; otherwise each sender writes the queue as
-// soon as it has released the lock of its connection. It is safe for concurrent use.
+// soon as it has released the lock of its connection, unless it has more to send. It is safe for
+// concurrent use.
 type outbox struct {
 	pc   BatchConn
 	sent *sentCounters
@@ -28,13 +36,13 @@ type outbox struct {
 	memory   []byte
 }
 
-func newOutbox(pc BatchConn, n int, sent *sentCounters) outbox {
+func newOutbox(pc BatchConn, most batchSize, sent *sentCounters) outbox {
 	return outbox{
 		pc:     pc,
 		sent:   sent,
-		queue:  make([]Datagram, 0, n),
-		failed: make([]*atomic.Uint64, 0, n),
-		memory: make([]byte, 0, max(n*outboxShare, wire.MaxDatagram)),
+		queue:  make([]Datagram, 0, most.writes),
+		failed: make([]*atomic.Uint64, 0, most.writes),
+		memory: make([]byte, 0, most.bytes),
 	}
 }
 
@@ -69,6 +77,13 @@ func (o *outbox) write() {
 	if !o.batching {
 		o.writeQueue()
 	}
+}
+
+// waiting returns the number of datagrams in the queue.
+func (o *outbox) waiting() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queue)
 }
 
 // setBatching defers writes, or writes the queue and defers them no longer.

@@ -77,13 +77,16 @@ func (s *script) SetReadDeadline(time.Time) error { return nil }
 func (s *script) LocalAddr() netip.AddrPort       { return netip.AddrPort{} }
 func (s *script) Close() error                    { return nil }
 
+// small returns the sizes of a loop with batches of n datagrams.
+func small(n int) batchSize { return batchSize{reads: n, writes: n, bytes: wire.MaxDatagram} }
+
 func port(n uint16) netip.AddrPort { return netip.AddrPortFrom(netip.IPv6Loopback(), n) }
 
 // Whatever is sent, collecting or not, goes out once, as it was and in its order, and is counted.
 func TestOutboxKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pc, sent := new(script), new(sentCounters)
-		o := newOutbox(pc, rapid.IntRange(1, 10).Draw(t, "room"), sent)
+		o := newOutbox(pc, small(rapid.IntRange(1, 10).Draw(t, "room")), sent)
 		var want []string
 		var failed atomic.Uint64
 		var size, failures uint64
@@ -128,7 +131,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 // TestOutboxFlushesWhenFull also checks that an empty outbox keeps no connection in memory.
 func TestOutboxFlushesWhenFull(t *testing.T) {
 	pc := new(script)
-	o := newOutbox(pc, 4, new(sentCounters))
+	o := newOutbox(pc, small(4), new(sentCounters))
 	o.setBatching(true)
 	for range 10 {
 		o.add([]byte("ack"), port(1), new(atomic.Uint64))
@@ -149,7 +152,7 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	o := newOutbox(discard{new(script)}, 8, new(sentCounters))
+	o := newOutbox(discard{new(script)}, small(8), new(sentCounters))
 	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
 	allocs := testing.AllocsPerRun(100, func() {
 		o.setBatching(true)
@@ -205,7 +208,7 @@ func letters(s string) []Datagram {
 func run(t *testing.T, stopAt int, in ...[]Datagram) (*script, *echoing) {
 	t.Helper()
 	pc := &script{in: in}
-	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))
+	l := newLoop(pc, time.Hour, small(8), new(sentCounters), slog.New(slog.DiscardHandler))
 	e := &echoing{loop: &l, stopAt: stopAt}
 	if err := l.run(e); stopAt == 0 && !errors.Is(err, net.ErrClosed) || stopAt != 0 && err != nil {
 		t.Fatal(err)
@@ -235,7 +238,7 @@ func TestLoopAnswersInBatches(t *testing.T) {
 // goes out; a datagram that was cut off reaches the endpoint as one that is too large.
 func TestLoopEndsInBatch(t *testing.T) {
 	pc := new(script)
-	l := newLoop(pc, time.Hour, 8, new(sentCounters), slog.New(slog.DiscardHandler))
+	l := newLoop(pc, time.Hour, small(8), new(sentCounters), slog.New(slog.DiscardHandler))
 	l.handle(&echoing{loop: &l}, time.Time{}, letters("ab"), true)
 	if want := []int{3}; !slices.Equal(pc.batches, want) || pc.out[2] != fmt.Sprintf("%v %x", port(9), "tick") {
 		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)

@@ -37,6 +37,7 @@ type shard struct {
 	counters shardCounters
 	dirty    dirtyConns // whose timers the next tick sets: only the loop uses the timers
 	mailbox  mailbox
+	flush    func() // of Listener.Flush, bound once
 
 	// Only the loop uses these.
 	handler  Handler   // set before serve

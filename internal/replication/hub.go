@@ -26,6 +26,24 @@ type hub struct {
 	start      time.Time
 	spread     time.Duration // over which messages leave, from start on
 	deferred   deferredStreams
+	flush      func() // writes what the players' Send has queued
+
+	// Of Release, likewise:
+	releaseMu  sync.Mutex
+	releases   sync.WaitGroup
+	releaser   func() // releases and signals releases; bound once
+	releasedAt time.Time
+}
+
+// FlushBy sets the function that writes the datagrams which [Player.Send] has queued. It is called
+// after each group of messages. Call FlushBy before the first Broadcast.
+func (h *hub) FlushBy(flush func()) { h.flush = flush }
+
+// Flush writes the datagrams that [Player.Send] has queued.
+func (h *hub) Flush() {
+	if h.flush != nil {
+		h.flush()
+	}
 }
 
 // spreadStep is the time between two groups of messages of a broadcast. Each costs a timer.
@@ -54,6 +72,15 @@ func (d *deferredStreams) add(s deferredStream) {
 	}
 }
 
+// due returns the number of streams that are due.
+func (d *deferredStreams) due(now time.Time) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for l := d.list[d.first:]; n < len(l) && !l[n].at.After(now); n++ {
+	}
+	return n
+}
+
 // take removes and returns the first stream if it is due, or if all are to be sent now. Otherwise
 // it returns nil and when the first stream is due; ok is false if there is none.
 func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Time, ok bool) {
@@ -72,9 +99,33 @@ func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Ti
 	return s, time.Time{}, true
 }
 
-// Release sends the messages of the last Broadcast that are due. It returns when to call it again,
-// and false if no message waits.
-func (h *hub) Release(now time.Time) (next time.Time, waits bool) { return h.release(now, false) }
+// minReleasesPerGoroutine bounds the goroutines of Release, which only encrypt.
+const minReleasesPerGoroutine = 32
+
+// Release sends the messages of the last Broadcast that are due, by several goroutines if there are
+// many. It returns when to call it again, and false if no message waits.
+func (h *hub) Release(now time.Time) (next time.Time, waits bool) {
+	h.releaseMu.Lock()
+	defer h.releaseMu.Unlock()
+	if h.releaser == nil {
+		h.releaser = func() {
+			defer h.releases.Done()
+			h.release(h.releasedAt, false)
+		}
+	}
+	h.releasedAt = now
+	n := h.deferred.due(now)
+	for range min(runtime.GOMAXPROCS(0), n/minReleasesPerGoroutine) - 1 {
+		h.releases.Add(1)
+		go h.releaser()
+	}
+	next, waits = h.release(now, false)
+	h.releases.Wait()
+	if n > 0 {
+		h.Flush()
+	}
+	return next, waits
+}
 
 func (h *hub) release(now time.Time, all bool) (next time.Time, waits bool) {
 	for {
@@ -150,6 +201,7 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 	}
 	h.run()
 	h.work.Wait()
+	h.Flush()
 	clear(h.targets) // so that closed streams can be freed
 	if err := h.err.Load(); err != nil {
 		return int(h.sent.Load()), *err
@@ -159,9 +211,14 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 
 // run sends to targets until none is left.
 func (h *hub) run() {
+	flushed := h.start
 	for i := h.next.Add(1) - 1; int(i) < len(h.targets); i = h.next.Add(1) - 1 {
 		s, now := h.targets[i], h.clock()
-		h.Release(now)
+		h.release(now, false)
+		if now.Sub(flushed) >= spreadStep {
+			flushed = now
+			h.Flush()
+		}
 		at := h.start.Add((h.spread * time.Duration(i) / time.Duration(len(h.targets))).Truncate(spreadStep))
 		wait := at.After(now)
 		if !wait {

@@ -1,7 +1,12 @@
 package replication
 
 import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -47,4 +52,40 @@ func TestBroadcastSpread(t *testing.T) {
 			t.Errorf("%s: %d messages have left, want %d", codec, n, 3*players-2)
 		}
 	}
+}
+
+// TestRelease verifies that messages that are due at the same time are sent by several goroutines
+// if they are many, and flushed together.
+func TestRelease(t *testing.T) {
+	if runtime.GOMAXPROCS(0) == 1 {
+		t.Skip("needs two processors")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const players, spread = 100, 5 * time.Millisecond
+		r := newRecording(t, SnapshotCodec, recorded(t, small, 5), true, players)
+		var sent atomic.Int64
+		for _, p := range r.players {
+			p.sending = func() { sent.Add(1) }
+		}
+		var flushes []int64
+		r.world.FlushBy(func() { flushes = append(flushes, sent.Load()) })
+		r.next()
+		if n, err := r.world.Broadcast(r.clock, spread); n != players || err != nil {
+			t.Fatal(n, err)
+		}
+		var two sync.WaitGroup
+		two.Add(2)
+		for _, p := range r.players {
+			p.sending = func() {
+				if sent.Add(1)-players/5 <= 2 { // the first two wait for each other
+					two.Done()
+					two.Wait()
+				}
+			}
+		}
+		r.world.Release(r.now.Add(spread))
+		if want := []int64{players / 5, players}; !slices.Equal(flushes, want) {
+			t.Errorf("flushed after %d messages, want %d", flushes, want)
+		}
+	})
 }

@@ -20,7 +20,8 @@ type Player interface {
 	RTT() time.Duration
 	// Overhead returns the size of all headers of a datagram, down to IP, in bytes.
 	Overhead() uint64
-	// Send sends a datagram. An error means that the session has ended.
+	// Send sends a datagram, or queues it for the function of [World.FlushBy]. An error means that
+	// the session has ended.
 	Send(b []byte) error
 	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if
 	// too much is unacknowledged.

@@ -73,6 +73,14 @@ type recordingPlayer struct {
 	streams *Streams
 	stream  *Stream
 	queue   SendQueue
+	sending func() // called by Send, unless it is nil
+}
+
+func (p *recordingPlayer) Send(b []byte) error {
+	if p.sending != nil {
+		p.sending()
+	}
+	return p.Conn.Send(b)
 }
 
 // newRecording returns a world with subscribed players. Snapshots have the first frame as their

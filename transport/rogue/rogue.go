@@ -139,7 +139,7 @@ func (c *Client) input(now time.Time, from netip.AddrPort, b []byte) (session.St
 	}
 	for {
 		c.mu.Lock()
-		m, ok := c.session.Receive(now)
+		m, ok := c.session.Receive(now, nil)
 		state, cause := c.session.State(), c.session.Err()
 		c.mu.Unlock()
 		if !ok {

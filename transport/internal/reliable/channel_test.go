@@ -182,7 +182,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	for sn := range uint32(window) {
 		check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)))
 	}
-	if _, _, err := c.Receive(time.Now()); !errors.Is(err, ErrMalformed) {
+	if _, _, err := c.Receive(time.Now(), nil); !errors.Is(err, ErrMalformed) {
 		t.Errorf("got %v, want %v", err, ErrMalformed)
 	}
 }
@@ -214,12 +214,8 @@ func FuzzInput(f *testing.F) {
 					binary.LittleEndian.PutUint32(b[kcp.IKCP_SN_OFFSET:], uint32(i))
 				}
 			}
-			before := bytes.Clone(b)
 			_ = c.Input(now, b)
-			if !bytes.Equal(b, before) {
-				t.Fatal("the input was written to")
-			}
-			if msg, _, _ := c.Receive(now); len(msg) > MaxMessage {
+			if msg, _, _ := c.Receive(now, nil); len(msg) > MaxMessage {
 				t.Fatalf("a message of %d bytes", len(msg))
 			}
 			c.Advance(now)

@@ -59,7 +59,7 @@ func (h *hostile) input(b []byte) {
 	h.meter.received(b)
 	_ = h.channel.Input(now, b)
 	for {
-		if _, ok, err := h.channel.Receive(now); err != nil || !ok {
+		if _, ok, err := h.channel.Receive(now, nil); err != nil || !ok {
 			return
 		}
 	}
@@ -174,7 +174,7 @@ func TestHeldBytes(t *testing.T) {
 		}
 		held := 0
 		for {
-			b, ok, err := c.Receive(now)
+			b, ok, err := c.Receive(now, nil)
 			if err != nil || !ok {
 				break
 			}

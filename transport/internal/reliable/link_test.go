@@ -23,6 +23,8 @@ type link struct {
 	loss   float64
 	down   [2]bool // everything to this end is lost
 	flying [2][]inFlight
+	record bool
+	old    [2][]inFlight // what was sent to this end, if record is set
 }
 
 type inFlight struct {
@@ -37,6 +39,9 @@ func newLink(t *testing.T, seed uint64, roundTrip time.Duration, loss float64) *
 		l.meters[i] = newMeter(t, time.Now())
 		l.ends[i] = newChannel(func(b []byte) {
 			l.meters[i].sent(time.Now(), b)
+			if l.record {
+				l.old[1-i] = append(l.old[1-i], inFlight{time.Now(), bytes.Clone(b)})
+			}
 			if !l.down[1-i] && l.rng.Float64() >= l.loss {
 				l.flying[1-i] = append(l.flying[1-i], inFlight{time.Now().Add(l.delay), bytes.Clone(b)})
 			}
@@ -67,7 +72,7 @@ func (l *link) step() (received [2][][]byte) {
 			l.meters[i].received(body)
 			check.Must(l.t, end.Input(now, body))
 			for {
-				m, ok, err := end.Receive(now)
+				m, ok, err := end.Receive(now, nil)
 				check.Must(l.t, err)
 				if !ok {
 					break

@@ -11,12 +11,18 @@ import (
 const (
 	offCommand  = 4
 	offFragment = 5
+	offWindow   = 6
+	offTime     = 8
 	offNumber   = kcp.IKCP_SN_OFFSET
 	offUnacked  = 16
 	offLength   = 20
 )
 
 func number(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offNumber:]) }
+
+func unacked(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offUnacked:]) }
+
+func timestamp(b []byte) uint32 { return binary.LittleEndian.Uint32(b[offTime:]) }
 
 func length(b []byte) int { return int(binary.LittleEndian.Uint32(b[offLength:])) }
 

@@ -1,7 +1,6 @@
 package reliable
 
 import (
-	"encoding/binary"
 	"time"
 
 	kcp "github.com/xtaci/kcp-go/v5"
@@ -76,7 +75,7 @@ func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
 // acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
 // and returns the number of newly acknowledged bytes of messages.
 func (o *outstanding) acknowledged(b []byte) (bytes int) {
-	una := binary.LittleEndian.Uint32(b[offUnacked:])
+	una := unacked(b)
 	for i := range o {
 		t := &o[i]
 		if t.count == 0 || int32(una-t.number) <= 0 {

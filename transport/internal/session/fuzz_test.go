@@ -95,7 +95,7 @@ func feed(t *testing.T, s *Session, now time.Time, in []byte) {
 	if v == Unauthenticated && s.received != heard || s.remote != remote {
 		t.Fatalf("verdict %d, heard at %v, remote %v", v, s.received, s.remote)
 	}
-	s.Receive(now)
+	s.Receive(now, nil)
 	s.Advance(now)
 	if s.State() != Closed && !s.Next().After(now) {
 		t.Fatal("Next is not after Advance")

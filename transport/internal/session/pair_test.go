@@ -215,7 +215,7 @@ func (e *end) inputFrom(now time.Time, from netip.AddrPort, b []byte) Verdict {
 		e.payloads = append(e.payloads, string(payload))
 	}
 	for {
-		msg, ok := e.s.Receive(now)
+		msg, ok := e.s.Receive(now, nil)
 		if !ok {
 			return v
 		}

@@ -150,16 +150,16 @@ func (s *Session) receiveClose(body []byte) error {
 	return nil
 }
 
-// Receive returns the next reliable message and true, or false if none is ready. The message is
-// valid until the next call, also during other methods.
-func (s *Session) Receive(now time.Time) ([]byte, bool) {
+// Receive copies the next reliable message to dst, grown if it has too little room, and returns it
+// and true, or dst and false if none is ready.
+func (s *Session) Receive(now time.Time, dst []byte) ([]byte, bool) {
 	if s.state != Open {
-		return nil, false
+		return dst, false
 	}
-	b, ok, err := s.reliable.Receive(now)
+	b, ok, err := s.reliable.Receive(now, dst)
 	if err != nil {
 		s.end(ErrProtocol)
-		return nil, false
+		return b, false
 	}
 	return b, ok
 }
