@@ -21,7 +21,17 @@ type encodings struct {
 	messages  map[snapshot.Baseline]*encoding
 	keyframes [2]encoding // against the initial set, and the empty one
 	free      []*encoding
+	observer  Observer
 }
+
+// Observer is called before and after each encoding of a snapshot, perhaps by several goroutines.
+type Observer interface {
+	Encoding()
+	Encoded()
+}
+
+// Observe sets an observer, for measurements. Call it before the first tick.
+func (w *World) Observe(o Observer) { w.encodings.observer = o }
 
 // encoding is a message: the tick, and the payload.
 type encoding struct {
@@ -52,6 +62,10 @@ func (e *encodings) begin() {
 func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
 	m := e.find(n, b)
 	m.once.Do(func() {
+		if o := e.observer; o != nil {
+			o.Encoding()
+			defer o.Encoded()
+		}
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {
 			enc = snapshot.NewEncoder(e.world.schema)

@@ -2,24 +2,20 @@ package perplayer
 
 import (
 	"cmp"
-	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// payloadCodec encodes or decodes the coded part of a payload. The same code does both, see
-// [rangecoder.Coder]: an encoder passes values in, and a decoder gets them.
+// payloadCodec encodes the coded part of a payload.
 type payloadCodec struct {
 	rangecoder.Coder
-	schema  *Schema
+	schema  *objectSchema
 	state   *modelState // of the snapshot, updated while coding
 	from    *modelState // of the baseline
 	spare   []int16     // scratch of updateObjects
 	sameSet bool        // the objects are those of the baseline
-	invalid error       // reason if the objects are invalid
 	refs    refFrames
 	nearby  []neighbor
 	moving  spatialGrid
@@ -31,7 +27,7 @@ type payloadCodec struct {
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
 type pair struct {
-	object Object
+	object snapshot.Object
 	base   int32
 }
 
@@ -107,7 +103,7 @@ type pose struct {
 }
 
 // begin prepares the references once the mask is known.
-func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
+func (pc *payloadCodec) begin(mask uint32, get func(lag int) *set) {
 	pc.refs.choose(mask, get)
 	pc.refs.index()
 	pc.refs.bound(pc.schema)
@@ -116,7 +112,7 @@ func (pc *payloadCodec) begin(mask uint32, get func(lag int) *Set) {
 // copyState copies the model state of the baseline.
 func (pc *payloadCodec) copyState() {
 	pc.state.copyFrom(cmp.Or(pc.params, pc.from))
-	n := pc.refs.base.Len()
+	n := pc.refs.base.len()
 	pc.state.last, pc.state.rested = resize(pc.state.last, len(pc.schema.fields)*n), resize(pc.state.rested, n)
 	clear(pc.state.last[copy(pc.state.last, pc.from.last):])
 	clear(pc.state.rested[copy(pc.state.rested, pc.from.rested):])
@@ -129,48 +125,27 @@ func resize(s []int16, n int) []int16 {
 	return s[:n]
 }
 
-// objects codes the list of objects. It reports false for a list that no encoder writes.
-func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
-	pairs = pairs[:0]
+// objects codes the list of objects.
+func (pc *payloadCodec) objects(pairs []pair, cur *set) []pair {
 	base := pc.refs.base
-	if !pc.Decoding {
-		pairs = match(pairs, base, cur)
-	}
-	kept, born := 0, 0
+	pairs = match(pairs[:0], base, cur)
+	kept := 0
 	for _, p := range pairs {
 		if p.base >= 0 {
 			kept++
-		} else {
-			born++
 		}
 	}
-	gone := pc.Bit(&pc.state.removed[0], kept < base.Len())
-	if gone {
-		pairs = pc.codeRemoved(pairs)
-	} else if pc.Decoding {
-		pairs = same(pairs, base)
+	gone, born := kept < base.len(), len(pairs)-kept
+	if pc.Bit(&pc.state.removed[0], gone) {
+		pc.codeRemoved(pairs)
 	}
-	n := pc.Uint(&pc.state.added, addedLevel, uint64(born))
-	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
-		pc.invalid = malformed.ErrCount
-		return pairs, false
-	}
-	born = int(n)
+	pc.Uint(&pc.state.added, addedLevel, uint64(born))
 	pc.sameSet = !gone && born == 0
-	return pc.codeAdded(pairs, born)
-}
-
-func same(pairs []pair, base *Set) []pair {
-	for i, o := range base.objects {
-		pairs = append(pairs, pair{o, int32(i)})
-	}
+	pc.codeAdded(pairs)
 	return pairs
 }
 
-func match(pairs []pair, base, cur *Set) []pair {
-	if cur.sameObjects(base) && slices.Equal(cur.objects, base.objects) {
-		return same(pairs, base)
-	}
+func match(pairs []pair, base, cur *set) []pair {
 	k := 0
 	for _, o := range cur.objects {
 		pairs = append(pairs, pair{o, base.follow(&k, o)})
@@ -178,75 +153,45 @@ func match(pairs []pair, base, cur *Set) []pair {
 	return pairs
 }
 
-func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
+func (pc *payloadCodec) codeRemoved(pairs []pair) {
 	k := 0
 	for i, o := range pc.refs.base.objects {
-		for !pc.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
+		for k < len(pairs) && pairs[k].object.ID < o.ID {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.Bit(&pc.state.removed[1], !kept) && pc.Decoding {
-			pairs = append(pairs, pair{o, int32(i)})
-			k = len(pairs)
-		}
+		pc.Bit(&pc.state.removed[1], !kept)
 	}
-	return pairs
 }
 
-// codeAdded codes n objects that are not in the baseline, each id relative to the previous one.
-func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
-	before, i := int64(-1), 0
-	for range n {
-		var o Object
-		if !pc.Decoding {
-			for pairs[i].base >= 0 {
-				i++
-			}
-			o = pairs[i].object
-			i++
-		}
-		id := before + 1 + int64(pc.Uint(&pc.state.gap, gapLevel, uint64(int64(o.ID)-before-1)))
-		if id > 1<<16-1 {
-			return pairs, false
-		}
-		o.ID, o.Generation = uint16(id), uint8(pc.Raw(uint64(o.Generation), 8))
-		before = id
-		if !pc.Decoding {
+// codeAdded codes the objects that are not in the baseline, each id relative to the previous one.
+func (pc *payloadCodec) codeAdded(pairs []pair) {
+	before := int64(-1)
+	for _, p := range pairs {
+		if p.base >= 0 {
 			continue
 		}
-		for i < len(pairs) && pairs[i].object.ID < o.ID {
-			i++
-		}
-		if i < len(pairs) && pairs[i].object.ID == o.ID {
-			return pairs, false
-		}
-		pairs = slices.Insert(pairs, i, pair{o, -1})
+		id := int64(p.object.ID)
+		pc.Uint(&pc.state.gap, gapLevel, uint64(id-before-1))
+		pc.Raw(uint64(p.object.Generation), 8)
+		before = id
 	}
-	return pairs, true
 }
 
 // rows codes the components of all objects, those at rest last, when the others are known.
-func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
-	pc.nearby, pc.resting, pc.changes, pc.Bad = pc.nearby[:0], pc.resting[:0], 0, false
+func (pc *payloadCodec) rows(pairs []pair, cur *set) {
+	pc.nearby, pc.resting, pc.changes = pc.nearby[:0], pc.resting[:0], 0
 	pc.moving.reset()
-	switch {
-	case pc.Decoding && pc.sameSet:
-		cur.CopyFrom(pc.refs.base)
-	case pc.Decoding:
-		for _, p := range pairs {
-			cur.push(p.object)
-		}
-	}
 	pc.initGround()
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
-			pc.codeAbsolute(cur.Row(i))
+			pc.codeAbsolute(cur.row(i))
 		case pc.isResting(int(p.base)):
 			pc.resting = append(pc.resting, int32(i))
 		default:
 			pc.load(int(p.base))
-			pc.code(cur.Row(i))
+			pc.code(cur.row(i))
 		}
 	}
 	pc.codeResting(pairs, cur)
@@ -257,13 +202,9 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	for i := range pc.schema.fields {
 		f := &pc.schema.fields[i]
 		cur := row[pc.schema.at[i] : pc.schema.at[i]+f.N]
-		if f.Class == schema.ClassBytes {
-			pc.Bytes(cur, f.Lo, f.Hi)
-			continue
-		}
 		for k, v := range cur {
-			lo, hi := f.bounds(k)
-			pc.Store(&cur[k], pc.Uniform(v, lo, hi))
+			lo, hi := bounds(f, k)
+			pc.Uniform(v, lo, hi)
 		}
 	}
 }

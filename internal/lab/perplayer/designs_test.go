@@ -6,71 +6,49 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// cubeSets returns the frames of the recording in testdata.
-func cubeSets(t testing.TB) (*Schema, []*Set) {
+// recording returns the frames of the recording in testdata.
+func recording(t testing.TB) []*snapshot.Set {
 	t.Helper()
 	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := NewSchema(
-		Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
-		Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
-		Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sets []*Set
-	for n := range frames {
-		set := s.NewSet()
-		for i := range frames[n] {
-			c := &frames[n][i]
-			row := []int32{c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting}
-			if err := set.Add(Object{ID: uint16(i)}, row); err != nil {
-				t.Fatal(err)
-			}
-		}
-		sets = append(sets, set)
-	}
-	return s, sets
+	uplinktest.Must(t, err)
+	sets, err := snapbench.Sets(frames)
+	uplinktest.Must(t, err)
+	return sets
 }
 
 // play encodes sets, each against the newest multiple of anchor that is at least distance older. It
 // returns the mean size from frame 60 on. models, if it is not nil, returns the models for a frame,
 // or nil for those that were learned along the baselines.
-func play(t testing.TB, s *Schema, sets []*Set, distance, anchor int, models func(n int) *modelState, after func(n int, st *modelState)) float64 {
+func play(t testing.TB, sets []*snapshot.Set, distance, anchor int, models func(n int) *modelState, after func(n int, s *objectSchema, st *modelState)) float64 {
 	t.Helper()
-	w := NewWorld(s, sets[0])
-	e := NewEncoder(s, w)
+	w, err := NewWorld(snapbench.Cubes(), sets[0])
+	uplinktest.Must(t, err)
+	e := NewEncoder(w)
 	sum, frames := 0, 0
 	for n, set := range sets {
-		w.Begin().CopyFrom(set)
+		w.Add(set)
 		if k := (n - distance) / anchor * anchor; n >= distance {
 			window := uint64(0)
 			for back := anchor; back <= min(k, 60); back += anchor {
 				window |= 1 << (back - 1)
 			}
-			if err := e.Ack(Ack{Newest: uint16(k), Window: window}); err != nil {
-				t.Fatal(err)
-			}
+			uplinktest.Must(t, e.Ack(uint64(k), window))
 		}
 		if e.codec.params = nil; models != nil {
 			e.codec.params = models(n)
 		}
-		out, _, err := e.Append(nil, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := e.Append(nil)
 		if n >= 60 {
 			sum += len(out)
 			frames++
 		}
 		if after != nil {
-			after(n, e.states.get(uint64(n)))
+			after(n, w.schema, e.states.get(uint64(n)))
 		}
 	}
 	return float64(sum) / float64(frames)
@@ -81,7 +59,7 @@ func play(t testing.TB, s *Schema, sets []*Set, distance, anchor int, models fun
 // server sends models that were learned on the same world, at a distance that is not always that of
 // the payload.
 func TestDesigns(t *testing.T) {
-	s, sets := cubeSets(t)
+	sets := recording(t)
 	distances := []int{2, 4, 7, 13}
 	if testing.Short() {
 		distances = []int{7}
@@ -91,7 +69,7 @@ func TestDesigns(t *testing.T) {
 	base := map[int]float64{}
 	for _, d := range distances {
 		states := make([]*modelState, len(sets))
-		base[d] = play(t, s, sets, d, 1, nil, func(n int, st *modelState) {
+		base[d] = play(t, sets, d, 1, nil, func(n int, s *objectSchema, st *modelState) {
 			if n%60 == 0 {
 				states[n] = s.newState()
 				states[n].copyFrom(st)
@@ -112,11 +90,11 @@ func TestDesigns(t *testing.T) {
 		return worst
 	}
 	for _, k := range []int{2, 3, 4} {
-		line(fmt.Sprintf("anchors, k = %d", k), func(d int) float64 { return play(t, s, sets, d, k, nil, nil) })
+		line(fmt.Sprintf("anchors, k = %d", k), func(d int) float64 { return play(t, sets, d, k, nil, nil) })
 	}
 	for _, every := range []int{60, 300} {
 		worst := line(fmt.Sprintf("parameters every %d frames", every), func(d int) float64 {
-			return play(t, s, sets, d, 1, func(n int) *modelState { return learned[d][max(n-15, 0)/every*every] }, nil)
+			return play(t, sets, d, 1, func(n int) *modelState { return learned[d][max(n-15, 0)/every*every] }, nil)
 		})
 		if worst > 1.1 {
 			t.Errorf("parameters that are %d frames old cost %.3f", every, worst)
@@ -124,7 +102,7 @@ func TestDesigns(t *testing.T) {
 	}
 	for _, other := range distances {
 		line(fmt.Sprintf("parameters learned at distance %d", other), func(d int) float64 {
-			return play(t, s, sets, d, 1, func(n int) *modelState { return learned[other][max(n-15, 0)/60*60] }, nil)
+			return play(t, sets, d, 1, func(n int) *modelState { return learned[other][max(n-15, 0)/60*60] }, nil)
 		})
 	}
 }

@@ -5,14 +5,13 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
 // load loads an object of the baseline that is not at rest.
 func (pc *payloadCodec) load(index int) {
 	o := &pc.object
-	o.index, o.base = index, pc.refs.base.Row(index)
+	o.index, o.base = index, pc.refs.base.row(index)
 	o.moved, o.speedContext, o.resting, o.age = 0, 0, false, 0
 	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
@@ -44,9 +43,6 @@ func (pc *payloadCodec) references() {
 
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
-	if pc.Decoding && !pc.sameSet {
-		copy(row, o.base)
-	}
 	o.flag = pc.flagOf(o.base)
 	changed := false
 	if len(pc.schema.order) > 0 {
@@ -54,7 +50,7 @@ func (pc *payloadCodec) code(row []int32) {
 		if o.resting {
 			c = &pc.state.disturbed[o.contactContext()][pc.changes&1<<1|o.flag]
 		}
-		changed = pc.Bit(c, !pc.Decoding && pc.schema.differ(row, o.base))
+		changed = pc.Bit(c, pc.schema.differ(row, o.base))
 		pc.changes = pc.changes << 1
 		if changed {
 			pc.changes |= 1
@@ -62,7 +58,6 @@ func (pc *payloadCodec) code(row []int32) {
 	}
 	pc.updateAge(changed)
 	pc.codeFlags(row, changed)
-	pc.codeStrings(row, changed)
 	if !changed {
 		return
 	}
@@ -106,12 +101,8 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if o.resting && !changed {
 			c = &pc.state.restFlags[n][min(o.age/ageStep, ageContexts-1)][ctx>>4&1]
 		}
-		switch {
-		case !pc.Bit(c, row[at] != v):
-		case int64(f.Hi)-int64(f.Lo) == 1:
-			pc.Store(&row[at], f.Lo+f.Hi-v)
-		default:
-			pc.Store(&row[at], pc.Uniform(row[at], f.Lo, f.Hi))
+		if pc.Bit(c, row[at] != v) && int64(f.Hi)-int64(f.Lo) > 1 {
+			pc.Uniform(row[at], f.Lo, f.Hi)
 		}
 	}
 }
@@ -144,12 +135,9 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 		n := counts[f.Class]
 		counts[f.Class]++
 		if differs {
-			switch f.Class {
-			case schema.ClassNumber:
+			if f.Class == schema.ClassNumber {
 				pc.codePosition(i, &pc.state.motion[n], cur)
-			case schema.ClassAngle:
-				pc.codeAngle(i, &pc.state.angles[n], cur)
-			default:
+			} else {
 				here.turn += pc.codeQuat(i, n, cur)
 			}
 		}
@@ -162,57 +150,4 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	}
 	pc.nearby = append(pc.nearby, here)
 	pc.moving.add(now)
-}
-
-func putBytes(c []int32, b []byte) {
-	clear(c)
-	c[0] = int32(len(b))
-	for i, v := range b {
-		rangecoder.SetByte(c, i, v)
-	}
-}
-
-func appendBytes(dst []byte, c []int32) []byte {
-	for i := range int(c[0]) {
-		dst = append(dst, rangecoder.Byte(c, i))
-	}
-	return dst
-}
-
-// codeStrings codes each byte string of an object in the baseline: kept or replaced.
-func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
-	ctx := 0
-	if changed {
-		ctx = 1
-	}
-	for n, i := range pc.schema.strings {
-		f, at := &pc.schema.fields[i], pc.schema.at[i]
-		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.state.strings[n]
-		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
-			pc.codeBytes(f, m, c, base)
-		}
-	}
-}
-
-// codeBytes codes a byte string into c. Bytes that equal those of base take little space.
-func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
-	n := base[0]
-	if pc.Bit(&m.length, c[0] != n) {
-		n = pc.Uniform(c[0], f.Lo, f.Hi)
-	}
-	pc.StoreLength(c, n)
-	last := 1
-	for i := range int(n) {
-		b := rangecoder.Byte(c, i)
-		if i < int(base[0]) {
-			old := rangecoder.Byte(base, i)
-			if pc.Bit(&m.kept[last], b == old) {
-				last = 1
-				pc.StoreByte(c, i, old)
-				continue
-			}
-			last = 0
-		}
-		pc.StoreByte(c, i, byte(pc.Raw(uint64(b), 8)))
-	}
 }

@@ -80,7 +80,6 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 
 	largest, hit := m.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
-	pc.Store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
 	}
@@ -112,31 +111,4 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 	*last = int16(fixed.Log2(missed))
 	return missed
-}
-
-// codeAngle codes a field of angles into cur. The prediction of each is the baseline or constant
-// angular velocity, whichever would have predicted the baseline better.
-func (pc *payloadCodec) codeAngle(field int, m *rangecoder.IntModel, cur []int32) {
-	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	lo := int64(f.Lo)
-	turn := int64(f.Hi) - lo + 1
-	change := func(to, from int32, lag int64) int64 { // scaled to the coded distance
-		if lag <= 0 {
-			return 0
-		}
-		return fixed.Wrap(int64(to)-int64(from), turn) * pc.refs.distance / lag
-	}
-	for k := range cur {
-		base := o.base[at+k]
-		now := change(base, o.row[1][at+k], o.lag[1])
-		before := change(o.row[1][at+k], o.row[3][at+k], o.lag[3]-o.lag[1])
-		guess, miss := int64(base), fixed.Abs(now)
-		if on := fixed.Abs(now - before); on < miss {
-			guess, miss = guess+now, on
-		}
-		level, sign := rangecoder.Level(fixed.Log2(miss*16)), k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before)
-		d := pc.Int(m, level, sign, fixed.Wrap(int64(cur[k])-guess, turn))
-		pc.Bad = pc.Bad || d != fixed.Wrap(d, turn)
-		pc.Store(&cur[k], int32(lo+fixed.Mod(guess+d-lo, turn)))
-	}
 }

@@ -11,7 +11,7 @@ var refLags = [...]int{1, 2, 3, 4, 6}
 const refs = len(refLags)
 
 type reference struct {
-	set  *Set
+	set  *set
 	lag  int64   // age before the baseline in snapshots; 0 for the baseline itself
 	same bool    // the objects are those of the baseline
 	at   []int32 // otherwise: index of each object of the baseline, or -1
@@ -19,14 +19,14 @@ type reference struct {
 
 // refFrames is the baseline and the references before it.
 type refFrames struct {
-	base     *Set
+	base     *set
 	distance int64 // from the baseline to the coded snapshot
 	frames   [refs]reference
 	low      [3]int64 // minimum components of the positions in the baseline
 }
 
 // choose chooses among the known sets: bit i of mask is set if the set i+1 before the baseline is.
-func (h *refFrames) choose(mask uint32, get func(lag int) *Set) {
+func (h *refFrames) choose(mask uint32, get func(lag int) *set) {
 	for i, want := range refLags {
 		r := &h.frames[i]
 		r.set, r.lag = h.base, 0
@@ -53,9 +53,9 @@ func (h *refFrames) index() {
 	}
 }
 
-func (h *refFrames) bound(s *Schema) {
+func (h *refFrames) bound(s *objectSchema) {
 	h.low = [3]int64{}
-	if s.anchor < 0 || h.base.Len() == 0 {
+	if s.anchor < 0 || h.base.len() == 0 {
 		return
 	}
 	at, n := s.at[s.anchor], s.fields[s.anchor].N
@@ -76,8 +76,8 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 			at = int(r.at[object])
 		}
 		if at >= 0 {
-			return r.set.Row(at), r.lag
+			return r.set.row(at), r.lag
 		}
 	}
-	return h.base.Row(object), 0
+	return h.base.row(object), 0
 }

@@ -19,7 +19,7 @@ const quietBlock = 32
 func (pc *payloadCodec) loadResting(index int, near int64) {
 	o := &pc.object
 	o.close = near
-	o.index, o.base = index, pc.refs.base.Row(index)
+	o.index, o.base = index, pc.refs.base.row(index)
 	o.moved, o.speedContext, o.resting, o.age = 0, 0, true, int64(pc.state.rested[index])
 }
 
@@ -34,7 +34,7 @@ func (pc *payloadCodec) updateAge(changed bool) {
 }
 
 // codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
-func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
+func (pc *payloadCodec) codeResting(pairs []pair, cur *set) {
 	if len(pc.resting) == 0 {
 		return
 	}
@@ -42,14 +42,14 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	quiet := pc.resting[:0]
 	for _, i := range pc.resting {
 		base := int(pairs[i].base)
-		row := pc.refs.base.Row(base)
+		row := pc.refs.base.row(base)
 		near := pc.closest(row)
 		if near > pc.state.contactRange && (pc.flagOf(row) == 0 || pc.state.rested[base] >= ageContexts*ageStep) {
 			quiet = append(quiet, i)
 			continue
 		}
 		pc.loadResting(base, near)
-		pc.code(cur.Row(int(i)))
+		pc.code(cur.row(int(i)))
 	}
 	if len(quiet) > 0 {
 		pc.codeQuiet(quiet, pairs, cur)
@@ -69,7 +69,7 @@ func (pc *payloadCodec) closest(row []int32) int64 {
 }
 
 // codeQuiet codes objects of which few change.
-func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
+func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *set) {
 	some := pc.Bit(&pc.state.quiet[0], pc.anyChanged(list, pairs, cur))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
@@ -79,20 +79,17 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
 			base := int(pairs[i].base)
 			if here && pc.Bit(&pc.state.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
 				pc.loadResting(base, noneNear)
-				pc.code(cur.Row(int(i)))
+				pc.code(cur.row(int(i)))
 				continue
 			}
 			pc.state.rested[base] = int16(min(int64(pc.state.rested[base])+pc.refs.distance, oldest))
-			if pc.Decoding && !pc.sameSet {
-				copy(cur.Row(int(i)), pc.refs.base.Row(base))
-			}
 		}
 	}
 }
 
-func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
-	return !pc.Decoding && slices.ContainsFunc(list, func(i int32) bool {
-		return !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
+func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *set) bool {
+	return slices.ContainsFunc(list, func(i int32) bool {
+		return !slices.Equal(cur.row(int(i)), pc.refs.base.row(int(pairs[i].base)))
 	})
 }
 

@@ -1,106 +1,31 @@
 package perplayer
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// Limits of a schema.
-const (
-	maxFields     = 32
-	maxComponents = 128
-)
-
-// Field describes the components of one field of an object. Its class determines how they are
-// coded:
-//
-//   - ClassNumber: one to three numbers that change together, such as a position.
-//   - ClassAngle: one to three angles. They wrap: the value after Hi is Lo.
-//   - ClassQuat: an orientation as its smallest three: the index of the largest component, 0 to 3,
-//     and the other three, from Lo for -1/sqrt 2 to Hi for 1/sqrt 2.
-//   - ClassInteger: one integer that is coded as unchanged or as a new value: a boolean, an
-//     enumeration, a bit set.
-//   - ClassBytes: a byte string of Lo to Hi bytes. The first component is its length; each of the
-//     others holds four bytes, low byte first, padded with zeros.
-type Field struct {
-	Name  string
-	Class schema.Class
-	// N is the number of components.
-	N int
-	// Lo and Hi bound each component, except for the index of a quaternion and the bytes of a byte
-	// string.
-	Lo, Hi int32
-}
-
-func bytesComponents(n int) int { return 1 + (n+3)/4 }
-
-func (f *Field) check() error {
-	span := int64(f.Hi) - int64(f.Lo)
-	switch {
-	case f.Name == "":
-		return errors.New("a field needs a name")
-	case span < 0:
-		return fmt.Errorf("bounds %d to %d, want them in order", f.Lo, f.Hi)
-	case (f.Class == schema.ClassNumber || f.Class == schema.ClassAngle) && (f.N < 1 || f.N > 3):
-		return fmt.Errorf("%d components, want 1 to 3", f.N)
-	case f.Class == schema.ClassAngle && (span < 1 || span >= 1<<31):
-		return fmt.Errorf("bounds %d to %d, want 2 to 2^31 steps a turn", f.Lo, f.Hi)
-	case f.Class == schema.ClassQuat && (f.N != 4 || span < 2 || span > 1<<20):
-		return errors.New("an orientation has 4 components of at most 20 bits")
-	case f.Class == schema.ClassInteger && f.N != 1:
-		return fmt.Errorf("%d components, want 1", f.N)
-	case f.Class == schema.ClassBytes && (f.Lo < 0 || f.Hi < 1 || f.Hi > 4*maxComponents):
-		return fmt.Errorf("%d to %d bytes, want at most %d", f.Lo, f.Hi, 4*(maxComponents-1))
-	case f.Class == schema.ClassBytes && f.N != bytesComponents(int(f.Hi)):
-		return fmt.Errorf("%d components, want %d", f.N, bytesComponents(int(f.Hi)))
-	case f.Class > schema.ClassBytes:
-		return fmt.Errorf("unknown class %d", f.Class)
-	}
-	return nil
-}
-
-// predicted reports whether the codec predicts the field. Others are kept or replaced.
-func (f *Field) predicted() bool {
-	return f.Class != schema.ClassInteger && f.Class != schema.ClassBytes
-}
-
-func (f *Field) bounds(k int) (lo, hi int32) {
-	switch {
-	case f.Class == schema.ClassQuat && k == 0:
-		return 0, 3
-	case f.Class == schema.ClassBytes && k > 0:
-		return -1 << 31, 1<<31 - 1
-	}
-	return f.Lo, f.Hi
-}
-
-// Schema describes the fields of objects. It is immutable and safe for concurrent use.
-type Schema struct {
-	fields      []Field
+// objectSchema describes the fields of objects.
+type objectSchema struct {
+	fields      []snapshot.Field
 	at          []int // first component of each field
 	ints        int
-	order       []int            // fields that are predicted: orientations, numbers, angles
+	order       []int            // fields that are predicted: orientations, numbers
 	moving      []interval       // components of the fields that are predicted
 	anchor      int              // the field that is the position, or -1
 	positions   interval         // components of the anchor
 	flags       []int            // fields of class ClassInteger
 	grains      []quat.Quantizer // of the fields of class ClassQuat
 	orientation int              // first field of class ClassQuat, or -1
-	strings     []int            // fields of class ClassBytes
 }
 
-// NewSchema returns a schema of 1 to 32 fields with at most 128 components. The first field of
-// class ClassNumber is the position of an object, and the first of class ClassQuat its orientation.
-// An error names the invalid field.
-func NewSchema(fields ...Field) (*Schema, error) {
-	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, orientation: -1}
-	for i, f := range fields {
-		if err := f.check(); err != nil {
-			return nil, fmt.Errorf("perplayer: field %q: %w", f.Name, err)
-		}
+// newSchema returns the schema of objects with orientations, numbers and integers.
+func newSchema(of *snapshot.Schema) (*objectSchema, error) {
+	s := &objectSchema{fields: of.Fields(), anchor: -1, orientation: -1}
+	for i, f := range s.fields {
 		switch f.Class {
 		case schema.ClassNumber:
 			if s.anchor < 0 {
@@ -113,23 +38,17 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			s.grains = append(s.grains, quat.NewQuantizer(f.Lo, f.Hi))
 		case schema.ClassInteger:
 			s.flags = append(s.flags, i)
-		case schema.ClassBytes:
-			s.strings = append(s.strings, i)
 		default:
+			return nil, fmt.Errorf("perplayer: field %q is neither an orientation nor a number nor an integer", f.Name)
 		}
 		s.at = append(s.at, s.ints)
-		if f.predicted() {
+		if predicted(&f) {
 			s.moving = appendInterval(s.moving, s.ints, f.N)
 		}
-		if s.ints += f.N; s.ints > maxComponents {
-			return nil, fmt.Errorf("perplayer: field %q: %d components up to it, want at most %d", f.Name, s.ints, maxComponents)
-		}
+		s.ints += f.N
 	}
-	if len(fields) == 0 || len(fields) > maxFields {
-		return nil, fmt.Errorf("perplayer: %d fields, want 1 to %d", len(fields), maxFields)
-	}
-	for _, class := range []schema.Class{schema.ClassQuat, schema.ClassNumber, schema.ClassAngle} {
-		for i, f := range fields {
+	for _, class := range []schema.Class{schema.ClassQuat, schema.ClassNumber} {
+		for i, f := range s.fields {
 			if f.Class == class {
 				s.order = append(s.order, i)
 			}
@@ -138,11 +57,15 @@ func NewSchema(fields ...Field) (*Schema, error) {
 	return s, nil
 }
 
-// Components returns the number of components of an object.
-func (s *Schema) Components() int { return s.ints }
+// predicted reports whether the codec predicts the field. Others are kept or replaced.
+func predicted(f *snapshot.Field) bool { return f.Class != schema.ClassInteger }
 
-// Fields returns the fields. The schema owns the slice; do not modify it.
-func (s *Schema) Fields() []Field { return s.fields }
+func bounds(f *snapshot.Field, k int) (lo, hi int32) {
+	if f.Class == schema.ClassQuat && k == 0 {
+		return 0, 3
+	}
+	return f.Lo, f.Hi
+}
 
 type interval struct{ from, to int }
 
@@ -155,7 +78,7 @@ func appendInterval(s []interval, at, n int) []interval {
 	return append(s, interval{at, at + n})
 }
 
-func (s *Schema) differ(a, b []int32) bool {
+func (s *objectSchema) differ(a, b []int32) bool {
 	for _, r := range s.moving {
 		a, b := a[r.from:r.to], b[r.from:r.to]
 		b = b[:len(a)]
@@ -169,7 +92,7 @@ func (s *Schema) differ(a, b []int32) bool {
 }
 
 // position returns the position in a row. Missing components are 0.
-func (s *Schema) position(row []int32) (p [3]int64) {
+func (s *objectSchema) position(row []int32) (p [3]int64) {
 	row = row[s.positions.from:s.positions.to]
 	if len(row) == 3 {
 		return [3]int64{int64(row[0]), int64(row[1]), int64(row[2])}
@@ -178,35 +101,4 @@ func (s *Schema) position(row []int32) (p [3]int64) {
 		p[k] = int64(v)
 	}
 	return p
-}
-
-func (s *Schema) check(id uint16, row []int32) error {
-	for i := range s.fields {
-		f := &s.fields[i]
-		c := row[s.at[i] : s.at[i]+f.N]
-		for k, v := range c {
-			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return fmt.Errorf("perplayer: object %d: field %q: component %d, want %d to %d", id, f.Name, v, lo, hi)
-			}
-		}
-		if f.Class == schema.ClassBytes && !padded(c) {
-			return fmt.Errorf("perplayer: object %d: field %q: bytes beyond its %d, want zeros", id, f.Name, c[0])
-		}
-	}
-	return nil
-}
-
-// padded reports whether the bytes beyond the length of a byte string are zero.
-func padded(c []int32) bool {
-	n := int(c[0])
-	words := c[1:]
-	if n%4 != 0 && uint32(words[n/4])>>(8*(n%4)) != 0 {
-		return false
-	}
-	for _, v := range words[(n+3)/4:] {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }

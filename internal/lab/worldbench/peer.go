@@ -1,0 +1,118 @@
+package worldbench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/lab/perplayer"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Peer is another design whose coding is measured on the same world and the same links.
+type Peer interface {
+	// Name identifies the peer in the result.
+	Name() string
+	// Begin prepares the peer for a world at its initial state, which all clients know.
+	Begin(s *snapshot.Schema, initial *snapshot.Set) error
+	// Add adds the next snapshot, from 0 on. It is not measured.
+	Add(set *snapshot.Set) error
+	// Join returns the coder of a player.
+	Join() PlayerCoder
+}
+
+// PlayerCoder is what a peer has for one player.
+type PlayerCoder interface {
+	// Append appends the payload of the newest snapshot.
+	Append(dst []byte) ([]byte, error)
+	// Ack processes an ack: the number of a snapshot, and bit i of window for the one i+1 before
+	// it.
+	Ack(newest, window uint64) error
+}
+
+// perPlayerName is the name of the design with models per player.
+const perPlayerName = "per player"
+
+// perPlayer is the design with models per player.
+type perPlayer struct{ world *perplayer.World }
+
+func (*perPlayer) Name() string { return perPlayerName }
+
+func (p *perPlayer) Begin(s *snapshot.Schema, initial *snapshot.Set) (err error) {
+	p.world, err = perplayer.NewWorld(s, initial)
+	return err
+}
+
+func (p *perPlayer) Add(set *snapshot.Set) error {
+	p.world.Add(set)
+	return nil
+}
+
+func (p *perPlayer) Join() PlayerCoder { return perPlayerCoder{perplayer.NewEncoder(p.world)} }
+
+type perPlayerCoder struct{ *perplayer.Encoder }
+
+func (c perPlayerCoder) Append(dst []byte) ([]byte, error) { return c.Encoder.Append(dst), nil }
+
+// peerRun is a peer with the coders of a sample of players.
+type peerRun struct {
+	Peer
+	coders []PlayerCoder
+	links  []*link // of the coders, with the losses of the clients
+	times  times   // of all coders at a tick
+	bytes  int
+	count  int
+	buf    []byte
+}
+
+func newPeerRun(p Peer, sample []*client, schema *snapshot.Schema, initial *snapshot.Set) (*peerRun, error) {
+	r := &peerRun{Peer: p}
+	if err := p.Begin(schema, initial); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name(), err)
+	}
+	for _, c := range sample {
+		r.coders = append(r.coders, p.Join())
+		r.links = append(r.links, &link{seed: c.seed, client: c.link.client, loss: c.loss, rtt: c.rtt})
+	}
+	return r, nil
+}
+
+// step codes the newest snapshot for all coders, after the acks that are due.
+func (r *peerRun) step(cfg *Config, tick int, set *snapshot.Set) error {
+	for i, l := range r.links {
+		if t, ok := l.arrives(tick); ok {
+			l.receive(t.snapshot)
+			if l.lost(tick, ackLoss) {
+				continue
+			}
+			if err := r.coders[i].Ack(l.newest, l.window); err != nil {
+				return fmt.Errorf("%s: %w", r.Name(), err)
+			}
+		}
+	}
+	if err := r.Add(set); err != nil {
+		return fmt.Errorf("%s: %w", r.Name(), err)
+	}
+	sum, measured := time.Duration(0), tick >= warmup
+	for i, c := range r.coders {
+		start := cfg.Clock()
+		var err error
+		r.buf, err = c.Append(r.buf[:0])
+		sum += cfg.Clock() - start
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name(), err)
+		}
+		l := r.links[i]
+		l.begin(tick)
+		for k := range (len(r.buf) + maxDatagram - 1) / maxDatagram {
+			l.send(tick, uint64(tick), k)
+		}
+		if measured {
+			r.bytes += len(r.buf)
+			r.count++
+		}
+	}
+	if measured {
+		r.times.add(sum)
+	}
+	return nil
+}

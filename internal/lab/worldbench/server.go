@@ -1,0 +1,157 @@
+package worldbench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// server is a server with its players and their simulated clients.
+type server struct {
+	cfg      *Config
+	world    *replication.World
+	sessions *sessions // nil: datagrams are discarded
+	players  []*player
+	clients  []*client // of the players
+	queue    replication.SendQueue
+	now      time.Time
+	sets     [snapshot.Ring]*snapshot.Set // by tick
+	sizes    []datagram                   // of the tick, for the bare send
+	encodes  int
+	times    phases // of the tick
+	began    time.Duration
+}
+
+// phases are the times of the parts of a tick.
+type phases struct{ quantize, encode, send, bare, acks, all time.Duration }
+
+type datagram struct{ to, size int }
+
+// player implements [replication.Player] by a session. It measures the time of sending.
+type player struct {
+	session
+	server  *server
+	index   int
+	streams *replication.Streams
+	failed  error
+}
+
+// RTT implements [replication.Player].
+func (p *player) RTT() time.Duration {
+	return time.Duration(p.server.clients[p.index].rtt) * time.Second / rate
+}
+
+// Send implements [replication.Player].
+func (p *player) Send(b []byte) error {
+	s := p.server
+	start := s.cfg.Clock()
+	err := p.session.Send(b)
+	s.times.send += s.cfg.Clock() - start
+	s.sizes = append(s.sizes, datagram{p.index, len(b)})
+	if e := s.clients[p.index].datagram(s.tick(), b); e != nil {
+		p.failed = e
+	}
+	return err
+}
+
+// Encoding implements [replication.Observer].
+func (s *server) Encoding() { s.began = s.cfg.Clock() }
+
+// Encoded implements [replication.Observer].
+func (s *server) Encoded() {
+	s.times.encode += s.cfg.Clock() - s.began
+	s.encodes++
+}
+
+// newServer returns a server to whose world all players have subscribed.
+func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, err error) {
+	s = &server{cfg: cfg, clients: clients, now: time.Unix(0, 0)}
+	if s.world, err = cfg.Scene.NewWorld(); err != nil {
+		return nil, err
+	}
+	s.world.Observe(s)
+	if !cfg.Offline {
+		if s.sessions, err = openSessions(len(clients)); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				_ = s.sessions.close() // after another error
+			}
+		}()
+	}
+	for i := range clients {
+		p := &player{server: s, index: i, session: discarding{}}
+		if s.sessions != nil {
+			if p.session, err = s.sessions.dial(ctx); err != nil {
+				return nil, err
+			}
+		}
+		s.players = append(s.players, p)
+		p.streams = replication.NewStreams(p)
+		if _, err := s.world.Offer(p.streams); err != nil {
+			return nil, err
+		}
+		if err := p.streams.HandleReply(replication.AppendReply(nil, 0, replication.Ready)[1:], &s.queue, s.now); err != nil {
+			return nil, err
+		}
+	}
+	if s.sessions != nil {
+		err = s.sessions.divert(ctx, s.players)
+	}
+	return s, err
+}
+
+// tick returns the number of the newest tick, from 0 on.
+func (s *server) tick() int { return int(s.now.Sub(time.Unix(0, 0)).Round(time.Second/rate) / (time.Second / rate)) }
+
+// step makes the next tick: quantizing, coding and sending it, after the acks that are due.
+func (s *server) step(n int) error {
+	s.now = time.Unix(0, 0).Add(time.Duration(n) * time.Second / rate)
+	s.times, s.sizes, s.encodes = phases{}, s.sizes[:0], 0
+	for _, c := range s.clients {
+		c.reply(n, &s.sets)
+		c.begin(n)
+	}
+	if err := s.acks(); err != nil {
+		return err
+	}
+	start := s.cfg.Clock()
+	if err := s.world.Begin(uint64(n)); err != nil {
+		return err
+	}
+	began := s.cfg.Clock()
+	s.times.encode += began - start // the world's parameters are fitted
+	if err := s.cfg.Scene.Put(s.world, n); err != nil {
+		return err
+	}
+	s.sets[n%len(s.sets)] = s.world.Open()
+	s.world.Commit()
+	s.times.quantize = s.cfg.Clock() - began
+	_, err := s.world.Broadcast(func() time.Time { return s.now }, 0)
+	s.times.all = s.cfg.Clock() - start
+	for _, p := range s.players {
+		if p.failed != nil {
+			return p.failed
+		}
+	}
+	return err
+}
+
+// acks handles the acks of the tick. Those of hostile clients may be refused.
+func (s *server) acks() error {
+	start := s.cfg.Clock()
+	for i, c := range s.clients {
+		if len(c.ack) == 0 {
+			continue
+		}
+		if err := s.players[i].streams.HandleAck(c.ack, s.now); err != nil && c.behavior.ack == nil {
+			return fmt.Errorf("worldbench: player %d: %w", i, err)
+		}
+	}
+	s.times.acks = s.cfg.Clock() - start
+	return nil
+}
