@@ -39,7 +39,7 @@ func Counted(s *Schema, objects, id uint64) []byte {
 	pc.Enc.Reset([]byte{0, 0, flagEmpty}, 0)
 	pc.begin(defaultModel(s).at(&pc.refs))
 	pc.codePhysics(s.NewSet())
-	pc.Bit(&pc.probs.removed[0], false)
+	pc.bit(pc.schema.layout.removed, false)
 	pc.Uint(&pc.probs.added, addedLevel, objects)
 	pc.Uint(&pc.probs.gap, gapLevel, id)
 	return pc.Enc.Finish()

@@ -39,6 +39,9 @@ func (s *Set) Reset() {
 	s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{}
 }
 
+// Schema returns the schema of the objects.
+func (s *Set) Schema() *Schema { return s.schema }
+
 // Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 

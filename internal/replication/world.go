@@ -40,17 +40,11 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	if err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
-	w := &World{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}
-	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}}
-	w.prepare, w.plan.room = w.choose, maxEncodings
-	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
-	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+	w, err := NewWorldOfSets(name, Fields(typ.Source()), start, tickHz, sendHz)
+	if err != nil {
+		return nil, err
 	}
-	o.Initial = len(w.snapshots.initial)
-	if w.snapshots.offer = o; o.check() != nil {
-		return nil, fmt.Errorf("ds: world %s: %w", name, o.check())
-	}
+	w.stateErr = nil
 	f, err := StateFormatOf(typ)
 	if err == nil {
 		w.state, err = f.Config(tickHz)
@@ -61,6 +55,25 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	}
 	if err != nil {
 		w.stateErr = fmt.Errorf("ds: world %s: %w", name, err)
+	}
+	return w, nil
+}
+
+// NewWorldOfSets returns a world of objects that are quantized already and that fields describe, with
+// an initial state. It cannot be offered as state.
+func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
+	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
+	w.stateErr = fmt.Errorf("ds: world %s: it has no velocities", name)
+	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}}
+	w.prepare, w.plan.room = w.choose, maxEncodings
+	o := Offer{Name: name, Codec: SnapshotCodec, Fields: fields, RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
+	var err error
+	if w.snapshots.initial, err = encodeInitial(w.schema, start, MaxInitial); err != nil {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+	}
+	o.Initial = len(w.snapshots.initial)
+	if w.snapshots.offer = o; o.check() != nil {
+		return nil, fmt.Errorf("ds: world %s: %w", name, o.check())
 	}
 	return w, nil
 }
