@@ -123,10 +123,10 @@ func (s *areaSender) baselines() (step int, full, bare uint64, ok bool) {
 	return step, full, bare, s.active
 }
 
-func (s *areaSender) append(dst []byte, _ int, _ time.Time) ([]byte, error) {
+func (s *areaSender) message(own *[]byte, limit int, _ time.Time) ([]byte, error) {
 	w := s.world
 	if w.begun == 0 || s.sent == w.begun {
-		return dst, errNothing
+		return nil, errNothing
 	}
 	step, full, bare, _ := s.baselines()
 	base, _ := w.plan.baseline(step, full, bare)
@@ -136,11 +136,15 @@ func (s *areaSender) append(dst []byte, _ int, _ time.Time) ([]byte, error) {
 	}
 	hold := max(minHold, s.player.RTT()*3/2).Seconds() * w.snapshots.offer.TickHz
 	n := uint16(w.begun - 1)
-	dst = w.ticks.Append(dst, n, base.Distance)
-	dst = b.Append(dst, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
+	buf := w.ticks.Append((*own)[:0], n, base.Distance)
+	buf = b.Append(buf, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
 	w.areas.builders.Put(b)
+	*own = buf
 	s.sent, s.age = w.begun, w.ticks.age(n, base.Distance)
-	return dst, nil
+	if len(buf) > limit {
+		return nil, fmt.Errorf("%w: snapshot %d takes %d bytes, want at most %d", snapshot.ErrTooLarge, n, len(buf), limit)
+	}
+	return buf, nil
 }
 
 func (s *areaSender) ack(b []byte, _ time.Time) (acked int, err error) {

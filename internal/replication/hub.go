@@ -99,6 +99,15 @@ func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Ti
 	return s, time.Time{}, true
 }
 
+// releaseAll sends all messages that wait.
+func (h *hub) releaseAll() {
+	h.releaseMu.Lock()
+	defer h.releaseMu.Unlock()
+	if _, waits := h.release(time.Time{}, true); waits {
+		h.Flush()
+	}
+}
+
 // minReleasesPerGoroutine bounds the goroutines of Release, which only encrypt.
 const minReleasesPerGoroutine = 32
 
@@ -190,7 +199,6 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 	}
 	h.prepareAll()
 	h.clock, h.start, h.spread = clock, clock(), spread
-	h.release(h.start, true)
 	h.err.Store(nil)
 	h.next.Store(0)
 	h.sent.Store(0)

@@ -42,10 +42,10 @@ func (s *snapshotSender) baselines() (step int, full, bare uint64, ok bool) {
 	return step, full, bare, s.active
 }
 
-func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
+func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {
 	w := s.world
 	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
-		return dst, errNothing
+		return nil, errNothing
 	}
 	step, full, bare, _ := s.baselines()
 	b, ok := w.plan.baseline(step, full, bare)
@@ -55,16 +55,16 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	m := w.encodings.get(w.sets.Next()-1, b)
 	switch {
 	case m.err != nil:
-		return dst, m.err
+		return nil, m.err
 	case m.number+1 <= s.sent:
-		return dst, errNothing
+		return nil, errNothing
 	}
 	s.sent, s.heldUntil, s.age = m.number+1, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
 	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))
 	}
-	return append(dst, m.message...), nil
+	return m.message, nil
 }
 
 func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {

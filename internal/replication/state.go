@@ -73,26 +73,27 @@ func (s *stateSender) setBandwidth() {
 	s.rate.limit(float64(s.cfg.MinBandwidth), float64(s.cfg.Bandwidth))
 }
 
-func (s *stateSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
+func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {
 	w := s.world
 	if w.begun == s.next {
-		return dst, errNothing
+		return nil, errNothing
 	}
 	s.rate.step(now)
 	bytes, most := s.room(now)
 	if bytes < most && bytes < minState {
-		return dst, errNothing
+		return nil, errNothing
 	}
 	if err := s.sender.SetBudget(max(1, min(bytes, limit, statesync.MaxPacket))); err != nil {
-		return dst, err
+		return nil, err
 	}
-	out, info, err := s.sender.Append(dst, int64(w.last), w.newest)
+	out, info, err := s.sender.Append((*own)[:0], int64(w.last), w.newest)
 	if errors.Is(err, statesync.ErrBudget) && bytes < most {
-		return dst, errNothing // there will be more room
+		return nil, errNothing // there will be more room
 	}
 	if err != nil {
-		return dst, err
+		return nil, err
 	}
+	*own = out
 	s.next, s.left, s.last = w.begun, now, info
 	s.first, s.epoch = s.sender.Next()
 	s.ticks.Set(info.Seq, w.last)

@@ -43,9 +43,10 @@ type sender interface {
 	start(now time.Time)
 	// stop frees what only an active stream needs.
 	stop()
-	// append appends the next message, at most limit bytes. It returns errNothing if there is none
-	// now.
-	append(dst []byte, limit int, now time.Time) ([]byte, error)
+	// message returns the next message, at most limit bytes. It is in own, which may grow, or in
+	// memory of the world that is valid until the next tick is prepared. message returns errNothing
+	// if there is none now.
+	message(own *[]byte, limit int, now time.Time) ([]byte, error)
 	// ack applies an ack of the client and returns the number of messages acked for the first time.
 	// An error means that no client sends it.
 	ack(b []byte, now time.Time) (acked int, err error)
@@ -77,9 +78,9 @@ type Stream struct {
 	sentInitial int // bytes
 	sender      sender
 	splitter    fragment.Splitter
-	message     []byte // buffer, type included
-	waiting     bool   // the message in the buffer is sent by release
-	fragment    []byte // buffer
+	own         []byte // buffer of the sender
+	message     []byte // in the buffer, or memory of the world
+	waiting     bool   // release sends the message
 	stats       Stats
 }
 
@@ -112,7 +113,7 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 	if s.waiting {
 		_ = s.transmit() // as release
 	}
-	message, err := s.sender.append(append(s.message[:0], byte(control.Down)|s.number), MaxMessage, now)
+	message, err := s.sender.message(&s.own, MaxMessage-1, now)
 	switch {
 	case errors.Is(err, errNothing):
 		return false, nil
@@ -137,21 +138,36 @@ func (s *Stream) release() {
 	}
 }
 
-// transmit sends the message in the buffer.
+// datagrams are buffers for one datagram each.
+var datagrams = sync.Pool{New: func() any {
+	b := make([]byte, 0, transport.MaxPayload)
+	return &b
+}}
+
+// maxOwn is the size up to which a stream keeps its buffer.
+const maxOwn = 1 << 10
+
+// transmit sends the message.
 func (s *Stream) transmit() (err error) {
 	s.waiting = false
-	if len(s.message) <= transport.MaxPayload {
-		err = s.sendDatagram(s.message)
+	buf := datagrams.Get().(*[]byte)
+	if len(s.message) < transport.MaxPayload {
+		*buf = append(append((*buf)[:0], byte(control.Down)|s.number), s.message...)
+		err = s.sendDatagram(*buf)
 	} else {
-		err = s.sendFragments(s.message[1:])
+		err = s.sendFragments(s.message, buf)
 	}
+	datagrams.Put(buf)
 	s.stats.Messages++
-	s.stats.Bytes += uint64(len(s.message))
+	s.stats.Bytes += uint64(1 + len(s.message))
 	s.sender.count(&s.stats)
+	if s.message = nil; cap(s.own) > maxOwn {
+		s.own = nil
+	}
 	return err
 }
 
-func (s *Stream) sendFragments(message []byte) error {
+func (s *Stream) sendFragments(message []byte, buf *[]byte) error {
 	f, err := s.splitter.Split(message, MaxPart)
 	if err != nil {
 		return err
@@ -159,11 +175,11 @@ func (s *Stream) sendFragments(message []byte) error {
 	s.stats.Fragmented++
 	s.stats.Bytes += uint64(f.Count()-1) + uint64(f.Count()*fragment.HeaderSize)
 	for {
-		b, ok := f.Next(append(s.fragment[:0], byte(control.DownFragment)|s.number))
+		b, ok := f.Next(append((*buf)[:0], byte(control.DownFragment)|s.number))
 		if !ok {
 			return nil
 		}
-		s.fragment = b
+		*buf = b
 		if err := s.sendDatagram(b); err != nil {
 			return err
 		}
@@ -243,7 +259,7 @@ func (s *Stream) close() {
 	s.mu.Lock()
 	before := s.phase
 	s.setPhase(stopped, time.Time{})
-	s.message, s.fragment = nil, nil
+	s.own, s.message = nil, nil
 	s.mu.Unlock()
 	if before != stopped {
 		s.hub.remove(s)

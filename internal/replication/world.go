@@ -164,6 +164,7 @@ func (w *World) choose(streams []*Stream) {
 		return
 	}
 	w.planned = w.begun
+	w.releaseAll() // messages that still wait are in the memory of encodings
 	w.encodings.begin()
 	w.plan.reset()
 	for _, s := range streams {
