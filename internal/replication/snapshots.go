@@ -24,6 +24,7 @@ type snapshotSender struct {
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
+	sentAt   time.Time
 	age      uint64 // ticks between the last snapshot and its baseline
 }
 
@@ -46,8 +47,13 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
 		return dst, errNothing
 	}
-	b, ok := w.plan.baseline(s.baselines())
-	if !ok {
+	step, full, bare := s.baselines()
+	b, ok := w.plan.baseline(step, full, bare)
+	switch {
+	case ok:
+	case bare != 0 && now.Sub(s.sentAt) < minHold:
+		return dst, errNothing // the next tick likely has a baseline for this client
+	default:
 		b = s.receipts.Keyframe()
 	}
 	m := w.encodings.get(w.sets.Next()-1, b)
@@ -57,7 +63,7 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	case m.number+1 <= s.sent:
 		return dst, errNothing
 	}
-	s.sent, s.heldUntil, s.age = m.number+1, time.Time{}, m.age
+	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
 	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))

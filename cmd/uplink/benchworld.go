@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
+)
+
+// sharedRecording is the recording that bench-world plays by default.
+const sharedRecording = "testdata/traces/cubes_delta_data_2000.bin.gz"
+
+type benchWorldOptions struct {
+	cfg     worldbench.Config
+	players []int
+	objects int
+	rtt     string
+	loss    string
+	json    bool
+}
+
+func newBenchWorldCommand() *cobra.Command {
+	var o benchWorldOptions
+	cmd := &cobra.Command{
+		Use:   "bench-world [FILE]",
+		Short: "Measure the cost of sending a world to many players",
+		Long: `bench-world plays a recording of 901 cubes at 60 Hz to many players and measures the ticks of the server, on one
+processor: quantizing, coding and learning, encryption, and sending over loopback by real sessions. FILE has the format
+of bench-snapshots; the default is ` + sharedRecording + `.
+
+The clients are simulated. Delays and losses follow from the seed. Round trips of the players are distributed evenly over
+--rtt. Up to 16 clients decode each message and compare; their work is not measured. Neither is the first second.
+
+The previous design had models per player. Its coder runs on the same world, with the same losses, for up to 16 players
+with evenly distributed round trips. Its time for all players is that of these, scaled up.
+
+With --hostile, two servers run in turns. One has 22 more clients: one stalls for ten seconds, one acks nothing, ten ack
+what they have not received, and ten pin old baselines.`,
+		Example: `  uplink bench-world --players 64
+  uplink bench-world --players 1,64,1000 --json
+  uplink bench-world --players 64 --rtt 33ms --loss 0`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.players, "players", []int{64}, "numbers of players")
+	f.IntVar(&o.objects, "objects", 0, "play a synthetic world of this many objects, of which 10 % move, instead of a recording")
+	f.IntVar(&o.cfg.Ticks, "ticks", 1140, "number of measured ticks; a recording is played forward and backward")
+	f.StringVar(&o.rtt, "rtt", "20ms-200ms", "round trips of the players: a time, or two of the form A-B")
+	f.StringVar(&o.loss, "loss", "2%", "loss of datagrams and of acks")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "random seed of the links")
+	f.BoolVar(&o.cfg.Hostile, "hostile", false, "compare with a run with hostile clients")
+	f.BoolVar(&o.json, "json", false, "print JSON: an object, or an array for several numbers of players")
+	return cmd
+}
+
+func (o *benchWorldOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.parse(); err != nil {
+		return usageError{err}
+	}
+	var err error
+	if o.cfg.Scene, err = o.scene(args); err != nil {
+		return err
+	}
+	began := time.Now()
+	o.cfg.Clock = func() time.Duration { return time.Since(began) }
+	p := newProgress(cmd.ErrOrStderr())
+	defer p.clear()
+	var results []*worldbench.Result
+	for _, n := range o.players {
+		cfg := o.cfg
+		cfg.Players = n
+		cfg.Progress = func(done float64) { p.show(fmt.Sprintf("%d players", n), done) }
+		r, err := worldbench.Run(cmd.Context(), cfg)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	p.clear()
+	return emit(cmd.OutOrStdout(), o.json, results, func(b *strings.Builder) { writeWorldTable(b, results) })
+}
+
+func (o *benchWorldOptions) parse() error {
+	first, last, span := strings.Cut(o.rtt, "-")
+	if !span {
+		last = first
+	}
+	var err error
+	if o.cfg.MinRTT, err = time.ParseDuration(first); err == nil {
+		o.cfg.MaxRTT, err = time.ParseDuration(last)
+	}
+	if err != nil {
+		return fmt.Errorf("--rtt %s: want a time such as 33ms, or two such as 20ms-200ms", o.rtt)
+	}
+	if o.cfg.Loss, err = simlink.ParseShare(o.loss); err != nil {
+		return fmt.Errorf("--loss: %w", err)
+	}
+	for _, n := range o.players {
+		cfg := o.cfg
+		cfg.Players = n
+		if err := cfg.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *benchWorldOptions) scene(args []string) (worldbench.Scene, error) {
+	if o.objects != 0 {
+		return worldbench.Synthetic(o.objects, o.cfg.Seed)
+	}
+	path := sharedRecording
+	if len(args) > 0 {
+		path = args[0]
+	}
+	frames, err := cubes.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return worldbench.Recorded(frames)
+}
+
+// worldRow is a line of the table: a figure, its unit or meaning, and its format.
+type worldRow struct {
+	name, meaning string
+	value         func(r *worldbench.Result) string
+}
+
+func microseconds(get func(r *worldbench.Result) float64) func(r *worldbench.Result) string {
+	return func(r *worldbench.Result) string { return fmt.Sprintf("%.0f", get(r)/1e3) }
+}
+
+func figure(format string, get func(r *worldbench.Result) float64) func(r *worldbench.Result) string {
+	return func(r *worldbench.Result) string { return fmt.Sprintf(format, get(r)) }
+}
+
+var worldRows = []worldRow{
+	{"tick, us", "all of the following, choosing baselines and building messages", microseconds(func(r *worldbench.Result) float64 { return r.TickNs })},
+	{"quantizing, us", "from structs to integers, once for all players", microseconds(func(r *worldbench.Result) float64 { return r.QuantizeNs })},
+	{"coding, us", "all coding and learning", microseconds(func(r *worldbench.Result) float64 { return r.EncodeNs })},
+	{"sending, us", "encryption, and system calls", microseconds(func(r *worldbench.Result) float64 { return r.SendNs })},
+	{"bare send, us", "the same datagrams, encrypted and sent in batches without a server", microseconds(func(r *worldbench.Result) float64 { return r.BareSendNs })},
+	{"acks, us", "handling the acks of a tick; not a part of the tick", microseconds(func(r *worldbench.Result) float64 { return r.AcksNs })},
+	{"encodings", "snapshots coded per tick, at most 8 against baselines", figure("%.2f", func(r *worldbench.Result) float64 { return r.EncodesPerTick })},
+	{"bytes/player", "heap of a player's stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerPlayer })},
+	{"bytes/session", "heap of a session with an idle reliable channel, and its stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerSession })},
+	{"bytes/snapshot", "mean size of a payload", figure("%.1f", func(r *worldbench.Result) float64 { return r.SnapshotBytes })},
+	{"wrong", "messages that clients decoded to another world (must be 0)", figure("%.0f", func(r *worldbench.Result) float64 { return float64(r.Mismatches) })},
+	{"per player: coding, us", "by the previous design, for all players", microseconds(func(r *worldbench.Result) float64 { return r.PerPlayerCodingNs })},
+	{"  ratio", "coding relative to it", figure("%.3f", func(r *worldbench.Result) float64 { return r.CodingRatio })},
+	{"per player: bytes/snapshot", "by the previous design", figure("%.1f", func(r *worldbench.Result) float64 { return r.PerPlayerSnapshotBytes })},
+	{"  ratio", "of the bytes to the same players", figure("%.3f", func(r *worldbench.Result) float64 { return r.BytesRatio })},
+	{"hostile: coding", "with hostile clients, relative to the run without them", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileEncodeRatio })},
+	{"hostile: bytes", "those of honest players, likewise", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileBytesRatio })},
+}
+
+func writeWorldTable(b *strings.Builder, results []*worldbench.Result) {
+	first := results[0]
+	fmt.Fprintf(b, "%d objects at 60 Hz, %d ticks, round trips of %d to %d ms, %g %% loss, seed %d; one processor\n\n",
+		first.Objects, first.Ticks, first.RTTMs[0], first.RTTMs[1], 100*first.Loss, first.Seed)
+	head := []string{"players"}
+	for _, r := range results {
+		head = append(head, fmt.Sprint(r.Players))
+	}
+	rows, notes := [][]string{head}, [][]string{}
+	for _, row := range worldRows {
+		if strings.HasPrefix(row.name, "hostile") && first.HostileEncodeRatio == 0 {
+			continue
+		}
+		line := []string{row.name}
+		for _, r := range results {
+			line = append(line, row.value(r))
+		}
+		rows = append(rows, line)
+		notes = append(notes, []string{row.name, row.meaning})
+	}
+	table.Write(b, rows)
+	b.WriteString("\n")
+	for _, n := range notes {
+		fmt.Fprintf(b, "%-26s  %s\n", n[0], n[1])
+	}
+	b.WriteString("\nTimes are means of a tick without the slowest 5 %, on this machine under its current load.\n")
+}
