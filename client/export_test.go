@@ -19,7 +19,7 @@ func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[strin
 func (v *SnapshotView[T]) addHeld(held map[string]int) {
 	held["initial bytes"], _ = v.conn.worlds.Received(v.sub)
 	held["snapshot bytes"] = v.receiver.Memory()
-	held["objects"] = cap(v.receiver.scratch.Objects)
+	held["objects"] = cap(v.scratch.Objects)
 }
 
 func (v *StateView[T]) addHeld(held map[string]int) {

@@ -148,9 +148,9 @@ type scribble struct {
 func TestSampleAliasing(t *testing.T) {
 	typ, err := snapshot.Compile[note]("notes")
 	must(t, err)
-	r, err := newSnapshotReceiver("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
+	r, err := newObjects("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
 	must(t, err)
-	must(t, r.Begin(&replication.Offer{Name: "notes", Codec: replication.SnapshotCodec, RateHz: 20, TickHz: 20}, nil))
+	must(t, r.begin(&replication.Offer{Name: "notes", Codec: replication.SnapshotCodec, RateHz: 20, TickHz: 20}))
 	now := time.Now()
 	receive := func(tick int) {
 		set := typ.Schema().NewSet()
@@ -163,7 +163,7 @@ func TestSampleAliasing(t *testing.T) {
 		receive(tick)
 	}
 	var shown interpolate.Sample[note]
-	if !r.sample(now.Add(450*time.Millisecond), &shown) {
+	if !r.Sample(now.Add(450*time.Millisecond), &shown) {
 		t.Fatal("nothing is shown")
 	}
 	tick := int(shown.Time / (50 * time.Millisecond))

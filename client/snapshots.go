@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -26,6 +24,10 @@ type SnapshotConfig[T any] struct {
 	// initial state. If Initial is nil, or the states differ, the server sends
 	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
+	// Types are further types of objects of the world, as ds.AddType adds them, in any order. The
+	// client must know all that the server has. Unused in the configuration of an ObjectType, as
+	// are Initial and AckHz.
+	Types []AnyObjectType
 	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
 	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
 	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
@@ -56,205 +58,150 @@ func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 
 // safe for concurrent use.
 type SnapshotView[T any] struct {
 	view
-	receiver *snapshotReceiver[T]
-	latest   sync.Once // the first call of Latest
+	*objects[T]
+	receiver *snapshotReceiver
 }
+
+// ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are safe
+// for concurrent use.
+type ObjectType[T any] struct{ *objects[T] }
+
+// AnyObjectType is an [ObjectType].
+type AnyObjectType interface{ receiver() objectReceiver }
+
+// NewObjectType returns a type of objects of that name. An error names the field of T that is not
+// supported.
+func NewObjectType[T any](name string, cfg SnapshotConfig[T]) (*ObjectType[T], error) {
+	o, err := newObjects(name, &cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client: type %s: %w", name, err)
+	}
+	return &ObjectType[T]{o}, nil
+}
+
+func (t *ObjectType[T]) receiver() objectReceiver { return t.objects }
 
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
 // server's offer and the initial state until ctx is done, or for Config.BindTimeout if ctx has no
 // deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world
 // is not offered ([ErrNotOffered]). The view continues after a reconnection.
 func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
-	r, err := newSnapshotReceiver(name, &cfg)
+	o, err := newObjects(name, &cfg)
+	var initial *snapshot.Set
+	if err == nil {
+		initial, err = replication.Fill(o.typ, cfg.Initial)
+		if err != nil {
+			err = fmt.Errorf("SnapshotConfig.Initial: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
+	}
+	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o}
+	for _, t := range cfg.Types {
+		r.further = append(r.further, t.receiver())
 	}
 	v, err := c.subscribe(ctx, name, r, "SnapshotConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}
-	return &SnapshotView[T]{view: v, receiver: r}, nil
-}
-
-// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
-// the first snapshot.
-func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool {
-	r := v.receiver
-	v.latest.Do(func() { v.sub.Locked(r.want) })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := &r.newest
-	if !n.any {
-		return false
+	for _, t := range r.types() {
+		t.subscribed(v.sub)
 	}
-	restore(out, r.reader, n.set)
-	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
-	return true
+	return &SnapshotView[T]{view: v, objects: o, receiver: r}, nil
 }
 
-// Sample stores in out what to show at now. It returns false before the first snapshot, and without
-// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
-func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
-	return v.receiver.sample(now, out)
-}
-
-// Interpolation returns the counts of the playback by Sample.
-func (v *SnapshotView[T]) Interpolation() interpolate.Stats {
-	r := v.receiver
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.buffer == nil {
-		return interpolate.Stats{}
-	}
-	return r.buffer.Stats()
-}
-
-type snapshotReceiver[T any] struct {
+// snapshotReceiver receives a world with objects of one or more types.
+type snapshotReceiver struct {
 	replication.SnapshotDecoder
-	cfg     SnapshotConfig[T]
 	name    string
-	typ     *snapshot.Type[T] // of the goroutine that receives
-	fields  []string
-	created time.Time // interpolation uses times since then
-
-	// Of the goroutine that receives:
-	tickHz  float64
-	scratch Snapshot[T]
-	fresh   bool // scratch is to be delivered
-
-	adapter interpolate.Adapter[T]
-	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
-	// the buffer may share them.
-	aliased bool
-
-	mu     sync.Mutex
-	newest newestSnapshot
-	wanted bool              // Latest was called
-	reader *snapshot.Type[T] // of callers of Latest
-	buffer *interpolate.Buffer[T]
+	own     objectReceiver
+	further []objectReceiver // in any order until the offer is checked, then in the server's
 }
 
-type newestSnapshot struct {
-	any      bool          // there is one
-	set      *snapshot.Set // a copy, unless pending is set
-	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
-	tick     uint64
-	tickHz   float64
-	received time.Time
+// objectReceiver receives the objects of one type. Its methods are those of the goroutine that
+// receives, except those of description.
+type objectReceiver interface {
+	description() (name string, fields []string, s *snapshot.Schema)
+	subscribed(*replication.Subscription)
+	begin(*replication.Offer) error
+	// keep copies what must outlive the decoder's sets.
+	keep()
+	receive(tick uint64, set *snapshot.Set, at time.Time)
+	deliver()
 }
 
-// keep copies a pending set.
-func (n *newestSnapshot) keep(s *snapshot.Schema) {
-	if n.pending == nil {
-		return
-	}
-	if n.set == nil {
-		n.set = s.NewSet()
-	}
-	n.set.CopyFrom(n.pending)
-	n.pending = nil
+func (r *snapshotReceiver) types() []objectReceiver {
+	return append([]objectReceiver{r.own}, r.further...)
 }
 
-func newSnapshotReceiver[T any](name string, cfg *SnapshotConfig[T]) (*snapshotReceiver[T], error) {
-	typ, err := snapshot.Compile[T](name)
-	if err != nil {
-		return nil, err
+// Check implements [replication.Receiver].
+func (r *snapshotReceiver) Check(o *replication.Offer) error {
+	_, fields, _ := r.own.description()
+	if err := compareOffer(r.name, replication.SnapshotCodec, fields, o); err != nil {
+		return err
 	}
-	initial, err := replication.Fill(typ, cfg.Initial)
-	if err != nil {
-		return nil, fmt.Errorf("SnapshotConfig.Initial: %w", err)
+	var ordered []objectReceiver
+	var schemas []*snapshot.Schema
+	for _, offered := range o.Types {
+		i := slices.IndexFunc(r.further, func(t objectReceiver) bool {
+			name, _, _ := t.description()
+			return name == offered.Name
+		})
+		if i < 0 {
+			return fmt.Errorf("client: world %s: it has objects of type %s: add it to SnapshotConfig.Types", r.name, shown(offered.Name))
+		}
+		_, fields, schema := r.further[i].description()
+		if err := compareFields(r.name+"/"+offered.Name, fields, offered.Fields); err != nil {
+			return err
+		}
+		ordered, schemas = append(ordered, r.further[i]), append(schemas, schema)
 	}
-	r := &snapshotReceiver[T]{
-		SnapshotDecoder: replication.NewSnapshotDecoder(typ.Schema(), initial),
-		cfg:             *cfg, name: name, typ: typ, reader: typ.Clone(), fields: replication.Fields(typ.Source()), created: time.Now(),
+	if len(ordered) != len(r.further) {
+		return fmt.Errorf("client: world %s: it has %d further types of objects, SnapshotConfig.Types has %d", r.name, len(ordered), len(r.further))
 	}
-	if cfg.Interpolate != nil {
-		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
-		r.adapter, err = interpolate.Tagged[T]()
-	}
-	return r, err
+	r.further = ordered
+	r.SetTypes(schemas...)
+	return nil
 }
 
-func (r *snapshotReceiver[T]) Check(o *replication.Offer) error {
-	return compareOffer(r.name, replication.SnapshotCodec, r.fields, o)
-}
-
-func (r *snapshotReceiver[T]) Begin(o *replication.Offer, initial []byte) error {
+// Begin implements [replication.Receiver].
+func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
 	if err := r.SnapshotDecoder.Begin(o, initial); err != nil {
 		return err
 	}
-	r.tickHz = o.TickHz
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.newest.any, r.newest.pending = false, nil
-	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
-		return nil
-	}
-	cfg := *r.cfg.Interpolate
-	if cfg.Interval == 0 {
-		cfg.Interval = replication.Interval(o.RateHz)
-	}
-	var err error
-	if r.buffer, err = interpolate.New(r.adapter, cfg); err != nil {
-		return fmt.Errorf("client: world %s: SnapshotConfig.Interpolate: %w", r.name, err)
+	for _, t := range r.types() {
+		if err := t.begin(o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (r *snapshotReceiver[T]) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+// Receive implements [replication.Receiver].
+func (r *snapshotReceiver) Receive(message []byte, at time.Time, st *ReplicationStats) error {
 	tick, set, err := r.Decode(message)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err != nil {
-		r.newest.keep(r.typ.Schema())
+		r.own.keep()
+		for _, t := range r.further {
+			t.keep()
+		}
 		st.CountError(err)
 		return err
 	}
-	r.receive(tick, set, at)
+	r.own.receive(tick, set, at)
+	for i, t := range r.further {
+		t.receive(tick, r.Further(i), at)
+	}
 	return nil
 }
 
-// receive passes a snapshot to all its users, with mu held.
-func (r *snapshotReceiver[T]) receive(tick uint64, set *snapshot.Set, at time.Time) {
-	late := r.newest.any && tick < r.newest.tick
-	r.fresh = r.cfg.Handle != nil
-	if r.buffer != nil && r.aliased {
-		clear(r.scratch.Objects)
+// Deliver implements [replication.Receiver].
+func (r *snapshotReceiver) Deliver() {
+	r.own.deliver()
+	for _, t := range r.further {
+		t.deliver()
 	}
-	if r.fresh || r.buffer != nil {
-		restore(&r.scratch, r.typ, set)
-		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
-	}
-	if r.buffer != nil {
-		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
-	}
-	if !late {
-		r.newest = newestSnapshot{any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at}
-	}
-	if late || r.wanted {
-		r.newest.keep(r.typ.Schema())
-	}
-}
-
-func (r *snapshotReceiver[T]) Deliver() {
-	if r.fresh {
-		r.fresh = false
-		r.cfg.Handle(&r.scratch)
-	}
-}
-
-// want copies the newest snapshot, from now on each one. Receive must not run.
-func (r *snapshotReceiver[T]) want() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wanted = true
-	r.newest.keep(r.typ.Schema())
-}
-
-func (r *snapshotReceiver[T]) sample(now time.Time, out *interpolate.Sample[T]) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
 }
 
 // restore restores the objects of a set into slices that are reused.

@@ -105,13 +105,17 @@ func compareOffer(world, codec string, fields []string, o *replication.Offer) er
 	if o.Codec != codec {
 		return fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)
 	}
-	for i := range max(len(fields), len(o.Fields)) {
+	return compareFields(world, fields, o.Fields)
+}
+
+func compareFields(world string, here, there []string) error {
+	for i := range max(len(here), len(there)) {
 		e := &WorldError{World: world, Field: i}
-		if i < len(fields) {
-			e.Here = fields[i]
+		if i < len(here) {
+			e.Here = here[i]
 		}
-		if i < len(o.Fields) {
-			e.There = o.Fields[i]
+		if i < len(there) {
+			e.There = there[i]
 		}
 		if e.Here != e.There {
 			return e

@@ -241,7 +241,7 @@ func TestLatest(t *testing.T) {
 			t.Errorf("%s: a snapshot before the first", name)
 		}
 		if name != "nothing" { // as without the call above
-			v.receiver.wanted, v.latest = false, sync.Once{}
+			v.wanted, v.latest = false, sync.Once{}
 		}
 		late := bytes.Clone(r.send())
 		r.deliver(r.send())

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -41,7 +42,20 @@ type WorldConfig[T any] struct {
 	// nothing of it; other clients receive it before the first snapshot, over the reliable channel.
 	// Nil means an empty state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
+	// Areas makes a world of which each player sees some areas: see [World.Put] and
+	// [SnapshotStream.See]. Such a world has no Initial, and is not sent as state.
+	Areas bool
+	// EnterBytes is the number of bytes per message for objects that enter a player's view, with
+	// Areas: if many enter at once, they are spread over ticks. One message may exceed it by the
+	// objects of one group, up to 256. 64 to 32,768; default 600.
+	EnterBytes int
 }
+
+const (
+	minEnterBytes     = 64
+	defaultEnterBytes = 600
+	maxEnterBytes     = 1 << 15
+)
 
 // World is a set of objects T that a server replicates to its players. T has the tags and types of
 // the arguments of an RPC. A tick is
@@ -63,6 +77,7 @@ type World[T any] struct {
 	typ      *snapshot.Type[T]
 	world    *replication.World
 	spreader *spreader
+	row      []int32 // scratch of Put
 }
 
 // NewWorld adds a world to a server. Its name identifies it to clients. Call it before Serve. An
@@ -85,7 +100,14 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if cfg.Spread > interval {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Spread is %v, want up to %v", name, cfg.Spread, interval)
 	}
+	cfg.EnterBytes = cmp.Or(cfg.EnterBytes, defaultEnterBytes)
+	if err := between("EnterBytes", cfg.EnterBytes, minEnterBytes, maxEnterBytes); err != nil {
+		return nil, fmt.Errorf("ds: world %s: WorldConfig.%w", name, err)
+	}
 	w, err := replication.NewWorld(typ, name, cfg.TickHz, cfg.SendHz, cfg.Initial)
+	if err == nil && cfg.Areas {
+		err = w.WithAreas(cfg.EnterBytes)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +120,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	w.FlushBy(s.ln.Flush)
 	p := newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))
 	s.spreaders = append(s.spreaders, p)
-	return &World[T]{server: s, typ: typ, world: w, spreader: p}, nil
+	return &World[T]{server: s, typ: typ, world: w, spreader: p, row: make([]int32, typ.Schema().Components())}, nil
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped.
@@ -106,17 +128,50 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
-// id one after the other differ in the generation. If a value is out of its field's range, the
-// error names the object and the field, and the object is not added.
-func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
-	set := w.world.Open()
-	if set == nil {
-		return fmt.Errorf("ds: world %s: put object %d: Begin first", w.world.Name(), id)
+// id one after the other differ in the generation. With WorldConfig.Areas, the object is in up to 16
+// areas in this tick, and only players that see one of them receive it; without any, all players
+// do. If a value is out of its field's range, the error names the object and the field, and the
+// object is not added.
+func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
+	return put(w.world, 0, w.typ, w.row, snapshot.Object{ID: id, Generation: generation}, v, in)
+}
+
+func put[T any](w *replication.World, number int, typ *snapshot.Type[T], row []int32, o snapshot.Object, v *T, in []area.ID) error {
+	if w.Open() != nil { // else Put says so
+		if err := typ.Quantize(row, v); err != nil {
+			return fmt.Errorf("ds: world %s: put object %d: %w", w.Name(), o.ID, err)
+		}
 	}
-	if err := w.typ.Add(set, snapshot.Object{ID: id, Generation: generation}, v); err != nil {
-		return fmt.Errorf("ds: world %s: %w", w.world.Name(), err)
+	return w.Put(number, o, row, in...)
+}
+
+// ObjectType is a further type of objects of a world: see [AddType].
+type ObjectType[T any] struct {
+	world  *replication.World
+	number int
+	typ    *snapshot.Type[T]
+	row    []int32 // scratch of Put
+}
+
+// AddType adds a type of objects to a world with WorldConfig.Areas, before its first tick and its
+// first offer. Clients receive them with those of the world, and subscribe to both: see
+// client.NewObjectType. Each type has ids of its own. Fields that only one player must know are
+// those of a type of objects that are put into an area that only this player sees.
+func AddType[T, W any](w *World[W], name string) (*ObjectType[T], error) {
+	typ, err := snapshot.Compile[T](name)
+	if err != nil {
+		return nil, fmt.Errorf("ds: %w", err)
 	}
-	return nil
+	n, err := w.world.AddType(name, replication.Fields(typ.Source()), typ.Schema())
+	if err != nil {
+		return nil, err
+	}
+	return &ObjectType[T]{w.world, n, typ, make([]int32, typ.Schema().Components())}, nil
+}
+
+// Put adds an object to the tick of the world, as [World.Put] does.
+func (t *ObjectType[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
+	return put(t.world, t.number, t.typ, t.row, snapshot.Object{ID: id, Generation: generation}, v, in)
 }
 
 // Commit ends the tick, which can then be sent.
@@ -167,6 +222,11 @@ func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	}
 	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
 }
+
+// See sets the areas of which the player sees the objects from now on, by descending priority, in
+// place of those before. If many objects enter the view at once, those of the first areas are sent
+// first. Clients forget objects that leave the view. It has no effect without WorldConfig.Areas.
+func (s *SnapshotStream[T]) See(areas ...area.ID) { s.stream.See(areas) }
 
 // playerStream is what streams of both codecs have in common.
 type playerStream struct {

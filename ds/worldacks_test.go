@@ -82,7 +82,7 @@ func TestAcksOfWorlds(t *testing.T) {
 		{40, 0.05, client.LowLatency, 2, 1},
 		{40, 0, client.Balanced, 1, 1.05},
 		{40, 0.05, client.Balanced, 3, 1.05},
-		{40, 0, client.LowBandwidth, 1, 1.08},
+		{40, 0, client.LowBandwidth, 4, 1.08},
 		{40, 0.05, client.LowBandwidth, 2, 1.08},
 		{300, 0, client.LowBandwidth, 20, 1.01},
 	} {

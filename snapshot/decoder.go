@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
@@ -104,7 +103,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 		pc.refs.step = pc.codeStep(0)
 	}
 	if pc.refs.step > 0 {
-		for _, steps := range refLags {
+		for _, steps := range References {
 			lag := uint64(steps) * uint64(pc.refs.step)
 			switch ref := base - lag; {
 			case lag <= base && d.sets.get(ref) != nil:
@@ -116,23 +115,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 		}
 	}
 	pc.refs.load(pc.schema, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
-	pc.begin(d.model.at(&pc.refs))
-	d.cur.Reset()
-	pc.codePhysics(d.cur)
-	pc.loadPhysics(d.cur)
-	pc.invalid = malformed.ErrID
-	var ok bool
-	if d.pairs, ok = pc.objects(d.pairs, nil); !ok {
-		return pc.invalid
-	}
-	pc.rows(d.pairs, d.cur)
-	switch {
-	case pc.Bad:
-		return malformed.ErrBounds
-	case !pc.Dec.Complete():
-		return malformed.ErrLength
-	}
-	return nil
+	return pc.decodeInto(d.cur, d.model, &d.pairs)
 }
 
 // accept stores the decoded snapshot and discards those that are no longer needed.
@@ -154,7 +137,7 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 
 // lateBaselines is the number of snapshots by which a baseline may be older than the newest one so
 // far: in payloads that arrive out of order, or that several clients share.
-const lateBaselines = 4
+const lateBaselines = 3
 
 func (d *Decoder) missing(n, distance uint64) error {
 	d.requestReset()
@@ -199,4 +182,4 @@ func (d *Decoder) Ack() Ack {
 }
 
 // Memory returns the size of the stored snapshots in bytes.
-func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory() }
+func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory(nil) }

@@ -35,6 +35,7 @@ type Info struct {
 type Encoder struct {
 	codec payloadCodec
 	pairs []pair
+	empty *Set // baseline of parts without one
 }
 
 // NewEncoder returns an encoder of objects of schema s.
@@ -96,7 +97,7 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 
 // init prepares a codec.
 func (pc *payloadCodec) init(s *Schema, decoding bool) {
-	pc.schema, pc.own = s, s.newContexts()
+	pc.schema, pc.probs = s, make([]prob, s.layout.size)
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 

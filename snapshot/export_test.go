@@ -18,15 +18,29 @@ func (d *Decoder) Stored() int { return d.sets.used }
 
 // Memory returns the size of the stored sets in bytes.
 func (w *World) Memory() int {
-	sum := w.initial.memory()
+	sum := w.initial.memory(nil)
+	var before *Set
 	for _, s := range w.sets.All() {
-		sum += (*s).memory()
+		sum += (*s).memory(before)
+		before = *s
 	}
 	return sum
 }
 
-// Resets returns the number of resets that the decoder requested.
-func (r *Receipts) Resets() uint64 { return r.resets }
-
 // CheckEvery sets the number of snapshots per divergence check.
 func (w *World) CheckEvery(n int) { w.every = uint64(n) }
+
+// Counted returns a payload without a baseline that announces a number of objects, the first of
+// them with an id.
+func Counted(s *Schema, objects, id uint64) []byte {
+	e := NewEncoder(s)
+	pc := &e.codec
+	pc.refs.begin(s.NewSet(), 1, 0)
+	pc.Enc.Reset([]byte{0, 0, flagEmpty}, 0)
+	pc.begin(defaultModel(s).at(&pc.refs))
+	pc.codePhysics(s.NewSet())
+	pc.Bit(&pc.probs.removed[0], false)
+	pc.Uint(&pc.probs.added, addedLevel, objects)
+	pc.Uint(&pc.probs.gap, gapLevel, id)
+	return pc.Enc.Finish()
+}

@@ -13,6 +13,7 @@ type Receipts struct {
 	next        uint64 // the number after the newest that was sent
 	sent, acked uint64 // bit i: number next-1-i
 	used        uint64 // the newest baseline, or 0
+	kept        uint64 // the client may have discarded those before it
 	since       uint64 // the first number of the epoch; older snapshots are no baselines
 	epoch       uint8
 	resets      uint64
@@ -25,6 +26,8 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 	r.sent, r.acked, r.next = r.sent<<shift|1, r.acked<<shift, n+1
 	if b.Distance > 0 {
 		r.used = max(r.used, n-uint64(b.Distance))
+		before := lateBaselines + maxLag*uint64(max(1, b.Step))
+		r.kept = max(r.kept, r.used-min(r.used, before))
 	}
 }
 
@@ -36,7 +39,7 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	}
 	bare = r.acked & seq.Mask(min(r.next-r.since, Ring))
 	full = bare
-	for _, lag := range refLags {
+	for _, lag := range References {
 		full &= bare >> (lag * step)
 	}
 	oldest := uint64(Ring - 1 - maxLag*step)
@@ -44,7 +47,12 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 		oldest = min(oldest, n-r.used+lateBaselines)
 	}
 	from, within := n+1-r.next, seq.Mask(oldest+1)
-	return full << from & within, bare << from & within
+	full, bare = full<<from&within, bare<<from&within
+	before := uint64(maxLag * step)
+	if n-r.kept < before {
+		return 0, bare
+	}
+	return full & seq.Mask(n-r.kept-before+1), bare
 }
 
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
@@ -69,6 +77,9 @@ func (r *Receipts) Baseline(n uint64) Baseline {
 	}
 	return r.Keyframe()
 }
+
+// Resets returns the number of resets that the client requested.
+func (r *Receipts) Resets() uint64 { return r.resets }
 
 // Keyframe returns the baseline that every client has.
 func (r *Receipts) Keyframe() Baseline { return Baseline{Empty: r.noInitial} }
@@ -95,7 +106,7 @@ func (r *Receipts) Ack(a Ack) (acked int, err error) {
 	}
 	r.noInitial = r.noInitial || a.NoInitial
 	if a.Epoch != r.epoch && (r.resets == 0 || r.next >= r.since+Ring) {
-		r.epoch, r.since, r.used = a.Epoch, r.next, 0
+		r.epoch, r.since, r.used, r.kept = a.Epoch, r.next, 0, 0
 		r.resets++
 	}
 	return acked, nil

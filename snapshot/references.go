@@ -1,10 +1,11 @@
 package snapshot
 
-// refLags are the ages of the references, in steps before the baseline.
-var refLags = [...]int{1, 2, 4, 6}
+// References are the ages of the sets to which payloads refer beside their baseline, in steps before
+// it: see [Baseline].
+var References = [...]int{1, 2, 4, 6}
 
 const (
-	refs    = len(refLags)
+	refs    = len(References)
 	maxLag  = 6
 	maxStep = 4
 )
@@ -19,7 +20,7 @@ type reference struct {
 type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to the coded snapshot
-	step     int64 // snapshots per step of refLags; 0: without references
+	step     int64 // snapshots per step of References; 0: without references
 	frames   [refs]reference
 	low      [3]int64 // minimum components of the positions in the baseline
 }
@@ -39,11 +40,11 @@ func (h *refFrames) model() int {
 
 // load loads the references; get returns the set that is lag snapshots older than the baseline.
 func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
-	h.bound(s)
+	h.low = s.lowest(h.base)
 	if h.step == 0 {
 		return
 	}
-	for i, lag := range refLags {
+	for i, lag := range References {
 		r := &h.frames[i]
 		r.set = get(lag * int(h.step))
 		if r.same = r.set.sameObjects(h.base); r.same {
@@ -57,19 +58,18 @@ func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
 	}
 }
 
-func (h *refFrames) bound(s *Schema) {
-	h.low = [3]int64{}
-	if s.anchor < 0 || h.base.Len() == 0 {
-		return
+// lowest returns the minimum components of the positions of a set.
+func (s *Schema) lowest(set *Set) (low [3]int64) {
+	if set.Len() == 0 {
+		return low
 	}
-	at, n := s.at[s.anchor], s.fields[s.anchor].N
-	for k := range n {
-		low := h.base.ints[at+k]
-		for i := at + k; i < len(h.base.ints); i += s.ints {
-			low = min(low, h.base.ints[i])
+	low = s.position(set.Row(0))
+	for at := s.positions.from; at < len(set.ints); at += s.ints {
+		for k, v := range set.ints[at : at+s.positions.to-s.positions.from] {
+			low[k] = min(low[k], int64(v))
 		}
-		h.low[k] = int64(low)
 	}
+	return low
 }
 
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that
@@ -84,7 +84,7 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 			at = int(r.at[object])
 		}
 		if at >= 0 {
-			return r.set.Row(at), int64(refLags[i]) * h.step
+			return r.set.Row(at), int64(References[i]) * h.step
 		}
 	}
 	return h.base.Row(object), 0

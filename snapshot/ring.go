@@ -37,7 +37,10 @@ func (s *setRing) take() *Set {
 	return s.schema.NewSet()
 }
 
-func (s *setRing) release(e *Set) { s.free = append(s.free, e) }
+func (s *setRing) release(e *Set) {
+	e.Reset()
+	s.free = append(s.free, e)
+}
 
 // put stores the entry of a snapshot. It replaces the one a whole ring older.
 func (s *setRing) put(seq uint64, e *Set) {
@@ -82,11 +85,13 @@ func (s *setRing) trim() {
 }
 
 func (s *setRing) memory() (sum int) {
+	var before *Set
 	for _, e := range s.ring.All() {
-		sum += (*e).memory()
+		sum += (*e).memory(before)
+		before = *e
 	}
 	for _, e := range s.free {
-		sum += e.memory()
+		sum += e.memory(nil)
 	}
 	return sum
 }

@@ -104,7 +104,9 @@ type sender struct {
 	world *snapshot.World
 }
 
-func newSender(w *snapshot.World) *sender { return &sender{Encoder: snapshot.NewEncoder(w.Schema()), world: w} }
+func newSender(w *snapshot.World) *sender {
+	return &sender{Encoder: snapshot.NewEncoder(w.Schema()), world: w}
+}
 
 func (s *sender) send(dst []byte, limit int) ([]byte, snapshot.Info, error) {
 	n := s.world.Next() - 1

@@ -24,6 +24,7 @@ func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 type Set struct {
 	schema  *Schema
 	objects []Object
+	shared  bool     // other sets use the slice of objects too
 	ids     fnv.Hash // of objects
 	ints    []int32
 	physics physics
@@ -33,7 +34,10 @@ type Set struct {
 func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 
 // Reset removes all objects and keeps the memory.
-func (s *Set) Reset() { s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{} }
+func (s *Set) Reset() {
+	s.ownObjects(0)
+	s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{}
+}
 
 // Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
@@ -74,8 +78,25 @@ func (s *Set) Add(o Object, row []int32) error {
 
 // CopyFrom makes s equal to o. Both must have the same schema.
 func (s *Set) CopyFrom(o *Set) {
+	s.ownObjects(0)
 	s.reserve(o.Len())
 	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
+}
+
+// shareObjects makes s have the objects of o, in the same memory, and returns its own.
+func (s *Set) shareObjects(o *Set) (unused []Object) {
+	if !s.shared {
+		unused = s.objects
+	}
+	s.objects, s.ids, s.shared, o.shared = o.objects, o.ids, true, true
+	return unused
+}
+
+// ownObjects keeps the first n objects, in memory that no other set uses.
+func (s *Set) ownObjects(n int) {
+	if s.shared {
+		s.objects, s.shared = slices.Clone(s.objects[:n]), false
+	}
 }
 
 // reserve makes room for n objects, without any for more.
@@ -83,6 +104,10 @@ func (s *Set) reserve(n int) {
 	if cap(s.objects) < n {
 		s.objects = append(make([]Object, 0, n), s.objects...)
 	}
+	s.reserveInts(n)
+}
+
+func (s *Set) reserveInts(n int) {
 	if n *= s.schema.ints; cap(s.ints) < n {
 		s.ints = append(make([]int32, 0, n), s.ints...)
 	}
@@ -94,6 +119,7 @@ func (s *Set) Equal(o *Set) bool {
 }
 
 func (s *Set) addObject(o Object) {
+	s.ownObjects(len(s.objects))
 	s.objects = append(s.objects, o)
 	s.ids = s.ids.Add(o.word())
 }
@@ -121,4 +147,12 @@ func (s *Set) push(o Object) []int32 {
 	return s.ints[n:]
 }
 
-func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }
+// memory returns the size of the contents. Of sets that share a slice of objects, those count
+// nothing for it that came before.
+func (s *Set) memory(before *Set) int {
+	n := 4 * cap(s.ints)
+	if before == nil || len(s.objects) == 0 || len(before.objects) == 0 || &s.objects[0] != &before.objects[0] {
+		n += 4 * cap(s.objects)
+	}
+	return n
+}

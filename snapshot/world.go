@@ -20,6 +20,7 @@ type World struct {
 	next   uint64
 	every  uint64 // snapshots per divergence check
 	fitter *fitter
+	unused []Object // memory for the objects of a set
 }
 
 // origin is what both ends have before the first snapshot.
@@ -52,6 +53,7 @@ func (w *World) Begin() *Set {
 	var p physics
 	if w.next > 0 {
 		p = w.fitter.observe(w.next - 1)
+		w.share(w.next - 1)
 	}
 	s := w.sets.Put(w.next)
 	w.next++
@@ -60,7 +62,23 @@ func (w *World) Begin() *Set {
 	}
 	(*s).Reset()
 	(*s).physics = p
+	if cap((*s).objects) == 0 {
+		(*s).objects, w.unused = w.unused, nil
+	}
+	if w.next > 1 {
+		(*s).reserve(w.set(w.next - 2).Len())
+	}
 	return *s
+}
+
+// share makes snapshot n use the memory of the one before for its objects, if they are the same.
+func (w *World) share(n uint64) {
+	if n == 0 {
+		return
+	}
+	if s, before := w.set(n), w.set(n-1); s.SameObjects(before) {
+		w.unused = s.shareObjects(before)[:0]
+	}
 }
 
 // Schema returns the schema of the objects.
@@ -83,8 +101,5 @@ func (s *Set) hash() uint16 {
 	for _, v := range s.physics.size {
 		h = h.Add(uint64(v.floor)).Add(uint64(v.half))
 	}
-	for _, v := range s.physics.contacts {
-		h = h.Add(uint64(v))
-	}
-	return h.Fold16()
+	return h.Add(uint64(s.physics.contact)).Fold16()
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
@@ -13,8 +14,9 @@ import (
 // begin.
 type encodings struct {
 	world     *World
-	interval  uint64    // snapshots from one message without a baseline to the next
-	encoders  sync.Pool // of *snapshot.Encoder
+	interval  uint64       // snapshots from one message without a baseline to the next
+	encoders  sync.Pool    // of *snapshot.Encoder
+	count     atomic.Int64 // encodings of the tick
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
 	keyframes [2]encoding // against the initial set, and the empty one
@@ -47,6 +49,7 @@ const keyframesPerSecond = 10
 
 // begin forgets the messages of the tick before.
 func (e *encodings) begin() {
+	e.count.Store(0)
 	for b, m := range e.messages {
 		*m = encoding{message: m.message[:0]}
 		e.free = append(e.free, m)
@@ -68,6 +71,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
 			enc = snapshot.NewEncoder(e.world.schema)
 		}
 		m.number = n
+		e.count.Add(1)
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)
 		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, MaxMessage-1-binary.MaxVarintLen64)
 		m.age = e.world.ticks.age(uint16(n), b.Distance)

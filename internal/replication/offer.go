@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -23,6 +24,9 @@ const (
 	MaxRate = 1000
 	// MaxName is the maximum size of the name of a world.
 	MaxName = 64
+
+	// MaxTypes is the maximum number of types of objects beside the world's own.
+	MaxTypes = 15
 
 	maxFields = 64 // maximum number of fields in an offer
 	// maxPiece is the maximum size of a piece of the initial state: one segment of the reliable
@@ -56,9 +60,23 @@ type Offer struct {
 	Initial int
 	// Hash is the hash of the initial state: see [Hash].
 	Hash uint64
+	// Areas tells that a client receives the objects of some areas, coded by groups.
+	Areas bool
+	// Types are further types of objects, with Areas.
+	Types []OfferedType
 	// PerTick has the factor of each velocity of an object, for StateCodec: see
 	// [schema.Schema.PerTick].
 	PerTick []int64
+}
+
+// OfferedType is a further type of objects of a world.
+type OfferedType struct {
+	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+
+	// Name is the name of the type.
+	Name string
+	// Fields describes each field.
+	Fields []string
 }
 
 // Append appends the message of the offer, type included, and returns the extended slice.
@@ -77,6 +95,10 @@ func (o *Offer) check() error {
 		return fmt.Errorf("%w: %d velocities of %d fields", control.ErrMalformed, len(o.PerTick), len(o.Fields))
 	case len(o.Fields) > maxFields:
 		return fmt.Errorf("%w: %d fields, want at most %d", control.ErrMalformed, len(o.Fields), maxFields)
+	case len(o.Types) > MaxTypes:
+		return fmt.Errorf("%w: %d types of objects, want at most %d", control.ErrMalformed, len(o.Types), MaxTypes)
+	case slices.ContainsFunc(o.Types, func(t OfferedType) bool { return t.Name == "" || len(t.Name) > MaxName || len(t.Fields) > maxFields }):
+		return fmt.Errorf("%w: a type of objects without a name of 1 to %d bytes, or with more than %d fields", control.ErrMalformed, MaxName, maxFields)
 	case !(o.RateHz > 0 && o.RateHz <= MaxRate) || !(o.TickHz > 0 && o.TickHz <= MaxRate):
 		return fmt.Errorf("%w: rates of %v and %v Hz, want up to %d", control.ErrMalformed, o.RateHz, o.TickHz, MaxRate)
 	case o.Initial < 0 || o.Initial > MaxInitial:

@@ -12,6 +12,7 @@ const maxEncodings = 8
 // plan is the baselines against which a tick is encoded: at most maxEncodings, whatever the clients
 // have. Clients that have other ones share an older one.
 type plan struct {
+	room    int                             // maximum number of encodings
 	clients [maxStep + 1][snapshot.Ring]int // by step and the distance of their newest baseline
 	chosen  [maxStep + 1]uint64             // distances, by step
 	wanted  []wantedBaseline                // scratch of choose
@@ -23,7 +24,7 @@ const maxStep = 4
 // wantedBaseline is the newest baseline of some clients.
 type wantedBaseline struct{ step, distance, clients int }
 
-func (p *plan) reset() { *p = plan{wanted: p.wanted[:0]} }
+func (p *plan) reset() { *p = plan{room: p.room, wanted: p.wanted[:0]} }
 
 // add adds a client with these baselines, with references at a step and bare. Of the bare ones,
 // all count, since clients that have just joined have few in common.
@@ -40,7 +41,7 @@ func (p *plan) add(step int, full, bare uint64) {
 // choose chooses the baselines such that the sum of their ages over all clients is least: the size
 // of a snapshot grows about linearly with that age.
 func (p *plan) choose() {
-	room, most := maxEncodings, 0
+	room, most := p.room, 0
 	for distance, n := range p.clients[0] {
 		if n > most {
 			most, p.chosen[0] = n, 1<<distance

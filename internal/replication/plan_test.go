@@ -15,7 +15,7 @@ func TestPlan(t *testing.T) {
 		clients := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) client {
 			return client{rapid.IntRange(1, 2).Draw(rt, "step"), rapid.IntRange(1, 6).Draw(rt, "distance")}
 		}), 1, 30).Draw(rt, "clients")
-		var p plan
+		p := plan{room: maxEncodings}
 		p.reset()
 		for _, c := range clients {
 			p.add(c.step, 1<<c.distance, 0)
@@ -49,7 +49,7 @@ func TestPlan(t *testing.T) {
 // TestPlanOfBareBaselines checks that clients that have just joined share the baseline that most of
 // them have.
 func TestPlanOfBareBaselines(t *testing.T) {
-	var p plan
+	p := plan{room: maxEncodings}
 	p.reset()
 	for _, bare := range []uint64{0b0110_0000, 0b0011_0000, 0b1110_0000} {
 		p.add(1, 0, bare)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -36,10 +37,10 @@ func (s *snapshotSender) stop() {
 
 // baselines returns the step of the client's snapshots, and the distances of the baselines that it
 // has for the newest one.
-func (s *snapshotSender) baselines() (step int, full, bare uint64) {
+func (s *snapshotSender) baselines() (step int, full, bare uint64, ok bool) {
 	step = s.receipts.Step()
 	full, bare = s.receipts.Baselines(s.world.sets.Next()-1, step)
-	return step, full, bare
+	return step, full, bare, s.active
 }
 
 func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, error) {
@@ -47,7 +48,7 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
 		return dst, errNothing
 	}
-	step, full, bare := s.baselines()
+	step, full, bare, _ := s.baselines()
 	b, ok := w.plan.baseline(step, full, bare)
 	switch {
 	case ok:
@@ -72,10 +73,7 @@ func (s *snapshotSender) append(dst []byte, limit int, now time.Time) ([]byte, e
 }
 
 func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
-	a, rest, err := snapshot.ParseAck(b)
-	if err == nil && len(rest) > 0 {
-		err = snapshot.ErrMalformed
-	}
+	a, err := parseAck(b)
 	if err != nil {
 		return 0, err
 	}
@@ -85,14 +83,24 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	return acked, err
 }
 
+func parseAck(b []byte) (snapshot.Ack, error) {
+	a, rest, err := snapshot.ParseAck(b)
+	if err == nil && len(rest) > 0 {
+		err = snapshot.ErrMalformed
+	}
+	return a, err
+}
+
 func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }
 
 // SnapshotDecoder decodes the messages of a world of snapshots at a client.
 type SnapshotDecoder struct {
 	schema  *snapshot.Schema
-	initial *snapshot.Set // the client's own, or the one received last
-	hash    uint64        // of initial
+	types   []*snapshot.Schema // further types of objects
+	initial *snapshot.Set      // the client's own, or the one received last
+	hash    uint64             // of initial
 	dec     *snapshot.Decoder
+	areas   *areas.Decoder // instead of dec, for a world with areas
 	ticks   Ticks
 }
 
@@ -100,6 +108,9 @@ type SnapshotDecoder struct {
 func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecoder {
 	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
+
+// SetTypes sets the further types of objects of a world, before Begin.
+func (d *SnapshotDecoder) SetTypes(types ...*snapshot.Schema) { d.types = types }
 
 // Knows implements [Receiver].
 func (d *SnapshotDecoder) Knows(hash uint64) bool { return d.hash == hash }
@@ -120,7 +131,12 @@ func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
 	if o.Initial == 0 {
 		from = nil
 	}
-	d.dec, d.ticks = snapshot.NewDecoder(d.schema, from), Ticks{}
+	d.dec, d.areas, d.ticks = nil, nil, Ticks{}
+	if o.Areas {
+		d.areas = areas.NewDecoder(append([]*snapshot.Schema{d.schema}, d.types...)...)
+	} else {
+		d.dec = snapshot.NewDecoder(d.schema, from)
+	}
 	return nil
 }
 
@@ -130,24 +146,47 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	if err != nil {
 		return 0, nil, err
 	}
-	info, set, err := d.dec.Decode(payload)
+	var seq uint16
+	var distance int
+	if d.areas != nil {
+		seq, distance, err = d.areas.Decode(payload)
+		set = d.areas.Shown(0)
+	} else {
+		var info snapshot.Info
+		info, set, err = d.dec.Decode(payload)
+		seq, distance = info.Seq, info.Distance
+	}
 	if err != nil {
 		return 0, nil, err
 	}
-	tick, err = d.ticks.resolve(info.Seq, info.Distance, difference)
+	tick, err = d.ticks.resolve(seq, distance, difference)
 	return tick, set, err
 }
 
+// Further returns the objects of a further type in the message that was decoded last. They are valid
+// as long as those of Decode.
+func (d *SnapshotDecoder) Further(typ int) *snapshot.Set { return d.areas.Shown(typ + 1) }
+
 // AppendAck implements [Receiver].
 func (d *SnapshotDecoder) AppendAck(dst []byte) []byte {
-	a := d.dec.Ack()
+	a := d.ack()
 	return a.Append(dst)
+}
+
+func (d *SnapshotDecoder) ack() snapshot.Ack {
+	if d.areas != nil {
+		return d.areas.Ack()
+	}
+	return d.dec.Ack()
 }
 
 // Memory returns the size of the decoded snapshots that are kept, in bytes.
 func (d *SnapshotDecoder) Memory() int {
-	if d.dec == nil {
-		return 0
+	switch {
+	case d.areas != nil:
+		return d.areas.Memory()
+	case d.dec != nil:
+		return d.dec.Memory()
 	}
-	return d.dec.Memory()
+	return 0
 }

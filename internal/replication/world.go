@@ -23,6 +23,7 @@ type World struct {
 	begun  uint64 // number of ticks
 	last   uint64 // the newest tick
 
+	areas     *areaWorld // objects by area, instead of sets; or nil
 	plan      plan
 	planned   uint64 // ticks at the last plan
 	encodings encodings
@@ -41,7 +42,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	}
 	w := &World{name: name, schema: typ.Schema(), sets: snapshot.NewWorld(typ.Schema(), start)}
 	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}}
-	w.prepare = w.choose
+	w.prepare, w.plan.room = w.choose, maxEncodings
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: Fields(typ.Source()), RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	if w.snapshots.initial, err = encodeInitial(typ.Schema(), start, MaxInitial); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
@@ -67,6 +68,9 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 // Offer offers the world to a player as snapshots. A repeated offer returns the same stream. It is
 // an error if the world is already offered as state.
 func (w *World) Offer(to *Streams) (*Stream, error) {
+	if w.areas != nil {
+		return to.offer(&w.hub, &w.snapshots, &areaSender{world: w, player: to.player})
+	}
 	return to.offer(&w.hub, &w.snapshots, &snapshotSender{world: w, player: to.player})
 }
 
@@ -102,6 +106,9 @@ func (w *World) Begin(tick uint64) error {
 	if w.begun > 0 && tick <= w.last || tick > MaxTick {
 		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.name, tick, w.last, uint64(MaxTick))
 	}
+	if w.areas != nil {
+		w.areas.Begin()
+	}
 	w.open = w.sets.Begin()
 	w.ticks.Set(uint16(w.begun), tick)
 	w.begun++
@@ -109,13 +116,32 @@ func (w *World) Begin(tick uint64) error {
 	return nil
 }
 
+// Newest returns the objects of the newest tick that was committed. It is empty in a world with
+// areas.
+func (w *World) Newest() *snapshot.Set { return w.newest }
+
+// SnapshotOffer returns the offer of the world as snapshots, without a number.
+func (w *World) SnapshotOffer() *Offer { return &w.snapshots.offer }
+
+// Encodes returns how often the newest tick, or groups of it, were encoded.
+func (w *World) Encodes() int {
+	if w.areas != nil {
+		return w.areas.Encodes()
+	}
+	return int(w.encodings.count.Load())
+}
+
 // Open returns the set of the tick that Begin began, or nil after Commit.
 func (w *World) Open() *snapshot.Set { return w.open }
 
 // Commit ends the tick.
 func (w *World) Commit() {
-	if w.open != nil {
-		w.newest, w.open = w.open, nil
+	if w.open == nil {
+		return
+	}
+	w.newest, w.open = w.open, nil
+	if w.areas != nil {
+		w.areas.Commit()
 	}
 }
 
@@ -129,8 +155,12 @@ func (w *World) choose(streams []*Stream) {
 	w.plan.reset()
 	for _, s := range streams {
 		s.mu.Lock()
-		if p, ok := s.sender.(*snapshotSender); ok && p.active {
-			w.plan.add(p.baselines())
+		if p, ok := s.sender.(interface {
+			baselines() (step int, full, bare uint64, ok bool)
+		}); ok {
+			if step, full, bare, ok := p.baselines(); ok {
+				w.plan.add(step, full, bare)
+			}
 		}
 		s.mu.Unlock()
 	}

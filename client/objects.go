@@ -1,0 +1,189 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// objects receives the objects of one type of a world.
+type objects[T any] struct {
+	cfg     SnapshotConfig[T]
+	name    string
+	typ     *snapshot.Type[T] // of the goroutine that receives
+	fields  []string
+	created time.Time // interpolation uses times since then
+	latest  sync.Once // the first call of Latest
+
+	// Of the goroutine that receives:
+	tickHz  float64
+	scratch Snapshot[T]
+	fresh   bool // scratch is to be delivered
+
+	adapter interpolate.Adapter[T]
+	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
+	// the buffer may share them.
+	aliased bool
+
+	mu     sync.Mutex
+	world  *replication.Subscription // nil before the subscription
+	newest newestSnapshot
+	wanted bool              // Latest was called
+	reader *snapshot.Type[T] // of callers of Latest
+	buffer *interpolate.Buffer[T]
+}
+
+type newestSnapshot struct {
+	any      bool          // there is one
+	set      *snapshot.Set // a copy, unless pending is set
+	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
+	tick     uint64
+	tickHz   float64
+	received time.Time
+}
+
+// keep copies a pending set.
+func (n *newestSnapshot) keep(s *snapshot.Schema) {
+	if n.pending == nil {
+		return
+	}
+	if n.set == nil {
+		n.set = s.NewSet()
+	}
+	n.set.CopyFrom(n.pending)
+	n.pending = nil
+}
+
+func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error) {
+	typ, err := snapshot.Compile[T](name)
+	if err != nil {
+		return nil, err
+	}
+	r := &objects[T]{
+		cfg: *cfg, name: name, typ: typ, reader: typ.Clone(), fields: replication.Fields(typ.Source()), created: time.Now(),
+	}
+	if cfg.Interpolate != nil {
+		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
+		r.adapter, err = interpolate.Tagged[T]()
+	}
+	return r, err
+}
+
+// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
+// the first snapshot.
+func (r *objects[T]) Latest(out *Snapshot[T]) bool {
+	r.mu.Lock()
+	world := r.world
+	r.mu.Unlock()
+	if world == nil {
+		return false
+	}
+	r.latest.Do(func() { world.Locked(r.want) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := &r.newest
+	if !n.any {
+		return false
+	}
+	restore(out, r.reader, n.set)
+	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
+	return true
+}
+
+// Sample stores in out what to show at now. It returns false before the first snapshot, and without
+// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
+func (r *objects[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
+}
+
+// Interpolation returns the counts of the playback by Sample.
+func (r *objects[T]) Interpolation() interpolate.Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.buffer == nil {
+		return interpolate.Stats{}
+	}
+	return r.buffer.Stats()
+}
+
+func (r *objects[T]) description() (name string, fields []string, s *snapshot.Schema) {
+	return r.name, r.fields, r.typ.Schema()
+}
+
+func (r *objects[T]) subscribed(world *replication.Subscription) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.world = world
+}
+
+func (r *objects[T]) begin(o *replication.Offer) error {
+	r.tickHz = o.TickHz
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest.any, r.newest.pending = false, nil
+	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
+		return nil
+	}
+	cfg := *r.cfg.Interpolate
+	if cfg.Interval == 0 {
+		cfg.Interval = replication.Interval(o.RateHz)
+	}
+	var err error
+	if r.buffer, err = interpolate.New(r.adapter, cfg); err != nil {
+		return fmt.Errorf("client: world %s: SnapshotConfig.Interpolate: %w", r.name, err)
+	}
+	return nil
+}
+
+func (r *objects[T]) keep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest.keep(r.typ.Schema())
+}
+
+// receive passes a snapshot to all its users.
+func (r *objects[T]) receive(tick uint64, set *snapshot.Set, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	late := r.newest.any && tick < r.newest.tick
+	r.fresh = r.cfg.Handle != nil
+	if r.buffer != nil && r.aliased {
+		clear(r.scratch.Objects)
+	}
+	if r.fresh || r.buffer != nil {
+		restore(&r.scratch, r.typ, set)
+		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
+	}
+	if r.buffer != nil {
+		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
+	}
+	if !late {
+		r.newest = newestSnapshot{any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at}
+	}
+	if late || r.wanted {
+		r.newest.keep(r.typ.Schema())
+	}
+}
+
+func (r *objects[T]) deliver() {
+	if r.fresh {
+		r.fresh = false
+		r.cfg.Handle(&r.scratch)
+	}
+}
+
+// want copies the newest snapshot, from now on each one. Receive must not run.
+func (r *objects[T]) want() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = true
+	r.newest.keep(r.typ.Schema())
+}

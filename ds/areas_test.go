@@ -1,0 +1,141 @@
+package ds_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// purse is what only its owner knows.
+type purse struct{ Coins uint16 }
+
+// TestAreas replicates a world of which each player sees the cells around it and its own purse. It
+// checks what arrives, and that players with less to see receive less.
+func TestAreas(t *testing.T) {
+	for _, link := range []simnet.Config{{}, {Loss: 0.1, Jitter: 20 * ms}} {
+		bubble(t, fmt.Sprintf("%+v", link), func(t *testing.T) {
+			const players, movers, ticks = 3, 200, 400
+			network := linkedBy(t, 60*ms, link)
+			joined := make(chan *ds.Player, players)
+			var world *ds.World[mover]
+			var purses *ds.ObjectType[purse]
+			srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
+				if world, err = ds.NewWorld(s, "town", ds.WorldConfig[mover]{Areas: true}); err == nil {
+					purses, err = ds.AddType[purse](world, "purse")
+				}
+				return err
+			})
+			grid, err := area.NewGrid(1, 0, 0, 30, 3, 3)
+			uplinktest.Must(t, err)
+			const own = 1000 // the first of the areas that one player sees
+
+			var streams []*ds.SnapshotStream[mover]
+			var views []*client.SnapshotView[mover]
+			var kept []*client.ObjectType[purse]
+			sent := map[uint64][]mover{}
+			shown := make([]int, players)
+			objects, stale := 0, 0
+			for i := range players {
+				conn := uplinktest.Dial(t, network, client.Config{})
+				s, err := world.Offer(<-joined)
+				uplinktest.Must(t, err)
+				streams = append(streams, s)
+				p, err := client.NewObjectType("purse", client.SnapshotConfig[purse]{})
+				uplinktest.Must(t, err)
+				kept = append(kept, p)
+				v, err := client.SubscribeSnapshots(t.Context(), conn, "town", client.SnapshotConfig[mover]{
+					Types: []client.AnyObjectType{p}, Interpolate: &interpolate.Config{Adaptive: true},
+					Handle: func(s *client.Snapshot[mover]) {
+						shown[i] = len(s.IDs)
+						for k, id := range s.IDs {
+							n, _ := client.SplitID(id)
+							objects++
+							got, want := s.Objects[k].Position, sent[s.Tick][n].Position
+							if math.Hypot(got.X-want.X, got.Y-want.Y) > 0.02 {
+								stale++
+							}
+						}
+					},
+				})
+				uplinktest.Must(t, err)
+				views = append(views, v)
+			}
+			for tick := uint64(1); tick <= ticks; tick++ {
+				uplinktest.Must(t, world.Begin(tick))
+				for i := range movers {
+					m := moverAt(i, tick, never)
+					sent[tick] = append(sent[tick], m)
+					uplinktest.Must(t, world.Put(uint16(i), 0, &m, grid.At(m.Position.X, m.Position.Y)))
+				}
+				for i := range players {
+					uplinktest.Must(t, purses.Put(uint16(i), 0, &purse{uint16(tick) + uint16(1000*i)}, own+area.ID(i)))
+					streams[i].See(append(grid.Near(nil, 15, 15, float64(30*i)), own+area.ID(i))...)
+				}
+				world.Commit()
+				_, err := world.Send()
+				uplinktest.Must(t, err)
+				settle(time.Second / 60)
+			}
+			settle(time.Second)
+			for i, v := range views {
+				var movers client.Snapshot[mover]
+				var own client.Snapshot[purse]
+				if !v.Latest(&movers) || !kept[i].Latest(&own) {
+					t.Fatalf("player %d received nothing: %+v", i, v.Stats())
+				}
+				if own.Tick != movers.Tick || len(own.Objects) != 1 || own.IDs[0] != uint32(i)<<8 || int(own.Objects[0].Coins) != int(own.Tick)+1000*i {
+					t.Errorf("player %d knows of purses %v %+v at tick %d", i, own.IDs, own.Objects, own.Tick)
+				}
+				if st := v.Stats(); st.Malformed+st.Desync != 0 || link.Loss == 0 && (st.BaselineMissing != 0 || movers.Tick != ticks) {
+					t.Errorf("player %d: %+v", i, st)
+				}
+				if i > 0 && (shown[i] <= shown[i-1] || v.Stats().Bytes <= views[i-1].Stats().Bytes) {
+					t.Errorf("player %d was shown %d objects in %d bytes, player %d %d in %d", i, shown[i], v.Stats().Bytes, i-1, shown[i-1], views[i-1].Stats().Bytes)
+				}
+				t.Logf("player %d: %d objects, %d bytes", i, shown[i], v.Stats().Bytes)
+			}
+			if stale > objects/50 {
+				t.Errorf("%d of %d objects were not up to date", stale, objects)
+			}
+			if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Unsent != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// TestAreaErrors checks the errors of worlds with areas.
+func TestAreaErrors(t *testing.T) {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
+	uplinktest.Must(t, err)
+	defer srv.Close()
+	plain, err := ds.NewWorld(srv, "plain", ds.WorldConfig[mover]{})
+	uplinktest.Must(t, err)
+	town, err := ds.NewWorld(srv, "town", ds.WorldConfig[mover]{Areas: true})
+	uplinktest.Must(t, err)
+	_, both := ds.NewWorld(srv, "both", ds.WorldConfig[mover]{Areas: true, Initial: initial(3)})
+	_, little := ds.NewWorld(srv, "little", ds.WorldConfig[mover]{Areas: true, EnterBytes: 10})
+	_, noAreas := ds.AddType[purse](plain, "purse")
+	_, err = ds.AddType[purse](town, "purse")
+	uplinktest.Must(t, err)
+	_, twice := ds.AddType[purse](town, "purse")
+	m := mover{Rotation: schema.Quat{W: 1}}
+	uplinktest.Must(t, plain.Begin(1))
+	uplinktest.Must(t, town.Begin(1))
+	_, late := ds.AddType[purse](town, "keys")
+	uplinktest.Must(t, town.Put(7, 0, &m, 1))
+	wantErrors(t, "", map[string]error{
+		"Initial and Areas": both, "EnterBytes is 10": little, "set WorldConfig.Areas": plain.Put(1, 0, &m, 1),
+		"type purse: set WorldConfig.Areas": noAreas, "there is a type purse": twice, "before the first tick": late,
+		"object 7: object 7 after object 7": town.Put(7, 0, &m, 1), "17 areas": town.Put(8, 0, &m, make([]area.ID, 17)...),
+	})
+}

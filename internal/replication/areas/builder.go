@@ -1,0 +1,194 @@
+package areas
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Limits are those of the messages to one client.
+type Limits struct {
+	// Enter is the number of bytes per message for keyframes of groups that enter the view. The
+	// first one of a message may be larger.
+	Enter int
+	// Hold is the number of snapshots after which an unacked keyframe is sent again.
+	Hold int
+}
+
+// Builder builds messages. The zero value is ready. Not safe for concurrent use.
+type Builder struct {
+	bits     bitio.Writer
+	parts    []*encoding
+	entering []int // slots
+}
+
+// message is a message that is being built.
+type message struct {
+	*Builder
+	view   *View
+	n      uint64
+	from   uint64 // shift of masks
+	base   snapshot.Baseline
+	limits Limits
+	known  uint64 // distances of messages that the client has
+	keys   int    // bytes of keyframes
+	resent bool
+}
+
+// Append appends the message of the newest snapshot to one client, coded against a message that the
+// client has, and returns the extended slice. A distance of 0 means that it has none.
+func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, limits Limits) []byte {
+	v.update(w)
+	n := w.next - 1
+	m := message{Builder: b, view: v, n: n, from: v.shift(n), base: base, limits: limits}
+	_, m.known = v.Receipts.Baselines(n, 1)
+	b.parts, b.entering = b.parts[:0], b.entering[:0]
+	b.bits.Reset(appendHeader(dst, n, base.Distance))
+	for i := range v.members {
+		switch {
+		case v.members[i].group == nil:
+		case base.Distance > 0 && m.has(i)>>base.Distance&1 != 0:
+			m.appendMember(i)
+		case v.members[i].sees:
+			b.entering = append(b.entering, i)
+		}
+	}
+	slices.SortStableFunc(b.entering, func(i, k int) int { return cmp.Compare(v.members[i].rank, v.members[k].rank) })
+	for _, i := range b.entering {
+		m.appendEntering(i)
+	}
+	b.bits.WriteBits(entryEnd, entryBits)
+	b.bits.Align()
+	dst = b.bits.Bytes()
+	for _, e := range b.parts {
+		dst = m.appendPart(dst, e)
+	}
+	if m.resent {
+		v.resends = min(v.resends+1, maxResends)
+	}
+	v.sent(n, base)
+	return dst
+}
+
+// has returns the distances of the messages that contained a member.
+func (m *message) has(i int) uint64 { return m.view.members[i].had << m.from }
+
+// appendMember appends a member of the baseline's message.
+func (m *message) appendMember(i int) {
+	mem := &m.view.members[i]
+	if !mem.sees {
+		m.bits.WriteBits(memberLeft, 3)
+		return
+	}
+	b := m.base
+	if !hasReferences(m.has(i)&m.known, b) {
+		b.Step = 0
+	}
+	switch e := mem.group.encode(m.n, b); {
+	case e == nil:
+		m.bits.WriteBits(memberStale, 3)
+		return
+	case e.same:
+		m.bits.WriteBits(memberSame, 2)
+	default:
+		m.bits.WriteBits(memberChanged, 1)
+		m.add(e)
+	}
+	mem.now = true
+}
+
+// hasReferences reports whether the messages at these distances have all references of a baseline.
+func hasReferences(distances uint64, b snapshot.Baseline) bool {
+	for _, lag := range snapshot.References {
+		if d := b.Distance + lag*b.Step; d >= snapshot.Ring || distances>>d&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendEntering appends a member that the baseline's message does not contain, if there is room.
+func (m *message) appendEntering(i int) {
+	mem := &m.view.members[i]
+	has := m.has(i)
+	newest := bits.TrailingZeros64(has)
+	if known := has & m.known; known != 0 {
+		e := mem.group.encodeAny(m.n, known)
+		if mem.now = e != nil; mem.now {
+			m.refer(entryResumed, i, e.baseline.Distance, e)
+		} else {
+			m.refer(entryShown, i, bits.TrailingZeros64(known), nil)
+		}
+		return
+	}
+	if hold := m.limits.Hold << m.view.resends; newest <= min(hold, snapshot.MaxDistance) {
+		m.refer(entryShown, i, newest, mem.group.encodeAny(m.n, 1<<newest))
+		return
+	}
+	e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})
+	if e == nil || m.keys > 0 && m.keys+len(e.data) > m.limits.Enter {
+		return
+	}
+	m.keys += len(e.data)
+	m.resent = m.resent || has != 0
+	m.bits.WriteBits(entryKeyframe, entryBits)
+	writeCount(&m.bits, uint64(i), slotBits)
+	writeCount(&m.bits, uint64(mem.group.typ.number), typeBits)
+	m.add(e)
+	mem.now = true
+}
+
+// refer appends a member, coded against another message than the baseline's.
+func (m *message) refer(entry uint64, slot, distance int, e *encoding) {
+	m.bits.WriteBits(entry, entryBits)
+	writeCount(&m.bits, uint64(slot), slotBits)
+	m.bits.WriteBits(uint64(distance), distanceBits)
+	if e == nil || e.same {
+		m.bits.WriteBits(0, 1)
+		return
+	}
+	m.bits.WriteBits(1, 1)
+	m.add(e)
+}
+
+// add adds the coded bytes of a group, which follow the directory.
+func (m *message) add(e *encoding) {
+	writeCount(&m.bits, uint64(len(e.data)), sizeBits)
+	m.bits.WriteBits(bit(len(e.entered) > 0), 1)
+	m.parts = append(m.parts, e)
+}
+
+func (m *message) appendPart(dst []byte, e *encoding) []byte {
+	dst = append(dst, e.data...)
+	if len(e.entered) == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(e.entered)))
+	for i := range e.entered {
+		in := &e.entered[i]
+		if in.from == nil || !m.knew(in.from, e.baseline.Distance) {
+			dst = append(binary.AppendUvarint(dst, uint64(len(in.absolute))<<1), in.absolute...)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(in.delta))<<1|1)
+		dst = append(binary.LittleEndian.AppendUint16(dst, in.id), in.delta...)
+	}
+	return dst
+}
+
+// knew reports whether the client has a message at some distance that contains a group.
+func (m *message) knew(g *Group, distance int) bool {
+	i := slices.IndexFunc(m.view.members, func(m member) bool { return m.group == g })
+	return i >= 0 && (m.has(i)&m.known)>>distance&1 != 0
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}

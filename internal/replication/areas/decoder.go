@@ -1,0 +1,441 @@
+package areas
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+const (
+	// MaxObjects is the maximum number of objects of each type in a view.
+	MaxObjects = snapshot.MaxObjects
+	// maxMembers is the maximum number of groups in a message.
+	maxMembers = 2048
+	// keepBefore is the number of messages that are kept before the newest baseline: references, and
+	// baselines of other groups and of late messages.
+	keepBefore = 28
+	// maxMalformed consecutive malformed messages suggest that the server uses other baselines.
+	maxMalformed = 8
+)
+
+// Decoder decodes the messages to one client, which may be lost, duplicated, reordered or forged.
+// Not safe for concurrent use.
+type Decoder struct {
+	types    []*typeDecoder
+	messages *ringcache.Ring[received]
+	decoded  seq.Window
+	next     uint64 // number of the newest message + 1
+	floor    uint64 // the newest baseline
+
+	epoch     uint8
+	waiting   bool   // for a message without a baseline
+	first     uint64 // number of that message
+	malformed int    // consecutive malformed messages
+
+	// The message that is being decoded:
+	n        uint64
+	distance uint64
+	bits     bitio.Reader
+	members  []receivedMember // that later messages may refer to
+	visible  []receivedMember // all that are shown; their sets are counted
+	parts    []receivedPart
+	objects  int
+}
+
+// typeDecoder decodes the objects of one type.
+type typeDecoder struct {
+	schema *snapshot.Schema
+	groups *snapshot.GroupDecoder
+	free   []*countedSet
+	one    *snapshot.Set // scratch: an object that entered
+	before *snapshot.Set // and the same in the baseline
+	shown  *snapshot.Set
+	merged *snapshot.Set // the next one to be shown
+	order  []shownObject // scratch
+}
+
+// countedSet is a set that several messages may contain.
+type countedSet struct {
+	*snapshot.Set
+	typ  *typeDecoder
+	used int // number of messages
+}
+
+type received struct{ members []receivedMember }
+
+// receivedMember is a group in a message.
+type receivedMember struct {
+	slot  uint64
+	set   *countedSet
+	stale bool // it is that of an older message, and may have changed since
+}
+
+// receivedPart is a group whose coded bytes follow the directory.
+type receivedPart struct {
+	slot     uint64
+	typ      *typeDecoder
+	distance uint64 // to the baseline, 0 if there is none
+	size     int
+	entered  bool // objects that entered follow
+	counted  bool // later messages may refer to it
+	skipped  bool // the baseline is missing
+}
+
+type shownObject struct {
+	object snapshot.Object
+	set    *snapshot.Set
+	index  int
+}
+
+// NewDecoder returns a decoder of a world with these object types.
+func NewDecoder(types ...*snapshot.Schema) *Decoder {
+	d := &Decoder{messages: ringcache.New[received](snapshot.Ring)}
+	for _, s := range types {
+		d.types = append(d.types, &typeDecoder{
+			schema: s, groups: s.NewGroupDecoder(), one: s.NewSet(), before: s.NewSet(), shown: s.NewSet(), merged: s.NewSet(),
+		})
+	}
+	return d
+}
+
+// Decode decodes a message. The visible objects are those of [Decoder.Shown] until the next call.
+// It returns the low bits of its number, and the distance to its baseline, 0 if it has none. Any
+// input is safe. An error wraps one of [snapshot.ErrLate], [snapshot.ErrBaselineMissing],
+// [snapshot.ErrDesync] and [snapshot.ErrMalformed]; the message is then not acked.
+func (d *Decoder) Decode(b []byte) (number uint16, distance int, err error) {
+	d.bits.Reset(b)
+	low, width, back, err := parseHeader(&d.bits)
+	if err != nil {
+		return 0, 0, err
+	}
+	if width == longBits {
+		d.n = seq.Unwrap(low, width, d.next, 4*snapshot.Ring)
+	} else {
+		d.n = seq.Nearest(low, width, d.next)
+	}
+	d.distance = back
+	if err = d.check(); err == nil {
+		if err = d.decode(); err != nil {
+			d.drop()
+			d.count(err)
+		} else {
+			d.accept()
+		}
+	}
+	return uint16(d.n), int(back), err
+}
+
+// check returns an error if the message cannot be decoded.
+func (d *Decoder) check() error {
+	switch {
+	case d.n+snapshot.Ring < d.next || d.decoded.Has(d.n):
+		return fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, uint16(d.n))
+	case d.distance == 0 || d.at(d.distance) != nil:
+		return nil
+	case d.n-d.distance < d.floor || d.n < d.first:
+		return fmt.Errorf("%w: snapshot %d, %d after its baseline", snapshot.ErrLate, uint16(d.n), d.distance)
+	}
+	return d.missing(d.distance)
+}
+
+// Shown returns the objects of one type that the message shows that was decoded last. They are valid
+// until Decode has decoded another one.
+func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
+
+// at returns the message that is older by a distance, or nil.
+func (d *Decoder) at(distance uint64) *received {
+	if distance > d.n {
+		return nil
+	}
+	return d.messages.Get(d.n - distance)
+}
+
+// set returns the set of a slot in the message that is older by a distance, or nil.
+func (d *Decoder) set(distance, slot uint64) *countedSet {
+	m := d.at(distance)
+	if m == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(m.members, slot, func(m receivedMember, slot uint64) int { return cmp.Compare(m.slot, slot) })
+	if !ok {
+		return nil
+	}
+	return m.members[i].set
+}
+
+func (d *Decoder) missing(distance uint64) error {
+	d.requestReset()
+	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", snapshot.ErrBaselineMissing, uint16(d.n), distance)
+}
+
+func (d *Decoder) requestReset() {
+	if !d.waiting {
+		d.epoch++
+		d.waiting = true
+	}
+}
+
+var errDirectory = fmt.Errorf("%w: directory", snapshot.ErrMalformed)
+
+// decode decodes the directory and the groups.
+func (d *Decoder) decode() error {
+	d.release(d.visible)
+	d.members, d.visible, d.parts, d.objects = d.members[:0], d.visible[:0], d.parts[:0], 0
+	if d.distance > 0 {
+		for _, m := range d.at(d.distance).members {
+			if err := d.member(m); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		entry := d.bits.ReadBits(entryBits)
+		if d.bits.Err() != nil {
+			return errDirectory
+		}
+		if entry == entryEnd {
+			break
+		}
+		if err := d.entry(entry); err != nil {
+			return err
+		}
+	}
+	d.bits.Align()
+	rest := d.bits.Rest()
+	for i := range d.parts {
+		var err error
+		if rest, err = d.part(&d.parts[i], rest); err != nil {
+			return err
+		}
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("%w: %d bytes left", snapshot.ErrMalformed, len(rest))
+	}
+	return d.order()
+}
+
+// member reads the code of a member of the baseline's message.
+func (d *Decoder) member(m receivedMember) error {
+	switch {
+	case d.bits.ReadBits(1) == 1:
+		return d.addPart(receivedPart{slot: m.slot, typ: m.set.typ, distance: d.distance, counted: true})
+	case d.bits.ReadBits(1) == 1:
+		d.keep(receivedMember{m.slot, m.set, false}, true)
+	case d.bits.ReadBits(1) == 1:
+		d.keep(receivedMember{m.slot, m.set, true}, false)
+	}
+	return nil
+}
+
+// entry reads an entry of another member.
+func (d *Decoder) entry(entry uint64) error {
+	p := receivedPart{slot: readCount(&d.bits, slotBits), counted: entry != entryShown}
+	if p.slot >= maxMembers || len(d.members)+len(d.parts) >= maxMembers {
+		return errDirectory
+	}
+	if entry == entryKeyframe {
+		n := readCount(&d.bits, typeBits)
+		if n >= uint64(len(d.types)) {
+			return fmt.Errorf("%w: object type %d of %d", snapshot.ErrMalformed, n, len(d.types))
+		}
+		p.typ = d.types[n]
+		return d.addPart(p)
+	}
+	p.distance = d.bits.ReadBits(distanceBits)
+	changed := d.bits.ReadBits(1) == 1
+	set := d.set(p.distance, p.slot)
+	switch {
+	case p.distance == 0 || p.distance > snapshot.MaxDistance || d.bits.Err() != nil:
+		return errDirectory
+	case set == nil && p.counted:
+		return d.missing(p.distance)
+	case set == nil && !changed:
+		return nil
+	case set == nil:
+		p.skipped = true
+	case !changed:
+		d.keep(receivedMember{p.slot, set, !p.counted}, p.counted)
+		return nil
+	default:
+		p.typ = set.typ
+	}
+	return d.addPart(p)
+}
+
+func (d *Decoder) addPart(p receivedPart) error {
+	p.size = int(readCount(&d.bits, sizeBits))
+	p.entered = d.bits.ReadBits(1) == 1
+	if p.size >= maxSize || d.bits.Err() != nil {
+		return errDirectory
+	}
+	d.parts = append(d.parts, p)
+	return nil
+}
+
+// keep adds a member to the message.
+func (d *Decoder) keep(m receivedMember, counted bool) {
+	m.set.used++
+	d.visible = append(d.visible, m)
+	d.objects += m.set.Len()
+	if counted {
+		d.members = append(d.members, m)
+	}
+}
+
+// part decodes the coded bytes of a group and returns what follows them.
+func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
+	if p.size > len(b) {
+		return nil, fmt.Errorf("%w: a group of %d bytes, %d are left", snapshot.ErrMalformed, p.size, len(b))
+	}
+	coded, rest := b[:p.size], b[p.size:]
+	if p.skipped {
+		return d.skipEntered(p, rest)
+	}
+	before := func(age int) *snapshot.Set {
+		if s := d.set(p.distance+uint64(age), p.slot); s != nil && s.typ == p.typ {
+			return s.Set
+		}
+		return nil
+	}
+	if p.distance > 0 && d.n%checkEvery == 0 {
+		if len(coded) < 2 {
+			return nil, fmt.Errorf("%w: no hash", snapshot.ErrMalformed)
+		}
+		if uint16(coded[0])|uint16(coded[1])<<8 != before(0).Check() {
+			return nil, d.desync()
+		}
+		coded = coded[2:]
+	}
+	set := p.typ.take()
+	d.keep(receivedMember{p.slot, set, false}, p.counted)
+	if err := p.typ.groups.Decode(set.Set, coded, int(p.distance), before); err != nil {
+		if errors.Is(err, snapshot.ErrBaselineMissing) {
+			return nil, d.missing(p.distance)
+		}
+		return nil, err
+	}
+	if d.objects += set.Len(); d.objects > MaxObjects*len(d.types) {
+		return nil, fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
+	}
+	if p.entered {
+		return d.entered(p, set, rest)
+	}
+	return rest, nil
+}
+
+func (d *Decoder) desync() error {
+	d.requestReset()
+	d.decoded = seq.Window{}
+	d.removeBefore(math.MaxUint64)
+	return fmt.Errorf("%w: the baseline of snapshot %d", snapshot.ErrDesync, uint16(d.n))
+}
+
+// accept stores the decoded message and discards those that are no longer needed.
+func (d *Decoder) accept() {
+	d.malformed = 0
+	slices.SortFunc(d.members, func(a, b receivedMember) int { return cmp.Compare(a.slot, b.slot) })
+	if d.n >= snapshot.Ring {
+		d.remove(d.n - snapshot.Ring)
+	}
+	m := d.messages.Put(d.n)
+	m.members = append(m.members[:0], d.members...)
+	for _, e := range m.members {
+		e.set.used++
+	}
+	for _, t := range d.types {
+		t.shown, t.merged = t.merged, t.shown
+	}
+	d.decoded.Add(d.n)
+	d.next = max(d.next, d.n+1)
+	if d.distance == 0 {
+		if d.waiting {
+			d.waiting, d.first = false, d.n
+		}
+		return
+	}
+	d.floor = max(d.floor, d.n-d.distance)
+	d.removeBefore(max(d.floor-min(d.floor, keepBefore), d.next-min(d.next, snapshot.Ring)))
+}
+
+// drop forgets the message that could not be decoded.
+func (d *Decoder) drop() {
+	d.release(d.visible)
+	d.visible = d.visible[:0]
+}
+
+func (d *Decoder) count(err error) {
+	if !errors.Is(err, snapshot.ErrMalformed) {
+		return
+	}
+	if d.malformed++; d.malformed == maxMalformed {
+		d.malformed = 0
+		d.requestReset()
+	}
+}
+
+func (d *Decoder) removeBefore(end uint64) {
+	for n := range d.messages.All() {
+		if n < end {
+			d.remove(n)
+		}
+	}
+}
+
+func (d *Decoder) remove(n uint64) {
+	if m := d.messages.Get(n); m != nil {
+		d.release(m.members)
+		m.members = m.members[:0]
+		d.messages.Delete(n)
+	}
+}
+
+// release frees the sets of members that no message contains any more.
+func (d *Decoder) release(members []receivedMember) {
+	for _, m := range members {
+		if m.set.used--; m.set.used == 0 {
+			m.set.typ.free = append(m.set.typ.free, m.set)
+		}
+	}
+}
+
+func (t *typeDecoder) take() *countedSet {
+	if n := len(t.free); n > 0 {
+		s := t.free[n-1]
+		t.free = t.free[:n-1]
+		s.Reset()
+		return s
+	}
+	return &countedSet{Set: t.schema.NewSet(), typ: t}
+}
+
+// Ack returns an ack of the messages decoded so far.
+func (d *Decoder) Ack() snapshot.Ack {
+	a := snapshot.Ack{None: !d.decoded.Any, Epoch: d.epoch}
+	if !a.None {
+		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(snapshot.Ring-1)
+	}
+	return a
+}
+
+// Memory returns the size of the stored objects, in bytes.
+func (d *Decoder) Memory() (sum int) {
+	for _, m := range d.messages.All() {
+		for _, e := range m.members {
+			sum += e.set.Memory() / e.set.used
+		}
+	}
+	for _, t := range d.types {
+		for _, s := range t.free {
+			sum += s.Memory()
+		}
+		sum += t.shown.Memory() + t.merged.Memory()
+	}
+	return sum
+}

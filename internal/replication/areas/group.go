@@ -1,0 +1,260 @@
+package areas
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Group is objects of one type that are in the same areas, and are coded together.
+type Group struct {
+	typ      *Type
+	areas    []area.ID // ascending
+	key      string
+	first    uint64 // number of the first snapshot
+	used     uint64 // the newest snapshot in which it had objects
+	sets     [snapshot.Ring]*snapshot.Set
+	open     *snapshot.Set // being filled, or nil
+	free     []*snapshot.Set
+	arrivals []arrival // oldest first
+
+	mu        sync.Mutex
+	encodings []*encoding // of the newest snapshot
+	count     int         // of them
+	encoded   uint64      // number of that snapshot
+	kept      *snapshot.Set
+	one       [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
+}
+
+// arrival is an object that entered a group.
+type arrival struct {
+	n      uint64 // number of the snapshot
+	object snapshot.Object
+	from   *Group // nil if it was in no group
+}
+
+// size returns the number of objects in the snapshot before the open one.
+func (g *Group) size() int {
+	n := 0
+	if g.open != nil {
+		n = g.open.Len()
+	}
+	if s := g.sets[g.used%snapshot.Ring]; s != nil {
+		n = max(n, s.Len())
+	}
+	return n
+}
+
+// openSet returns the set of snapshot n, which is being filled.
+func (g *Group) openSet(n uint64) *snapshot.Set {
+	if g.open == nil {
+		if k := len(g.free); k > 0 {
+			g.open, g.free = g.free[k-1], g.free[:k-1]
+		} else {
+			g.open = g.typ.schema.NewSet()
+		}
+		g.open.Reset()
+	}
+	return g.open
+}
+
+// commit stores the set of snapshot n, which is that of the one before if nothing changed.
+func (g *Group) commit(n uint64) {
+	set, at := g.openSet(n), n%snapshot.Ring
+	g.open = nil
+	if old := g.sets[at]; old != nil && old != g.sets[(n+1)%snapshot.Ring] && n >= g.first+snapshot.Ring {
+		g.free = append(g.free, old)
+	}
+	g.sets[at] = set
+	if before := g.set(n-1, n); n > g.first && before != nil && before.Equal(set) {
+		g.sets[at] = before
+		g.free = append(g.free, set)
+	}
+	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
+}
+
+// set returns the set of snapshot at, if n is the newest, or nil.
+func (g *Group) set(at, n uint64) *snapshot.Set {
+	if at < g.first || at > n || at+snapshot.Ring <= n {
+		return nil
+	}
+	return g.sets[at%snapshot.Ring]
+}
+
+// source returns the group in which object o of g was in snapshot c, and its index there, or nil.
+func (g *Group) source(o snapshot.Object, c, n uint64) (*Group, int) {
+	for range snapshot.Ring {
+		i := len(g.arrivals) - 1
+		for i >= 0 && g.arrivals[i].object != o {
+			i--
+		}
+		if i < 0 || g.arrivals[i].n <= c || g.arrivals[i].from == nil {
+			return nil, 0
+		}
+		g = g.arrivals[i].from
+		if s := g.set(c, n); s != nil {
+			if k, ok := s.Index(o.ID); ok && s.Object(k) == o {
+				return g, k
+			}
+		}
+	}
+	return nil, 0
+}
+
+// encoding is a group of the newest snapshot, coded against a baseline.
+type encoding struct {
+	baseline snapshot.Baseline
+	data     []byte // with the hash of the baseline in front, in snapshots that are checked
+	same     bool   // nothing changed since the baseline
+	entered  []entered
+	buf      []byte // of entered
+}
+
+// entered is an object that was not in the baseline.
+type entered struct {
+	id       uint16
+	from     *Group // where it was in the baseline's snapshot, or nil
+	delta    []byte // relative to that, or nil
+	absolute []byte
+}
+
+const (
+	// maxEncodings is the maximum number of encodings of a group and snapshot.
+	maxEncodings = 8
+	// checkEvery is the number of snapshots per divergence check.
+	checkEvery = 60
+)
+
+// encode returns the group in snapshot n, the newest, coded against a baseline. It is nil if that
+// would be one encoding too many. Safe for concurrent use.
+func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.encodeLocked(n, b)
+}
+
+func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
+	if g.encoded != n {
+		g.encoded, g.count = n, 0
+	}
+	for _, e := range g.encodings[:g.count] {
+		if e.baseline == b {
+			return e
+		}
+	}
+	if g.count >= maxEncodings {
+		return nil
+	}
+	if g.count == len(g.encodings) {
+		g.encodings = append(g.encodings, new(encoding))
+	}
+	e := g.encodings[g.count]
+	g.count++
+	g.code(e, n, b)
+	return e
+}
+
+// encodeAny returns the group coded against one of several baselines without references, whose
+// distances are the bits of a mask: one that exists, else the newest. It is nil if that would be
+// one encoding too many.
+func (g *Group) encodeAny(n, distances uint64) *encoding {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.encoded == n {
+		best := (*encoding)(nil)
+		for _, e := range g.encodings[:g.count] {
+			if d := e.baseline.Distance; e.baseline.Step == 0 && d > 0 && distances>>d&1 != 0 && (best == nil || d < best.baseline.Distance) {
+				best = e
+			}
+		}
+		if best != nil {
+			return best
+		}
+	}
+	return g.encodeLocked(n, snapshot.Baseline{Distance: bits.TrailingZeros64(distances)})
+}
+
+// code codes the group into e.
+func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
+	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
+	cur := g.set(n, n)
+	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
+	if enc == nil {
+		enc = snapshot.NewEncoder(g.typ.schema)
+	}
+	defer g.typ.encoders.Put(enc)
+	if b.Distance == 0 {
+		e.data = enc.AppendGroup(e.data, cur, b, nil)
+		return
+	}
+	c := n - uint64(b.Distance)
+	base := g.set(c, n)
+	if e.same = base == cur; e.same {
+		return
+	}
+	if n%checkEvery == 0 {
+		h := base.Check()
+		e.data = append(e.data, byte(h), byte(h>>8))
+	}
+	e.data = enc.AppendGroup(e.data, g.leaveEntered(e, enc, cur, base, n, b), b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
+}
+
+// leaveEntered returns the objects of cur that are in base, and codes the others one by one.
+func (g *Group) leaveEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) *snapshot.Set {
+	if cur.SameObjects(base) {
+		return cur
+	}
+	any := false
+	for i := range cur.Len() {
+		o := cur.Object(i)
+		if k, ok := base.Index(o.ID); ok && base.Object(k) == o {
+			if any {
+				mustAdd(g.kept, o, cur.Row(i))
+			}
+			continue
+		}
+		if !any {
+			any = true
+			if g.kept == nil {
+				g.kept, g.one[0], g.one[1] = g.typ.schema.NewSet(), g.typ.schema.NewSet(), g.typ.schema.NewSet()
+			}
+			g.kept.Reset()
+			for k := range i {
+				mustAdd(g.kept, cur.Object(k), cur.Row(k))
+			}
+		}
+		g.codeEntered(e, enc, o, cur.Row(i), n, b)
+	}
+	if any {
+		return g.kept
+	}
+	return cur
+}
+
+func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
+	if err := s.Add(o, row); err != nil {
+		panic(err) // it was in a set before
+	}
+}
+
+func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, row []int32, n uint64, b snapshot.Baseline) {
+	now, before := g.one[0], g.one[1]
+	now.Reset()
+	mustAdd(now, o, row)
+	code := func(base snapshot.Baseline) []byte {
+		at := len(e.buf)
+		e.buf = enc.AppendGroup(e.buf, now, base, func(int) *snapshot.Set { return before })
+		return e.buf[at:len(e.buf):len(e.buf)]
+	}
+	in := entered{id: o.ID, absolute: code(snapshot.Baseline{Empty: true})}
+	c := n - uint64(b.Distance)
+	if from, i := g.source(o, c, n); from != nil {
+		before.Reset()
+		mustAdd(before, o, from.set(c, n).Row(i))
+		in.from, in.delta = from, code(snapshot.Baseline{Distance: b.Distance})
+	}
+	e.entered = append(e.entered, in)
+}

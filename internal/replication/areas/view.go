@@ -1,0 +1,135 @@
+package areas
+
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// View is what one client sees of a world, and what the server knows that the client has. Not safe
+// for concurrent use.
+type View struct {
+	Receipts snapshot.Receipts
+
+	areas   []area.ID // by descending priority
+	version uint64    // sum of the versions of the areas when members was updated
+	stale   bool      // the areas have changed
+	members []member  // by slot; some are unused
+	next    uint64    // number of the newest message + 1
+	resends uint8     // keyframes sent again since the last ack
+}
+
+// member is a group that the client sees or has seen.
+type member struct {
+	group *Group // nil if the slot is unused
+	had   uint64 // bit i: message next-1-i contains it
+	rank  uint16 // priority of areas: the lowest first
+	sees  bool
+	now   bool // the message that is being built contains it
+}
+
+// noRank is the rank of groups that the client does not see.
+const noRank = 1<<16 - 1
+
+// See sets the areas that the client sees from now on, by descending priority. The view keeps the
+// slice.
+func (v *View) See(in []area.ID) { v.areas, v.stale = in, true }
+
+// Reset forgets all messages.
+func (v *View) Reset() {
+	v.Receipts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, v.members[:0], 0, 0, true
+}
+
+// update updates the members.
+func (v *View) update(w *World) {
+	version := w.versionOf(area.All)
+	for _, a := range v.areas {
+		version += w.versionOf(a)
+	}
+	if version == v.version && !v.stale {
+		return
+	}
+	v.version, v.stale = version, false
+	for i := range v.members {
+		v.members[i].sees, v.members[i].rank = false, noRank
+	}
+	v.add(w, area.All, 0)
+	for i, a := range v.areas {
+		v.add(w, a, uint16(min(i+1, noRank-1)))
+	}
+}
+
+func (w *World) versionOf(a area.ID) uint64 {
+	if l := w.areas[a]; l != nil {
+		return l.version
+	}
+	return 0
+}
+
+// add adds the groups of an area.
+func (v *View) add(w *World, a area.ID, rank uint16) {
+	l := w.areas[a]
+	if l == nil {
+		return
+	}
+	for _, g := range l.groups {
+		i := slices.IndexFunc(v.members, func(m member) bool { return m.group == g })
+		if i < 0 {
+			i = v.freeSlot()
+			v.members[i] = member{group: g}
+		}
+		if m := &v.members[i]; !m.sees {
+			m.sees, m.rank = true, rank
+		}
+	}
+}
+
+func (v *View) freeSlot() int {
+	i := slices.IndexFunc(v.members, func(m member) bool { return m.group == nil })
+	if i < 0 {
+		i = len(v.members)
+		v.members = append(v.members, member{})
+	}
+	return i
+}
+
+// shift is by how much masks of members are shifted such that bit d belongs to the message d before
+// snapshot n.
+func (v *View) shift(n uint64) uint64 { return n + 1 - v.next }
+
+// sent records a message.
+func (v *View) sent(n uint64, base snapshot.Baseline) {
+	from := v.shift(n)
+	for i := range v.members {
+		m := &v.members[i]
+		m.had <<= from
+		if m.now {
+			m.had |= 1
+		}
+		m.now = false
+		if !m.sees && m.had == 0 {
+			m.group = nil
+		}
+	}
+	v.next = n + 1
+	v.Receipts.Sent(n, base)
+}
+
+// Ack applies an ack of the client, see [snapshot.Receipts.Ack].
+func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
+	before := v.Receipts.Resets()
+	acked, err = v.Receipts.Ack(a)
+	if v.Receipts.Resets() != before { // the client has forgotten all messages
+		for i := range v.members {
+			v.members[i].had = 0
+		}
+	}
+	if acked > 0 {
+		v.resends = 0
+	}
+	return acked, err
+}
+
+// maxResends bounds how often the time for which an unacked keyframe is held is doubled.
+const maxResends = 5

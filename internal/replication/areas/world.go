@@ -1,0 +1,207 @@
+package areas
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Limits of a world.
+const (
+	// MaxAreas is the maximum number of areas of an object.
+	MaxAreas = 16
+	// groupSize is the number of objects above which a group takes no others.
+	groupSize = 256
+	// maxArrivals is the number of objects that may enter an existing group in a tick. More of them
+	// form a new group, whose keyframe can be held back.
+	maxArrivals = 8
+)
+
+// World is the objects of a world by number of the snapshot and by group. Begin, Put and Commit are
+// for one goroutine at a time, at which nothing is encoded.
+type World struct {
+	types  []*Type
+	areas  map[area.ID]*groupList
+	keys   map[string]*keyed
+	groups []*Group // all
+	next   uint64   // number of the newest snapshot + 1
+	key    []byte   // scratch
+	sorted []area.ID
+}
+
+// groupList is the groups with objects in an area.
+type groupList struct {
+	groups  []*Group
+	version uint64 // number of changes
+}
+
+// keyed is the groups of objects of one type in the same areas.
+type keyed struct {
+	groups   []*Group
+	entered  int // objects in the newest snapshot
+	enteredN uint64
+}
+
+// Type is the objects of one type.
+type Type struct {
+	number   int
+	schema   *snapshot.Schema
+	places   []place // by id
+	last     int     // newest id of the open snapshot, or -1
+	encoders sync.Pool
+}
+
+// place is where an object was put last.
+type place struct {
+	group      *Group
+	generation uint8
+	next       uint64 // number of the snapshot + 1
+}
+
+// NewWorld returns a world without object types.
+func NewWorld() *World {
+	return &World{areas: map[area.ID]*groupList{}, keys: map[string]*keyed{}}
+}
+
+// AddType adds an object type.
+func (w *World) AddType(s *snapshot.Schema) *Type {
+	t := &Type{number: len(w.types), schema: s, last: -1}
+	w.types = append(w.types, t)
+	return t
+}
+
+// Next returns the number of the next snapshot.
+func (w *World) Next() uint64 { return w.next }
+
+// Begin begins the next snapshot.
+func (w *World) Begin() {
+	w.next++
+	for _, t := range w.types {
+		t.last = -1
+	}
+}
+
+// Put adds an object to the snapshot that Begin began. Ids of one type ascend. An error leaves the
+// snapshot unchanged.
+func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) error {
+	n := w.next - 1
+	if int(o.ID) <= t.last {
+		return fmt.Errorf("object %d after object %d: want ascending ids", o.ID, t.last)
+	}
+	if len(in) > MaxAreas {
+		return fmt.Errorf("object %d is in %d areas, want at most %d", o.ID, len(in), MaxAreas)
+	}
+	if int(o.ID) >= len(t.places) {
+		t.places = slices.Grow(t.places, int(o.ID)+1-len(t.places))[:int(o.ID)+1]
+	}
+	in = w.normal(in)
+	p := &t.places[o.ID]
+	from := p.group
+	if p.next != n || p.generation != o.Generation { // it was not in the snapshot before
+		from = nil
+	}
+	g := from
+	if g == nil || !slices.Equal(g.areas, in) {
+		g = w.enter(t, in)
+	}
+	if err := g.openSet(n).Add(o, row); err != nil {
+		return err
+	}
+	if g != from {
+		g.arrivals = append(g.arrivals, arrival{n, o, from})
+	}
+	*p = place{g, o.Generation, n + 1}
+	t.last = int(o.ID)
+	return nil
+}
+
+// normal returns areas in ascending order, each once; none mean all.
+func (w *World) normal(in []area.ID) []area.ID {
+	w.sorted = append(w.sorted[:0], in...)
+	if len(in) == 0 {
+		w.sorted = append(w.sorted, area.All)
+	}
+	slices.Sort(w.sorted)
+	w.sorted = slices.Compact(w.sorted)
+	return w.sorted
+}
+
+// enter returns the group for an object that was in none with these areas.
+func (w *World) enter(t *Type, in []area.ID) *Group {
+	n := w.next - 1
+	w.key = append(w.key[:0], byte(t.number))
+	for _, a := range in {
+		w.key = binary.LittleEndian.AppendUint32(w.key, uint32(a))
+	}
+	k := w.keys[string(w.key)]
+	if k == nil {
+		k = &keyed{}
+		w.keys[string(w.key)] = k
+	}
+	if k.enteredN != n {
+		k.entered, k.enteredN = 0, n
+	}
+	k.entered++
+	if i := len(k.groups) - 1; i >= 0 {
+		if g := k.groups[i]; g.first == n && g.open.Len() < groupSize || k.entered <= maxArrivals && g.size() < groupSize {
+			return g
+		}
+	}
+	g := &Group{typ: t, areas: slices.Clone(in), key: string(w.key), first: n}
+	g.openSet(n)
+	k.groups = append(k.groups, g)
+	w.groups = append(w.groups, g)
+	for _, a := range in {
+		l := w.areas[a]
+		if l == nil {
+			l = &groupList{}
+			w.areas[a] = l
+		}
+		l.groups = append(l.groups, g)
+		l.version++
+	}
+	return g
+}
+
+// Commit ends the snapshot.
+func (w *World) Commit() {
+	n := w.next - 1
+	w.groups = slices.DeleteFunc(w.groups, func(g *Group) bool {
+		g.commit(n)
+		if g.sets[n%snapshot.Ring].Len() > 0 {
+			g.used = n
+		}
+		gone := n >= g.used+snapshot.Ring
+		if gone {
+			w.remove(g)
+		}
+		return gone
+	})
+}
+
+// Encodes returns how often groups of the newest snapshot were encoded.
+func (w *World) Encodes() (sum int) {
+	for _, g := range w.groups {
+		if g.encoded == w.next-1 {
+			sum += g.count
+		}
+	}
+	return sum
+}
+
+func (w *World) remove(g *Group) {
+	is := func(o *Group) bool { return o == g }
+	k := w.keys[g.key]
+	if k.groups = slices.DeleteFunc(k.groups, is); len(k.groups) == 0 {
+		delete(w.keys, g.key)
+	}
+	for _, a := range g.areas {
+		l := w.areas[a]
+		l.groups = slices.DeleteFunc(l.groups, is)
+		l.version++
+	}
+}

@@ -1,0 +1,154 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may have
+// more, of clients that have seen it only since shortly.
+const areaEncodings = maxEncodings - 2
+
+// areaWorld is what a world with areas has in addition.
+type areaWorld struct {
+	*areas.World
+	types    []*areas.Type
+	builders sync.Pool // of *areas.Builder
+	enter    int       // bytes of a message for objects that enter a view
+}
+
+// WithAreas makes a new world one of which each client sees some areas. enter is the number of bytes
+// of a message for the objects that enter a client's view.
+func (w *World) WithAreas(enter int) error {
+	if len(w.snapshots.initial) > 0 {
+		return fmt.Errorf("ds: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
+	}
+	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
+	w.areas.types = append(w.areas.types, w.areas.AddType(w.schema))
+	w.plan.room = areaEncodings
+	w.snapshots.offer.Areas = true
+	w.stateErr = fmt.Errorf("ds: world %s: it has areas, so it cannot be sent as state", w.name)
+	return nil
+}
+
+// AddType adds a type of objects to a world with areas that has not been offered, and returns its
+// number.
+func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	offer := w.snapshots.offer
+	offer.Types = append(offer.Types, OfferedType{Name: name, Fields: fields})
+	switch {
+	case w.areas == nil:
+		return 0, fmt.Errorf("ds: world %s: type %s: set WorldConfig.Areas", w.name, name)
+	case len(w.streams) > 0 || w.begun > 0:
+		return 0, fmt.Errorf("ds: world %s: type %s: add it before the first tick and the first offer", w.name, name)
+	case offer.check() != nil:
+		return 0, fmt.Errorf("ds: world %s: type %s: %w", w.name, name, offer.check())
+	}
+	for _, t := range w.snapshots.offer.Types {
+		if t.Name == name {
+			return 0, fmt.Errorf("ds: world %s: there is a type %s already", w.name, name)
+		}
+	}
+	w.snapshots.offer = offer
+	w.areas.types = append(w.areas.types, w.areas.AddType(s))
+	return len(w.areas.types) - 1, nil
+}
+
+var (
+	errNotBegun = errors.New("Begin first")
+	errNoAreas  = errors.New("it is in areas: set WorldConfig.Areas")
+)
+
+// Put adds an object of a type to the tick that Begin began, by ascending id.
+func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err error) {
+	switch {
+	case w.open == nil:
+		err = errNotBegun
+	case w.areas != nil:
+		err = w.areas.Put(w.areas.types[typ], o, row, in...)
+	case len(in) > 0:
+		err = errNoAreas
+	default:
+		err = w.open.Add(o, row)
+	}
+	if err != nil {
+		return fmt.Errorf("ds: world %s: put object %d: %w", w.name, o.ID, err)
+	}
+	return nil
+}
+
+// See sets the areas that the player of a stream sees, by descending priority. It reports false if
+// the world has none.
+func (s *Stream) See(in []area.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd, ok := s.sender.(*areaSender)
+	if ok {
+		snd.see = append(snd.see[:0], in...)
+		snd.view.See(snd.see)
+	}
+	return ok
+}
+
+// areaSender encodes the messages to one player of a world with areas.
+type areaSender struct {
+	world  *World
+	player Player
+	see    []area.ID
+	active bool
+	view   areas.View
+	sent   uint64 // number of the newest message + 1
+	age    uint64 // ticks between the last snapshot and its baseline
+}
+
+func (s *areaSender) start(time.Time) { s.active = true }
+
+func (s *areaSender) stop() {
+	s.active, s.sent, s.age = false, 0, 0
+	s.view.Reset()
+}
+
+func (s *areaSender) baselines() (step int, full, bare uint64, ok bool) {
+	r := &s.view.Receipts
+	step = r.Step()
+	full, bare = r.Baselines(s.world.begun-1, step)
+	return step, full, bare, s.active
+}
+
+func (s *areaSender) append(dst []byte, _ int, _ time.Time) ([]byte, error) {
+	w := s.world
+	if w.begun == 0 || s.sent == w.begun {
+		return dst, errNothing
+	}
+	step, full, bare, _ := s.baselines()
+	base, _ := w.plan.baseline(step, full, bare)
+	b, _ := w.areas.builders.Get().(*areas.Builder)
+	if b == nil {
+		b = new(areas.Builder)
+	}
+	hold := max(minHold, s.player.RTT()*3/2).Seconds() * w.snapshots.offer.TickHz
+	n := uint16(w.begun - 1)
+	dst = w.ticks.Append(dst, n, base.Distance)
+	dst = b.Append(dst, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
+	w.areas.builders.Put(b)
+	s.sent, s.age = w.begun, w.ticks.age(n, base.Distance)
+	return dst, nil
+}
+
+func (s *areaSender) ack(b []byte, _ time.Time) (acked int, err error) {
+	a, err := parseAck(b)
+	if err != nil {
+		return 0, err
+	}
+	return s.view.Ack(a)
+}
+
+func (s *areaSender) count(st *Stats) { st.BaselineAge = s.age }

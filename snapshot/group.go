@@ -1,0 +1,129 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+)
+
+// AppendGroup appends the coded objects of cur, a part of a snapshot, and returns the extended
+// slice. There is no header: the decoder must know the baseline's distance. before returns the sets
+// of the same part by their age relative to the baseline, which is that of age 0; ages are
+// multiples of b.Step, up to 6. Without a baseline (b.Distance is 0) nothing is read. AppendGroup
+// does not allocate once warm if dst has room.
+func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) []byte {
+	pc := &e.codec
+	if b.Distance == 0 {
+		if e.empty == nil {
+			e.empty = pc.schema.NewSet()
+		}
+		pc.refs.begin(e.empty, 1, 0)
+	} else {
+		pc.refs.begin(before(0), int64(b.Distance), b.Step)
+	}
+	pc.refs.load(pc.schema, before)
+	pc.Enc.Reset(dst, 0)
+	e.pairs = pc.encode(e.pairs, cur, defaultModel(pc.schema), b.Distance > 0)
+	return pc.Enc.Finish()
+}
+
+// GroupDecoder decodes what [Encoder.AppendGroup] encoded. Not safe for concurrent use.
+type GroupDecoder struct {
+	codec payloadCodec
+	pairs []pair
+	empty *Set
+}
+
+// NewGroupDecoder returns a decoder of parts of snapshots.
+func (s *Schema) NewGroupDecoder() *GroupDecoder {
+	d := &GroupDecoder{empty: s.NewSet()}
+	d.codec.init(s, true)
+	return d
+}
+
+// Decode decodes objects into dst, given the distance to the baseline, 0 if there is none. before is
+// that of [Encoder.AppendGroup]; where it returns nil, the error is [ErrBaselineMissing]. Any input
+// is safe. Another error wraps [ErrMalformed]. After an error the content of dst is undefined. Only
+// errors allocate once warm.
+func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(age int) *Set) error {
+	pc := &d.codec
+	pc.Dec.Reset(coded, 0)
+	pc.refs.begin(d.empty, 1, 0)
+	if distance > 0 {
+		base := before(0)
+		if base == nil {
+			return ErrBaselineMissing
+		}
+		pc.refs.begin(base, int64(distance), 0)
+		pc.refs.step = pc.codeStep(0)
+		for _, lag := range References {
+			if pc.refs.step > 0 && before(lag*int(pc.refs.step)) == nil {
+				return ErrBaselineMissing
+			}
+		}
+	}
+	pc.refs.load(pc.schema, before)
+	return pc.decodeInto(dst, defaultModel(pc.schema), &d.pairs)
+}
+
+// decodeInto decodes objects into dst, against the loaded baseline.
+func (pc *payloadCodec) decodeInto(dst *Set, m *Model, pairs *[]pair) error {
+	pc.begin(m.at(&pc.refs))
+	dst.Reset()
+	pc.codePhysics(dst)
+	pc.loadPhysics(dst)
+	pc.invalid = malformed.ErrID
+	var ok bool
+	if *pairs, ok = pc.objects(*pairs, nil); !ok {
+		return pc.invalid
+	}
+	pc.rows(*pairs, dst)
+	switch {
+	case pc.Bad:
+		return malformed.ErrBounds
+	case !pc.Dec.Complete():
+		return malformed.ErrLength
+	}
+	return nil
+}
+
+// SameObjects reports whether both sets contain the same objects.
+func (s *Set) SameObjects(o *Set) bool {
+	return s.sameObjects(o) && slices.Equal(s.objects, o.objects)
+}
+
+// Check returns a hash of the objects and their components, for divergence checks.
+func (s *Set) Check() uint16 { return s.hash() }
+
+// Insert adds a copy of an object of another set, at its place in the order of ids.
+func (s *Set) Insert(from *Set, i int) error {
+	o := from.objects[i]
+	if k := len(s.objects); k < MaxObjects && (k == 0 || s.objects[k-1].ID < o.ID) {
+		copy(s.push(o), from.Row(i))
+		return nil
+	}
+	at, found := s.Index(o.ID)
+	switch {
+	case found:
+		return fmt.Errorf("snapshot: object %d is in the set already", o.ID)
+	case len(s.objects) >= MaxObjects:
+		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, len(s.objects), MaxObjects)
+	}
+	s.ownObjects(len(s.objects))
+	s.objects = append(s.objects, Object{})
+	copy(s.objects[at+1:], s.objects[at:])
+	s.objects[at] = o
+	n := s.schema.ints
+	s.ints = append(s.ints, from.Row(i)...)
+	copy(s.ints[(at+1)*n:], s.ints[at*n:])
+	copy(s.ints[at*n:], from.Row(i))
+	s.ids = 0
+	for _, o := range s.objects {
+		s.ids = s.ids.Add(o.word())
+	}
+	return nil
+}
+
+// Memory returns the size of the set's contents in bytes.
+func (s *Set) Memory() int { return s.memory(nil) }
