@@ -55,8 +55,15 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	return full & seq.Mask(n-r.kept-before+1), bare
 }
 
+// stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
+// does not change it.
+const stepWindow = 16
+
 // Step returns the step of references that suits how often snapshots were sent, at most maxStep.
-func (r *Receipts) Step() int { return max(1, min(bits.TrailingZeros64(r.sent>>1)+1, maxStep)) }
+func (r *Receipts) Step() int {
+	n := int(min(r.next, stepWindow))
+	return max(1, min(n/max(1, bits.OnesCount64(r.sent&seq.Mask(stepWindow))), maxStep))
+}
 
 // Baseline returns the newest baseline for snapshot n.
 func (r *Receipts) Baseline(n uint64) Baseline {

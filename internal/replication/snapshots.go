@@ -25,6 +25,7 @@ type snapshotSender struct {
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
+	sentAt   time.Time
 	age      uint64 // ticks between the last snapshot and its baseline
 }
 
@@ -49,7 +50,11 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	}
 	step, full, bare, _ := s.baselines()
 	b, ok := w.plan.baseline(step, full, bare)
-	if !ok {
+	switch {
+	case ok:
+	case bare != 0 && now.Sub(s.sentAt) < minHold:
+		return dst, errNothing // the next tick likely has a baseline for this client
+	default:
 		b = s.receipts.Keyframe()
 	}
 	m := w.encodings.get(w.sets.Next()-1, b)
@@ -59,7 +64,7 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	case m.number+1 <= s.sent:
 		return nil, errNothing
 	}
-	s.sent, s.heldUntil, s.age = m.number+1, time.Time{}, m.age
+	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
 	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
 		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))

@@ -67,6 +67,10 @@ type Result struct {
 	QuantizeNs float64 `json:"quantize_ns"`
 	EncodeNs   float64 `json:"encode_ns"`
 	SendNs     float64 `json:"send_ns"`
+	// BareSendNs is the time of a batched, encrypted send of datagrams of the same sizes that does
+	// nothing else. SendRatio is SendNs over it.
+	BareSendNs float64 `json:"bare_send_ns"`
+	SendRatio  float64 `json:"send_ratio"`
 	// AcksNs is the time of handling the acks that arrived since the tick before.
 	AcksNs float64 `json:"acks_ns"`
 
@@ -190,6 +194,8 @@ func Run(ctx context.Context, cfg Config) (r *Result, err error) {
 	}
 	r = cfg.result(servers, peers)
 	if !cfg.Offline {
+		r.BareSendNs = servers[0].bare.mean()
+		r.SendRatio = r.SendNs / r.BareSendNs
 		if err := wait(ctx, idle-min(idle, cfg.Clock()-opened)); err != nil {
 			return nil, err
 		}
@@ -239,7 +245,7 @@ func (c *Config) run(ctx context.Context, servers []*measured) ([]*peerRun, erro
 // measured is a server with the times of its ticks.
 type measured struct {
 	*server
-	all, quantize, encode, send, acks times
+	all, quantize, encode, send, bare, acks times
 	encodeCount                       int
 }
 
@@ -257,6 +263,7 @@ func (m *measured) measure(n int) error {
 	m.quantize.add(t.quantize)
 	m.encode.add(t.encode)
 	m.send.add(t.send)
+	m.bare.add(t.bare)
 	m.acks.add(t.acks)
 	m.encodeCount += m.encodes
 	return nil

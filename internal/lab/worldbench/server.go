@@ -2,6 +2,7 @@ package worldbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,7 @@ func (p *player) RTT() time.Duration {
 func (p *player) Send(b []byte) error {
 	s := p.server
 	start := s.cfg.Clock()
-	err := p.session.Send(b)
+	err := p.session.Queue(b)
 	s.times.send += s.cfg.Clock() - start
 	s.sizes = append(s.sizes, datagram{p.index, len(b)})
 	if e := s.clients[p.index].datagram(s.tick(), b); e != nil {
@@ -73,6 +74,7 @@ func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, 
 		return nil, err
 	}
 	s.world.Observe(s)
+	s.world.FlushBy(s.flush)
 	if !cfg.Offline {
 		if s.sessions, err = openSessions(len(clients)); err != nil {
 			return nil, err
@@ -105,6 +107,14 @@ func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, 
 	return s, err
 }
 
+func (s *server) flush() {
+	if s.sessions != nil {
+		start := s.cfg.Clock()
+		s.sessions.listener.Flush()
+		s.times.send += s.cfg.Clock() - start
+	}
+}
+
 // tick returns the number of the newest tick, from 0 on.
 func (s *server) tick() int { return int(s.now.Sub(time.Unix(0, 0)).Round(time.Second/rate) / (time.Second / rate)) }
 
@@ -133,6 +143,11 @@ func (s *server) step(n int) error {
 	s.times.quantize = s.cfg.Clock() - began
 	_, err := s.world.Broadcast(func() time.Time { return s.now }, 0)
 	s.times.all = s.cfg.Clock() - start
+	if s.sessions != nil {
+		start := s.cfg.Clock()
+		err = errors.Join(err, s.sessions.sendBare(s.sizes))
+		s.times.bare = s.cfg.Clock() - start
+	}
 	for _, p := range s.players {
 		if p.failed != nil {
 			return p.failed

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/lab/baresend"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -16,7 +18,8 @@ import (
 type session interface {
 	ID() uint64
 	Overhead() uint64
-	Send(b []byte) error
+	// Queue sends a datagram with the next flush.
+	Queue(b []byte) error
 	SendReliable(b []byte) error
 	Unacked() int
 	Close() error
@@ -27,6 +30,8 @@ type session interface {
 type sessions struct {
 	listener *transport.Listener
 	sink     transport.PacketConn
+	source   transport.PacketConn // of bare
+	bare     *baresend.Sender     // of the same datagrams
 	network  *divertible
 	opened   chan *transport.Conn
 	served   sync.WaitGroup
@@ -40,17 +45,27 @@ const tick = 250 * time.Millisecond
 // idle is the time after which a session that was used once is idle.
 const idle = 3 * time.Second
 
-func openSessions(count int) (*sessions, error) {
-	s := &sessions{network: &divertible{Network: transport.UDP()}, opened: make(chan *transport.Conn, count)}
-	var err error
-	if s.sink, err = transport.UDP().ListenPacket("127.0.0.1:0"); err != nil {
+func openSessions(count int) (s *sessions, err error) {
+	s = &sessions{network: &divertible{Network: transport.UDP()}, opened: make(chan *transport.Conn, count)}
+	defer func() {
+		if err != nil {
+			_ = s.close() // after another error
+		}
+	}()
+	for _, pc := range []*transport.PacketConn{&s.sink, &s.source} {
+		if *pc, err = transport.UDP().ListenPacket("127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+	}
+	to := slices.Repeat([]netip.AddrPort{s.sink.LocalAddr()}, count)
+	if s.bare, err = baresend.New(s.source.(transport.BatchConn), to); err != nil {
 		return nil, err
 	}
 	s.listener, err = transport.Listen("127.0.0.1:0", transport.Config{
 		Network: s.network, Timeout: time.Hour, Tick: tick, MaxConns: count, Handshakes: 10 * count,
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.sink.Close())
+		return nil, err
 	}
 	s.served.Go(func() { s.serveErr = s.listener.Serve(context.Background(), handler{s.opened}) })
 	return s, nil
@@ -64,6 +79,17 @@ func (s *sessions) dial(ctx context.Context) (*transport.Conn, error) {
 	}
 	s.clients = append(s.clients, c)
 	return <-s.opened, nil
+}
+
+// sendBare sends datagrams of the same sizes to the same place, without a server.
+func (s *sessions) sendBare(all []datagram) error {
+	var payload [transport.MaxPayload]byte
+	for _, d := range all {
+		if err := s.bare.Add(d.to, payload[:d.size]); err != nil {
+			return err
+		}
+	}
+	return s.bare.Flush()
 }
 
 // divert ends the clients without a word to the server, once they have received all messages.
@@ -99,9 +125,17 @@ func (s *sessions) close() error {
 	for _, c := range s.clients {
 		_ = c.Close() // always nil
 	}
-	err := s.listener.Close()
-	s.served.Wait()
-	return errors.Join(err, s.serveErr, s.sink.Close())
+	var err error
+	if s.listener != nil {
+		err = s.listener.Close()
+		s.served.Wait()
+	}
+	for _, pc := range []transport.PacketConn{s.sink, s.source} {
+		if pc != nil {
+			err = errors.Join(err, pc.Close())
+		}
+	}
+	return errors.Join(err, s.serveErr)
 }
 
 // handler is that of both ends.
@@ -169,7 +203,7 @@ func (discarding) ID() uint64 { return 1 }
 func (discarding) Overhead() uint64 {
 	return uint64(transport.IPSize + transport.HeaderSize + transport.AES128GCM.Overhead())
 }
-func (discarding) Send([]byte) error         { return nil }
+func (discarding) Queue([]byte) error        { return nil }
 func (discarding) SendReliable([]byte) error { return nil }
 func (discarding) Unacked() int              { return 0 }
 func (discarding) Close() error              { return nil }
