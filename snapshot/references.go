@@ -63,10 +63,9 @@ func (s *Schema) lowest(set *Set) (low [3]int64) {
 		return low
 	}
 	low = s.position(set.Row(0))
-	for at := s.positions.from; at < len(set.ints); at += s.ints {
-		for k, v := range set.ints[at : at+s.positions.to-s.positions.from] {
-			low[k] = min(low[k], int64(v))
-		}
+	for i := range set.Len() {
+		p := s.position(set.Row(i))
+		low = [3]int64{min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2])}
 	}
 	return low
 }

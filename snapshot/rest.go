@@ -53,17 +53,18 @@ func sized(b []bool, n int) []bool {
 // markDifferent marks the rows of width components in which a and b differ.
 func markDifferent(marks []bool, a, b []int32, width int) {
 	const block = 64
-	for i := 0; i < len(a); {
-		if i+block <= len(a) && *(*[block]int32)(a[i:]) == *(*[block]int32)(b[i:]) {
-			i += block
+	b = b[:len(a)]
+	for from := 0; from < len(a); from += block {
+		to := from + block
+		if to > len(a) {
+			to = len(a)
+		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
 			continue
 		}
-		row := i / width
-		from, to := row*width, (row+1)*width
-		if !marks[row] && !slices.Equal(a[from:to], b[from:to]) {
-			marks[row] = true
+		for row := from / width; row*width < to; row++ {
+			at := row * width
+			marks[row] = marks[row] || !slices.Equal(a[at:at+width], b[at:at+width])
 		}
-		i = to
 	}
 }
 
