@@ -15,12 +15,13 @@ type payloadCodec struct {
 	rangecoder.Coder
 	schema       *Schema
 	model        *model
-	probs        []prob  // the model's, adapted while coding
-	lesson       *lesson // learns a model, or nil
-	physics      physics // of the snapshot
-	contactRange int64   // of the physics
-	sameSet      bool    // the objects are those of the baseline
-	invalid      error   // reason if the objects are invalid
+	probs        []prob   // the model's, adapted while coding
+	lesson       *lesson  // learns a model, or nil
+	physics      physics  // of the snapshot
+	contactRange int64    // of the physics
+	lowest       [3]int64 // the ground, Q4
+	sameSet      bool     // the objects are those of the baseline
+	invalid      error    // reason if the objects are invalid
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid

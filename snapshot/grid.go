@@ -18,8 +18,11 @@ type spatialGrid struct {
 	heads   []uint32 // 1 + the first object of a list
 	marks   []uint64 // bits by the hash of the lowest cell; several cells may share one
 	shift   uint     // from the hash of a cell to its list
-	inverse int64    // 1 / reach, Q24
-	reach   int64    // quarter of the square
+	low     [3]int64 // bounds of the positions that may be near
+	high    [3]int64
+	far     int64 // reach as a distance, rounded up
+	inverse int64 // 1 / far, Q24
+	reach   int64 // quarter of the square
 	listed  bool
 }
 
@@ -36,7 +39,9 @@ func (g *spatialGrid) add(position [3]int64) {
 // spread lists the objects. reach is a quarter of a squared distance, below 2^50.
 func (g *spatialGrid) spread(reach int64) {
 	g.reach, g.listed = reach, true
-	g.inverse = 1 << 24 / int64(fixed.Sqrt(uint64(4*reach))+1)
+	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
+	g.inverse = 1 << 24 / g.far
+	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
 	n := max(bits.Len(uint(len(g.at)))+1, 5)
 	g.shift = uint(64 - n)
 	if cap(g.heads) < 1<<n {
@@ -59,6 +64,9 @@ const (
 
 func (g *spatialGrid) list(i int) {
 	p := &g.at[i]
+	for k, v := range p {
+		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
+	}
 	h := uint64(p[0]*g.inverse>>25)*cellX + uint64(p[1]*g.inverse>>25)*cellY + uint64(p[2]*g.inverse>>25)*cellZ
 	head := &g.heads[h>>(g.shift&63)]
 	g.next = append(g.next, *head)
@@ -84,6 +92,9 @@ var around = func() (a [8]uint64) {
 // most reach.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
 	x, y, z := position[0], position[1], position[2]
+	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
+		return g.reach
+	}
 	// The lowest cell is the one before if the position lies in the lower half of its own.
 	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
 	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {

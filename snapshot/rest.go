@@ -76,8 +76,10 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
+	ints, width := pc.refs.base.ints, pc.schema.ints
 	for _, i := range pc.resting {
-		row := pc.refs.base.Row(int(pairs[i].base))
+		at := int(pairs[i].base) * width
+		row := ints[at : at+width]
 		near, flag := reach, pc.flagOf(row)
 		if pc.schema.anchor >= 0 {
 			position := pc.schema.position(row)
@@ -91,8 +93,8 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 		if near < reach {
 			contact = fixed.Log2(near)
 		}
-		at := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
-		if pc.bit(at, !pc.Decoding && pc.changed[i]) {
+		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
+		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
 			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
 			continue
 		}
