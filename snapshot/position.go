@@ -53,7 +53,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	}
 	turned := fixed.Log2(o.turned)
 	y := [lms.Terms]int64{
-		posJerk: fixed.Log2(o.jerk), posJerk1: fixed.Log2(o.jerk1), posUnsteady: fixed.Log2(acc), posSpeed: fixed.Log2(o.speed),
+		posJerk: o.logJerk, posJerk1: o.logJerk1, posUnsteady: fixed.Log2(acc), posSpeed: o.logSpeed,
 		posTurned: turned, posTurned2: turned * turned >> 11, posDistance: pc.refs.scale(), posBias: lms.Bias,
 	}
 	if o.near != nil {
