@@ -10,14 +10,19 @@ import (
 const maxScan = 64
 
 // spatialGrid finds the nearest of the moving objects, within reach. It lists those in each cell, of
-// twice the reach: what is within reach of a position lies in eight cells.
+// twice the reach: what is within reach of a position lies in eight cells. A position is near if any
+// of these has an object; that is marked by the lowest of the eight.
 type spatialGrid struct {
 	at      [][3]int64
 	next    []uint32 // by object: 1 + the next one in the list of its cell
 	heads   []uint32 // 1 + the first object of a list
+	marks   []uint64 // bits by the hash of the lowest cell; several cells may share one
 	shift   uint     // from the hash of a cell to its list
-	inverse int64    // 1 / reach, Q24
-	reach   int64    // quarter of the square
+	low     [3]int64 // bounds of the positions that may be near
+	high    [3]int64
+	far     int64 // reach as a distance, rounded up
+	inverse int64 // 1 / far, Q24
+	reach   int64 // quarter of the square
 	listed  bool
 }
 
@@ -34,14 +39,17 @@ func (g *spatialGrid) add(position [3]int64) {
 // spread lists the objects. reach is a quarter of a squared distance, below 2^50.
 func (g *spatialGrid) spread(reach int64) {
 	g.reach, g.listed = reach, true
-	g.inverse = 1 << 24 / int64(fixed.Sqrt(uint64(4*reach))+1)
-	n := max(bits.Len(uint(len(g.at)))+2, 6)
+	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
+	g.inverse = 1 << 24 / g.far
+	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
+	n := max(bits.Len(uint(len(g.at)))+1, 5)
 	g.shift = uint(64 - n)
 	if cap(g.heads) < 1<<n {
-		g.heads = make([]uint32, 1<<n)
+		g.heads, g.marks = make([]uint32, 1<<n), make([]uint64, 1<<n)
 	}
-	g.heads = g.heads[:1<<n]
+	g.heads, g.marks = g.heads[:1<<n], g.marks[:1<<n]
 	clear(g.heads)
+	clear(g.marks)
 	for i := range g.at {
 		g.list(i)
 	}
@@ -56,11 +64,21 @@ const (
 
 func (g *spatialGrid) list(i int) {
 	p := &g.at[i]
+	for k, v := range p {
+		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
+	}
 	h := uint64(p[0]*g.inverse>>25)*cellX + uint64(p[1]*g.inverse>>25)*cellY + uint64(p[2]*g.inverse>>25)*cellZ
 	head := &g.heads[h>>(g.shift&63)]
 	g.next = append(g.next, *head)
 	*head = uint32(i + 1)
+	for _, d := range &around {
+		c := h - d
+		g.marks[c>>(g.shift&63)] |= 1 << (c >> ((g.shift - markBits) & 63) & (1<<markBits - 1))
+	}
 }
+
+// markBits is log2 of the number of marks per list.
+const markBits = 6
 
 // around has the differences of the hashes of the eight cells from that of the lowest one.
 var around = func() (a [8]uint64) {
@@ -74,8 +92,14 @@ var around = func() (a [8]uint64) {
 // most reach.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
 	x, y, z := position[0], position[1], position[2]
+	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
+		return g.reach
+	}
 	// The lowest cell is the one before if the position lies in the lower half of its own.
 	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
+	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {
+		return g.reach
+	}
 	least, left := g.reach, maxScan
 	for _, d := range &around {
 		for i := g.heads[(lowest+d)>>(g.shift&63)]; i != 0 && left > 0; i = g.next[i-1] {

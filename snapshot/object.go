@@ -13,13 +13,9 @@ import (
 func (pc *payloadCodec) load(index int) {
 	o := &pc.object
 	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.speedContext, o.resting = 0, 0, false
+	moves := int(pc.moves[index])
+	o.moved, o.speedContext, o.resting = moves&3|moves>>1&4, 0, false
 	pc.references()
-	for i, k := range [...]int{0, 1, refs - 1} {
-		if pc.schema.differ(o.base, o.row[k]) {
-			o.moved |= 1 << i
-		}
-	}
 	if pc.schema.anchor < 0 {
 		return
 	}
@@ -32,8 +28,14 @@ func (pc *payloadCodec) load(index int) {
 
 func (pc *payloadCodec) references() {
 	o := &pc.object
+	o.usual = true
 	for i := range o.row {
 		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
+		o.usual = o.usual && o.lag[i] == int64(refLags[i])*pc.refs.step
+	}
+	if o.usual = o.usual && pc.refs.step > 0; !o.usual || !pc.scaled {
+		pc.loadSpans()
+		pc.scaled = o.usual
 	}
 }
 
@@ -112,7 +114,7 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 func (pc *payloadCodec) codeMoved(row []int32) {
 	o := &pc.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
-	pc.loadSpans()
+	o.logJerk, o.logJerk1, o.logSpeed = logZero, logZero, logZero
 	pc.findNeighbor()
 	pc.classify()
 	pc.loadOrientations()

@@ -21,10 +21,14 @@ func (pc *payloadCodec) findMoving() {
 		case h.step == 0:
 			return
 		case r.same:
-			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
+			markDifferent(pc.moves, 1<<i, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
 			for k, at := range r.at {
-				pc.moves[k] = pc.moves[k] || at < 0 || !slices.Equal(h.base.Row(k), r.set.Row(int(at)))
+				if at < 0 {
+					pc.moves[k] |= 1 << refs
+				} else if !slices.Equal(h.base.Row(k), r.set.Row(int(at))) {
+					pc.moves[k] |= 1 << i
+				}
 			}
 		}
 	}
@@ -35,35 +39,40 @@ func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, len(pairs))
 	if pc.sameSet {
-		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
+		markDifferent(pc.changed, 1, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
 	for i, p := range pairs {
-		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
+		if p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base))) {
+			pc.changed[i] = 1
+		}
 	}
 }
 
-// sized returns n values that are false.
-func sized(b []bool, n int) []bool {
+// sized returns n zeros.
+func sized(b []uint8, n int) []uint8 {
 	b = slices.Grow(b[:0], n)[:n]
 	clear(b)
 	return b
 }
 
-// markDifferent marks the rows of width components in which a and b differ.
-func markDifferent(marks []bool, a, b []int32, width int) {
+// markDifferent sets bits of the marks of rows of width components in which a and b differ.
+func markDifferent(marks []uint8, bits uint8, a, b []int32, width int) {
 	const block = 64
-	for i := 0; i < len(a); {
-		if i+block <= len(a) && *(*[block]int32)(a[i:]) == *(*[block]int32)(b[i:]) {
-			i += block
+	b = b[:len(a)]
+	for from := 0; from < len(a); from += block {
+		to := from + block
+		if to > len(a) {
+			to = len(a)
+		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
 			continue
 		}
-		row := i / width
-		from, to := row*width, (row+1)*width
-		if !marks[row] && !slices.Equal(a[from:to], b[from:to]) {
-			marks[row] = true
+		for row := from / width; row*width < to; row++ {
+			at := row * width
+			if !slices.Equal(a[at:at+width], b[at:at+width]) {
+				marks[row] |= bits
+			}
 		}
-		i = to
 	}
 }
 
@@ -75,8 +84,10 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
+	ints, width := pc.refs.base.ints, pc.schema.ints
 	for _, i := range pc.resting {
-		row := pc.refs.base.Row(int(pairs[i].base))
+		at := int(pairs[i].base) * width
+		row := ints[at : at+width]
 		near, flag := reach, pc.flagOf(row)
 		if pc.schema.anchor >= 0 {
 			position := pc.schema.position(row)
@@ -90,8 +101,8 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 		if near < reach {
 			contact = fixed.Log2(near)
 		}
-		at := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
-		if pc.bit(at, !pc.Decoding && pc.changed[i]) {
+		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
+		if pc.bit(ctx, !pc.Decoding && pc.changed[i] != 0) {
 			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
 			continue
 		}
@@ -147,7 +158,7 @@ func (pc *payloadCodec) anyChanged(list []int32) bool {
 		return false
 	}
 	for _, i := range list {
-		if pc.changed[i] {
+		if pc.changed[i] != 0 {
 			return true
 		}
 	}

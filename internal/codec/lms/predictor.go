@@ -60,7 +60,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 		p := l.power[i]
 		p += (square - p) >> 7
 		l.power[i] = p
-		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16))  // the product is in Q16: 1/2^8 of it in the weight's
+		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
 		l.Weights[i] = min(max(l.Weights[i]+step, -heaviest), heaviest)
 	}
 }
