@@ -56,7 +56,7 @@ type objectContext struct {
 	logJerk1       int64
 	logSpeed       int64
 	scales         [spans]int64 // Q4, shifted by partShift: from a difference over each span to a velocity
-	usual          bool         // lag has the ages of refLags
+	usual          bool         // lag has the ages of References
 	speeds         [3]velocities
 	near           *neighbor
 	gap            int64    // log2 of the distance to near

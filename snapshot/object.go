@@ -31,7 +31,7 @@ func (pc *payloadCodec) references() {
 	o.usual = true
 	for i := range o.row {
 		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
-		o.usual = o.usual && o.lag[i] == int64(refLags[i])*pc.refs.step
+		o.usual = o.usual && o.lag[i] == int64(References[i])*pc.refs.step
 	}
 	if o.usual = o.usual && pc.refs.step > 0; !o.usual || !pc.scaled {
 		pc.loadSpans()

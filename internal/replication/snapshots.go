@@ -53,7 +53,7 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	switch {
 	case ok:
 	case bare != 0 && now.Sub(s.sentAt) < minHold:
-		return dst, errNothing // the next tick likely has a baseline for this client
+		return nil, errNothing // the next tick likely has a baseline for this client
 	default:
 		b = s.receipts.Keyframe()
 	}
