@@ -1,98 +1,97 @@
 package replication
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// maxEncodings is the maximum number of encodings of a tick.
-const maxEncodings = 8
+const (
+	// maxEncodings is the maximum number of encodings of a tick.
+	maxEncodings = 8
+	// planWork is the number of clients that choose examines per tick, if there are as many. It
+	// examines each at least twice.
+	planWork = 512
+)
 
-// plan is the baselines against which a tick is encoded: at most maxEncodings, whatever the clients
-// have. Clients that have other ones share an older one.
+// plan is the baselines against which a tick is encoded: at most room, whatever the clients have.
+// Clients that have none of them receive nothing. The plan is improved from tick to tick: how old
+// the baselines of clients are changes little.
 type plan struct {
-	room    int                             // maximum number of encodings
-	clients [maxStep + 1][snapshot.Ring]int // by step and the distance of their newest baseline
-	chosen  [maxStep + 1]uint64             // distances, by step
-	wanted  []wantedBaseline                // scratch of choose
+	room    int                  // at most maxEncodings
+	chosen  [maxStep + 1]uint64  // distances, by step
+	slots   [maxEncodings]choice // the same
+	turn    int                  // the next slot to replace
+	clients []clientBaselines
+	gains   [maxStep + 1][snapshot.Ring]int // scratch of replace
 }
 
 // maxStep is the maximum of snapshot.Baseline.Step.
 const maxStep = 4
 
-// wantedBaseline is the newest baseline of some clients.
-type wantedBaseline struct{ step, distance, clients int }
+// choice is a step and a distance; distance 0 means none.
+type choice struct{ step, distance int }
 
-func (p *plan) reset() { *p = plan{room: p.room, wanted: p.wanted[:0]} }
+// clientBaselines is the distances of the baselines that a client has.
+type clientBaselines struct {
+	step int
+	have uint64
+}
 
-// add adds a client with these baselines, with references at a step and bare. Of the bare ones,
-// all count, since clients that have just joined have few in common.
+// costs are the sizes of snapshots by the distance to the baseline, relative to each other: they
+// grow about with the square root. The last one is that of having no baseline.
+var costs = func() (c [snapshot.Ring + 1]int) {
+	for d := range c {
+		c[d] = int(1024 * math.Sqrt(float64(d)))
+	}
+	c[snapshot.Ring] *= 2
+	return c
+}()
+
+// reset forgets the clients.
+func (p *plan) reset() { p.clients = p.clients[:0] }
+
+// add adds a client with these baselines, with references at a step and bare.
 func (p *plan) add(step int, full, bare uint64) {
-	if full != 0 {
-		p.clients[step][bits.TrailingZeros64(full)]++
-		return
-	}
-	for ; bare != 0; bare &= bare - 1 {
-		p.clients[0][bits.TrailingZeros64(bare)]++
+	switch {
+	case full != 0:
+		p.clients = append(p.clients, clientBaselines{step, full})
+	case bare != 0:
+		p.clients = append(p.clients, clientBaselines{0, bare})
 	}
 }
 
-// choose chooses the baselines such that the sum of their ages over all clients is least: the size
-// of a snapshot grows about linearly with that age.
+// choose replaces some of the chosen baselines, each by the one for which the sum of the costs of
+// all clients is least.
 func (p *plan) choose() {
-	room, most := p.room, 0
-	for distance, n := range p.clients[0] {
-		if n > most {
-			most, p.chosen[0] = n, 1<<distance
-		}
-	}
-	if most > 0 {
-		room--
-	}
-	for step := 1; step <= maxStep; step++ {
-		for distance, n := range p.clients[step] {
-			if n > 0 {
-				p.wanted = append(p.wanted, wantedBaseline{step, distance, n})
-			}
-		}
-	}
-	for i := range p.share(room) {
-		p.chosen[p.wanted[i].step] |= 1 << p.wanted[i].distance
+	for range min(max(planWork/max(1, len(p.clients)), 2), p.room) {
+		p.turn = (p.turn + 1) % p.room
+		p.replace(&p.slots[p.turn])
 	}
 }
 
-// share yields the indices of up to room wanted baselines that are chosen. The clients of each
-// other one share the next older one of the same step. It is dynamic programming.
-func (p *plan) share(room int) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		k := len(p.wanted)
-		if k <= room {
-			for i := range k {
-				yield(i)
-			}
-			return
+func (p *plan) replace(s *choice) {
+	p.chosen[s.step] &^= 1 << s.distance
+	p.gains = [maxStep + 1][snapshot.Ring]int{}
+	for _, c := range p.clients {
+		have := c.have & p.chosen[c.step]
+		cost, gains := costs[bits.TrailingZeros64(have)], &p.gains[c.step]
+		for newer := c.have & (have&-have - 1); newer != 0; newer &= newer - 1 {
+			d := bits.TrailingZeros64(newer)
+			gains[d] += cost - costs[d]
 		}
-		const never = 1 << 60
-		var cost, from [maxEncodings + 1][maxStep*snapshot.Ring + 1]int // of the first i, with r chosen
-		for i := range k {
-			cost[0][i+1] = never
-		}
-		for r := 1; r <= room; r++ {
-			for i := range k {
-				last, added := &p.wanted[i], 0
-				cost[r][i+1] = never
-				for j := i; j >= 0 && p.wanted[j].step == last.step; j-- {
-					added += p.wanted[j].clients * (last.distance - p.wanted[j].distance)
-					if c := cost[r-1][j] + added; c < cost[r][i+1] {
-						cost[r][i+1], from[r][i+1] = c, j
-					}
-				}
+	}
+	*s = choice{}
+	for step := range p.gains {
+		for d, gain := range p.gains[step] {
+			if gain > p.gains[s.step][s.distance] {
+				*s = choice{step, d}
 			}
 		}
-		for r, i := room, k; i > 0; r, i = r-1, from[r][i] {
-			yield(i - 1)
-		}
+	}
+	if s.distance > 0 {
+		p.chosen[s.step] |= 1 << s.distance
 	}
 }
 

@@ -2,63 +2,95 @@ package replication
 
 import (
 	"math/bits"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// TestPlan compares the ages of the chosen baselines with the best that any choice gives.
+// settle chooses until each slot was replaced several times.
+func (p *plan) settle() {
+	for range 8 * maxEncodings {
+		p.choose()
+	}
+}
+
+// cost returns the sum of the costs of all clients.
+func (p *plan) cost() (sum int) {
+	for _, c := range p.clients {
+		sum += costs[bits.TrailingZeros64(c.have&p.chosen[c.step])]
+	}
+	return sum
+}
+
+// TestPlan checks that a plan has at most as many baselines as there is room for, that no other
+// baseline instead of one of them is better, and that the same clients keep it.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		type client struct{ step, distance int }
-		clients := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) client {
-			return client{rapid.IntRange(1, 2).Draw(rt, "step"), rapid.IntRange(1, 6).Draw(rt, "distance")}
-		}), 1, 30).Draw(rt, "clients")
-		p := plan{room: maxEncodings}
-		p.reset()
-		for _, c := range clients {
-			p.add(c.step, 1<<c.distance, 0)
+		p := plan{room: rapid.IntRange(1, maxEncodings).Draw(rt, "room")}
+		for range rapid.IntRange(1, 40).Draw(rt, "clients") {
+			have := rapid.Uint64().Draw(rt, "have") &^ 1 << rapid.IntRange(0, 20).Draw(rt, "age")
+			p.add(rapid.IntRange(1, maxStep).Draw(rt, "step"), have&rapid.Uint64().Draw(rt, "full"), have)
 		}
-		p.choose()
-		if n := bits.OnesCount64(p.chosen[1]) + bits.OnesCount64(p.chosen[2]); n > maxEncodings {
-			rt.Fatalf("%d encodings", n)
+		p.settle()
+		chosen, cost, n := p.chosen, p.cost(), 0
+		for _, c := range chosen {
+			n += bits.OnesCount64(c)
 		}
-		age := func(chosen [2]uint64) (sum int) {
-			for _, c := range clients {
-				older := chosen[c.step-1] >> c.distance
-				if older == 0 {
-					return 1 << 30
+		if n > p.room {
+			rt.Fatalf("%d encodings, want at most %d", n, p.room)
+		}
+		for i := range p.room {
+			s := p.slots[i]
+			for step := range p.chosen {
+				for d := 1; d < 64; d++ {
+					p.chosen = chosen
+					p.chosen[s.step] &^= 1 << s.distance
+					p.chosen[step] |= 1 << d
+					if p.cost() < cost {
+						rt.Fatalf("step %d, distance %d instead of %+v is better", step, d, s)
+					}
 				}
-				sum += bits.TrailingZeros64(older)
-			}
-			return sum
-		}
-		best := 1 << 30
-		for set := range uint64(1 << 12) {
-			if bits.OnesCount64(set) <= maxEncodings {
-				best = min(best, age([2]uint64{set << 1 & 0x7e, set >> 6 << 1}))
 			}
 		}
-		if got := age([2]uint64{p.chosen[1], p.chosen[2]}); got != best {
-			rt.Fatalf("%v: the ages add up to %d, want %d", clients, got, best)
+		p.chosen = chosen
+		if p.settle(); p.cost() != cost {
+			rt.Fatalf("the cost becomes %d, after %d", p.cost(), cost)
 		}
 	})
 }
 
-// TestPlanOfBareBaselines checks that clients that have just joined share the baseline that most of
-// them have.
-func TestPlanOfBareBaselines(t *testing.T) {
+// TestPlanReaches checks that clients with few baselines in common have one of the plan, and that
+// it follows when the clients change.
+func TestPlanReaches(t *testing.T) {
 	p := plan{room: maxEncodings}
-	p.reset()
-	for _, bare := range []uint64{0b0110_0000, 0b0011_0000, 0b1110_0000} {
-		p.add(1, 0, bare)
+	for _, delay := range []int{3, 30} {
+		p.reset()
+		for i := range 1000 { // two distances of thirteen have no baseline
+			have := uint64(1<<20-1) &^ (1 << (i % 13)) &^ (1 << (i * 7 % 13)) << (delay + i%10)
+			p.add(1, have, have)
+		}
+		p.settle()
+		for i, c := range p.clients {
+			b, ok := p.baseline(c.step, c.have, c.have)
+			if newest := bits.TrailingZeros64(c.have); !ok || b.Distance < newest || b.Distance > newest+6 {
+				t.Errorf("delay %d: client %d has %+v, its newest is %d", delay, i, b, newest)
+			}
+		}
 	}
-	p.choose()
-	if want := uint64(1 << 5); p.chosen[0] != want {
-		t.Errorf("%b is chosen, want %b", p.chosen[0], want)
+}
+
+// TestPlanAllocs checks that a plan for many clients allocates nothing.
+func TestPlanAllocs(t *testing.T) {
+	p := plan{room: maxEncodings}
+	tick := func() {
+		p.reset()
+		for i := range 1000 {
+			p.add(1, 1<<(i%40+1), 0)
+		}
+		p.choose()
 	}
-	if slices.ContainsFunc(p.chosen[1:], func(c uint64) bool { return c != 0 }) {
-		t.Errorf("%v", p.chosen)
+	tick()
+	if n := testing.AllocsPerRun(10, tick); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

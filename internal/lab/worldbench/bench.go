@@ -246,7 +246,7 @@ func (c *Config) run(ctx context.Context, servers []*measured) ([]*peerRun, erro
 type measured struct {
 	*server
 	all, quantize, encode, send, bare, acks times
-	encodeCount                       int
+	encodeCount                             int
 }
 
 func (m *measured) measure(n int) error {

@@ -116,7 +116,9 @@ func (s *server) flush() {
 }
 
 // tick returns the number of the newest tick, from 0 on.
-func (s *server) tick() int { return int(s.now.Sub(time.Unix(0, 0)).Round(time.Second/rate) / (time.Second / rate)) }
+func (s *server) tick() int {
+	return int(s.now.Sub(time.Unix(0, 0)).Round(time.Second/rate) / (time.Second / rate))
+}
 
 // step makes the next tick: quantizing, coding and sending it, after the acks that are due.
 func (s *server) step(n int) error {
