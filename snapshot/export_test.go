@@ -40,7 +40,7 @@ func Counted(s *Schema, objects, id uint64) []byte {
 	pc.begin(defaultModel(s).at(&pc.refs))
 	pc.codePhysics(s.NewSet())
 	pc.bit(pc.schema.layout.removed, false)
-	pc.Uint(&pc.probs.added, addedLevel, objects)
-	pc.Uint(&pc.probs.gap, gapLevel, id)
+	pc.count(pc.schema.layout.added, addedLevel, objects)
+	pc.count(pc.schema.layout.gap, gapLevel, id)
 	return pc.Enc.Finish()
 }

@@ -50,7 +50,7 @@ what they have not received, and ten pin old baselines.`,
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.players, "players", []int{64}, "numbers of players")
-	f.IntVar(&o.objects, "objects", 0, "play a synthetic world of this many objects, of which 10 % move, instead of a recording")
+	f.IntVar(&o.objects, "objects", 0, "play a plain of 20 by 20 cells with this many objects, of which 10 % move, instead of a recording: each player sees the cells around it")
 	f.IntVar(&o.cfg.Ticks, "ticks", 1140, "number of measured ticks; a recording is played forward and backward")
 	f.StringVar(&o.rtt, "rtt", "20ms-200ms", "round trips of the players: a time, or two of the form A-B")
 	f.StringVar(&o.loss, "loss", "2%", "loss of datagrams and of acks")
@@ -114,7 +114,7 @@ func (o *benchWorldOptions) parse() error {
 
 func (o *benchWorldOptions) scene(args []string) (worldbench.Scene, error) {
 	if o.objects != 0 {
-		return worldbench.Synthetic(o.objects, o.cfg.Seed)
+		return worldbench.Plain(o.objects, o.cfg.Seed)
 	}
 	path := sharedRecording
 	if len(args) > 0 {

@@ -31,7 +31,12 @@ type Observer interface {
 }
 
 // Observe sets an observer, for measurements. Call it before the first tick.
-func (w *World) Observe(o Observer) { w.encodings.observer = o }
+func (w *World) Observe(o Observer) {
+	w.encodings.observer = o
+	if w.areas != nil {
+		w.areas.Observer = o
+	}
+}
 
 // encoding is a message: the tick, and the payload.
 type encoding struct {

@@ -221,7 +221,7 @@ func (c *Config) run(ctx context.Context, servers []*measured) ([]*peerRun, erro
 			}
 		}
 		set := servers[0].sets[n%snapshot.Ring]
-		if n == 0 {
+		if n == 0 && set.Len() > 0 {
 			for _, p := range append([]Peer{&perPlayer{}}, c.Peers...) {
 				run, err := newPeerRun(p, sample, c.Scene.Schema(), set)
 				if err != nil {
@@ -322,7 +322,7 @@ func (m *measured) memory() (stream, session float64) {
 	all := heap()
 	for _, p := range m.players {
 		p.streams.Close()
-		p.streams = nil
+		p.streams, p.stream = nil, nil
 	}
 	streams := heap()
 	for _, p := range m.players {

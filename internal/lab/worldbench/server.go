@@ -37,6 +37,7 @@ type player struct {
 	server  *server
 	index   int
 	streams *replication.Streams
+	stream  *replication.Stream
 	failed  error
 }
 
@@ -94,7 +95,7 @@ func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, 
 		}
 		s.players = append(s.players, p)
 		p.streams = replication.NewStreams(p)
-		if _, err := s.world.Offer(p.streams); err != nil {
+		if p.stream, err = s.world.Offer(p.streams); err != nil {
 			return nil, err
 		}
 		if err := p.streams.HandleReply(replication.AppendReply(nil, 0, replication.Ready)[1:], &s.queue, s.now); err != nil {
@@ -125,11 +126,14 @@ func (s *server) step(n int) error {
 	s.now = time.Unix(0, 0).Add(time.Duration(n) * time.Second / rate)
 	s.times, s.sizes, s.encodes = phases{}, s.sizes[:0], 0
 	for _, c := range s.clients {
-		c.reply(n, &s.sets)
+		c.reply(n, s.cfg.Scene, &s.sets)
 		c.begin(n)
 	}
 	if err := s.acks(); err != nil {
 		return err
+	}
+	for i, p := range s.players {
+		s.cfg.Scene.See(i, p.stream, n)
 	}
 	start := s.cfg.Clock()
 	if err := s.world.Begin(uint64(n)); err != nil {

@@ -181,6 +181,10 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
 	cur := g.set(n, n)
+	if o := g.typ.world.Observer; o != nil {
+		o.Encoding()
+		defer o.Encoded()
+	}
 	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
 	if enc == nil {
 		enc = snapshot.NewEncoder(g.typ.schema)

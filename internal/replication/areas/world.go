@@ -24,6 +24,10 @@ const (
 // World is the objects of a world by number of the snapshot and by group. Begin, Put and Commit are
 // for one goroutine at a time, at which nothing is encoded.
 type World struct {
+	// Observer, if set, is called before and after each encoding of a group, perhaps by several
+	// goroutines.
+	Observer Observer
+
 	types  []*Type
 	areas  map[area.ID]*groupList
 	keys   map[string]*keyed
@@ -46,8 +50,15 @@ type keyed struct {
 	enteredN uint64
 }
 
+// Observer measures encodings.
+type Observer interface {
+	Encoding()
+	Encoded()
+}
+
 // Type is the objects of one type.
 type Type struct {
+	world    *World
 	number   int
 	schema   *snapshot.Schema
 	places   []place // by id
@@ -69,7 +80,7 @@ func NewWorld() *World {
 
 // AddType adds an object type.
 func (w *World) AddType(s *snapshot.Schema) *Type {
-	t := &Type{number: len(w.types), schema: s, last: -1}
+	t := &Type{world: w, number: len(w.types), schema: s, last: -1}
 	w.types = append(w.types, t)
 	return t
 }
