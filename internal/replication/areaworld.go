@@ -12,8 +12,8 @@ import (
 )
 
 // areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may have
-// more, of clients that have seen it only since shortly.
-const areaEncodings = maxEncodings - 2
+// up to 8, for clients that have just begun to see it.
+const areaEncodings = 4
 
 // areaWorld is what a world with areas has in addition.
 type areaWorld struct {

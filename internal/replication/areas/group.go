@@ -23,8 +23,9 @@ type Group struct {
 
 	mu        sync.Mutex
 	encodings []*encoding // of the newest snapshot
-	count     int         // of them
-	encoded   uint64      // number of that snapshot
+	baselines [maxEncodings]uint16
+	count     int    // of encodings and baselines
+	encoded   uint64 // number of that snapshot
 	kept      *snapshot.Set
 	one       [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
 }
@@ -140,9 +141,10 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	if g.encoded != n {
 		g.encoded, g.count = n, 0
 	}
-	for _, e := range g.encodings[:g.count] {
-		if e.baseline == b {
-			return e
+	k := compact(b)
+	for i, have := range g.baselines[:g.count] {
+		if have == k {
+			return g.encodings[i]
 		}
 	}
 	if g.count >= maxEncodings {
@@ -152,10 +154,14 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 		g.encodings = append(g.encodings, new(encoding))
 	}
 	e := g.encodings[g.count]
+	g.baselines[g.count] = k
 	g.count++
 	g.code(e, n, b)
 	return e
 }
+
+// compact returns a baseline in 16 bits.
+func compact(b snapshot.Baseline) uint16 { return uint16(b.Distance)<<8 | uint16(b.Step) }
 
 // encodeAny returns the group coded against one of several baselines without references, whose
 // distances are the bits of a mask: one that exists, else the newest. It is nil if that would be
@@ -164,14 +170,14 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.encoded == n {
-		best := (*encoding)(nil)
-		for _, e := range g.encodings[:g.count] {
-			if d := e.baseline.Distance; e.baseline.Step == 0 && d > 0 && distances>>d&1 != 0 && (best == nil || d < best.baseline.Distance) {
-				best = e
+		best := -1
+		for i, k := range g.baselines[:g.count] {
+			if d := k >> 8; k&0xff == 0 && d > 0 && distances>>d&1 != 0 && (best < 0 || k < g.baselines[best]) {
+				best = i
 			}
 		}
-		if best != nil {
-			return best
+		if best >= 0 {
+			return g.encodings[best]
 		}
 	}
 	return g.encodeLocked(n, snapshot.Baseline{Distance: bits.TrailingZeros64(distances)})

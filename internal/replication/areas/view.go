@@ -12,10 +12,12 @@ import (
 type View struct {
 	Receipts snapshot.Receipts
 
-	areas   []area.ID // by descending priority
-	version uint64    // sum of the versions of the areas when members was updated
-	stale   bool      // the areas have changed
-	members []member  // by slot; some are unused
+	areas   []area.ID    // by descending priority
+	lists   []*groupList // of those areas that have had objects, and of area.All
+	known   int          // number of areas of the world when lists was made
+	version uint64       // sum of the versions of the lists when members was updated
+	stale   bool         // the areas have changed
+	members []member     // by slot; some are unused
 	next    uint64    // number of the newest message + 1
 	resends uint8     // keyframes sent again since the last ack
 }
@@ -38,14 +40,22 @@ func (v *View) See(in []area.ID) { v.areas, v.stale = in, true }
 
 // Reset forgets all messages.
 func (v *View) Reset() {
-	v.Receipts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, v.members[:0], 0, 0, true
+	v.Receipts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, nil, 0, 0, true
 }
 
 // update updates the members.
 func (v *View) update(w *World) {
-	version := w.versionOf(area.All)
-	for _, a := range v.areas {
-		version += w.versionOf(a)
+	if v.stale || v.known != len(w.areas) {
+		v.stale, v.known, v.lists = true, len(w.areas), v.lists[:0]
+		v.lists = append(v.lists, w.areas[area.All])
+		for _, a := range v.areas {
+			v.lists = append(v.lists, w.areas[a])
+		}
+		v.lists = slices.DeleteFunc(v.lists, func(l *groupList) bool { return l == nil })
+	}
+	version := uint64(0)
+	for _, l := range v.lists {
+		version += l.version
 	}
 	if version == v.version && !v.stale {
 		return
@@ -54,29 +64,20 @@ func (v *View) update(w *World) {
 	for i := range v.members {
 		v.members[i].sees, v.members[i].rank = false, noRank
 	}
-	v.add(w, area.All, 0)
-	for i, a := range v.areas {
-		v.add(w, a, uint16(min(i+1, noRank-1)))
+	for i, l := range v.lists {
+		v.add(l, uint16(min(i, noRank-1)))
 	}
-}
-
-func (w *World) versionOf(a area.ID) uint64 {
-	if l := w.areas[a]; l != nil {
-		return l.version
-	}
-	return 0
 }
 
 // add adds the groups of an area.
-func (v *View) add(w *World, a area.ID, rank uint16) {
-	l := w.areas[a]
-	if l == nil {
-		return
-	}
+func (v *View) add(l *groupList, rank uint16) {
 	for _, g := range l.groups {
 		i := slices.IndexFunc(v.members, func(m member) bool { return m.group == g })
 		if i < 0 {
-			i = v.freeSlot()
+			if i = v.freeSlot(); i < 0 {
+				v.stale = true // there may be room later
+				return
+			}
 			v.members[i] = member{group: g}
 		}
 		if m := &v.members[i]; !m.sees {
@@ -85,11 +86,12 @@ func (v *View) add(w *World, a area.ID, rank uint16) {
 	}
 }
 
+// freeSlot returns an unused slot, or -1.
 func (v *View) freeSlot() int {
 	i := slices.IndexFunc(v.members, func(m member) bool { return m.group == nil })
-	if i < 0 {
-		i = len(v.members)
+	if i < 0 && len(v.members) < maxMembers {
 		v.members = append(v.members, member{})
+		return len(v.members) - 1
 	}
 	return i
 }

@@ -109,7 +109,6 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 	if int(o.ID) >= len(t.places) {
 		t.places = slices.Grow(t.places, int(o.ID)+1-len(t.places))[:int(o.ID)+1]
 	}
-	in = w.normal(in)
 	p := &t.places[o.ID]
 	from := p.group
 	if p.next != n || p.generation != o.Generation { // it was not in the snapshot before
@@ -117,7 +116,9 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 	}
 	g := from
 	if g == nil || !slices.Equal(g.areas, in) {
-		g = w.enter(t, in)
+		if in = w.normal(in); g == nil || !slices.Equal(g.areas, in) {
+			g = w.enter(t, in)
+		}
 	}
 	if err := g.openSet(n).Add(o, row); err != nil {
 		return err
@@ -128,6 +129,16 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 	*p = place{g, o.Generation, n + 1}
 	t.last = int(o.ID)
 	return nil
+}
+
+// list returns the groups of an area.
+func (w *World) list(a area.ID) *groupList {
+	l := w.areas[a]
+	if l == nil {
+		l = &groupList{}
+		w.areas[a] = l
+	}
+	return l
 }
 
 // normal returns areas in ascending order, each once; none mean all.
@@ -167,11 +178,7 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 	k.groups = append(k.groups, g)
 	w.groups = append(w.groups, g)
 	for _, a := range in {
-		l := w.areas[a]
-		if l == nil {
-			l = &groupList{}
-			w.areas[a] = l
-		}
+		l := w.list(a)
 		l.groups = append(l.groups, g)
 		l.version++
 	}
