@@ -25,9 +25,10 @@ type payloadCodec struct {
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
-	moves        []uint8 // by object of the baseline: bits of the references that differ, 0 at rest
-	changed      []uint8 // by object, while encoding: 1 if it is not that of the baseline
+	moves        []bool  // by object of the baseline: it is not at rest
+	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
+	near         []int32 // of those among them that may be near what moves
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
 	scaled       bool // object.scales are those of the usual ages
@@ -230,7 +231,7 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 		switch {
 		case p.base < 0:
 			pc.codeAbsolute(cur.Row(i))
-		case pc.refs.step > 0 && pc.moves[p.base] == 0:
+		case pc.refs.step > 0 && !pc.moves[p.base]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
 			pc.load(int(p.base))

@@ -13,9 +13,13 @@ import (
 func (pc *payloadCodec) load(index int) {
 	o := &pc.object
 	o.index, o.base = index, pc.refs.base.Row(index)
-	moves := int(pc.moves[index])
-	o.moved, o.speedContext, o.resting = moves&3|moves>>1&4, 0, false
+	o.moved, o.speedContext, o.resting = 0, 0, false
 	pc.references()
+	for i, k := range [...]int{0, 1, refs - 1} {
+		if pc.schema.differ(o.base, o.row[k]) {
+			o.moved |= 1 << i
+		}
+	}
 	if pc.schema.anchor < 0 {
 		return
 	}
