@@ -30,9 +30,9 @@ type Scene interface {
 // rate is the number of ticks per second of a scene.
 const rate = cubes.Rate
 
-// object is a cube as a game would declare it. Its quantization is that of the recordings.
+// object is a cube as a game would declare it, with the resolution of the recordings.
 type object struct {
-	Rotation    schema.Quat `uplink:"bits=10"`
+	Rotation    schema.Quat `uplink:"bits=9"`
 	Position    schema.Vec3 `uplink:"resolution=0.001953125,min=-256,max=255.998046875"`
 	Interacting bool
 }
