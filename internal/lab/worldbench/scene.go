@@ -27,6 +27,24 @@ type Scene interface {
 	Put(w *replication.World, tick int) error
 }
 
+// Play returns the sets of the first ticks of a scene.
+func Play(s Scene, ticks int) (sets []*snapshot.Set, err error) {
+	w, err := s.NewWorld()
+	if err != nil {
+		return nil, err
+	}
+	for n := range ticks {
+		if err := errors.Join(w.Begin(uint64(n)), s.Put(w, n)); err != nil {
+			return nil, err
+		}
+		set := s.Schema().NewSet()
+		set.CopyFrom(w.Open())
+		sets = append(sets, set)
+		w.Commit()
+	}
+	return sets, nil
+}
+
 // rate is the number of ticks per second of a scene.
 const rate = cubes.Rate
 
