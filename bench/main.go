@@ -4,6 +4,10 @@
 //
 // It prints tables and writes charts of bits per delivered frame by loss and of nanoseconds per
 // frame as SVG files. By default it reads the traces of the repository and writes to its docs.
+//
+//	cd bench && go run . --players 1,8,64,256,1000 [--json] [--output DIR] [RECORDING]
+//
+// compares the snapshots of a world that is sent to so many players.
 package main
 
 import (
@@ -22,6 +26,7 @@ import (
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/internal/lab/chart"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -39,9 +44,11 @@ func main() {
 }
 
 type options struct {
-	json bool
-	out  string
-	cfg  compare.Config
+	json    bool
+	out     string
+	players string
+	cfg     compare.Config
+	world   worldbench.Config
 }
 
 // ownTraces are the traces of the repository, relative to this folder.
@@ -59,6 +66,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f.SetOutput(stderr)
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.StringVar(&o.out, "output", "../docs", "folder for the SVG files; empty: draw none")
+	f.StringVar(&o.players, "players", "", "compare the snapshots of a world for these numbers of players, with commas between them")
+	f.IntVar(&o.world.Ticks, "ticks", 1140, "with --players: number of measured ticks")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "use only so many frames of each trace; 0: all")
 	f.Usage = func() {
 		fmt.Fprintln(stderr, "usage: go run . [flags] [TRACE...]")
@@ -73,6 +82,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if _, err := os.Stat(o.out); o.out != "" && err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
+	if o.players != "" {
+		return o.runWorlds(ctx, f.Args(), stdout, stderr)
+	}
 	results, err := o.compare(ctx, f.Args(), stderr)
 	if err != nil {
 		return err
@@ -84,15 +96,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	if o.json {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		return writeJSON(stdout, struct {
 			Traces  []*compare.Result `json:"traces"`
 			Summary *compare.Summary  `json:"summary"`
 		}{results, s})
 	}
 	_, err = io.WriteString(stdout, tables(results, s))
 	return err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // compare runs all schemes on each trace. Frames that differ from the sent ones are an error.

@@ -69,10 +69,34 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestWorlds compares designs of snapshots, in a table and as JSON, and draws a chart.
+func TestWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits until sessions are idle")
+	}
+	const recording = "../testdata/traces/cubes_delta_data_120.bin.gz"
+	folder := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	if err := run(context.Background(), []string{"--players", "1,3", "--ticks", "10", "--output", folder, recording}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	svg, err := os.ReadFile(filepath.Join(folder, "bench-world.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"full, zstd", "quake3", "per player", "shared"} {
+		if !strings.Contains(stdout.String(), "\n"+name) || !strings.Contains(string(svg), ">"+name+"<") {
+			t.Errorf("no %s in\n%s", name, stdout.String())
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"--frames 10":                           "--frames 10: want at least 1000",
 		"--nothing":                             "flag provided but not defined: -nothing",
+		"--players 1,x":                         "--players 1,x: want numbers",
+		"--players 0":                           "0 players, want 1 to",
 		"nothing.csv":                           "nothing.schema.json",
 		"--frames 1000 --output nowhere " + one: "--output: ",
 	} {

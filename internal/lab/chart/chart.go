@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"html"
+	"math"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,8 @@ type Chart struct {
 	Title string
 	// XUnit and YUnit are the units of the axes.
 	XUnit, YUnit string
+	// Log selects logarithmic axes. All coordinates are then above 0.
+	Log bool
 	// X has the coordinates of the points of all lines: at least two, ascending.
 	X     []float64
 	Lines []Line
@@ -42,7 +45,7 @@ var colors = []string{
 
 func colorOf(i int) string { return colors[i%len(colors)] }
 
-// SVG returns the chart. Its vertical axis starts at 0.
+// SVG returns the chart. Its vertical axis starts at 0, or at a power of ten.
 func (c *Chart) SVG() string {
 	var b strings.Builder
 	begin(&b, height, c.Title)
@@ -82,8 +85,7 @@ func (c *Chart) axes(b *strings.Builder) {
 		}
 		text(b, c.x(x), height-below+18, "middle", name)
 	}
-	step := c.step()
-	for y := 0.0; y <= c.ceiling(); y += step {
+	for _, y := range c.marks() {
 		gridLine(b, "M%d %.1fH%d", left, c.y(y), width-right)
 		text(b, left-6, c.y(y)+4, "end", fmt.Sprintf("%g", y))
 	}
@@ -98,12 +100,47 @@ func text(b *strings.Builder, x, y float64, anchor, s string) {
 	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(s))
 }
 
+// marks returns the values of the grid lines.
+func (c *Chart) marks() (all []float64) {
+	if c.Log {
+		low, high := c.decades()
+		for d := low; d <= high; d++ {
+			all = append(all, math.Pow10(d))
+		}
+		return all
+	}
+	for y := 0.0; y <= c.ceiling(); y += c.step() {
+		all = append(all, y)
+	}
+	return all
+}
+
+// decades returns the exponents of the ends of a logarithmic axis.
+func (c *Chart) decades() (low, high int) {
+	least, most := math.Inf(1), 0.0
+	for _, l := range c.Lines {
+		least, most = min(least, slices.Min(l.Y)), max(most, slices.Max(l.Y))
+	}
+	low = int(math.Floor(math.Log10(least)))
+	return low, max(low+1, int(math.Ceil(math.Log10(most))))
+}
+
 func (c *Chart) x(v float64) float64 {
 	first, last := c.X[0], c.X[len(c.X)-1]
+	if c.Log {
+		v, first, last = math.Log10(v), math.Log10(first), math.Log10(last)
+	}
 	return left + (v-first)/(last-first)*(width-left-right)
 }
 
-func (c *Chart) y(v float64) float64 { return height - below - v/c.ceiling()*(height-top-below) }
+func (c *Chart) y(v float64) float64 {
+	share := v / c.ceiling()
+	if c.Log {
+		low, high := c.decades()
+		share = (math.Log10(v) - float64(low)) / float64(high-low)
+	}
+	return height - below - share*(height-top-below)
+}
 
 // step returns the distance of grid lines: a round number, of which the axis has four to ten.
 func (c *Chart) step() float64 {

@@ -90,6 +90,24 @@ func TestSVG(t *testing.T) {
 	}
 }
 
+// TestLog checks the places of points between logarithmic axes.
+func TestLog(t *testing.T) {
+	c := Chart{Log: true, X: []float64{1, 10, 1000}, Lines: []Line{{Name: "a", Y: []float64{2, 20, 1000}}, {Name: "b", Y: []float64{100, 100, 100}}}}
+	d := read(t, c.SVG())
+	if got, want := strings.Join(d.texts, "|"), "1|10|1000|1|10|100|1000|a|b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for line, lines := range d.lines {
+		for i, p := range lines {
+			x := left + math.Log10(c.X[i])/3*(width-left-right)
+			y := height - below - math.Log10(c.Lines[line].Y[i])/3*(height-top-below)
+			if math.Abs(p[0]-x) > .1 || math.Abs(p[1]-y) > .1 {
+				t.Errorf("line %d: point %d at %v, want %.1f, %.1f", line, i, p, x, y)
+			}
+		}
+	}
+}
+
 // TestSpread expects labels that neither overlap nor leave the picture.
 func TestSpread(t *testing.T) {
 	for _, c := range [][2][]float64{

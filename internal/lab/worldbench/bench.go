@@ -329,9 +329,7 @@ func (m *measured) memory() (stream, session float64) {
 		_ = p.Close() // always nil
 		p.session = nil
 	}
-	for m.sessions.listener.Stats().Open > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	time.Sleep(2 * tick) // the listener removes them at its ticks
 	sessions := heap()
 	n := float64(len(m.players))
 	runtime.KeepAlive(m)

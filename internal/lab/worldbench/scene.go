@@ -1,6 +1,7 @@
 package worldbench
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
@@ -27,6 +28,24 @@ type Scene interface {
 	// Correct reports whether a client was right to show these objects at a tick, given those of
 	// the world's open set.
 	Correct(shown, set *snapshot.Set, tick int) bool
+}
+
+// Play returns the sets of the first ticks of a scene.
+func Play(s Scene, ticks int) (sets []*snapshot.Set, err error) {
+	w, err := s.NewWorld()
+	if err != nil {
+		return nil, err
+	}
+	for n := range ticks {
+		if err := errors.Join(w.Begin(uint64(n)), s.Put(w, n)); err != nil {
+			return nil, err
+		}
+		set := s.Schema().NewSet()
+		set.CopyFrom(w.Open())
+		sets = append(sets, set)
+		w.Commit()
+	}
+	return sets, nil
 }
 
 // rate is the number of ticks per second of a scene.
