@@ -14,11 +14,9 @@ import (
 type payloadCodec struct {
 	rangecoder.Coder
 	schema       *Schema
-	weights      *weights
-	probs        *contexts // updated while coding
-	own          contexts
-	learns       bool    // the weights adapt too
-	fit          *fitter // learns the physics, or nil
+	model        *model
+	probs        []prob  // the model's, adapted while coding
+	lesson       *lesson // learns a model, or nil
 	physics      physics // of the snapshot
 	contactRange int64   // of the physics
 	sameSet      bool    // the objects are those of the baseline
@@ -26,6 +24,8 @@ type payloadCodec struct {
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
+	moves        []bool  // by object of the baseline: it is not at rest
+	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
@@ -62,7 +62,6 @@ type objectContext struct {
 	velocityChange [3]int64
 	drift          [3]int64 // velocity of the position
 	resting        bool     // the object is at rest
-	close          int64    // log2 of the distance to the nearest moving object
 }
 
 // neighbor is the context that a coded object leaves for the following ones.
@@ -107,8 +106,8 @@ type pose struct {
 
 // begin selects the model, and starts with its probabilities.
 func (pc *payloadCodec) begin(m *model) {
-	pc.weights, pc.probs, pc.learns = &m.weights, &pc.own, false
-	pc.own.copyFrom(&m.start)
+	pc.model = m
+	copy(pc.probs, m.start)
 	pc.Bad = false
 }
 
@@ -127,13 +126,13 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	gone := pc.Bit(&pc.probs.removed[0], kept < base.Len())
+	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
 	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := pc.Uint(&pc.probs.added, addedLevel, uint64(born))
+	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
 	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
@@ -168,7 +167,7 @@ func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.Bit(&pc.probs.removed[1], !kept) && pc.Decoding {
+		if !pc.bit(pc.schema.layout.removed+1, !kept) && pc.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -188,7 +187,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(pc.Uint(&pc.probs.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(pc.count(pc.schema.layout.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}
@@ -221,11 +220,15 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 			cur.push(p.object)
 		}
 	}
+	pc.findMoving()
+	if !pc.Decoding {
+		pc.findChanged(pairs, cur)
+	}
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
 			pc.codeAbsolute(cur.Row(i))
-		case pc.isResting(int(p.base)):
+		case pc.refs.step > 0 && !pc.moves[p.base]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
 			pc.load(int(p.base))

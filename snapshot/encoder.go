@@ -96,7 +96,7 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 
 // init prepares a codec.
 func (pc *payloadCodec) init(s *Schema, decoding bool) {
-	pc.schema, pc.own = s, s.newContexts()
+	pc.schema, pc.probs = s, make([]prob, s.layout.size)
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 

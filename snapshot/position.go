@@ -10,10 +10,10 @@ import (
 // positionTerms are the inputs of the prediction of one component of a position.
 type positionTerms struct {
 	x      [lms.Terms]int64
-	by     *lms.Predictor // predictor
-	g      int64          // velocity
-	out    int64          // depth below the ground of the extrapolated position
-	rested bool           // the object was at rest
+	by     *lms.Weights
+	g      int64 // velocity
+	out    int64 // depth below the ground of the extrapolated position
+	rested bool  // the object was at rest
 }
 
 // Inputs of the predicted scale of a position's error. They are logarithms, except for posBias,
@@ -40,7 +40,7 @@ const (
 // codePosition codes a field, numbers n, into cur.
 func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	m := &pc.weights.motion[n]
+	m := &pc.model.motion[n]
 	anchor, ground := field == pc.schema.anchor, o.class
 	if !anchor {
 		pc.measureMotion(at, f.N)
@@ -61,7 +61,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	} else {
 		y[posAlone] = lms.Bias
 	}
-	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
+	probs := pc.schema.layout.numbers[n]
 	var t positionTerms
 	var miss [3]int64
 	missed := int64(0)
@@ -77,18 +77,15 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		}
 		y[posForced] = max(turned, y[posOut])
 		scale := m.scale[k][ground].Predict(&y)
-		level := rangecoder.Level(scale)
+		magnitude := level(scale)
 		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
 		if anchor {
 			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
 		}
-		e := pc.Predicted(&pc.probs.numbers[n][k>>1|ground/classes<<1], level, sign, guess, &cur[k], f.Lo, f.Hi)
-		if pc.learns {
-			t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
-			m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
-		}
-		if pc.fit != nil && anchor && o.pose.known {
-			pc.fit.moved(&o.pose, k, base, int64(cur[k])*16)
+		e := pc.predicted(probs+(k>>1|ground/classes<<1)*integerSize, magnitude, sign, guess, &cur[k], f.Lo, f.Hi)
+		if pc.lesson != nil {
+			pc.lesson.fit(t.by, &t.x, e, usual(scale))
+			pc.lesson.fit(&m.scale[k][ground], &y, fixed.Log2(e)-scale, logUsual)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)

@@ -1,6 +1,10 @@
 package quat
 
-import "github.com/uplink-rpc/uplink/internal/codec/fixed"
+import (
+	"math/bits"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+)
 
 // Quaternions and rotation vectors are in Q16.
 const (
@@ -65,4 +69,25 @@ func Exp(v [3]int64) Fixed {
 	sin := One - x*(One-x*(One-x*(One-x/72)>>Shift/42)>>Shift/20)>>Shift/6
 	cos := One - x*(One-x*(One-x*(One-x/56)>>Shift/30)>>Shift/12)>>Shift/2
 	return Fixed{v[0] * sin >> (Shift + 1), v[1] * sin >> (Shift + 1), v[2] * sin >> (Shift + 1), cos}
+}
+
+// Largest returns the indices of the two largest elements, and log2 of their difference in
+// components of g.
+func (q *Fixed) Largest(g *Quantizer) (first, second int, margin int64) {
+	most, next := fixed.Abs(q[0]), int64(-1)
+	for i := 1; i < len(q); i++ {
+		switch v := fixed.Abs(q[i]); {
+		case v > most:
+			first, second, most, next = i, first, v, most
+		case v > next:
+			second, next = i, v
+		}
+	}
+	return first, second, g.Size(most - next)
+}
+
+// Others returns the other two of four indices, the lower first.
+func Others(a, b int) (low, high int) {
+	left := 0b1111 &^ (1 << a) &^ (1 << b)
+	return bits.TrailingZeros(uint(left)), bits.Len(uint(left)) - 1
 }
