@@ -21,6 +21,7 @@ type payloadCodec struct {
 	contactRange int64   // of the physics
 	sameSet      bool    // the objects are those of the baseline
 	invalid      error   // reason if the objects are invalid
+	spare        []Object // a list that no set uses
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
@@ -213,9 +214,11 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
-		cur.CopyFrom(pc.refs.base)
-	case pc.Decoding:
+		cur.shareObjects(pc.refs.base, &pc.spare)
 		cur.reserve(len(pairs))
+		cur.ints = append(cur.ints, pc.refs.base.ints...)
+	case pc.Decoding:
+		cur.prepare(len(pairs), &pc.spare)
 		for _, p := range pairs {
 			cur.push(p.object)
 		}

@@ -18,11 +18,11 @@ func (d *Decoder) Stored() int { return d.sets.used }
 
 // Memory returns the size of the stored sets in bytes.
 func (w *World) Memory() int {
-	sum := w.initial.memory()
+	all := []*Set{w.initial}
 	for _, s := range w.sets.All() {
-		sum += (*s).memory()
+		all = append(all, *s)
 	}
-	return sum
+	return memory(all...)
 }
 
 // Resets returns the number of resets that the decoder requested.

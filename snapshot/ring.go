@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -81,12 +82,11 @@ func (s *setRing) trim() {
 	s.peak, s.puts = s.used, 0
 }
 
-func (s *setRing) memory() (sum int) {
+// all returns the stored sets, and the unused ones.
+func (s *setRing) all() []*Set {
+	all := slices.Clone(s.free)
 	for _, e := range s.ring.All() {
-		sum += (*e).memory()
+		all = append(all, *e)
 	}
-	for _, e := range s.free {
-		sum += e.memory()
-	}
-	return sum
+	return all
 }

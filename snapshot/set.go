@@ -24,6 +24,7 @@ func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 type Set struct {
 	schema  *Schema
 	objects []Object
+	shared  bool     // other sets use objects too: it must not be modified
 	ids     fnv.Hash // of objects
 	ints    []int32
 	physics physics
@@ -33,7 +34,17 @@ type Set struct {
 func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 
 // Reset removes all objects and keeps the memory.
-func (s *Set) Reset() { s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{} }
+func (s *Set) Reset() {
+	s.clearObjects()
+	s.ints, s.physics = s.ints[:0], physics{}
+}
+
+func (s *Set) clearObjects() {
+	if s.shared {
+		s.objects, s.shared = nil, false
+	}
+	s.objects, s.ids = s.objects[:0], 0
+}
 
 // Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
@@ -74,8 +85,26 @@ func (s *Set) Add(o Object, row []int32) error {
 
 // CopyFrom makes s equal to o. Both must have the same schema.
 func (s *Set) CopyFrom(o *Set) {
+	s.clearObjects()
 	s.reserve(o.Len())
-	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
+	s.objects, s.ids, s.ints = append(s.objects, o.objects...), o.ids, append(s.ints[:0], o.ints...)
+}
+
+// shareObjects makes s use the list of objects of o. spare gets the list that s used alone.
+func (s *Set) shareObjects(o *Set, spare *[]Object) {
+	if !s.shared && s.objects != nil {
+		*spare = s.objects[:0]
+	}
+	s.objects, s.ids = o.objects, o.ids
+	s.shared, o.shared = true, true
+}
+
+// prepare makes room for n objects. A set without a list gets the spare one.
+func (s *Set) prepare(n int, spare *[]Object) {
+	if s.objects == nil {
+		s.objects, *spare = *spare, nil
+	}
+	s.reserve(n)
 }
 
 // reserve makes room for n objects, without any for more.
@@ -121,4 +150,15 @@ func (s *Set) push(o Object) []int32 {
 	return s.ints[n:]
 }
 
-func (s *Set) memory() int { return 4*cap(s.objects) + 4*cap(s.ints) }
+// memory returns the size of sets in bytes. A list of objects that several share counts once.
+func memory(sets ...*Set) (sum int) {
+	lists := map[*Object]bool{}
+	for _, s := range sets {
+		sum += 4 * cap(s.ints)
+		if n := cap(s.objects); n > 0 && !lists[&s.objects[:1][0]] {
+			lists[&s.objects[:1][0]] = true
+			sum += 4 * n
+		}
+	}
+	return sum
+}

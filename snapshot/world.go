@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -20,6 +22,7 @@ type World struct {
 	next   uint64
 	every  uint64 // snapshots per divergence check
 	fitter *fitter
+	spare  []Object // a list that no set uses
 }
 
 // origin is what both ends have before the first snapshot.
@@ -32,14 +35,14 @@ type origin struct {
 func (s *Schema) newOrigin(initial *Set) origin {
 	o := origin{initial: s.NewSet(), empty: s.NewSet(), model: defaultModel(s)}
 	if initial != nil {
-		o.initial.CopyFrom(initial)
+		o.initial.objects, o.initial.ids, o.initial.ints, o.initial.shared = initial.objects, initial.ids, initial.ints, true
 	}
 	o.initialHash, o.emptyHash = o.initial.hash(), o.empty.hash()
 	return o
 }
 
-// NewWorld returns a world that starts from initial, a set that both ends know; nil means an empty
-// set.
+// NewWorld returns a world that starts from initial, a set that both ends know and that must not be
+// modified any more; nil means an empty set.
 func NewWorld(s *Schema, initial *Set) *World {
 	w := &World{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
 	w.fitter = newFitter(w)
@@ -50,17 +53,27 @@ func NewWorld(s *Schema, initial *Set) *World {
 // change it once an encoder has encoded it. If the ring is full, Begin discards the oldest set.
 func (w *World) Begin() *Set {
 	var p physics
+	newest, before := w.initial, w.initial
 	if w.next > 0 {
 		p = w.fitter.observe(w.next - 1)
+		newest = w.set(w.next - 1)
 	}
-	s := w.sets.Put(w.next)
+	if w.next > 1 {
+		before = w.set(w.next - 2)
+	}
+	if newest != before && slices.Equal(newest.objects, before.objects) {
+		newest.shareObjects(before, &w.spare)
+	}
+	slot := w.sets.Put(w.next)
 	w.next++
-	if *s == nil {
-		*s = w.schema.NewSet()
+	if *slot == nil {
+		*slot = w.schema.NewSet()
 	}
-	(*s).Reset()
-	(*s).physics = p
-	return *s
+	s := *slot
+	s.Reset()
+	s.prepare(newest.Len(), &w.spare)
+	s.physics = p
+	return s
 }
 
 // Schema returns the schema of the objects.
