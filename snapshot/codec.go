@@ -15,12 +15,12 @@ type payloadCodec struct {
 	rangecoder.Coder
 	schema       *Schema
 	model        *model
-	probs        []prob  // the model's, adapted while coding
-	lesson       *lesson // learns a model, or nil
-	physics      physics // of the snapshot
-	contactRange int64   // of the physics
-	sameSet      bool    // the objects are those of the baseline
-	invalid      error   // reason if the objects are invalid
+	probs        []prob   // the model's, adapted while coding
+	lesson       *lesson  // learns a model, or nil
+	physics      physics  // of the snapshot
+	contactRange int64    // of the physics
+	sameSet      bool     // the objects are those of the baseline
+	invalid      error    // reason if the objects are invalid
 	spare        []Object // a list that no set uses
 	refs         refFrames
 	nearby       []neighbor
@@ -134,7 +134,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		pairs = same(pairs, base)
 	}
 	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
-	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
+	if pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
 	}

@@ -13,6 +13,12 @@ func (d *Decoder) CorruptSets() {
 	}
 }
 
+// Push appends an object that Add may refuse.
+func (s *Set) Push(o Object, row []int32) { copy(s.push(o), row) }
+
+// PushFloor sets the ground, of which Q4 is a position.
+func (s *Set) PushFloor(q4 int64) { s.physics.size[0].floor = q4 }
+
 // Stored returns the number of sets in use.
 func (d *Decoder) Stored() int { return d.sets.used }
 

@@ -123,6 +123,9 @@ func (s *Set) Equal(o *Set) bool {
 }
 
 func (s *Set) addObject(o Object) {
+	if s.shared {
+		s.objects, s.shared = slices.Clone(s.objects), false
+	}
 	s.objects = append(s.objects, o)
 	s.ids = s.ids.Add(o.word())
 }
