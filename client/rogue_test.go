@@ -303,15 +303,19 @@ func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 // sendSnapshots sends n snapshots of crates, each with its tick and objects, and acknowledges them.
 func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uint16) uint64, fill func(*snapshot.Set)) {
 	world := snapshot.NewWorld(v.crates.Schema(), nil)
-	enc := snapshot.NewEncoder(v.crates.Schema(), world)
+	enc := snapshot.NewEncoder(v.crates.Schema())
+	var receipts snapshot.Receipts
 	var ticks replication.Ticks
 	for i := range n {
 		fill(world.Begin())
 		ticks.Set(i, tick(i))
-		payload, info, err := enc.Append(nil, replication.MaxMessage)
+		b := receipts.Baseline(uint64(i))
+		payload, _, err := enc.Append(nil, world, b, replication.MaxMessage)
 		uplinktest.Must(r.t, err)
-		v.sendDown(r, number, append(ticks.Append(nil, i, info.Baseline), payload...))
-		uplinktest.Must(r.t, enc.Ack(snapshot.Ack{Newest: i, Window: 1<<min(i, 63) - 1}))
+		receipts.Sent(uint64(i), b)
+		v.sendDown(r, number, append(ticks.Append(nil, i, b.Distance), payload...))
+		_, err = receipts.Ack(snapshot.Ack{Newest: i, Window: 1<<min(i, 63) - 1})
+		uplinktest.Must(r.t, err)
 		v.show(r.t)
 	}
 }

@@ -18,10 +18,11 @@ const maxSnapshot = 1 << 16
 // snapshotSender codes each snapshot against a baseline that the client acknowledged.
 type snapshotSender struct {
 	pacer
-	cubes   *snapshot.Type[world.Visual]
-	world   *snapshot.World
-	encoder *snapshot.Encoder
-	buf     []byte
+	cubes    *snapshot.Type[world.Visual]
+	world    *snapshot.World
+	encoder  *snapshot.Encoder
+	receipts snapshot.Receipts
+	buf      []byte
 }
 
 // snapshotReceiver interpolates linearly, because the rate of snapshots is high.
@@ -43,7 +44,7 @@ func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
 	}
 	w := snapshot.NewWorld(t.Schema(), first)
 	p, err := newPlayback(len(initial), interpolate.Linear, o)
-	return &snapshotSender{pacer: newPacer(o), cubes: t, world: w, encoder: snapshot.NewEncoder(t.Schema(), w)},
+	return &snapshotSender{pacer: newPacer(o), cubes: t, world: w, encoder: snapshot.NewEncoder(t.Schema())},
 		&snapshotReceiver{playback: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
 }
 
@@ -65,10 +66,13 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 	if err := fill(s.cubes, s.world.Begin(), f.Bodies); err != nil {
 		return err
 	}
-	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), maxSnapshot)
+	n := s.world.Next() - 1
+	baseline := s.receipts.Baseline(n)
+	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), s.world, baseline, maxSnapshot)
 	if err != nil {
 		return err
 	}
+	s.receipts.Sent(n, baseline)
 	s.buf = b
 	s.spent(len(b))
 	emit(b)
@@ -80,7 +84,8 @@ func (s *snapshotSender) Ack(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.encoder.Ack(a)
+	_, err = s.receipts.Ack(a)
+	return err
 }
 
 func (r *snapshotReceiver) Ack(dst []byte) []byte {
