@@ -36,3 +36,9 @@ func (r *Receipts) Resets() uint64 { return r.resets }
 
 // CheckEvery sets the number of snapshots per divergence check.
 func (w *World) CheckEvery(n int) { w.every = uint64(n) }
+
+// Initial returns the set that both ends start from.
+func (w *World) Initial() *Set { return w.initial }
+
+// Hash returns the hash of all that a set contains.
+func (s *Set) Hash() uint16 { return s.hash() }
