@@ -19,6 +19,7 @@ type payloadCodec struct {
 	lesson       *lesson  // learns a model, or nil
 	physics      physics  // of the snapshot
 	contactRange int64    // of the physics
+	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
 	invalid      error    // reason if the objects are invalid
 	spare        []Object // a list that no set uses
@@ -28,8 +29,10 @@ type payloadCodec struct {
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
+	near         []int32 // of those among them that may be near what moves
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
+	scaled       bool // object.scales are those of the usual ages
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
@@ -51,7 +54,11 @@ type objectContext struct {
 	jerk           int64 // change of velocity over all references
 	jerk1          int64 // change of velocity over the newest references
 	speed          int64
-	span           [spans]span
+	logJerk        int64
+	logJerk1       int64
+	logSpeed       int64
+	scales         [spans]int64 // Q4, shifted by partShift: from a difference over each span to a velocity
+	usual          bool         // lag has the ages of refLags
 	speeds         [3]velocities
 	near           *neighbor
 	gap            int64    // log2 of the distance to near
@@ -85,12 +92,6 @@ const (
 	spans
 )
 
-// span is a pair of rows, and the factor from their difference to a velocity.
-type span struct {
-	newer, older []int32
-	scale        int64 // Q4, shifted by partShift
-}
-
 // ends are the references of each span, the newer first; -1 is the baseline.
 var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 1}, {1, 2}, {2, 3}}
 
@@ -109,7 +110,7 @@ type pose struct {
 func (pc *payloadCodec) begin(m *model) {
 	pc.model = m
 	copy(pc.probs, m.start)
-	pc.Bad = false
+	pc.Bad, pc.scaled = false, false
 }
 
 // objects codes the list of objects. It reports false for a list that no encoder writes.

@@ -148,7 +148,7 @@ const (
 	signsAt     = levels * slots
 	beyonds     = 16
 	mantissasAt = signsAt + signs
-	integerSize = mantissasAt + beyonds*8
+	integerSize = mantissasAt + beyonds*4
 )
 
 // level returns the level of an expected magnitude, given as the logarithm (Q8) of the magnitude in
@@ -196,7 +196,7 @@ func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
 	mag := uint64(1)
 	if n > 1 {
 		beyond := min(max(n-middle(level)+beyonds/2, 0), beyonds-1)
-		mag = pc.mantissa(at+mantissasAt+8*beyond, uint(n-1), uint64(max(v, -v)))
+		mag = pc.mantissa(at+mantissasAt+4*beyond, uint(n-1), uint64(max(v, -v)))
 	}
 	if negative {
 		return -int64(mag)
@@ -221,10 +221,10 @@ func (pc *payloadCodec) length(at, middle, size int) int {
 
 const maxLength = 32
 
-// mantissa codes the low n bits of v, whose bit n is set. The first three bits have contexts.
+// mantissa codes the low n bits of v, whose bit n is set. The first two bits have contexts.
 func (pc *payloadCodec) mantissa(at int, n uint, v uint64) uint64 {
 	node := uint64(1)
-	for n > 0 && node < 8 {
+	for n > 0 && node < 4 {
 		n--
 		node <<= 1
 		if pc.bit(at+int(node>>1), v>>n&1 != 0) {

@@ -18,8 +18,11 @@ type spatialGrid struct {
 	heads   []uint32 // 1 + the first object of a list
 	marks   []uint64 // bits by the hash of the lowest cell; several cells may share one
 	shift   uint     // from the hash of a cell to its list
-	inverse int64    // 1 / reach, Q24
-	reach   int64    // quarter of the square
+	low     [3]int64 // bounds of the positions that may be near
+	high    [3]int64
+	far     int64 // reach as a distance, rounded up
+	inverse int64 // 1 / far, Q24
+	reach   int64 // quarter of the square
 	listed  bool
 }
 
@@ -80,15 +83,24 @@ var around = func() (a [8]uint64) {
 	return a
 }()
 
-// closest returns a quarter of the squared distance from position to the nearest moving object, at
+// lowest returns the hash of the lowest of the eight cells around a position: the cell before its own
+// if it lies in the lower half of that.
+func (g *spatialGrid) lowest(p [3]int64) uint64 {
+	x, y, z := p[0]*g.inverse>>24, p[1]*g.inverse>>24, p[2]*g.inverse>>24
+	return uint64((x-1)>>1)*cellX + uint64((y-1)>>1)*cellY + uint64((z-1)>>1)*cellZ
+}
+
+// near returns 1 if a moving object may be within reach of a position, otherwise 0.
+func (g *spatialGrid) near(p [3]int64) int {
+	c := g.lowest(p)
+	return int(g.marks[c>>(g.shift&63)] >> (c >> ((g.shift - markBits) & 63) & (1<<markBits - 1)) & 1)
+}
+
+// closest returns a quarter of the squared distance from a position to the nearest moving object, at
 // most reach.
-func (g *spatialGrid) closest(position *[3]int64) int64 {
-	x, y, z := position[0], position[1], position[2]
-	// The lowest cell is the one before if the position lies in the lower half of its own.
-	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
-	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {
-		return g.reach
-	}
+func (g *spatialGrid) closest(p [3]int64) int64 {
+	x, y, z := p[0], p[1], p[2]
+	lowest := g.lowest(p)
 	least, left := g.reach, maxScan
 	for _, d := range &around {
 		for i := g.heads[(lowest+d)>>(g.shift&63)]; i != 0 && left > 0; i = g.next[i-1] {

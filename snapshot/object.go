@@ -32,8 +32,14 @@ func (pc *payloadCodec) load(index int) {
 
 func (pc *payloadCodec) references() {
 	o := &pc.object
+	o.usual = true
 	for i := range o.row {
 		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
+		o.usual = o.usual && o.lag[i] == int64(refLags[i])*pc.refs.step
+	}
+	if o.usual = o.usual && pc.refs.step > 0; !o.usual || !pc.scaled {
+		pc.loadSpans()
+		pc.scaled = o.usual
 	}
 }
 
@@ -112,7 +118,7 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 func (pc *payloadCodec) codeMoved(row []int32) {
 	o := &pc.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
-	pc.loadSpans()
+	o.logJerk, o.logJerk1, o.logSpeed = logZero, logZero, logZero
 	pc.findNeighbor()
 	pc.classify()
 	pc.loadOrientations()

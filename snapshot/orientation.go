@@ -67,8 +67,8 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	q := by.Mul(&base)
 
 	y := [lms.Terms]int64{
-		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
-		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
+		turnJerk: o.logJerk, turnJerk1: o.logJerk1, turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
+		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: o.logSpeed, turnPlaceMissed: fixed.Log2(o.missed),
 		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
 	}
 	if o.near != nil {

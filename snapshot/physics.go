@@ -29,6 +29,7 @@ const (
 	unknownContact = 40 * fixed.LogOne
 	maxContact     = 1<<14 - 1
 	maxFloor       = 1<<30 - 1
+	noGround       = 1 << 40
 	floorBits      = 4 // of a floor, below one step
 )
 
@@ -68,13 +69,20 @@ func (pc *payloadCodec) physicsNumber(v, from, limit int64) int64 {
 	return fixed.Clamp(v, -limit, limit)
 }
 
-// loadPhysics loads the physics of cur. The ground of an unknown size is the lowest object.
+// loadPhysics loads the physics of cur. Along an axis of an unknown size there is no ground, unless
+// all are unknown: then it is the lowest object.
 func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
+	low := [3]int64{-noGround, -noGround, -noGround}
+	if pc.schema.anchor >= 0 && pc.physics.size == [3]size{} {
+		low = pc.schema.lowest(pc.refs.base)
+	}
 	for k := range pc.physics.size {
-		if s := &pc.physics.size[k]; s.half == 0 {
-			s.half, s.floor = unknownHalf, pc.refs.low[k]<<floorBits
+		s := &pc.physics.size[k]
+		if s.half == 0 {
+			s.half, s.floor = unknownHalf, low[k]<<floorBits
 		}
+		pc.lowest[k] = s.floor
 	}
 	pc.contactRange = cmp.Or(pc.physics.contact, unknownContact)
 }

@@ -53,7 +53,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	}
 	turned := fixed.Log2(o.turned)
 	y := [lms.Terms]int64{
-		posJerk: fixed.Log2(o.jerk), posJerk1: fixed.Log2(o.jerk1), posUnsteady: fixed.Log2(acc), posSpeed: fixed.Log2(o.speed),
+		posJerk: o.logJerk, posJerk1: o.logJerk1, posUnsteady: fixed.Log2(acc), posSpeed: o.logSpeed,
 		posTurned: turned, posTurned2: turned * turned >> 11, posDistance: pc.refs.scale(), posBias: lms.Bias,
 	}
 	if o.near != nil {
@@ -80,7 +80,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		magnitude := level(scale)
 		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
 		if anchor {
-			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
+			sign += 27 * pc.low(guess-pc.lowest[k], scale)
 		}
 		e := pc.predicted(probs+(k>>1|ground/classes<<1)*integerSize, magnitude, sign, guess, &cur[k], f.Lo, f.Hi)
 		if pc.lesson != nil {
@@ -108,7 +108,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int,
 	if !anchor {
 		return
 	}
-	if t.out = max(0, pc.refs.low[k]*16-base-g); o.pose.known {
+	if t.out = max(0, pc.lowest[k]-base-g); o.pose.known {
 		t.out = max(0, -pc.physics.size[k].above(&o.pose.now, k, base+g))
 	}
 	t.x[6] = t.out
@@ -119,7 +119,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int,
 	}
 }
 
-// low returns a context for the distance above the lowest object, relative to the expected error.
+// low returns a context for the height above the ground, relative to the expected error.
 func (pc *payloadCodec) low(above, scale int64) int {
 	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {

@@ -21,7 +21,6 @@ type refFrames struct {
 	distance int64 // from the baseline to the coded snapshot
 	step     int64 // snapshots per step of refLags; 0: without references
 	frames   [refs]reference
-	low      [3]int64 // minimum components of the positions in the baseline
 }
 
 // begin sets the baseline, and forgets the references.
@@ -39,7 +38,6 @@ func (h *refFrames) model() int {
 
 // load loads the references; get returns the set that is lag snapshots older than the baseline.
 func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
-	h.low = s.lowest(h.base)
 	if h.step == 0 {
 		return
 	}
@@ -62,9 +60,9 @@ func (s *Schema) lowest(set *Set) (low [3]int64) {
 	if set.Len() == 0 {
 		return low
 	}
-	low = s.position(set.Row(0))
-	for i := range set.Len() {
-		p := s.position(set.Row(i))
+	low = s.position(set.ints)
+	for at := 0; at < len(set.ints); at += s.ints {
+		p := s.position(set.ints[at:])
 		low = [3]int64{min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2])}
 	}
 	return low

@@ -28,17 +28,18 @@ func (q *Fixed) Mul(b *Fixed) Fixed {
 
 // Between returns the rotation from a to b in radians, by a series of the arc sine.
 func Between(a, b *Fixed) (v [3]int64) {
-	inv := Fixed{-a[0], -a[1], -a[2], a[3]}
-	r := b.Mul(&inv)
-	if r[3] < 0 {
-		r = Fixed{-r[0], -r[1], -r[2], -r[3]}
+	// The compiler keeps variables in registers, but not arrays.
+	ax, ay, az, aw := -a[0], -a[1], -a[2], a[3]
+	bx, by, bz, bw := b[0], b[1], b[2], b[3]
+	x := (bw*ax + bx*aw + by*az - bz*ay) >> Shift
+	y := (bw*ay - bx*az + by*aw + bz*ax) >> Shift
+	z := (bw*az + bx*ay - by*ax + bz*aw) >> Shift
+	if (bw*aw-bx*ax-by*ay-bz*az)>>Shift < 0 {
+		x, y, z = -x, -y, -z
 	}
-	s := (r[0]*r[0] + r[1]*r[1] + r[2]*r[2]) >> Shift
+	s := (x*x + y*y + z*z) >> Shift
 	k := 2*One + (s*(21845+(s*(9830+s*5851>>Shift)>>Shift)))>>Shift
-	for i := range v {
-		v[i] = r[i] * k >> Shift
-	}
-	return v
+	return [3]int64{x * k >> Shift, y * k >> Shift, z * k >> Shift}
 }
 
 // ExpAny is Exp for angles of any size: it doubles the rotation by a small fraction of v.
