@@ -22,6 +22,7 @@ type payloadCodec struct {
 	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
 	invalid      error    // reason if the objects are invalid
+	spare        []Object // a list that no set uses
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
@@ -133,7 +134,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		pairs = same(pairs, base)
 	}
 	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
-	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
+	if pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
 	}
@@ -213,11 +214,11 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
-		cur.shareObjects(pc.refs.base)
-		cur.reserveInts(pc.refs.base.Len())
-		cur.ints = append(cur.ints[:0], pc.refs.base.ints...)
-	case pc.Decoding:
+		cur.shareObjects(pc.refs.base, &pc.spare)
 		cur.reserve(len(pairs))
+		cur.ints = append(cur.ints, pc.refs.base.ints...)
+	case pc.Decoding:
+		cur.prepare(len(pairs), &pc.spare)
 		for _, p := range pairs {
 			cur.push(p.object)
 		}
