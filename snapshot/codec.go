@@ -3,6 +3,7 @@ package snapshot
 import (
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
@@ -16,7 +17,7 @@ type payloadCodec struct {
 	schema       *Schema
 	model        *model
 	probs        []prob   // the model's, adapted while coding
-	lesson       *lesson  // learns a model, or nil
+	lesson       observer // or nil
 	physics      physics  // of the snapshot
 	contactRange int64    // of the physics
 	lowest       [3]int64 // the ground, Q4
@@ -33,6 +34,17 @@ type payloadCodec struct {
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
 	scaled       bool // object.scales are those of the usual ages
+}
+
+// observer observes what is coded: the training of models.
+type observer interface {
+	// see is called with each decision, of context k.
+	see(k int, b bool)
+	// fit is called with each prediction: its weights, terms, and error in Q4. The error was expected
+	// to be the mean of those of which scales are the logarithms, times factor in Q4.
+	fit(w *lms.Weights, x [lms.Terms]int64, err int64, scales [3]int64, factor int64)
+	// fitScale is called with each prediction of such a logarithm.
+	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.

@@ -42,3 +42,6 @@ func (w *World) Initial() *Set { return w.initial }
 
 // Hash returns the hash of all that a set contains.
 func (s *Set) Hash() uint16 { return s.hash() }
+
+// PriorSchema is the schema of the built-in models.
+var PriorSchema = priorSchema
