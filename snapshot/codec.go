@@ -30,7 +30,6 @@ type payloadCodec struct {
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
-	near         []int32 // of those among them that may be near what moves
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
 	scaled       bool // object.scales are those of the usual ages
@@ -38,11 +37,11 @@ type payloadCodec struct {
 
 // observer observes what is coded: the training of models.
 type observer interface {
-	// see is called with each decision, of context k.
-	see(k int, b bool)
-	// fit is called with each prediction: its weights, terms, and error in Q4. The error was expected
-	// to be the mean of those of which scales are the logarithms, times factor in Q4.
-	fit(w *lms.Weights, x [lms.Terms]int64, err int64, scales [3]int64, factor int64)
+	// decided is called with each decision, of context k.
+	decided(k int, b bool)
+	// fit is called with each prediction: its weights, terms and error, and the logarithm of the error
+	// that was expected, in units.
+	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
 	// fitScale is called with each prediction of such a logarithm.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
 }
@@ -113,6 +112,7 @@ type velocities [spans]int64
 // pose is the rotation of an object, if its orientation is coded before its position.
 type pose struct {
 	known             bool
+	from              quat.Fixed  // the baseline
 	ground            int         // axis along which it lies on the ground, or -1
 	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
 	turn              [3]int64    // from base to now
@@ -132,14 +132,13 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	if !pc.Decoding {
 		pairs = match(pairs, base, cur)
 	}
-	kept, born := 0, 0
-	for _, p := range pairs {
-		if p.base >= 0 {
-			kept++
-		} else {
+	born := 0
+	for i := range pairs {
+		if pairs[i].base < 0 {
 			born++
 		}
 	}
+	kept := len(pairs) - born
 	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)

@@ -1,5 +1,7 @@
 package snapshot
 
+import "math"
+
 // CorruptSets changes the decoder's sets within their bounds.
 func (d *Decoder) CorruptSets() {
 	for _, e := range d.sets.ring.All() {
@@ -45,3 +47,13 @@ func (s *Set) Hash() uint16 { return s.hash() }
 
 // PriorSchema is the schema of the built-in models.
 var PriorSchema = priorSchema
+
+// Physics returns the size of objects and their height on the ground along an axis, and the distance
+// of contacts, all in steps and 0 if unknown.
+func (w *World) Physics(axis int) (half, floor, contact float64) {
+	p := &w.fitter.adopted
+	if p.contact > 0 {
+		contact = 2 * math.Sqrt(float64(reachOf(p.contact)))
+	}
+	return float64(p.size[axis].half) / 16, float64(p.size[axis].floor) / 16, contact
+}

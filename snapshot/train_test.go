@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -119,18 +118,6 @@ func trainingSets(t *testing.T, frames []cubes.Frame) []*Set {
 		}
 	}
 	return sets
-}
-
-// TestPrior checks that the built-in models are as they were trained: those of this version's
-// contexts.
-func TestPrior(t *testing.T) {
-	m, s := prior()
-	if m == nil {
-		t.Fatal("snapshots.prior has models of other contexts: train it again")
-	}
-	if !bytes.Equal(m.appendTo(nil, s), priorBytes) {
-		t.Error("the models differ when they are written again")
-	}
 }
 
 // FuzzModels parses arbitrary models. Accepted ones are the same when they are written and parsed

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"math"
 
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
 )
 
@@ -118,25 +119,18 @@ type fit struct {
 	b [lms.Terms]float64
 }
 
-// fit learns from the terms of a prediction and its error in Q4. The usual error is the mean of
-// those of which scales are the logarithms, times factor, Q4.
-func (l *lesson) fit(w *lms.Weights, x [lms.Terms]int64, err int64, scales [3]int64, factor int64) {
-	usual := 0.
-	for _, s := range scales {
-		usual += (16*math.Exp2(float64(s)/256) + 4) / 3
-	}
-	l.learn(w, x, err, usual*float64(factor)/16)
+// fit learns from the terms of a prediction and its error. scale is the logarithm of the error that
+// is usual, in units.
+func (l *lesson) fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64) {
+	l.see(w, x, err, (math.Exp2(float64(scale)/fixed.LogOne)+.25)*float64(unit))
 }
 
-// fitScale learns from the terms of a predicted logarithm and its error.
+// fitScale learns from the terms and the error of a predicted logarithm.
 func (l *lesson) fitScale(w *lms.Weights, x [lms.Terms]int64, err int64) {
-	l.learn(w, x, err, logUsual)
+	l.see(w, x, err, 4*fixed.LogOne)
 }
 
-// logUsual is the usual error of a predicted logarithm.
-const logUsual = 4 * 256
-
-func (l *lesson) learn(w *lms.Weights, x [lms.Terms]int64, err int64, usual float64) {
+func (l *lesson) see(w *lms.Weights, x [lms.Terms]int64, err int64, usual float64) {
 	if l.weights == nil {
 		return
 	}
@@ -207,8 +201,8 @@ type probLesson struct {
 	sum, all [rates]float64
 }
 
-// see learns from a decision.
-func (l *lesson) see(k int, b bool) {
+// decided learns from a decision.
+func (l *lesson) decided(k int, b bool) {
 	if l.probs == nil {
 		return
 	}
