@@ -3,6 +3,7 @@ package snapshot
 import (
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
@@ -16,7 +17,7 @@ type payloadCodec struct {
 	schema       *Schema
 	model        *model
 	probs        []prob   // the model's, adapted while coding
-	lesson       *lesson  // learns a model, or nil
+	lesson       observer // or nil
 	physics      physics  // of the snapshot
 	contactRange int64    // of the physics
 	lowest       [3]int64 // the ground, Q4
@@ -32,6 +33,17 @@ type payloadCodec struct {
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
 	scaled       bool // object.scales are those of the usual ages
+}
+
+// observer observes what is coded: the training of models.
+type observer interface {
+	// decided is called with each decision, of context k.
+	decided(k int, b bool)
+	// fit is called with each prediction: its weights, terms and error, and the logarithm of the error
+	// that was expected, in units.
+	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
+	// fitScale is called with each prediction of such a logarithm.
+	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.

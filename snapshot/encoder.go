@@ -103,7 +103,7 @@ func (pc *payloadCodec) init(s *Schema, decoding bool) {
 
 // encode codes cur against the loaded baseline, which is a snapshot if delta is set. It returns the
 // pairs, for reuse.
-func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *Model, delta bool) []pair {
+func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *modelSet, delta bool) []pair {
 	if delta {
 		pc.codeStep(pc.refs.step)
 	}

@@ -42,6 +42,9 @@ func (w *World) Initial() *Set { return w.initial }
 // Hash returns the hash of all that a set contains.
 func (s *Set) Hash() uint16 { return s.hash() }
 
+// PriorSchema is the schema of the built-in models.
+var PriorSchema = priorSchema
+
 // Physics returns the size of objects and their height on the ground along an axis, and the distance
 // of contacts, all in steps and 0 if unknown.
 func (w *World) Physics(axis int) (half, floor, contact float64) {

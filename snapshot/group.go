@@ -68,7 +68,7 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 }
 
 // decodeInto decodes objects into dst, against the loaded baseline.
-func (pc *payloadCodec) decodeInto(dst *Set, m *Model, pairs *[]pair) error {
+func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet, pairs *[]pair) error {
 	pc.begin(m.at(&pc.refs))
 	dst.Reset()
 	pc.codePhysics(dst)

@@ -80,14 +80,14 @@ var turnStart = [classes]lms.Weights{
 
 var scaleStart = lms.Weights{20000, 13000, 0, 6500, 26000, 6500, 0, 0}
 
-// Model is the parameters with which both ends code snapshots of objects of one schema. It is
+// modelSet is the parameters with which both ends code snapshots of objects of one schema. It is
 // immutable and safe for concurrent use.
-type Model struct {
+type modelSet struct {
 	models [modelCount]*model
 }
 
-func newModel(s *Schema) *Model {
-	var m Model
+func newModel(s *Schema) *modelSet {
+	var m modelSet
 	for i := range m.models {
 		m.models[i] = s.newModel()
 	}
@@ -95,7 +95,7 @@ func newModel(s *Schema) *Model {
 }
 
 // at returns the parameters for references.
-func (m *Model) at(refs *refFrames) *model { return m.models[refs.model()] }
+func (m *modelSet) at(refs *refFrames) *model { return m.models[refs.model()] }
 
 // newModel returns a model that has learned nothing.
 func (s *Schema) newModel() *model {

@@ -33,19 +33,9 @@ func newModelCodec(decoding bool) *modelCodec {
 	return mc
 }
 
-// Append appends the model to dst and returns the extended slice.
-func (m *Model) Append(dst []byte, s *Schema) []byte {
-	mc, from := newModelCodec(false), newModel(s)
-	mc.Enc.Reset(dst, 0)
-	for i := range m.models {
-		mc.model(from.models[i], m.models[i])
-	}
-	return mc.Enc.Finish()
-}
-
-// ParseModel parses a model that [Model.Append] appended for objects of schema s. Any input is
+// parseModel parses a model that appendTo appended for objects of schema s. Any input is
 // safe. An error wraps [ErrMalformed].
-func ParseModel(b []byte, s *Schema) (*Model, error) {
+func parseModel(b []byte, s *Schema) (*modelSet, error) {
 	mc, from, m := newModelCodec(true), newModel(s), newModel(s)
 	mc.Dec.Reset(b, 0)
 	for i := range m.models {

@@ -100,7 +100,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		scale := m.scale[k][class].Predict(&y)
 		e := pc.predicted(probs+largestSize+class/classes*integerSize, level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
 		if pc.lesson != nil {
-			pc.lesson.fitScale(&m.scale[k][class], &y, fixed.Log2(e)-scale)
+			pc.lesson.fitScale(&m.scale[k][class], y, fixed.Log2(e)-scale)
 			scales += scale
 		}
 		missed += fixed.Abs(e)
@@ -113,7 +113,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 	if pc.lesson != nil {
 		for k := range x {
-			pc.lesson.fit(&m.turn[k][class], &x[k], target[k]-guess[k], scales/3, gr.Unit)
+			pc.lesson.fit(&m.turn[k][class], x[k], target[k]-guess[k], scales/3, gr.Unit)
 		}
 	}
 	return missed

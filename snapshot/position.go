@@ -84,8 +84,8 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		}
 		e := pc.predicted(probs+(k>>1|ground/classes<<1)*integerSize, magnitude, sign, guess, &cur[k], f.Lo, f.Hi)
 		if pc.lesson != nil {
-			pc.lesson.fit(t.by, &t.x, e, scale, 16)
-			pc.lesson.fitScale(&m.scale[k][ground], &y, fixed.Log2(e)-scale)
+			pc.lesson.fit(t.by, t.x, e, scale, 16)
+			pc.lesson.fitScale(&m.scale[k][ground], y, fixed.Log2(e)-scale)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)

@@ -8,14 +8,14 @@ import (
 )
 
 // priorBytes is the model of simulated cubes from which the models of all schemas are derived. It
-// was written by uplink train-snapshots.
+// was written by TestTrain.
 //
 //go:embed snapshots.prior
 var priorBytes []byte
 
-// PriorSchema returns the schema of the objects on which the built-in model was trained: an
+// priorSchema returns the schema of the objects on which the built-in model was trained: an
 // orientation, a position, a velocity, and an integer.
-func PriorSchema() *Schema {
+func priorSchema() *Schema {
 	s, err := NewSchema(
 		Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: 1<<9 - 1},
 		Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
@@ -29,9 +29,9 @@ func PriorSchema() *Schema {
 }
 
 // prior returns the built-in model and its schema, or nil if there is none yet.
-var prior = sync.OnceValues(func() (*Model, *Schema) {
-	s := PriorSchema()
-	m, err := ParseModel(priorBytes, s)
+var prior = sync.OnceValues(func() (*modelSet, *Schema) {
+	s := priorSchema()
+	m, err := parseModel(priorBytes, s)
 	if err != nil {
 		return nil, s
 	}
@@ -41,7 +41,7 @@ var prior = sync.OnceValues(func() (*Model, *Schema) {
 // defaultModel derives the model for objects of schema s from the built-in one: each field starts
 // with what the first field of its class learned, and each number that is no position with what
 // velocities did.
-func defaultModel(s *Schema) *Model {
+func defaultModel(s *Schema) *modelSet {
 	s.built.Do(func() {
 		s.builtIn = newModel(s)
 		from, fs := prior()

@@ -93,7 +93,7 @@ type Schema struct {
 	strings     []int            // fields of class ClassBytes
 	layout      layout
 	built       sync.Once
-	builtIn     *Model // derived from the prior by defaultModel
+	builtIn     *modelSet // derived from the prior by defaultModel
 }
 
 // NewSchema returns a schema of 1 to 32 fields with at most 128 components. The first field of

@@ -29,7 +29,7 @@ type World struct {
 type origin struct {
 	initial, empty         *Set
 	initialHash, emptyHash uint16
-	model                  *Model
+	model                  *modelSet
 }
 
 func (s *Schema) newOrigin(initial *Set) origin {

@@ -50,7 +50,7 @@ from a call that the dedicated server has acknowledged.`,
 	root.PersistentFlags().StringVar(&profile.path, "cpuprofile", "", "write a CPU profile to this file, for go tool pprof")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
-	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newTrainSnapshotsCommand(), newAckRateCommand(),
+	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
 		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {

@@ -7,12 +7,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
 )
 
-// Trainer trains a [Model] on recorded worlds, in stages: learn from all of them, call Settle, and
-// so on, [TrainingStages] times. Not safe for concurrent use. It computes in floating point; only
-// its result matters.
-type Trainer struct {
+// trainer trains models on recorded worlds, in stages: learn from all of them, call settle, and so
+// on, trainingStages times. It computes in floating point; only its result matters.
+type trainer struct {
 	schema  *Schema
-	model   *Model
+	model   *modelSet
 	codec   payloadCodec
 	pairs   []pair
 	buf     []byte
@@ -20,36 +19,47 @@ type Trainer struct {
 	lessons [modelCount]*lesson
 }
 
-// TrainingStages is the number of stages of training: the weights of predictions, which depend on
+// appendTo appends the model to dst and returns the extended slice.
+func (m *modelSet) appendTo(dst []byte, s *Schema) []byte {
+	mc, from := newModelCodec(false), newModel(s)
+	mc.Enc.Reset(dst, 0)
+	for i := range m.models {
+		mc.model(from.models[i], m.models[i])
+	}
+	return mc.Enc.Finish()
+}
+
+// trainingStages is the number of stages of training: the weights of predictions, which depend on
 // each other, then the probabilities that suit them.
 const (
-	TrainingStages = weightStages + 2
+	trainingStages = weightStages + 2
 	weightStages   = 3
 )
 
-// NewTrainer returns a trainer of models for objects of schema s.
-func NewTrainer(s *Schema) *Trainer {
-	t := &Trainer{schema: s, model: newModel(s)}
+// newTrainer returns a trainer of models for objects of schema s.
+func newTrainer(s *Schema) *trainer {
+	t := &trainer{schema: s, model: newModel(s)}
 	t.codec.init(s, false)
 	t.begin()
 	return t
 }
 
-func (t *Trainer) begin() {
+func (t *trainer) begin() {
 	for i, m := range t.model.models {
 		t.lessons[i] = newLesson(m, t.stage < weightStages)
 	}
 }
 
-// Learn learns from the newest snapshot of a world, coded against a baseline.
-func (t *Trainer) Learn(w *World, b Baseline) error {
+// learn learns from the newest snapshot of a world, coded against a baseline.
+func (t *trainer) learn(w *World, b Baseline) error {
 	pc, n := &t.codec, w.next-1
 	if err := w.load(&pc.refs, n, b); err != nil {
 		return err
 	}
 	pc.begin(t.model.at(&pc.refs))
-	pc.lesson = t.lessons[pc.refs.model()]
-	pc.lesson.payload++
+	l := t.lessons[pc.refs.model()]
+	l.payload++
+	pc.lesson = l
 	cur := w.set(n)
 	pc.Enc.Reset(t.buf[:0], 0)
 	pc.codePhysics(cur)
@@ -60,17 +70,14 @@ func (t *Trainer) Learn(w *World, b Baseline) error {
 	return nil
 }
 
-// Settle ends a stage.
-func (t *Trainer) Settle() {
+// settle ends a stage.
+func (t *trainer) settle() {
 	for i, m := range t.model.models {
 		t.lessons[i].apply(m)
 	}
 	t.stage++
 	t.begin()
 }
-
-// Model returns the model that was trained.
-func (t *Trainer) Model() *Model { return t.model }
 
 // lesson is what a stage of training learned about a model: about weights, or else probabilities.
 type lesson struct {
@@ -114,16 +121,16 @@ type fit struct {
 
 // fit learns from the terms of a prediction and its error. scale is the logarithm of the error that
 // is usual, in units.
-func (l *lesson) fit(w *lms.Weights, x *[lms.Terms]int64, err, scale, unit int64) {
+func (l *lesson) fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64) {
 	l.see(w, x, err, (math.Exp2(float64(scale)/fixed.LogOne)+.25)*float64(unit))
 }
 
 // fitScale learns from the terms and the error of a predicted logarithm.
-func (l *lesson) fitScale(w *lms.Weights, x *[lms.Terms]int64, err int64) {
+func (l *lesson) fitScale(w *lms.Weights, x [lms.Terms]int64, err int64) {
 	l.see(w, x, err, 4*fixed.LogOne)
 }
 
-func (l *lesson) see(w *lms.Weights, x *[lms.Terms]int64, err int64, usual float64) {
+func (l *lesson) see(w *lms.Weights, x [lms.Terms]int64, err int64, usual float64) {
 	if l.weights == nil {
 		return
 	}
