@@ -169,12 +169,15 @@ var attacks = []attack{
 	}},
 	{name: "ticks that jump", run: jumps},
 	{name: "inputs of negative ticks", run: func(r *rogue, v *victim) {
-		sender, err := statesync.NewSender(v.format.Schema, v.config)
+		world, err := statesync.NewWorld(v.format.Schema, v.config)
+		uplinktest.Must(r.t, err)
+		sender, err := world.NewSender(v.config)
 		uplinktest.Must(r.t, err)
 		for tick := int64(-3); tick < 0; tick++ {
 			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
 		}
-		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number}, 1, v.format.Schema.NewSet())
+		uplinktest.Must(r.t, world.SetTick(1, v.format.Schema.NewSet()))
+		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number})
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
 		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {

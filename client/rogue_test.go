@@ -368,7 +368,9 @@ func hordes(r *rogue, v *victim) {
 	for n := range uint64(400) {
 		cfg := v.config
 		cfg.First, cfg.Budget = n, 4*replication.MaxPart
-		sender, err := statesync.NewSender(v.format.Schema, cfg)
+		world, err := statesync.NewWorld(v.format.Schema, cfg)
+		uplinktest.Must(r.t, err)
+		sender, err := world.NewSender(cfg)
 		uplinktest.Must(r.t, err)
 		if n > 380 {
 			tick += 1 << 48
@@ -388,7 +390,8 @@ func hordes(r *rogue, v *victim) {
 			uplinktest.Must(r.t, v.pucks.Add(set, snapshot.Object{ID: id}, &puck{}))
 			uplinktest.Must(r.t, sender.Prioritize(id, 1))
 		}
-		m, _, err := sender.Append(nil, tick, set)
+		uplinktest.Must(r.t, world.SetTick(tick, set))
+		m, _, err := sender.Append(nil)
 		uplinktest.Must(r.t, err)
 		v.sendDown(r, v.puck.Number, m)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
@@ -70,8 +69,8 @@ const (
 // Put quantizes each object once. A player to whom [World.Offer] offers the world receives
 // snapshots, each a delta from the newest one that its client acked. A player to whom
 // [World.OfferState] offers it receives the state of the objects with the highest priorities,
-// within a bandwidth. Begin, Put, Commit, Send, and Send of streams are for one goroutine at a
-// time; all other methods are safe for concurrent use.
+// within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for one
+// goroutine at a time; all other methods are safe for concurrent use.
 type World[T any] struct {
 	server   *Server
 	typ      *snapshot.Type[T]
@@ -172,6 +171,13 @@ func AddType[T, W any](w *World[W], name string) (*ObjectType[T], error) {
 // Put adds an object to the tick of the world, as [World.Put] does.
 func (t *ObjectType[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
 	return put(t.world, t.number, t.typ, t.row, snapshot.Object{ID: id, Generation: generation}, v, in)
+}
+
+// Prioritize sets an object's priority for all players to whom OfferState offers the world, until it
+// is changed; default 0. [StateStream.Prioritize] sets another one for one player, for example by
+// the distance from its own object. An error names the object, or the unsupported tag of T.
+func (w *World[T]) Prioritize(id uint16, priority float64) error {
+	return w.world.Prioritize(id, priority)
 }
 
 // Commit ends the tick, which can then be sent.
@@ -318,16 +324,13 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 	return &StateStream[T]{playerStream{w.world, s}}, nil
 }
 
-// Prioritize sets an object's priority for the next message. Priorities accumulate until the object
-// is sent. Call it for each object that may be sent, before Send. An object that never had a
+// Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].
+// Call it before Send. Priorities accumulate until the object is sent. An object that never had a
 // priority is never sent. An object that had a priority and gets none any more may still be sent:
 // once because of its accumulated priority, and again when it comes to rest if it was moving. Put
 // objects that a player must not know into a separate world. A priority must be finite and at least
-// 0, else the error is a [*statesync.PriorityError].
+// 0, otherwise the error names the object.
 func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
-	if !(priority >= 0) || math.IsInf(priority, 1) {
-		return fmt.Errorf("ds: world %s: %w", s.world.Name(), &statesync.PriorityError{Object: id, Priority: priority})
-	}
 	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 

@@ -457,11 +457,9 @@ func TestSubscriptionsRefused(t *testing.T) {
 		settle(time.Second)
 
 		// Invalid priorities, inputs of a past tick, and a bandwidth without room for any object.
-		var priority *statesync.PriorityError
 		for _, p := range []float64{math.NaN(), math.Inf(1), -1} {
-			if err := s.Prioritize(7, p); !errors.As(err, &priority) || priority.Object != 7 {
-				t.Errorf("priority %v: %v", p, err)
-			}
+			wantErrors(t, "ds: world movers: ", map[string]error{"object 7: priority": s.Prioritize(7, p)})
+			wantErrors(t, "ds: world movers: ", map[string]error{"object 7: priority": a.World.Prioritize(7, p)})
 		}
 		uplinktest.Must(t, s.AddInputs(5))
 		if err := s.AddInputs(5); !errors.Is(err, statesync.ErrTick) {

@@ -4,95 +4,90 @@ import "math"
 
 // accumulator is a priority accumulator. It adds up the priorities of each object until the object
 // is sent; the object with the highest sum is next. Every object with a priority above zero is sent
-// in bounded time, see docs/state-sync.md. The zero value is empty. It does not allocate once it
-// knows all objects.
+// in bounded time, see docs/state-sync.md. The zero value is empty. It does not allocate once warm.
 type accumulator struct {
-	entries table[entry]
-	ids     []uint16 // of live entries, in arbitrary order
-	heap    []heapEntry
+	heap  []sumKey
+	rest  []sumKey // those below bound
+	bound sumKey   // so that what Next probably does not return is not sorted
+	last  sumKey   // the last one that Next returned
 }
 
-type entry struct {
-	sum  float64
-	at   uint16 // in ids
-	live bool
+// sumKey is a sum and an index in ascending order of ids. Keys are in ascending order of sums, then
+// in descending order of indices. The sum has 36 bits of precision.
+type sumKey uint64
+
+const indexBits = 16
+
+func keyOf(sum float64, at int) sumKey {
+	return sumKey(math.Float64bits(sum)>>indexBits<<indexBits | uint64(^uint16(at)))
 }
 
-type heapEntry struct {
-	sum float64
-	id  uint16
+func (k sumKey) index() int { return int(^uint16(k)) }
+
+// Open starts a tick without objects.
+func (a *accumulator) Open() {
+	a.bound, a.last = a.last, math.MaxUint64
+	a.heap, a.rest = a.heap[:0], a.rest[:0]
 }
 
-// Add adds the priority of an object for this tick.
-func (a *accumulator) Add(id uint16, priority float64) {
-	e := a.entries.at(id)
-	if !e.live {
-		*e = entry{at: uint16(len(a.ids)), live: true}
-		a.ids = append(a.ids, id)
-	}
-	e.sum = min(e.sum+priority, math.MaxFloat64)
-}
-
-// Sent resets the sum of an object.
-func (a *accumulator) Sent(id uint16) { a.entries.at(id).sum = 0 }
-
-func (a *accumulator) Remove(id uint16) {
-	e := a.entries.at(id)
-	if !e.live {
+// Add adds the priority of an object for this tick to its sum, which the caller sets to zero when
+// the object is sent. Next returns at, which ascends.
+func (a *accumulator) Add(sum *float64, priority float64, at int) {
+	v := min(*sum+priority, math.MaxFloat64)
+	if v == 0 {
 		return
 	}
-	last := a.ids[len(a.ids)-1]
-	a.ids[e.at] = last
-	a.entries.at(last).at = e.at
-	a.ids = a.ids[:len(a.ids)-1]
-	*e = entry{}
+	*sum = v
+	if k := keyOf(v, at); k >= a.bound {
+		a.heap = append(a.heap, k)
+	} else {
+		a.rest = append(a.rest, k)
+	}
 }
 
-// Start orders all objects with a sum above zero. It takes time proportional to their number.
+// Start orders the added objects.
 func (a *accumulator) Start() {
-	a.heap = a.heap[:0]
-	for _, id := range a.ids {
-		if s := a.entries.at(id).sum; s > 0 {
-			a.heap = append(a.heap, heapEntry{s, id})
-		}
-	}
 	for i := len(a.heap)/2 - 1; i >= 0; i-- {
-		a.sink(i)
+		sink(a.heap, i)
 	}
 }
 
 // Next returns the next object in descending order of sums, then ascending ids, and reports false
-// after the last one. Later changes of sums do not affect the order.
-func (a *accumulator) Next() (id uint16, ok bool) {
+// after the last one. Objects whose sum is zero are omitted. Later changes of sums do not affect the
+// order.
+func (a *accumulator) Next() (at int, ok bool) {
+	if len(a.heap) == 0 {
+		a.heap, a.rest = a.rest, a.heap
+		a.Start()
+	}
 	n := len(a.heap) - 1
 	if n < 0 {
 		return 0, false
 	}
-	id = a.heap[0].id
+	a.last = a.heap[0]
 	a.heap[0] = a.heap[n]
 	a.heap = a.heap[:n]
-	a.sink(0)
-	return id, true
+	sink(a.heap, 0)
+	return a.last.index(), true
 }
 
-func (t heapEntry) before(o heapEntry) bool { return t.sum > o.sum || t.sum == o.sum && t.id < o.id }
-
-func (a *accumulator) sink(i int) {
-	h := a.heap
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && h[c+1].before(h[c]) {
+// sink moves the key at i down to its place in a heap whose highest key is the first.
+func sink(h []sumKey, i int) {
+	if i >= len(h) {
+		return
+	}
+	k := h[i]
+	for c := 2*i + 1; c < len(h); c = 2*i + 1 {
+		if c+1 < len(h) && h[c+1] > h[c] {
 			c++
 		}
-		if !h[c].before(h[i]) {
-			return
+		if h[c] <= k {
+			break
 		}
-		h[i], h[c] = h[c], h[i]
+		h[i] = h[c]
 		i = c
 	}
+	h[i] = k
 }
 
 // table contains values by object id, in pages that are allocated when first used.
@@ -106,4 +101,12 @@ func (t *table[T]) at(id uint16) *T {
 		*p = new([256]T)
 	}
 	return &(*p)[id&255]
+}
+
+// get returns a value, without allocation.
+func (t *table[T]) get(id uint16) (v T) {
+	if p := t.pages[id>>8]; p != nil {
+		v = p[id&255]
+	}
+	return v
 }

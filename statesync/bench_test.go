@@ -52,7 +52,7 @@ func speed(moved float64) float64 { return min(max(moved*cubes.Rate, -64), 64) }
 type course struct {
 	t    testing.TB
 	sets []*snapshot.Set
-	s    *statesync.Sender
+	s    *sender
 	r    *statesync.Receiver
 	buf  []byte
 	tick int64

@@ -4,18 +4,16 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // savepoint is the state before an object, to which the sender returns if the object does not fit.
 type savepoint struct {
-	set       bool
-	enc       rangecoder.Encoder
-	state     *modelState
-	updates   int
-	neighbors int
-	ctx       int
-	next      int
+	set     bool
+	enc     rangecoder.Encoder
+	state   *modelState
+	updates int
+	ctx     int
+	next    int
 }
 
 // packetBuilder fills packets. It picks the first candidates that should fit by the sizes of their
@@ -75,42 +73,41 @@ const (
 )
 
 type candidate struct {
-	object snapshot.Object
-	row    []int32 // nil: removed
-	base   int     // index among the baselines, or -1
-	with   int     // 1 if there is a baseline
-	need   int     // size of the update, estimated or actual
-	state  candidateState
+	at    int32 // index in the world's set, or -1: removed
+	base  int32 // index among the baselines, or -1
+	need  int32 // size of the update, estimated or actual
+	id    uint16
+	with  uint8 // 1 if there is a baseline
+	state candidateState
 }
 
 // list starts the list of candidates: first the object with the highest sum, then removals, which
 // may use half of the packet so that other objects continue when many are removed at once.
-func (s *Sender) list(set *snapshot.Set) {
+func (s *Sender) list() {
 	c := &s.builder
 	c.list = c.list[:0]
 	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
 	clear(c.at)
 	s.accumulator.Start()
-	s.more(set)
-	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/removalBits)/2
+	s.more()
+	gone := 1 + min(maxUpdates, s.cfg.Budget*8/removalBits)/2
+	kept, next, set := s.live[:0], 0, s.world.set
 	for _, id := range s.live {
-		st := s.objects.at(id)
-		if st.seen == s.next+1 {
+		for next < set.Len() && set.Object(next).ID < id {
+			next++
+		}
+		if next < set.Len() && set.Object(next).ID == id {
 			kept = append(kept, id)
 			continue
 		}
-		if s.removalAcked(id) {
-			s.accumulator.Remove(id)
-			st.live = false
+		st := s.objects.at(id)
+		if base := s.store.objects.at(id).base; base != nil && base.gone {
+			st.sum, st.live = 0, false
 			continue
 		}
 		kept = append(kept, id)
-		if gone > 0 && (st.goneSent == 0 || s.next+1-st.goneSent >= resendInterval) {
-			base, ok := s.codec.find(id)
-			if !ok {
-				base = -1
-			}
-			s.enqueue(candidate{object: snapshot.Object{ID: id}, base: base, need: removalBits * bit})
+		if gone > 0 && (st.goneSent == 0 || uint32(s.next)+1-st.goneSent >= resendInterval) {
+			s.enqueue(candidate{at: -1, base: s.codec.find(id), need: removalBits * bit, id: id})
 			gone--
 		}
 	}
@@ -118,52 +115,34 @@ func (s *Sender) list(set *snapshot.Set) {
 	s.store.sweep()
 }
 
-func (s *Sender) removalAcked(id uint16) bool {
-	r := s.store.latest(id, &s.codec.view)
-	return r != nil && r.gone
-}
-
 // enqueue appends a candidate to the list. Its need is 0 if it is not known.
 func (s *Sender) enqueue(x candidate) {
 	c := &s.builder
 	if x.base >= 0 {
-		x.with, c.at[x.base] = 1, int32(len(c.list)+1)
+		x.with = 1
+		c.at[x.base] = int32(len(c.list) + 1)
 	}
 	if x.need == 0 {
-		x.need = int(s.objects.at(x.object.ID).bits[x.with]) * needUnit
-	}
-	if x.need == 0 {
-		x.need = c.typical[x.with]
+		x.need = int32(c.typical[x.with])
 	}
 	c.list = append(c.list, x)
 }
 
 // more appends the object with the next highest sum to the list. It reports false if there is none.
-func (s *Sender) more(set *snapshot.Set) bool {
-	for {
-		id, ok := s.accumulator.Next()
-		if !ok {
-			return false
-		}
-		st := s.objects.at(id)
-		if st.seen != s.next+1 {
-			s.accumulator.Remove(id)
-			continue
-		}
-		x := candidate{object: set.Object(int(st.at)), row: set.Row(int(st.at)), base: int(st.base)}
-		if s.codec.keyframe {
-			x.base = -1
-		}
-		s.enqueue(x)
-		return true
+func (s *Sender) more() bool {
+	at, ok := s.accumulator.Next()
+	if ok {
+		x := s.listed[at]
+		s.enqueue(candidate{at: int32(at), base: x.base, need: x.bits * needUnit, id: s.world.set.Object(at).ID})
 	}
+	return ok
 }
 
 // overpick is the fraction of the space by which the estimates of picked updates may exceed it.
 const overpick = 16
 
 // pickFirst picks the first candidates, somewhat more than may fit.
-func (s *Sender) pickFirst(set *snapshot.Set) {
+func (s *Sender) pickFirst() {
 	c := &s.builder
 	for i := range c.list {
 		if x := &c.list[i]; x.state != excluded {
@@ -176,7 +155,7 @@ func (s *Sender) pickFirst(set *snapshot.Set) {
 	}
 	s.pick(c.first)
 	if c.tail = c.first + 1; c.attempt < firstAlone {
-		s.add(c.limit*bit-c.overhead, set)
+		s.add(c.limit*bit - c.overhead)
 	}
 }
 
@@ -185,21 +164,21 @@ func (s *Sender) pick(i int) {
 	x := &c.list[i]
 	x.state = picked
 	c.count++
-	c.pending += x.need
+	c.pending += int(x.need)
 }
 
-func (s *Sender) add(room int, set *snapshot.Set) {
+func (s *Sender) add(room int) {
 	c := &s.builder
 	room += room/overpick + c.typical[1]
 	for passed := 0; passed < maxMisfits && c.count < maxUpdates; c.tail++ {
-		if c.tail == len(c.list) && !s.more(set) {
+		if c.tail == len(c.list) && !s.more() {
 			return
 		}
 		x := &c.list[c.tail]
 		switch {
 		case x.state != waiting || s.passed(x):
 			passed++
-		case c.pending+x.need > room:
+		case c.pending+int(x.need) > room:
 			return
 		default:
 			s.pick(c.tail)
@@ -212,20 +191,20 @@ func (s *Sender) add(room int, set *snapshot.Set) {
 func (s *Sender) passed(x *candidate) bool {
 	c := &s.builder
 	switch {
-	case c.viewerCoded && s.hasViewer && x.object.ID == s.viewer:
+	case c.viewerCoded && s.hasViewer && x.id == s.viewer:
 		return true
 	case x.base >= 0:
-		return x.base < c.next || c.ctx > 1
+		return int(x.base) < c.next || c.ctx > 1
 	}
-	return c.ctx > 1 && int64(x.object.ID) <= c.last
+	return c.ctx > 1 && int64(x.id) <= c.last
 }
 
 // adjust drops or adds the last candidates depending on the space that is left.
-func (s *Sender) adjust(set *snapshot.Set) {
+func (s *Sender) adjust() {
 	c := &s.builder
 	room := c.limit*bit - s.codec.Enc.BitsQ8()
 	if s.drop(room); c.attempt < firstAlone && c.pending+c.typical[1] < room {
-		s.add(room, set)
+		s.add(room)
 	}
 }
 
@@ -237,7 +216,7 @@ func (s *Sender) drop(room int) {
 		if x := &c.list[c.tail]; x.state == picked && c.tail != c.first {
 			x.state = waiting
 			c.count--
-			c.pending -= x.need
+			c.pending -= int(x.need)
 		}
 	}
 }

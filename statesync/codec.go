@@ -29,9 +29,8 @@ type payloadCodec struct {
 	out            *packet // the packet that is coded
 	keyframe       bool    // it has no baselines
 	view           view
-	base           *packet   // newest packet of the view
-	bases          []*record // baselines by ascending id
-	neighbors      neighborContext
+	base           *packet    // newest packet of the view
+	bases          []baseline // by ascending id
 	object         objectContext
 	viewerPosition [3]int64
 	hasViewer      bool   // viewerPosition is known
@@ -41,12 +40,12 @@ type payloadCodec struct {
 func (pc *payloadCodec) init(b *baselineStore, decoding bool) {
 	pc.Coder = rangecoder.NewCoder(adaptLimit, decoding)
 	pc.plan, pc.store = b.plan, b
-	pc.neighbors.init(len(b.plan.fields))
+	pc.object.init(b.plan)
 }
 
 // begin copies the models of the base packet, or prior for a keyframe, to the coded packet.
 func (pc *payloadCodec) begin(prior *modelState) {
-	pc.Bad, pc.hasViewer, pc.neighbors.n = false, false, 0
+	pc.Bad, pc.hasViewer = false, false
 	if !pc.keyframe {
 		prior = pc.base.state
 	}
@@ -100,17 +99,30 @@ func (pc *payloadCodec) codeViewerID(id uint16, has bool) (uint16, bool) {
 }
 
 // codeMember codes whether an object that has a baseline is updated.
-func (pc *payloadCodec) codeMember(base *record, is bool) bool {
+func (pc *payloadCodec) codeMember(base *baseline, is bool) bool {
+	return pc.Bit(pc.member(base), is)
+}
+
+func (pc *payloadCodec) member(base *baseline) *rangecoder.Prob {
 	ctx := 0
 	if base.rests {
 		ctx = 1
 	}
-	return pc.Bit(&pc.out.state.member[ctx][pc.age(base.seq)], is)
+	return &pc.out.state.member[ctx][pc.age(base.seq)]
+}
+
+// omit encodes that objects with baselines are not updated. Nothing is coded for the viewer object.
+func (pc *payloadCodec) omit(bases []baseline, viewer int) {
+	for i := range bases {
+		if b := &bases[i]; int(b.id) != viewer {
+			pc.False(pc.member(b))
+		}
+	}
 }
 
 // age returns a context for the age of packet seq, in packets.
-func (pc *payloadCodec) age(seq uint64) int {
-	return min(bits.Len64(pc.view.newest-seq), ageContexts-1)
+func (pc *payloadCodec) age(seq uint32) int {
+	return min(bits.Len32(uint32(pc.view.newest)-seq), ageContexts-1)
 }
 
 // codeNewID codes the id of an object without a baseline as the difference from the previous one.
@@ -118,15 +130,26 @@ func (pc *payloadCodec) codeNewID(id, before int64) int64 {
 	return before + 1 + pc.rare(rareNewID, id-before-1)
 }
 
-func (pc *payloadCodec) members() []*record {
+func (pc *payloadCodec) members() []baseline {
 	if pc.keyframe {
 		return nil
 	}
 	return pc.bases
 }
 
-func (pc *payloadCodec) find(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(pc.members(), id, func(r *record, id uint16) int { return int(r.object.ID) - int(id) })
+// find returns the index of the baseline of an object among the members, or -1.
+func (pc *payloadCodec) find(id uint16) int32 {
+	at, ok := slices.BinarySearchFunc(pc.members(), id, func(b baseline, id uint16) int { return int(b.id) - int(id) })
+	if !ok {
+		return -1
+	}
+	return int32(at)
+}
+
+// unpack returns the row of a record, until the next update is coded.
+func (pc *payloadCodec) unpack(r *record) []int32 {
+	pc.plan.unpack(pc.object.was, r.words())
+	return pc.object.was
 }
 
 func (pc *payloadCodec) setViewerPosition(row []int32) {
@@ -135,7 +158,7 @@ func (pc *payloadCodec) setViewerPosition(row []int32) {
 
 func (pc *payloadCodec) newRecord(id uint16) *record {
 	r := pc.store.pool.take(pc.plan)
-	r.object.ID, r.seq, r.tick = id, pc.out.seq, pc.out.tick
+	r.object.ID, r.seq, r.tick = id, uint32(pc.out.seq), uint32(pc.out.tick)
 	pc.out.updates = append(pc.out.updates, r)
 	return r
 }
@@ -144,18 +167,42 @@ func (p *packet) sort() {
 	slices.SortFunc(p.updates, func(a, b *record) int { return int(a.object.ID) - int(b.object.ID) })
 }
 
+// rare codes a number that is 0 most of the time.
 func (pc *payloadCodec) rare(of int, v int64) int64 {
-	s := pc.out.state
-	return pc.IntWith(&s.numbers, &s.rare[of], pc.plan.rare[of], rareSigns+of, v)
+	if !pc.Bit(&pc.out.state.rare[of], v != 0) {
+		return 0
+	}
+	return pc.number(pc.plan.rare[of], v)
 }
 
 // objectContext holds the values that the codec computes while it codes the fields of an object.
 type objectContext struct {
-	to, base   *record
-	now, was   []int32 // their rows
-	learned    []int32 // of the baseline
-	elapsed    int64   // ticks since the baseline
-	here, near int     // indices in neighborContext; near is -1 if there is none
+	to, base *record
+	now, was []int32 // their rows; now is not written by an encoder
+	decoded  []int32 // now, of a decoder
+	elapsed  int64   // ticks since the baseline
+	scales   scaleContext
+	misses   []int64 // logarithms of the fields' residuals
+}
+
+func (o *objectContext) init(p *plan) {
+	o.decoded, o.was, o.misses = make([]int32, p.ints), make([]int32, p.ints), make([]int64, len(p.fields))
+}
+
+// A record keeps the logarithm of a field's residual in 1/8.
+const missShift = 5
+
+// learned returns the logarithm of the residual of a field in the baseline, Q8.
+func (o *objectContext) learned(field int) int64 {
+	return int64(o.base.misses()[field/8]>>(8*(field&7))&255) << missShift
+}
+
+// setMissed stores the residual of a field.
+func (o *objectContext) setMissed(field int) {
+	v := fixed.Log2(o.scales.missed)
+	o.misses[field] = v
+	m, at := &o.to.misses()[field/8], 8*(field&7)
+	*m = *m&^(255<<at) | uint64(fixed.Clamp(v>>missShift, 0, 255))<<at
 }
 
 func (pc *payloadCodec) position(row []int32) (at [3]int64) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -86,10 +85,11 @@ type field struct {
 	at         int   // first component
 	by         int   // the field that is its velocity, or -1
 	per        int64 // Velocity.PerTick: Q16 in steps, or radians with perBits
-	trend      int   // without a velocity: its first component in record.learned
+	trend      int   // if it has a trend: its first component in record.trends, or -1
 	zeroAtRest bool
 	turn       int64          // steps per turn of an angle, or 0
 	grain      quat.Quantizer // of a quaternion
+	scale      *scaleWeights  // of its residuals
 }
 
 // plan is a schema and the relations between its fields.
@@ -102,8 +102,11 @@ type plan struct {
 	anchor     int   // the field that is the position, or -1
 	rest       int   // the field that is above its minimum at rest, or -1
 	ints       int
-	trends     int              // number of components without a velocity
-	rare       [rareNumbers]int // initial levels of rare numbers
+	trends     int              // number of components with a trend
+	rare       [rareNumbers]int // levels of rare numbers
+	widths     []uint8          // of packed components, in bits
+	lows       []int32          // their minimums
+	words      int              // of a packed row
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
@@ -111,6 +114,7 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	for _, f := range s.Fields() {
 		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1, trend: -1})
 		p.ints += f.N
+		p.layOut(&p.fields[len(p.fields)-1])
 	}
 	for i := range cfg.Velocities {
 		if err := p.link(&cfg.Velocities[i]); err != nil {
@@ -118,6 +122,7 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 		}
 	}
 	p.sort()
+	p.weigh()
 	p.rare = p.rareLevels()
 	if cfg.Rest == "" {
 		return p, nil
@@ -133,6 +138,10 @@ func (p *plan) find(name string) int {
 	return slices.IndexFunc(p.fields, func(f field) bool { return f.Name == name })
 }
 
+func (p *plan) isVelocity(i int) bool {
+	return slices.ContainsFunc(p.fields, func(o field) bool { return o.by == i })
+}
+
 func (p *plan) link(v *schema.Velocity) error {
 	i, by := p.find(v.Field), p.find(v.Of)
 	if i < 0 || by < 0 {
@@ -143,9 +152,8 @@ func (p *plan) link(v *schema.Velocity) error {
 	if f.Class == schema.ClassQuat {
 		want, drop, limit = 3, schema.RadiansPerTickBits-perBits, schema.MaxPerTick
 	}
-	used := slices.ContainsFunc(p.fields, func(o field) bool { return o.by == i })
 	switch {
-	case f.by >= 0 || o.by >= 0 || used || i == by:
+	case f.by >= 0 || o.by >= 0 || p.isVelocity(i) || i == by:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
 	case f.Class == schema.ClassInteger || f.Class == schema.ClassBytes || o.Class != schema.ClassNumber || o.N != want:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
@@ -174,12 +182,14 @@ func (p *plan) sort() {
 			case f.Lo <= 0 && f.Hi >= 0:
 				p.zeroAtRest, f.zeroAtRest = append(p.zeroAtRest, i), true
 			}
-			if f.by >= 0 {
+			switch {
+			case f.by >= 0:
 				rank[1] = append(rank[1], i)
-			} else {
-				rank[0] = append(rank[0], i)
+				continue
+			case !p.isVelocity(i):
 				f.trend, p.trends = p.trends, p.trends+f.N
 			}
+			rank[0] = append(rank[0], i)
 		case schema.ClassQuat:
 			f.grain = quat.NewQuantizer(f.Lo, f.Hi)
 			rank[2] = append(rank[2], i)
@@ -204,13 +214,14 @@ func (p *plan) zero(row []int32) bool {
 	return len(p.zeroAtRest) > 0
 }
 
-// rests reports whether an object is at rest. zero is the result of the method zero.
-func (p *plan) rests(row []int32, zero bool) bool {
+// rests reports whether an object is at rest, and whether all fields that are zero at rest are zero.
+func (p *plan) rests(row []int32) (rests, zero bool) {
+	zero = p.zero(row)
 	if p.rest >= 0 {
 		f := &p.fields[p.rest]
-		return row[f.at] > f.Lo
+		return row[f.at] > f.Lo, zero
 	}
-	return zero
+	return zero, zero
 }
 
 func (f *field) bounds(k int) (lo, hi int32) {
@@ -220,11 +231,10 @@ func (f *field) bounds(k int) (lo, hi int32) {
 	return f.Lo, f.Hi
 }
 
-// Rare numbers: each has its own model of lengths, and they share the models of mantissas with
-// fields.
+// Rare numbers are 0 most of the time.
 const (
 	rareTick     = iota // difference from the expected tick
-	rareTicks           // number of ticks with inputs
+	rareTicks           // change of the number of ticks with inputs
 	rareBehind          // age of the newest inputs in ticks
 	rareBytes           // size of a tick's inputs
 	rarePosition        // distance from the viewer object
@@ -232,11 +242,12 @@ const (
 	rareNumbers
 )
 
+// rareLevels returns the level of each rare number that is not 0.
 func (p *plan) rareLevels() [rareNumbers]int {
-	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
+	l := [rareNumbers]int{rareTick: 4, rareTicks: 4, rareBehind: 4, rareBytes: 15, rareNewID: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, rangecoder.Levels-1)) // a 32nd of its bounds
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, levels-1)) // a 32nd of its bounds
 	}
 	return l
 }

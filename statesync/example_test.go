@@ -27,7 +27,7 @@ func Example() {
 	q, err := statesync.NewQuantizer[Ball]("Ball", 60)
 	check(err)
 	cfg := statesync.Config{Velocities: q.Velocities(), Budget: 493}
-	sender, err := statesync.NewSender(q.Schema(), cfg)
+	sender, err := newSender(q.Schema(), cfg)
 	check(err)
 	receiver, err := statesync.NewReceiver(q.Schema(), cfg)
 	check(err)
@@ -66,5 +66,5 @@ func Example() {
 	fmt.Printf("%d packets of %d bytes in all\n", sender.Stats().Packets, sender.Stats().Bytes)
 	// Output:
 	// the server has it at 0.100 m, the client at 0.100 m
-	// 60 packets of 222 bytes in all
+	// 60 packets of 221 bytes in all
 }

@@ -8,8 +8,25 @@ const (
 	Ring          = ring
 )
 
-// Accumulator is a priority accumulator.
-type Accumulator = accumulator
+// Accumulator is a priority accumulator with the sums of its objects.
+type Accumulator struct {
+	accumulator
+	sums table[float64]
+}
+
+// Add adds the priority of an object for this tick.
+func (a *Accumulator) Add(id uint16, priority float64) {
+	a.accumulator.Add(a.sums.at(id), priority, int(id))
+}
+
+// Next returns the next object.
+func (a *Accumulator) Next() (id uint16, ok bool) {
+	at, ok := a.accumulator.Next()
+	return uint16(at), ok
+}
+
+// Sent resets the sum of an object.
+func (a *Accumulator) Sent(id uint16) { *a.sums.at(id) = 0 }
 
 // Sum returns the sum of an object's priorities since it was last sent.
-func (a *accumulator) Sum(id uint16) float64 { return a.entries.at(id).sum }
+func (a *Accumulator) Sum(id uint16) float64 { return a.sums.get(id) }

@@ -132,7 +132,11 @@ func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	if !pc.keyframe {
 		pc.older = append(pc.older, pc.base.inputs...)
 	}
-	n := pc.rare(rareTicks, o.to-o.from)
+	expect := int64(1)
+	if !pc.keyframe {
+		expect = pc.base.to - pc.base.from
+	}
+	n := expect + pc.rare(rareTicks, o.to-o.from-expect)
 	if n < 0 || n > MaxTicks {
 		return false
 	}

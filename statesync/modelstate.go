@@ -2,24 +2,21 @@ package statesync
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ageContexts is the number of contexts for the ages of baselines, which are lengths in bits.
 const ageContexts = 8
 
 type fieldModel struct {
-	guess [3]lms.Predictor
-	scale [3]lms.Predictor
-	kept  [2]rangecoder.Prob // unchanged in an object that changed
+	bias [3]int32           // of the predicted scales, in 1/4096 octave
+	kept [2]rangecoder.Prob // unchanged in an object that changed
 }
 
+// modelState is the part of the models that adapts.
 type modelState struct {
 	fields      []fieldModel
-	numbers     rangecoder.IntModel // of fields
 	largest     quat.LargestModel
 	flags       [][4]rangecoder.Prob
 	texts       []textModel
@@ -34,48 +31,17 @@ type modelState struct {
 	viewer      [3]rangecoder.Prob
 	input       [3]rangecoder.Prob
 	inputs      byteModel
-	rare        [rareNumbers]rangecoder.LengthModel
-	view        uint16 // the viewer object
-	pace        int64  // ticks per packet
+	rare        [rareNumbers]rangecoder.Prob // it is not 0
+	view        uint16                       // the viewer object
+	pace        int64                        // ticks per packet
 }
-
-// Contexts of signs.
-const (
-	motionSigns   = 0 // of fields without a velocity
-	velocitySigns = 9 // of fields with one
-	turnSigns     = 18
-	rareSigns     = 21
-)
-
-// Initial weights of predictions, Q16.
-var (
-	motionStart   = []int32{0, 1 << 14}
-	velocityStart = []int32{1 << 15, 1 << 15, 1 << 15}
-	turnStart     = []int32{1 << 15, 1 << 15, 1 << 15}
-	scaleStart    = []int32{3250, 6500, 13000, 0, 26000, 6500, 0, 0, 6500}
-)
 
 func (p *plan) newState() *modelState {
 	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]rangecoder.Prob, len(p.flags)), texts: make([]textModel, len(p.strings)), pace: 1}
 	for i := range s.fields {
-		f, m := &p.fields[i], &s.fields[i]
-		start := motionStart
-		switch {
-		case f.Class == schema.ClassQuat:
-			start = turnStart
-		case f.by >= 0:
-			start = velocityStart
-		}
-		for k := range m.guess {
-			m.guess[k] = lms.New(start...)
-			m.scale[k] = lms.New(scaleStart...)
-		}
-		rangecoder.Fill(m.kept[:], 6000, 4)
+		rangecoder.Fill(s.fields[i].kept[:], 6000, 4)
 	}
-	s.numbers.Init()
-	for i := range s.rare {
-		s.rare[i].Init(p.rare[i])
-	}
+	rangecoder.Fill(s.rare[:], 6000, 4)
 	for i := range s.flags {
 		rangecoder.Fill(s.flags[i][:], 4000, 4)
 	}
@@ -114,15 +80,13 @@ func (s *modelState) copyFrom(o *modelState) {
 }
 
 // hash returns the hash of the divergence check: of models and baselines.
-func (s *modelState) hash(bases []*record) uint16 {
+func (s *modelState) hash(bases []baseline) uint16 {
 	h := fnv.Offset
 	add := func(x int64) { h = h.Add(uint64(x)); h ^= h >> 29 }
 	for i := range s.fields {
 		m := &s.fields[i]
-		for k := range m.guess {
-			for j, v := range m.guess[k].Weights {
-				add(int64(v)<<32 | int64(uint32(m.scale[k].Weights[j])))
-			}
+		for _, v := range m.bias {
+			add(int64(v))
 		}
 	}
 	for i := range s.member {
@@ -132,7 +96,7 @@ func (s *modelState) hash(bases []*record) uint16 {
 	}
 	for _, r := range bases {
 		add(int64(r.object.ID)<<8 | int64(r.object.Generation))
-		for _, x := range r.row() {
+		for _, x := range r.words() {
 			add(int64(x))
 		}
 	}

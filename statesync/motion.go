@@ -2,46 +2,136 @@ package statesync
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
-	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// missedTerm is the input of a scale for the error of the previous components.
-const missedTerm = 8
+// scaleWeights are the constant weights of the logarithms that predict the scale of a residual, by
+// component, Q16.
+type scaleWeights [3]struct {
+	bias     int64
+	elapsed  int64 // time since the baseline
+	unsteady int64 // change of the velocity, or the trend, over that time
+	speed    int64 // the velocity over that time, or the value of one
+	learned  int64 // residual in the baseline
+	velocity int64 // residual of the velocity
+	other    int64 // 1 if the largest element of an orientation is not the predicted one
+	missed   int64 // residuals of the components before
+}
+
+// Weights of fields with a velocity, of velocities, and of other fields.
+var (
+	movedScale = scaleWeights{
+		{bias: -35600, elapsed: 55000, unsteady: 44600, speed: -9600, learned: 3500, velocity: 9900, other: 10100, missed: 2200},
+		{bias: -20900, elapsed: 31300, unsteady: 26300, speed: -5600, learned: 2600, velocity: 4500, other: 4700, missed: 28900},
+		{bias: -11600, elapsed: 18400, unsteady: 16800, speed: 700, learned: -600, velocity: 9300, other: 3900, missed: 26500},
+	}
+	velocityScale = scaleWeights{
+		{bias: -22000, elapsed: 80900, speed: 14900, learned: 20100, missed: 1400},
+		{bias: -6300, elapsed: 20900, speed: 3900, learned: 4700, missed: 50000},
+		{bias: 5600, elapsed: 13600, speed: 15400, learned: -4200, missed: 31700},
+	}
+	otherScale = scaleWeights{
+		{bias: 3000, elapsed: 30900, learned: 27700, other: 5800, missed: -200},
+		{bias: 4900, elapsed: 14000, learned: 15900, other: 700, missed: 29100},
+		{bias: -14400, elapsed: 11200, learned: 18000, other: 5100, missed: 41800},
+	}
+)
+
+// weigh sets the weights of all fields.
+func (p *plan) weigh() {
+	for i := range p.fields {
+		f := &p.fields[i]
+		switch {
+		case f.by >= 0:
+			f.scale = &movedScale
+		case p.isVelocity(i):
+			f.scale = &velocityScale
+		default:
+			f.scale = &otherScale
+		}
+	}
+}
+
+// scaleContext predicts the scales of a field's residuals.
+type scaleContext struct {
+	to     *scaleWeights
+	common [3]int64
+	bias   *[3]int32 // adaptive, in 1/16
+	missed int64     // sum of the residuals so far, Q4
+	scale  int64     // of the component, Q8
+}
+
+// logBias is the constant among terms that are logarithms; it has their order of magnitude.
+const logBias = 8 * fixed.LogOne
+
+func (c *scaleContext) init(f *field, m *fieldModel, elapsed, unsteady, speed, learned, velocity int64) {
+	c.to, c.bias, c.missed = f.scale, &m.bias, 0
+	elapsed = fixed.Log2(elapsed * 16)
+	for k := range c.common {
+		w := &c.to[k]
+		c.common[k] = w.bias*logBias + w.elapsed*elapsed + w.unsteady*unsteady + w.speed*speed + w.learned*learned + w.velocity*velocity
+	}
+}
+
+// level returns the level of component k.
+func (c *scaleContext) level(k int) int {
+	c.scale = (c.common[k]+c.to[k].missed*fixed.Log2(c.missed))>>16 + int64(c.bias[k]>>4)
+	return level(c.scale)
+}
+
+// learn adapts the bias of component k to its residual, Q4.
+func (c *scaleContext) learn(k int, residual int64) {
+	c.bias[k] += int32(fixed.Clamp(fixed.Log2(residual)-c.scale, -logBias, logBias) >> 2)
+	c.missed += fixed.Abs(residual)
+}
 
 // codeMotion codes a field of numbers or angles, predicted from the baseline and velocities.
-func (pc *payloadCodec) codeMotion(i int, o *objectContext, cur, base []int32) {
-	s, f := pc.out.state, &pc.plan.fields[i]
-	m, signs := &s.fields[i], motionSigns
-	if f.by >= 0 {
-		signs = velocitySigns
-	}
-	speed, unsteady := pc.speeds(f, o)
-	y := pc.scaleTerms(i, o, fixed.Log2(unsteady), fixed.Log2(speed))
-	here := pc.neighbors.miss(o.here, i)
-	missed := int64(0)
-	for k := range cur {
-		x := pc.motionTerms(i, o, k)
-		from := int64(base[k]) * 16
-		guess := f.clampPrediction(from + m.guess[k].Predict(&x))
-		y[missedTerm] = fixed.Log2(missed)
-		scale := m.scale[k].Predict(&y)
-		v := (guess + 8) >> 4
-		d := pc.Int(&s.numbers, rangecoder.Level(scale), signs+rangecoder.Sign3(x[0])*3+rangecoder.Sign3(x[1]), f.wrapDifference(int64(cur[k])-v))
-		cur[k] = pc.addDifference(f, v, d)
-
-		e := (v+d)*16 - guess
-		m.guess[k].Learn(&x, e, 32+unsteady/4+speed/16+fixed.Abs(e))
-		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
-		if f.trend >= 0 {
-			o.to.learned()[f.trend+k] = int32(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(base[k]))*256/o.elapsed, -1<<30, 1<<30))
+func (pc *payloadCodec) codeMotion(i int, o *objectContext) {
+	f := &pc.plan.fields[i]
+	cur, was := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
+	var move [3]int64 // predicted change, Q4
+	unsteady, speed, velocity := int64(0), int64(0), int64(0)
+	switch {
+	case f.by >= 0:
+		v := pc.plan.fields[f.by].at
+		for k := range cur {
+			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
+			move[k] = clampTerm(((then+is)*o.elapsed>>1 + is - then) >> 12)
+			speed += fixed.Abs(is) * o.elapsed >> 12
+			unsteady += fixed.Abs(is-then) * o.elapsed >> 12
 		}
-		here[k] = e
-		missed += fixed.Abs(e)
+		velocity = o.misses[f.by]
+	case f.trend < 0:
+		slows := min(o.elapsed, maxSlowing) * slowing
+		for k := range cur {
+			move[k] = -int64(was[k]) * slows >> 8
+			speed += fixed.Abs(int64(was[k])) * 16
+		}
+	default:
+		for k := range cur {
+			move[k] = clampTerm(int64(o.base.trends()[f.trend+k]) * o.elapsed >> 5)
+			unsteady += fixed.Abs(move[k])
+		}
 	}
-	pc.setError(i, o, missed)
+	c := &o.scales
+	c.init(f, &pc.out.state.fields[i], o.elapsed, fixed.Log2(unsteady), fixed.Log2(speed), o.learned(i), velocity)
+	for k := range cur {
+		guess := f.clampPrediction(int64(was[k])*16 + move[k])
+		v := (guess + 8) >> 4
+		d := pc.number(c.level(k), f.wrapDifference(int64(cur[k])-v))
+		pc.Store(&cur[k], pc.addDifference(f, v, d))
+		if c.learn(k, (v+d)*16-guess); f.trend >= 0 {
+			o.to.trends()[f.trend+k] = int32(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
+		}
+	}
+	o.setMissed(i)
 }
+
+// A velocity is expected to fall by slowing/4096 per tick, for up to maxSlowing ticks.
+const (
+	slowing    = 39
+	maxSlowing = 60
+)
 
 // clampPrediction limits a prediction, Q4, to the bounds of the field.
 func (f *field) clampPrediction(v int64) int64 {
@@ -67,178 +157,59 @@ func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
 	return pc.Check(v+d, f.Lo, f.Hi)
 }
 
-// scaleTerms returns the inputs of the predicted scale of an error.
-func (pc *payloadCodec) scaleTerms(i int, o *objectContext, unsteady, speed int64) (y [lms.Terms]int64) {
-	y = [lms.Terms]int64{lms.Bias, fixed.Log2(o.elapsed * 16), unsteady, speed, int64(o.learned[pc.plan.trends+i])}
-	if o.near >= 0 {
-		y[5] = *pc.neighbors.missed(o.near, i)
-	}
-	if by := pc.plan.fields[i].by; by >= 0 {
-		y[6] = *pc.neighbors.missed(o.here, by)
-	}
-	return y
-}
-
-func (pc *payloadCodec) setError(i int, o *objectContext, by int64) {
-	v := fixed.Log2(by)
-	*pc.neighbors.missed(o.here, i), o.to.learned()[pc.plan.trends+i] = v, int32(v)
-}
-
-// motionTerms returns the inputs of the prediction of component k, Q4: with a velocity, its values
-// in the baseline and now, its change per tick and its error; otherwise the trend and the value;
-// then the time and the error of the nearest object.
-func (pc *payloadCodec) motionTerms(i int, o *objectContext, k int) (x [lms.Terms]int64) {
-	f := &pc.plan.fields[i]
-	e := o.elapsed
-	if f.by >= 0 {
-		at := pc.plan.fields[f.by].at + k
-		was, is := int64(o.was[at]), int64(o.now[at])
-		x[0], x[1], x[2] = clampTerm(was*f.per*e>>12), clampTerm(is*f.per*e>>12), clampTerm((is-was)*f.per>>12)
-		x[3] = clampTerm(pc.neighbors.miss(o.here, f.by)[k] * f.per * e >> 16)
-	} else {
-		x[1] = clampTerm(int64(o.learned[f.trend+k]) * e >> 4)
-		if f.turn == 0 {
-			x[3] = clampTerm(int64(o.was[f.at+k]) * e / 8)
-		}
-	}
-	x[4] = e * 16
-	if o.near >= 0 {
-		x[5] = clampTerm(pc.neighbors.miss(o.near, i)[k])
-	}
-	return x
-}
-
 func clampTerm(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
-
-// speeds returns the change of a field over the elapsed time and the change of its velocity, Q4.
-func (pc *payloadCodec) speeds(f *field, o *objectContext) (speed, unsteady int64) {
-	if f.by < 0 {
-		for k := range f.N {
-			unsteady += fixed.Abs(int64(o.learned[f.trend+k])) * o.elapsed >> 4
-			if f.turn == 0 {
-				speed += fixed.Abs(int64(o.was[f.at+k])) * 16
-			}
-		}
-		return speed, unsteady
-	}
-	at := pc.plan.fields[f.by].at
-	for k := range f.N {
-		was, is := int64(o.was[at+k]), int64(o.now[at+k])
-		speed += fixed.Abs(is*f.per) * o.elapsed >> 12
-		unsteady += fixed.Abs((is-was)*f.per) * o.elapsed >> 12
-	}
-	return speed, unsteady
-}
-
-const (
-	// maxNeighbors is the number of previously coded objects among which the nearest is searched.
-	maxNeighbors = 32
-	// capacity is the number of objects to keep: a power of two, above maxNeighbors.
-	capacity = 64
-)
-
-// neighborContext is the context that the last coded objects leave for the following ones.
-type neighborContext struct {
-	n        int // objects so far
-	position [capacity][3]int64
-	fields   int
-	misses   [][3]int64 // prediction errors by object and field: Q4, or Q16 radians
-	sums     []int64    // log2 of the sums of misses
-}
-
-func (a *neighborContext) init(fields int) {
-	a.fields, a.misses, a.sums = fields, make([][3]int64, capacity*fields), make([]int64, capacity*fields)
-}
-
-func (a *neighborContext) miss(object, field int) *[3]int64 { return &a.misses[object*a.fields+field] }
-
-// missed returns log2 of the sum of the errors.
-func (a *neighborContext) missed(object, field int) *int64 { return &a.sums[object*a.fields+field] }
-
-// open starts an object. It returns its index, and that of the nearest previous object, or -1.
-func (a *neighborContext) open(position [3]int64) (here, near int) {
-	here, near = a.n%capacity, -1
-	smallest := int64(-1)
-	for i := max(0, a.n-maxNeighbors); i < a.n; i++ {
-		p := &a.position[i%capacity]
-		d := fixed.Abs(p[0]-position[0]) + fixed.Abs(p[1]-position[1]) + fixed.Abs(p[2]-position[2])
-		if smallest < 0 || d < smallest {
-			smallest, near = d, i%capacity
-		}
-	}
-	a.position[here] = position
-	clear(a.misses[here*a.fields : (here+1)*a.fields])
-	clear(a.sums[here*a.fields : (here+1)*a.fields])
-	return here, near
-}
 
 // perShift converts from perBits to Q16.
 const perShift = perBits - quat.Shift
 
 // codeQuat codes an orientation, predicted from the baseline and its angular velocity.
-func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
+func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 	s, f := pc.out.state, &pc.plan.fields[i]
-	m := &s.fields[i]
-	gr := &f.grain
-	q0 := gr.Unpack(base)
-	var x [3][lms.Terms]int64
-	var guess [3]int64
-	var speed, unsteady int64
-	for k := range x {
-		x[k] = pc.turnTerms(f, i, o, k)
-		guess[k] = fixed.Clamp(m.guess[k].Predict(&x[k]), -64*quat.One, 64*quat.One)
-		speed += fixed.Abs(x[k][1])
-		unsteady += fixed.Abs(x[k][1] - x[k][0])
+	cur, gr := o.now[f.at:f.at+f.N], &f.grain
+	was := gr.Unpack(o.was[f.at : f.at+f.N])
+	q, unsteady, speed, velocity := was, int64(0), int64(0), int64(0)
+	if f.by >= 0 {
+		v := pc.plan.fields[f.by].at
+		var turn [3]int64
+		for k := range turn {
+			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
+			turn[k] = clampAngle(((then+is)*o.elapsed>>1 + is - then) >> perShift)
+			speed += min(fixed.Abs(is)*o.elapsed>>perShift, maxAngle)
+			unsteady += min(fixed.Abs(is-then)*o.elapsed>>perShift, maxAngle)
+		}
+		by := quat.ExpAny(turn)
+		q = by.Mul(&was)
+		velocity = o.misses[f.by]
 	}
-	by := quat.ExpAny(guess)
-	q := by.Mul(&q0)
-
-	y := pc.scaleTerms(i, o, gr.Size(unsteady), gr.Size(speed))
-	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, quat.Doubts-1)))
-	cur[0] = int32(largest)
-	if other {
-		y[7] = lms.Bias
-	}
+	unsteady, speed = gr.Size(unsteady), gr.Size(speed)
+	learned := o.learned(i)
+	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((unsteady+learned)>>9, 0, quat.Doubts-1)))
+	pc.Store(&cur[0], int32(largest))
 	if q[largest] < 0 {
 		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
 	}
-	missed := int64(0)
-	for i, k := 0, 0; i < 4; i++ {
-		if i == largest {
+	c := &o.scales
+	c.init(f, &s.fields[i], o.elapsed, unsteady, speed, learned, velocity)
+	if other {
+		for k := range c.common {
+			c.common[k] += c.to[k].other * logBias
+		}
+	}
+	for e, k := 0, 0; e < 4; e++ {
+		if e == largest {
 			continue
 		}
-		to := gr.Pack(q[i])
-		p := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16)
-		y[missedTerm] = fixed.Log2(missed)
-		scale := m.scale[k].Predict(&y)
-		sign := turnSigns + rangecoder.Sign3(to-gr.Pack(q0[i]))
-		e := pc.Predicted(&s.numbers, rangecoder.Level(scale), sign, p, &cur[k+1], f.Lo, f.Hi)
-		m.scale[k].Adapt(&y, fixed.Log2(e)-scale)
-		missed += fixed.Abs(e)
+		guess := fixed.Clamp(gr.Pack(q[e]), int64(f.Lo)*16, int64(f.Hi)*16)
+		v := (guess + 8) >> 4
+		d := pc.number(c.level(k), int64(cur[k+1])-v)
+		pc.Store(&cur[k+1], pc.Check(v+d, f.Lo, f.Hi))
+		c.learn(k, (v+d)*16-guess)
 		k++
 	}
-	now := gr.Unpack(cur)
-	off := quat.Between(&q, &now)
-	for k := range x {
-		m.guess[k].Learn(&x[k], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
-	}
-	*pc.neighbors.miss(o.here, i) = off
-	pc.setError(i, o, missed)
+	o.setMissed(i)
 }
 
-// turnTerms returns the inputs of the predicted rotation about axis k, Q16: the angular velocity in
-// the baseline and now, its change per tick and its error, and the error of the nearest object.
-func (pc *payloadCodec) turnTerms(f *field, i int, o *objectContext, k int) (x [lms.Terms]int64) {
-	if f.by >= 0 {
-		v := &pc.plan.fields[f.by]
-		was, is := int64(o.was[v.at+k]), int64(o.now[v.at+k])
-		x[0], x[1], x[2] = clampAngle(was*f.per*o.elapsed>>perShift), clampAngle(is*f.per*o.elapsed>>perShift), clampAngle((is-was)*f.per>>perShift)
-		x[3] = clampAngle(pc.neighbors.miss(o.here, f.by)[k] * f.per * o.elapsed >> (perShift + 4))
-	}
-	if o.near >= 0 {
-		x[4] = pc.neighbors.miss(o.near, i)[k]
-	}
-	return x
-}
+// maxAngle limits angles, Q16.
+const maxAngle = 64 * quat.One
 
-func clampAngle(v int64) int64 { return fixed.Clamp(v, -64*quat.One, 64*quat.One) }
+func clampAngle(v int64) int64 { return fixed.Clamp(v, -maxAngle, maxAngle) }

@@ -9,19 +9,25 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes an update into to: against base, or absolutely if that is nil. row is the state
-// of the object at the sender.
-func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
-	s := pc.out.state
+// codeUpdate codes an update into to: against base, or absolutely if that is nil. At the sender, now
+// is the state of the object.
+func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
+	s, o, p := pc.out.state, &pc.object, pc.plan
 	known := 0
 	if base != nil {
 		known = 1
 	}
-	if !pc.Decoding && !to.gone {
-		copy(to.row(), row)
+	if pc.Decoding {
+		o.now = o.decoded
+	}
+	if now != nil {
+		o.now = now.row
+		copy(to.words(), now.words)
+		to.rests, to.zero = now.rests, now.zero
 	}
 	if to.gone = pc.Bit(&s.gone[known], to.gone); to.gone {
-		clear(to.row())
+		clear(to.words())
+		to.rests, to.zero = false, false
 		return
 	}
 	if base != nil && !pc.Bit(&s.regenerated, !pc.Decoding && to.object.Generation != base.object.Generation) {
@@ -29,19 +35,18 @@ func (pc *payloadCodec) codeUpdate(to, base *record, row []int32) {
 		pc.codeDelta(to, base)
 	} else {
 		to.object.Generation = uint8(pc.Raw(uint64(to.object.Generation), 8))
-		pc.codeAbsolute(to.row())
+		clear(to.misses())
+		if pc.codeAbsolute(to, o.now); pc.Decoding {
+			p.pack(to.words(), o.now)
+		}
 	}
-	to.zero = pc.plan.zero(to.row())
-	to.rests = pc.plan.rests(to.row(), to.zero)
+	if pc.Decoding {
+		to.rests, to.zero = p.rests(o.now)
+	}
 }
 
 func (pc *payloadCodec) codeDelta(to, base *record) {
-	s := pc.out.state
-	o := &pc.object
-	o.to, o.base, o.now, o.was, o.learned = to, base, to.row(), base.row(), base.learned()
-	if pc.Decoding {
-		copy(o.now, o.was)
-	}
+	s, o := pc.out.state, &pc.object
 	ctx, was := 0, 0
 	if base.rests {
 		ctx = 1
@@ -49,63 +54,77 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 	if base.zero {
 		ctx, was = ctx|2, 1
 	}
-	copy(to.learned()[pc.plan.trends:], o.learned[pc.plan.trends:])
-	if pc.Bit(&s.same[ctx][pc.age(base.seq)], slices.Equal(o.now, o.was)) {
+	copy(to.misses(), base.misses())
+	if pc.Bit(&s.same[ctx][pc.age(base.seq)], slices.Equal(to.words(), base.words())) {
+		if pc.Decoding {
+			copy(to.words(), base.words())
+			pc.plan.unpack(o.now, to.words())
+		}
 		return
 	}
-	pc.codeFlags(to, base, ctx)
-	pc.codeTexts(to, base, ctx)
+	o.to, o.base = to, base
+	pc.plan.unpack(o.was, base.words())
+	if clear(o.misses); pc.Decoding {
+		copy(o.now, o.was)
+	}
+	pc.codeFlags(o, ctx)
+	pc.codeTexts(o, ctx)
 	zero := base.zero
 	if len(pc.plan.zeroAtRest) > 0 {
-		zero = pc.Bit(&s.zero[was], pc.plan.zero(o.now))
+		zero = pc.Bit(&s.zero[was], !pc.Decoding && to.zero)
 	}
-	o.elapsed = fixed.Clamp(pc.out.tick-base.tick, 1, 120)
-	o.here, o.near = pc.neighbors.open(pc.position(o.was))
+	o.elapsed = fixed.Clamp(int64(int32(to.tick-base.tick)), 1, 120)
 	for _, i := range pc.plan.order {
 		f, m := &pc.plan.fields[i], &s.fields[i]
 		cur, old := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
-		if zero && f.zeroAtRest {
-			clear(cur)
-			continue
-		}
-		if pc.Bit(&m.kept[was], slices.Equal(cur, old)) {
-			continue
-		}
-		if f.Class == schema.ClassQuat {
-			pc.codeQuat(i, o, cur, old)
-		} else {
-			pc.codeMotion(i, o, cur, old)
+		switch {
+		case zero && f.zeroAtRest:
+			pc.storeZero(cur)
+		case pc.Bit(&m.kept[was], slices.Equal(cur, old)):
+		case f.Class == schema.ClassQuat:
+			pc.codeQuat(i, o)
+		default:
+			pc.codeMotion(i, o)
 		}
 	}
-	pc.neighbors.n++
+	if pc.Decoding {
+		pc.plan.pack(to.words(), o.now)
+	}
 }
 
-func (pc *payloadCodec) codeFlags(to, base *record, ctx int) {
+func (pc *payloadCodec) codeFlags(o *objectContext, ctx int) {
 	s := pc.out.state
 	for n, i := range pc.plan.flags {
 		f := &pc.plan.fields[i]
-		at, v := f.at, base.row()[f.at]
+		at, v := f.at, o.was[f.at]
 		switch {
-		case !pc.Bit(&s.flags[n][ctx], to.row()[at] != v):
+		case !pc.Bit(&s.flags[n][ctx], o.now[at] != v):
 		case int64(f.Hi)-int64(f.Lo) == 1:
-			to.row()[at] = f.Lo + f.Hi - v
+			pc.Store(&o.now[at], f.Lo+f.Hi-v)
 		default:
-			to.row()[at] = pc.Uniform(to.row()[at], f.Lo, f.Hi)
+			pc.Store(&o.now[at], pc.Uniform(o.now[at], f.Lo, f.Hi))
 		}
 	}
 }
 
-func (pc *payloadCodec) codeAbsolute(row []int32) {
+// storeZero is Store of zeros.
+func (pc *payloadCodec) storeZero(row []int32) {
+	if pc.Decoding {
+		clear(row)
+	}
+}
+
+func (pc *payloadCodec) codeAbsolute(to *record, row []int32) {
 	s, p := pc.out.state, pc.plan
 	zero := false
 	if len(p.zeroAtRest) > 0 {
-		zero = pc.Bit(&s.zero[2], p.zero(row))
+		zero = pc.Bit(&s.zero[2], !pc.Decoding && to.zero)
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
 		cur := row[f.at : f.at+f.N]
 		if zero && f.zeroAtRest {
-			clear(cur)
+			pc.storeZero(cur)
 			continue
 		}
 		if f.Class == schema.ClassBytes {
@@ -115,13 +134,13 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 		if i == p.anchor && pc.hasViewer && pc.Bit(&s.near, !pc.Decoding && pc.shorter(f, cur)) {
 			for k := range cur {
 				d := pc.rare(rarePosition, int64(cur[k])-pc.viewerPosition[k])
-				cur[k] = pc.Check(pc.viewerPosition[k]+d, f.Lo, f.Hi)
+				pc.Store(&cur[k], pc.Check(pc.viewerPosition[k]+d, f.Lo, f.Hi))
 			}
 			continue
 		}
 		for k := range cur {
 			lo, hi := f.bounds(k)
-			cur[k] = pc.Uniform(cur[k], lo, hi)
+			pc.Store(&cur[k], pc.Uniform(cur[k], lo, hi))
 		}
 	}
 }
@@ -136,10 +155,10 @@ func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	return need < len(cur)*bits.Len32(uint32(f.Hi-f.Lo))
 }
 
-func (pc *payloadCodec) codeTexts(to, base *record, ctx int) {
+func (pc *payloadCodec) codeTexts(o *objectContext, ctx int) {
 	for n, i := range pc.plan.strings {
 		f, t := &pc.plan.fields[i], &pc.out.state.texts[n]
-		cur, old := to.row()[f.at:f.at+f.N], base.row()[f.at:f.at+f.N]
+		cur, old := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
 		if pc.Bit(&t.changed[ctx], !slices.Equal(cur, old)) {
 			pc.codeText(f, t, cur, old)
 		}

@@ -6,17 +6,16 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
+func (s *Sender) choose(tick int64) ([]byte, error) {
 	c, smallest := &s.builder, MaxPacket+1
 	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
 		from, to := s.inputs.next, s.inputs.next
 		if room >= 0 {
 			from = s.inputs.due(s.cfg.Ticks, room)
 		}
-		size, ok := s.fill(tick, from, to, set)
+		size, ok := s.fill(tick, from, to)
 		if ok {
 			return c.buf, nil
 		}
@@ -30,12 +29,12 @@ func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
 
 // fill encodes a packet with the inputs of ticks from up to, not including, to. If no update fits,
 // it returns the size of the smallest packet tried.
-func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
+func (s *Sender) fill(tick, from, to int64) (smallest int, ok bool) {
 	c := &s.builder
-	s.list(set)
+	s.list()
 	smallest, c.first = MaxPacket+1, -1
 	for alone := range maxMisfits {
-		if c.first++; c.first == len(c.list) && !s.more(set) {
+		if c.first++; c.first == len(c.list) && !s.more() {
 			if c.first = -1; alone > 0 {
 				return smallest, false
 			}
@@ -43,7 +42,7 @@ func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok
 		size := 0
 		for c.attempt = range attempts {
 			c.out.from, c.out.to = from, to
-			if size, ok = s.code(tick, set); ok || c.first < 0 {
+			if size, ok = s.code(tick); ok || c.first < 0 {
 				return size, ok
 			}
 		}
@@ -55,12 +54,12 @@ func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok
 
 // code encodes a packet with the first candidates. If the first one does not fit, or another one
 // does not and there is no savepoint, it reports false and returns the size.
-func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
+func (s *Sender) code(tick int64) (size int, ok bool) {
 	c, pc := &s.builder, &s.codec
 	pc.out = &c.out
 	s.store.open(&c.out)
 	c.out.seq, c.out.tick = s.next, tick
-	pc.begin(s.prior)
+	pc.begin(s.world.prior)
 	h := header{seq: s.next, epoch: s.epoch, tick: tick}
 	if !pc.keyframe {
 		h.distance = s.next - s.last
@@ -77,7 +76,7 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 	pc.codeInputs(&s.inputs)
 	c.limit = (s.cfg.Budget - head) * 8
 	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
-	if s.pickFirst(set); s.updates(set) {
+	if s.pickFirst(); s.updates() {
 		c.overhead = pc.Enc.BitsQ8() - c.needed
 		c.buf = pc.Enc.Finish()
 		return len(c.buf), true
@@ -86,35 +85,34 @@ func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
 }
 
 // updates codes the updates: of the viewer object, of objects with a baseline, and of the others.
-func (s *Sender) updates(set *snapshot.Set) bool {
+func (s *Sender) updates() bool {
 	c, pc := &s.builder, &s.codec
 	if s.hasViewer && !s.codeViewer() {
 		return false
 	}
 	c.viewerCoded = true
-	bases := pc.members()
+	bases, viewer := pc.members(), -1
+	if s.hasViewer {
+		viewer = int(s.viewer)
+	}
 	for at, i := range c.at[:len(bases)] {
 		if i == 0 || c.list[i-1].state != picked {
 			continue
 		}
 		s.save(int(i - 1))
 		pc.Bit(&pc.out.state.more[c.ctx], true)
-		for ; c.next < at; c.next++ {
-			if r := bases[c.next]; !s.hasViewer || r.object.ID != s.viewer {
-				pc.codeMember(r, false)
-			}
-		}
+		pc.omit(bases[c.next:at], viewer)
 		was := pc.Enc.BitsQ8()
-		pc.codeMember(bases[at], true)
+		pc.codeMember(&bases[at], true)
 		c.ctx, c.next = 1, at+1
 		if !s.codeUpdate(int(i-1), was) {
 			return false
 		}
-		s.adjust(set)
+		s.adjust()
 	}
 	pc.Bit(&pc.out.state.more[c.ctx], false)
 	c.ctx = 2
-	if !s.codeNewObjects(set) {
+	if !s.codeNewObjects() {
 		return false
 	}
 	pc.Bit(&pc.out.state.more[c.ctx], false)
@@ -124,7 +122,7 @@ func (s *Sender) updates(set *snapshot.Set) bool {
 // codeViewer codes the update of the viewer object, if it is picked, and sets its position.
 func (s *Sender) codeViewer() bool {
 	c, pc := &s.builder, &s.codec
-	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
+	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.id == s.viewer && x.state == picked })
 	if mine >= 0 {
 		s.save(mine)
 		was := pc.Enc.BitsQ8()
@@ -133,20 +131,20 @@ func (s *Sender) codeViewer() bool {
 			return false
 		}
 		if x := &c.list[mine]; x.state == sent {
-			if x.row != nil {
-				pc.setViewerPosition(x.row)
+			if x.at >= 0 {
+				pc.setViewerPosition(s.world.set.Row(int(x.at)))
 			}
 			return true
 		}
 	}
 	pc.Bit(&pc.out.state.viewer[2], false)
-	if at, ok := pc.find(s.viewer); ok {
-		pc.setViewerPosition(pc.bases[at].row())
+	if at := pc.find(s.viewer); at >= 0 {
+		pc.setViewerPosition(pc.unpack(pc.bases[at].record))
 	}
 	return true
 }
 
-func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
+func (s *Sender) codeNewObjects() bool {
 	c, pc := &s.builder, &s.codec
 	for c.last = -1; ; {
 		i := c.nextNewObject()
@@ -157,15 +155,15 @@ func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
 		s.save(i)
 		was, last := pc.Enc.BitsQ8(), c.last
 		pc.Bit(&pc.out.state.more[c.ctx], true)
-		pc.codeNewID(int64(x.object.ID), c.last)
-		c.ctx, c.last = 3, int64(x.object.ID)
+		pc.codeNewID(int64(x.id), c.last)
+		c.ctx, c.last = 3, int64(x.id)
 		if !s.codeUpdate(i, was) {
 			return false
 		}
 		if c.list[i].state != sent {
 			c.last = last
 		}
-		s.adjust(set)
+		s.adjust()
 	}
 }
 
@@ -174,7 +172,7 @@ func (c *packetBuilder) nextNewObject() int {
 	smallest := -1
 	for i := range c.list[:c.tail] {
 		x := &c.list[i]
-		if x.state == picked && x.base < 0 && (smallest < 0 || x.object.ID < c.list[smallest].object.ID) {
+		if x.state == picked && x.base < 0 && (smallest < 0 || x.id < c.list[smallest].id) {
 			smallest = i
 		}
 	}
@@ -186,12 +184,12 @@ func (s *Sender) save(i int) {
 	c, pc := &s.builder, &s.codec
 	m := &c.saved
 	left := c.limit*bit - pc.Enc.BitsQ8()
-	if m.set = c.attempt >= withSavepoints || left < 2*c.list[i].need+128*bit; !m.set {
+	if m.set = c.attempt >= withSavepoints || left < 2*int(c.list[i].need)+128*bit; !m.set {
 		return
 	}
 	m.enc.CopyFrom(&pc.Enc)
 	m.state.copyFrom(pc.out.state)
-	m.updates, m.neighbors, m.ctx, m.next = len(pc.out.updates), pc.neighbors.n, c.ctx, c.next
+	m.updates, m.ctx, m.next = len(pc.out.updates), c.ctx, c.next
 }
 
 // codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
@@ -199,23 +197,29 @@ func (s *Sender) save(i int) {
 func (s *Sender) codeUpdate(i, was int) bool {
 	c, pc := &s.builder, &s.codec
 	x := &c.list[i]
-	to := pc.newRecord(x.object.ID)
-	to.object, to.gone = x.object, x.row == nil
+	to := pc.newRecord(x.id)
 	var base *record
 	if x.base >= 0 {
-		base = pc.bases[x.base]
+		base = pc.bases[x.base].record
 	}
-	pc.codeUpdate(to, base, x.row)
-	c.pending -= x.need
-	x.need = max(pc.Enc.BitsQ8()-was, 1)
-	if x.row != nil {
-		s.objects.at(x.object.ID).bits[x.with] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
+	if to.gone = x.at < 0; to.gone {
+		pc.codeUpdate(to, base, nil)
+	} else {
+		now := s.world.object(int(x.at))
+		to.object = now.Object
+		pc.codeUpdate(to, base, &now)
+	}
+	c.pending -= int(x.need)
+	need := max(pc.Enc.BitsQ8()-was, 1)
+	x.need = int32(need)
+	if x.at >= 0 {
+		s.objects.at(x.id).bits[x.with] = uint16(min((need+needUnit-1)/needUnit, 1<<16-1))
 		t := &c.typical[x.with]
-		*t = max(1, *t+(x.need-*t)/16)
+		*t = max(1, *t+(need-*t)/16)
 	}
 	if s.fits(i) {
 		x.state = sent
-		c.needed += x.need
+		c.needed += need
 		return true
 	}
 	if i == c.first || !c.saved.set {
@@ -227,7 +231,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	pc.Enc.CopyFrom(&m.enc)
 	pc.out.state.copyFrom(m.state)
 	s.store.discard(pc.out, m.updates)
-	pc.neighbors.n, c.ctx, c.next = m.neighbors, m.ctx, m.next
+	c.ctx, c.next = m.ctx, m.next
 	return true
 }
 
@@ -239,7 +243,7 @@ func (s *Sender) fits(i int) bool {
 	c := &s.builder
 	reserve := 0
 	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
-		reserve = (c.list[c.first].need*5/4)/bit + 32
+		reserve = (int(c.list[c.first].need)*5/4)/bit + 32
 	}
 	return s.codec.Enc.Bits()+slack+s.closingBits()+reserve <= c.limit
 }

@@ -3,6 +3,7 @@ package statesync
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -57,6 +58,7 @@ type Receiver struct {
 	epoch   uint8
 	reset   bool // the next acks request a restart
 	update  Update
+	rows    []int32 // of update
 	spare   []Input
 	stats   ReceiverStats
 }
@@ -162,27 +164,27 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 	pc, s := &r.codec, r.work.state
 	if has {
-		at, old := pc.find(viewer)
+		at := pc.find(viewer)
 		switch {
 		case pc.Bit(&s.viewer[2], false):
 			var base *record
-			if old {
-				base = pc.bases[at]
+			if at >= 0 {
+				base = pc.bases[at].record
 			}
 			to := pc.newRecord(viewer)
 			if pc.codeUpdate(to, base, nil); !to.gone {
-				pc.setViewerPosition(to.row())
+				pc.setViewerPosition(pc.object.now)
 			}
-		case old:
-			pc.setViewerPosition(pc.bases[at].row())
+		case at >= 0:
+			pc.setViewerPosition(pc.unpack(pc.bases[at].record))
 		}
 	}
 	at, bases := 0, pc.members()
 	for ctx := 0; pc.Bit(&s.more[ctx], false); ctx = 1 {
-		for at < len(bases) && (has && bases[at].object.ID == viewer || !pc.codeMember(bases[at], false)) {
+		for at < len(bases) && (has && bases[at].id == viewer || !pc.codeMember(&bases[at], false)) {
 			at++
 		}
-		if at == len(bases) || !r.decodeUpdate(bases[at].object.ID, bases[at]) {
+		if at == len(bases) || !r.decodeUpdate(bases[at].id, bases[at].record) {
 			return false
 		}
 		at++
@@ -194,7 +196,7 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 		if id <= before || id > 1<<16-1 || has && id == int64(viewer) {
 			return false
 		}
-		if _, old := pc.find(uint16(id)); old || !r.decodeUpdate(uint16(id), nil) {
+		if pc.find(uint16(id)) >= 0 || !r.decodeUpdate(uint16(id), nil) {
 			return false
 		}
 	}
@@ -272,11 +274,14 @@ func (r *Receiver) accept(h *header) *Update {
 		from = r.store.put(&r.work)
 	}
 	r.store.sweep()
-	u.Objects = u.Objects[:0]
+	u.Objects, r.rows = u.Objects[:0], slices.Grow(r.rows[:0], len(from.updates)*r.store.plan.ints)
 	for _, o := range from.updates {
 		x := ObjectUpdate{Object: o.object, Gone: o.gone}
 		if !o.gone {
-			x.Row = o.row()
+			n, ints := len(r.rows), r.store.plan.ints
+			r.rows = r.rows[:n+ints]
+			x.Row = r.rows[n : n+ints : n+ints]
+			r.store.plan.unpack(x.Row, o.words())
 		}
 		u.Objects = append(u.Objects, x)
 	}

@@ -18,7 +18,7 @@ import (
 
 // session sends n packets. It simulates with integers only, with the same result on every
 // processor. It calls each with each packet and its decoded update, which is nil after a loss.
-func session(t testing.TB, s *statesync.Sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
+func session(t testing.TB, s *sender, r *statesync.Receiver, n int, each func(packet []byte, u *statesync.Update)) {
 	sc := testSchema(t)
 	seed := uint32(1)
 	random := func(n uint32) int32 { seed = seed*1664525 + 1013904223; return int32(seed >> 8 % n) }

@@ -74,7 +74,7 @@ func TestSenderAfterSender(t *testing.T) {
 	old, before := pair(t, testSchema(t), cfg)
 	set := still(t, testSchema(t), 3)
 	tick := int64(0)
-	send := func(s *statesync.Sender) []byte {
+	send := func(s *sender) []byte {
 		tick++
 		must(t, s.AddInputs(tick))
 		out, _ := send(t, s, tick, set)

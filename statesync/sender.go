@@ -3,10 +3,8 @@ package statesync
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -40,12 +38,13 @@ type SenderStats struct {
 
 // Sender encodes the packets of one player. Not safe for concurrent use.
 type Sender struct {
+	world       *World
 	cfg         Config
 	codec       payloadCodec
 	store       baselineStore
-	prior       *modelState
 	accumulator accumulator
 	objects     table[sendState]
+	listed      []listed // of the objects of the world's set
 	live        []uint16 // objects that the receiver may have, ascending
 	inputs      inputLog
 	builder     packetBuilder
@@ -64,31 +63,34 @@ type Sender struct {
 }
 
 type sendState struct {
-	priority       float64   // for the next packet
+	sum            float64   // of the accumulator
+	own            float64   // priority for the next packet, if hasOwn
 	movingPriority float64   // when the object last moved
 	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
-	live           bool      // the receiver may have the object
-	goneSent       uint64    // sequence number + 1 of the last packet with its removal
-	seen           uint64    // sequence number + 1 of the last packet whose set contained the object
-	at             int32     // its index in that set
-	base           int32     // its index among the baselines, or -1
+	goneSent       uint32    // sequence number + 1 of the last packet with its removal, low bits; or 0
+	hasOwn         bool
+	live           bool // the receiver may have the object
 }
 
-// NewSender returns a sender of objects of a schema. An error names the invalid setting.
-func NewSender(schema *snapshot.Schema, cfg Config) (*Sender, error) {
+// listed is what the sender looks up for each object before it chooses some.
+type listed struct {
+	base int32 // index among the baselines, or -1
+	bits int32 // of sendState
+}
+
+// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest of
+// cfg. An error names the invalid setting.
+func (w *World) NewSender(cfg Config) (*Sender, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	p, err := newPlan(schema, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	s := &Sender{cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch, prior: p.newState()}
-	s.store.init(p)
+	s := &Sender{world: w, cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch}
+	s.store.init(w.plan)
 	s.store.final = cfg.First
 	s.codec.init(&s.store, false)
 	s.inputs.clear()
-	s.builder.typical, s.builder.saved.state = [2]int{p.ints * 12 * bit, p.ints * 6 * bit}, p.newState()
+	s.builder.typical = [2]int{w.plan.ints * 12 * bit, w.plan.ints * 6 * bit}
+	s.builder.saved.state = w.plan.newState()
 	return s, nil
 }
 
@@ -105,15 +107,16 @@ func (s *Sender) SetBudget(bytes int) error {
 // baseline are coded relative to it if that is shorter.
 func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
-// Prioritize sets the priority of an object for the next packet. Priorities accumulate until the
-// object is sent. For an object at rest, the priority that it had when it last moved counts
-// instead, if that is higher, until the final state of the object is acked. An error is a
-// [*PriorityError] and changes nothing.
+// Prioritize sets the priority of an object for the next packet, instead of that of
+// [World.Prioritize]. Priorities accumulate until the object is sent. For an object at rest, the
+// priority that it had when it last moved counts instead, if that is higher, until the final state
+// of the object is acked. After an error nothing is changed.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
-	if !(priority >= 0) || math.IsInf(priority, 1) {
-		return &PriorityError{id, priority}
+	if err := checkPriority(id, priority); err != nil {
+		return err
 	}
-	s.objects.at(id).priority = priority
+	st := s.objects.at(id)
+	st.own, st.hasOwn = priority, true
 	return nil
 }
 
@@ -122,19 +125,20 @@ func (s *Sender) Prioritize(id uint16, priority float64) error {
 // as [TickInputs.Missing]. The inputs are copied. After an error nothing is changed.
 func (s *Sender) AddInputs(tick int64, inputs ...Input) error { return s.inputs.add(tick, inputs) }
 
-// Append appends the packet of a tick, which must be after the previous one, and returns the
-// extended slice. The packet contains the inputs that are not acked, and as many updates of the
-// set's objects as fit into the budget, those with the highest accumulated priorities first. set
-// must have the sender's schema. Errors are [ErrTick] and [ErrBudget]; dst is then unchanged.
-// Append does not allocate once warm if dst has room.
-func (s *Sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, Info, error) {
-	if s.stats.Packets > 0 && tick <= s.tick || fixed.Abs(tick) > maxTick {
+// Append appends the packet of the world's tick, which must be after that of the previous packet,
+// and returns the extended slice. The packet contains the inputs that are not acked, and as many
+// updates of the world's objects as fit into the budget, those with the highest accumulated
+// priorities first. Errors are [ErrTick] and [ErrBudget]; dst is then unchanged. Append does not
+// allocate once warm if dst has room.
+func (s *Sender) Append(dst []byte) ([]byte, Info, error) {
+	tick := s.world.tick
+	if s.stats.Packets > 0 && tick <= s.tick {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
 	s.restartIfDue(tick)
 	s.loadView()
-	s.accumulate(set)
-	out, err := s.choose(tick, set)
+	s.accumulate()
+	out, err := s.choose(tick)
 	if err != nil {
 		return dst, Info{}, err
 	}
@@ -164,11 +168,11 @@ func (s *Sender) restart() {
 func (s *Sender) loadView() {
 	pc := &s.codec
 	pc.keyframe = !s.acked || s.cfg.NoDelta
-	pc.view, pc.bases = view{}, pc.bases[:0]
+	pc.view, pc.bases = view{}, nil
 	if s.acked {
 		pc.base = s.store.get(s.last)
 		pc.view, _ = s.store.view(s.last, s.recent())
-		pc.bases = s.store.bases(pc.bases, &pc.view)
+		pc.bases = s.store.heldBases()
 	}
 }
 
@@ -182,37 +186,50 @@ func (s *Sender) recent() (said uint32) {
 	return said
 }
 
-// accumulate adds the priorities of the set's objects and finds their baselines.
-func (s *Sender) accumulate(set *snapshot.Set) {
-	bases, at := s.codec.bases, 0
-	for i := range set.Len() {
-		o := set.Object(i)
+// accumulate adds the priorities of the world's objects.
+func (s *Sender) accumulate() {
+	w := s.world
+	bases, next := s.codec.members(), 0
+	s.accumulator.Open()
+	s.listed = s.listed[:0]
+	for i, state := range w.states {
+		o := w.set.Object(i)
 		st := s.objects.at(o.ID)
-		for at < len(bases) && bases[at].object.ID < o.ID {
-			at++
+		p := st.own
+		if st.own = 0; !st.hasOwn {
+			p = w.priorities.get(o.ID)
 		}
-		var base *record
-		st.seen, st.at, st.base = s.next+1, int32(i), -1
-		if at < len(bases) && bases[at].object.ID == o.ID {
-			base, st.base = bases[at], int32(at)
-		}
-		p, row := st.priority, set.Row(i)
-		st.priority = 0
-		switch plan := s.store.plan; {
+		st.hasOwn = false
+		switch {
 		case p == 0 && st.movingPriority == 0:
-		case !plan.rests(row, plan.rest < 0 && plan.zero(row)):
+		case !state.rests:
 			if p > 0 {
 				st.movingPriority = p
 			}
-		case st.movingPriority > 0 && base != nil && base.object == o && slices.Equal(base.row(), row):
+		case st.movingPriority > 0 && s.settled(i):
 			st.movingPriority = 0
 		default:
 			p = max(p, st.movingPriority)
 		}
-		if p > 0 {
-			s.accumulator.Add(o.ID, p)
+		for next < len(bases) && bases[next].id < o.ID {
+			next++
 		}
+		x := listed{base: -1}
+		if next < len(bases) && bases[next].id == o.ID {
+			x = listed{int32(next), int32(st.bits[1])}
+		} else {
+			x.bits = int32(st.bits[0])
+		}
+		s.listed = append(s.listed, x)
+		s.accumulator.Add(&st.sum, p, i)
 	}
+}
+
+// settled reports whether the receiver has the state of the world's object i.
+func (s *Sender) settled(i int) bool {
+	o := s.world.object(i)
+	base := s.store.objects.at(o.ID).base
+	return base != nil && !base.gone && base.object == o.Object && slices.Equal(base.words(), o.words)
 }
 
 func (s *Sender) commit(tick int64, bytes int) Info {
@@ -226,21 +243,21 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		if x.state != sent {
 			continue
 		}
-		st := s.objects.at(x.object.ID)
-		if x.row == nil {
+		st := s.objects.at(x.id)
+		if x.at < 0 {
 			in.Gone++
-			st.goneSent, st.movingPriority = s.next+1, 0
+			st.goneSent, st.movingPriority = uint32(s.next)+1, 0
 			continue
 		}
 		if x.base < 0 {
 			in.Whole++
 		}
 		st.goneSent = 0
-		s.accumulator.Sent(x.object.ID)
+		st.sum = 0
 		if !st.live {
 			st.live = true
-			i, _ := slices.BinarySearch(s.live, x.object.ID)
-			s.live = slices.Insert(s.live, i, x.object.ID)
+			i, _ := slices.BinarySearch(s.live, x.id)
+			s.live = slices.Insert(s.live, i, x.id)
 		}
 	}
 	p.sort()
@@ -289,7 +306,7 @@ func (s *Sender) Ack(a Ack) error {
 	}
 	for n := range seq.Acked(newest, a.Window&seq.Mask(min(ackWindow, newest-s.start))) {
 		if p := s.store.get(n); p != nil && !p.held {
-			p.held = true
+			s.store.hold(p)
 			s.inputs.acked(p.from, p.to)
 		}
 	}
@@ -333,13 +350,3 @@ var (
 	// ErrTick reports a tick that is not after the previous one.
 	ErrTick = errors.New("statesync: tick does not advance")
 )
-
-// PriorityError reports a priority that is negative, infinite or not a number.
-type PriorityError struct {
-	Object   uint16
-	Priority float64
-}
-
-func (e *PriorityError) Error() string {
-	return fmt.Sprintf("statesync: object %d: priority %v, want a finite number, 0 or above", e.Object, e.Priority)
-}

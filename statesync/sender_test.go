@@ -172,7 +172,7 @@ func TestBadConfigs(t *testing.T) {
 		{Ticks: 33},
 		{Ticks: -1},
 	} {
-		if _, err := statesync.NewSender(testSchema(t), c); err == nil {
+		if _, err := newSender(testSchema(t), c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
 	}

@@ -36,15 +36,34 @@ type packet struct {
 type baselineStore struct {
 	plan     *plan
 	packets  *ringcache.Ring[packet]
-	known    []uint16       // ids of objects of which some packet had an update, ascending
-	newest   table[*record] // their stored updates, linked by older
-	final    uint64         // packets before it are settled
-	floor    uint64         // no packet refers to one before it
+	known    []uint16 // ids of objects of which some packet had an update, ascending
+	objects  table[stored]
+	acked    []baseline // at the sender: result of heldBases
+	stale    bool       // acked is not up to date
+	final    uint64     // packets before it are settled
+	floor    uint64     // no packet refers to one before it
 	pool     pool
 	states   []*modelState
 	lists    [][]*record
 	sweepDue bool // some known objects may be removable
 }
+
+// stored are the stored updates of an object.
+type stored struct {
+	newest *record // and the older ones
+	base   *record // at the sender: the newest one that the receiver has
+	index  int32   // of base among those of heldBases
+}
+
+// baseline is a record and what is coded about each baseline.
+type baseline struct {
+	*record
+	seq   uint32
+	id    uint16
+	rests bool
+}
+
+func baselineOf(r *record) baseline { return baseline{r, r.seq, r.object.ID, r.rests} }
 
 func (b *baselineStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packet](ring) }
 
@@ -71,9 +90,11 @@ func (b *baselineStore) clear(final uint64) {
 	}
 	b.packets.Reset()
 	for _, id := range b.known {
-		b.pool.releaseAll(b.newest.at(id))
+		o := b.objects.at(id)
+		b.pool.releaseAll(&o.newest)
+		o.base = nil
 	}
-	b.known, b.sweepDue = b.known[:0], false
+	b.known, b.sweepDue, b.stale = b.known[:0], false, true
 	b.final = max(b.final, final)
 }
 
@@ -97,21 +118,56 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 	return v, true
 }
 
+// hold records that the receiver decoded a packet, at the sender.
+func (b *baselineStore) hold(p *packet) {
+	p.held = true
+	for _, r := range p.updates {
+		o := b.objects.at(r.object.ID)
+		switch {
+		case o.base != nil && int32(r.seq-o.base.seq) < 0:
+			continue
+		case o.base == nil || o.base.gone || r.gone || b.stale:
+			b.stale = true
+		default:
+			b.acked[o.index] = baselineOf(r)
+		}
+		o.base = r
+	}
+}
+
+// heldBases returns the baselines of the view of all packets that the receiver decoded, like bases,
+// until the next change.
+func (b *baselineStore) heldBases() []baseline {
+	if !b.stale {
+		return b.acked
+	}
+	b.acked, b.stale = b.acked[:0], false
+	for _, id := range b.known {
+		if o := b.objects.at(id); o.base != nil && !o.base.gone {
+			o.index = int32(len(b.acked))
+			b.acked = append(b.acked, baselineOf(o.base))
+		}
+	}
+	return b.acked
+}
+
 // latest returns the newest of an object's updates that is in the view, or nil.
 func (b *baselineStore) latest(id uint16, v *view) *record {
-	for r := *b.newest.at(id); r != nil; r = r.older {
-		if r.seq < b.final || r.seq <= v.newest && v.slots>>(r.seq%ring)&1 != 0 {
+	for r := b.objects.at(id).newest; r != nil; r = r.older {
+		if b.settled(r) || int32(r.seq-uint32(v.newest)) <= 0 && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
 	}
 	return nil
 }
 
+func (b *baselineStore) settled(r *record) bool { return int32(r.seq-uint32(b.final)) < 0 }
+
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
-func (b *baselineStore) bases(dst []*record, v *view) []*record {
+func (b *baselineStore) bases(dst []baseline, v *view) []baseline {
 	for _, id := range b.known {
 		if r := b.latest(id, v); r != nil && !r.gone {
-			dst = append(dst, r)
+			dst = append(dst, baselineOf(r))
 		}
 	}
 	return dst
@@ -144,13 +200,13 @@ func (b *baselineStore) put(p *packet) *packet {
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
 	for _, r := range slot.updates {
-		at := b.newest.at(r.object.ID)
+		at := &b.objects.at(r.object.ID).newest
 		if *at == nil {
 			if i, ok := slices.BinarySearch(b.known, r.object.ID); !ok {
 				b.known = slices.Insert(b.known, i, r.object.ID)
 			}
 		}
-		for *at != nil && (*at).seq > r.seq {
+		for *at != nil && int32((*at).seq-r.seq) > 0 {
 			at = &(*at).older
 		}
 		r.older, *at = *at, r
@@ -186,7 +242,7 @@ func (b *baselineStore) settle(floor uint64) {
 
 // settleRecord discards the updates before r if the receiver has r, and otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
-	newest := b.newest.at(r.object.ID)
+	newest := &b.objects.at(r.object.ID).newest
 	if held {
 		b.pool.releaseAll(&r.older)
 	} else {
@@ -207,10 +263,12 @@ func (b *baselineStore) sweep() {
 	}
 	b.sweepDue = false
 	b.known = slices.DeleteFunc(b.known, func(id uint16) bool {
-		at := b.newest.at(id)
-		settled := *at == nil || (*at).gone && (*at).older == nil && (*at).seq < b.final
+		o := b.objects.at(id)
+		r := o.newest
+		settled := r == nil || r.gone && r.older == nil && b.settled(r)
 		if settled {
-			b.pool.releaseAll(at)
+			b.pool.releaseAll(&o.newest)
+			o.base = nil
 		}
 		return settled
 	})
@@ -232,39 +290,50 @@ func (b *baselineStore) dropState(p *packet) {
 
 // record is one update, at either end.
 type record struct {
-	object snapshot.Object
-	gone   bool
-	rests  bool  // at rest
-	zero   bool  // all fields that are zero at rest are zero
-	n      uint8 // index in its slab
-	seq    uint64
-	tick   int64
 	older  *record // of the same object
 	in     *slab
+	seq    uint32 // low bits
+	tick   uint32 // low bits
+	object snapshot.Object
+	n      uint8 // index in its slab
+	gone   bool
+	rests  bool // at rest
+	zero   bool // all fields that are zero at rest are zero
 }
 
-func (r *record) row() []int32 {
-	at := int(r.n) * r.in.stride
-	return r.in.ints[at : at+r.in.row : at+r.in.row]
+// words returns the packed row.
+func (r *record) words() []uint64 {
+	at, n := int(r.n)*r.in.stride, r.in.plan.words
+	return r.in.data[at : at+n : at+n]
 }
 
-// learned returns the changes per tick of components without a velocity (Q8, see field.trend), and
-// from plan.trends on log2 of each field's prediction error.
-func (r *record) learned() []int32 {
+// misses returns the logarithm of each field's residual, see missShift, eight in each element.
+func (r *record) misses() []uint64 {
 	at := int(r.n) * r.in.stride
-	return r.in.ints[at+r.in.row : at+r.in.stride]
+	return r.in.data[at+r.in.plan.words : at+r.in.stride : at+r.in.stride]
+}
+
+// trends returns the changes per tick of components with a trend (Q8), see field.trend.
+func (r *record) trends() []int32 {
+	at, n := int(r.n)*r.in.plan.trends, r.in.plan.trends
+	return r.in.changes[at : at+n : at+n]
 }
 
 // slab is the memory of several records, whose size depends on the schema.
 type slab struct {
-	ints        []int32
-	row, stride int // components of a row, and of a record
+	plan    *plan
+	stride  int
+	data    []uint64 // packed rows, each followed by misses
+	changes []int32
+	records [slabSize]record
 }
+
+const slabSize = 32
 
 // pool is a list of unused records, linked by older.
 type pool struct{ free *record }
 
-// take returns a record. All of it but the row is zero.
+// take returns a record. All of it but the row and misses is zero.
 func (l *pool) take(p *plan) *record {
 	if l.free == nil {
 		l.grow(p)
@@ -272,17 +341,18 @@ func (l *pool) take(p *plan) *record {
 	r := l.free
 	l.free = r.older
 	*r = record{in: r.in, n: r.n}
-	clear(r.learned())
+	if p.trends > 0 {
+		clear(r.trends())
+	}
 	return r
 }
 
 func (l *pool) grow(p *plan) {
-	n := p.ints + p.trends + len(p.fields)
-	records := make([]record, 32)
-	in := &slab{make([]int32, len(records)*n), p.ints, n}
-	for i := range records {
-		records[i].in, records[i].n = in, uint8(i)
-		l.release(&records[i])
+	stride := p.words + (len(p.fields)+7)/8
+	in := &slab{plan: p, stride: stride, data: make([]uint64, slabSize*stride), changes: make([]int32, slabSize*p.trends)}
+	for i := range in.records {
+		in.records[i].in, in.records[i].n = in, uint8(i)
+		l.release(&in.records[i])
 	}
 }
 

@@ -123,8 +123,31 @@ func (x *thing) row() (row [15]int32) {
 	return row
 }
 
-func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Sender, *statesync.Receiver) {
-	sender, err := statesync.NewSender(s, cfg)
+// sender is a sender with a world of its own.
+type sender struct {
+	*statesync.Sender
+	world *statesync.World
+}
+
+// Append sets the tick of the world and appends its packet.
+func (s *sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, statesync.Info, error) {
+	if err := s.world.SetTick(tick, set); err != nil {
+		return dst, statesync.Info{}, err
+	}
+	return s.Sender.Append(dst)
+}
+
+func newSender(s *snapshot.Schema, cfg statesync.Config) (*sender, error) {
+	w, err := statesync.NewWorld(s, cfg)
+	if err != nil {
+		return nil, err
+	}
+	snd, err := w.NewSender(cfg)
+	return &sender{snd, w}, err
+}
+
+func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*sender, *statesync.Receiver) {
+	sender, err := newSender(s, cfg)
 	must(t, err)
 	receiver, err := statesync.NewReceiver(s, cfg)
 	must(t, err)
@@ -132,7 +155,7 @@ func pair(t testing.TB, s *snapshot.Schema, cfg statesync.Config) (*statesync.Se
 }
 
 // send sets the priority of all objects of a set to 1 and appends a packet.
-func send(t rapid.TB, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
+func send(t rapid.TB, s *sender, tick int64, set *snapshot.Set) ([]byte, statesync.Info) {
 	for i := range set.Len() {
 		must(t, s.Prioritize(set.Object(i).ID, 1))
 	}
@@ -142,7 +165,7 @@ func send(t rapid.TB, s *statesync.Sender, tick int64, set *snapshot.Set) ([]byt
 }
 
 // deliver decodes a packet and acks it.
-func deliver(t rapid.TB, s *statesync.Sender, r *statesync.Receiver, packet []byte) {
+func deliver(t rapid.TB, s *sender, r *statesync.Receiver, packet []byte) {
 	decode(t, r, packet)
 	must(t, s.Ack(r.Ack()))
 }

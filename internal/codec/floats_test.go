@@ -36,6 +36,7 @@ var floatFiles = map[string]string{
 	"statesync/quantizer.go":                "parameter of the sender's schema",
 	"statesync/sender.go":                   "priorities of the sender",
 	"statesync/smoother.go":                 "rendering",
+	"statesync/world.go":                    "priorities of the sender",
 }
 
 // TestIntegerAgreement verifies that no other file of the coding packages uses floating point, so

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -25,11 +26,39 @@ type StateConfig struct {
 	NoDelta      bool
 }
 
+// stateWorld is what the streams of state of a world have in common.
+type stateWorld struct {
+	config statesync.Config // settings that both ends share
+
+	mu    sync.Mutex // guards the rest while streams send
+	world *statesync.World
+	begun uint64 // World.begun when it was updated
+}
+
+func (f *StateFormat) newWorld(tickHz float64) (*stateWorld, error) {
+	cfg, err := f.Config(tickHz)
+	if err != nil {
+		return nil, err
+	}
+	w, err := statesync.NewWorld(f.Schema, cfg)
+	return &stateWorld{config: cfg, world: w}, err
+}
+
+// update sets the newest tick, unless a stream has done so.
+func (s *stateWorld) update(w *World) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun == w.begun {
+		return nil
+	}
+	s.begun = w.begun
+	return s.world.SetTick(int64(w.last), w.newest)
+}
+
 type stateSender struct {
 	world    *World
-	shared   *statesync.Config // settings that both ends share
-	rateHz   float64           // messages per second
-	overhead int               // per datagram, with all headers down to IP and the type, in bytes
+	rateHz   float64 // messages per second
+	overhead int     // per datagram, with all headers down to IP and the type, in bytes
 
 	// Kept when the client resubscribes:
 	cfg       StateConfig
@@ -53,10 +82,10 @@ type stateEncoder struct {
 }
 
 func (s *stateSender) start(now time.Time) {
-	cfg := *s.shared
+	cfg := s.world.state.config
 	cfg.Ticks, cfg.NoDelta = s.cfg.InputTicks, s.cfg.NoDelta
 	cfg.First, cfg.Epoch = s.first, s.epoch
-	sender, err := statesync.NewSender(s.world.schema, cfg)
+	sender, err := s.world.state.world.NewSender(cfg)
 	if err != nil {
 		panic(err) // NewWorld and the caller of OfferState have checked everything
 	}
@@ -86,7 +115,10 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 	if err := s.sender.SetBudget(max(1, min(bytes, limit, statesync.MaxPacket))); err != nil {
 		return nil, err
 	}
-	out, info, err := s.sender.Append((*own)[:0], int64(w.last), w.newest)
+	if err := w.state.update(w); err != nil {
+		return nil, err
+	}
+	out, info, err := s.sender.Append((*own)[:0])
 	if errors.Is(err, statesync.ErrBudget) && bytes < most {
 		return nil, errNothing // there will be more room
 	}
@@ -147,6 +179,18 @@ func (s *stateSender) count(st *Stats) {
 	resets := s.sender.Stats().Starts
 	st.Resets += resets - s.resets
 	s.resets = resets
+}
+
+// Prioritize sets the priority of an object for all players with a stream of state, until it is
+// changed.
+func (w *World) Prioritize(id uint16, priority float64) error {
+	err := w.stateErr
+	if err == nil {
+		if err = w.state.world.Prioritize(id, priority); err != nil {
+			err = fmt.Errorf("ds: world %s: %w", w.name, err)
+		}
+	}
+	return err
 }
 
 // State calls f with the sender of a stream of state. It returns nil until the client has

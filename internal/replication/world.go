@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // World is a server's world: the most recent ticks, and a stream for each player. Begin, Open,
@@ -30,8 +29,8 @@ type World struct {
 
 	snapshots mode
 	states    mode
-	state     statesync.Config // settings that both ends share
-	stateErr  error            // why objects of this type cannot be sent as state
+	state     *stateWorld
+	stateErr  error // why objects of this type cannot be sent as state
 }
 
 // NewWorld returns a world of objects T without ticks, with the initial state that initial puts.
@@ -47,9 +46,11 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	w.stateErr = nil
 	f, err := StateFormatOf(typ)
 	if err == nil {
-		w.state, err = f.Config(tickHz)
+		w.state, err = f.newWorld(tickHz)
+	}
+	if err == nil {
 		w.states.offer = Offer{Name: name, Codec: StateCodec, Fields: f.Fields, RateHz: sendHz, TickHz: tickHz}
-		for _, v := range w.state.Velocities {
+		for _, v := range w.state.config.Velocities {
 			w.states.offer.PerTick = append(w.states.offer.PerTick, v.PerTick)
 		}
 	}
@@ -94,7 +95,7 @@ func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
 		return nil, w.stateErr
 	}
 	return to.offer(&w.hub, &w.states, &stateSender{
-		world: w, shared: &w.state, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
+		world: w, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
 	})
 }
 

@@ -273,6 +273,7 @@ const (
 type stateSender struct {
 	every, rate int // ticks between two packets; maximum packets per second
 	rounding    *world.Rounding
+	cubes       *statesync.World
 	sender      *statesync.Sender
 	set         *snapshot.Set
 	state       world.State
@@ -284,13 +285,17 @@ func newState(initial Initial, o Options) (Sender, Receiver, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sender, err := statesync.NewSender(r.Schema(), stateConfig(r, o))
+	cubes, err := statesync.NewWorld(r.Schema(), stateConfig(r, o))
+	if err != nil {
+		return nil, nil, err
+	}
+	sender, err := cubes.NewSender(stateConfig(r, o))
 	if err != nil {
 		return nil, nil, err
 	}
 	sender.SetViewer(0)
 	receiver, err := newStateReceiver(initial, o)
-	s := &stateSender{rate: o.Rate, rounding: r, sender: sender, set: r.Schema().NewSet()}
+	s := &stateSender{rate: o.Rate, rounding: r, cubes: cubes, sender: sender, set: r.Schema().NewSet()}
 	s.SetBudget(o.Budget)
 	return s, receiver, err
 }
@@ -326,7 +331,7 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	s.set.Reset()
 	for i := range f.Bodies {
 		b := &f.Bodies[i]
-		if err := s.sender.Prioritize(uint16(i), priority(i, b)); err != nil {
+		if err := s.cubes.Prioritize(uint16(i), priority(i, b)); err != nil {
 			return err
 		}
 		s.state.FromBody(b)
@@ -337,7 +342,10 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	if f.Tick%s.every != 0 {
 		return nil
 	}
-	b, _, err := s.sender.Append(s.buf[:0], int64(f.Tick), s.set)
+	if err := s.cubes.SetTick(int64(f.Tick), s.set); err != nil {
+		return err
+	}
+	b, _, err := s.sender.Append(s.buf[:0])
 	switch {
 	case errors.Is(err, statesync.ErrBudget):
 		return nil // the user may choose a budget that is too small

@@ -38,6 +38,16 @@ func (c *Coder) Bit(p *Prob, b bool) bool {
 	return b
 }
 
+// False encodes the decision false, faster than Bit.
+func (c *Coder) False(p *Prob) {
+	e := &c.Enc
+	e.rng = (e.rng >> ScaleBits) * uint64(Scale-uint32(p.P))
+	p.learn(false, c.maxCount)
+	if e.rng < least {
+		e.shift()
+	}
+}
+
 // Raw codes the low n bits of v, 0 to 64, each with probability 1/2.
 func (c *Coder) Raw(v uint64, n uint) uint64 {
 	if c.Decoding {

@@ -1,0 +1,247 @@
+package perplayerstate
+
+import (
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// savepoint is the state before an object, to which the sender returns if the object does not fit.
+type savepoint struct {
+	set       bool
+	enc       rangecoder.Encoder
+	state     *modelState
+	updates   int
+	neighbors int
+	ctx       int
+	next      int
+}
+
+// packetBuilder fills packets. It picks the first candidates that should fit by the sizes of their
+// previous updates and codes them by id. If more or less space is left than expected, it drops the
+// last ones or adds others.
+type packetBuilder struct {
+	typical  [2]int // mean size of an update, without and with a baseline
+	overhead int    // size of the last packet without its updates
+	list     []candidate
+	at       []int32 // by baseline: index of the candidate + 1, or 0
+	out      packet
+	buf      []byte
+	saved    savepoint
+
+	attempt     int
+	limit       int   // of the coded part, in bits
+	first       int   // the first candidate, which is reserved space, or -1
+	tail        int   // candidates from here on are not picked
+	count       int   // candidates picked or sent
+	pending     int   // sum of the sizes of those picked
+	needed      int   // sum of the sizes of those sent
+	viewerCoded bool  // the update of the viewer object has been coded
+	ctx         int   // context of modelState.more
+	next        int   // the next baseline to code
+	last        int64 // id of the last object without a baseline
+}
+
+// Attempts to fill a packet, in order.
+const (
+	optimistic     = iota // with savepoints near the end of the packet
+	withSavepoints        // before each object
+	firstAlone            // send the first candidate only
+	attempts
+)
+
+const (
+	// resendInterval is the number of packets after which a removal is sent again.
+	resendInterval = 4
+	// removalBits is the approximate size of a removal.
+	removalBits = 12
+)
+
+// Sizes of updates are in 1/256 bit; stored ones are in units of 1/16 bit.
+const (
+	bit      = 256
+	needUnit = 16
+)
+
+type candidateState uint8
+
+const (
+	waiting candidateState = iota
+	picked                 // to be coded
+	sent
+	failed   // did not fit
+	excluded // does not fit even alone
+)
+
+type candidate struct {
+	object snapshot.Object
+	row    []int32 // nil: removed
+	base   int     // index among the baselines, or -1
+	with   int     // 1 if there is a baseline
+	need   int     // size of the update, estimated or actual
+	state  candidateState
+}
+
+// list starts the list of candidates: first the object with the highest sum, then removals, which
+// may use half of the packet so that other objects continue when many are removed at once.
+func (s *Sender) list(set *snapshot.Set) {
+	c := &s.builder
+	c.list = c.list[:0]
+	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
+	clear(c.at)
+	s.accumulator.Start()
+	s.more(set)
+	kept, gone := s.live[:0], 1+min(maxUpdates, s.cfg.Budget*8/removalBits)/2
+	for _, id := range s.live {
+		st := s.objects.at(id)
+		if st.seen == s.next+1 {
+			kept = append(kept, id)
+			continue
+		}
+		if s.removalAcked(id) {
+			s.accumulator.Remove(id)
+			st.live = false
+			continue
+		}
+		kept = append(kept, id)
+		if gone > 0 && (st.goneSent == 0 || s.next+1-st.goneSent >= resendInterval) {
+			base, ok := s.codec.find(id)
+			if !ok {
+				base = -1
+			}
+			s.enqueue(candidate{object: snapshot.Object{ID: id}, base: base, need: removalBits * bit})
+			gone--
+		}
+	}
+	s.live = kept
+	s.store.sweep()
+}
+
+func (s *Sender) removalAcked(id uint16) bool {
+	r := s.store.latest(id, &s.codec.view)
+	return r != nil && r.gone
+}
+
+// enqueue appends a candidate to the list. Its need is 0 if it is not known.
+func (s *Sender) enqueue(x candidate) {
+	c := &s.builder
+	if x.base >= 0 {
+		x.with, c.at[x.base] = 1, int32(len(c.list)+1)
+	}
+	if x.need == 0 {
+		x.need = int(s.objects.at(x.object.ID).bits[x.with]) * needUnit
+	}
+	if x.need == 0 {
+		x.need = c.typical[x.with]
+	}
+	c.list = append(c.list, x)
+}
+
+// more appends the object with the next highest sum to the list. It reports false if there is none.
+func (s *Sender) more(set *snapshot.Set) bool {
+	for {
+		id, ok := s.accumulator.Next()
+		if !ok {
+			return false
+		}
+		st := s.objects.at(id)
+		if st.seen != s.next+1 {
+			s.accumulator.Remove(id)
+			continue
+		}
+		x := candidate{object: set.Object(int(st.at)), row: set.Row(int(st.at)), base: int(st.base)}
+		if s.codec.keyframe {
+			x.base = -1
+		}
+		s.enqueue(x)
+		return true
+	}
+}
+
+// overpick is the fraction of the space by which the estimates of picked updates may exceed it.
+const overpick = 16
+
+// pickFirst picks the first candidates, somewhat more than may fit.
+func (s *Sender) pickFirst(set *snapshot.Set) {
+	c := &s.builder
+	for i := range c.list {
+		if x := &c.list[i]; x.state != excluded {
+			x.state = waiting
+		}
+	}
+	c.tail, c.count, c.pending, c.needed = 0, 0, 0, 0
+	if c.first < 0 {
+		return
+	}
+	s.pick(c.first)
+	if c.tail = c.first + 1; c.attempt < firstAlone {
+		s.add(c.limit*bit-c.overhead, set)
+	}
+}
+
+func (s *Sender) pick(i int) {
+	c := &s.builder
+	x := &c.list[i]
+	x.state = picked
+	c.count++
+	c.pending += x.need
+}
+
+func (s *Sender) add(room int, set *snapshot.Set) {
+	c := &s.builder
+	room += room/overpick + c.typical[1]
+	for passed := 0; passed < maxMisfits && c.count < maxUpdates; c.tail++ {
+		if c.tail == len(c.list) && !s.more(set) {
+			return
+		}
+		x := &c.list[c.tail]
+		switch {
+		case x.state != waiting || s.passed(x):
+			passed++
+		case c.pending+x.need > room:
+			return
+		default:
+			s.pick(c.tail)
+			passed = 0
+		}
+	}
+}
+
+// passed reports whether the place of an update in this packet has passed.
+func (s *Sender) passed(x *candidate) bool {
+	c := &s.builder
+	switch {
+	case c.viewerCoded && s.hasViewer && x.object.ID == s.viewer:
+		return true
+	case x.base >= 0:
+		return x.base < c.next || c.ctx > 1
+	}
+	return c.ctx > 1 && int64(x.object.ID) <= c.last
+}
+
+// adjust drops or adds the last candidates depending on the space that is left.
+func (s *Sender) adjust(set *snapshot.Set) {
+	c := &s.builder
+	room := c.limit*bit - s.codec.Enc.BitsQ8()
+	if s.drop(room); c.attempt < firstAlone && c.pending+c.typical[1] < room {
+		s.add(room, set)
+	}
+}
+
+// drop drops the last picked candidates until the others should fit.
+func (s *Sender) drop(room int) {
+	c := &s.builder
+	for room += room/overpick + c.typical[1]; c.pending > room && c.tail > 0; {
+		c.tail--
+		if x := &c.list[c.tail]; x.state == picked && c.tail != c.first {
+			x.state = waiting
+			c.count--
+			c.pending -= x.need
+		}
+	}
+}
+
+// maxMisfits is the number of consecutive candidates that do not fit before the builder stops
+// adding others, and the number of those tried alone.
+const maxMisfits = 12

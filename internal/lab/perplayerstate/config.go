@@ -1,0 +1,242 @@
+package perplayerstate
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// Limits of a packet.
+const (
+	// MaxPacket is the maximum size of a packet in bytes.
+	MaxPacket = 16 << 10
+	// MaxTicks is the maximum number of ticks whose inputs a packet contains.
+	MaxTicks = 32
+
+	maxUpdates = 255
+	// maxTickBytes is the maximum size of the inputs of one tick, including 2 bytes per player.
+	maxTickBytes = 1024
+)
+
+const (
+	// newEpoch is the distance between the epochs of a sender and its successor. A receiver
+	// recognizes a successor by a distance of at least half of it.
+	newEpoch = 64
+
+	defaultBudget = 1024
+	defaultTicks  = 16
+)
+
+// Config configures both ends. Velocities and Rest must be the same at both; a receiver ignores the
+// other fields. Zero fields mean the defaults.
+type Config struct {
+	// Velocities are the fields that are the rate of change of other fields.
+	Velocities []schema.Velocity
+	// Rest names an integer field that is above its minimum while the object is at rest. Without
+	// Rest, an object is at rest while all fields of class ClassNumber are zero, except for the
+	// first, which is the position.
+	Rest string
+	// Budget is the maximum size of a packet in bytes, at most MaxPacket; default 1024.
+	// [Sender.SetBudget] changes it.
+	Budget int
+	// Ticks is the maximum number of ticks whose inputs are repeated in each packet until they are
+	// acked, at most MaxTicks; default 16.
+	Ticks int
+	// First and Epoch are the first sequence number and epoch of the sender. For a sender that
+	// replaces another, whose packets and acks may still arrive, they are the results of
+	// [Sender.Next].
+	First uint64
+	Epoch uint8
+	// NoDelta makes every packet a keyframe, for comparison.
+	NoDelta bool
+}
+
+func (c *Config) fill() error {
+	if c.Budget == 0 {
+		c.Budget = defaultBudget
+	}
+	if c.Ticks == 0 {
+		c.Ticks = defaultTicks
+	}
+	if c.Ticks < 0 || c.Ticks > MaxTicks {
+		return fmt.Errorf("statesync: Ticks: inputs of %d ticks, want 1 to %d", c.Ticks, MaxTicks)
+	}
+	return checkBudget(c.Budget)
+}
+
+func checkBudget(bytes int) error {
+	if bytes < 1 || bytes > MaxPacket {
+		return fmt.Errorf("statesync: Budget: %d bytes a packet, want 1 to %d", bytes, MaxPacket)
+	}
+	return nil
+}
+
+// perBits is the number of fractional bits of the angle that a quaternion turns in a tick per step
+// of its angular velocity.
+const perBits = 30
+
+type field struct {
+	snapshot.Field
+	at         int   // first component
+	by         int   // the field that is its velocity, or -1
+	per        int64 // Velocity.PerTick: Q16 in steps, or radians with perBits
+	trend      int   // without a velocity: its first component in record.learned
+	zeroAtRest bool
+	turn       int64          // steps per turn of an angle, or 0
+	grain      quat.Quantizer // of a quaternion
+}
+
+// plan is a schema and the relations between its fields.
+type plan struct {
+	fields     []field
+	flags      []int // fields of class ClassInteger
+	order      []int // predicted fields, each after its velocity
+	strings    []int // fields of class ClassBytes
+	zeroAtRest []int // fields of numbers that are zero at rest
+	anchor     int   // the field that is the position, or -1
+	rest       int   // the field that is above its minimum at rest, or -1
+	ints       int
+	trends     int              // number of components without a velocity
+	rare       [rareNumbers]int // initial levels of rare numbers
+}
+
+func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
+	p := &plan{anchor: -1, rest: -1}
+	for _, f := range s.Fields() {
+		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1, trend: -1})
+		p.ints += f.N
+	}
+	for i := range cfg.Velocities {
+		if err := p.link(&cfg.Velocities[i]); err != nil {
+			return nil, err
+		}
+	}
+	p.sort()
+	p.rare = p.rareLevels()
+	if cfg.Rest == "" {
+		return p, nil
+	}
+	p.rest = p.find(cfg.Rest)
+	if p.rest < 0 || p.fields[p.rest].Class != schema.ClassInteger {
+		return nil, fmt.Errorf("statesync: Rest: %q is no field of Flags", cfg.Rest)
+	}
+	return p, nil
+}
+
+func (p *plan) find(name string) int {
+	return slices.IndexFunc(p.fields, func(f field) bool { return f.Name == name })
+}
+
+func (p *plan) link(v *schema.Velocity) error {
+	i, by := p.find(v.Field), p.find(v.Of)
+	if i < 0 || by < 0 {
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: no such field", v.Of, v.Field)
+	}
+	f, o := &p.fields[i], &p.fields[by]
+	want, drop, limit := f.N, schema.StepsPerTickBits-16, int64(1)<<31
+	if f.Class == schema.ClassQuat {
+		want, drop, limit = 3, schema.RadiansPerTickBits-perBits, schema.MaxPerTick
+	}
+	used := slices.ContainsFunc(p.fields, func(o field) bool { return o.by == i })
+	switch {
+	case f.by >= 0 || o.by >= 0 || used || i == by:
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
+	case f.Class == schema.ClassInteger || f.Class == schema.ClassBytes || o.Class != schema.ClassNumber || o.N != want:
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
+	case v.PerTick == 0 || v.PerTick < -limit || v.PerTick > limit:
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %d, want 1 to %d or its negative", v.Of, v.Field, v.PerTick, limit)
+	}
+	f.by, f.per = by, (v.PerTick+1<<(drop-1))>>drop
+	if most := max(fixed.Abs(int64(o.Lo)), fixed.Abs(int64(o.Hi))); most > 0 && fixed.Abs(f.per) > 1<<48/most {
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %d is too large for its bounds", v.Of, v.Field, v.PerTick)
+	}
+	return nil
+}
+
+// sort determines the order of coding: velocities, the numbers that have one, and orientations.
+func (p *plan) sort() {
+	var rank [3][]int
+	for i := range p.fields {
+		f := &p.fields[i]
+		switch f.Class {
+		case schema.ClassNumber, schema.ClassAngle:
+			switch {
+			case f.Class == schema.ClassAngle:
+				f.turn = int64(f.Hi) - int64(f.Lo) + 1
+			case p.anchor < 0:
+				p.anchor = i
+			case f.Lo <= 0 && f.Hi >= 0:
+				p.zeroAtRest, f.zeroAtRest = append(p.zeroAtRest, i), true
+			}
+			if f.by >= 0 {
+				rank[1] = append(rank[1], i)
+			} else {
+				rank[0] = append(rank[0], i)
+				f.trend, p.trends = p.trends, p.trends+f.N
+			}
+		case schema.ClassQuat:
+			f.grain = quat.NewQuantizer(f.Lo, f.Hi)
+			rank[2] = append(rank[2], i)
+		case schema.ClassInteger:
+			p.flags = append(p.flags, i)
+		case schema.ClassBytes:
+			p.strings = append(p.strings, i)
+		}
+	}
+	p.order = slices.Concat(rank[:]...)
+}
+
+func (p *plan) zero(row []int32) bool {
+	for _, i := range p.zeroAtRest {
+		f := &p.fields[i]
+		for _, v := range row[f.at : f.at+f.N] {
+			if v != 0 {
+				return false
+			}
+		}
+	}
+	return len(p.zeroAtRest) > 0
+}
+
+// rests reports whether an object is at rest. zero is the result of the method zero.
+func (p *plan) rests(row []int32, zero bool) bool {
+	if p.rest >= 0 {
+		f := &p.fields[p.rest]
+		return row[f.at] > f.Lo
+	}
+	return zero
+}
+
+func (f *field) bounds(k int) (lo, hi int32) {
+	if f.Class == schema.ClassQuat && k == 0 {
+		return 0, 3
+	}
+	return f.Lo, f.Hi
+}
+
+// Rare numbers: each has its own model of lengths, and they share the models of mantissas with
+// fields.
+const (
+	rareTick     = iota // difference from the expected tick
+	rareTicks           // number of ticks with inputs
+	rareBehind          // age of the newest inputs in ticks
+	rareBytes           // size of a tick's inputs
+	rarePosition        // distance from the viewer object
+	rareNewID           // difference from the previous id
+	rareNumbers
+)
+
+func (p *plan) rareLevels() [rareNumbers]int {
+	l := [rareNumbers]int{rareTick: 1, rareTicks: 4, rareBehind: 0, rareBytes: 9, rareNewID: 12}
+	if p.anchor >= 0 {
+		f := &p.fields[p.anchor]
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, rangecoder.Levels-1)) // a 32nd of its bounds
+	}
+	return l
+}

@@ -1,0 +1,207 @@
+package perplayerstate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+)
+
+// Input contains the input of a player for one tick, in the game's own encoding.
+type Input struct {
+	Player uint8
+	Data   []byte // at most 255 bytes
+}
+
+// TickInputs are all players' inputs of one tick.
+type TickInputs struct {
+	Tick int64
+	// Missing reports that the DS had no inputs for the tick. A tick without any player's input is
+	// not missing.
+	Missing bool
+	Inputs  []Input // by ascending player
+}
+
+// inputLog stores the inputs of the last ticks: of each player its number, length and data.
+type inputLog struct {
+	slots [ring]tickSlot
+	next  int64 // the tick after the newest
+	any   bool  // some tick is stored
+}
+
+type tickSlot struct {
+	tick  int64
+	known bool
+	acked bool
+	flat  []byte
+}
+
+func (l *inputLog) clear() {
+	l.any = false
+	for i := range l.slots {
+		l.slots[i].tick = math.MinInt64
+	}
+}
+
+func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%ring] }
+
+// add adds the inputs of a tick. Omitted ticks are missing.
+func (l *inputLog) add(tick int64, inputs []Input) error {
+	if fixed.Abs(tick) > maxTick || l.any && tick < l.next {
+		return fmt.Errorf("%w: inputs of tick %d, want %d or later", ErrTick, tick, l.next)
+	}
+	size := 0
+	for i, in := range inputs {
+		if i > 0 && in.Player <= inputs[i-1].Player || len(in.Data) > 255 {
+			return fmt.Errorf("statesync: input of player %d: want ascending players and at most 255 bytes", in.Player)
+		}
+		size += 2 + len(in.Data)
+	}
+	if size > maxTickBytes {
+		return fmt.Errorf("statesync: inputs of tick %d take %d bytes, want at most %d", tick, size, maxTickBytes)
+	}
+	s := l.open(tick)
+	s.known = true
+	for _, in := range inputs {
+		s.flat = append(append(s.flat, in.Player, byte(len(in.Data))), in.Data...)
+	}
+	return nil
+}
+
+// open returns the slot of the newest tick, empty. Unknown ticks before it are missing.
+func (l *inputLog) open(tick int64) *tickSlot {
+	if !l.any || tick-l.next > ring {
+		l.next = tick - ring
+	}
+	for ; l.next <= tick; l.next++ {
+		s := l.slot(l.next)
+		*s = tickSlot{tick: l.next, flat: s.flat[:0]}
+	}
+	l.any = true
+	return l.slot(tick)
+}
+
+// acked marks the ticks from up to, not including, to as acked.
+func (l *inputLog) acked(from, to int64) {
+	for t := max(from, l.next-ring); t < to; t++ {
+		if s := l.slot(t); s.tick == t {
+			s.acked = true
+		}
+	}
+}
+
+// due returns the first tick that a packet must contain, given limits of ticks and changed bytes.
+func (l *inputLog) due(ticks, room int) (from int64) {
+	from = l.next
+	if !l.any {
+		return from
+	}
+	for t := l.next - 1; t >= l.next-int64(ticks); t-- {
+		s := l.slot(t)
+		if s.tick != t || s.acked {
+			break
+		}
+		if before := l.slot(t - 1); s.known && (before.tick != t-1 || !before.known || !slices.Equal(before.flat, s.flat)) {
+			if room -= len(s.flat); room < 0 {
+				break
+			}
+		}
+		from = t
+	}
+	for from < l.next && !l.slot(from).known {
+		from++ // missing ticks at the start need not be sent
+	}
+	return from
+}
+
+// accept stores a tick of a packet and reports whether it was unknown.
+func (l *inputLog) accept(o *tickSlot) bool {
+	s := l.slot(o.tick)
+	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
+		return false
+	}
+	s.tick, s.known, s.flat = o.tick, o.known, append(s.flat[:0], o.flat...)
+	return true
+}
+
+// codeInputs codes ticks, each against the previous one, the first against the base packet.
+func (pc *payloadCodec) codeInputs(l *inputLog) bool {
+	s, o := pc.out.state, pc.out
+	pc.older = pc.older[:0]
+	if !pc.keyframe {
+		pc.older = append(pc.older, pc.base.inputs...)
+	}
+	n := pc.rare(rareTicks, o.to-o.from)
+	if n < 0 || n > MaxTicks {
+		return false
+	}
+	if n > 0 {
+		behind := pc.rare(rareBehind, o.tick+1-o.to)
+		o.to = o.tick + 1 - behind
+		o.from = o.to - n
+	}
+	for t := o.from; t < o.from+n; t++ {
+		if pc.Decoding {
+			l.open(t)
+		}
+		slot := l.slot(t)
+		slot.known = pc.Bit(&s.input[0], slot.known)
+		switch {
+		case !slot.known:
+		case pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)):
+			slot.flat = append(slot.flat[:0], pc.older...)
+		case !pc.flat(slot):
+			return false
+		default:
+			pc.older = append(pc.older[:0], slot.flat...)
+		}
+	}
+	o.inputs = append(o.inputs[:0], pc.older...)
+	return true
+}
+
+// flat codes the inputs of a tick against those in pc.older.
+func (pc *payloadCodec) flat(slot *tickSlot) bool {
+	s := pc.out.state
+	size, n := len(slot.flat), len(pc.older)
+	if !pc.Bit(&s.input[2], size == n) {
+		if n = int(pc.rare(rareBytes, int64(size))); n < 0 || n > maxTickBytes {
+			return false
+		}
+	}
+	differed := 0
+	for i := range n {
+		was, is := byte(0), byte(0)
+		if i < len(pc.older) {
+			was = pc.older[i]
+		}
+		if !pc.Decoding {
+			is = slot.flat[i]
+		}
+		if is, differed = pc.codeByte(&s.inputs, differed, is, was); pc.Decoding {
+			slot.flat = append(slot.flat, is)
+		}
+	}
+	return !pc.Decoding || wellFormed(slot.flat)
+}
+
+func wellFormed(flat []byte) bool {
+	for before := -1; len(flat) > 0; {
+		if len(flat) < 2 || int(flat[0]) <= before || len(flat) < 2+int(flat[1]) {
+			return false
+		}
+		before, flat = int(flat[0]), flat[2+int(flat[1]):]
+	}
+	return true
+}
+
+// unflatten appends the inputs in b, which they alias.
+func unflatten(dst []Input, flat []byte) []Input {
+	for len(flat) > 0 {
+		n := 2 + int(flat[1])
+		dst = append(dst, Input{flat[0], flat[2:n:n]})
+		flat = flat[n:]
+	}
+	return dst
+}

@@ -1,0 +1,258 @@
+package perplayerstate
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+func (s *Sender) choose(tick int64, set *snapshot.Set) ([]byte, error) {
+	c, smallest := &s.builder, MaxPacket+1
+	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
+		from, to := s.inputs.next, s.inputs.next
+		if room >= 0 {
+			from = s.inputs.due(s.cfg.Ticks, room)
+		}
+		size, ok := s.fill(tick, from, to, set)
+		if ok {
+			return c.buf, nil
+		}
+		smallest = size
+		if from == to {
+			break
+		}
+	}
+	return nil, fmt.Errorf("%w: %d bytes, the smallest update tried takes a packet of %d", ErrBudget, s.cfg.Budget, smallest)
+}
+
+// fill encodes a packet with the inputs of ticks from up to, not including, to. If no update fits,
+// it returns the size of the smallest packet tried.
+func (s *Sender) fill(tick, from, to int64, set *snapshot.Set) (smallest int, ok bool) {
+	c := &s.builder
+	s.list(set)
+	smallest, c.first = MaxPacket+1, -1
+	for alone := range maxMisfits {
+		if c.first++; c.first == len(c.list) && !s.more(set) {
+			if c.first = -1; alone > 0 {
+				return smallest, false
+			}
+		}
+		size := 0
+		for c.attempt = range attempts {
+			c.out.from, c.out.to = from, to
+			if size, ok = s.code(tick, set); ok || c.first < 0 {
+				return size, ok
+			}
+		}
+		smallest = min(smallest, size)
+		c.list[c.first].state = excluded
+	}
+	return smallest, false
+}
+
+// code encodes a packet with the first candidates. If the first one does not fit, or another one
+// does not and there is no savepoint, it reports false and returns the size.
+func (s *Sender) code(tick int64, set *snapshot.Set) (size int, ok bool) {
+	c, pc := &s.builder, &s.codec
+	pc.out = &c.out
+	s.store.open(&c.out)
+	c.out.seq, c.out.tick = s.next, tick
+	pc.begin(s.prior)
+	h := header{seq: s.next, epoch: s.epoch, tick: tick}
+	if !pc.keyframe {
+		h.distance = s.next - s.last
+	}
+	c.buf = h.append(c.buf[:0])
+	head := len(c.buf)
+	pc.Enc.Reset(c.buf, 0)
+	if !pc.keyframe {
+		pc.codeRecent(s.recent())
+	}
+	pc.codeTick()
+	pc.checkHash()
+	pc.codeViewerID(s.viewer, s.hasViewer)
+	pc.codeInputs(&s.inputs)
+	c.limit = (s.cfg.Budget - head) * 8
+	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
+	if s.pickFirst(set); s.updates(set) {
+		c.overhead = pc.Enc.BitsQ8() - c.needed
+		c.buf = pc.Enc.Finish()
+		return len(c.buf), true
+	}
+	return head + (pc.Enc.Bits()+slack+s.closingBits()+7)/8, false
+}
+
+// updates codes the updates: of the viewer object, of objects with a baseline, and of the others.
+func (s *Sender) updates(set *snapshot.Set) bool {
+	c, pc := &s.builder, &s.codec
+	if s.hasViewer && !s.codeViewer() {
+		return false
+	}
+	c.viewerCoded = true
+	bases := pc.members()
+	for at, i := range c.at[:len(bases)] {
+		if i == 0 || c.list[i-1].state != picked {
+			continue
+		}
+		s.save(int(i - 1))
+		pc.Bit(&pc.out.state.more[c.ctx], true)
+		for ; c.next < at; c.next++ {
+			if r := bases[c.next]; !s.hasViewer || r.object.ID != s.viewer {
+				pc.codeMember(r, false)
+			}
+		}
+		was := pc.Enc.BitsQ8()
+		pc.codeMember(bases[at], true)
+		c.ctx, c.next = 1, at+1
+		if !s.codeUpdate(int(i-1), was) {
+			return false
+		}
+		s.adjust(set)
+	}
+	pc.Bit(&pc.out.state.more[c.ctx], false)
+	c.ctx = 2
+	if !s.codeNewObjects(set) {
+		return false
+	}
+	pc.Bit(&pc.out.state.more[c.ctx], false)
+	return true
+}
+
+// codeViewer codes the update of the viewer object, if it is picked, and sets its position.
+func (s *Sender) codeViewer() bool {
+	c, pc := &s.builder, &s.codec
+	mine := slices.IndexFunc(c.list, func(x candidate) bool { return x.object.ID == s.viewer && x.state == picked })
+	if mine >= 0 {
+		s.save(mine)
+		was := pc.Enc.BitsQ8()
+		pc.Bit(&pc.out.state.viewer[2], true)
+		if !s.codeUpdate(mine, was) {
+			return false
+		}
+		if x := &c.list[mine]; x.state == sent {
+			if x.row != nil {
+				pc.setViewerPosition(x.row)
+			}
+			return true
+		}
+	}
+	pc.Bit(&pc.out.state.viewer[2], false)
+	if at, ok := pc.find(s.viewer); ok {
+		pc.setViewerPosition(pc.bases[at].row())
+	}
+	return true
+}
+
+func (s *Sender) codeNewObjects(set *snapshot.Set) bool {
+	c, pc := &s.builder, &s.codec
+	for c.last = -1; ; {
+		i := c.nextNewObject()
+		if i < 0 {
+			return true
+		}
+		x := &c.list[i]
+		s.save(i)
+		was, last := pc.Enc.BitsQ8(), c.last
+		pc.Bit(&pc.out.state.more[c.ctx], true)
+		pc.codeNewID(int64(x.object.ID), c.last)
+		c.ctx, c.last = 3, int64(x.object.ID)
+		if !s.codeUpdate(i, was) {
+			return false
+		}
+		if c.list[i].state != sent {
+			c.last = last
+		}
+		s.adjust(set)
+	}
+}
+
+// nextNewObject returns the picked candidate without a baseline that has the lowest id, or -1.
+func (c *packetBuilder) nextNewObject() int {
+	smallest := -1
+	for i := range c.list[:c.tail] {
+		x := &c.list[i]
+		if x.state == picked && x.base < 0 && (smallest < 0 || x.object.ID < c.list[smallest].object.ID) {
+			smallest = i
+		}
+	}
+	return smallest
+}
+
+// save sets a savepoint if candidate i may not fit.
+func (s *Sender) save(i int) {
+	c, pc := &s.builder, &s.codec
+	m := &c.saved
+	left := c.limit*bit - pc.Enc.BitsQ8()
+	if m.set = c.attempt >= withSavepoints || left < 2*c.list[i].need+128*bit; !m.set {
+		return
+	}
+	m.enc.CopyFrom(&pc.Enc)
+	m.state.copyFrom(pc.out.state)
+	m.updates, m.neighbors, m.ctx, m.next = len(pc.out.updates), pc.neighbors.n, c.ctx, c.next
+}
+
+// codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
+// size before. It reports false if the update must not be or cannot be removed.
+func (s *Sender) codeUpdate(i, was int) bool {
+	c, pc := &s.builder, &s.codec
+	x := &c.list[i]
+	to := pc.newRecord(x.object.ID)
+	to.object, to.gone = x.object, x.row == nil
+	var base *record
+	if x.base >= 0 {
+		base = pc.bases[x.base]
+	}
+	pc.codeUpdate(to, base, x.row)
+	c.pending -= x.need
+	x.need = max(pc.Enc.BitsQ8()-was, 1)
+	if x.row != nil {
+		s.objects.at(x.object.ID).bits[x.with] = uint16(min((x.need+needUnit-1)/needUnit, 1<<16-1))
+		t := &c.typical[x.with]
+		*t = max(1, *t+(x.need-*t)/16)
+	}
+	if s.fits(i) {
+		x.state = sent
+		c.needed += x.need
+		return true
+	}
+	if i == c.first || !c.saved.set {
+		return false
+	}
+	x.state = failed
+	c.count--
+	m := &c.saved
+	pc.Enc.CopyFrom(&m.enc)
+	pc.out.state.copyFrom(m.state)
+	s.store.discard(pc.out, m.updates)
+	pc.neighbors.n, c.ctx, c.next = m.neighbors, m.ctx, m.next
+	return true
+}
+
+// slack is for rounding, and for the last byte of a payload, in bits.
+const slack = 2
+
+// fits reports whether the packet can end here and leaves space for the first candidate.
+func (s *Sender) fits(i int) bool {
+	c := &s.builder
+	reserve := 0
+	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
+		reserve = (c.list[c.first].need*5/4)/bit + 32
+	}
+	return s.codec.Enc.Bits()+slack+s.closingBits()+reserve <= c.limit
+}
+
+// closingBits returns an upper bound of the bits that end the list of updates.
+func (s *Sender) closingBits() int {
+	m := &s.codec.out.state.more
+	n := falseBits(m[s.builder.ctx])
+	if s.builder.ctx < 2 {
+		n += falseBits(m[2])
+	}
+	return n
+}
+
+// falseBits returns an upper bound of the bits that code the decision false.
+func falseBits(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }

@@ -1,0 +1,138 @@
+package statesync_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/lab/perplayerstate"
+	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/statesync"
+)
+
+// ackDelay is the round trip in ticks of a player of the comparison: 20 to 200 ms.
+func ackDelay(player int) int64 { return 1 + int64(player*11/(comparedPlayers-1)) }
+
+// comparedBudget is the size of packets at 256 kbit/s and 60 Hz, without headers.
+const (
+	comparedBudget  = 486
+	comparedPlayers = 16
+)
+
+// worldServer sends the course to several players of a World.
+type worldServer struct {
+	t       testing.TB
+	world   *statesync.World
+	senders []*statesync.Sender
+	buf     []byte
+}
+
+func newWorldServer(t testing.TB, q *statesync.Quantizer[cube]) *worldServer {
+	cfg := statesync.Config{Velocities: q.Velocities(), Budget: comparedBudget}
+	w, err := statesync.NewWorld(q.Schema(), cfg)
+	must(t, err)
+	v := &worldServer{t: t, world: w, buf: make([]byte, 0, comparedBudget)}
+	for range comparedPlayers {
+		s, err := w.NewSender(cfg)
+		must(t, err)
+		s.SetViewer(0)
+		v.senders = append(v.senders, s)
+	}
+	return v
+}
+
+// setTick is what the server does once per tick.
+func (v *worldServer) setTick(tick int64, set *snapshot.Set) {
+	must(v.t, v.world.SetTick(tick, set))
+	for i := range set.Len() {
+		must(v.t, v.world.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])))
+	}
+}
+
+// send sends a packet to each player and processes an ack of each.
+func (v *worldServer) send(tick int64) {
+	for i, s := range v.senders {
+		_, _, err := s.Append(v.buf)
+		must(v.t, err)
+		if newest := tick - ackDelay(i); newest >= 0 {
+			must(v.t, s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}))
+		}
+	}
+}
+
+// ownServer does the same with senders that share nothing and have models of their own.
+type ownServer struct {
+	t       testing.TB
+	senders []*perplayerstate.Sender
+	buf     []byte
+}
+
+func newOwnServer(t testing.TB, q *statesync.Quantizer[cube]) *ownServer {
+	v := &ownServer{t: t, buf: make([]byte, 0, comparedBudget)}
+	for range comparedPlayers {
+		s, err := perplayerstate.NewSender(q.Schema(), perplayerstate.Config{Velocities: q.Velocities(), Budget: comparedBudget})
+		must(t, err)
+		s.SetViewer(0)
+		v.senders = append(v.senders, s)
+	}
+	return v
+}
+
+func (v *ownServer) send(tick int64, set *snapshot.Set) {
+	for i, s := range v.senders {
+		for k := range set.Len() {
+			must(v.t, s.Prioritize(uint16(k), priority(k, set.Row(k)[3:6])))
+		}
+		_, _, err := s.Append(v.buf, tick, set)
+		must(v.t, err)
+		if newest := tick - ackDelay(i); newest >= 0 {
+			must(v.t, s.Ack(perplayerstate.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}))
+		}
+	}
+}
+
+// BenchmarkPerPlayer compares the senders of a World with senders that share nothing, for the same
+// players in turns. Times are medians: of a World's part of a tick, and of a player's part with
+// both; ratio is that of the latter.
+func BenchmarkPerPlayer(b *testing.B) {
+	q, sets := recorded(b)
+	before := heap()
+	shared := newWorldServer(b, q)
+	tick := int64(0)
+	for ; tick < int64(3*len(sets)); tick++ {
+		set := sets[tick%int64(len(sets))]
+		shared.setTick(tick, set)
+		shared.send(tick)
+	}
+	sharedBytes := heap() - before
+	own := newOwnServer(b, q)
+	for tick = range int64(3 * len(sets)) {
+		own.send(tick, sets[tick%int64(len(sets))])
+	}
+	ownBytes := heap() - before - sharedBytes
+	var times [3][]time.Duration
+	for b.Loop() {
+		tick++
+		set := sets[tick%int64(len(sets))]
+		start := time.Now()
+		shared.setTick(tick, set)
+		set1 := time.Now()
+		shared.send(tick)
+		sent := time.Now()
+		own.send(tick, set)
+		for i, d := range [...]time.Duration{set1.Sub(start), sent.Sub(set1), time.Since(sent)} {
+			times[i] = append(times[i], d)
+		}
+	}
+	var median [3]float64
+	for i, d := range times {
+		slices.Sort(d)
+		median[i] = float64(d[len(d)/2].Nanoseconds())
+	}
+	b.ReportMetric(median[0], "world-ns")
+	b.ReportMetric(median[1]/comparedPlayers, "ns/player")
+	b.ReportMetric(median[2]/comparedPlayers, "own-ns/player")
+	b.ReportMetric(median[1]/median[2], "ratio")
+	b.ReportMetric(float64(sharedBytes)/comparedPlayers/1024, "KiB/player")
+	b.ReportMetric(float64(ownBytes)/comparedPlayers/1024, "own-KiB/player")
+}
