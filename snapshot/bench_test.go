@@ -95,9 +95,9 @@ func BenchmarkSmall(b *testing.B) {
 					must(b, set.Add(snapshot.Object{ID: uint16(i)}, row))
 				}
 			}
-			e, buffer, bytes := snapshot.NewEncoder(w), make([]byte, 0, 1<<10), 0
+			e, buffer, bytes := snapshot.NewEncoder(s), make([]byte, 0, 1<<10), 0
 			for b.Loop() {
-				out, _, err := e.Append(buffer, snapshot.Baseline{Distance: behind, Step: 1}, cap(buffer))
+				out, _, err := e.Append(buffer, w, snapshot.Baseline{Distance: behind, Step: 1}, cap(buffer))
 				must(b, err)
 				bytes = len(out)
 			}

@@ -22,13 +22,13 @@ type payloadCodec struct {
 	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
 	invalid      error    // reason if the objects are invalid
+	spare        []Object // a list that no set uses
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
-	near         []int32 // of those among them that may be near what moves
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
 	scaled       bool // object.scales are those of the usual ages
@@ -100,6 +100,7 @@ type velocities [spans]int64
 // pose is the rotation of an object, if its orientation is coded before its position.
 type pose struct {
 	known             bool
+	from              quat.Fixed  // the baseline
 	ground            int         // axis along which it lies on the ground, or -1
 	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
 	turn              [3]int64    // from base to now
@@ -119,14 +120,13 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	if !pc.Decoding {
 		pairs = match(pairs, base, cur)
 	}
-	kept, born := 0, 0
-	for _, p := range pairs {
-		if p.base >= 0 {
-			kept++
-		} else {
+	born := 0
+	for i := range pairs {
+		if pairs[i].base < 0 {
 			born++
 		}
 	}
+	kept := len(pairs) - born
 	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
@@ -134,7 +134,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		pairs = same(pairs, base)
 	}
 	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
-	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
+	if pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
 	}
@@ -214,11 +214,11 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	pc.moving.reset()
 	switch {
 	case pc.Decoding && pc.sameSet:
-		cur.shareObjects(pc.refs.base)
-		cur.reserveInts(pc.refs.base.Len())
-		cur.ints = append(cur.ints[:0], pc.refs.base.ints...)
-	case pc.Decoding:
+		cur.shareObjects(pc.refs.base, &pc.spare)
 		cur.reserve(len(pairs))
+		cur.ints = append(cur.ints, pc.refs.base.ints...)
+	case pc.Decoding:
+		cur.prepare(len(pairs), &pc.spare)
 		for _, p := range pairs {
 			cur.push(p.object)
 		}

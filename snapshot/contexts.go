@@ -33,7 +33,7 @@ func (pc *payloadCodec) bit(k int, b bool) bool {
 		pc.Dec.Renorm()
 	} else {
 		if pc.lesson != nil {
-			pc.lesson.see(k, b)
+			pc.lesson.decided(k, b)
 		}
 		pc.Enc.BitNoRenorm(b, uint32(rangecoder.Scale-is))
 		pc.Enc.Renorm()

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
@@ -28,7 +29,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's
-// [World] started from, or nil if that was empty.
+// [World] started from, or nil if that was empty. It must not be modified any more.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
 	d := &Decoder{origin: s.newOrigin(initial), sets: newSetRing(s)}
 	d.codec.init(s, true)
@@ -38,7 +39,8 @@ func NewDecoder(s *Schema, initial *Set) *Decoder {
 // Decode decodes a payload and returns its set, which must not be modified. The set is valid until
 // the next call. The set with the newest sequence number so far stays valid until that call has
 // returned. Any input is safe. An error wraps one of [ErrLate], [ErrBaselineMissing], [ErrDesync]
-// and [ErrMalformed]; the payload is then not acked. Only errors allocate.
+// and [ErrMalformed]; the payload is then not acked. Only errors and objects that were added or
+// removed allocate.
 func (d *Decoder) Decode(payload []byte) (Info, *Set, error) {
 	h, coded, err := parseHeader(payload)
 	if err != nil {
@@ -115,7 +117,13 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 		}
 	}
 	pc.refs.load(pc.schema, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
-	return pc.decodeInto(d.cur, d.model, &d.pairs)
+	if err := pc.decodeInto(d.cur, d.model, &d.pairs); err != nil {
+		return err
+	}
+	if newest := d.sets.get(d.next - 1); newest != nil && !d.cur.shared && slices.Equal(newest.objects, d.cur.objects) {
+		d.cur.shareObjects(newest, &pc.spare)
+	}
+	return nil
 }
 
 // accept stores the decoded snapshot and discards those that are no longer needed.
@@ -182,4 +190,4 @@ func (d *Decoder) Ack() Ack {
 }
 
 // Memory returns the size of the stored snapshots in bytes.
-func (d *Decoder) Memory() int { return d.sets.memory() + d.initial.memory(nil) }
+func (d *Decoder) Memory() int { return memory(append(d.sets.all(), d.initial)...) }

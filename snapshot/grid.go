@@ -39,7 +39,9 @@ func (g *spatialGrid) add(position [3]int64) {
 // spread lists the objects. reach is a quarter of a squared distance, below 2^50.
 func (g *spatialGrid) spread(reach int64) {
 	g.reach, g.listed = reach, true
-	g.inverse = 1 << 24 / int64(fixed.Sqrt(uint64(4*reach))+1)
+	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
+	g.inverse = 1 << 24 / g.far
+	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
 	n := max(bits.Len(uint(len(g.at)))+1, 5)
 	g.shift = uint(64 - n)
 	if cap(g.heads) < 1<<n {
@@ -62,6 +64,9 @@ const (
 
 func (g *spatialGrid) list(i int) {
 	p := &g.at[i]
+	for k, v := range p {
+		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
+	}
 	h := uint64(p[0]*g.inverse>>25)*cellX + uint64(p[1]*g.inverse>>25)*cellY + uint64(p[2]*g.inverse>>25)*cellZ
 	head := &g.heads[h>>(g.shift&63)]
 	g.next = append(g.next, *head)
@@ -83,24 +88,18 @@ var around = func() (a [8]uint64) {
 	return a
 }()
 
-// lowest returns the hash of the lowest of the eight cells around a position: the cell before its own
-// if it lies in the lower half of that.
-func (g *spatialGrid) lowest(p [3]int64) uint64 {
-	x, y, z := p[0]*g.inverse>>24, p[1]*g.inverse>>24, p[2]*g.inverse>>24
-	return uint64((x-1)>>1)*cellX + uint64((y-1)>>1)*cellY + uint64((z-1)>>1)*cellZ
-}
-
-// near returns 1 if a moving object may be within reach of a position, otherwise 0.
-func (g *spatialGrid) near(p [3]int64) int {
-	c := g.lowest(p)
-	return int(g.marks[c>>(g.shift&63)] >> (c >> ((g.shift - markBits) & 63) & (1<<markBits - 1)) & 1)
-}
-
-// closest returns a quarter of the squared distance from a position to the nearest moving object, at
+// closest returns a quarter of the squared distance from position to the nearest moving object, at
 // most reach.
-func (g *spatialGrid) closest(p [3]int64) int64 {
-	x, y, z := p[0], p[1], p[2]
-	lowest := g.lowest(p)
+func (g *spatialGrid) closest(position *[3]int64) int64 {
+	x, y, z := position[0], position[1], position[2]
+	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
+		return g.reach
+	}
+	// The lowest cell is the one before if the position lies in the lower half of its own.
+	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
+	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {
+		return g.reach
+	}
 	least, left := g.reach, maxScan
 	for _, d := range &around {
 		for i := g.heads[(lowest+d)>>(g.shift&63)]; i != 0 && left > 0; i = g.next[i-1] {

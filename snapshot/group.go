@@ -110,7 +110,7 @@ func (s *Set) Insert(from *Set, i int) error {
 	case len(s.objects) >= MaxObjects:
 		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, len(s.objects), MaxObjects)
 	}
-	s.ownObjects(len(s.objects))
+	s.own()
 	s.objects = append(s.objects, Object{})
 	copy(s.objects[at+1:], s.objects[at:])
 	s.objects[at] = o
@@ -126,4 +126,4 @@ func (s *Set) Insert(from *Set, i int) error {
 }
 
 // Memory returns the size of the set's contents in bytes.
-func (s *Set) Memory() int { return s.memory(nil) }
+func (s *Set) Memory() int { return memory(s) }

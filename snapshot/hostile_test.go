@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -39,8 +38,6 @@ func TestRefusals(t *testing.T) {
 		{"another hash", otherHash, snapshot.ErrDesync},
 		{"a byte more", append(append([]byte(nil), good...), 1, 1, 1, 1, 1), malformed.ErrLength},
 		{"a zero more", append(append([]byte(nil), good...), 0), malformed.ErrLength},
-		{"millions of objects", snapshot.Counted(sc.schema, 5_000_000, 0), malformed.ErrCount},
-		{"an id of 17 bits", snapshot.Counted(sc.schema, 1, 1<<16), malformed.ErrID},
 	} {
 		dec := snapshot.NewDecoder(sc.schema, nil)
 		if _, _, err := dec.Decode(c.payload); !errors.Is(err, c.want) {
@@ -58,25 +55,73 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestIntegerBounds changes an integer to a value out of the decoder's bounds, in as many bits.
-func TestIntegerBounds(t *testing.T) {
-	team := snapshot.Field{Name: "Team", Class: schema.ClassInteger, N: 1, Hi: 7}
-	wide, err := snapshot.NewSchema(team)
-	must(t, err)
-	team.Hi = 4
-	narrow, err := snapshot.NewSchema(team)
-	must(t, err)
-	world := snapshot.NewWorld(wide, nil)
-	enc, dec := newSender(world), snapshot.NewDecoder(narrow, nil)
-	for _, value := range []int32{3, 5} {
-		must(t, world.Begin().Add(snapshot.Object{}, []int32{value}))
-		payload, _, err := enc.send(nil, 100)
-		must(t, err)
-		if _, _, err = dec.Decode(payload); errors.Is(err, malformed.ErrBounds) != (value > team.Hi) {
-			t.Errorf("value %d: %v", value, err)
+// TestForgedObjects checks the reason for payloads of objects that no set has, each coded against a
+// snapshot that the decoder has too, or another one in its place.
+func TestForgedObjects(t *testing.T) {
+	ids := func(from, to int) (o []snapshot.Object) {
+		for id := from; id < to; id++ {
+			o = append(o, snapshot.Object{ID: uint16(id)})
 		}
-		_, err = enc.Ack(dec.Ack())
+		return o
+	}
+	row := func(component int, v int32) []int32 {
+		r := []int32{0, 3, 0, 0, 0, 0, 0, 0, -1, -1, 0}
+		r[component] = v
+		return r
+	}
+	good := row(0, 0)
+	s := testSchema(t)
+	for _, c := range []struct {
+		name           string
+		held, base, to []snapshot.Object // in the decoder's baseline, the encoder's, and the payload
+		row            []int32
+		floor          int64
+		want           error
+	}{
+		{"too many objects", nil, nil, ids(0, snapshot.MaxObjects+1), good, 0, malformed.ErrCount},
+		{"too many with those of the baseline", ids(0, 10), nil, ids(10, snapshot.MaxObjects+1), good, 0, malformed.ErrCount},
+		{"ids that do not ascend", nil, nil, []snapshot.Object{{ID: 7}, {ID: 3}}, good, 0, malformed.ErrID},
+		{"an id of the baseline", ids(0, 10), ids(0, 9), ids(0, 10), good, 0, malformed.ErrID},
+		{"a new object out of bounds", nil, nil, ids(0, 1), row(5, 5001), 0, malformed.ErrBounds},
+		{"a number out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5001), 0, malformed.ErrBounds},
+		{"an orientation out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(3, -256), 0, malformed.ErrBounds},
+		{"an integer out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(0, 5), 0, malformed.ErrBounds},
+		{"a ground out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), good, 1 << 30, malformed.ErrBounds},
+		{"other objects in the baseline", ids(0, 3), ids(0, 300), ids(0, 300), row(5, 5), 0, malformed.ErrLength},
+		{"nothing forged", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5000), 1<<30 - 1, nil},
+	} {
+		payloads := func(base, to []snapshot.Object, row []int32, floor int64) (p [2][]byte) {
+			w := snapshot.NewWorld(s, nil)
+			enc := snapshot.NewEncoder(s)
+			for i, objects := range [][]snapshot.Object{base, to} {
+				set, r := w.Begin(), good
+				if i > 0 {
+					r = row
+					set.PushFloor(floor)
+				}
+				for _, o := range objects {
+					set.Push(o, r)
+				}
+				var err error
+				p[i], _, err = enc.Append(nil, w, snapshot.Baseline{Distance: i}, 1<<20)
+				must(t, err)
+			}
+			return p
+		}
+		honest, forged := payloads(c.held, c.held, good, 0), payloads(c.base, c.to, c.row, c.floor)
+		dec := snapshot.NewDecoder(s, nil)
+		_, _, err := dec.Decode(honest[0])
 		must(t, err)
+		_, _, err = dec.Decode(forged[1])
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+		if a := dec.Ack(); err != nil && a.Newest != 0 {
+			t.Errorf("%s: acked %+v", c.name, a)
+		}
+		if _, _, again := dec.Decode(honest[1]); errors.Is(again, snapshot.ErrLate) != (err == nil) {
+			t.Errorf("%s: then an honest payload: %v", c.name, again)
+		}
 	}
 }
 
@@ -102,13 +147,16 @@ func TestAnyBytes(t *testing.T) {
 // TestDoubt checks that the eighth consecutive malformed payload requests a reset.
 func TestDoubt(t *testing.T) {
 	sc := newScene(t, 3, 4)
-	dec := snapshot.NewDecoder(sc.schema, nil)
-	bad := snapshot.Counted(sc.schema, snapshot.MaxObjects+1, 0)
+	dec, world := snapshot.NewDecoder(sc.schema, nil), snapshot.NewWorld(sc.schema, nil)
+	sc.fill(t, world.Begin())
+	bad, _, err := newSender(world).send(nil, 1<<16)
+	must(t, err)
+	bad = append(bad, 0)
 	for n := range 8 {
 		if a := dec.Ack(); a.Epoch != 0 {
 			t.Fatalf("after %d payloads: %+v", n, a)
 		}
-		if _, _, err := dec.Decode(bad); !errors.Is(err, malformed.ErrCount) {
+		if _, _, err := dec.Decode(bad); !errors.Is(err, malformed.ErrLength) {
 			t.Fatal(err)
 		}
 	}

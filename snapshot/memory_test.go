@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// TestMemory bounds the memory of both ends for 901 cubes of 11 components at 60 snapshots per second
-// and an RTT of 200 ms.
+// TestMemory bounds the memory of both ends for 901 cubes of 11 components at 60 snapshots per
+// second and an RTT of 200 ms.
 func TestMemory(t *testing.T) {
 	s, random := snapshot.PriorSchema(), rand.New(rand.NewPCG(1, 1))
 	world, dec := snapshot.NewWorld(s, nil), snapshot.NewDecoder(s, nil)

@@ -31,7 +31,10 @@ const (
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, probs, gr := &pc.model.turns[n], pc.schema.layout.turns[n], &pc.schema.grains[n]
-	base := gr.Unpack(o.base[at : at+4])
+	base := o.pose.from
+	if field != pc.schema.orientation {
+		base = gr.Unpack(o.base[at : at+4])
+	}
 	var v [refs][3]int64
 	for i := range v {
 		if o.lag[i] == 0 {
@@ -86,7 +89,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	if q[largest] < 0 {
 		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
 	}
-	missed, expected := int64(0), 0.
+	missed, scales := int64(0), int64(0)
 	for i, k := 0, 0; i < 4; i++ {
 		if i == largest {
 			continue
@@ -97,8 +100,8 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		scale := m.scale[k][class].Predict(&y)
 		e := pc.predicted(probs+largestSize+class/classes*integerSize, level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
 		if pc.lesson != nil {
-			pc.lesson.fit(&m.scale[k][class], &y, fixed.Log2(e)-scale, logUsual)
-			expected += usual(scale) / 3
+			pc.lesson.fitScale(&m.scale[k][class], &y, fixed.Log2(e)-scale)
+			scales += scale
 		}
 		missed += fixed.Abs(e)
 		k++
@@ -110,7 +113,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	}
 	if pc.lesson != nil {
 		for k := range x {
-			pc.lesson.fit(&m.turn[k][class], &x[k], target[k]-guess[k], expected*float64(gr.Unit)/16)
+			pc.lesson.fit(&m.turn[k][class], &x[k], target[k]-guess[k], scales/3, gr.Unit)
 		}
 	}
 	return missed

@@ -28,7 +28,7 @@ const (
 
 	unknownContact = 40 * fixed.LogOne
 	maxContact     = 1<<14 - 1
-	maxFloor       = 1 << 30
+	maxFloor       = 1<<30 - 1
 	noGround       = 1 << 40
 	floorBits      = 4 // of a floor, below one step
 )
@@ -38,19 +38,26 @@ var changedProb = rangecoder.Prob{P: 1 << 9}
 
 // codePhysics codes the physics of cur.
 func (pc *payloadCodec) codePhysics(cur *Set) {
-	base := &pc.refs.base.physics
+	base, to := &pc.refs.base.physics, cur.physics
 	p := changedProb
-	if pc.schema.anchor < 0 || !pc.Bit(&p, cur.physics != *base) {
-		cur.physics = *base
+	if pc.schema.anchor < 0 || !pc.Bit(&p, to != *base) {
+		pc.storePhysics(cur, base)
 		return
 	}
-	to := &cur.physics
 	for k := range to.size {
 		s, from := &to.size[k], &base.size[k]
 		s.floor = pc.physicsNumber(s.floor, from.floor, maxFloor)
 		s.half = pc.physicsNumber(s.half, from.half, maxHalf)
 	}
 	to.contact = pc.physicsNumber(to.contact, base.contact, maxContact)
+	pc.storePhysics(cur, &to)
+}
+
+// storePhysics stores decoded physics. Other encoders may read the set that an encoder encodes.
+func (pc *payloadCodec) storePhysics(cur *Set, p *physics) {
+	if pc.Decoding {
+		cur.physics = *p
+	}
 }
 
 // physicsNumber codes v as its difference from another, both of a magnitude up to limit.

@@ -84,8 +84,8 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		}
 		e := pc.predicted(probs+(k>>1|ground/classes<<1)*integerSize, magnitude, sign, guess, &cur[k], f.Lo, f.Hi)
 		if pc.lesson != nil {
-			pc.lesson.fit(t.by, &t.x, e, usual(scale))
-			pc.lesson.fit(&m.scale[k][ground], &y, fixed.Log2(e)-scale, logUsual)
+			pc.lesson.fit(t.by, &t.x, e, scale, 16)
+			pc.lesson.fitScale(&m.scale[k][ground], &y, fixed.Log2(e)-scale)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)
@@ -152,8 +152,8 @@ func (pc *payloadCodec) loadOrientations() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
-	base := g.Unpack(o.base[at : at+4])
-	o.pose.base = quat.MatrixOf(&base)
+	o.pose.from = g.Unpack(o.base[at : at+4])
+	o.pose.base = quat.MatrixOf(&o.pose.from)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = pc.groundAxis(s.at[s.anchor], s.fields[s.anchor].N)

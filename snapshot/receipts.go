@@ -55,6 +55,15 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	return full & seq.Mask(n-r.kept-before+1), bare
 }
 
+// Acked returns the distances from snapshot n of all snapshots that the client has acked, some of
+// which it may have discarded since.
+func (r *Receipts) Acked(n uint64) uint64 {
+	if n < r.next || r.next <= r.since {
+		return 0
+	}
+	return r.acked & seq.Mask(min(r.next-r.since, Ring)) << (n + 1 - r.next)
+}
+
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
 // does not change it.
 const stepWindow = 16

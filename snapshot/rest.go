@@ -72,10 +72,6 @@ func markDifferent(marks []bool, a, b []int32, width int) {
 	}
 }
 
-// maxRounds is how often objects at rest are searched for those near what moves. Those that moved in
-// a round may touch others.
-const maxRounds = 4
-
 // codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
 func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
@@ -83,58 +79,35 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	}
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
-	quiet := pc.resting
-	for range maxRounds {
-		moving := len(pc.moving.at)
-		quiet = pc.splitNear(quiet, pairs)
-		for _, i := range pc.near {
-			base := int(pairs[i].base)
-			row := pc.refs.base.Row(base)
-			near, flag, contact := reach, pc.flagOf(row), int64(noneNear)
-			if pc.schema.anchor >= 0 {
-				near = pc.moving.closest(pc.schema.position(row))
-			}
-			if near < reach {
-				contact = fixed.Log2(near)
-			} else if flag == 0 {
-				quiet = append(quiet, i)
-				continue
-			}
-			ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
-			if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
-				pc.codeDisturbed(cur.Row(int(i)), base)
-				continue
-			}
-			pc.changes <<= 1
-			pc.keep(cur, pairs, i)
+	quiet := pc.resting[:0]
+	ints, width := pc.refs.base.ints, pc.schema.ints
+	for _, i := range pc.resting {
+		at := int(pairs[i].base) * width
+		row := ints[at : at+width]
+		near, flag := reach, pc.flagOf(row)
+		if pc.schema.anchor >= 0 {
+			position := pc.schema.position(row)
+			near = pc.moving.closest(&position)
 		}
-		if len(pc.moving.at) == moving {
-			break
+		if near == reach && flag == 0 {
+			quiet = append(quiet, i)
+			continue
 		}
+		contact := int64(noneNear)
+		if near < reach {
+			contact = fixed.Log2(near)
+		}
+		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
+		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
+			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
+			continue
+		}
+		pc.changes <<= 1
+		pc.keep(cur, pairs, i)
 	}
 	if len(quiet) > 0 {
 		pc.codeQuiet(quiet, pairs, cur)
 	}
-}
-
-// splitNear moves objects that may be near what moves, or whose flag is set, from list to pc.near.
-// It does not branch: which ones these are is hard to foresee.
-func (pc *payloadCodec) splitNear(list []int32, pairs []pair) []int32 {
-	pc.near = slices.Grow(pc.near[:0], len(list))[:len(list)]
-	ints, width, g, s := pc.refs.base.ints, pc.schema.ints, &pc.moving, pc.schema
-	near, rest := 0, 0
-	for _, i := range list {
-		at := int(pairs[i].base) * width
-		row := ints[at : at+width]
-		is := pc.flagOf(row)
-		if s.anchor >= 0 {
-			is |= g.near(s.position(row))
-		}
-		pc.near[near], list[rest] = i, i
-		near, rest = near+is, rest+1-is
-	}
-	pc.near = pc.near[:near]
-	return list[:rest]
 }
 
 // reachOf returns the quarter of a squared distance of which contact is the logarithm.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math"
+	"slices"
 
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -37,10 +38,7 @@ func (s *setRing) take() *Set {
 	return s.schema.NewSet()
 }
 
-func (s *setRing) release(e *Set) {
-	e.Reset()
-	s.free = append(s.free, e)
-}
+func (s *setRing) release(e *Set) { s.free = append(s.free, e) }
 
 // put stores the entry of a snapshot. It replaces the one a whole ring older.
 func (s *setRing) put(seq uint64, e *Set) {
@@ -84,14 +82,11 @@ func (s *setRing) trim() {
 	s.peak, s.puts = s.used, 0
 }
 
-func (s *setRing) memory() (sum int) {
-	var before *Set
+// all returns the stored sets, and the unused ones.
+func (s *setRing) all() []*Set {
+	all := slices.Clone(s.free)
 	for _, e := range s.ring.All() {
-		sum += (*e).memory(before)
-		before = *e
+		all = append(all, *e)
 	}
-	for _, e := range s.free {
-		sum += e.memory(nil)
-	}
-	return sum
+	return all
 }

@@ -24,7 +24,7 @@ func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 type Set struct {
 	schema  *Schema
 	objects []Object
-	shared  bool     // other sets use the slice of objects too
+	shared  bool     // other sets use objects too: it must not be modified
 	ids     fnv.Hash // of objects
 	ints    []int32
 	physics physics
@@ -35,8 +35,15 @@ func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 
 // Reset removes all objects and keeps the memory.
 func (s *Set) Reset() {
-	s.ownObjects(0)
-	s.objects, s.ids, s.ints, s.physics = s.objects[:0], 0, s.ints[:0], physics{}
+	s.clearObjects()
+	s.ints, s.physics = s.ints[:0], physics{}
+}
+
+func (s *Set) clearObjects() {
+	if s.shared {
+		s.objects, s.shared = nil, false
+	}
+	s.objects, s.ids = s.objects[:0], 0
 }
 
 // Schema returns the schema of the objects.
@@ -81,25 +88,26 @@ func (s *Set) Add(o Object, row []int32) error {
 
 // CopyFrom makes s equal to o. Both must have the same schema.
 func (s *Set) CopyFrom(o *Set) {
-	s.ownObjects(0)
+	s.clearObjects()
 	s.reserve(o.Len())
-	s.objects, s.ids, s.ints = append(s.objects[:0], o.objects...), o.ids, append(s.ints[:0], o.ints...)
+	s.objects, s.ids, s.ints = append(s.objects, o.objects...), o.ids, append(s.ints[:0], o.ints...)
 }
 
-// shareObjects makes s have the objects of o, in the same memory, and returns its own.
-func (s *Set) shareObjects(o *Set) (unused []Object) {
-	if !s.shared {
-		unused = s.objects
+// shareObjects makes s use the list of objects of o. spare gets the list that s used alone.
+func (s *Set) shareObjects(o *Set, spare *[]Object) {
+	if !s.shared && s.objects != nil {
+		*spare = s.objects[:0]
 	}
-	s.objects, s.ids, s.shared, o.shared = o.objects, o.ids, true, true
-	return unused
+	s.objects, s.ids = o.objects, o.ids
+	s.shared, o.shared = true, true
 }
 
-// ownObjects keeps the first n objects, in memory that no other set uses.
-func (s *Set) ownObjects(n int) {
-	if s.shared {
-		s.objects, s.shared = slices.Clone(s.objects[:n]), false
+// prepare makes room for n objects. A set without a list gets the spare one.
+func (s *Set) prepare(n int, spare *[]Object) {
+	if s.objects == nil {
+		s.objects, *spare = *spare, nil
 	}
+	s.reserve(n)
 }
 
 // reserve makes room for n objects, without any for more.
@@ -107,10 +115,6 @@ func (s *Set) reserve(n int) {
 	if cap(s.objects) < n {
 		s.objects = append(make([]Object, 0, n), s.objects...)
 	}
-	s.reserveInts(n)
-}
-
-func (s *Set) reserveInts(n int) {
 	if n *= s.schema.ints; cap(s.ints) < n {
 		s.ints = append(make([]int32, 0, n), s.ints...)
 	}
@@ -121,8 +125,15 @@ func (s *Set) Equal(o *Set) bool {
 	return slices.Equal(s.objects, o.objects) && slices.Equal(s.ints, o.ints)
 }
 
+// own makes the list of objects one that no other set uses.
+func (s *Set) own() {
+	if s.shared {
+		s.objects, s.shared = slices.Clone(s.objects), false
+	}
+}
+
 func (s *Set) addObject(o Object) {
-	s.ownObjects(len(s.objects))
+	s.own()
 	s.objects = append(s.objects, o)
 	s.ids = s.ids.Add(o.word())
 }
@@ -150,12 +161,15 @@ func (s *Set) push(o Object) []int32 {
 	return s.ints[n:]
 }
 
-// memory returns the size of the contents. Of sets that share a slice of objects, those count
-// nothing for it that came before.
-func (s *Set) memory(before *Set) int {
-	n := 4 * cap(s.ints)
-	if before == nil || len(s.objects) == 0 || len(before.objects) == 0 || &s.objects[0] != &before.objects[0] {
-		n += 4 * cap(s.objects)
+// memory returns the size of sets in bytes. A list of objects that several share counts once.
+func memory(sets ...*Set) (sum int) {
+	lists := map[*Object]bool{}
+	for _, s := range sets {
+		sum += 4 * cap(s.ints)
+		if n := cap(s.objects); n > 0 && !lists[&s.objects[:1][0]] {
+			lists[&s.objects[:1][0]] = true
+			sum += 4 * n
+		}
 	}
-	return n
+	return sum
 }

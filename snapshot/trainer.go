@@ -3,6 +3,7 @@ package snapshot
 import (
 	"math"
 
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
 )
 
@@ -111,8 +112,18 @@ type fit struct {
 	b [lms.Terms]float64
 }
 
-// see learns from the terms of a prediction and its error, of a size that is usual.
-func (l *lesson) fit(w *lms.Weights, x *[lms.Terms]int64, err int64, usual float64) {
+// fit learns from the terms of a prediction and its error. scale is the logarithm of the error that
+// is usual, in units.
+func (l *lesson) fit(w *lms.Weights, x *[lms.Terms]int64, err, scale, unit int64) {
+	l.see(w, x, err, (math.Exp2(float64(scale)/fixed.LogOne)+.25)*float64(unit))
+}
+
+// fitScale learns from the terms and the error of a predicted logarithm.
+func (l *lesson) fitScale(w *lms.Weights, x *[lms.Terms]int64, err int64) {
+	l.see(w, x, err, 4*fixed.LogOne)
+}
+
+func (l *lesson) see(w *lms.Weights, x *[lms.Terms]int64, err int64, usual float64) {
 	if l.weights == nil {
 		return
 	}
@@ -131,12 +142,6 @@ func (l *lesson) fit(w *lms.Weights, x *[lms.Terms]int64, err int64, usual float
 		}
 	}
 }
-
-// logUsual is the usual error of a predicted logarithm.
-const logUsual = 4 * 256
-
-// usual returns the error, in Q4, of which scale is the logarithm.
-func usual(scale int64) float64 { return 16*math.Exp2(float64(scale)/256) + 4 }
 
 // apply solves the normal equations by Cholesky's method. Weights of few examples hardly change.
 func (f *fit) apply(w *lms.Weights) {
@@ -189,8 +194,8 @@ type probLesson struct {
 	sum, all [rates]float64
 }
 
-// see learns from a decision.
-func (l *lesson) see(k int, b bool) {
+// decided learns from a decision.
+func (l *lesson) decided(k int, b bool) {
 	if l.probs == nil {
 		return
 	}

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/ringcache"
 )
@@ -20,7 +22,7 @@ type World struct {
 	next   uint64
 	every  uint64 // snapshots per divergence check
 	fitter *fitter
-	unused []Object // memory for the objects of a set
+	spare  []Object // a list that no set uses
 }
 
 // origin is what both ends have before the first snapshot.
@@ -33,14 +35,14 @@ type origin struct {
 func (s *Schema) newOrigin(initial *Set) origin {
 	o := origin{initial: s.NewSet(), empty: s.NewSet(), model: defaultModel(s)}
 	if initial != nil {
-		o.initial.CopyFrom(initial)
+		o.initial.objects, o.initial.ids, o.initial.ints, o.initial.shared = initial.objects, initial.ids, initial.ints, true
 	}
 	o.initialHash, o.emptyHash = o.initial.hash(), o.empty.hash()
 	return o
 }
 
-// NewWorld returns a world that starts from initial, a set that both ends know; nil means an empty
-// set.
+// NewWorld returns a world that starts from initial, a set that both ends know and that must not be
+// modified any more; nil means an empty set.
 func NewWorld(s *Schema, initial *Set) *World {
 	w := &World{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
 	w.fitter = newFitter(w)
@@ -51,34 +53,27 @@ func NewWorld(s *Schema, initial *Set) *World {
 // change it once an encoder has encoded it. If the ring is full, Begin discards the oldest set.
 func (w *World) Begin() *Set {
 	var p physics
+	newest, before := w.initial, w.initial
 	if w.next > 0 {
 		p = w.fitter.observe(w.next - 1)
-		w.share(w.next - 1)
-	}
-	s := w.sets.Put(w.next)
-	w.next++
-	if *s == nil {
-		*s = w.schema.NewSet()
-	}
-	(*s).Reset()
-	(*s).physics = p
-	if cap((*s).objects) == 0 {
-		(*s).objects, w.unused = w.unused, nil
+		newest = w.set(w.next - 1)
 	}
 	if w.next > 1 {
-		(*s).reserve(w.set(w.next - 2).Len())
+		before = w.set(w.next - 2)
 	}
-	return *s
-}
-
-// share makes snapshot n use the memory of the one before for its objects, if they are the same.
-func (w *World) share(n uint64) {
-	if n == 0 {
-		return
+	if newest != before && slices.Equal(newest.objects, before.objects) {
+		newest.shareObjects(before, &w.spare)
 	}
-	if s, before := w.set(n), w.set(n-1); s.SameObjects(before) {
-		w.unused = s.shareObjects(before)[:0]
+	slot := w.sets.Put(w.next)
+	w.next++
+	if *slot == nil {
+		*slot = w.schema.NewSet()
 	}
+	s := *slot
+	s.Reset()
+	s.prepare(newest.Len(), &w.spare)
+	s.physics = p
+	return s
 }
 
 // Schema returns the schema of the objects.

@@ -67,12 +67,12 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 		return err
 	}
 	n := s.world.Next() - 1
-	base := s.receipts.Baseline(n)
-	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), s.world, base, maxSnapshot)
+	baseline := s.receipts.Baseline(n)
+	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), s.world, baseline, maxSnapshot)
 	if err != nil {
 		return err
 	}
-	s.receipts.Sent(n, base)
+	s.receipts.Sent(n, baseline)
 	s.buf = b
 	s.spent(len(b))
 	emit(b)

@@ -23,14 +23,6 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Each calls f for all probabilities, group by group.
-func (m *LargestModel) Each(f func([]rangecoder.Prob)) {
-	for i := range m.first {
-		f(m.first[i][:])
-	}
-	f(m.other[:])
-}
-
 // Code codes the index of the largest element, 0 to 3, of an orientation that is predicted to be q,
 // and reports whether it differs from that of q. doubt, below [Doubts], is the context.
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {

@@ -35,6 +35,7 @@ type message struct {
 	base   snapshot.Baseline
 	limits Limits
 	known  uint64 // distances of messages that the client has
+	acked  uint64 // and of those that are still references of their groups
 	keys   int    // bytes of keyframes
 	resent bool
 }
@@ -46,6 +47,7 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	n := w.next - 1
 	m := message{Builder: b, view: v, n: n, from: v.shift(n), base: base, limits: limits}
 	_, m.known = v.Receipts.Baselines(n, 1)
+	m.acked = v.Receipts.Acked(n)
 	b.parts, b.entering = b.parts[:0], b.entering[:0]
 	b.bits.Reset(appendHeader(dst, n, base.Distance))
 	for i := range v.members {
@@ -85,7 +87,7 @@ func (m *message) appendMember(i int) {
 		return
 	}
 	b := m.base
-	if !hasReferences(m.has(i)&m.known, b) {
+	if !hasReferences(m.has(i)&m.acked, b) {
 		b.Step = 0
 	}
 	switch e := mem.group.encode(m.n, b); {
