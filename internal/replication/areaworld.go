@@ -116,11 +116,11 @@ func (s *areaSender) stop() {
 	s.view.Reset()
 }
 
-func (s *areaSender) baselines() (step int, full, bare uint64, ok bool) {
+func (s *areaSender) baselines(time.Time) (c clientBaselines, ok bool) {
 	r := &s.view.Receipts
-	step = r.Step()
-	full, bare = r.Baselines(s.world.begun-1, step)
-	return step, full, bare, s.active
+	c.step = r.Step()
+	c.full, c.bare = r.Baselines(s.world.begun-1, c.step)
+	return c, s.active
 }
 
 func (s *areaSender) message(own *[]byte, limit int, _ time.Time) ([]byte, error) {
@@ -128,8 +128,8 @@ func (s *areaSender) message(own *[]byte, limit int, _ time.Time) ([]byte, error
 	if w.begun == 0 || s.sent == w.begun {
 		return nil, errNothing
 	}
-	step, full, bare, _ := s.baselines()
-	base, _ := w.plan.baseline(step, full, bare)
+	c, _ := s.baselines(time.Time{})
+	base, _ := w.plan.baseline(c)
 	b, _ := w.areas.builders.Get().(*areas.Builder)
 	if b == nil {
 		b = new(areas.Builder)

@@ -63,9 +63,10 @@ func (e *encodings) begin() {
 }
 
 // get returns the message of snapshot n, the newest, coded against a baseline. Without a baseline
-// it may be that of a snapshot shortly before.
-func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
-	m := e.find(n, b)
+// it may be that of a snapshot shortly before, or of a second if the client has not acked the one
+// that it received last.
+func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
+	m := e.find(n, b, again)
 	m.once.Do(func() {
 		if o := e.observer; o != nil {
 			o.Encoding()
@@ -85,7 +86,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
 	return m
 }
 
-func (e *encodings) find(n uint64, b snapshot.Baseline) *encoding {
+func (e *encodings) find(n uint64, b snapshot.Baseline, again bool) *encoding {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b.Distance == 0 {
@@ -93,7 +94,14 @@ func (e *encodings) find(n uint64, b snapshot.Baseline) *encoding {
 		if b.Empty {
 			k = &e.keyframes[1]
 		}
-		if k.number+e.interval <= n || k.number < n && len(k.message) <= transport.MaxPayload {
+		interval := e.interval
+		switch {
+		case again:
+			interval *= keyframesPerSecond
+		case len(k.message) <= transport.MaxPayload:
+			interval = 1
+		}
+		if k.number+interval <= n {
 			*k = encoding{message: k.message[:0], number: n}
 		}
 		return k

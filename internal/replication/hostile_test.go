@@ -97,6 +97,7 @@ func FuzzStreams(f *testing.F) {
 			for range 10 {
 				r.step()
 			}
+			r.some = true
 			hostile, honest := r.players[0], r.players[1]
 			for b, reliable := range entries.All(in) {
 				if reliable {
@@ -186,8 +187,9 @@ func TestInitialStateLimit(t *testing.T) {
 	}
 }
 
-// TestLargeUntilAcked checks that a client receives snapshots of several datagrams only every
-// minHold until it acks one, also if it resubscribes all the time, and every tick afterwards.
+// TestLargeUntilAcked checks that a client receives snapshots of several datagrams ever less often,
+// from minHold on, until it acks one, also if it resubscribes all the time, and every tick
+// afterwards.
 func TestLargeUntilAcked(t *testing.T) {
 	for _, resubscribe := range []bool{false, true} {
 		r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
@@ -208,13 +210,14 @@ func TestLargeUntilAcked(t *testing.T) {
 			}
 			return p.stream.Stats().Messages - before
 		}
-		if n := run(false); n < 8 || n > 10 || p.stream.Stats().Fragmented != n {
+		if n := run(false); n != 4 || p.stream.Stats().Fragmented != n {
 			t.Errorf("%d messages in a second without acks, stats %+v", n, p.stream.Stats())
 		}
 		if resubscribe {
 			continue
 		}
-		if n := run(true); n < tickHz-12 { // the first one may be held, and so is the one after it
+		run(true) // the last one is still held
+		if n := run(true); n != tickHz {
 			t.Errorf("%d messages in a second with acks", n)
 		}
 	}
@@ -242,6 +245,7 @@ func TestHostileAcksMemory(t *testing.T) {
 	for name, ack := range hostileAcks {
 		for _, codec := range codecs {
 			r := newRecording(t, codec, recorded(t, small, 20), true, players)
+			r.some = true
 			measure := func(ticks int) int64 {
 				for range ticks {
 					r.send()
@@ -258,7 +262,7 @@ func TestHostileAcksMemory(t *testing.T) {
 							s.Newest, s.Window = a.Newest, a.Window
 							b = s.Append([]byte{0})
 						}
-						must(t, p.streams.HandleAck(b, r.now))
+						_ = p.streams.HandleAck(b, r.now) // it may be of snapshots that were not sent
 					}
 				}
 				return heap()

@@ -21,8 +21,8 @@ type hub struct {
 	next, sent atomic.Int64 // index of the next target, and number of messages
 	err        atomic.Pointer[error]
 	work       sync.WaitGroup
-	helper     func()          // runs and signals work; bound once
-	prepare    func([]*Stream) // called before a tick is sent
+	helper     func()                     // runs and signals work; bound once
+	prepare    func([]*Stream, time.Time) // called before a tick is sent
 	start      time.Time
 	spread     time.Duration // over which messages leave, from start on
 	deferred   deferredStreams
@@ -177,11 +177,11 @@ func (h *hub) streamOf(p Player) *Stream {
 }
 
 // prepareAll prepares to send the newest tick.
-func (h *hub) prepareAll() {
+func (h *hub) prepareAll(now time.Time) {
 	h.mu.Lock()
 	h.targets = append(h.targets[:0], h.streams...)
 	h.mu.Unlock()
-	h.prepare(h.targets)
+	h.prepare(h.targets, now)
 }
 
 // Broadcast encodes the newest tick for all players whose clients have subscribed, and returns the
@@ -197,8 +197,8 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 			h.run()
 		}
 	}
-	h.prepareAll()
 	h.clock, h.start, h.spread = clock, clock(), spread
+	h.prepareAll(h.start)
 	h.err.Store(nil)
 	h.next.Store(0)
 	h.sent.Store(0)

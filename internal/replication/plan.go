@@ -35,8 +35,17 @@ type choice struct{ step, distance int }
 
 // clientBaselines is the distances of the baselines that a client has.
 type clientBaselines struct {
-	step int
-	have uint64
+	step       int
+	full, bare uint64 // with references at step, and all
+	waits      bool   // nothing was sent to the client for some time
+}
+
+// of returns those of a step.
+func (c *clientBaselines) of(step int) uint64 {
+	if step == 0 {
+		return c.bare
+	}
+	return c.full
 }
 
 // costs are the sizes of snapshots by the distance to the baseline, relative to each other: they
@@ -52,32 +61,44 @@ var costs = func() (c [snapshot.Ring + 1]int) {
 // reset forgets the clients.
 func (p *plan) reset() { p.clients = p.clients[:0] }
 
-// add adds a client with these baselines, with references at a step and bare.
-func (p *plan) add(step int, full, bare uint64) {
+// add adds a client. Its bare baselines count if it has no others.
+func (p *plan) add(c clientBaselines) {
 	switch {
-	case full != 0:
-		p.clients = append(p.clients, clientBaselines{step, full})
-	case bare != 0:
-		p.clients = append(p.clients, clientBaselines{0, bare})
+	case c.full != 0:
+		p.clients = append(p.clients, c)
+	case c.bare != 0:
+		c.step = 0
+		p.clients = append(p.clients, c)
 	}
 }
 
 // choose replaces some of the chosen baselines, each by the one for which the sum of the costs of
-// all clients is least.
+// all clients is least. The last one belongs to clients that wait since they have
+// none of the others.
 func (p *plan) choose() {
-	for range min(max(planWork/max(1, len(p.clients)), 2), p.room) {
-		p.turn = (p.turn + 1) % p.room
-		p.replace(&p.slots[p.turn])
+	last := p.room - 1
+	for range min(max(planWork/max(1, len(p.clients)), 2), last) {
+		p.turn = (p.turn + 1) % last
+		p.replace(&p.slots[p.turn], false)
+	}
+	if p.replace(&p.slots[last], true); p.slots[last].distance == 0 {
+		p.replace(&p.slots[last], false)
 	}
 }
 
-func (p *plan) replace(s *choice) {
+// replace replaces a choice, by one for all clients, or for those that wait.
+func (p *plan) replace(s *choice, waiting bool) {
 	p.chosen[s.step] &^= 1 << s.distance
 	p.gains = [maxStep + 1][snapshot.Ring]int{}
-	for _, c := range p.clients {
-		have := c.have & p.chosen[c.step]
+	for i := range p.clients {
+		c := &p.clients[i]
+		all := c.of(c.step)
+		have := all & p.chosen[c.step]
+		if waiting && (have != 0 || !c.waits) {
+			continue
+		}
 		cost, gains := costs[bits.TrailingZeros64(have)], &p.gains[c.step]
-		for newer := c.have & (have&-have - 1); newer != 0; newer &= newer - 1 {
+		for newer := all & (have&-have - 1); newer != 0; newer &= newer - 1 {
 			d := bits.TrailingZeros64(newer)
 			gains[d] += cost - costs[d]
 		}
@@ -96,12 +117,11 @@ func (p *plan) replace(s *choice) {
 }
 
 // baseline returns the newest baseline of the plan that a client has.
-func (p *plan) baseline(step int, full, bare uint64) (b snapshot.Baseline, ok bool) {
-	switch {
-	case full&p.chosen[step] != 0:
-		return snapshot.Baseline{Distance: bits.TrailingZeros64(full & p.chosen[step]), Step: step}, true
-	case bare&p.chosen[0] != 0:
-		return snapshot.Baseline{Distance: bits.TrailingZeros64(bare & p.chosen[0])}, true
+func (p *plan) baseline(c clientBaselines) (b snapshot.Baseline, ok bool) {
+	for _, step := range [...]int{c.step, 0} {
+		if have := c.of(step) & p.chosen[step]; have != 0 {
+			return snapshot.Baseline{Distance: bits.TrailingZeros64(have), Step: step}, true
+		}
 	}
 	return snapshot.Baseline{}, false
 }

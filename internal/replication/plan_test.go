@@ -17,7 +17,7 @@ func (p *plan) settle() {
 // cost returns the sum of the costs of all clients.
 func (p *plan) cost() (sum int) {
 	for _, c := range p.clients {
-		sum += costs[bits.TrailingZeros64(c.have&p.chosen[c.step])]
+		sum += costs[bits.TrailingZeros64(c.of(c.step)&p.chosen[c.step])]
 	}
 	return sum
 }
@@ -26,10 +26,10 @@ func (p *plan) cost() (sum int) {
 // baseline instead of one of them is better, and that the same clients keep it.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := plan{room: rapid.IntRange(1, maxEncodings).Draw(rt, "room")}
+		p := plan{room: rapid.IntRange(2, maxEncodings).Draw(rt, "room")}
 		for range rapid.IntRange(1, 40).Draw(rt, "clients") {
 			have := rapid.Uint64().Draw(rt, "have") &^ 1 << rapid.IntRange(0, 20).Draw(rt, "age")
-			p.add(rapid.IntRange(1, maxStep).Draw(rt, "step"), have&rapid.Uint64().Draw(rt, "full"), have)
+			p.add(clientBaselines{rapid.IntRange(1, maxStep).Draw(rt, "step"), have & rapid.Uint64().Draw(rt, "full"), have, false})
 		}
 		p.settle()
 		chosen, cost, n := p.chosen, p.cost(), 0
@@ -67,14 +67,31 @@ func TestPlanReaches(t *testing.T) {
 		p.reset()
 		for i := range 1000 { // two distances of thirteen have no baseline
 			have := uint64(1<<20-1) &^ (1 << (i % 13)) &^ (1 << (i * 7 % 13)) << (delay + i%10)
-			p.add(1, have, have)
+			p.add(clientBaselines{1, have, have, false})
 		}
 		p.settle()
 		for i, c := range p.clients {
-			b, ok := p.baseline(c.step, c.have, c.have)
-			if newest := bits.TrailingZeros64(c.have); !ok || b.Distance < newest || b.Distance > newest+6 {
+			b, ok := p.baseline(c)
+			if newest := bits.TrailingZeros64(c.full); !ok || b.Distance < newest || b.Distance > newest+6 {
 				t.Errorf("delay %d: client %d has %+v, its newest is %d", delay, i, b, newest)
 			}
+		}
+	}
+}
+
+// TestPlanWaits checks that a single client that has waited gets a baseline, among many others.
+func TestPlanWaits(t *testing.T) {
+	p := plan{room: maxEncodings}
+	for range 3 {
+		p.reset()
+		for i := range 1000 {
+			p.add(clientBaselines{1, 1 << (i%30 + 1), 1 << (i%30 + 1), false})
+		}
+		joined := clientBaselines{step: 1, bare: 1 << 9, waits: true}
+		p.add(joined)
+		p.choose()
+		if b, ok := p.baseline(joined); !ok || b.Distance != 9 || b.Step != 0 {
+			t.Errorf("%+v", b)
 		}
 	}
 }
@@ -85,7 +102,7 @@ func TestPlanAllocs(t *testing.T) {
 	tick := func() {
 		p.reset()
 		for i := range 1000 {
-			p.add(1, 1<<(i%40+1), 0)
+			p.add(clientBaselines{step: 1, full: 1 << (i%40 + 1)})
 		}
 		p.choose()
 	}

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
@@ -11,8 +12,18 @@ import (
 
 // minHold is the time for which no snapshot follows one that is larger than a datagram and has no
 // acked baseline, or 1.5 round trips if those are longer. The next one would be as large, and no
-// newer to a client that is about to receive this one.
-const minHold = 100 * time.Millisecond
+// newer to a client that is about to receive this one. Each time that the client does not ack it,
+// the time doubles, up to maxHold.
+const (
+	minHold = 100 * time.Millisecond
+	maxHold = 5 * time.Second
+
+	// patience is the number of such snapshots that a client may miss before it only receives those
+	// that are encoded anyway.
+	patience = 3
+	// maxWait is the time after which a client that has no baseline of the plan affects it.
+	maxWait = 50 * time.Millisecond
+)
 
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
@@ -20,27 +31,36 @@ const ackWindow = 64
 type snapshotSender struct {
 	world     *World
 	player    Player
-	heldUntil time.Time // kept when the client resubscribes
+	heldUntil time.Time // kept when the client resubscribes, as is unacked
+	unacked   uint      // consecutive snapshots that caused holds and were not acked
 
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
 	sentAt   time.Time
+	large    uint64 // number of the snapshot that caused the last hold
 	age      uint64 // ticks between the last snapshot and its baseline
 }
 
 func (s *snapshotSender) start(time.Time) { s.active = true }
 
 func (s *snapshotSender) stop() {
-	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil}
+	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked}
 }
 
-// baselines returns the step of the client's snapshots, and the distances of the baselines that it
-// has for the newest one.
-func (s *snapshotSender) baselines() (step int, full, bare uint64, ok bool) {
-	step = s.receipts.Step()
-	full, bare = s.receipts.Baselines(s.world.sets.Next()-1, step)
-	return step, full, bare, s.active
+// baselines returns the baselines that the client has for the newest snapshot, and whether they
+// affect the plan.
+func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
+	c.step = s.receipts.Step()
+	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
+	c.waits = now.Sub(s.sentAt) > maxWait
+	return c, s.active && bits.TrailingZeros64(c.bare) <= s.oldest()
+}
+
+// oldest returns the distance up to which the newest baseline of a client affects the plan. One
+// that has an older one has not received anything for some time, or pretends so.
+func (s *snapshotSender) oldest() int {
+	return 8 + 3*int(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz)
 }
 
 func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {
@@ -48,16 +68,16 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
 		return nil, errNothing
 	}
-	step, full, bare, _ := s.baselines()
-	b, ok := w.plan.baseline(step, full, bare)
+	c, _ := s.baselines(now)
+	b, ok := w.plan.baseline(c)
 	switch {
 	case ok:
-	case bare != 0 && now.Sub(s.sentAt) < minHold:
+	case c.bare != 0 && now.Sub(s.sentAt) < minHold:
 		return nil, errNothing // the next tick likely has a baseline for this client
 	default:
 		b = s.receipts.Keyframe()
 	}
-	m := w.encodings.get(w.sets.Next()-1, b)
+	m := w.encodings.get(w.sets.Next()-1, b, s.unacked > patience)
 	switch {
 	case m.err != nil:
 		return nil, m.err
@@ -67,7 +87,9 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
 	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
-		s.heldUntil = now.Add(max(minHold, s.player.RTT()*3/2))
+		hold := min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold)
+		s.heldUntil, s.large = now.Add(hold), m.number
+		s.unacked++
 	}
 	return m.message, nil
 }
@@ -77,8 +99,12 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if acked, err = s.receipts.Ack(a); acked > 0 {
-		s.heldUntil = time.Time{}
+	acked, err = s.receipts.Ack(a)
+	if s.unacked > 0 {
+		next := s.world.sets.Next()
+		if _, bare := s.receipts.Baselines(next, 1); next-s.large < snapshot.Ring && bare>>(next-s.large)&1 != 0 {
+			s.unacked, s.heldUntil = 0, time.Time{}
+		}
 	}
 	return acked, err
 }

@@ -97,7 +97,7 @@ const (
 // It returns ErrNotReady if the client has not subscribed, the encoder's error, or an error that
 // wraps the player's.
 func (s *Stream) Send(now time.Time) error {
-	s.hub.prepareAll()
+	s.hub.prepareAll(now)
 	_, err := s.send(now, false)
 	return err
 }

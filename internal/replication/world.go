@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -160,7 +161,7 @@ func (w *World) Commit() {
 }
 
 // choose chooses the baselines of the newest tick, once.
-func (w *World) choose(streams []*Stream) {
+func (w *World) choose(streams []*Stream, now time.Time) {
 	if w.planned == w.begun {
 		return
 	}
@@ -171,10 +172,10 @@ func (w *World) choose(streams []*Stream) {
 	for _, s := range streams {
 		s.mu.Lock()
 		if p, ok := s.sender.(interface {
-			baselines() (step int, full, bare uint64, ok bool)
+			baselines(now time.Time) (c clientBaselines, ok bool)
 		}); ok {
-			if step, full, bare, ok := p.baselines(); ok {
-				w.plan.add(step, full, bare)
+			if c, ok := p.baselines(now); ok {
+				w.plan.add(c)
 			}
 		}
 		s.mu.Unlock()

@@ -63,6 +63,7 @@ type recording struct {
 	now     time.Time
 	clock   func() time.Time // returns now
 	spread  time.Duration    // of broadcasts
+	some    bool             // not all players receive each tick
 	players []*recordingPlayer
 	ack     []byte
 	inputs  []statesync.Input
@@ -162,7 +163,7 @@ func (r *recording) send() {
 	if _, waits := r.world.Release(r.now.Add(r.spread)); waits {
 		r.t.Fatalf("messages wait for more than %v", r.spread)
 	}
-	if n != len(r.players) {
+	if n != len(r.players) && !r.some {
 		r.t.Fatalf("tick %d was sent to %d players of %d", r.tick, n, len(r.players))
 	}
 }
