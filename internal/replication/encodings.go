@@ -51,7 +51,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline) *encoding {
 	m.once.Do(func() {
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {
-			enc = snapshot.NewEncoder(e.world.schema)
+			enc = new(snapshot.Encoder)
 		}
 		m.number = n
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)

@@ -53,7 +53,8 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
 	world := snapshot.NewWorld(s, sets[0])
-	enc, dec := snapshot.NewEncoder(s), snapshot.NewDecoder(s, sets[0])
+	var enc snapshot.Encoder
+	dec := snapshot.NewDecoder(s, sets[0])
 	var receipts snapshot.Receipts
 	r, bytes := &Row{Form: form}, 0
 	var encode, decode []time.Duration
