@@ -39,8 +39,8 @@ type payloadCodec struct {
 type observer interface {
 	// decided is called with each decision, of context k.
 	decided(k int, b bool)
-	// fit is called with each prediction: its weights, terms and error, and the logarithm of the error
-	// that was expected, in units.
+	// fit is called with each prediction: its weights, terms and error, and the logarithm of the
+	// error that was expected, in units.
 	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
 	// fitScale is called with each prediction of such a logarithm.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)

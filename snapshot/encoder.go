@@ -8,8 +8,8 @@ import (
 
 // Baseline is what a payload is coded against. Both ends must have it.
 type Baseline struct {
-	// Distance is the distance from the snapshot to its baseline, 1 to 62. 0 means the initial set, or
-	// with Empty an empty one.
+	// Distance is the distance from the snapshot to its baseline, 1 to 62. 0 means the initial set,
+	// or with Empty an empty one.
 	Distance int
 	// Step is the distance between the snapshots that the client receives, 1 to 4. The payload
 	// refers to the sets 1, 2, 4 and 6 steps before the baseline too. 0 means that it does not.

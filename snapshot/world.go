@@ -50,7 +50,8 @@ func NewWorld(s *Schema, initial *Set) *World {
 }
 
 // Begin starts the next snapshot and returns its empty set. The caller fills the set, and must not
-// change it once an encoder has encoded it, or Begin was called again. If the ring is full, Begin discards the oldest set.
+// change it once an encoder has encoded it, or Begin was called again. If the ring is full, Begin
+// discards the oldest set.
 func (w *World) Begin() *Set {
 	var p physics
 	newest, before := w.initial, w.initial
