@@ -87,7 +87,7 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 	default:
 		refs.begin(w.set(base), int64(b.Distance), b.Step)
 	}
-	refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
+	refs.load(func(lag int) *Set { return w.set(base - uint64(lag)) })
 	return nil
 }
 
