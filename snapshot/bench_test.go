@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -75,4 +76,32 @@ func BenchmarkRecorded(b *testing.B) {
 	b.ReportMetric(float64(bytes)/n, "B/frame")
 	b.ReportMetric(encode.Seconds()*1e6/n, "encode-us")
 	b.ReportMetric(decode.Seconds()*1e6/n, "decode-us")
+}
+
+// BenchmarkSmall encodes 25 cubes, of which none or three move: one of many areas of a world. With
+// none it takes what every payload takes.
+func BenchmarkSmall(b *testing.B) {
+	for _, moving := range []int{0, 3} {
+		b.Run(fmt.Sprintf("%dMoving", moving), func(b *testing.B) {
+			s := snapbench.Cubes()
+			w := snapshot.NewWorld(s, nil)
+			for n := range snapshot.Ring {
+				set := w.Begin()
+				for i := range 25 {
+					row := []int32{3, 256, 256, 256, int32(i%5) * 1000, int32(i/5) * 1000, 100, 0}
+					if i < moving {
+						row[1], row[4], row[6] = row[1]+int32(n), row[4]+int32(9*n), row[6]+int32(n*(60-n)/8)
+					}
+					must(b, set.Add(snapshot.Object{ID: uint16(i)}, row))
+				}
+			}
+			e, buffer, bytes := snapshot.NewEncoder(w), make([]byte, 0, 1<<10), 0
+			for b.Loop() {
+				out, _, err := e.Append(buffer, snapshot.Baseline{Distance: behind, Step: 1}, cap(buffer))
+				must(b, err)
+				bytes = len(out)
+			}
+			b.ReportMetric(float64(bytes), "B/payload")
+		})
+	}
 }

@@ -14,21 +14,23 @@ import (
 type payloadCodec struct {
 	rangecoder.Coder
 	schema       *Schema
-	weights      *weights
-	probs        *contexts // updated while coding
-	own          contexts
-	learns       bool    // the weights adapt too
-	fit          *fitter // learns the physics, or nil
-	physics      physics // of the snapshot
-	contactRange int64   // of the physics
-	sameSet      bool    // the objects are those of the baseline
-	invalid      error   // reason if the objects are invalid
+	model        *model
+	probs        []prob   // the model's, adapted while coding
+	lesson       *lesson  // learns a model, or nil
+	physics      physics  // of the snapshot
+	contactRange int64    // of the physics
+	lowest       [3]int64 // the ground, Q4
+	sameSet      bool     // the objects are those of the baseline
+	invalid      error    // reason if the objects are invalid
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
+	moves        []bool  // by object of the baseline: it is not at rest
+	changed      []bool  // by object, while encoding: it is not that of the baseline
 	resting      []int32 // indices of the objects at rest
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
+	scaled       bool // object.scales are those of the usual ages
 }
 
 // pair is an object of the snapshot and its index in the baseline, or -1.
@@ -50,7 +52,11 @@ type objectContext struct {
 	jerk           int64 // change of velocity over all references
 	jerk1          int64 // change of velocity over the newest references
 	speed          int64
-	span           [spans]span
+	logJerk        int64
+	logJerk1       int64
+	logSpeed       int64
+	scales         [spans]int64 // Q4, shifted by partShift: from a difference over each span to a velocity
+	usual          bool         // lag has the ages of refLags
 	speeds         [3]velocities
 	near           *neighbor
 	gap            int64    // log2 of the distance to near
@@ -62,7 +68,6 @@ type objectContext struct {
 	velocityChange [3]int64
 	drift          [3]int64 // velocity of the position
 	resting        bool     // the object is at rest
-	close          int64    // log2 of the distance to the nearest moving object
 }
 
 // neighbor is the context that a coded object leaves for the following ones.
@@ -85,12 +90,6 @@ const (
 	spans
 )
 
-// span is a pair of rows, and the factor from their difference to a velocity.
-type span struct {
-	newer, older []int32
-	scale        int64 // Q4, shifted by partShift
-}
-
 // ends are the references of each span, the newer first; -1 is the baseline.
 var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 1}, {1, 2}, {2, 3}}
 
@@ -100,6 +99,7 @@ type velocities [spans]int64
 // pose is the rotation of an object, if its orientation is coded before its position.
 type pose struct {
 	known             bool
+	from              quat.Fixed  // the baseline
 	ground            int         // axis along which it lies on the ground, or -1
 	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
 	turn              [3]int64    // from base to now
@@ -107,9 +107,9 @@ type pose struct {
 
 // begin selects the model, and starts with its probabilities.
 func (pc *payloadCodec) begin(m *model) {
-	pc.weights, pc.probs, pc.learns = &m.weights, &pc.own, false
-	pc.own.copyFrom(&m.start)
-	pc.Bad = false
+	pc.model = m
+	copy(pc.probs, m.start)
+	pc.Bad, pc.scaled = false, false
 }
 
 // objects codes the list of objects. It reports false for a list that no encoder writes.
@@ -119,21 +119,20 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	if !pc.Decoding {
 		pairs = match(pairs, base, cur)
 	}
-	kept, born := 0, 0
-	for _, p := range pairs {
-		if p.base >= 0 {
-			kept++
-		} else {
+	born := 0
+	for i := range pairs {
+		if pairs[i].base < 0 {
 			born++
 		}
 	}
-	gone := pc.Bit(&pc.probs.removed[0], kept < base.Len())
+	kept := len(pairs) - born
+	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
 	} else if pc.Decoding {
 		pairs = same(pairs, base)
 	}
-	n := pc.Uint(&pc.probs.added, addedLevel, uint64(born))
+	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
 	if n > MaxObjects || pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
 		pc.invalid = malformed.ErrCount
 		return pairs, false
@@ -168,7 +167,7 @@ func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
 			k++
 		}
 		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.Bit(&pc.probs.removed[1], !kept) && pc.Decoding {
+		if !pc.bit(pc.schema.layout.removed+1, !kept) && pc.Decoding {
 			pairs = append(pairs, pair{o, int32(i)})
 			k = len(pairs)
 		}
@@ -188,7 +187,7 @@ func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
 			o = pairs[i].object
 			i++
 		}
-		id := before + 1 + int64(pc.Uint(&pc.probs.gap, gapLevel, uint64(int64(o.ID)-before-1)))
+		id := before + 1 + int64(pc.count(pc.schema.layout.gap, gapLevel, uint64(int64(o.ID)-before-1)))
 		if id > 1<<16-1 {
 			return pairs, false
 		}
@@ -221,11 +220,15 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 			cur.push(p.object)
 		}
 	}
+	pc.findMoving()
+	if !pc.Decoding {
+		pc.findChanged(pairs, cur)
+	}
 	for i, p := range pairs {
 		switch {
 		case p.base < 0:
 			pc.codeAbsolute(cur.Row(i))
-		case pc.isResting(int(p.base)):
+		case pc.refs.step > 0 && !pc.moves[p.base]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
 			pc.load(int(p.base))

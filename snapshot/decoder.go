@@ -115,7 +115,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 			}
 		}
 	}
-	pc.refs.load(pc.schema, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
+	pc.refs.load(func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
 	pc.begin(d.model.at(&pc.refs))
 	d.cur.Reset()
 	pc.codePhysics(d.cur)

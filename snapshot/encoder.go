@@ -91,13 +91,13 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 	default:
 		refs.begin(w.set(base), int64(b.Distance), b.Step)
 	}
-	refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
+	refs.load(func(lag int) *Set { return w.set(base - uint64(lag)) })
 	return nil
 }
 
 // init prepares a codec.
 func (pc *payloadCodec) init(s *Schema, decoding bool) {
-	pc.schema, pc.own = s, s.newContexts()
+	pc.schema, pc.probs = s, make([]prob, s.layout.size)
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 

@@ -1,57 +1,57 @@
 package snapshot
 
 import (
-	"cmp"
-	"slices"
-	"sort"
+	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// maxScan bounds the number of moving objects that closest examines in each direction.
-const maxScan = 32
+// maxScan bounds the number of moving objects to which closest measures the distance.
+const maxScan = 64
 
-// spatialGrid is the positions of moving objects, and the set of cells within one cell of them.
+// spatialGrid finds the nearest of the moving objects, within reach. It lists those in each cell, of
+// twice the reach: what is within reach of a position lies in eight cells. A position is near if any
+// of these has an object; that is marked by the lowest of the eight.
 type spatialGrid struct {
-	at     [][3]int64
-	hint   [3]int64 // nearest object of the previous search
-	beyond int64    // quarter of the squared distance at which search ends
-	side   uint     // log2 of the size of a cell
-	marked bool     // cells is valid and at is sorted
-	cells  [1 << (cellBits - 6)]uint64
+	at      [][3]int64
+	next    []uint32 // by object: 1 + the next one in the list of its cell
+	heads   []uint32 // 1 + the first object of a list
+	marks   []uint64 // bits by the hash of the lowest cell; several cells may share one
+	shift   uint     // from the hash of a cell to its list
+	low     [3]int64 // bounds of the positions that may be near
+	high    [3]int64
+	far     int64 // reach as a distance, rounded up
+	inverse int64 // 1 / far, Q24
+	reach   int64 // quarter of the square
+	listed  bool
 }
 
-// cellBits is log2 of the number of cells. Cells further apart may share a bit.
-const cellBits = 14
+func (g *spatialGrid) reset() { g.at, g.next, g.listed = g.at[:0], g.next[:0], false }
 
-func (g *spatialGrid) reset() { g.at, g.marked = g.at[:0], false }
-
-// add adds a moving object. Before spread the order is arbitrary.
+// add adds a moving object.
 func (g *spatialGrid) add(position [3]int64) {
-	if !g.marked {
-		g.at = append(g.at, position)
-		return
+	g.at = append(g.at, position)
+	if g.listed {
+		g.list(len(g.at) - 1)
 	}
-	if len(g.at) == 0 {
-		g.hint = position
-	}
-	g.at = slices.Insert(g.at, g.find(position[0]), position)
-	g.mark(&position)
 }
 
-// spread sorts the objects and marks the cells near them. touch, log2 of a quarter of a squared
-// distance, determines the size of the cells.
-func (g *spatialGrid) spread(touch int64) {
-	g.side = uint(fixed.Clamp(touch/(2*fixed.LogOne)+3, 0, 30))
-	g.beyond = 1 << (2 * g.side)
-	g.marked = true
-	clear(g.cells[:])
-	slices.SortFunc(g.at, func(a, b [3]int64) int { return cmp.Compare(a[0], b[0]) })
-	for i := range g.at {
-		g.mark(&g.at[i])
+// spread lists the objects. reach is a quarter of a squared distance, below 2^50.
+func (g *spatialGrid) spread(reach int64) {
+	g.reach, g.listed = reach, true
+	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
+	g.inverse = 1 << 24 / g.far
+	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
+	n := max(bits.Len(uint(len(g.at)))+1, 5)
+	g.shift = uint(64 - n)
+	if cap(g.heads) < 1<<n {
+		g.heads, g.marks = make([]uint32, 1<<n), make([]uint64, 1<<n)
 	}
-	if len(g.at) > 0 {
-		g.hint = g.at[0]
+	g.heads, g.marks = g.heads[:1<<n], g.marks[:1<<n]
+	clear(g.heads)
+	clear(g.marks)
+	for i := range g.at {
+		g.list(i)
 	}
 }
 
@@ -62,57 +62,53 @@ const (
 	cellZ = 0x8cb92ba72f3d8dd7
 )
 
-func (g *spatialGrid) cell(position *[3]int64) uint64 {
-	side := g.side & 63
-	return uint64(position[0]>>side)*cellX + uint64(position[1]>>side)*cellY + uint64(position[2]>>side)*cellZ
+func (g *spatialGrid) list(i int) {
+	p := &g.at[i]
+	for k, v := range p {
+		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
+	}
+	h := uint64(p[0]*g.inverse>>25)*cellX + uint64(p[1]*g.inverse>>25)*cellY + uint64(p[2]*g.inverse>>25)*cellZ
+	head := &g.heads[h>>(g.shift&63)]
+	g.next = append(g.next, *head)
+	*head = uint32(i + 1)
+	for _, d := range &around {
+		c := h - d
+		g.marks[c>>(g.shift&63)] |= 1 << (c >> ((g.shift - markBits) & 63) & (1<<markBits - 1))
+	}
 }
 
-// around has the differences of the hashes of a cell's neighbors from that of the lowest one.
-var around = func() (a [27]uint64) {
+// markBits is log2 of the number of marks per list.
+const markBits = 6
+
+// around has the differences of the hashes of the eight cells from that of the lowest one.
+var around = func() (a [8]uint64) {
 	for i := range uint64(len(a)) {
-		a[i] = i/9*cellX + i/3%3*cellY + i%3*cellZ
+		a[i] = i&1*cellX + i>>1&1*cellY + i>>2*cellZ
 	}
 	return a
 }()
 
-func (g *spatialGrid) mark(position *[3]int64) {
-	lowest := g.cell(position) - cellX - cellY - cellZ
-	for _, d := range around {
-		c := lowest + d
-		g.cells[c>>(64-cellBits+6)] |= 1 << (c >> (64 - cellBits) & 63)
-	}
-}
-
-// near reports whether a moving object may be near. It is true if one is within the size of a cell.
-func (g *spatialGrid) near(position *[3]int64) bool {
-	c := g.cell(position)
-	return g.cells[c>>(64-cellBits+6)]>>(c>>(64-cellBits)&63)&1 != 0
-}
-
-func (g *spatialGrid) find(x int64) int {
-	return sort.Search(len(g.at), func(i int) bool { return g.at[i][0] >= x })
-}
-
 // closest returns a quarter of the squared distance from position to the nearest moving object, at
-// most beyond. The grid must not be empty.
+// most reach.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
-	best, least := &g.hint, min(quarterSquare(&g.hint, position), g.beyond)
-	closer := func(q *[3]int64) bool {
-		x := q[0] - position[0]
-		if x*x>>2 >= least {
-			return false
+	x, y, z := position[0], position[1], position[2]
+	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
+		return g.reach
+	}
+	// The lowest cell is the one before if the position lies in the lower half of its own.
+	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
+	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {
+		return g.reach
+	}
+	least, left := g.reach, maxScan
+	for _, d := range &around {
+		for i := g.heads[(lowest+d)>>(g.shift&63)]; i != 0 && left > 0; i = g.next[i-1] {
+			q := &g.at[i-1]
+			dx, dy, dz := q[0]-x, q[1]-y, q[2]-z
+			least = min(least, (dx*dx+dy*dy+dz*dz)>>2)
+			left--
 		}
-		if d := quarterSquare(q, position); d < least {
-			best, least = q, d
-		}
-		return true
 	}
-	at := g.find(position[0])
-	for i := at; i < min(len(g.at), at+maxScan) && closer(&g.at[i]); i++ {
-	}
-	for i := at - 1; i >= max(0, at-maxScan) && closer(&g.at[i]); i-- {
-	}
-	g.hint = *best
 	return least
 }
 

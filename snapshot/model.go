@@ -2,8 +2,6 @@ package snapshot
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
-	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -31,80 +29,30 @@ func modelOf(distance int64) int {
 // model is the parameters of payloads at some distances. Coding a payload does not change them: the
 // probabilities are those with which each payload starts.
 type model struct {
-	weights
-	start contexts
+	motion []motionWeights // by field of class ClassNumber
+	turns  []turnWeights   // by field of class ClassQuat
+	start  []prob
 }
 
 // classes is the number of classes of motion, and of the weights that depend on them.
 const classes = 7
 
-// weights are the parameters of the predictions.
-type weights struct {
-	motion []motionWeights
-	turns  []turnWeights
-}
-
-// motionWeights are those of a field of class ClassNumber.
+// motionWeights are those of the predictions of a field of class ClassNumber.
 type motionWeights struct {
-	position [3][classes]lms.Predictor
-	scale    [3][2 * classes]lms.Predictor // in flight or at rest, and on the ground
-	roll     [3][5]lms.Predictor           // on the ground: along the ground axis, and across
+	position [3][classes]lms.Weights
+	scale    [3][2 * classes]lms.Weights // in flight or at rest, and on the ground
+	roll     [3][5]lms.Weights           // on the ground: along the ground axis, and across
 }
 
 // turnWeights are those of a field of class ClassQuat.
 type turnWeights struct {
-	turn  [3][2 * classes]lms.Predictor // in flight, and on the ground
-	scale [3][2 * classes]lms.Predictor
+	turn  [3][2 * classes]lms.Weights // in flight, and on the ground
+	scale [3][2 * classes]lms.Weights
 }
-
-// contexts are the probabilities of all decisions. They adapt while a payload is coded.
-type contexts struct {
-	numbers   [][numberContexts]rangecoder.IntModel // by field of class ClassNumber
-	turns     []turnContexts
-	angles    []rangecoder.IntModel
-	flags     [][flagContexts]rangecoder.Prob
-	restFlags [][2]rangecoder.Prob // integer fields of objects at rest
-	strings   []bytesModel
-	same      [][64]rangecoder.Prob // by field: unchanged in an object that changed
-	changed   [256]rangecoder.Prob
-	disturbed [contactContexts][4]rangecoder.Prob // a resting object changed, by contact
-	quiet     [3]rangecoder.Prob                  // undisturbed: any, any of a block, this
-	removed   [2]rangecoder.Prob
-	added     rangecoder.LengthModel // number of objects that are not in the baseline
-	gap       rangecoder.LengthModel // between their ids
-	physics   rangecoder.LengthModel
-}
-
-// turnContexts are those of a field of class ClassQuat.
-type turnContexts struct {
-	largest quat.LargestModel
-	numbers [2]rangecoder.IntModel // in flight and on the ground
-}
-
-type bytesModel struct {
-	replaced [2]rangecoder.Prob // by whether the object's predicted fields changed
-	length   [1]rangecoder.Prob // the length changed
-	kept     [2]rangecoder.Prob // a byte equals that of the baseline, by whether the previous one did
-}
-
-const (
-	// contactContexts is the number of contexts of objects at rest: the distance to the nearest
-	// moving object in half octaves.
-	contactContexts = 128
-	flagContexts    = 128
-	numberContexts  = 4
-)
-
-// Initial levels of counts.
-const (
-	addedLevel   = 0
-	gapLevel     = 6
-	physicsLevel = 18
-)
 
 // Initial weights in Q16: extrapolation at constant velocity, with more or less of the newest
 // change of velocity, depending on the class.
-var positionStart = [classes][]int32{
+var positionStart = [classes]lms.Weights{
 	{1 << 15},
 	{1 << 16, 20000, 0, 78000},
 	{1 << 16, 60000, 0, 20000},
@@ -114,13 +62,13 @@ var positionStart = [classes][]int32{
 	{1 << 15, 0, 0, 1 << 14},
 }
 
-var rollStart = [3][]int32{
+var rollStart = [3]lms.Weights{
 	{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 << 16, 0, 1 << 15},
 	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
 	{1 << 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 << 14},
 }
 
-var turnStart = [classes][]int32{
+var turnStart = [classes]lms.Weights{
 	{1 << 16, 20000, 20000},
 	{1 << 16, 13000, 20000, 20000},
 	{1 << 16, 20000, 20000, 13000},
@@ -130,7 +78,7 @@ var turnStart = [classes][]int32{
 	{1 << 16},
 }
 
-var scaleStart = []int32{20000, 13000, 0, 6500, 26000, 6500, 0, 0}
+var scaleStart = lms.Weights{20000, 13000, 0, 6500, 26000, 6500, 0, 0}
 
 // Model is the parameters with which both ends code snapshots of objects of one schema. It is
 // immutable and safe for concurrent use.
@@ -151,7 +99,7 @@ func (m *Model) at(refs *refFrames) *model { return m.models[refs.model()] }
 
 // newModel returns a model that has learned nothing.
 func (s *Schema) newModel() *model {
-	m := &model{start: s.newContexts()}
+	m := &model{start: s.start()}
 	for i := range s.fields {
 		switch s.fields[i].Class {
 		case schema.ClassNumber:
@@ -166,9 +114,7 @@ func (s *Schema) newModel() *model {
 
 func newMotionWeights() (m motionWeights) {
 	for a := range m.position {
-		for c := range m.position[a] {
-			m.position[a][c] = lms.New(positionStart[c]...)
-		}
+		m.position[a] = positionStart
 		fill(m.scale[a][:], scaleStart)
 		fill(m.roll[a][:], rollStart[a])
 	}
@@ -178,128 +124,63 @@ func newMotionWeights() (m motionWeights) {
 func newTurnWeights() (m turnWeights) {
 	for a := range m.turn {
 		for c := range m.turn[a] {
-			m.turn[a][c] = lms.New(turnStart[c%classes]...)
+			m.turn[a][c] = turnStart[c%classes]
 		}
 		fill(m.scale[a][:], scaleStart)
 	}
 	return m
 }
 
-func fill(w []lms.Predictor, start []int32) {
+func fill(w []lms.Weights, v lms.Weights) {
 	for i := range w {
-		w[i] = lms.New(start...)
+		w[i] = v
 	}
 }
 
-func (s *Schema) newContexts() (c contexts) {
-	c.same = make([][64]rangecoder.Prob, len(s.fields))
+// each calls f for the weights of all predictions.
+func (m *model) each(f func(*lms.Weights)) {
+	all := func(w []lms.Weights) {
+		for i := range w {
+			f(&w[i])
+		}
+	}
+	for i := range m.motion {
+		for k := range m.motion[i].position {
+			all(m.motion[i].position[k][:])
+			all(m.motion[i].scale[k][:])
+			all(m.motion[i].roll[k][:])
+		}
+	}
+	for i := range m.turns {
+		for k := range m.turns[i].turn {
+			all(m.turns[i].turn[k][:])
+			all(m.turns[i].scale[k][:])
+		}
+	}
+}
+
+// derive copies what from, of schema fs, learned of the same classes.
+func (m *model) derive(s *Schema, from *model, fs *Schema) {
+	to, of := &s.layout, &fs.layout
+	move := func(to, of, n int) { copy(m.start[to:to+n], from.start[of:of+n]) }
+	for i := range m.motion {
+		k := min(i, len(from.motion)-1)
+		m.motion[i] = from.motion[k]
+		move(to.numbers[i], of.numbers[k], numberKinds*integerSize)
+	}
+	for i := range m.turns {
+		m.turns[i] = from.turns[0]
+		move(to.turns[i], of.turns[0], turnSize)
+	}
+	for i := range to.flags {
+		move(to.flags[i], of.flags[0], flagContexts+2)
+	}
 	for i := range s.fields {
-		switch s.fields[i].Class {
-		case schema.ClassNumber:
-			c.numbers = append(c.numbers, [numberContexts]rangecoder.IntModel{})
-		case schema.ClassQuat:
-			c.turns = append(c.turns, turnContexts{})
-		case schema.ClassAngle:
-			c.angles = append(c.angles, rangecoder.IntModel{})
-		case schema.ClassBytes:
-			c.strings = append(c.strings, bytesModel{})
-		default:
-			c.flags = append(c.flags, [flagContexts]rangecoder.Prob{})
-			c.restFlags = append(c.restFlags, [2]rangecoder.Prob{})
+		for k := range fs.fields {
+			if fs.fields[k].Class == s.fields[i].Class && (k == fs.anchor) == (i == s.anchor) {
+				move(to.same[i], of.same[k], sameSize)
+			}
 		}
 	}
-	c.each(func(p []rangecoder.Prob) { rangecoder.Fill(p, rangecoder.Half, 0) })
-	for i := range c.angles {
-		c.angles[i].Init()
-	}
-	for i := range c.numbers {
-		for k := range c.numbers[i] {
-			c.numbers[i][k].Init()
-		}
-	}
-	for i := range c.turns {
-		for k := range c.turns[i].numbers {
-			c.turns[i].numbers[k].Init()
-		}
-		c.turns[i].largest.Init()
-	}
-	c.added.Init(addedLevel)
-	c.gap.Init(gapLevel)
-	c.physics.Init(physicsLevel)
-	return c
-}
-
-// each calls f for all predictors.
-func (w *weights) each(f func(*lms.Predictor)) {
-	all := func(p []lms.Predictor) {
-		for i := range p {
-			f(&p[i])
-		}
-	}
-	for i := range w.motion {
-		for k := range w.motion[i].position {
-			all(w.motion[i].position[k][:])
-			all(w.motion[i].scale[k][:])
-			all(w.motion[i].roll[k][:])
-		}
-	}
-	for i := range w.turns {
-		for k := range w.turns[i].turn {
-			all(w.turns[i].turn[k][:])
-			all(w.turns[i].scale[k][:])
-		}
-	}
-}
-
-// each calls f for all probabilities, group by group.
-func (c *contexts) each(f func([]rangecoder.Prob)) {
-	for i := range c.numbers {
-		for k := range c.numbers[i] {
-			c.numbers[i][k].Each(f)
-		}
-	}
-	for i := range c.turns {
-		c.turns[i].largest.Each(f)
-		for k := range c.turns[i].numbers {
-			c.turns[i].numbers[k].Each(f)
-		}
-	}
-	for i := range c.angles {
-		c.angles[i].Each(f)
-	}
-	for i := range c.flags {
-		f(c.flags[i][:])
-		f(c.restFlags[i][:])
-	}
-	for i := range c.strings {
-		b := &c.strings[i]
-		f(b.replaced[:])
-		f(b.kept[:])
-		f(b.length[:])
-	}
-	for i := range c.same {
-		f(c.same[i][:])
-	}
-	f(c.changed[:])
-	for i := range c.disturbed {
-		f(c.disturbed[i][:])
-	}
-	f(c.quiet[:])
-	f(c.removed[:])
-	f(c.added[:])
-	f(c.gap[:])
-	f(c.physics[:])
-}
-
-// copyFrom copies o, of the same schema.
-func (c *contexts) copyFrom(o *contexts) {
-	copy(c.numbers, o.numbers)
-	copy(c.turns, o.turns)
-	copy(c.angles, o.angles)
-	copy(c.flags, o.flags)
-	copy(c.restFlags, o.restFlags)
-	copy(c.strings, o.strings)
-	copy(c.same, o.same)
-	c.changed, c.disturbed, c.quiet, c.removed, c.added, c.gap = o.changed, o.disturbed, o.quiet, o.removed, o.added, o.gap
-	c.physics = o.physics
+	move(to.changed, of.changed, to.size-to.changed)
 }

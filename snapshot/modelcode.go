@@ -18,19 +18,18 @@ const maxWeight = 16 << (16 - weightShift)
 type modelCodec struct {
 	rangecoder.Coder
 	weights, probs rangecoder.IntModel
-	counts         [len(countSteps)][len(countSteps)]rangecoder.Prob
-	moved          [2]rangecoder.Prob // the previous probability changed
+	rates          [rates][rates]rangecoder.Prob
+	moved          rangecoder.Prob
 	invalid        bool
 }
 
 func newModelCodec(decoding bool) *modelCodec {
-	mc := &modelCodec{Coder: rangecoder.NewCoder(rangecoder.MaxCount, decoding)}
+	mc := &modelCodec{Coder: rangecoder.NewCoder(rangecoder.MaxCount, decoding), moved: rangecoder.Prob{P: rangecoder.Half}}
 	mc.weights.Init()
 	mc.probs.Init()
-	for i := range mc.counts {
-		rangecoder.Fill(mc.counts[i][:], rangecoder.Half, 0)
+	for i := range mc.rates {
+		rangecoder.Fill(mc.rates[i][:], rangecoder.Half, 0)
 	}
-	rangecoder.Fill(mc.moved[:], rangecoder.Half, 0)
 	return mc
 }
 
@@ -59,75 +58,60 @@ func ParseModel(b []byte, s *Schema) (*Model, error) {
 }
 
 func (mc *modelCodec) model(from, to *model) {
-	var old []*lms.Predictor
-	from.each(func(p *lms.Predictor) { old = append(old, p) })
-	to.each(func(p *lms.Predictor) {
-		mc.predictor(old[0], p)
+	var old []*lms.Weights
+	from.each(func(w *lms.Weights) { old = append(old, w) })
+	to.each(func(w *lms.Weights) {
+		mc.weight(old[0], w)
 		old = old[1:]
 	})
-	var probs [][]rangecoder.Prob
-	from.start.each(func(p []rangecoder.Prob) { probs = append(probs, p) })
-	to.start.each(func(p []rangecoder.Prob) {
-		for i := range p {
-			mc.prob(probs[0][i], &p[i])
-		}
-		probs = probs[1:]
-	})
+	for i := range to.start {
+		mc.prob(from.start[i], &to.start[i])
+	}
 }
 
-func (mc *modelCodec) predictor(from, to *lms.Predictor) {
-	for i := range to.Weights {
-		a := int64(from.Weights[i]) >> weightShift
-		b := (int64(to.Weights[i]) + 1<<(weightShift-1)) >> weightShift
+func (mc *modelCodec) weight(from, to *lms.Weights) {
+	for i := range to {
+		a := int64(from[i]) >> weightShift
+		b := (int64(to[i]) + 1<<(weightShift-1)) >> weightShift
 		w := a + mc.Int(&mc.weights, 6, i, b-a)
 		if w < -maxWeight || w > maxWeight {
 			mc.invalid = true
 			w = 0
 		}
-		to.Weights[i] = int32(w << weightShift)
+		to[i] = int32(w << weightShift)
 	}
-}
-
-// countSteps are the counts of a coded probability.
-var countSteps = [...]uint16{0, 3, 10, 40}
-
-func countStep(n uint16) int {
-	k := 0
-	for k+1 < len(countSteps) && n >= countSteps[k+1] {
-		k++
-	}
-	return k
 }
 
 // prob codes a probability, and how fast it adapts.
-func (mc *modelCodec) prob(from rangecoder.Prob, to *rangecoder.Prob) {
-	old, was := probLevel(from.P), countStep(from.N)
-	level, n := probLevel(to.P), countStep(to.N)
-	if !mc.Bit(&mc.moved[min(was, 1)], level != old || n != was) {
-		*to = rangecoder.Prob{P: levelProb(old), N: countSteps[was]}
+func (mc *modelCodec) prob(from prob, to *prob) {
+	old, was := probLevel(uint16(from)), int(from&rateMask)
+	level, rate := probLevel(uint16(*to)), int(*to&rateMask)
+	if !mc.Bit(&mc.moved, level != old || rate != was) {
+		*to = levelProb(old) | prob(was)
 		return
 	}
-	for k := range countSteps {
-		if k == len(countSteps)-1 || !mc.Bit(&mc.counts[was][k], n > k) {
-			n = k
+	for k := range rates {
+		if k == rates-1 || !mc.Bit(&mc.rates[was][k], rate > k) {
+			rate = k
 			break
 		}
 	}
-	v := int64(old) + mc.Int(&mc.probs, 6, was, int64(level-old))
+	v := int64(old) + mc.Int(&mc.probs, 6, 0, int64(level-old))
 	if v < -topLevel || v > topLevel {
 		mc.invalid = true
 		v = 0
 	}
-	*to = rangecoder.Prob{P: levelProb(int(v)), N: countSteps[n]}
+	*to = levelProb(int(v)) | prob(rate)
 }
 
 // topLevel is the level of the most likely decision.
-const topLevel = 16*8 - 5*8 - 4
+const topLevel = 16*8 - 5*8
 
 // probLevel returns the level of a probability: 0 for one half, negative below. A level changes the
 // probability of the less likely outcome by about a twelfth.
 func probLevel(p uint16) int {
-	v := min(uint32(p), rangecoder.Scale-uint32(p))
+	p &^= rateMask
+	v := max(min(uint32(p), rangecoder.Scale-uint32(p)), unlikely)
 	if v >= rangecoder.Half {
 		return 0
 	}
@@ -140,15 +124,15 @@ func probLevel(p uint16) int {
 }
 
 // levelProb is the inverse of probLevel, in the middle of the level.
-func levelProb(level int) uint16 {
+func levelProb(level int) prob {
 	if level == 0 {
 		return rangecoder.Half
 	}
 	c := 16*8 - max(level, -level)
 	e, m := c>>3, uint32(c&7)
-	v := (8+m)<<(e-1)>>3 + 1<<(e-1)>>4
+	v := max((8+m)<<(e-1)>>3+1<<(e-1)>>4, unlikely) &^ rateMask
 	if level < 0 {
-		return uint16(v)
+		return prob(v)
 	}
-	return uint16(rangecoder.Scale - v)
+	return prob(rangecoder.Scale - v)
 }

@@ -20,27 +20,47 @@ func (pc *payloadCodec) findNeighbor() {
 	o.gap = fixed.Log2(least<<5) / 2
 }
 
-// loadSpans loads the spans. If two references are the same, the span ends at the baseline.
+// loadSpans loads the factors from differences over the spans to velocities. If two references are
+// the same, the span ends at the baseline.
 func (pc *payloadCodec) loadSpans() {
 	o := &pc.object
 	for i, e := range ends {
-		s := &o.span[i]
-		*s = span{newer: o.base, older: o.row[e[1]]}
 		lag := o.lag[e[1]]
 		if e[0] >= 0 && o.lag[e[0]] != lag {
-			s.newer = o.row[e[0]]
 			lag -= o.lag[e[0]]
 		}
-		s.scale = 16 * pc.refs.distance * parts[lag&63]
+		o.scales[i] = 16 * pc.refs.distance * parts[lag&63]
 	}
 }
 
+// velocity sets the velocities of component k.
 func (o *objectContext) velocity(v *velocities, k int) {
-	for i := range v {
-		s := &o.span[i]
-		v[i] = (int64(s.newer[k]) - int64(s.older[k])) * s.scale >> partShift
+	base := int64(o.base[k])
+	first, second, third, last := int64(o.row[0][k]), int64(o.row[1][k]), int64(o.row[2][k]), int64(o.row[3][k])
+	c := &o.scales
+	v[fromFirst] = (base - first) * c[fromFirst] >> partShift
+	v[fromSecond] = (base - second) * c[fromSecond] >> partShift
+	v[fromThird] = (base - third) * c[fromThird] >> partShift
+	v[fromLast] = (base - last) * c[fromLast] >> partShift
+	newer1, newer2, newer3 := first, second, third
+	if !o.usual {
+		if o.lag[0] == o.lag[1] {
+			newer1 = base
+		}
+		if o.lag[1] == o.lag[2] {
+			newer2 = base
+		}
+		if o.lag[2] == o.lag[3] {
+			newer3 = base
+		}
 	}
+	v[firstFromSecond] = (newer1 - second) * c[firstFromSecond] >> partShift
+	v[secondFromThird] = (newer2 - third) * c[secondFromThird] >> partShift
+	v[thirdFromLast] = (newer3 - last) * c[thirdFromLast] >> partShift
 }
+
+// logZero is the logarithm of 0.
+var logZero = fixed.Log2(0)
 
 // classify sets the class: 0 by default, 1 to 5 from steady to unsteady motion, 3 at rest.
 func (pc *payloadCodec) classify() {
@@ -85,6 +105,7 @@ func (pc *payloadCodec) measureMotion(at, n int) {
 		o.speed += fixed.Abs(v[fromSecond])
 	}
 	o.jerk, o.jerk1 = o.jerk*part>>partShift, o.jerk1*part>>partShift
+	o.logJerk, o.logJerk1, o.logSpeed = fixed.Log2(o.jerk), fixed.Log2(o.jerk1), fixed.Log2(o.speed)
 }
 
 const partShift = 16

@@ -32,41 +32,44 @@ func (pc *payloadCodec) load(index int) {
 
 func (pc *payloadCodec) references() {
 	o := &pc.object
+	o.usual = true
 	for i := range o.row {
 		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
+		o.usual = o.usual && o.lag[i] == int64(refLags[i])*pc.refs.step
+	}
+	if o.usual = o.usual && pc.refs.step > 0; !o.usual || !pc.scaled {
+		pc.loadSpans()
+		pc.scaled = o.usual
 	}
 }
 
+// code codes an object that is not at rest.
 func (pc *payloadCodec) code(row []int32) {
 	o := &pc.object
 	if pc.Decoding && !pc.sameSet {
 		copy(row, o.base)
 	}
 	o.flag = pc.flagOf(o.base)
-	changed := false
+	moved := false
+	pc.changes <<= 1
 	if len(pc.schema.order) > 0 {
-		c := &pc.probs.changed[(pc.changes&3)<<6|o.speedContext<<4|o.moved<<1|o.flag]
-		if o.resting {
-			c = &pc.probs.disturbed[o.contactContext()][pc.changes&1<<1|o.flag]
-		}
-		changed = pc.Bit(c, !pc.Decoding && pc.schema.differ(row, o.base))
-		pc.changes = pc.changes << 1
-		if changed {
+		ctx := (pc.changes>>1&3)<<6 | o.speedContext<<4 | o.moved<<1 | o.flag
+		if moved = pc.bit(pc.schema.layout.changed+ctx, !pc.Decoding && pc.schema.differ(row, o.base)); moved {
 			pc.changes |= 1
 		}
 	}
-	pc.codeFlags(row, changed)
-	pc.codeStrings(row, changed)
-	if !changed {
-		return
+	pc.codeKept(row, moved)
+	if moved {
+		pc.codeMoved(row)
 	}
-	if o.resting {
-		pc.references()
-		if pc.fit != nil {
-			pc.fit.touched(o.close)
-		}
+}
+
+// codeKept codes the fields that are kept or replaced.
+func (pc *payloadCodec) codeKept(row []int32, moved bool) {
+	pc.codeFlags(row, moved)
+	if len(pc.schema.strings) > 0 {
+		pc.codeStrings(row, moved)
 	}
-	pc.codeMoved(row)
 }
 
 // flagOf returns 1 if the object's first integer field is not at its minimum.
@@ -98,12 +101,11 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if !o.resting && o.row[refs-1][at] != v {
 			ctx |= 64
 		}
-		c := &pc.probs.flags[n][ctx]
 		if o.resting && !changed {
-			c = &pc.probs.restFlags[n][ctx>>4&1]
+			ctx = flagContexts + ctx>>4&1
 		}
 		switch {
-		case !pc.Bit(c, row[at] != v):
+		case !pc.bit(pc.schema.layout.flags[n]+ctx, row[at] != v):
 		case int64(f.Hi)-int64(f.Lo) == 1:
 			pc.Store(&row[at], f.Lo+f.Hi-v)
 		default:
@@ -116,7 +118,7 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 func (pc *payloadCodec) codeMoved(row []int32) {
 	o := &pc.object
 	o.miss, o.missed, o.jerk, o.jerk1, o.speed = [3]int64{}, 0, 0, 0, 0
-	pc.loadSpans()
+	o.logJerk, o.logJerk1, o.logSpeed = logZero, logZero, logZero
 	pc.findNeighbor()
 	pc.classify()
 	pc.loadOrientations()
@@ -134,7 +136,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			if some {
 				ctx |= 8
 			}
-			differs = pc.Bit(&pc.probs.same[i][ctx], !slices.Equal(cur, base))
+			differs = pc.bit(pc.schema.layout.same[i]+ctx, !slices.Equal(cur, base))
 		}
 		some = some || differs
 		n := counts[f.Class]
@@ -144,7 +146,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			case schema.ClassNumber:
 				pc.codePosition(i, n, cur)
 			case schema.ClassAngle:
-				pc.codeAngle(i, &pc.probs.angles[n], cur)
+				pc.codeAngle(i, pc.schema.layout.angles[n], cur)
 			default:
 				here.turn += pc.codeQuat(i, n, cur)
 			}
@@ -183,17 +185,17 @@ func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 	}
 	for n, i := range pc.schema.strings {
 		f, at := &pc.schema.fields[i], pc.schema.at[i]
-		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], &pc.probs.strings[n]
-		if pc.Bit(&m.replaced[ctx], !slices.Equal(c, base)) {
+		c, base, m := row[at:at+f.N], pc.object.base[at:at+f.N], pc.schema.layout.strings[n]
+		if pc.bit(m+ctx, !slices.Equal(c, base)) {
 			pc.codeBytes(f, m, c, base)
 		}
 	}
 }
 
 // codeBytes codes a byte string into c. Bytes that equal those of base take little space.
-func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
+func (pc *payloadCodec) codeBytes(f *Field, m int, c, base []int32) {
 	n := base[0]
-	if pc.Bit(&m.length[0], c[0] != n) {
+	if pc.bit(m+2, c[0] != n) {
 		n = pc.Uniform(c[0], f.Lo, f.Hi)
 	}
 	pc.StoreLength(c, n)
@@ -202,7 +204,7 @@ func (pc *payloadCodec) codeBytes(f *Field, m *bytesModel, c, base []int32) {
 		b := rangecoder.Byte(c, i)
 		if i < int(base[0]) {
 			old := rangecoder.Byte(base, i)
-			if pc.Bit(&m.kept[last], b == old) {
+			if pc.bit(m+3+last, b == old) {
 				last = 1
 				pc.StoreByte(c, i, old)
 				continue

@@ -30,8 +30,11 @@ const (
 // codeQuat codes a field, quaternion number n, and returns the error of its prediction in Q4.
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	m, probs, gr := &pc.weights.turns[n], &pc.probs.turns[n], &pc.schema.grains[n]
-	base := gr.Unpack(o.base[at : at+4])
+	m, probs, gr := &pc.model.turns[n], pc.schema.layout.turns[n], &pc.schema.grains[n]
+	base := o.pose.from
+	if field != pc.schema.orientation {
+		base = gr.Unpack(o.base[at : at+4])
+	}
 	var v [refs][3]int64
 	for i := range v {
 		if o.lag[i] == 0 {
@@ -67,8 +70,8 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	q := by.Mul(&base)
 
 	y := [lms.Terms]int64{
-		turnJerk: fixed.Log2(o.jerk), turnJerk1: fixed.Log2(o.jerk1), turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
-		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: fixed.Log2(o.speed), turnPlaceMissed: fixed.Log2(o.missed),
+		turnJerk: o.logJerk, turnJerk1: o.logJerk1, turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
+		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: o.logSpeed, turnPlaceMissed: fixed.Log2(o.missed),
 		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
 	}
 	if o.near != nil {
@@ -78,7 +81,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		y[turnRested] = lms.Bias
 	}
 
-	largest, hit := probs.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quat.Doubts-1)))
+	largest, hit := pc.codeLargest(probs, int(cur[0]), &q, gr, int(fixed.Clamp((y[turnUnsteady]+y[turnPlaceMissed])>>9, 0, quatDoubts-1)))
 	pc.Store(&cur[0], int32(largest))
 	if hit {
 		y[turnOther] = lms.Bias
@@ -86,7 +89,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	if q[largest] < 0 {
 		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
 	}
-	missed := int64(0)
+	missed, scales := int64(0), int64(0)
 	for i, k := 0, 0; i < 4; i++ {
 		if i == largest {
 			continue
@@ -95,9 +98,10 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		p, far := fixed.Clamp(to, int64(f.Lo)*16, int64(f.Hi)*16), to-gr.Pack(base[i])
 		y[turnMissed], y[turnFar] = fixed.Log2(missed), fixed.Log2(far)
 		scale := m.scale[k][class].Predict(&y)
-		e := pc.Predicted(&probs.numbers[class/classes], rangecoder.Level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
-		if pc.learns {
-			m.scale[k][class].Adapt(&y, fixed.Log2(e)-scale)
+		e := pc.predicted(probs+largestSize+class/classes*integerSize, level(scale), k*9+rangecoder.Sign3(far), p, &cur[k+1], f.Lo, f.Hi)
+		if pc.lesson != nil {
+			pc.lesson.fitScale(&m.scale[k][class], &y, fixed.Log2(e)-scale)
+			scales += scale
 		}
 		missed += fixed.Abs(e)
 		k++
@@ -107,19 +111,17 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	if field == pc.schema.orientation {
 		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
 	}
-	for k := range x {
-		if !pc.learns {
-			break
+	if pc.lesson != nil {
+		for k := range x {
+			pc.lesson.fit(&m.turn[k][class], &x[k], target[k]-guess[k], scales/3, gr.Unit)
 		}
-		e := target[k] - guess[k]
-		m.turn[k][class].Learn(&x[k], e, (64+o.jerk/4+o.jerk1/8+o.speed/64)*gr.Unit/16+fixed.Abs(e))
 	}
 	return missed
 }
 
 // codeAngle codes a field of angles into cur. The prediction of each is the baseline or constant
 // angular velocity, whichever would have predicted the baseline better.
-func (pc *payloadCodec) codeAngle(field int, m *rangecoder.IntModel, cur []int32) {
+func (pc *payloadCodec) codeAngle(field int, m int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	lo := int64(f.Lo)
 	turn := int64(f.Hi) - lo + 1
@@ -137,9 +139,33 @@ func (pc *payloadCodec) codeAngle(field int, m *rangecoder.IntModel, cur []int32
 		if on := fixed.Abs(now - before); on < miss {
 			guess, miss = guess+now, on
 		}
-		level, sign := rangecoder.Level(fixed.Log2(miss*16)), k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before)
-		d := pc.Int(m, level, sign, fixed.Wrap(int64(cur[k])-guess, turn))
+		level, sign := level(fixed.Log2(miss*16)), k*9+3*rangecoder.Sign3(now)+rangecoder.Sign3(before)
+		d := pc.integer(m, level, sign, fixed.Wrap(int64(cur[k])-guess, turn))
 		pc.Bad = pc.Bad || d != fixed.Wrap(d, turn)
 		pc.Store(&cur[k], int32(lo+fixed.Mod(guess+d-lo, turn)))
 	}
+}
+
+// The contexts of the index of the largest component.
+const (
+	largestLevels = 40 // of the margin by which the predicted one is the largest
+	quatDoubts    = 8  // of the uncertainty of the prediction
+)
+
+// codeLargest codes the index of the largest element, 0 to 3, of an orientation that is predicted to
+// be q, and reports whether it differs from that of q.
+func (pc *payloadCodec) codeLargest(at, index int, q *quat.Fixed, g *quat.Quantizer, doubt int) (largest int, other bool) {
+	first, second, margin := q.Largest(g)
+	if !pc.bit(at+int(fixed.Clamp((margin+256)*2>>8, 0, largestLevels-1))*quatDoubts+doubt, index != first) {
+		return first, false
+	}
+	at += largestLevels * quatDoubts
+	if !pc.bit(at, index != second) {
+		return second, true
+	}
+	low, high := quat.Others(first, second)
+	if pc.bit(at+1, index == high) {
+		return high, true
+	}
+	return low, true
 }

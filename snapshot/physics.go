@@ -11,8 +11,8 @@ import (
 // physics is what predictions know about a world: the size of its objects, its ground, and from how
 // far objects disturb others. It is a part of each set. The server estimates it; clients decode it.
 type physics struct {
-	size     [3]size           // by axis
-	contacts [modelCount]int64 // by model: log2 of the distance of contacts, 0 if unknown
+	size    [3]size // by axis
+	contact int64   // log2 of the distance of contacts, 0 if unknown
 }
 
 // size is the size of objects and the position of the ground along one axis, Q4.
@@ -29,6 +29,7 @@ const (
 	unknownContact = 40 * fixed.LogOne
 	maxContact     = 1<<14 - 1
 	maxFloor       = 1 << 30
+	noGround       = 1 << 40
 	floorBits      = 4 // of a floor, below one step
 )
 
@@ -49,29 +50,34 @@ func (pc *payloadCodec) codePhysics(cur *Set) {
 		s.floor = pc.physicsNumber(s.floor, from.floor, maxFloor)
 		s.half = pc.physicsNumber(s.half, from.half, maxHalf)
 	}
-	for i := range to.contacts {
-		to.contacts[i] = pc.physicsNumber(to.contacts[i], base.contacts[i], maxContact)
-	}
+	to.contact = pc.physicsNumber(to.contact, base.contact, maxContact)
 }
 
 // physicsNumber codes v as its difference from another, both of a magnitude up to limit.
 func (pc *payloadCodec) physicsNumber(v, from, limit int64) int64 {
 	d := v - from
-	u := pc.Uint(&pc.probs.physics, physicsLevel, uint64(d<<1^d>>63))
+	u := pc.count(pc.schema.layout.physics, physicsLevel, uint64(d<<1^d>>63))
 	v = from + (int64(u>>1) ^ -int64(u&1))
 	pc.Bad = pc.Bad || fixed.Abs(v) > limit
 	return fixed.Clamp(v, -limit, limit)
 }
 
-// loadPhysics loads the physics of cur. The ground of an unknown size is the lowest object.
+// loadPhysics loads the physics of cur. Along an axis of an unknown size there is no ground, unless
+// all are unknown: then it is the lowest object.
 func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
-	for k := range pc.physics.size {
-		if s := &pc.physics.size[k]; s.half == 0 {
-			s.half, s.floor = unknownHalf, pc.refs.low[k]<<floorBits
-		}
+	low := [3]int64{-noGround, -noGround, -noGround}
+	if pc.schema.anchor >= 0 && pc.physics.size == [3]size{} {
+		low = pc.schema.lowest(pc.refs.base)
 	}
-	pc.contactRange = cmp.Or(pc.physics.contacts[pc.refs.model()], unknownContact)
+	for k := range pc.physics.size {
+		s := &pc.physics.size[k]
+		if s.half == 0 {
+			s.half, s.floor = unknownHalf, low[k]<<floorBits
+		}
+		pc.lowest[k] = s.floor
+	}
+	pc.contactRange = cmp.Or(pc.physics.contact, unknownContact)
 }
 
 // above returns the height of the lowest corner above the ground along axis k at position at, Q4.
@@ -79,118 +85,162 @@ func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
 	return at - s.floor - s.half*(m.Extent(k)-quat.One)>>quat.Shift
 }
 
-// fitter estimates the physics of a world from how its objects move: it codes some snapshots, whose
-// bytes nobody needs.
+// fitter estimates the physics of a world from how its objects move.
 type fitter struct {
-	world *World
-	codec payloadCodec
-	pairs []pair
-	buf   []byte
-
+	world    *World
 	estimate physics
-	count    [3]int64 // observations of each size
+	heights  [3]int64 // observations of the height above each ground
+	floors   [3]int64 // fractions of the estimated floors
+	near     [3]int64 // of maxNear, how many were small
+	halves   [3]int64 // observations of each size
+	touches  int64    // observations of contacts
 	adopted  physics
-	due      uint64 // snapshot of the next adoption
+	due      uint64     // snapshot of the next adoption
+	moving   [][3]int64 // positions of what moves
+	resting  []int32    // objects at rest that changed
 }
 
-// fitDistances are the distances to the baselines of what is observed, in turn.
-var fitDistances = [...]int{2, 4, 6, 10, 13}
-
 const (
-	fitOften        = 64      // snapshots at the start, of which every second is observed; later every eighth
+	fitEvery        = 4       // snapshots per observation
+	fitDistance     = 6       // snapshots between the sets that are compared
+	maxTouched      = 32      // maximum number of contacts of an observation
 	minExtentChange = 1 << 12 // minimum change of extent that is an observation, Q16
-	minObservations = 64
 	maxAdopt        = 600
-	trustedCount    = 256     // number of observations after which only objects near the ground count
-	maxCount        = 1 << 12 // number of observations after which the learning rate is constant
+	maxNear         = 1 << 12
+	floorShift      = 8
+	minHalves       = 64  // number of observations before a size is adopted
+	trustedHalves   = 192 // number of observations after which only objects near the ground count
+	maxHalves       = 1 << 12
+	maxHeights      = 1 << 13 // number of observations after which the learning rate is constant
 )
 
 func newFitter(w *World) *fitter {
 	f := &fitter{world: w}
-	for i := range f.estimate.contacts {
-		f.estimate.contacts[i] = unknownContact
-	}
-	f.codec.init(w.schema, false)
-	f.codec.fit = f
+	f.estimate.contact = unknownContact
 	return f
 }
 
 // observe learns from snapshot n, and returns the physics for the next one.
 func (f *fitter) observe(n uint64) physics {
-	distance := uint64(fitDistances[n/2%uint64(len(fitDistances))])
-	if n < distance+maxLag || n%2 != 0 || n >= fitOften && n%8 != 0 || f.world.schema.anchor < 0 {
+	s := f.world.schema
+	if n < 2*fitDistance || n%fitEvery != 0 || s.anchor < 0 {
 		return f.adopted
 	}
-	w, pc := f.world, &f.codec
-	base := n - distance
-	pc.refs.begin(w.set(base), int64(distance), 1)
-	pc.refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
-	cur := w.set(n)
-	pc.begin(w.model.at(&pc.refs))
-	pc.loadPhysics(cur)
-	for k := range f.estimate.size {
-		if s := &f.estimate.size[k]; f.count[k] == 0 {
-			*s = size{pc.refs.low[k] << floorBits, unknownHalf}
+	cur, base, before := f.world.set(n), f.world.set(n-fitDistance), f.world.set(n-2*fitDistance)
+	if f.estimate.size == [3]size{} {
+		for k, low := range s.lowest(base) {
+			f.estimate.size[k] = size{low << floorBits, unknownHalf}
 		}
 	}
-	pc.Enc.Reset(f.buf[:0], 0)
-	f.pairs, _ = pc.objects(f.pairs, cur)
-	pc.rows(f.pairs, cur)
-	f.buf = pc.Enc.Finish()
+	f.moving, f.resting = f.moving[:0], f.resting[:0]
+	i, j := 0, 0
+	for k, o := range base.objects {
+		a, b := cur.follow(&i, o), before.follow(&j, o)
+		if a < 0 || b < 0 {
+			continue
+		}
+		now, row := cur.Row(int(a)), base.Row(k)
+		switch {
+		case !s.differ(now, row):
+		case s.differ(row, before.Row(int(b))):
+			f.moved(row, now)
+			f.moving = append(f.moving, s.position(now))
+		default:
+			f.resting = append(f.resting, a)
+		}
+	}
+	if len(f.moving) > 0 && len(f.resting) <= maxTouched {
+		for _, k := range f.resting {
+			position := s.position(cur.Row(int(k)))
+			least := int64(1) << 62
+			for i := range f.moving {
+				least = min(least, quarterSquare(&f.moving[i], &position))
+			}
+			f.touched(fixed.Log2(least))
+		}
+	}
 	f.adopt(n)
 	return f.adopted
 }
 
-// adopt adopts the estimates at twice the number of the last time, and at least every maxAdopt
-// snapshots.
+// adopt adopts estimates that changed, from time to time.
 func (f *fitter) adopt(n uint64) {
 	if n < f.due {
 		return
 	}
-	f.due = min(2*n, n+maxAdopt)
+	f.due = min(n+n/2, n+maxAdopt)
 	for k, e := range f.estimate.size {
-		if f.count[k] >= minObservations && fixed.Abs(e.floor) <= maxFloor {
-			f.adopted.size[k] = e
+		to := &f.adopted.size[k]
+		small := to.half >> 5
+		if f.halves[k] >= minHalves && f.near[k] > maxNear/4 && fixed.Abs(e.floor) <= maxFloor &&
+			(fixed.Abs(e.floor-to.floor) > small || fixed.Abs(e.half-to.half) > small) {
+			*to = e
 		}
 	}
-	for i, e := range f.estimate.contacts {
-		if fixed.Abs(e-f.adopted.contacts[i]) > fixed.LogOne/4 {
-			f.adopted.contacts[i] = e
-		}
+	if e := f.estimate.contact; fixed.Abs(e-f.adopted.contact) > fixed.LogOne/2 {
+		f.adopted.contact = e
 	}
 }
 
-// moved learns from an object that moved from base to now along axis k, Q4.
-func (f *fitter) moved(p *pose, k int, base, now int64) {
+// moved learns from an object that moved.
+func (f *fitter) moved(row, now []int32) {
+	s := f.world.schema
+	if s.orientation < 0 {
+		return
+	}
+	g, at := &s.grains[0], s.at[s.orientation]
+	a, b := g.Unpack(row[at:at+4]), g.Unpack(now[at:at+4])
+	was, is := quat.MatrixOf(&a), quat.MatrixOf(&b)
+	for k := range s.fields[s.anchor].N {
+		at := s.positions.from + k
+		f.movedAlong(k, &was, &is, int64(row[at])*16, int64(now[at])*16)
+	}
+}
+
+// movedAlong learns from an object that moved along axis k, Q4.
+func (f *fitter) movedAlong(k int, was, is *quat.Matrix, base, now int64) {
 	s := &f.estimate.size[k]
-	above := s.above(&p.base, k, base)
-	position, extent := now-base, p.now.Extent(k)-p.base.Extent(k)
-	// The estimates are quantiles, so outliers do not matter: an eighth of the objects lie below
-	// the ground.
-	step := s.half/(256+f.count[k]) + 1
+	above := s.above(was, k, base)
+	near := fixed.Abs(above) < minHalf+s.half>>3
+	if f.near[k] -= f.near[k] >> 6; near {
+		f.near[k] += maxNear >> 6
+	}
+	// The ground is a quantile, so outliers do not matter: an eighth of the objects lie below it.
+	f.heights[k] = min(f.heights[k]+1, maxHeights)
+	step := s.half<<floorShift/(512+8*f.heights[k]) + 1
 	if above < 0 {
 		step *= -7
 	}
-	s.floor += step
-	near := fixed.Abs(above) < minHalf+s.half>>3
-	if f.count[k] > trustedCount && !near || fixed.Abs(extent) < minExtentChange {
+	f.floors[k] += step
+	s.floor += f.floors[k] >> floorShift
+	f.floors[k] &= 1<<floorShift - 1
+
+	position, extent := now-base, is.Extent(k)-was.Extent(k)
+	if fixed.Abs(extent) < minExtentChange {
 		return
 	}
-	step = s.half/(4+f.count[k]/4) + 1
+	step = s.half/(4+f.halves[k]/4) + 1
+	if f.halves[k] > trustedHalves {
+		if !near {
+			return
+		}
+		step = s.half/(192+f.halves[k]/4) + 1
+	}
 	if (position-s.half*extent>>quat.Shift > 0) != (extent > 0) {
 		step = -step
 	}
 	s.half = min(max(s.half+step, minHalf), maxHalf)
-	f.count[k] = min(f.count[k]+1, maxCount)
+	f.halves[k] = min(f.halves[k]+1, maxHalves)
 }
 
 // touched learns from an object at rest that changed, far from the nearest moving one. One in 64 is
 // farther than the estimate.
 func (f *fitter) touched(far int64) {
-	t := &f.estimate.contacts[f.codec.refs.model()]
+	t, most := &f.estimate.contact, int64(1)<<(2+min(f.touches/8, 3))
+	f.touches++
 	if far > *t {
 		*t = min(*t+64, maxContact)
 	} else {
-		*t -= 1 + max(0, *t-far-4*fixed.LogOne)>>5
+		*t -= 1 + max(0, *t-far-2*fixed.LogOne)/most
 	}
 }

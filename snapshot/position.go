@@ -10,10 +10,10 @@ import (
 // positionTerms are the inputs of the prediction of one component of a position.
 type positionTerms struct {
 	x      [lms.Terms]int64
-	by     *lms.Predictor // predictor
-	g      int64          // velocity
-	out    int64          // depth below the ground of the extrapolated position
-	rested bool           // the object was at rest
+	by     *lms.Weights
+	g      int64 // velocity
+	out    int64 // depth below the ground of the extrapolated position
+	rested bool  // the object was at rest
 }
 
 // Inputs of the predicted scale of a position's error. They are logarithms, except for posBias,
@@ -40,7 +40,7 @@ const (
 // codePosition codes a field, numbers n, into cur.
 func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
-	m := &pc.weights.motion[n]
+	m := &pc.model.motion[n]
 	anchor, ground := field == pc.schema.anchor, o.class
 	if !anchor {
 		pc.measureMotion(at, f.N)
@@ -53,7 +53,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	}
 	turned := fixed.Log2(o.turned)
 	y := [lms.Terms]int64{
-		posJerk: fixed.Log2(o.jerk), posJerk1: fixed.Log2(o.jerk1), posUnsteady: fixed.Log2(acc), posSpeed: fixed.Log2(o.speed),
+		posJerk: o.logJerk, posJerk1: o.logJerk1, posUnsteady: fixed.Log2(acc), posSpeed: o.logSpeed,
 		posTurned: turned, posTurned2: turned * turned >> 11, posDistance: pc.refs.scale(), posBias: lms.Bias,
 	}
 	if o.near != nil {
@@ -61,7 +61,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	} else {
 		y[posAlone] = lms.Bias
 	}
-	unsteady := 64 + o.jerk + o.jerk1/2 + o.speed/16
+	probs := pc.schema.layout.numbers[n]
 	var t positionTerms
 	var miss [3]int64
 	missed := int64(0)
@@ -77,18 +77,15 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 		}
 		y[posForced] = max(turned, y[posOut])
 		scale := m.scale[k][ground].Predict(&y)
-		level := rangecoder.Level(scale)
+		magnitude := level(scale)
 		sign := k*9 + 3*rangecoder.Sign3(t.x[1]) + rangecoder.Sign3(t.g)
 		if anchor {
-			sign += 27 * pc.low(guess-pc.refs.low[k]*16, scale)
+			sign += 27 * pc.low(guess-pc.lowest[k], scale)
 		}
-		e := pc.Predicted(&pc.probs.numbers[n][k>>1|ground/classes<<1], level, sign, guess, &cur[k], f.Lo, f.Hi)
-		if pc.learns {
-			t.by.Learn(&t.x, e, unsteady+fixed.Abs(e))
-			m.scale[k][ground].Adapt(&y, fixed.Log2(e)-scale)
-		}
-		if pc.fit != nil && anchor && o.pose.known {
-			pc.fit.moved(&o.pose, k, base, int64(cur[k])*16)
+		e := pc.predicted(probs+(k>>1|ground/classes<<1)*integerSize, magnitude, sign, guess, &cur[k], f.Lo, f.Hi)
+		if pc.lesson != nil {
+			pc.lesson.fit(t.by, &t.x, e, scale, 16)
+			pc.lesson.fitScale(&m.scale[k][ground], &y, fixed.Log2(e)-scale)
 		}
 		miss[k] = e
 		missed += fixed.Abs(e)
@@ -111,7 +108,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int,
 	if !anchor {
 		return
 	}
-	if t.out = max(0, pc.refs.low[k]*16-base-g); o.pose.known {
+	if t.out = max(0, pc.lowest[k]-base-g); o.pose.known {
 		t.out = max(0, -pc.physics.size[k].above(&o.pose.now, k, base+g))
 	}
 	t.x[6] = t.out
@@ -122,7 +119,7 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int,
 	}
 }
 
-// low returns a context for the distance above the lowest object, relative to the expected error.
+// low returns a context for the height above the ground, relative to the expected error.
 func (pc *payloadCodec) low(above, scale int64) int {
 	reach := int64(16) << fixed.Clamp(scale/fixed.LogOne+1, 0, 20)
 	switch {
@@ -155,8 +152,8 @@ func (pc *payloadCodec) loadOrientations() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
-	base := g.Unpack(o.base[at : at+4])
-	o.pose.base = quat.MatrixOf(&base)
+	o.pose.from = g.Unpack(o.base[at : at+4])
+	o.pose.base = quat.MatrixOf(&o.pose.from)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = pc.groundAxis(s.at[s.anchor], s.fields[s.anchor].N)

@@ -54,26 +54,3 @@ func defaultModel(s *Schema) *Model {
 	})
 	return s.builtIn
 }
-
-// derive copies what from, of schema fs, learned of the same classes.
-func (m *model) derive(s *Schema, from *model, fs *Schema) {
-	for i := range m.motion {
-		k := min(i, len(from.motion)-1)
-		m.motion[i], m.start.numbers[i] = from.motion[k], from.start.numbers[k]
-	}
-	for i := range m.turns {
-		m.turns[i], m.start.turns[i] = from.turns[0], from.start.turns[0]
-	}
-	for i := range m.start.flags {
-		m.start.flags[i], m.start.restFlags[i] = from.start.flags[0], from.start.restFlags[0]
-	}
-	c, f := &m.start, &from.start
-	c.changed, c.disturbed, c.quiet, c.removed, c.added, c.gap, c.physics = f.changed, f.disturbed, f.quiet, f.removed, f.added, f.gap, f.physics
-	for i := range s.fields {
-		for k := range fs.fields {
-			if fs.fields[k].Class == s.fields[i].Class && (k == fs.anchor) == (i == s.anchor) {
-				c.same[i] = f.same[k]
-			}
-		}
-	}
-}

@@ -21,7 +21,6 @@ type refFrames struct {
 	distance int64 // from the baseline to the coded snapshot
 	step     int64 // snapshots per step of refLags; 0: without references
 	frames   [refs]reference
-	low      [3]int64 // minimum components of the positions in the baseline
 }
 
 // begin sets the baseline, and forgets the references.
@@ -38,8 +37,7 @@ func (h *refFrames) model() int {
 }
 
 // load loads the references; get returns the set that is lag snapshots older than the baseline.
-func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
-	h.bound(s)
+func (h *refFrames) load(get func(lag int) *Set) {
 	if h.step == 0 {
 		return
 	}
@@ -57,19 +55,17 @@ func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
 	}
 }
 
-func (h *refFrames) bound(s *Schema) {
-	h.low = [3]int64{}
-	if s.anchor < 0 || h.base.Len() == 0 {
-		return
+// lowest returns the minimum components of the positions of a set.
+func (s *Schema) lowest(set *Set) (low [3]int64) {
+	if set.Len() == 0 {
+		return low
 	}
-	at, n := s.at[s.anchor], s.fields[s.anchor].N
-	for k := range n {
-		low := h.base.ints[at+k]
-		for i := at + k; i < len(h.base.ints); i += s.ints {
-			low = min(low, h.base.ints[i])
-		}
-		h.low[k] = int64(low)
+	low = s.position(set.ints)
+	for at := 0; at < len(set.ints); at += s.ints {
+		p := s.position(set.ints[at:])
+		low = [3]int64{min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2])}
 	}
+	return low
 }
 
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that

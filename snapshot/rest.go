@@ -6,32 +6,70 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
-// noneNear is the distance of objects for which no moving object is searched.
+// noneNear is the distance of objects for which no moving object is near.
 const noneNear = 60 * fixed.LogOne
 
 // quietBlock is the number of undisturbed objects that share one decision.
 const quietBlock = 32
 
-// loadResting loads an object at rest. near is log2 of the distance to the nearest moving object.
-func (pc *payloadCodec) loadResting(index int, near int64) {
-	o := &pc.object
-	o.close = near
-	o.index, o.base = index, pc.refs.base.Row(index)
-	o.moved, o.speedContext, o.resting = 0, 0, true
-}
-
-// isResting reports whether an object of the baseline is the same in all references.
-func (pc *payloadCodec) isResting(index int) bool {
-	if pc.refs.step == 0 {
-		return false
+// findMoving finds out which objects of the baseline are not the same in the first and last
+// reference: the others are at rest.
+func (pc *payloadCodec) findMoving() {
+	h := &pc.refs
+	pc.moves = sized(pc.moves, h.base.Len())
+	if h.step == 0 {
+		return
 	}
-	base := pc.refs.base.Row(index)
-	for i := range refs {
-		if row, lag := pc.refs.row(i, index); lag < int64(refLags[i])*pc.refs.step || !slices.Equal(base, row) {
-			return false
+	for _, i := range [...]int{0, refs - 1} {
+		switch r := &h.frames[i]; {
+		case r.same:
+			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
+		default:
+			for k, at := range r.at {
+				pc.moves[k] = pc.moves[k] || at < 0 || !slices.Equal(h.base.Row(k), r.set.Row(int(at)))
+			}
 		}
 	}
-	return true
+}
+
+// findChanged finds out which objects of cur are not those of the baseline.
+func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
+	base := pc.refs.base
+	pc.changed = sized(pc.changed, len(pairs))
+	if pc.sameSet {
+		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
+		return
+	}
+	for i, p := range pairs {
+		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
+	}
+}
+
+// sized returns n values that are false.
+func sized(b []bool, n int) []bool {
+	b = slices.Grow(b[:0], n)[:n]
+	clear(b)
+	return b
+}
+
+// markDifferent marks the rows of width components in which a and b differ.
+func markDifferent(marks []bool, a, b []int32, width int) {
+	const block = 64
+	b = b[:len(a)]
+	for from := 0; from < len(a); from += block {
+		to := from + block
+		if to > len(a) {
+			to = len(a)
+		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
+			continue
+		}
+		for row := from / width; row*width < to; row++ {
+			at := row * width
+			if !slices.Equal(a[at:at+width], b[at:at+width]) {
+				marks[row] = true
+			}
+		}
+	}
 }
 
 // codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
@@ -39,64 +77,110 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	if len(pc.resting) == 0 {
 		return
 	}
-	pc.moving.spread(pc.contactRange)
+	reach := reachOf(pc.contactRange)
+	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
+	ints, width := pc.refs.base.ints, pc.schema.ints
 	for _, i := range pc.resting {
-		base := int(pairs[i].base)
-		row := pc.refs.base.Row(base)
-		near := pc.closest(row)
-		if near > pc.contactRange && pc.flagOf(row) == 0 {
+		at := int(pairs[i].base) * width
+		row := ints[at : at+width]
+		near, flag := reach, pc.flagOf(row)
+		if pc.schema.anchor >= 0 {
+			position := pc.schema.position(row)
+			near = pc.moving.closest(&position)
+		}
+		if near == reach && flag == 0 {
 			quiet = append(quiet, i)
 			continue
 		}
-		pc.loadResting(base, near)
-		pc.code(cur.Row(int(i)))
+		contact := int64(noneNear)
+		if near < reach {
+			contact = fixed.Log2(near)
+		}
+		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
+		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
+			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
+			continue
+		}
+		pc.changes <<= 1
+		pc.keep(cur, pairs, i)
 	}
 	if len(quiet) > 0 {
 		pc.codeQuiet(quiet, pairs, cur)
 	}
 }
 
-// closest returns log2 of the distance from an object at rest to the nearest moving one.
-func (pc *payloadCodec) closest(row []int32) int64 {
-	if pc.schema.anchor < 0 {
-		return noneNear
+// reachOf returns the quarter of a squared distance of which contact is the logarithm.
+func reachOf(contact int64) int64 {
+	contact = fixed.Clamp(contact, 0, 45*fixed.LogOne)
+	return (fixed.LogOne + contact%fixed.LogOne) << (contact / fixed.LogOne) >> 4
+}
+
+// contactContext is the context for whether an object at rest changes.
+func contactContext(contact int64) int {
+	return int(fixed.Clamp((contact+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
+}
+
+// keep keeps object i as it is in the baseline.
+func (pc *payloadCodec) keep(cur *Set, pairs []pair, i int32) {
+	if pc.Decoding && !pc.sameSet {
+		copy(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
 	}
-	position := pc.schema.position(row)
-	if !pc.moving.near(&position) {
-		return noneNear
-	}
-	return fixed.Log2(pc.moving.closest(&position))
 }
 
 // codeQuiet codes objects of which few change.
 func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
-	some := pc.Bit(&pc.probs.quiet[0], pc.anyChanged(list, pairs, cur))
+	at := pc.schema.layout.quiet
+	some := pc.bit(at, pc.anyChanged(list))
 	for len(list) > 0 {
 		block := list[:min(len(list), quietBlock)]
 		list = list[len(block):]
-		here := some && pc.Bit(&pc.probs.quiet[1], pc.anyChanged(block, pairs, cur))
+		here := some && pc.bit(at+1, pc.anyChanged(block))
+		if !here && (!pc.Decoding || pc.sameSet) {
+			continue
+		}
 		for j, i := range block {
-			base := int(pairs[i].base)
-			if here && pc.Bit(&pc.probs.quiet[2], pc.anyChanged(block[j:j+1], pairs, cur)) {
-				pc.loadResting(base, noneNear)
-				pc.code(cur.Row(int(i)))
+			if here && pc.bit(at+2, pc.anyChanged(block[j:j+1])) {
+				pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
 				continue
 			}
-			if pc.Decoding && !pc.sameSet {
-				copy(cur.Row(int(i)), pc.refs.base.Row(base))
-			}
+			pc.keep(cur, pairs, i)
 		}
 	}
 }
 
-func (pc *payloadCodec) anyChanged(list []int32, pairs []pair, cur *Set) bool {
-	return !pc.Decoding && slices.ContainsFunc(list, func(i int32) bool {
-		return !slices.Equal(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
-	})
+func (pc *payloadCodec) anyChanged(list []int32) bool {
+	if pc.Decoding {
+		return false
+	}
+	for _, i := range list {
+		if pc.changed[i] {
+			return true
+		}
+	}
+	return false
 }
 
-// contactContext is the context for whether an object at rest changes.
-func (o *objectContext) contactContext() int {
-	return int(fixed.Clamp((o.close+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
+// codeDisturbed codes an object at rest that changed.
+func (pc *payloadCodec) codeDisturbed(row []int32, base int) {
+	o := &pc.object
+	o.index, o.base = base, pc.refs.base.Row(base)
+	o.moved, o.speedContext, o.resting = 0, 0, true
+	if pc.Decoding && !pc.sameSet {
+		copy(row, o.base)
+	}
+	o.flag = pc.flagOf(o.base)
+	moved := false
+	pc.changes <<= 1
+	if len(pc.schema.order) > 0 {
+		if moved = pc.bit(pc.schema.layout.how+o.flag, !pc.Decoding && pc.schema.differ(row, o.base)); moved {
+			pc.changes |= 1
+		}
+	}
+	pc.codeKept(row, moved)
+	if !moved {
+		return
+	}
+	pc.references()
+	pc.codeMoved(row)
 }

@@ -91,6 +91,7 @@ type Schema struct {
 	grains      []quat.Quantizer // of the fields of class ClassQuat
 	orientation int              // first field of class ClassQuat, or -1
 	strings     []int            // fields of class ClassBytes
+	layout      layout
 	built       sync.Once
 	builtIn     *Model // derived from the prior by defaultModel
 }
@@ -138,6 +139,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			}
 		}
 	}
+	s.layout = s.newLayout()
 	return s, nil
 }
 

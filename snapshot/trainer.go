@@ -1,34 +1,44 @@
 package snapshot
 
 import (
+	"math"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// Trainer trains a [Model] on recorded worlds. Learn from all of them, call Settle, and learn from
-// all of them again: the weights of predictions first, then the probabilities that suit them. Not
-// safe for concurrent use.
+// Trainer trains a [Model] on recorded worlds, in stages: learn from all of them, call Settle, and
+// so on until it reports true. Not safe for concurrent use. It computes in floating point; only its
+// result matters.
 type Trainer struct {
 	schema  *Schema
 	model   *Model
 	codec   payloadCodec
 	pairs   []pair
 	buf     []byte
-	settled bool
-	means   [modelCount]mean
+	stage   int
+	lessons [modelCount]*lesson
 }
 
-// mean is the sums of the weights and probabilities of a model, after each payload.
-type mean struct {
-	weights, probs []int64
-	n              int64
-}
+// Stages of training: the weights of predictions, which depend on each other, then the probabilities
+// that suit them.
+const (
+	weightStages = 3
+	allStages    = weightStages + 2
+)
 
 // NewTrainer returns a trainer of models for objects of schema s.
 func NewTrainer(s *Schema) *Trainer {
 	t := &Trainer{schema: s, model: newModel(s)}
 	t.codec.init(s, false)
+	t.begin()
 	return t
+}
+
+func (t *Trainer) begin() {
+	for i, m := range t.model.models {
+		t.lessons[i] = newLesson(m, t.stage < weightStages)
+	}
 }
 
 // Learn learns from the newest snapshot of a world, coded against a baseline.
@@ -37,8 +47,9 @@ func (t *Trainer) Learn(w *World, b Baseline) error {
 	if err := w.load(&pc.refs, n, b); err != nil {
 		return err
 	}
-	m := t.model.at(&pc.refs)
-	pc.weights, pc.probs, pc.learns = &m.weights, &m.start, !t.settled
+	pc.begin(t.model.at(&pc.refs))
+	pc.lesson = t.lessons[pc.refs.model()]
+	pc.lesson.payload++
 	cur := w.set(n)
 	pc.Enc.Reset(t.buf[:0], 0)
 	pc.codePhysics(cur)
@@ -46,75 +57,187 @@ func (t *Trainer) Learn(w *World, b Baseline) error {
 	t.pairs, _ = pc.objects(t.pairs, cur)
 	pc.rows(t.pairs, cur)
 	t.buf = pc.Enc.Finish()
-	t.means[pc.refs.model()].add(m, !t.settled)
 	return nil
 }
 
-// Settle ends the training of the weights.
-func (t *Trainer) Settle() {
-	t.average()
-	t.settled = true
-}
-
-// Model returns the model, the mean over what was learned since Settle.
-func (t *Trainer) Model() *Model {
-	t.average()
-	return t.model
-}
-
-func (t *Trainer) average() {
-	for i := range t.means {
-		t.means[i].store(t.model.models[i], !t.settled)
-		t.means[i] = mean{}
+// Settle ends a stage, and reports whether it was the last one.
+func (t *Trainer) Settle() (done bool) {
+	for i, m := range t.model.models {
+		t.lessons[i].apply(m)
 	}
+	t.stage++
+	t.begin()
+	return t.stage >= allStages
 }
 
-func (a *mean) add(m *model, weights bool) {
-	a.n++
+// Model returns the model that was trained.
+func (t *Trainer) Model() *Model { return t.model }
+
+// lesson is what a stage of training learned about a model: about weights, or else probabilities.
+type lesson struct {
+	weights map[*lms.Weights]*fit
+	probs   []probLesson
+	payload int
+}
+
+func newLesson(m *model, weights bool) *lesson {
+	l := &lesson{}
 	if weights {
-		k := 0
-		m.each(func(p *lms.Predictor) {
-			for _, w := range p.Weights {
-				a.weights = addAt(a.weights, k, int64(w))
-				k++
-			}
-		})
+		l.weights = map[*lms.Weights]*fit{}
+		m.each(func(w *lms.Weights) { l.weights[w] = &fit{} })
+		return l
 	}
-	k := 0
-	m.start.each(func(p []rangecoder.Prob) {
-		for _, p := range p {
-			a.probs = addAt(a.probs, k, int64(p.P))
-			k++
+	l.probs = make([]probLesson, len(m.start))
+	for i := range l.probs {
+		for r := range rates {
+			l.probs[i].chance[r] = 1
 		}
-	})
-}
-
-func addAt(sums []int64, k int, v int64) []int64 {
-	if k == len(sums) {
-		return append(sums, v)
+		l.probs[i].start = float64(m.start[i]&^rateMask) / 65536
 	}
-	sums[k] += v
-	return sums
+	return l
 }
 
-func (a *mean) store(m *model, weights bool) {
-	if a.n == 0 {
+func (l *lesson) apply(m *model) {
+	for w, f := range l.weights {
+		f.apply(w)
+	}
+	for i := range l.probs {
+		m.start[i] = l.probs[i].best(m.start[i])
+	}
+}
+
+// fit is a weighted least squares fit of the change of a prediction's weights.
+type fit struct {
+	n int
+	a [lms.Terms][lms.Terms]float64
+	b [lms.Terms]float64
+}
+
+// fit learns from the terms of a prediction and its error. scale is the logarithm of the error that
+// is usual, in units.
+func (l *lesson) fit(w *lms.Weights, x *[lms.Terms]int64, err, scale, unit int64) {
+	l.see(w, x, err, (math.Exp2(float64(scale)/fixed.LogOne)+.25)*float64(unit))
+}
+
+// fitScale learns from the terms and the error of a predicted logarithm.
+func (l *lesson) fitScale(w *lms.Weights, x *[lms.Terms]int64, err int64) {
+	l.see(w, x, err, 4*fixed.LogOne)
+}
+
+func (l *lesson) see(w *lms.Weights, x *[lms.Terms]int64, err int64, usual float64) {
+	if l.weights == nil {
 		return
 	}
-	if weights {
-		k := 0
-		m.each(func(p *lms.Predictor) {
-			for i := range p.Weights {
-				p.Weights[i] = int32(a.weights[k] / a.n)
-				k++
-			}
-		})
-	}
-	k := 0
-	m.start.each(func(p []rangecoder.Prob) {
-		for i := range p {
-			p[i].P = uint16(a.probs[k] / a.n)
-			k++
+	f := l.weights[w]
+	weight := usual + math.Abs(float64(err))
+	weight = 1 / (weight * weight)
+	f.n++
+	for i := range x {
+		v := float64(x[i]) * weight
+		if v == 0 {
+			continue
 		}
-	})
+		f.b[i] += v * float64(err)
+		for k := range i + 1 {
+			f.a[i][k] += v * float64(x[k])
+		}
+	}
+}
+
+// apply solves the normal equations by Cholesky's method. Weights of few examples hardly change.
+func (f *fit) apply(w *lms.Weights) {
+	if f.n == 0 {
+		return
+	}
+	const n = lms.Terms
+	var l [n][n]float64
+	var d [n]float64
+	for i := range n {
+		for k := range i + 1 {
+			s := f.a[i][k]
+			if i == k {
+				s += s*(1e-5+20/float64(f.n)) + 1e-12
+			}
+			for j := range k {
+				s -= l[i][j] * l[k][j]
+			}
+			if i == k {
+				l[i][i] = math.Sqrt(max(s, 1e-12))
+			} else {
+				l[i][k] = s / l[k][k]
+			}
+		}
+		d[i] = f.b[i]
+		for j := range i {
+			d[i] -= l[i][j] * d[j]
+		}
+		d[i] /= l[i][i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		for j := i + 1; j < n; j++ {
+			d[i] -= l[j][i] * d[j]
+		}
+		d[i] /= l[i][i]
+		const most = maxWeight << weightShift
+		w[i] = int32(min(max(float64(w[i])+math.Round(d[i]*65536), -most), most))
+	}
+}
+
+// probLesson is what is known of a probability, for each rate at which it could adapt: the bits that
+// its decisions take, and the best probability to start with, as a sum and its weight.
+type probLesson struct {
+	start    float64
+	payload  int
+	now      [rates]float64
+	left     [rates]float64 // weight of the initial probability in this payload
+	chance   [rates]float64 // of the decisions since bits were last added
+	bits     [rates]float64
+	sum, all [rates]float64
+}
+
+// decided learns from a decision.
+func (l *lesson) decided(k int, b bool) {
+	if l.probs == nil {
+		return
+	}
+	p := &l.probs[k]
+	if p.payload != l.payload {
+		p.payload = l.payload
+		for r := range rates {
+			p.now[r], p.left[r] = p.start, 1
+		}
+	}
+	target := 0.
+	if b {
+		target = 1
+	}
+	const least = unlikely / 65536.
+	for r := range rates {
+		v, step := p.now[r], 1/float64(int(1)<<(r+fastest))
+		if b {
+			p.chance[r] *= v
+		} else {
+			p.chance[r] *= 1 - v
+		}
+		if p.chance[r] < 1e-200 {
+			p.bits[r], p.chance[r] = p.bits[r]-math.Log2(p.chance[r]), 1
+		}
+		p.sum[r] += target * p.left[r]
+		p.all[r] += p.left[r]
+		p.left[r] *= 1 - step
+		p.now[r] = min(max(v+(target-v)*step, least), 1-least)
+	}
+}
+
+// best returns the best probability, given an old one that counts as one decision.
+func (p *probLesson) best(old prob) prob {
+	cost := func(r int) float64 { return p.bits[r] - math.Log2(p.chance[r]) }
+	rate, saved := int(old&rateMask), 2.
+	for r := range rates {
+		if s := cost(int(old&rateMask)) - cost(r); s > saved {
+			rate, saved = r, s
+		}
+	}
+	v := (p.sum[rate] + p.start) / (p.all[rate] + 1) * 65536
+	return prob(min(max(v, unlikely), 65536-unlikely))&^rateMask | prob(rate)
 }

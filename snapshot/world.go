@@ -80,8 +80,5 @@ func (s *Set) hash() uint16 {
 	for _, v := range s.physics.size {
 		h = h.Add(uint64(v.floor)).Add(uint64(v.half))
 	}
-	for _, v := range s.physics.contacts {
-		h = h.Add(uint64(v))
-	}
-	return h.Fold16()
+	return h.Add(uint64(s.physics.contact)).Fold16()
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const snapshotNotes = `bytes  per frame sent, in whole bytes: the adaptive form with its header of 2 bytes, the packed forms without a header.
-us     per frame, median; depends on the load of the machine; -: not measured.
+us     per frame, mean; depends on the load of the machine; -: not measured.
 wrong  frames that decoded differently from what was sent (must be 0).
 `
 

@@ -32,6 +32,7 @@ var floatFiles = map[string]string{
 	"rpcdelta/redundancy.go":                "how many frames the sender repeats",
 	"rpcdelta/repair.go":                    "when the sender repeats",
 	"rpcdelta/urgency.go":                   "when the sender sends",
+	"snapshot/trainer.go":                   "training; its result is a file",
 	"statesync/accumulator.go":              "priorities of the sender",
 	"statesync/quantizer.go":                "parameter of the sender's schema",
 	"statesync/sender.go":                   "priorities of the sender",

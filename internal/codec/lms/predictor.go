@@ -10,20 +10,20 @@ import (
 
 const heaviest = 4 << 16
 
-// Slow is temporary.
-var Slow uint
-
 // Bias is the constant term among terms that are logarithms; it has their order of magnitude.
 const Bias = 8 * fixed.LogOne
 
 // Terms is the maximum number of terms of a prediction.
 const Terms = 16
 
+// Weights are the weights of a prediction, Q16.
+type Weights [Terms]int32
+
 // Predictor predicts a number as a weighted sum of terms and adapts the weights by normalized least
 // mean squares, each with the power of its own term.
 type Predictor struct {
-	Weights [Terms]int32 // Q16
-	power   [Terms]int32 // mean square of the scaled term, Q8
+	Weights
+	power [Terms]int32 // mean square of the scaled term, Q8
 }
 
 // New returns a predictor with the given weights, Q16. The others are 0.
@@ -36,8 +36,7 @@ func New(weights ...int32) (l Predictor) {
 }
 
 // Predict returns the weighted sum of the terms.
-func (l *Predictor) Predict(x *[Terms]int64) int64 {
-	w := &l.Weights
+func (w *Weights) Predict(x *[Terms]int64) int64 {
 	return (dot((*[4]int32)(w[0:]), (*[4]int64)(x[0:])) + dot((*[4]int32)(w[4:]), (*[4]int64)(x[4:])) +
 		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
@@ -61,7 +60,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 		p := l.power[i]
 		p += (square - p) >> 7
 		l.power[i] = p
-		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16))  // the product is in Q16: 1/2^8 of it in the weight's
+		step := quotient(int64(e)*int64(s), uint32(max(p, square>>4)+16)) // the product is in Q16: 1/2^8 of it in the weight's
 		l.Weights[i] = min(max(l.Weights[i]+step, -heaviest), heaviest)
 	}
 }
@@ -69,7 +68,7 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 // quotient approximates a / d by the power of two nearest to d, which is accurate enough for a step
 // and faster than a division. |a| is below 2^30, and d from 16 to 2^31 - 1.
 func quotient(a int64, d uint32) int32 {
-	shift := (uint(bits.Len32(d+d>>1)-1) & 31) + Slow
+	shift := uint(bits.Len32(d+d>>1)-1) & 31
 	return int32((a + 1<<(shift-1)) >> shift)
 }
 
@@ -91,7 +90,7 @@ func dot(w *[4]int32, x *[4]int64) int64 {
 }
 
 func adapt(w *[4]int32, x *[4]int64, err int64) {
-	shift := 12 + Slow
+	const shift = 12
 	w[0] += int32((err*x[0] + 1<<(shift-1)) >> shift)
 	w[1] += int32((err*x[1] + 1<<(shift-1)) >> shift)
 	w[2] += int32((err*x[2] + 1<<(shift-1)) >> shift)

@@ -1,6 +1,10 @@
 package quat
 
-import "github.com/uplink-rpc/uplink/internal/codec/fixed"
+import (
+	"math/bits"
+
+	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+)
 
 // Quaternions and rotation vectors are in Q16.
 const (
@@ -24,17 +28,18 @@ func (q *Fixed) Mul(b *Fixed) Fixed {
 
 // Between returns the rotation from a to b in radians, by a series of the arc sine.
 func Between(a, b *Fixed) (v [3]int64) {
-	inv := Fixed{-a[0], -a[1], -a[2], a[3]}
-	r := b.Mul(&inv)
-	if r[3] < 0 {
-		r = Fixed{-r[0], -r[1], -r[2], -r[3]}
+	// The compiler keeps variables in registers, but not arrays.
+	ax, ay, az, aw := -a[0], -a[1], -a[2], a[3]
+	bx, by, bz, bw := b[0], b[1], b[2], b[3]
+	x := (bw*ax + bx*aw + by*az - bz*ay) >> Shift
+	y := (bw*ay - bx*az + by*aw + bz*ax) >> Shift
+	z := (bw*az + bx*ay - by*ax + bz*aw) >> Shift
+	if (bw*aw-bx*ax-by*ay-bz*az)>>Shift < 0 {
+		x, y, z = -x, -y, -z
 	}
-	s := (r[0]*r[0] + r[1]*r[1] + r[2]*r[2]) >> Shift
+	s := (x*x + y*y + z*z) >> Shift
 	k := 2*One + (s*(21845+(s*(9830+s*5851>>Shift)>>Shift)))>>Shift
-	for i := range v {
-		v[i] = r[i] * k >> Shift
-	}
-	return v
+	return [3]int64{x * k >> Shift, y * k >> Shift, z * k >> Shift}
 }
 
 // ExpAny is Exp for angles of any size: it doubles the rotation by a small fraction of v.
@@ -65,4 +70,25 @@ func Exp(v [3]int64) Fixed {
 	sin := One - x*(One-x*(One-x*(One-x/72)>>Shift/42)>>Shift/20)>>Shift/6
 	cos := One - x*(One-x*(One-x*(One-x/56)>>Shift/30)>>Shift/12)>>Shift/2
 	return Fixed{v[0] * sin >> (Shift + 1), v[1] * sin >> (Shift + 1), v[2] * sin >> (Shift + 1), cos}
+}
+
+// Largest returns the indices of the two largest elements, and log2 of their difference in
+// components of g.
+func (q *Fixed) Largest(g *Quantizer) (first, second int, margin int64) {
+	most, next := fixed.Abs(q[0]), int64(-1)
+	for i := 1; i < len(q); i++ {
+		switch v := fixed.Abs(q[i]); {
+		case v > most:
+			first, second, most, next = i, first, v, most
+		case v > next:
+			second, next = i, v
+		}
+	}
+	return first, second, g.Size(most - next)
+}
+
+// Others returns the other two of four indices, the lower first.
+func Others(a, b int) (low, high int) {
+	left := 0b1111 &^ (1 << a) &^ (1 << b)
+	return bits.TrailingZeros(uint(left)), bits.Len(uint(left)) - 1
 }

@@ -23,43 +23,19 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Each calls f for all probabilities, group by group.
-func (m *LargestModel) Each(f func([]rangecoder.Prob)) {
-	for i := range m.first {
-		f(m.first[i][:])
-	}
-	f(m.other[:])
-}
-
 // Code codes the index of the largest element, 0 to 3, of an orientation that is predicted to be q,
 // and reports whether it differs from that of q. doubt, below [Doubts], is the context.
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
-	first, second := 0, -1
-	for i := 1; i < len(q); i++ {
-		switch v := fixed.Abs(q[i]); {
-		case v > fixed.Abs(q[first]):
-			first, second = i, first
-		case second < 0 || v > fixed.Abs(q[second]):
-			second = i
-		}
-	}
-	margin := g.Size(fixed.Abs(q[first]) - fixed.Abs(q[second]))
+	first, second, margin := q.Largest(g)
 	if !c.Bit(&m.first[fixed.Clamp((margin+256)*2>>8, 0, rangecoder.Levels-1)][doubt], index != first) {
 		return first, false
 	}
 	if !c.Bit(&m.other[0], index != second) {
 		return second, true
 	}
-	var rest [2]int
-	n := 0
-	for i := range q {
-		if i != first && i != second {
-			rest[n] = i
-			n++
-		}
+	low, high := Others(first, second)
+	if c.Bit(&m.other[1], index == high) {
+		return high, true
 	}
-	if c.Bit(&m.other[1], index == rest[1]) {
-		return rest[1], true
-	}
-	return rest[0], true
+	return low, true
 }

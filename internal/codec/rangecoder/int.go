@@ -38,17 +38,6 @@ func (m *IntModel) Init() {
 	}
 }
 
-// Each calls f for all probabilities, group by group.
-func (m *IntModel) Each(f func([]Prob)) {
-	for level := range m.length {
-		f(m.length[level][:])
-	}
-	f(m.sign[:])
-	for i := range m.mantissa {
-		f(m.mantissa[i][:])
-	}
-}
-
 // Int codes v, of at most 32 bits. level, below [Levels], is the expected magnitude; sign, below
 // [Signs], is the context of the sign.
 func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {

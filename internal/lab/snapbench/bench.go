@@ -4,7 +4,6 @@ package snapbench
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
@@ -24,7 +23,8 @@ type Row struct {
 	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
 	Bytes float64 `json:"bytes"`
 	Kbits float64 `json:"kbits"`
-	// EncodeUs and DecodeUs are medians in microseconds, 0 if not measured.
+	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what the
+	// world learns.
 	EncodeUs float64 `json:"encode_us"`
 	DecodeUs float64 `json:"decode_us"`
 	// Wrong is the number of frames that were decoded to other values.
@@ -66,12 +66,15 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 			}
 		}
 		if now < len(sets) {
-			world.Begin().CopyFrom(sets[now])
 			start := clock()
+			set := world.Begin()
+			began := clock() - start
+			set.CopyFrom(sets[now])
+			start = clock()
 			b := receipts.Baseline(uint64(now))
 			out, _, err := enc.Append(nil, b, 1<<20)
 			receipts.Sent(uint64(now), b)
-			encode = append(encode, clock()-start)
+			encode = append(encode, clock()-start+began)
 			if err != nil {
 				return nil, err
 			}
@@ -100,17 +103,17 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 		}
 		acks[now] = dec.Ack()
 	}
-	r.EncodeUs, r.DecodeUs = median(encode), median(decode)
+	r.EncodeUs, r.DecodeUs = mean(encode), mean(decode)
 	return r.finish(bytes), nil
 }
 
-// median returns the median in microseconds, 0 of none.
-func median(t []time.Duration) float64 {
-	if len(t) == 0 {
-		return 0
+// mean returns the mean in microseconds, 0 of none.
+func mean(t []time.Duration) float64 {
+	sum := time.Duration(0)
+	for _, d := range t {
+		sum += d
 	}
-	slices.Sort(t)
-	return float64(t[len(t)/2]) / 1e3
+	return float64(sum) / float64(max(1, len(t))) / 1e3
 }
 
 // Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.

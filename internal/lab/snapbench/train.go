@@ -15,6 +15,8 @@ const (
 	maxBareDistance = 20
 	// skipFrames is the number of frames at the start of a recording that are not learned.
 	skipFrames = 60
+	// learnEvery is the distance between frames that are learned.
+	learnEvery = 3
 )
 
 // Train trains a model on recordings of cubes, on several distances to the baseline.
@@ -22,10 +24,7 @@ func Train(recordings [][]*snapshot.Set) (*snapshot.Model, error) {
 	s := snapshot.PriorSchema()
 	t := snapshot.NewTrainer(s)
 	random := rand.New(rand.NewPCG(1, 1))
-	for pass := range 2 {
-		if pass > 0 {
-			t.Settle()
-		}
+	for done := false; !done; done = t.Settle() {
 		worlds := make([]*snapshot.World, len(recordings))
 		for n, more := 0, true; more; n++ {
 			more = false
@@ -38,7 +37,7 @@ func Train(recordings [][]*snapshot.Set) (*snapshot.Model, error) {
 					worlds[i] = snapshot.NewWorld(s, nil)
 				}
 				worlds[i].Begin().CopyFrom(sets[n])
-				if n < skipFrames {
+				if n < skipFrames || n%learnEvery != 0 {
 					continue
 				}
 				if err := learn(t, worlds[i], random); err != nil {
