@@ -33,8 +33,8 @@ func (r *Receipts) Resets() uint64 { return r.resets }
 // CheckEvery sets the number of snapshots per divergence check.
 func (w *World) CheckEvery(n int) { w.every = uint64(n) }
 
-// Physics returns the size of objects and their height on the ground along an axis, and the distance
-// of contacts, all in steps and 0 if unknown.
+// Physics returns the size of objects and their height on the ground along an axis, and the
+// distance of contacts, all in steps and 0 if unknown.
 func (w *World) Physics(axis int) (half, floor, contact float64) {
 	p := &w.fitter.adopted
 	if p.contact > 0 {

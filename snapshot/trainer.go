@@ -20,8 +20,8 @@ type Trainer struct {
 	lessons [modelCount]*lesson
 }
 
-// Stages of training: the weights of predictions, which depend on each other, then the probabilities
-// that suit them.
+// Stages of training: the weights of predictions, which depend on each other, then the
+// probabilities that suit them.
 const (
 	weightStages = 3
 	allStages    = weightStages + 2
@@ -183,8 +183,8 @@ func (f *fit) apply(w *lms.Weights) {
 	}
 }
 
-// probLesson is what is known of a probability, for each rate at which it could adapt: the bits that
-// its decisions take, and the best probability to start with, as a sum and its weight.
+// probLesson is what is known of a probability, for each rate at which it could adapt: the bits
+// that its decisions take, and the best probability to start with, as a sum and its weight.
 type probLesson struct {
 	start    float64
 	payload  int
