@@ -269,8 +269,8 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// stepProbs are the constant probabilities that the payload does without references, that their step
-// is more than 1, and more than 2 or 3.
+// stepProbs are the constant probabilities that the payload does without references, that their
+// step is more than 1, and more than 2 or 3.
 var stepProbs = [...]rangecoder.Prob{{P: 1 << 11}, {P: 1 << 12}, {P: rangecoder.Half}, {P: rangecoder.Half}}
 
 // codeStep codes the step of the references, 0 to maxStep.

@@ -23,8 +23,8 @@ type Row struct {
 	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
 	Bytes float64 `json:"bytes"`
 	Kbits float64 `json:"kbits"`
-	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what the
-	// world learns.
+	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what
+	// the world learns.
 	EncodeUs float64 `json:"encode_us"`
 	DecodeUs float64 `json:"decode_us"`
 	// Wrong is the number of frames that were decoded to other values.
