@@ -303,7 +303,7 @@ func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 // sendSnapshots sends n snapshots of crates, each with its tick and objects, and acknowledges them.
 func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uint16) uint64, fill func(*snapshot.Set)) {
 	world := snapshot.NewWorld(v.crates.Schema(), nil)
-	enc := snapshot.NewEncoder(v.crates.Schema())
+	var enc snapshot.Encoder
 	var receipts snapshot.Receipts
 	var ticks replication.Ticks
 	for i := range n {

@@ -95,7 +95,7 @@ func BenchmarkSmall(b *testing.B) {
 					must(b, set.Add(snapshot.Object{ID: uint16(i)}, row))
 				}
 			}
-			e, buffer, bytes := snapshot.NewEncoder(s), make([]byte, 0, 1<<10), 0
+			e, buffer, bytes := new(snapshot.Encoder), make([]byte, 0, 1<<10), 0
 			for b.Loop() {
 				out, _, err := e.Append(buffer, w, snapshot.Baseline{Distance: behind, Step: 1}, cap(buffer))
 				must(b, err)

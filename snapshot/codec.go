@@ -39,8 +39,8 @@ type payloadCodec struct {
 type observer interface {
 	// decided is called with each decision, of context k.
 	decided(k int, b bool)
-	// fit is called with each prediction: its weights, terms and error, and the logarithm of the error
-	// that was expected, in units.
+	// fit is called with each prediction: its weights, terms and error, and the logarithm of the
+	// error that was expected, in units.
 	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
 	// fitScale is called with each prediction of such a logarithm.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
@@ -269,8 +269,8 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// stepProbs are the constant probabilities that the payload does without references, that their step
-// is more than 1, and more than 2 or 3.
+// stepProbs are the constant probabilities that the payload does without references, that their
+// step is more than 1, and more than 2 or 3.
 var stepProbs = [...]rangecoder.Prob{{P: 1 << 11}, {P: 1 << 12}, {P: rangecoder.Half}, {P: rangecoder.Half}}
 
 // codeStep codes the step of the references, 0 to maxStep.

@@ -138,8 +138,8 @@ const (
 	physicsLevel = 18
 )
 
-// The contexts of an integer: of its length at each level of expected magnitude, of its sign, and of
-// its first bits by how much longer it is than expected.
+// The contexts of an integer: of its length at each level of expected magnitude, of its sign, and
+// of its first bits by how much longer it is than expected.
 const (
 	levels      = 40 // three per octave
 	slots       = 12 // of a length, by its distance from the middle of the level
@@ -204,8 +204,8 @@ func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
 	return int64(mag)
 }
 
-// length codes the length of a magnitude in bits: whether it exceeds middle, then in unary upward or
-// downward from there.
+// length codes the length of a magnitude in bits: whether it exceeds middle, then in unary upward
+// or downward from there.
 func (pc *payloadCodec) length(at, middle, size int) int {
 	n := middle
 	at += middleSlot

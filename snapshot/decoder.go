@@ -116,7 +116,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 			}
 		}
 	}
-	pc.refs.load(pc.schema, func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
+	pc.refs.load(func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
 	if err := pc.decodeInto(d.cur, d.model, &d.pairs); err != nil {
 		return err
 	}

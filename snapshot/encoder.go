@@ -8,8 +8,8 @@ import (
 
 // Baseline is what a payload is coded against. Both ends must have it.
 type Baseline struct {
-	// Distance is the distance from the snapshot to its baseline, 1 to [MaxDistance]. 0 means the
-	// initial set, or with Empty an empty one.
+	// Distance is the distance from the snapshot to its baseline, 1 to 62. 0 means the initial set,
+	// or with Empty an empty one.
 	Distance int
 	// Step is the distance between the snapshots that the client receives, 1 to 4. The payload
 	// refers to the sets 1, 2, 4 and 6 steps before the baseline too. 0 means that it does not.
@@ -30,19 +30,13 @@ type Info struct {
 }
 
 // Encoder encodes the snapshots of worlds. What it returns depends on the world and the baseline
-// alone, so any client that has the baseline can decode it. Not safe for concurrent use; several
-// encoders may be used for one world at the same time, but not while the caller fills a set.
+// alone, so any client that has the baseline can decode it. The zero value is ready. Not safe for
+// concurrent use; several encoders may be used for one world at the same time, but not while the
+// caller fills a set.
 type Encoder struct {
 	codec payloadCodec
 	pairs []pair
 	empty *Set // baseline of parts without one
-}
-
-// NewEncoder returns an encoder of objects of schema s.
-func NewEncoder(s *Schema) *Encoder {
-	e := &Encoder{}
-	e.codec.init(s, false)
-	return e
 }
 
 // checkEvery is the number of snapshots per divergence check.
@@ -54,6 +48,9 @@ const checkEvery = 60
 // once warm if dst has room.
 func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, Info, error) {
 	pc := &e.codec
+	if pc.schema != w.schema {
+		pc.init(w.schema, false)
+	}
 	if w.next == 0 {
 		return dst, Info{}, fmt.Errorf("%w: the world has no snapshot: call Begin", ErrBaselineMissing)
 	}
@@ -91,7 +88,7 @@ func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
 	default:
 		refs.begin(w.set(base), int64(b.Distance), b.Step)
 	}
-	refs.load(w.schema, func(lag int) *Set { return w.set(base - uint64(lag)) })
+	refs.load(func(lag int) *Set { return w.set(base - uint64(lag)) })
 	return nil
 }
 

@@ -45,8 +45,8 @@ func (s *Set) Hash() uint16 { return s.hash() }
 // PriorSchema is the schema of the built-in models.
 var PriorSchema = priorSchema
 
-// Physics returns the size of objects and their height on the ground along an axis, and the distance
-// of contacts, all in steps and 0 if unknown.
+// Physics returns the size of objects and their height on the ground along an axis, and the
+// distance of contacts, all in steps and 0 if unknown.
 func (w *World) Physics(axis int) (half, floor, contact float64) {
 	p := &w.fitter.adopted
 	if p.contact > 0 {

@@ -9,9 +9,9 @@ import (
 // maxScan bounds the number of moving objects to which closest measures the distance.
 const maxScan = 64
 
-// spatialGrid finds the nearest of the moving objects, within reach. It lists those in each cell, of
-// twice the reach: what is within reach of a position lies in eight cells. A position is near if any
-// of these has an object; that is marked by the lowest of the eight.
+// spatialGrid finds the nearest of the moving objects, within reach. It lists those in each cell,
+// of twice the reach: what is within reach of a position lies in eight cells. A position is near
+// if any of these has an object; that is marked by the lowest of the eight.
 type spatialGrid struct {
 	at      [][3]int64
 	next    []uint32 // by object: 1 + the next one in the list of its cell

@@ -22,7 +22,7 @@ func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age 
 	} else {
 		pc.refs.begin(before(0), int64(b.Distance), b.Step)
 	}
-	pc.refs.load(pc.schema, before)
+	pc.refs.load(before)
 	pc.Enc.Reset(dst, 0)
 	e.pairs = pc.encode(e.pairs, cur, defaultModel(pc.schema), b.Distance > 0)
 	return pc.Enc.Finish()
@@ -63,7 +63,7 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 			}
 		}
 	}
-	pc.refs.load(pc.schema, before)
+	pc.refs.load(before)
 	return pc.decodeInto(dst, defaultModel(pc.schema), &d.pairs)
 }
 

@@ -71,8 +71,8 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 		h.empty, h.checked = r.ReadBits(1) != 0, r.ReadBits(1) != 0
 	case withHash:
 		h.distance, h.checked = r.ReadBits(8), true
-		if r.Err() == nil && (h.distance == 0 || h.distance > MaxDistance) {
-			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, MaxDistance)
+		if r.Err() == nil && (h.distance == 0 || h.distance > maxDistance) {
+			return h, nil, fmt.Errorf("%w: distance %d to the baseline, want 1 to %d", ErrMalformed, h.distance, maxDistance)
 		}
 	}
 	if h.checked {

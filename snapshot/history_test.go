@@ -163,7 +163,7 @@ func TestHistories(t *testing.T) {
 	shared, decoded := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt)
-		enc := snapshot.NewEncoder(w.schema)
+		var enc snapshot.Encoder
 		followers := make([]*follower, rapid.IntRange(2, 5).Draw(rt, "clients"))
 		for i := range followers {
 			followers[i] = &follower{

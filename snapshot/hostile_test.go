@@ -92,7 +92,7 @@ func TestForgedObjects(t *testing.T) {
 	} {
 		payloads := func(base, to []snapshot.Object, row []int32, floor int64) (p [2][]byte) {
 			w := snapshot.NewWorld(s, nil)
-			enc := snapshot.NewEncoder(s)
+			var enc snapshot.Encoder
 			for i, objects := range [][]snapshot.Object{base, to} {
 				set, r := w.Begin(), good
 				if i > 0 {

@@ -116,18 +116,6 @@ func (l *link) receive(payload []byte) {
 	}
 }
 
-// cubes replaces the scene by n objects of which one in ten moves.
-func (l *link) cubes(n int) {
-	l.scene.churn = 1 << 30
-	for id := range uint16(n) {
-		t := l.scene.thing(0)
-		if id%10 == 0 {
-			t.speed = [11]int32{0, 0, 1, 0, 0, 3, -2, 1}
-		}
-		l.scene.objects[id] = t
-	}
-}
-
 func (l *link) run(ticks int) {
 	for range ticks {
 		l.tick()

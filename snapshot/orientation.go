@@ -152,8 +152,8 @@ const (
 	quatDoubts    = 8  // of the uncertainty of the prediction
 )
 
-// codeLargest codes the index of the largest element, 0 to 3, of an orientation that is predicted to
-// be q, and reports whether it differs from that of q.
+// codeLargest codes the index of the largest element, 0 to 3, of an orientation that is predicted
+// to be q, and reports whether it differs from that of q.
 func (pc *payloadCodec) codeLargest(at, index int, q *quat.Fixed, g *quat.Quantizer, doubt int) (largest int, other bool) {
 	first, second, margin := q.Largest(g)
 	if !pc.bit(at+int(fixed.Clamp((margin+256)*2>>8, 0, largestLevels-1))*quatDoubts+doubt, index != first) {

@@ -38,7 +38,7 @@ func (h *refFrames) model() int {
 }
 
 // load loads the references; get returns the set that is lag snapshots older than the baseline.
-func (h *refFrames) load(s *Schema, get func(lag int) *Set) {
+func (h *refFrames) load(get func(lag int) *Set) {
 	if h.step == 0 {
 		return
 	}

@@ -99,14 +99,12 @@ func (s *scene) fill(t testing.TB, set *snapshot.Set) {
 
 // sender encodes a world for one client, each snapshot against the newest baseline.
 type sender struct {
-	*snapshot.Encoder
+	snapshot.Encoder
 	snapshot.Receipts
 	world *snapshot.World
 }
 
-func newSender(w *snapshot.World) *sender {
-	return &sender{Encoder: snapshot.NewEncoder(w.Schema()), world: w}
-}
+func newSender(w *snapshot.World) *sender { return &sender{world: w} }
 
 func (s *sender) send(dst []byte, limit int) ([]byte, snapshot.Info, error) {
 	n := s.world.Next() - 1

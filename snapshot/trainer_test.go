@@ -189,8 +189,8 @@ func (f *fit) apply(w *lms.Weights) {
 	}
 }
 
-// probLesson is what is known of a probability, for each rate at which it could adapt: the bits that
-// its decisions take, and the best probability to start with, as a sum and its weight.
+// probLesson is what is known of a probability, for each rate at which it could adapt: the bits
+// that its decisions take, and the best probability to start with, as a sum and its weight.
 type probLesson struct {
 	start    float64
 	payload  int

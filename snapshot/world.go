@@ -10,8 +10,8 @@ import (
 // Ring is the number of snapshots that a world stores.
 const Ring = 64
 
-// MaxDistance is the maximum distance from a snapshot to its baseline.
-const MaxDistance = Ring - 2
+// maxDistance is the maximum distance from a snapshot to its baseline.
+const maxDistance = Ring - 2
 
 // World stores the newest sets, for all encoders. Not safe for concurrent use, except that encoders
 // may read it at the same time.
@@ -50,7 +50,8 @@ func NewWorld(s *Schema, initial *Set) *World {
 }
 
 // Begin starts the next snapshot and returns its empty set. The caller fills the set, and must not
-// change it once an encoder has encoded it. If the ring is full, Begin discards the oldest set.
+// change it once an encoder has encoded it, or Begin was called again. If the ring is full, Begin
+// discards the oldest set.
 func (w *World) Begin() *Set {
 	var p physics
 	newest, before := w.initial, w.initial

@@ -74,7 +74,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		}
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {
-			enc = snapshot.NewEncoder(e.world.schema)
+			enc = new(snapshot.Encoder)
 		}
 		m.number = n
 		e.count.Add(1)

@@ -53,7 +53,7 @@ func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, er
 	}
 	w := snapshot.NewWorld(s, nil)
 	w.Begin().CopyFrom(set)
-	out, _, err := snapshot.NewEncoder(s).Append(nil, w, snapshot.Baseline{Empty: true}, limit)
+	out, _, err := new(snapshot.Encoder).Append(nil, w, snapshot.Baseline{Empty: true}, limit)
 	return out, err
 }
 

@@ -315,7 +315,7 @@ func (p *pair) crowd() []byte {
 	for i := range snapshot.MaxObjects {
 		must(p.t, set.Add(snapshot.Object{ID: uint16(60_000 - snapshot.MaxObjects + i)}, row))
 	}
-	payload, _, err := snapshot.NewEncoder(s).Append(nil, w, snapshot.Baseline{Distance: 1}, 1<<20)
+	payload, _, err := new(snapshot.Encoder).Append(nil, w, snapshot.Baseline{Distance: 1}, 1<<20)
 	must(p.t, err)
 	return payload
 }

@@ -20,7 +20,7 @@ type snapshotSender struct {
 	pacer
 	cubes    *snapshot.Type[world.Visual]
 	world    *snapshot.World
-	encoder  *snapshot.Encoder
+	encoder  snapshot.Encoder
 	receipts snapshot.Receipts
 	buf      []byte
 }
@@ -44,7 +44,7 @@ func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
 	}
 	w := snapshot.NewWorld(t.Schema(), first)
 	p, err := newPlayback(len(initial), interpolate.Linear, o)
-	return &snapshotSender{pacer: newPacer(o), cubes: t, world: w, encoder: snapshot.NewEncoder(t.Schema())},
+	return &snapshotSender{pacer: newPacer(o), cubes: t, world: w},
 		&snapshotReceiver{playback: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
 }
 

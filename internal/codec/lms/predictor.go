@@ -91,8 +91,8 @@ func dot(w *[4]int32, x *[4]int64) int64 {
 
 func adapt(w *[4]int32, x *[4]int64, err int64) {
 	const shift = 12
-	w[0] += int32((err*x[0] + 1<<(shift-1)) >> shift)
-	w[1] += int32((err*x[1] + 1<<(shift-1)) >> shift)
-	w[2] += int32((err*x[2] + 1<<(shift-1)) >> shift)
-	w[3] += int32((err*x[3] + 1<<(shift-1)) >> shift)
+	w[0] += int32(err * x[0] >> shift)
+	w[1] += int32(err * x[1] >> shift)
+	w[2] += int32(err * x[2] >> shift)
+	w[3] += int32(err * x[3] >> shift)
 }

@@ -23,8 +23,8 @@ type Row struct {
 	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
 	Bytes float64 `json:"bytes"`
 	Kbits float64 `json:"kbits"`
-	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what the
-	// world learns.
+	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what
+	// the world learns.
 	EncodeUs float64 `json:"encode_us"`
 	DecodeUs float64 `json:"decode_us"`
 	// Wrong is the number of frames that were decoded to other values.
@@ -53,7 +53,8 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := Cubes()
 	world := snapshot.NewWorld(s, sets[0])
-	enc, dec := snapshot.NewEncoder(s), snapshot.NewDecoder(s, sets[0])
+	var enc snapshot.Encoder
+	dec := snapshot.NewDecoder(s, sets[0])
 	var receipts snapshot.Receipts
 	r, bytes := &Row{Form: form}, 0
 	var encode, decode []time.Duration
