@@ -1,6 +1,9 @@
 package statesync
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // accumulator is a priority accumulator. It adds up the priorities of each object until the object
 // is sent; the object with the highest sum is next. Every object with a priority above zero is sent
@@ -24,10 +27,10 @@ func keyOf(sum float64, at int) sumKey {
 
 func (k sumKey) index() int { return int(^uint16(k)) }
 
-// Open starts a tick without objects.
-func (a *accumulator) Open() {
+// Open starts a tick without objects. It reserves memory for n.
+func (a *accumulator) Open(n int) {
 	a.bound, a.last = a.last, math.MaxUint64
-	a.heap, a.rest = a.heap[:0], a.rest[:0]
+	a.heap, a.rest = slices.Grow(a.heap[:0], n), slices.Grow(a.rest[:0], n)
 }
 
 // Add adds the priority of an object for this tick to its sum, which the caller sets to zero when

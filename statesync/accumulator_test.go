@@ -45,7 +45,7 @@ func waits(t rapid.TB, given []float64, n int) {
 	var a statesync.Accumulator
 	last := make([]int, len(given))
 	for tick := 1; tick <= 3000; tick++ {
-		a.Open()
+		a.Open(len(given))
 		for i, p := range given {
 			a.Add(uint16(i*5), p)
 		}

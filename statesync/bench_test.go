@@ -56,7 +56,6 @@ type course struct {
 	r    *statesync.Receiver
 	buf  []byte
 	tick int64
-	deaf bool // no ack comes
 }
 
 func newCourse(t testing.TB, q *statesync.Quantizer[cube], sets []*snapshot.Set, budget int) *course {
@@ -70,11 +69,11 @@ func newCourse(t testing.TB, q *statesync.Quantizer[cube], sets []*snapshot.Set,
 func (c *course) send() []byte {
 	set := c.sets[c.tick%int64(len(c.sets))]
 	for i := range set.Len() {
-		must(c.t, c.s.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])))
+		must(c.t, c.s.world.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])))
 	}
 	out, _, err := c.s.Append(c.buf, c.tick, set)
 	must(c.t, err)
-	if newest := c.tick - 6; newest >= 0 && !c.deaf {
+	if newest := c.tick - 6; newest >= 0 {
 		must(c.t, c.s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}))
 	}
 	c.tick++
@@ -165,37 +164,40 @@ func TestBudgetIsUsed(t *testing.T) {
 	}
 }
 
-// TestMemory bounds the memory of both ends for 901 objects, with acks after an RTT of 100 ms and
-// without acks.
+// TestMemory bounds the memory of both ends for 901 objects: of a server per player, with round
+// trips of 20 to 200 ms and a share of the world, then without acks, and of a client.
 func TestMemory(t *testing.T) {
 	q, sets := recorded(t)
-	for _, budget := range []int{125, 486} {
-		before := heap()
-		c := newCourse(t, q, sets, budget)
-		var packets [][]byte
-		for range 2 * len(sets) {
-			packets = append(packets, slices.Clone(c.send()))
+	before := heap()
+	v, tick := newWorldServer(t, q), int64(0)
+	run := func(ticks int) int64 {
+		for range ticks {
+			v.setTick(tick, sets[tick%int64(len(sets))])
+			v.send(tick)
+			tick++
 		}
-		c.buf = nil
-		packed := 0
-		for _, p := range packets {
-			packed += cap(p)
-		}
-		sender := heap() - before - int64(packed)
-		for _, p := range packets {
-			c.receive(p)
-		}
-		receiver := heap() - before - int64(packed) - sender
-		c.deaf, c.buf = true, make([]byte, 0, statesync.MaxPacket)
-		for range statesync.Ring - 8 {
-			c.receive(c.send())
-		}
-		deaf := heap() - before - int64(packed)
-		t.Logf("budget of %d bytes: sender %d KiB, receiver %d KiB; without acks both %d KiB", budget, sender>>10, receiver>>10, deaf>>10)
-		if sender > 1<<20 || receiver > 1<<20 || deaf > 4<<20 {
-			t.Error("want 1 MiB at most, and 4 for both without acks")
-		}
-		runtime.KeepAlive(c)
+		return (heap() - before) / comparedPlayers
+	}
+	sender := run(2 * len(sets))
+	v.deaf = true
+	deaf := run(statesync.Ring - 8)
+	runtime.KeepAlive(v)
+
+	c := newCourse(t, q, sets, comparedBudget)
+	var packets [][]byte
+	for range 2 * len(sets) {
+		packets = append(packets, slices.Clone(c.send()))
+	}
+	before = heap()
+	for _, p := range packets {
+		c.receive(p)
+	}
+	receiver := heap() - before
+	runtime.KeepAlive(packets)
+	runtime.KeepAlive(c)
+	t.Logf("sender %d KiB, without acks %d KiB; receiver %d KiB", sender>>10, deaf>>10, receiver>>10)
+	if sender > 256<<10 || deaf > 512<<10 || receiver > 1<<20 {
+		t.Error("want 256, 512 and 1024 KiB at most")
 	}
 }
 

@@ -85,14 +85,14 @@ type candidate struct {
 // may use half of the packet so that other objects continue when many are removed at once.
 func (s *Sender) list() {
 	c := &s.builder
-	c.list = c.list[:0]
+	c.list = slices.Grow(c.list[:0], len(s.listed))
 	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
 	clear(c.at)
 	s.accumulator.Start()
 	s.more()
 	gone := 1 + min(maxUpdates, s.cfg.Budget*8/removalBits)/2
-	kept, next, set := s.live[:0], 0, s.world.set
-	for _, id := range s.live {
+	kept, next, set := s.store.live[:0], 0, s.world.set
+	for _, id := range s.store.live {
 		for next < set.Len() && set.Object(next).ID < id {
 			next++
 		}
@@ -100,8 +100,8 @@ func (s *Sender) list() {
 			kept = append(kept, id)
 			continue
 		}
-		st := s.objects.at(id)
-		if base := s.store.objects.at(id).base; base != nil && base.gone {
+		st := s.store.objects.at(id)
+		if st.based && st.base.gone {
 			st.sum, st.live = 0, false
 			continue
 		}
@@ -111,8 +111,7 @@ func (s *Sender) list() {
 			gone--
 		}
 	}
-	s.live = kept
-	s.store.sweep()
+	s.store.live = kept
 }
 
 // enqueue appends a candidate to the list. Its need is 0 if it is not known.

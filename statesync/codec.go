@@ -25,22 +25,24 @@ const (
 type payloadCodec struct {
 	rangecoder.Coder
 	plan           *plan
-	store          *baselineStore
-	out            *packet // the packet that is coded
-	keyframe       bool    // it has no baselines
+	pool           *pool      // at the receiver
+	sent           *sentStore // at the sender
+	out            *packet    // the packet that is coded
+	keyframe       bool       // it has no baselines
 	view           view
 	base           *packet    // newest packet of the view
 	bases          []baseline // by ascending id
+	records        []*record  // of bases, at the receiver
 	object         objectContext
 	viewerPosition [3]int64
 	hasViewer      bool   // viewerPosition is known
 	older          []byte // inputs of the previous tick, while inputs are coded
 }
 
-func (pc *payloadCodec) init(b *baselineStore, decoding bool) {
+func (pc *payloadCodec) init(p *plan, decoding bool) {
 	pc.Coder = rangecoder.NewCoder(adaptLimit, decoding)
-	pc.plan, pc.store = b.plan, b
-	pc.object.init(b.plan)
+	pc.plan = p
+	pc.object.init(p)
 }
 
 // begin copies the models of the base packet, or prior for a keyframe, to the coded packet.
@@ -83,7 +85,7 @@ func (pc *payloadCodec) checkHash() bool {
 	if pc.keyframe || pc.out.seq%checkInterval != 0 {
 		return true
 	}
-	h := uint64(pc.out.state.hash(pc.bases))
+	h := uint64(pc.hash())
 	return pc.Raw(h, 16) == h
 }
 
@@ -146,9 +148,18 @@ func (pc *payloadCodec) find(id uint16) int32 {
 	return int32(at)
 }
 
-// unpack returns the row of a record, until the next update is coded.
-func (pc *payloadCodec) unpack(r *record) []int32 {
-	pc.plan.unpack(pc.object.was, r.words())
+// baseline returns a baseline, at the sender until the next call.
+func (pc *payloadCodec) baseline(at int32) *record {
+	if pc.sent == nil {
+		return pc.records[at]
+	}
+	pc.sent.load(pc.bases[at].id, &pc.object.loaded)
+	return &pc.object.loaded
+}
+
+// unpack returns the row of a baseline, until the next update is coded.
+func (pc *payloadCodec) unpack(at int32) []int32 {
+	pc.plan.unpack(pc.object.was, pc.plan.wordsOf(pc.baseline(at)))
 	return pc.object.was
 }
 
@@ -156,8 +167,14 @@ func (pc *payloadCodec) setViewerPosition(row []int32) {
 	pc.viewerPosition, pc.hasViewer = pc.position(row), pc.plan.anchor >= 0
 }
 
+// newRecord returns a record of the coded packet: at the sender until the next call, for
+// sentStore.
 func (pc *payloadCodec) newRecord(id uint16) *record {
-	r := pc.store.pool.take(pc.plan)
+	if pc.sent != nil {
+		pc.sent.add(pc.out, id, &pc.object.added)
+		return &pc.object.added
+	}
+	r := pc.pool.take(pc.plan)
 	r.object.ID, r.seq, r.tick = id, uint32(pc.out.seq), uint32(pc.out.tick)
 	pc.out.updates = append(pc.out.updates, r)
 	return r
@@ -177,12 +194,16 @@ func (pc *payloadCodec) rare(of int, v int64) int64 {
 
 // objectContext holds the values that the codec computes while it codes the fields of an object.
 type objectContext struct {
-	to, base *record
-	now, was []int32 // their rows; now is not written by an encoder
-	decoded  []int32 // now, of a decoder
-	elapsed  int64   // ticks since the baseline
-	scales   scaleContext
-	misses   []int64 // logarithms of the fields' residuals
+	to                *record
+	learned           []uint64 // misses of the baseline
+	missed            []uint64 // misses of to
+	trends, newTrends []uint64
+	now, was          []int32 // rows of to and of the baseline; now is not written by an encoder
+	decoded           []int32 // now, of a decoder
+	elapsed           int64   // ticks since the baseline
+	scales            scaleContext
+	misses            []int64 // logarithms of the fields' residuals
+	loaded, added     record  // of a sender
 }
 
 func (o *objectContext) init(p *plan) {
@@ -192,16 +213,16 @@ func (o *objectContext) init(p *plan) {
 // A record keeps the logarithm of a field's residual in 1/8.
 const missShift = 5
 
-// learned returns the logarithm of the residual of a field in the baseline, Q8.
-func (o *objectContext) learned(field int) int64 {
-	return int64(o.base.misses()[field/8]>>(8*(field&7))&255) << missShift
+// miss returns the logarithm of the residual of a field in the baseline, Q8.
+func (o *objectContext) miss(field int) int64 {
+	return int64(o.learned[field/8]>>(8*(field&7))&255) << missShift
 }
 
 // setMissed stores the residual of a field.
 func (o *objectContext) setMissed(field int) {
 	v := fixed.Log2(o.scales.missed)
 	o.misses[field] = v
-	m, at := &o.to.misses()[field/8], 8*(field&7)
+	m, at := &o.missed[field/8], 8*(field&7)
 	*m = *m&^(255<<at) | uint64(fixed.Clamp(v>>missShift, 0, 255))<<at
 }
 

@@ -106,7 +106,9 @@ type plan struct {
 	rare       [rareNumbers]int // levels of rare numbers
 	widths     []uint8          // of packed components, in bits
 	lows       []int32          // their minimums
-	words      int              // of a packed row
+	rowWords   int              // of a packed row
+	trendsAt   int              // parts of record.data, see plan.words
+	stride     int              // size of record.data
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
@@ -123,6 +125,8 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	}
 	p.sort()
 	p.weigh()
+	p.trendsAt = p.rowWords + (len(p.fields)+7)/8
+	p.stride = p.trendsAt + p.trends
 	p.rare = p.rareLevels()
 	if cfg.Rest == "" {
 		return p, nil

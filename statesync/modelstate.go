@@ -80,12 +80,11 @@ func (s *modelState) copyFrom(o *modelState) {
 }
 
 // hash returns the hash of the divergence check: of models and baselines.
-func (s *modelState) hash(bases []baseline) uint16 {
-	h := fnv.Offset
+func (pc *payloadCodec) hash() uint16 {
+	h, s := fnv.Offset, pc.out.state
 	add := func(x int64) { h = h.Add(uint64(x)); h ^= h >> 29 }
 	for i := range s.fields {
-		m := &s.fields[i]
-		for _, v := range m.bias {
+		for _, v := range s.fields[i].bias {
 			add(int64(v))
 		}
 	}
@@ -94,9 +93,10 @@ func (s *modelState) hash(bases []baseline) uint16 {
 			add(int64(s.member[i][k].P)<<16 | int64(s.same[i][k].P))
 		}
 	}
-	for _, r := range bases {
+	for i := range pc.bases {
+		r := pc.baseline(int32(i))
 		add(int64(r.object.ID)<<8 | int64(r.object.Generation))
-		for _, x := range r.words() {
+		for _, x := range pc.plan.wordsOf(r) {
 			add(int64(x))
 		}
 	}

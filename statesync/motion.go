@@ -109,19 +109,19 @@ func (pc *payloadCodec) codeMotion(i int, o *objectContext) {
 		}
 	default:
 		for k := range cur {
-			move[k] = clampTerm(int64(o.base.trends()[f.trend+k]) * o.elapsed >> 5)
+			move[k] = clampTerm(int64(o.trends[f.trend+k]) * o.elapsed >> 5)
 			unsteady += fixed.Abs(move[k])
 		}
 	}
 	c := &o.scales
-	c.init(f, &pc.out.state.fields[i], o.elapsed, fixed.Log2(unsteady), fixed.Log2(speed), o.learned(i), velocity)
+	c.init(f, &pc.out.state.fields[i], o.elapsed, fixed.Log2(unsteady), fixed.Log2(speed), o.miss(i), velocity)
 	for k := range cur {
 		guess := f.clampPrediction(int64(was[k])*16 + move[k])
 		v := (guess + 8) >> 4
 		d := pc.number(c.level(k), f.wrapDifference(int64(cur[k])-v))
 		pc.Store(&cur[k], pc.addDifference(f, v, d))
 		if c.learn(k, (v+d)*16-guess); f.trend >= 0 {
-			o.to.trends()[f.trend+k] = int32(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
+			o.newTrends[f.trend+k] = uint64(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
 		}
 	}
 	o.setMissed(i)
@@ -182,7 +182,7 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 		velocity = o.misses[f.by]
 	}
 	unsteady, speed = gr.Size(unsteady), gr.Size(speed)
-	learned := o.learned(i)
+	learned := o.miss(i)
 	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((unsteady+learned)>>9, 0, quat.Doubts-1)))
 	pc.Store(&cur[0], int32(largest))
 	if q[largest] < 0 {

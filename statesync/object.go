@@ -22,11 +22,11 @@ func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
 	}
 	if now != nil {
 		o.now = now.row
-		copy(to.words(), now.words)
+		copy(p.wordsOf(to), now.words)
 		to.rests, to.zero = now.rests, now.zero
 	}
 	if to.gone = pc.Bit(&s.gone[known], to.gone); to.gone {
-		clear(to.words())
+		clear(to.data)
 		to.rests, to.zero = false, false
 		return
 	}
@@ -35,9 +35,9 @@ func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
 		pc.codeDelta(to, base)
 	} else {
 		to.object.Generation = uint8(pc.Raw(uint64(to.object.Generation), 8))
-		clear(to.misses())
+		clear(to.data[p.rowWords:])
 		if pc.codeAbsolute(to, o.now); pc.Decoding {
-			p.pack(to.words(), o.now)
+			p.pack(p.wordsOf(to), o.now)
 		}
 	}
 	if pc.Decoding {
@@ -54,28 +54,31 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 	if base.zero {
 		ctx, was = ctx|2, 1
 	}
-	copy(to.misses(), base.misses())
-	if pc.Bit(&s.same[ctx][pc.age(base.seq)], slices.Equal(to.words(), base.words())) {
+	p := pc.plan
+	o.to, o.learned, o.missed, o.trends, o.newTrends = to, p.missesOf(base), p.missesOf(to), p.trendsOf(base), p.trendsOf(to)
+	copy(o.missed, o.learned)
+	if pc.Bit(&s.same[ctx][pc.age(base.seq)], slices.Equal(p.wordsOf(to), p.wordsOf(base))) {
+		clear(o.newTrends)
 		if pc.Decoding {
-			copy(to.words(), base.words())
-			pc.plan.unpack(o.now, to.words())
+			copy(p.wordsOf(to), p.wordsOf(base))
+			p.unpack(o.now, p.wordsOf(to))
 		}
 		return
 	}
-	o.to, o.base = to, base
-	pc.plan.unpack(o.was, base.words())
+	p.unpack(o.was, p.wordsOf(base))
+	clear(o.newTrends)
 	if clear(o.misses); pc.Decoding {
 		copy(o.now, o.was)
 	}
 	pc.codeFlags(o, ctx)
 	pc.codeTexts(o, ctx)
 	zero := base.zero
-	if len(pc.plan.zeroAtRest) > 0 {
+	if len(p.zeroAtRest) > 0 {
 		zero = pc.Bit(&s.zero[was], !pc.Decoding && to.zero)
 	}
 	o.elapsed = fixed.Clamp(int64(int32(to.tick-base.tick)), 1, 120)
-	for _, i := range pc.plan.order {
-		f, m := &pc.plan.fields[i], &s.fields[i]
+	for _, i := range p.order {
+		f, m := &p.fields[i], &s.fields[i]
 		cur, old := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
 		switch {
 		case zero && f.zeroAtRest:
@@ -88,7 +91,7 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 		}
 	}
 	if pc.Decoding {
-		pc.plan.pack(to.words(), o.now)
+		p.pack(p.wordsOf(to), o.now)
 	}
 }
 

@@ -23,7 +23,7 @@ func (p *plan) layOut(f *field) {
 	for _, n := range p.widths {
 		total += int(n)
 	}
-	p.words = total/64 + 1
+	p.rowWords = total/64 + 1
 }
 
 // pack writes the packed form of a row to dst.

@@ -139,7 +139,7 @@ func (s *Sender) codeViewer() bool {
 	}
 	pc.Bit(&pc.out.state.viewer[2], false)
 	if at := pc.find(s.viewer); at >= 0 {
-		pc.setViewerPosition(pc.unpack(pc.bases[at].record))
+		pc.setViewerPosition(pc.unpack(at))
 	}
 	return true
 }
@@ -189,7 +189,7 @@ func (s *Sender) save(i int) {
 	}
 	m.enc.CopyFrom(&pc.Enc)
 	m.state.copyFrom(pc.out.state)
-	m.updates, m.ctx, m.next = len(pc.out.updates), c.ctx, c.next
+	m.updates, m.ctx, m.next = len(pc.out.sent), c.ctx, c.next
 }
 
 // codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
@@ -200,7 +200,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	to := pc.newRecord(x.id)
 	var base *record
 	if x.base >= 0 {
-		base = pc.bases[x.base].record
+		base = pc.baseline(x.base)
 	}
 	if to.gone = x.at < 0; to.gone {
 		pc.codeUpdate(to, base, nil)
@@ -209,11 +209,12 @@ func (s *Sender) codeUpdate(i, was int) bool {
 		to.object = now.Object
 		pc.codeUpdate(to, base, &now)
 	}
+	pc.out.sent = append(pc.out.sent, to.identity)
 	c.pending -= int(x.need)
 	need := max(pc.Enc.BitsQ8()-was, 1)
 	x.need = int32(need)
 	if x.at >= 0 {
-		s.objects.at(x.id).bits[x.with] = uint16(min((need+needUnit-1)/needUnit, 1<<16-1))
+		s.store.objects.at(x.id).bits[x.with] = uint16(min((need+needUnit-1)/needUnit, 1<<16-1))
 		t := &c.typical[x.with]
 		*t = max(1, *t+(need-*t)/16)
 	}

@@ -25,6 +25,7 @@ type worldServer struct {
 	world   *statesync.World
 	senders []*statesync.Sender
 	buf     []byte
+	deaf    bool // no ack comes
 }
 
 func newWorldServer(t testing.TB, q *statesync.Quantizer[cube]) *worldServer {
@@ -54,7 +55,7 @@ func (v *worldServer) send(tick int64) {
 	for i, s := range v.senders {
 		_, _, err := s.Append(v.buf)
 		must(v.t, err)
-		if newest := tick - ackDelay(i); newest >= 0 {
+		if newest := tick - ackDelay(i); newest >= 0 && !v.deaf {
 			must(v.t, s.Ack(statesync.Ack{Newest: uint16(newest), Window: 1<<min(newest, 63) - 1}))
 		}
 	}
@@ -135,4 +136,21 @@ func BenchmarkPerPlayer(b *testing.B) {
 	b.ReportMetric(median[1]/median[2], "ratio")
 	b.ReportMetric(float64(sharedBytes)/comparedPlayers/1024, "KiB/player")
 	b.ReportMetric(float64(ownBytes)/comparedPlayers/1024, "own-KiB/player")
+}
+
+// TestWorldAllocations checks that a tick allocates nothing once warm.
+func TestWorldAllocations(t *testing.T) {
+	q, sets := recorded(t)
+	v, tick := newWorldServer(t, q), int64(0)
+	once := func() {
+		v.setTick(tick, sets[tick%int64(len(sets))])
+		v.send(tick)
+		tick++
+	}
+	for range 2 * len(sets) {
+		once()
+	}
+	if n := testing.AllocsPerRun(20, once); n != 0 {
+		t.Errorf("%g allocations a tick", n)
+	}
 }

@@ -72,7 +72,8 @@ func NewReceiver(objects *snapshot.Schema, cfg Config) (*Receiver, error) {
 	}
 	r := &Receiver{prior: p.newState()}
 	r.store.init(p)
-	r.codec.init(&r.store, true)
+	r.codec.init(p, true)
+	r.codec.pool = &r.store.pool
 	r.inputs.clear()
 	return r, nil
 }
@@ -143,7 +144,7 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 		if pc.view, ok = r.store.view(p.base, pc.codeRecent(0)); !ok {
 			return fmt.Errorf("%w: packet %d refers to a lost one", snapshot.ErrBaselineMissing, uint16(h.seq))
 		}
-		pc.bases = r.store.bases(pc.bases, &pc.view)
+		pc.bases, pc.records = r.store.bases(pc.bases, pc.records[:0], &pc.view)
 	}
 	if !pc.codeTick() {
 		return fmt.Errorf("%w: tick of packet %d", snapshot.ErrMalformed, uint16(h.seq))
@@ -169,14 +170,14 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 		case pc.Bit(&s.viewer[2], false):
 			var base *record
 			if at >= 0 {
-				base = pc.bases[at].record
+				base = pc.baseline(at)
 			}
 			to := pc.newRecord(viewer)
 			if pc.codeUpdate(to, base, nil); !to.gone {
 				pc.setViewerPosition(pc.object.now)
 			}
 		case at >= 0:
-			pc.setViewerPosition(pc.unpack(pc.bases[at].record))
+			pc.setViewerPosition(pc.unpack(at))
 		}
 	}
 	at, bases := 0, pc.members()
@@ -184,7 +185,7 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 		for at < len(bases) && (has && bases[at].id == viewer || !pc.codeMember(&bases[at], false)) {
 			at++
 		}
-		if at == len(bases) || !r.decodeUpdate(bases[at].id, bases[at].record) {
+		if at == len(bases) || !r.decodeUpdate(bases[at].id, pc.records[at]) {
 			return false
 		}
 		at++
@@ -281,7 +282,7 @@ func (r *Receiver) accept(h *header) *Update {
 			n, ints := len(r.rows), r.store.plan.ints
 			r.rows = r.rows[:n+ints]
 			x.Row = r.rows[n : n+ints : n+ints]
-			r.store.plan.unpack(x.Row, o.words())
+			r.store.plan.unpack(x.Row, r.store.plan.wordsOf(o))
 		}
 		u.Objects = append(u.Objects, x)
 	}

@@ -11,10 +11,11 @@ import (
 // forge encodes a keyframe with the given ids, in an order that no sender uses.
 func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	t.Helper()
-	var b baselineStore
+	var b sentStore
 	b.init(p)
 	var pc payloadCodec
-	pc.init(&b, false)
+	pc.init(p, false)
+	pc.sent = &b
 	pc.out, pc.keyframe = &packet{seq: seq, tick: tick}, true
 	b.open(pc.out)
 	pc.begin(p.newState())
@@ -29,7 +30,7 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	for _, id := range ids {
 		pc.Bit(&s.more[ctx], true)
 		pc.codeNewID(int64(id), last)
-		pc.codeUpdate(pc.newRecord(id), nil, &objectState{row: make([]int32, p.ints), words: make([]uint64, p.words)})
+		pc.codeUpdate(pc.newRecord(id), nil, &objectState{row: make([]int32, p.ints), words: make([]uint64, p.rowWords)})
 		last, ctx = int64(id), 3
 	}
 	pc.Bit(&s.more[ctx], false)

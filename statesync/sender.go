@@ -41,11 +41,11 @@ type Sender struct {
 	world       *World
 	cfg         Config
 	codec       payloadCodec
-	store       baselineStore
+	store       sentStore
 	accumulator accumulator
-	objects     table[sendState]
+	own         table[ownPriority]
+	hasOwn      bool     // some are set
 	listed      []listed // of the objects of the world's set
-	live        []uint16 // objects that the receiver may have, ascending
 	inputs      inputLog
 	builder     packetBuilder
 	viewer      uint16
@@ -62,14 +62,10 @@ type Sender struct {
 	info  Info
 }
 
-type sendState struct {
-	sum            float64   // of the accumulator
-	own            float64   // priority for the next packet, if hasOwn
-	movingPriority float64   // when the object last moved
-	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
-	goneSent       uint32    // sequence number + 1 of the last packet with its removal, low bits; or 0
-	hasOwn         bool
-	live           bool // the receiver may have the object
+// ownPriority is the priority of an object for the next packet, if it is set.
+type ownPriority struct {
+	priority float64
+	set      bool
 }
 
 // listed is what the sender looks up for each object before it chooses some.
@@ -87,7 +83,8 @@ func (w *World) NewSender(cfg Config) (*Sender, error) {
 	s := &Sender{world: w, cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch}
 	s.store.init(w.plan)
 	s.store.final = cfg.First
-	s.codec.init(&s.store, false)
+	s.codec.init(w.plan, false)
+	s.codec.sent = &s.store
 	s.inputs.clear()
 	s.builder.typical = [2]int{w.plan.ints * 12 * bit, w.plan.ints * 6 * bit}
 	s.builder.saved.state = w.plan.newState()
@@ -115,8 +112,8 @@ func (s *Sender) Prioritize(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
 	}
-	st := s.objects.at(id)
-	st.own, st.hasOwn = priority, true
+	*s.own.at(id) = ownPriority{priority, true}
+	s.hasOwn = true
 	return nil
 }
 
@@ -171,8 +168,7 @@ func (s *Sender) loadView() {
 	pc.view, pc.bases = view{}, nil
 	if s.acked {
 		pc.base = s.store.get(s.last)
-		pc.view, _ = s.store.view(s.last, s.recent())
-		pc.bases = s.store.heldBases()
+		pc.view.newest, pc.bases = s.last, s.store.list()
 	}
 }
 
@@ -189,36 +185,30 @@ func (s *Sender) recent() (said uint32) {
 // accumulate adds the priorities of the world's objects.
 func (s *Sender) accumulate() {
 	w := s.world
-	bases, next := s.codec.members(), 0
-	s.accumulator.Open()
-	s.listed = s.listed[:0]
+	s.accumulator.Open(len(w.states))
+	s.listed = slices.Grow(s.listed[:0], len(w.states))
 	for i, state := range w.states {
 		o := w.set.Object(i)
-		st := s.objects.at(o.ID)
-		p := st.own
-		if st.own = 0; !st.hasOwn {
-			p = w.priorities.get(o.ID)
+		st, p := s.store.objects.at(o.ID), w.priorities.get(o.ID)
+		if s.hasOwn {
+			if own := s.own.at(o.ID); own.set {
+				p, own.set = own.priority, false
+			}
 		}
-		st.hasOwn = false
 		switch {
 		case p == 0 && st.movingPriority == 0:
 		case !state.rests:
 			if p > 0 {
 				st.movingPriority = p
 			}
-		case st.movingPriority > 0 && s.settled(i):
+		case st.movingPriority > 0 && s.settled(st, i):
 			st.movingPriority = 0
 		default:
 			p = max(p, st.movingPriority)
 		}
-		for next < len(bases) && bases[next].id < o.ID {
-			next++
-		}
-		x := listed{base: -1}
-		if next < len(bases) && bases[next].id == o.ID {
-			x = listed{int32(next), int32(st.bits[1])}
-		} else {
-			x.bits = int32(st.bits[0])
+		x := listed{-1, int32(st.bits[0])}
+		if !s.codec.keyframe && st.hasBase() {
+			x = listed{st.index, int32(st.bits[1])}
 		}
 		s.listed = append(s.listed, x)
 		s.accumulator.Add(&st.sum, p, i)
@@ -226,10 +216,9 @@ func (s *Sender) accumulate() {
 }
 
 // settled reports whether the receiver has the state of the world's object i.
-func (s *Sender) settled(i int) bool {
+func (s *Sender) settled(st *sendState, i int) bool {
 	o := s.world.object(i)
-	base := s.store.objects.at(o.ID).base
-	return base != nil && !base.gone && base.object == o.Object && slices.Equal(base.words(), o.words)
+	return st.hasBase() && st.base.object == o.Object && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), o.words)
 }
 
 func (s *Sender) commit(tick int64, bytes int) Info {
@@ -243,7 +232,7 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		if x.state != sent {
 			continue
 		}
-		st := s.objects.at(x.id)
+		st := s.store.objects.at(x.id)
 		if x.at < 0 {
 			in.Gone++
 			st.goneSent, st.movingPriority = uint32(s.next)+1, 0
@@ -254,16 +243,12 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		}
 		st.goneSent = 0
 		st.sum = 0
-		if !st.live {
-			st.live = true
-			i, _ := slices.BinarySearch(s.live, x.id)
-			s.live = slices.Insert(s.live, i, x.id)
-		}
+		s.store.setLive(st, x.id)
 	}
-	p.sort()
-	for _, r := range p.updates {
-		in.Objects = append(in.Objects, r.object.ID)
+	for i := range p.sent {
+		in.Objects = append(in.Objects, p.sent[i].object.ID)
 	}
+	slices.Sort(in.Objects)
 	p.held = false
 	s.store.put(p)
 	s.next, s.tick, s.info = s.next+1, tick, in

@@ -22,64 +22,97 @@ type packet struct {
 	held    bool // the receiver decoded it: at the sender, as acks report
 	tick    int64
 	base    uint64      // at the receiver: the packet that it refers to
-	updates []*record   // by ascending id, until they are settled
+	updates []*record   // at the receiver: by ascending id, until they are settled
+	sent    []identity  // at the sender: updates, until they are settled
+	data    []uint64    // of sent
 	state   *modelState // models after it, while packets may refer to it
 	inputs  []byte      // those of its newest tick
 	from    int64       // it contains the inputs of ticks from up to, not including, to
 	to      int64
 }
 
-// baselineStore holds the data that one end stores: the newest settled update of each object and
-// those after it, and the models after each packet to which others may refer. An update is settled
-// when both ends know whether the receiver decoded it. A view determines which updates are
-// baselines.
+// packetStore holds the packets that one end stores, with the models after each packet to which
+// others may refer.
+type packetStore struct {
+	plan    *plan
+	packets *ringcache.Ring[packet]
+	final   uint64 // packets before it are settled
+	floor   uint64 // no packet refers to one before it
+	states  []*modelState
+}
+
+func (b *packetStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packet](ring) }
+
+func (b *packetStore) get(seq uint64) *packet { return b.packets.Get(seq) }
+
+// held reports whether a packet is stored that the receiver decoded.
+func (b *packetStore) held(seq uint64) bool {
+	p := b.packets.Get(seq)
+	return p != nil && p.held
+}
+
+func (b *packetStore) takeState() *modelState {
+	n := len(b.states)
+	if n == 0 {
+		return b.plan.newState()
+	}
+	s := b.states[n-1]
+	b.states = b.states[:n-1]
+	return s
+}
+
+func (b *packetStore) dropState(p *packet) {
+	if p.state != nil && len(b.states) < maxSpareStates {
+		b.states = append(b.states, p.state)
+	}
+	p.state = nil
+}
+
+// advance sets the oldest packet to which others may refer, drops the models of older ones, and
+// calls f for those that this settles.
+func (b *packetStore) advance(floor uint64, f func(p *packet)) {
+	if floor <= b.floor {
+		return
+	}
+	b.floor = floor
+	for seq, p := range b.packets.All() {
+		if seq < floor {
+			b.dropState(p)
+		}
+	}
+	to := floor - min(floor, reorderLimit-1)
+	for seq := b.final; seq < min(to, b.final+ring); seq++ {
+		if p := b.get(seq); p != nil {
+			f(p)
+		}
+	}
+	b.final = max(b.final, to)
+}
+
+// baselineStore holds what a receiver stores: besides packets, the newest settled update of each
+// object and those after it. An update is settled when both ends know whether the receiver decoded
+// it. A view determines which updates are baselines.
 type baselineStore struct {
-	plan     *plan
-	packets  *ringcache.Ring[packet]
-	known    []uint16 // ids of objects of which some packet had an update, ascending
-	objects  table[stored]
-	acked    []baseline // at the sender: result of heldBases
-	stale    bool       // acked is not up to date
-	final    uint64     // packets before it are settled
-	floor    uint64     // no packet refers to one before it
+	packetStore
+	known    []uint16       // ids of objects of which some packet had an update, ascending
+	newest   table[*record] // their stored updates, linked by older
 	pool     pool
-	states   []*modelState
 	lists    [][]*record
 	sweepDue bool // some known objects may be removable
 }
 
-// stored are the stored updates of an object.
-type stored struct {
-	newest *record // and the older ones
-	base   *record // at the sender: the newest one that the receiver has
-	index  int32   // of base among those of heldBases
-}
-
-// baseline is a record and what is coded about each baseline.
+// baseline is what is coded about each baseline.
 type baseline struct {
-	*record
 	seq   uint32
 	id    uint16
 	rests bool
 }
-
-func baselineOf(r *record) baseline { return baseline{r, r.seq, r.object.ID, r.rests} }
-
-func (b *baselineStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packet](ring) }
 
 // view is the set of packets whose updates are baselines: those that the receiver decoded, up to
 // the newest one that the sender knows of.
 type view struct {
 	newest uint64
 	slots  uint64 // by sequence number modulo ring
-}
-
-func (b *baselineStore) get(seq uint64) *packet { return b.packets.Get(seq) }
-
-// held reports whether a packet is stored that the receiver decoded.
-func (b *baselineStore) held(seq uint64) bool {
-	p := b.packets.Get(seq)
-	return p != nil && p.held
 }
 
 // clear discards everything. Packets before final are settled.
@@ -90,11 +123,9 @@ func (b *baselineStore) clear(final uint64) {
 	}
 	b.packets.Reset()
 	for _, id := range b.known {
-		o := b.objects.at(id)
-		b.pool.releaseAll(&o.newest)
-		o.base = nil
+		b.pool.releaseAll(b.newest.at(id))
 	}
-	b.known, b.sweepDue, b.stale = b.known[:0], false, true
+	b.known, b.sweepDue = b.known[:0], false
 	b.final = max(b.final, final)
 }
 
@@ -118,42 +149,9 @@ func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
 	return v, true
 }
 
-// hold records that the receiver decoded a packet, at the sender.
-func (b *baselineStore) hold(p *packet) {
-	p.held = true
-	for _, r := range p.updates {
-		o := b.objects.at(r.object.ID)
-		switch {
-		case o.base != nil && int32(r.seq-o.base.seq) < 0:
-			continue
-		case o.base == nil || o.base.gone || r.gone || b.stale:
-			b.stale = true
-		default:
-			b.acked[o.index] = baselineOf(r)
-		}
-		o.base = r
-	}
-}
-
-// heldBases returns the baselines of the view of all packets that the receiver decoded, like bases,
-// until the next change.
-func (b *baselineStore) heldBases() []baseline {
-	if !b.stale {
-		return b.acked
-	}
-	b.acked, b.stale = b.acked[:0], false
-	for _, id := range b.known {
-		if o := b.objects.at(id); o.base != nil && !o.base.gone {
-			o.index = int32(len(b.acked))
-			b.acked = append(b.acked, baselineOf(o.base))
-		}
-	}
-	return b.acked
-}
-
 // latest returns the newest of an object's updates that is in the view, or nil.
 func (b *baselineStore) latest(id uint16, v *view) *record {
-	for r := b.objects.at(id).newest; r != nil; r = r.older {
+	for r := *b.newest.at(id); r != nil; r = r.older {
 		if b.settled(r) || int32(r.seq-uint32(v.newest)) <= 0 && v.slots>>(r.seq%ring)&1 != 0 {
 			return r
 		}
@@ -164,21 +162,19 @@ func (b *baselineStore) latest(id uint16, v *view) *record {
 func (b *baselineStore) settled(r *record) bool { return int32(r.seq-uint32(b.final)) < 0 }
 
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
-func (b *baselineStore) bases(dst []baseline, v *view) []baseline {
+func (b *baselineStore) bases(dst []baseline, records []*record, v *view) ([]baseline, []*record) {
 	for _, id := range b.known {
 		if r := b.latest(id, v); r != nil && !r.gone {
-			dst = append(dst, baselineOf(r))
+			dst, records = append(dst, baseline{r.seq, id, r.rests}), append(records, r)
 		}
 	}
-	return dst
+	return dst, records
 }
 
 // open prepares a packet for coding.
 func (b *baselineStore) open(p *packet) {
-	if n := len(b.states); p.state == nil && n > 0 {
-		p.state, b.states = b.states[n-1], b.states[:n-1]
-	} else if p.state == nil {
-		p.state = b.plan.newState()
+	if p.state == nil {
+		p.state = b.takeState()
 	}
 	if n := len(b.lists); cap(p.updates) == 0 && n > 0 {
 		p.updates, b.lists = b.lists[n-1], b.lists[:n-1]
@@ -200,7 +196,7 @@ func (b *baselineStore) put(p *packet) *packet {
 	b.dropState(slot)
 	*slot, *p = *p, packet{inputs: slot.inputs[:0]}
 	for _, r := range slot.updates {
-		at := &b.objects.at(r.object.ID).newest
+		at := b.newest.at(r.object.ID)
 		if *at == nil {
 			if i, ok := slices.BinarySearch(b.known, r.object.ID); !ok {
 				b.known = slices.Insert(b.known, i, r.object.ID)
@@ -217,32 +213,17 @@ func (b *baselineStore) put(p *packet) *packet {
 // settle sets the oldest packet to which others may refer. Older models and updates are discarded
 // unless they are baselines.
 func (b *baselineStore) settle(floor uint64) {
-	if floor <= b.floor {
-		return
-	}
-	b.floor = floor
-	for seq, p := range b.packets.All() {
-		if seq < floor {
-			b.dropState(p)
-		}
-	}
-	to := floor - min(floor, reorderLimit-1)
-	for seq := b.final; seq < min(to, b.final+ring); seq++ {
-		p := b.get(seq)
-		if p == nil {
-			continue
-		}
+	b.advance(floor, func(p *packet) {
 		for _, r := range p.updates {
 			b.settleRecord(r, p.held)
 		}
 		b.strip(p)
-	}
-	b.final = max(b.final, to)
+	})
 }
 
 // settleRecord discards the updates before r if the receiver has r, and otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
-	newest := &b.objects.at(r.object.ID).newest
+	newest := b.newest.at(r.object.ID)
 	if held {
 		b.pool.releaseAll(&r.older)
 	} else {
@@ -263,12 +244,11 @@ func (b *baselineStore) sweep() {
 	}
 	b.sweepDue = false
 	b.known = slices.DeleteFunc(b.known, func(id uint16) bool {
-		o := b.objects.at(id)
-		r := o.newest
+		at := b.newest.at(id)
+		r := *at
 		settled := r == nil || r.gone && r.older == nil && b.settled(r)
 		if settled {
-			b.pool.releaseAll(&o.newest)
-			o.base = nil
+			b.pool.releaseAll(at)
 		}
 		return settled
 	})
@@ -281,79 +261,55 @@ func (b *baselineStore) strip(p *packet) {
 	}
 }
 
-func (b *baselineStore) dropState(p *packet) {
-	if p.state != nil && len(b.states) < maxSpareStates {
-		b.states = append(b.states, p.state)
-	}
-	p.state = nil
-}
-
 // record is one update, at either end.
 type record struct {
-	older  *record // of the same object
-	in     *slab
-	seq    uint32 // low bits
-	tick   uint32 // low bits
+	older *record // of the same object, at the receiver
+	data  []uint64
+	update
+}
+
+// update is a record without the state of the object.
+type update struct {
+	seq  uint32 // low bits
+	tick uint32 // low bits
+	identity
+}
+
+// identity is the part of an update that is not common to a packet.
+type identity struct {
 	object snapshot.Object
-	n      uint8 // index in its slab
 	gone   bool
 	rests  bool // at rest
 	zero   bool // all fields that are zero at rest are zero
 }
 
-// words returns the packed row.
-func (r *record) words() []uint64 {
-	at, n := int(r.n)*r.in.stride, r.in.plan.words
-	return r.in.data[at : at+n : at+n]
-}
+// The data of a record are the packed row, the logarithm of each field's residual (see missShift),
+// eight in each element, and the changes per tick of components with a trend (Q8).
 
-// misses returns the logarithm of each field's residual, see missShift, eight in each element.
-func (r *record) misses() []uint64 {
-	at := int(r.n) * r.in.stride
-	return r.in.data[at+r.in.plan.words : at+r.in.stride : at+r.in.stride]
-}
+func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.rowWords] }
 
-// trends returns the changes per tick of components with a trend (Q8), see field.trend.
-func (r *record) trends() []int32 {
-	at, n := int(r.n)*r.in.plan.trends, r.in.plan.trends
-	return r.in.changes[at : at+n : at+n]
-}
+func (p *plan) missesOf(r *record) []uint64 { return r.data[p.rowWords:p.trendsAt] }
 
-// slab is the memory of several records, whose size depends on the schema.
-type slab struct {
-	plan    *plan
-	stride  int
-	data    []uint64 // packed rows, each followed by misses
-	changes []int32
-	records [slabSize]record
-}
+func (p *plan) trendsOf(r *record) []uint64 { return r.data[p.trendsAt:] }
 
 const slabSize = 32
 
 // pool is a list of unused records, linked by older.
 type pool struct{ free *record }
 
-// take returns a record. All of it but the row and misses is zero.
+// take returns a record whose data are undefined.
 func (l *pool) take(p *plan) *record {
 	if l.free == nil {
-		l.grow(p)
+		records, data := make([]record, slabSize), make([]uint64, slabSize*p.stride)
+		for i := range records {
+			records[i].data = data[i*p.stride : (i+1)*p.stride : (i+1)*p.stride]
+			l.release(&records[i])
+		}
 	}
 	r := l.free
 	l.free = r.older
-	*r = record{in: r.in, n: r.n}
-	if p.trends > 0 {
-		clear(r.trends())
-	}
+	*r = record{data: r.data}
 	return r
-}
-
-func (l *pool) grow(p *plan) {
-	stride := p.words + (len(p.fields)+7)/8
-	in := &slab{plan: p, stride: stride, data: make([]uint64, slabSize*stride), changes: make([]int32, slabSize*p.trends)}
-	for i := range in.records {
-		in.records[i].in, in.records[i].n = in, uint8(i)
-		l.release(&in.records[i])
-	}
 }
 
 func (l *pool) release(r *record) { r.older, l.free = l.free, r }

@@ -55,10 +55,10 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 		row := set.Row(i)
 		rests, zero := w.plan.rests(row)
 		w.states = append(w.states, restState{rests, zero})
-		for range w.plan.words {
+		for range w.plan.rowWords {
 			w.words = append(w.words, 0)
 		}
-		w.plan.pack(w.words[i*w.plan.words:], row)
+		w.plan.pack(w.words[i*w.plan.rowWords:], row)
 	}
 	return nil
 }
@@ -81,6 +81,6 @@ func checkPriority(id uint16, priority float64) error {
 }
 
 func (w *World) object(i int) objectState {
-	n := w.plan.words
+	n := w.plan.rowWords
 	return objectState{w.set.Object(i), w.set.Row(i), w.words[i*n : (i+1)*n : (i+1)*n], w.states[i]}
 }
