@@ -63,9 +63,9 @@ const (
 	fence  = "```"
 )
 
-// reproducible are the commands of uplink whose output is the same each time, or nearly so. The
-// others wait for input, or their results depend on the machine.
-var reproducible = []string{"ackrate", "bench", "drift", "train"}
+// reproducible are the commands of uplink whose output is the same each time, but for times. The
+// others wait for input, or all of their results depend on the machine.
+var reproducible = []string{"ackrate", "bench", "bench-world", "drift", "train"}
 
 func isCommand(line string) bool {
 	rest, ok := strings.CutPrefix(line, indent+"go run ./cmd/uplink ")

@@ -18,6 +18,9 @@ const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
+	// maxBare is the time after which small snapshots without a baseline are treated as large ones.
+	maxBare = time.Second
+
 	// patience is the number of such snapshots that a client may miss before it only receives those
 	// that are encoded anyway.
 	patience = 3
@@ -31,8 +34,9 @@ const ackWindow = 64
 type snapshotSender struct {
 	world     *World
 	player    Player
-	heldUntil time.Time // kept when the client resubscribes, as is unacked
-	unacked   uint      // consecutive snapshots that caused holds and were not acked
+	heldUntil time.Time // kept when the client resubscribes
+	unacked   uint      // consecutive snapshots that caused holds and were not acked, kept too
+	bareSince time.Time // the first of those without a baseline, kept too; zero: the last one had one
 
 	active   bool
 	receipts snapshot.Receipts
@@ -45,7 +49,7 @@ type snapshotSender struct {
 func (s *snapshotSender) start(time.Time) { s.active = true }
 
 func (s *snapshotSender) stop() {
-	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked}
+	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked, bareSince: s.bareSince}
 }
 
 // baselines returns the baselines that the client has for the newest snapshot, and whether they
@@ -86,7 +90,13 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	}
 	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
-	if b.Distance == 0 && m.info.Bytes > transport.MaxPayload {
+	switch {
+	case b.Distance > 0:
+		s.bareSince = time.Time{}
+	case s.bareSince.IsZero():
+		s.bareSince = now
+	}
+	if b.Distance == 0 && (m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > maxBare) {
 		hold := min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold)
 		s.heldUntil, s.large = now.Add(hold), m.number
 		s.unacked++

@@ -92,9 +92,12 @@ type Result struct {
 	BytesRatio  float64 `json:"bytes_ratio"`
 
 	// HostileEncodeRatio and HostileBytesRatio compare the run with hostile clients with that
-	// without them. The bytes are those of the honest players.
+	// without them. The bytes are those of the honest players. HostileEncodesPerTick are the
+	// encodings of the former.
 	HostileEncodeRatio float64 `json:"hostile_encode_ratio,omitempty"`
 	HostileBytesRatio  float64 `json:"hostile_bytes_ratio,omitempty"`
+
+	HostileEncodesPerTick float64 `json:"hostile_encodes_per_tick,omitempty"`
 
 	Peers []PeerResult `json:"peers,omitempty"`
 }
@@ -312,6 +315,7 @@ func (c *Config) result(servers []*measured, peers []*peerRun) *Result {
 	if c.Hostile {
 		other := servers[1]
 		r.HostileEncodeRatio = other.encode.mean() / r.EncodeNs
+		r.HostileEncodesPerTick = float64(other.encodeCount) / float64(c.Ticks)
 		r.HostileBytesRatio = other.bytes(other.clients[:c.Players]) / r.SnapshotBytes
 	}
 	return r
