@@ -14,10 +14,11 @@ import (
 // does not allocate once warm if dst has room.
 func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) []byte {
 	pc := &e.codec
+	if pc.schema != cur.schema {
+		pc.init(cur.schema, false)
+		e.empty = cur.schema.NewSet()
+	}
 	if b.Distance == 0 {
-		if e.empty == nil {
-			e.empty = pc.schema.NewSet()
-		}
 		pc.refs.begin(e.empty, 1, 0)
 	} else {
 		pc.refs.begin(before(0), int64(b.Distance), b.Step)

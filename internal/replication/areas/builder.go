@@ -127,7 +127,7 @@ func (m *message) appendEntering(i int) {
 		}
 		return
 	}
-	if hold := m.limits.Hold << m.view.resends; newest <= min(hold, snapshot.MaxDistance) {
+	if hold := m.limits.Hold << m.view.resends; newest <= min(hold, maxDistance) {
 		m.refer(entryShown, i, newest, mem.group.encodeAny(m.n, 1<<newest))
 		return
 	}

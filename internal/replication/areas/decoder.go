@@ -252,7 +252,7 @@ func (d *Decoder) entry(entry uint64) error {
 	changed := d.bits.ReadBits(1) == 1
 	set := d.set(p.distance, p.slot)
 	switch {
-	case p.distance == 0 || p.distance > snapshot.MaxDistance || d.bits.Err() != nil:
+	case p.distance == 0 || p.distance > maxDistance || d.bits.Err() != nil:
 		return errDirectory
 	case set == nil && p.counted:
 		return d.missing(p.distance)

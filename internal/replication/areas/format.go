@@ -20,6 +20,9 @@ const (
 	longBits     = 16
 )
 
+// maxDistance is the maximum distance to a baseline.
+const maxDistance = snapshot.Ring - 2
+
 // Codes of members of the baseline's message.
 const (
 	memberChanged = 0b1   // 1 bit: a size, and coded bytes
@@ -85,7 +88,7 @@ func parseHeader(r *bitio.Reader) (n uint64, width uint, distance uint64, err er
 		n |= r.ReadBits(8) << shortBits
 		width = longBits
 	}
-	if r.Err() != nil || distance > snapshot.MaxDistance || n>>width != 0 {
+	if r.Err() != nil || distance > maxDistance || n>>width != 0 {
 		return 0, 0, 0, fmt.Errorf("%w: header", snapshot.ErrMalformed)
 	}
 	return n, width, distance, nil

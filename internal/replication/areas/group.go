@@ -193,7 +193,7 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	}
 	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
 	if enc == nil {
-		enc = snapshot.NewEncoder(g.typ.schema)
+		enc = new(snapshot.Encoder)
 	}
 	defer g.typ.encoders.Put(enc)
 	if b.Distance == 0 {
