@@ -164,21 +164,6 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	pc.moving.add(now)
 }
 
-func putBytes(c []int32, b []byte) {
-	clear(c)
-	c[0] = int32(len(b))
-	for i, v := range b {
-		rangecoder.SetByte(c, i, v)
-	}
-}
-
-func appendBytes(dst []byte, c []int32) []byte {
-	for i := range int(c[0]) {
-		dst = append(dst, rangecoder.Byte(c, i))
-	}
-	return dst
-}
-
 // codeStrings codes each byte string of an object in the baseline: kept or replaced.
 func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 	ctx := 0
