@@ -261,7 +261,7 @@ func (m *measured) measure(n int) error {
 	if err := m.step(n); err != nil || n < warmup {
 		return err
 	}
-	t := &m.server.times
+	t := &m.times
 	m.all.add(t.all)
 	m.quantize.add(t.quantize)
 	m.encode.add(t.encode)
@@ -333,7 +333,7 @@ func (m *measured) memory() (stream, session float64) {
 		_ = p.Close() // always nil
 		p.session = nil
 	}
-	time.Sleep(2 * tick) // the listener removes them at its ticks
+	_ = wait(context.Background(), 2*tick) // the listener removes them at its ticks
 	sessions := heap()
 	n := float64(len(m.players))
 	runtime.KeepAlive(m)

@@ -71,7 +71,7 @@ func newPeerRun(p Peer, sample []*client, schema *snapshot.Schema, initial *snap
 	}
 	for _, c := range sample {
 		r.coders = append(r.coders, p.Join())
-		r.links = append(r.links, &link{seed: c.seed, client: c.link.client, loss: c.loss, rtt: c.rtt})
+		r.links = append(r.links, &link{seed: c.seed, client: c.client, loss: c.loss, rtt: c.rtt})
 	}
 	return r, nil
 }

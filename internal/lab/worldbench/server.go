@@ -18,6 +18,7 @@ type server struct {
 	players  []*player
 	clients  []*client // of the players
 	queue    replication.SendQueue
+	tick     int // the newest one
 	now      time.Time
 	sets     [snapshot.Ring]*snapshot.Set // by tick
 	sizes    []datagram                   // of the tick, for the bare send
@@ -25,6 +26,9 @@ type server struct {
 	times    phases // of the tick
 	began    time.Duration
 }
+
+// epoch is the time of tick 0.
+var epoch = time.Time{}.Add(time.Hour)
 
 // phases are the times of the parts of a tick.
 type phases struct{ quantize, encode, send, bare, acks, all time.Duration }
@@ -50,10 +54,10 @@ func (p *player) RTT() time.Duration {
 func (p *player) Send(b []byte) error {
 	s := p.server
 	start := s.cfg.Clock()
-	err := p.session.Queue(b)
+	err := p.Queue(b)
 	s.times.send += s.cfg.Clock() - start
 	s.sizes = append(s.sizes, datagram{p.index, len(b)})
-	if e := s.clients[p.index].datagram(s.tick(), b); e != nil {
+	if e := s.clients[p.index].datagram(s.tick, b); e != nil {
 		p.failed = e
 	}
 	return err
@@ -70,7 +74,7 @@ func (s *server) Encoded() {
 
 // newServer returns a server to whose world all players have subscribed.
 func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, err error) {
-	s = &server{cfg: cfg, clients: clients, now: time.Unix(0, 0)}
+	s = &server{cfg: cfg, clients: clients, now: epoch}
 	if s.world, err = cfg.Scene.NewWorld(); err != nil {
 		return nil, err
 	}
@@ -116,14 +120,9 @@ func (s *server) flush() {
 	}
 }
 
-// tick returns the number of the newest tick, from 0 on.
-func (s *server) tick() int {
-	return int(s.now.Sub(time.Unix(0, 0)).Round(time.Second/rate) / (time.Second / rate))
-}
-
 // step makes the next tick: quantizing, coding and sending it, after the acks that are due.
 func (s *server) step(n int) error {
-	s.now = time.Unix(0, 0).Add(time.Duration(n) * time.Second / rate)
+	s.tick, s.now = n, epoch.Add(time.Duration(n)*time.Second/rate)
 	s.times, s.sizes, s.encodes = phases{}, s.sizes[:0], 0
 	for _, c := range s.clients {
 		c.reply(n, s.cfg.Scene, &s.sets)

@@ -95,7 +95,7 @@ func (s *sessions) sendBare(all []datagram) error {
 // divert ends the clients without a word to the server, once they have received all messages.
 func (s *sessions) divert(ctx context.Context, all []*player) error {
 	for _, p := range all {
-		for p.session.Unacked() > 0 {
+		for p.Unacked() > 0 {
 			if err := wait(ctx, time.Millisecond); err != nil {
 				return err
 			}
