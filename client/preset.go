@@ -11,9 +11,9 @@ import (
 )
 
 // DelayPolicy is how long the frames of an RPC may wait for later ones, with which they then share
-// a payload, and until when they are of use to the server. Frames do not wait if a discrete field
-// changed, or any field in a way that the codec did not expect; the tag option urgent selects other
-// fields.
+// a payload, and until when they are of use to the server. Frames do not wait if a bits or bool
+// field changed, or any field in a way that the codec did not expect; the tag option urgent selects
+// other fields.
 type DelayPolicy struct {
 	// MaxBatchDelay is the maximum time from Send until a frame leaves. It is rounded to frames:
 	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most rpcdelta.MaxHeld-1 frames.

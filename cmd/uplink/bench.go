@@ -197,38 +197,40 @@ func fieldsChart(results []*bench.Result) *chart.Stacks {
 const benchNotes = `bits   per frame sent: full as an engine packs it; payload without headers; the headers of message and datagram, AEAD,
        IP and UDP; wire is their sum in whole bytes. ack wire: acks in encrypted datagrams of their own.
 saved  wire relative to full frames, each in an encrypted datagram of its own.
-ratio  with --preset: all bits in both directions relative to full frames in encrypted datagrams of their own, with a tag
+ratio  of both ways: all bits in both directions relative to full frames in encrypted datagrams of their own, with a tag
        of 16 bytes; delay: mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a
        frame in which a bit or bool changed. Frames that arrive after the deadline of their preset are not delivered.
 frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
 ns     per frame, median of several passes; encode includes processing acks, decode writing them; -: not measured.
-traces together: the geometric mean of their bits, its ratio to the first codec's, and the mean delivery.
+traces together: geometric means of their bits, whose ratio is that to the first codec's, and of the ratios of both
+       ways; the arithmetic mean of delivery.
 paper  is rle with two 32-bit sequence numbers per frame; their size is inferred from the article's 32-bit ack.
 `
 
-// meansTable returns the geometric means of bits over all traces, and their ratios to the first
-// codec's.
+// meansTable returns the geometric means over all traces: of bits, with their ratios to the first
+// codec's, and of the ratios of both ways.
 func meansTable(results []*bench.Result) [][]string {
-	n := len(results)
+	n := float64(len(results))
 	rows := [][]string{
-		{fmt.Sprintf("%d traces", n), "payload + header", "", "frames", ""},
-		{"codec", "bits", "ratio", "delivered", "wrong"},
+		{fmt.Sprintf("%d traces", len(results)), "payload + header", "", "both ways", "frames", ""},
+		{"codec", "bits", "ratio", "ratio", "delivered", "wrong"},
 	}
 	first := 0.0
 	for i := range results[0].Codecs {
-		logs, delivered, wrong := 0.0, 0.0, 0
+		bits, ratio, delivered, wrong := 0.0, 0.0, 0.0, 0
 		for _, r := range results {
 			c := &r.Codecs[i]
-			logs += math.Log(c.PayloadBits + c.HeaderBits)
+			bits += math.Log(c.PayloadBits + c.HeaderBits)
+			ratio += math.Log(c.WireRatio)
 			delivered += c.DeliveredRatio
 			wrong += c.Mismatches
 		}
-		mean := math.Exp(logs / float64(n))
+		mean := math.Exp(bits / n)
 		if i == 0 {
 			first = mean
 		}
 		name := nameOf(&results[0].Codecs[i])
-		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f %%|%d", name, mean, mean/first, 100*delivered/float64(n), wrong))
+		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f|%.3f %%|%d", name, mean, mean/first, math.Exp(ratio/n), 100*delivered/n, wrong))
 	}
 	return rows
 }

@@ -109,6 +109,18 @@ func TestBenchPresets(t *testing.T) {
 	}
 }
 
+// TestBenchMeans: the last table has the geometric means, also of the ratios of both ways.
+func TestBenchMeans(t *testing.T) {
+	of := func(bits, ratio float64) *bench.Result {
+		return &bench.Result{Codecs: []bench.Counts{{Name: "rle", PayloadBits: 4, DeliveredRatio: 1, WireRatio: 1}, {Name: "adaptive", PayloadBits: bits, DeliveredRatio: 0.5, WireRatio: ratio}}}
+	}
+	got := meansTable([]*bench.Result{of(1, 0.25), of(4, 1)})
+	want := []string{"adaptive", "2.0", "0.500", "0.500", "50.000 %", "0"}
+	if last := got[len(got)-1]; !slices.Equal(last, want) {
+		t.Errorf("%q, want %q", last, want)
+	}
+}
+
 func TestBenchJSON(t *testing.T) {
 	one := parse[bench.Result](t, "bench", "--json", "--distance", "6", portal2)
 	if one.Suite != "aes128gcm" || one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {

@@ -18,7 +18,7 @@ import (
 type ServerMove struct {
 	Wish    schema.Vec2  `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
 	Aim     schema.Angle `uplink:"bits=12"`
-	Buttons uint8
+	Buttons uint8        `uplink:"kind=bits"`
 }
 
 // avatar is the state of a player. Only the game loop uses it.

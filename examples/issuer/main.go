@@ -39,7 +39,7 @@ import (
 // ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"` // cm
-	Buttons  uint16
+	Buttons  uint16      `uplink:"kind=bits"`
 }
 
 // issuer is the part of the backend that issues tokens.

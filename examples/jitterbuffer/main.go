@@ -19,7 +19,7 @@ import (
 // ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Wish    schema.Vec2 `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
-	Buttons uint8
+	Buttons uint8       `uplink:"kind=bits"`
 }
 
 const (

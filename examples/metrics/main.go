@@ -24,7 +24,7 @@ import (
 // ServerMove has the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
-	Buttons  uint16
+	Buttons  uint16      `uplink:"kind=bits"`
 }
 
 func main() {

@@ -20,7 +20,7 @@ type ServerMove struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
 	Rotation schema.Rotator `uplink:"bits=16"`        // degrees
 	Throttle float32        `uplink:"resolution=0.01"`
-	Buttons  uint16
+	Buttons  uint16         `uplink:"kind=bits"`
 }
 
 func main() {

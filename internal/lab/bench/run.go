@@ -173,7 +173,7 @@ func (p *pair) reset() (err error) {
 	if preset := p.scheme.preset; preset != nil {
 		enc.Delivery, enc.UrgentLoss = preset.Delivery, preset.UrgentLoss
 		enc.MaxBatchDelay, enc.Deadline = preset.FramesAt(p.trace.Schema.RateHz())
-		enc.Repair = true
+		enc.Repair = preset.Repair
 	}
 	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, enc)
 	if err != nil {
