@@ -74,8 +74,8 @@ type listed struct {
 	bits int32 // of sendState
 }
 
-// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest of
-// cfg. An error names the invalid setting.
+// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest
+// of cfg. An error names the invalid setting.
 func (w *World) NewSender(cfg Config) (*Sender, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
