@@ -110,11 +110,8 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 		return 0, err
 	}
 	acked, err = s.receipts.Ack(a)
-	if s.unacked > 0 {
-		next := s.world.sets.Next()
-		if _, bare := s.receipts.Baselines(next, 1); next-s.large < snapshot.Ring && bare>>(next-s.large)&1 != 0 {
-			s.unacked, s.heldUntil = 0, time.Time{}
-		}
+	if _, bare := s.receipts.Baselines(s.sent, 1); s.unacked > 0 && s.sent-s.large < snapshot.Ring && bare>>(s.sent-s.large)&1 != 0 {
+		s.unacked, s.heldUntil = 0, time.Time{}
 	}
 	return acked, err
 }
