@@ -62,8 +62,8 @@ type SnapshotView[T any] struct {
 	receiver *snapshotReceiver
 }
 
-// ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are safe
-// for concurrent use.
+// ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are
+// safe for concurrent use.
 type ObjectType[T any] struct{ *objects[T] }
 
 // AnyObjectType is an [ObjectType].

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestAreas(t *testing.T) {
 			var kept []*client.ObjectType[purse]
 			sent := map[uint64][]mover{}
 			shown := make([]int, players)
-			objects, stale := 0, 0
+			var objects, stale atomic.Int64
 			for i := range players {
 				conn := uplinktest.Dial(t, network, client.Config{})
 				s, err := world.Offer(<-joined)
@@ -58,10 +59,10 @@ func TestAreas(t *testing.T) {
 						shown[i] = len(s.IDs)
 						for k, id := range s.IDs {
 							n, _ := client.SplitID(id)
-							objects++
+							objects.Add(1)
 							got, want := s.Objects[k].Position, sent[s.Tick][n].Position
 							if math.Hypot(got.X-want.X, got.Y-want.Y) > 0.02 {
-								stale++
+								stale.Add(1)
 							}
 						}
 					},
@@ -103,8 +104,8 @@ func TestAreas(t *testing.T) {
 				}
 				t.Logf("player %d: %d objects, %d bytes", i, shown[i], v.Stats().Bytes)
 			}
-			if stale > objects/50 {
-				t.Errorf("%d of %d objects were not up to date", stale, objects)
+			if n := objects.Load(); stale.Load() > n/50 {
+				t.Errorf("%d of %d objects were not up to date", stale.Load(), n)
 			}
 			if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Unsent != 0 {
 				t.Errorf("%+v", st)
