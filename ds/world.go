@@ -67,7 +67,7 @@ const (
 //	n, err := w.Send()
 //
 // Put quantizes each object once. A player to whom [World.Offer] offers the world receives
-// snapshots, each a delta from the newest one that its client acked. A player to whom
+// snapshots, each a delta from one that its client acked. A player to whom
 // [World.OfferState] offers it receives the state of the objects with the highest priorities,
 // within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for one
 // goroutine at a time; all other methods are safe for concurrent use.
