@@ -32,6 +32,10 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		err = s.worlds.HandleDatagram(t, body, at)
 	case t == control.Leaving:
 		s.leave()
+	case t == control.Message:
+		if s.cfg.OnUnreliable != nil {
+			s.cfg.OnUnreliable(body)
+		}
 	default:
 		err = control.ErrMalformed
 	}

@@ -45,6 +45,8 @@ type Snapshot[T any] struct {
 	Received time.Time
 	// Late means that a newer snapshot was received before.
 	Late bool
+	// Processed tells which calls the server had processed: see [Stream.Processed].
+	Processed Processed
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
@@ -127,7 +129,7 @@ type objectReceiver interface {
 	begin(*replication.Offer) error
 	// keep copies what must outlive the decoder's sets.
 	keep()
-	receive(tick uint64, set *snapshot.Set, at time.Time)
+	receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time)
 	deliver()
 }
 
@@ -179,7 +181,7 @@ func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (r *snapshotReceiver) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) error {
 	tick, set, err := r.Decode(message)
 	if err != nil {
 		r.own.keep()
@@ -189,9 +191,9 @@ func (r *snapshotReceiver) Receive(message []byte, at time.Time, st *Replication
 		st.CountError(err)
 		return err
 	}
-	r.own.receive(tick, set, at)
+	r.own.receive(tick, set, processed, at)
 	for i, t := range r.further {
-		t.receive(tick, r.Further(i), at)
+		t.receive(tick, r.Further(i), processed, at)
 	}
 	return nil
 }

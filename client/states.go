@@ -45,6 +45,8 @@ type StateUpdate[T any] struct {
 	// a view of the world just before, the update may still belong to the old stream. Then another
 	// update with First follows for the new stream.
 	First bool
+	// Processed tells which calls the server had processed: see [Stream.Processed].
+	Processed Processed
 	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
 	// once, complete or as missing.
 	Inputs []statesync.TickInputs
@@ -160,7 +162,7 @@ func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
 	return nil
 }
 
-func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == maxPolled {
@@ -181,7 +183,7 @@ func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *Replication
 	st.Updates += uint64(len(u.Objects))
 	out := r.unused()
 	r.restore(out, u)
-	out.Received = at
+	out.Received, out.Processed = at, append(out.Processed[:0], processed...)
 	if r.handle != nil {
 		r.fresh = out
 	} else {

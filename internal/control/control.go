@@ -29,7 +29,7 @@ const (
 	Bind
 	// Bound is followed by a BindAnswer.
 	Bound
-	// Message is followed by a message of the game. Reliable channel only.
+	// Message is followed by a message of the game.
 	Message
 	// Leaving announces that the DS is about to shut down; nothing follows.
 	Leaving

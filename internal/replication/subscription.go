@@ -33,8 +33,9 @@ type Receiver interface {
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
 	// it is known.
 	Begin(o *Offer, initial []byte) error
-	// Receive decodes a message that arrived at that time. It counts errors by reason.
-	Receive(message []byte, at time.Time, st *Stats) error
+	// Receive decodes a message that arrived at that time. It counts errors by reason. processed is
+	// valid during the call.
+	Receive(message []byte, processed Processed, at time.Time, st *Stats) error
 	// AppendAck appends an ack of all messages received.
 	AppendAck(dst []byte) []byte
 	// Deliver passes on the message that Receive decoded last. It is called without the lock, on
@@ -199,7 +200,16 @@ func (s *Subscription) countIncomplete() {
 
 func (s *Subscription) receive(message []byte, at time.Time) error {
 	s.stats.Bytes += uint64(len(message))
-	err := s.receiver.Receive(message, at, &s.stats)
+	var processed Processed
+	var err error
+	if s.offer.Processed {
+		processed, message, err = parseProcessed(message)
+	}
+	if err == nil {
+		err = s.receiver.Receive(message, processed, at, &s.stats)
+	} else {
+		s.stats.CountError(err)
+	}
 	if err == nil {
 		s.stats.Messages++
 	}

@@ -31,12 +31,14 @@ type probe struct {
 	refuse    error
 	tick      uint64
 	set       *snapshot.Set
+	processed Processed
 	delivered int
 }
 
 func (p *probe) Check(*Offer) error { return p.refuse }
 
-func (p *probe) Receive(message []byte, _ time.Time, st *Stats) (err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (err error) {
+	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		st.CountError(err)
 	}
@@ -64,7 +66,9 @@ type pair struct {
 	now      time.Time
 }
 
-func newPair(t testing.TB) *pair {
+func newPair(t testing.TB) *pair { return newPairOver(t, fakeconn.Conn{Keep: true}) }
+
+func newPairOver(t testing.TB, toClient fakeconn.Conn) *pair {
 	t.Helper()
 	typ, err := snapshot.Compile[ball]("balls")
 	must(t, err)
@@ -75,7 +79,7 @@ func newPair(t testing.TB) *pair {
 		return err
 	})
 	must(t, err)
-	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
+	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: toClient}
 	p.streams = NewStreams(&p.toClient)
 	p.streams.next = 3
 	p.stream, err = w.Offer(p.streams)
