@@ -107,6 +107,12 @@ func (r *objects[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
 }
 
+func (r *objects[T]) tickRate() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest.tickHz
+}
+
 // Interpolation returns the counts of the playback by Sample.
 func (r *objects[T]) Interpolation() interpolate.Stats {
 	r.mu.Lock()

@@ -253,6 +253,15 @@ func (s playerStream) Send() error {
 	return s.stream.Send(time.Now())
 }
 
+// SendReliable sends a copy of a message of up to [MaxMessage] bytes to the player. The client
+// delivers it with the first snapshot or update of that tick of the world or a later one, so an
+// effect is not announced before it shows: see client.SnapshotConfig.OnMessage. Messages of one
+// stream arrive in order; against those of [Player.SendReliable] there is no order. Errors are
+// [ErrNotReady] while the client has not subscribed, and those of Player.SendReliable.
+func (s playerStream) SendReliable(tick uint64, message []byte) error {
+	return s.stream.SendGameMessage(tick, message)
+}
+
 // Ready reports whether the client has subscribed and has the initial state.
 func (s playerStream) Ready() bool { return s.stream.Ready() }
 

@@ -32,17 +32,22 @@ type probe struct {
 	tick      uint64
 	set       *snapshot.Set
 	processed Processed
+	game      []gameMessage
 	delivered int
 }
 
 func (p *probe) Check(*Offer) error { return p.refuse }
 
-func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (tick uint64, err error) {
 	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		st.CountError(err)
 	}
-	return err
+	return p.tick, err
+}
+
+func (p *probe) Game(tick uint64, message []byte) {
+	p.game = append(p.game, gameMessage{tick, message})
 }
 
 func (p *probe) Deliver() { p.delivered++ }
