@@ -47,7 +47,7 @@ func playTown(seed uint64, sum *tally) error {
 	complete := town.guest(seed, link{every: 1})
 	complete.enter = 1 << 20
 	guests := []*guest{complete}
-	for range 1 + r.IntN(9) {
+	for range 1 + r.IntN(20) {
 		guests = append(guests, town.randomGuest())
 	}
 	absent := make([]int, len(guests)) // snapshots until a client joins

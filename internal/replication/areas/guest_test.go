@@ -16,6 +16,7 @@ type guest struct {
 	link
 	hostile bool
 	enter   int // bytes of a message for groups that enter the view
+	picks   int // how often the newest baseline is chosen, against any other
 
 	view View
 	dec  *Decoder
@@ -55,14 +56,14 @@ type flight struct {
 }
 
 func (t *town) guest(seed uint64, l link) *guest {
-	return &guest{link: l, enter: 300, dec: NewDecoder(t.schemas()...), rng: rand.New(rand.NewPCG(seed, 2))}
+	return &guest{link: l, enter: 300, picks: 10, dec: NewDecoder(t.schemas()...), rng: rand.New(rand.NewPCG(seed, 2))}
 }
 
 // randomGuest returns a client with a random link and, perhaps, hostile acks.
 func (t *town) randomGuest() *guest {
 	r := t.rng
 	g := t.guest(r.Uint64(), link{every: 1 + r.Uint64N(3), delay: r.Uint64N(16), jitter: r.Uint64N(1 + r.Uint64N(12)), loss: r.Float64() * 0.4 * float64(r.IntN(2))})
-	g.enter, g.hostile = 1<<r.IntN(12), r.IntN(3) == 0
+	g.enter, g.hostile, g.picks = 1<<r.IntN(12), r.IntN(3) == 0, r.IntN(20)
 	return g
 }
 
@@ -110,7 +111,7 @@ func (g *guest) baseline(n uint64) snapshot.Baseline {
 	b := r.Baseline(n)
 	step := r.Step()
 	full, bare := r.Baselines(n, step)
-	switch pick := g.rng.IntN(8); {
+	switch pick := g.rng.IntN(g.picks + 2); {
 	case pick == 0 && full != 0:
 		b = snapshot.Baseline{Distance: g.oneOf(full), Step: step}
 	case pick == 1 && bare != 0:
