@@ -174,10 +174,15 @@ func TestInvalidReplies(t *testing.T) {
 }
 
 func FuzzOffer(f *testing.F) {
-	o := Offer{Name: "cubes", Codec: "snapshot", Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, Initial: 1000}
-	b, err := o.Append(nil)
-	must(f, err)
-	f.Add(b[1:])
+	for _, o := range []Offer{
+		{Name: "cubes", Codec: SnapshotCodec, Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, Initial: 1000},
+		{Name: "town", Codec: SnapshotCodec, RateHz: 20, TickHz: 60, Areas: true, Types: []OfferedType{{Name: "lamp", Fields: []string{"c"}}, {Name: "car"}}},
+		{Name: "cubes", Codec: StateCodec, Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, PerTick: []int64{1, 1 << 40}},
+	} {
+		b, err := o.Append(nil)
+		must(f, err)
+		f.Add(b[1:])
+	}
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, err := ParseOffer(b)
