@@ -49,6 +49,7 @@ func (p *probe) Deliver() { p.delivered++ }
 type pair struct {
 	t        testing.TB
 	typ      *snapshot.Type[ball]
+	lamps    *snapshot.Type[lamp] // with areas
 	world    *World
 	streams  *Streams
 	stream   *Stream
@@ -75,7 +76,7 @@ func newPair(t testing.TB) *pair {
 		return err
 	})
 	must(t, err)
-	return connect(t, typ, w)
+	return connect(t, typ, nil, w)
 }
 
 // lamp is a further type of objects, for worlds with areas.
@@ -96,13 +97,13 @@ func newAreaPair(t testing.TB) *pair {
 	must(t, w.WithAreas(100))
 	_, err = w.AddType("lamps", Fields(lamps.Source()), lamps.Schema())
 	must(t, err)
-	return connect(t, typ, w, lamps.Schema())
+	return connect(t, typ, lamps, w)
 }
 
-// connect offers a world, which may have further types of objects, to a client.
-func connect(t testing.TB, typ *snapshot.Type[ball], w *World, types ...*snapshot.Schema) *pair {
+// connect offers a world, which may have lamps, to a client.
+func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp], w *World) *pair {
 	t.Helper()
-	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
+	p := &pair{t: t, typ: typ, lamps: lamps, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
 	p.streams = NewStreams(&p.toClient)
 	p.streams.next = 3
 	var err error
@@ -111,7 +112,9 @@ func connect(t testing.TB, typ *snapshot.Type[ball], w *World, types ...*snapsho
 	p.offer, err = ParseOffer(p.toClient.Last[1:])
 	must(t, err)
 	p.probe = &probe{SnapshotDecoder: NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())}
-	p.probe.SetTypes(types...)
+	if lamps != nil {
+		p.probe.SetTypes(lamps.Schema())
+	}
 	p.sub, err = p.subs.Subscribe("balls", p.probe, 1000, p.now)
 	must(t, err)
 	return p
