@@ -422,8 +422,8 @@ func TestCountError(t *testing.T) {
 }
 
 // FuzzSubscriptions handles arbitrary messages of a server, for a world without areas and one with
-// areas: see package entries. Nothing panics, the stored initial state is bounded, and a new session
-// works.
+// areas: see package entries. Nothing panics, the stored initial state is bounded, and a new
+// session works.
 func FuzzSubscriptions(f *testing.F) {
 	worlds := []func(testing.TB) *pair{newPair, newAreaPair}
 	for _, world := range worlds {

@@ -27,7 +27,8 @@ type Options struct {
 	Player uint64
 	// Memory limits the size of decoded snapshots in bytes; 0 means [budget.Default].
 	Memory int64
-	// Each is called with each snapshot, which is valid during the call. An error ends the playback.
+	// Each is called with each snapshot, which is valid during the call. An error ends the
+	// playback.
 	Each func(*Snapshot) error
 }
 
