@@ -52,11 +52,6 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 	case offer.check() != nil:
 		return 0, fmt.Errorf("ds: world %s: type %s: %w", w.name, name, offer.check())
 	}
-	for _, t := range w.snapshots.offer.Types {
-		if t.Name == name {
-			return 0, fmt.Errorf("ds: world %s: there is a type %s already", w.name, name)
-		}
-	}
 	w.snapshots.offer = offer
 	w.areas.types = append(w.areas.types, w.areas.AddType(s))
 	return len(w.areas.types) - 1, nil

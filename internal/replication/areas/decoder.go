@@ -171,6 +171,9 @@ func (d *Decoder) set(distance, slot uint64) *countedSet {
 }
 
 func (d *Decoder) missing(distance uint64) error {
+	if d.n+1 < d.next { // what it refers to may have been discarded since a newer one arrived
+		return fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, uint16(d.n))
+	}
 	d.requestReset()
 	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", snapshot.ErrBaselineMissing, uint16(d.n), distance)
 }

@@ -125,8 +125,9 @@ type entered struct {
 const (
 	// maxEncodings is the maximum number of encodings of a group and snapshot.
 	maxEncodings = 8
-	// checkEvery is the number of snapshots per divergence check.
-	checkEvery = 60
+	// checkEvery is the number of snapshots per divergence check. It divides 2^longBits, because a
+	// decoder knows only the low bits of numbers.
+	checkEvery = 64
 )
 
 // encode returns the group in snapshot n, the newest, coded against a baseline. It is nil if that
