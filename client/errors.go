@@ -111,7 +111,14 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	case control.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
 	case control.ReasonInvalid:
-		return fmt.Errorf("client: bind %s: the server refuses its rate of %v Hz or its ring", s.RPC(), s.RateHz())
+		return fmt.Errorf("client: bind %s: the server refuses its ring, batch or velocity factors", s.RPC())
+	case control.ReasonRate:
+		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
+	case control.ReasonTick:
+		return fmt.Errorf("client: bind %s: %v calls a second, but the server has a jitter buffer that releases one call in each of its %v ticks a second: "+
+			"set BindConfig.RateHz to %[3]v, or leave ds.JitterBuffer out of Handle", s.RPC(), s.RateHz(), a.LimitHz)
+	case control.ReasonReliable:
+		return fmt.Errorf("client: bind %s: the server has a jitter buffer for it, which takes no reliable calls: leave out BindConfig.Reliable, or ds.JitterBuffer of Handle", s.RPC())
 	case control.ReasonNumber:
 		return fmt.Errorf("client: bind %s: its number is in use at the server, or it is bound too often", s.RPC())
 	}

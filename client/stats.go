@@ -93,7 +93,7 @@ type BudgetStats struct {
 	FramesPerPayload float64
 }
 
-// Pace is the state of an RPC's jitter buffer on the server (ds.Config.JitterBuffer), and the rate
+// Pace is the state of an RPC's jitter buffer on the server (ds.JitterBuffer), and the rate
 // at which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
 type Pace struct {
 	// Rate is the speed at which the game's clock should run so that calls arrive when the server

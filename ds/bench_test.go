@@ -40,7 +40,7 @@ type bench struct {
 }
 
 // newBench returns a server of the RPC Call.
-func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench {
+func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall]), options ...HandleOption) *bench {
 	t.Helper()
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	must(t, err)
@@ -51,7 +51,7 @@ func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall])) *bench
 	srv, err := Listen("127.0.0.1:7777", cfg)
 	must(t, err)
 	t.Cleanup(func() { must(t, srv.Close()) })
-	must(t, Handle(srv, "Call", f))
+	must(t, Handle(srv, "Call", f, options...))
 	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)
 	return &bench{t: t, srv: srv, typ: typ}

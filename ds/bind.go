@@ -2,6 +2,7 @@ package ds
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
 	if a.Reason != control.ReasonNone && p.refusals < maxRefusalsLogged {
 		p.refusals++
-		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason, "player", p.ID())
+		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "rate_hz", r.RateHz, "limit_hz", a.LimitHz, "player", p.ID())
 	}
 	b, err := appendAnswer(nil, a)
 	if err == nil {
@@ -73,8 +74,14 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a // the client repeats the request: the answer was lost
 	}
 	switch {
-	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || r.Batch < 0 || r.Batch > rpcdelta.MaxHeld || r.Deadline < 0 || r.Deadline > rpcdelta.MaxRepairAge || !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
+	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || r.Batch < 0 || r.Batch > rpcdelta.MaxHeld || r.Deadline < 0 || r.Deadline > rpcdelta.MaxRepairAge:
 		a.Reason = control.ReasonInvalid
+	case !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
+		a.Reason, a.LimitHz = control.ReasonRate, max(s.cfg.MaxRate, rpc.schema.RateHz())
+	case rpc.buffer != nil && r.Reliable:
+		a.Reason = control.ReasonReliable
+	case rpc.buffer != nil && !isRate(cmp.Or(r.RateHz, schema.DefaultRate), s.cfg.TickHz):
+		a.Reason, a.LimitHz = control.ReasonTick, s.cfg.TickHz
 	case p.bound >= s.maxBindings():
 		a.Reason = control.ReasonNumber
 	default:
@@ -90,6 +97,9 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	return a
 }
 
+// isRate reports whether two rates are equal but for rounding.
+func isRate(a, b float64) bool { return math.Abs(a-b) <= b/1000 }
+
 func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	b := &binding{
@@ -102,8 +112,8 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	}
 	var buffer jitterBuffer
 	var err error
-	if rpc.buffer != nil && !r.Reliable {
-		if buffer, err = rpc.newBuffer(p, b, rpc.buffer, b.hz, r.Batch); err != nil {
+	if rpc.buffer != nil {
+		if buffer, err = rpc.newBuffer(p, b, r.Batch); err != nil {
 			return nil, err
 		}
 		b.sink = buffer

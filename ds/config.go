@@ -58,10 +58,9 @@ type Config struct {
 	Priors []*prior.Prior
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
-	// JitterBuffer, if not nil, delays frames of unreliable RPCs until their tick, so that each
-	// Poll releases one per player. It requires Poll. [Server.SetJitterBuffer] replaces it for one
-	// RPC.
-	JitterBuffer *JitterBuffer
+	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a [JitterBuffer]:
+	// each Poll is a tick. A game that missed ticks calls Poll once for each. It has no default.
+	TickHz float64
 	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
 	// divided evenly among the players, the other half is for those that need more. What does not
 	// fit is dropped and counted as queue_full. If a reliable frame is dropped, its player is
@@ -151,15 +150,13 @@ func (c Config) withDefaults() (Config, error) {
 		between("MaxBindings", c.MaxBindings, 0, rpcdelta.MaxRPC+1),
 		notNegative("MaxRejected", c.MaxRejected),
 		notNegative("MaxPlayers", c.MaxPlayers),
+		between("TickHz", cmp.Or(c.TickHz, 1), 1, 1000),
 	)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("ds: Config.%w", err)
 	case slices.Contains(c.Priors, nil):
 		return c, errors.New("ds: Config.Priors contains a nil")
-	}
-	if err := c.checkJitterBuffer(c.JitterBuffer); err != nil {
-		return c, fmt.Errorf("ds: Config.JitterBuffer: %w", err)
 	}
 	return c, nil
 }
@@ -198,7 +195,12 @@ func (c *Config) tick() time.Duration {
 	return interval / max(parts, 1)
 }
 
-// JitterBuffer configures how a player's frames wait for their tick. Zero fields mean the defaults.
+// JitterBuffer is a [HandleOption]: a player's frames of the RPC wait for their tick. It is for RPCs
+// that are called once in each tick. Zero fields mean the defaults.
+//
+// It requires Config.Poll and Config.TickHz. A client that declares another rate than TickHz cannot
+// bind the RPC, since a buffer would drop some of its calls, or repeat others that were made once.
+// Nor can one that binds it on the reliable channel, where no frame may be missing.
 //
 // A frame's tick follows from its sequence number: each [Server.Poll] releases the next frame of
 // each player, in order and independent of arrival times, so that the game receives the calls as
@@ -213,13 +215,8 @@ func (c *Config) tick() time.Duration {
 // for them. docs/jitter.md has measurements.
 //
 // What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
-// twice MaxDepth. Bindings of less than one call per second are refused.
+// twice MaxDepth.
 type JitterBuffer struct {
-	// TickHz is how often per second the game polls, 1 to 1000. At 0, the default, each Poll
-	// releases one frame of each RPC and player, so the game should call Poll at the clients'
-	// declared rate. Otherwise each Poll releases on average the declared rate divided by TickHz. A
-	// game that missed ticks calls Poll once for each.
-	TickHz float64
 	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
 	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
 	// is by default a quarter of the time between two calls. MaxDepth is by default 250 ms or four
@@ -235,18 +232,22 @@ type JitterBuffer struct {
 
 const maxDepth = 2 * time.Second
 
-func (c *Config) checkJitterBuffer(j *JitterBuffer) error {
-	if j == nil {
-		return nil
+func (j JitterBuffer) apply(r *rpc, c *Config) error {
+	switch {
+	case !c.Poll:
+		return errors.New("JitterBuffer: frames are released in Poll: set Config.Poll")
+	case c.TickHz == 0:
+		return errors.New("JitterBuffer: frames are released once per tick: set Config.TickHz to how often per second the game calls Poll")
 	}
-	if !c.Poll {
-		return errors.New("frames are released in Poll: set Config.Poll")
-	}
-	return cmp.Or(
-		between("TickHz", cmp.Or(j.TickHz, 1), 1, 1000),
+	r.buffer = &j
+	err := cmp.Or(
 		notNegative("Repeat", j.Repeat),
 		between("Depth", j.Depth, 0, maxDepth),
 		between("MaxDepth", j.MaxDepth, 0, maxDepth),
 		between("MinDepth", j.MinDepth, 0, cmp.Or(j.MaxDepth, maxDepth)),
 	)
+	if err != nil {
+		return fmt.Errorf("JitterBuffer.%w", err)
+	}
+	return nil
 }

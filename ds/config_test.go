@@ -28,28 +28,24 @@ func listen(t *testing.T, addr string, cfg ds.Config) error {
 
 // TestBadConfig verifies that errors name the setting.
 func TestBadConfig(t *testing.T) {
-	buffered := func(j ds.JitterBuffer) ds.Config { return ds.Config{Poll: true, JitterBuffer: &j} }
 	for want, cfg := range map[string]ds.Config{
-		"Config.Ring is 1":            {Ring: 1},
-		"Config.Ring is 257":          {Ring: rpcdelta.MaxRing + 1},
-		"Config.AckHz is 0.5":         {AckHz: 0.5},
-		"Config.AckHz is -1":          {AckHz: -1},
-		"Config.AckHz is 1001":        {AckHz: 1001},
-		"Config.QueueBytes":           {QueueBytes: -1},
-		"Config.RateSlack is 0.5":     {RateSlack: 0.5},
-		"Config.RateSlack is NaN":     {RateSlack: math.NaN()},
-		"Config.MaxRate is 1001":      {MaxRate: 1001},
-		"Config.MaxBindings is 257":   {MaxBindings: rpcdelta.MaxRPC + 2},
-		"Config.MaxPlayers":           {MaxPlayers: -1},
-		"Config.MaxRejected":          {MaxRejected: -1},
-		"Config.Timeout":              {Timeout: time.Millisecond},
-		"Config.Shards":               {Shards: -1},
-		"Config.Priors":               {Priors: []*prior.Prior{nil}},
-		"Config.JitterBuffer: frames": {JitterBuffer: &ds.JitterBuffer{}},
-		"TickHz is 0.5":               buffered(ds.JitterBuffer{TickHz: 0.5}),
-		"Repeat is -1":                buffered(ds.JitterBuffer{Repeat: -1}),
-		"Depth is 1m0s":               buffered(ds.JitterBuffer{Depth: time.Minute}),
-		"MinDepth is 50ms":            buffered(ds.JitterBuffer{MinDepth: 50 * ms, MaxDepth: 40 * ms}),
+		"Config.Ring is 1":          {Ring: 1},
+		"Config.Ring is 257":        {Ring: rpcdelta.MaxRing + 1},
+		"Config.AckHz is 0.5":       {AckHz: 0.5},
+		"Config.AckHz is -1":        {AckHz: -1},
+		"Config.AckHz is 1001":      {AckHz: 1001},
+		"Config.QueueBytes":         {QueueBytes: -1},
+		"Config.RateSlack is 0.5":   {RateSlack: 0.5},
+		"Config.RateSlack is NaN":   {RateSlack: math.NaN()},
+		"Config.MaxRate is 1001":    {MaxRate: 1001},
+		"Config.MaxBindings is 257": {MaxBindings: rpcdelta.MaxRPC + 2},
+		"Config.MaxPlayers":         {MaxPlayers: -1},
+		"Config.MaxRejected":        {MaxRejected: -1},
+		"Config.Timeout":            {Timeout: time.Millisecond},
+		"Config.Shards":             {Shards: -1},
+		"Config.Priors":             {Priors: []*prior.Prior{nil}},
+		"Config.TickHz is 0.5":      {TickHz: 0.5},
+		"Config.TickHz is 1001":     {TickHz: 1001},
 	} {
 		wantErrors(t, "ds: ", map[string]error{want: listen(t, "127.0.0.1:0", cfg)})
 	}
@@ -94,8 +90,19 @@ func TestBadRegistrations(t *testing.T) {
 		"validate Fire: it is not handled":           validates("Fire", nil)(srv),
 		"validate Move: it is handled, but not with": validates("Move", nil)(srv),
 		"but not with *schema.Frame":                 ds.Validate(srv, "Move", accept),
-		"set Config.Poll":                            buffers("Move", &ds.JitterBuffer{})(srv),
-		"jitter buffer of Fire: it is not handled":   buffers("Fire", &ds.JitterBuffer{})(srv),
+		"handle Fire: JitterBuffer: frames are released in Poll: set Config.Poll": handles("Fire", func(*ds.Player, frame) {}, ds.JitterBuffer{})(srv),
+	})
+	polling, err := ds.Listen(uplinktest.Addr, ds.Config{Network: perfect(t), Poll: true})
+	uplinktest.Must(t, err)
+	ticking, err := ds.Listen(uplinktest.Addr, ds.Config{Network: perfect(t), Poll: true, TickHz: 60})
+	uplinktest.Must(t, err)
+	defer func() { uplinktest.Must(t, errors.Join(polling.Close(), ticking.Close())) }()
+	buffered := func(s *ds.Server, j ds.JitterBuffer) error { return handles("Fire", func(*ds.Player, frame) {}, j)(s) }
+	wantErrors(t, "ds: handle Fire: JitterBuffer", map[string]error{
+		"set Config.TickHz": buffered(polling, ds.JitterBuffer{}),
+		"Repeat is -1":      buffered(ticking, ds.JitterBuffer{Repeat: -1}),
+		"Depth is 1m0s":     buffered(ticking, ds.JitterBuffer{Depth: time.Minute}),
+		"MinDepth is 50ms":  buffered(ticking, ds.JitterBuffer{MinDepth: 50 * ms, MaxDepth: 40 * ms}),
 	})
 	if n := len(srv.Stats().RPCs); n != 2 || srv.Shards() != 1 {
 		t.Errorf("%d RPCs, %d shards", n, srv.Shards())

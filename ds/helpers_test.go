@@ -93,8 +93,8 @@ func serve(t testing.TB, n transport.Network, cfg ds.Config, setups ...setup) *u
 }
 
 // handles registers an RPC.
-func handles[T any](rpc string, f func(*ds.Player, ds.Frame[T])) setup {
-	return func(s *ds.Server) error { return ds.Handle(s, rpc, f) }
+func handles[T any](rpc string, f func(*ds.Player, ds.Frame[T]), options ...ds.HandleOption) setup {
+	return func(s *ds.Server) error { return ds.Handle(s, rpc, f, options...) }
 }
 
 // ignores registers an RPC whose frames no one needs.
@@ -103,11 +103,6 @@ func ignores(rpc string) setup { return handles(rpc, func(*ds.Player, frame) {})
 // validates sets the validator of an RPC.
 func validates(rpc string, f func(*ds.Player, frame) error) setup {
 	return func(s *ds.Server) error { return ds.Validate(s, rpc, f) }
-}
-
-// buffers sets the jitter buffer of an RPC.
-func buffers(rpc string, j *ds.JitterBuffer) setup {
-	return func(s *ds.Server) error { return s.SetJitterBuffer(rpc, j) }
 }
 
 // join connects a client and binds an RPC.

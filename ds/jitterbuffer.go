@@ -1,7 +1,6 @@
 package ds
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -78,7 +77,6 @@ type playerBuffer[T any] struct {
 	binding *binding
 	repeat  int
 	start   time.Time
-	perPoll float64 // frames
 
 	in held[T] // of the shard's goroutine
 
@@ -89,10 +87,9 @@ type playerBuffer[T any] struct {
 
 	// Of Poll:
 	out        held[T]
-	credit     float64 // frames to release
-	next       uint64  // sequence number after the last released frame
-	repeatable bool    // the last released frame was handled
-	repeats    int     // since then
+	next       uint64 // sequence number after the last released frame
+	repeatable bool   // the last released frame was handled
+	repeats    int    // since then
 }
 
 type held[T any] struct {
@@ -101,11 +98,8 @@ type held[T any] struct {
 	redundant bool
 }
 
-func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (*playerBuffer[T], error) {
-	if !(hz >= 1 && hz <= 1000) {
-		return nil, fmt.Errorf("ds: %v calls a second in a jitter buffer, want 1 to 1000", hz)
-	}
-	interval := time.Duration(float64(time.Second) / hz)
+func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, batch int) (*playerBuffer[T], error) {
+	interval := time.Duration(float64(time.Second) / b.hz)
 	depth, minDepth, maxDepth := cfg.Depth, cfg.MinDepth, cfg.MaxDepth
 	if batch > 0 { // frames that waited for later ones are still in time
 		least := time.Duration(batch)*interval + interval/4
@@ -121,15 +115,11 @@ func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg
 	if err != nil {
 		return nil, err
 	}
-	perPoll := 1.0
-	if cfg.TickHz != 0 {
-		perPoll = hz / cfg.TickHz
-	}
 	if !p.server.cfg.DeliverLate {
 		late = nil
 	}
 	return &playerBuffer[T]{
-		handler: h, late: late, player: p, binding: b, repeat: cfg.Repeat, start: time.Now(), perPoll: perPoll, frames: frames,
+		handler: h, late: late, player: p, binding: b, repeat: cfg.Repeat, start: time.Now(), frames: frames,
 	}, nil
 }
 
@@ -177,39 +167,35 @@ func (b *playerBuffer[T]) deliver(p *Player, from *binding, d *rpcdelta.Delivery
 	return errDrop(Discarded)
 }
 
-// epsilon tolerates rounding errors in sums of fractions of a frame.
-const epsilon = 1e-6
-
+// release releases the frame of the tick and returns the number of handlers that ran: 0 or 1.
 func (b *playerBuffer[T]) release(now time.Time) (calls int) {
-	for b.credit += b.perPoll; b.credit >= 1-epsilon; {
-		b.credit--
-		b.mu.Lock()
-		if b.closed {
-			b.mu.Unlock()
-			return calls
-		}
-		seq, state := b.frames.Step(now.Sub(b.start), &b.out)
-		repeat := state == jitter.Missing && b.repeatable && b.repeats < b.repeat
-		if repeat {
-			b.repeated++
-		}
+	b.mu.Lock()
+	if b.closed {
 		b.mu.Unlock()
-		f := Frame[T]{Value: b.out.value, Seq: seq, Redundant: b.out.redundant, Received: b.out.received}
-		switch {
-		case state == jitter.Released:
-			missed := seq - b.next
-			f.Missed = missed - min(missed, uint64(b.repeats))
-			b.next, b.repeats = seq+1, 0
-			b.repeatable = b.handler.call(b.player, b.binding, &f)
-			calls++
-		case repeat && !b.player.kicked.Load():
-			b.repeats++
-			f.Repeated = true
-			b.player.server.guard(b.player, func() { b.handler.f(b.player, f) })
-			calls++
-		}
+		return 0
 	}
-	return calls
+	seq, state := b.frames.Step(now.Sub(b.start), &b.out)
+	repeat := state == jitter.Missing && b.repeatable && b.repeats < b.repeat
+	if repeat {
+		b.repeated++
+	}
+	b.mu.Unlock()
+	f := Frame[T]{Value: b.out.value, Seq: seq, Redundant: b.out.redundant, Received: b.out.received}
+	switch {
+	case state == jitter.Released:
+		missed := seq - b.next
+		f.Missed = missed - min(missed, uint64(b.repeats))
+		b.next, b.repeats = seq+1, 0
+		b.repeatable = b.handler.call(b.player, b.binding, &f)
+		return 1
+	case repeat && !b.player.kicked.Load():
+		b.repeats++
+		f.Repeated = true
+		b.player.server.guard(b.player, func() { b.handler.f(b.player, f) })
+		b.binding.process(seq)
+		return 1
+	}
+	return 0
 }
 
 func (b *playerBuffer[T]) stats() BufferStats {

@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,10 +52,10 @@ func newGame(t *testing.T, link simnet.Config, late bool, j ds.JitterBuffer, set
 	network := linkedBy(t, 60*ms, link)
 	g := &game{t: t, repeat: j.Repeat, logs: map[*ds.Player]*gamerLog{}}
 	g.srv = serve(t, network, ds.Config{
-		Poll: true, JitterBuffer: &j, DeliverLate: late, RateSlack: ds.MaxRateSlack,
+		Poll: true, TickHz: 60, DeliverLate: late, RateSlack: ds.MaxRateSlack,
 		Joined: func(p *ds.Player) { g.logs[p] = &gamerLog{seen: map[uint64]bool{}} },
 		Left:   func(p *ds.Player, _ error) { delete(g.logs, p) },
-	}, append([]setup{handles("Move", g.handle)}, setups...)...)
+	}, append([]setup{handles("Move", g.handle, j)}, setups...)...)
 	return g, network
 }
 
@@ -265,22 +266,46 @@ func TestJitterBufferLate(t *testing.T) {
 	}
 }
 
-// TestJitterBufferRates verifies that a game that polls more or less often than players call
-// receives the frames evenly.
+// TestJitterBufferRates verifies that a client cannot bind an RPC with a jitter buffer at another
+// rate than the ticks', or on the reliable channel, that the error says what to set, and that RPCs
+// without a buffer are not affected by one: each call is handled once.
 func TestJitterBufferRates(t *testing.T) {
-	for name, c := range map[string]struct {
-		hz   time.Duration
-		most int // in a Poll
-	}{"half": {30, 1}, "same": {60, 1}, "twice": {120, 2}} {
-		bubble(t, name, func(t *testing.T) {
-			g, network := newGame(t, simnet.Config{Jitter: 3 * ms, Seed: 63}, false, ds.JitterBuffer{}, buffers("Move", &ds.JitterBuffer{TickHz: 60}))
-			g.add(network, gamer{every: time.Second / c.hz})
-			g.play(20*time.Second, c.most)
-			if st := g.stats().Buffer; float64(st.Released) < 19*float64(c.hz) || st.Missing > 20 {
-				t.Errorf("%+v", st)
+	synctest.Test(t, func(t *testing.T) {
+		fires := uplinktest.NewJournal(t, 2)
+		repeated := 0
+		g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{Repeat: 3}, handles("ServerFire", func(p *ds.Player, f frame) {
+			if f.Repeated {
+				repeated++
 			}
-		})
-	}
+			fires.Handle(p, f)
+		}))
+		g.add(network, gamer{every: hz60})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		for want, cfg := range map[string]client.BindConfig{
+			"client: bind Move: 10 calls a second, but the server has a jitter buffer that releases one call in each of its 60 ticks a second: set BindConfig.RateHz to 60": {RateHz: 10},
+			"takes no reliable calls": {RateHz: 60, Reliable: true},
+			"250":                     {RateHz: 300},
+		} {
+			if _, err := client.Bind[uplinktest.Move](t.Context(), conn, "Move", cfg); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v", cfg, err)
+			}
+		}
+		fire := uplinktest.Bind(t, conn, "ServerFire", client.BindConfig{RateHz: 10})
+		const calls = 59
+		go func() {
+			for i := range uint64(calls) {
+				send(t, fire, 2, i)
+				time.Sleep(100 * ms)
+			}
+		}()
+		g.play(7*time.Second, 1)
+		if f := fires.Only(); f.Frames() != calls || repeated != 0 {
+			t.Errorf("%d calls of %d were handled, %d repeated", f.Frames(), calls, repeated)
+		}
+		if st := g.stats().Buffer; st.Released < 400 {
+			t.Errorf("%+v", st)
+		}
+	})
 }
 
 // TestJitterBufferFlood verifies that a player that calls far above its declared rate, or does not

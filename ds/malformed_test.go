@@ -164,7 +164,7 @@ func TestBindLimits(t *testing.T) {
 				control.ReasonUnknown: {RPC: 0, Name: strings.Repeat("x", 1100)},
 				control.ReasonSchema:  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
 				control.ReasonCodec:   {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
-				control.ReasonInvalid: fast,
+				control.ReasonRate:    fast,
 			} {
 				if a := r.bind(req); a.Reason != want {
 					t.Errorf("%+v, want %v", a, want)

@@ -117,10 +117,10 @@ func newPanicScene(t *testing.T, row panicRow, poll, exits bool) *panicScene {
 		},
 	}
 	if poll {
-		setups = append(setups, handles("Buffered", s.handler("Buffered", "buffered handler")), buffers("Buffered", &ds.JitterBuffer{Repeat: 5}))
+		setups = append(setups, handles("Buffered", s.handler("Buffered", "buffered handler"), ds.JitterBuffer{Repeat: 5}))
 	}
 	s.srv = serve(t, s.net, ds.Config{
-		Poll: poll, Tap: sceneTap{s}, Logger: slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelError})),
+		Poll: poll, TickHz: 60, Tap: sceneTap{s}, Logger: slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelError})),
 		PanicHandler: s.report,
 		Joined: func(p *ds.Player) {
 			s.locked(func() { s.joined++ })
@@ -338,11 +338,11 @@ func TestPanicDrops(t *testing.T) {
 				}
 			})}
 			if poll {
-				setups = append(setups, handles("Buffered", func(*ds.Player, frame) { t.Error("a buffered frame came") }),
-					buffers("Buffered", &ds.JitterBuffer{Depth: time.Second}))
+				setups = append(setups, handles("Buffered", func(*ds.Player, frame) { t.Error("a buffered frame came") },
+					ds.JitterBuffer{Depth: time.Second}))
 			}
 			srv := serve(t, network, ds.Config{
-				Poll: poll, Logger: slog.New(slog.DiscardHandler), OnMessage: func(*ds.Player, []byte) { t.Error("a message came") },
+				Poll: poll, TickHz: 60, Logger: slog.New(slog.DiscardHandler), OnMessage: func(*ds.Player, []byte) { t.Error("a message came") },
 			}, setups...)
 			bad := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
 			streams := []stream{uplinktest.Bind(t, bad, "Move")}

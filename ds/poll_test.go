@@ -146,13 +146,13 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 		panic(bug)
 	}
 	srv := serve(t, network, ds.Config{
-		Poll: true, Logger: slog.New(slog.DiscardHandler),
+		Poll: true, TickHz: 60, Logger: slog.New(slog.DiscardHandler),
 		PanicHandler: func(_ *ds.Player, v any, _ []byte) {
 			if v != nil {
 				panic(v)
 			}
 		},
-	}, handles("Move", handle), handles("Buffered", handle), buffers("Buffered", &ds.JitterBuffer{Depth: 50 * ms}))
+	}, handles("Move", handle), handles("Buffered", handle, ds.JitterBuffer{Depth: 50 * ms}))
 	var streams []stream
 	for range players {
 		streams = append(streams, join(t, network, rpc))

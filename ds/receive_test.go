@@ -21,12 +21,13 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		cfg     Config
+		options []HandleOption
 		profile int
 		tap     PlayerTap
 	}{
 		"Serve":        {},
 		"Poll":         {cfg: Config{Poll: true}},
-		"JitterBuffer": {cfg: Config{Poll: true, JitterBuffer: &JitterBuffer{Repeat: 1}}},
+		"JitterBuffer": {cfg: Config{Poll: true, TickHz: 60}, options: []HandleOption{JitterBuffer{Repeat: 1}, ForPrediction{}}},
 		"Profile":      {profile: 1},
 		"Tap":          {tap: &countingTap{}},
 	} {
@@ -39,7 +40,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 					t.Errorf("frame %d after %d, %d missed: %v", f.Seq, got, f.Missed, f.Value)
 				}
 				got++
-			})
+			}, c.options...)
 			b.srv.Profile(c.profile)
 			s := b.join(0)
 			s.player.tap = c.tap
@@ -79,9 +80,13 @@ func TestWithAcksAllocs(t *testing.T) {
 	}
 	for kind, cfg := range map[control.Type]Config{
 		control.WithAcks:  {},
-		control.WithSlack: {Poll: true, JitterBuffer: &JitterBuffer{}},
+		control.WithSlack: {Poll: true, TickHz: 60},
 	} {
-		b := newBench(t, cfg, func(*Player, Frame[testCall]) {})
+		var options []HandleOption
+		if cfg.Poll {
+			options = append(options, JitterBuffer{})
+		}
+		b := newBench(t, cfg, func(*Player, Frame[testCall]) {}, options...)
 		s := b.join(0)
 		at, message := time.Now(), []byte{byte(control.Down) | 2, 1, 2, 3}
 		seen := map[control.Type]int{}
@@ -168,7 +173,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 
 // BenchmarkReceiveBuffered measures the server's work on one frame that waits in a jitter buffer.
 func BenchmarkReceiveBuffered(b *testing.B) {
-	s := newBench(b, Config{Poll: true, JitterBuffer: &JitterBuffer{}}, func(*Player, Frame[testCall]) {}).join(0)
+	s := newBench(b, Config{Poll: true, TickHz: 60}, func(*Player, Frame[testCall]) {}, JitterBuffer{}).join(0)
 	at := time.Now()
 	var acks []byte
 	b.ReportAllocs()

@@ -37,19 +37,33 @@ type Frame[T any] struct {
 	Received time.Time
 }
 
+// HandleOption is an option of [Handle] for one RPC: a [JitterBuffer], or [ForPrediction].
+type HandleOption interface {
+	apply(r *rpc, c *Config) error
+}
+
+// ForPrediction is a [HandleOption]: the messages of worlds tell each player which of its calls of
+// the RPC were processed, in 3 bytes. Clients that predict need that: see client.Stream.Processed.
+type ForPrediction struct{}
+
+func (ForPrediction) apply(r *rpc, _ *Config) error {
+	r.predicted = true
+	return nil
+}
+
 // Handle registers an RPC whose arguments are a T: f is called for each of its frames. The schema
 // follows from T's fields and tags. Call Handle before Serve, so that the first clients can bind.
-func Handle[T any](s *Server, name string, f func(*Player, Frame[T])) error {
+func Handle[T any](s *Server, name string, f func(*Player, Frame[T]), options ...HandleOption) error {
 	t, err := schema.Compile[T](name, 0)
 	if err != nil {
 		return fmt.Errorf("ds: %w", err)
 	}
-	return handle(s, t.Schema(), 0, t.Restore, f)
+	return handle(s, t.Schema(), 0, t.Restore, f, options)
 }
 
 // HandleSchema registers an RPC that a schema describes, for programs that learn the schema at run
 // time. The frame is valid only while f runs.
-func HandleSchema(s *Server, rpc *schema.Schema, f func(*Player, Frame[*schema.Frame])) error {
+func HandleSchema(s *Server, rpc *schema.Schema, f func(*Player, Frame[*schema.Frame]), options ...HandleOption) error {
 	restore := func(v **schema.Frame, d *schema.Frame) error {
 		if *v == nil {
 			*v = rpc.NewFrame()
@@ -57,11 +71,11 @@ func HandleSchema(s *Server, rpc *schema.Schema, f func(*Player, Frame[*schema.F
 		(*v).CopyFrom(d)
 		return nil
 	}
-	return handle(s, rpc, 4*rpc.Components(), restore, f)
+	return handle(s, rpc, 4*rpc.Components(), restore, f, options)
 }
 
 // handle registers an RPC. Its values refer to extra bytes of fixed size.
-func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(*T, *schema.Frame) error, f func(*Player, Frame[T])) error {
+func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(*T, *schema.Frame) error, f func(*Player, Frame[T]), options []HandleOption) error {
 	h := &handler[T]{restore: restore, f: f}
 	r := &rpc{schema: rpcSchema, sink: h, handler: h}
 	for range s.shards {
@@ -70,18 +84,26 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 	}
 	if s.cfg.Poll {
 		in := &inbox[T]{handler: h, queue: &s.queue, size: extra + int(unsafe.Sizeof(item[T]{}))}
-		r.sink, r.buffer = in, s.cfg.JitterBuffer
-		r.newBuffer = func(p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (jitterBuffer, error) {
-			return newPlayerBuffer(h, in, p, b, cfg, hz, batch)
+		r.sink = in
+		r.newBuffer = func(p *Player, b *binding, batch int) (jitterBuffer, error) {
+			return newPlayerBuffer(h, in, p, b, r.buffer, batch)
+		}
+	}
+	name := rpcSchema.RPC()
+	for _, o := range options {
+		if err := o.apply(r, &s.cfg); err != nil {
+			return fmt.Errorf("ds: handle %s: %w", name, err)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := rpcSchema.RPC()
 	if s.rpcs[name] != nil {
 		return fmt.Errorf("ds: %s is handled already", name)
 	}
 	s.rpcs[name] = r
+	if r.predicted {
+		s.predicts.Store(true)
+	}
 	return nil
 }
 
@@ -104,20 +126,6 @@ func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) er
 		return fmt.Errorf("ds: validate %s: it is handled, but not with %v", name, reflect.TypeFor[T]())
 	}
 	h.validate = f
-	return nil
-}
-
-// SetJitterBuffer replaces [Config.JitterBuffer] for one RPC, which [Handle] or [HandleSchema]
-// registered. If j is nil, its frames do not wait. Call it before Serve.
-func (s *Server) SetJitterBuffer(rpc string, j *JitterBuffer) error {
-	r, _ := s.lookup(rpc)
-	if r == nil {
-		return fmt.Errorf("ds: jitter buffer of %s: it is not handled; call Handle first", rpc)
-	}
-	if err := s.cfg.checkJitterBuffer(j); err != nil {
-		return fmt.Errorf("ds: jitter buffer of %s: %w", rpc, err)
-	}
-	r.buffer = j
 	return nil
 }
 
@@ -167,10 +175,15 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) (handled bool) {
 			handled = true
 		}
 	})
-	if b.rpc.predicted {
-		b.processed.Store(max(b.processed.Load(), f.Seq+1))
-	}
+	b.process(f.Seq)
 	return handled
+}
+
+// process records that the handler has run for a frame, or for its tick.
+func (b *binding) process(seq uint64) {
+	if b.rpc.predicted {
+		b.processed.Store(max(b.processed.Load(), seq+1))
+	}
 }
 
 // accepts reports whether the validator accepts a frame, and counts rejected frames as missed.

@@ -124,8 +124,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
 // goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine
-// at a time. With [Config.JitterBuffer] each call is a tick: Poll first runs the handlers of what
-// arrived, then those of the frames that the jitter buffers release for this tick.
+// at a time. For RPCs with a [JitterBuffer] each call is a tick: Poll first runs the handlers of
+// what arrived, then those of the frames that the jitter buffers release for this tick.
 //
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.

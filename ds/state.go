@@ -154,7 +154,7 @@ type rpc struct {
 	shards  []*rpcShard
 	// buffer is nil if frames do not wait in jitter buffers, which newBuffer creates.
 	buffer    *JitterBuffer
-	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (jitterBuffer, error)
+	newBuffer func(p *Player, b *binding, batch int) (jitterBuffer, error)
 	gone      BufferStats // of players who left; guarded by Server.buffers
 	predicted bool        // worlds tell clients which frames were processed
 }

@@ -399,14 +399,14 @@ func gameServer(t *testing.T) (url string) {
 	}
 	var stream *ds.StateStream[avatar]
 	var snapshots, states *ds.World[avatar]
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Poll: true, JitterBuffer: &ds.JitterBuffer{}, Joined: func(p *ds.Player) {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Poll: true, TickHz: 60, Joined: func(p *ds.Player) {
 		_, err := snapshots.Offer(p)
 		check(err)
 		stream, err = states.OfferState(p, ds.StateConfig{})
 		check(err)
 	}})
 	must(t, err)
-	must(t, ds.Handle(srv, "GameMove", func(*ds.Player, ds.Frame[avatar]) {}))
+	must(t, ds.Handle(srv, "GameMove", func(*ds.Player, ds.Frame[avatar]) {}, ds.JitterBuffer{}))
 	snapshots, err = ds.NewWorld(srv, "seen", ds.WorldConfig[avatar]{TickHz: 60, SendHz: 20})
 	must(t, err)
 	states, err = ds.NewWorld(srv, "simulated", ds.WorldConfig[avatar]{TickHz: 60})

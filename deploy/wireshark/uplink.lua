@@ -42,7 +42,8 @@ local COMMANDS = { [81] = "push", [82] = "ack", [83] = "window probe", [84] = "w
 local RESET_REASONS = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {
 	[0] = "bound", [1] = "unknown RPC", [2] = "schema differs", [3] = "unknown codec",
-	[4] = "number in use, or too many bindings", [5] = "invalid rate, ring or frames",
+	[4] = "number in use, or too many bindings", [5] = "invalid ring, frames or factors",
+	[6] = "rate above the limit", [7] = "rate other than the tick rate", [8] = "jitter buffer for reliable frames",
 }
 local HEADERS = { [0] = "short", [1] = "long" }
 

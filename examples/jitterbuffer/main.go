@@ -42,10 +42,9 @@ func main() {
 func run(ctx context.Context) error {
 	world := map[*ds.Player]*avatar{}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Poll: true,
-		// A missing call is replaced by a repetition of the last one, at most three times in a row.
-		JitterBuffer: &ds.JitterBuffer{Repeat: 3},
-		Joined:       func(p *ds.Player) { world[p] = &avatar{} },
+		Poll:   true,
+		TickHz: 60, // how often Poll is called
+		Joined: func(p *ds.Player) { world[p] = &avatar{} },
 	})
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func run(ctx context.Context) error {
 		const step = 5.0 / 60 // meters per tick
 		a.position.X += f.Value.Wish.X * step
 		a.position.Y += f.Value.Wish.Y * step
-	})
+	}, ds.JitterBuffer{Repeat: 3}) // a missing call is replaced by the last one, at most three times in a row
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type BindAnswer struct {
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
 	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
+	// LimitHz is the rate that ReasonRate and ReasonTick speak of.
+	LimitHz float64
 }
 
 // Reason is the reason why an RPC is not bound.
@@ -54,8 +56,25 @@ const (
 	ReasonSchema         // different schema
 	ReasonCodec          // unknown codec
 	ReasonNumber         // number in use by another RPC
-	ReasonInvalid        // rate, ring or number of frames out of range
+	ReasonInvalid        // ring, number of frames or factor out of range
+	ReasonRate           // the declared rate is above LimitHz
+	ReasonTick           // the declared rate is not LimitHz, the tick rate of a jitter buffer
+	ReasonReliable       // a jitter buffer cannot take reliable frames
 )
+
+var reasons = [...]string{
+	"bound", "unknown RPC", "other schema", "unknown codec", "number in use, or too many bindings",
+	"ring, frames or factors out of range", "rate above the maximum", "rate other than the tick rate of the jitter buffer",
+	"jitter buffer for reliable frames",
+}
+
+// String returns what the reason is, for logs.
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return fmt.Sprintf("reason %d", uint8(r))
+}
 
 // Append appends the request with its type.
 func (r *BindRequest) Append(dst []byte) ([]byte, error) {

@@ -207,7 +207,7 @@ func TestWiresharkMalformed(t *testing.T) {
 		opened(true, 0, 0xc1, 0, 3, 0, 0, 0xff),  // or too long
 		opened(true, 0, 0xc1, 7, 0, 0, 0, 0),     // trouble 3
 		opened(false, 0, 0xca, 3),                // an ack of a world that ends
-		opened(false, 0, 0xca, 3, 0, 0, 0, 0xce), // before no message
+		opened(false, 0, 0xca, 3, 0, 0, 0, 0xcf), // before no message
 		opened(false, 0, 0xc2, 0x93, 1, 2),       // an array that ends
 		opened(false, 0, 0xc2, 0x9a, 0x91, 0x91), // arrays in arrays
 		opened(true, 0, 0xc3, 0xdc, 0xff, 0xff),  // a large one
