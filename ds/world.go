@@ -67,7 +67,7 @@ const (
 //	n, err := w.Send()
 //
 // Put quantizes each object once. A player to whom [World.Offer] offers the world receives
-// snapshots, each a delta from the newest one that its client acked. A player to whom
+// snapshots, each a delta from one that its client acked. A player to whom
 // [World.OfferState] offers it receives the state of the objects with the highest priorities,
 // within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for one
 // goroutine at a time; all other methods are safe for concurrent use.
@@ -251,6 +251,15 @@ func (s playerStream) Send() error {
 	}
 	defer s.world.Flush()
 	return s.stream.Send(time.Now())
+}
+
+// SendReliable sends a copy of a message of up to [MaxMessage] bytes to the player. The client
+// delivers it with the first snapshot or update of that tick of the world or a later one, so an
+// effect is not announced before it shows: see client.SnapshotConfig.OnMessage. Messages of one
+// stream arrive in order; against those of [Player.SendReliable] there is no order. Errors are
+// [ErrNotReady] while the client has not subscribed, and those of Player.SendReliable.
+func (s playerStream) SendReliable(tick uint64, message []byte) error {
+	return s.stream.SendGameMessage(tick, message)
 }
 
 // Ready reports whether the client has subscribed and has the initial state.

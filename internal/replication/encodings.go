@@ -106,7 +106,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		m.number = n
 		e.count.Add(1)
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)
-		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, MaxMessage-1-binary.MaxVarintLen64)
+		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, maxCoded-binary.MaxVarintLen64)
 		m.age = e.world.ticks.age(uint16(n), b.Distance)
 		e.encoders.Put(enc)
 		if b.Distance == 0 {

@@ -25,6 +25,9 @@ const (
 	// MaxName is the maximum size of the name of a world.
 	MaxName = 64
 
+	// MaxProcessed is the maximum number of RPCs in a [Processed].
+	MaxProcessed = 16
+
 	// MaxTypes is the maximum number of types of objects beside the world's own.
 	MaxTypes = 15
 
@@ -64,6 +67,8 @@ type Offer struct {
 	Areas bool
 	// Types are further types of objects, with Areas.
 	Types []OfferedType
+	// Processed tells that each message begins with a [Processed].
+	Processed bool
 	// PerTick has the factor of each velocity of an object, for StateCodec: see
 	// [schema.Schema.PerTick].
 	PerTick []int64

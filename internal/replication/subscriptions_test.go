@@ -31,16 +31,23 @@ type probe struct {
 	refuse    error
 	tick      uint64
 	set       *snapshot.Set
+	processed Processed
+	game      []gameMessage
 	delivered int
 }
 
 func (p *probe) Check(*Offer) error { return p.refuse }
 
-func (p *probe) Receive(message []byte, _ time.Time, st *Stats) (err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (tick uint64, err error) {
+	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		st.CountError(err)
 	}
-	return err
+	return p.tick, err
+}
+
+func (p *probe) Game(tick uint64, message []byte) {
+	p.game = append(p.game, gameMessage{tick, message})
 }
 
 func (p *probe) Deliver() { p.delivered++ }
@@ -65,7 +72,9 @@ type pair struct {
 	now      time.Time
 }
 
-func newPair(t testing.TB) *pair {
+func newPair(t testing.TB) *pair { return newPairOver(t, fakeconn.Conn{Keep: true}) }
+
+func newPairOver(t testing.TB, toClient fakeconn.Conn) *pair {
 	t.Helper()
 	typ, err := snapshot.Compile[ball]("balls")
 	must(t, err)
@@ -76,7 +85,7 @@ func newPair(t testing.TB) *pair {
 		return err
 	})
 	must(t, err)
-	return connect(t, typ, nil, w)
+	return connect(t, typ, nil, w, toClient)
 }
 
 // lamp is a further type of objects, for worlds with areas.
@@ -97,13 +106,13 @@ func newAreaPair(t testing.TB) *pair {
 	must(t, w.WithAreas(100))
 	_, err = w.AddType("lamps", Fields(lamps.Source()), lamps.Schema())
 	must(t, err)
-	return connect(t, typ, lamps, w)
+	return connect(t, typ, lamps, w, fakeconn.Conn{Keep: true})
 }
 
 // connect offers a world, which may have lamps, to a client.
-func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp], w *World) *pair {
+func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp], w *World, toClient fakeconn.Conn) *pair {
 	t.Helper()
-	p := &pair{t: t, typ: typ, lamps: lamps, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
+	p := &pair{t: t, typ: typ, lamps: lamps, world: w, now: time.Unix(0, 0), toClient: toClient}
 	p.streams = NewStreams(&p.toClient)
 	p.streams.next = 3
 	var err error

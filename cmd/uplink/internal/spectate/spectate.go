@@ -217,18 +217,19 @@ func (w *world) Knows(hash uint64) bool                           { return w.dec
 func (w *world) Begin(o *replication.Offer, initial []byte) error { return w.decoder.Begin(o, initial) }
 
 func (w *world) AppendAck(dst []byte) []byte { return w.decoder.AppendAck(dst) }
+func (w *world) Game(uint64, []byte)         {}
 func (w *world) Deliver()                    {}
-func (w *world) Receive(message []byte, _ time.Time, st *replication.Stats) error {
+func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, st *replication.Stats) (tick uint64, err error) {
 	p := w.playback
 	tick, set, err := w.decoder.Decode(message)
 	if err != nil {
 		p.report.Skipped++
 		st.CountError(err)
-		return err
+		return 0, err
 	}
 	if int64(w.decoder.Memory()) > p.limit {
 		p.err = &budget.Error{Limit: p.limit}
-		return p.err
+		return 0, p.err
 	}
 	s := &w.shown
 	s.World, s.Player, s.Seconds, s.Tick, s.Objects = w.offer.Name, p.report.Player, p.at.Seconds(), tick, s.Objects[:0]
@@ -238,7 +239,7 @@ func (w *world) Receive(message []byte, _ time.Time, st *replication.Stats) erro
 	}
 	p.report.Snapshots++
 	p.err = p.options.Each(s)
-	return nil
+	return tick, nil
 }
 
 // add adds the objects of a type.

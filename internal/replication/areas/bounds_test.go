@@ -1,0 +1,76 @@
+package areas
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// TestGroupEncodings checks that a group is encoded at most eight times in a snapshot, whatever
+// baselines clients have.
+func TestGroupEncodings(t *testing.T) {
+	town := newTown(1, 1, 2, 40, 0)
+	for range snapshot.Ring {
+		town.step()
+	}
+	n := town.world.Next() - 1
+	for _, g := range town.world.groups {
+		encoded := 0
+		for d := range maxDistance {
+			if g.encode(n, snapshot.Baseline{Distance: d, Empty: d == 0}) != nil {
+				encoded++
+			}
+			_ = g.encodeAny(n, 1<<maxDistance)
+		}
+		if encoded > maxEncodings || g.count > maxEncodings || len(g.encodings) > maxEncodings {
+			t.Errorf("%d encodings, %d are kept", encoded, len(g.encodings))
+		}
+	}
+	if got, limit := town.world.Encodes(), maxEncodings*len(town.world.groups); got > limit {
+		t.Errorf("%d encodings, want at most %d", got, limit)
+	}
+}
+
+// TestViewIsBounded checks the memory of a view of more groups than a message can contain, and that
+// the others are sent once there is room.
+func TestViewIsBounded(t *testing.T) {
+	const areas = maxMembers + 100
+	town := newTown(1, 1, 1, 0, 0)
+	kind := town.kinds[0]
+	row := town.spawn(kind.schema, snapshot.Object{}).Row
+	var all []area.ID
+	for a := range area.ID(areas) {
+		all = append(all, a+1)
+	}
+	var v View
+	step := func() {
+		town.world.Begin()
+		for id := range uint16(areas) {
+			if err := town.world.Put(kind.typ, snapshot.Object{ID: id}, row, area.ID(id)+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		town.world.Commit()
+		town.builder.Append(nil, town.world, &v, snapshot.Baseline{}, Limits{Enter: 600, Hold: 6})
+	}
+	v.See(all)
+	step()
+	if n, size := cap(v.members), unsafe.Sizeof(member{}); len(v.members) != maxMembers || n > 2*maxMembers || size > 24 {
+		t.Errorf("%d of %d members of %d bytes", len(v.members), n, size)
+	}
+	v.See(all[areas-200:])
+	for range snapshot.Ring + 1 {
+		step()
+	}
+	seen := 0
+	for _, m := range v.members {
+		if m.sees {
+			seen++
+		}
+	}
+	if seen != 200 || len(v.members) != maxMembers {
+		t.Errorf("the view has %d of 200 groups", seen)
+	}
+}
