@@ -119,20 +119,18 @@ func (all *Subscriptions) Reset(link Link) {
 
 // deliverGame passes on the messages of the game that are due. It unlocks the mutex.
 func (all *Subscriptions) deliverGame() {
-	var due []func()
-	for _, s := range all.list {
-		for {
-			tick, message, ok := s.game.Take()
-			if !ok {
-				break
-			}
-			due = append(due, func() { s.receiver.Game(tick, message) })
+	for i := 0; i < len(all.list); {
+		s := all.list[i]
+		tick, message, ok := s.game.Take()
+		if !ok {
+			i++
+			continue
 		}
+		all.mu.Unlock()
+		s.receiver.Game(tick, message)
+		all.mu.Lock()
 	}
 	all.mu.Unlock()
-	for _, deliver := range due {
-		deliver()
-	}
 }
 
 func (all *Subscriptions) withdraw(n uint8) {

@@ -5,18 +5,24 @@ import (
 	"unsafe"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestGroupEncodings checks that a group is encoded at most eight times in a snapshot, whatever
 // baselines clients have.
 func TestGroupEncodings(t *testing.T) {
-	town := newTown(1, 1, 2, 40, 0)
+	town := newTown(1, 2, 2, 40, 0)
 	for range snapshot.Ring {
 		town.step()
 	}
 	n := town.world.Next() - 1
+	tried := 0
 	for _, g := range town.world.groups {
+		if g.first > 0 {
+			continue
+		}
+		tried++
 		encoded := 0
 		for d := range maxDistance {
 			if g.encode(n, snapshot.Baseline{Distance: d, Empty: d == 0}) != nil {
@@ -28,6 +34,9 @@ func TestGroupEncodings(t *testing.T) {
 			t.Errorf("%d encodings, %d are kept", encoded, len(g.encodings))
 		}
 	}
+	if tried == 0 {
+		t.Error("no group is as old as the world")
+	}
 	if got, limit := town.world.Encodes(), maxEncodings*len(town.world.groups); got > limit {
 		t.Errorf("%d encodings, want at most %d", got, limit)
 	}
@@ -37,23 +46,26 @@ func TestGroupEncodings(t *testing.T) {
 // the others are sent once there is room.
 func TestViewIsBounded(t *testing.T) {
 	const areas = maxMembers + 100
-	town := newTown(1, 1, 1, 0, 0)
-	kind := town.kinds[0]
-	row := town.spawn(kind.schema, snapshot.Object{}).Row
+	world, builder := NewWorld(), Builder{}
+	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := world.AddType(s)
 	var all []area.ID
 	for a := range area.ID(areas) {
 		all = append(all, a+1)
 	}
 	var v View
 	step := func() {
-		town.world.Begin()
+		world.Begin()
 		for id := range uint16(areas) {
-			if err := town.world.Put(kind.typ, snapshot.Object{ID: id}, row, area.ID(id)+1); err != nil {
+			if err := world.Put(typ, snapshot.Object{ID: id}, []int32{3}, area.ID(id)+1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		town.world.Commit()
-		town.builder.Append(nil, town.world, &v, snapshot.Baseline{}, Limits{Enter: 600, Hold: 6})
+		world.Commit()
+		builder.Append(nil, world, &v, snapshot.Baseline{}, Limits{Enter: 600, Hold: 6})
 	}
 	v.See(all)
 	step()
