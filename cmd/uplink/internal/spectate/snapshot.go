@@ -87,24 +87,28 @@ func (t *objectType) value(f *schema.Field, i int) any {
 	if f.IsBytes() {
 		return text(t.source.BytesOf(t.frame, i))
 	}
-	values := make([]any, f.Values())
-	for k := range values {
-		switch f.Kind {
-		case schema.KindBool:
-			values[k] = t.source.Uint(t.frame, i, k) != 0
-		case schema.KindUint, schema.KindBits:
-			values[k] = t.source.Uint(t.frame, i, k)
-		case schema.KindInt:
-			values[k] = t.source.Int(t.frame, i, k)
-		}
-	}
-	if values[0] == nil {
-		for k, v := range t.source.RestoreField(nil, t.frame, i) {
-			values[k] = number(v)
-		}
+	var values []any
+	switch f.Kind {
+	case schema.KindBool:
+		values = each(f, func(k int) any { return t.source.Uint(t.frame, i, k) != 0 })
+	case schema.KindUint, schema.KindBits:
+		values = each(f, func(k int) any { return t.source.Uint(t.frame, i, k) })
+	case schema.KindInt:
+		values = each(f, func(k int) any { return t.source.Int(t.frame, i, k) })
+	default:
+		restored := t.source.RestoreField(nil, t.frame, i)
+		values = each(f, func(k int) any { return number(restored[k]) })
 	}
 	if len(values) == 1 {
 		return values[0]
+	}
+	return values
+}
+
+// each returns the values of a field.
+func each(f *schema.Field, value func(k int) any) (values []any) {
+	for k := range f.Values() {
+		values = append(values, value(k))
 	}
 	return values
 }

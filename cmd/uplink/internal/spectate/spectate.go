@@ -215,9 +215,10 @@ func (w *world) addType(name string, fields []string) (*snapshot.Schema, error) 
 
 func (w *world) Knows(hash uint64) bool                           { return w.decoder.Knows(hash) }
 func (w *world) Begin(o *replication.Offer, initial []byte) error { return w.decoder.Begin(o, initial) }
-func (w *world) AppendAck(dst []byte) []byte                      { return w.decoder.AppendAck(dst) }
-func (w *world) Deliver()                                         {}
-func (w *world) Game(uint64, []byte)                              {}
+
+func (w *world) AppendAck(dst []byte) []byte { return w.decoder.AppendAck(dst) }
+func (w *world) Deliver()                    {}
+func (w *world) Game(uint64, []byte)         {}
 func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, st *replication.Stats) (uint64, error) {
 	p := w.playback
 	tick, set, err := w.decoder.Decode(message)
