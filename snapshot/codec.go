@@ -22,6 +22,7 @@ type payloadCodec struct {
 	contactRange int64    // of the physics
 	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
+	oldOnly      bool     // while encoding: objects that are not in the baseline are left out
 	invalid      error    // reason if the objects are invalid
 	spare        []Object // a list that no set uses
 	refs         refFrames
@@ -138,7 +139,10 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	kept := len(pairs) - born
+	kept, left := len(pairs)-born, 0
+	if pc.oldOnly {
+		born, left = 0, born
+	}
 	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
@@ -151,7 +155,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		return pairs, false
 	}
 	born = int(n)
-	pc.sameSet = !gone && born == 0
+	pc.sameSet = !gone && born == 0 && left == 0
 	return pc.codeAdded(pairs, born)
 }
 
@@ -163,7 +167,7 @@ func same(pairs []pair, base *Set) []pair {
 }
 
 func match(pairs []pair, base, cur *Set) []pair {
-	if cur.sameObjects(base) && slices.Equal(cur.objects, base.objects) {
+	if cur.SameObjects(base) {
 		return same(pairs, base)
 	}
 	k := 0
@@ -241,6 +245,7 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 	}
 	for i, p := range pairs {
 		switch {
+		case p.base < 0 && pc.oldOnly:
 		case p.base < 0:
 			pc.codeAbsolute(cur.Row(i))
 		case pc.refs.step > 0 && !pc.moves[p.base]:

@@ -20,13 +20,20 @@ func (pc *payloadCodec) findMoving() {
 	if h.step == 0 {
 		return
 	}
+	if s := &h.base.since; s.known {
+		last := h.number - uint64(maxLag*h.step)
+		for k, since := range s.rows {
+			pc.moves[k] = since > last && (h.differs(0, k) || h.differs(refs-1, k))
+		}
+		return
+	}
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same:
 			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
-			for k, at := range r.at {
-				pc.moves[k] = pc.moves[k] || at < 0 || !slices.Equal(h.base.Row(k), r.set.Row(int(at)))
+			for k := range r.at {
+				pc.moves[k] = pc.moves[k] || h.differs(i, k)
 			}
 		}
 	}
@@ -36,6 +43,12 @@ func (pc *payloadCodec) findMoving() {
 func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, len(pairs))
+	if s := &cur.since; s.known && pc.oldOnly {
+		for i, since := range s.rows {
+			pc.changed[i] = since > pc.refs.number && (pairs[i].base < 0 || !slices.Equal(cur.Row(i), base.Row(int(pairs[i].base))))
+		}
+		return
+	}
 	if pc.sameSet {
 		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
 		return
