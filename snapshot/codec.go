@@ -23,6 +23,7 @@ type payloadCodec struct {
 	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
 	oldOnly      bool     // while encoding: objects that are not in the baseline are left out
+	leftOut      int      // how many
 	invalid      error    // reason if the objects are invalid
 	spare        []Object // a list that no set uses
 	refs         refFrames
@@ -131,7 +132,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
 	base := pc.refs.base
 	if !pc.Decoding {
-		pairs = match(pairs, base, cur)
+		pairs = pc.match(pairs, cur)
 	}
 	born := 0
 	for i := range pairs {
@@ -155,7 +156,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		return pairs, false
 	}
 	born = int(n)
-	pc.sameSet = !gone && born == 0 && left == 0
+	pc.sameSet, pc.leftOut = !gone && born == 0 && left == 0, left
 	return pc.codeAdded(pairs, born)
 }
 
@@ -166,8 +167,9 @@ func same(pairs []pair, base *Set) []pair {
 	return pairs
 }
 
-func match(pairs []pair, base, cur *Set) []pair {
-	if cur.SameObjects(base) {
+func (pc *payloadCodec) match(pairs []pair, cur *Set) []pair {
+	base := pc.refs.base
+	if pc.refs.since != nil && cur.since.known && cur.since.list <= pc.refs.number || cur.SameObjects(base) {
 		return same(pairs, base)
 	}
 	k := 0

@@ -75,7 +75,9 @@ func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
 	low := [3]int64{-noGround, -noGround, -noGround}
 	if pc.schema.anchor >= 0 && pc.physics.size == [3]size{} {
-		if low = pc.refs.base.since.lowest; !pc.refs.base.since.known {
+		if pc.refs.since != nil {
+			low = pc.refs.since.lowest
+		} else {
 			low = pc.schema.lowest(pc.refs.base)
 		}
 	}

@@ -23,13 +23,14 @@ type refFrames struct {
 	base     *Set
 	distance int64  // from the baseline to the coded snapshot
 	step     int64  // snapshots per step of References; 0: without references
-	number   uint64 // of the baseline's snapshot, if the set knows since when it is as it is
+	since    *since // of the baseline, or nil
+	number   uint64 // of the baseline's snapshot, if since is set
 	frames   [refs]reference
 }
 
 // begin sets the baseline, and forgets the references.
 func (h *refFrames) begin(base *Set, distance int64, step int) {
-	h.base, h.distance, h.step = base, distance, int64(step)
+	h.base, h.distance, h.step, h.since = base, distance, int64(step), nil
 }
 
 // model returns the number of the model.
@@ -48,7 +49,7 @@ func (h *refFrames) load(get func(lag int) *Set) {
 	for i, lag := range References {
 		r := &h.frames[i]
 		r.set = get(lag * int(h.step))
-		if r.same = h.base.since.list <= h.number-uint64(lag*int(h.step)) && h.base.since.known || r.set.sameObjects(h.base); r.same {
+		if r.same = h.since != nil && h.since.list <= h.number-uint64(lag)*uint64(h.step) || r.set.sameObjects(h.base); r.same {
 			continue
 		}
 		r.at = r.at[:0]

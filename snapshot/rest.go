@@ -20,9 +20,9 @@ func (pc *payloadCodec) findMoving() {
 	if h.step == 0 {
 		return
 	}
-	if s := &h.base.since; s.known {
+	if h.since != nil {
 		last := h.number - uint64(maxLag*h.step)
-		for k, since := range s.rows {
+		for k, since := range h.since.rows {
 			pc.moves[k] = since > last && (h.differs(0, k) || h.differs(refs-1, k))
 		}
 		return
@@ -30,7 +30,7 @@ func (pc *payloadCodec) findMoving() {
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same:
-			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
+			markDifferent(pc.moves, true, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
 			for k := range r.at {
 				pc.moves[k] = pc.moves[k] || h.differs(i, k)
@@ -43,14 +43,14 @@ func (pc *payloadCodec) findMoving() {
 func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, len(pairs))
-	if s := &cur.since; s.known && pc.oldOnly {
-		for i, since := range s.rows {
+	if pc.refs.since != nil && cur.since.known {
+		for i, since := range cur.since.rows {
 			pc.changed[i] = since > pc.refs.number && (pairs[i].base < 0 || !slices.Equal(cur.Row(i), base.Row(int(pairs[i].base))))
 		}
 		return
 	}
 	if pc.sameSet {
-		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
+		markDifferent(pc.changed, true, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
 	for i, p := range pairs {
@@ -66,7 +66,7 @@ func sized(b []bool, n int) []bool {
 }
 
 // markDifferent marks the rows of width components in which a and b differ.
-func markDifferent(marks []bool, a, b []int32, width int) {
+func markDifferent[M any](marks []M, mark M, a, b []int32, width int) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
@@ -79,7 +79,7 @@ func markDifferent(marks []bool, a, b []int32, width int) {
 		for row := from / width; row*width < to; row++ {
 			at := row * width
 			if !slices.Equal(a[at:at+width], b[at:at+width]) {
-				marks[row] = true
+				marks[row] = mark
 			}
 		}
 	}

@@ -17,22 +17,28 @@ type since struct {
 func (s *Set) Follow(before *Set, n uint64) (equal bool) {
 	t := &s.since
 	t.known, t.list, t.rows = true, n, slices.Grow(t.rows[:0], len(s.objects))[:len(s.objects)]
-	t.lowest = s.schema.lowest(s)
-	switch {
-	case before == nil || !before.since.known:
-		for i := range t.rows {
-			t.rows[i] = n
+	if before != nil && s.SameObjects(before) {
+		from := &before.since
+		t.list = from.list
+		copy(t.rows, from.rows)
+		if slices.Equal(s.ints, before.ints) {
+			t.lowest = from.lowest
+			return true
 		}
+		markDifferent(t.rows, n, s.ints, before.ints, s.schema.ints)
+		t.lowest = s.schema.lowest(s)
 		return false
-	case s.SameObjects(before):
-		t.list, equal = before.since.list, slices.Equal(s.ints, before.ints)
 	}
 	k := 0
 	for i, o := range s.objects {
 		t.rows[i] = n
+		if before == nil {
+			continue
+		}
 		if at := before.follow(&k, o); at >= 0 && slices.Equal(s.Row(i), before.Row(int(at))) {
 			t.rows[i] = before.since.rows[at]
 		}
 	}
-	return equal
+	t.lowest = s.schema.lowest(s)
+	return false
 }

@@ -189,7 +189,14 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 // code codes the group into e.
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
-	cur := g.set(n, n)
+	cur, c := g.set(n, n), n-uint64(b.Distance)
+	var base *snapshot.Set
+	if b.Distance > 0 {
+		base = g.set(c, n)
+	}
+	if e.same = base == cur; e.same {
+		return
+	}
 	if o := g.typ.world.Observer; o != nil {
 		o.Encoding()
 		defer o.Encoded()
@@ -199,28 +206,19 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 		enc = new(snapshot.Encoder)
 	}
 	defer g.typ.encoders.Put(enc)
-	if b.Distance == 0 {
-		e.data = enc.AppendGroup(e.data, cur, n, b, nil)
-		return
-	}
-	c := n - uint64(b.Distance)
-	base := g.set(c, n)
-	if e.same = base == cur; e.same {
-		return
-	}
-	if n%checkEvery == 0 {
+	if base != nil && n%checkEvery == 0 {
 		h := base.Check()
 		e.data = append(e.data, byte(h), byte(h>>8))
 	}
-	e.data = enc.AppendGroup(e.data, cur, n, b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
-	g.codeAllEntered(e, enc, cur, base, n, b)
+	left := 0
+	e.data, left = enc.AppendGroup(e.data, cur, n, b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
+	if left > 0 {
+		g.codeAllEntered(e, enc, cur, base, n, b)
+	}
 }
 
 // codeAllEntered codes the objects that are not in the baseline one by one.
 func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) {
-	if cur.SameObjects(base) {
-		return
-	}
 	k := 0
 	for i := range cur.Len() {
 		o := cur.Object(i)
@@ -248,7 +246,7 @@ func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Objec
 	mustAdd(now, o, row)
 	code := func(base snapshot.Baseline) []byte {
 		at := len(e.buf)
-		e.buf = enc.AppendGroup(e.buf, now, n, base, func(int) *snapshot.Set { return before })
+		e.buf, _ = enc.AppendGroup(e.buf, now, n, base, func(int) *snapshot.Set { return before })
 		return e.buf[at:len(e.buf):len(e.buf)]
 	}
 	in := entered{id: o.ID, absolute: code(snapshot.Baseline{Empty: true})}
