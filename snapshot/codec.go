@@ -241,9 +241,13 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 			cur.push(p.object)
 		}
 	}
-	pc.findMoving()
-	if !pc.Decoding {
-		pc.findChanged(pairs, cur)
+	if pc.refs.since != nil && cur.since.known {
+		pc.findSince(pairs, cur)
+	} else {
+		pc.findMoving()
+		if !pc.Decoding {
+			pc.findChanged(pairs, cur)
+		}
 	}
 	for i, p := range pairs {
 		switch {

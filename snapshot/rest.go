@@ -20,13 +20,6 @@ func (pc *payloadCodec) findMoving() {
 	if h.step == 0 {
 		return
 	}
-	if h.since != nil {
-		last := h.number - uint64(maxLag*h.step)
-		for k, since := range h.since.rows {
-			pc.moves[k] = since > last && (h.differs(0, k) || h.differs(refs-1, k))
-		}
-		return
-	}
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same:
@@ -43,18 +36,28 @@ func (pc *payloadCodec) findMoving() {
 func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, len(pairs))
-	if pc.refs.since != nil && cur.since.known {
-		for i, since := range cur.since.rows {
-			pc.changed[i] = since > pc.refs.number && (pairs[i].base < 0 || !slices.Equal(cur.Row(i), base.Row(int(pairs[i].base))))
-		}
-		return
-	}
 	if pc.sameSet {
 		markDifferent(pc.changed, true, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
 	for i, p := range pairs {
 		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
+	}
+}
+
+// findSince is findMoving and findChanged, given since when the objects of cur are as they are.
+func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
+	h := &pc.refs
+	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, len(pairs))
+	last := h.number - uint64(maxLag*h.step)
+	for i, since := range cur.since.rows {
+		if since <= last {
+			continue
+		}
+		at := int(pairs[i].base)
+		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(i), h.base.Row(at)); at >= 0 && h.step > 0 {
+			pc.moves[at] = h.differs(0, at) || h.differs(refs-1, at)
+		}
 	}
 }
 
@@ -93,10 +96,16 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
-	ints, width := pc.refs.base.ints, pc.schema.ints
+	from, width := pc.refs.base, pc.schema.ints
 	for _, i := range pc.resting {
-		at := int(pairs[i].base) * width
-		row := ints[at : at+width]
+		at := int(pairs[i].base)
+		if !pc.Decoding {
+			if from, at = cur, int(i); pc.changed[i] {
+				from, at = pc.refs.base, int(pairs[i].base)
+			}
+		}
+		at *= width
+		row := from.ints[at : at+width]
 		near, flag := reach, pc.flagOf(row)
 		if pc.schema.anchor >= 0 {
 			position := pc.schema.position(row)
