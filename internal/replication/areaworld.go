@@ -11,9 +11,9 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may have
-// up to 8, for clients that have just begun to see it.
-const areaEncodings = 4
+// areaEncodings is the maximum number of baselines of a tick in a world with areas: few, since a
+// group has few viewers. It may have up to 8, for clients that have just begun to see it.
+const areaEncodings = 3
 
 // areaWorld is what a world with areas has in addition.
 type areaWorld struct {
