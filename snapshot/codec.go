@@ -31,6 +31,8 @@ type payloadCodec struct {
 	moving       spatialGrid
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
+	recent       []int32 // indices of the objects that may have changed since the oldest reference
+	touched      int32
 	resting      []int32 // indices of the objects at rest
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext

@@ -50,15 +50,47 @@ func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
 	h := &pc.refs
 	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, len(pairs))
 	last := h.number - uint64(maxLag*h.step)
+	recent := pc.recent[:0]
 	for i, since := range cur.since.rows {
-		if since <= last {
-			continue
+		if since > last {
+			recent = append(recent, int32(i))
 		}
+	}
+	pc.recent = recent
+	if h.step > 0 {
+		pc.touch(pairs)
+	}
+	for _, i := range recent {
 		at := int(pairs[i].base)
-		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(i), h.base.Row(at)); at >= 0 && h.step > 0 {
+		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(int(i)), h.base.Row(at)); at >= 0 && h.step > 0 {
 			pc.moves[at] = h.differs(0, at) || h.differs(refs-1, at)
 		}
 	}
+}
+
+// touch reads the rows that coding the recent objects compares one after the other: so the
+// processor waits for several at a time where they are not in its cache.
+func (pc *payloadCodec) touch(pairs []pair) {
+	h, width, sum := &pc.refs, pc.schema.ints, int32(0)
+	for _, i := range pc.recent {
+		at := pairs[i].base
+		if at < 0 {
+			continue
+		}
+		row := h.base.ints[int(at)*width:][:width]
+		sum += row[0] + row[width-1]
+		for k := range h.frames {
+			r, at := &h.frames[k], at
+			if !r.same {
+				at = max(r.at[at], 0)
+			}
+			if from := int(at) * width; from+width <= len(r.set.ints) {
+				row := r.set.ints[from:][:width]
+				sum += row[0] + row[width-1]
+			}
+		}
+	}
+	pc.touched = sum
 }
 
 // sized returns n values that are false.
