@@ -44,8 +44,8 @@ func (g *spatialGrid) add(position [3]int64) {
 // to each is faster.
 const maxUnlisted = 6
 
-// spread lists the objects, if there are many. reach is a quarter of a squared distance, above 0 and
-// below 2^50.
+// spread lists the objects, if there are many. reach is a quarter of a squared distance, above 0
+// and below 2^50.
 func (g *spatialGrid) spread(reach int64) {
 	g.reach = reach
 	if g.listed = len(g.at) > maxUnlisted; !g.listed {

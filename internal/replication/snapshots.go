@@ -110,11 +110,8 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 		return 0, err
 	}
 	acked, err = s.receipts.Ack(a)
-	if s.unacked > 0 {
-		next := s.world.sets.Next()
-		if _, bare := s.receipts.Baselines(next, 1); next-s.large < snapshot.Ring && bare>>(next-s.large)&1 != 0 {
-			s.unacked, s.heldUntil = 0, time.Time{}
-		}
+	if _, bare := s.receipts.Baselines(s.sent, 1); s.unacked > 0 && s.sent-s.large < snapshot.Ring && bare>>(s.sent-s.large)&1 != 0 {
+		s.unacked, s.heldUntil = 0, time.Time{}
 	}
 	return acked, err
 }
@@ -199,8 +196,8 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	return tick, set, err
 }
 
-// Further returns the objects of a further type in the message that was decoded last. They are valid
-// as long as those of Decode.
+// Further returns the objects of a further type in the message that was decoded last. They are
+// valid as long as those of Decode.
 func (d *SnapshotDecoder) Further(typ int) *snapshot.Set { return d.areas.Shown(typ + 1) }
 
 // AppendAck implements [Receiver].

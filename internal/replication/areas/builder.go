@@ -19,10 +19,6 @@ type Limits struct {
 	Hold int
 }
 
-// showEvery is the number of messages per update of a group whose keyframe is not acked: each takes
-// an encoding for one client.
-const showEvery = 4
-
 // Builder builds messages. The zero value is ready. Not safe for concurrent use.
 type Builder struct {
 	bits     bitio.Writer
@@ -132,11 +128,7 @@ func (m *message) appendEntering(i int) {
 		return
 	}
 	if hold := m.limits.Hold << m.view.resends; newest <= min(hold, maxDistance) {
-		var e *encoding
-		if newest%showEvery == 0 {
-			e = mem.group.encodeAny(m.n, 1<<newest)
-		}
-		m.refer(entryShown, i, newest, e)
+		m.refer(entryShown, i, newest, mem.group.encodeAny(m.n, 1<<newest))
 		return
 	}
 	e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})
