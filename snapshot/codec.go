@@ -22,6 +22,8 @@ type payloadCodec struct {
 	contactRange int64    // of the physics
 	lowest       [3]int64 // the ground, Q4
 	sameSet      bool     // the objects are those of the baseline
+	oldOnly      bool     // while encoding: objects that are not in the baseline are left out
+	leftOut      int      // how many
 	invalid      error    // reason if the objects are invalid
 	spare        []Object // a list that no set uses
 	refs         refFrames
@@ -29,6 +31,8 @@ type payloadCodec struct {
 	moving       spatialGrid
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
+	recent       []int32 // indices of the objects that may have changed since the oldest reference
+	touched      int32
 	resting      []int32 // indices of the objects at rest
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
@@ -130,7 +134,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 	pairs = pairs[:0]
 	base := pc.refs.base
 	if !pc.Decoding {
-		pairs = match(pairs, base, cur)
+		pairs = pc.match(pairs, cur)
 	}
 	born := 0
 	for i := range pairs {
@@ -138,7 +142,10 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 			born++
 		}
 	}
-	kept := len(pairs) - born
+	kept, left := len(pairs)-born, 0
+	if pc.oldOnly {
+		born, left = 0, born
+	}
 	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
 	if gone {
 		pairs = pc.codeRemoved(pairs)
@@ -151,7 +158,7 @@ func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
 		return pairs, false
 	}
 	born = int(n)
-	pc.sameSet = !gone && born == 0
+	pc.sameSet, pc.leftOut = !gone && born == 0 && left == 0, left
 	return pc.codeAdded(pairs, born)
 }
 
@@ -162,8 +169,9 @@ func same(pairs []pair, base *Set) []pair {
 	return pairs
 }
 
-func match(pairs []pair, base, cur *Set) []pair {
-	if cur.sameObjects(base) && slices.Equal(cur.objects, base.objects) {
+func (pc *payloadCodec) match(pairs []pair, cur *Set) []pair {
+	base := pc.refs.base
+	if pc.refs.since != nil && cur.since.known && cur.since.list <= pc.refs.number || cur.SameObjects(base) {
 		return same(pairs, base)
 	}
 	k := 0
@@ -235,12 +243,17 @@ func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
 			cur.push(p.object)
 		}
 	}
-	pc.findMoving()
-	if !pc.Decoding {
-		pc.findChanged(pairs, cur)
+	if pc.refs.since != nil && cur.since.known {
+		pc.findSince(pairs, cur)
+	} else {
+		pc.findMoving()
+		if !pc.Decoding {
+			pc.findChanged(pairs, cur)
+		}
 	}
 	for i, p := range pairs {
 		switch {
+		case p.base < 0 && pc.oldOnly:
 		case p.base < 0:
 			pc.codeAbsolute(cur.Row(i))
 		case pc.refs.step > 0 && !pc.moves[p.base]:

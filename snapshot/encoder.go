@@ -56,6 +56,7 @@ func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, I
 	}
 	n := w.next - 1
 	cur := w.set(n)
+	pc.oldOnly = false
 	b.Empty = b.Distance == 0 && (b.Empty || w.initial.Len() == 0)
 	info := Info{Baseline: b, Seq: uint16(n), Objects: cur.Len()}
 	if err := w.load(&pc.refs, n, b); err != nil {

@@ -26,19 +26,31 @@ type spatialGrid struct {
 	listed  bool
 }
 
-func (g *spatialGrid) reset() { g.at, g.next, g.listed = g.at[:0], g.next[:0], false }
+func (g *spatialGrid) reset() {
+	g.at, g.next, g.listed, g.reach = g.at[:0], g.next[:0], false, 0
+}
 
 // add adds a moving object.
 func (g *spatialGrid) add(position [3]int64) {
 	g.at = append(g.at, position)
 	if g.listed {
 		g.list(len(g.at) - 1)
+	} else if g.reach > 0 {
+		g.spread(g.reach)
 	}
 }
 
-// spread lists the objects. reach is a quarter of a squared distance, below 2^50.
+// maxUnlisted is the maximum number of moving objects that are not listed: to measure the distance
+// to each is faster.
+const maxUnlisted = 6
+
+// spread lists the objects, if there are many. reach is a quarter of a squared distance, above 0
+// and below 2^50.
 func (g *spatialGrid) spread(reach int64) {
-	g.reach, g.listed = reach, true
+	g.reach = reach
+	if g.listed = len(g.at) > maxUnlisted; !g.listed {
+		return
+	}
 	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
 	g.inverse = 1 << 24 / g.far
 	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
@@ -92,6 +104,15 @@ var around = func() (a [8]uint64) {
 // most reach.
 func (g *spatialGrid) closest(position *[3]int64) int64 {
 	x, y, z := position[0], position[1], position[2]
+	if !g.listed {
+		least := g.reach
+		for i := range g.at {
+			q := &g.at[i]
+			dx, dy, dz := q[0]-x, q[1]-y, q[2]-z
+			least = min(least, (dx*dx+dy*dy+dz*dz)>>2)
+		}
+		return least
+	}
 	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
 		return g.reach
 	}

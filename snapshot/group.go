@@ -7,26 +7,30 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
 
-// AppendGroup appends the coded objects of cur, a part of a snapshot, and returns the extended
+// AppendGroup appends the coded objects of cur, a part of snapshot n, and returns the extended
 // slice. There is no header: the decoder must know the baseline's distance. before returns the sets
 // of the same part by their age relative to the baseline, which is that of age 0; ages are
-// multiples of b.Step, up to 6. Without a baseline (b.Distance is 0) nothing is read. AppendGroup
-// does not allocate once warm if dst has room.
-func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) []byte {
+// multiples of b.Step, up to 6. Objects that are not in the baseline are left out; left is their
+// number. Without a baseline (b.Distance is 0) nothing is read, and all are coded. AppendGroup does
+// not allocate once warm if dst has room.
+func (e *Encoder) AppendGroup(dst []byte, cur *Set, n uint64, b Baseline, before func(age int) *Set) (coded []byte, left int) {
 	pc := &e.codec
 	if pc.schema != cur.schema {
 		pc.init(cur.schema, false)
 		e.empty = cur.schema.NewSet()
 	}
-	if b.Distance == 0 {
-		pc.refs.begin(e.empty, 1, 0)
-	} else {
+	if pc.oldOnly = b.Distance > 0; pc.oldOnly {
 		pc.refs.begin(before(0), int64(b.Distance), b.Step)
+		if pc.refs.base.since.known {
+			pc.refs.since, pc.refs.number = &pc.refs.base.since, n-uint64(b.Distance)
+		}
+	} else {
+		pc.refs.begin(e.empty, 1, 0)
 	}
 	pc.refs.load(before)
 	pc.Enc.Reset(dst, 0)
 	e.pairs = pc.encode(e.pairs, cur, defaultModel(pc.schema), b.Distance > 0)
-	return pc.Enc.Finish()
+	return pc.Enc.Finish(), pc.leftOut
 }
 
 // GroupDecoder decodes what [Encoder.AppendGroup] encoded. Not safe for concurrent use.

@@ -75,7 +75,11 @@ func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
 	low := [3]int64{-noGround, -noGround, -noGround}
 	if pc.schema.anchor >= 0 && pc.physics.size == [3]size{} {
-		low = pc.schema.lowest(pc.refs.base)
+		if pc.refs.since != nil {
+			low = pc.refs.since.lowest
+		} else {
+			low = pc.schema.lowest(pc.refs.base)
+		}
 	}
 	for k := range pc.physics.size {
 		s := &pc.physics.size[k]

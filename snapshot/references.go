@@ -1,5 +1,7 @@
 package snapshot
 
+import "slices"
+
 // References are the ages of the sets to which payloads refer beside their baseline, in steps
 // before it: see [Baseline].
 var References = [...]int{1, 2, 4, 6}
@@ -19,14 +21,16 @@ type reference struct {
 // refFrames is the baseline and the references before it.
 type refFrames struct {
 	base     *Set
-	distance int64 // from the baseline to the coded snapshot
-	step     int64 // snapshots per step of References; 0: without references
+	distance int64  // from the baseline to the coded snapshot
+	step     int64  // snapshots per step of References; 0: without references
+	since    *since // of the baseline, or nil
+	number   uint64 // of the baseline's snapshot, if since is set
 	frames   [refs]reference
 }
 
 // begin sets the baseline, and forgets the references.
 func (h *refFrames) begin(base *Set, distance int64, step int) {
-	h.base, h.distance, h.step = base, distance, int64(step)
+	h.base, h.distance, h.step, h.since = base, distance, int64(step), nil
 }
 
 // model returns the number of the model.
@@ -45,7 +49,7 @@ func (h *refFrames) load(get func(lag int) *Set) {
 	for i, lag := range References {
 		r := &h.frames[i]
 		r.set = get(lag * int(h.step))
-		if r.same = r.set.sameObjects(h.base); r.same {
+		if r.same = h.since != nil && h.since.list <= h.number-uint64(lag)*uint64(h.step) || r.set.sameObjects(h.base); r.same {
 			continue
 		}
 		r.at = r.at[:0]
@@ -67,6 +71,15 @@ func (s *Schema) lowest(set *Set) (low [3]int64) {
 		low = [3]int64{min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2])}
 	}
 	return low
+}
+
+// differs reports whether an object of the baseline is another one in reference i, or is not in it.
+func (h *refFrames) differs(i, object int) bool {
+	r, at := &h.frames[i], int32(object)
+	if !r.same {
+		at = r.at[object]
+	}
+	return at < 0 || !slices.Equal(h.base.Row(object), r.set.Row(int(at)))
 }
 
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that

@@ -23,10 +23,10 @@ func (pc *payloadCodec) findMoving() {
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same:
-			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
+			markDifferent(pc.moves, true, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
-			for k, at := range r.at {
-				pc.moves[k] = pc.moves[k] || at < 0 || !slices.Equal(h.base.Row(k), r.set.Row(int(at)))
+			for k := range r.at {
+				pc.moves[k] = pc.moves[k] || h.differs(i, k)
 			}
 		}
 	}
@@ -37,12 +37,60 @@ func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, len(pairs))
 	if pc.sameSet {
-		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
+		markDifferent(pc.changed, true, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
 	for i, p := range pairs {
 		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
 	}
+}
+
+// findSince is findMoving and findChanged, given since when the objects of cur are as they are.
+func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
+	h := &pc.refs
+	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, len(pairs))
+	last := h.number - uint64(maxLag*h.step)
+	recent := pc.recent[:0]
+	for i, since := range cur.since.rows {
+		if since > last {
+			recent = append(recent, int32(i))
+		}
+	}
+	pc.recent = recent
+	if h.step > 0 {
+		pc.touch(pairs)
+	}
+	for _, i := range recent {
+		at := int(pairs[i].base)
+		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(int(i)), h.base.Row(at)); at >= 0 && h.step > 0 {
+			pc.moves[at] = h.differs(0, at) || h.differs(refs-1, at)
+		}
+	}
+}
+
+// touch reads the rows that coding the recent objects compares one after the other: so the
+// processor waits for several at a time where they are not in its cache.
+func (pc *payloadCodec) touch(pairs []pair) {
+	h, width, sum := &pc.refs, pc.schema.ints, int32(0)
+	for _, i := range pc.recent {
+		at := pairs[i].base
+		if at < 0 {
+			continue
+		}
+		row := h.base.ints[int(at)*width:][:width]
+		sum += row[0] + row[width-1]
+		for k := range h.frames {
+			r, at := &h.frames[k], at
+			if !r.same {
+				at = max(r.at[at], 0)
+			}
+			if from := int(at) * width; from+width <= len(r.set.ints) {
+				row := r.set.ints[from:][:width]
+				sum += row[0] + row[width-1]
+			}
+		}
+	}
+	pc.touched = sum
 }
 
 // sized returns n values that are false.
@@ -53,7 +101,7 @@ func sized(b []bool, n int) []bool {
 }
 
 // markDifferent marks the rows of width components in which a and b differ.
-func markDifferent(marks []bool, a, b []int32, width int) {
+func markDifferent[M any](marks []M, mark M, a, b []int32, width int) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
@@ -66,7 +114,7 @@ func markDifferent(marks []bool, a, b []int32, width int) {
 		for row := from / width; row*width < to; row++ {
 			at := row * width
 			if !slices.Equal(a[at:at+width], b[at:at+width]) {
-				marks[row] = true
+				marks[row] = mark
 			}
 		}
 	}
@@ -80,10 +128,16 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
-	ints, width := pc.refs.base.ints, pc.schema.ints
+	from, width := pc.refs.base, pc.schema.ints
 	for _, i := range pc.resting {
-		at := int(pairs[i].base) * width
-		row := ints[at : at+width]
+		at := int(pairs[i].base)
+		if !pc.Decoding {
+			if from, at = cur, int(i); pc.changed[i] {
+				from, at = pc.refs.base, int(pairs[i].base)
+			}
+		}
+		at *= width
+		row := from.ints[at : at+width]
 		near, flag := reach, pc.flagOf(row)
 		if pc.schema.anchor >= 0 {
 			position := pc.schema.position(row)

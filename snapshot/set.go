@@ -28,6 +28,7 @@ type Set struct {
 	ids     fnv.Hash // of objects
 	ints    []int32
 	physics physics
+	since   since
 }
 
 // NewSet returns an empty set.
@@ -36,7 +37,7 @@ func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 // Reset removes all objects and keeps the memory.
 func (s *Set) Reset() {
 	s.clearObjects()
-	s.ints, s.physics = s.ints[:0], physics{}
+	s.ints, s.physics, s.since.known = s.ints[:0], physics{}, false
 }
 
 func (s *Set) clearObjects() {

@@ -24,9 +24,8 @@ type Group struct {
 	mu        sync.Mutex
 	encodings []*encoding // of the newest snapshot
 	baselines [maxEncodings]uint16
-	count     int    // of encodings and baselines
-	encoded   uint64 // number of that snapshot
-	kept      *snapshot.Set
+	count     int              // of encodings and baselines
+	encoded   uint64           // number of that snapshot
 	one       [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
 }
 
@@ -70,7 +69,11 @@ func (g *Group) commit(n uint64) {
 		g.free = append(g.free, old)
 	}
 	g.sets[at] = set
-	if before := g.set(n-1, n); n > g.first && before != nil && before.Equal(set) {
+	var before *snapshot.Set
+	if n > g.first {
+		before = g.set(n-1, n)
+	}
+	if set.Follow(before, n) {
 		g.sets[at] = before
 		g.free = append(g.free, set)
 	}
@@ -187,7 +190,14 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 // code codes the group into e.
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
-	cur := g.set(n, n)
+	cur, c := g.set(n, n), n-uint64(b.Distance)
+	var base *snapshot.Set
+	if b.Distance > 0 {
+		base = g.set(c, n)
+	}
+	if e.same = base == cur; e.same {
+		return
+	}
 	if o := g.typ.world.Observer; o != nil {
 		o.Encoding()
 		defer o.Encoded()
@@ -197,52 +207,29 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 		enc = new(snapshot.Encoder)
 	}
 	defer g.typ.encoders.Put(enc)
-	if b.Distance == 0 {
-		e.data = enc.AppendGroup(e.data, cur, b, nil)
-		return
-	}
-	c := n - uint64(b.Distance)
-	base := g.set(c, n)
-	if e.same = base == cur; e.same {
-		return
-	}
-	if n%checkEvery == 0 {
+	if base != nil && n%checkEvery == 0 {
 		h := base.Check()
 		e.data = append(e.data, byte(h), byte(h>>8))
 	}
-	e.data = enc.AppendGroup(e.data, g.leaveEntered(e, enc, cur, base, n, b), b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
+	left := 0
+	e.data, left = enc.AppendGroup(e.data, cur, n, b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
+	if left > 0 {
+		g.codeAllEntered(e, enc, cur, base, n, b)
+	}
 }
 
-// leaveEntered returns the objects of cur that are in base, and codes the others one by one.
-func (g *Group) leaveEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) *snapshot.Set {
-	if cur.SameObjects(base) {
-		return cur
-	}
-	any := false
+// codeAllEntered codes the objects that are not in the baseline one by one.
+func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) {
+	k := 0
 	for i := range cur.Len() {
 		o := cur.Object(i)
-		if k, ok := base.Index(o.ID); ok && base.Object(k) == o {
-			if any {
-				mustAdd(g.kept, o, cur.Row(i))
-			}
-			continue
+		for k < base.Len() && base.Object(k).ID < o.ID {
+			k++
 		}
-		if !any {
-			any = true
-			if g.kept == nil {
-				g.kept, g.one[0], g.one[1] = g.typ.schema.NewSet(), g.typ.schema.NewSet(), g.typ.schema.NewSet()
-			}
-			g.kept.Reset()
-			for k := range i {
-				mustAdd(g.kept, cur.Object(k), cur.Row(k))
-			}
+		if k == base.Len() || base.Object(k) != o {
+			g.codeEntered(e, enc, o, cur.Row(i), n, b)
 		}
-		g.codeEntered(e, enc, o, cur.Row(i), n, b)
 	}
-	if any {
-		return g.kept
-	}
-	return cur
 }
 
 func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
@@ -252,12 +239,15 @@ func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
 }
 
 func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, row []int32, n uint64, b snapshot.Baseline) {
+	if g.one[0] == nil {
+		g.one = [2]*snapshot.Set{g.typ.schema.NewSet(), g.typ.schema.NewSet()}
+	}
 	now, before := g.one[0], g.one[1]
 	now.Reset()
 	mustAdd(now, o, row)
 	code := func(base snapshot.Baseline) []byte {
 		at := len(e.buf)
-		e.buf = enc.AppendGroup(e.buf, now, base, func(int) *snapshot.Set { return before })
+		e.buf, _ = enc.AppendGroup(e.buf, now, n, base, func(int) *snapshot.Set { return before })
 		return e.buf[at:len(e.buf):len(e.buf)]
 	}
 	in := entered{id: o.ID, absolute: code(snapshot.Baseline{Empty: true})}
