@@ -18,8 +18,8 @@ type View struct {
 	version uint64       // sum of the versions of the lists when members was updated
 	stale   bool         // the areas have changed
 	members []member     // by slot; some are unused
-	next    uint64    // number of the newest message + 1
-	resends uint8     // keyframes sent again since the last ack
+	next    uint64       // number of the newest message + 1
+	resends uint8        // keyframes sent again since the last ack
 }
 
 // member is a group that the client sees or has seen.
