@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // minHold is the time for which no snapshot follows one that is larger than a datagram and has no
@@ -18,15 +18,13 @@ const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
-	// maxBare is the time after which small snapshots without a baseline are treated as large ones.
-	maxBare = time.Second
-
-	// patience is the number of such snapshots that a client may miss before it only receives those
-	// that are encoded anyway.
-	patience = 3
 	// maxWait is the time after which a client that has no baseline of the plan affects it.
 	maxWait = 50 * time.Millisecond
 )
+
+// keyframeRate is how many keyframes a client may cause. Above that, it receives those that are
+// encoded anyway, and one per second.
+var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
@@ -34,22 +32,26 @@ const ackWindow = 64
 type snapshotSender struct {
 	world     *World
 	player    Player
-	heldUntil time.Time // kept when the client resubscribes
-	unacked   uint      // consecutive snapshots that caused holds and were not acked, kept too
-	bareSince time.Time // the first of those without a baseline, kept too; zero: the last one had one
+	heldUntil time.Time        // kept when the client resubscribes
+	joined    time.Time        // for the first time
+	keyframes ratelimit.Bucket // those for which one was encoded, kept too
+	unacked   uint             // keyframes since the last snapshot that had a baseline, kept too
 
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
 	sentAt   time.Time
-	large    uint64 // number of the snapshot that caused the last hold
 	age      uint64 // ticks between the last snapshot and its baseline
 }
 
-func (s *snapshotSender) start(time.Time) { s.active = true }
+func (s *snapshotSender) start(now time.Time) {
+	if s.active = true; s.joined.IsZero() {
+		s.joined = now
+	}
+}
 
 func (s *snapshotSender) stop() {
-	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked, bareSince: s.bareSince}
+	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked, joined: s.joined, keyframes: s.keyframes}
 }
 
 // baselines returns the baselines that the client has for the newest snapshot, and whether they
@@ -58,18 +60,14 @@ func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = s.receipts.Step()
 	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	return c, s.active && bits.TrailingZeros64(c.bare) <= s.oldest()
-}
-
-// oldest returns the distance up to which the newest baseline of a client affects the plan. One
-// that has an older one has not received anything for some time, or pretends so.
-func (s *snapshotSender) oldest() int {
-	return 8 + 3*int(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz)
+	newest, rtt := bits.TrailingZeros64(c.bare), s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz
+	c.late = c.full == 0 || newest > 4+int(rtt*5/4)
+	return c, s.active && newest <= 8+3*int(rtt)
 }
 
 func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {
 	w := s.world
-	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
+	if w.begun == 0 || s.sent == w.sets.Next() {
 		return nil, errNothing
 	}
 	c, _ := s.baselines(now)
@@ -78,10 +76,13 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	case ok:
 	case c.bare != 0 && now.Sub(s.sentAt) < minHold:
 		return nil, errNothing // the next tick likely has a baseline for this client
+	case now.Before(s.heldUntil):
+		return nil, errNothing
 	default:
 		b = s.receipts.Keyframe()
 	}
-	m := w.encodings.get(w.sets.Next()-1, b, s.unacked > patience)
+	again := b.Distance == 0 && !s.keyframes.Take(now.Sub(s.joined), keyframeRate, 1)
+	m := w.encodings.get(w.sets.Next()-1, b, again)
 	switch {
 	case m.err != nil:
 		return nil, m.err
@@ -90,16 +91,10 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	}
 	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
-	switch {
-	case b.Distance > 0:
-		s.bareSince = time.Time{}
-	case s.bareSince.IsZero():
-		s.bareSince = now
-	}
-	if b.Distance == 0 && (m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > maxBare) {
-		hold := min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold)
-		s.heldUntil, s.large = now.Add(hold), m.number
-		s.unacked++
+	if s.unacked++; b.Distance > 0 {
+		s.unacked = 0
+	} else {
+		s.heldUntil = now.Add(min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked-1, 6), maxHold))
 	}
 	return m.message, nil
 }
@@ -109,14 +104,7 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	acked, err = s.receipts.Ack(a)
-	if s.unacked > 0 {
-		next := s.world.sets.Next()
-		if _, bare := s.receipts.Baselines(next, 1); next-s.large < snapshot.Ring && bare>>(next-s.large)&1 != 0 {
-			s.unacked, s.heldUntil = 0, time.Time{}
-		}
-	}
-	return acked, err
+	return s.receipts.Ack(a)
 }
 
 func parseAck(b []byte) (snapshot.Ack, error) {

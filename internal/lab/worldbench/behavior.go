@@ -28,7 +28,7 @@ func (b *behavior) deaf(tick int) bool { return tick >= b.deafFrom && tick < b.d
 // answer returns the reply of the client to the offer at a tick, if it sends one.
 func (b *behavior) answer(tick int) (a replication.Answer, ok bool) {
 	if b.stay == 0 {
-		return a, tick == 0
+		return replication.Ready, tick == 0
 	}
 	switch at := tick - b.join; {
 	case at < 0:
@@ -65,7 +65,7 @@ func attacks() []attack {
 		pins = append(pins, behavior{ack: pin(8 + 5*i)})
 	}
 	for i := range 4 {
-		joins = append(joins, behavior{join: warmup + 5*i, stay: rate/2 + 17*i})
+		joins = append(joins, behavior{join: warmup + 5*i, stay: 3*rate + 17*i})
 	}
 	return []attack{
 		{"stall", []behavior{{deafFrom: stallStart, deafTo: stallStart + stallTicks}}},

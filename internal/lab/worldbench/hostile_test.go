@@ -1,6 +1,7 @@
 package worldbench
 
 import (
+	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -12,8 +13,14 @@ type cost struct {
 	bytes, messages             int // of the honest players
 }
 
+func loadAll(t *testing.T) []cubes.Frame {
+	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
+	uplinktest.Must(t, err)
+	return frames
+}
+
 func TestCosts(t *testing.T) {
-	s, err := Recorded(load(t))
+	s, err := Recorded(loadAll(t))
 	uplinktest.Must(t, err)
 	p, err := Plain(10000, 1)
 	uplinktest.Must(t, err)
