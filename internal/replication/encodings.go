@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // encodings are the messages of a tick, each encoded once for all clients that have its baseline,
@@ -94,8 +95,11 @@ func (e *encodings) find(n uint64, b snapshot.Baseline, again bool) *encoding {
 			k = &e.keyframes[1]
 		}
 		interval := e.interval
-		if again {
+		switch {
+		case again:
 			interval *= keyframesPerSecond
+		case len(k.message) <= transport.MaxPayload:
+			interval = 1
 		}
 		if k.number+interval <= n {
 			*k = encoding{message: k.message[:0], number: n}

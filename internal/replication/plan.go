@@ -49,6 +49,15 @@ func (c *clientBaselines) of(step int) uint64 {
 	return c.full
 }
 
+// judge sets whether the client is late, and reports whether its baselines affect the plan, given
+// the round trip in snapshots. If they are older, it has not received anything for some time, or
+// pretends so.
+func (c *clientBaselines) judge(rtt float64) bool {
+	newest := bits.TrailingZeros64(c.bare)
+	c.late = c.full == 0 || newest > 4+int(rtt*5/4)
+	return newest <= 8+3*int(rtt)
+}
+
 // costs are the sizes of snapshots by the distance to the baseline, relative to each other: they
 // grow about with the square root. The last one is that of having no baseline.
 var costs = func() (c [snapshot.Ring + 1]int) {
@@ -81,7 +90,7 @@ func (p *plan) choose() {
 	last := p.room - 1
 	for range min(max(planWork/max(1, len(p.clients)), 2), last) {
 		p.turn = (p.turn + 1) % last
-		p.replaceFirst(&p.slots[p.turn], timely, unserved)
+		p.replaceFirst(&p.slots[p.turn], timely, everyone)
 	}
 	p.replaceFirst(&p.slots[last], unserved, timely)
 }
@@ -90,6 +99,8 @@ func (p *plan) choose() {
 func timely(c *clientBaselines, _ uint64) bool { return !c.late }
 
 func unserved(c *clientBaselines, have uint64) bool { return have == 0 && (c.late || c.waits) }
+
+func everyone(*clientBaselines, uint64) bool { return true }
 
 // replaceFirst replaces a choice by one for the clients of a selection, or of another one if those
 // need none.

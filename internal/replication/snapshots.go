@@ -2,12 +2,12 @@ package replication
 
 import (
 	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // minHold is the time for which no snapshot follows one that is larger than a datagram and has no
@@ -18,30 +18,44 @@ const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
+	// maxBare is the time after which small snapshots without a baseline are treated as large ones.
+	maxBare = time.Second
+
+	// patience is the number of such snapshots that a client may miss before it only receives those
+	// that are encoded anyway.
+	patience = 3
+
 	// maxWait is the time after which a client that has no baseline of the plan affects it.
 	maxWait = 50 * time.Millisecond
 )
 
-// keyframeRate is how many keyframes a client may cause. Above that, it receives those that are
-// encoded anyway, and one per second.
+// keyframeRate is how often a client may lose all baselines of the plan. Above that, it receives
+// keyframes that are encoded anyway, and one per second, and each is treated as a large one.
 var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
 
 type snapshotSender struct {
-	world     *World
-	player    Player
-	heldUntil time.Time        // kept when the client resubscribes
-	joined    time.Time        // for the first time
-	keyframes ratelimit.Bucket // those for which one was encoded, kept too
-	unacked   uint             // keyframes since the last snapshot that had a baseline, kept too
+	world  *World
+	player Player
+	keyframeLimit
 
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
 	sentAt   time.Time
 	age      uint64 // ticks between the last snapshot and its baseline
+}
+
+// keyframeLimit limits the snapshots without a baseline to one client, also if it resubscribes.
+type keyframeLimit struct {
+	joined    time.Time        // for the first time
+	bareSince time.Time        // the first since the last snapshot that had a baseline, zero: none
+	often     bool             // the client has lost its baselines too often before that
+	lost      ratelimit.Bucket // counts how often
+	heldUntil time.Time
+	unacked   uint // holds since the last snapshot that had a baseline
 }
 
 func (s *snapshotSender) start(now time.Time) {
@@ -51,7 +65,7 @@ func (s *snapshotSender) start(now time.Time) {
 }
 
 func (s *snapshotSender) stop() {
-	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked, joined: s.joined, keyframes: s.keyframes}
+	*s = snapshotSender{world: s.world, player: s.player, keyframeLimit: s.keyframeLimit}
 }
 
 // baselines returns the baselines that the client has for the newest snapshot, and whether they
@@ -60,9 +74,7 @@ func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = s.receipts.Step()
 	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	newest, rtt := bits.TrailingZeros64(c.bare), s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz
-	c.late = c.full == 0 || newest > 4+int(rtt*5/4)
-	return c, s.active && newest <= 8+3*int(rtt)
+	return c, c.judge(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz) && s.active
 }
 
 func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {
@@ -81,8 +93,10 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	default:
 		b = s.receipts.Keyframe()
 	}
-	again := b.Distance == 0 && !s.keyframes.Take(now.Sub(s.joined), keyframeRate, 1)
-	m := w.encodings.get(w.sets.Next()-1, b, again)
+	if b.Distance == 0 && s.bareSince.IsZero() {
+		s.bareSince, s.often = now, !s.lost.Take(now.Sub(s.joined), keyframeRate, 1)
+	}
+	m := w.encodings.get(w.sets.Next()-1, b, s.often || s.unacked > patience)
 	switch {
 	case m.err != nil:
 		return nil, m.err
@@ -91,10 +105,12 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	}
 	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
 	s.receipts.Sent(m.number, b)
-	if s.unacked++; b.Distance > 0 {
-		s.unacked = 0
-	} else {
-		s.heldUntil = now.Add(min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked-1, 6), maxHold))
+	switch {
+	case b.Distance > 0:
+		s.unacked, s.bareSince, s.often = 0, time.Time{}, false
+	case s.often || m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > maxBare:
+		s.heldUntil = now.Add(min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold))
+		s.unacked++
 	}
 	return m.message, nil
 }

@@ -61,7 +61,13 @@ func TestCosts(t *testing.T) {
 		}
 		show("none", base)
 		for _, a := range attacks() {
+			if name == "plain" {
+				base = run(make([]behavior, len(a.clients)))
+			}
 			show(a.name, run(a.clients))
+		}
+		if name == "plain" {
+			base = run(make([]behavior, len(hostile())))
 		}
 		show("all", run(hostile()))
 	}
