@@ -107,7 +107,7 @@ type areaSender struct {
 	view   areas.View
 	sent   uint64 // number of the newest message + 1
 	sentAt time.Time
-	missed uint // messages since the last one with a baseline
+	missed uint   // messages while its baselines are too old for the plan
 	age    uint64 // ticks between the last snapshot and its baseline
 }
 
@@ -131,10 +131,10 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	if w.begun == 0 || s.sent == w.begun {
 		return nil, errNothing
 	}
-	c, _ := s.baselines(now)
-	base, ok := w.plan.baseline(c)
+	c, recent := s.baselines(now)
+	base, _ := w.plan.baseline(c)
 	switch {
-	case ok:
+	case recent || base.Distance > 0:
 		s.missed = 0
 	case c.bare == 0: // the keyframes of groups are held
 	case now.Sub(s.sentAt) < min(minHold<<min(s.missed, 6), maxHold):

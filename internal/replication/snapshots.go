@@ -18,7 +18,8 @@ const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
-	// maxBare is the time after which small snapshots without a baseline are treated as large ones.
+	// maxBare is the time after which small snapshots without a baseline are treated as large ones:
+	// three round trips, at least twice minHold and at most this.
 	maxBare = time.Second
 
 	// patience is the number of such snapshots that a client may miss before it only receives those
@@ -108,7 +109,7 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	switch {
 	case b.Distance > 0:
 		s.unacked, s.bareSince, s.often = 0, time.Time{}, false
-	case s.often || m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > maxBare:
+	case s.often || m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > min(max(2*minHold, 3*s.player.RTT()), maxBare):
 		s.heldUntil = now.Add(min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold))
 		s.unacked++
 	}

@@ -73,7 +73,7 @@ func attacks() []attack {
 		{"lies", lies},
 		{"old baselines", pins},
 		{"joins and leaves", joins},
-		{"loss", []behavior{{loss: .3}}},
+		{"loss", []behavior{{loss: .1}}},
 		{"jitter", []behavior{{ack: late}}},
 	}
 }
