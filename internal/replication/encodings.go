@@ -27,7 +27,7 @@ type encodings struct {
 // Observer is called before and after each encoding of a snapshot, perhaps by several goroutines.
 type Observer interface {
 	Encoding()
-	Encoded(b snapshot.Baseline, bytes int)
+	Encoded(bytes int)
 }
 
 // Observe sets an observer, for measurements. Call it before the first tick.
@@ -70,7 +70,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 	m.once.Do(func() {
 		if o := e.observer; o != nil {
 			o.Encoding()
-			defer func() { o.Encoded(b, m.info.Bytes) }()
+			defer func() { o.Encoded(m.info.Bytes) }()
 		}
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {

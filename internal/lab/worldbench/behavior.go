@@ -54,8 +54,7 @@ type attack struct {
 	clients []behavior
 }
 
-// attacks returns the clients of a hostile run: one stalls for ten seconds, one acks nothing, some
-// ack what they have not received, and some pin old baselines, each another one.
+// attacks returns the clients of a hostile run, by kind.
 func attacks() []attack {
 	var lies, pins, joins []behavior
 	for i := range liars {

@@ -57,15 +57,21 @@ func TestHostile(t *testing.T) {
 	}
 	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
 	uplinktest.Must(t, err)
-	cubes, err := Recorded(frames)
-	uplinktest.Must(t, err)
-	plain, err := Plain(2000, 1)
+	recording, err := Recorded(frames)
 	uplinktest.Must(t, err)
 	for _, scene := range []struct {
-		Scene
 		name  string
 		areas bool
-	}{{cubes, "cubes", false}, {plain, "plain", true}} {
+		fresh func() (Scene, error)
+	}{
+		{"cubes", false, func() (Scene, error) { return recording, nil }},
+		{"plain", true, func() (Scene, error) { return Plain(2000, 1) }},
+	} {
+		play := func(more []behavior, decode bool) cost {
+			s, err := scene.fresh()
+			uplinktest.Must(t, err)
+			return play(t, s, more, decode)
+		}
 		bases := map[int]cost{}
 		for _, a := range append(attacks(), attack{"all", hostile()}) {
 			honest := 0
@@ -74,10 +80,10 @@ func TestHostile(t *testing.T) {
 			}
 			base, ok := bases[honest]
 			if !ok {
-				base = play(t, scene, make([]behavior, honest), false)
+				base = play(make([]behavior, honest), false)
 				bases[honest] = base
 			}
-			k := play(t, scene, a.clients, a.name == "all")
+			k := play(a.clients, a.name == "all")
 			ratio := func(a, b int) float64 { return float64(a) / float64(b) }
 			encodings, coded := ratio(k.encodings, base.encodings), ratio(k.coded, base.coded)
 			bytes, messages := ratio(k.bytes, base.bytes), ratio(k.messages, base.messages)

@@ -12,21 +12,20 @@ import (
 
 // server is a server with its players and their simulated clients.
 type server struct {
-	cfg       *Config
-	world     *replication.World
-	sessions  *sessions // nil: datagrams are discarded
-	players   []*player
-	clients   []*client // of the players
-	queue     replication.SendQueue
-	tick      int // the newest one
-	now       time.Time
-	sets      [snapshot.Ring]*snapshot.Set // by tick
-	sizes     []datagram                   // of the tick, for the bare send
-	encodes   int
-	coded     int    // bytes
-	keyframes int    // encodings without a baseline
-	times     phases // of the tick
-	began     time.Duration
+	cfg      *Config
+	world    *replication.World
+	sessions *sessions // nil: datagrams are discarded
+	players  []*player
+	clients  []*client // of the players
+	queue    replication.SendQueue
+	tick     int // the newest one
+	now      time.Time
+	sets     [snapshot.Ring]*snapshot.Set // by tick
+	sizes    []datagram                   // of the tick, for the bare send
+	encodes  int
+	coded    int    // bytes of these
+	times    phases // of the tick
+	began    time.Duration
 }
 
 // epoch is the time of tick 0.
@@ -69,13 +68,10 @@ func (p *player) Send(b []byte) error {
 func (s *server) Encoding() { s.began = s.cfg.Clock() }
 
 // Encoded implements [replication.Observer].
-func (s *server) Encoded(b snapshot.Baseline, bytes int) {
+func (s *server) Encoded(bytes int) {
 	s.times.encode += s.cfg.Clock() - s.began
 	s.encodes++
 	s.coded += bytes
-	if b.Distance == 0 {
-		s.keyframes++
-	}
 }
 
 // newServer returns a server to whose world all players have subscribed.
@@ -126,7 +122,7 @@ func (s *server) flush() {
 // step makes the next tick: quantizing, coding and sending it, after the acks that are due.
 func (s *server) step(n int) error {
 	s.tick, s.now = n, epoch.Add(time.Duration(n)*time.Second/rate)
-	s.times, s.sizes, s.encodes, s.keyframes, s.coded = phases{}, s.sizes[:0], 0, 0, 0
+	s.times, s.sizes, s.encodes, s.coded = phases{}, s.sizes[:0], 0, 0
 	for _, c := range s.clients {
 		c.reply(n, s.cfg.Scene, &s.sets)
 		c.begin(n)

@@ -189,7 +189,7 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	cur := g.set(n, n)
 	if o := g.typ.world.Observer; o != nil {
 		o.Encoding()
-		defer func() { o.Encoded(b, len(e.data)+len(e.buf)) }()
+		defer func() { o.Encoded(len(e.data) + len(e.buf)) }()
 	}
 	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
 	if enc == nil {

@@ -53,7 +53,7 @@ type keyed struct {
 // Observer measures encodings.
 type Observer interface {
 	Encoding()
-	Encoded(b snapshot.Baseline, bytes int)
+	Encoded(bytes int)
 }
 
 // Type is the objects of one type.
