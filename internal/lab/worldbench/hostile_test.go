@@ -48,10 +48,10 @@ func play(t *testing.T, s Scene, more []behavior, decode bool) (k cost) {
 	return k
 }
 
-// TestHostile checks that clients that stall, lie, lose, join or leave raise neither the work of a
+// TestHostileClients checks that clients that stall, lie, lose, join or leave raise neither the work of a
 // tick nor the bytes of honest players by 1 %, alone and together. Where players see areas, some of
 // which only these clients see, the comparison is with as many honest players.
-func TestHostile(t *testing.T) {
+func TestHostileClients(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("it plays 13 s many times")
 	}
