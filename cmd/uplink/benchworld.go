@@ -40,8 +40,9 @@ The clients are simulated. Delays and losses follow from the seed. Round trips o
 The previous design had models per player. Its coder runs on the same world, with the same losses, for up to 16 players
 with evenly distributed round trips. Its time for all players is that of these, scaled up.
 
-With --hostile, two servers run in turns. One has 22 more clients: one stalls for ten seconds, one acks nothing, ten ack
-what they have not received, and ten pin old baselines.`,
+With --hostile, two servers run in turns. One has 28 more clients: one stalls for ten seconds, one acks nothing, ten ack
+what they have not received, ten pin old baselines, four join and leave all the time, one loses 10 %, and the acks of one
+are late.`,
 		Example: `  uplink bench-world --players 64
   uplink bench-world --players 1,64,1000 --json
   uplink bench-world --players 64 --rtt 33ms --loss 0`,

@@ -51,15 +51,15 @@ type Reason uint8
 
 // Reasons of a BindAnswer.
 const (
-	ReasonNone    Reason = iota
-	ReasonUnknown        // unknown RPC
-	ReasonSchema         // different schema
-	ReasonCodec          // unknown codec
-	ReasonNumber         // number in use by another RPC
-	ReasonInvalid        // ring, number of frames or factor out of range
-	ReasonRate           // the declared rate is above LimitHz
-	ReasonTick           // the declared rate is not LimitHz, the tick rate of a jitter buffer
-	ReasonReliable       // a jitter buffer cannot take reliable frames
+	ReasonNone     Reason = iota
+	ReasonUnknown         // unknown RPC
+	ReasonSchema          // different schema
+	ReasonCodec           // unknown codec
+	ReasonNumber          // number in use by another RPC
+	ReasonInvalid         // ring, number of frames or factor out of range
+	ReasonRate            // the declared rate is above LimitHz
+	ReasonTick            // the declared rate is not LimitHz, the tick rate of a jitter buffer
+	ReasonReliable        // a jitter buffer cannot take reliable frames
 )
 
 var reasons = [...]string{

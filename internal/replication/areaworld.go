@@ -101,30 +101,42 @@ type areaSender struct {
 	active bool
 	view   areas.View
 	sent   uint64 // number of the newest message + 1
+	sentAt time.Time
+	missed uint   // messages while its baselines are too old for the plan
 	age    uint64 // ticks between the last snapshot and its baseline
 }
 
 func (s *areaSender) start(time.Time) { s.active = true }
 
 func (s *areaSender) stop() {
-	s.active, s.sent, s.age = false, 0, 0
+	s.active, s.sent, s.age, s.missed = false, 0, 0, 0
 	s.view.Reset()
 }
 
-func (s *areaSender) baselines(time.Time) (c clientBaselines, ok bool) {
+func (s *areaSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	r := &s.view.Receipts
 	c.step = r.Step()
 	c.full, c.bare = r.Baselines(s.world.begun-1, c.step)
-	return c, s.active
+	c.waits = now.Sub(s.sentAt) > maxWait
+	return c, c.judge(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz) && s.active
 }
 
-func (s *areaSender) message(own *[]byte, limit int, _ time.Time) ([]byte, error) {
+func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {
 	w := s.world
 	if w.begun == 0 || s.sent == w.begun {
 		return nil, errNothing
 	}
-	c, _ := s.baselines(time.Time{})
+	c, recent := s.baselines(now)
 	base, _ := w.plan.baseline(c)
+	switch {
+	case recent || base.Distance > 0:
+		s.missed = 0
+	case c.bare == 0: // the keyframes of groups are held
+	case now.Sub(s.sentAt) < min(minHold<<min(s.missed, 6), maxHold):
+		return nil, errNothing
+	default:
+		s.missed++
+	}
 	b, _ := w.areas.builders.Get().(*areas.Builder)
 	if b == nil {
 		b = new(areas.Builder)
@@ -135,7 +147,7 @@ func (s *areaSender) message(own *[]byte, limit int, _ time.Time) ([]byte, error
 	buf = b.Append(buf, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
 	w.areas.builders.Put(b)
 	*own = buf
-	s.sent, s.age = w.begun, w.ticks.age(n, base.Distance)
+	s.sent, s.sentAt, s.age = w.begun, now, w.ticks.age(n, base.Distance)
 	if len(buf) > limit {
 		return nil, fmt.Errorf("%w: snapshot %d takes %d bytes, want at most %d", snapshot.ErrTooLarge, n, len(buf), limit)
 	}

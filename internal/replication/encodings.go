@@ -28,7 +28,7 @@ type encodings struct {
 // Observer is called before and after each encoding of a snapshot, perhaps by several goroutines.
 type Observer interface {
 	Encoding()
-	Encoded()
+	Encoded(bytes int)
 }
 
 // Observe sets an observer, for measurements. Call it before the first tick.
@@ -97,7 +97,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 	m.once.Do(func() {
 		if o := e.observer; o != nil {
 			o.Encoding()
-			defer o.Encoded()
+			defer func() { o.Encoded(m.info.Bytes) }()
 		}
 		enc, _ := e.encoders.Get().(*snapshot.Encoder)
 		if enc == nil {

@@ -38,6 +38,7 @@ type clientBaselines struct {
 	step       int
 	full, bare uint64 // with references at step, and all
 	waits      bool   // nothing was sent to the client for some time
+	late       bool   // they are older than the round trip explains, or lack references
 }
 
 // of returns those of a step.
@@ -46,6 +47,15 @@ func (c *clientBaselines) of(step int) uint64 {
 		return c.bare
 	}
 	return c.full
+}
+
+// judge sets whether the client is late, and reports whether its baselines affect the plan, given
+// the round trip in snapshots. If they are older, it has not received anything for some time, or
+// pretends so.
+func (c *clientBaselines) judge(rtt float64) bool {
+	newest := bits.TrailingZeros64(c.bare)
+	c.late = c.full == 0 || newest > 4+int(rtt*5/4)
+	return newest <= 8+3*int(rtt)
 }
 
 // costs are the sizes of snapshots by the distance to the baseline, relative to each other: they
@@ -73,28 +83,41 @@ func (p *plan) add(c clientBaselines) {
 }
 
 // choose replaces some of the chosen baselines, each by the one for which the sum of the costs of
-// all clients is least. The last one belongs to clients that wait since they have
-// none of the others.
+// all timely clients is least. The last one belongs to clients that are late, or wait, and have none
+// of the others: so clients that lose, stall or lie do not compete with the others. Each group leaves
+// what it does not need to the other one.
 func (p *plan) choose() {
 	last := p.room - 1
 	for range min(max(planWork/max(1, len(p.clients)), 2), last) {
 		p.turn = (p.turn + 1) % last
-		p.replace(&p.slots[p.turn], false)
+		p.replaceFirst(&p.slots[p.turn], timely, everyone)
 	}
-	if p.replace(&p.slots[last], true); p.slots[last].distance == 0 {
-		p.replace(&p.slots[last], false)
+	p.replaceFirst(&p.slots[last], unserved, timely)
+}
+
+// timely and unserved select clients, given which of the chosen baselines one has.
+func timely(c *clientBaselines, _ uint64) bool { return !c.late }
+
+func unserved(c *clientBaselines, have uint64) bool { return have == 0 && (c.late || c.waits) }
+
+func everyone(*clientBaselines, uint64) bool { return true }
+
+// replaceFirst replaces a choice by one for the clients of a selection, or of another one if those
+// need none.
+func (p *plan) replaceFirst(s *choice, first, second func(c *clientBaselines, have uint64) bool) {
+	if p.replace(s, first); s.distance == 0 {
+		p.replace(s, second)
 	}
 }
 
-// replace replaces a choice, by one for all clients, or for those that wait.
-func (p *plan) replace(s *choice, waiting bool) {
+func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64) bool) {
 	p.chosen[s.step] &^= 1 << s.distance
 	p.gains = [maxStep + 1][snapshot.Ring]int{}
 	for i := range p.clients {
 		c := &p.clients[i]
 		all := c.of(c.step)
 		have := all & p.chosen[c.step]
-		if waiting && (have != 0 || !c.waits) {
+		if !selected(c, have) {
 			continue
 		}
 		cost, gains := costs[bits.TrailingZeros64(have)], &p.gains[c.step]

@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 		p := plan{room: rapid.IntRange(2, maxEncodings).Draw(rt, "room")}
 		for range rapid.IntRange(1, 40).Draw(rt, "clients") {
 			have := rapid.Uint64().Draw(rt, "have") &^ 1 << rapid.IntRange(0, 20).Draw(rt, "age")
-			p.add(clientBaselines{rapid.IntRange(1, maxStep).Draw(rt, "step"), have & rapid.Uint64().Draw(rt, "full"), have, false})
+			p.add(clientBaselines{rapid.IntRange(1, maxStep).Draw(rt, "step"), have & rapid.Uint64().Draw(rt, "full"), have, false, false})
 		}
 		p.settle()
 		chosen, cost, n := p.chosen, p.cost(), 0
@@ -67,7 +67,7 @@ func TestPlanReaches(t *testing.T) {
 		p.reset()
 		for i := range 1000 { // two distances of thirteen have no baseline
 			have := uint64(1<<20-1) &^ (1 << (i % 13)) &^ (1 << (i * 7 % 13)) << (delay + i%10)
-			p.add(clientBaselines{1, have, have, false})
+			p.add(clientBaselines{1, have, have, false, false})
 		}
 		p.settle()
 		for i, c := range p.clients {
@@ -85,7 +85,7 @@ func TestPlanWaits(t *testing.T) {
 	for range 3 {
 		p.reset()
 		for i := range 1000 {
-			p.add(clientBaselines{1, 1 << (i%30 + 1), 1 << (i%30 + 1), false})
+			p.add(clientBaselines{1, 1 << (i%30 + 1), 1 << (i%30 + 1), false, false})
 		}
 		joined := clientBaselines{step: 1, bare: 1 << 9, waits: true}
 		p.add(joined)

@@ -2,9 +2,9 @@ package replication
 
 import (
 	"fmt"
-	"math/bits"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
@@ -18,38 +18,55 @@ const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
-	// maxBare is the time after which small snapshots without a baseline are treated as large ones.
+	// maxBare is the time after which small snapshots without a baseline are treated as large ones:
+	// three round trips, at least twice minHold and at most this.
 	maxBare = time.Second
 
 	// patience is the number of such snapshots that a client may miss before it only receives those
 	// that are encoded anyway.
 	patience = 3
+
 	// maxWait is the time after which a client that has no baseline of the plan affects it.
 	maxWait = 50 * time.Millisecond
 )
+
+// keyframeRate is how often a client may lose all baselines of the plan. Above that, it receives
+// keyframes that are encoded anyway, and one per second, and each is treated as a large one.
+var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
 
 type snapshotSender struct {
-	world     *World
-	player    Player
-	heldUntil time.Time // kept when the client resubscribes
-	unacked   uint      // consecutive snapshots that caused holds and were not acked, kept too
-	bareSince time.Time // the first of those without a baseline, kept too; zero: the last one had one
+	world  *World
+	player Player
+	keyframeLimit
 
 	active   bool
 	receipts snapshot.Receipts
 	sent     uint64 // number of the newest message + 1
 	sentAt   time.Time
-	large    uint64 // number of the snapshot that caused the last hold
 	age      uint64 // ticks between the last snapshot and its baseline
 }
 
-func (s *snapshotSender) start(time.Time) { s.active = true }
+// keyframeLimit limits the snapshots without a baseline to one client, also if it resubscribes.
+type keyframeLimit struct {
+	joined    time.Time        // for the first time
+	bareSince time.Time        // the first since the last snapshot that had a baseline, zero: none
+	often     bool             // the client has lost its baselines too often before that
+	lost      ratelimit.Bucket // counts how often
+	heldUntil time.Time
+	unacked   uint // holds since the last snapshot that had a baseline
+}
+
+func (s *snapshotSender) start(now time.Time) {
+	if s.active = true; s.joined.IsZero() {
+		s.joined = now
+	}
+}
 
 func (s *snapshotSender) stop() {
-	*s = snapshotSender{world: s.world, player: s.player, heldUntil: s.heldUntil, unacked: s.unacked, bareSince: s.bareSince}
+	*s = snapshotSender{world: s.world, player: s.player, keyframeLimit: s.keyframeLimit}
 }
 
 // baselines returns the baselines that the client has for the newest snapshot, and whether they
@@ -58,18 +75,12 @@ func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = s.receipts.Step()
 	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	return c, s.active && bits.TrailingZeros64(c.bare) <= s.oldest()
-}
-
-// oldest returns the distance up to which the newest baseline of a client affects the plan. One
-// that has an older one has not received anything for some time, or pretends so.
-func (s *snapshotSender) oldest() int {
-	return 8 + 3*int(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz)
+	return c, c.judge(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz) && s.active
 }
 
 func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {
 	w := s.world
-	if w.begun == 0 || s.sent == w.sets.Next() || now.Before(s.heldUntil) {
+	if w.begun == 0 || s.sent == w.sets.Next() {
 		return nil, errNothing
 	}
 	c, _ := s.baselines(now)
@@ -78,10 +89,15 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	case ok:
 	case c.bare != 0 && now.Sub(s.sentAt) < minHold:
 		return nil, errNothing // the next tick likely has a baseline for this client
+	case now.Before(s.heldUntil):
+		return nil, errNothing
 	default:
 		b = s.receipts.Keyframe()
 	}
-	m := w.encodings.get(w.sets.Next()-1, b, s.unacked > patience)
+	if b.Distance == 0 && s.bareSince.IsZero() {
+		s.bareSince, s.often = now, !s.lost.Take(now.Sub(s.joined), keyframeRate, 1)
+	}
+	m := w.encodings.get(w.sets.Next()-1, b, s.often || s.unacked > patience)
 	switch {
 	case m.err != nil:
 		return nil, m.err
@@ -92,13 +108,9 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	s.receipts.Sent(m.number, b)
 	switch {
 	case b.Distance > 0:
-		s.bareSince = time.Time{}
-	case s.bareSince.IsZero():
-		s.bareSince = now
-	}
-	if b.Distance == 0 && (m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > maxBare) {
-		hold := min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold)
-		s.heldUntil, s.large = now.Add(hold), m.number
+		s.unacked, s.bareSince, s.often = 0, time.Time{}, false
+	case s.often || m.info.Bytes > transport.MaxPayload || now.Sub(s.bareSince) > min(max(2*minHold, 3*s.player.RTT()), maxBare):
+		s.heldUntil = now.Add(min(max(minHold, s.player.RTT()*3/2)<<min(s.unacked, 6), maxHold))
 		s.unacked++
 	}
 	return m.message, nil
@@ -109,11 +121,7 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	acked, err = s.receipts.Ack(a)
-	if _, bare := s.receipts.Baselines(s.sent, 1); s.unacked > 0 && s.sent-s.large < snapshot.Ring && bare>>(s.sent-s.large)&1 != 0 {
-		s.unacked, s.heldUntil = 0, time.Time{}
-	}
-	return acked, err
+	return s.receipts.Ack(a)
 }
 
 func parseAck(b []byte) (snapshot.Ack, error) {

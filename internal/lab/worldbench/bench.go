@@ -140,7 +140,8 @@ func (c *Config) clients(hostiles []behavior) ([]*client, error) {
 		all[i] = &client{link: link{seed: c.Seed, client: i, loss: c.Loss, rtt: inTicks(rtt)}}
 	}
 	for i, b := range hostiles {
-		all[c.Players+i].behavior = b
+		h := all[c.Players+i]
+		h.behavior, h.loss = b, max(c.Loss, b.loss)
 	}
 	for _, at := range c.sample() {
 		d, err := c.Scene.NewReceiver()

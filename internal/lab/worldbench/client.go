@@ -19,7 +19,8 @@ type client struct {
 	count    int       // datagrams of the tick
 	bytes    int       // of payloads
 	messages int
-	ack      []byte // of the tick, with the number of the stream; empty: none
+	log      [snapshot.Ring]transit // what was sent, by tick
+	ack      []byte                 // of the tick, with the number of the stream; empty: none
 }
 
 // decoding is what a client has that decodes.
@@ -48,6 +49,7 @@ func (c *client) datagram(tick int, b []byte) error {
 		n = seq.Nearest(uint64(binary.LittleEndian.Uint16(content[size:])>>6), 10, uint64(tick+1))
 	}
 	c.send(tick, n, c.count)
+	c.log[tick%len(c.log)] = transit{sent: true, snapshot: n}
 	c.count++
 	if c.decoding != nil {
 		d := &c.decoding.transit[tick%len(c.decoding.transit)]
@@ -59,6 +61,7 @@ func (c *client) datagram(tick int, b []byte) error {
 // begin begins a tick.
 func (c *client) begin(tick int) {
 	c.link.begin(tick)
+	c.log[tick%len(c.log)] = transit{}
 	c.count = 0
 	if c.decoding != nil {
 		d := &c.decoding.transit[tick%len(c.decoding.transit)]

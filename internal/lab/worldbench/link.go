@@ -65,6 +65,9 @@ func (l *link) arrives(tick int) (t transit, ok bool) {
 	return t, t.sent && !t.lost
 }
 
+// reset forgets everything.
+func (l *link) reset() { *l = link{seed: l.seed, client: l.client, loss: l.loss, rtt: l.rtt} }
+
 // receive records that a snapshot was received. Numbers ascend.
 func (l *link) receive(n uint64) {
 	if l.any {

@@ -23,6 +23,7 @@ type server struct {
 	sets     [snapshot.Ring]*snapshot.Set // by tick
 	sizes    []datagram                   // of the tick, for the bare send
 	encodes  int
+	coded    int    // bytes of these
 	times    phases // of the tick
 	began    time.Duration
 }
@@ -70,9 +71,10 @@ func (p *player) Send(b []byte) error {
 func (s *server) Encoding() { s.began = s.cfg.Clock() }
 
 // Encoded implements [replication.Observer].
-func (s *server) Encoded() {
+func (s *server) Encoded(bytes int) {
 	s.times.encode += s.cfg.Clock() - s.began
 	s.encodes++
+	s.coded += bytes
 }
 
 // newServer returns a server to whose world all players have subscribed.
@@ -105,9 +107,6 @@ func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, 
 		if p.stream, err = s.world.Offer(p.streams); err != nil {
 			return nil, err
 		}
-		if err := p.streams.HandleReply(replication.AppendReply(nil, 0, replication.Ready)[1:], &s.queue, s.now); err != nil {
-			return nil, err
-		}
 	}
 	if s.sessions != nil {
 		err = s.sessions.divert(ctx, s.players)
@@ -126,10 +125,18 @@ func (s *server) flush() {
 // step makes the next tick: quantizing, coding and sending it, after the acks that are due.
 func (s *server) step(n int) error {
 	s.tick, s.now = n, epoch.Add(time.Duration(n)*time.Second/rate)
-	s.times, s.sizes, s.encodes = phases{}, s.sizes[:0], 0
+	s.times, s.sizes, s.encodes, s.coded = phases{}, s.sizes[:0], 0, 0
 	for _, c := range s.clients {
 		c.reply(n, s.cfg.Scene, &s.sets)
 		c.begin(n)
+	}
+	for i, c := range s.clients {
+		if answer, ok := c.behavior.answer(n); ok {
+			c.reset()
+			if err := s.players[i].streams.HandleReply(replication.AppendReply(nil, 0, answer)[1:], &s.queue, s.now); err != nil {
+				return err
+			}
+		}
 	}
 	if err := s.acks(); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
 const ms = time.Millisecond
@@ -78,24 +77,6 @@ func TestRun(t *testing.T) {
 
 // maxEncodes is the maximum number of encodings of a tick: 8, and 2 without a baseline.
 const maxEncodes = 10
-
-// TestHostile checks that hostile clients do not cause wrong snapshots, and that the run reports
-// what they cost.
-func TestHostile(t *testing.T) {
-	if race.Enabled || testing.Short() {
-		t.Skip("it plays 13 s")
-	}
-	s, err := Plain(200, 1)
-	uplinktest.Must(t, err)
-	cfg := offline(s, 64, stallTicks+2*rate)
-	cfg.Hostile = true
-	r, err := Run(t.Context(), cfg)
-	uplinktest.Must(t, err)
-	t.Logf("%+v", *r)
-	if r.Mismatches != 0 || r.HostileEncodeRatio < .9 || r.HostileEncodeRatio > 1.5 || r.HostileBytesRatio < .9 || r.HostileBytesRatio > 1.05 {
-		t.Errorf("%+v", r)
-	}
-}
 
 // TestLink checks the rate of losses, and what an ack of the received snapshots contains.
 func TestLink(t *testing.T) {

@@ -200,7 +200,7 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	}
 	if o := g.typ.world.Observer; o != nil {
 		o.Encoding()
-		defer o.Encoded()
+		defer func() { o.Encoded(len(e.data) + len(e.buf)) }()
 	}
 	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
 	if enc == nil {

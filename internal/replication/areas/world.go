@@ -53,7 +53,7 @@ type keyed struct {
 // Observer measures encodings.
 type Observer interface {
 	Encoding()
-	Encoded()
+	Encoded(bytes int)
 }
 
 // Type is the objects of one type.
