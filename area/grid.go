@@ -51,8 +51,9 @@ func (g *Grid) Near(dst []ID, x, y, radius float64) []ID {
 	start := len(dst)
 	c0, r0 := g.place(x-radius, y-radius)
 	c1, r1 := g.place(x+radius, y+radius)
-	for r := r0; r <= r1; r++ {
-		for c := c0; c <= c1; c++ {
+	// One more on each side, because the sums are rounded.
+	for r := max(r0-1, 0); r <= min(r1+1, g.rows-1); r++ {
+		for c := max(c0-1, 0); c <= min(c1+1, g.columns-1); c++ {
 			if id := g.cell(c, r); g.distance(id, x, y) <= radius {
 				dst = append(dst, id)
 			}

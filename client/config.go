@@ -83,6 +83,9 @@ type Config struct {
 	// goroutine that receives for the connection. It must return quickly and must not call
 	// [Conn.Close]. The message is valid until it returns. A panic ends the process.
 	OnMessage func(message []byte)
+	// OnUnreliable, if set, is called with each message of ds.Player.SendUnreliable that arrives,
+	// as OnMessage is, in the order of arrival.
+	OnUnreliable func(message []byte)
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
 	// and is for debugging; see transport.Config.
 	KeyLog io.Writer

@@ -256,6 +256,21 @@ func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
 	}
+	return c.sendMessage(message, (*transport.Conn).SendReliable)
+}
+
+// SendUnreliable sends a copy of message, at most transport.MaxPayload-1 bytes, to the server,
+// which calls ds.Config.OnUnreliable if the message arrives. It may be lost, and may overtake
+// others. It has a datagram of its own. The rate limit is that of SendReliable, with which it is
+// shared; errors are those of SendReliable. SendUnreliable never waits.
+func (c *Conn) SendUnreliable(message []byte) error {
+	if len(message) >= transport.MaxPayload {
+		return fmt.Errorf("client: an unreliable message of %d bytes, want at most %d", len(message), transport.MaxPayload-1)
+	}
+	return c.sendMessage(message, (*transport.Conn).Send)
+}
+
+func (c *Conn) sendMessage(message []byte, send func(*transport.Conn, []byte) error) error {
 	c.mu.Lock()
 	link := c.link
 	ready := link != nil && !c.leaving
@@ -264,7 +279,7 @@ func (c *Conn) SendReliable(message []byte) error {
 	err := net.ErrClosed
 	switch {
 	case admitted:
-		err = link.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(message)), message))
+		err = send(link, control.AppendMessage(make([]byte, 0, 1+len(message)), message))
 	case ready:
 		err = ErrBacklog
 	}

@@ -46,6 +46,8 @@ type newestSnapshot struct {
 	tick     uint64
 	tickHz   float64
 	received time.Time
+	// processed is a copy.
+	processed Processed
 }
 
 // keep copies a pending set.
@@ -93,6 +95,7 @@ func (r *objects[T]) Latest(out *Snapshot[T]) bool {
 	}
 	restore(out, r.reader, n.set)
 	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
+	out.Processed = append(out.Processed[:0], n.processed...)
 	return true
 }
 
@@ -102,6 +105,12 @@ func (r *objects[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
+}
+
+func (r *objects[T]) tickRate() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest.tickHz
 }
 
 // Interpolation returns the counts of the playback by Sample.
@@ -150,7 +159,7 @@ func (r *objects[T]) keep() {
 }
 
 // receive passes a snapshot to all its users.
-func (r *objects[T]) receive(tick uint64, set *snapshot.Set, at time.Time) {
+func (r *objects[T]) receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	late := r.newest.any && tick < r.newest.tick
@@ -161,12 +170,16 @@ func (r *objects[T]) receive(tick uint64, set *snapshot.Set, at time.Time) {
 	if r.fresh || r.buffer != nil {
 		restore(&r.scratch, r.typ, set)
 		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
+		r.scratch.Processed = processed
 	}
 	if r.buffer != nil {
 		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
 	}
 	if !late {
-		r.newest = newestSnapshot{any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at}
+		r.newest = newestSnapshot{
+			any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at,
+			processed: append(r.newest.processed[:0], processed...),
+		}
 	}
 	if late || r.wanted {
 		r.newest.keep(r.typ.Schema())

@@ -32,6 +32,10 @@ func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
 		err = s.worlds.HandleDatagram(t, body, at)
 	case t == control.Leaving:
 		s.leave()
+	case t == control.Message:
+		if s.cfg.OnUnreliable != nil {
+			s.cfg.OnUnreliable(body)
+		}
 	default:
 		err = control.ErrMalformed
 	}
@@ -136,7 +140,7 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 	case err != nil:
 	case t == control.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
-	case t == control.Offer || t == control.Piece || t == control.Stop:
+	case t == control.Offer || t == control.Piece || t == control.Stop || t == control.GameMessage:
 		err = s.worlds.HandleMessage(link, t, body, at)
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))

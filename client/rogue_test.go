@@ -289,7 +289,7 @@ func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 		r.datagrams(append([]byte{byte(control.Down) | number}, m...))
 		return
 	}
-	f, err := v.splitter.Split(m, replication.MaxPart)
+	f, err := v.splitter.Split(nil, m, replication.MaxPart)
 	uplinktest.Must(r.t, err)
 	for {
 		b, more := f.Next([]byte{byte(control.DownFragment) | number})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -17,6 +18,13 @@ type SnapshotConfig[T any] struct {
 	// that receives for the connection. It should be short, and must not close the connection or
 	// the view. The snapshot is valid during the call.
 	Handle func(*Snapshot[T])
+	// OnMessage, if set, is called with each message of ds.SnapshotStream.SendReliable, in order.
+	// With Interpolate, [SnapshotView.Sample] calls it when the playback reaches the message's
+	// tick. Otherwise it is called on the same goroutine as Handle, and before Handle, when the
+	// snapshot of the message's tick or a later one arrives, or when the stream ends. A message
+	// that comes later than that does not wait, nor do the oldest ones if more than 256 KiB wait.
+	// The message may be kept.
+	OnMessage func(tick uint64, message []byte)
 	// Interpolate, if set, enables [SnapshotView.Sample]. Its Interval defaults to the interval in
 	// the server's offer. The tags of T select what is interpolated: see [interpolate.Tagged].
 	Interpolate *interpolate.Config
@@ -26,7 +34,7 @@ type SnapshotConfig[T any] struct {
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
 	// Types are further types of objects of the world, as ds.AddType adds them, in any order. The
 	// client must know all that the server has. Unused in the configuration of an ObjectType, as
-	// are Initial and AckHz.
+	// are OnMessage, Initial and AckHz.
 	Types []AnyObjectType
 	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
 	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
@@ -45,6 +53,8 @@ type Snapshot[T any] struct {
 	Received time.Time
 	// Late means that a newer snapshot was received before.
 	Late bool
+	// Processed tells which calls the server had processed: see [Stream.Processed].
+	Processed Processed
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
@@ -62,8 +72,20 @@ type SnapshotView[T any] struct {
 	receiver *snapshotReceiver
 }
 
-// ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are safe
-// for concurrent use.
+// Sample stores in out what to show at now, and calls SnapshotConfig.OnMessage with the messages
+// whose ticks it shows first. It returns false before the first snapshot, and without
+// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them. It is for
+// one goroutine at a time.
+func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+	ok := v.objects.Sample(now, out)
+	if ok {
+		v.receiver.reach(out.Time, v.tickRate())
+	}
+	return ok
+}
+
+// ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are
+// safe for concurrent use.
 type ObjectType[T any] struct{ *objects[T] }
 
 // AnyObjectType is an [ObjectType].
@@ -97,7 +119,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o}
+	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
 	for _, t := range cfg.Types {
 		r.further = append(r.further, t.receiver())
 	}
@@ -117,6 +139,12 @@ type snapshotReceiver struct {
 	name    string
 	own     objectReceiver
 	further []objectReceiver // in any order until the offer is checked, then in the server's
+
+	onMessage func(tick uint64, message []byte) // or nil
+	plays     bool                              // Sample delivers messages
+
+	mu       sync.Mutex
+	messages replication.GameMessages // that came before Sample reached their ticks
 }
 
 // objectReceiver receives the objects of one type. Its methods are those of the goroutine that
@@ -127,7 +155,7 @@ type objectReceiver interface {
 	begin(*replication.Offer) error
 	// keep copies what must outlive the decoder's sets.
 	keep()
-	receive(tick uint64, set *snapshot.Set, at time.Time)
+	receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time)
 	deliver()
 }
 
@@ -179,7 +207,7 @@ func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (r *snapshotReceiver) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) (tick uint64, err error) {
 	tick, set, err := r.Decode(message)
 	if err != nil {
 		r.own.keep()
@@ -187,13 +215,50 @@ func (r *snapshotReceiver) Receive(message []byte, at time.Time, st *Replication
 			t.keep()
 		}
 		st.CountError(err)
-		return err
+		return 0, err
 	}
-	r.own.receive(tick, set, at)
+	r.own.receive(tick, set, processed, at)
 	for i, t := range r.further {
-		t.receive(tick, r.Further(i), at)
+		t.receive(tick, r.Further(i), processed, at)
 	}
-	return nil
+	return tick, nil
+}
+
+// Game implements [replication.Receiver].
+func (r *snapshotReceiver) Game(tick uint64, message []byte) {
+	switch {
+	case r.onMessage == nil:
+	case r.plays:
+		r.mu.Lock()
+		r.messages.Add(tick, message)
+		r.mu.Unlock()
+		r.deliverMessages()
+	default:
+		r.onMessage(tick, message)
+	}
+}
+
+// reach delivers the messages whose tick is not after a time.
+func (r *snapshotReceiver) reach(t time.Duration, tickHz float64) {
+	if r.onMessage == nil {
+		return
+	}
+	r.mu.Lock()
+	r.messages.Reach(replication.TickAt(t, tickHz))
+	r.mu.Unlock()
+	r.deliverMessages()
+}
+
+func (r *snapshotReceiver) deliverMessages() {
+	for {
+		r.mu.Lock()
+		tick, message, ok := r.messages.Take()
+		r.mu.Unlock()
+		if !ok {
+			return
+		}
+		r.onMessage(tick, message)
+	}
 }
 
 // Deliver implements [replication.Receiver].

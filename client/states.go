@@ -21,6 +21,12 @@ type StateConfig[T any] struct {
 	// the view. The update is valid during the call. Without Handle, updates wait for
 	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
+	// OnMessage, if set, is called with each message of ds.StateStream.SendReliable, in order, on
+	// the goroutine that receives. It is called before Handle is called with the update of the
+	// message's tick, or of the first later one that arrives, or before that waits for Poll; at
+	// once if that was before. If the stream ends first, it is called then. The message may be
+	// kept.
+	OnMessage func(tick uint64, message []byte)
 	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
 	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
 	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
@@ -45,6 +51,8 @@ type StateUpdate[T any] struct {
 	// a view of the world just before, the update may still belong to the old stream. Then another
 	// update with First follows for the new stream.
 	First bool
+	// Processed tells which calls the server had processed: see [Stream.Processed].
+	Processed Processed
 	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
 	// once, complete or as missing.
 	Inputs []statesync.TickInputs
@@ -101,6 +109,9 @@ func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
 
 type stateReceiver[T any] struct {
 	handle func(*StateUpdate[T])
+	// onMessage is nil if the game takes no messages.
+	onMessage func(tick uint64, message []byte)
+
 	name   string
 	typ    *snapshot.Type[T]
 	format *replication.StateFormat
@@ -133,7 +144,7 @@ func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T
 	if err != nil {
 		return nil, err
 	}
-	return &stateReceiver[T]{handle: cfg.Handle, name: name, typ: typ, format: format}, nil
+	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, typ: typ, format: format}, nil
 }
 
 func (r *stateReceiver[T]) Check(o *replication.Offer) error {
@@ -160,12 +171,12 @@ func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
 	return nil
 }
 
-func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *ReplicationStats) error {
+func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) (uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == maxPolled {
 		st.Unpolled++ // and is not acked: the server sends its content again
-		return errUnpolled
+		return 0, errUnpolled
 	}
 	u, err := r.dec.Decode(message)
 	if err == nil && u.Tick < 0 {
@@ -176,18 +187,24 @@ func (r *stateReceiver[T]) Receive(message []byte, at time.Time, st *Replication
 	}
 	if err != nil {
 		st.CountError(err)
-		return err
+		return 0, err
 	}
 	st.Updates += uint64(len(u.Objects))
 	out := r.unused()
 	r.restore(out, u)
-	out.Received = at
+	out.Received, out.Processed = at, append(out.Processed[:0], processed...)
 	if r.handle != nil {
 		r.fresh = out
 	} else {
 		r.queue = append(r.queue, out)
 	}
-	return nil
+	return out.Tick, nil
+}
+
+func (r *stateReceiver[T]) Game(tick uint64, message []byte) {
+	if r.onMessage != nil {
+		r.onMessage(tick, message)
+	}
 }
 
 const maxPolled = 128

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -51,6 +52,22 @@ func (s *Stream[T]) Send(v *T) error {
 		return err
 	}
 	return s.send(s.frame)
+}
+
+// Processed is an argument of [Stream.Processed].
+type Processed = replication.Processed
+
+// Processed returns the sequence number after the last call that the server had processed when it
+// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
+// lost count as processed once a later one was. It reports false if the server did not register the
+// RPC with ds.ForPrediction, or while the client is reconnecting.
+func (b *binding) Processed(p Processed) (next uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.enc == nil {
+		return 0, false
+	}
+	return p.Of(uint8(b.number), b.enc.Next())
 }
 
 // FrameStream sends the calls of one RPC that a schema describes, for programs that learn the

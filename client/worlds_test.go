@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
@@ -36,10 +38,19 @@ type puck struct {
 
 const pucks = 20
 
+// areaCodec is SnapshotCodec, of a world with areas and with goals.
+const areaCodec = "areas"
+
+// goal is a further type of objects.
+type goal struct {
+	Team string `uplink:"max=4"`
+}
+
 // rink is a server's world of pucks and its stream to a client, in one goroutine.
 type rink struct {
 	t        testing.TB
 	typ      *snapshot.Type[puck]
+	goals    *snapshot.Type[goal]
 	world    *replication.World
 	streams  *replication.Streams
 	stream   *replication.Stream
@@ -50,6 +61,7 @@ type rink struct {
 	offer    []byte
 	now      time.Time
 	tick     uint64
+	row      [16]int32 // scratch
 }
 
 // newRink offers the world to a client by a codec.
@@ -59,15 +71,23 @@ func newRink(t testing.TB, codec string) *rink {
 	must(t, err)
 	w, err := replication.NewWorld(typ, "pucks", 60, 60, nil)
 	must(t, err)
-	r := &rink{t: t, codec: codec, typ: typ, world: w, now: time.Unix(0, 0)}
+	goals, err := snapshot.Compile[goal]("goals")
+	must(t, err)
+	if codec == areaCodec {
+		must(t, w.WithAreas(1<<10))
+		_, err := w.AddType("goals", replication.Fields(goals.Source()), goals.Schema())
+		must(t, err)
+	}
+	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0)}
 	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), BindTimeout: time.Second}, "nowhere")
 	r.streams = replication.NewStreams(&r.toClient)
-	if codec == replication.SnapshotCodec {
-		r.stream, err = w.Offer(r.streams)
-	} else {
+	if codec == replication.StateCodec {
 		r.stream, err = w.OfferState(r.streams, replication.StateConfig{Bandwidth: 1_000_000_000})
+	} else {
+		r.stream, err = w.Offer(r.streams)
 	}
 	must(t, err)
+	r.stream.See([]area.ID{1, 2, 3})
 	r.offer = bytes.Clone(r.toClient.Last)
 	r.reliable(r.offer)
 	return r
@@ -94,7 +114,11 @@ func (r *rink) send() []byte {
 	must(r.t, r.world.Begin(r.tick))
 	for i := range pucks {
 		p := puck{Position: schema.Vec3{X: float64(i) + float64(r.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
-		must(r.t, r.typ.Add(r.world.Open(), snapshot.Object{ID: uint16(i)}, &p))
+		r.put(0, i, func(row []int32) error { return r.typ.Quantize(row, &p) })
+	}
+	if r.codec == areaCodec {
+		g := goal{Team: fmt.Sprint(r.tick / 64 % 2)}
+		r.put(1, 7, func(row []int32) error { return r.goals.Quantize(row, &g) })
 	}
 	r.world.Commit()
 	if r.codec == replication.StateCodec {
@@ -107,6 +131,20 @@ func (r *rink) send() []byte {
 	}
 	must(r.t, r.stream.Send(r.now))
 	return r.toClient.Last
+}
+
+// put puts an object. With areas it moves to another one every 64 ticks.
+func (r *rink) put(typ, i int, quantize func(row []int32) error) {
+	row := r.row[:r.typ.Schema().Components()]
+	if typ == 1 {
+		row = r.row[:r.goals.Schema().Components()]
+	}
+	must(r.t, quantize(row))
+	var in []area.ID
+	if r.codec == areaCodec {
+		in = append(in, area.ID(1+(uint64(i)+r.tick/64)%3))
+	}
+	must(r.t, r.world.Put(typ, snapshot.Object{ID: uint16(i)}, row, in...))
 }
 
 // deliver delivers a datagram to the client.
@@ -129,7 +167,7 @@ func (r *rink) recorded(ticks int) (out [][]byte) {
 	for range ticks {
 		out = append(out, bytes.Clone(r.send()))
 		ack := []byte{0}
-		if seq := uint16(r.tick - 1); r.codec == replication.SnapshotCodec {
+		if seq := uint16(r.tick - 1); r.codec != replication.StateCodec {
 			a := snapshot.Ack{Newest: seq, Window: 1<<63 - 1}
 			ack = a.Append(ack)
 		} else {
@@ -145,6 +183,11 @@ func (r *rink) recorded(ticks int) (out [][]byte) {
 func (r *rink) snapshots(cfg SnapshotConfig[puck]) *SnapshotView[puck] {
 	r.t.Helper()
 	cfg.AckHz = 1000
+	if r.codec == areaCodec {
+		goals, err := NewObjectType("goals", SnapshotConfig[goal]{})
+		must(r.t, err)
+		cfg.Types = []AnyObjectType{goals}
+	}
 	v, err := SubscribeSnapshots(r.t.Context(), r.conn, "pucks", cfg)
 	must(r.t, err)
 	r.subscribed()
@@ -185,6 +228,16 @@ func TestReceiveAllocs(t *testing.T) {
 			return r, func() {
 				if !v.Latest(&latest) || latest.Tick != uint64(received) || !v.Sample(time.Now(), &shown) {
 					t.Fatalf("the latest is tick %d of %d", latest.Tick, received)
+				}
+			}
+		},
+		"snapshots of areas": func() (*rink, func()) {
+			r := newRink(t, areaCodec)
+			v := r.snapshots(SnapshotConfig[puck]{Handle: func(*Snapshot[puck]) { received++ }, Interpolate: &interpolate.Config{}})
+			var latest Snapshot[puck]
+			return r, func() {
+				if !v.Latest(&latest) || latest.Tick != uint64(received) || len(latest.Objects) != pucks {
+					t.Fatalf("the latest is tick %d of %d, with %d objects", latest.Tick, received, len(latest.Objects))
 				}
 			}
 		},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -129,6 +130,24 @@ func (d downlink) Send(b []byte) error {
 	d.p.acks.Lock()
 	defer d.p.acks.Unlock()
 	return d.Queue(d.p.withAcks(b, time.Now()))
+}
+
+// AppendProcessed appends which frames of the player's RPCs with [ForPrediction] were processed. It
+// appends nothing if the server has no such RPC.
+func (d downlink) AppendProcessed(dst []byte) []byte {
+	if !d.p.server.predicts.Load() {
+		return dst
+	}
+	d.p.acks.Lock()
+	defer d.p.acks.Unlock()
+	at := len(dst)
+	dst = replication.AppendProcessed(dst)
+	for n, b := range d.p.bindings {
+		if b != nil && b.rpc.predicted {
+			dst = replication.AddProcessed(dst, at, uint8(n), b.processed.Load())
+		}
+	}
+	return dst
 }
 
 // withAcks returns a message of a world with the acks in front of it that are due, if there is room

@@ -1,8 +1,12 @@
 package ds_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -43,7 +48,7 @@ func TestAreas(t *testing.T) {
 			var kept []*client.ObjectType[purse]
 			sent := map[uint64][]mover{}
 			shown := make([]int, players)
-			objects, stale := 0, 0
+			var objects, stale atomic.Int64
 			for i := range players {
 				conn := uplinktest.Dial(t, network, client.Config{})
 				s, err := world.Offer(<-joined)
@@ -58,10 +63,10 @@ func TestAreas(t *testing.T) {
 						shown[i] = len(s.IDs)
 						for k, id := range s.IDs {
 							n, _ := client.SplitID(id)
-							objects++
+							objects.Add(1)
 							got, want := s.Objects[k].Position, sent[s.Tick][n].Position
 							if math.Hypot(got.X-want.X, got.Y-want.Y) > 0.02 {
-								stale++
+								stale.Add(1)
 							}
 						}
 					},
@@ -103,14 +108,123 @@ func TestAreas(t *testing.T) {
 				}
 				t.Logf("player %d: %d objects, %d bytes", i, shown[i], v.Stats().Bytes)
 			}
-			if stale > objects/50 {
-				t.Errorf("%d of %d objects were not up to date", stale, objects)
+			if n := objects.Load(); stale.Load() > n/50 {
+				t.Errorf("%d of %d objects were not up to date", stale.Load(), n)
 			}
 			if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Unsent != 0 {
 				t.Errorf("%+v", st)
 			}
 		})
 	}
+}
+
+// TestAreaGoroutines uses a world with areas from several goroutines, as a game may: one makes the
+// ticks, one for each player offers the world, changes what the player sees and stops the stream,
+// and one for each client joins, reads what it is shown and leaves. The race detector checks them.
+func TestAreaGoroutines(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const players, rounds, movers, frame = 3, 3, 60, time.Second / 60
+		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.02, Jitter: 5 * ms})
+		var world *ds.World[mover]
+		var purses *ds.ObjectType[purse]
+		var all sync.WaitGroup
+		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) {
+			all.Go(func() { lookAround(t, world, p) })
+		}}, func(s *ds.Server) (err error) {
+			if world, err = ds.NewWorld(s, "town", ds.WorldConfig[mover]{Areas: true}); err == nil {
+				purses, err = ds.AddType[purse](world, "purse")
+			}
+			return err
+		})
+		var clients sync.WaitGroup
+		for range players {
+			clients.Go(func() {
+				for range rounds {
+					if err := lookOn(t.Context(), network); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		all.Go(func() {
+			for tick := uint64(1); ; tick++ {
+				err := world.Begin(tick)
+				for i := range movers {
+					m := moverAt(i, tick, never)
+					err = errors.Join(err, world.Put(uint16(i), 0, &m, area.ID(i%4+int(tick)/30%2)))
+				}
+				err = errors.Join(err, purses.Put(7, 0, &purse{uint16(tick)}, area.ID(tick/40%3)))
+				world.Commit()
+				_, sent := world.Send()
+				if err = errors.Join(err, sent); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(frame):
+				}
+			}
+		})
+		clients.Wait()
+		close(done)
+		all.Wait()
+		if st := srv.Stats().Replication[0]; st.InvalidAcks != 0 || st.Acked == 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// lookAround offers a world to a player, several times, and changes what the player sees.
+func lookAround(t *testing.T, world *ds.World[mover], p *ds.Player) {
+	for range 4 {
+		s, err := world.Offer(p)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i := range 40 {
+			s.See(area.ID(i/5%5), area.ID(i/7%5))
+			if st := s.Stats(); st.Players > 1 {
+				t.Errorf("%+v", st)
+			}
+			time.Sleep(time.Second / 60)
+		}
+		s.Stop()
+	}
+}
+
+// lookOn joins, waits until it is shown objects of both types, and leaves.
+func lookOn(ctx context.Context, network transport.Network) (err error) {
+	conn, err := client.Dial(ctx, uplinktest.Addr, client.Config{Network: network})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	purses, err := client.NewObjectType("purse", client.SnapshotConfig[purse]{})
+	if err != nil {
+		return err
+	}
+	v, err := client.SubscribeSnapshots(ctx, conn, "town", client.SnapshotConfig[mover]{
+		Types: []client.AnyObjectType{purses}, Interpolate: &interpolate.Config{},
+	})
+	if err != nil {
+		return err
+	}
+	var latest client.Snapshot[mover]
+	var own client.Snapshot[purse]
+	var shown interpolate.Sample[mover]
+	for range 120 {
+		v.Latest(&latest)
+		v.Sample(time.Now(), &shown)
+		purses.Latest(&own)
+		time.Sleep(time.Second / 60)
+	}
+	if st := v.Stats(); st.Messages == 0 || st.Malformed+st.Desync != 0 || latest.Tick == 0 || own.Tick == 0 {
+		return fmt.Errorf("tick %d of movers, %d of purses: %+v", latest.Tick, own.Tick, st)
+	}
+	return nil
 }
 
 // TestAreaErrors checks the errors of worlds with areas.

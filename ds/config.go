@@ -98,9 +98,10 @@ type Config struct {
 	Joined func(*Player)
 	Left   func(*Player, error)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
-	// validator, Joined, Left, OnMessage, or a method of Tap. Its arguments are the player for whom
-	// the callback was called (nil for Tap.Counted and Tap.Resets), the value of the panic (nil
-	// after runtime.Goexit, as by FailNow of package testing), and the goroutine's stack.
+	// validator, Joined, Left, OnMessage, OnUnreliable, or a method of Tap. Its arguments are the
+	// player for whom the callback was called (nil for Tap.Counted and Tap.Resets), the value of
+	// the panic (nil after runtime.Goexit, as by FailNow of package testing), and the goroutine's
+	// stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
 	// the player's session is closed. Left gets an error that wraps [ErrPanic]. The client gets
@@ -117,6 +118,10 @@ type Config struct {
 	// valid until it returns. A player who sends far more than the rate limit of
 	// client.Conn.SendReliable permits is disconnected.
 	OnMessage func(p *Player, message []byte)
+	// OnUnreliable, if set, is called for each message that players send with
+	// client.Conn.SendUnreliable and that arrives, as OnMessage is. Messages above its rate limit,
+	// or that find no room while others wait for Poll, are dropped and counted.
+	OnUnreliable func(p *Player, message []byte)
 	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
 	// can be decrypted. It is for debugging; see transport.Config.
 	KeyLog io.Writer

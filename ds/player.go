@@ -65,6 +65,20 @@ func (p *Player) SendReliable(b []byte) error {
 	return nil
 }
 
+// SendUnreliable sends a copy of b, at most transport.MaxPayload-1 bytes, to the player, whose
+// client calls client.Config.OnUnreliable if the message arrives: for effects that a later message
+// makes up for. It may be lost, and may overtake others. It has a datagram of its own.
+// SendUnreliable does not block. After the end of the session, the error wraps net.ErrClosed.
+func (p *Player) SendUnreliable(b []byte) error {
+	if len(b) >= transport.MaxPayload {
+		return fmt.Errorf("ds: an unreliable message of %d bytes, at most %d can be sent", len(b), transport.MaxPayload-1)
+	}
+	if err := p.conn.Send(control.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
+		return fmt.Errorf("ds: send to player %d: %w", p.ID(), err)
+	}
+	return nil
+}
+
 // Rejected returns the number of the player's frames that [Validate] rejected.
 func (p *Player) Rejected() uint64 { return p.drops[Rejected].Load() }
 
@@ -183,7 +197,7 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	case t == control.Bind || t == control.Reply:
 		rate := ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + float64(p.server.maxBindings())} // reconnecting binds all RPCs at once
 		return p.requests.Take(a.since, rate, 1)
-	case a.reliable:
+	case a.reliable || t == control.Message:
 		return true
 	}
 	rate := p.rate

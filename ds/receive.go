@@ -33,7 +33,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		}
 	case t == control.Frame:
 		p.receivePayload(b, a)
-	case t == control.Message && reliable:
+	case t == control.Message:
 		p.receiveMessage(body, a)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
@@ -259,11 +259,14 @@ func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arri
 	st.Bytes += uint64(size)
 }
 
-// receiveMessage handles a message of the game. No message may be missing: if one is dropped, the
-// session ends.
+// receiveMessage handles a message of the game. On the reliable channel none may be missing: if one
+// is dropped, the session ends.
 func (p *Player) receiveMessage(b []byte, a *arrival) {
-	s := p.server
+	s, end := p.server, p.end
 	f := s.cfg.OnMessage
+	if !a.reliable {
+		f, end = s.cfg.OnUnreliable, func(string) {}
+	}
 	switch {
 	case p.kicked.Load():
 		p.drop(a.at, Kicked)
@@ -272,7 +275,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 		p.violate("a message is too long")
 	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
 		p.drop(a.at, RateLimited)
-		p.end("too many messages")
+		end("too many messages")
 	case f == nil:
 		p.drop(a.at, UnknownRPC)
 	case !s.cfg.Poll:
@@ -288,7 +291,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival) {
 			s.guard(p, func() { f(p, b) })
 		})) {
 			p.drop(a.at, QueueFull)
-			p.end("too many messages wait for the game")
+			end("too many messages wait for the game")
 		}
 	}
 }

@@ -167,6 +167,9 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) (handled bool) {
 			handled = true
 		}
 	})
+	if b.rpc.predicted {
+		b.processed.Store(max(b.processed.Load(), f.Seq+1))
+	}
 	return handled
 }
 

@@ -30,6 +30,7 @@ type Server struct {
 	worlds    map[string]*replication.World // by name
 	spreaders []*spreader                   // of the worlds
 
+	predicts  atomic.Bool   // an RPC is registered with ForPrediction
 	panics    atomic.Uint64 // recovered panics
 	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
 	profiling atomic.Uint64 // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
@@ -140,8 +141,9 @@ type binding struct {
 	prior      *prior.Prior   // nil if the codec has none
 	rate       ratelimit.Rate // of new frames
 	limit      ratelimit.Bucket
-	withheld   uint64 // frames missing since the last delivered one, those dropped here included
-	rejected   uint64 // frames rejected by the validator since the last accepted one; of the handlers' goroutine
+	withheld   uint64        // frames missing since the last delivered one, those dropped here included
+	rejected   uint64        // frames rejected by the validator since the last accepted one; of the handlers' goroutine
+	processed  atomic.Uint64 // sequence number after the newest frame for which the handler ran
 }
 
 // rpc is one RPC of the server, for all players. It does not change once Serve runs, except gone.
@@ -154,6 +156,7 @@ type rpc struct {
 	buffer    *JitterBuffer
 	newBuffer func(p *Player, b *binding, cfg *JitterBuffer, hz float64, batch int) (jitterBuffer, error)
 	gone      BufferStats // of players who left; guarded by Server.buffers
+	predicted bool        // worlds tell clients which frames were processed
 }
 
 // rpcShard is an RPC in one shard. It belongs to the shard's goroutine except for the counters.

@@ -67,7 +67,7 @@ const (
 //	n, err := w.Send()
 //
 // Put quantizes each object once. A player to whom [World.Offer] offers the world receives
-// snapshots, each a delta from the newest one that its client acked. A player to whom
+// snapshots, each a delta from one that its client acked. A player to whom
 // [World.OfferState] offers it receives the state of the objects with the highest priorities,
 // within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for one
 // goroutine at a time; all other methods are safe for concurrent use.
@@ -127,8 +127,8 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
-// id one after the other differ in the generation. With WorldConfig.Areas, the object is in up to 16
-// areas in this tick, and only players that see one of them receive it; without any, all players
+// id one after the other differ in the generation. With WorldConfig.Areas, the object is in up to
+// 16 areas in this tick, and only players that see one of them receive it; without any, all players
 // do. If a value is out of its field's range, the error names the object and the field, and the
 // object is not added.
 func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
@@ -173,9 +173,9 @@ func (t *ObjectType[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) er
 	return put(t.world, t.number, t.typ, t.row, snapshot.Object{ID: id, Generation: generation}, v, in)
 }
 
-// Prioritize sets an object's priority for all players to whom OfferState offers the world, until it
-// is changed; default 0. [StateStream.Prioritize] sets another one for one player, for example by
-// the distance from its own object. An error names the object, or the unsupported tag of T.
+// Prioritize sets an object's priority for all players to whom OfferState offers the world, until
+// it is changed; default 0. [StateStream.Prioritize] sets another one for one player, for example
+// by the distance from its own object. An error names the object, or the unsupported tag of T.
 func (w *World[T]) Prioritize(id uint16, priority float64) error {
 	return w.world.Prioritize(id, priority)
 }
@@ -251,6 +251,15 @@ func (s playerStream) Send() error {
 	}
 	defer s.world.Flush()
 	return s.stream.Send(time.Now())
+}
+
+// SendReliable sends a copy of a message of up to [MaxMessage] bytes to the player. The client
+// delivers it with the first snapshot or update of that tick of the world or a later one, so an
+// effect is not announced before it shows: see client.SnapshotConfig.OnMessage. Messages of one
+// stream arrive in order; against those of [Player.SendReliable] there is no order. Errors are
+// [ErrNotReady] while the client has not subscribed, and those of Player.SendReliable.
+func (s playerStream) SendReliable(tick uint64, message []byte) error {
+	return s.stream.SendGameMessage(tick, message)
 }
 
 // Ready reports whether the client has subscribed and has the initial state.

@@ -2,6 +2,7 @@ package interpolate
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -32,24 +33,73 @@ func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool {
 	if len(b.held) == 0 {
 		return false
 	}
-	at, until := b.bracket(t)
+	from, other := b.shown(t)
 	out.Time, out.Starved = t, t > b.held[len(b.held)-1].time
-	from := b.held[at]
-	if b.cfg.Method == Nearest && until != at {
-		if to := b.held[until]; to.time-from.time <= b.cfg.Gap && to.time-t < t-from.time {
-			from = to
-		}
-	}
 	out.IDs = append(out.IDs[:0], from.ids...)
 	out.Objects = append(out.Objects[:0], from.objects...)
-	switch {
-	case b.cfg.Method == Nearest:
-	case at != until:
-		b.interpolateTo(from, b.held[until], t, out)
-	case out.Starved && at > 0:
-		b.extrapolateFrom(b.held[at-1], from, min(t-from.time, b.cfg.Extrapolate), out)
+	if other != nil {
+		for i, k := range common(out.IDs, other.ids) {
+			b.move(from, other, i, k, t, &out.Objects[i])
+		}
 	}
 	return true
+}
+
+// Object sets out to one object at server time t, as At does, and reports whether it exists then.
+func (b *Buffer[T]) Object(t time.Duration, id uint32, out *T) bool {
+	if len(b.held) == 0 {
+		return false
+	}
+	from, other := b.shown(t)
+	i, ok := slices.BinarySearch(from.ids, id)
+	if !ok {
+		return false
+	}
+	*out = from.objects[i]
+	if other != nil {
+		if k, ok := slices.BinarySearch(other.ids, id); ok {
+			b.move(from, other, i, k, t, out)
+		}
+	}
+	return true
+}
+
+// shown returns the snapshot whose objects are shown at t, and the one to which they move or, after
+// the newest snapshot, from which they have moved. The latter is nil if no object moves.
+func (b *Buffer[T]) shown(t time.Duration) (from, other *snapshot[T]) {
+	at, until := b.bracket(t)
+	from = b.held[at]
+	switch {
+	case at != until:
+		other = b.held[until]
+	case at > 0 && t > from.time && b.cfg.Extrapolate > 0:
+		other = b.held[at-1]
+	}
+	if other == nil || max(from.time-other.time, other.time-from.time) > b.cfg.Gap {
+		return from, nil
+	}
+	if b.cfg.Method == Nearest {
+		if other.time-t < t-from.time && other.time > from.time {
+			from = other
+		}
+		return from, nil
+	}
+	if t == from.time {
+		other = nil
+	}
+	return from, other
+}
+
+// move sets the pose of out, object i of from, at time t. It is object k of other.
+func (b *Buffer[T]) move(from, other *snapshot[T], i, k int, t time.Duration, out *T) {
+	p, q := b.adapter.Pose(&from.objects[i]), b.adapter.Pose(&other.objects[k])
+	interval := other.time - from.time
+	switch {
+	case interval < 0 && p.Teleports == q.Teleports:
+		b.adapter.SetPose(out, extrapolate(b.cfg.Method, q, p, -interval, min(t-from.time, b.cfg.Extrapolate)))
+	case interval > 0 && !still(b.cfg.Method, p, q):
+		b.adapter.SetPose(out, blend(b.cfg.Method, p, q, float64(t-from.time)/float64(interval), interval))
+	}
 }
 
 // bracket returns the indices of the last snapshot up to t and of the one after it, or the same
@@ -63,34 +113,6 @@ func (b *Buffer[T]) bracket(t time.Duration) (at, until int) {
 		return at, at
 	}
 	return at, at + 1
-}
-
-// interpolateTo moves the objects in out, which are those of from, towards to at time t.
-func (b *Buffer[T]) interpolateTo(from, to *snapshot[T], t time.Duration, out *Sample[T]) {
-	interval := to.time - from.time
-	if interval > b.cfg.Gap || t == from.time {
-		return
-	}
-	f := float64(t-from.time) / float64(interval)
-	for i, k := range common(out.IDs, to.ids) {
-		if p, q := b.adapter.Pose(&from.objects[i]), b.adapter.Pose(&to.objects[k]); !still(b.cfg.Method, p, q) {
-			b.adapter.SetPose(&out.Objects[i], blend(b.cfg.Method, p, q, f, interval))
-		}
-	}
-}
-
-// extrapolateFrom moves the objects in out, which are those of to, on as they moved since from.
-func (b *Buffer[T]) extrapolateFrom(from, to *snapshot[T], on time.Duration, out *Sample[T]) {
-	interval := to.time - from.time
-	if interval > b.cfg.Gap || on == 0 {
-		return
-	}
-	for i, k := range common(out.IDs, from.ids) {
-		before, last := b.adapter.Pose(&from.objects[k]), b.adapter.Pose(&to.objects[i])
-		if before.Teleports == last.Teleports {
-			b.adapter.SetPose(&out.Objects[i], extrapolate(b.cfg.Method, before, last, interval, on))
-		}
-	}
 }
 
 // common yields the indices of the ids in both of two ascending lists.

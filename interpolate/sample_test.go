@@ -312,3 +312,42 @@ func TestTaggedErrors(t *testing.T) {
 }
 
 func errorOf[T any](_ interpolate.Adapter[T], err error) error { return err }
+
+// TestObject compares Object with At, for every method, within and outside the snapshots.
+func TestObject(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, err := interpolate.New(things{}, interpolate.Config{
+			Interval: 100 * ms, Method: interpolate.Method(rapid.IntRange(0, 2).Draw(t, "method")),
+			Extrapolate: time.Duration(rapid.IntRange(0, 200).Draw(t, "extrapolate")) * ms,
+		})
+		must(t, err)
+		position, last := vectors(100), time.Duration(0)
+		for range rapid.IntRange(1, 6).Draw(t, "snapshots") {
+			last += time.Duration(rapid.SampledFrom([]int{50, 100, 300, 1500}).Draw(t, "gap")) * ms
+			var ids []uint32
+			var objects []thing
+			for id := range uint32(4) {
+				if rapid.IntRange(0, 3).Draw(t, "exists") > 0 {
+					ids = append(ids, id)
+					objects = append(objects, thing{pose: interpolate.Pose{
+						Position: position.Draw(t, "position"), Velocity: position.Draw(t, "velocity"),
+						Orientation: turn(schema.Vec3{X: 1}, rapid.Float64Range(0, 3).Draw(t, "angle")), Teleports: rapid.Uint32Range(0, 1).Draw(t, "jumps"),
+					}})
+				}
+			}
+			must(t, b.Add(last, last, ids, objects))
+		}
+		var all interpolate.Sample[thing]
+		at := time.Duration(rapid.IntRange(-100, int(last/ms)+400).Draw(t, "at")) * ms
+		if !b.At(at, &all) {
+			t.Fatal("no snapshot")
+		}
+		for id := range uint32(5) {
+			i, want := slices.BinarySearch(all.IDs, id)
+			var one thing
+			if ok := b.Object(at, id, &one); ok != want || ok && one != all.Objects[i] {
+				t.Fatalf("object %d at %v: %+v, %t, want %t", id, at, one, ok, want)
+			}
+		}
+	})
+}

@@ -150,6 +150,9 @@ func (e *Encoder) Due() bool {
 	return e.hurries() || e.isLate() || e.repairIsDue()
 }
 
+// Next returns the sequence number of the next frame.
+func (e *Encoder) Next() uint64 { return e.next }
+
 // Held returns the number of frames that are held back.
 func (e *Encoder) Held() int { return e.held }
 

@@ -43,10 +43,10 @@ func (s *Schema) NewGroupDecoder() *GroupDecoder {
 	return d
 }
 
-// Decode decodes objects into dst, given the distance to the baseline, 0 if there is none. before is
-// that of [Encoder.AppendGroup]; where it returns nil, the error is [ErrBaselineMissing]. Any input
-// is safe. Another error wraps [ErrMalformed]. After an error the content of dst is undefined. Only
-// errors allocate once warm.
+// Decode decodes objects into dst, given the distance to the baseline, 0 if there is none. before
+// is that of [Encoder.AppendGroup]; where it returns nil, the error is [ErrBaselineMissing]. Any
+// input is safe. Another error wraps [ErrMalformed]. After an error the content of dst is
+// undefined. Only errors allocate once warm.
 func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(age int) *Set) error {
 	pc := &d.codec
 	pc.Dec.Reset(coded, 0)

@@ -8,125 +8,55 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// randomWorld moves objects of a random schema.
+// randomWorld is objects of a random schema.
 type randomWorld struct {
-	r      *rand.Rand
-	schema *snapshot.Schema
-	world  *snapshot.World
-	rows   map[uint16][]int32
-	speeds map[uint16][]int32
-	ages   map[uint16]uint8 // generations
+	r       *rand.Rand
+	schema  *snapshot.Schema
+	world   *snapshot.World
+	objects map[uint16]*randomrow.Object
+	ages    map[uint16]uint8 // generations
 }
 
 func drawWorld(t *rapid.T) *randomWorld {
-	var fields []snapshot.Field
-	for range rapid.IntRange(1, 6).Draw(t, "fields") {
-		f := snapshot.Field{Name: "Field", N: 1, Class: rapid.SampledFrom([]schema.Class{
-			schema.ClassNumber, schema.ClassQuat, schema.ClassAngle, schema.ClassInteger, schema.ClassBytes,
-		}).Draw(t, "class")}
-		f.Lo = rapid.SampledFrom([]int32{0, -1 << 31, -500, 1 << 20}).Draw(t, "lo")
-		f.Hi = f.Lo + rapid.SampledFrom([]int32{2, 500, 1 << 30}).Draw(t, "range")
-		switch f.Class {
-		case schema.ClassQuat:
-			f.N, f.Lo, f.Hi = 4, 0, rapid.SampledFrom([]int32{2, 511, 1 << 20}).Draw(t, "steps")
-		case schema.ClassBytes:
-			f.N, f.Lo, f.Hi = 4, 0, 9
-		case schema.ClassInteger:
-		default:
-			f.N = rapid.IntRange(1, 3).Draw(t, "components")
-		}
-		fields = append(fields, f)
-	}
-	s, err := snapshot.NewSchema(fields...)
-	must(t, err)
-	w := &randomWorld{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)), s, nil, map[uint16][]int32{}, map[uint16][]int32{}, map[uint16]uint8{}}
-	initial := s.NewSet()
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+	w := &randomWorld{r, randomrow.Schema(r), nil, map[uint16]*randomrow.Object{}, map[uint16]uint8{}}
+	initial := w.schema.NewSet()
 	for range rapid.IntRange(0, 40).Draw(t, "objects") {
 		w.add()
 	}
 	if rapid.Bool().Draw(t, "initial") {
 		w.fill(t, initial)
 	}
-	w.world = snapshot.NewWorld(s, initial)
+	w.world = snapshot.NewWorld(w.schema, initial)
 	w.world.CheckEvery(rapid.SampledFrom([]int{1, 7, 60}).Draw(t, "snapshots per check"))
 	return w
 }
 
 func (w *randomWorld) add() {
-	id, row := uint16(w.r.IntN(100)), make([]int32, w.schema.Components())
-	w.rows[id], w.speeds[id] = row, make([]int32, len(row))
+	id := uint16(w.r.IntN(100))
+	w.objects[id] = randomrow.New(w.r, w.schema)
 	w.ages[id]++
-	at := 0
-	for _, f := range w.schema.Fields() {
-		for k := range f.N {
-			row[at+k] = f.Lo + int32(w.r.Int64N(int64(f.Hi)-int64(f.Lo)+1))
-		}
-		switch f.Class {
-		case schema.ClassQuat:
-			row[at] = w.r.Int32N(4)
-		case schema.ClassBytes:
-			w.write(row[at : at+f.N])
-		default:
-		}
-		at += f.N
-	}
 }
 
-// write replaces a byte string.
-func (w *randomWorld) write(c []int32) {
-	clear(c)
-	c[0] = w.r.Int32N(10)
-	for i := range c[0] {
-		c[1+i/4] |= int32(uint32(w.r.IntN(3)) << (8 * (i % 4)))
-	}
-}
-
-// step moves some objects, lets others start or stop, and adds and removes a few.
+// step moves the objects, and replaces a few.
 func (w *randomWorld) step() {
 	for _, id := range w.ids() {
-		row, speed := w.rows[id], w.speeds[id]
-		change := w.r.IntN(40)
-		switch change {
-		case 0:
-			delete(w.rows, id)
+		if w.r.IntN(40) == 0 {
+			delete(w.objects, id)
 			w.add()
 			continue
-		case 1, 2, 3:
-			clear(speed)
 		}
-		at := 0
-		for _, f := range w.schema.Fields() {
-			c, v := row[at:at+f.N], speed[at:at+f.N]
-			switch {
-			case f.Class == schema.ClassBytes:
-				if change == 4 {
-					w.write(c)
-				}
-				at += f.N
-				continue
-			case f.Class == schema.ClassQuat && change == 5:
-				c[0] = w.r.Int32N(4)
-			}
-			for k := range c {
-				if change == 6 {
-					v[k] = w.r.Int32N(41) - 20
-				}
-				if f.Class != schema.ClassQuat || k > 0 {
-					c[k] = int32(min(max(int64(c[k])+int64(v[k]), int64(f.Lo)), int64(f.Hi)))
-				}
-			}
-			at += f.N
-		}
+		w.objects[id].Step(w.r)
 	}
 }
 
 // ids returns the ids in order, so that a seed always produces the same world.
 func (w *randomWorld) ids() (ids []uint16) {
-	for id := range w.rows {
+	for id := range w.objects {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -135,7 +65,7 @@ func (w *randomWorld) ids() (ids []uint16) {
 
 func (w *randomWorld) fill(t *rapid.T, set *snapshot.Set) {
 	for _, id := range w.ids() {
-		must(t, set.Add(snapshot.Object{ID: id, Generation: w.ages[id]}, w.rows[id]))
+		must(t, set.Add(snapshot.Object{ID: id, Generation: w.ages[id]}, w.objects[id].Row))
 	}
 }
 

@@ -1,7 +1,7 @@
 package snapshot
 
-// References are the ages of the sets to which payloads refer beside their baseline, in steps before
-// it: see [Baseline].
+// References are the ages of the sets to which payloads refer beside their baseline, in steps
+// before it: see [Baseline].
 var References = [...]int{1, 2, 4, 6}
 
 const (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -36,8 +37,6 @@ type Field struct {
 	Lo, Hi int32
 }
 
-func bytesComponents(n int) int { return 1 + (n+3)/4 }
-
 func (f *Field) check() error {
 	span := int64(f.Hi) - int64(f.Lo)
 	switch {
@@ -55,8 +54,8 @@ func (f *Field) check() error {
 		return fmt.Errorf("%d components, want 1", f.N)
 	case f.Class == schema.ClassBytes && (f.Lo < 0 || f.Hi < 1 || f.Hi > 4*maxComponents):
 		return fmt.Errorf("%d to %d bytes, want at most %d", f.Lo, f.Hi, 4*(maxComponents-1))
-	case f.Class == schema.ClassBytes && f.N != bytesComponents(int(f.Hi)):
-		return fmt.Errorf("%d components, want %d", f.N, bytesComponents(int(f.Hi)))
+	case f.Class == schema.ClassBytes && f.N != objectfields.Bytes(int(f.Hi)):
+		return fmt.Errorf("%d components, want %d", f.N, objectfields.Bytes(int(f.Hi)))
 	case f.Class > schema.ClassBytes:
 		return fmt.Errorf("unknown class %d", f.Class)
 	}

@@ -2,8 +2,8 @@ package snapshot
 
 import (
 	"fmt"
-	"math"
 
+	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -36,47 +36,15 @@ func Compile[T any](name string) (*Type[T], error) {
 }
 
 func schemaOf(rpc *schema.Schema) (*Schema, error) {
-	var fields, strings []Field
-	layouts := rpc.Layouts()
-	for i := range layouts {
-		if l := &layouts[i]; l.Class == schema.ClassBytes {
-			n := bytesComponents(l.MaxBytes)
-			strings = append(strings, Field{l.Field.Name, schema.ClassBytes, n, int32(l.MinBytes), int32(l.MaxBytes)})
-		} else {
-			fields = appendFields(fields, l)
-		}
+	var fields []Field
+	for _, f := range objectfields.Of(rpc) {
+		fields = append(fields, Field(f))
 	}
-	s, err := NewSchema(append(fields, strings...)...)
+	s, err := NewSchema(fields...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", rpc.RPC(), err)
 	}
 	return s, nil
-}
-
-// appendFields appends the fields of the components of l: at most 3 components of numbers or angles
-// each, and 1 of integers. Integers that need all 32 bits are in two's complement, as in a frame.
-func appendFields(fields []Field, l *schema.Layout) []Field {
-	f := Field{Name: l.Field.Name, Class: l.Class, N: l.N, Lo: l.Lo, Hi: l.Hi}
-	limit := 3
-	switch l.Class {
-	case schema.ClassQuat:
-		limit = 4
-	case schema.ClassInteger:
-		limit = 1
-	default:
-	}
-	for at := 0; at < l.N; at += f.N {
-		f.N = min(l.N-at, limit)
-		if f.Class == schema.ClassInteger {
-			lo, hi := l.ComponentRange(at)
-			if hi > math.MaxInt32 {
-				lo, hi = math.MinInt32, math.MaxInt32
-			}
-			f.Lo, f.Hi = int32(lo), int32(hi)
-		}
-		fields = append(fields, f)
-	}
-	return fields
 }
 
 // Clone returns a Type that shares the compiled schema.
@@ -111,12 +79,18 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 // at most half a step. Byte slices are overwritten in place; changed strings and fields that are
 // encoded as msgpack are allocated.
 func (t *Type[T]) Restore(v *T, row []int32) error {
-	t.frame.Ints = row[:t.ints]
-	for n, i := range t.schema.strings {
-		at := t.schema.at[i]
-		t.frame.Bytes[n] = appendBytes(t.frame.Bytes[n][:0], row[at:at+t.schema.fields[i].N])
-	}
+	t.schema.Unpack(t.frame, row)
 	return t.rpc.Restore(v, t.frame)
+}
+
+// Unpack stores a row in the frame of a schema from which s was derived. The frame then shares the
+// row's memory.
+func (s *Schema) Unpack(f *schema.Frame, row []int32) {
+	f.Ints = row[:len(f.Ints)]
+	for n, i := range s.strings {
+		at := s.at[i]
+		f.Bytes[n] = appendBytes(f.Bytes[n][:0], row[at:at+s.fields[i].N])
+	}
 }
 
 // Add quantizes v and appends it to the set, see [Set.Add]. A value that its field cannot hold is

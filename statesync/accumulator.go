@@ -56,8 +56,8 @@ func (a *accumulator) Start() {
 }
 
 // Next returns the next object in descending order of sums, then ascending ids, and reports false
-// after the last one. Objects whose sum is zero are omitted. Later changes of sums do not affect the
-// order.
+// after the last one. Objects whose sum is zero are omitted. Later changes of sums do not affect
+// the order.
 func (a *accumulator) Next() (at int, ok bool) {
 	if len(a.heap) == 0 {
 		a.heap, a.rest = a.rest, a.heap

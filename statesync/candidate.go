@@ -85,11 +85,14 @@ type candidate struct {
 // may use half of the packet so that other objects continue when many are removed at once.
 func (s *Sender) list() {
 	c := &s.builder
-	c.list = slices.Grow(c.list[:0], len(s.listed))
+	c.list = slices.Grow(c.list[:0], len(s.world.states))
 	c.at = slices.Grow(c.at[:0], len(s.codec.bases))[:len(s.codec.bases)]
 	clear(c.at)
 	s.accumulator.Start()
 	s.more()
+	if s.present == len(s.store.live) {
+		return
+	}
 	gone := 1 + min(maxUpdates, s.cfg.Budget*8/removalBits)/2
 	kept, next, set := s.store.live[:0], 0, s.world.set
 	for _, id := range s.store.live {
@@ -131,8 +134,13 @@ func (s *Sender) enqueue(x candidate) {
 func (s *Sender) more() bool {
 	at, ok := s.accumulator.Next()
 	if ok {
-		x := s.listed[at]
-		s.enqueue(candidate{at: int32(at), base: x.base, need: x.bits * needUnit, id: s.world.set.Object(at).ID})
+		x := candidate{at: int32(at), base: -1, id: s.world.set.Object(at).ID}
+		st := s.store.objects.at(x.id)
+		if !s.codec.keyframe && st.hasBase() {
+			x.base, x.with = st.index, 1
+		}
+		x.need = int32(st.bits[x.with]) * needUnit
+		s.enqueue(x)
 	}
 	return ok
 }

@@ -218,7 +218,8 @@ func (p *plan) zero(row []int32) bool {
 	return len(p.zeroAtRest) > 0
 }
 
-// rests reports whether an object is at rest, and whether all fields that are zero at rest are zero.
+// rests reports whether an object is at rest, and whether all fields that are zero at rest are
+// zero.
 func (p *plan) rests(row []int32) (rests, zero bool) {
 	zero = p.zero(row)
 	if p.rest >= 0 {

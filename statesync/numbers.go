@@ -37,7 +37,8 @@ func class(v uint64) (s int, rest uint) {
 	return 2*n - 2 + int(v>>(n-2)&1), uint(n - 2)
 }
 
-// lowest returns the lowest magnitude of a class, and the number of bits that the class leaves open.
+// lowest returns the lowest magnitude of a class, and the number of bits that the class leaves
+// open.
 func lowest(s int) (v uint64, rest uint) {
 	if s < 4 {
 		return uint64(s), 0

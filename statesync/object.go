@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes an update into to: against base, or absolutely if that is nil. At the sender, now
-// is the state of the object.
+// codeUpdate codes an update into to: against base, or absolutely if that is nil. At the sender,
+// now is the state of the object.
 func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
 	s, o, p := pc.out.state, &pc.object, pc.plan
 	known := 0

@@ -43,7 +43,7 @@ func newWorldServer(t testing.TB, q *statesync.Quantizer[cube]) *worldServer {
 	return v
 }
 
-// setTick is what the server does once per tick.
+// setTick does what the server does once per tick.
 func (v *worldServer) setTick(tick int64, set *snapshot.Set) {
 	must(v.t, v.world.SetTick(tick, set))
 	for i := range set.Len() {

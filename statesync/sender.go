@@ -44,8 +44,8 @@ type Sender struct {
 	store       sentStore
 	accumulator accumulator
 	own         table[ownPriority]
-	hasOwn      bool     // some are set
-	listed      []listed // of the objects of the world's set
+	hasOwn      bool // some are set
+	present     int  // objects of the world's set that the receiver may have
 	inputs      inputLog
 	builder     packetBuilder
 	viewer      uint16
@@ -68,14 +68,8 @@ type ownPriority struct {
 	set      bool
 }
 
-// listed is what the sender looks up for each object before it chooses some.
-type listed struct {
-	base int32 // index among the baselines, or -1
-	bits int32 // of sendState
-}
-
-// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest of
-// cfg. An error names the invalid setting.
+// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest
+// of cfg. An error names the invalid setting.
 func (w *World) NewSender(cfg Config) (*Sender, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -186,7 +180,7 @@ func (s *Sender) recent() (said uint32) {
 func (s *Sender) accumulate() {
 	w := s.world
 	s.accumulator.Open(len(w.states))
-	s.listed = slices.Grow(s.listed[:0], len(w.states))
+	s.present = 0
 	for i, state := range w.states {
 		o := w.set.Object(i)
 		st, p := s.store.objects.at(o.ID), w.priorities.get(o.ID)
@@ -206,11 +200,9 @@ func (s *Sender) accumulate() {
 		default:
 			p = max(p, st.movingPriority)
 		}
-		x := listed{-1, int32(st.bits[0])}
-		if !s.codec.keyframe && st.hasBase() {
-			x = listed{st.index, int32(st.bits[1])}
+		if st.live {
+			s.present++
 		}
-		s.listed = append(s.listed, x)
 		s.accumulator.Add(&st.sum, p, i)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/spectate/spectatetest"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -114,6 +115,37 @@ func TestCapture(t *testing.T) {
 	var again inspect.Summary
 	if must(t, json.Unmarshal([]byte(out), &again)); again.RPCs[0].Stats.Frames() != frames {
 		t.Errorf("%d frames came again, %d before", again.RPCs[0].Stats.Frames(), frames)
+	}
+}
+
+// TestCaptureWorld shows a recorded world.
+func TestCaptureWorld(t *testing.T) {
+	t.Parallel()
+	offer, datagrams := spectatetest.Messages(t, 30)
+	c := spectatetest.New()
+	c.Message(offer)
+	for _, b := range datagrams {
+		c.Datagram(b)
+	}
+	path := filepath.Join(t.TempDir(), "out.uplink")
+	must(t, os.WriteFile(path, c.File(), 0o600))
+	out, _ := try(t, 0, "replay-capture", path, "--world", "town")
+	want := "tick 29 at 0.300 s: 1 objects\n  town 0.0 At=[14.5 0] Name=car\n30 snapshots of town to player 1; 0 could not be decoded.\n"
+	if !strings.HasSuffix(out, want) {
+		t.Errorf("%q is not the end of\n%s", want, out)
+	}
+	out, _ = try(t, 0, "replay-capture", path, "--world", "town", "--json")
+	if want := `{"world":"town","player":1,"seconds":0.3,"tick":29,"objects":[{"type":"town","id":0,"generation":0,"fields":{"At":[14.5,0],"Name":"car"}}]}`; !strings.HasSuffix(out, want+"\n") {
+		t.Errorf("%q is not the end of\n%s", want, out)
+	}
+	for world, want := range map[string]string{
+		"moon": "it has no offer of the world moon\nhint: it has offers of [\"town\"]",
+		"town": "it has no offer of the world town to player 2",
+	} {
+		player := map[string]string{"moon": "0", "town": "2"}[world]
+		if _, text := try(t, 1, "replay-capture", path, "--world", world, "--player", player); !strings.Contains(text, want) {
+			t.Errorf("%s", text)
+		}
 	}
 }
 

@@ -347,8 +347,9 @@ func TestFileErrors(t *testing.T) {
 		{"a --from -3s", 2, "uplink: --from, --to: want 0s or more\n"},
 	})
 	checkFailures(t, "replay-capture a", []failure{
-		{"", 2, "uplink: --to: want the address of a server, or --self\n"},
-		{"--self --to 127.0.0.1:1", 2, "uplink: --to: want the address of a server, or --self\n"},
+		{"", 2, "uplink: --to: want the address of a server, or --self, or --world to show a world\n"},
+		{"--self --to 127.0.0.1:1", 2, "uplink: --to: want the address of a server, or --self, or --world to show a world\n"},
+		{"--self --world town", 2, "uplink: --world: it sends nothing; leave --to and --self out\n"},
 		{"--self --speed 0", 2, "uplink: --speed 0: want more than 0 and at most 1000\n"},
 		{"--to 127.0.0.1:1 --token x", 2, "uplink: --token: it admits one client; "},
 	})

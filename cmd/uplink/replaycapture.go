@@ -1,19 +1,23 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/spectate"
 	"github.com/uplink-rpc/uplink/token"
 )
 
 type replayCaptureOptions struct {
-	to         string
+	to, world  string
 	self, json bool
 	speed      float64
 	player     uint64
@@ -26,7 +30,7 @@ func newReplayCaptureCommand() *cobra.Command {
 	var o replayCaptureOptions
 	c := &cobra.Command{
 		Use:   "replay-capture CAPTURE",
-		Short: "Send the recorded traffic of a capture to a dedicated server",
+		Short: "Send the recorded traffic of a capture to a dedicated server, or show a recorded world",
 		Long: `replay-capture plays the sessions of a file of uplink ds --capture. For each session a client connects, binds the same
 RPCs, and sends the same payloads and messages at the recorded times.
 
@@ -34,21 +38,26 @@ With --self it runs a server of its own, and compares each decoded frame with th
 server needs the schemas of the RPCs, and the --ring and --prior of the recorded server.
 
 A server accepts RPCs at twice the declared rate: a --speed above 2 needs --self. Payloads that the server dropped
-before decoding are not sent, nor payloads whose baselines are not in the file.`,
+before decoding are not sent, nor payloads whose baselines are not in the file.
+
+With --world it sends nothing: it decodes the snapshots of that world as the server sent them to one player, lost ones
+included, and prints the objects of each tick.`,
 		Example: `  uplink replay-capture out.uplink --self
   uplink replay-capture out.uplink --self --speed 20
   uplink replay-capture out.uplink --to 127.0.0.1:7777
-  uplink replay-capture out.uplink --to 203.0.113.7:7777 --key ds.key.issuer --player 3`,
+  uplink replay-capture out.uplink --to 203.0.113.7:7777 --key ds.key.issuer --player 3
+  uplink replay-capture out.uplink --world cubes --player 3 --json > cubes.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: checked(o.check, o.run),
 	}
 	f := c.Flags()
 	f.StringVar(&o.to, "to", "", "UDP address of the server")
 	f.BoolVar(&o.self, "self", false, "play to a server of its own, and compare the decoded frames")
+	f.StringVar(&o.world, "world", "", "print the snapshots of this world, for the first player to whom it was offered, or --player")
 	f.Float64Var(&o.speed, "speed", 1, "speed relative to the recording")
 	f.Uint64Var(&o.player, "player", 0, "only the player with this number in the file")
 	addMemoryFlag(f, &o.memory)
-	f.BoolVar(&o.json, "json", false, "print the totals as JSON")
+	f.BoolVar(&o.json, "json", false, "print the totals as JSON; with --world an object per snapshot")
 	o.admission.addFlags(f)
 	o.sealing.addFlags(f, "permit addresses other than loopback with a public test key, and --suite none")
 	return c
@@ -56,8 +65,10 @@ before decoding are not sent, nor payloads whose baselines are not in the file.`
 
 func (o *replayCaptureOptions) check() error {
 	switch {
-	case o.self == (o.to != ""):
-		return errors.New("--to: want the address of a server, or --self")
+	case o.world != "" && (o.self || o.to != ""):
+		return errors.New("--world: it sends nothing; leave --to and --self out")
+	case o.world == "" && o.self == (o.to != ""):
+		return errors.New("--to: want the address of a server, or --self, or --world to show a world")
 	case !(o.speed > 0 && o.speed <= 1000):
 		return fmt.Errorf("--speed %v: want more than 0 and at most 1000", o.speed)
 	case o.admission.token != "" && o.player == 0:
@@ -73,6 +84,9 @@ func (o *replayCaptureOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it is read only
+	if o.world != "" {
+		return o.show(cmd, path, untilDone{cmd.Context(), f})
+	}
 	plan, damage := rerun.Load(untilDone{cmd.Context(), f}, o.player, int64(o.memory))
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
@@ -103,6 +117,46 @@ func (o *replayCaptureOptions) run(cmd *cobra.Command, args []string) error {
 		writePlayed(cmd.OutOrStdout(), &report, o.self)
 	}
 	return errors.Join(damage, o.verdict(&report, hintFor(err)))
+}
+
+// show prints the snapshots of a world.
+func (o *replayCaptureOptions) show(cmd *cobra.Command, path string, r io.Reader) error {
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	each := func(s *spectate.Snapshot) error { return s.WriteText(out) }
+	if o.json {
+		enc := json.NewEncoder(out)
+		each = func(s *spectate.Snapshot) error { return enc.Encode(s) }
+	}
+	report, err := spectate.Run(r, spectate.Options{World: o.world, Player: o.player, Memory: int64(o.memory), Each: each})
+	if report.Player != 0 && !o.json {
+		fmt.Fprintf(out, "%d snapshots of %s to player %d; %d could not be decoded.\n", report.Snapshots, o.world, report.Player, report.Skipped)
+	}
+	if flushed := out.Flush(); flushed != nil {
+		return flushed
+	}
+	switch {
+	case cmd.Context().Err() != nil:
+		return cmd.Context().Err()
+	case errors.Is(err, spectate.ErrState):
+		return fmt.Errorf("%s: world %s: %w", path, o.world, err)
+	case err != nil:
+		return captureError(path, err)
+	case report.Snapshots > 0:
+		return nil
+	case slices.Contains(report.Worlds, o.world):
+		return hintedError{
+			fmt.Errorf("%s: no snapshot of %s to player %d can be decoded", path, o.world, report.Player),
+			"the player did not subscribe, or already had the initial state, which is then not in the file: choose another --player",
+		}
+	}
+	to := ""
+	if o.player != 0 {
+		to = fmt.Sprintf(" to player %d", o.player)
+	}
+	return hintedError{
+		fmt.Errorf("%s: it has no offer of the world %s%s", path, o.world, to),
+		fmt.Sprintf("it has offers of %q; a world that was offered in an earlier file of a series cannot be shown", report.Worlds),
+	}
 }
 
 // admit sets the server address and the tokens of the clients.

@@ -32,6 +32,7 @@ local MESSAGES = {
 	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
 	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",
 	[0xcc] = "Acks and a message", [0xcd] = "Slack, acks and a message",
+	[0xce] = "Game message for a tick",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n

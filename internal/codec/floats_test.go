@@ -35,6 +35,7 @@ var floatFiles = map[string]string{
 	"statesync/accumulator.go":              "priorities of the sender",
 	"statesync/quantizer.go":                "parameter of the sender's schema",
 	"statesync/sender.go":                   "priorities of the sender",
+	"statesync/sentstore.go":                "priorities of the sender",
 	"statesync/smoother.go":                 "rendering",
 	"statesync/world.go":                    "priorities of the sender",
 }

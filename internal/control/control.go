@@ -29,7 +29,7 @@ const (
 	Bind
 	// Bound is followed by a BindAnswer.
 	Bound
-	// Message is followed by a message of the game. Reliable channel only.
+	// Message is followed by a message of the game.
 	Message
 	// Leaving announces that the DS is about to shut down; nothing follows.
 	Leaving
@@ -51,6 +51,9 @@ const (
 	// DownFragment. In WithSlack, reports precede the acks, as in Slack.
 	WithAcks
 	WithSlack
+	// GameMessage is followed by the number of a replication stream, a tick as an unsigned varint,
+	// and a message of the game that counts from that tick of the world on. Reliable channel only.
+	GameMessage
 	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
 	// complete message. The low 4 bits are the stream's number.
 	DownFragment Type = Mask | 1<<4
@@ -76,7 +79,7 @@ func Split(b []byte) (Type, []byte, error) {
 	switch family := t &^ bundleMask; {
 	case family == Bundle || family == DownFragment || family == Down:
 		return family, b, nil
-	case t >= Acks && t <= WithSlack:
+	case t >= Acks && t <= GameMessage:
 		return t, b[1:], nil
 	}
 	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may have
-// up to 8, for clients that have just begun to see it.
+// areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may
+// have up to 8, for clients that have just begun to see it.
 const areaEncodings = 4
 
 // areaWorld is what a world with areas has in addition.
@@ -23,8 +23,8 @@ type areaWorld struct {
 	enter    int       // bytes of a message for objects that enter a view
 }
 
-// WithAreas makes a new world one of which each client sees some areas. enter is the number of bytes
-// of a message for the objects that enter a client's view.
+// WithAreas makes a new world one of which each client sees some areas. enter is the number of
+// bytes of a message for the objects that enter a client's view.
 func (w *World) WithAreas(enter int) error {
 	if len(w.snapshots.initial) > 0 {
 		return fmt.Errorf("ds: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
@@ -51,11 +51,6 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 		return 0, fmt.Errorf("ds: world %s: type %s: add it before the first tick and the first offer", w.name, name)
 	case offer.check() != nil:
 		return 0, fmt.Errorf("ds: world %s: type %s: %w", w.name, name, offer.check())
-	}
-	for _, t := range w.snapshots.offer.Types {
-		if t.Name == name {
-			return 0, fmt.Errorf("ds: world %s: there is a type %s already", w.name, name)
-		}
 	}
 	w.snapshots.offer = offer
 	w.areas.types = append(w.areas.types, w.areas.AddType(s))

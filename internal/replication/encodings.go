@@ -19,7 +19,8 @@ type encodings struct {
 	count     atomic.Int64 // encodings of the tick
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
-	keyframes [2]encoding // against the initial set, and the empty one
+	keyframes [2]keyframe // against the initial set, and the empty one
+	replaced  []*encoding // keyframes that may still be in use during the tick
 	free      []*encoding
 	observer  Observer
 }
@@ -48,6 +49,13 @@ type encoding struct {
 	err     error
 }
 
+// keyframe is the newest message without a baseline.
+type keyframe struct {
+	*encoding
+	at    uint64 // the snapshot
+	large bool   // larger than a datagram
+}
+
 // keyframesPerSecond is the number of messages without a baseline that are encoded per second, if
 // they are larger than a datagram. Clients that need one get the newest.
 const keyframesPerSecond = 10
@@ -56,10 +64,29 @@ const keyframesPerSecond = 10
 func (e *encodings) begin() {
 	e.count.Store(0)
 	for b, m := range e.messages {
-		*m = encoding{message: m.message[:0]}
-		e.free = append(e.free, m)
+		e.recycle(m)
 		delete(e.messages, b)
 	}
+	for _, m := range e.replaced {
+		e.recycle(m)
+	}
+	e.replaced = e.replaced[:0]
+}
+
+func (e *encodings) recycle(m *encoding) {
+	*m = encoding{message: m.message[:0]}
+	e.free = append(e.free, m)
+}
+
+// take returns an encoding to fill.
+func (e *encodings) take() *encoding {
+	i := len(e.free)
+	if i == 0 {
+		return new(encoding)
+	}
+	m := e.free[i-1]
+	e.free = e.free[:i-1]
+	return m
 }
 
 // get returns the message of snapshot n, the newest, coded against a baseline. Without a baseline
@@ -79,9 +106,14 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		m.number = n
 		e.count.Add(1)
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)
-		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, MaxMessage-1-binary.MaxVarintLen64)
+		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, maxCoded-binary.MaxVarintLen64)
 		m.age = e.world.ticks.age(uint16(n), b.Distance)
 		e.encoders.Put(enc)
+		if b.Distance == 0 {
+			e.mu.Lock()
+			e.keyframe(b).large = len(m.message) > transport.MaxPayload
+			e.mu.Unlock()
+		}
 	})
 	return m
 }
@@ -90,30 +122,34 @@ func (e *encodings) find(n uint64, b snapshot.Baseline, again bool) *encoding {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b.Distance == 0 {
-		k := &e.keyframes[0]
-		if b.Empty {
-			k = &e.keyframes[1]
-		}
+		k := e.keyframe(b)
 		interval := e.interval
 		switch {
 		case again:
 			interval *= keyframesPerSecond
-		case len(k.message) <= transport.MaxPayload:
+		case !k.large:
 			interval = 1
 		}
-		if k.number+interval <= n {
-			*k = encoding{message: k.message[:0], number: n}
+		switch {
+		case k.encoding == nil:
+			k.encoding, k.at = e.take(), n
+		case k.at+interval <= n:
+			e.replaced = append(e.replaced, k.encoding)
+			k.encoding, k.at = e.take(), n
 		}
-		return k
+		return k.encoding
 	}
 	m := e.messages[b]
 	if m == nil {
-		if i := len(e.free); i > 0 {
-			m, e.free = e.free[i-1], e.free[:i-1]
-		} else {
-			m = new(encoding)
-		}
+		m = e.take()
 		e.messages[b] = m
 	}
 	return m
+}
+
+func (e *encodings) keyframe(b snapshot.Baseline) *keyframe {
+	if b.Empty {
+		return &e.keyframes[1]
+	}
+	return &e.keyframes[0]
 }

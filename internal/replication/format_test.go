@@ -142,6 +142,9 @@ func TestOfferLimits(t *testing.T) {
 		"no name":    func(o *Offer) { o.Name = "" },
 		"name":       func(o *Offer) { o.Name = strings.Repeat("x", MaxName+1) },
 		"fields":     func(o *Offer) { o.Fields = make([]string, maxFields+1) },
+		"types":      func(o *Offer) { o.Types = make([]OfferedType, MaxTypes+1) },
+		"no type":    func(o *Offer) { o.Types = make([]OfferedType, 1) },
+		"type twice": func(o *Offer) { o.Types = []OfferedType{{Name: "lamp"}, {Name: "lamp"}} },
 		"no rate":    func(o *Offer) { o.RateHz = 0 },
 		"velocities": func(o *Offer) { o.PerTick = []int64{1} },
 		"NaN":        func(o *Offer) { o.RateHz = math.NaN() },
@@ -174,10 +177,15 @@ func TestInvalidReplies(t *testing.T) {
 }
 
 func FuzzOffer(f *testing.F) {
-	o := Offer{Name: "cubes", Codec: "snapshot", Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, Initial: 1000}
-	b, err := o.Append(nil)
-	must(f, err)
-	f.Add(b[1:])
+	for _, o := range []Offer{
+		{Name: "cubes", Codec: SnapshotCodec, Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, Initial: 1000},
+		{Name: "town", Codec: SnapshotCodec, RateHz: 20, TickHz: 60, Areas: true, Types: []OfferedType{{Name: "lamp", Fields: []string{"c"}}, {Name: "car"}}},
+		{Name: "cubes", Codec: StateCodec, Fields: []string{"a", "b"}, RateHz: 60, TickHz: 60, PerTick: []int64{1, 1 << 40}},
+	} {
+		b, err := o.Append(nil)
+		must(f, err)
+		f.Add(b[1:])
+	}
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, err := ParseOffer(b)

@@ -25,6 +25,9 @@ const (
 	// MaxName is the maximum size of the name of a world.
 	MaxName = 64
 
+	// MaxProcessed is the maximum number of RPCs in a [Processed].
+	MaxProcessed = 16
+
 	// MaxTypes is the maximum number of types of objects beside the world's own.
 	MaxTypes = 15
 
@@ -64,6 +67,8 @@ type Offer struct {
 	Areas bool
 	// Types are further types of objects, with Areas.
 	Types []OfferedType
+	// Processed tells that each message begins with a [Processed].
+	Processed bool
 	// PerTick has the factor of each velocity of an object, for StateCodec: see
 	// [schema.Schema.PerTick].
 	PerTick []int64
@@ -95,14 +100,25 @@ func (o *Offer) check() error {
 		return fmt.Errorf("%w: %d velocities of %d fields", control.ErrMalformed, len(o.PerTick), len(o.Fields))
 	case len(o.Fields) > maxFields:
 		return fmt.Errorf("%w: %d fields, want at most %d", control.ErrMalformed, len(o.Fields), maxFields)
-	case len(o.Types) > MaxTypes:
-		return fmt.Errorf("%w: %d types of objects, want at most %d", control.ErrMalformed, len(o.Types), MaxTypes)
-	case slices.ContainsFunc(o.Types, func(t OfferedType) bool { return t.Name == "" || len(t.Name) > MaxName || len(t.Fields) > maxFields }):
-		return fmt.Errorf("%w: a type of objects without a name of 1 to %d bytes, or with more than %d fields", control.ErrMalformed, MaxName, maxFields)
 	case !(o.RateHz > 0 && o.RateHz <= MaxRate) || !(o.TickHz > 0 && o.TickHz <= MaxRate):
 		return fmt.Errorf("%w: rates of %v and %v Hz, want up to %d", control.ErrMalformed, o.RateHz, o.TickHz, MaxRate)
 	case o.Initial < 0 || o.Initial > MaxInitial:
 		return fmt.Errorf("%w: an initial state of %d bytes, want at most %d", control.ErrMalformed, o.Initial, MaxInitial)
+	}
+	return o.checkTypes()
+}
+
+func (o *Offer) checkTypes() error {
+	if len(o.Types) > MaxTypes {
+		return fmt.Errorf("%w: %d types of objects, want at most %d", control.ErrMalformed, len(o.Types), MaxTypes)
+	}
+	for i, t := range o.Types {
+		switch {
+		case t.Name == "" || len(t.Name) > MaxName || len(t.Fields) > maxFields:
+			return fmt.Errorf("%w: a type of objects without a name of 1 to %d bytes, or with more than %d fields", control.ErrMalformed, MaxName, maxFields)
+		case slices.ContainsFunc(o.Types[:i], func(other OfferedType) bool { return other.Name == t.Name }):
+			return fmt.Errorf("%w: there is a type %s already", control.ErrMalformed, t.Name)
+		}
 	}
 	return nil
 }

@@ -204,8 +204,8 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	return tick, set, err
 }
 
-// Further returns the objects of a further type in the message that was decoded last. They are valid
-// as long as those of Decode.
+// Further returns the objects of a further type in the message that was decoded last. They are
+// valid as long as those of Decode.
 func (d *SnapshotDecoder) Further(typ int) *snapshot.Set { return d.areas.Shown(typ + 1) }
 
 // AppendAck implements [Receiver].

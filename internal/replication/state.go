@@ -241,14 +241,6 @@ func (s *Stream) Bandwidth() int {
 // atRest marks, in descriptions, the field that is above 0 while an object is at rest.
 const atRest = " rest"
 
-// Fields returns a description of each field of an object, for offers.
-func Fields(s *schema.Schema) (fields []string) {
-	for _, f := range s.Fields() {
-		fields = append(fields, f.String())
-	}
-	return fields
-}
-
 // StateFormat is what both ends of a state stream derive from the same T.
 type StateFormat struct {
 	// Fields describes the fields of an object, for offers.

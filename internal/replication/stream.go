@@ -26,6 +26,8 @@ type Player interface {
 	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if
 	// too much is unacknowledged.
 	SendReliable(b []byte) error
+	// AppendProcessed appends the [Processed] of the player, nothing if no RPC is reported in it.
+	AppendProcessed(dst []byte) []byte
 	// Unacked returns the number of unacknowledged segments of the reliable channel.
 	Unacked() int
 }
@@ -68,6 +70,7 @@ type Stream struct {
 	hub    *hub
 	ackHz  *atomic.Int64 // of the player, as in Streams
 	aead   uint64        // overhead per datagram, in bytes
+	tells  bool          // messages begin with what was processed
 
 	// Of the goroutine that sends initial states:
 	queued bool             // is in a SendQueue
@@ -78,6 +81,7 @@ type Stream struct {
 	sentInitial int // bytes
 	sender      sender
 	splitter    fragment.Splitter
+	processed   []byte // in front of the message
 	own         []byte // buffer of the sender
 	message     []byte // in the buffer, or memory of the world
 	waiting     bool   // release sends the message
@@ -113,7 +117,7 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 	if s.waiting {
 		_ = s.transmit() // as release
 	}
-	message, err := s.sender.message(&s.own, MaxMessage-1, now)
+	message, err := s.sender.message(&s.own, maxCoded, now)
 	switch {
 	case errors.Is(err, errNothing):
 		return false, nil
@@ -121,7 +125,9 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 		s.stats.Unsent++
 		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
-	s.message, s.waiting = message, true
+	if s.message, s.waiting = message, true; s.tells {
+		s.processed = s.player.AppendProcessed(s.processed[:0])
+	}
 	if wait {
 		return true, nil
 	}
@@ -151,15 +157,16 @@ const maxOwn = 1 << 10
 func (s *Stream) transmit() (err error) {
 	s.waiting = false
 	buf := datagrams.Get().(*[]byte)
-	if len(s.message) < transport.MaxPayload {
-		*buf = append(append((*buf)[:0], byte(control.Down)|s.number), s.message...)
+	size := len(s.processed) + len(s.message)
+	if size < transport.MaxPayload {
+		*buf = append(append(append((*buf)[:0], byte(control.Down)|s.number), s.processed...), s.message...)
 		err = s.sendDatagram(*buf)
 	} else {
-		err = s.sendFragments(s.message, buf)
+		err = s.sendFragments(buf)
 	}
 	datagrams.Put(buf)
 	s.stats.Messages++
-	s.stats.Bytes += uint64(1 + len(s.message))
+	s.stats.Bytes += uint64(1 + size)
 	s.sender.count(&s.stats)
 	if s.message = nil; cap(s.own) > maxOwn {
 		s.own = nil
@@ -167,8 +174,8 @@ func (s *Stream) transmit() (err error) {
 	return err
 }
 
-func (s *Stream) sendFragments(message []byte, buf *[]byte) error {
-	f, err := s.splitter.Split(message, MaxPart)
+func (s *Stream) sendFragments(buf *[]byte) error {
+	f, err := s.splitter.Split(s.processed, s.message, MaxPart)
 	if err != nil {
 		return err
 	}
@@ -259,7 +266,7 @@ func (s *Stream) close() {
 	s.mu.Lock()
 	before := s.phase
 	s.setPhase(stopped, time.Time{})
-	s.own, s.message = nil, nil
+	s.own, s.message, s.processed = nil, nil, nil
 	s.mu.Unlock()
 	if before != stopped {
 		s.hub.remove(s)
@@ -337,7 +344,7 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 	if !ok {
 		return nil, fmt.Errorf("ds: offer %s to player %d: it has %d worlds already", o.Name, p.ID(), MaxStreams)
 	}
-	o.Number = uint8(n)
+	o.Number, o.Processed = uint8(n), len(p.AppendProcessed(nil)) > 0
 	b, err := o.Append(nil)
 	if err == nil {
 		err = p.SendReliable(b)
@@ -345,7 +352,7 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
 	}
-	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, sender: snd}
+	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, tells: o.Processed, sender: snd}
 	s.aead = p.Overhead() - transport.IPSize - transport.HeaderSize
 	all.list[n], all.next = s, n+1
 	h.add(s)

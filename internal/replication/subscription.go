@@ -33,13 +33,17 @@ type Receiver interface {
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
 	// it is known.
 	Begin(o *Offer, initial []byte) error
-	// Receive decodes a message that arrived at that time. It counts errors by reason.
-	Receive(message []byte, at time.Time, st *Stats) error
+	// Receive decodes a message that arrived at that time and returns its tick. It counts errors by
+	// reason. processed is valid during the call.
+	Receive(message []byte, processed Processed, at time.Time, st *Stats) (tick uint64, err error)
 	// AppendAck appends an ack of all messages received.
 	AppendAck(dst []byte) []byte
 	// Deliver passes on the message that Receive decoded last. It is called without the lock, on
 	// the goroutine that receives.
 	Deliver()
+	// Game passes on a message of the game that counts from a tick on, before Deliver passes on
+	// that tick or a later one. It is called like Deliver.
+	Game(tick uint64, message []byte)
 }
 
 // Subscription is a client's subscription to a world, across sessions. Its fields are guarded by
@@ -59,6 +63,8 @@ type Subscription struct {
 	replyDue   bool   // there was no room for the reply
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
+	newest     uint64 // tick
+	game       GameMessages
 	buf        []byte
 	ack        ack
 	stats      Stats
@@ -163,6 +169,8 @@ func (s *Subscription) withdraw() {
 	}
 	s.link, s.replyDue = nil, false
 	s.all.acks.restart(&s.ack, nil, 0)
+	s.newest = 0
+	s.game.Reach(MaxTick)
 	if s.assembler != nil {
 		s.assembler.Reset()
 		s.countIncomplete()
@@ -199,9 +207,21 @@ func (s *Subscription) countIncomplete() {
 
 func (s *Subscription) receive(message []byte, at time.Time) error {
 	s.stats.Bytes += uint64(len(message))
-	err := s.receiver.Receive(message, at, &s.stats)
+	var processed Processed
+	var tick uint64
+	var err error
+	if s.offer.Processed {
+		processed, message, err = parseProcessed(message)
+	}
+	if err == nil {
+		tick, err = s.receiver.Receive(message, processed, at, &s.stats)
+	} else {
+		s.stats.CountError(err)
+	}
 	if err == nil {
 		s.stats.Messages++
+		s.newest = max(s.newest, tick)
+		s.game.Reach(s.newest)
 	}
 	// Even after an error: an ack also reports what is missing.
 	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(control.DownAck), s.offer.Number))
@@ -254,6 +274,18 @@ func Interval(hz float64) time.Duration { return duration(1 / hz) }
 
 // TickTime returns the time of a tick since tick 0, at most the longest Duration.
 func TickTime(tick uint64, tickHz float64) time.Duration { return duration(float64(tick) / tickHz) }
+
+// TickAt returns the last tick whose TickTime is not after t; 0 if that is negative.
+func TickAt(t time.Duration, tickHz float64) uint64 {
+	tick := uint64(max(t.Seconds()*tickHz, 0))
+	for TickTime(tick+1, tickHz) <= t {
+		tick++
+	}
+	for tick > 0 && TickTime(tick, tickHz) > t {
+		tick--
+	}
+	return tick
+}
 
 // duration converts seconds, 0 or more, to a Duration, at most the longest one.
 func duration(seconds float64) time.Duration {

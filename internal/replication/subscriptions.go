@@ -109,12 +109,28 @@ func (all *Subscriptions) Offered() (names []string) {
 // Reset withdraws what the server offered over a link that was lost.
 func (all *Subscriptions) Reset(link Link) {
 	all.mu.Lock()
-	defer all.mu.Unlock()
 	for n, o := range all.offers {
 		if o != nil && o.link == link {
 			all.withdraw(uint8(n))
 		}
 	}
+	all.deliverGame()
+}
+
+// deliverGame passes on the messages of the game that are due. It unlocks the mutex.
+func (all *Subscriptions) deliverGame() {
+	for i := 0; i < len(all.list); {
+		s := all.list[i]
+		tick, message, ok := s.game.Take()
+		if !ok {
+			i++
+			continue
+		}
+		all.mu.Unlock()
+		s.receiver.Game(tick, message)
+		all.mu.Lock()
+	}
+	all.mu.Unlock()
 }
 
 func (all *Subscriptions) withdraw(n uint8) {
@@ -124,11 +140,12 @@ func (all *Subscriptions) withdraw(n uint8) {
 	all.byNumber[n], all.offers[n] = nil, nil
 }
 
-// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state,
-// or a stop. It returns an error that wraps control.ErrMalformed if no server sends the message.
+// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
+// message of the game, or a stop. It returns an error that wraps control.ErrMalformed if no server
+// sends the message.
 func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now time.Time) error {
 	all.mu.Lock()
-	defer all.mu.Unlock()
+	defer all.deliverGame()
 	if t == control.Offer {
 		return all.handleOffer(link, b, now)
 	}
@@ -141,8 +158,13 @@ func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now
 		return nil
 	}
 	s := all.byNumber[n]
-	if s == nil { // unsubscribed in the meantime
+	switch {
+	case s == nil: // unsubscribed in the meantime
 		return nil
+	case t == control.GameMessage:
+		err = s.game.parse(rest)
+		s.game.Reach(s.newest)
+		return err
 	}
 	return s.receivePiece(rest, now)
 }
@@ -183,7 +205,7 @@ func (all *Subscriptions) HandleDatagram(t control.Type, b []byte, at time.Time)
 		s.stats.Fragments++
 		err = s.receiveFragment(b[1:], at)
 	}
-	all.mu.Unlock()
+	all.deliverGame()
 	if err == nil {
 		s.receiver.Deliver()
 	}

@@ -31,16 +31,23 @@ type probe struct {
 	refuse    error
 	tick      uint64
 	set       *snapshot.Set
+	processed Processed
+	game      []gameMessage
 	delivered int
 }
 
 func (p *probe) Check(*Offer) error { return p.refuse }
 
-func (p *probe) Receive(message []byte, _ time.Time, st *Stats) (err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (tick uint64, err error) {
+	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		st.CountError(err)
 	}
-	return err
+	return p.tick, err
+}
+
+func (p *probe) Game(tick uint64, message []byte) {
+	p.game = append(p.game, gameMessage{tick, message})
 }
 
 func (p *probe) Deliver() { p.delivered++ }
@@ -49,6 +56,7 @@ func (p *probe) Deliver() { p.delivered++ }
 type pair struct {
 	t        testing.TB
 	typ      *snapshot.Type[ball]
+	lamps    *snapshot.Type[lamp] // with areas
 	world    *World
 	streams  *Streams
 	stream   *Stream
@@ -64,7 +72,9 @@ type pair struct {
 	now      time.Time
 }
 
-func newPair(t testing.TB) *pair {
+func newPair(t testing.TB) *pair { return newPairOver(t, fakeconn.Conn{Keep: true}) }
+
+func newPairOver(t testing.TB, toClient fakeconn.Conn) *pair {
 	t.Helper()
 	typ, err := snapshot.Compile[ball]("balls")
 	must(t, err)
@@ -75,14 +85,45 @@ func newPair(t testing.TB) *pair {
 		return err
 	})
 	must(t, err)
-	p := &pair{t: t, typ: typ, world: w, now: time.Unix(0, 0), toClient: fakeconn.Conn{Keep: true}}
+	return connect(t, typ, nil, w, toClient)
+}
+
+// lamp is a further type of objects, for worlds with areas.
+type lamp struct {
+	Name  string      `uplink:"max=8"`
+	Color schema.Vec3 `uplink:"resolution=0.01,min=0,max=1"`
+}
+
+// newAreaPair returns a world with areas, which has lamps too.
+func newAreaPair(t testing.TB) *pair {
+	t.Helper()
+	typ, err := snapshot.Compile[ball]("balls")
+	must(t, err)
+	lamps, err := snapshot.Compile[lamp]("lamps")
+	must(t, err)
+	w, err := NewWorld(typ, "balls", 60, 60, nil)
+	must(t, err)
+	must(t, w.WithAreas(100))
+	_, err = w.AddType("lamps", Fields(lamps.Source()), lamps.Schema())
+	must(t, err)
+	return connect(t, typ, lamps, w, fakeconn.Conn{Keep: true})
+}
+
+// connect offers a world, which may have lamps, to a client.
+func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp], w *World, toClient fakeconn.Conn) *pair {
+	t.Helper()
+	p := &pair{t: t, typ: typ, lamps: lamps, world: w, now: time.Unix(0, 0), toClient: toClient}
 	p.streams = NewStreams(&p.toClient)
 	p.streams.next = 3
+	var err error
 	p.stream, err = w.Offer(p.streams)
 	must(t, err)
 	p.offer, err = ParseOffer(p.toClient.Last[1:])
 	must(t, err)
 	p.probe = &probe{SnapshotDecoder: NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())}
+	if lamps != nil {
+		p.probe.SetTypes(lamps.Schema())
+	}
 	p.sub, err = p.subs.Subscribe("balls", p.probe, 1000, p.now)
 	must(t, err)
 	return p
@@ -106,6 +147,9 @@ func (p *pair) subscribe() *pair {
 	p.t.Helper()
 	p.offered(p.offer)
 	for _, want := range []Answer{Request, Ready} {
+		if p.offer.Areas && want == Request { // there is no initial state
+			continue
+		}
 		must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
 		if got := p.toServer.Last[2]; got != byte(want) {
 			p.t.Fatalf("answer %d, want %d", got, want)
@@ -123,9 +167,11 @@ func (p *pair) subscribe() *pair {
 func (p *pair) send(tick uint64, count int, put func(i int) (snapshot.Object, ball)) [][]byte {
 	p.t.Helper()
 	must(p.t, p.world.Begin(tick))
+	row := make([]int32, p.typ.Schema().Components())
 	for i := range count {
 		o, b := put(i)
-		must(p.t, p.typ.Add(p.world.Open(), o, &b))
+		must(p.t, p.typ.Quantize(row, &b))
+		must(p.t, p.world.Put(0, o, row))
 	}
 	p.world.Commit()
 	p.toClient.Sent = nil
@@ -384,50 +430,61 @@ func TestCountError(t *testing.T) {
 	}
 }
 
-// FuzzSubscriptions handles arbitrary messages of a server: see package entries. Nothing panics,
-// the stored initial state is bounded, and a new session works.
+// FuzzSubscriptions handles arbitrary messages of a server, for a world without areas and one with
+// areas: see package entries. Nothing panics, the stored initial state is bounded, and a new
+// session works.
 func FuzzSubscriptions(f *testing.F) {
-	p := newPair(f).subscribe()
-	offer, err := p.offer.Append(nil)
-	must(f, err)
-	f.Add(entries.Of(offer, true))
-	f.Add(entries.Of(append([]byte{byte(control.Piece), 3}, p.stream.mode.initial...), true))
-	f.Add(entries.Of(p.snapshot(), false))
+	worlds := []func(testing.TB) *pair{newPair, newAreaPair}
+	for _, world := range worlds {
+		p := world(f).subscribe()
+		offer, err := p.offer.Append(nil)
+		must(f, err)
+		f.Add(entries.Of(offer, true))
+		f.Add(entries.Of(p.snapshot(), false))
+		if len(p.stream.mode.initial) > 0 {
+			f.Add(entries.Of(append([]byte{byte(control.Piece), 3}, p.stream.mode.initial...), true))
+		}
+	}
 	f.Add(entries.Of([]byte{byte(control.Stop), 3}, true))
 	f.Add(entries.Of([]byte{byte(control.DownFragment) | 3, 0, 0, 1, 1, 5}, false))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		p := newPair(t).subscribe()
-		for msg, reliable := range entries.All(in) {
-			kind, body, err := control.Split(msg)
-			switch {
-			case err != nil:
-			case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
-				_ = p.reliable(kind, body...)
-			case !reliable && (kind == control.Down || kind == control.DownFragment):
-				_ = p.subs.HandleDatagram(kind, body, p.now)
-			}
-			p.now = p.now.Add(time.Millisecond)
-			p.subs.Tick(p.now)
-		}
-		if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.initial) > MaxInitial {
-			t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.initial), st)
-		}
-		if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
-			t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
-		}
-		p.subs.Reset(&p.toServer)
-		again := newPair(t)
-		p.stream, p.streams, p.world, p.next = again.stream, again.streams, again.world, 0
-		p.offered(again.offer)
-		if p.sub.phase == requesting { // else the client has that state
-			must(t, p.reliable(control.Piece, append([]byte{3}, p.stream.mode.initial...)...))
-		}
-		must(t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
-		p.stream.player = &p.toClient
-		before := p.probe.delivered
-		p.deliver(p.snapshot())
-		if p.probe.delivered != before+1 {
-			t.Fatalf("a snapshot of the new session is not received: %+v", p.sub.Stats())
+		for _, world := range worlds {
+			world(t).subscribe().handle(in, world(t))
 		}
 	})
+}
+
+// handle handles the messages of a fuzz target's input, and then a new session with again's world.
+func (p *pair) handle(in []byte, again *pair) {
+	for msg, reliable := range entries.All(in) {
+		kind, body, err := control.Split(msg)
+		switch {
+		case err != nil:
+		case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
+			_ = p.reliable(kind, body...)
+		case !reliable && (kind == control.Down || kind == control.DownFragment):
+			_ = p.subs.HandleDatagram(kind, body, p.now)
+		}
+		p.now = p.now.Add(time.Millisecond)
+		p.subs.Tick(p.now)
+	}
+	if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.initial) > MaxInitial {
+		p.t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.initial), st)
+	}
+	if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
+		p.t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
+	}
+	p.subs.Reset(&p.toServer)
+	p.stream, p.streams, p.world, p.next = again.stream, again.streams, again.world, 0
+	p.offered(again.offer)
+	if p.sub.phase == requesting { // else the client has that state
+		must(p.t, p.reliable(control.Piece, append([]byte{3}, p.stream.mode.initial...)...))
+	}
+	must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
+	p.stream.player = &p.toClient
+	before := p.probe.delivered
+	p.deliver(p.snapshot())
+	if p.probe.delivered != before+1 {
+		p.t.Fatalf("a snapshot of the new session is not received: %+v", p.sub.Stats())
+	}
 }

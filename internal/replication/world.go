@@ -61,8 +61,8 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	return w, nil
 }
 
-// NewWorldOfSets returns a world of objects that are quantized already and that fields describe, with
-// an initial state. It cannot be offered as state.
+// NewWorldOfSets returns a world of objects that are quantized already and that fields describe,
+// with an initial state. It cannot be offered as state.
 func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
 	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
 	w.stateErr = fmt.Errorf("ds: world %s: it has no velocities", name)

@@ -81,8 +81,8 @@ func componentBounds(f *snapshot.Field, k int) (lo, hi int32) {
 
 // quakeWorld is the delta of Quake 3's snapshots, after what ioquake3's SV_EmitPacketEntities and
 // MSG_WriteDeltaEntity do: each object that differs from the newest snapshot that the client has
-// acked, with its number, and its fields as [quake] codes them. If that snapshot is too old, objects
-// are coded against their baselines, the initial state.
+// acked, with its number, and its fields as [quake] codes them. If that snapshot is too old,
+// objects are coded against their baselines, the initial state.
 //
 // Differences to the original, all in the peer's favor: a number has the bits of its bounds, not
 // those of a float; the Huffman code is trained on the recording, not on Quake; the server keeps as

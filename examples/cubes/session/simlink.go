@@ -72,7 +72,7 @@ func (l *simLink) send(now time.Duration, message []byte) error {
 		l.push(now, datagram{payload: bytes.Clone(message)})
 		return nil
 	}
-	fragments, err := l.splitter.Split(message, fragmentPart)
+	fragments, err := l.splitter.Split(nil, message, fragmentPart)
 	if err != nil {
 		return err
 	}

@@ -100,12 +100,12 @@ func (pc *payloadCodec) codeViewerID(id uint16, has bool) (uint16, bool) {
 }
 
 // codeMember codes whether an object that has a baseline is updated.
-func (pc *payloadCodec) codeMember(base *record, is bool) bool {
+func (pc *payloadCodec) codeMember(base *record, is bool) {
 	ctx := 0
 	if base.rests {
 		ctx = 1
 	}
-	return pc.Bit(&pc.out.state.member[ctx][pc.age(base.seq)], is)
+	pc.Bit(&pc.out.state.member[ctx][pc.age(base.seq)], is)
 }
 
 // age returns a context for the age of packet seq, in packets.

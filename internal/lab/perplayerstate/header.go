@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -37,33 +36,6 @@ func (h *header) append(dst []byte) []byte {
 		dst = binary.AppendVarint(dst, h.tick)
 	}
 	return dst
-}
-
-// parseHeader parses a header and returns the coded part. next is the expected sequence number; of
-// the numbers with the low bits in the header, the nearest one is meant.
-func parseHeader(b []byte, next uint64) (h header, rest []byte, err error) {
-	if len(b) < 2 || len(b) > MaxPacket {
-		return h, nil, fmt.Errorf("%w: packet of %d bytes, want 2 to %d", snapshot.ErrMalformed, len(b), MaxPacket)
-	}
-	v := uint64(binary.LittleEndian.Uint16(b))
-	h.distance, h.seq, b = v&(1<<distanceBits-1), v>>distanceBits, b[2:]
-	if h.distance > 0 {
-		if h.distance > maxDistance {
-			return h, nil, fmt.Errorf("%w: distance %d, want at most %d", snapshot.ErrMalformed, h.distance, maxDistance)
-		}
-		h.seq = seq.Nearest(h.seq, shortBits, next)
-		return h, b, nil
-	}
-	if len(b) < 3 || b[0]>>(longBits-shortBits) != 0 {
-		return h, nil, fmt.Errorf("%w: header of a keyframe", snapshot.ErrMalformed)
-	}
-	h.seq, h.epoch = seq.Nearest(h.seq|uint64(b[0])<<shortBits, longBits, next), b[1]
-	tick, n := binary.Varint(b[2:])
-	if n <= 0 || n > 1 && b[1+n] == 0 || fixed.Abs(tick) > maxTick {
-		return h, nil, fmt.Errorf("%w: tick of a header", snapshot.ErrMalformed)
-	}
-	h.tick = tick
-	return h, b[2+n:], nil
 }
 
 // Ack reports which packets a receiver decoded. Acks may be lost, duplicated and reordered.

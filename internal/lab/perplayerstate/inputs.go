@@ -115,16 +115,6 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 	return from
 }
 
-// accept stores a tick of a packet and reports whether it was unknown.
-func (l *inputLog) accept(o *tickSlot) bool {
-	s := l.slot(o.tick)
-	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
-		return false
-	}
-	s.tick, s.known, s.flat = o.tick, o.known, append(s.flat[:0], o.flat...)
-	return true
-}
-
 // codeInputs codes ticks, each against the previous one, the first against the base packet.
 func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	s, o := pc.out.state, pc.out
@@ -194,14 +184,4 @@ func wellFormed(flat []byte) bool {
 		before, flat = int(flat[0]), flat[2+int(flat[1]):]
 	}
 	return true
-}
-
-// unflatten appends the inputs in b, which they alias.
-func unflatten(dst []Input, flat []byte) []Input {
-	for len(flat) > 0 {
-		n := 2 + int(flat[1])
-		dst = append(dst, Input{flat[0], flat[2:n:n]})
-		flat = flat[n:]
-	}
-	return dst
 }

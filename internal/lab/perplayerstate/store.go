@@ -21,7 +21,6 @@ type packet struct {
 	seq     uint64
 	held    bool // the receiver decoded it: at the sender, as acks report
 	tick    int64
-	base    uint64      // at the receiver: the packet that it refers to
 	updates []*record   // by ascending id, until they are settled
 	state   *modelState // models after it, while packets may refer to it
 	inputs  []byte      // those of its newest tick

@@ -153,8 +153,8 @@ func (p *plain) See(player int, s *replication.Stream, tick int) {
 	}
 }
 
-// Correct accepts objects that were so in an earlier tick: those of a group that has just entered the
-// view may not be up to date. All worlds of a scene have the same history.
+// Correct accepts objects that were so in an earlier tick: those of a group that has just entered
+// the view may not be up to date. All worlds of a scene have the same history.
 func (p *plain) Correct(shown, _ *snapshot.Set, tick int) bool {
 	var history *[snapshot.Ring][]int32
 	for _, w := range p.worlds {

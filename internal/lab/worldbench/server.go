@@ -51,6 +51,9 @@ func (p *player) RTT() time.Duration {
 	return time.Duration(p.server.clients[p.index].rtt) * time.Second / rate
 }
 
+// AppendProcessed implements [replication.Player].
+func (p *player) AppendProcessed(dst []byte) []byte { return dst }
+
 // Send implements [replication.Player].
 func (p *player) Send(b []byte) error {
 	s := p.server

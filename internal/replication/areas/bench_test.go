@@ -53,10 +53,6 @@ func BenchmarkMessages(b *testing.B) {
 		}
 		w.Commit()
 	}
-	type pending struct {
-		n   uint64
-		ack uint64
-	}
 	views := make([]View, clients)
 	builder := Builder{}
 	var buf []byte

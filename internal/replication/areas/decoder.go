@@ -18,8 +18,8 @@ const (
 	MaxObjects = snapshot.MaxObjects
 	// maxMembers is the maximum number of groups in a message.
 	maxMembers = 2048
-	// keepBefore is the number of messages that are kept before the newest baseline: references, and
-	// baselines of other groups and of late messages.
+	// keepBefore is the number of messages that are kept before the newest baseline: references,
+	// and baselines of other groups and of messages that come late.
 	keepBefore = 28
 	// maxMalformed consecutive malformed messages suggest that the server uses other baselines.
 	maxMalformed = 8
@@ -145,8 +145,8 @@ func (d *Decoder) check() error {
 	return d.missing(d.distance)
 }
 
-// Shown returns the objects of one type that the message shows that was decoded last. They are valid
-// until Decode has decoded another one.
+// Shown returns the objects of one type that the message shows that was decoded last. They are
+// valid until Decode has decoded another one.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 
 // at returns the message that is older by a distance, or nil.
@@ -171,6 +171,9 @@ func (d *Decoder) set(distance, slot uint64) *countedSet {
 }
 
 func (d *Decoder) missing(distance uint64) error {
+	if d.n+1 < d.next { // what it refers to may have been discarded since a newer one arrived
+		return fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, uint16(d.n))
+	}
 	d.requestReset()
 	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", snapshot.ErrBaselineMissing, uint16(d.n), distance)
 }

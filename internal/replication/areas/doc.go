@@ -5,5 +5,5 @@
 // clients that see it; a message to one client is a directory and the bytes of the groups that the
 // client sees. Objects that enter a group are coded one by one, since what a client already knows
 // of them depends on which other groups it sees. Nothing in a message depends on what the client
-// does not see. docs/snapshots.md specifies the messages.
+// does not see. docs/spec/snapshots.md specifies the messages.
 package areas

@@ -100,8 +100,8 @@ func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) bool {
 	return false
 }
 
-// order merges the visible groups, by type and ascending id. If an object is in two of them, because
-// one is stale, the other one counts.
+// order merges the visible groups, by type and ascending id. If an object is in two of them,
+// because one is stale, the other one counts.
 func (d *Decoder) order() error {
 	for _, t := range d.types {
 		t.merged.Reset()

@@ -49,8 +49,8 @@ func (g *Group) size() int {
 	return n
 }
 
-// openSet returns the set of snapshot n, which is being filled.
-func (g *Group) openSet(n uint64) *snapshot.Set {
+// openSet returns the set that is being filled.
+func (g *Group) openSet() *snapshot.Set {
 	if g.open == nil {
 		if k := len(g.free); k > 0 {
 			g.open, g.free = g.free[k-1], g.free[:k-1]
@@ -64,7 +64,7 @@ func (g *Group) openSet(n uint64) *snapshot.Set {
 
 // commit stores the set of snapshot n, which is that of the one before if nothing changed.
 func (g *Group) commit(n uint64) {
-	set, at := g.openSet(n), n%snapshot.Ring
+	set, at := g.openSet(), n%snapshot.Ring
 	g.open = nil
 	if old := g.sets[at]; old != nil && old != g.sets[(n+1)%snapshot.Ring] && n >= g.first+snapshot.Ring {
 		g.free = append(g.free, old)
@@ -125,8 +125,9 @@ type entered struct {
 const (
 	// maxEncodings is the maximum number of encodings of a group and snapshot.
 	maxEncodings = 8
-	// checkEvery is the number of snapshots per divergence check.
-	checkEvery = 60
+	// checkEvery is the number of snapshots per divergence check. It divides 2^longBits, because a
+	// decoder knows only the low bits of numbers.
+	checkEvery = 64
 )
 
 // encode returns the group in snapshot n, the newest, coded against a baseline. It is nil if that

@@ -120,7 +120,7 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 			g = w.enter(t, in)
 		}
 	}
-	if err := g.openSet(n).Add(o, row); err != nil {
+	if err := g.openSet().Add(o, row); err != nil {
 		return err
 	}
 	if g != from {
@@ -174,7 +174,7 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 		}
 	}
 	g := &Group{typ: t, areas: slices.Clone(in), key: string(w.key), first: n}
-	g.openSet(n)
+	g.openSet()
 	k.groups = append(k.groups, g)
 	w.groups = append(w.groups, g)
 	for _, a := range in {

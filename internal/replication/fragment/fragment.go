@@ -43,24 +43,27 @@ type Splitter struct{ next uint16 }
 
 // Fragments are the fragments of one message.
 type Fragments struct {
-	rest         []byte
+	head, rest   []byte
 	seq          uint16
 	part         int
 	index, count int
 }
 
-// Split splits a message into parts of part bytes. The message must not be modified until the last
-// fragment was appended. It is an error if the message does not have 2 to MaxCount parts: send a
-// smaller one as it is.
-func (s *Splitter) Split(message []byte, part int) (Fragments, error) {
-	n := (len(message) + part - 1) / part
+// Split splits a message, which is head and then rest, into parts of part bytes. Neither must be
+// modified until the last fragment was appended. It is an error if the message does not have 2 to
+// MaxCount parts, or if head does not fit into one: send a smaller message as it is.
+func (s *Splitter) Split(head, rest []byte, part int) (Fragments, error) {
+	size := len(head) + len(rest)
+	n := (size + part - 1) / part
 	switch {
 	case n > MaxCount:
-		return Fragments{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLarge, len(message), MaxCount*part)
+		return Fragments{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLarge, size, MaxCount*part)
+	case len(head) > part:
+		return Fragments{}, fmt.Errorf("%w: a head of %d bytes, want at most %d", ErrTooLarge, len(head), part)
 	case n < 2:
-		return Fragments{}, fmt.Errorf("%w: %d bytes fit one part of %d", ErrMalformed, len(message), part)
+		return Fragments{}, fmt.Errorf("%w: %d bytes fit one part of %d", ErrMalformed, size, part)
 	}
-	f := Fragments{rest: message, seq: s.next, part: part, count: n}
+	f := Fragments{head: head, rest: rest, seq: s.next, part: part, count: n}
 	s.next++
 	return f, nil
 }
@@ -73,11 +76,11 @@ func (f *Fragments) Next(dst []byte) ([]byte, bool) {
 	if f.index == f.count {
 		return dst, false
 	}
-	n := min(f.part, len(f.rest))
+	n := min(f.part-len(f.head), len(f.rest))
 	dst = binary.LittleEndian.AppendUint16(dst, f.seq)
 	dst = append(dst, byte(f.index), byte(f.count-1))
-	dst = append(dst, f.rest[:n]...)
-	f.rest = f.rest[n:]
+	dst = append(append(dst, f.head...), f.rest[:n]...)
+	f.head, f.rest = nil, f.rest[n:]
 	f.index++
 	return dst, true
 }

@@ -13,7 +13,7 @@ import (
 
 // split returns the fragments of a message.
 func split(t interface{ Fatal(...any) }, s *Splitter, message []byte, part int) (out [][]byte) {
-	f, err := s.Split(message, part)
+	f, err := s.Split(message[:part/2], message[part/2:], part)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 func TestSplitLimits(t *testing.T) {
 	var s Splitter
 	for size, want := range map[int]error{0: ErrMalformed, 10: ErrMalformed, 11: nil, 640: nil, 641: ErrTooLarge} {
-		f, err := s.Split(make([]byte, size), 10)
+		f, err := s.Split(nil, make([]byte, size), 10)
 		if !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v, want %v", size, err, want)
 		}
@@ -159,7 +159,7 @@ func TestAllocs(t *testing.T) {
 	a := NewAssembler(100, MaxCount)
 	message, buf := make([]byte, 950), make([]byte, 0, 200)
 	one := func() {
-		f, _ := s.Split(message, 100)
+		f, _ := s.Split(nil, message, 100)
 		for {
 			b, ok := f.Next(buf)
 			if !ok {

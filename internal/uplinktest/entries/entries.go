@@ -1,30 +1,45 @@
 // Package entries encodes a sequence of messages as one input of a fuzz target.
 package entries
 
-import "iter"
+import (
+	"encoding/binary"
+	"iter"
+)
 
-const maxMessage = 127
+const (
+	isReliable = 0x80
+	isLong     = 0x7f // two bytes with the length follow, low byte first
+)
 
-// Of returns the entry of a message: its length, with the high bit set if it is reliable, and its
-// first bytes.
+// Of returns the entry of a message: a byte with its length and, as the high bit, whether it is
+// reliable, and the message, of which at most 65,535 bytes are used.
 func Of(message []byte, reliable bool) []byte {
-	message = message[:min(len(message), maxMessage)]
-	head := byte(len(message))
+	message = message[:min(len(message), 1<<16-1)]
+	entry := []byte{byte(min(len(message), isLong))}
 	if reliable {
-		head |= maxMessage + 1
+		entry[0] |= isReliable
 	}
-	return append([]byte{head}, message...)
+	if len(message) >= isLong {
+		entry = binary.LittleEndian.AppendUint16(entry, uint16(len(message)))
+	}
+	return append(entry, message...)
 }
 
 // All returns the messages of an input, and whether they are reliable. The last one may be cut off.
 func All(in []byte) iter.Seq2[[]byte, bool] {
 	return func(yield func([]byte, bool) bool) {
 		for len(in) > 0 {
-			n := min(int(in[0]&maxMessage), len(in)-1)
-			if !yield(in[1:1+n], in[0] > maxMessage) {
+			n, reliable := int(in[0]&^isReliable), in[0]&isReliable != 0
+			in = in[1:]
+			if n == isLong && len(in) >= 2 {
+				n = int(binary.LittleEndian.Uint16(in))
+				in = in[2:]
+			}
+			n = min(n, len(in))
+			if !yield(in[:n], reliable) {
 				return
 			}
-			in = in[1+n:]
+			in = in[n:]
 		}
 	}
 }

@@ -17,6 +17,8 @@ type Conn struct {
 	Keep  bool
 	Full  bool // the reliable channel has no room
 	Stall int  // segments that stay unacknowledged
+	// Processed is what AppendProcessed appends.
+	Processed []byte
 }
 
 // Send stores a datagram.
@@ -49,6 +51,9 @@ func (c *Conn) RTT() time.Duration { return 0 }
 func (c *Conn) Overhead() uint64 {
 	return uint64(transport.IPSize + transport.HeaderSize + transport.AES128GCM.Overhead())
 }
+
+// AppendProcessed appends Processed.
+func (c *Conn) AppendProcessed(dst []byte) []byte { return append(dst, c.Processed...) }
 
 // Unacked returns Stall.
 func (c *Conn) Unacked() int { return c.Stall }

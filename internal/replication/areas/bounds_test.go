@@ -1,0 +1,88 @@
+package areas
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// TestGroupEncodings checks that a group is encoded at most eight times in a snapshot, whatever
+// baselines clients have.
+func TestGroupEncodings(t *testing.T) {
+	town := newTown(1, 2, 2, 40, 0)
+	for range snapshot.Ring {
+		town.step()
+	}
+	n := town.world.Next() - 1
+	tried := 0
+	for _, g := range town.world.groups {
+		if g.first > 0 {
+			continue
+		}
+		tried++
+		encoded := 0
+		for d := range maxDistance {
+			if g.encode(n, snapshot.Baseline{Distance: d, Empty: d == 0}) != nil {
+				encoded++
+			}
+			_ = g.encodeAny(n, 1<<maxDistance)
+		}
+		if encoded > maxEncodings || g.count > maxEncodings || len(g.encodings) > maxEncodings {
+			t.Errorf("%d encodings, %d are kept", encoded, len(g.encodings))
+		}
+	}
+	if tried == 0 {
+		t.Error("no group is as old as the world")
+	}
+	if got, limit := town.world.Encodes(), maxEncodings*len(town.world.groups); got > limit {
+		t.Errorf("%d encodings, want at most %d", got, limit)
+	}
+}
+
+// TestViewIsBounded checks the memory of a view of more groups than a message can contain, and that
+// the others are sent once there is room.
+func TestViewIsBounded(t *testing.T) {
+	const areas = maxMembers + 100
+	world, builder := NewWorld(), Builder{}
+	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := world.AddType(s)
+	var all []area.ID
+	for a := range area.ID(areas) {
+		all = append(all, a+1)
+	}
+	var v View
+	step := func() {
+		world.Begin()
+		for id := range uint16(areas) {
+			if err := world.Put(typ, snapshot.Object{ID: id}, []int32{3}, area.ID(id)+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		world.Commit()
+		builder.Append(nil, world, &v, snapshot.Baseline{}, Limits{Enter: 600, Hold: 6})
+	}
+	v.See(all)
+	step()
+	if n, size := cap(v.members), unsafe.Sizeof(member{}); len(v.members) != maxMembers || n > 2*maxMembers || size > 24 {
+		t.Errorf("%d of %d members of %d bytes", len(v.members), n, size)
+	}
+	v.See(all[areas-200:])
+	for range snapshot.Ring + 1 {
+		step()
+	}
+	seen := 0
+	for _, m := range v.members {
+		if m.sees {
+			seen++
+		}
+	}
+	if seen != 200 || len(v.members) != maxMembers {
+		t.Errorf("the view has %d of 200 groups", seen)
+	}
+}

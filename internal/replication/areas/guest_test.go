@@ -1,0 +1,260 @@
+package areas
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
+// guest is a client behind a link that loses and reorders, and what the server keeps of it.
+type guest struct {
+	link
+	hostile bool
+	enter   int // bytes of a message for groups that enter the view
+	picks   int // how often the newest baseline is chosen, against any other
+
+	view View
+	dec  *Decoder
+	rng  *rand.Rand
+	sees []area.ID
+	sent uint64 // bit i: the message of snapshot last-i was sent
+	last uint64
+	mood int // kind of acks of a hostile client
+	down []flight
+	up   []flight
+	seen tally
+
+	message []byte // the newest
+	missing int    // visible objects that the newest received message does not show
+}
+
+type link struct {
+	every  uint64 // snapshots per message
+	delay  uint64 // in one direction, in snapshots
+	jitter uint64 // maximum further delay
+	loss   float64
+}
+
+// tally counts the objects that a client was shown.
+type tally struct{ current, stale int }
+
+func (t *tally) add(o *tally) { t.current, t.stale = t.current+o.current, t.stale+o.stale }
+
+type flight struct {
+	at      uint64 // number of the newest snapshot at its arrival
+	n       uint64
+	message []byte
+	objects objects
+	sees    []area.ID
+	sizes   map[uint64]int // objects of groups by slot
+	ack     snapshot.Ack
+}
+
+func (t *town) guest(seed uint64, l link) *guest {
+	return &guest{link: l, enter: 300, picks: 10, dec: NewDecoder(t.schemas()...), rng: rand.New(rand.NewPCG(seed, 2))}
+}
+
+// randomGuest returns a client with a random link and, perhaps, hostile acks.
+func (t *town) randomGuest() *guest {
+	r := t.rng
+	g := t.guest(r.Uint64(), link{every: 1 + r.Uint64N(3), delay: r.Uint64N(16), jitter: r.Uint64N(1 + r.Uint64N(12)), loss: r.Float64() * 0.4 * float64(r.IntN(2))})
+	g.enter, g.hostile, g.picks = 1<<r.IntN(12), r.IntN(3) == 0, r.IntN(20)
+	return g
+}
+
+func (g *guest) see(in ...area.ID) {
+	g.sees = in
+	g.view.See(in)
+}
+
+// look makes a client see the cells around a random position, and what its team knows.
+func (g *guest) look(t *town) {
+	at, in := walker{}, []area.ID{teams + area.ID(g.rng.IntN(3))}
+	limit := int32(t.side * cell)
+	at.x, at.y = g.rng.Int32N(limit), g.rng.Int32N(limit)
+	for x := max(at.x-cell, 0); x <= min(at.x+cell, limit-1); x += cell {
+		for y := max(at.y-cell, 0); y <= min(at.y+cell, limit-1); y += cell {
+			in = append(in, t.cell(x, y))
+		}
+	}
+	g.see(in...)
+}
+
+// rejoin makes a client leave and subscribe again.
+func (g *guest) rejoin(t *town) {
+	g.view.Reset()
+	g.dec, g.down, g.up, g.sent = NewDecoder(t.schemas()...), nil, nil, 0
+}
+
+// send sends the newest snapshot.
+func (g *guest) send(t *town) {
+	n := t.newest()
+	g.message = t.builder.Append(nil, t.world, &g.view, g.baseline(n), Limits{Enter: g.enter, Hold: int(2*(g.delay+g.jitter)) + 3})
+	g.sent, g.last = g.sent<<(n-g.last)|1, n
+	f := flight{n: n, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint64]int{}}
+	for i, m := range g.view.members {
+		if m.group != nil && m.had&1 != 0 {
+			f.sizes[uint64(i)] = m.group.set(n, n).Len()
+		}
+	}
+	g.launch(&g.down, n, f)
+}
+
+// baseline returns a baseline that the client has: mostly the newest.
+func (g *guest) baseline(n uint64) snapshot.Baseline {
+	r := &g.view.Receipts
+	b := r.Baseline(n)
+	step := r.Step()
+	full, bare := r.Baselines(n, step)
+	switch pick := g.rng.IntN(g.picks + 2); {
+	case pick == 0 && full != 0:
+		b = snapshot.Baseline{Distance: g.oneOf(full), Step: step}
+	case pick == 1 && bare != 0:
+		b = snapshot.Baseline{Distance: g.oneOf(bare)}
+	}
+	return b
+}
+
+// oneOf returns the index of one of the bits that are set.
+func (g *guest) oneOf(mask uint64) int {
+	for range g.rng.IntN(bits.OnesCount64(mask)) {
+		mask &= mask - 1
+	}
+	return bits.TrailingZeros64(mask)
+}
+
+func (g *guest) launch(on *[]flight, now uint64, f flight) {
+	if g.rng.Float64() >= g.loss {
+		f.at = now + g.delay + g.rng.Uint64N(g.jitter+1)
+		*on = append(*on, f)
+	}
+}
+
+// deliver delivers what arrives now.
+func (g *guest) deliver(t *town) (err error) {
+	now := t.newest()
+	g.down = slices.DeleteFunc(g.down, func(f flight) bool {
+		if f.at > now || err != nil {
+			return false
+		}
+		err = g.receive(t, &f)
+		g.launch(&g.up, now, flight{ack: g.dec.Ack()})
+		return true
+	})
+	g.up = slices.DeleteFunc(g.up, func(f flight) bool {
+		if f.at > now {
+			return false
+		}
+		if g.mood != silent {
+			_, ack := g.view.Ack(f.ack)
+			err = errors.Join(err, ack)
+		}
+		return true
+	})
+	if g.hostile && g.last == now {
+		err = errors.Join(err, g.attack())
+	}
+	return err
+}
+
+// The kinds of hostile acks.
+const (
+	honest = iota
+	silent // none
+	liar   // of what was lost
+	old
+	resets
+	random // also of what was never sent
+	moods
+)
+
+// attack applies an ack that no honest client sends.
+func (g *guest) attack() error {
+	if g.rng.IntN(30) == 0 {
+		g.mood = g.rng.IntN(moods)
+	}
+	a := snapshot.Ack{Newest: uint16(g.last), Epoch: g.dec.Ack().Epoch}
+	switch g.mood {
+	case liar:
+		a.Window = g.sent >> 1
+	case old:
+		age := g.oneOf(g.sent)
+		a.Newest -= uint16(age)
+	case resets:
+		a.Epoch = uint8(g.rng.Uint32())
+	case random:
+		a.Newest, a.Window = a.Newest+uint16(g.rng.IntN(100)-50), g.rng.Uint64()
+	default:
+		return nil
+	}
+	if _, err := g.view.Ack(a); err != nil && (g.mood != random || !errors.Is(err, snapshot.ErrAck)) {
+		return fmt.Errorf("ack %+v: %w", a, err)
+	}
+	return nil
+}
+
+// receive decodes a message and compares what it shows with what the server put.
+func (g *guest) receive(t *town, f *flight) error {
+	if _, _, err := g.dec.Decode(f.message); err != nil {
+		if g.hostile || errors.Is(err, snapshot.ErrLate) && g.jitter > 0 {
+			return nil
+		}
+		return fmt.Errorf("snapshot %d: %w", f.n, err)
+	}
+	shown := make([]map[snapshot.Object]bool, len(t.kinds)) // whether objects are current
+	for i := range shown {
+		shown[i] = map[snapshot.Object]bool{}
+	}
+	for _, m := range g.dec.visible {
+		if m.stale {
+			continue
+		}
+		if want, ok := f.sizes[m.slot]; ok && want != m.set.Len() {
+			return fmt.Errorf("snapshot %d: a group of %d objects, want %d", f.n, m.set.Len(), want)
+		}
+		delete(f.sizes, m.slot)
+		typ := slices.Index(g.dec.types, m.set.typ)
+		for i := range m.set.Len() {
+			shown[typ][m.set.Object(i)] = true
+		}
+	}
+	if len(f.sizes) > 0 {
+		return fmt.Errorf("snapshot %d: %d groups are not shown", f.n, len(f.sizes))
+	}
+	g.missing = 0
+	for typ, all := range f.objects {
+		set, visible := g.dec.Shown(typ), 0
+		for i := range set.Len() {
+			o, row := set.Object(i), set.Row(i)
+			want, ok := all[o]
+			switch {
+			case ok && want.sees(f.sees) && slices.Equal(want.row, row):
+				g.seen.current++
+				visible++
+			case !shown[typ][o] && t.was(typ, o, row, f.n):
+				g.seen.stale++
+				if ok && want.sees(f.sees) {
+					visible++
+				}
+			default:
+				return fmt.Errorf("snapshot %d: object %v of type %d is %v, want %v", f.n, o, typ, row, want)
+			}
+			delete(shown[typ], o)
+		}
+		if len(shown[typ]) > 0 {
+			return fmt.Errorf("snapshot %d: %d decoded objects of type %d are not shown", f.n, len(shown[typ]), typ)
+		}
+		for _, p := range all {
+			if p.sees(f.sees) {
+				g.missing++
+			}
+		}
+		g.missing -= visible
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package rewind
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/interpolate"
+)
+
+// Config configures a [History]. The zero value of each field means its default; TickHz has none.
+type Config struct {
+	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
+	TickHz float64
+	// Window is how far the history reaches back, up to 10 s; default 1 s.
+	Window time.Duration
+	// Objects is the maximum number of objects of a tick, at most 65,536; default 1024.
+	Objects int
+	// Method is that of the clients' interpolation.
+	Method interpolate.Method
+	// Tolerance is the largest difference between the time that a client says it showed and the
+	// expected one, up to 1 s; default 50 ms.
+	Tolerance time.Duration
+}
+
+const (
+	maxWindow    = 10 * time.Second
+	maxTolerance = time.Second
+)
+
+// Stats counts calls of [History.Seen].
+type Stats struct {
+	// Claims is the number of claims, and Clamped the number of those that differed from the
+	// expected time by more than Config.Tolerance. Expired claims, clamped or not, are before what
+	// the history holds.
+	Claims, Clamped, Expired uint64
+	// Largest is the largest difference from the expected time.
+	Largest time.Duration
+}
+
+// History keeps the objects T of the most recent ticks. Its memory is that of the ticks in
+// Config.Window, each as large as the largest so far in its slot. Queries allocate nothing. Not
+// safe for concurrent use.
+type History[T any] struct {
+	cfg    Config
+	buffer *interpolate.Buffer[T]
+	newest time.Duration
+	oldest time.Duration
+	any    bool
+	stats  Stats
+}
+
+// New returns an empty history of objects whose poses adapter reads and writes;
+// [interpolate.Tagged] returns one for a type with tags. An error names the invalid field of cfg.
+func New[T any](adapter interpolate.Adapter[T], cfg Config) (*History[T], error) {
+	cfg.Window, cfg.Tolerance = cmp.Or(cfg.Window, time.Second), cmp.Or(cfg.Tolerance, 50*time.Millisecond)
+	cfg.Objects = cmp.Or(cfg.Objects, 1024)
+	if !(cfg.TickHz >= 1 && cfg.TickHz <= 1000) {
+		return nil, fmt.Errorf("rewind: Config.TickHz is %v, want 1 to 1000", cfg.TickHz)
+	}
+	interval := time.Duration(float64(time.Second) / cfg.TickHz)
+	switch {
+	case cfg.Window < interval || cfg.Window > maxWindow:
+		return nil, fmt.Errorf("rewind: Config.Window is %v, want %v to %v", cfg.Window, interval, maxWindow)
+	case cfg.Tolerance < 0 || cfg.Tolerance > maxTolerance:
+		return nil, fmt.Errorf("rewind: Config.Tolerance is %v, want 0 to %v", cfg.Tolerance, maxTolerance)
+	}
+	buffer, err := interpolate.New(adapter, interpolate.Config{
+		Interval: interval, Method: cfg.Method, Delay: cfg.Window, Snapshots: int(cfg.Window/interval) + 2, Objects: cfg.Objects,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rewind: Config: %w", err)
+	}
+	return &History[T]{cfg: cfg, buffer: buffer}, nil
+}
+
+// Add adds the objects of a tick at its server time, which is the time from tick 0 at
+// Config.TickHz. Times and ids ascend; ids are those that clients see. Objects are copied, but not
+// what they point to. An error names the argument that is out of range, and the history does not
+// change.
+func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
+	if h.any && at <= h.newest {
+		return fmt.Errorf("rewind: time %v after %v, want ascending ones", at, h.newest)
+	}
+	if err := h.buffer.Add(at, at, ids, objects); err != nil {
+		return fmt.Errorf("rewind: %w", err)
+	}
+	if !h.any {
+		h.oldest, h.any = at, true
+	}
+	h.newest = at
+	h.oldest = max(h.oldest, at-h.cfg.Window)
+	return nil
+}
+
+// Viewer is what the server knows of how old the world is that a player sees.
+type Viewer struct {
+	// RTT is the round-trip time of the player's connection.
+	RTT time.Duration
+	// Waited is how long the call waited at the server before its handler ran, above all in a
+	// jitter buffer.
+	Waited time.Duration
+	// Delay is the interpolation delay of the player's client, which the game chose.
+	Delay time.Duration
+}
+
+// Expected returns the server time that a player showed when it made the call whose handler runs at
+// the server time now: RTT, Waited and Delay ago.
+func (v Viewer) Expected(now time.Duration) time.Duration { return now - v.RTT - v.Waited - v.Delay }
+
+// Seen returns the server time at which to look up what a player saw when it made the call whose
+// handler runs at the server time now. claim is the time that its client says it showed, such as
+// interpolate.Sample.Time. If it differs from what v lets expect by more than Config.Tolerance,
+// Seen returns the time within that is nearest, so no claim gains more than that. off is by how
+// much the claim is later than expected. The time returned is within what the history holds.
+func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
+	expected := v.Expected(now)
+	// A claim may be any number, so the difference could overflow.
+	claim = min(max(claim, expected-time.Hour), expected+time.Hour)
+	off = claim - expected
+	at = min(max(claim, expected-h.cfg.Tolerance), expected+h.cfg.Tolerance)
+	h.stats.Claims++
+	if at != claim {
+		h.stats.Clamped++
+	}
+	if at < h.oldest {
+		h.stats.Expired++
+	}
+	h.stats.Largest = max(h.stats.Largest, off, -off)
+	return min(max(at, h.oldest), h.newest), off
+}
+
+// Object sets out to an object at a server time that Seen returned, interpolated between the ticks
+// before and after it, and reports whether it existed then. At another time it is the object at the
+// nearest time that the history holds.
+func (h *History[T]) Object(at time.Duration, id uint32, out *T) bool {
+	return h.buffer.Object(min(max(at, h.oldest), h.newest), id, out)
+}
+
+// At sets out to all objects at a server time, as Object does, and reports whether there are any
+// ticks. It reuses the slices of out.
+func (h *History[T]) At(at time.Duration, out *interpolate.Sample[T]) bool {
+	return h.buffer.At(min(max(at, h.oldest), h.newest), out)
+}
+
+// Stats returns the counts.
+func (h *History[T]) Stats() Stats { return h.stats }
