@@ -58,8 +58,9 @@ type Config struct {
 	Priors []*prior.Prior
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
-	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a [JitterBuffer]:
-	// each Poll is a tick. A game that missed ticks calls Poll once for each. It has no default.
+	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a
+	// [JitterBuffer]: each Poll is a tick. A game that missed ticks calls Poll once for each. It
+	// has no default.
 	TickHz float64
 	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
 	// divided evenly among the players, the other half is for those that need more. What does not
@@ -195,8 +196,8 @@ func (c *Config) tick() time.Duration {
 	return interval / max(parts, 1)
 }
 
-// JitterBuffer is a [HandleOption]: a player's frames of the RPC wait for their tick. It is for RPCs
-// that are called once in each tick. Zero fields mean the defaults.
+// JitterBuffer is a [HandleOption]: a player's frames of the RPC wait for their tick. It is for
+// RPCs that are called once in each tick. Zero fields mean the defaults.
 //
 // It requires Config.Poll and Config.TickHz. A client that declares another rate than TickHz cannot
 // bind the RPC, since a buffer would drop some of its calls, or repeat others that were made once.

@@ -83,9 +83,9 @@ func (p *plan) add(c clientBaselines) {
 }
 
 // choose replaces some of the chosen baselines, each by the one for which the sum of the costs of
-// all timely clients is least. The last one belongs to clients that are late, or wait, and have none
-// of the others: so clients that lose, stall or lie do not compete with the others. Each group leaves
-// what it does not need to the other one.
+// all timely clients is least. The last one belongs to clients that are late or wait and have none
+// of the others, so that clients that lose, stall or lie do not compete with the others. Without
+// timely clients, all choose.
 func (p *plan) choose() {
 	last := p.room - 1
 	for range min(max(planWork/max(1, len(p.clients)), 2), last) {

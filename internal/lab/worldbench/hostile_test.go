@@ -48,9 +48,9 @@ func play(t *testing.T, s Scene, more []behavior, decode bool) (k cost) {
 	return k
 }
 
-// TestHostileClients checks that clients that stall, lie, lose, join or leave raise neither the work of a
-// tick nor the bytes of honest players by 1 %, alone and together. Where players see areas, some of
-// which only these clients see, the comparison is with as many honest players.
+// TestHostileClients checks that clients that stall, lie, lose, join or leave raise neither the
+// work of a tick nor the bytes of honest players by 1 %, alone and together. Where players see
+// areas, some of which only these clients see, the comparison is with as many honest players more.
 func TestHostileClients(t *testing.T) {
 	if race.Enabled || testing.Short() {
 		t.Skip("it plays 13 s many times")
