@@ -1,6 +1,7 @@
 package areas
 
 import (
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -84,5 +85,37 @@ func TestViewIsBounded(t *testing.T) {
 	}
 	if seen != 200 || len(v.members) != maxMembers {
 		t.Errorf("the view has %d of 200 groups", seen)
+	}
+}
+
+// TestGroupSize checks that a decoder accepts the largest group that a world makes, and refuses a
+// larger one.
+func TestGroupSize(t *testing.T) {
+	for _, size := range []int{maxGroup, maxGroup + 1} {
+		world := NewWorld()
+		s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		typ := world.AddType(s)
+		world.Begin()
+		if err := world.Put(typ, snapshot.Object{}, []int32{1}, 5); err != nil {
+			t.Fatal(err)
+		}
+		for id := 1; id < size; id++ {
+			if err := world.groups[0].openSet().Add(snapshot.Object{ID: uint16(id)}, []int32{2}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		world.Commit()
+		var v View
+		v.See([]area.ID{5})
+		var builder Builder
+		b := builder.Append(nil, world, &v, snapshot.Baseline{}, Limits{Enter: 1 << 16, Hold: 6})
+		d := NewDecoder(s)
+		_, _, err = d.Decode(b)
+		if accepted := err == nil && d.Shown(0).Len() == size; accepted != (size == maxGroup) || !accepted && !errors.Is(err, snapshot.ErrMalformed) {
+			t.Errorf("a group of %d objects: %v, %d are shown", size, err, d.Shown(0).Len())
+		}
 	}
 }

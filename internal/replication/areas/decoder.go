@@ -21,6 +21,11 @@ const (
 	// keepBefore is the number of messages that are kept before the newest baseline: references,
 	// and baselines of other groups and of messages that come late.
 	keepBefore = 28
+	// maxGroup is the maximum number of objects of a group: those that may enter a group in one
+	// message more than groupSize.
+	maxGroup = groupSize + maxArrivals
+	// maxFree is the maximum number of sets of a type that are kept for reuse.
+	maxFree = 1024
 	// maxMalformed consecutive malformed messages suggest that the server uses other baselines.
 	maxMalformed = 8
 )
@@ -324,6 +329,9 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 		}
 		return nil, err
 	}
+	if set.Len() > maxGroup {
+		return nil, fmt.Errorf("%w: a group of %d objects, want at most %d", snapshot.ErrMalformed, set.Len(), maxGroup)
+	}
 	if d.objects += set.Len(); d.objects > MaxObjects*len(d.types) {
 		return nil, fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
 	}
@@ -403,8 +411,15 @@ func (d *Decoder) remove(n uint64) {
 func (d *Decoder) release(members []receivedMember) {
 	for _, m := range members {
 		if m.set.used--; m.set.used == 0 {
-			m.set.typ.free = append(m.set.typ.free, m.set)
+			m.set.typ.put(m.set)
 		}
+	}
+}
+
+// put keeps a set for take.
+func (t *typeDecoder) put(s *countedSet) {
+	if len(t.free) < maxFree {
+		t.free = append(t.free, s)
 	}
 }
 
