@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 
 //go:embed assets
 var assets embed.FS
+
+var errNotGuarded = errors.New("the dashboard is served without access control: wrap its handler with a dashboard.Guard, " +
+	"or set Open in dashboard.Config if another handler authorizes requests")
 
 const writeTimeout = 20 * time.Second
 
@@ -40,6 +44,10 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if !d.cfg.Open && r.Context().Value(passed{}) == nil {
+		refuse(w, http.StatusForbidden, errNotGuarded)
+		return
+	}
 	d.mux.ServeHTTP(w, r)
 }
 
