@@ -123,9 +123,10 @@ func (d *Dashboard) state(o *observation) []byte {
 		At int64 `json:"t"`
 		totals
 		RPCs     []flow    `json:"rpcs"`
+		Worlds   []world   `json:"worlds,omitempty"`
 		Bits     []profile `json:"profiles"`
 		Unlisted int       `json:"unlisted"`
-	}{o.at.UnixMilli(), o.totals, o.flows, d.profile.all, d.players.unlisted()})
+	}{o.at.UnixMilli(), o.totals, o.flows, o.worlds, d.profile.all, d.players.unlisted()})
 	b = append(b[:len(b)-1], `,"list":`...)
 	return append(d.players.appendJSON(b), '}')
 }
