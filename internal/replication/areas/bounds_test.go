@@ -119,3 +119,55 @@ func TestGroupSize(t *testing.T) {
 		}
 	}
 }
+
+// TestViewOfManyObjects checks that a client that sees more objects of a type than it can show is
+// shown as many groups as it can, and the others when some of these have left.
+func TestViewOfManyObjects(t *testing.T) {
+	const size, groups = 200, MaxObjects/200 + 5
+	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, builder, d := NewWorld(), Builder{}, NewDecoder(s)
+	typ := world.AddType(s)
+	var v View
+	step := func(tick int) int {
+		world.Begin()
+		for id := range uint16(size * groups) {
+			if err := world.Put(typ, snapshot.Object{ID: id}, []int32{int32(tick % 9)}, 1+area.ID(id/size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		world.Commit()
+		base := snapshot.Baseline{}
+		if _, bare := v.Receipts.Baselines(world.Next()-1, 1); bare&2 != 0 {
+			base.Distance = 1
+		}
+		if _, _, err := d.Decode(builder.Append(nil, world, &v, base, Limits{Enter: 1 << 14, Hold: 6})); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Ack(d.Ack()); err != nil {
+			t.Fatal(err)
+		}
+		return d.Shown(0).Len()
+	}
+	var all []area.ID
+	for a := range area.ID(groups) {
+		all = append(all, a+1)
+	}
+	v.See(all)
+	shown := 0
+	for tick := range 20 {
+		shown = step(tick)
+	}
+	if want := MaxObjects / size * size; shown != want {
+		t.Errorf("%d objects are shown, want %d", shown, want)
+	}
+	v.See(all[10:])
+	for tick := range 20 {
+		shown = step(tick)
+	}
+	if want := (groups - 10) * size; shown != want {
+		t.Errorf("then %d objects are shown, want %d", shown, want)
+	}
+}

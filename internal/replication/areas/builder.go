@@ -24,6 +24,7 @@ type Builder struct {
 	bits     bitio.Writer
 	parts    []*encoding
 	entering []int // slots
+	objects  []int // visible, by type
 }
 
 // message is a message that is being built.
@@ -50,12 +51,15 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	m.acked = v.Receipts.Acked(n)
 	b.parts, b.entering = b.parts[:0], b.entering[:0]
 	b.bits.Reset(appendHeader(dst, n, base.Distance))
+	b.objects = append(b.objects[:0], make([]int, len(w.types))...)
 	for i := range v.members {
+		mem := &v.members[i]
+		shows := mem.sees && b.fits(mem.group)
 		switch {
-		case v.members[i].group == nil:
+		case mem.group == nil:
 		case base.Distance > 0 && m.has(i)>>base.Distance&1 != 0:
-			m.appendMember(i)
-		case v.members[i].sees:
+			m.appendMember(i, shows)
+		case shows:
 			b.entering = append(b.entering, i)
 		}
 	}
@@ -76,13 +80,23 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	return dst
 }
 
+// fits reports whether the client can show a group besides those before it, and counts its objects.
+func (b *Builder) fits(g *Group) bool {
+	n := b.objects[g.typ.number] + g.size()
+	if n > MaxObjects {
+		return false
+	}
+	b.objects[g.typ.number] = n
+	return true
+}
+
 // has returns the distances of the messages that contained a member.
 func (m *message) has(i int) uint64 { return m.view.members[i].had << m.from }
 
-// appendMember appends a member of the baseline's message.
-func (m *message) appendMember(i int) {
+// appendMember appends a member of the baseline's message, or that it is not shown any more.
+func (m *message) appendMember(i int, shows bool) {
 	mem := &m.view.members[i]
-	if !mem.sees {
+	if !shows {
 		m.bits.WriteBits(memberLeft, 3)
 		return
 	}
