@@ -57,6 +57,9 @@ func bufferMetrics(s *ds.BufferStats) []metric {
 func serverWorldMetrics(s *ds.ReplicationStats) []metric {
 	return []metric{
 		row("world_players", "Players that are subscribed to a world.", s.Ready),
+		row("world_ticks_total", "Ticks of a world.", s.Ticks),
+		row("world_encodings_total", "Encodings of a world's snapshots, or of its groups of objects if it has areas. Players with the same baseline share one.",
+			s.Encodings),
 		row("world_acked_messages_total", "Acknowledged messages of a world.", s.Acked),
 		row("world_resets_total", "Resets of the state synchronization of a player: acks were missing for too long, or the client requested one.",
 			s.Resets),

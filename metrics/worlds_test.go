@@ -84,7 +84,7 @@ func TestSnapshotMetrics(t *testing.T) {
 			t.Errorf("%v of %v messages received", received, ticks)
 		}
 		o.compare(t, 0, map[string]float64{
-			"uplink_ds_world_messages_total": ticks, "uplink_ds_world_players": 1, "uplink_ds_world_acked_messages_total": received,
+			"uplink_ds_world_messages_total": ticks, "uplink_ds_world_ticks_total": ticks, "uplink_ds_world_encodings_total": ticks, "uplink_ds_world_players": 1, "uplink_ds_world_acked_messages_total": received,
 			"uplink_ds_world_datagrams_total": ticks, "uplink_ds_world_updates_total": 0, "uplink_client_world_messages_total": received,
 		})
 	})

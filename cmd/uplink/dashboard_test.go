@@ -90,3 +90,17 @@ func TestDashboardOfServer(t *testing.T) {
 	p.interrupt()
 	p.wait()
 }
+
+// TestDashboardOfWorlds: the page shows what a server sends of its worlds.
+func TestDashboardOfWorlds(t *testing.T) {
+	b := browser.Start(t)
+	b.Resize(1280, 900)
+	b.Open(gameServer(t) + "/dashboard/")
+	const cell = `document.querySelector("#worlds tbody tr:nth-child(1) td:nth-child(%d)")?.textContent`
+	b.Await(`!document.querySelector("#downlink").hidden && document.querySelectorAll("#worlds tbody tr").length === 2`)
+	b.Await(fmt.Sprintf(cell, 2) + ` === "1"`)
+	b.Await(`Number(` + fmt.Sprintf(cell, 7) + `) > 0.1 && ` + fmt.Sprintf(cell, 13) + `.endsWith(" ticks")`)
+	b.Resize(400, 900)
+	b.Await(`innerWidth === 400 && document.documentElement.scrollWidth <= 400`)
+	b.Blank() // it would complain when the server ends
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 	"github.com/uplink-rpc/uplink/metrics"
+	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -388,7 +389,7 @@ type avatar struct {
 
 // gameServer starts a game that covers what the commands' own servers do not: jitter buffers, a
 // snapshot channel and a state channel, and one player. It returns the URL that serves the metrics
-// of the server and the player.
+// of the server and the player, and in dashboard/ the server's dashboard.
 func gameServer(t *testing.T) (url string) {
 	t.Helper()
 	ctx := t.Context() // done when the test ends, before anything is closed
@@ -460,7 +461,12 @@ func gameServer(t *testing.T) (url string) {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))
-	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	page := dashboard.New(srv, dashboard.Config{Open: true})
+	running.Go(func() { page.Run(ctx) })
+	mux := http.NewServeMux()
+	mux.Handle("/", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/dashboard/", http.StripPrefix("/dashboard", page))
+	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	return web.URL
 }

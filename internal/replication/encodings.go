@@ -17,6 +17,7 @@ type encodings struct {
 	interval  uint64       // snapshots from one message without a baseline to the next
 	encoders  sync.Pool    // of *snapshot.Encoder
 	count     atomic.Int64 // encodings of the tick
+	total     atomic.Uint64
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
 	keyframes [2]keyframe // against the initial set, and the empty one
@@ -105,6 +106,7 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		}
 		m.number = n
 		e.count.Add(1)
+		e.total.Add(1)
 		m.message = e.world.ticks.Append(m.message[:0], uint16(n), b.Distance)
 		m.message, m.info, m.err = enc.Append(m.message, e.world.sets, b, maxCoded-binary.MaxVarintLen64)
 		m.age = e.world.ticks.age(uint16(n), b.Distance)

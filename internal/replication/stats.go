@@ -34,6 +34,11 @@ type Stats struct {
 	Players int
 	// Ready is the number of players to whom it is sent, at a server.
 	Ready int
+	// Ticks counts the ticks of the world, at a server.
+	Ticks uint64
+	// Encodings counts the encodings of snapshots, or in a world with areas those of groups, at a
+	// server. Players with the same baseline share one.
+	Encodings uint64
 	// Acked counts the messages that were acked, at a server.
 	Acked uint64
 	// Unsent counts the messages that could not be sent, at a server: snapshots that were too

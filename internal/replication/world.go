@@ -22,6 +22,7 @@ type World struct {
 	ticks  Ticks
 	begun  uint64 // number of ticks
 	last   uint64 // the newest tick
+	count  uint64 // of ticks, for Stats
 
 	areas     *areaWorld // objects by area, instead of sets; or nil
 	plan      plan
@@ -104,12 +105,17 @@ func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
 func (w *World) Stats() Stats {
 	w.mu.Lock()
 	st, streams := w.past, slices.Clone(w.streams)
+	st.Ticks = w.count
 	w.mu.Unlock()
 	for _, s := range streams {
 		one := s.Stats()
 		st.Add(&one)
 	}
 	st.Name = w.name
+	st.Encodings = w.encodings.total.Load()
+	if w.areas != nil {
+		st.Encodings = w.areas.Encodings.Load()
+	}
 	return st
 }
 
@@ -127,6 +133,9 @@ func (w *World) Begin(tick uint64) error {
 	w.open = w.sets.Begin()
 	w.ticks.Set(uint16(w.begun), tick)
 	w.begun++
+	w.mu.Lock()
+	w.count++
+	w.mu.Unlock()
 	w.last = tick
 	return nil
 }

@@ -36,7 +36,7 @@ func BenchmarkThousandPlayers(b *testing.B) {
 	for _, open := range []bool{false, true} {
 		b.Run(fmt.Sprintf("open=%v", open), func(b *testing.B) {
 			begin, i := time.Now(), 0
-			d := New(srv, Config{})
+			d := New(srv, Config{Open: true})
 			s := sampler{dashboard: d, last: observe(srv, nil, begin)}
 			var p page
 			if open {

@@ -56,13 +56,16 @@ type Config struct {
 	// Metrics is the path, relative to the page, at which another handler serves the server's
 	// metrics for Prometheus. The page links to it; default none.
 	Metrics string
+	// Open serves the page to everybody. By default the dashboard refuses requests that did not
+	// pass a [Guard]. Set it if another handler authorizes them.
+	Open bool
 	// ReadOnly makes the page show that it is read-only. The page passes it as readOnly to the
 	// function mount of the Extension.
 	ReadOnly bool
 }
 
-// Dashboard serves the page and its data. Its methods are safe for concurrent use. It does not
-// authorize requests: see [Guard].
+// Dashboard serves the page and its data. Its methods are safe for concurrent use. It
+// refuses requests that did not pass a [Guard], unless its Config says otherwise.
 type Dashboard struct {
 	src   Source
 	cfg   Config

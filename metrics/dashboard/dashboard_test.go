@@ -55,6 +55,7 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 		return ds.Handle(s, "Move", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
 	})
 	g := &game{src: &watched{Server: srv.Server}}
+	cfg.Open = true
 	g.Dashboard = New(g.src, cfg)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -308,7 +309,7 @@ func TestHistory(t *testing.T) {
 
 // TestFiles checks the files of the page and their security headers.
 func TestFiles(t *testing.T) {
-	d := New(nil, Config{})
+	d := New(nil, Config{Open: true})
 	for path, want := range map[string]string{
 		"/":                                "text/html",
 		"/assets/main.js":                  "text/javascript",

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -31,6 +32,9 @@ type Guard struct {
 	token    [32]byte // its hash
 	tokened  bool
 }
+
+// passed is the key of a value in the context of requests that a Guard passed.
+type passed struct{}
 
 // NewGuard returns the guard of a listener's address. Addresses other than loopback need a token of
 // at least MinToken bytes.
@@ -77,7 +81,7 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, err)
 			return
 		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passed{}, true)))
 	})
 }
 

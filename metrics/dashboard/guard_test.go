@@ -141,3 +141,27 @@ func TestGuardErrors(t *testing.T) {
 		t.Error("a Unix socket is an address")
 	}
 }
+
+// A dashboard in a game's own mux serves nothing until the game says who may see it.
+func TestUnguarded(t *testing.T) {
+	guard := check.Value(NewGuard(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, ""))(t)
+	d := New(nil, Config{})
+	for name, c := range map[string]struct {
+		handler http.Handler
+		want    int
+	}{
+		"unguarded": {d, http.StatusForbidden},
+		"guarded":   {guard.Handler(http.StripPrefix("/debug", d)), http.StatusOK},
+		"open":      {New(nil, Config{Open: true}), http.StatusOK},
+	} {
+		path := "http://localhost/"
+		if name == "guarded" {
+			path += "debug/"
+		}
+		w := httptest.NewRecorder()
+		c.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if w.Code != c.want {
+			t.Errorf("%s: status %d, want %d: %s", name, w.Code, c.want, w.Body)
+		}
+	}
+}

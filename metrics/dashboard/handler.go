@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 
 //go:embed assets
 var assets embed.FS
+
+var errNotGuarded = errors.New("the dashboard is served without access control: wrap its handler with a dashboard.Guard, " +
+	"or set Open in dashboard.Config if another handler authorizes requests")
 
 const writeTimeout = 20 * time.Second
 
@@ -40,6 +44,10 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if !d.cfg.Open && r.Context().Value(passed{}) == nil {
+		refuse(w, http.StatusForbidden, errNotGuarded)
+		return
+	}
 	d.mux.ServeHTTP(w, r)
 }
 
@@ -115,9 +123,10 @@ func (d *Dashboard) state(o *observation) []byte {
 		At int64 `json:"t"`
 		totals
 		RPCs     []flow    `json:"rpcs"`
+		Worlds   []world   `json:"worlds,omitempty"`
 		Bits     []profile `json:"profiles"`
 		Unlisted int       `json:"unlisted"`
-	}{o.at.UnixMilli(), o.totals, o.flows, d.profile.all, d.players.unlisted()})
+	}{o.at.UnixMilli(), o.totals, o.flows, o.worlds, d.profile.all, d.players.unlisted()})
 	b = append(b[:len(b)-1], `,"list":`...)
 	return append(d.players.appendJSON(b), '}')
 }

@@ -109,6 +109,30 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return out
 }
 
+// world contains the counts of what the server sent of one world, like a flow.
+type world struct {
+	Name    string `json:"name"`
+	Players int    `json:"players"` // that receive it, now
+	Age     int    `json:"age"`     // of the oldest baseline in use, in ticks
+
+	Ticks     uint64 `json:"ticks"`
+	Encodings uint64 `json:"encodings"`
+	Messages  uint64 `json:"messages"`
+	Updates   uint64 `json:"updates"`
+	Acked     uint64 `json:"acked"`
+	Unsent    uint64 `json:"unsent"`
+	Resets    uint64 `json:"resets"`
+	Bits      uint64 `json:"bits"` // of datagrams, with all headers down to IP
+	AckBits   uint64 `json:"ack_bits"`
+}
+
+func newWorld(r *ds.ReplicationStats) world {
+	return world{
+		Name: r.Name, Players: r.Ready, Age: int(r.BaselineAge), Ticks: r.Ticks, Encodings: r.Encodings, Messages: r.Messages,
+		Updates: r.Updates, Acked: r.Acked, Unsent: r.Unsent, Resets: r.Resets, Bits: 8 * r.WireBytes(), AckBits: 8 * r.AckBytes,
+	}
+}
+
 type totals struct {
 	Players        int    `json:"players"`
 	Acks           uint64 `json:"acks"`     // datagrams
@@ -122,8 +146,9 @@ type totals struct {
 }
 
 type observation struct {
-	at    time.Time
-	flows []flow
+	at     time.Time
+	flows  []flow
+	worlds []world
 	totals
 }
 
@@ -133,6 +158,9 @@ func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	o := observation{at: now}
 	for i := range st.RPCs {
 		o.flows = append(o.flows, newFlow(&st.RPCs[i]))
+	}
+	for i := range st.Replication {
+		o.worlds = append(o.worlds, newWorld(&st.Replication[i]))
 	}
 	if sent != nil {
 		for _, r := range sent() {
@@ -162,7 +190,8 @@ type sample struct {
 	At      int64   `json:"t"`  // milliseconds since 1970
 	Seconds float64 `json:"dt"` // since the previous sample
 	totals
-	RPCs []flow `json:"rpcs"`
+	RPCs   []flow  `json:"rpcs"`
+	Worlds []world `json:"worlds,omitempty"`
 	// Link and Bits are set while a page is open.
 	Link *link   `json:"link,omitempty"`
 	Bits []spent `json:"bits,omitempty"`
@@ -177,12 +206,18 @@ func (s *sample) payloads() uint64 {
 }
 
 func (o *observation) since(before *observation) sample {
-	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows)}
+	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows), Worlds: slices.Clone(o.worlds)}
 	subtract(&s.totals, before.totals)
 	for i := range s.RPCs {
 		f := &s.RPCs[i]
 		if j := slices.IndexFunc(before.flows, func(b flow) bool { return b.RPC == f.RPC && b.Reliable == f.Reliable }); j >= 0 {
 			subtract(f, before.flows[j])
+		}
+	}
+	for i := range s.Worlds {
+		w := &s.Worlds[i]
+		if j := slices.IndexFunc(before.worlds, func(b world) bool { return b.Name == w.Name }); j >= 0 {
+			subtract(w, before.worlds[j])
 		}
 	}
 	return s

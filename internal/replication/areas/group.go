@@ -198,6 +198,7 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	if e.same = base == cur; e.same {
 		return
 	}
+	g.typ.world.Encodings.Add(1)
 	if o := g.typ.world.Observer; o != nil {
 		o.Encoding()
 		defer func() { o.Encoded(len(e.data) + len(e.buf)) }()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -27,6 +28,8 @@ type World struct {
 	// Observer, if set, is called before and after each encoding of a group, perhaps by several
 	// goroutines.
 	Observer Observer
+	// Encodings counts the encodings of groups since the world began.
+	Encodings atomic.Uint64
 
 	types  []*Type
 	areas  map[area.ID]*groupList

@@ -7,6 +7,7 @@ import { addSample, recently, setHistory, store, total } from "./store.js";
 import { setRange } from "./chart.js";
 import { mountUplink, showCharts, showTiles } from "./uplink.js";
 import { mountRPCs, showRPCs } from "./rpcs.js";
+import { mountWorlds, showWorlds } from "./worlds.js";
 import { mountBits, showBits } from "./bits.js";
 import { mountPlayers, showPlayers } from "./players.js";
 
@@ -14,6 +15,7 @@ let basis = "now";
 
 mountUplink();
 mountRPCs();
+mountWorlds();
 mountBits();
 mountPlayers();
 
@@ -22,6 +24,7 @@ function show() {
   const observed = basis === "now" ? recently(store.hello?.recent ?? 10) : total();
   const all = showTiles(observed);
   showRPCs(observed);
+  showWorlds(observed);
   showPanel?.(all, f);
   const alone = store.state?.players === 0 && !store.state.rpcs.some((r) => r.calls > 0) && !store.samples.some((s) => s.players > 0);
   $("welcome").hidden = !alone;

@@ -30,11 +30,27 @@ export function add(sum, f) {
   return sum;
 }
 
+const sent = ["ticks", "encodings", "messages", "updates", "acked", "unsent", "resets", "bits", "ack_bits"];
+
+// worlds returns the counts of each world in samples, the newest first.
+function worlds(samples) {
+  const out = new Map();
+  for (const s of samples) {
+    for (const w of s.worlds ?? []) {
+      const sum = out.get(w.name);
+      if (sum) for (const k of sent) sum[k] += w[k];
+      else out.set(w.name, { ...w });
+    }
+  }
+  return out;
+}
+
 export const key = (f) => `${f.reliable ? "r" : "u"} ${f.rpc}`;
 
 // recently returns the sums over the last seconds.
 export function recently(seconds) {
   const out = { seconds: 0, rpcs: new Map(), acks: 0, ackBits: 0, rtts: 0, rttTime: 0, drops: {}, link: null };
+  const taken = [];
   const link = { lost: 0, bursts: 0, received: 0 };
   for (let i = store.samples.length - 1; i >= 0 && out.seconds < seconds - 0.5; i--) {
     const s = store.samples[i];
@@ -49,12 +65,14 @@ export function recently(seconds) {
     out.rtts += s.rtts;
     out.rttTime += s.rtt_time;
     for (const [reason, n] of Object.entries(s.drops ?? {})) out.drops[reason] = (out.drops[reason] ?? 0) + n;
+    taken.push(s);
     if (s.link) {
       for (const k of ["lost", "bursts", "received"]) link[k] += s.link[k];
       out.link ??= { ...link, rtt50: s.link.rtt50, rtt95: s.link.rtt95 };
       Object.assign(out.link, link);
     }
   }
+  out.worlds = worlds(taken);
   return out;
 }
 
@@ -65,7 +83,7 @@ export function total() {
   return {
     seconds: 0, // totals are not rates
     rpcs: new Map(s.rpcs.map((f) => [key(f), add({ ...empty(), rpc: f.rpc, reliable: f.reliable }, f)])),
-    acks: s.acks, ackBits: s.ack_bits, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null,
+    acks: s.acks, ackBits: s.ack_bits, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null, worlds: worlds([s]),
   };
 }
 
