@@ -47,12 +47,12 @@ func parseProcessed(b []byte) (p Processed, rest []byte, err error) {
 }
 
 // Of returns the sequence number after the last processed call of an RPC of which the client has
-// made calls below sent. It reports false if the server does not tell.
+// made calls below sent. It reports false if the server does not tell. A server that repeats a call
+// for missing ones may be ahead of the client: then all calls were processed.
 func (p Processed) Of(rpc uint8, sent uint64) (next uint64, ok bool) {
 	for i := 1; i < len(p); i += processedSize {
 		if p[i] == rpc {
-			next = seq.Nearest(uint64(binary.LittleEndian.Uint16(p[i+1:])), 16, sent)
-			return next, next <= sent
+			return min(seq.Nearest(uint64(binary.LittleEndian.Uint16(p[i+1:])), 16, sent), sent), true
 		}
 	}
 	return 0, false

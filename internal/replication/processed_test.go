@@ -44,7 +44,7 @@ func TestProcessed(t *testing.T) {
 			t.Errorf("%x: %v", b, err)
 		}
 	}
-	if next, ok := (Processed{1, 4, 9, 0}).Of(4, 8); ok {
+	if next, ok := (Processed{1, 4, 9, 0}).Of(4, 8); !ok || next != 8 {
 		t.Errorf("%d calls of 8 were processed", next)
 	}
 }
