@@ -162,7 +162,7 @@ func TestBindTwice(t *testing.T) {
 			s, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{})
 			uplinktest.Must(t, err)
 			for range i + 1 {
-				uplinktest.Must(t, s.Send(&moveLike{Buttons: uint16(i)}))
+				uplinktest.Must(t, uplinktest.Sent(s.Send(&moveLike{Buttons: uint16(i)})))
 			}
 		}
 		if err := bind[moveLike](t, conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "too often") {
@@ -184,12 +184,12 @@ func TestServerChanges(t *testing.T) {
 		srv := uplinktest.Serve(t, network, ds.Config{}, handles[moveLike]("Move"))
 		s, err := client.Bind[moveLike](t.Context(), uplinktest.Dial(t, network, client.Config{}), "Move", client.BindConfig{})
 		uplinktest.Must(t, err)
-		uplinktest.Must(t, s.Send(&moveLike{}))
+		uplinktest.Must(t, uplinktest.Sent(s.Send(&moveLike{})))
 		restart := func(setup func(*ds.Server) error) error {
 			uplinktest.Must(t, srv.Close())
 			srv = uplinktest.Serve(t, network, ds.Config{}, setup)
 			settle(5 * time.Second)
-			return s.Send(&moveLike{})
+			return uplinktest.Sent(s.Send(&moveLike{}))
 		}
 		err = restart(handles[otherButtons]("Move"))
 		if e, ok := errors.AsType[*client.SchemaError](err); !ok || e.Field != "Buttons" {

@@ -81,7 +81,7 @@ func TestSendOverDyingLink(t *testing.T) {
 		b.link = link
 		for _, b.reliable = range []bool{false, true} {
 			before := b.stats
-			if err := b.send(b.frame); !errors.Is(err, ErrReconnecting) {
+			if _, err := b.send(b.frame); !errors.Is(err, ErrReconnecting) {
 				t.Errorf("reliable %v: got %v, want ErrReconnecting", b.reliable, err)
 			}
 			if b.stats.Frames() != before.Frames() || b.stats.Reconnecting != before.Reconnecting+1 {
@@ -89,7 +89,7 @@ func TestSendOverDyingLink(t *testing.T) {
 			}
 		}
 		close(c.closed)
-		if err := b.send(b.frame); !errors.Is(err, net.ErrClosed) {
+		if _, err := b.send(b.frame); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})
@@ -214,7 +214,8 @@ func BenchmarkSendDelta(b *testing.B) {
 		m.Location.X = float64(i%10_000) / 10
 		m.Rotation.Yaw = float64(i) / 7
 		m.Buttons = uint16(i / 100)
-		noError(b, stream.Send(&m))
+		_, err := stream.Send(&m)
+		noError(b, err)
 		if i%6 == 5 {
 			_, err := s.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}, time.Now())
 			noError(b, err)

@@ -85,7 +85,7 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 				mu.Lock()
 				leaves = append(leaves, time.Now())
 				mu.Unlock()
-				uplinktest.Must(t, s.Send(b.recording.At(len(leaves)+500*int(b.up.Seed))))
+				uplinktest.Must(t, uplinktest.Sent(s.Send(b.recording.At(len(leaves)+500*int(b.up.Seed)))))
 				time.Sleep(time.Until(next))
 				for ; !time.Now().Before(due); due = due.Add(sampling) {
 					sample()

@@ -245,7 +245,7 @@ func TestNoAllocations(t *testing.T) {
 		tick := func() {
 			for range c.frames {
 				for _, s := range streams {
-					uplinktest.Must(t, s.Send(&calls[next%len(calls)]))
+					uplinktest.Must(t, uplinktest.Sent(s.Send(&calls[next%len(calls)])))
 				}
 				next++
 			}
@@ -290,6 +290,6 @@ func BenchmarkSend(b *testing.B) {
 	calls := moves()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		uplinktest.Must(b, stream.Send(&calls[i%len(calls)]))
+		uplinktest.Must(b, uplinktest.Sent(stream.Send(&calls[i%len(calls)])))
 	}
 }

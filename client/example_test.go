@@ -64,7 +64,7 @@ func Example() {
 	}
 	for i := range 3 {
 		m := ServerMove{Location: schema.Vec3{X: 100.04 + 0.5*float64(i)}, Rotation: schema.Rotator{Yaw: 90}, Buttons: 1}
-		if err := move.Send(&m); err != nil {
+		if _, err := move.Send(&m); err != nil {
 			log.Fatal(err)
 		}
 		<-printed
@@ -105,12 +105,13 @@ func ExampleStream_Send() {
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{})
 	check(err)
 
-	err = move.Send(&ServerMove{Location: schema.Vec3{X: math.NaN()}})
+	_, err = move.Send(&ServerMove{Location: schema.Vec3{X: math.NaN()}})
 	if bad, ok := errors.AsType[*schema.RangeError](err); ok {
 		fmt.Println(bad.Field)
 	}
 
-	check(move.Send(&ServerMove{Buttons: 2}))
+	_, err = move.Send(&ServerMove{Buttons: 2})
+	check(err)
 	<-printed
 	// Output:
 	// Location
@@ -126,7 +127,8 @@ func ExampleConn_Flush() {
 	})
 	check(err)
 	for tick := range 4 {
-		check(move.Send(&ServerMove{Buttons: uint16(tick)}))
+		_, err := move.Send(&ServerMove{Buttons: uint16(tick)})
+		check(err)
 		check(conn.Flush()) // at the end of each tick
 	}
 	check(move.Flush()) // the last call does not wait

@@ -87,8 +87,11 @@ func (m *match) setLinks(link simnet.Config) { uplinktest.Must(m.t, m.network.Se
 // try makes the next call.
 func (m *match) try() error {
 	v := uplinktest.MoveAt(1, m.next)
-	err := m.move.Send(&v)
+	seq, err := m.move.Send(&v)
 	if err == nil {
+		if seq != m.next { // the journal compares the value with the sequence number
+			m.t.Errorf("call %d has the sequence number %d", m.next, seq)
+		}
 		m.next++
 	}
 	return err

@@ -61,7 +61,7 @@ func TestPresets(t *testing.T) {
 					sent.Store(0)
 				}
 				before := sent.Load()
-				uplinktest.Must(t, stream.Send(&value))
+				uplinktest.Must(t, uplinktest.Sent(stream.Send(&value)))
 				synctest.Wait() // the loop may write it at the end of a batch
 				if fires && sent.Load() == before {
 					waited++
@@ -134,7 +134,7 @@ func TestTeleports(t *testing.T) {
 				at[0] += offset
 				uplinktest.Must(t, recording.Schema.QuantizeField(f, position, at))
 				before := sent.Load()
-				uplinktest.Must(t, stream.Send(f))
+				uplinktest.Must(t, uplinktest.Sent(stream.Send(f)))
 				synctest.Wait()
 				if jumps && sent.Load() == before {
 					waited++

@@ -259,7 +259,7 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 func (v *victim) call(t *testing.T) {
 	t.Helper()
 	m := uplinktest.MoveAt(1, v.next)
-	uplinktest.Must(t, v.move.Send(&m))
+	uplinktest.Must(t, uplinktest.Sent(v.move.Send(&m)))
 	v.next++
 }
 

@@ -44,7 +44,7 @@ func TestInvalidValues(t *testing.T) {
 			v := uplinktest.MoveAt(1, m.next)
 			bad.spoil(&v)
 			refused++
-			err := m.move.Send(&v)
+			_, err := m.move.Send(&v)
 			if e, ok := errors.AsType[*schema.RangeError](err); !ok || e.RPC != "Move" || e.Field != bad.want {
 				t.Errorf("%s: got %v", bad.want, err)
 			}
@@ -81,14 +81,14 @@ func TestFrameStream(t *testing.T) {
 		uplinktest.Must(t, look.QuantizeField(f, 0, []float64{45, 270}))
 		for _, note := range []string{"one", "", "threeeeee"} {
 			uplinktest.Must(t, look.SetBytes(f, 1, []byte(note)))
-			uplinktest.Must(t, s.Send(f))
+			uplinktest.Must(t, uplinktest.Sent(s.Send(f)))
 			time.Sleep(time.Second / 30)
 		}
-		if err := s.Send(&schema.Frame{Ints: make([]int32, 3)}); !errors.Is(err, schema.ErrFrame) {
+		if _, err := s.Send(&schema.Frame{Ints: make([]int32, 3)}); !errors.Is(err, schema.ErrFrame) {
 			t.Errorf("a frame of another schema: %v", err)
 		}
 		f.Ints[0] = 4096
-		if err := s.Send(f); err == nil || !strings.Contains(err.Error(), "Aim") {
+		if _, err := s.Send(f); err == nil || !strings.Contains(err.Error(), "Aim") {
 			t.Errorf("a component out of range: %v", err)
 		}
 		settle(time.Second)
@@ -142,7 +142,7 @@ func useConcurrently(t *testing.T, cfg client.Config, bind client.BindConfig) {
 		}
 		for i := range uint64(4) {
 			m := uplinktest.MoveAt(1, i)
-			work(5*ms, func() { check("Send", stream.Send(&m)) })
+			work(5*ms, func() { check("Send", uplinktest.Sent(stream.Send(&m))) })
 		}
 		work(7*ms, func() { conn.Stats(); conn.RTT(); stream.Stats() })
 		work(30*ms, func() { check("Stream.Flush", stream.Flush()); check("Flush", conn.Flush()) })
@@ -227,7 +227,7 @@ func TestFlush(t *testing.T) {
 		call := func() {
 			for i, s := range streams {
 				m := uplinktest.MoveAt(uint64(i), next)
-				uplinktest.Must(t, s.Send(&m))
+				uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 			}
 			next++
 		}
@@ -390,12 +390,12 @@ func TestTooLarge(t *testing.T) {
 			var want []int
 			send := func(all []*chunk) {
 				for _, v := range all {
-					uplinktest.Must(t, s.Send(v))
+					uplinktest.Must(t, uplinktest.Sent(s.Send(v)))
 					want = append(want, len(v.Data), 0)
 				}
 			}
 			send(c.before)
-			if err := s.Send(c.refused); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") || !strings.Contains(err.Error(), c.contains) {
+			if _, err := s.Send(c.refused); !errors.Is(err, rpcdelta.ErrTooLarge) || !strings.Contains(err.Error(), "Chunk") || !strings.Contains(err.Error(), c.contains) {
 				t.Errorf("got %v", err)
 			}
 			send(c.after)

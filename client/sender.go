@@ -46,18 +46,21 @@ type sender struct {
 	stats      RPCStats
 }
 
-// send sends a frame of the schema, or holds it back.
-func (s *sender) send(f *schema.Frame) error {
+// send sends a frame of the schema, or holds it back. It returns the frame's sequence number.
+func (s *sender) send(f *schema.Frame) (seq uint64, err error) {
 	if err := s.ready(); err != nil {
 		if errors.Is(err, ErrReconnecting) {
 			s.stats.Reconnecting++
 		}
-		return err
+		return 0, err
 	}
+	seq = s.enc.Next()
 	if n := s.framesPerPayload(); n > 1 || s.enc.Held() > 0 {
-		return s.hold(f, n)
+		err = s.hold(f, n)
+	} else {
+		err = s.sendAlone(f)
 	}
-	return s.sendAlone(f)
+	return seq, err
 }
 
 // ready returns the reason why no frame can be sent now.

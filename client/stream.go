@@ -31,7 +31,9 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 	return &Stream[T]{binding: b, typ: typ}, nil
 }
 
-// Send makes one call. It never waits: on the unreliable channel, the frame is in the socket's
+// Send makes one call, and returns its sequence number: ds.Frame.Seq of the call at the server, and
+// the number that [Stream.Processed] counts by. The first call of each session has the number 0.
+// Send never waits: on the unreliable channel, the frame is in the socket's
 // buffer when Send returns, unless it is held back because of Config.Tick, Config.Bandwidth or
 // BindConfig.Delay; on the reliable channel it is queued. Apart from fields coded as msgpack,
 // it does not allocate.
@@ -44,12 +46,12 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 //
 // After Close the error is [net.ErrClosed]. If the server restarts and then refuses the
 // RPC, Send returns the error that Bind would return.
-func (s *Stream[T]) Send(v *T) error {
+func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.typ.Quantize(s.frame, v); err != nil {
 		s.countUnsent(err)
-		return err
+		return 0, err
 	}
 	return s.send(s.frame)
 }
@@ -88,7 +90,7 @@ func BindSchema(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg Bind
 }
 
 // Send makes one call with the arguments in f; see [Stream.Send].
-func (s *FrameStream) Send(f *schema.Frame) error {
+func (s *FrameStream) Send(f *schema.Frame) (seq uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.send(f)

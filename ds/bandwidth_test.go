@@ -95,8 +95,8 @@ func TestSharedBits(t *testing.T) {
 			})
 			for n := range uint64(ticks) {
 				m := uplinktest.MoveAt(1, n)
-				uplinktest.Must(t, moves.Send(&m))
-				uplinktest.Must(t, aim.Send(&look{View: m.Rotation, Shoot: n%20 == 0}))
+				uplinktest.Must(t, uplinktest.Sent(moves.Send(&m)))
+				uplinktest.Must(t, uplinktest.Sent(aim.Send(&look{View: m.Rotation, Shoot: n%20 == 0})))
 				if share {
 					uplinktest.Must(t, conn.Flush())
 				}

@@ -95,7 +95,7 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 
 	next, more := 0, 0
 	send := func() {
-		if err := move.Send(&moves[next%len(moves)]); err != nil {
+		if _, err := move.Send(&moves[next%len(moves)]); err != nil {
 			b.Fatal(err)
 		}
 		next++

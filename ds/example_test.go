@@ -28,7 +28,7 @@ func call(addr string) *client.Conn {
 		log.Fatal(err)
 	}
 	for i := range 3 {
-		if err := move.Send(&ServerMove{Location: schema.Vec3{X: 2.5 * float64(i)}, Buttons: 4}); err != nil {
+		if _, err := move.Send(&ServerMove{Location: schema.Vec3{X: 2.5 * float64(i)}, Buttons: 4}); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -117,7 +117,7 @@ var reliably = client.BindConfig{Reliable: true}
 func send(t testing.TB, s stream, salt, n uint64) {
 	t.Helper()
 	m := uplinktest.MoveAt(salt, n)
-	uplinktest.Must(t, s.Send(&m))
+	uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 }
 
 // play sends frames first to first+n-1, none of which may be refused.
@@ -332,7 +332,7 @@ func besides(t *testing.T, cfg ds.Config, attack func(*testing.T, *uplinktest.Se
 		moves, sent := join(t, network, "Move"), uint64(0)
 		stop := polling(t, time.Second/60, func() {
 			m := uplinktest.MoveAt(1, sent)
-			if err := moves.Send(&m); err != nil {
+			if _, err := moves.Send(&m); err != nil {
 				t.Error(err)
 			}
 			sent++

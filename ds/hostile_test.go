@@ -359,7 +359,7 @@ func (s *scenario) send(moves []*client.Stream[uplinktest.Move]) {
 		m := uplinktest.MoveAt(1, n)
 		s.count(func(*outcome) { s.sentAt = append(s.sentAt, time.Now()) })
 		for _, move := range moves {
-			if err := move.Send(&m); err != nil {
+			if _, err := move.Send(&m); err != nil {
 				s.t.Error(err)
 			}
 		}

@@ -231,19 +231,19 @@ func (s *panicScene) misfortune() error {
 	for i := range uint64(40) {
 		m := uplinktest.MoveAt(1, i)
 		for range calls {
-			if move == nil || move.Send(&m) != nil {
+			if move == nil || uplinktest.Sent(move.Send(&m)) != nil {
 				return conn.Err()
 			}
 		}
 		calls = 1
 		if fire != nil {
-			_ = fire.Send(&m)
+			_, _ = fire.Send(&m)
 		}
 		if buffered != nil && i < 30 {
-			_ = buffered.Send(&m)
+			_, _ = buffered.Send(&m)
 		}
 		if buttons != nil {
-			_ = buttons.Send(&pressed{uint16(i)})
+			_, _ = buttons.Send(&pressed{uint16(i)})
 		}
 		_ = conn.SendReliable([]byte{1})
 		time.Sleep(time.Second / 60)
@@ -355,7 +355,7 @@ func TestPanicDrops(t *testing.T) {
 				for _, s := range streams { // without a payload, so that all fit a datagram
 					m := uplinktest.MoveAt(1, 60+i)
 					m.Buttons = 1 << 15
-					uplinktest.Must(t, s.Send(&m))
+					uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 				}
 			}
 			uplinktest.Must(t, bad.Flush())

@@ -161,7 +161,7 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	tick := func(i uint64) {
 		for _, s := range streams {
 			m := uplinktest.MoveAt(1, i)
-			if err := s.Send(&m); err != nil && culprit == nil { // one of them is kicked then
+			if _, err := s.Send(&m); err != nil && culprit == nil { // one of them is kicked then
 				t.Error(err)
 			}
 		}

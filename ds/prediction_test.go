@@ -87,7 +87,7 @@ func TestPrediction(t *testing.T) {
 				if seq >= 1500 {
 					in = steer{}
 				}
-				uplinktest.Must(t, move.Send(&in))
+				uplinktest.Must(t, uplinktest.Sent(move.Send(&in)))
 				uplinktest.Must(t, me.Apply(seq, &in))
 				next = next.Add(move.Pace().Interval(time.Second / 60))
 				settle(time.Until(next))

@@ -63,10 +63,10 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		if conn.SendReliable(letter(sent[0])) == nil {
 			sent[0]++
 		}
-		switch err := fire.Send(&f); {
+		switch _, err := fire.Send(&f); {
 		case err == nil:
 			next++
-			return move.Send(&m)
+			return uplinktest.Sent(move.Send(&m))
 		case !errors.Is(err, client.ErrBacklog): // else a long loss burst: the frame was not sent
 			return err
 		}
@@ -195,7 +195,7 @@ func TestMessageLimits(t *testing.T) {
 		}
 		messages := func(size int, d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * ms) {
-				if full(s.Send(&blob{accepted, noise[accepted%4000:][:7000]})) {
+				if full(uplinktest.Sent(s.Send(&blob{accepted, noise[accepted%4000:][:7000]}))) {
 					refused++
 				} else {
 					accepted++
@@ -205,7 +205,7 @@ func TestMessageLimits(t *testing.T) {
 				}
 			}
 		}
-		if err := s.Send(&blob{Data: noise}); !errors.Is(err, rpcdelta.ErrTooLarge) {
+		if _, err := s.Send(&blob{Data: noise}); !errors.Is(err, rpcdelta.ErrTooLarge) {
 			t.Errorf("got %v", err)
 		}
 		messages(client.MaxMessage, 3*time.Second) // the server stands still soon
@@ -265,10 +265,10 @@ func TestHonestReliableCalls(t *testing.T) {
 		call := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second / 60) {
 				m, f := uplinktest.MoveAt(2, n), uplinktest.MoveAt(1, n)
-				if n++; errors.Is(fire.Send(&f), client.ErrReconnecting) {
+				if n++; errors.Is(uplinktest.Sent(fire.Send(&f)), client.ErrReconnecting) {
 					n = 0 // a new player
 				}
-				_ = move.Send(&m)
+				_, _ = move.Send(&m)
 			}
 		}
 		for range 4 {

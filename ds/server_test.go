@@ -224,7 +224,7 @@ func TestMaxRejected(t *testing.T) {
 		settle(time.Second)
 		srv.Poll()
 		m := uplinktest.MoveAt(1, 50)
-		if err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many rejected frames") {
+		if _, err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many rejected frames") {
 			t.Errorf("the client is told %v", err)
 		}
 		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Rejected] != 3 {

@@ -42,9 +42,9 @@ func registry(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus
 		shots, err := client.Bind[move](t.Context(), conn, "ServerFire", client.BindConfig{Reliable: true})
 		must(t, err)
 		for i := range 600 {
-			must(t, moves.Send(&move{X: float64(i) / 10}))
+			must(t, uplinktest.Sent(moves.Send(&move{X: float64(i) / 10})))
 			if i%60 == 0 {
-				must(t, shots.Send(&move{Buttons: uint8(i)}))
+				must(t, uplinktest.Sent(shots.Send(&move{Buttons: uint8(i)})))
 			}
 			time.Sleep(time.Second / 60)
 		}
@@ -214,7 +214,7 @@ func TestPanics(t *testing.T) {
 		move := uplinktest.Bind(t, uplinktest.Dial(t, network, client.Config{}), "Move")
 		for i := range uint64(5) {
 			m := uplinktest.MoveAt(1, i)
-			must(t, move.Send(&m))
+			must(t, uplinktest.Sent(move.Send(&m)))
 		}
 		time.Sleep(time.Second)
 		srv.Poll()
@@ -237,7 +237,7 @@ func TestLateFrames(t *testing.T) {
 		must(t, err)
 		before, late, frames := 0.0, 0.0, 0.0
 		for i := range 600 {
-			must(t, stream.Send(&move{X: float64(i)}))
+			must(t, uplinktest.Sent(stream.Send(&move{X: float64(i)})))
 			time.Sleep(time.Second / 60)
 			v := collect(t, metrics.NewServer(srv))
 			missed := v.sum("uplink_ds_missed_frames_total")

@@ -40,7 +40,7 @@ func TestReplace(t *testing.T) {
 			}
 			conn = next
 			for i := range 180 {
-				must(t, stream.Send(&move{X: float64(i)}))
+				must(t, uplinktest.Sent(stream.Send(&move{X: float64(i)})))
 				time.Sleep(time.Second / 60)
 			}
 			time.Sleep(time.Second)

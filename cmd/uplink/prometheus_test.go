@@ -457,7 +457,10 @@ func gameServer(t *testing.T) (url string) {
 	must(t, err)
 	move, err := client.Bind[avatar](t.Context(), conn, "GameMove", client.BindConfig{RateHz: 60})
 	must(t, err)
-	each(func(n uint64) { check(move.Send(&avatar{schema.Vec3{Y: float64(n%1000) / 10}})) })
+	each(func(n uint64) {
+		_, err := move.Send(&avatar{schema.Vec3{Y: float64(n%1000) / 10}})
+		check(err)
+	})
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))

@@ -179,7 +179,7 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 			return skipped, nil
 		case <-tick.C:
 		}
-		err := stream.Send(t.At(i))
+		_, err := stream.Send(t.At(i))
 		switch {
 		case errors.Is(err, client.ErrReconnecting), errors.Is(err, transport.ErrBacklog):
 			skipped++

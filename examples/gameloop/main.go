@@ -93,7 +93,7 @@ func startClient(ctx context.Context, addr string, number int) error {
 	go func() {
 		for range time.Tick(time.Second / 60) {
 			m := ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}, Aim: schema.Angle(30 * number)}
-			if err := move.Send(&m); err != nil {
+			if _, err := move.Send(&m); err != nil {
 				log.Print(err)
 			}
 		}

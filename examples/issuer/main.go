@@ -145,7 +145,7 @@ func play(ctx context.Context, url, session string) error {
 		return err
 	}
 	for i := range 30 {
-		if err := move.Send(&ServerMove{Location: schema.Vec3{X: 10 * float64(i)}}); err != nil {
+		if _, err := move.Send(&ServerMove{Location: schema.Vec3{X: 10 * float64(i)}}); err != nil {
 			return err
 		}
 		time.Sleep(time.Second / 60)

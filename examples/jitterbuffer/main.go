@@ -106,7 +106,7 @@ func play(ctx context.Context, addr string, number uint64) error {
 		return err
 	}
 	for next := time.Now(); ; {
-		if err := move.Send(&ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
+		if _, err := move.Send(&ServerMove{Wish: schema.Vec2{X: float64(number) / 2, Y: 1}}); err != nil {
 			return err
 		}
 		// The client makes its ticks slightly shorter or longer, as the server needs them.

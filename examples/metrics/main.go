@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for i := range 60 {
-		if err := move.Send(&ServerMove{Location: schema.Vec3{X: float64(i)}}); err != nil {
+		if _, err := move.Send(&ServerMove{Location: schema.Vec3{X: float64(i)}}); err != nil {
 			return err
 		}
 		time.Sleep(time.Second / 60)

@@ -63,7 +63,7 @@ func run(ctx context.Context) error {
 			Rotation: schema.Rotator{Yaw: 90 + t*180/math.Pi},
 			Throttle: 1,
 		}
-		if err := move.Send(&m); err != nil {
+		if _, err := move.Send(&m); err != nil {
 			return err
 		}
 		<-tick.C

@@ -35,6 +35,9 @@ type Server struct {
 	Served <-chan error // receives the result of Serve
 }
 
+// Sent returns the error of Send, for tests that do not need the sequence number.
+func Sent(_ uint64, err error) error { return err }
+
 // Serve starts a server at Addr after setup has registered its handlers, and closes it at the end
 // of the test.
 func Serve(t testing.TB, n transport.Network, cfg ds.Config, setup func(*ds.Server) error) *Server {

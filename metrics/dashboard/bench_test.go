@@ -23,7 +23,7 @@ func crowd(b *testing.B) *ds.Server {
 		move := uplinktest.Bind(b, uplinktest.Dial(b, network, client.Config{}), "Move", client.BindConfig{RateHz: 60})
 		for n := range uint64(3) {
 			m := uplinktest.MoveAt(i, n)
-			_ = move.Send(&m)
+			_, _ = move.Send(&m)
 		}
 	}
 	return srv.Server

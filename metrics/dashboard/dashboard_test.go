@@ -74,7 +74,7 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 				case <-tick.C:
 				}
 				m := uplinktest.MoveAt(uint64(i), n)
-				_ = stream.Send(&m) // fails after the player has left
+				_, _ = stream.Send(&m) // fails after the player has left
 			}
 		})
 	}

@@ -272,7 +272,7 @@ func (s *steering) set(l session.Link) error { return s.network.Set(half(l), hal
 
 // tick sends the keys that the player holds and returns the keys that the server received last.
 func (s *steering) tick(keys world.Input) (world.Input, error) {
-	err := s.move.Send(&Move{Keys: uint8(keys)})
+	_, err := s.move.Send(&Move{Keys: uint8(keys)})
 	if errors.Is(err, client.ErrReconnecting) {
 		err = nil // the client reconnects
 	}

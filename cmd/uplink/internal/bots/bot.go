@@ -81,7 +81,7 @@ func spread(i int) float64 {
 
 // call makes one call. It returns false after the last one.
 func (b *bot) call() bool {
-	err := b.stream.Send(b.trace.At(b.row))
+	_, err := b.stream.Send(b.trace.At(b.row))
 	b.row++
 	if err == nil || errors.Is(err, client.ErrReconnecting) {
 		return true

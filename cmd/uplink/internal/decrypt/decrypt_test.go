@@ -226,7 +226,7 @@ func play(t *testing.T, suite transport.Suite) (g game) {
 		for i := range uint64(calls) {
 			for salt, s := range []*client.Stream[uplinktest.Move]{move, look, use} {
 				m := uplinktest.MoveAt(uint64(salt), i)
-				uplinktest.Must(t, s.Send(&m))
+				uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 			}
 			if i == calls/2 {
 				uplinktest.Must(t, conn.Rebind())

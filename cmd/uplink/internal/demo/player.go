@@ -192,7 +192,7 @@ func (d *demo) send(p *player, row int) error {
 	if id != p.session {
 		d.places.Store(id, place{p.index, row})
 	}
-	if err := p.stream.Send(p.trace.At(row)); err != nil {
+	if _, err := p.stream.Send(p.trace.At(row)); err != nil {
 		return err
 	}
 	// If the client has reconnected since, the frame's session is unknown: frames of the new

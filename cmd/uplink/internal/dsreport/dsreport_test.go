@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 		stranger, err := network.ListenPacket("127.0.0.1:0")
 		uplinktest.Must(t, err)
 		for i := range 100 {
-			uplinktest.Must(t, stream.Send(played.At(i)))
+			uplinktest.Must(t, uplinktest.Sent(stream.Send(played.At(i))))
 			if i == 60 {
 				_, err := stranger.WriteTo([]byte{1}, srv.Addr())
 				uplinktest.Must(t, err)

@@ -289,7 +289,7 @@ func (p *player) run(ctx context.Context) {
 		done = max(done, due-min(due, uint64(p.hz/4)+1)) // limit bursts
 		for ; done < due; done++ {
 			m := moveAt(p.number, done)
-			if p.err = p.streams[done%uint64(len(p.streams))].Send(&m); p.err != nil {
+			if _, p.err = p.streams[done%uint64(len(p.streams))].Send(&m); p.err != nil {
 				return
 			}
 			p.sent++

@@ -100,7 +100,7 @@ func (c *scenario) capture(t *testing.T, path string) ds.Stats {
 	for n := range uint64(c.frames) {
 		for i, s := range streams {
 			m := uplinktest.MoveAt(uint64(i), n)
-			uplinktest.Must(t, s.Send(&m))
+			uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 		}
 		time.Sleep(time.Second / 60)
 	}

@@ -61,7 +61,7 @@ func (c *scenario) play(t *testing.T) (path string) {
 		for i, s := range streams {
 			m := uplinktest.MoveAt(uint64(i), n)
 			if i%2 == 0 || n%10 == 0 {
-				uplinktest.Must(t, s.Send(&m))
+				uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 			}
 		}
 		time.Sleep(time.Second / 60)

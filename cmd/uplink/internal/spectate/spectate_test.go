@@ -115,7 +115,7 @@ func play(t *testing.T) []byte {
 		}
 		for _, s := range rpcs {
 			m := uplinktest.MoveAt(1, tick)
-			uplinktest.Must(t, s.Send(&m))
+			uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
 		}
 		if tick == ticks/2 {
 			for _, f := range again {

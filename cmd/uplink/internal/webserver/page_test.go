@@ -66,10 +66,10 @@ func newMatch(t *testing.T) *match {
 				case <-tick.C:
 				}
 				m := uplinktest.MoveAt(uint64(i), n)
-				if err := move.Send(&m); err != nil {
+				if _, err := move.Send(&m); err != nil {
 					t.Error(err)
 				}
-				if err := other.Send(frame); err != nil {
+				if _, err := other.Send(frame); err != nil {
 					t.Error(err)
 				}
 			}
