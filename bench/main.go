@@ -2,8 +2,9 @@
 //
 //	cd bench && go run . [--json] [--output DIR] [TRACE...]
 //
-// It prints tables and writes charts of bits per delivered frame by loss and of nanoseconds per
-// frame as SVG files. By default it reads the traces of the repository and writes to its docs.
+// It prints tables. With --output it writes charts of bits per delivered frame by loss and of
+// nanoseconds per frame, as SVG files; those of the repository are in ../docs. By default it reads
+// the traces of the repository.
 //
 //	cd bench && go run . --players 1,8,64,256,1000 [--json] [--output DIR] [RECORDING]
 //
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	f.StringVar(&o.out, "output", "../docs", "folder for the SVG files; empty: draw none")
+	f.StringVar(&o.out, "output", "", "folder for charts in SVG files, such as ../docs; empty: none")
 	f.StringVar(&o.players, "players", "", "compare the snapshots of a world for these numbers of players, with commas between them")
 	f.IntVar(&o.world.Ticks, "ticks", 1140, "with --players: number of measured ticks")
 	f.IntVar(&o.cfg.Frames, "frames", 0, "use only so many frames of each trace; 0: all")

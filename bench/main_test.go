@@ -47,7 +47,7 @@ func TestJSON(t *testing.T) {
 		t.Skip("measures times")
 	}
 	var stdout, stderr bytes.Buffer
-	if err := run(context.Background(), []string{"--json", "--frames", "1000", "--output", "", one}, &stdout, &stderr); err != nil {
+	if err := run(context.Background(), []string{"--json", "--frames", "1000", one}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
 	var said struct {

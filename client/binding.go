@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
@@ -21,17 +22,19 @@ const requestInterval = 250 * time.Millisecond
 // guards all fields below answer.
 type binding struct {
 	sender
-	request []byte
-	answer  chan error // receives the first answer
+	answer chan error // receives the first answer
 
-	failed  bool // Bind returned an error: the game does not use this binding
-	asked   time.Time
-	pending int  // unanswered requests over link
-	granted bool // the server has bound the number over link, or reported that it is in use
-	pace    pace
+	failed    bool // Bind returned an error: the game does not use this binding
+	request   []byte
+	described []int // fields that the request describes
+	asked     time.Time
+	pending   int  // unanswered requests over link
+	granted   bool // the server has bound the number over link, or reported that it is in use
+	pace      pace
 }
 
-func (b *binding) newRequest() ([]byte, error) {
+// newRequest returns a request that describes some of the fields, by number.
+func (b *binding) newRequest(describe []int) ([]byte, error) {
 	r := control.BindRequest{
 		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
@@ -47,9 +50,16 @@ func (b *binding) newRequest() ([]byte, error) {
 	if p := b.cfg.prior(); p != nil {
 		r.Prior = p.Hash()
 	}
+	for _, i := range describe {
+		if i < 0 || i >= len(b.schema.Fields()) {
+			return nil, fmt.Errorf("the server asks for field %d of %d", i, len(b.schema.Fields()))
+		}
+		r.Described = append(r.Described, control.Described{Field: i, Description: b.schema.Fields()[i].String()})
+	}
 	request, err := r.Append(nil)
 	if err == nil && len(request) > transport.MaxPayload {
-		err = fmt.Errorf("the description of the schema has %d bytes, at most %d fit into a datagram", len(request), transport.MaxPayload)
+		err = fmt.Errorf("the request to bind, with the descriptions of %d fields that the server does not know, has %d bytes, at most %d fit into a datagram",
+			len(describe), len(request), transport.MaxPayload)
 	}
 	return request, err
 }
@@ -116,6 +126,12 @@ func (b *binding) answered(a *control.BindAnswer) {
 	start, fallback, err := b.agreed(a)
 	b.mu.Lock()
 	b.pending = max(b.pending-1, 0)
+	if err == nil && a.Reason == control.ReasonDescribe {
+		if err = b.describe(a.Ask); err == nil {
+			b.mu.Unlock()
+			return
+		}
+	}
 	b.granted = b.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
 	if b.enc != nil || b.refused != nil || b.link == nil {
 		b.mu.Unlock()
@@ -146,9 +162,24 @@ func (b *binding) answered(a *control.BindAnswer) {
 	}
 }
 
+// describe changes the request such that it describes the fields for which the server asks, and
+// sends it. The caller holds b.mu.
+func (b *binding) describe(ask []int) error {
+	if b.link == nil || b.enc != nil || b.refused != nil || slices.Equal(ask, b.described) {
+		return nil // a repeated answer
+	}
+	request, err := b.newRequest(ask)
+	if err != nil {
+		return b.wrap(err)
+	}
+	b.request, b.described, b.asked = request, ask, time.Time{}
+	b.wakeAt(time.Now())
+	return nil
+}
+
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
 func (b *binding) agreed(a *control.BindAnswer) (p *prior.Prior, fallback bool, err error) {
-	if err := bindError(b.schema, b.cfg.Codec, a); err != nil {
+	if err := bindError(b.schema, b.cfg.Codec, a); err != nil || a.Reason == control.ReasonDescribe {
 		return nil, false, err
 	}
 	p = b.cfg.prior()

@@ -99,15 +99,15 @@ func TestSendOverDyingLink(t *testing.T) {
 func TestLostBeforeInstall(t *testing.T) {
 	c := newTestConn(t)
 	link := new(transport.Conn)
-	s := &session{Conn: c, lost: errors.New("too late")}
+	s := &connection{Conn: c, lost: errors.New("too late")}
 	if err := c.install(s, link); !errors.Is(err, s.lost) || c.current() != nil {
 		t.Errorf("installed: %v", err)
 	}
-	if err := c.install(&session{Conn: c}, link); err != nil || c.current() != link || c.bindings[1].link != link {
+	if err := c.install(&connection{Conn: c}, link); err != nil || c.current() != link || c.bindings[1].link != link {
 		t.Errorf("not installed: %v", err)
 	}
 	close(c.closed)
-	if err := c.install(&session{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
+	if err := c.install(&connection{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
 		t.Errorf("installed after Close: %v", err)
 	}
 }
@@ -167,7 +167,7 @@ func FuzzDatagram(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		c := newTestConn(t)
-		s := &session{Conn: c, wake: func(time.Time) {}}
+		s := &connection{Conn: c, own: new(transport.Conn)}
 		bound, asking := c.bindings[0], c.bindings[1]
 		var buf []byte
 		for range 10 {

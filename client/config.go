@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -32,7 +33,8 @@ type Config struct {
 	// client that does not know the game neither delays a call nor gives it up. Balanced saves most
 	// for typical games; see docs/choosing.md.
 	Preset Preset
-	// Suites are the permitted cipher suites; default that of Preset and transport.AES128GCM.
+	// Suites are the permitted cipher suites; default that of Preset, transport.AES128GCM and
+	// transport.ChaCha20Poly1305.
 	Suites []transport.Suite
 	// Insecure permits the published development key on addresses other than loopback, and the
 	// suite None. It is for measurements.
@@ -79,13 +81,29 @@ type Config struct {
 	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
 	// server if their context has no deadline; default 5 s.
 	BindTimeout time.Duration
+	// OnEvent, if set, is called with each change of [Conn.State], and with each attempt to
+	// reconnect: one call after the other, in order, by goroutines of the connection, Dial or
+	// [Conn.Close]. It must return quickly and must not call Conn.Close. A panic ends the process.
+	OnEvent func(session.Event)
+	// OnQuality, if set, is called about once per second while there is a session, as OnMessage is.
+	OnQuality func(session.Quality)
 	// OnMessage, if set, is called with each message of ds.Player.SendReliable, in order, on the
 	// goroutine that receives for the connection. It must return quickly and must not call
 	// [Conn.Close]. The message is valid until it returns. A panic ends the process.
 	OnMessage func(message []byte)
+	// Handlers, if set, are the RPCs that the server can call: see [Handle].
+	Handlers *Handlers
 	// OnUnreliable, if set, is called with each message of ds.Player.SendUnreliable that arrives,
 	// as OnMessage is, in the order of arrival.
 	OnUnreliable func(message []byte)
+	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
+	// on a goroutine of its own: when it returns, the stream is over. It must not call
+	// [Conn.Close]. A panic ends the process.
+	OnStream func(session.StreamReader)
+	// StreamRate limits what all streams of a session send together, in bytes/s with all headers;
+	// default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a congested
+	// path it is less.
+	StreamRate int
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
 	// and is for debugging; see transport.Config.
 	KeyLog io.Writer
@@ -98,10 +116,11 @@ type Config struct {
 func (cfg Config) withDefaults() (Config, error) {
 	cfg.Codec = cmp.Or(cfg.Codec, rpcdelta.DefaultCodec)
 	if s := cfg.Preset.Suite; len(cfg.Suites) == 0 && s != 0 && s != transport.AES128GCM {
-		cfg.Suites = []transport.Suite{s, transport.AES128GCM}
+		cfg.Suites = []transport.Suite{s, transport.AES128GCM, transport.ChaCha20Poly1305}
 	}
 	cfg.Ring = cmp.Or(cfg.Ring, rpcdelta.DefaultRing)
 	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, defaultBindTimeout)
+	cfg.StreamRate = cmp.Or(cfg.StreamRate, session.DefaultStreamRate)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	_, badCodec := rpcdelta.ParseCodec(cfg.Codec.String())
 	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes}
@@ -117,6 +136,8 @@ func (cfg Config) withDefaults() (Config, error) {
 		return cfg, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", cfg.Tick, time.Millisecond)
 	case cfg.Bandwidth < 0:
 		return cfg, fmt.Errorf("client: Config.Bandwidth is %d bits/s, want at least 0", cfg.Bandwidth)
+	case cfg.StreamRate < session.MinStreamRate:
+		return cfg, fmt.Errorf("client: Config.StreamRate is %d bytes/s, want at least %d", cfg.StreamRate, session.MinStreamRate)
 	case cfg.BindTimeout < 0:
 		return cfg, fmt.Errorf("client: Config.BindTimeout is %v, want at least 0", cfg.BindTimeout)
 	}

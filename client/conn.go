@@ -8,13 +8,16 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -33,15 +36,24 @@ type Conn struct {
 	worlds replication.Subscriptions
 	offers ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 
+	streamed [2]atomic.Uint64 // bytes of streams sent, received
+
 	mu         sync.Mutex
-	link       *transport.Conn  // nil while reconnecting
-	leaving    bool             // the server is about to shut down
-	gone       error            // why the connection ended for good; nil if it did not
-	stop       func()           // cancels the goroutine that reconnects; nil if there was none
-	wait       time.Duration    // before the next attempt to reconnect
+	link       *transport.Conn // nil while reconnecting
+	leaving    bool            // the server is about to shut down
+	gone       error           // why the connection ended for good; nil if it did not
+	stop       func()          // cancels the goroutine that reconnects; nil if there was none
+	wait       time.Duration   // before the next attempt to reconnect
+	state      session.State
+	events     []session.Event // not reported yet
+	reporting  bool            // a goroutine reports events
+	attempt    int             // to reconnect
+	loss       recentLoss
 	bindings   []*binding       // by RPC number; elements of a slice that was read never change
 	redundancy int              // Config.Redundancy, or the value of SetRedundancy
 	messages   ratelimit.Bucket // messages of SendReliable since start
+	requests   requests
+	streams    *streams.Mux // of link
 	congestion congestion
 	budget     budget
 	meter      meter
@@ -93,7 +105,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 		},
 		answer: make(chan error, 1),
 	}
-	if b.request, err = b.newRequest(); err != nil {
+	if b.request, err = b.newRequest(nil); err != nil {
 		return nil, err
 	}
 	all := slices.Clone(c.bindings)
@@ -149,6 +161,7 @@ func (c *Conn) linkError(method string, err error) error {
 func (c *Conn) fail(err error) {
 	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
 	c.gone = err
+	c.note(session.Event{State: session.Disconnected, Err: err})
 	for _, b := range c.bindings {
 		b.refuse(err)
 	}
@@ -179,6 +192,7 @@ func (c *Conn) Close() error {
 		}
 		_ = c.Flush()
 		c.mu.Lock()
+		c.note(session.Event{State: session.Disconnected, Err: session.ErrQuit})
 		close(c.closed)
 		if c.stop != nil {
 			c.stop()
@@ -190,6 +204,7 @@ func (c *Conn) Close() error {
 			_ = link.Close() // always nil
 		}
 		c.work.Wait()
+		c.report()
 	})
 	return nil
 }
@@ -203,8 +218,9 @@ func (c *Conn) ID() uint64 {
 	return 0
 }
 
-// Err returns why the connection has ended for good without Close: an error that wraps [ErrKicked]
-// or [ErrLost]. It is nil while the client is connected or reconnecting.
+// Err returns why the connection has ended for good without Close: an error that wraps one of
+// package session, and [ErrLost] if the client would otherwise have reconnected. It is nil while
+// the client is connected or reconnecting.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,8 +266,8 @@ func (c *Conn) SetRedundancy(n int) error {
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
 // connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
 // each message counts 64 bytes more than its size. If it is exceeded, or too many bytes are
-// unacknowledged, the error is [ErrBacklog]. While reconnecting and after Close, the errors are
-// those of [Stream.Send]. SendReliable never waits.
+// unacknowledged, the error is session.ErrBacklog. While reconnecting and after Close, the errors
+// are those of [Stream.Send]. SendReliable never waits.
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
@@ -272,18 +288,23 @@ func (c *Conn) SendUnreliable(message []byte) error {
 
 func (c *Conn) sendMessage(message []byte, send func(*transport.Conn, []byte) error) error {
 	c.mu.Lock()
-	link := c.link
-	ready := link != nil && !c.leaving
-	admitted := ready && c.messages.Take(time.Since(c.start), control.ClientMessages, control.MessageCost(len(message)))
+	link, err := c.admit(len(message))
 	c.mu.Unlock()
-	err := net.ErrClosed
-	switch {
-	case admitted:
+	if err == nil {
 		err = send(link, control.AppendMessage(make([]byte, 0, 1+len(message)), message))
-	case ready:
-		err = ErrBacklog
 	}
 	return c.linkError("send a message", err)
+}
+
+// admit counts a message of a size in bytes, and returns the link for it. The caller holds c.mu.
+func (c *Conn) admit(size int) (*transport.Conn, error) {
+	switch {
+	case c.link == nil || c.leaving:
+		return nil, net.ErrClosed
+	case !c.messages.Take(time.Since(c.start), control.ClientMessages, control.MessageCost(size)):
+		return nil, session.ErrBacklog
+	}
+	return c.link, nil
 }
 
 // Stats returns the counts so far.
@@ -301,6 +322,7 @@ func (c *Conn) Stats() Stats {
 	}
 	bindings := c.bindings
 	c.mu.Unlock()
+	out.StreamBytesSent, out.StreamBytesReceived = c.streamed[0].Load(), c.streamed[1].Load()
 	out.Replication = c.worlds.Stats()
 	for _, b := range bindings {
 		if st, failed := b.snapshot(); !failed {
@@ -308,4 +330,24 @@ func (c *Conn) Stats() Stats {
 		}
 	}
 	return out
+}
+
+// rtts returns the lowest round-trip time that was measured lately, and the smoothed one; 0 if none
+// was measured.
+func (c *Conn) rtts() (lowest, smoothed time.Duration) {
+	c.mu.Lock()
+	link := c.link
+	c.mu.Unlock()
+	if link == nil {
+		return 0, 0
+	}
+	st := link.Stats()
+	return st.MinRTT, st.RTT
+}
+
+// count increases a counter of c.stats.
+func (c *Conn) count(counter *uint64, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*counter += uint64(n)
 }

@@ -10,12 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -116,7 +117,7 @@ func TestClose(t *testing.T) {
 		}
 		uplinktest.Must(t, errors.Join(m.conn.Close(), m.conn.Close()))
 		settle(100 * ms)
-		if len(left) != 1 || !errors.Is(left[0], transport.ErrClosedByPeer) {
+		if len(left) != 1 || !errors.Is(left[0], session.ErrQuit) {
 			t.Errorf("left: %v", left)
 		}
 		before := m.move.Stats()
@@ -141,10 +142,10 @@ func TestEnd(t *testing.T) {
 		noReconnect bool
 		end         func(*match, *ds.Player)
 	}{
-		{client.ErrTimeout, true, func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) }},
-		{client.ErrShutdown, true, func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) }},
-		{client.ErrKicked, true, kick},
-		{client.ErrKicked, false, kick},
+		{session.ErrTimeout, true, func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) }},
+		{session.ErrShutdown, true, func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) }},
+		{session.ErrKicked, true, kick},
+		{session.ErrKicked, false, kick},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var player *ds.Player
@@ -157,7 +158,7 @@ func TestEnd(t *testing.T) {
 			uplinktest.Must(t, m.conn.Err())
 			c.end(m, player)
 			settle(15 * time.Second)
-			kicked := errors.Is(c.want, client.ErrKicked)
+			kicked := errors.Is(c.want, session.ErrKicked)
 			for what, err := range map[string]error{
 				"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
 				"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
@@ -304,12 +305,23 @@ func TestInvalidConfig(t *testing.T) {
 	}
 }
 
-// TestNoToken checks that Dial requires a token for other machines.
+// TestNoToken checks that Dial requires a token for other machines and for servers with a key.
 func TestNoToken(t *testing.T) {
 	_, err := client.Dial(t.Context(), "192.0.2.1:7777", client.Config{})
 	if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "192.0.2.1:7777") || !strings.Contains(err.Error(), "Config.Token") {
 		t.Errorf("got %v", err)
 	}
+	if text := err.Error(); strings.Count(text, "192.0.2.1:7777") != 1 {
+		t.Errorf("the address is repeated: %s", text)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newBackend(t, false)
+		m := newMatch(t, 0, 9, ds.Config{Key: b.key})
+		_, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: m.network})
+		if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "set Config.Token: the server has a key") {
+			t.Errorf("a server with a key: %v", err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -331,13 +343,13 @@ func TestDial(t *testing.T) {
 			t.Error("an address without a port was dialed")
 		}
 		start := time.Now()
-		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 3*time.Second {
+		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, session.ErrTimeout) || time.Since(start) > 3*time.Second {
 			t.Errorf("no server: %v after %v", err, time.Since(start))
 		}
 		uplinktest.Serve(t, network, ds.Config{MaxPlayers: 1}, func(*ds.Server) error { return nil })
 		first := uplinktest.Dial(t, network, client.Config{})
 		settle(time.Second)
-		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, transport.ErrServerFull) {
+		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, session.ErrServerFull) {
 			t.Errorf("the server is full: %v", err)
 		}
 		uplinktest.Must(t, first.Close())

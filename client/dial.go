@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -35,6 +38,10 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 		// It may have been used by this handshake, if the server's answers were lost.
 		err = c.connectAgain(ctx)
 	}
+	if errors.Is(err, token.ErrWrongKey) && cfg.Token == (token.Token{}) {
+		// The server has refused the token for tests on loopback.
+		err = fmt.Errorf("%w, and set Config.Token: the server has a key, so it requires one on loopback too", token.ErrNoToken)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)
 	}
@@ -44,7 +51,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 // connect opens a transport connection. Each one has its own socket and address, so that no
 // datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
-	s := &session{Conn: c}
+	s := &connection{Conn: c}
 	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), s)
 	if err != nil {
 		return err
@@ -53,12 +60,13 @@ func (c *Conn) connect(ctx context.Context, t token.Token) error {
 		_ = link.Close() // always nil
 		return err
 	}
+	c.report()
 	link.Wake(time.Now()) // to bind the RPCs
 	return nil
 }
 
 // install makes link the current one, unless it or the connection has ended already.
-func (c *Conn) install(s *session, link *transport.Conn) error {
+func (c *Conn) install(s *connection, link *transport.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if isClosed(c.closed) {
@@ -67,7 +75,8 @@ func (c *Conn) install(s *session, link *transport.Conn) error {
 	if s.lost != nil {
 		return s.lost
 	}
-	c.link, c.leaving = link, false
+	c.link, c.leaving, c.streams = link, false, s.streams
+	c.note(session.Event{State: session.Connected, Attempt: c.attempt, New: true})
 	c.congestion.relink()
 	for _, b := range c.bindings {
 		b.rebind(link)
@@ -87,38 +96,47 @@ func (c *Conn) connectAgain(ctx context.Context) error {
 	return c.connect(ctx, t)
 }
 
-// session is one transport connection of a Conn, and the handler of its events.
-type session struct {
+// connection is one transport connection of a Conn, and the handler of its events.
+type connection struct {
 	*Conn
-	wake      func(time.Time) // schedules the next Tick
-	opened    time.Time
-	nextFlush time.Time
-	lost      error // why the session ended before install; guarded by Conn.mu
-	violation error // why the client ended the session, if the server violated the protocol
+	own        *transport.Conn // also before it is installed
+	opened     time.Time
+	streams    *streams.Mux
+	nextFlush  time.Time
+	calls      []*incoming   // RPCs that the server has bound, by number
+	callsAcked time.Duration // when acks of them were last sent, since start
+	lost       error         // why the session ended before install; guarded by Conn.mu
+	violation  error         // why the client ended the session, if the server violated the protocol
 }
 
 // Opened implements transport.Handler.
-func (s *session) Opened(link *transport.Conn) { s.wake, s.opened = link.Wake, time.Now() }
+func (s *connection) Opened(link *transport.Conn) {
+	s.own, s.opened = link, time.Now()
+	s.openStreams()
+}
 
 // Closed unregisters the link, and reconnects if the session was lost.
-func (s *session) Closed(link *transport.Conn, err error) {
+func (s *connection) Closed(link *transport.Conn, err error) {
 	c := s.Conn
-	if err == nil {
+	if s.violation != nil {
 		err = s.violation
 	}
 	c.worlds.Reset(link)
+	s.streams.End(fmt.Errorf("client: %w", err))
+	defer c.report()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
+	c.requests.fail(err)
 	if c.link != link {
-		s.lost = errors.Join(errors.New("lost at once"), err)
+		s.lost = err
 		return // not installed yet, or removed by Close
 	}
 	c.link = nil
 	for _, b := range c.bindings {
 		b.suspend()
 	}
-	if final := c.finalError(err); final != nil {
+	if final := c.finalError(err); final != nil && s.violation == nil {
 		c.fail(final)
 		return
 	}
@@ -129,15 +147,12 @@ func (s *session) Closed(link *transport.Conn, err error) {
 		c.wait = max(c.wait, minWait) // the server may still be shutting down
 	}
 	if c.cfg.NoReconnect {
-		if err == nil && c.leaving {
-			err = ErrShutdown
-		}
-		if err != nil { // otherwise Close was called
-			c.fail(fmt.Errorf("%w: %w", ErrLost, err))
-		}
+		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
 		return
 	}
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
+	c.attempt = 1
+	c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
 	ctx, cancel := context.WithCancel(context.Background()) // independent of the context of Dial
 	c.stop = cancel
 	c.work.Go(func() {
@@ -156,10 +171,17 @@ func (c *Conn) reconnect(ctx context.Context) {
 			c.cfg.Logger.Info("reconnected", "server", c.addr)
 			return
 		}
-		if final := c.finalError(err); final != nil {
-			c.mu.Lock()
+		final := c.finalError(err)
+		c.mu.Lock()
+		if final != nil {
 			c.fail(final)
-			c.mu.Unlock()
+		} else {
+			c.attempt++
+			c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: c.attempt})
+		}
+		c.mu.Unlock()
+		c.report()
+		if final != nil {
 			return
 		}
 		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)
@@ -183,9 +205,9 @@ func (c *Conn) pause() bool {
 // attempt to reconnect ended with err, or nil if the client can try again.
 func (c *Conn) finalError(err error) error {
 	switch {
-	case errors.Is(err, transport.ErrClosedByPeer):
-		return fmt.Errorf("%w: %w", ErrKicked, err)
-	case errors.Is(err, transport.ErrReplaced), c.tokenSpent() && refusesToken(err):
+	case errors.Is(err, session.ErrKicked), errors.Is(err, session.ErrLimit), errors.Is(err, session.ErrProtocol):
+		return fmt.Errorf("client: %w", err)
+	case errors.Is(err, session.ErrReplaced), c.tokenSpent() && refusesToken(err):
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return nil

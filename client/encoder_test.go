@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -260,7 +261,7 @@ func TestNoAllocations(t *testing.T) {
 		for range 1000 {
 			tick()
 		}
-		if n := testing.AllocsPerRun(1000, tick); n != 0 {
+		if n := allocs.PerRun(1000, tick); n != 0 {
 			t.Errorf("%v allocations per tick", n)
 		}
 		if n := int(srv.Stats().RPCs[0].Frames()); n != next*c.streams {

@@ -13,52 +13,31 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
+// The causes of a failed [Dial] and of the end of a connection are errors of package session, and
+// of package token if Config.Token was refused.
 var (
 	// ErrReconnecting means that a frame was not sent because the client is reconnecting. Send
 	// works again by itself afterwards.
 	ErrReconnecting = errors.New("client: reconnecting")
-	// ErrKicked means that the server ended the connection, and not by a shutdown; the text
-	// contains its reason. The client does not reconnect.
-	ErrKicked = errors.New("client: kicked by the server")
 	// ErrLost means that the connection was lost and the client does not reconnect, because of
 	// Config.NoReconnect, because its token is used up and Config.Renew is nil, or because the
-	// player connected from elsewhere ([ErrReplaced]). It wraps the cause.
+	// player connected from elsewhere (session.ErrReplaced). It wraps the cause.
 	ErrLost = errors.New("client: connection lost")
 	// ErrBindTimeout means that the server did not answer a request to bind an RPC in time.
 	ErrBindTimeout = errors.New("client: no answer to bind")
 )
 
-// Causes of a failed Dial and of a lost connection, wrapped by the errors of [Dial] and [Conn.Err].
-// A refused Config.Token is one of the errors of package token.
-var (
-	// ErrTimeout means that the server sent nothing for Config.Timeout.
-	ErrTimeout = transport.ErrTimeout
-	// ErrServerFull means that the server has its maximum number of players.
-	ErrServerFull = transport.ErrServerFull
-	// ErrVersion means that the server uses another version of the protocol.
-	ErrVersion = transport.ErrVersion
-	// ErrShutdown means that the server shuts down.
-	ErrShutdown = transport.ErrPeerShutdown
-	// ErrSessionLost means that the server does not know the session, most likely after a restart.
-	ErrSessionLost = transport.ErrSessionLost
-	// ErrReplaced means that the server has a newer connection of this client.
-	ErrReplaced = transport.ErrReplaced
-)
-
-// ErrBacklog means that a message or a reliable frame was not sent because too many bytes are
-// waiting already. Try again later.
-var ErrBacklog = transport.ErrBacklog
-
-// SchemaError means that client and server describe an RPC differently.
+// SchemaError means that a field of an RPC has another kind or number of values at the server, or
+// is narrower there, or that no field has the same name at both ends.
 type SchemaError struct {
 	RPC   string
-	Field string // first different field
+	Field string
 	Here  string // the client's description of the field; empty if it has no such field
 	There string // the server's, as received: arbitrary bytes; empty if it has no such field
 }
 
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("client: bind %s: field \"%s\" differs: here %s, at the server %s",
+	return fmt.Sprintf("client: bind %s: field \"%s\" cannot be converted: here %s, at the server %s",
 		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There))
 }
 
@@ -97,7 +76,7 @@ func (e *UnknownRPCError) Error() string {
 // bindError returns the error of a refused binding, or nil if the RPC is bound.
 func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
 	switch a.Reason {
-	case control.ReasonNone:
+	case control.ReasonNone, control.ReasonDescribe:
 		return nil
 	case control.ReasonUnknown:
 		return &UnknownRPCError{RPC: s.RPC(), Known: a.Known}
@@ -111,7 +90,7 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	case control.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
 	case control.ReasonInvalid:
-		return fmt.Errorf("client: bind %s: the server refuses its ring, batch or velocity factors", s.RPC())
+		return fmt.Errorf("client: bind %s: the server refuses its ring, batch or velocity factors, or that it has many more fields", s.RPC())
 	case control.ReasonRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
 	case control.ReasonTick:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"math"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // ServerMove has the arguments of the RPC.
@@ -75,6 +77,36 @@ func Example() {
 	// frame 2: {Location:{X:101 Y:0 Z:0} Rotation:{Pitch:0 Yaw:90 Roll:0} Buttons:1}
 }
 
+// The server calls an RPC of the client.
+func ExampleHandle() {
+	type Explosion struct {
+		At   schema.Vec3 `uplink:"resolution=0.5"`
+		Kind uint8
+	}
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Joined: func(p *ds.Player) {
+		explosions, err := ds.Bind[Explosion](p, "Explosion", ds.BindConfig{Reliable: true})
+		check(err)
+		_, err = explosions.Send(&Explosion{At: schema.Vec3{X: 10, Z: 2.5}, Kind: 1})
+		check(err)
+	}})
+	check(err)
+	defer srv.Close()
+	go func() { _ = srv.Serve(context.Background()) }()
+
+	var handlers client.Handlers
+	handled := make(chan struct{})
+	check(client.Handle(&handlers, "Explosion", func(c client.Call[Explosion]) {
+		fmt.Printf("call %d: %+v\n", c.Seq, c.Value)
+		close(handled)
+	}))
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{Handlers: &handlers})
+	check(err)
+	defer conn.Close()
+	<-handled
+	// Output:
+	// call 0: {At:{X:10 Y:0 Z:2.5} Kind:1}
+}
+
 // The error names the difference.
 func ExampleBind() {
 	conn, _, stop := connect(client.Config{})
@@ -83,19 +115,19 @@ func ExampleBind() {
 	_, err := client.Bind[ServerMove](context.Background(), conn, "ServerJump", client.BindConfig{})
 	fmt.Println(err)
 
-	type Coarse struct {
-		Location schema.Vec3    `uplink:"resolution=1"`
+	type Wide struct {
+		Location schema.Vec3    `uplink:"resolution=0.1"`
 		Rotation schema.Rotator `uplink:"bits=16"`
-		Buttons  uint16
+		Buttons  uint32
 	}
-	_, err = client.Bind[Coarse](context.Background(), conn, "ServerMove", client.BindConfig{})
+	_, err = client.Bind[Wide](context.Background(), conn, "ServerMove", client.BindConfig{})
 	if differs, ok := errors.AsType[*client.SchemaError](err); ok {
 		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
 	}
 	// Output:
 	// client: bind ServerJump: the server handles no such RPC, but ServerMove
-	// here:  Location vec3 resolution=1
-	// there: Location vec3 resolution=0.1
+	// here:  Buttons uint width=32
+	// there: Buttons uint width=16
 }
 
 // A value that its field cannot hold is not sent, and the stream remains usable.
@@ -141,4 +173,56 @@ func ExampleConn_Flush() {
 	// frame 1: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:1}
 	// frame 2: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:2}
 	// frame 3: {Location:{X:0 Y:0 Z:0} Rotation:{Pitch:0 Yaw:0 Roll:0} Buttons:3}
+}
+
+// A client asks the server, and waits for the answer of the game.
+func ExampleConn_Request() {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{OnRequest: func(r *ds.Request) {
+		if string(r.Message) == "price of a sword" {
+			check(r.Reply([]byte("12 gold")))
+			return
+		}
+		check(r.Fail("not for sale"))
+	}})
+	check(err)
+	defer srv.Close()
+	go func() { _ = srv.Serve(context.Background()) }()
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
+	check(err)
+	defer conn.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	answer, err := conn.Request(ctx, []byte("price of a sword"))
+	check(err)
+	fmt.Printf("%s\n", answer)
+	_, err = conn.Request(ctx, []byte("price of the castle"))
+	if failure, ok := errors.AsType[*session.RequestError](err); ok {
+		fmt.Println(failure.Reason)
+	}
+	// Output:
+	// 12 gold
+	// not for sale
+}
+
+// A client sends a replay of any size. Close returns when the server has read all of it.
+func ExampleConn_OpenStream() {
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{OnStream: func(_ *ds.Player, r session.StreamReader) {
+		b, err := io.ReadAll(r)
+		fmt.Println(r.Name(), len(b), err)
+	}})
+	check(err)
+	defer srv.Close()
+	go func() { _ = srv.Serve(context.Background()) }()
+	conn, err := client.Dial(context.Background(), srv.Addr().String(), client.Config{})
+	check(err)
+	defer conn.Close()
+
+	w, err := conn.OpenStream(context.Background(), "replay")
+	check(err)
+	_, err = w.Write(make([]byte, 100_000))
+	check(err)
+	check(w.Close())
+	// Output:
+	// replay 100000 <nil>
 }

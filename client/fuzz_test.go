@@ -3,16 +3,21 @@ package client
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // FuzzSnapshots handles arbitrary messages of a server in a view of snapshots with interpolation.
@@ -44,6 +49,65 @@ func fuzzSnapshots(f *testing.F, codec string) {
 		r.restart()
 		if !v.Latest(&latest) || handled != before+1 || latest.Tick != 1 || len(latest.Objects) != pucks {
 			t.Fatalf("tick %d with %d objects in the new session, stats %+v", latest.Tick, len(latest.Objects), v.Stats())
+		}
+	})
+}
+
+type blast struct {
+	At   schema.Vec3 `uplink:"resolution=0.125"`
+	Name []byte      `uplink:"max=8"`
+}
+
+// FuzzCalls handles arbitrary requests to bind RPCs of the client, and payloads of calls.
+func FuzzCalls(f *testing.F) {
+	for _, name := range []string{"Blast", "Boom"} {
+		for _, fields := range [][]string{{"At vec3 resolution=0.125", "Name bytes max=8"}, {"Name bytes max=4", "Kind uint width=8"}, {"At vec2 resolution=1"}} {
+			s, err := evolve.Parse(name, fields)
+			must(f, err)
+			r := control.BindRequest{Name: name, Fingerprint: s.Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Prior: prior.Generic().Hash()}
+			for i, d := range fields {
+				r.Described = append(r.Described, control.Described{Field: i, Description: d})
+			}
+			request, err := r.Append(nil)
+			must(f, err)
+			enc, err := rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{})
+			must(f, err)
+			payload, _, err := enc.AppendFrame(nil, s.NewFrame())
+			must(f, err)
+			f.Add(append(entries.Of(request, true), entries.Of(payload, false)...))
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		handlers, handled := new(Handlers), uint64(0)
+		must(t, Handle(handlers, "Blast", func(c Call[blast]) {
+			if handled++; len(c.Value.Name) > 8 {
+				t.Fatalf("%d bytes", len(c.Value.Name))
+			}
+		}))
+		s := &connection{Conn: newConn(Config{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)}, ""), own: new(transport.Conn)}
+		number := uint64(0)
+		for b, reliable := range entries.All(in) {
+			number++
+			kind, body, err := control.Split(b)
+			switch {
+			case err != nil:
+			case kind == control.Bind && len(s.calls) < control.MaxCalls:
+				var a control.BindAnswer
+				r, err := control.ParseBindRequest(body)
+				if err != nil {
+					continue
+				}
+				if c, err := s.newIncoming(&r, &a); err == nil {
+					s.calls = append(s.calls, c)
+				}
+			case kind == control.Frame && reliable:
+				_ = s.reliableCall(b)
+			case kind == control.Frame:
+				_ = s.call(b, number)
+			}
+		}
+		if s.stats.Calls != handled {
+			t.Fatalf("%d calls, %d are counted", handled, s.stats.Calls)
 		}
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -69,9 +71,9 @@ func TestKickText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
 		conn := r.dial(client.Config{})
-		r.link().CloseWith(nasty)
+		r.link().CloseWith(session.ErrKicked, nasty)
 		settle(time.Second)
-		if err := conn.Err(); !errors.Is(err, client.ErrKicked) || !showable(err.Error()) {
+		if err := conn.Err(); !errors.Is(err, session.ErrKicked) || !showable(err.Error()) {
 			t.Errorf("%q", err)
 		}
 	})
@@ -122,7 +124,7 @@ func TestForgedHandshake(t *testing.T) {
 		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Timeout: timeout})
 		<-over
 		uplinktest.Must(t, socket.Close())
-		if limit := int(20 * timeout / time.Second); !errors.Is(err, transport.ErrServerBusy) || hellos < limit/2 || hellos > limit+2 {
+		if limit := int(20 * timeout / time.Second); !errors.Is(err, session.ErrServerBusy) || hellos < limit/2 || hellos > limit+2 {
 			t.Errorf("%d hellos, want at most %d: %v", hellos, limit, err)
 		}
 	})
@@ -140,11 +142,13 @@ func TestServerViolations(t *testing.T) {
 		{"unknown type", []byte{0xc0}, control.ErrMalformed},
 		{"frame", []byte{0x80, 0, 0, 0, 0}, control.ErrMalformed},
 		{"type of the unreliable channel", []byte{byte(control.Acks)}, control.ErrMalformed},
+		{"request to bind after a gap", encoded(t, &control.BindRequest{RPC: 1, Name: "Explosion"}), control.ErrMalformed},
+		{"request to bind twice", encoded(t, &control.BindRequest{Name: "Explosion"}), control.ErrMalformed},
 		{"message of a client", replication.AppendReply(nil, 1, replication.Request), control.ErrMalformed},
 		{"malformed offer", []byte{byte(control.Offer), 0xff}, control.ErrMalformed},
 		{"world number out of range", []byte{byte(control.Stop), replication.MaxStreams}, control.ErrMalformed},
 		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
-		{"64 offers of worlds at once", offer, transport.ErrProtocol},
+		{"64 offers of worlds at once", offer, session.ErrProtocol},
 		{"message", control.AppendMessage(nil, []byte("hello")), nil},
 		{"piece that was not requested", []byte{byte(control.Piece), 1, 2, 3}, nil},
 		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
@@ -16,12 +17,14 @@ import (
 type objects[T any] struct {
 	cfg     SnapshotConfig[T]
 	name    string
-	typ     *snapshot.Type[T] // of the goroutine that receives
-	fields  []string
+	own     *snapshot.Type[T]
 	created time.Time // interpolation uses times since then
 	latest  sync.Once // the first call of Latest
 
 	// Of the goroutine that receives:
+	typ     *snapshot.Type[T] // own, or the server's version
+	offered *snapshot.Type[T] // typ from begin on
+	fields  []string          // of offered
 	tickHz  float64
 	scratch Snapshot[T]
 	fresh   bool // scratch is to be delivered
@@ -68,7 +71,7 @@ func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error)
 		return nil, err
 	}
 	r := &objects[T]{
-		cfg: *cfg, name: name, typ: typ, reader: typ.Clone(), fields: replication.Fields(typ.Source()), created: time.Now(),
+		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, reader: typ.Clone(), fields: evolve.Descriptions(typ.Source()), created: time.Now(),
 	}
 	if cfg.Interpolate != nil {
 		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
@@ -123,8 +126,21 @@ func (r *objects[T]) Interpolation() interpolate.Stats {
 	return r.buffer.Stats()
 }
 
-func (r *objects[T]) description() (name string, fields []string, s *snapshot.Schema) {
-	return r.name, r.fields, r.typ.Schema()
+func (r *objects[T]) typeName() string { return r.name }
+
+func (r *objects[T]) offer(world string, fields []string) (*snapshot.Schema, error) {
+	if !slices.Equal(fields, r.fields) {
+		source, err := evolve.Parse(r.name, fields)
+		if err != nil {
+			return nil, malformedFields(world, err)
+		}
+		typ, err := versionOf(r.own, world, source)
+		if err != nil {
+			return nil, err
+		}
+		r.offered, r.fields = typ, slices.Clone(fields)
+	}
+	return r.offered.Schema(), nil
 }
 
 func (r *objects[T]) subscribed(world *replication.Subscription) {
@@ -138,6 +154,9 @@ func (r *objects[T]) begin(o *replication.Offer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest.any, r.newest.pending = false, nil
+	if r.typ != r.offered {
+		r.typ, r.reader, r.newest.set = r.offered, r.offered.Clone(), nil
+	}
 	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -13,15 +15,17 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-var _ transport.Handler = (*session)(nil)
+var _ transport.Handler = (*connection)(nil)
 
 // Datagram handles an unreliable message: acks, answers to bind, and replication streams.
-func (s *session) Datagram(_ *transport.Conn, b []byte, at time.Time) {
+func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
 	case t == control.Acks:
 		err = s.acks(body, at)
+	case t == control.Frame:
+		err = s.call(b, link.Number())
 	case t == control.Slack:
 		err = s.slack(body, at)
 	case t == control.WithAcks || t == control.WithSlack:
@@ -90,7 +94,7 @@ func (c *Conn) slack(b []byte, now time.Time) error {
 
 // withAcks applies piggybacked acks, and handles the message that follows them. It returns the last
 // error.
-func (s *session) withAcks(t control.Type, b []byte, now time.Time) error {
+func (s *connection) withAcks(t control.Type, b []byte, now time.Time) error {
 	acks, message, err := control.ParseWithAcks(b)
 	if err != nil {
 		return err
@@ -121,27 +125,26 @@ func (c *Conn) bound(b []byte) error {
 	return nil
 }
 
-// count increases a counter of c.stats.
-func (c *Conn) count(counter *uint64, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*counter += uint64(n)
-}
-
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
 // offer of a subscribed world creates a decoder, and is logged if it is refused.
 var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.
-func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
+func (s *connection) Message(link *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
 	case t == control.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
-		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
+		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", session.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case t == control.Offer || t == control.Piece || t == control.Stop || t == control.GameMessage:
 		err = s.worlds.HandleMessage(link, t, body, at)
+	case t == control.Bind:
+		err = s.bindCall(link, body)
+	case t == control.Frame:
+		err = s.reliableCall(b)
+	case t == control.Request:
+		err = s.answered(body)
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case s.cfg.OnMessage != nil:
@@ -150,25 +153,38 @@ func (s *session) Message(link *transport.Conn, b []byte, at time.Time) {
 	if err != nil {
 		s.count(&s.stats.Malformed, 1)
 	}
-	if errors.Is(err, control.ErrMalformed) || errors.Is(err, transport.ErrProtocol) {
-		s.violation = fmt.Errorf("client: the server violates the protocol: %w", err)
-		link.CloseWith("malformed reliable message") // the client reconnects
+	if errors.Is(err, control.ErrMalformed) || errors.Is(err, session.ErrProtocol) {
+		s.violated(link, err)
 	}
 }
 
+// violated ends the session because of a reliable message that no server sends.
+func (s *connection) violated(link *transport.Conn, err error) {
+	if !errors.Is(err, session.ErrProtocol) {
+		err = fmt.Errorf("%w: %w", session.ErrProtocol, err)
+	}
+	s.violation = err
+	link.CloseWith(session.ErrProtocol, "malformed reliable message") // the client reconnects
+}
+
 // Tick repeats requests, sends what had to wait, and schedules the next Tick.
-func (s *session) Tick(now time.Time) {
-	s.regulate(now)
+func (s *connection) Tick(now time.Time) {
+	quality, measured := s.regulate(now)
+	s.report()
+	if measured && s.cfg.OnQuality != nil {
+		s.cfg.OnQuality(quality)
+	}
 	for _, b := range s.all() {
 		b.tick(now)
 	}
 	s.flushDue(now)
+	s.ackCalls(now)
 	s.worlds.Tick(now)
 	s.continueLeaving(now)
 }
 
 // flushDue sends the collected payloads once per Config.Tick.
-func (s *session) flushDue(now time.Time) {
+func (s *connection) flushDue(now time.Time) {
 	every := s.cfg.Tick
 	if every == 0 {
 		return
@@ -180,24 +196,30 @@ func (s *session) flushDue(now time.Time) {
 		}
 		_ = s.Flush() // the next Send returns the error
 	}
-	s.wake(s.nextFlush)
+	s.own.Wake(s.nextFlush)
 }
 
-// regulate measures the bit rates, and applies the limits of configuration and path, once per
-// rateWindow.
-func (c *Conn) regulate(now time.Time) {
+// regulate measures the bit rates and the quality of the path, and applies the limits of
+// configuration and path, once per rateWindow. It reports whether that was due.
+func (c *Conn) regulate(now time.Time) (q session.Quality, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link == nil {
-		return // install schedules the next Tick
+		return q, false // install schedules the next Tick
 	}
-	if now.Sub(c.meter.start) >= rateWindow {
+	if due = now.Sub(c.meter.start) >= rateWindow; due {
+		c.noteSilence()
 		var redundancy int
 		var delivery rpcdelta.DeliveryStats
 		for _, b := range c.bindings {
 			redundancy = max(redundancy, b.addDelivery(&delivery))
 		}
-		t := c.stats.Transport.Plus(c.link.Stats())
+		own := c.link.Stats()
+		q = session.Quality{
+			RTT: own.RTT, PathSize: own.MaxDatagram,
+			Loss: c.loss.step(c.link, own.Lost, own.DatagramsReceived-own.Dropped.Total()),
+		}
+		t := c.stats.Transport.Plus(own)
 		elapsed, sent := c.meter.step(now, trafficOf(&t, c.link.Overhead()))
 		reduced := c.budget.level > 0 && c.budget.limit() == c.budget.path
 		c.congestion.step(now, float64(sent.limited)/elapsed.Seconds(), delivery, reduced)
@@ -209,12 +231,14 @@ func (c *Conn) regulate(now time.Time) {
 		}
 	}
 	c.link.Wake(c.meter.start.Add(rateWindow))
+	return q, due
 }
 
 // leave handles the server's announcement that it is about to shut down. The client then sends the
-// held frames, but nothing new, waits for the acks of everything that it sent reliably, and ends
-// the session. It reconnects as after a loss.
-func (s *session) leave() {
+// held frames, but nothing new, waits for the acks of everything that it sent reliably, for the
+// answers to its requests and the end of its streams, and ends the session. It reconnects as after
+// a loss.
+func (s *connection) leave() {
 	s.mu.Lock()
 	announced := s.leaving
 	s.leaving = true
@@ -222,18 +246,18 @@ func (s *session) leave() {
 	if !announced {
 		s.cfg.Logger.Info("the server shuts down", "server", s.addr)
 	}
-	s.wake(time.Now())
+	s.own.Wake(time.Now())
 }
 
 // continueLeaving ends the session after leave once nothing is left to wait for.
 func (c *Conn) continueLeaving(now time.Time) {
 	c.mu.Lock()
 	link, leaving := c.link, c.leaving
+	ready := link != nil && len(c.requests.waiting) == 0 && !c.streams.Busy()
 	c.mu.Unlock()
 	if !leaving || link == nil {
 		return
 	}
-	ready := true
 	for _, b := range c.all() {
 		ready = b.leave() && ready
 	}
@@ -242,5 +266,5 @@ func (c *Conn) continueLeaving(now time.Time) {
 		link.Wake(now.Add(transport.DefaultTick))
 		return
 	}
-	link.CloseWith("")
+	link.CloseWith(session.ErrShutdown, "")
 }

@@ -14,8 +14,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -132,7 +135,7 @@ func (r *rogue) datagrams(all ...[]byte) {
 func (r *rogue) messages(all ...[]byte) {
 	for _, b := range all {
 		err := r.link().SendReliable(b)
-		for err == transport.ErrBacklog { //nolint:errorlint // it is not wrapped
+		for err == session.ErrBacklog { //nolint:errorlint // it is not wrapped
 			settle(20 * ms)
 			err = r.link().SendReliable(b)
 		}
@@ -237,7 +240,7 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	uplinktest.Must(t, err)
 	v.config, err = v.format.Config(60)
 	uplinktest.Must(t, err)
-	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: replication.Fields(v.crates.Source()), RateHz: 60, TickHz: 60}
+	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: evolve.Descriptions(v.crates.Source()), RateHz: 60, TickHz: 60}
 	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
 	for _, of := range v.config.Velocities {
 		v.puck.PerTick = append(v.puck.PerTick, of.PerTick)

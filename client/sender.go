@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -252,7 +254,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 // link has no room, the payload is queued, and the next frame has to wait for it.
 func (s *sender) transmit() error {
 	err := s.link.SendReliable(s.buf)
-	queued := errors.Is(err, transport.ErrBacklog)
+	queued := errors.Is(err, session.ErrBacklog)
 	if queued && !s.queued {
 		s.wakeAt(time.Now().Add(queuedRetry))
 	}

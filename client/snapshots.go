@@ -105,8 +105,8 @@ func (t *ObjectType[T]) receiver() objectReceiver { return t.objects }
 
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
 // server's offer and the initial state until ctx is done, or for Config.BindTimeout if ctx has no
-// deadline. It returns an error if the server's T is a different one ([*WorldError]) or the world
-// is not offered ([ErrNotOffered]). The view continues after a reconnection.
+// deadline. It returns an error if a field of the server's T cannot be converted ([*WorldError]) or
+// the world is not offered ([ErrNotOffered]). The view continues after a reconnection.
 func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
 	o, err := newObjects(name, &cfg)
 	var initial *snapshot.Set
@@ -148,9 +148,11 @@ type snapshotReceiver struct {
 }
 
 // objectReceiver receives the objects of one type. Its methods are those of the goroutine that
-// receives, except those of description.
+// receives, except typeName.
 type objectReceiver interface {
-	description() (name string, fields []string, s *snapshot.Schema)
+	typeName() string
+	// offer returns the schema of the server's objects, from the description of their fields.
+	offer(world string, fields []string) (*snapshot.Schema, error)
 	subscribed(*replication.Subscription)
 	begin(*replication.Offer) error
 	// keep copies what must outlive the decoder's sets.
@@ -165,22 +167,22 @@ func (r *snapshotReceiver) types() []objectReceiver {
 
 // Check implements [replication.Receiver].
 func (r *snapshotReceiver) Check(o *replication.Offer) error {
-	_, fields, _ := r.own.description()
-	if err := compareOffer(r.name, replication.SnapshotCodec, fields, o); err != nil {
+	if err := checkCodec(r.name, replication.SnapshotCodec, o); err != nil {
+		return err
+	}
+	own, err := r.own.offer(r.name, o.Fields)
+	if err != nil {
 		return err
 	}
 	var ordered []objectReceiver
 	var schemas []*snapshot.Schema
 	for _, offered := range o.Types {
-		i := slices.IndexFunc(r.further, func(t objectReceiver) bool {
-			name, _, _ := t.description()
-			return name == offered.Name
-		})
+		i := slices.IndexFunc(r.further, func(t objectReceiver) bool { return t.typeName() == offered.Name })
 		if i < 0 {
 			return fmt.Errorf("client: world %s: it has objects of type %s: add it to SnapshotConfig.Types", r.name, shown(offered.Name))
 		}
-		_, fields, schema := r.further[i].description()
-		if err := compareFields(r.name+"/"+offered.Name, fields, offered.Fields); err != nil {
+		schema, err := r.further[i].offer(r.name+"/"+offered.Name, offered.Fields)
+		if err != nil {
 			return err
 		}
 		ordered, schemas = append(ordered, r.further[i]), append(schemas, schema)
@@ -189,7 +191,7 @@ func (r *snapshotReceiver) Check(o *replication.Offer) error {
 		return fmt.Errorf("client: world %s: it has %d further types of objects, SnapshotConfig.Types has %d", r.name, len(ordered), len(r.further))
 	}
 	r.further = ordered
-	r.SetTypes(schemas...)
+	r.SetTypes(own, schemas...)
 	return nil
 }
 

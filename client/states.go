@@ -78,8 +78,8 @@ type StateView[T any] struct {
 
 // SubscribeState subscribes to the state of a world whose objects are a T. It waits for the
 // server's offer (ds.World.OfferState) until ctx is done, or for Config.BindTimeout if ctx has no
-// deadline. It returns an error if the server's T is a different one ([*WorldError]), if the world
-// is offered as snapshots, or not at all ([ErrNotOffered]). The view continues after a
+// deadline. It returns an error if a field of the server's T cannot be converted ([*WorldError]),
+// if the world is offered as snapshots, or not at all ([ErrNotOffered]). The view continues after a
 // reconnection, with an update whose First is true.
 func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
 	r, err := newStateReceiver(name, &cfg)
@@ -112,11 +112,12 @@ type stateReceiver[T any] struct {
 	// onMessage is nil if the game takes no messages.
 	onMessage func(tick uint64, message []byte)
 
-	name   string
-	typ    *snapshot.Type[T]
-	format *replication.StateFormat
+	name string
+	own  *snapshot.Type[T]
 
 	// Of the goroutine that receives:
+	typ    *snapshot.Type[T] // own, or the server's version
+	format *replication.StateFormat
 	dec    *statesync.Receiver
 	tickHz float64
 	fresh  *stateUpdate[T] // to be delivered
@@ -144,12 +145,23 @@ func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T
 	if err != nil {
 		return nil, err
 	}
-	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, typ: typ, format: format}, nil
+	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, own: typ, typ: typ, format: format}, nil
 }
 
 func (r *stateReceiver[T]) Check(o *replication.Offer) error {
-	if err := compareOffer(r.name, replication.StateCodec, r.format.Fields, o); err != nil {
+	if err := checkCodec(r.name, replication.StateCodec, o); err != nil {
 		return err
+	}
+	if !slices.Equal(o.Fields, r.format.Fields) {
+		format, source, err := replication.ParseStateFormat(r.name, o.Fields)
+		if err != nil {
+			return malformedFields(r.name, err)
+		}
+		typ, err := versionOf(r.own, r.name, source)
+		if err != nil {
+			return err
+		}
+		r.typ, r.format = typ, format
 	}
 	if o.Initial != 0 {
 		return fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", control.ErrMalformed, r.name, o.Initial)

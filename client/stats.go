@@ -55,6 +55,11 @@ type Stats struct {
 	// AckBytes counts the bytes of received acks, with their message types and the reports about
 	// jitter buffers in the same messages.
 	AckBytes uint64
+	// Calls counts the server's calls for which a handler ran ([Handle]), CallsDropped payloads of
+	// unreliable ones that came too late, could not be decoded or are of an unknown RPC.
+	Calls, CallsDropped uint64
+	// StreamBytesSent and StreamBytesReceived count the data of streams.
+	StreamBytesSent, StreamBytesReceived uint64
 	// Malformed counts received messages that no server sends.
 	Malformed uint64
 	// RTT is the smoothed round-trip time; 0 until it is measured.

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // defaultAckHz is the default maximum number of datagrams per second with acks of a world alone.
@@ -75,6 +80,37 @@ func (v view) notReady(world string, waited time.Duration) error {
 	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, world, waited, shown(strings.Join(names, ", ")))
 }
 
+// Ticks is a client's clock in ticks of a world's server: for prediction, jitter buffers and
+// interpolation alike.
+type Ticks struct {
+	// Server is the tick that the server is simulating now, with the part of it that has passed.
+	Server float64
+	// Hz is the number of ticks per second.
+	Hz float64
+	// OneWay is the shortest one-way delay of the path: half of the lowest round-trip time.
+	OneWay time.Duration
+	// RTT is the smoothed round-trip time.
+	RTT time.Duration
+}
+
+// Input returns the tick of the server in which it will use a call that is sent now, after the
+// path and the RPC's jitter buffer ([Stream.Pace]). It is how far ahead of Server the client plays.
+func (t Ticks) Input(p Pace) float64 { return t.Server + (t.RTT/2+p.Target).Seconds()*t.Hz }
+
+// Shown returns the tick that interpolation with a delay shows now (interpolate.Config.Delay).
+func (t Ticks) Shown(delay time.Duration) float64 { return t.Server - (t.OneWay+delay).Seconds()*t.Hz }
+
+// Ticks returns the clock at now. It follows the messages that had the shortest delay, and the
+// drift of the server's clock. Over the calls of a session, Server does not decrease: it runs up to
+// 5 % faster or slower while the estimate changes, and jumps over more than 250 ms. It reports
+// false before the first message of a session.
+func (v view) Ticks(now time.Time) (t Ticks, ok bool) {
+	lowest, rtt := v.conn.rtts()
+	t.OneWay, t.RTT = lowest/2, rtt
+	t.Server, t.Hz, ok = v.sub.Tick(now, t.OneWay)
+	return t, ok
+}
+
 // Err returns why the client refused the server's world after a reconnection, or nil.
 func (v view) Err() error { return v.sub.Err() }
 
@@ -88,38 +124,51 @@ func (v view) Close() error {
 	return nil
 }
 
-// WorldError is returned if client and server describe the objects of a world differently.
+// WorldError is returned if client and server describe the objects of a world such that a field
+// cannot be converted, or no field has the same name at both ends.
 type WorldError struct {
 	World string
-	Field int    // index of the first field that differs
-	Here  string // the client's field, or "" if it has no such field
+	Field string
+	Here  string // the client's field
 	There string // the server's field as received, any bytes, or "" if it has no such field
 }
 
 func (e *WorldError) Error() string {
-	return fmt.Sprintf("client: world %s: field %d differs: here %s, at the server %s", e.World, e.Field, orNothing(e.Here), orNothing(e.There))
+	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There))
 }
 
-// compareOffer returns an error if the server offers a world by another codec or with other fields.
-func compareOffer(world, codec string, fields []string, o *replication.Offer) error {
+// checkCodec returns an error if the server offers a world by another codec.
+func checkCodec(world, codec string, o *replication.Offer) error {
 	if o.Codec != codec {
 		return fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)
 	}
-	return compareFields(world, fields, o.Fields)
+	return nil
 }
 
-func compareFields(world string, here, there []string) error {
-	for i := range max(len(here), len(there)) {
-		e := &WorldError{World: world, Field: i}
-		if i < len(here) {
-			e.Here = here[i]
-		}
-		if i < len(there) {
-			e.There = there[i]
-		}
-		if e.Here != e.There {
-			return e
-		}
+// malformedFields returns the error for descriptions that cannot be parsed.
+func malformedFields(world string, err error) error {
+	return fmt.Errorf("%w: client: world %s: %s", control.ErrMalformed, world, shown(err.Error()))
+}
+
+// versionOf returns the type that restores a T from a server's objects.
+func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema) (*snapshot.Type[T], error) {
+	here := own.Source()
+	if slices.Equal(evolve.Descriptions(here), evolve.Descriptions(there)) {
+		return own, nil
 	}
-	return nil
+	if !slices.ContainsFunc(here.Fields(), func(f schema.Field) bool { return hasField(there, f.Name) }) {
+		return nil, &WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String()}
+	}
+	typ, err := own.From(there)
+	if e, ok := errors.AsType[*evolve.FieldError](err); ok {
+		return nil, &WorldError{World: world, Field: e.Name, Here: e.To, There: e.From}
+	}
+	if err != nil {
+		return nil, malformedFields(world, err)
+	}
+	return typ, nil
+}
+
+func hasField(s *schema.Schema, name string) bool {
+	return slices.ContainsFunc(s.Fields(), func(f schema.Field) bool { return f.Name == name })
 }

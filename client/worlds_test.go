@@ -13,7 +13,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/interpolate"
@@ -75,7 +77,7 @@ func newRink(t testing.TB, codec string) *rink {
 	must(t, err)
 	if codec == areaCodec {
 		must(t, w.WithAreas(1<<10))
-		_, err := w.AddType("goals", replication.Fields(goals.Source()), goals.Schema())
+		_, err := w.AddType("goals", evolve.Descriptions(goals.Source()), goals.Schema())
 		must(t, err)
 	}
 	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0)}
@@ -267,7 +269,7 @@ func TestReceiveAllocs(t *testing.T) {
 			use()
 		}
 		one()
-		if n := testing.AllocsPerRun(40, one); n != 0 {
+		if n := allocs.PerRun(40, one); n != 0 {
 			t.Errorf("%s: %v allocations per message", name, n)
 		}
 		if st := r.conn.Stats().Replication[0]; st.Messages != uint64(received) || received < 240 || st.Acks == 0 {
@@ -345,8 +347,9 @@ func TestOffersRefused(t *testing.T) {
 	for want, change := range map[string]func(*replication.Offer){
 		`codec "snapshot"`:        func(o *replication.Offer) { o.Codec = replication.SnapshotCodec },
 		`codec "state2"`:          func(o *replication.Offer) { o.Codec = "state2" },
-		"field 2 differs":         func(o *replication.Offer) { o.Fields = o.Fields[:2] },
-		"at the server {Resting ": func(o *replication.Offer) { o.Fields[2] = "Resting bool" },
+		"at the server {Resting ": func(o *replication.Offer) { o.Fields[2] = "Resting uint width=1" },
+		"unknown option odd":      func(o *replication.Offer) { o.Fields[2] = "Resting bool odd=1" },
+		"no such field":           func(o *replication.Offer) { o.Fields, o.PerTick = []string{"Height scalar resolution=1"}, nil },
 		"initial state":           func(o *replication.Offer) { o.Initial = 10 },
 	} {
 		r := newRink(t, replication.StateCodec)

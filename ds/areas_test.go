@@ -43,7 +43,7 @@ func TestAreas(t *testing.T) {
 			uplinktest.Must(t, err)
 			const own = 1000 // the first of the areas that one player sees
 
-			var streams []*ds.SnapshotStream[mover]
+			var streams []*ds.SnapshotStream
 			var views []*client.SnapshotView[mover]
 			var kept []*client.ObjectType[purse]
 			shown := make([]int, players)

@@ -60,7 +60,7 @@ type arena struct {
 
 	mu      sync.Mutex
 	rest    uint64
-	streams map[*ds.Player]*ds.StateStream[mover]
+	streams map[*ds.Player]*ds.StateStream
 	ticks   map[uint64]*snapshot.Set
 }
 
@@ -70,7 +70,7 @@ func newArena(t testing.TB, s *ds.Server, name string, count int, rest uint64, c
 	uplinktest.Must(t, err)
 	w, err := ds.NewWorld(s, name, cfg)
 	uplinktest.Must(t, err)
-	return &arena{World: w, t: t, count: count, rest: rest, typ: typ, streams: map[*ds.Player]*ds.StateStream[mover]{}, ticks: map[uint64]*snapshot.Set{}}
+	return &arena{World: w, t: t, count: count, rest: rest, typ: typ, streams: map[*ds.Player]*ds.StateStream{}, ticks: map[uint64]*snapshot.Set{}}
 }
 
 // serveArena starts a server with an arena. joined receives each player.
@@ -101,7 +101,7 @@ func initial(count int) func(put func(uint16, uint8, *mover) error) error {
 }
 
 // offer offers the world to a player as state.
-func (a *arena) offer(p *ds.Player, cfg ds.StateConfig) *ds.StateStream[mover] {
+func (a *arena) offer(p *ds.Player, cfg ds.StateConfig) *ds.StateStream {
 	s, err := a.OfferState(p, cfg)
 	uplinktest.Must(a.t, err)
 	s.SetViewer(0)

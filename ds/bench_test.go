@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -114,7 +115,7 @@ func (b *bench) joinShard(number, shard int) *sender {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn}
+	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn, bulk: streams.New(nil)}
 	p.grant(0)
 	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.addPlayers(1)

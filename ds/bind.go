@@ -2,8 +2,9 @@ package ds
 
 import (
 	"cmp"
+	"fmt"
 	"math"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -18,15 +19,14 @@ const (
 	maxRefusalsLogged = 8
 	// maxTheirs is the number of bytes of a field's description that an answer repeats.
 	maxTheirs = 512
-	// maxRates is the number of schemas at other rates that an RPC keeps in a shard.
-	maxRates = 16
 )
 
 func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
-	if a.Reason != control.ReasonNone && p.refusals < maxRefusalsLogged {
+	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe && p.refusals < maxRefusalsLogged {
 		p.refusals++
-		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "rate_hz", r.RateHz, "limit_hz", a.LimitHz, "player", p.ID())
+		asked, server := s.refusal(p, r, &a)
+		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
 	}
 	b, err := appendAnswer(nil, a)
 	if err == nil {
@@ -35,6 +35,28 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	if err != nil {
 		s.cfg.Logger.Debug("bind not answered", "rpc", r.Name, "player", p.ID(), "error", err)
 	}
+}
+
+// refusal returns what a refused request asked for, and what the server has or permits.
+func (s *Server) refusal(p *Player, r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
+	switch a.Reason {
+	case control.ReasonUnknown:
+		return r.Name, strings.Join(a.Known, ", ")
+	case control.ReasonSchema:
+		return fmt.Sprintf("field %d of another kind", a.Field), cmp.Or(a.Theirs, "no field in common")
+	case control.ReasonCodec:
+		return r.Codec, strings.Join(a.Known, ", ")
+	case control.ReasonNumber:
+		return fmt.Sprintf("number %d", r.RPC), fmt.Sprintf("%d of %d bindings", p.bound, s.maxBindings())
+	case control.ReasonInvalid:
+		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), ""
+	case control.ReasonRate:
+		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint("up to ", a.LimitHz, " Hz")
+	case control.ReasonTick:
+		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " ticks per second")
+	case control.ReasonReliable, control.ReasonDescribe, control.ReasonNone:
+	}
+	return "", ""
 }
 
 // appendAnswer appends an answer, without the known names that do not fit into a datagram.
@@ -56,7 +78,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	if rpc == nil {
 		return control.BindAnswer{RPC: uint8(r.RPC), Reason: control.ReasonUnknown, Known: known}
 	}
-	a := control.Compare(rpc.schema, r)
+	fields, a := fieldsOf(rpc.schema, r)
 	if a.Reason != control.ReasonNone {
 		return a
 	}
@@ -85,14 +107,22 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	case p.bound >= s.maxBindings():
 		a.Reason = control.ReasonNumber
 	default:
-		b, err := s.newBinding(p, rpc, r, codec)
-		if err != nil { // no client declares such a rate, ring or factor
+		version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, r.RateHz, r.PerTick)
+		if err != nil {
+			refuse(&a, fields, err)
+			return a
+		}
+		b, err := s.newBinding(p, rpc, version, r, codec)
+		if err != nil { // no client declares such a ring
 			a.Reason = control.ReasonInvalid
 			return a
 		}
 		p.grant(r.RateHz)
 		a.Prior = priorHash(b.prior)
 		s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
+		if c := version.conversion; c != nil {
+			s.cfg.Logger.Info("rpc of another version", "rpc", r.Name, "fields_skipped", c.Skipped(), "fields_missing", c.Missing(), "player", p.ID())
+		}
 	}
 	return a
 }
@@ -100,11 +130,14 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 // isRate reports whether two rates are equal but for rounding.
 func isRate(a, b float64) bool { return math.Abs(a-b) <= b/1000 }
 
-func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
+func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	b := &binding{
-		player: p, rpc: rpc, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
+		player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
 		frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+	}
+	if rpc.time != nil {
+		b.time = new(clientTime)
 	}
 	b.rate.Burst += spareFrames
 	if b.reliable {
@@ -127,15 +160,14 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 			}
 		}
 	}
-	rated, err := here.schemaAt(rpc.schema, r.RateHz, r.PerTick)
-	if err != nil {
-		return nil, err
+	if version.conversion != nil {
+		b.sink = &converter{b.sink, version}
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
 	deliverLate := s.cfg.DeliverLate || buffer != nil
-	b.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
+	b.dec, err = rpcdelta.NewDecoder(version.rated, rpcdelta.DecoderConfig{
 		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
-		Reliable: r.Reliable, Scratch: here.scratch,
+		Reliable: r.Reliable, Scratch: version.scratch,
 	})
 	if err != nil {
 		return nil, err
@@ -153,7 +185,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, r *control.BindRequest, codec r
 	}
 	if p.tap != nil {
 		p.tap.Bound(Binding{
-			RPC: b.number, Schema: rpc.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			RPC: b.number, Schema: version.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
 			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: b.prior,
 		})
 	}
@@ -170,28 +202,6 @@ func (p *Player) binding(n int) *binding {
 		return p.bindings[n]
 	}
 	return nil
-}
-
-// schemaAt returns the RPC's schema at a rate, with a client's factors of its velocities. It keeps
-// the maxRates last used ones: a hostile client that declares many rates or factors evicts those of
-// others, which are then compiled again.
-func (r *rpcShard) schemaAt(s *schema.Schema, hz float64, perTick []int64) (*schema.Schema, error) {
-	same := func(s *schema.Schema) bool { return s.RateHz() == hz && slices.Equal(s.PerTick(), perTick) }
-	if same(s) {
-		return s, nil
-	}
-	var rated *schema.Schema
-	if i := slices.IndexFunc(r.schemas, same); i >= 0 {
-		rated = r.schemas[i]
-		r.schemas = slices.Delete(r.schemas, i, i+1)
-	} else {
-		var err error
-		if rated, err = s.WithPerTick(hz, perTick); err != nil {
-			return nil, err
-		}
-	}
-	r.schemas = slices.Insert(r.schemas[:min(len(r.schemas), maxRates-1)], 0, rated)
-	return rated, nil
 }
 
 // prior returns the prior with a hash, or the built-in one if the server does not have it. It is

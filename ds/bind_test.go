@@ -52,9 +52,8 @@ func TestListsOfShard(t *testing.T) {
 	}
 }
 
-// TestSchemaAt verifies that each rate gets its schema, and that the last maxRates schemas are
-// kept.
-func TestSchemaAt(t *testing.T) {
+// TestVersions verifies that each rate gets its schema, and that the last maxVersions are kept.
+func TestVersions(t *testing.T) {
 	typ, err := schema.Compile[testCall]("Call", 0)
 	must(t, err)
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,28 +62,29 @@ func TestSchemaAt(t *testing.T) {
 		var order []float64 // the last one last
 		for range rapid.IntRange(1, 80).Draw(t, "binds") {
 			hz := float64(rapid.IntRange(1, 30).Draw(t, "hz"))
-			s, err := r.schemaAt(typ.Schema(), hz, nil)
+			v, err := r.versionOf(typ.Schema(), nil, hz, nil)
+			s := v.rated
 			if err != nil || s.RateHz() != hz || s.Fingerprint() != typ.Schema().Fingerprint() {
 				t.Fatalf("at %v Hz: %v, %v", hz, s, err)
 			}
 			recent := map[float64]bool{}
-			for i := len(order) - 1; i >= 0 && len(recent) < maxRates; i-- {
+			for i := len(order) - 1; i >= 0 && len(recent) < maxVersions; i-- {
 				recent[order[i]] = true
 			}
 			if (last[hz] == s) != recent[hz] {
 				t.Fatalf("at %v Hz: compiled again: %v, of the last %v", hz, last[hz] != s, recent)
 			}
-			if len(r.schemas) > maxRates {
-				t.Fatalf("%d are kept", len(r.schemas))
+			if len(r.versions) > maxVersions {
+				t.Fatalf("%d are kept", len(r.versions))
 			}
 			last[hz], order = s, append(order, hz)
 		}
 	})
 	var r rpcShard
-	if s, err := r.schemaAt(typ.Schema(), typ.Schema().RateHz(), nil); err != nil || s != typ.Schema() || r.schemas != nil {
+	if v, err := r.versionOf(typ.Schema(), nil, typ.Schema().RateHz(), nil); err != nil || v.rated != typ.Schema() {
 		t.Errorf("its own rate is compiled: %v", err)
 	}
-	if _, err := r.schemaAt(typ.Schema(), -1, nil); err == nil || r.schemas != nil {
-		t.Errorf("an invalid rate: %v, %v", err, r.schemas)
+	if _, err := r.versionOf(typ.Schema(), nil, -1, nil); err == nil || len(r.versions) != 1 {
+		t.Errorf("an invalid rate: %v, %v", err, r.versions)
 	}
 }

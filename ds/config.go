@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -34,10 +36,18 @@ type Config struct {
 	// Key proves the server's identity to clients, and opens their connect tokens; see package
 	// token. Without a key, only loopback addresses are allowed.
 	Key token.Key
+	// OtherKeys are further keys, with the same effect. During a rotation the server has the old
+	// and the new key; see [Server.SetKeys].
+	OtherKeys []token.Key
 	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
 	// address of Listen.
 	Addrs []netip.AddrPort
-	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM.
+	// Route and ServerID are for servers behind a proxy that routes by them; see transport.Config
+	// and package transport/relay.
+	Route    []byte
+	ServerID uint16
+	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM
+	// and transport.ChaCha20Poly1305.
 	Suites []transport.Suite
 	// Insecure permits the published development key on addresses other than loopback, and the
 	// suite None. It is for measurements.
@@ -92,22 +102,28 @@ type Config struct {
 	// Timeout is the time without a datagram after which a player's session ends; default
 	// 15 s.
 	Timeout time.Duration
-	// Joined, if set, is called when a player has connected. Left, if set, is called with the cause
-	// when a player has disconnected. They run where handlers run. With Poll, connections are
-	// refused while twice MaxPlayers of these calls wait.
+	// Joined, if set, is called when a player has connected. Left, if set, is called when the
+	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
+	// ErrShutdown, ErrTimeout, ErrReplaced, ErrProtocol, ErrLimit and ErrPanic. Each is called once
+	// for a player, where handlers run. With Poll, connections are refused while twice MaxPlayers
+	// of these calls wait.
 	Joined func(*Player)
 	Left   func(*Player, error)
+	// Moved, if set, is called when a player's address has changed from an earlier one to that of
+	// [Player.Addr], in the same session, where handlers run. Of several changes before a Poll,
+	// only the first is told.
+	Moved func(p *Player, from netip.AddrPort)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
-	// validator, Joined, Left, OnMessage, OnUnreliable, or a method of Tap. Its arguments are the
-	// player for whom the callback was called (nil for Tap.Counted and Tap.Resets), the value of
-	// the panic (nil after runtime.Goexit, as by FailNow of package testing), and the goroutine's
-	// stack.
+	// validator, Joined, Left, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or a method of
+	// Tap. Its arguments are the player for whom the callback was called (nil for Tap.Counted and
+	// Tap.Resets), the value of the panic (nil after runtime.Goexit, as by FailNow of package
+	// testing), and the goroutine's stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
-	// the player's session is closed. Left gets an error that wraps [ErrPanic]. The client gets
-	// client.ErrKicked with the reason "internal server error", or with the reason of [Player.Kick]
-	// if PanicHandler calls that. Frames of the player that wait are counted as [Kicked]. The
-	// server and all other players continue.
+	// the player's session is closed. Left gets an error that wraps session.ErrPanic. The client
+	// gets session.ErrKicked with the reason "internal server error", or with the reason of
+	// [Player.Kick] if PanicHandler calls that. Frames of the player that wait are counted as
+	// [Kicked]. The server and all other players continue.
 	//
 	// PanicHandler runs where the callback ran, or for a Tap on the goroutine that receives. A
 	// panic in PanicHandler ends the process, unless the game recovers it around Poll. A mutex that
@@ -122,6 +138,17 @@ type Config struct {
 	// client.Conn.SendUnreliable and that arrives, as OnMessage is. Messages above its rate limit,
 	// or that find no room while others wait for Poll, are dropped and counted.
 	OnUnreliable func(p *Player, message []byte)
+	// OnRequest, if set, is called for each [Request] that players make with client.Conn.Request,
+	// in one order with the messages of OnMessage, where handlers run. The game answers it there or
+	// later. Without OnRequest, clients get session.ErrUnhandled.
+	OnRequest func(*Request)
+	// OnStream, if set, is called with each stream that a player opens with client.Conn.OpenStream,
+	// on a goroutine of its own, also with Poll: when it returns, the stream is over. It must not
+	// call [Server.Close].
+	OnStream func(*Player, session.StreamReader)
+	// StreamRate limits what all streams to one player send together, in bytes/s with all headers;
+	// default session.DefaultStreamRate. On a congested path it is less.
+	StreamRate int
 	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
 	// can be decrypted. It is for debugging; see transport.Config.
 	KeyLog io.Writer
@@ -141,6 +168,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
 	c.RateSlack = cmp.Or(c.RateSlack, defaultRateSlack)
 	c.MaxRate = cmp.Or(c.MaxRate, defaultMaxRate)
+	c.StreamRate = cmp.Or(c.StreamRate, session.DefaultStreamRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	err := cmp.Or(
 		between("Ring", c.Ring, 2, rpcdelta.MaxRing),
@@ -149,6 +177,7 @@ func (c Config) withDefaults() (Config, error) {
 		between("RateSlack", c.RateSlack, 1, MaxRateSlack),
 		upTo("MaxRate", c.MaxRate, 1000),
 		between("MaxBindings", c.MaxBindings, 0, rpcdelta.MaxRPC+1),
+		between("StreamRate", c.StreamRate, session.MinStreamRate, math.MaxInt32),
 		notNegative("MaxRejected", c.MaxRejected),
 		notNegative("MaxPlayers", c.MaxPlayers),
 		between("TickHz", cmp.Or(c.TickHz, 1), 1, 1000),

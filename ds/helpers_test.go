@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
@@ -277,7 +279,7 @@ func (r *raw) sayReliably(b []byte, count int, every time.Duration, reason strin
 		settle(every)
 	}
 	settle(100 * ms)
-	if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrClosedByPeer) || !strings.Contains(fmt.Sprint(err), reason) {
+	if err := r.Send([]byte{0}); !errors.Is(err, session.ErrProtocol) && !errors.Is(err, session.ErrLimit) || !strings.Contains(fmt.Sprint(err), reason) {
 		r.t.Errorf("after %d messages: %v, want %q", sent, err, reason)
 	}
 	return sent

@@ -25,18 +25,23 @@ const (
 	helloSize, cookieSize = 64, 24
 	helloNonce            = 3
 	helloCookie           = 11
-	helloLength           = 35
-	helloMessage          = 37
+	helloKey              = 35
+	helloLength           = 40 // behind the length of the route, which is empty
+	helloMessage          = 42
 	retryCookie           = 9
 )
 
-// helloWith returns a hello.
-func helloWith(nonce uint64, cookie, message []byte) []byte {
+// helloWith returns a hello for the key of the players' hellos.
+func (s *scenario) helloWith(nonce uint64, cookie, message []byte) []byte {
 	b := make([]byte, max(helloSize, helloMessage+len(message)))
 	b[0] = helloByte
 	binary.LittleEndian.PutUint16(b[1:], 2)
 	binary.LittleEndian.PutUint64(b[helloNonce:], nonce)
 	copy(b[helloCookie:helloCookie+cookieSize], cookie)
+	for _, hello := range s.hello {
+		copy(b[helloKey:], hello[helloKey:helloLength-1])
+		break
+	}
 	binary.LittleEndian.PutUint16(b[helloLength:], uint16(len(message)))
 	copy(b[helloMessage:], message)
 	return b
@@ -97,14 +102,14 @@ func (s *scenario) spoof(from netip.AddrPort, b []byte) {
 }
 
 func spoofHellos(s *scenario) {
-	s.pace(many(100_000), func(i int) { s.spoof(place(i%1000), helloWith(s.rng.Uint64(), nil, nil)) })
+	s.pace(many(100_000), func(i int) { s.spoof(place(i%1000), s.helloWith(s.rng.Uint64(), nil, nil)) })
 	s.served = s.tried // one retry each, without state
 	s.checkConns()
 }
 
 func spoofCookies(s *scenario) {
 	message := s.random(300)
-	s.pace(many(100_000), func(i int) { s.spoof(place(i%1000), helloWith(s.rng.Uint64(), s.random(cookieSize), message)) })
+	s.pace(many(100_000), func(i int) { s.spoof(place(i%1000), s.helloWith(s.rng.Uint64(), s.random(cookieSize), message)) })
 	s.checkConns()
 }
 
@@ -120,7 +125,7 @@ func (s *scenario) checkConns() {
 func (s *scenario) cookies(sockets []transport.PacketConn, server netip.AddrPort, nonce func(i int) uint64) (cookies [][]byte) {
 	for i, pc := range sockets {
 		s.served++
-		s.throw(pc, server, helloWith(nonce(i), nil, nil))
+		s.throw(pc, server, s.helloWith(nonce(i), nil, nil))
 	}
 	b := make([]byte, 1200)
 	for _, pc := range sockets {
@@ -143,7 +148,7 @@ func unreadableHellos(s *scenario) {
 	}
 	cookies := s.cookies(own, hostAddr, func(i int) uint64 { return uint64(i) })
 	s.pace(many(20_000), func(i int) {
-		s.throw(own[i%networks], hostAddr, helloWith(uint64(i%networks), cookies[i%networks], s.random(300)))
+		s.throw(own[i%networks], hostAddr, s.helloWith(uint64(i%networks), cookies[i%networks], s.random(300)))
 	})
 	s.checkConns()
 }
@@ -219,7 +224,7 @@ func replayTokens(s *scenario) {
 		for i, addr := range s.addrs {
 			hello := s.hello[addr]
 			message := hello[helloMessage : helloMessage+int(binary.LittleEndian.Uint16(hello[helloLength:]))]
-			s.throw(own[i], server, helloWith(nonce(i), cookies[i], message))
+			s.throw(own[i], server, s.helloWith(nonce(i), cookies[i], message))
 		}
 	}
 	settle(100 * ms)

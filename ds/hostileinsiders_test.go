@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -200,12 +202,12 @@ func (s *scenario) floodReliable(r *raw, message func(i int) []byte) {
 		switch err := r.SendReliable(message(i)); {
 		case err == nil:
 			s.tried++
-		case !errors.Is(err, transport.ErrBacklog) && !errors.Is(err, net.ErrClosed):
+		case !errors.Is(err, session.ErrBacklog) && !errors.Is(err, net.ErrClosed):
 			s.t.Error(err)
 		}
 	})
 	settle(100 * ms)
-	if err := r.Send(nil); !errors.Is(err, transport.ErrClosedByPeer) {
+	if err := r.Send(nil); !errors.Is(err, session.ErrLimit) {
 		s.t.Errorf("the session continues: %v", err)
 	}
 }

@@ -92,9 +92,9 @@ func TestTooManyReliable(t *testing.T) {
 		reason      string
 		drop        ds.Drop
 	}{
-		{"frames", ds.Config{}, false, 512, 1200, "called more often than the RPC's rate allows", ds.RateLimited},
-		{"waiting frames", ds.Config{Poll: true, QueueBytes: waiting * waitingBytes}, false, waiting, waiting + 30, "too many frames wait for the game", ds.QueueFull},
-		{"replies", ds.Config{}, true, 50, 100 + 8 + 2*50, "too many requests to bind and replies to offers", ds.RateLimited},
+		{"frames", ds.Config{}, false, 512, 1200, "more than 20 calls a second of an RPC bound at 10: ", ds.RateLimited},
+		{"waiting frames", ds.Config{Poll: true, QueueBytes: waiting * waitingBytes}, false, waiting, waiting + 30, "the calls for Poll exceed QueueBytes", ds.QueueFull},
+		{"replies", ds.Config{}, true, 50, 100 + 8 + 2*50, "more than 50 requests to bind and replies a second", ds.RateLimited},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			network, buttons := perfect(t), buttonsSchema(t)

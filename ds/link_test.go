@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// session is a client of some RPCs, and its link.
-type session struct {
+// linked is a client of some RPCs, and its link.
+type linked struct {
 	server ds.Config
 	client client.Config
 	bind   client.BindConfig
@@ -38,7 +38,7 @@ type played struct {
 // play calls each RPC at its rate, one after the other. It verifies that both ends count what
 // arrives, and that nothing is dropped except late and duplicate payloads: no rate limit affects an
 // honest client.
-func (c session) play(t *testing.T, frames uint64) (p played) {
+func (c linked) play(t *testing.T, frames uint64) (p played) {
 	t.Helper()
 	network := linkedBy(t, c.rtt, c.link)
 	redundant := make([]uint64, c.rpcs)
@@ -114,7 +114,7 @@ func (c session) play(t *testing.T, frames uint64) (p played) {
 }
 
 // check compares the counts of both ends of an RPC with the delivered frames.
-func (c *session) check(t *testing.T, clean bool, got *ds.RPCStats, sent *client.RPCStats, l *uplinktest.Log, redundant, frames uint64) {
+func (c *linked) check(t *testing.T, clean bool, got *ds.RPCStats, sent *client.RPCStats, l *uplinktest.Log, redundant, frames uint64) {
 	t.Helper()
 	if l.Frames()+l.Missed != l.Next || sent.Frames() != frames || sent.Reconnecting != 0 {
 		t.Errorf("%d frames sent, %d delivered, %d missed up to %d", sent.Frames(), l.Frames(), l.Missed, l.Next)
@@ -197,7 +197,7 @@ func TestLinks(t *testing.T) {
 			bubble(t, fmt.Sprintf("%+v/redundancy=%d", c, redundancy), func(t *testing.T) {
 				rpcs := max(c.rpcs, 1)
 				frames := uint64(7200 / thin(4) / rpcs)
-				p := session{
+				p := linked{
 					server: ds.Config{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late, Poll: n%2 == 0},
 					client: client.Config{Ring: c.client, Redundancy: redundancy}, rpcs: rpcs, rtt: c.rtt, link: c.link,
 				}.play(t, frames)
@@ -222,7 +222,7 @@ func TestRepeatedPayloads(t *testing.T) {
 				const frames = 7200
 				preset := client.LowBandwidth
 				preset.Suite = transport.AES128GCM
-				p := session{
+				p := linked{
 					server: ds.Config{Poll: poll}, world: true,
 					client: client.Config{Preset: preset}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.1},
 				}.play(t, frames)
@@ -246,7 +246,7 @@ func TestRepeatedWithoutWorld(t *testing.T) {
 			for _, ackHz := range []float64{10, 30} {
 				bubble(t, fmt.Sprintf("%v Hz/rtt=%v/acks=%v", hz, rtt, ackHz), func(t *testing.T) {
 					frames := uint64(7200 / thin(2))
-					p := session{
+					p := linked{
 						server: ds.Config{AckHz: ackHz}, client: client.Config{Preset: client.Balanced},
 						bind: client.BindConfig{RateHz: hz}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.05},
 					}.play(t, frames)
@@ -279,7 +279,7 @@ func TestRandomLinks(t *testing.T) {
 				}
 				return c
 			}
-			c := session{
+			c := linked{
 				server: ds.Config{
 					Timeout: time.Minute, Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: coin(), Poll: coin(),
 				},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -33,7 +34,7 @@ func TestReliableViolations(t *testing.T) {
 		{"malformed bind request", []byte{byte(control.Bind), 0xdd, 0xff}, "malformed bind request", ds.Malformed},
 		{"malformed reply", []byte{byte(control.Reply), 1}, "reply to no offer", ds.Malformed},
 		{"reply to no offer", replication.AppendReply(nil, 5, replication.Request), "reply to no offer", ds.Malformed},
-		{"long message", control.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message is too long", ds.Malformed},
+		{"long message", control.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message of 8193 bytes, at most 8192 are permitted", ds.Malformed},
 		{"frame without a number", []byte{0x80}, malformed, ds.Malformed},
 		{"frame of an RPC that is not bound", []byte{0x80, 9, 0, 0, 0}, unbound, ds.UnknownRPC},
 		{"frame of the other channel's RPC", []byte{0x80, unreliable, 0, 0, 0}, unbound, ds.UnknownRPC},
@@ -74,7 +75,7 @@ func TestDropsByReason(t *testing.T) {
 		}
 		first := next()
 		var lost []byte
-		var want [ds.InvalidAck + 1]uint64
+		var want [ds.AheadOfTime + 1]uint64
 		for _, c := range []struct {
 			name string
 			drop ds.Drop
@@ -160,11 +161,12 @@ func TestBindLimits(t *testing.T) {
 			fast := request(100, buttons, false)
 			fast.RateHz = max(c.cfg.MaxRate, 250) + 1
 			for want, req := range map[control.Reason]control.BindRequest{
-				control.ReasonNumber:  request(0, buttons, true), // bound on the other channel
-				control.ReasonUnknown: {RPC: 0, Name: strings.Repeat("x", 1100)},
-				control.ReasonSchema:  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
-				control.ReasonCodec:   {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
-				control.ReasonRate:    fast,
+				control.ReasonNumber:   request(0, buttons, true), // bound on the other channel
+				control.ReasonUnknown:  {RPC: 0, Name: strings.Repeat("x", 1100)},
+				control.ReasonInvalid:  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
+				control.ReasonDescribe: {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 200)},
+				control.ReasonCodec:    {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
+				control.ReasonRate:     fast,
 			} {
 				if a := r.bind(req); a.Reason != want {
 					t.Errorf("%+v, want %v", a, want)
@@ -175,4 +177,32 @@ func TestBindLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBindRefusalLog verifies that the log of a refused binding contains what was asked for and
+// what the server has or permits.
+func TestBindRefusalLog(t *testing.T) {
+	var log record
+	cfg := ds.Config{MaxBindings: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	besides(t, cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		refused := func(req control.BindRequest, want string) {
+			settle(time.Second)
+			a := r.bind(req)
+			if want = fmt.Sprintf("reason=%s player=%d", want, r.ID()); a.Reason == control.ReasonNone || log.count(want) != 1 {
+				t.Errorf("%+v, want %s in\n%s", a, want, log.String())
+			}
+		}
+		refused(control.BindRequest{
+			RPC: 1, Name: "Buttons", Codec: "rle", Fingerprint: evolve.Fingerprint("Buttons", []string{"Buttons bool"}),
+			Fields: []uint16{1}, Described: []control.Described{{Description: "Buttons bool"}},
+		}, `"incompatible schema" asked="field 0 of another kind" server="Buttons bits width=16"`)
+		r.mustBind(request(1, buttons, false))
+		fast, deep := request(2, buttons, false), request(2, buttons, false)
+		fast.RateHz, deep.Batch = 300, 99
+		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Buttons, Move"`)
+		refused(control.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
+		refused(request(2, buttons, false), `"number in use, or too many bindings" asked="number 2" server="1 of 1 bindings"`)
+		refused(fast, `"rate above the maximum" asked="300 Hz" server="up to 250 Hz"`)
+		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server=""`)
+	})
 }

@@ -1,7 +1,6 @@
 package ds
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -9,12 +8,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
-
-// ErrPanic is wrapped by the error of Config.Left for a player whose session ended because a
-// callback of the game panicked. The text contains the value of the panic.
-var ErrPanic = errors.New("ds: a handler panicked")
 
 // panicReason is the reason for which such a session ends, as sent to the client. It does not
 // contain the value of the panic, which may be about the server's internals.
@@ -59,10 +55,10 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 	}
 	if p != nil {
 		id = p.ID()
-		err := fmt.Errorf("%w: %s", ErrPanic, text)
+		err := fmt.Errorf("%w: %s", session.ErrPanic, text)
 		p.failure.CompareAndSwap(nil, &err)
 		p.kicked.Store(true)
-		defer p.end(panicReason) // after PanicHandler, which may Kick with a reason of its own, or panic
+		defer p.end(session.ErrKicked, panicReason) // after PanicHandler, which may Kick with a reason of its own, or panic
 	}
 	log := s.cfg.Logger
 	if s.silent {

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -270,7 +272,7 @@ func (s *panicScene) check(ended error, rpcs []string) {
 	why := s.left[s.culprit]
 	if len(why) != 1 || len(s.left) != 2 || s.joined != 2 {
 		t.Errorf("%d players joined, Left was called with %v of %d players", s.joined, why, len(s.left))
-	} else if got := errors.Is(why[0], ds.ErrPanic) && strings.Contains(why[0].Error(), text); got == s.row.over {
+	} else if got := errors.Is(why[0], session.ErrPanic) && strings.Contains(why[0].Error(), text); got == s.row.over {
 		t.Errorf("Left got %v", why[0])
 	}
 	if s.row.over {
@@ -409,7 +411,7 @@ func TestPanicHandlerKicks(t *testing.T) {
 			conn := uplinktest.Dial(t, network, client.Config{})
 			send(t, uplinktest.Bind(t, conn, "Move"), 1, 0)
 			settle(time.Second)
-			if err := conn.Err(); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), reason) {
+			if err := conn.Err(); !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), reason) {
 				t.Errorf("the client got %v", err)
 			}
 		})

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -27,33 +29,40 @@ func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 // RTT returns the smoothed round-trip time to the player, or 0 if it was not measured yet.
 func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
-// Kick ends the player's session with a reason, which is cut to 64 bytes. The client gets an error
-// that wraps client.ErrKicked, and does not reconnect. No frame of the player is delivered any
-// more: those that wait for Poll are counted as [Kicked]. Config.Left is still called.
-func (p *Player) Kick(reason string) {
+// Kick ends the player's session. Config.Left and the client get errors that wrap session.ErrKicked
+// and contain the reason, of which the client gets the first 64 bytes. The client does not
+// reconnect. No frame of the player is delivered any more: those that wait for Poll are counted as
+// [Kicked].
+func (p *Player) Kick(reason string) { p.kick(session.ErrKicked, reason) }
+
+func (p *Player) kick(cause error, reason string) {
 	p.kicked.Store(true)
-	p.end(reason)
+	p.end(cause, reason)
 }
 
-// end closes the session with a reason. Unlike with Kick, frames that wait are still delivered.
-func (p *Player) end(reason string) { p.conn.CloseWith(reason) }
+// end closes the session. Unlike with Kick, frames that wait are still delivered.
+func (p *Player) end(cause error, reason string) { p.conn.CloseWith(cause, reason) }
 
-func (p *Player) violate(reason string) {
-	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "reason", reason)
-	p.end(reason)
+// exceed ends the session because the player exceeded a limit.
+func (p *Player) exceed(format string, args ...any) {
+	p.endLogged(session.ErrLimit, fmt.Sprintf(format, args...))
+}
+
+// violate ends the session because the player violated the protocol.
+func (p *Player) violate(reason string) { p.endLogged(session.ErrProtocol, reason) }
+
+func (p *Player) endLogged(cause error, reason string) {
+	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "cause", cause, "reason", reason)
+	p.end(cause, reason)
 }
 
 // MaxMessage is the maximum size of a message, in bytes.
 const MaxMessage = control.MaxMessage
 
-// ErrBacklog is the error of a message that was not sent because too many messages to the player
-// are unacknowledged. The same message can be sent again later.
-var ErrBacklog = transport.ErrBacklog
-
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
 // does not block. If too many messages are unacknowledged, about 250 to 290 KB, the error is
-// [ErrBacklog]. After the end of the session, the error wraps net.ErrClosed. The
+// session.ErrBacklog. After the end of the session, the error wraps net.ErrClosed. The
 // channel takes about 21 KB at each end, until 2 s after the last message was acknowledged.
 func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
@@ -175,6 +184,8 @@ const (
 	// together, and of datagrams besides frames and acks. A client repeats a request to bind four
 	// times a second until it is answered.
 	controlHz = 50
+	// callAckHz is the rate of a client's acks of one RPC that the server calls.
+	callAckHz = 10
 	// spareFrames is added to bursts of frames, for RPCs with a very low declared rate.
 	spareFrames = rpcdelta.MaxHeld
 	// spareReliable is added to bursts on the reliable channel: the frames that can wait in it
@@ -194,20 +205,27 @@ func (c *Config) rate(hz float64) ratelimit.Rate {
 // Reliable frames and the game's messages are limited where they are received.
 func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	switch {
-	case t == control.Bind || t == control.Reply:
+	case t == control.Bind || t == control.Reply || t == control.Bound:
 		rate := ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + float64(p.server.maxBindings())} // reconnecting binds all RPCs at once
 		return p.requests.Take(a.since, rate, 1)
 	case a.reliable || t == control.Message:
 		return true
 	}
 	rate := p.rate
-	if s := p.streams.Load(); s != nil { // it acks worlds too
-		rate = p.server.cfg.rate(controlHz + p.hz + s.AckHz())
+	if s, calls := p.streams.Load(), p.calls(); s != nil || calls > 0 { // it acks worlds and calls too
+		hz := controlHz + p.hz + callAckHz*float64(calls)
+		if s != nil {
+			hz += s.AckHz()
+		}
+		rate = p.server.cfg.rate(hz)
 	}
 	payloads := 1 // to be decoded or answered
 	if t == control.Bundle {
 		f := control.ParseBundle(body)
 		payloads = f.Left()
+	}
+	if t == control.Acks { // several of them count as several
+		payloads = countAcks(body)
 	}
 	return p.messages.Take(a.since, rate, float64(payloads))
 }

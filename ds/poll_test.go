@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -36,7 +38,7 @@ func TestPoll(t *testing.T) {
 		srv := serve(t, network, ds.Config{
 			Poll:   true,
 			Joined: func(*ds.Player) { note("joined") },
-			Left:   func(_ *ds.Player, err error) { note("left: %v", errors.Is(err, transport.ErrClosedByPeer)) },
+			Left:   func(_ *ds.Player, err error) { note("left: %v", errors.Is(err, session.ErrQuit)) },
 		}, notes("A"), notes("B"))
 		polled := 0
 		poll := func() {
@@ -217,4 +219,33 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 		settle(time.Second)
 		uplinktest.Must(t, <-down)
 	}
+}
+
+// TestMovesWaitForPoll verifies that only one call of Moved waits for a player whose address
+// changes again and again.
+func TestMovesWaitForPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := perfect(t)
+		var from, addr []netip.AddrPort
+		srv := serve(t, network, ds.Config{
+			Poll:   true,
+			Joined: func(p *ds.Player) { addr = append(addr, p.Addr()) },
+			Moved: func(p *ds.Player, earlier netip.AddrPort) {
+				from, addr = append(from, earlier), append(addr, p.Addr())
+			},
+		})
+		conn := uplinktest.Dial(t, network, client.Config{})
+		settle(100 * ms)
+		srv.Poll()
+		for range 2 {
+			for range 3 {
+				uplinktest.Must(t, conn.Rebind())
+				settle(3 * time.Second)
+			}
+			srv.Poll()
+		}
+		if len(from) != 2 || !slices.Equal(from, []netip.AddrPort{addr[0], addr[1]}) || addr[1] == addr[2] {
+			t.Errorf("moved from %v, the addresses are %v", from, addr)
+		}
+	})
 }

@@ -72,7 +72,7 @@ type profiler struct {
 func (s *Server) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
 	profiling := s.profiling.Load()
 	run, every := profiling>>32, uint32(profiling)
-	if every == 0 {
+	if every == 0 || b.version.conversion != nil { // profiles are of the server's fields
 		return b.dec.Decode(payload)
 	}
 	p := &b.here.profiler

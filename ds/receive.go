@@ -1,7 +1,6 @@
 package ds
 
 import (
-	"bytes"
 	"errors"
 	"time"
 
@@ -29,17 +28,29 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case !p.allow(t, body, a):
 		p.drop(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped
-			p.violate("too many requests to bind and replies to offers")
+			p.exceed("more than %d requests to bind and replies a second", controlHz)
 		}
 	case t == control.Frame:
 		p.receivePayload(b, a)
+	case t == control.Message && reliable:
+		p.receiveMessage(body, a, p.server.cfg.OnMessage)
 	case t == control.Message:
-		p.receiveMessage(body, a)
+		p.receiveMessage(body, a, p.server.cfg.OnUnreliable)
+	case t == control.Request && reliable:
+		p.receiveRequest(body, a)
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
 	case t == control.Reply && reliable:
 		if p.streams.Load().HandleReply(body, &p.shard.initial, at) != nil {
 			p.reject(a, Malformed, "reply to no offer")
+		}
+	case t == control.Acks && !reliable:
+		if !p.receiveAcks(body) {
+			p.drop(at, InvalidAck)
+		}
+	case t == control.Bound && reliable:
+		if answer, err := control.ParseBindAnswer(body); err != nil || !p.receiveAnswer(&answer) {
+			p.reject(a, Malformed, "answer to no request to bind")
 		}
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
@@ -48,7 +59,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 			return
 		}
 		p.server.answer(p, &r)
-	default: // a client has nothing to ack or to answer
+	default:
 		p.reject(a, Malformed, "unknown reliable message")
 	}
 }
@@ -131,7 +142,7 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 			delivered++
 		case a.reliable: // no frame of this channel may be missing
 			p.count(b, frames[:delivered], 0, a)
-			p.end(undelivered(reason(err)))
+			p.endUndelivered(b, reason(err))
 			return
 		}
 	}
@@ -189,17 +200,21 @@ func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	return max(n-batch, min(missing-missed, n-1), 0)
 }
 
-// undelivered returns the reason for which a session ends whose reliable frame was dropped.
-func undelivered(d Drop) string {
+// endUndelivered ends the session because a reliable frame was dropped.
+func (p *Player) endUndelivered(b *binding, d Drop) {
 	switch d {
 	case QueueFull:
-		return "too many frames wait for the game"
+		p.exceed(queueExceeded, p.server.cfg.QueueBytes)
 	case RateLimited:
-		return "called more often than the RPC's rate allows"
+		p.exceed("more than %v calls a second of an RPC bound at %v: %s", b.rate.PerSecond, b.hz, b.rpc.schema.RPC())
 	default:
-		return malformedFrame
+		p.violate(malformedFrame)
 	}
 }
+
+const messagesExceeded = "messages of more than %v KiB a second"
+
+const queueExceeded = "the calls for Poll exceed QueueBytes, %d"
 
 // deliver delivers a frame. It returns the number of frames before it that are newly known to be
 // missed. If the frame is dropped, it counts that.
@@ -257,41 +272,4 @@ func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arri
 	}
 	st.Messages++
 	st.Bytes += uint64(size)
-}
-
-// receiveMessage handles a message of the game. On the reliable channel none may be missing: if one
-// is dropped, the session ends.
-func (p *Player) receiveMessage(b []byte, a *arrival) {
-	s, end := p.server, p.end
-	f := s.cfg.OnMessage
-	if !a.reliable {
-		f, end = s.cfg.OnUnreliable, func(string) {}
-	}
-	switch {
-	case p.kicked.Load():
-		p.drop(a.at, Kicked)
-	case len(b) > MaxMessage:
-		p.drop(a.at, Malformed)
-		p.violate("a message is too long")
-	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
-		p.drop(a.at, RateLimited)
-		end("too many messages")
-	case f == nil:
-		p.drop(a.at, UnknownRPC)
-	case !s.cfg.Poll:
-		s.guard(p, func() { f(p, b) })
-	default:
-		const overhead = 32 // bytes
-		b = bytes.Clone(b)
-		if !s.queue.push(&p.quota, overhead+len(b), call(func() {
-			if p.kicked.Load() {
-				p.countDrop(Kicked)
-				return
-			}
-			s.guard(p, func() { f(p, b) })
-		})) {
-			p.drop(a.at, QueueFull)
-			end("too many messages wait for the game")
-		}
-	}
 }

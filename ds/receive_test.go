@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -28,6 +29,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 		"Serve":        {},
 		"Poll":         {cfg: Config{Poll: true}},
 		"JitterBuffer": {cfg: Config{Poll: true, TickHz: 60}, options: []HandleOption{JitterBuffer{Repeat: 1}, ForPrediction{}}},
+		"TimeCheck":    {options: []HandleOption{TimeCheck{Resolve: true}}},
 		"Profile":      {profile: 1},
 		"Tap":          {tap: &countingTap{}},
 	} {
@@ -60,7 +62,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 			for range 1000 {
 				frame()
 			}
-			if n := testing.AllocsPerRun(1000, frame); n != 0 {
+			if n := allocs.PerRun(1000, frame); n != 0 {
 				t.Errorf("%v allocations per frame", n)
 			}
 			b.srv.queue.run()
@@ -116,7 +118,7 @@ func TestWithAcksAllocs(t *testing.T) {
 			one()
 		}
 		clear(seen)
-		if n := testing.AllocsPerRun(1000, one); n != 0 || seen[kind] < 50 {
+		if n := allocs.PerRun(1000, one); n != 0 || seen[kind] < 50 {
 			t.Errorf("%v allocations per message, types %v", n, seen)
 		}
 	}
@@ -133,6 +135,24 @@ func TestAcksInFrontAreLimited(t *testing.T) {
 	want := uint64(burstSeconds * s.player.rate.PerSecond)
 	if st.Drops[Malformed] != want || st.Drops[RateLimited] != 1 || st.RPCs[0].Messages != 0 || want > 229 {
 		t.Errorf("%d acks and %d payloads are handled, %d dropped, want %d acks", st.Drops[Malformed], st.RPCs[0].Messages, st.Drops[RateLimited], want)
+	}
+}
+
+// TestAcksOfCallsAreLimited verifies that each ack of calls counts for the rate limit.
+func TestAcksOfCallsAreLimited(t *testing.T) {
+	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	s := b.join(0)
+	ack := rpcdelta.Ack{None: true}
+	acks := ack.Append([]byte{byte(control.Acks)})
+	for range 50 {
+		acks = ack.Append(acks)
+	}
+	for range 100 {
+		s.player.receive(acks, time.Time{}, false)
+	}
+	handled := uint64(burstSeconds*s.player.rate.PerSecond) / 51
+	if st := b.stats(); st.Drops[InvalidAck] != handled || st.Drops[RateLimited] != 100-handled {
+		t.Errorf("%d messages are handled, %d dropped, want %d handled", st.Drops[InvalidAck], st.Drops[RateLimited], handled)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestRecovered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := session{rpcs: 1, rtt: 40 * time.Millisecond, link: c.link}
+				x := linked{rpcs: 1, rtt: 40 * time.Millisecond, link: c.link}
 				x.client.Preset, x.client.Redundancy = c.preset, c.redundancy
 				p := x.play(t, 3000)
 				got, sent := &p.got[0], &p.sent[0]

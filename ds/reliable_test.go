@@ -13,11 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -67,7 +68,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		case err == nil:
 			next++
 			return uplinktest.Sent(move.Send(&m))
-		case !errors.Is(err, client.ErrBacklog): // else a long loss burst: the frame was not sent
+		case !errors.Is(err, session.ErrBacklog): // else a long loss burst: the frame was not sent
 			return err
 		}
 		return nil
@@ -107,7 +108,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		t.Errorf("drops %v, at the client %d", st.Drops, conn.Stats().Malformed)
 	}
 	// All copies of the client's close can be lost.
-	if !errors.Is(left, transport.ErrClosedByPeer) && !errors.Is(left, transport.ErrTimeout) {
+	if !errors.Is(left, session.ErrShutdown) && !errors.Is(left, session.ErrTimeout) {
 		t.Errorf("left with %v", left)
 	}
 	stop()
@@ -138,14 +139,14 @@ func TestShutdownCut(t *testing.T) {
 			settle(time.Second)
 			err = errors.Join(late.SendReliable(nil), late.Close())
 		}
-		if !errors.Is(err, client.ErrReconnecting) && !errors.Is(err, client.ErrShutdown) {
+		if !errors.Is(err, client.ErrReconnecting) && !errors.Is(err, session.ErrShutdown) {
 			t.Errorf("a player is let in: %v", err)
 		}
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		settle(time.Second)
-		if joined != 1 || left != 1 || stays.leaves < 30 || !errors.Is(stays.closed, transport.ErrPeerShutdown) {
+		if joined != 1 || left != 1 || stays.leaves < 30 || !errors.Is(stays.closed, session.ErrShutdown) {
 			t.Errorf("%d joined, %d left, told %d times: %v", joined, left, stays.leaves, stays.closed)
 		}
 		uplinktest.Must(t, srv.Shutdown(t.Context())) // again
@@ -188,7 +189,7 @@ func TestMessageLimits(t *testing.T) {
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
 		sent, accepted, refused := 0, uint32(0), 0
 		full := func(err error) bool {
-			if !errors.Is(err, client.ErrBacklog) {
+			if !errors.Is(err, session.ErrBacklog) {
 				uplinktest.Must(t, err)
 			}
 			return err != nil

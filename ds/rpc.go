@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // Frame is one call of an RPC.
@@ -35,9 +36,12 @@ type Frame[T any] struct {
 	Redundant bool
 	// Received is when the datagram arrived.
 	Received time.Time
+
+	delta time.Duration // that the call simulates, for a TimeCheck
 }
 
-// HandleOption is an option of [Handle] for one RPC: a [JitterBuffer], or [ForPrediction].
+// HandleOption is an option of [Handle] for one RPC: a [JitterBuffer], a [TimeCheck], or
+// [ForPrediction].
 type HandleOption interface {
 	apply(r *rpc, c *Config) error
 }
@@ -95,6 +99,9 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 			return fmt.Errorf("ds: handle %s: %w", name, err)
 		}
 	}
+	if r.buffer != nil && r.time != nil {
+		return fmt.Errorf("ds: handle %s: a JitterBuffer takes one call per tick: leave out the TimeCheck", name)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rpcs[name] != nil {
@@ -149,7 +156,7 @@ type handler[T any] struct {
 
 func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
 	f := h.frames[p.shard.index]
-	f.describe(d, at)
+	f.describe(b, d, at)
 	if err := h.restore(&f.Value, d.Frame); err != nil {
 		return err
 	}
@@ -158,8 +165,11 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 }
 
 // describe sets what a delivery says of the frame besides its value.
-func (f *Frame[T]) describe(d *rpcdelta.Delivery, at time.Time) {
+func (f *Frame[T]) describe(b *binding, d *rpcdelta.Delivery, at time.Time) {
 	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, d.Recovered, at
+	if b.rpc.time != nil {
+		f.delta = b.rpc.time.delta(b, d.Frame)
+	}
 }
 
 // call validates a frame and calls the game's handler with it, and reports whether that returned.
@@ -192,6 +202,11 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 		f.Missed += b.rejected
 		b.rejected = 0
 	}
+	if b.rpc.time != nil && !b.keepsTime(p, f.Received, f.delta) {
+		b.reject(f.Late, f.Missed)
+		p.dropFrame(b, AheadOfTime, 0)
+		return false
+	}
 	if h.validate == nil {
 		return true
 	}
@@ -199,9 +214,7 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 	if err == nil {
 		return true
 	}
-	if !f.Late {
-		b.rejected = f.Missed + 1
-	}
+	b.reject(f.Late, f.Missed)
 	p.dropFrame(b, Rejected, 0)
 	n := p.Rejected()
 	cfg := &p.server.cfg
@@ -209,12 +222,19 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 		cfg.Logger.Warn("frame rejected", "rpc", b.rpc.schema.RPC(), "seq", f.Seq, "player", p.ID(), "error", err)
 	}
 	if cfg.MaxRejected != 0 && n >= uint64(cfg.MaxRejected) {
-		p.Kick("too many rejected frames")
+		p.kick(session.ErrLimit, fmt.Sprintf("%d rejected frames, MaxRejected is %d", n, cfg.MaxRejected))
 	}
 	return false
 }
 
 const maxRejectedLogged = 8
+
+// reject counts a frame that is not handled as missed.
+func (b *binding) reject(late bool, missed uint64) {
+	if !late {
+		b.rejected = missed + 1
+	}
+}
 
 // inbox is the sink that queues the frames of an RPC for Poll.
 type inbox[T any] struct {
@@ -256,7 +276,7 @@ func (in *inbox[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 	}
 	in.waiting = longer
 	it.player, it.binding = p, b
-	it.frame.describe(d, at)
+	it.frame.describe(b, d, at)
 	in.queue.waiting = append(in.queue.waiting, in)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -23,8 +23,8 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	ln, err := transport.Listen(addr, transport.Config{
-		Network:  cfg.Network,
-		Key:      cfg.Key,
+		Network: cfg.Network,
+		Key:     cfg.Key, OtherKeys: cfg.OtherKeys, Route: cfg.Route, ServerID: cfg.ServerID,
 		Addrs:    cfg.Addrs,
 		Suites:   cfg.Suites,
 		Insecure: cfg.Insecure,
@@ -38,7 +38,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*replication.World{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*served{}, drained: make(chan struct{}), served: make(chan struct{})}
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, &shard{server: s, index: i, start: time.Now(), players: map[*Player]struct{}{}})
 	}
@@ -49,6 +49,12 @@ func Listen(addr string, cfg Config) (*Server, error) {
 
 // Addr returns the address on which the server listens.
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
+
+// SetKeys replaces [Config.Key] and [Config.OtherKeys] while the server runs. Players stay
+// connected, whatever key their token is of. To rotate keys, set the old and the new one, issue
+// tokens with the new one, and remove the old one when its last token has expired. If SetKeys
+// returns an error, the keys have not changed.
+func (s *Server) SetKeys(keys ...token.Key) error { return s.ln.SetKeys(keys...) }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not
 // read them in time. It reports false where that is not known: after Close, and everywhere but on
@@ -92,22 +98,23 @@ func (s *Server) Serve(ctx context.Context) error {
 // from a handler that Serve runs, since it waits for that: end Serve's context there.
 func (s *Server) Close() error {
 	err := s.ln.Close()
+	s.streaming.Wait()
 	s.mu.Lock()
-	spreaders := s.spreaders
+	worlds := slices.Collect(maps.Values(s.worlds))
 	s.mu.Unlock()
-	for _, p := range spreaders {
-		p.close()
+	for _, w := range worlds {
+		w.spreader.close()
 	}
 	return err
 }
 
 // Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
 // waits until each player has received all reliable messages, the player's own reliable messages
-// have arrived, and the player has left. With [Config.Poll] it also waits until the game has polled
-// everything that arrived. Then, or when ctx is done, it closes the server like [Server.Close]; in
-// the second case it returns the error of ctx. Clients leave by themselves and reconnect when a
-// server is there again. What handlers send meanwhile may be lost. Like Close, it must not be
-// called from a handler.
+// have arrived, its requests are answered, all streams are over, and the player has left. With
+// [Config.Poll] it also waits until the game has polled everything that arrived. Then, or when ctx
+// is done, it closes the server like [Server.Close]; in the second case it returns the error of
+// ctx. Clients leave by themselves and reconnect when a server is there again. What handlers send
+// meanwhile may be lost. Like Close, it must not be called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	var cut error
@@ -138,12 +145,14 @@ func (s *Server) Poll() int {
 
 // Stats returns the server's counts.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Transport: s.ln.Stats()}
+	out := Stats{Panics: s.panics.Load(), Requests: s.asked.Load(), Transport: s.ln.Stats()}
+	out.StreamBytesSent, out.StreamBytesReceived = s.streamed[0].Load(), s.streamed[1].Load()
+	out.Calls, out.CallBytes = s.called[0].Load(), s.called[1].Load()
 	s.mu.Lock()
 	worlds := maps.Clone(s.worlds)
 	s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(worlds)) {
-		out.Replication = append(out.Replication, worlds[name].Stats())
+		out.Replication = append(out.Replication, worlds[name].world.Stats())
 	}
 	for _, h := range s.shards {
 		h.mu.Lock()

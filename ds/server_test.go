@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -224,7 +226,7 @@ func TestMaxRejected(t *testing.T) {
 		settle(time.Second)
 		srv.Poll()
 		m := uplinktest.MoveAt(1, 50)
-		if _, err := move.Send(&m); !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "too many rejected frames") {
+		if _, err := move.Send(&m); !errors.Is(err, session.ErrLimit) || !strings.Contains(err.Error(), "3 rejected frames, MaxRejected is 3") {
 			t.Errorf("the client is told %v", err)
 		}
 		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Rejected] != 3 {

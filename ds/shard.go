@@ -1,28 +1,36 @@
 package ds
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-var _ interface{ Handled() } = (*shard)(nil) // which the transport calls if it is there
+var _ interface { // which the transport calls if they are there
+	Handled()
+	Moved(c *transport.Conn, from netip.AddrPort)
+} = (*shard)(nil)
 
 // Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
 	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead()}
 	p.grant(0)
+	p.openStreams()
 	c.Value = p
 	switch {
 	case s.leaving.Load():
-		c.Shutdown("the server shuts down")
+		c.CloseWith(session.ErrShutdown, "")
 		return
 	case s.calls.Load() >= s.maxCalls():
-		c.Shutdown("the game does not poll")
+		c.CloseWith(session.ErrServerBusy, fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls()))
 		return
 	}
 	h.mu.Lock()
@@ -52,8 +60,11 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 		}
 	}
 	h.handlePostponed() // one of these panics may have ended the session
-	if failure := p.failure.Load(); err == nil && failure != nil {
+	switch failure := p.failure.Load(); {
+	case failure != nil && errors.Is(err, session.ErrKicked):
 		err = *failure
+	case s.leaving.Load() && errors.Is(err, session.ErrQuit):
+		err = session.ErrShutdown // clients leave when they are told
 	}
 	h.mu.Lock()
 	delete(h.players, p)
@@ -62,13 +73,28 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.acks.Lock()
 	p.bindings, p.buffers = nil, nil
 	p.acks.Unlock()
+	p.outgoing.Store(nil)
 	p.streams.Load().Close()
+	p.bulk.End(fmt.Errorf("ds: %w", err))
 	s.queue.addPlayers(-1)
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
 	}
 	if s.cfg.Left != nil {
 		h.callback(p, func() { s.cfg.Left(p, err) })
+	}
+}
+
+// Moved tells the game of a player's new address. Of several changes, at most one call waits for
+// Poll.
+func (h *shard) Moved(c *transport.Conn, from netip.AddrPort) {
+	s := h.server
+	p := c.Value.(*Player)
+	if _, joined := h.players[p]; joined && s.cfg.Moved != nil && !p.moved.Swap(true) {
+		h.callback(p, func() {
+			p.moved.Store(false)
+			s.cfg.Moved(p, from)
+		})
 	}
 }
 
@@ -158,7 +184,7 @@ func (h *shard) pollTap(now time.Time) {
 func (h *shard) drain() {
 	s := h.server
 	for p := range h.players {
-		if p.conn.Unacked() == 0 {
+		if p.conn.Unacked() == 0 && !p.bulk.Busy() {
 			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -25,22 +27,33 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 
-	mu        sync.Mutex                    // guards rpcs, worlds and spreaders
-	rpcs      map[string]*rpc               // by name
-	worlds    map[string]*replication.World // by name
-	spreaders []*spreader                   // of the worlds
+	mu     sync.Mutex         // guards rpcs and worlds
+	rpcs   map[string]*rpc    // by name
+	worlds map[string]*served // by name
 
-	predicts  atomic.Bool   // an RPC is registered with ForPrediction
-	panics    atomic.Uint64 // recovered panics
-	silent    bool          // neither Config.Logger nor Config.PanicHandler is set
-	profiling atomic.Uint64 // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
-	leaving   atomic.Bool   // Shutdown was called
-	calls     atomic.Int64  // calls of Joined and Left that wait for Poll
-	populated atomic.Int32  // shards that may have players, or get some
-	drained   chan struct{} // closed when Shutdown need not wait any more
+	predicts  atomic.Bool      // an RPC is registered with ForPrediction
+	panics    atomic.Uint64    // recovered panics
+	asked     atomic.Uint64    // requests of players
+	streamed  [2]atomic.Uint64 // bytes of streams sent, received
+	called    [2]atomic.Uint64 // calls of clients' RPCs, bytes of their payloads
+	streaming sync.WaitGroup   // calls of Config.OnStream
+	silent    bool             // neither Config.Logger nor Config.PanicHandler is set
+	profiling atomic.Uint64    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving   atomic.Bool      // Shutdown was called
+	calls     atomic.Int64     // calls of Joined and Left that wait for Poll
+	populated atomic.Int32     // shards that may have players, or get some
+	drained   chan struct{}    // closed when Shutdown need not wait any more
 	drainOnce sync.Once
 	serving   atomic.Bool
 	served    chan struct{} // closed when Serve returns
+}
+
+// served is a world without its type.
+type served struct {
+	joining  sync.Mutex
+	server   atomic.Pointer[Server] // nil until the world belongs to a server; set with joining locked
+	world    *replication.World
+	spreader *spreader
 }
 
 // shard handles a part of the server's players. The transport calls its methods one at a time, on
@@ -87,6 +100,7 @@ type Player struct {
 	conn     *transport.Conn
 	overhead int // AEAD overhead per datagram, in bytes
 	tap      PlayerTap
+	bulk     *streams.Mux
 
 	// Of the shard's goroutine:
 	bindings []*binding       // by RPC number
@@ -110,21 +124,42 @@ type Player struct {
 		buf      []byte           // acks and the message that they are sent with
 	}
 
+	asked struct {
+		sync.Mutex
+		open map[uint32]*Request // without an answer, by id; at most control.MaxRequests
+	}
+
 	quota   playerQuota
+	moved   atomic.Bool                         // a call of Config.Moved waits
 	kicked  atomic.Bool                         // frames that wait are not delivered
 	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
 	streams atomic.Pointer[replication.Streams] // nil if no world was offered
+
+	outgoing atomic.Pointer[outgoings] // nil if no RPC of the client was bound
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64
 	drops     [drops]atomic.Uint64
 }
 
+// Request is a request of a client, which waits in client.Conn.Request for one call of Reply or
+// Fail: in Config.OnRequest or later, by any goroutine. A request that the game never answers is
+// one of the 64 that a player may have, until the client's context or the session ends. The methods
+// are safe for concurrent use.
+type Request struct {
+	Player  *Player
+	Message []byte // belongs to the game
+
+	id       uint32
+	answered error // what Reply and Fail return; nil until there is an answer. Guarded by Player.asked
+}
+
 // binding is one RPC of one player. It belongs to the shard's goroutine except for rejected.
 type binding struct {
 	player   *Player
 	rpc      *rpc
-	sink     sink      // the RPC's, a jitter buffer or a sequencer
+	version  *version
+	sink     sink      // the RPC's, a jitter buffer, a sequencer or a converter
 	number   int       // in headers
 	here     *rpcShard // of the player's shard
 	counts   *counts   // of here
@@ -142,7 +177,8 @@ type binding struct {
 	rate       ratelimit.Rate // of new frames
 	limit      ratelimit.Bucket
 	withheld   uint64        // frames missing since the last delivered one, those dropped here included
-	rejected   uint64        // frames rejected by the validator since the last accepted one; of the handlers' goroutine
+	rejected   uint64        // frames rejected since the last accepted one; of the handlers' goroutine
+	time       *clientTime   // of the handlers' goroutine; nil without a TimeCheck
 	processed  atomic.Uint64 // sequence number after the newest frame for which the handler ran
 }
 
@@ -157,11 +193,12 @@ type rpc struct {
 	newBuffer func(p *Player, b *binding, batch int) (jitterBuffer, error)
 	gone      BufferStats // of players who left; guarded by Server.buffers
 	predicted bool        // worlds tell clients which frames were processed
+	time      *timeCheck  // or nil
 }
 
 // rpcShard is an RPC in one shard. It belongs to the shard's goroutine except for the counters.
 type rpcShard struct {
-	schemas  []*schema.Schema // at rates that clients declared, the last used one first
+	versions []*version // the last used one first
 	scratch  *rpcdelta.Scratch
 	profiler profiler
 
@@ -198,6 +235,23 @@ type jitterBuffers struct {
 	// Of Poll:
 	due  []jitterBuffer
 	next int // of due
+}
+
+// version is an RPC as some clients call it: with the server's fields or other ones, at the rate
+// that they declared.
+type version struct {
+	fields     []string           // descriptions; nil if they are the server's
+	schema     *schema.Schema     // of the frames that clients send
+	rated      *schema.Schema     // the same at their rate, with their factors of the velocities
+	conversion *evolve.Conversion // to the server's fields; nil if they are the same
+	converted  *schema.Frame
+	scratch    *rpcdelta.Scratch
+}
+
+// converter is the sink of an RPC whose client has other fields than the server.
+type converter struct {
+	sink sink
+	*version
 }
 
 // sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:

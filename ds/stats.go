@@ -28,6 +28,7 @@ const (
 	Discarded                   // the jitter buffer is full, or was resynced
 	Kicked                      // the session was ended by Kick or by a panic of a handler
 	InvalidAck                  // an ack of something that was never sent
+	AheadOfTime                 // the player's calls are ahead of time, see [TimeCheck]
 	drops
 )
 
@@ -38,7 +39,7 @@ func (d Drop) String() string {
 	}
 	return [...]string{
 		"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected",
-		"late_for_tick", "discarded", "kicked", "invalid_ack",
+		"late_for_tick", "discarded", "kicked", "invalid_ack", "ahead_of_time",
 	}[d]
 }
 
@@ -74,6 +75,12 @@ type Stats struct {
 	Drops [drops]uint64
 	// Panics counts recovered panics of callbacks; see Config.PanicHandler.
 	Panics uint64
+	// Requests counts the received requests of client.Conn.Request.
+	Requests uint64
+	// Calls counts the calls of clients' RPCs ([Bind]), CallBytes their payloads with headers.
+	Calls, CallBytes uint64
+	// StreamBytesSent and StreamBytesReceived count the data of streams.
+	StreamBytesSent, StreamBytesReceived uint64
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
 }
@@ -102,8 +109,10 @@ type RPCStats struct {
 	LateFrames uint64
 	// Recovered counts the delivered frames with [Frame.Redundant].
 	Recovered uint64
+	// TimeDetections counts how often a player's calls were ahead of time; see [TimeCheck].
+	TimeDetections uint64
 	// Drops counts dropped payloads by reason. For rate_limited, rejected, queue_full,
-	// late_for_tick, discarded and kicked it counts frames.
+	// late_for_tick, discarded, kicked and ahead_of_time it counts frames.
 	Drops [drops]uint64
 	// Buffer describes the jitter buffers, if there are any; see [JitterBuffer].
 	Buffer BufferStats
@@ -135,6 +144,7 @@ func (st *RPCStats) add(o *RPCStats) {
 	st.PriorFallbacks += o.PriorFallbacks
 	st.LateFrames += o.LateFrames
 	st.Recovered += o.Recovered
+	st.TimeDetections += o.TimeDetections
 	addDrops(&st.Drops, &o.Drops)
 }
 

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -66,22 +69,20 @@ const (
 //	w.Commit()
 //	n, err := w.Send()
 //
-// Put quantizes each object once. A player to whom [World.Offer] offers the world receives
-// snapshots, each a delta from one that its client acked. A player to whom
-// [World.OfferState] offers it receives the state of the objects with the highest priorities,
-// within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for one
-// goroutine at a time; all other methods are safe for concurrent use.
+// Put quantizes each object once, and again only if its value changes. A player to whom
+// [World.Offer] offers the world receives snapshots, each a delta from one that its client acked. A
+// player to whom [World.OfferState] offers it receives the state of the objects with the highest
+// priorities, within a bandwidth. Begin, Put, Prioritize, Commit, Send, and Send of streams are for
+// one goroutine at a time; all other methods are safe for concurrent use.
 type World[T any] struct {
-	server   *Server
-	typ      *snapshot.Type[T]
-	world    *replication.World
-	spreader *spreader
-	row      []int32 // scratch of Put
+	*served
+	quantizer replication.Quantizer[T]
 }
 
-// NewWorld adds a world to a server. Its name identifies it to clients. Call it before Serve. An
-// error names the field of T that is not supported, the field of the configuration, or the object
-// of the initial state.
+// NewWorld adds a world to a server. Its name identifies it to clients, and to [Player.Offer]. The
+// server may be nil, for a world that is declared before [Listen]: it belongs to the server of the
+// first player to whom [World.Offer] or [World.OfferState] offers it. An error names the field of T
+// that is not supported, the field of the configuration, or the object of the initial state.
 func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], error) {
 	if name == "" || len(name) > replication.MaxName {
 		return nil, fmt.Errorf("ds: a world's name has %d bytes, want 1 to %d", len(name), replication.MaxName)
@@ -110,16 +111,38 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err != nil {
 		return nil, err
 	}
+	served := &served{world: w, spreader: newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))}
+	if s != nil {
+		err = served.join(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &World[T]{served, replication.NewQuantizer(typ)}, nil
+}
+
+// join adds the world to a server, unless it belongs to that already.
+func (w *served) join(s *Server) error {
+	if w.server.Load() == s {
+		return nil
+	}
+	w.joining.Lock()
+	defer w.joining.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.worlds[name] != nil {
-		return nil, fmt.Errorf("ds: there is a world %s already", name)
+	name := w.world.Name()
+	switch of := w.server.Load(); {
+	case of == s:
+	case of != nil:
+		return fmt.Errorf("ds: world %s belongs to another server", name)
+	case s.worlds[name] != nil:
+		return fmt.Errorf("ds: there is a world %s already", name)
+	default:
+		s.worlds[name] = w
+		w.world.FlushBy(s.ln.Flush)
+		w.server.Store(s)
 	}
-	s.worlds[name] = w
-	w.FlushBy(s.ln.Flush)
-	p := newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))
-	s.spreaders = append(s.spreaders, p)
-	return &World[T]{server: s, typ: typ, world: w, spreader: p, row: make([]int32, typ.Schema().Components())}, nil
+	return nil
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped.
@@ -132,12 +155,14 @@ func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 // do. If a value is out of its field's range, the error names the object and the field, and the
 // object is not added.
 func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
-	return put(w.world, 0, w.typ, w.row, snapshot.Object{ID: id, Generation: generation}, v, in)
+	return put(w.world, 0, &w.quantizer, snapshot.Object{ID: id, Generation: generation}, v, in)
 }
 
-func put[T any](w *replication.World, number int, typ *snapshot.Type[T], row []int32, o snapshot.Object, v *T, in []area.ID) error {
+func put[T any](w *replication.World, number int, q *replication.Quantizer[T], o snapshot.Object, v *T, in []area.ID) error {
+	var row []int32
 	if w.Open() != nil { // else Put says so
-		if err := typ.Quantize(row, v); err != nil {
+		var err error
+		if row, err = q.Row(o.ID, v); err != nil {
 			return fmt.Errorf("ds: world %s: put object %d: %w", w.Name(), o.ID, err)
 		}
 	}
@@ -146,10 +171,9 @@ func put[T any](w *replication.World, number int, typ *snapshot.Type[T], row []i
 
 // ObjectType is a further type of objects of a world: see [AddType].
 type ObjectType[T any] struct {
-	world  *replication.World
-	number int
-	typ    *snapshot.Type[T]
-	row    []int32 // scratch of Put
+	world     *replication.World
+	number    int
+	quantizer replication.Quantizer[T]
 }
 
 // AddType adds a type of objects to a world with WorldConfig.Areas, before its first tick and its
@@ -161,16 +185,16 @@ func AddType[T, W any](w *World[W], name string) (*ObjectType[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	n, err := w.world.AddType(name, replication.Fields(typ.Source()), typ.Schema())
+	n, err := w.world.AddType(name, evolve.Descriptions(typ.Source()), typ.Schema())
 	if err != nil {
 		return nil, err
 	}
-	return &ObjectType[T]{w.world, n, typ, make([]int32, typ.Schema().Components())}, nil
+	return &ObjectType[T]{w.world, n, replication.NewQuantizer(typ)}, nil
 }
 
 // Put adds an object to the tick of the world, as [World.Put] does.
 func (t *ObjectType[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
-	return put(t.world, t.number, t.typ, t.row, snapshot.Object{ID: id, Generation: generation}, v, in)
+	return put(t.world, t.number, &t.quantizer, snapshot.Object{ID: id, Generation: generation}, v, in)
 }
 
 // Prioritize sets an object's priority for all players to whom OfferState offers the world, until
@@ -190,8 +214,11 @@ func (w *World[T]) Commit() { w.world.Commit() }
 // next Send. Send uses several goroutines if there are many players. The error is the first one of
 // a player, such as a snapshot of more than 64 datagrams.
 func (w *World[T]) Send() (int, error) {
-	if w.world.Open() != nil {
+	switch {
+	case w.world.Open() != nil:
 		return 0, errUncommitted
+	case w.server.Load() == nil:
+		return 0, nil // it was offered to nobody
 	}
 	return w.spreader.send()
 }
@@ -200,9 +227,9 @@ func (w *World[T]) Send() (int, error) {
 func (w *World[T]) Stats() ReplicationStats { return w.world.Stats() }
 
 // streamsOf returns the player's streams, to which the world can be offered.
-func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
-	if p.server != w.server {
-		return nil, fmt.Errorf("ds: offer %s: the player is of another server", w.world.Name())
+func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
+	if err := w.join(p.server); err != nil {
+		return nil, err
 	}
 	if s := p.streams.Load(); s != nil {
 		return s, nil
@@ -212,12 +239,33 @@ func (w *World[T]) streamsOf(p *Player) (*replication.Streams, error) {
 }
 
 // SnapshotStream is a [World] as one player receives it, as snapshots.
-type SnapshotStream[T any] struct{ playerStream }
+type SnapshotStream struct{ playerStream }
 
 // Offer offers the world to a player as snapshots, in Config.Joined for example. The world
 // is sent after the client has subscribed with client.SubscribeSnapshots and has the initial state.
 // A repeated offer returns the same stream.
-func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
+func (w *World[T]) Offer(p *Player) (*SnapshotStream, error) { return w.offer(p) }
+
+// Offer offers the player the world of that name as snapshots; see [World.Offer].
+func (p *Player) Offer(world string) (*SnapshotStream, error) {
+	w, err := p.server.worldOf(world)
+	if err != nil {
+		return nil, err
+	}
+	return w.offer(p)
+}
+
+// worldOf returns the world of that name.
+func (s *Server) worldOf(name string) (*served, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.worlds[name]; w != nil {
+		return w, nil
+	}
+	return nil, fmt.Errorf("ds: the server has no world %q, but %q: declare it by NewWorld, with the server", name, slices.Sorted(maps.Keys(s.worlds)))
+}
+
+func (w *served) offer(p *Player) (*SnapshotStream, error) {
 	to, err := w.streamsOf(p)
 	if err != nil {
 		return nil, err
@@ -226,13 +274,13 @@ func (w *World[T]) Offer(p *Player) (*SnapshotStream[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SnapshotStream[T]{playerStream{w.world, s}}, nil
+	return &SnapshotStream{playerStream{w.world, s}}, nil
 }
 
 // See sets the areas of which the player sees the objects from now on, by descending priority, in
 // place of those before. If many objects enter the view at once, those of the first areas are sent
 // first. Clients forget objects that leave the view. It has no effect without WorldConfig.Areas.
-func (s *SnapshotStream[T]) See(areas ...area.ID) { s.stream.See(areas) }
+func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 
 // playerStream is what streams of both codecs have in common.
 type playerStream struct {
@@ -309,14 +357,28 @@ func checkBandwidth(bandwidth, least int) error {
 // inputs of all players and, within a bandwidth, the state of the objects with the highest
 // priorities. Its methods are safe for concurrent use, except Send: see [World]. Until the client
 // has subscribed, only SetViewer and SetBandwidth have an effect.
-type StateStream[T any] struct{ playerStream }
+type StateStream struct{ playerStream }
 
 // OfferState offers the world to a player by state synchronization; [World.Offer] offers it as
 // snapshots. A message contains only the objects that fit. The client subscribes with
 // client.SubscribeState and starts from what its game knows: WorldConfig.Initial is not sent. A
 // player receives a world by one codec at a time. An error names the unsupported tag of T or the
 // field of cfg. A repeated offer returns the same stream with its settings.
-func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], error) {
+func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream, error) {
+	return w.offerState(p, cfg)
+}
+
+// OfferState offers the player the world of that name by state synchronization; see
+// [World.OfferState].
+func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error) {
+	w, err := p.server.worldOf(world)
+	if err != nil {
+		return nil, err
+	}
+	return w.offerState(p, cfg)
+}
+
+func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
 	cfg.Bandwidth = cmp.Or(cfg.Bandwidth, defaultBandwidth)
 	err := cmp.Or(between("InputTicks", cfg.InputTicks, 0, statesync.MaxTicks), checkBandwidth(cfg.Bandwidth, cfg.MinBandwidth))
 	if err != nil {
@@ -330,7 +392,7 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream[T]{playerStream{w.world, s}}, nil
+	return &StateStream{playerStream{w.world, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].
@@ -339,7 +401,7 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream[T], erro
 // once because of its accumulated priority, and again when it comes to rest if it was moving. Put
 // objects that a player must not know into a separate world. A priority must be finite and at least
 // 0, otherwise the error names the object.
-func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
+func (s *StateStream) Prioritize(id uint16, priority float64) error {
 	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
@@ -348,7 +410,7 @@ func (s *StateStream[T]) Prioritize(id uint16, priority float64) error {
 // at most for StateConfig.InputTicks ticks. The ticks are those of the world and must ascend. A
 // tick may have inputs whether or not its state is sent. AddInputs returns an error if the inputs
 // are invalid.
-func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error {
+func (s *StateStream) AddInputs(tick uint64, inputs ...statesync.Input) error {
 	if tick > replication.MaxTick {
 		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
 	}
@@ -356,10 +418,10 @@ func (s *StateStream[T]) AddInputs(tick uint64, inputs ...statesync.Input) error
 }
 
 // SetViewer sets the viewer object, relative to which positions of other objects may be coded.
-func (s *StateStream[T]) SetViewer(id uint16) { s.stream.SetViewer(id) }
+func (s *StateStream) SetViewer(id uint16) { s.stream.SetViewer(id) }
 
 // SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
-func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
+func (s *StateStream) SetBandwidth(bandwidth, least int) error {
 	if err := checkBandwidth(bandwidth, least); err != nil {
 		return fmt.Errorf("ds: world %s: StateConfig.%w", s.world.Name(), err)
 	}
@@ -374,4 +436,4 @@ func (s *StateStream[T]) SetBandwidth(bandwidth, least int) error {
 // falls. Afterwards it grows per second by a sixteenth of the range from MinBandwidth to Bandwidth.
 // Loss below a tenth is ignored, as it usually comes from a radio link. The server trusts the
 // client's acks: a client with false acks can raise the estimate up to Bandwidth.
-func (s *StateStream[T]) Bandwidth() int { return s.stream.Bandwidth() }
+func (s *StateStream) Bandwidth() int { return s.stream.Bandwidth() }

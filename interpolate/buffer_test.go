@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
@@ -191,7 +192,7 @@ func TestAllocations(t *testing.T) {
 		for range 200 {
 			step()
 		}
-		if n := testing.AllocsPerRun(500, step); n != 0 {
+		if n := allocs.PerRun(500, step); n != 0 {
 			t.Errorf("method %d: %v allocations", m, n)
 		}
 	}

@@ -3,6 +3,8 @@ package interpolate
 import (
 	"slices"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/serverclock"
 )
 
 const (
@@ -12,10 +14,6 @@ const (
 	baseIntervals = 10
 	// minSamples is the number of samples from which on the delay is learned.
 	minSamples = 32
-	// slewShare is the maximum relative change of the playback clock's rate.
-	slewShare = 0.05
-	// maxSlew is the difference from which on the playback clock jumps or stops.
-	maxSlew = 250 * time.Millisecond
 )
 
 // timeline is the playback clock. It maps the client's time to the server time to show.
@@ -31,12 +29,9 @@ type timeline struct {
 	offset  time.Duration // their difference
 	started bool
 
-	base, before time.Duration // minimum offset of this period and the one before
-	period       time.Duration // start of this period
-	needed       window        // delays with which the newest snapshots would not have been late
-
-	now, at time.Duration // client and server time of the last play
-	playing bool
+	base     serverclock.Base
+	needed   window // delays with which the newest snapshots would not have been late
+	playback serverclock.Playback
 }
 
 // arrive records a snapshot's arrival and reports whether the clock restarts with it.
@@ -49,7 +44,7 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || (offset-l.offset).Abs() > l.cfg.Gap):
 		restarted = true
 	case server <= l.newest: // late or duplicate: it shows only how short the delay can be
-		l.base = min(l.base, offset)
+		l.base.Lower(offset)
 		return false
 	default:
 		restarted = l.follow(now, offset)
@@ -58,7 +53,7 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	case restarted:
 		l.restart(now, offset)
 	case l.cfg.Adaptive:
-		l.needed.add(now, now-l.newest-l.fastest())
+		l.needed.add(now, now-l.newest-l.base.Fastest())
 	}
 	l.started, l.newest, l.arrived, l.offset = true, server, now, offset
 	return restarted
@@ -67,24 +62,19 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 // follow updates the base with an offset. It reports whether the base increased so much that
 // learned delays are invalid: the path changed, or the server stalled.
 func (l *timeline) follow(now, offset time.Duration) (restarted bool) {
-	was := l.fastest()
-	if now-l.period > max(baseLength, baseIntervals*l.cfg.Interval) {
-		l.before, l.base, l.period = l.base, offset, now
-	}
-	l.base = min(l.base, offset)
-	return l.fastest()-was > maxSlew
+	was := l.base.Fastest()
+	l.base.Follow(now, offset, max(baseLength, baseIntervals*l.cfg.Interval))
+	return l.base.Fastest()-was > serverclock.MaxSlew
 }
 
 // restart restarts with an offset. If the clock had run past the newest snapshot, it returns there.
 func (l *timeline) restart(now, offset time.Duration) {
 	if l.started {
-		l.at = min(l.at, l.newest+l.cfg.Extrapolate)
+		l.playback.At = min(l.playback.At, l.newest+l.cfg.Extrapolate)
 	}
-	l.base, l.before, l.period = offset, offset, now
+	l.base.Restart(now, offset)
 	l.needed.sorted = l.needed.sorted[:0]
 }
-
-func (l *timeline) fastest() time.Duration { return min(l.base, l.before) }
 
 func (l *timeline) delay() time.Duration {
 	if !l.cfg.Adaptive || len(l.needed.sorted) < minSamples {
@@ -94,24 +84,7 @@ func (l *timeline) delay() time.Duration {
 }
 
 func (l *timeline) play(now time.Duration) time.Duration {
-	want := now - l.fastest() - l.delay()
-	if !l.playing {
-		l.playing, l.now, l.at = true, now, want
-		return want
-	}
-	step := max(0, now-l.now)
-	l.now += step
-	l.at += step
-	behind := want - l.at
-	switch limit := time.Duration(slewShare * float64(step)); {
-	case behind > maxSlew:
-		l.at = want
-	case behind < -maxSlew:
-		l.at -= min(step, -behind)
-	default:
-		l.at += max(-limit, min(behind, limit))
-	}
-	return l.at
+	return l.playback.Step(now, now-l.base.Fastest()-l.delay())
 }
 
 func (l *timeline) reset() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/jitter"
 )
 
@@ -227,7 +228,7 @@ func TestMemoryComesBack(t *testing.T) {
 	for ; n < 100; n++ {
 		round(n)
 	}
-	if allocs := testing.AllocsPerRun(1000, func() { round(n); n++ }); allocs != 0 {
+	if allocs := allocs.PerRun(1000, func() { round(n); n++ }); allocs != 0 {
 		t.Errorf("%v allocations a value", allocs)
 	}
 }

@@ -46,6 +46,10 @@ type clientStats struct {
 func clientMetrics(s *clientStats) []metric {
 	return []metric{
 		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
+		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
+		row("calls_dropped_total", "Payloads of such calls that came too late or could not be decoded.", s.CallsDropped),
+		labeled("stream_bytes_total", "direction", "sent", "Bytes of byte streams, by direction: sent or received.", s.StreamBytesSent),
+		labeled("stream_bytes_total", "direction", "received", "", s.StreamBytesReceived),
 		row("lost_datagrams_total", "Datagrams of the server that did not arrive.", s.Transport.Lost),
 		labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
 			s.SentBitsPerSecond/8),

@@ -35,6 +35,7 @@ func serverRPCMetrics(s *ds.RPCStats) []metric {
 			s.Missed+s.LateFrames),
 		row("late_frames_total", "Frames delivered after newer ones.", s.LateFrames),
 		row("recovered_frames_total", "Frames delivered by redundant copies, because an earlier datagram that contained them did not arrive.", s.Recovered),
+		row("time_detections_total", "How often calls of a player were ahead of the server's clock, for RPCs with a time check.", s.TimeDetections),
 	}
 }
 
@@ -87,6 +88,11 @@ func serverMetrics(s *ds.Stats) []metric {
 			s.Transport.Forwarded),
 		row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
 			s.Panics),
+		row("requests_total", "Requests of clients that reached the game.", s.Requests),
+		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
+		row("call_bytes_total", "Bytes of the payloads of these calls.", s.CallBytes),
+		labeled("stream_bytes_total", "direction", "sent", "Bytes of byte streams, by direction: sent or received.", s.StreamBytesSent),
+		labeled("stream_bytes_total", "direction", "received", "", s.StreamBytesReceived),
 		labeled("failed_sessions_total", "cause", "protocol", "Sessions closed because of an error on the reliable channel, by cause: protocol or unacknowledged.",
 			s.Transport.ProtocolErrors),
 		labeled("failed_sessions_total", "cause", "unacknowledged", "", s.Transport.Unacknowledged),

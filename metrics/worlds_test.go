@@ -94,7 +94,7 @@ func TestSnapshotMetrics(t *testing.T) {
 // without calls of Poll.
 func TestStateMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		streams := make(chan *ds.StateStream[move], 1)
+		streams := make(chan *ds.StateStream, 1)
 		o := newOffered(t, 0, func(w *ds.World[move], p *ds.Player) {
 			s, err := w.OfferState(p, ds.StateConfig{})
 			must(t, err)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
 )
 
@@ -145,7 +146,7 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	seq, push := uint64(0), 1
-	if n := testing.AllocsPerRun(100, func() {
+	if n := allocs.PerRun(100, func() {
 		for range 10 {
 			_ = p.Apply(seq, &push)
 			seq++

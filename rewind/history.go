@@ -95,18 +95,22 @@ func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 
 // Viewer is what the server knows of how old the world is that a player sees.
 type Viewer struct {
-	// RTT is the round-trip time of the player's connection.
-	RTT time.Duration
+	// RTT is the smoothed round-trip time of the player's connection, and MinRTT the lowest recent
+	// one: interpolation follows the fastest snapshots. A MinRTT of 0 means that of RTT.
+	RTT, MinRTT time.Duration
 	// Waited is how long the call waited at the server before its handler ran, above all in a
-	// jitter buffer.
+	// jitter buffer. For a call that is made each tick, the mean (ds.BufferStats.Slack) is better
+	// than the time that one call waited, which is shorter the longer its datagram traveled.
 	Waited time.Duration
 	// Delay is the interpolation delay of the player's client, which the game chose.
 	Delay time.Duration
 }
 
 // Expected returns the server time that a player showed when it made the call whose handler runs at
-// the server time now: RTT, Waited and Delay ago.
-func (v Viewer) Expected(now time.Duration) time.Duration { return now - v.RTT - v.Waited - v.Delay }
+// the server time now: the mean of RTT and MinRTT, Waited and Delay ago.
+func (v Viewer) Expected(now time.Duration) time.Duration {
+	return now - (v.RTT+cmp.Or(v.MinRTT, v.RTT))/2 - v.Waited - v.Delay
+}
 
 // Seen returns the server time at which to look up what a player saw when it made the call whose
 // handler runs at the server time now. claim is the time that its client says it showed, such as

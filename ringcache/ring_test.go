@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
 )
 
@@ -105,7 +106,7 @@ func TestNoCapacityPanics(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	r := NewFunc(7, func(slot *[]byte) { *slot = make([]byte, 0, 16) })
 	seq, missed := uint64(0), 0
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		slot := r.Put(seq)
 		*slot = append((*slot)[:0], "a frame"...)
 		if r.Get(seq) == nil {

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 // vector is an entry of testdata/rle.json, whose first field describes the format. Its plain bytes
@@ -110,7 +112,7 @@ func TestNoAllocations(t *testing.T) {
 	for name, src := range benchInputs() {
 		code := make([]byte, 0, EncodedLen(src)) // room for the code and no more
 		plain := make([]byte, 0, len(src))
-		if n := testing.AllocsPerRun(100, func() {
+		if n := allocs.PerRun(100, func() {
 			coded := AppendEncode(code, src)
 			got, err := AppendDecode(plain, coded, len(src))
 			if err != nil || len(got) != len(src) || EncodedLen(src) != len(coded) {
@@ -121,7 +123,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 	bomb, dst := bytes.Repeat([]byte{128, 1}, 1000), make([]byte, 0, 256)
-	if n := testing.AllocsPerRun(10, func() { _, _ = AppendDecode(dst, bomb, cap(dst)) }); n != 0 {
+	if n := allocs.PerRun(10, func() { _, _ = AppendDecode(dst, bomb, cap(dst)) }); n != 0 {
 		t.Errorf("%v allocations for an output over the limit", n)
 	}
 }

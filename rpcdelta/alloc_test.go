@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
@@ -76,7 +77,7 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 			}
 		},
 	} {
-		if n := testing.AllocsPerRun(300, f); n != 0 {
+		if n := allocs.PerRun(300, f); n != 0 {
 			t.Errorf("%s, measured %v: %v allocations a run", name, measured, n)
 		}
 	}

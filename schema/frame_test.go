@@ -3,6 +3,8 @@ package schema
 import (
 	"errors"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 // TestCheck verifies that Check rejects frames of another shape and components and byte strings
@@ -54,7 +56,7 @@ func TestCopyFrom(t *testing.T) {
 	a, b := &frames[0], &frames[1]
 	a.Ints[0], a.Bytes[0] = 7, []byte("text")
 	b.CopyFrom(a)
-	if n := testing.AllocsPerRun(10, func() { b.CopyFrom(a) }); n != 0 || !b.Equal(a) {
+	if n := allocs.PerRun(10, func() { b.CopyFrom(a) }); n != 0 || !b.Equal(a) {
 		t.Fatalf("got %v, want %v; %v allocations", b, a, n)
 	}
 	if a.Bytes[0][0] = 'n'; b.Equal(a) || string(b.Bytes[0]) != "text" {

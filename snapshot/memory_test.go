@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -61,7 +62,7 @@ func TestAllocations(t *testing.T) {
 		once()
 	}
 	sc.churn = 1 << 30 // no maps grow
-	if n := testing.AllocsPerRun(100, once); n != 0 {
+	if n := allocs.PerRun(100, once); n != 0 {
 		t.Errorf("%g allocations a snapshot", n)
 	}
 }

@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -12,10 +14,14 @@ import (
 // goroutine.
 type Type[T any] struct {
 	rpc    *schema.Type[T]
+	source *schema.Schema // of the rows
 	schema *Schema
 	ints   int // components of numbers in a row; byte strings follow
 	frame  *schema.Frame
 	row    []int32
+
+	conversion *evolve.Conversion // from frames of source to those of rpc; nil if they are alike
+	converted  *schema.Frame
 }
 
 // Compile derives the schema of objects from the fields and tags of the struct T, as
@@ -32,7 +38,23 @@ func Compile[T any](name string) (*Type[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Type[T]{rpc: rpc, schema: s}).Clone(), nil
+	return (&Type[T]{rpc: rpc, source: rpc.Schema(), schema: s}).Clone(), nil
+}
+
+// From returns a Type that restores a T from the rows of another version of it, whose schema is
+// source. Fields are matched by name: one that only source has is skipped, one that only T has is
+// 0, or the number of its range that is nearest to 0. Numbers may have another resolution and
+// range. An error names the field whose values cannot be converted. The Type cannot quantize.
+func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
+	s, err := schemaOf(source)
+	if err != nil {
+		return nil, err
+	}
+	c, err := evolve.New(source, t.rpc.Schema())
+	if err != nil {
+		return nil, err
+	}
+	return (&Type[T]{rpc: t.rpc, source: source, schema: s, conversion: c}).Clone(), nil
 }
 
 func schemaOf(rpc *schema.Schema) (*Schema, error) {
@@ -47,23 +69,34 @@ func schemaOf(rpc *schema.Schema) (*Schema, error) {
 	return s, nil
 }
 
+var errFrom = errors.New("snapshot: a Type of another version cannot quantize")
+
 // Clone returns a Type that shares the compiled schema.
 func (t *Type[T]) Clone() *Type[T] {
-	frame := t.rpc.Schema().NewFrame()
-	return &Type[T]{t.rpc, t.schema, len(frame.Ints), frame, make([]int32, t.schema.ints)}
+	c := *t
+	c.frame, c.row = t.source.NewFrame(), make([]int32, t.schema.ints)
+	c.ints = len(c.frame.Ints)
+	if t.conversion != nil {
+		c.converted = t.rpc.Schema().NewFrame()
+	}
+	return &c
 }
 
 // Schema returns the schema of the rows.
 func (t *Type[T]) Schema() *Schema { return t.schema }
 
-// Source returns the schema that the fields and tags of T describe, with kinds, resolutions and
-// velocities. Two ends whose Sources have equal fingerprints interpret rows alike.
-func (t *Type[T]) Source() *schema.Schema { return t.rpc.Schema() }
+// Source returns the schema from which that of the rows follows, with kinds, resolutions and
+// velocities: that of T, or the one that was passed to From. Two ends whose Sources have equal
+// fingerprints interpret rows alike.
+func (t *Type[T]) Source() *schema.Schema { return t.source }
 
 // Quantize quantizes v into row, which has [Schema.Components] integers. If a field cannot hold its
 // value, the error is a [*schema.RangeError], and the contents of row are then undefined. It
 // allocates only for fields that are encoded as msgpack.
 func (t *Type[T]) Quantize(row []int32, v *T) error {
+	if t.conversion != nil {
+		return errFrom
+	}
 	t.frame.Ints = row[:t.ints]
 	if err := t.rpc.Quantize(t.frame, v); err != nil {
 		return err
@@ -80,7 +113,11 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 // encoded as msgpack are allocated.
 func (t *Type[T]) Restore(v *T, row []int32) error {
 	t.schema.Unpack(t.frame, row)
-	return t.rpc.Restore(v, t.frame)
+	if t.conversion == nil {
+		return t.rpc.Restore(v, t.frame)
+	}
+	t.conversion.Convert(t.converted, t.frame)
+	return t.rpc.Restore(v, t.converted)
 }
 
 // Unpack stores a row in the frame of a schema from which s was derived. The frame then shares the

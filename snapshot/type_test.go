@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -146,7 +147,7 @@ func TestTypeAllocations(t *testing.T) {
 		must(t, typ.Get(&v, set, 0))
 	}
 	once()
-	if n := testing.AllocsPerRun(100, once); n != 0 {
+	if n := allocs.PerRun(100, once); n != 0 {
 		t.Errorf("%g allocations an object", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/perplayerstate"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -157,7 +158,7 @@ func TestWorldAllocations(t *testing.T) {
 	for range 2 * len(sets) {
 		once()
 	}
-	if n := testing.AllocsPerRun(20, once); n != 0 {
+	if n := allocs.PerRun(20, once); n != 0 {
 		t.Errorf("%g allocations a tick", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -91,7 +92,7 @@ func TestVelocities(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	v := new(crate)
-	if n := testing.AllocsPerRun(100, func() {
+	if n := allocs.PerRun(100, func() {
 		*v = crate{Rotation: schema.Quat{W: 1}}
 		if q.Round(v) != nil {
 			t.Error("not rounded")

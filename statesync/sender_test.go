@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -123,7 +124,7 @@ func TestAllocations(t *testing.T) {
 	for range 300 {
 		once()
 	}
-	if n := testing.AllocsPerRun(200, once); n != 0 {
+	if n := allocs.PerRun(200, once); n != 0 {
 		t.Errorf("%g allocations a packet", n)
 	}
 }

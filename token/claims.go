@@ -13,13 +13,15 @@ const (
 	MaxServers = 8
 	// MaxUserData is the maximum size of the game's own data in a token, in bytes.
 	MaxUserData = 256
+	// MaxRoute is the maximum size of a route id, in bytes.
+	MaxRoute = 16
 	// MaxLifetime is the longest time from a token's issue to its expiry. A server remembers each
 	// used token until 2 hours after its expiry.
 	MaxLifetime = 24 * time.Hour
 )
 
-// Claims are the contents of a token. The issuer encrypts them for the DS; the client cannot read
-// them. Times are in UTC, in whole milliseconds since 1970.
+// Claims are the contents of a token. The issuer encrypts all but Route for the DS; the client
+// cannot read them. Times are in UTC, in whole milliseconds since 1970.
 type Claims struct {
 	// ClientID is the number by which the game knows the player.
 	ClientID uint64
@@ -35,6 +37,9 @@ type Claims struct {
 	Servers []netip.AddrPort
 	// UserData is up to 256 bytes from the backend to the game on the DS.
 	UserData []byte
+	// Route is up to 16 bytes for proxies: the client sends them in clear, and a proxy finds the
+	// server by them. Neither a client nor a proxy can change them without invalidating the token.
+	Route []byte
 }
 
 // maxMilli is the last millisecond of the year 9999, the last that texts of times have.
@@ -61,6 +66,8 @@ func (c *Claims) check() error {
 		return field("Expires", "%v after Issued, at most %v", c.Expires.Sub(c.Issued), MaxLifetime)
 	case len(c.Servers) < 1 || len(c.Servers) > MaxServers:
 		return field("Servers", "%d addresses, want 1 to %d", len(c.Servers), MaxServers)
+	case len(c.Route) > MaxRoute:
+		return field("Route", "%d bytes, at most %d", len(c.Route), MaxRoute)
 	case len(c.UserData) > MaxUserData:
 		return field("UserData", "%d bytes, at most %d", len(c.UserData), MaxUserData)
 	}

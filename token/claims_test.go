@@ -56,6 +56,8 @@ func TestLimits(t *testing.T) {
 		{"unspecified IPv6", servers("[::]:7777"), "Servers[0]: [::]:7777 is where"},
 		{"unspecified, mapped", servers("[::ffff:0.0.0.0]:7777"), "Servers[0]: [::ffff:0.0.0.0]:7777 is where"},
 		{"user data", func(c *Claims) { c.UserData = make([]byte, 256) }, ""},
+		{"route", func(c *Claims) { c.Route = make([]byte, 16) }, ""},
+		{"too long a route", func(c *Claims) { c.Route = make([]byte, 17) }, "Route: 17 bytes, at most 16"},
 		{"too much user data", func(c *Claims) { c.UserData = make([]byte, 257) }, "UserData: 257 bytes, at most 256"},
 		{"no expiry", func(c *Claims) { c.Expires = time.Time{} }, "Expires: zero: want"},
 		{"at once", func(c *Claims) { c.Expires = c.Issued }, "Expires: "},

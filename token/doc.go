@@ -22,6 +22,10 @@
 // goes to the backend. Whoever has either file can issue tokens for any player. Whoever has ds.key
 // can also impersonate the server.
 //
+// To replace a key, give servers the new and the old one, then issue tokens with the new one, and
+// remove the old one when its last token has expired. A [KeyID] in each token names the key that
+// issued it.
+//
 // Printing a key does not reveal it: fmt, log/slog and encoders such as encoding/json print only a
 // name. [Key.Secret] and [IssuerKey.Secret] return the text that [ParseKey] and [ParseIssuerKey]
 // parse. The text of a Token is a secret too, until it is used or expires.

@@ -55,7 +55,7 @@ func FuzzOpen(f *testing.F) {
 			}
 			return
 		}
-		if again := seal(issuer, &c, (*[nonceLen]byte)(sealed[1:])); !bytes.Equal(again, sealed) || !bytes.Equal(id[:], sealed[1:17]) {
+		if again := seal(issuer, &c, (*[nonceLen]byte)(sealed[minHead+len(c.Route):])); !bytes.Equal(again, sealed) || !bytes.Equal(id[:], sealed[minHead+len(c.Route):][:len(id)]) {
 			t.Fatalf("%x became %x, id %v", sealed, again, id)
 		}
 	})

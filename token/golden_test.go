@@ -19,6 +19,7 @@ type vector struct {
 	PrivateKey    hexBytes         `json:"private_key"`
 	PublicKey     hexBytes         `json:"public_key"`
 	TokenKey      hexBytes         `json:"token_key"`
+	KeyID         hexBytes         `json:"key_id"`
 	KeyText       string           `json:"key_text"`
 	IssuerKeyText string           `json:"issuer_key_text"`
 	Nonce         hexBytes         `json:"nonce"`
@@ -27,6 +28,7 @@ type vector struct {
 	ExpiresMs     int64            `json:"expires_ms"`
 	Servers       []netip.AddrPort `json:"servers"`
 	UserData      hexBytes         `json:"user_data"`
+	Route         hexBytes         `json:"route"`
 	Claims        hexBytes         `json:"claims"`
 	Sealed        hexBytes         `json:"sealed"`
 	Token         string           `json:"token"`
@@ -43,7 +45,7 @@ func (b *hexBytes) UnmarshalText(text []byte) (err error) {
 func (v *vector) claims() Claims {
 	return Claims{
 		ClientID: v.ClientID, Issued: time.UnixMilli(v.IssuedMs).UTC(), Expires: time.UnixMilli(v.ExpiresMs).UTC(),
-		Servers: v.Servers, UserData: v.UserData,
+		Servers: v.Servers, UserData: v.UserData, Route: v.Route,
 	}
 }
 
@@ -58,7 +60,7 @@ func vectors(t testing.TB) (all []vector) {
 
 func (c *Claims) equal(o *Claims) bool {
 	return c.ClientID == o.ClientID && c.Issued.Equal(o.Issued) && c.Expires.Equal(o.Expires) &&
-		slices.Equal(c.Servers, o.Servers) && bytes.Equal(c.UserData, o.UserData)
+		slices.Equal(c.Servers, o.Servers) && bytes.Equal(c.UserData, o.UserData) && bytes.Equal(c.Route, o.Route)
 }
 
 // TestGolden makes each vector from its keys, claims and nonce, and reads it back.
@@ -68,6 +70,9 @@ func TestGolden(t *testing.T) {
 			key := newKey([32]byte(v.PrivateKey), [32]byte(v.TokenKey))
 			if public := key.Public(); !bytes.Equal(public[:], v.PublicKey) || key.Private() != [32]byte(v.PrivateKey) {
 				t.Errorf("public key %x", public)
+			}
+			if id := key.ID(); !bytes.Equal(id[:], v.KeyID) || key.Issuer().ID() != id {
+				t.Errorf("key id %v and %v", id, key.Issuer().ID())
 			}
 			if key.Secret() != v.KeyText || key.Issuer().Secret() != v.IssuerKeyText {
 				t.Errorf("keys are written as\n%s\n%s", key.Secret(), key.Issuer().Secret())
@@ -92,7 +97,7 @@ func TestGolden(t *testing.T) {
 			if err != nil || token != made {
 				t.Fatalf("Parse: %v", err)
 			}
-			if !bytes.Equal(token.Sealed(), v.Sealed) || token.ServerKey() != key.Public() || !token.Expires().Equal(claims.Expires) {
+			if !bytes.Equal(token.Sealed(), v.Sealed) || token.ServerKey() != key.Public() || token.KeyID() != key.ID() || !bytes.Equal(token.Route(), v.Route) || !token.Expires().Equal(claims.Expires) {
 				t.Errorf("read: server %x, expires %v, sealed %x", token.ServerKey(), token.Expires(), token.Sealed())
 			}
 			opened, id, err := key.Open(v.Sealed)
@@ -115,7 +120,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%v: %s", k, k.Secret())
 		}
 	}
-	if sizes["smallest"] != [3]int{minClaims, minSealed, 171} || sizes["largest"] != [3]int{maxClaims, MaxSealed, 706} {
+	if sizes["smallest"] != [3]int{minClaims, minSealed, 178} || sizes["largest"] != [3]int{maxClaims, MaxSealed, 734} {
 		t.Errorf("%v", sizes)
 	}
 }

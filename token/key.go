@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -32,9 +33,19 @@ type holder[K any] struct {
 // secrets is never changed once a key has it. The private key of an issuer key is zero.
 type secrets struct {
 	private, public, token [32]byte
+	id                     KeyID
 }
 
+// KeyID identifies a key among those of a server. It is not secret: tokens and hellos contain the
+// one of their key.
+type KeyID [4]byte
+
+// String returns 8 hexadecimal digits.
+func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
+
 func hold[K any](s secrets) holder[K] {
+	sum := sha256.Sum256(slices.Concat([]byte("uplink key id"), s.public[:], s.token[:]))
+	s.id = KeyID(sum[:4])
 	return holder[K]{func() *secrets { return &s }}
 }
 
@@ -150,6 +161,10 @@ func (h holder[K]) IsZero() bool { return h.secrets == nil }
 
 // Public returns the X25519 public key of the server; zeros for the zero key. It is not secret.
 func (h holder[K]) Public() [32]byte { return h.get().public }
+
+// ID returns the ID of the key, which the key of the issuer and that of the server share; zeros for
+// the zero key.
+func (h holder[K]) ID() KeyID { return h.get().id }
 
 // String names the key by the first bytes of the server's public key.
 func (h holder[K]) String() string {

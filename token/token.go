@@ -54,6 +54,9 @@ func Parse(text string) (Token, error) {
 	if _, err := parseTime(b[32:]); err != nil {
 		return Token{}, malformed("a token: Expires: %v", err)
 	}
+	if _, err := headOf(b[tokenHeader:]); err != nil {
+		return Token{}, err
+	}
 	return Token{string(b)}, nil
 }
 
@@ -63,7 +66,7 @@ func (t *Token) UnmarshalText(text []byte) error { return unmarshal(t, Parse, te
 // MarshalText returns String.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String returns the token as a line of text for Parse, at most 706 characters, none of which needs
+// String returns the token as a line of text for Parse, at most 734 characters, none of which needs
 // an escape in URLs or JSON. It is empty for the zero token.
 func (t Token) String() string {
 	if t.IsZero() {
@@ -89,6 +92,23 @@ func (t Token) ServerKey() (public [32]byte) {
 	return public
 }
 
+// KeyID returns the ID of the key that issued the token; zeros for the zero token.
+func (t Token) KeyID() (id KeyID) {
+	if !t.IsZero() {
+		copy(id[:], t.body[tokenHeader+1:])
+	}
+	return id
+}
+
+// Route returns a copy of [Claims.Route]; nil if it is empty.
+func (t Token) Route() []byte {
+	if t.IsZero() || t.body[tokenHeader+minHead-1] == 0 {
+		return nil
+	}
+	size := int(t.body[tokenHeader+minHead-1])
+	return []byte(t.body[tokenHeader+minHead:][:size])
+}
+
 // Expires returns when the token expires, in UTC, for the client. The server uses the encrypted
 // time. It is the zero time for the zero token.
 func (t Token) Expires() time.Time {
@@ -110,7 +130,7 @@ func (t Token) Sealed() []byte {
 // the token was altered.
 func (t Token) ID() (id ID) {
 	if !t.IsZero() {
-		copy(id[:], t.body[tokenHeader+1:])
+		copy(id[:], t.body[tokenHeader+minHead+len(t.Route()):])
 	}
 	return id
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -194,7 +195,7 @@ func TestWriterAllocations(t *testing.T) {
 	w, err := trace.NewWriter(io.Discard, "a.csv", s)
 	must(t, err)
 	f := s.NewFrame()
-	if n := testing.AllocsPerRun(100, func() { err = w.Write(f) }); n != 0 || err != nil {
+	if n := allocs.PerRun(100, func() { err = w.Write(f) }); n != 0 || err != nil {
 		t.Errorf("%v allocations a row, %v", n, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -25,7 +26,7 @@ func TestConnsAreBounded(t *testing.T) {
 	for round := range 5 {
 		for i := range clients {
 			clients[i] = d.visit(t, place(i), uint64(i+1))
-			if other := d.visit(t, place(most+i), uint64(100+i)); !errors.Is(other.Err(), ErrServerFull) {
+			if other := d.visit(t, place(most+i), uint64(100+i)); !errors.Is(other.Err(), session.ErrServerFull) {
 				t.Errorf("another client: %v", other.Err())
 			}
 		}
@@ -206,7 +207,7 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 
 // sessionBudgets are the maximum heap bytes of a connection at its listener before it uses the
 // reliable channel. At least half are the keys of both directions.
-var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10}
+var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10, ChaCha20SipHash8: 4 << 10}
 
 func heap() float64 {
 	runtime.GC()
@@ -266,7 +267,7 @@ func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 		d.now = d.now.Add(10 * time.Microsecond)
 		i++
 	}
-	if allocs := testing.AllocsPerRun(99, throw); allocs != 0 {
+	if allocs := allocs.PerRun(99, throw); allocs != 0 {
 		t.Errorf("%v allocations for a hello and a datagram, want 0", allocs)
 	}
 	before := heap()

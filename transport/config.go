@@ -26,6 +26,12 @@ const (
 	// AES128CTRHMAC8 is AES-128 in counter mode with HMAC-SHA-256 truncated to 8 bytes. Datagrams
 	// are smaller and take more computation.
 	AES128CTRHMAC8 = seal.AES128CTRHMAC8
+	// ChaCha20Poly1305 is ChaCha20 and Poly1305, with a tag of 16 bytes. It is for clients without
+	// AES instructions.
+	ChaCha20Poly1305 = seal.ChaCha20Poly1305
+	// ChaCha20SipHash8 is ChaCha20 and SipHash-2-4, with a tag of 8 bytes: the compact suite of
+	// clients without AES.
+	ChaCha20SipHash8 = seal.ChaCha20SipHash8
 )
 
 // The defaults of a [Config].
@@ -57,6 +63,9 @@ type Config struct {
 	// Key is the key of a listener: it authenticates the listener and opens tokens. Without one, a
 	// listener uses token.Development, on loopback addresses only. Dial ignores it.
 	Key token.Key
+	// OtherKeys are further keys of a listener, with the same effect. During a rotation it has the
+	// old and the new key; see [Listener.SetKeys]. Dial ignores it.
+	OtherKeys []token.Key
 	// Token is the connect token of a client, good for one connection. Without one, Dial issues a
 	// token with token.Development, for loopback addresses only. A listener ignores it.
 	Token token.Token
@@ -65,8 +74,15 @@ type Config struct {
 	// 0.0.0.0, Addrs is required. With the development key, tokens for any loopback address are
 	// accepted. Dial ignores it.
 	Addrs []netip.AddrPort
-	// Suites are the permitted suites; by default AES128GCM alone. A listener selects its first
-	// suite that the client offers.
+	// Route, if set, is the route id of a listener behind a proxy: a token must have it. It has at
+	// most 16 bytes. Servers with the same public address need different ones: otherwise a client
+	// could use its token once at each of them. Dial ignores it.
+	Route []byte
+	// ServerID, if not 0, is in the highest 16 bits of connection ids, so that a proxy finds the
+	// listener without keys when a client's address has changed. Dial ignores it.
+	ServerID uint16
+	// Suites are the permitted suites; by default AES128GCM and ChaCha20Poly1305. A listener
+	// selects its first suite that the client offers.
 	Suites []Suite
 	// Insecure permits the suite None, which protects nothing, and the published development key on
 	// any address. It is for measurements.
@@ -118,7 +134,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.wall = time.Now
 	}
 	if len(c.Suites) == 0 {
-		c.Suites = []Suite{AES128GCM}
+		c.Suites = []Suite{AES128GCM, ChaCha20Poly1305}
 	}
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Tick = cmp.Or(c.Tick, DefaultTick)
@@ -129,24 +145,27 @@ func (c Config) withDefaults() (Config, error) {
 	c.Shards = cmp.Or(c.Shards, 1)
 	switch {
 	case c.Timeout < minTimeout:
-		return c, fmt.Errorf("transport: Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
+		return c, fmt.Errorf("Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
 	case c.Tick < minTick && c.Tick != OnWake:
-		return c, fmt.Errorf("transport: Config.Tick is %v, must be at least %v", c.Tick, minTick)
+		return c, fmt.Errorf("Config.Tick is %v, must be at least %v", c.Tick, minTick)
 	case c.MaxConns < 0:
-		return c, errors.New("transport: Config.MaxConns is negative")
+		return c, errors.New("Config.MaxConns is negative")
 	case c.MaxPending < 0:
-		return c, errors.New("transport: Config.MaxPending is negative")
+		return c, errors.New("Config.MaxPending is negative")
 	case c.Handshakes < 0 || c.HandshakesPerNetwork < 0:
-		return c, errors.New("transport: Config.Handshakes or Config.HandshakesPerNetwork is negative")
+		return c, errors.New("Config.Handshakes or Config.HandshakesPerNetwork is negative")
 	case c.Shards < 0 || c.Shards > MaxShards():
-		return c, fmt.Errorf("transport: Config.Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
+		return c, fmt.Errorf("Config.Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
+	}
+	if len(c.Route) > token.MaxRoute {
+		return c, fmt.Errorf("Config.Route has %d bytes, at most %d", len(c.Route), token.MaxRoute)
 	}
 	for _, s := range c.Suites {
 		switch {
 		case !s.Valid():
-			return c, fmt.Errorf("transport: Config.Suites has %v, which is unknown", s)
+			return c, fmt.Errorf("Config.Suites has %v, which is unknown", s)
 		case s == None && !c.Insecure:
-			return c, errors.New("transport: Config.Suites has None, which protects nothing: it requires Config.Insecure")
+			return c, errors.New("Config.Suites has None, which protects nothing: it requires Config.Insecure")
 		}
 	}
 	return c, nil

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -79,7 +81,8 @@ func TestOwnKey(t *testing.T) {
 
 func TestSuites(t *testing.T) {
 	none, gcm := []transport.Suite{transport.None}, []transport.Suite{transport.AES128GCM}
-	small := []transport.Suite{transport.AES128CTRHMAC8}
+	small, sip := []transport.Suite{transport.AES128CTRHMAC8}, []transport.Suite{transport.ChaCha20SipHash8}
+	chacha := []transport.Suite{transport.ChaCha20Poly1305}
 	both := append(small[:1:1], gcm...)
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, good)
@@ -92,7 +95,11 @@ func TestSuites(t *testing.T) {
 			{both, nil, transport.AES128GCM, nil},
 			{both, both, transport.AES128CTRHMAC8, nil},
 			{gcm, both, transport.AES128GCM, nil},
-			{gcm, small, 0, transport.ErrNoSuite},
+			{gcm, small, 0, session.ErrNoSuite},
+			{gcm, chacha, 0, session.ErrNoSuite},
+			{nil, chacha, transport.ChaCha20Poly1305, nil},
+			{chacha, nil, transport.ChaCha20Poly1305, nil},
+			{append(both, sip...), sip, transport.ChaCha20SipHash8, nil},
 			{none, none, transport.None, nil},
 		} {
 			cfg := transport.Config{Network: n, Suites: c.server, Insecure: true}
@@ -159,7 +166,9 @@ func TestConfigIsChecked(t *testing.T) {
 
 // TestKeyLog verifies that both ends log the same secrets, which decrypt their datagrams.
 func TestKeyLog(t *testing.T) {
-	for _, suite := range []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8, transport.None} {
+	for _, suite := range []transport.Suite{
+		transport.AES128GCM, transport.AES128CTRHMAC8, transport.ChaCha20Poly1305, transport.ChaCha20SipHash8, transport.None,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			network := uplinktest.NewNetwork(t, good, good)
 			var ends [2]bytes.Buffer

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"errors"
 	"net/netip"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // Handler receives the events of the connections of one [Listener] or of one dialed [Conn]. One
@@ -21,15 +19,18 @@ import (
 // If the Handler of a Listener has the method Handled(), it is called after each batch of
 // datagrams, before Tick if that is due too, and when the listener has stopped.
 //
+// If the Handler of a Listener has the method Moved(c *Conn, from netip.AddrPort), it is called
+// when a connection continues from another address than from, before datagrams from there are
+// delivered.
+//
 // A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow
 // of package testing does, another goroutine continues with the next datagrams; the rest of the
 // current batch may be lost.
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)
-	// Closed is the last call for a connection that was opened. The error is nil if this end closed
-	// it. Otherwise it wraps one of [ErrTimeout], [ErrSessionLost], [ErrClosedByPeer],
-	// [ErrPeerShutdown], [ErrReplaced] and [ErrProtocol], or is the packet connection's.
+	// Closed is the last call for a connection that was opened. The error wraps one of package
+	// session, whichever end closed the connection, or is a dialed packet connection's.
 	Closed(c *Conn, err error)
 	// Datagram delivers the payload b of a Send of the peer, received at the time at. The payload
 	// is valid during the call.
@@ -76,10 +77,11 @@ type Conn struct {
 
 	dirty bool // in the shard's dirtyConns, whose lock guards it
 
+	bulk func(b []byte, at time.Time) // set by the loop
+
 	mu       sync.Mutex
 	session  *session.Session
 	tap      func(TapEvent) // may be nil; set by the loop, which reads it without the lock
-	cause    error          // of the end, if the session does not know it
 	rtts     RTTHistogram
 	measured uint64 // measurements in rtts
 
@@ -140,7 +142,7 @@ func (c *Conn) send(b []byte) error {
 }
 
 // SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if too much is
-// unacknowledged, it returns [ErrBacklog]. Other errors are [ErrTooLarge], one for an empty
+// unacknowledged, it returns session.ErrBacklog. Other errors are [ErrTooLarge], one for an empty
 // message, and one that wraps [net.ErrClosed]. The channel takes about 21 KB at each end, until 2 s
 // after the last message was acknowledged.
 func (c *Conn) SendReliable(b []byte) error {
@@ -166,6 +168,25 @@ func (c *Conn) sendReliable(b []byte) error {
 	return err
 }
 
+// SetBulk opens the bulk channel: a second reliable channel, for much data, which does not delay
+// the messages of SendReliable and sends at most rate bytes per second. Source appends the next
+// message to its argument, up to 1,149 bytes, or nothing if there is none; it is called with the
+// connection's lock held and must not call the Conn's methods. Deliver is called with each message
+// of the peer as [Handler.Message] is. SetBulk may only be called by [Handler.Opened]. A peer that
+// uses the channel of a connection without SetBulk violates the protocol.
+func (c *Conn) SetBulk(rate int, source func(b []byte) []byte, deliver func(b []byte, at time.Time)) {
+	c.bulk = deliver
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.SetBulk(float64(rate), source)
+}
+
+// WakeBulk reports that the source of the bulk channel has messages. It does not block.
+func (c *Conn) WakeBulk() {
+	c.update(func(s *session.Session) { s.WakeBulk(time.Now()) })
+	c.reschedule()
+}
+
 // Unacked returns the number of segments of reliable messages that are not acknowledged yet,
 // including those not sent yet. If it is 0, all messages were received.
 func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
@@ -189,6 +210,10 @@ func (c *Conn) RTT() time.Duration {
 	smoothed, _, _ := c.session.RTT()
 	return smoothed
 }
+
+// Unanswered reports whether a dialed connection has waited for an answer of the listener for two
+// seconds, after at least a second without any datagram from it.
+func (c *Conn) Unanswered() bool { return locked(c, (*session.Session).Unanswered) }
 
 // RemoteAddr returns the peer's current address.
 func (c *Conn) RemoteAddr() netip.AddrPort { return locked(c, (*session.Session).Remote) }
@@ -256,21 +281,20 @@ func (c *Conn) SetTap(tap func(TapEvent)) {
 // the handler has ended. So the handler must not call Close; it may call CloseWith. Close may be
 // called again; the error is always nil.
 func (c *Conn) Close() error {
-	c.CloseWith("")
-	if c.dialer != nil {
-		<-c.dialer.done
+	if c.dialer == nil {
+		c.CloseWith(session.ErrKicked, "")
+		return nil
 	}
+	c.CloseWith(session.ErrQuit, "")
+	<-c.dialer.done
 	return nil
 }
 
-// CloseWith is Close with a reason for the peer's error, truncated to 64 bytes. It does not wait.
-func (c *Conn) CloseWith(reason string) { c.close(wire.CloseNormal, reason) }
-
-// Shutdown is CloseWith for an end that shuts down: the peer's error wraps [ErrPeerShutdown].
-func (c *Conn) Shutdown(reason string) { c.close(wire.CloseShutdown, reason) }
-
-func (c *Conn) close(code wire.CloseCode, reason string) {
-	c.update(func(s *session.Session) { s.Close(code, reason) })
+// CloseWith is Close with a cause, an error of package session, and a text for the errors of both
+// ends. The peer gets the first 64 bytes of the text, and of a dialed connection no other cause
+// than session.ErrQuit and session.ErrProtocol. CloseWith does not wait.
+func (c *Conn) CloseWith(cause error, text string) {
+	c.update(func(s *session.Session) { s.Close(cause, text) })
 	c.reschedule()
 }
 
@@ -304,12 +328,13 @@ func (c *Conn) Stats() Stats {
 		Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
 		RTT:               smoothed,
 		LastRTT:           last,
+		MinRTT:            c.session.MinRTT(),
 		RTTs:              c.rtts,
 	}
 }
 
 // closedError returns the error of a closed connection. It is called with the lock held.
-func (c *Conn) closedError() error { return closedError{cmp.Or(c.cause, c.session.Err())} }
+func (c *Conn) closedError() error { return closedError{c.session.Err()} }
 
 // The loop's goroutine calls the methods below.
 
@@ -362,14 +387,30 @@ func (c *Conn) deliver(now time.Time, r received, h Handler) {
 		return
 	}
 	for {
-		msg, ok := c.receive(now)
+		msg, ok := c.receive(now, (*session.Session).Receive)
 		if !ok {
+			c.deliverBulk(now)
 			return
 		}
 		if c.tap != nil {
 			c.tap(TapEvent{At: now, Reliable: true, Body: msg})
 		}
 		h.Message(c, msg, now)
+	}
+}
+
+// deliverBulk delivers the messages of the bulk channel.
+func (c *Conn) deliverBulk(now time.Time) {
+	for {
+		msg, ok := c.receive(now, (*session.Session).ReceiveBulk)
+		switch {
+		case !ok:
+			return
+		case c.bulk == nil:
+			c.CloseWith(session.ErrProtocol, "a message of the bulk channel")
+			return
+		}
+		c.bulk(msg, now)
 	}
 }
 
@@ -382,11 +423,11 @@ func (c *Conn) deliverPayload(now time.Time, r received, h Handler) {
 }
 
 // receive returns the next reliable message, in the loop's buffer.
-func (c *Conn) receive(now time.Time) (msg []byte, ok bool) {
+func (c *Conn) receive(now time.Time, from func(*session.Session, time.Time, []byte) ([]byte, bool)) (msg []byte, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.loop()
-	l.message, ok = c.session.Receive(now, l.message)
+	l.message, ok = from(c.session, now, l.message)
 	return l.message, ok
 }
 
@@ -421,20 +462,11 @@ func (c *Conn) schedule() (next time.Time, over bool) {
 
 func (c *Conn) state() session.State { return locked(c, (*session.Session).State) }
 
-func (c *Conn) err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return cmp.Or(c.cause, c.session.Err())
-}
+func (c *Conn) err() error { return locked(c, (*session.Session).Err) }
 
-// finish closes the session, if it is not closed, for a cause that it does not know.
-func (c *Conn) finish(code wire.CloseCode, cause error) {
-	c.update(func(s *session.Session) {
-		if s.State() != session.Closed {
-			c.cause = cause
-			s.Close(code, "")
-		}
-	})
+// finish closes the session, if it is not closed, because its loop has ended.
+func (c *Conn) finish(cause error) {
+	c.update(func(s *session.Session) { s.Close(cause, "") })
 }
 
 // notifyClosed calls Closed, once, if Opened was called.

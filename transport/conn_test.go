@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
@@ -61,7 +64,7 @@ func TestBothWays(t *testing.T) {
 				}
 				if err := c.SendReliable(message(sent[i])); err == nil {
 					sent[i]++
-				} else if !errors.Is(err, transport.ErrBacklog) {
+				} else if !errors.Is(err, session.ErrBacklog) {
 					t.Fatal(err)
 				}
 			}
@@ -194,8 +197,8 @@ func TestSendLimits(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, transport.ErrBacklog) {
-			t.Errorf("after 1,000 messages at once: %v, want %v", err, transport.ErrBacklog)
+		if !errors.Is(err, session.ErrBacklog) {
+			t.Errorf("after 1,000 messages at once: %v, want %v", err, session.ErrBacklog)
 		}
 		_ = c.Close()
 		for _, err := range []error{c.Send(nil), c.SendReliable([]byte("x"))} {
@@ -212,7 +215,7 @@ func TestSendFromManyGoroutinesAndHandlers(t *testing.T) {
 			go func() {
 				for i := range 50 {
 					_ = w.conn.Send(fmt.Appendf(nil, "%d/%d", g, i))
-					if err := w.conn.SendReliable([]byte("m")); err != nil && !errors.Is(err, transport.ErrBacklog) {
+					if err := w.conn.SendReliable([]byte("m")); err != nil && !errors.Is(err, session.ErrBacklog) {
 						t.Error(err)
 					}
 					time.Sleep(10 * time.Millisecond)
@@ -323,7 +326,7 @@ func TestEcho(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var events atomic.Int64
 			for _, server := range []transport.Handler{echo{}, tapped{tap: func(transport.TapEvent) { events.Add(1) }}} {
-				allocs := testing.AllocsPerRun(1000, pingPong(t, n, transport.MaxPayload, server))
+				allocs := allocs.PerRun(1000, pingPong(t, n, transport.MaxPayload, server))
 				if allocs != 0 && !race.Enabled {
 					t.Errorf("%v allocations for two datagrams, want 0", allocs)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +19,46 @@ import (
 
 const developmentLife = time.Minute
 
+// keys returns the keys of a listener.
+func (c Config) keys() ([]token.Key, error) {
+	if c.Key.IsZero() && len(c.OtherKeys) == 0 {
+		return []token.Key{token.Development()}, nil
+	}
+	keys := append([]token.Key{c.Key}, c.OtherKeys...)
+	if err := checkKeys(keys, isDevelopment(keys)); err != nil {
+		return nil, fmt.Errorf("Config.Key and Config.OtherKeys: %w", err)
+	}
+	return keys, nil
+}
+
+// isDevelopment reports whether the keys of a listener are the development key alone.
+func isDevelopment(keys []token.Key) bool {
+	return len(keys) == 1 && keys[0].Equal(token.Development())
+}
+
+// MaxKeys is the maximum number of keys of a listener.
+const MaxKeys = 8
+
+// checkKeys checks the keys of a listener that uses the development key or not.
+func checkKeys(keys []token.Key, development bool) error {
+	ids := map[token.KeyID]bool{}
+	for _, k := range keys {
+		switch {
+		case k.IsZero():
+			return token.ErrNoKey
+		case k.Equal(token.Development()) != development:
+			return errors.New("the development key cannot be used with other keys")
+		case ids[k.ID()]:
+			return fmt.Errorf("two keys have the id %v", k.ID())
+		}
+		ids[k.ID()] = true
+	}
+	if len(keys) < 1 || len(keys) > MaxKeys {
+		return fmt.Errorf("%d keys, want 1 to %d", len(keys), MaxKeys)
+	}
+	return nil
+}
+
 // developmentAt reports whether the development key is permitted at an address.
 func (c Config) developmentAt(a netip.AddrPort) bool {
 	return c.Insecure || a.Addr().Unmap().IsLoopback()
@@ -29,14 +70,14 @@ func (c Config) servers(development bool, local netip.AddrPort) (func(netip.Addr
 	addrs := make([]netip.AddrPort, 0, len(c.Addrs)+1)
 	for _, a := range c.Addrs {
 		if !a.IsValid() || a.Port() == 0 {
-			return nil, fmt.Errorf("transport: Config.Addrs has %v, which is no address with a port", a)
+			return nil, fmt.Errorf("Config.Addrs has %v, which is no address with a port", a)
 		}
 		addrs = append(addrs, canonical(a))
 	}
 	switch {
 	case development || len(addrs) > 0:
 	case local.Addr().IsUnspecified():
-		return nil, fmt.Errorf("transport: listening on %v: set Config.Addrs to the addresses that clients dial, since their tokens name one", local)
+		return nil, fmt.Errorf("listening on %v: set Config.Addrs to the addresses that clients dial, since their tokens name one", local)
 	default:
 		addrs = append(addrs, canonical(local))
 	}
@@ -56,7 +97,7 @@ func (c Config) token(remote netip.AddrPort) (token.Token, error) {
 	case c.Token != token.Token{}:
 		return c.Token, nil
 	case !c.developmentAt(remote):
-		return token.Token{}, fmt.Errorf("transport: dialing %v: %w, and set Config.Token, or dial a loopback address such as 127.0.0.1", remote, token.ErrNoToken)
+		return token.Token{}, fmt.Errorf("%w, and set Config.Token, or dial a loopback address such as 127.0.0.1", token.ErrNoToken)
 	}
 	now := c.wall()
 	return token.Issue(token.Development().Issuer(), token.Claims{
@@ -101,15 +142,15 @@ func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	}
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("transport: invalid address %q: %w", addr, err)
+		return netip.AddrPort{}, fmt.Errorf("invalid address %q: %w", addr, err)
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("transport: invalid port in %q: %w", addr, err)
+		return netip.AddrPort{}, fmt.Errorf("invalid port in %q: %w", addr, err)
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("transport: cannot resolve %q: %w", addr, err)
+		return netip.AddrPort{}, fmt.Errorf("cannot resolve %q: %w", addr, err)
 	}
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
 }

@@ -1,9 +1,9 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // dialerBuffers are shared by all dialed connections: of thousands in a process few send at the
@@ -33,12 +32,12 @@ type dialer struct {
 }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
-// [Handler.Opened] has returned, or with an error if the listener refuses ([ErrServerFull] and
-// others), if nothing is received for [Config.Timeout] ([ErrTimeout]), or if ctx is done. The
-// connection is encrypted, and the listener is authenticated by the key that [Config.Token] names.
-// The connection then stays open until either end closes it or it fails, independent of ctx. If ctx
-// is done at the moment when the connection opens, h sees it opened and closed and Dial returns an
-// error.
+// [Handler.Opened] has returned, or with an error if the listener refuses (session.ErrServerFull
+// and others), if nothing is received for [Config.Timeout] (session.ErrTimeout), or if ctx is done.
+// The connection is encrypted, and the listener is authenticated by the key that [Config.Token]
+// names. The connection then stays open until either end closes it or it fails, independent of ctx.
+// If ctx is done at the moment when the connection opens, h sees it opened and closed and Dial
+// returns an error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -66,10 +65,10 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	}
 	if ctx.Err() != nil {
 		_ = d.conn.Close()
-		return nil, fmt.Errorf("transport: dialing %v: %w", remote, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 	if !d.opened() {
-		return nil, fmt.Errorf("transport: dialing %v: %w", remote, d.conn.err())
+		return nil, d.conn.err()
 	}
 	return d.conn, nil
 }
@@ -79,7 +78,7 @@ func (c Config) request(remote netip.AddrPort) (session.Request, error) {
 	if err != nil {
 		return session.Request{}, err
 	}
-	r := session.Request{Remote: remote, ServerKey: t.ServerKey(), Token: t.Sealed(), Nonce: randomID()}
+	r := session.Request{Remote: remote, ServerKey: t.ServerKey(), KeyID: t.KeyID(), Route: t.Route(), Token: t.Sealed(), Nonce: randomID()}
 	for _, s := range c.Suites {
 		r.Suites |= 1 << s
 	}
@@ -110,7 +109,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 // serve is the connection's goroutine. If a handler ends it, another one calls serve again.
 func (d *dialer) serve() {
 	err := d.run()
-	d.conn.finish(wire.CloseNormal, err)
+	d.conn.finish(cmp.Or(err, session.ErrQuit))
 	d.conn.notifyClosed(d.handler)
 	// Nothing can be done about an error of closing a packet connection.
 	_ = d.pc.Close()

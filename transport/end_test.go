@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -27,18 +29,16 @@ func ended(t *testing.T, r *recorder, d time.Duration) ending {
 	return closed[0]
 }
 
-// TestConnCloses closes one end. Its own Closed has no error; that of the peer wraps the reason.
+// TestConnCloses closes one end. Both have an error that wraps the cause and has the text.
 func TestConnCloses(t *testing.T) {
 	const reason = "kicked"
 	for name, c := range map[string]struct {
 		server bool // closes
-		close  func(*transport.Conn, string)
-		want   error
+		cause  error
 	}{
-		"client":          {false, (*transport.Conn).CloseWith, transport.ErrClosedByPeer},
-		"server":          {true, (*transport.Conn).CloseWith, transport.ErrClosedByPeer},
-		"client shutdown": {false, (*transport.Conn).Shutdown, transport.ErrPeerShutdown},
-		"server shutdown": {true, (*transport.Conn).Shutdown, transport.ErrPeerShutdown},
+		"client":          {false, session.ErrQuit},
+		"server":          {true, session.ErrKicked},
+		"server shutdown": {true, session.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, good, func(t *testing.T, w *world) {
@@ -46,19 +46,19 @@ func TestConnCloses(t *testing.T) {
 				if c.server {
 					conn, peer, near, far = peer, conn, far, near
 				}
-				c.close(conn, reason)
+				conn.CloseWith(c.cause, reason)
 				if err := conn.Send(nil); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("Send after Close: %v", err)
 				}
-				if e := ended(t, near, time.Second); e.conn != conn || e.err != nil {
+				if e := ended(t, near, time.Second); e.conn != conn || !errors.Is(e.err, c.cause) {
 					t.Errorf("closing end: %+v", e)
 				}
 				e := ended(t, far, time.Second)
-				if e.conn != peer || !errors.Is(e.err, c.want) || !strings.Contains(e.err.Error(), reason) {
+				if e.conn != peer || !errors.Is(e.err, c.cause) || !strings.Contains(e.err.Error(), reason) {
 					t.Errorf("peer: %+v", e)
 				}
 				err := peer.Send(nil)
-				if !errors.Is(err, net.ErrClosed) || !errors.Is(err, c.want) || !strings.Contains(err.Error(), reason) {
+				if !errors.Is(err, net.ErrClosed) || !errors.Is(err, c.cause) || !strings.Contains(err.Error(), reason) {
 					t.Errorf("Send after the peer's Close: %v", err)
 				}
 				if n := w.listener.Stats().Conns; n != 0 {
@@ -80,10 +80,10 @@ func TestListenerCloses(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if e := ended(t, w.server, 0); e.err != nil {
+		if e := ended(t, w.server, 0); !errors.Is(e.err, session.ErrShutdown) {
 			t.Errorf("server: %+v", e)
 		}
-		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrPeerShutdown) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, session.ErrShutdown) {
 			t.Errorf("client: %+v", e)
 		}
 		if err := w.listener.Serve(t.Context(), w.server); err == nil {
@@ -120,13 +120,15 @@ func TestServeEnds(t *testing.T) {
 func TestCloseInsideHandler(t *testing.T) {
 	inWorld(t, good, func(t *testing.T, w *world) {
 		_ = w.conn.Send(nil)
-		if e := ended(t, w.server, time.Second); e.err != nil {
+		if e := ended(t, w.server, time.Second); !errors.Is(e.err, session.ErrKicked) {
 			t.Errorf("server: %+v", e)
 		}
-		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrClosedByPeer) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, session.ErrKicked) {
 			t.Errorf("client: %+v", e)
 		}
-	}, func(w *world) { w.server.onDatagram = func(c *transport.Conn, _ []byte) { c.CloseWith("enough") } })
+	}, func(w *world) {
+		w.server.onDatagram = func(c *transport.Conn, _ []byte) { c.CloseWith(session.ErrKicked, "enough") }
+	})
 }
 
 func TestDialedConnClosedInsideHandler(t *testing.T) {
@@ -134,10 +136,10 @@ func TestDialedConnClosedInsideHandler(t *testing.T) {
 		if err := w.conn.Close(); err != nil {
 			t.Error(err)
 		}
-		if e := ended(t, w.client, 0); e.err != nil {
+		if e := ended(t, w.client, 0); !errors.Is(e.err, session.ErrQuit) {
 			t.Errorf("client: %+v", e)
 		}
-	}, func(w *world) { w.client.onOpened = func(c *transport.Conn) { c.CloseWith("") } })
+	}, func(w *world) { w.client.onOpened = func(c *transport.Conn) { c.CloseWith(session.ErrQuit, "") } })
 }
 
 func TestTimeoutBothSides(t *testing.T) {
@@ -152,7 +154,7 @@ func TestTimeoutBothSides(t *testing.T) {
 			}
 		}
 		for _, r := range []*recorder{w.client, w.server} {
-			if e := ended(t, r, 3*time.Second); !errors.Is(e.err, transport.ErrTimeout) {
+			if e := ended(t, r, 3*time.Second); !errors.Is(e.err, session.ErrTimeout) {
 				t.Errorf("ended: %v", e.err)
 			}
 		}
@@ -174,7 +176,7 @@ func TestServerRestart(t *testing.T) {
 		if d := time.Since(start); d > 1200*time.Millisecond {
 			t.Errorf("the client noticed after %v", d)
 		}
-		if e := ended(t, w.client, 0); !errors.Is(e.err, transport.ErrSessionLost) {
+		if e := ended(t, w.client, 0); !errors.Is(e.err, session.ErrUnknown) {
 			t.Errorf("client: %v", e.err)
 		}
 		stats := second.Stats()
@@ -207,7 +209,7 @@ func TestDialGivesUp(t *testing.T) {
 		cfg := transport.Config{Network: newNetwork(t, good), Timeout: 3 * time.Second}
 		start := time.Now()
 		_, err := transport.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
-		if !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 4*time.Second {
+		if !errors.Is(err, session.ErrTimeout) || time.Since(start) > 4*time.Second {
 			t.Errorf("no listener: %v after %v", err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

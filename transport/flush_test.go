@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
@@ -49,7 +50,7 @@ func TestQueue(t *testing.T) {
 		return
 	}
 	d.outbox.pc = discard{pc}
-	if allocs := testing.AllocsPerRun(100, func() { queue(50); d.Flush() }); allocs != 0 {
+	if allocs := allocs.PerRun(100, func() { queue(50); d.Flush() }); allocs != 0 {
 		t.Errorf("%v allocations, want 0", allocs)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -56,7 +57,9 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 	}
 	var request *admission.Request
 	err := admission.ErrBusy
-	if common.mayPend(from.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr()) {
+	if !common.admission.HasKey(hello) {
+		err = admission.ErrUnreadable
+	} else if common.mayPend(from.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr()) {
 		request, err = common.admission.Read(now, hello)
 	}
 	switch {
@@ -66,6 +69,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		s.drops().RateLimited++
 		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
 	default:
+		common.log.Debug("hello refused", "remote", from, "key", token.KeyID(hello.Key))
 		s.count(session.Unauthenticated)
 		s.refuse(now, from, hello.Nonce, wire.RefuseKey)
 	}
@@ -75,11 +79,11 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request) {
 	common := s.common
 	if request.Code == wire.Granted && !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns) {
-		request.Code = wire.ServerFull
+		request.Code, request.Detail = wire.ServerFull, uint64(common.cfg.MaxConns)
 	}
-	id := randomID()
-	for common.byID(id) != nil {
-		id = randomID()
+	id := wire.WithServer(randomID(), common.cfg.ServerID)
+	for common.byID(id) != nil || id == 0 {
+		id = wire.WithServer(randomID(), common.cfg.ServerID)
 	}
 	welcome, secrets, err := common.admission.Welcome(request, id)
 	switch {
@@ -133,7 +137,7 @@ func (s *shard) register(now time.Time, c *Conn, state session.State) bool {
 	}
 	c.registered = true
 	if old != nil {
-		old.update((*session.Session).Replace)
+		old.update(func(s *session.Session) { s.Close(session.ErrReplaced, "") })
 		c.waiting = true
 		s.runOn(now, old.shard, func(now time.Time) { old.shard.replace(now, old, c) })
 	}

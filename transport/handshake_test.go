@@ -73,11 +73,11 @@ func TestSameClientReplaces(t *testing.T) {
 		if second.State() != session.Open || d.calls.opened != 1 || len(d.calls.closed) != 0 {
 			t.Fatalf("state %d, %+v", second.State(), d.calls)
 		}
-		if other := d.visit(t, place(2), 2); !errors.Is(other.Err(), ErrServerFull) || d.Stats().Dropped.Full != 1 {
+		if other := d.visit(t, place(2), 2); !errors.Is(other.Err(), session.ErrServerFull) || d.Stats().Dropped.Full != 1 {
 			t.Errorf("another client: %v", other.Err())
 		}
 		second.open()
-		if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], ErrReplaced) {
+		if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], session.ErrReplaced) {
 			t.Fatalf("%+v", d.calls)
 		}
 		if c := d.conns.get(from); c == nil || c.ID() != second.ID() || d.Stats().Open != 1 || d.entries() != 4 {
@@ -137,13 +137,13 @@ func TestAddressIsTaken(t *testing.T) {
 
 func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 	d := newTestListener(t, Config{})
-	d.calls.onOpened = func(c *Conn) { c.CloseWith("") }
+	d.calls.onOpened = func(c *Conn) { c.CloseWith(session.ErrKicked, "") }
 	g := d.visit(t, clientAddr, 0)
 	if err := g.Send([]byte("too late")); err != nil {
 		t.Fatal(err)
 	}
 	g.deliver(firstHeartbeat + 1) // the heartbeat before it is lost
-	if d.calls.opened != 1 || d.calls.datagrams != 0 || !slices.Equal(d.calls.closed, []error{nil}) {
+	if d.calls.opened != 1 || d.calls.datagrams != 0 || !slices.Equal(d.calls.closed, []error{session.ErrKicked}) {
 		t.Errorf("%+v", d.calls)
 	}
 }

@@ -25,6 +25,8 @@ type Listener struct {
 	serving atomic.Bool   // Serve or Close owns the packet connections
 	done    chan struct{} // closed when Serve has ended
 
+	development bool // the key is token.Development
+
 	flushMu  sync.Mutex
 	flushing sync.WaitGroup // goroutines of Flush
 }
@@ -40,15 +42,19 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	if cfg.Tick == OnWake {
 		return nil, errors.New("transport: Config.Tick is OnWake, which is for dialed connections only")
 	}
+	keys, err := cfg.keys()
+	if err != nil {
+		return nil, err
+	}
 	pcs, err := cfg.listen(addr)
 	if err != nil {
 		return nil, err
 	}
-	controller, err := newAdmission(cfg, pcs[0].LocalAddr())
+	controller, err := newAdmission(cfg, keys, pcs[0].LocalAddr())
 	if err != nil {
 		return nil, errors.Join(err, closeAll(pcs))
 	}
-	l := &Listener{pcs: pcs, done: make(chan struct{})}
+	l := &Listener{pcs: pcs, done: make(chan struct{}), development: isDevelopment(keys)}
 	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
 	for _, pc := range pcs {
 		s := newShard(&l.common, pc, len(pcs))
@@ -84,15 +90,11 @@ func closeAll(pcs []PacketConn) (err error) {
 	return err
 }
 
-func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, error) {
-	key := cfg.Key
-	if key.IsZero() {
-		key = token.Development()
-	}
-	development := key.Equal(token.Development())
+func newAdmission(cfg Config, keys []token.Key, local netip.AddrPort) (*admission.Controller, error) {
+	development := isDevelopment(keys)
 	if development && !cfg.developmentAt(local) {
 		const advice = "and set Config.Key, or listen on a loopback address such as 127.0.0.1"
-		return nil, fmt.Errorf("transport: listening on %v: %w, %s", local, token.ErrNoKey, advice)
+		return nil, fmt.Errorf("listening on %v: %w, %s", local, token.ErrNoKey, advice)
 	}
 	servers, err := cfg.servers(development, local)
 	if err != nil {
@@ -100,10 +102,25 @@ func newAdmission(cfg Config, local netip.AddrPort) (*admission.Controller, erro
 	}
 	perNetwork, total := float64(cfg.HandshakesPerNetwork), float64(cfg.Handshakes)
 	return admission.New(admission.Config{
-		Key: key, Server: servers, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: development,
+		Keys: keys, Server: servers, Route: cfg.Route, Suites: cfg.Suites, Wall: cfg.wall, Started: time.Now(), AnyAge: development,
 		PerNetwork: ratelimit.Rate{PerSecond: perNetwork, Burst: 2 * perNetwork},
 		Total:      ratelimit.Rate{PerSecond: total, Burst: 2 * total},
 	}), nil
+}
+
+// SetKeys replaces [Config.Key] and [Config.OtherKeys]: from then on, the listener accepts tokens
+// that one of these keys issued. Connections continue, whatever key their token is of, and used
+// tokens stay used. To rotate keys, set the old and the new one, issue tokens with the new one, and
+// remove the old one when its last token has expired. SetKeys may be called at any time, from any
+// goroutine. If it returns an error, the keys have not changed.
+func (l *Listener) SetKeys(keys ...token.Key) error {
+	if err := checkKeys(keys, l.development); err != nil {
+		return fmt.Errorf("transport: SetKeys: %w", err)
+	}
+	l.handshakes.Lock()
+	defer l.handshakes.Unlock()
+	l.admission.SetKeys(keys)
+	return nil
 }
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is

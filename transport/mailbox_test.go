@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -117,7 +119,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	move(at, d.shard) // the network takes the same address elsewhere
 	check(d.shard)
 	move(at, beside)
-	beside.conns.get(at).CloseWith("over")
+	beside.conns.get(at).CloseWith(session.ErrKicked, "over")
 	d.advance(0)
 	d.endBatch()
 	check(nil)
@@ -139,7 +141,7 @@ func TestForwardAllocatesNothing(t *testing.T) {
 	}
 	handOver()
 	handOver() // the box has two memories
-	if allocs := testing.AllocsPerRun(runs, handOver); allocs != 0 || d.calls.datagrams != (runs+3)*each {
+	if allocs := allocs.PerRun(runs, handOver); allocs != 0 || d.calls.datagrams != (runs+3)*each {
 		t.Errorf("%v allocations, want 0; %d datagrams", allocs, d.calls.datagrams)
 	}
 }

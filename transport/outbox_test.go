@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -154,7 +155,7 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	}
 	o := newOutbox(discard{new(script)}, small(8), new(sentCounters))
 	b, to, failed := make([]byte, 20), port(1), new(atomic.Uint64)
-	allocs := testing.AllocsPerRun(100, func() {
+	allocs := allocs.PerRun(100, func() {
 		o.setBatching(true)
 		for range 20 {
 			o.add(b, to, failed)
@@ -320,7 +321,7 @@ func TestPublish(t *testing.T) {
 
 func TestEndsAreCounted(t *testing.T) {
 	var st ListenerStats
-	for _, cause := range []error{ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, ErrTimeout, nil} {
+	for _, cause := range []error{session.ErrProtocol, fmt.Errorf("of a shard: %w", session.ErrUnacknowledged), session.ErrUnacknowledged, session.ErrTimeout, nil} {
 		st.ended(cause)
 	}
 	if st.ProtocolErrors != 1 || st.Unacknowledged != 2 {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -136,11 +137,17 @@ func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *sha
 	if c.addr == addr && c.via == via {
 		return
 	}
-	if c.addr.IsValid() && c.addr != addr {
-		s.counters.batch.PathMigrations++
-	}
+	from := c.addr
 	s.clearAddress(now, c)
 	c.addr, c.via = addr, via
+	if from.IsValid() && from != addr {
+		s.counters.batch.PathMigrations++
+		if h, ok := s.handler.(interface {
+			Moved(c *Conn, from netip.AddrPort)
+		}); ok && c.phase == opened {
+			h.Moved(c, from)
+		}
+	}
 	s.runOn(now, via, func(time.Time) { via.conns.set(addr, c) })
 }
 
@@ -161,11 +168,16 @@ func (s *shard) remove(now time.Time, c *Conn) {
 	c.notifyClosed(s.handler)
 }
 
-func (s *shard) closeAll(cause error) {
-	now := time.Now()
+// closeAll closes the connections of this shard because it was stopped, or because its packet
+// connection failed.
+func (s *shard) closeAll(failure error) {
+	now, cause := time.Now(), session.ErrShutdown
+	if failure != nil {
+		cause = fmt.Errorf("%w: %w", cause, failure)
+	}
 	for _, c := range s.common.all() {
 		if c.shard == s {
-			c.finish(wire.CloseShutdown, cause)
+			c.finish(cause)
 			s.remove(now, c)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -120,7 +122,7 @@ func TestShardsOfOneLimit(t *testing.T) {
 			dialing.Go(func() {
 				c, err := transport.Dial(t.Context(), l.Addr().String(), transport.Config{Network: network}, &recorder{t: t})
 				switch {
-				case errors.Is(err, transport.ErrServerFull):
+				case errors.Is(err, session.ErrServerFull):
 					refused.Add(1)
 				case err != nil:
 					t.Error(err)
@@ -365,7 +367,7 @@ func TestLoginsAtShards(t *testing.T) {
 					}
 					current = nil
 					left++
-					if errors.Is(err, transport.ErrReplaced) {
+					if errors.Is(err, session.ErrReplaced) {
 						replaced++
 					}
 				}

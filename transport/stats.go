@@ -34,14 +34,15 @@ type Stats struct {
 	MaxDatagram int
 	// Dropped counts received datagrams that were not used.
 	Dropped Drops
-	// RTT is the smoothed round-trip time and LastRTT the latest measurement; 0 before the first.
-	RTT, LastRTT time.Duration
+	// RTT is the smoothed round-trip time, LastRTT the latest measurement, and MinRTT the lowest of
+	// the last 8 to 16; 0 before the first. There is about one a second.
+	RTT, LastRTT, MinRTT time.Duration
 	// RTTs contains all measurements.
 	RTTs RTTHistogram
 }
 
-// Plus returns the sums of the counts. RTT, LastRTT and MaxDatagram are those of o, or of s where o
-// has none.
+// Plus returns the sums of the counts. The round-trip times and MaxDatagram are those of o, or of s
+// where o has none.
 func (s Stats) Plus(o Stats) Stats {
 	s.DatagramsSent += o.DatagramsSent
 	s.BytesSent += o.BytesSent
@@ -56,7 +57,7 @@ func (s Stats) Plus(o Stats) Stats {
 	s.Dropped = s.Dropped.Plus(o.Dropped)
 	s.RTTs = s.RTTs.Plus(o.RTTs)
 	if o.RTT != 0 {
-		s.RTT, s.LastRTT = o.RTT, o.LastRTT
+		s.RTT, s.LastRTT, s.MinRTT = o.RTT, o.LastRTT, o.MinRTT
 	}
 	if o.MaxDatagram != 0 {
 		s.MaxDatagram = o.MaxDatagram
@@ -75,7 +76,7 @@ type ListenerStats struct {
 	SendFailed                       uint64 // datagrams that packet connections rejected, as in [Stats]
 	PathMigrations                   uint64 // changes of a peer's address
 	Forwarded                        uint64 // datagrams that arrived at another shard than their connection's
-	ProtocolErrors                   uint64 // connections that ended with [ErrProtocol]
+	ProtocolErrors                   uint64 // connections that ended with session.ErrProtocol
 	Unacknowledged                   uint64 // connections that ended after 20 transmissions of a reliable segment
 	Dropped                          Drops
 	RTTs                             RTTHistogram
@@ -259,7 +260,7 @@ func (t *ListenerStats) add(o *ListenerStats) {
 
 func (t *ListenerStats) ended(cause error) {
 	switch {
-	case errors.Is(cause, ErrProtocol):
+	case errors.Is(cause, session.ErrProtocol):
 		t.ProtocolErrors++
 	case errors.Is(cause, session.ErrUnacknowledged):
 		t.Unacknowledged++

@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -26,7 +27,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	var p ds.PlayerTap = &player{w.Open(record.Opened{})}
 	frames := []rpcdelta.Delivery{{Info: rpcdelta.Info{Kind: rpcdelta.Delta}, Frame: move.NewFrame()}}
 	now, body := time.Now(), make([]byte, 30)
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		p.Carried(transport.TapEvent{At: now, Number: 7, Size: 49, Body: body})
 		p.Decoded(now, 0, frames)
 		p.Carried(transport.TapEvent{At: now, Sent: true, Number: 7, Size: 49, Body: body})

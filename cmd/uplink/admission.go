@@ -6,24 +6,29 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // admission is how a client gets its connect token: a given one, or the issuer key to issue them.
-type admission struct{ token, key string }
+type admission struct{ token, key, route string }
 
 func (a *admission) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.token, "token", "", "connect token from uplink token or a backend; @FILE reads it from a file")
 	f.StringVar(&a.key, "key", "", "file with the issuer key; issues tokens, also for reconnects")
+	f.StringVar(&a.route, "route", "", "with --key, route id of the server behind a proxy")
 }
 
 func (a *admission) check() error {
 	if a.token != "" && a.key != "" {
 		return errors.New("--token: --key issues tokens; leave one of them out")
+	}
+	if a.route != "" && a.key == "" {
+		return errors.New("--route: it needs --key, which issues tokens")
 	}
 	return nil
 }
@@ -55,7 +60,7 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	}
 	client := rand.Uint64()
 	t.addr = server.String()
-	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, server) }
+	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, server, a.route) }
 	t.token, err = t.renew(ctx)
 	return t, err
 }
@@ -88,14 +93,14 @@ var clientHints = []struct {
 	err  error
 	hint string
 }{
-	{token.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; for tests, --insecure at both ends needs none"},
+	{token.ErrNoToken, "give the file " + issuerSuffix + " of uplink keygen as --key, or a token as --token; for tests, a server without --key needs none on loopback, or with --insecure at both ends"},
 	{token.ErrExpired, "issue one with a longer lifetime: uplink token --for 10m; or use --key"},
 	{token.ErrUsed, "a token starts one session: issue another one, or use --key"},
 	{token.ErrWrongKey, "the server has another key: --key must be the file " + issuerSuffix + " that uplink keygen wrote with the server key, or --token a token issued with it"},
 	{token.ErrWrongServer, "the token must name an address of the server's --addr, by default the one on which it listens"},
 	{token.ErrStale, "the server started after the token was issued: issue another one, or use --key"},
-	{transport.ErrNoSuite, "use the same --suite at both ends"},
-	{transport.ErrServerFull, "raise --max-players of the server"},
+	{session.ErrNoSuite, "use the same --suite at both ends"},
+	{session.ErrServerFull, "raise --max-players of the server"},
 }
 
 func hintFor(err error) error {

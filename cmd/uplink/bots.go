@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 type botsOptions struct {
@@ -63,6 +64,7 @@ The report covers the time after all bots have connected. Bots that lose their c
 	f.DurationVar(&o.For, "for", 0, "how long to play after all have connected; 0s: until Ctrl-C")
 	f.DurationVar(&o.Wait, "wait", 3*time.Second, "how long each waits for the server's answer")
 	f.StringVar(&o.key, "key", "", "file with the issuer key; issues a token for each bot")
+	f.StringVar(&o.Route, "route", "", "route id of the server behind a proxy, in the tokens of --key")
 	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "interval at which each player rebinds to another socket; 0s: never")
 	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	f.StringVar(&o.codec, "codec", rpcdelta.DefaultCodec.String(), "codec")
@@ -96,7 +98,7 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 
 // hint adds a hint if no bot could connect.
 func (o *botsOptions) hint(err error) error {
-	if errors.Is(err, bots.ErrSilence) || errors.Is(err, transport.ErrTimeout) {
+	if errors.Is(err, bots.ErrSilence) || errors.Is(err, session.ErrTimeout) {
 		return hintedError{err, "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one; --wait waits longer"}
 	}
 	return hintFor(err)

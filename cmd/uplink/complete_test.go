@@ -19,7 +19,7 @@ func TestComplete(t *testing.T) {
 		"bench --preset |":                "low-latency balanced low-bandwidth all :6",
 		"bench --preset balanced,l|":      "balanced,low-latency balanced,low-bandwidth balanced,all :6",
 		"replay --codec |":                "rle adaptive :36",
-		"ds --suite |":                    "gcm compact none :36",
+		"ds --suite |":                    "gcm chacha compact chacha-compact none :36",
 		"bots --redundancy |":             "auto off 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 :36",
 		"replay --log-format |":           "text json :36",
 		"replay --log-level |":            "debug info warn error :36",
@@ -35,7 +35,7 @@ func TestComplete(t *testing.T) {
 		"ds --cpuprofile |":               ":0",
 		"completion |":                    "bash zsh fish powershell :4",
 		"ke|":                             "keygen :4",
-		"demo --codec=adaptive --suite=|": "gcm compact none :36",
+		"demo --codec=adaptive --suite=|": "gcm chacha compact chacha-compact none :36",
 	} {
 		words := strings.Split(strings.TrimSuffix(args, "|"), " ")
 		code, stdout, _ := uplink(t, append([]string{cobra.ShellCompRequestCmd}, words...)...)

@@ -79,7 +79,8 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 		}
 		return words(rpcdelta.RLE.String(), rpcdelta.Adaptive.String())
 	case "suite":
-		return words("gcm\t16 bytes per datagram", "compact\t8 bytes per datagram", "none\tno encryption")
+		return words("gcm\t16 bytes per datagram", "chacha\t16 bytes, without AES", "compact\t8 bytes per datagram",
+			"chacha-compact\t8 bytes, without AES", "none\tno encryption")
 	case "redundancy":
 		all := []string{"auto\tfollows packet loss", "off"}
 		for n := 1; n <= rpcdelta.MaxRedundancy; n++ {
@@ -102,7 +103,7 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 		return files(f.Name)
 	case "capture":
 		return files("uplink")
-	case "key", "keylog", "output", "cpuprofile":
+	case "key", "relay-key", "keylog", "output", "cpuprofile":
 		return files()
 	}
 	return cobra.NoFileCompletions

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/internal/private"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
@@ -61,24 +62,36 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	report, out := cmd.OutOrStdout(), cmd.OutOrStdout()
-	if o.out == "-" {
-		report = cmd.ErrOrStderr()
-	} else {
-		f, err := o.create(in, o.path(path))
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
-	}
 	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
+	report, out := cmd.OutOrStdout(), cmd.OutOrStdout()
+	if o.out == "-" {
+		report = cmd.ErrOrStderr()
+	} else {
+		created := &lazyFile{path: o.path(path), overwrite: o.overwrite}
+		if to, err := os.Stat(created.path); err == nil && os.SameFile(info, to) {
+			return usageError{fmt.Errorf("--output %s: that is the capture itself", created.path)}
+		}
+		defer func() { err = errors.Join(err, created.close()) }()
+		out = created
+	}
 	watched := &watchedFile{progress: newProgress(cmd.ErrOrStderr()), file: in, size: info.Size()}
 	counts, err := decrypt.Run(out, watched, keys, o.port)
 	watched.clear()
+	var damage *pcap.Error
+	switch {
+	case errors.Is(err, pcap.ErrFormat):
+		return hintedError{fmt.Errorf("%s: %w", path, err), "want a .pcap or .pcapng file of tcpdump, dumpcap or Wireshark; uplink inspect reads files of uplink ds --capture"}
+	case errors.As(err, &damage):
+		err = fmt.Errorf("%s: %w", path, err)
+		if counts.Packets == 0 {
+			return err
+		}
+	case err != nil:
+		return err
+	}
 	if o.json {
 		return errors.Join(err, json.NewEncoder(report).Encode(counts))
 	}
@@ -87,6 +100,31 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	}
 	writeCounts(report, &counts)
 	return err
+}
+
+// lazyFile is the output file. It is created by the first write, so that there is none if the input
+// is no capture.
+type lazyFile struct {
+	path      string
+	overwrite bool
+	file      *os.File
+}
+
+// Write implements io.Writer.
+func (f *lazyFile) Write(b []byte) (n int, err error) {
+	if f.file == nil {
+		if f.file, err = private.Create(f.path, f.overwrite); err != nil {
+			return 0, existing(fmt.Errorf("--output: %w", err))
+		}
+	}
+	return f.file.Write(b)
+}
+
+func (f *lazyFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }
 
 func (o *decryptOptions) keys() ([]keylog.Session, error) {
@@ -120,22 +158,6 @@ func (o *decryptOptions) path(in string) string {
 	}
 	ext := filepath.Ext(in)
 	return strings.TrimSuffix(in, ext) + ".plain" + ext
-}
-
-// create creates the output file, which must not be the input.
-func (o *decryptOptions) create(in *os.File, path string) (*os.File, error) {
-	from, err := in.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if to, err := os.Stat(path); err == nil && os.SameFile(from, to) {
-		return nil, usageError{fmt.Errorf("--output %s: that is the capture itself", path)}
-	}
-	f, err := private.Create(path, o.overwrite)
-	if err != nil {
-		return nil, existing(fmt.Errorf("--output: %w", err))
-	}
-	return f, nil
 }
 
 type watchedFile struct {

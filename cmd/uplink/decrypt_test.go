@@ -115,11 +115,38 @@ func TestDecryptDamaged(t *testing.T) {
 	must(t, err)
 	must(t, os.Truncate(capture, int64(len(file)-3)))
 	code, stdout, stderr := uplink(t, "decrypt", capture, "--keylog", keys)
-	const want = "uplink: capture: packet 2, at byte 87: the file ends in it, 3 bytes are missing\n"
+	want := "uplink: " + capture + ": packet 2, at byte 87: the file ends in it, 3 bytes are missing\n"
 	if code != 1 || stderr != want || !strings.Contains(stdout, "       1 packets\n       1 decrypted, of 1 sessions\n") {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "game.plain.pcap")); err != nil || info.Size() != int64(24+63+keylog.RecordHeader) {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestDecryptNoCapture verifies that files that are no captures leave no output, and an existing
+// output as it was.
+func TestDecryptNoCapture(t *testing.T) {
+	dir := t.TempDir()
+	_, keys := writeCapture(t, dir)
+	in, out := filepath.Join(dir, "text.pcap"), filepath.Join(dir, "text.plain.pcap")
+	for content, want := range map[string]string{
+		"hello":                            ": neither pcap nor pcapng: it begins with 68 65 6c 6c\nhint: want a .pcap or .pcapng file of tcpdump",
+		"":                                 ": neither pcap nor pcapng: it has 0 bytes\nhint: ",
+		"\xd4\xc3\xb2\xa1\x02\x00\x04\x00": ": packet 1, at byte 0: the file ends in it, 16 bytes are missing\n",
+	} {
+		must(t, os.WriteFile(in, []byte(content), 0o600))
+		if _, text := try(t, 1, "decrypt", in, "--keylog", keys); !strings.HasPrefix(text, "uplink: "+in+want) {
+			t.Errorf("%q: %s", content, text)
+		}
+		if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: output %v", content, err)
+		}
+		must(t, os.WriteFile(out, []byte("old"), 0o600))
+		try(t, 1, "decrypt", in, "--keylog", keys, "--overwrite")
+		if got, err := os.ReadFile(out); err != nil || string(got) != "old" {
+			t.Errorf("%q: output %q, %v", content, got, err)
+		}
+		must(t, os.Remove(out))
 	}
 }

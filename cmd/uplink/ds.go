@@ -31,7 +31,9 @@ import (
 type dsOptions struct {
 	listen, record         string
 	metrics, httpToken     string
-	key                    string
+	keys                   []string
+	route, relayKey        string
+	serverID               uint16
 	addrs, schemas, priors []string
 	sealing                sealing
 	capturing              capturing
@@ -55,6 +57,9 @@ On loopback it needs no keys. On other addresses it needs a server key from upli
 connect token that was issued with the issuer key. A token names the address that the client dials: that of --listen,
 or those of --addr.
 
+To replace the key without a restart, give the new and the old one, each with --key. Issue tokens with the new issuer
+key, and remove the old key when its last token has expired. ds reads the files of --key again when it receives SIGHUP.
+
 With --report it prints the load at each interval and for the whole time at the end: frames per second, the time from
 the socket to the handler, CPU time, and drops by reason. Time in the kernel's buffer is not measured; if that buffer
 overflows, the drops have the reason "kernel".
@@ -77,7 +82,10 @@ a random one that is printed as part of the URL; /metrics needs none.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0: any free one")
-	f.StringVar(&o.key, "key", "", "file with the server key from uplink keygen; loopback needs none")
+	f.StringArrayVar(&o.keys, "key", nil, fmt.Sprintf("file with a server key from uplink keygen; loopback needs none; may be repeated, up to %d times", transport.MaxKeys))
+	f.StringVar(&o.route, "route", "", "route id of this server behind a proxy, which tokens must have")
+	f.Uint16Var(&o.serverID, "server-id", 0, "number of this server behind a proxy, in connection ids; 0: none")
+	f.StringVar(&o.relayKey, "relay-key", "", "file with the key of proxy and servers, 64 hexadecimal digits; then only proxies reach the server")
 	f.StringArrayVar(&o.addrs, "addr", nil, "address that clients dial and tokens name, if not that of --listen; may be repeated")
 	f.StringVar(&o.metrics, "metrics", "", "address of an HTTP server with a dashboard at / and with /metrics; empty: none")
 	f.StringVar(&o.httpToken, "http-token", "", "token for the dashboard, 16 characters or more; by default a random one on addresses other than loopback")
@@ -112,7 +120,7 @@ func (o *dsOptions) check() error {
 		return err
 	}
 	switch {
-	case o.key != "" && len(o.addrs) == 0 && isEverywhere(o.listen):
+	case len(o.keys) > 0 && len(o.addrs) == 0 && isEverywhere(o.listen):
 		return fmt.Errorf("--listen %s: these are all addresses of the machine, but tokens name the one that clients dial; set it with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
@@ -150,7 +158,11 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	key, addrs, err := o.identity()
+	keys, addrs, err := o.identity()
+	if err != nil {
+		return err
+	}
+	network, err := o.network()
 	if err != nil {
 		return err
 	}
@@ -162,7 +174,8 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	tap := &lateTap{}
 	srv, err := ds.Listen(o.listen, ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
-		Key: key, Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
+		Network: network, Route: []byte(o.route), ServerID: o.serverID,
+		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) {
 			log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
 		},
@@ -210,6 +223,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if captured, err = tap.start(&o.capturing, log); err != nil {
 		return errors.Join(err, rec.discard())
 	}
+	defer o.reloadKeys(srv, log)()
 	log.Info("listening", "addr", srv.Addr())
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -271,21 +285,10 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 		to = o.addrs[0]
 	}
 	line := "uplink bots --players 8 --to " + to
-	if o.key != "" {
-		line += " --key " + o.key + issuerSuffix
+	if len(o.keys) > 0 {
+		line += " --key " + o.keys[0] + issuerSuffix
 	}
 	return line + " TRACE.csv.gz"
-}
-
-// identity returns the key of --key, if set, and the addresses of --addr.
-func (o *dsOptions) identity() (key token.Key, addrs []netip.AddrPort, err error) {
-	if addrs, err = parseServers("addr", o.addrs); err != nil || o.key == "" {
-		return key, addrs, err
-	}
-	if key, err = loadKey(o.key, token.ParseKey); err != nil {
-		err = hintedError{err, "want the file of uplink keygen -o; the one with " + issuerSuffix + " is for the backend"}
-	}
-	return key, addrs, err
 }
 
 func listenError(err error) error {

@@ -85,9 +85,10 @@ func TestCommonErrors(t *testing.T) {
 		{"demo --for soon", 2, "--for soon: want a number and its unit"},
 		{"demo --clients 1.5", 2, "--clients 1.5: want a whole number"},
 		{"bench --ack-hz ten " + moves, 2, "--ack-hz ten: want a number"},
+		{"bench-world --players 1,x", 2, "--players 1,x: want whole numbers with commas between them"},
 		{"ackrate --ack-hz 10,x " + moves, 2, "--ack-hz 10,x: want numbers with commas between them"},
 		{"bench --codec Adaptive " + moves, 2, "want some of paper, rle, adaptive"},
-		{"replay --suite aes " + moves, 2, "want gcm, compact or none"},
+		{"replay --suite aes " + moves, 2, "want gcm, chacha, compact, chacha-compact or none"},
 		// Addresses.
 		{"replay --to localhost " + moves, 2, `--to "localhost": want HOST:PORT, such as 127.0.0.1:7777`},
 		{"bots --to 7777 " + moves, 2, `--to "7777": want HOST:PORT`},
@@ -208,7 +209,7 @@ func TestPriorErrors(t *testing.T) {
 // TestClientErrors tests the errors of commands that connect to a server.
 func TestClientErrors(t *testing.T) {
 	source, other := slice(t, sample.RocketLeague(), 5, nil), slice(t, sample.Portal2(), 5, nil)
-	finer := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Resolution /= 2 })
+	scalars := slice(t, sample.RocketLeague(), 5, func(f []schema.Field) { f[0].Kind = schema.KindScalar })
 	field := source.Schema.Fields()[0].Name
 	_, addr := startDS(t, "--suite", "gcm", "--schema", trace.SchemaPath(source.Name))
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -216,20 +217,20 @@ func TestClientErrors(t *testing.T) {
 	defer silent.Close()
 	nobody := silent.LocalAddr().String()
 	keys, dir := keygen(t), t.TempDir()
-	needsToken := "connect token...\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; for tests, --insecure at both ends needs none\n"
-	otherSchema := "bind ServerMove: field ... differs: here ...at the server "
+	needsToken := "connect token...\nhint: give the file .issuer of uplink keygen as --key, or a token as --token; for tests, a server without --key needs none on loopback, or with --insecure at both ends\n"
+	otherSchema := "bind ServerMove: field ... cannot be converted: here ...at the server "
 	checkFailures(t, "replay", []failure{
 		{"", 2, wantTrace},
 		{"--to " + nobody + " --wait 30ms " + source.Name, 1, "uplink: client: dial " + nobody + ": ...no answer within 30ms\nhint: is a server there? uplink ds --listen " + nobody + " --schema FILE runs one"},
-		{"--to " + addr + " " + finer.Name, 1, "bind ServerMove: field \"" + field + "\" differs: here {" + field + " vec3 resolution=...}, at the server {" + field},
+		{"--to " + addr + " " + scalars.Name, 1, "bind ServerMove: field \"" + field + "\" cannot be converted: here {" + field + " scalar count=3 resolution=...}, at the server {" + field},
 		{"--to " + addr + " " + other.Name, 1, otherSchema},
 		{"--to 192.0.2.1:7777 " + source.Name, 1, needsToken},
 		{"--to nowhere --key " + keys + ".issuer " + source.Name, 2, "uplink: --to \"nowhere\": want HOST:PORT, such as 127.0.0.1:7777\n"},
 		{"--to " + addr + " --key " + keys + " " + source.Name, 1, "uplink: --key " + keys + ": ...this is a server's key\nhint: want the file that uplink keygen wrote next to the server key, such as ds.key.issuer\n"},
 		{"--to " + addr + " --key " + keys + ".issuer " + source.Name, 1, "issued with another key...\nhint: the server has another key: --key must be the file .issuer that uplink keygen wrote with the server key, or "},
-		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, "uplink: --token: token: malformed: ...\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"},
+		{"--to " + addr + " --token uplink-token-1.x " + source.Name, 1, "uplink: --token: malformed token or key: ...\nhint: want the whole line that uplink token prints, or @ and the name of a file with it\n"},
 		{"--to " + addr + " --token @" + dir + "/none " + source.Name, 1, "uplink: --token: open " + dir + "/none: no such file"},
-		{"--to " + addr + " --suite compact " + source.Name, 1, "none of the suites...\nhint: use the same --suite at both ends\n"},
+		{"--to " + addr + " --suite compact " + source.Name, 1, "client: dial " + addr + ": no cipher suite in common: the server permits aes128gcm, the client aes128ctr-hmac8\nhint: use the same --suite at both ends\n"},
 		{"--suite none a.csv", 2, notPlain},
 		{"--token x --key y a.csv", 2, "uplink: --token: --key issues tokens; leave one of them out\n"},
 		{"--to 127.0.0.1:none " + source.Name, 1, "127.0.0.1:none"},
@@ -297,6 +298,7 @@ func TestServerErrors(t *testing.T) {
 		{"--metrics 127.0.0.1:0 --http-token short", 2, "uplink: --http-token: want 16 characters or more\n"},
 		{"--listen 127.0.0.1:0 --key " + dir + "/none.key", 1, "uplink: --key: open " + dir + "/none.key: no such file..." + serverKey},
 		{"--listen 127.0.0.1:0 --key " + keys + ".issuer", 1, "uplink: --key " + keys + ".issuer: ...this is an issuer's key" + serverKey},
+		{"--listen 127.0.0.1:0 --relay-key " + keys, 1, "uplink: --relay-key " + keys + ": want 64 hexadecimal digits\n"},
 		{"--listen 0.0.0.0:0 --key " + keys, 2, "uplink: --listen 0.0.0.0:0" + allAddresses},
 		{"--listen :7777 --key " + keys, 2, "uplink: --listen :7777" + allAddresses},
 		{"--addr game.example:7777", 2, "uplink: --addr \"game.example:7777\": want an IP address and port such as 203.0.113.7:7777 or [2001:db8::7]:7777\n"},
@@ -348,7 +350,7 @@ func TestFileErrors(t *testing.T) {
 	})
 	checkFailures(t, "replay-capture a", []failure{
 		{"", 2, "uplink: --to: want the address of a server, or --self, or --world to show a world\n"},
-		{"--self --to 127.0.0.1:1", 2, "uplink: --to: want the address of a server, or --self, or --world to show a world\n"},
+		{"--self --to 127.0.0.1:1", 2, "uplink: --self: it plays to a server of its own; leave --to out\n"},
 		{"--self --world town", 2, "uplink: --world: it sends nothing; leave --to and --self out\n"},
 		{"--self --speed 0", 2, "uplink: --speed 0: want more than 0 and at most 1000\n"},
 		{"--to 127.0.0.1:1 --token x", 2, "uplink: --token: it admits one client; "},
@@ -392,14 +394,14 @@ func TestTokenErrors(t *testing.T) {
 		{"--key " + issuer + good + " --user-data @" + long, 1, "uplink: --user-data: ...long.bin: longer than 256 bytes\n"},
 		{"--key " + issuer + good + " --user-data @" + long + ".none", 1, "uplink: --user-data: open ...: no such file"},
 		{"--key " + issuer + good + " --user-data " + strings.Repeat("x", 257), 1, ": UserData: 257 bytes, at most 256\n"},
-		{"--key " + path + good, 1, "uplink: --key ...ds.key: token: malformed: want an issuer's key, ...; this is a server's key\nhint: want the file that uplink keygen wrote next to the server key, such as ds.key.issuer\n"},
+		{"--key " + path + good, 1, "uplink: --key ...ds.key: malformed token or key: want an issuer's key, ...; this is a server's key\nhint: want the file that uplink keygen wrote next to the server key, such as ds.key.issuer\n"},
 		{"--key " + path + ".none" + good, 1, "uplink: --key: open ...: no such file"},
 		{"--key " + long + good, 1, ": want an issuer's key, which begins with uplink-issuer-key-1.; this does not\n"},
 		{"--show " + text + " --for 1m", 2, "uplink: --for: it is for issuing; leave it or --show out\n"},
-		{"--show " + text[:50], 2, "uplink: --show: token: malformed: a token has at least 156 characters after uplink-token-1., this one 35: was it cut off?\n"},
-		{"--show=", 2, "uplink: --show: token: malformed: want a token, which begins with uplink-token-1.; this is empty\n"},
+		{"--show " + text[:50], 2, "uplink: --show: malformed token or key: a token has at least 163 characters after uplink-token-1., this one 35: was it cut off?\n"},
+		{"--show=", 2, "uplink: --show: malformed token or key: want a token, which begins with uplink-token-1.; this is empty\n"},
 		{"--show " + text + " --key " + issuer, 1, ": want a server's key, ...; this is an issuer's key\nhint: only the server key decrypts a token; leave --key out to see the rest\n"},
 		{"--show " + text + " --key " + foreign, 1, "uplink: --key ...: the token is for the server with public key "},
-		{"--show " + damage(t, text) + " --key " + path, 1, "uplink: --key ...ds.key: token: the connect token was issued with another key than the server's, or altered\n"},
+		{"--show " + damage(t, text) + " --key " + path, 1, "uplink: --key ...ds.key: the connect token was issued with another key than the server's, or altered\n"},
 	})
 }

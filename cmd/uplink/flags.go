@@ -104,6 +104,7 @@ type suite transport.Suite
 
 var suiteNames = map[transport.Suite]string{
 	transport.AES128GCM: "gcm", transport.AES128CTRHMAC8: "compact", transport.None: "none",
+	transport.ChaCha20Poly1305: "chacha", transport.ChaCha20SipHash8: "chacha-compact",
 }
 
 func (s *suite) String() string { return suiteNames[transport.Suite(*s)] }
@@ -118,7 +119,7 @@ func (s *suite) Set(text string) error {
 			return nil
 		}
 	}
-	return errors.New("want gcm, compact or none")
+	return errors.New("want gcm, chacha, compact, chacha-compact or none")
 }
 
 // suiteText describes a suite and its overhead.
@@ -132,7 +133,7 @@ func suiteText(s transport.Suite) string {
 // addSuiteFlag adds --suite; gcm is the default.
 func addSuiteFlag(f *pflag.FlagSet, s *transport.Suite) {
 	*s = transport.AES128GCM
-	f.Var((*suite)(s), "suite", "cipher suite: gcm (16-byte tag), compact (8-byte tag) or none")
+	f.Var((*suite)(s), "suite", "cipher suite: gcm or chacha (16-byte tag), compact or chacha-compact (8-byte tag), or none")
 }
 
 // sealing is the cipher suite of a command that opens connections.
@@ -167,7 +168,9 @@ func (s *sealing) suites() []transport.Suite {
 // permitted is for configs of servers: without --suite each client's choice.
 func (s *sealing) permitted() []transport.Suite {
 	if !s.chosen() {
-		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM}
+		return []transport.Suite{
+			transport.AES128CTRHMAC8, transport.ChaCha20SipHash8, transport.AES128GCM, transport.ChaCha20Poly1305,
+		}
 	}
 	return []transport.Suite{s.suite}
 }

@@ -398,7 +398,7 @@ func gameServer(t *testing.T) (url string) {
 			t.Error(err)
 		}
 	}
-	var stream *ds.StateStream[avatar]
+	var stream *ds.StateStream
 	var snapshots, states *ds.World[avatar]
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Poll: true, TickHz: 60, Joined: func(p *ds.Player) {
 		_, err := snapshots.Offer(p)

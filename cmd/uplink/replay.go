@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -16,7 +18,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 type replayOptions struct {
@@ -134,10 +135,14 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	stop()
 	sent := newSent(stream.Stats(), skipped)
 	if o.json {
-		return encodeJSON(cmd.OutOrStdout(), sent)
+		err = encodeJSON(cmd.OutOrStdout(), sent)
+	} else {
+		sent.write(cmd.OutOrStdout())
 	}
-	sent.write(cmd.OutOrStdout())
-	return nil
+	if o.reliable {
+		err = errors.Join(err, sent.complete())
+	}
+	return err
 }
 
 // dial connects to the server.
@@ -162,7 +167,7 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
 	defer cancel()
 	conn, err := client.Dial(ctx, t.addr, cfg)
-	if errors.Is(err, silence) || errors.Is(err, transport.ErrTimeout) {
+	if errors.Is(err, silence) || errors.Is(err, session.ErrTimeout) {
 		return nil, hintedError{err, "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one; --wait waits longer"}
 	}
 	return conn, hintFor(err)
@@ -181,7 +186,7 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 		}
 		_, err := stream.Send(t.At(i))
 		switch {
-		case errors.Is(err, client.ErrReconnecting), errors.Is(err, transport.ErrBacklog):
+		case errors.Is(err, client.ErrReconnecting), errors.Is(err, session.ErrBacklog):
 			skipped++
 		case err != nil:
 			return skipped, fmt.Errorf("%s: row %d: %w", t.Name, i%len(t.Frames)+1, err)
@@ -206,6 +211,17 @@ func newSent(st client.RPCStats, skipped int) *sent {
 	return &sent{
 		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
 		Keyframes: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+	}
+}
+
+// complete returns an error if frames were skipped.
+func (s *sent) complete() error {
+	if s.Skipped == 0 {
+		return nil
+	}
+	return hintedError{
+		fmt.Errorf("--reliable: %d of %d frames of %s were skipped", s.Skipped, s.Frames+uint64(s.Skipped), s.RPC),
+		"the link delivers less than the trace has: lower its loss or RTT, or replay a trace of a lower rate",
 	}
 }
 

@@ -171,3 +171,15 @@ func TestReplayLoop(t *testing.T) {
 		t.Errorf("code %d: %s%s", code, client.stdout.String(), client.stderr.String())
 	}
 }
+
+// TestReplaySkipped verifies that a reliable replay fails if it skipped frames.
+func TestReplaySkipped(t *testing.T) {
+	st := sent{RPC: "Move", Frames: 680}
+	must(t, st.complete())
+	st.Skipped = 820
+	const want = "uplink: --reliable: 820 of 1500 frames of Move were skipped\nhint: the link delivers less than the trace has"
+	var out strings.Builder
+	if code := report(&out, newReplayCommand(), st.complete()); code == 0 || !strings.HasPrefix(out.String(), want) {
+		t.Errorf("code %d: %s", code, &out)
+	}
+}

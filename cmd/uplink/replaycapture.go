@@ -67,7 +67,9 @@ func (o *replayCaptureOptions) check() error {
 	switch {
 	case o.world != "" && (o.self || o.to != ""):
 		return errors.New("--world: it sends nothing; leave --to and --self out")
-	case o.world == "" && o.self == (o.to != ""):
+	case o.self && o.to != "":
+		return errors.New("--self: it plays to a server of its own; leave --to out")
+	case o.world == "" && !o.self && o.to == "":
 		return errors.New("--to: want the address of a server, or --self, or --world to show a world")
 	case !(o.speed > 0 && o.speed <= 1000):
 		return fmt.Errorf("--speed %v: want more than 0 and at most 1000", o.speed)

@@ -99,6 +99,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 var wanted = map[string]string{
 	"duration": "a number and its unit, such as 80ms, 30s or 10m", "int": "a whole number", "uint": "a whole number, not below 0",
 	"uint64": "a whole number, not below 0", "float64": "a number", "float64Slice": "numbers with commas between them",
+	"intSlice": "whole numbers with commas between them",
 }
 
 // flagError adds what was probably meant.

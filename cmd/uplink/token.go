@@ -25,11 +25,12 @@ type tokenOptions struct {
 	servers   []string
 	lifetime  time.Duration
 	userData  string
+	route     string
 	json      bool
 }
 
 // issueFlags are the flags that --show excludes.
-var issueFlags = []string{"client", "server", "for", "user-data"}
+var issueFlags = []string{"client", "server", "for", "user-data", "route"}
 
 func newTokenCommand() *cobra.Command {
 	var o tokenOptions
@@ -62,8 +63,9 @@ it also prints the encrypted part.`,
 	f.StringArrayVar(&o.servers, "server", nil, fmt.Sprintf("server address that clients dial with the token; may be repeated, up to %d times", token.MaxServers))
 	f.DurationVar(&o.lifetime, "for", time.Minute, "lifetime of the token")
 	f.StringVar(&o.userData, "user-data", "", fmt.Sprintf("data for the game on the server, up to %d bytes; @FILE reads it from a file", token.MaxUserData))
+	f.StringVar(&o.route, "route", "", fmt.Sprintf("route id for a proxy in front of servers, up to %d bytes", token.MaxRoute))
 	f.StringVar(&o.show, "show", "", "show this token instead of issuing one")
-	f.BoolVar(&o.json, "json", false, "print JSON, with client ids as strings and user data in base64")
+	f.BoolVar(&o.json, "json", false, "print JSON, with client ids as strings, and user data and route ids in base64")
 	return c
 }
 
@@ -115,7 +117,7 @@ func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	t, err := token.Issue(key, token.Claims{ClientID: o.client, Issued: now, Expires: now.Add(o.lifetime), Servers: servers, UserData: data})
+	t, err := token.Issue(key, token.Claims{ClientID: o.client, Issued: now, Expires: now.Add(o.lifetime), Servers: servers, UserData: data, Route: []byte(o.route)})
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,9 @@ func encodeJSON(w io.Writer, v any) error {
 // shownToken is the output of --show. Claims needs the server key.
 type shownToken struct {
 	ID        string       `json:"id"`
+	KeyID     string       `json:"key_id"`
 	ServerKey string       `json:"server_key"`
+	Route     []byte       `json:"route,omitempty"`
 	Expires   time.Time    `json:"expires"`
 	Expired   bool         `json:"expired"`
 	AEADBytes int          `json:"aead_bytes"`
@@ -195,7 +199,7 @@ func (o *tokenOptions) runShow(w io.Writer, now time.Time) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--show: %w", err)}
 	}
-	shown := &shownToken{ID: t.ID().String(), ServerKey: keyText(t.ServerKey()), Expires: t.Expires(), AEADBytes: len(t.Sealed())}
+	shown := &shownToken{ID: t.ID().String(), KeyID: t.KeyID().String(), Route: t.Route(), ServerKey: keyText(t.ServerKey()), Expires: t.Expires(), AEADBytes: len(t.Sealed())}
 	if o.key != "" {
 		if err := shown.open(t, o.key); err != nil {
 			return err
@@ -233,8 +237,12 @@ func (s *shownToken) text(now time.Time) string {
 		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
 	}
 	line("id", "%s", s.ID)
+	line("key id", "%s", s.KeyID)
 	line("server key", "%s", s.ServerKey)
 	line("expires", "%s, %s", timeText(s.Expires), untilText(s.Expires.Sub(now)))
+	if len(s.Route) > 0 {
+		line("route", "%s", dataText(s.Route))
+	}
 	if s.Claims == nil {
 		line("encrypted", "%d bytes; --key with the server key decrypts them", s.AEADBytes)
 		return b.String()
@@ -274,6 +282,7 @@ const issuerSuffix = ".issuer"
 type keyFiles struct {
 	Key       string `json:"key"`
 	IssuerKey string `json:"issuer_key"`
+	KeyID     string `json:"key_id"`
 	PublicKey string `json:"public_key"`
 }
 
@@ -287,7 +296,8 @@ func newKeygenCommand() *cobra.Command {
 issuer key is for the backend, which issues connect tokens with it. Both are secret: only those programs may read them.
 The output is not secret.
 
-keygen does not overwrite files. To change keys, create new ones and install them on servers and backend together.`,
+keygen does not overwrite files. To change keys, create new ones, give servers both (ds --key, twice), install the new
+issuer key on the backend, and remove the old server key when the last token that it issued has expired.`,
 		Example: `  uplink keygen -o ds.key
   uplink keygen -o ds.key --json`,
 		Args: noArgs,
@@ -302,8 +312,8 @@ keygen does not overwrite files. To change keys, create new ones and install the
 			if asJSON {
 				return encodeJSON(cmd.OutOrStdout(), files)
 			}
-			const format = "server key  %s\nissuer key  %s\npublic key  %s\n"
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), format, files.Key, files.IssuerKey, files.PublicKey)
+			const format = "server key  %s\nissuer key  %s\nkey id      %s\npublic key  %s\n"
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), format, files.Key, files.IssuerKey, files.KeyID, files.PublicKey)
 			return err
 		},
 	}
@@ -319,7 +329,7 @@ func makeKeys(path string) (*keyFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := &keyFiles{Key: path, IssuerKey: path + issuerSuffix, PublicKey: keyText(key.Public())}
+	files := &keyFiles{Key: path, IssuerKey: path + issuerSuffix, KeyID: key.ID().String(), PublicKey: keyText(key.Public())}
 	if err := writeSecret(files.Key, key.Secret()); err != nil {
 		return nil, err
 	}

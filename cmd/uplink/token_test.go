@@ -42,7 +42,7 @@ func TestKeygen(t *testing.T) {
 	if !key.Issuer().Equal(issuer) || key.Equal(token.Development()) {
 		t.Errorf("the keys are %v and %v", key, issuer)
 	}
-	if want := fmt.Sprintf("server key  %s\nissuer key  %s.issuer\npublic key  %s\n", path, path, keyText(key.Public())); stdout != want {
+	if want := fmt.Sprintf("server key  %s\nissuer key  %s.issuer\nkey id      %v\npublic key  %s\n", path, path, key.ID(), keyText(key.Public())); stdout != want {
 		t.Errorf("got\n%swant\n%s", stdout, want)
 	}
 	for _, p := range []string{path, path + ".issuer"} {
@@ -59,7 +59,7 @@ func TestKeygenJSON(t *testing.T) {
 	got := parse[keyFiles](t, "keygen", "-o", path, "--json")
 	key, err := loadKey(got.Key, token.ParseKey)
 	must(t, err)
-	if want := (keyFiles{path, path + ".issuer", keyText(key.Public())}); got != want {
+	if want := (keyFiles{path, path + ".issuer", key.ID().String(), keyText(key.Public())}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -101,6 +101,7 @@ func TestToken(t *testing.T) {
 		{"default", nil, time.Minute, server, "", "server      203.0.113.7:7777\nuser data   none\n"},
 		{"text", []string{"--for", "2m30s", "--user-data", "team=blue"}, 150 * time.Second, server, "team=blue", "user data   \"team=blue\"\n"},
 		{"file", []string{"--user-data", "@" + data, "--server", "[2001:db8::7]:1"}, time.Minute, server + " [2001:db8::7]:1", "\x00\x01\xff", "server      [2001:db8::7]:1\nuser data   3 bytes, in hex 0001ff\n"},
+		{"route", []string{"--route", "eu-1"}, time.Minute, server, "", "user data   none\n"},
 		{"control characters", []string{"--user-data", "a\x1b[2J"}, time.Minute, server, "a\x1b[2J", "user data   5 bytes, in hex 611b5b324a\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,12 +120,19 @@ func TestToken(t *testing.T) {
 				fmt.Sprint(claims.Servers) != "["+c.servers+"]" || string(claims.UserData) != c.userData {
 				t.Errorf("claims %+v", claims)
 			}
+			if c.name == "route" && (string(claims.Route) != "eu-1" || string(tok.Route()) != "eu-1") {
+				t.Errorf("route %q", claims.Route)
+			}
 
 			code, stdout, stderr = uplink(t, "token", "--show", text, "--key", path)
-			start := fmt.Sprintf("id          %v\nserver key  %s\nexpires     %s, in ", id, keyText(key.Public()), timeText(claims.Expires))
+			start := fmt.Sprintf("id          %v\nkey id      %v\nserver key  %s\nexpires     %s, in ", id, key.ID(), keyText(key.Public()), timeText(claims.Expires))
 			middle := fmt.Sprintf("\nclient      76561197960287930\nissued      %s, lifetime %v\n", timeText(claims.Issued), c.lifetime)
 			if code != 0 || stderr != "" || !strings.HasPrefix(stdout, start) || !strings.Contains(stdout, middle) || !strings.HasSuffix(stdout, c.shown) {
 				t.Errorf("code %d, got\n%s%swant\n%s...%s...\n%s", code, stdout, stderr, start, middle, c.shown)
+			}
+
+			if strings.Contains(stdout, "\nroute       \"eu-1\"\n") != (c.name == "route") {
+				t.Errorf("got\n%s", stdout)
 			}
 
 			code, stdout, stderr = uplink(t, "token", "--show", text)
@@ -225,7 +233,7 @@ func TestKeyedServer(t *testing.T) {
 	server.await(&server.stderr, `msg="player connected" player=\d+ client=42 `)
 	for args, want := range map[string]string{
 		"--token " + strings.TrimSpace(text): "has been used, get a new one for each connection\nhint: a token starts one session: issue another one, or use --key\n",
-		"--wait 1s":                          "\nhint: the server has another key: --key must be the file .issuer ",
+		"--wait 1s":                          "no connect token: get one",
 	} {
 		if code, said := play(strings.Fields(args)...); code != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, no %q in %s", args, code, want, said)

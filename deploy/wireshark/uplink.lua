@@ -23,27 +23,33 @@ local KINDS = {
 local DATA, RELIABLE, HEARTBEAT, CLOSE, CHALLENGE, RESPONSE, PROBE, PROBE_ANSWER = 0, 1, 2, 3, 4, 5, 6, 7
 local DIRECTIONS = { [0] = "to the server", [1] = "to the client" }
 local UP, DOWN = 0, 1
-local SUITES = { [0] = "none", [1] = "aes128gcm", [2] = "aes128ctr-hmac8" }
+local SUITES = {
+	[0] = "none", [1] = "aes128gcm", [2] = "aes128ctr-hmac8", [3] = "chacha20-poly1305", [4] = "chacha20-siphash8",
+}
 local TYPES = { [0] = "Hello", [1] = "Retry", [2] = "Welcome", [3] = "Refuse", [4] = "Unknown" }
 local REFUSALS = { [1] = "version", [2] = "busy", [3] = "other server key" }
-local CLOSES = { [0] = "normal", [1] = "server shutdown", [2] = "new session of the same client id" }
+local CLOSES = { [0] = "quit or kicked", [1] = "server shutdown", [2] = "new session of the same client id",
+	[3] = "protocol violation", [4] = "limit exceeded", [5] = "server busy" }
 local MESSAGES = {
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Game message", [0xc5] = "Shutdown",
 	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
 	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",
 	[0xcc] = "Acks and a message", [0xcd] = "Slack, acks and a message",
-	[0xce] = "Game message for a tick",
+	[0xce] = "Game message for a tick", [0xcf] = "Request",
 }
 for n = 0, 15 do
 	MESSAGES[0xd0 + n] = "Fragment of a message of world " .. n
 	MESSAGES[0xf0 + n] = "Message of world " .. n
 end
+local REQUESTS = { [0] = "request", [1] = "cancel", [2] = "answer", [3] = "refusal", [4] = "unhandled" }
+local STREAMS = { [0] = "open", [1] = "data", [2] = "end", [3] = "abort", [4] = "credit", [5] = "done" }
 local COMMANDS = { [81] = "push", [82] = "ack", [83] = "window probe", [84] = "window size" }
 local RESET_REASONS = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {
-	[0] = "bound", [1] = "unknown RPC", [2] = "schema differs", [3] = "unknown codec",
+	[0] = "bound", [1] = "unknown RPC", [2] = "incompatible schema", [3] = "unknown codec",
 	[4] = "number in use, or too many bindings", [5] = "invalid ring, frames or factors",
 	[6] = "rate above the limit", [7] = "rate other than the tick rate", [8] = "jitter buffer for reliable frames",
+	[9] = "fields to describe",
 }
 local HEADERS = { [0] = "short", [1] = "long" }
 
@@ -64,6 +70,9 @@ local f = {
 	hs_version = ProtoField.uint16("uplink.handshake.version", "Version"),
 	hs_nonce = ProtoField.uint64("uplink.handshake.nonce", "Nonce", base.HEX),
 	hs_cookie = ProtoField.bytes("uplink.handshake.cookie", "Cookie"),
+	hs_key = ProtoField.bytes("uplink.handshake.key", "Key id"),
+	hs_route_size = ProtoField.uint8("uplink.handshake.route_length", "Length of the route id"),
+	hs_route = ProtoField.bytes("uplink.handshake.route", "Route id"),
 	hs_length = ProtoField.uint16("uplink.handshake.length", "Length of the Noise message"),
 	hs_noise = ProtoField.bytes("uplink.handshake.noise", "Noise message"),
 	hs_reason = ProtoField.uint8("uplink.handshake.reason", "Reason", base.DEC, REFUSALS),
@@ -80,6 +89,10 @@ local f = {
 	generation = ProtoField.uint8("uplink.response.generation", "Address generation"),
 	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
 
+	request = ProtoField.uint8("uplink.request", "Request", base.DEC, REQUESTS),
+	request_id = ProtoField.uint32("uplink.request.id", "Request id"),
+	stream = ProtoField.uint8("uplink.stream", "Byte stream", base.DEC, STREAMS, 0xf8),
+	stream_number = ProtoField.uint8("uplink.stream.number", "Number", base.DEC, nil, 0x07),
 	kcp = ProtoField.none("uplink.kcp", "KCP segment"),
 	kcp_conv = ProtoField.uint32("uplink.kcp.conv", "Conversation", base.HEX),
 	kcp_cmd = ProtoField.uint8("uplink.kcp.cmd", "Command", base.DEC, COMMANDS),
@@ -151,9 +164,11 @@ local f = {
 	bind_prior = ProtoField.string("uplink.bind.prior", "Prior"),
 	bind_per_tick = ProtoField.string("uplink.bind.per_tick", "Velocity factor"),
 	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
-	bind_field = ProtoField.uint16("uplink.bind.field", "Differing field"),
+	bind_field = ProtoField.uint16("uplink.bind.field", "Field"),
+	bind_described = ProtoField.string("uplink.bind.described", "Described field"),
 	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
 	bind_known = ProtoField.string("uplink.bind.known", "Known to the server"),
+	bind_limit = ProtoField.double("uplink.bind.limit", "Limit (Hz)"),
 }
 for _, field in pairs(f) do
 	table.insert(uplink.fields, field)
@@ -175,18 +190,22 @@ function uplink.init()
 end
 
 local function new_session(id)
-	local s = { id = id, [UP] = { fragments = {} }, [DOWN] = { fragments = {} }, rpcs = {} }
+	local s = { id = id, [UP] = { fragments = {}, rpcs = {} }, [DOWN] = { fragments = {}, rpcs = {} } }
 	if id then
 		sessions[id] = s
 	end
 	return s
 end
 
-local function rpc_of(session, number)
-	local r = session.rpcs[number]
+-- rpc_of returns an RPC by number: of the sender of the packet, or of the receiver, whose calls the
+-- sender acks.
+local function rpc_of(ctx, number, of_receiver)
+	local owner = of_receiver and 1 - ctx.direction or ctx.direction
+	local rpcs = ctx.session[owner].rpcs
+	local r = rpcs[number]
 	if not r then
 		r = { packets = {}, acks = {} }
-		session.rpcs[number] = r
+		rpcs[number] = r
 	end
 	return r
 end
@@ -463,7 +482,7 @@ end
 
 -- place unwraps a payload's sequence and finds its baseline.
 local function place(ctx, h)
-	local r = rpc_of(ctx.session, h.rpc)
+	local r = rpc_of(ctx, h.rpc)
 	local seq = h.low
 	if h.form == 1 then
 		anchor(r, h.low)
@@ -484,9 +503,8 @@ local function place(ctx, h)
 	return found
 end
 
-local function rpc_name(session, number)
-	local r = session.rpcs[number]
-	return r and r.name or string.format("RPC %d", number)
+local function rpc_name(ctx, number, of_receiver)
+	return rpc_of(ctx, number, of_receiver).name or string.format("RPC %d", number)
 end
 
 local function dissect_frame(tvb, tree, ctx)
@@ -502,7 +520,7 @@ local function dissect_frame(tvb, tree, ctx)
 		return bad(ctx, item, "no header of a payload")
 	end
 	local found = once(ctx, function() return place(ctx, h) end)
-	local r = rpc_of(ctx.session, h.rpc)
+	local r = rpc_of(ctx, h.rpc)
 	local shift = found.early and r.shift or 0 -- which a later look knows
 	local seq, baseline = found.seq + shift, found.baseline and found.baseline + shift
 	local header = tvb(0, math.floor((h.bits + 7) / 8))
@@ -547,7 +565,7 @@ local function dissect_frame(tvb, tree, ctx)
 	if start < tvb:len() then
 		item:add(f.fr_coded, tvb(start))
 	end
-	local text = string.format("%s #%d%s, %d bytes", rpc_name(ctx.session, h.rpc), seq, from, tvb:len())
+	local text = string.format("%s #%d%s, %d bytes", rpc_name(ctx, h.rpc), seq, from, tvb:len())
 	item:append_text(": " .. text)
 	ctx.info[#ctx.info + 1] = text
 end
@@ -578,7 +596,7 @@ end
 
 -- settle notes what an ack says of a packet's payloads.
 local function settle(ctx, a)
-	local r = rpc_of(ctx.session, a.rpc)
+	local r = rpc_of(ctx, a.rpc, true)
 	if a.long or not r.newest then
 		anchor(r, a.low)
 	end
@@ -687,7 +705,7 @@ local function dissect_acks(tvb, tree, ctx, at)
 		local item = tree:add(f.ack, range)
 		item:add(f.ack_long, tvb(at, 1), a.long)
 		item:add(f.ack_rpc, range, a.rpc)
-		local r = rpc_of(ctx.session, a.rpc)
+		local r = rpc_of(ctx, a.rpc, true)
 		if r.name then
 			generated(item, f.ack_name, r.name)
 		end
@@ -698,7 +716,7 @@ local function dissect_acks(tvb, tree, ctx, at)
 		item:add(f.ack_raw, range, a.raw)
 		item:add(f.ack_len, range, a.len)
 		item:add(f.ack_low, range, a.low)
-		local text = rpc_name(ctx.session, a.rpc)
+		local text = rpc_name(ctx, a.rpc, true)
 		if a.none then
 			text = text .. " nothing"
 		else
@@ -737,7 +755,7 @@ end
 
 local function dissect_bind(tvb, tree, ctx, answer)
 	local v, _, ok = msgpack(tvb, 1, 0)
-	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 7 or 12) then
+	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 8 or 12) then
 		return bad(ctx, tree, "no " .. (answer and "answer to a bind" or "bind"))
 	end
 	local body = tvb(1)
@@ -758,7 +776,13 @@ local function dissect_bind(tvb, tree, ctx, answer)
 			put(f.bind_known, name, "string")
 		end
 		put(f.bind_prior, hex64(v[7]), "string")
-		ctx.info[#ctx.info + 1] = rpc_name(ctx.session, v[1]) .. ": " .. (REASONS[v[3]] or "?")
+		if v[3] == 6 or v[3] == 7 then
+			put(f.bind_limit, v[8], "number")
+		end
+		for _, field in ipairs(type(v[9]) == "table" and v[9] or {}) do
+			put(f.bind_field, field, "number")
+		end
+		ctx.info[#ctx.info + 1] = rpc_name(ctx, v[1], true) .. ": " .. (REASONS[v[3]] or "?")
 		return
 	end
 	put(f.bind_name, v[2], "string")
@@ -773,8 +797,11 @@ local function dissect_bind(tvb, tree, ctx, answer)
 	for _, factor in ipairs(type(v[13]) == "table" and v[13] or {}) do
 		put(f.bind_per_tick, tostring(factor), "string")
 	end
+	for _, field in ipairs(type(v[14]) == "table" and v[14] or {}) do
+		put(f.bind_described, type(field) == "table" and field[2] or nil, "string")
+	end
 	if type(v[2]) == "string" then
-		once(ctx, function() rpc_of(ctx.session, v[1]).name = v[2] end)
+		once(ctx, function() rpc_of(ctx, v[1]).name = v[2] end)
 		ctx.info[#ctx.info + 1] = string.format("%s as RPC %d", v[2], v[1])
 	end
 end
@@ -794,7 +821,7 @@ local function dissect_slack(tvb, tree, ctx)
 		item:add_le(f.slack_target, tvb(at + 3, 2))
 		item:add_le(f.slack_missing, tvb(at + 5, 2))
 		item:add_le(f.slack_late, tvb(at + 7, 2))
-		item:append_text(": " .. rpc_name(ctx.session, tvb(at, 1):uint()))
+		item:append_text(": " .. rpc_name(ctx, tvb(at, 1):uint(), true))
 	end
 	if 2 + 9 * n < tvb:len() then
 		dissect_acks(tvb, tree, ctx, 2 + 9 * n)
@@ -847,11 +874,40 @@ local function dissect_message(tvb, tree, ctx)
 		if tvb:len() > 3 + n then
 			tree:add(f.data, tvb(3 + n))
 		end
+	elseif first == 0xcf then
+		if tvb:len() < 6 or not REQUESTS[tvb(1, 1):uint()] then
+			return bad(ctx, tree, "no request")
+		end
+		tree:add(f.request, tvb(1, 1))
+		tree:add_le(f.request_id, tvb(2, 4))
+		if tvb:len() > 6 then
+			tree:add(f.data, tvb(6))
+		end
 	elseif first == 0xc2 or first == 0xc3 then
 		dissect_bind(tvb, tree, ctx, first == 0xc3)
 	elseif tvb:len() > 1 then
 		tree:add(f.data, tvb(1))
 	end
+end
+
+-- A message of the bulk channel.
+local function dissect_stream(tvb, tree, ctx)
+	local kind = STREAMS[math.floor(tvb(0, 1):uint() / 8)]
+	tree:add(f.stream, tvb(0, 1))
+	tree:add(f.stream_number, tvb(0, 1))
+	if not kind then
+		return bad(ctx, tree, "no such message of a byte stream")
+	end
+	ctx.info[#ctx.info + 1] = string.format("stream %d %s", tvb(0, 1):uint() % 8, kind)
+	if tvb:len() > 1 then
+		tree:add(f.data, tvb(1))
+	end
+end
+
+-- is_bulk reports whether a conversation is that of the bulk channel, if the session's id is known.
+local function is_bulk(ctx, conversation)
+	local id = ctx.session.id
+	return id and conversation == (tonumber(id:sub(-14, -7), 16) + 1) % 4294967296
 end
 
 local function dissect_segments(tvb, tree, ctx)
@@ -875,12 +931,15 @@ local function dissect_segments(tvb, tree, ctx)
 		ctx.info[#ctx.info + 1] = string.format("%s %d", COMMANDS[command] or "?", sn)
 		if command == 81 and size > 0 then
 			-- A message in one segment can be read; of one in several the parts are shown.
-			local whole = once(ctx, function()
+			local bulk = is_bulk(ctx, tvb(at, 4):le_uint())
+			local whole = not bulk and once(ctx, function()
 				local fragments = ctx.session[ctx.direction].fragments
 				fragments[sn] = frg
 				return frg == 0 and (sn == 0 or fragments[sn - 1] == 0)
 			end)
-			if whole then
+			if bulk and frg == 0 then
+				dissect_stream(tvb(at + 24, size):tvb(), item, ctx)
+			elseif whole then
 				dissect_message(tvb(at + 24, size):tvb(), item, ctx)
 			else
 				item:add(f.kcp_data, tvb(at + 24, size))
@@ -1009,7 +1068,7 @@ end
 -- A copy that uplink decrypt made begins with 0xbe, or 0xbf to the client; "upl"; suite u8; connection id u64; packet
 -- number u64.
 local OPENED = 21
-local TAGS = { [0] = 0, [1] = 16, [2] = 8 }
+local TAGS = { [0] = 0, [1] = 16, [2] = 8, [3] = 16, [4] = 8 }
 
 local function is_opened(tvb)
 	local first = tvb:len() > OPENED and tvb(0, 1):uint()
@@ -1052,13 +1111,22 @@ local function dissect_handshake(tvb, tree, ctx)
 			return
 		end
 		tree:add(f.hs_cookie, tvb(11, 24))
-		tree:add_le(f.hs_length, tvb(35, 2))
-		local size = tvb(35, 2):le_uint()
-		if 37 + size > n then
+		tree:add(f.hs_key, tvb(35, 4))
+		tree:add(f.hs_route_size, tvb(39, 1))
+		local route = tvb(39, 1):uint()
+		if route > 16 then
+			return bad(ctx, tree, "a hello with too long a route id")
+		end
+		if route > 0 then
+			tree:add(f.hs_route, tvb(40, route))
+		end
+		tree:add_le(f.hs_length, tvb(40 + route, 2))
+		local size = tvb(40 + route, 2):le_uint()
+		if 42 + route + size > n then
 			return bad(ctx, tree, "a hello that ends in its message")
 		end
 		if size > 0 then
-			tree:add(f.hs_noise, tvb(37, size))
+			tree:add(f.hs_noise, tvb(42 + route, size))
 		end
 		once(ctx, function()
 			local known, nonce = flows[(flow_keys(ctx.pinfo))], tvb(3, 8):le_uint64():tohex(16)

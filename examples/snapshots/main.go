@@ -60,9 +60,8 @@ func run(ctx context.Context) error {
 	}
 
 	// The server offers its world to each player who joins.
-	var world *ds.World[Ball]
 	srv, err := ds.Listen("127.0.0.1:7777", ds.Config{Network: network, Joined: func(p *ds.Player) {
-		if _, err := world.Offer(p); err != nil {
+		if _, err := p.Offer("balls"); err != nil {
 			log.Print(err)
 		}
 	}})
@@ -70,7 +69,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer srv.Close()
-	world, err = ds.NewWorld(srv, "balls", ds.WorldConfig[Ball]{TickHz: tickHz, SendHz: sendHz})
+	world, err := ds.NewWorld(srv, "balls", ds.WorldConfig[Ball]{TickHz: tickHz, SendHz: sendHz})
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ type game struct {
 	world *ds.World[Ball]
 
 	mu      sync.Mutex
-	streams []*ds.StateStream[Ball]
+	streams []*ds.StateStream
 }
 
 func (g *game) join(p *ds.Player) {

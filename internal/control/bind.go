@@ -16,7 +16,7 @@ type BindRequest struct {
 	RPC         msgpack.Byte // number in the headers, chosen by the client
 	Name        string
 	Fingerprint uint64   // of the schema
-	Fields      []uint16 // FieldHashes of the schema, to find the first different field
+	Fields      []uint16 // FieldHashes of the schema
 	RateHz      float64  // declared number of calls per second
 	Ring        int      // capacity of the client's ring
 	Codec       string
@@ -27,6 +27,16 @@ type BindRequest struct {
 	Deadline    int    // maximum age in frames at which a lost payload is repeated; 0 if none is
 	// PerTick has the factor of each velocity of the schema, see [schema.Schema.PerTick].
 	PerTick []int64
+	// Described has the descriptions of the fields for which the DS asked with ReasonDescribe.
+	Described []Described
+}
+
+// Described is the description of a field of a BindRequest.
+type Described struct {
+	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+
+	Field       int // its number
+	Description string
 }
 
 // BindAnswer is the DS's answer to a BindRequest.
@@ -36,15 +46,19 @@ type BindAnswer struct {
 	RPC    uint8
 	Ring   int    // capacity of the DS's ring
 	Reason Reason // ReasonNone if the RPC is bound
-	// Field is the number of the first different field for ReasonSchema, and Theirs the DS's
-	// description of it; empty if it has no such field.
+	// Field is the number of the client's incompatible field for ReasonSchema, and Theirs the DS's
+	// description of it; empty if no field of the two schemas has the same name.
 	Field  int
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
 	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
 	// LimitHz is the rate that ReasonRate and ReasonTick speak of.
 	LimitHz float64
+	Ask     []int // numbers of the client's fields to describe, for ReasonDescribe
 }
+
+// MaxCalls is the maximum number of a client's RPCs that a server can bind.
+const MaxCalls = 32
 
 // Reason is the reason why an RPC is not bound.
 type Reason uint8
@@ -53,19 +67,20 @@ type Reason uint8
 const (
 	ReasonNone     Reason = iota
 	ReasonUnknown         // unknown RPC
-	ReasonSchema          // different schema
+	ReasonSchema          // incompatible schema
 	ReasonCodec           // unknown codec
 	ReasonNumber          // number in use by another RPC
 	ReasonInvalid         // ring, number of frames or factor out of range
 	ReasonRate            // the declared rate is above LimitHz
 	ReasonTick            // the declared rate is not LimitHz, the tick rate of a jitter buffer
 	ReasonReliable        // a jitter buffer cannot take reliable frames
+	ReasonDescribe        // the DS needs descriptions of fields
 )
 
 var reasons = [...]string{
-	"bound", "unknown RPC", "other schema", "unknown codec", "number in use, or too many bindings",
+	"bound", "unknown RPC", "incompatible schema", "unknown codec", "number in use, or too many bindings",
 	"ring, frames or factors out of range", "rate above the maximum", "rate other than the tick rate of the jitter buffer",
-	"jitter buffer for reliable frames",
+	"jitter buffer for reliable frames", "fields to describe",
 }
 
 // String returns what the reason is, for logs.
@@ -101,32 +116,43 @@ func parse[T any](b []byte) (v T, err error) {
 
 // FieldHashes returns a short hash of the description of each field of s.
 func FieldHashes(s *schema.Schema) []uint16 {
-	var hashes []uint16
+	hashes := make([]uint16, 0, len(s.Fields()))
 	for _, f := range s.Fields() {
-		h := fnv.New32a()
-		h.Write([]byte(f.String()))
-		sum := h.Sum32()
-		hashes = append(hashes, uint16(sum^sum>>16))
+		hashes = append(hashes, fieldHash(f.String()))
 	}
 	return hashes
 }
 
-// Compare returns the answer to a request for the RPC of s: ReasonNone if the schemas are equal, or
-// ReasonSchema with the first different field.
-func Compare(s *schema.Schema, r *BindRequest) BindAnswer {
-	a := BindAnswer{RPC: uint8(r.RPC)}
-	if r.Fingerprint == s.Fingerprint() {
-		return a
+func fieldHash(description string) uint16 {
+	h := fnv.New32a()
+	h.Write([]byte(description))
+	sum := h.Sum32()
+	return uint16(sum ^ sum>>16)
+}
+
+// Descriptions returns the descriptions of the client's fields: those of s with the same hash, and
+// those of the request. ask has the numbers of fields without one.
+func (r *BindRequest) Descriptions(s *schema.Schema) (fields []string, ask []int) {
+	known := map[uint16]string{}
+	for _, f := range s.Fields() {
+		d := f.String()
+		known[fieldHash(d)] = d
 	}
-	a.Reason = ReasonSchema
-	ours := FieldHashes(s)
-	for a.Field < min(len(ours), len(r.Fields)) && ours[a.Field] == r.Fields[a.Field] {
-		a.Field++
+	fields = make([]string, len(r.Fields))
+	for i, h := range r.Fields {
+		fields[i] = known[h]
 	}
-	if a.Field < len(ours) {
-		a.Theirs = s.Fields()[a.Field].String()
+	for _, d := range r.Described {
+		if d.Field >= 0 && d.Field < len(fields) {
+			fields[d.Field] = d.Description
+		}
 	}
-	return a
+	for i, d := range fields {
+		if d == "" {
+			ask = append(ask, i)
+		}
+	}
+	return fields, ask
 }
 
 // Codecs returns the names of the codecs that can be bound.

@@ -54,6 +54,9 @@ const (
 	// GameMessage is followed by the number of a replication stream, a tick as an unsigned varint,
 	// and a message of the game that counts from that tick of the world on. Reliable channel only.
 	GameMessage
+	// Request is followed by a request of a client or the answer to one (see [ParseRequest]).
+	// Reliable channel only.
+	Request
 	// DownFragment is followed by a fragment of a message of a replication stream, Down by a
 	// complete message. The low 4 bits are the stream's number.
 	DownFragment Type = Mask | 1<<4
@@ -79,7 +82,7 @@ func Split(b []byte) (Type, []byte, error) {
 	switch family := t &^ bundleMask; {
 	case family == Bundle || family == DownFragment || family == Down:
 		return family, b, nil
-	case t >= Acks && t <= GameMessage:
+	case t >= Acks && t <= Request:
 		return t, b[1:], nil
 	}
 	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

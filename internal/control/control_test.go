@@ -61,6 +61,7 @@ func TestRequestNumber(t *testing.T) {
 		Batch       int
 		Deadline    int
 		PerTick     []int64
+		Described   []Described
 	}
 	for n, ok := range map[int64]bool{
 		0: true, 44: true, rpcdelta.MaxRPC: true,
@@ -97,8 +98,7 @@ func TestSplit(t *testing.T) {
 		{[]byte{byte(WithAcks), 1}, WithAcks, true},
 		{[]byte{byte(WithSlack), 1}, WithSlack, true},
 		{[]byte{byte(GameMessage), 2}, GameMessage, true},
-		{[]byte{byte(GameMessage) + 1}, 0, false},
-		{[]byte{0xcf}, 0, false},
+		{[]byte{byte(Request), 2}, Request, true},
 		{[]byte{byte(Bundle) &^ Mask}, Frame, true},
 		{nil, 0, false},
 	} {
@@ -109,30 +109,21 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestCompareNamesTheFirstDifference changes one thing at a time.
-func TestCompareNamesTheFirstDifference(t *testing.T) {
+// TestDescriptions describes one field more than those that both schemas have.
+func TestDescriptions(t *testing.T) {
 	location := schema.Field{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1}
-	coarse := location
-	coarse.Resolution = 1
 	buttons := schema.Field{Name: "Buttons", Kind: schema.KindBits, Width: 16}
 	server := testSchema(t, location, buttons)
-	bounded := location
-	bounded.Max = new(float64)
-	for name, c := range map[string]struct {
-		client *schema.Schema
-		want   BindAnswer
-	}{
-		"equal":    {testSchema(t, location, buttons), BindAnswer{}},
-		"coarser":  {testSchema(t, coarse, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
-		"bounds":   {testSchema(t, bounded, buttons), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
-		"missing":  {testSchema(t, location), BindAnswer{Reason: ReasonSchema, Field: 1, Theirs: "Buttons bits width=16"}},
-		"too many": {testSchema(t, location, buttons, schema.Field{Name: "Extra", Kind: schema.KindBool}), BindAnswer{Reason: ReasonSchema, Field: 2}},
-		"swapped":  {testSchema(t, buttons, location), BindAnswer{Reason: ReasonSchema, Field: 0, Theirs: "Location vec3 resolution=0.1"}},
-	} {
-		got := Compare(server, &BindRequest{Fingerprint: c.client.Fingerprint(), Fields: FieldHashes(c.client)})
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
+	client := testSchema(t, schema.Field{Name: "Extra", Kind: schema.KindBool}, buttons, location)
+	r := BindRequest{Fields: FieldHashes(client)}
+	want := []string{"", "Buttons bits width=16", "Location vec3 resolution=0.1"}
+	if got, ask := r.Descriptions(server); !slices.Equal(got, want) || !slices.Equal(ask, []int{0}) {
+		t.Errorf("%q, asks for %d", got, ask)
+	}
+	r.Described = []Described{{Field: 0, Description: "Extra bool"}, {Field: 3, Description: "none"}, {Field: -1}}
+	want[0] = "Extra bool"
+	if got, ask := r.Descriptions(server); !slices.Equal(got, want) || len(ask) != 0 {
+		t.Errorf("%q, asks for %d", got, ask)
 	}
 }
 
@@ -230,4 +221,18 @@ func TestCarriers(t *testing.T) {
 			t.Errorf("%s: a message is still expected", name)
 		}
 	}
+}
+
+// FuzzRequest verifies that a message that ParseRequest accepts is the one that AppendRequest
+// returns for the results.
+func FuzzRequest(f *testing.F) {
+	for k := range requestKinds {
+		f.Add(AppendRequest(nil, k, 1<<31, make([]byte, maxRequestBody[k]))[1:])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k, id, body, err := ParseRequest(b)
+		if err == nil && !bytes.Equal(AppendRequest(nil, k, id, body)[1:], b) {
+			t.Errorf("%x is kind %d of request %d with %x", b, k, id, body)
+		}
+	})
 }

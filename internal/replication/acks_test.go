@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -99,7 +100,7 @@ func TestSendWithAcksAllocs(t *testing.T) {
 	for range 5 {
 		one()
 	}
-	if n := testing.AllocsPerRun(100, one); n != 0 {
+	if n := allocs.PerRun(100, one); n != 0 {
 		t.Errorf("%v allocations per message", n)
 	}
 	if len(p.toServer.Last) != len(message)+len(ack) {

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Fill returns the set of the objects that f puts. A nil f puts none.
@@ -123,7 +124,7 @@ func (s *Stream) sendInitialState(buf *[]byte, since time.Duration) (done bool) 
 		*buf = append((*buf)[:0], byte(control.Piece), s.number)
 		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
 		if err := s.player.SendReliable(*buf); err != nil {
-			return !errors.Is(err, transport.ErrBacklog)
+			return !errors.Is(err, session.ErrBacklog)
 		}
 		s.sentInitial += n
 		s.stats.InitialBytes += uint64(n)

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
 )
 
@@ -107,7 +108,7 @@ func TestPlanAllocs(t *testing.T) {
 		p.choose()
 	}
 	tick()
-	if n := testing.AllocsPerRun(10, tick); n != 0 {
+	if n := allocs.PerRun(10, tick); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

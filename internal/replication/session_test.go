@@ -39,8 +39,8 @@ type put struct {
 	In     []area.ID `json:"in"`
 }
 
-// session plays a world to a client and records each byte.
-type session struct {
+// script plays a world to a client and records each byte.
+type script struct {
 	*pair
 	out bytes.Buffer
 }
@@ -48,7 +48,7 @@ type session struct {
 // TestSession compares each byte of a session with the file: the offer, an initial state in two
 // pieces, then snapshots that are lost, in part or with their acks.
 func TestSession(t *testing.T) {
-	s := session{pair: newPair(t)}
+	s := script{pair: newPair(t)}
 	state := s.stream.mode.initial
 	s.subscribed(append([]byte{byte(control.Piece), 3}, state[:60]...), append([]byte{byte(control.Piece), 3}, state[60:]...))
 	for n := range 40 {
@@ -61,7 +61,7 @@ func TestSession(t *testing.T) {
 }
 
 // subscribed sends the offer and further messages over the reliable channel.
-func (s *session) subscribed(reliable ...[]byte) {
+func (s *script) subscribed(reliable ...[]byte) {
 	offer, err := s.offer.Append(nil)
 	must(s.t, err)
 	for _, b := range append([][]byte{offer}, reliable...) {
@@ -72,7 +72,7 @@ func (s *session) subscribed(reliable ...[]byte) {
 }
 
 // compare compares the session with a file, which -update writes.
-func (s *session) compare(name string) {
+func (s *script) compare(name string) {
 	if st := s.sub.Stats(); st.Messages < 25 || st.Late+st.BaselineMissing+st.Desync+st.Malformed > 0 {
 		s.t.Errorf("%+v", st)
 	}
@@ -91,17 +91,17 @@ func (s *session) compare(name string) {
 	}
 }
 
-func (s *session) write(l *sessionLine) { must(s.t, json.NewEncoder(&s.out).Encode(l)) }
+func (s *script) write(l *sessionLine) { must(s.t, json.NewEncoder(&s.out).Encode(l)) }
 
 // answer returns what the client sent since the last call.
-func (s *session) answer() string {
+func (s *script) answer() string {
 	b := hex.EncodeToString(s.toServer.Last)
 	s.toServer.Last = nil
 	return b
 }
 
 // snapshot sends snapshot n. Some have so many objects that they are sent in fragments.
-func (s *session) snapshot(n int) {
+func (s *script) snapshot(n int) {
 	l := sessionLine{Tick: sessionTick(n)}
 	count := 5
 	if n == 9 || n == 21 {
@@ -131,7 +131,7 @@ func appendRows(dst [][]int32, first []int32, set *snapshot.Set) [][]int32 {
 
 // transmit delivers the datagrams of snapshot n or loses the first one, and then the client's ack
 // or loses it. It reports whether all datagrams are received.
-func (s *session) transmit(n int, l *sessionLine, datagrams [][]byte) (received bool) {
+func (s *script) transmit(n int, l *sessionLine, datagrams [][]byte) (received bool) {
 	received = n%7 != 4 && n != 21
 	for i, b := range datagrams {
 		l.Sent = append(l.Sent, hex.EncodeToString(b))
@@ -152,7 +152,7 @@ func (s *session) transmit(n int, l *sessionLine, datagrams [][]byte) (received 
 // TestAreaSession compares each byte of a session of a world with areas and two types of objects:
 // objects that walk from area to area, appear and leave, and a client that sees one area or two.
 func TestAreaSession(t *testing.T) {
-	s := session{pair: newAreaPair(t)}
+	s := script{pair: newAreaPair(t)}
 	s.subscribed()
 	for n := range 60 {
 		s.areas(n)
@@ -161,7 +161,7 @@ func TestAreaSession(t *testing.T) {
 }
 
 // areas sends snapshot n of a world with areas. In one of them, many objects appear.
-func (s *session) areas(n int) {
+func (s *script) areas(n int) {
 	l := sessionLine{Tick: sessionTick(n), See: [][]area.ID{{1, 7}, {1, 2}, {2}, {2, 3, 7}}[n/15]}
 	s.stream.See(l.See)
 	must(s.t, s.world.Begin(l.Tick))
@@ -195,7 +195,7 @@ func (s *session) areas(n int) {
 }
 
 // check checks that the client is shown nothing but what the server put into areas that it sees.
-func (s *session) check(l *sessionLine) {
+func (s *script) check(l *sessionLine) {
 	for _, o := range l.Shown {
 		if !slices.ContainsFunc(l.Put, func(p put) bool {
 			seen := len(p.In) == 0 || slices.ContainsFunc(p.In, func(a area.ID) bool { return slices.Contains(l.See, a) })

@@ -150,8 +150,13 @@ func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecod
 	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
 
-// SetTypes sets the further types of objects of a world, before Begin.
-func (d *SnapshotDecoder) SetTypes(types ...*snapshot.Schema) { d.types = types }
+// SetTypes sets the types of objects of a world, before Begin. The initial state of another type is
+// unknown.
+func (d *SnapshotDecoder) SetTypes(own *snapshot.Schema, further ...*snapshot.Schema) {
+	if d.types = further; own != d.schema {
+		d.schema, d.initial, d.hash = own, own.NewSet(), 0
+	}
+}
 
 // Knows implements [Receiver].
 func (d *SnapshotDecoder) Knows(hash uint64) bool { return d.hash == hash }

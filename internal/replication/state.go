@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -261,7 +263,7 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &StateFormat{Fields: Fields(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
+	f := &StateFormat{Fields: evolve.Descriptions(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
 	if rest != "" {
 		i := slices.IndexFunc(f.source.Fields(), func(f schema.Field) bool { return f.Name == rest })
 		if i < 0 {
@@ -271,6 +273,27 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 	}
 	_, err = f.NewReceiver(f.source.PerTick()) // whether a format is supported does not depend on the tick rate
 	return f, err
+}
+
+// ParseStateFormat returns the format that an offer describes. Any input is safe.
+func ParseStateFormat(name string, descriptions []string) (*StateFormat, *schema.Schema, error) {
+	f := &StateFormat{Fields: slices.Clone(descriptions)}
+	plain := slices.Clone(descriptions)
+	for i, d := range plain {
+		if field, ok := strings.CutSuffix(d, atRest); ok {
+			plain[i] = field
+			if f.rest != "" {
+				return nil, nil, fmt.Errorf("field %q: another field marks objects at rest", d)
+			}
+			f.rest, _, _ = strings.Cut(d, " ")
+		}
+	}
+	var err error
+	f.source, f.Schema, err = ParseFields(name, plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.source, nil
 }
 
 // Config returns the settings that both ends share at tickHz ticks per second.

@@ -23,7 +23,7 @@ type Player interface {
 	// Send sends a datagram, or queues it for the function of [World.FlushBy]. An error means that
 	// the session has ended.
 	Send(b []byte) error
-	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if
+	// SendReliable sends a message over the reliable channel. The error is session.ErrBacklog if
 	// too much is unacknowledged.
 	SendReliable(b []byte) error
 	// AppendProcessed appends the [Processed] of the player, nothing if no RPC is reported in it.

@@ -6,15 +6,18 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/internal/serverclock"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Link is a client's session with a server.
 type Link interface {
 	Send(b []byte) error
-	// SendReliable returns transport.ErrBacklog if too much is unacknowledged.
+	// SendReliable returns session.ErrBacklog if too much is unacknowledged.
 	SendReliable(b []byte) error
 	// Wake requests a call of [Subscriptions.Tick] at that time.
 	Wake(at time.Time)
@@ -64,6 +67,8 @@ type Subscription struct {
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
 	newest     uint64 // tick
+	clock      serverclock.Clock
+	start      time.Time // of the clock's times
 	game       GameMessages
 	buf        []byte
 	ack        ack
@@ -94,7 +99,7 @@ func (p subscriptionPhase) answer() Answer {
 const replyInterval = transport.DefaultTick
 
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
-	s.link, s.offer = link, o
+	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Clock{}
 	switch err := s.receiver.Check(&o); {
 	case err != nil:
 		s.begun(err)
@@ -133,7 +138,7 @@ func (s *Subscription) setPhase(p subscriptionPhase) {
 
 func (s *Subscription) reply(now time.Time) {
 	err := s.link.SendReliable(AppendReply(nil, s.offer.Number, s.phase.answer()))
-	if s.replyDue = errors.Is(err, transport.ErrBacklog); s.replyDue {
+	if s.replyDue = errors.Is(err, session.ErrBacklog); s.replyDue {
 		s.link.Wake(now.Add(replyInterval))
 	}
 }
@@ -221,6 +226,7 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 	if err == nil {
 		s.stats.Messages++
 		s.newest = max(s.newest, tick)
+		s.clock.Observe(at.Sub(s.start), TickTime(tick, s.offer.TickHz))
 		s.game.Reach(s.newest)
 	}
 	// Even after an error: an ack also reports what is missing.
@@ -260,6 +266,20 @@ func (s *Subscription) Err() (err error) {
 func (s *Subscription) Stats() (st Stats) {
 	s.Locked(func() { st = s.counted() })
 	return st
+}
+
+// Tick returns the server's tick at now and the number of ticks per second, if the shortest one-way
+// delay from the server is known. It reports false before the first message of a session.
+func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz float64, ok bool) {
+	s.Locked(func() {
+		if s.phase == subscribed {
+			var at time.Duration
+			at, ok = s.clock.Server(now.Sub(s.start), oneWay)
+			hz = s.offer.TickHz
+			tick = at.Seconds() * hz
+		}
+	})
+	return tick, hz, ok
 }
 
 // Locked calls f while no method of the receiver runs, except Deliver.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
@@ -104,7 +105,7 @@ func newAreaPair(t testing.TB) *pair {
 	w, err := NewWorld(typ, "balls", 60, 60, nil)
 	must(t, err)
 	must(t, w.WithAreas(100))
-	_, err = w.AddType("lamps", Fields(lamps.Source()), lamps.Schema())
+	_, err = w.AddType("lamps", evolve.Descriptions(lamps.Source()), lamps.Schema())
 	must(t, err)
 	return connect(t, typ, lamps, w, fakeconn.Conn{Keep: true})
 }
@@ -122,7 +123,7 @@ func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp],
 	must(t, err)
 	p.probe = &probe{SnapshotDecoder: NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())}
 	if lamps != nil {
-		p.probe.SetTypes(lamps.Schema())
+		p.probe.SetTypes(p.typ.Schema(), lamps.Schema())
 	}
 	p.sub, err = p.subs.Subscribe("balls", p.probe, 1000, p.now)
 	must(t, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -41,7 +42,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	if err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
 	}
-	w, err := NewWorldOfSets(name, Fields(typ.Source()), start, tickHz, sendHz)
+	w, err := NewWorldOfSets(name, evolve.Descriptions(typ.Source()), start, tickHz, sendHz)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/schema"
@@ -204,7 +205,7 @@ func TestBroadcastAllocs(t *testing.T) {
 		for range 300 {
 			r.step()
 		}
-		if n := testing.AllocsPerRun(100, r.step); n != 0 {
+		if n := allocs.PerRun(100, r.step); n != 0 {
 			t.Errorf("%s: %v allocations per tick", codec, n)
 		}
 		if st := r.world.Stats(); st.Acked != 9*(r.tick-ackDelay) || st.InvalidAcks != 0 || st.BaselineAge != ackDelay+1 || st.Resets != 0 {

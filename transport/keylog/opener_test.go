@@ -72,7 +72,7 @@ func expect(t *testing.T, o *Opener, from, to netip.AddrPort, datagram []byte, w
 
 // TestOpener follows a session from its beginning through a move.
 func TestOpener(t *testing.T) {
-	for _, suite := range []seal.Suite{seal.None, seal.AES128GCM, seal.AES128CTRHMAC8} {
+	for _, suite := range []seal.Suite{seal.None, seal.AES128GCM, seal.AES128CTRHMAC8, seal.ChaCha20Poly1305, seal.ChaCha20SipHash8} {
 		k := newTalk(0x1122334455667788, suite)
 		o := NewOpener([]Session{k.Session})
 		up := func(from netip.AddrPort, long bool, number uint64) {

@@ -74,7 +74,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	rand.Read(nonce[:])
 	c.mu.Lock()
 	c.session = session.NewClient(time.Now(), session.Request{
-		Remote: remote, ServerKey: cfg.Token.ServerKey(), Token: cfg.Token.Sealed(),
+		Remote: remote, ServerKey: cfg.Token.ServerKey(), KeyID: cfg.Token.KeyID(), Route: cfg.Token.Route(), Token: cfg.Token.Sealed(),
 		Suites: 1 << transport.AES128GCM, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers)})
 	c.mu.Unlock()

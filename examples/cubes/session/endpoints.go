@@ -224,7 +224,7 @@ func (m *traffic) Traffic() (bytes, datagrams int) {
 type dsSnapshotSender struct {
 	streamSender
 	pacer
-	stream *ds.SnapshotStream[world.Visual]
+	stream *ds.SnapshotStream
 	sent   int // bytes of traffic subtracted from the pacer's credit
 }
 
@@ -302,7 +302,7 @@ func (r *clientSnapshotReceiver) Updated(f func(cube int)) {
 // dsStateSender sends what a stateSender does, over a replication stream.
 type dsStateSender struct {
 	streamSender
-	stream *ds.StateStream[world.State]
+	stream *ds.StateStream
 	every  int
 	cfg    ds.StateConfig
 }

@@ -2,11 +2,11 @@ package baresend_test
 
 import (
 	"net/netip"
-	"runtime/debug"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/lab/baresend"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -44,8 +44,7 @@ func TestSender(t *testing.T) {
 	if c.batches != 2 || c.datagrams != peers || c.bytes != peers*each {
 		t.Errorf("%d datagrams of %d bytes in %d batches, want %d of %d in 2", c.datagrams, c.bytes, c.batches, peers, peers*each)
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty pools
-	if allocs := testing.AllocsPerRun(10, tick); allocs != 0 && !race.Enabled {
+	if allocs := allocs.PerRun(10, tick); allocs != 0 && !race.Enabled {
 		t.Errorf("%v allocations, want 0", allocs)
 	}
 }

@@ -35,7 +35,6 @@ type plain struct {
 	typ     *snapshot.Type[object]
 	grid    *area.Grid
 	start   []object
-	row     []int32
 	seed    uint64
 	worlds  map[*replication.World]*plainWorld
 	players map[*replication.Stream]*walker
@@ -43,10 +42,11 @@ type plain struct {
 
 // plainWorld is the state of a world.
 type plainWorld struct {
-	random  *rand.Rand
-	objects []object
-	speed   []schema.Vec3
-	history *[snapshot.Ring][]int32 // rows of the newest ticks
+	random    *rand.Rand
+	objects   []object
+	quantizer replication.Quantizer[object]
+	speed     []schema.Vec3
+	history   *[snapshot.Ring][]int32 // rows of the newest ticks
 }
 
 type walker struct {
@@ -71,7 +71,7 @@ func Plain(objects int, seed uint64) (Scene, error) {
 		return nil, err
 	}
 	p := &plain{
-		typ: typ, grid: grid, row: make([]int32, typ.Schema().Components()), seed: seed,
+		typ: typ, grid: grid, seed: seed,
 		worlds: map[*replication.World]*plainWorld{}, players: map[*replication.Stream]*walker{},
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -105,7 +105,7 @@ func (p *plain) NewWorld() (*replication.World, error) {
 	}
 	p.worlds[w] = &plainWorld{
 		random: rand.New(rand.NewPCG(p.seed, 3)), objects: slices.Clone(p.start), speed: make([]schema.Vec3, len(p.start)),
-		history: new([snapshot.Ring][]int32),
+		quantizer: replication.NewQuantizer(p.typ), history: new([snapshot.Ring][]int32),
 	}
 	return w, w.WithAreas(enterBytes)
 }
@@ -123,11 +123,12 @@ func (p *plain) Put(w *replication.World, tick int) error {
 		if i%movingShare == 0 {
 			walk(s.random, &o.Position, &s.speed[i])
 		}
-		if err := p.typ.Quantize(p.row, o); err != nil {
+		row, err := s.quantizer.Row(uint16(i), o)
+		if err != nil {
 			return err
 		}
-		rows = append(rows, p.row...)
-		if err := w.Put(0, snapshot.Object{ID: uint16(i)}, p.row, p.grid.At(o.Position.X, o.Position.Y)); err != nil {
+		rows = append(rows, row...)
+		if err := w.Put(0, snapshot.Object{ID: uint16(i)}, row, p.grid.At(o.Position.X, o.Position.Y)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,8 @@ func (p *plain) Correct(shown, _ *snapshot.Set, tick int) bool {
 		history = w.history
 	}
 	for i := range shown.Len() {
-		row, at, known := shown.Row(i), int(shown.Object(i).ID)*len(p.row), false
+		row, known := shown.Row(i), false
+		at := int(shown.Object(i).ID) * len(row)
 		for back := 0; back < min(tick+1, snapshot.Ring) && !known; back++ {
 			rows := history[(tick-back)%snapshot.Ring]
 			known = slices.Equal(row, rows[at:at+len(row)])

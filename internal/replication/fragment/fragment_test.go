@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
@@ -173,7 +174,7 @@ func TestAllocs(t *testing.T) {
 	for range Window {
 		one()
 	}
-	if n := testing.AllocsPerRun(100, one); n != 0 {
+	if n := allocs.PerRun(100, one); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -4,6 +4,7 @@ package check
 import (
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
@@ -49,7 +50,7 @@ func NoAllocs(t testing.TB, f func()) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	if n := testing.AllocsPerRun(100, f); n != 0 {
+	if n := allocs.PerRun(100, f); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }

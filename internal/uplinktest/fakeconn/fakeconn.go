@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -30,10 +32,10 @@ func (c *Conn) Send(b []byte) error {
 	return nil
 }
 
-// SendReliable stores a message, or returns transport.ErrBacklog.
+// SendReliable stores a message, or returns session.ErrBacklog.
 func (c *Conn) SendReliable(b []byte) error {
 	if c.Full {
-		return transport.ErrBacklog
+		return session.ErrBacklog
 	}
 	return c.Send(b)
 }

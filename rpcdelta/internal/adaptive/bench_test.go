@@ -3,6 +3,7 @@ package adaptive_test
 import (
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -110,7 +111,7 @@ func TestAllocations(t *testing.T) {
 	s := newBench()
 	dst := make([]byte, 0, 400)
 	out := newFrames(vehicleFields)
-	if n := testing.AllocsPerRun(500, func() {
+	if n := allocs.PerRun(500, func() {
 		s.acceptNext()
 		frames, newest := s.payload(3, s.seq-1)
 		p := s.encode(dst, frames, newest, s.seq-1, true)
@@ -121,7 +122,7 @@ func TestAllocations(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a frame", n)
 	}
-	if n := testing.AllocsPerRun(10, s.state.Reset); n != 0 {
+	if n := allocs.PerRun(10, s.state.Reset); n != 0 {
 		t.Errorf("%v allocations a reset", n)
 	}
 }

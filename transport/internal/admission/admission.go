@@ -10,6 +10,7 @@
 package admission
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -42,9 +43,12 @@ func (c *Cookies) Retry(now time.Time, from netip.AddrPort, h wire.Hello) wire.R
 
 // Config configures a Controller.
 type Config struct {
-	Key token.Key
+	// Keys are the keys of the listener, none twice.
+	Keys []token.Key
 	// Server reports whether tokens that name a server address are accepted.
 	Server func(server netip.AddrPort) bool
+	// Route, if not empty, is the route id that tokens must have.
+	Route []byte
 	// Suites are the permitted suites in order of preference.
 	Suites []seal.Suite
 	// PerNetwork and Total limit the handshakes of one network of senders (/24 of IPv4, /64 of
@@ -61,11 +65,17 @@ type Config struct {
 	Random io.Reader
 }
 
+// serverKey is a key of the listener.
+type serverKey struct {
+	static seal.StaticKey
+	token  token.Key
+}
+
 // Controller performs and limits the handshakes of a listener. It is not safe for concurrent use.
 type Controller struct {
 	cfg     Config
 	started time.Time // Config.Started on the wall clock as it was then
-	key     seal.StaticKey
+	keys    map[token.KeyID]serverKey
 	limiter *limiter
 	used    usedTokens
 }
@@ -86,7 +96,7 @@ func HashOf(message []byte) Hash { return sha256.Sum256(message) }
 
 // The errors of [Controller.Read].
 var (
-	// ErrUnreadable means that a message was encrypted for another key.
+	// ErrUnreadable means that a message was encrypted for another key, or altered.
 	ErrUnreadable = seal.ErrHandshake
 	// ErrBusy means that too many used tokens are remembered.
 	ErrBusy = errors.New("admission: too many used tokens")
@@ -94,13 +104,28 @@ var (
 
 // New returns a Controller.
 func New(cfg Config) *Controller {
-	return &Controller{
+	c := &Controller{
 		cfg:     cfg,
 		started: cfg.Wall(),
-		key:     seal.NewStaticKey(cfg.Key.Private()),
 		limiter: newLimiter(cfg.PerNetwork, cfg.Total),
 		used:    usedTokens{tokens: make(map[token.ID]usedToken)},
 	}
+	c.SetKeys(cfg.Keys)
+	return c
+}
+
+// SetKeys replaces the keys. Used tokens stay used.
+func (c *Controller) SetKeys(keys []token.Key) {
+	c.keys = make(map[token.KeyID]serverKey, len(keys))
+	for _, k := range keys {
+		c.keys[k.ID()] = serverKey{seal.NewStaticKey(k.Private()), k}
+	}
+}
+
+// HasKey reports whether the listener has the key of a hello.
+func (c *Controller) HasKey(h wire.Hello) bool {
+	_, ok := c.keys[h.Key]
+	return ok
 }
 
 func (c *Controller) since(now time.Time) time.Duration { return max(now.Sub(c.cfg.Started), 0) }
@@ -115,6 +140,7 @@ type Request struct {
 	Claims token.Claims // the zero value unless Code is [wire.Granted]
 	Suite  seal.Suite
 	Code   wire.Code // the answer
+	Detail uint64    // of a refusal: see [wire.Grant]
 	Hash   Hash      // of the hello
 
 	nonce     uint64
@@ -130,9 +156,13 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 	if c.used.full(since, wall) {
 		return nil, ErrBusy
 	}
+	key, ok := c.keys[h.Key]
+	if !ok {
+		return nil, ErrUnreadable
+	}
 	r := &Request{
 		Hash: HashOf(h.Message), nonce: h.Nonce,
-		responder: seal.NewResponder(c.cfg.Random, c.key, session.Prologue),
+		responder: seal.NewResponder(c.cfg.Random, key.static, session.Prologue),
 	}
 	payload, err := r.responder.Hello(h.Message)
 	if err != nil {
@@ -142,21 +172,33 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 	if err != nil {
 		return nil, ErrUnreadable
 	}
-	claims, id, err := c.cfg.Key.Open(offer.Token)
+	claims, id, err := key.token.Open(offer.Token)
 	if err != nil {
 		r.Code = wire.TokenRefused
 		return r, nil
 	}
 	r.id, r.used = id, newUsedToken(since, wall, claims.Expires)
 	r.Code = c.verify(since, wall, claims, id)
-	if r.Code == wire.Granted {
-		r.Suite, r.Code = chooseSuite(c.cfg.Suites, offer.Suites)
+	switch r.Code {
+	case wire.TokenExpired:
+		r.Detail = seconds(wall.Sub(claims.Expires))
+	case wire.TokenStale:
+		r.Detail = seconds(c.started.Sub(claims.Issued))
+	case wire.Granted:
+		if r.Suite, r.Code = chooseSuite(c.cfg.Suites, offer.Suites); r.Code == wire.NoSuite {
+			for _, s := range c.cfg.Suites {
+				r.Detail |= 1 << s
+			}
+		}
+	default:
 	}
 	if r.Code == wire.Granted {
 		r.Claims = claims
 	}
 	return r, nil
 }
+
+func seconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) }
 
 // verify returns the code for a token at the monotonic time now and the wall clock's time wall.
 func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Claims, id token.ID) wire.Code {
@@ -165,7 +207,7 @@ func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Clai
 		return wire.TokenExpired
 	case c.used.has(id):
 		return wire.TokenUsed
-	case !slices.ContainsFunc(claims.Servers, c.cfg.Server):
+	case !slices.ContainsFunc(claims.Servers, c.cfg.Server), len(c.cfg.Route) > 0 && !bytes.Equal(c.cfg.Route, claims.Route):
 		return wire.TokenServer
 	case !c.cfg.AnyAge && c.stale(now, wall, claims.Issued):
 		return wire.TokenStale
@@ -197,9 +239,9 @@ func chooseSuite(suites []seal.Suite, offered uint8) (seal.Suite, wire.Code) {
 // id and secrets; its token is used then. It is called once for a request. The error means that the
 // client's key is invalid and that there is no answer.
 func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets seal.Secrets, err error) {
-	grant := wire.Grant{Code: r.Code}
+	grant := wire.Grant{Code: r.Code, Detail: r.Detail}
 	if r.Code == wire.Granted {
-		grant.ID, grant.Suite = id, uint8(r.Suite)
+		grant.ID, grant.Suite, grant.Detail = id, uint8(r.Suite), 0
 	}
 	msg, secrets, err := r.responder.Welcome(nil, wire.AppendGrant(nil, grant))
 	if err != nil {

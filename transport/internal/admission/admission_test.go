@@ -29,7 +29,7 @@ func newClocked() *clocked {
 
 func (c *clocked) configure() {
 	c.Controller = New(Config{
-		Key: token.Development(), Server: func(a netip.AddrPort) bool { return a == server },
+		Keys: []token.Key{token.Development()}, Server: func(a netip.AddrPort) bool { return a == server },
 		Suites: []seal.Suite{seal.AES128GCM}, PerNetwork: rate(20, 40), Total: rate(500, 1000),
 		Started: start, Wall: c.wall,
 	})
@@ -246,7 +246,7 @@ func TestUsedTokensAreBounded(t *testing.T) {
 		c.used.add(last.id, newUsedToken(c.now, c.wall(), last.Expires))
 	}
 	busy := func() bool {
-		_, err := c.Read(c.time(), wire.Hello{Message: message(t, c.cfg.Key, nil)})
+		_, err := c.Read(c.time(), wire.Hello{Key: c.cfg.Keys[0].ID(), Message: message(t, c.cfg.Keys[0], nil)})
 		return errors.Is(err, ErrBusy)
 	}
 	for range 3 {

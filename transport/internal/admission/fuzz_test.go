@@ -57,7 +57,7 @@ func FuzzHello(f *testing.F) {
 			messages = append(messages, message(t, key, b))
 		}
 		for _, m := range messages {
-			request, err := g.Read(start, wire.Hello{Message: m})
+			request, err := g.Read(start, wire.Hello{Key: key.ID(), Message: m})
 			if err != nil {
 				if !errors.Is(err, ErrUnreadable) {
 					t.Fatal(err)
@@ -78,7 +78,7 @@ func TestRefusedTokenIsNotUsed(t *testing.T) {
 	g := newClocked()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(t, key).Sealed()})
 	for _, code := range []wire.Code{wire.ServerFull, wire.Granted} {
-		request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)})
+		request, err := g.Read(start, wire.Hello{Key: key.ID(), Message: message(t, key, offer)})
 		if err != nil || request.Code != wire.Granted {
 			t.Fatalf("%+v, %v", request, err)
 		}
@@ -87,7 +87,7 @@ func TestRefusedTokenIsNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if request, err := g.Read(start, wire.Hello{Message: message(t, key, offer)}); err != nil || request.Code != wire.TokenUsed {
+	if request, err := g.Read(start, wire.Hello{Key: key.ID(), Message: message(t, key, offer)}); err != nil || request.Code != wire.TokenUsed {
 		t.Errorf("%+v, %v", request, err)
 	}
 }

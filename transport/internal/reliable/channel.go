@@ -17,6 +17,8 @@ import (
 	"time"
 
 	kcp "github.com/xtaci/kcp-go/v5"
+
+	"github.com/uplink-rpc/uplink/session"
 )
 
 const (
@@ -42,8 +44,8 @@ const (
 // The errors of a Channel.
 var (
 	ErrEmpty     = errors.New("transport: a reliable message has at least one byte")
-	ErrTooLarge  = errors.New("transport: message too large")
-	ErrBacklog   = errors.New("transport: too much waits to be sent, try again later")
+	ErrTooLarge  = errors.New("message too large")
+	ErrBacklog   = session.ErrBacklog
 	ErrMalformed = errors.New("transport: malformed reliable segments")
 )
 
@@ -84,6 +86,7 @@ type Channel struct {
 	now         time.Duration // of the current call
 	progress    time.Duration // of the last new acknowledgment
 	budget      budget
+	bulk        *bulk        // nil if the channel is not paced
 	outstanding *outstanding // nil while the channel is idle
 	exhausted   bool
 }
@@ -115,6 +118,9 @@ func (c *Channel) measure(now time.Time, s []byte) {
 	if s[offCommand] == kcp.IKCP_CMD_ACK && sample >= 0 {
 		c.rtt = cmp.Or(c.rtt, sample)
 		c.rtt += (sample - c.rtt) / 8
+		if c.bulk != nil {
+			c.bulk.measure(now.Sub(c.start), sample)
+		}
 	}
 }
 
@@ -226,10 +232,11 @@ func (c *Channel) Next() (time.Time, bool) {
 // unacknowledged.
 func (c *Channel) flush(now time.Time) {
 	c.prepare(now)
+	more := c.pull()
 	c.kcp.Update()
 	c.settle = max(c.settle-1, 0)
 	c.flushAt, c.releaseAt = time.Time{}, now.Add(releaseAfter)
-	if c.kcp.WaitSnd() > 0 || c.settle > 0 {
+	if c.kcp.WaitSnd() > 0 || c.settle > 0 || more {
 		c.flushAt = now.Add(interval)
 	}
 }
@@ -258,7 +265,9 @@ func (c *Channel) emit(b []byte) {
 	due := b[:0]
 	for s := range segmentsOf(b) {
 		c.numbers.emitted(s)
-		c.clock = timestamp(s) - uint32(c.now.Milliseconds())
+		if s[offCommand] == kcp.IKCP_CMD_PUSH { // others have the peer's clock
+			c.clock = timestamp(s) - uint32(c.now.Milliseconds())
+		}
 		if s[offCommand] != kcp.IKCP_CMD_PUSH || c.outstanding.due(c.now, c.progress, c.cfg.Patience, s) {
 			due = append(due, s...)
 		}
@@ -267,8 +276,12 @@ func (c *Channel) emit(b []byte) {
 		return
 	}
 	for s := range segmentsOf(due) {
-		if s[offCommand] == kcp.IKCP_CMD_PUSH && c.outstanding.sent(c.now, s) == MaxTransmissions {
-			c.exhausted = true
+		if s[offCommand] == kcp.IKCP_CMD_PUSH {
+			n := c.outstanding.sent(c.now, s)
+			c.exhausted = c.exhausted || n == MaxTransmissions
+			if n > 1 {
+				c.bulk.charge(len(s) + c.cfg.Overhead)
+			}
 		}
 		c.numbers.output(s)
 	}

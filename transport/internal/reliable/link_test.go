@@ -211,3 +211,24 @@ func TestLongerRoundTrip(t *testing.T) {
 		})
 	}
 }
+
+// TestMeasuredRoundTrip verifies that an end which sends and acknowledges messages at the same time
+// measures the round-trip time.
+func TestMeasuredRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, 4, 100*time.Millisecond, 0)
+		for range 100 {
+			for end := range l.ends {
+				l.send(end, []byte("x"))
+			}
+			for range 7 {
+				l.step()
+			}
+		}
+		for i := range l.ends {
+			if rtt := l.ends[i].rtt; rtt < 100 || rtt > 130 {
+				t.Errorf("end %d measured %d ms", i, rtt)
+			}
+		}
+	})
+}

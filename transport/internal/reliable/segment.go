@@ -39,6 +39,15 @@ func segmentsOf(b []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Conversation returns the conversation number of the segment that b starts with, or 0 if b is too
+// short for one.
+func Conversation(b []byte) uint32 {
+	if len(b) < SegmentSize {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
 func (c *Channel) fragments(n int) int {
 	mss := c.cfg.MTU - kcp.IKCP_OVERHEAD
 	return (n + mss - 1) / mss

@@ -26,7 +26,7 @@ type Secrets struct {
 	ToServer, ToClient [32]byte
 }
 
-var noiseSuite = noise.NewCipherSuite(noise.DH25519, noise.CipherAESGCM, noise.HashSHA256)
+var noiseSuite = noise.NewCipherSuite(noise.DH25519, noise.CipherChaChaPoly, noise.HashSHA256)
 
 // newSecrets derives the secrets from Noise's pair of keys, which depends only on the key exchange,
 // and the hash of the transcript.

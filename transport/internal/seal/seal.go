@@ -3,7 +3,7 @@
 // before a handshake ([Cookies]), the encryption of datagrams ([Sealer], [Opener]), and the replay
 // window ([Window]). It has no socket and no clock.
 //
-// The handshake is Noise_NK_25519_AESGCM_SHA256: the client knows the server's static key, and
+// The handshake is Noise_NK_25519_ChaChaPoly_SHA256: the client knows the server's static key, and
 // authenticates itself by the payload of its first message.
 //
 // Datagrams are encrypted like frames of SFrame (RFC 9605): its key schedule with the epoch as key

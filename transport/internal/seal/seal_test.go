@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	allSuites   = []Suite{None, AES128GCM, AES128CTRHMAC8}
+	allSuites   = []Suite{None, AES128GCM, AES128CTRHMAC8, ChaCha20Poly1305, ChaCha20SipHash8}
 	realSuites  = allSuites[1:]
 	testSecrets = Secrets{ToServer: [32]byte{1}, ToClient: [32]byte{2}}
 )

@@ -33,7 +33,7 @@ func (p *pair) dropped(e *end, datagrams [][]byte, reasons ...Verdict) {
 }
 
 func TestFlippedBits(t *testing.T) {
-	for _, suite := range []seal.Suite{seal.AES128GCM, seal.AES128CTRHMAC8} {
+	for _, suite := range []seal.Suite{seal.AES128GCM, seal.AES128CTRHMAC8, seal.ChaCha20SipHash8} {
 		inPair(t, func(t *testing.T, p *pair) {
 			p.suite = suite
 			p.connect()

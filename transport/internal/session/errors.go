@@ -3,26 +3,33 @@ package session
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
+	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // Why a session ended, or was not established.
 var (
-	ErrTimeout        = errors.New("transport: timed out, nothing was received from the peer")
-	ErrSessionLost    = errors.New("transport: the listener no longer knows this session, dial again")
-	ErrClosedByPeer   = errors.New("transport: closed by the peer")
-	ErrPeerShutdown   = errors.New("transport: the peer shut down")
-	ErrReplaced       = errors.New("transport: replaced by a new session of the same client")
-	ErrUnacknowledged = fmt.Errorf("transport: the peer has not acknowledged a reliable segment that was sent %d times", reliable.MaxTransmissions)
-	ErrProtocol       = errors.New("transport: the peer violated the protocol of the reliable channel")
+	ErrQuit           = session.ErrQuit
+	ErrKicked         = session.ErrKicked
+	ErrTimeout        = session.ErrTimeout
+	ErrUnknown        = session.ErrUnknown
+	ErrShutdown       = session.ErrShutdown
+	ErrReplaced       = session.ErrReplaced
+	ErrProtocol       = session.ErrProtocol
+	ErrUnacknowledged = fmt.Errorf("%w: a reliable segment was sent %d times without an acknowledgement", ErrTimeout, reliable.MaxTransmissions)
 
-	ErrVersion    = errors.New("transport: the peer speaks another version of the protocol")
-	ErrServerFull = errors.New("transport: the server is full")
-	ErrServerBusy = errors.New("transport: the server has too many handshakes to do, try again later")
-	ErrNoSuite    = errors.New("transport: the server supports none of the suites in Config.Suites")
+	ErrVersion    = session.ErrVersion
+	ErrServerFull = session.ErrServerFull
+	ErrServerBusy = session.ErrServerBusy
+	ErrNoSuite    = session.ErrNoSuite
 )
 
 // Why nothing was sent.
@@ -33,13 +40,89 @@ var (
 	ErrEmpty    = reliable.ErrEmpty
 )
 
-// The errors for what the peer sent. The defaults are [token.ErrWrongKey], [ErrVersion] (unknown
-// reasons are those of another version) and [ErrClosedByPeer].
-var (
-	grantErrors = map[wire.Code]error{
-		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenServer: token.ErrWrongServer,
-		wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull, wire.NoSuite: ErrNoSuite,
+// closeErrors has the reason for each code of a close. The first one of a code is sent with it. A
+// client takes code 0 and unknown codes for [ErrKicked].
+var closeErrors = []struct {
+	code wire.CloseCode
+	err  error
+}{
+	{wire.CloseNormal, ErrQuit},
+	{wire.CloseShutdown, ErrShutdown},
+	{wire.CloseReplaced, ErrReplaced},
+	{wire.CloseProtocol, ErrProtocol},
+	{wire.CloseLimit, session.ErrLimit},
+	{wire.CloseBusy, ErrServerBusy},
+}
+
+// closeCode returns the code that tells the peer of a reason.
+func closeCode(cause error) wire.CloseCode {
+	for _, c := range closeErrors {
+		if errors.Is(cause, c.err) {
+			return c.code
+		}
 	}
-	refusalErrors = map[wire.RefuseReason]error{wire.RefuseKey: token.ErrWrongKey}
-	closeErrors   = map[wire.CloseCode]error{wire.CloseShutdown: ErrPeerShutdown, wire.CloseReplaced: ErrReplaced}
-)
+	return wire.CloseNormal
+}
+
+// closeError returns the reason for the code of a peer. A client can only quit, or accuse the
+// listener of a violation of the protocol.
+func (s *Session) closeError(code wire.CloseCode) error {
+	for _, c := range closeErrors {
+		if c.code == code && code != wire.CloseNormal && (s.client || code == wire.CloseProtocol) {
+			return c.err
+		}
+	}
+	if s.client {
+		return ErrKicked
+	}
+	return ErrQuit
+}
+
+// grantError returns the error for a refused request. Unknown codes are [token.ErrWrongKey].
+func grantError(g wire.Grant, offered uint8) error {
+	age := time.Duration(min(g.Detail, math.MaxInt64/uint64(time.Second))) * time.Second
+	switch g.Code {
+	case wire.TokenExpired:
+		return fmt.Errorf("%w: it expired %v ago", token.ErrExpired, age)
+	case wire.TokenStale:
+		return fmt.Errorf("%w: it was issued %v before the server started", token.ErrStale, age)
+	case wire.TokenUsed:
+		return token.ErrUsed
+	case wire.TokenServer:
+		return token.ErrWrongServer
+	case wire.ServerFull:
+		return fmt.Errorf("%w: it has its maximum of %d players", ErrServerFull, g.Detail)
+	case wire.NoSuite:
+		return fmt.Errorf("%w: the server permits %s, the client %s", ErrNoSuite, suites(g.Detail), suites(uint64(offered)))
+	default:
+		return token.ErrWrongKey
+	}
+}
+
+// suites returns the names of a set of suites, of which bit i is suite i.
+func suites(set uint64) string {
+	var names []string
+	for i := range uint8(64) {
+		if s := seal.Suite(i); set>>i&1 == 1 && s.Valid() {
+			names = append(names, s.String())
+		}
+	}
+	slices.Sort(names)
+	if names == nil {
+		return "none that this version knows"
+	}
+	return strings.Join(names, " or ")
+}
+
+// refusal returns the error for an unauthenticated refusal. Unknown reasons are those of another
+// version.
+func refusal(r wire.RefuseReason, key token.KeyID) error {
+	switch r {
+	case wire.RefuseKey:
+		return fmt.Errorf("%w: the server has no key %v", token.ErrWrongKey, key)
+	case wire.RefuseBusy:
+		return fmt.Errorf("%w: there are more handshakes than it permits", ErrServerBusy)
+	default:
+		return fmt.Errorf("%w: the client speaks version %d", ErrVersion, wire.Version)
+	}
+}

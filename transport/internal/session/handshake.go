@@ -31,6 +31,8 @@ const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1
 type Request struct {
 	Remote    netip.AddrPort // of the listener
 	ServerKey [32]byte       // the listener's public key
+	KeyID     token.KeyID    // of the key that issued Token
+	Route     []byte         // of the token; at most [wire.MaxRoute] bytes
 	Token     []byte         // encrypted; at most [MaxToken] bytes
 	Suites    uint8          // bit i: suite i is permitted
 	Nonce     uint64         // random
@@ -52,7 +54,7 @@ func NewClient(now time.Time, r Request, cfg Config) *Session {
 	s.handshake = &clientHandshake{
 		request:   r,
 		initiator: seal.NewInitiator(cfg.Random, r.ServerKey, Prologue),
-		hello:     wire.Hello{Version: wire.Version, Nonce: r.Nonce},
+		hello:     wire.Hello{Version: wire.Version, Nonce: r.Nonce, Key: r.KeyID, Route: r.Route},
 	}
 	s.sendHello(now)
 	return s
@@ -138,7 +140,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	case err != nil:
 		return Malformed
 	case grant.Code != wire.Granted:
-		s.end(cmp.Or(grantErrors[grant.Code], token.ErrWrongKey))
+		s.end(grantError(grant, h.request.Suites))
 		return Accepted
 	case !seal.Suite(grant.Suite).Valid() || h.request.Suites>>grant.Suite&1 == 0:
 		s.end(ErrNoSuite)
@@ -164,9 +166,9 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	case r.Nonce != h.hello.Nonce:
 		return Unexpected
 	case r.Reason == wire.RefuseBusy:
-		h.refusal = cmp.Or(h.refusal, ErrServerBusy)
+		h.refusal = cmp.Or(h.refusal, refusal(r.Reason, h.request.KeyID))
 	case h.failAt.IsZero():
-		h.refusal, h.failAt = cmp.Or(refusalErrors[r.Reason], ErrVersion), now.Add(refusalWait)
+		h.refusal, h.failAt = refusal(r.Reason, h.request.KeyID), now.Add(refusalWait)
 	}
 	return Accepted
 }

@@ -93,7 +93,7 @@ func inOpenPair(t *testing.T, f func(t *testing.T, p *pair)) {
 func testRequest() Request {
 	return Request{
 		Remote: serverAddr, ServerKey: serverKey.Public(), Token: testToken, Nonce: testNonce,
-		Suites: 1<<seal.None | 1<<seal.AES128GCM | 1<<seal.AES128CTRHMAC8,
+		Suites: 1<<seal.None | 1<<seal.AES128GCM | 1<<seal.AES128CTRHMAC8 | 1<<seal.ChaCha20SipHash8,
 	}
 }
 

@@ -1,11 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -98,7 +98,7 @@ func (s *Session) receiveControl(now time.Time, from netip.AddrPort, h wire.Head
 	switch h.Kind {
 	case wire.ReliableKind:
 		s.heartbeat.busy = true
-		err = s.reliable.Input(now, body)
+		err = s.channelOf(body).Input(now, body)
 		s.endIfExhausted()
 	case wire.HeartbeatKind:
 		err = s.receiveHeartbeat(now, body)
@@ -142,7 +142,7 @@ func (s *Session) receiveClose(body []byte) error {
 	if err != nil {
 		return err
 	}
-	cause := cmp.Or(closeErrors[c.Code], ErrClosedByPeer)
+	cause := s.closeError(c.Code)
 	if len(c.Text) > 0 {
 		cause = fmt.Errorf("%w: %q", cause, c.Text)
 	}
@@ -153,10 +153,14 @@ func (s *Session) receiveClose(body []byte) error {
 // Receive copies the next reliable message to dst, grown if it has too little room, and returns it
 // and true, or dst and false if none is ready.
 func (s *Session) Receive(now time.Time, dst []byte) ([]byte, bool) {
+	return s.receive(&s.reliable, now, dst)
+}
+
+func (s *Session) receive(c *reliable.Channel, now time.Time, dst []byte) ([]byte, bool) {
 	if s.state != Open {
 		return dst, false
 	}
-	b, ok, err := s.reliable.Receive(now, dst)
+	b, ok, err := c.Receive(now, dst)
 	if err != nil {
 		s.end(ErrProtocol)
 		return b, false

@@ -49,12 +49,12 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
 func (s *Session) endIfExhausted() {
-	if s.reliable.Exhausted() {
+	if s.reliable.Exhausted() || s.bulk.channel != nil && s.bulk.channel.Exhausted() {
 		s.end(ErrUnacknowledged)
 	}
 }
 
-// sendSegments is the output function of the reliable channel.
+// sendSegments is the output function of the reliable channel and the bulk channel.
 func (s *Session) sendSegments(b []byte) {
 	s.heartbeat.busy = true
 	s.sendKind(s.remote, wire.ReliableKind, b)
@@ -72,26 +72,24 @@ func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 
 const closeCopies = 3 // a close is not acknowledged
 
-// Close notifies the peer if the session is [Open], and makes it [Closed] without an error.
-// Unacknowledged reliable messages may be lost. It has no effect on a Closed session.
-func (s *Session) Close(code wire.CloseCode, text string) {
+// Close notifies the peer of a cause if the session is [Open], and makes it [Closed] with that
+// cause and text. The cause wraps one of the errors of package session, which the peer gets too,
+// with the text. Unacknowledged reliable messages may be lost. It has no effect on a Closed
+// session.
+func (s *Session) Close(cause error, text string) {
 	if s.state == Open {
+		body := wire.AppendClose(nil, wire.Close{Code: closeCode(cause), Text: []byte(text)})
 		for range closeCopies {
-			s.sendKind(s.remote, wire.CloseKind, wire.AppendClose(nil, wire.Close{Code: code, Text: []byte(text)}))
+			s.sendKind(s.remote, wire.CloseKind, body)
 		}
 	}
-	if s.state != Closed {
-		s.end(nil)
+	if s.state == Closed {
+		return
 	}
-}
-
-// Replace closes a session that a new one of the same client replaces: the error is [ErrReplaced],
-// at both ends.
-func (s *Session) Replace() {
-	if s.state != Closed {
-		s.Close(wire.CloseReplaced, "")
-		s.end(ErrReplaced)
+	if text != "" {
+		cause = fmt.Errorf("%w: %s", cause, text)
 	}
+	s.end(cause)
 }
 
 // Buffers is memory for datagrams that are being built: a session needs it only while it sends. The

@@ -82,6 +82,7 @@ type Session struct {
 	number   uint64       // of the last accepted datagram
 	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
+	bulk     bulk
 
 	stats Stats
 }
@@ -104,6 +105,10 @@ func (s *Session) Err() error { return s.err }
 func (s *Session) RTT() (smoothed, last time.Duration, samples uint64) {
 	return s.rtt.smoothed, s.rtt.last, s.rtt.samples
 }
+
+// MinRTT returns the lowest of the last 8 to 16 measurements of the round-trip time, 0 before the
+// first.
+func (s *Session) MinRTT() time.Duration { return s.rtt.minimum() }
 
 // Number returns the complete packet number of the last accepted datagram.
 func (s *Session) Number() uint64 { return s.number }
@@ -168,10 +173,18 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 		out, in = in, out
 	}
 	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
-	s.reliable = reliable.New(reliable.Config{
-		Conv: uint32(id >> 24), MTU: wire.MaxBody, Overhead: wire.LongSize + suite.Overhead() + ipSize,
+	s.reliable = reliable.New(s.channel(s.conversation()))
+}
+
+// conversation returns the conversation number of the reliable channel. That of the bulk channel is
+// the next one.
+func (s *Session) conversation() uint32 { return uint32(s.id >> 24) }
+
+func (s *Session) channel(conversation uint32) reliable.Config {
+	return reliable.Config{
+		Conv: conversation, MTU: wire.MaxBody, Overhead: wire.LongSize + s.Suite().Overhead() + ipSize,
 		Patience: s.cfg.Timeout, Output: s.sendSegments,
-	})
+	}
 }
 
 // open opens the session. Both ends send a heartbeat that requests an answer, which measures the

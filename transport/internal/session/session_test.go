@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -257,7 +259,7 @@ func TestSendOnlyWhileOpen(t *testing.T) {
 			t.Errorf("a payload that does not fit: %v", err)
 		}
 		p.send(p.client, strings.Repeat("x", wire.MaxBody))
-		p.client.s.Close(wire.CloseNormal, "")
+		p.client.s.Close(ErrQuit, "")
 		check()
 	})
 }
@@ -322,22 +324,23 @@ func TestTimeout(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	for name, c := range map[string]struct {
-		code wire.CloseCode
-		text string
-		is   error
-		want string
+		cause error
+		text  string
+		is    error
+		want  string
 	}{
-		"reason":    {wire.CloseNormal, "that's all", ErrClosedByPeer, `"that's all"`},
-		"none":      {wire.CloseNormal, "", ErrClosedByPeer, "closed by the peer"},
-		"shutdown":  {wire.CloseShutdown, "", ErrPeerShutdown, "shut down"},
-		"not UTF-8": {wire.CloseNormal, "\xff\n", ErrClosedByPeer, `"\xff\n"`},
+		"reason":    {ErrQuit, "that's all", ErrQuit, `"that's all"`},
+		"none":      {ErrQuit, "", ErrQuit, "quit"},
+		"violation": {fmt.Errorf("read: %w", ErrProtocol), "", ErrProtocol, "violation"},
+		"disguise":  {ErrShutdown, "", ErrQuit, "quit"}, // only a server can shut down
+		"not UTF-8": {ErrQuit, "\xff\n", ErrQuit, `"\xff\n"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOpenPair(t, func(t *testing.T, p *pair) {
-				p.client.s.Close(c.code, c.text)
-				p.client.s.Close(c.code, "again")
-				if p.client.s.State() != Closed || p.client.s.Err() != nil {
-					t.Errorf("client: state %d, %v", p.client.s.State(), p.client.s.Err())
+				p.client.s.Close(c.cause, c.text)
+				p.client.s.Close(c.cause, "again")
+				if err := p.client.s.Err(); p.client.s.State() != Closed || !errors.Is(err, c.cause) || !strings.HasSuffix(err.Error(), c.text) {
+					t.Errorf("client: state %d, %v", p.client.s.State(), err)
 				}
 				if len(p.flying) != 3 {
 					t.Fatalf("%d copies sent, want 3", len(p.flying))
@@ -404,14 +407,24 @@ func TestDuplicateAndLate(t *testing.T) {
 	})
 }
 
-func TestReplace(t *testing.T) {
-	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.server.s.Replace()
-		p.run(oneWay)
-		for _, e := range []*end{p.client, p.server} {
-			if !errors.Is(e.s.Err(), ErrReplaced) {
-				t.Errorf("%s: %v", e.name, e.s.Err())
+// TestServerCloses checks that both ends have the same reason if the server closes a session.
+func TestServerCloses(t *testing.T) {
+	for _, cause := range []error{ErrKicked, ErrShutdown, ErrReplaced, ErrProtocol, session.ErrLimit, ErrServerBusy} {
+		inOpenPair(t, func(t *testing.T, p *pair) {
+			p.server.s.Close(cause, "text")
+			p.run(oneWay)
+			for _, e := range []*end{p.client, p.server} {
+				if err := e.s.Err(); !errors.Is(err, cause) || !strings.Contains(err.Error(), "text") {
+					t.Errorf("%s: %v, want %v", e.name, err, cause)
+				}
 			}
+		})
+	}
+	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.server.s.sendKind(p.server.s.remote, wire.CloseKind, []byte{255})
+		p.run(oneWay)
+		if err := p.client.s.Err(); !errors.Is(err, ErrKicked) {
+			t.Errorf("unknown code: %v", err)
 		}
 	})
 }

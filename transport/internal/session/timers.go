@@ -106,20 +106,34 @@ func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 	return nil
 }
 
-// rtt is the round-trip time, smoothed as in RFC 6298.
+// rtt is the round-trip time, smoothed as in RFC 6298, except that the first measurements count
+// equally: a single one may be far from the mean.
 type rtt struct {
 	smoothed, last time.Duration
+	lowest, before time.Duration // of the last rttPeriod measurements or fewer, and of those before
 	samples        uint64
 }
 
+const (
+	rttWeight = 8 // measurements that smoothing averages, about
+	rttPeriod = 8
+)
+
 func (r *rtt) add(d time.Duration) {
-	r.last = d
-	if r.samples == 0 {
-		r.smoothed = d
-	} else {
-		r.smoothed += (d - r.smoothed) / 8
+	if r.samples%rttPeriod == 0 {
+		r.before, r.lowest = r.lowest, d
 	}
 	r.samples++
+	r.last, r.lowest = d, min(r.lowest, d)
+	r.smoothed += (d - r.smoothed) / time.Duration(min(r.samples, rttWeight))
+}
+
+// minimum returns the lowest of the last 8 to 16 measurements, 0 before the first.
+func (r *rtt) minimum() time.Duration {
+	if r.samples > rttPeriod {
+		return min(r.lowest, r.before)
+	}
+	return r.lowest
 }
 
 // receiveUnknown handles a hint that the listener does not know the session. If it echoes a header
@@ -184,6 +198,10 @@ func (s *Session) TakeUnanswered() bool {
 	return expired && s.state == Open
 }
 
+// Unanswered reports whether a client has waited for an answer for too long since the last
+// datagram.
+func (s *Session) Unanswered() bool { return s.unanswered.wait > 0 && s.state == Open }
+
 // Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be
 // called at any time; [Session.Next] returns when it is necessary.
 func (s *Session) Advance(now time.Time) {
@@ -195,7 +213,7 @@ func (s *Session) Advance(now time.Time) {
 	case due(now, s.deadline()):
 		s.end(ErrTimeout)
 	case due(now, s.lossProbe):
-		s.end(ErrSessionLost)
+		s.end(ErrUnknown)
 	case s.state == Open:
 		s.advanceOpen(now)
 	case h != nil && due(now, h.sent.Add(helloInterval)):
@@ -219,6 +237,9 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.challengeAll(now)
 	}
 	s.reliable.Advance(now)
+	if c := s.bulk.channel; c != nil {
+		c.Advance(now)
+	}
 	s.endIfExhausted()
 }
 
@@ -242,6 +263,11 @@ func (s *Session) Next() time.Time {
 	}
 	if flush, ok := s.reliable.Next(); ok {
 		t = earliest(t, flush)
+	}
+	if c := s.bulk.channel; c != nil {
+		if flush, ok := c.Next(); ok {
+			t = earliest(t, flush)
+		}
 	}
 	return t
 }

@@ -9,6 +9,38 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
+// TestRTT checks that the first measurements count equally, that the later ones are smoothed, and
+// that the minimum is that of recent measurements.
+func TestRTT(t *testing.T) {
+	const ms = time.Millisecond
+	var r rtt
+	if r.minimum() != 0 {
+		t.Errorf("%v before the first measurement", r.minimum())
+	}
+	for i, c := range []struct{ measured, smoothed, minimum time.Duration }{
+		{180, 180, 180},
+		{120, 150, 120},
+		{150, 150, 120},
+		{110, 140, 110},
+		{140, 140, 110},
+		{140, 140, 110},
+		{140, 140, 110},
+		{140, 140, 110},
+		{220, 150, 110},
+		{230, 160, 110}, // two of a period of eight
+	} {
+		if r.add(c.measured * ms); r.smoothed != c.smoothed*ms || r.minimum() != c.minimum*ms || r.last != c.measured*ms {
+			t.Errorf("measurement %d: %v and %v, want %v and %v", i, r.smoothed, r.minimum(), c.smoothed*ms, c.minimum*ms)
+		}
+	}
+	for range 15 {
+		r.add(300 * ms)
+	}
+	if r.minimum() != 300*ms {
+		t.Errorf("minimum %v after 15 measurements of 300 ms, want that: the path changed", r.minimum())
+	}
+}
+
 // TestProbing searches paths that carry datagrams of these sizes.
 func TestProbing(t *testing.T) {
 	for limit, want := range map[int]int{
@@ -166,7 +198,7 @@ func TestSessionLost(t *testing.T) {
 			t.Errorf("ended early: %v", p.client.s.Err())
 		}
 		p.run(time.Millisecond)
-		if !errors.Is(p.client.s.Err(), ErrSessionLost) {
+		if !errors.Is(p.client.s.Err(), ErrUnknown) {
 			t.Errorf("got %v", p.client.s.Err())
 		}
 	})

@@ -31,7 +31,7 @@ type Conn struct {
 // them is closed. If the operating system does not support that, ListenShards opens one socket.
 func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
-		return nil, fmt.Errorf("transport: %d shards, must be at least 1", n)
+		return nil, fmt.Errorf("%d shards, must be at least 1", n)
 	}
 	if !canShareAddress {
 		n = 1
@@ -71,7 +71,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 	}}
 	pc, err := config.ListenPacket(context.Background(), "udp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("transport: cannot open a UDP socket: %w", err)
+		return nil, fmt.Errorf("cannot open a UDP socket: %w", err)
 	}
 	socket := pc.(*net.UDPConn)
 	// Errors are ignored: a smaller buffer only loses more datagrams under load.
@@ -81,7 +81,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 	c, err := newConn(socket)
 	if err != nil {
 		_ = socket.Close()
-		return nil, fmt.Errorf("transport: cannot use a UDP socket: %w", err)
+		return nil, fmt.Errorf("cannot use a UDP socket: %w", err)
 	}
 	return c, nil
 }

@@ -70,9 +70,12 @@ type CloseCode uint8
 
 // The codes of a close.
 const (
-	CloseNormal   CloseCode = iota // the application closed the connection
+	CloseNormal   CloseCode = iota // the client quits, or the listener kicks it
 	CloseShutdown                  // the sender shuts down
 	CloseReplaced                  // the same client has a new session
+	CloseProtocol                  // the receiver violated the protocol
+	CloseLimit                     // the client exceeded a limit
+	CloseBusy                      // the listener refuses the session for the time being
 )
 
 // Close ends a session.

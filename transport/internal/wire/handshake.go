@@ -52,9 +52,14 @@ const (
 	// HelloSize is the minimum size of a hello in bytes.
 	HelloSize = 64
 
-	helloHeader = 1 + 2 + 8 + CookieSize + 2
+	// KeySize is the size of a key id in bytes.
+	KeySize = 4
+	// MaxRoute is the maximum size of a route id in bytes.
+	MaxRoute = 16
+
+	helloHeader = 1 + 2 + 8 + CookieSize + KeySize + 1 + 2 // without a route id
 	// MaxHelloMessage is the maximum size of the message of a hello in bytes.
-	MaxHelloMessage = BaseDatagram - helloHeader
+	MaxHelloMessage = BaseDatagram - helloHeader - MaxRoute
 )
 
 // Hello requests a session. Version and Nonce have the same offsets in all versions.
@@ -62,6 +67,8 @@ type Hello struct {
 	Version uint16
 	Nonce   uint64           // random, of each attempt to connect
 	Cookie  [CookieSize]byte // from a retry; zeros at first
+	Key     [KeySize]byte    // id of the listener's key for which Message is encrypted
+	Route   []byte           // route id, at most MaxRoute bytes; for proxies
 	Message []byte           // of the key exchange; empty at first
 }
 
@@ -71,13 +78,15 @@ type Hello struct {
 func AppendHello(b []byte, h Hello) []byte {
 	size := HelloSize
 	if len(h.Message) > 0 {
-		size = max(WelcomeSize, helloHeader+len(h.Message))
+		size = max(WelcomeSize, helloHeader+len(h.Route)+len(h.Message))
 	}
 	end := len(b) + max(size, HelloSize)
 	b = appendType(b, HelloType)
 	b = binary.LittleEndian.AppendUint16(b, h.Version)
 	b = binary.LittleEndian.AppendUint64(b, h.Nonce)
 	b = append(b, h.Cookie[:]...)
+	b = append(b, h.Key[:]...)
+	b = append(append(b, uint8(len(h.Route))), h.Route...)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Message)))
 	b = append(b, h.Message...)
 	var zeros [max(HelloSize, WelcomeSize)]byte
@@ -96,8 +105,16 @@ func ParseHello(b []byte) (Hello, error) {
 		return h, nil
 	}
 	copy(h.Cookie[:], body[10:])
-	size := int(binary.LittleEndian.Uint16(body[10+CookieSize:]))
-	rest := b[helloHeader:]
+	copy(h.Key[:], body[10+CookieSize:])
+	body = body[10+CookieSize+KeySize:]
+	route := int(body[0])
+	if route > MaxRoute {
+		return Hello{}, ErrMalformed
+	}
+	if route > 0 {
+		h.Route = body[1 : 1+route]
+	}
+	size, rest := int(binary.LittleEndian.Uint16(body[1+route:])), body[1+route+2:]
 	if size > len(rest) || size > 0 && len(b) < WelcomeSize {
 		return Hello{}, ErrMalformed
 	}
@@ -196,16 +213,24 @@ const (
 	codes
 )
 
-// Grant is the payload of a welcome's message. If the code is not [Granted] the rest is zero.
+// Grant is the payload of a welcome's message.
 type Grant struct {
 	Code  Code
-	ID    uint64 // the session's, random
-	Suite uint8
+	ID    uint64 // the session's, random; 0 if refused
+	Suite uint8  // 0 if refused
+	// Detail takes the place of ID if the code is not [Granted]: the seconds since a token expired
+	// ([TokenExpired]) or before the start at which it was issued ([TokenStale]), the maximum
+	// number of sessions ([ServerFull]), or the permitted suites, bit i for suite i ([NoSuite]).
+	Detail uint64
 }
 
 // AppendGrant appends a grant.
 func AppendGrant(b []byte, g Grant) []byte {
-	b = binary.LittleEndian.AppendUint64(append(b, uint8(g.Code)), g.ID)
+	number := g.Detail
+	if g.Code == Granted {
+		number = g.ID
+	}
+	b = binary.LittleEndian.AppendUint64(append(b, uint8(g.Code)), number)
 	return append(b, g.Suite)
 }
 
@@ -215,9 +240,15 @@ func ParseGrant(b []byte) (Grant, error) {
 	if len(b) != GrantSize {
 		return Grant{}, ErrMalformed
 	}
-	g := Grant{Code: Code(b[0]), ID: binary.LittleEndian.Uint64(b[1:]), Suite: b[9]}
-	if g.Code >= codes || g.Code == Granted && g.ID == 0 {
+	g := Grant{Code: Code(b[0]), Suite: b[9]}
+	number := binary.LittleEndian.Uint64(b[1:])
+	switch {
+	case g.Code >= codes || g.Code == Granted && number == 0:
 		return Grant{}, ErrMalformed
+	case g.Code == Granted:
+		g.ID = number
+	default:
+		g.Detail = number
 	}
 	return g, nil
 }
@@ -232,7 +263,7 @@ type RefuseReason uint8
 const (
 	RefuseVersion RefuseReason = iota + 1 // the listener does not support the hello's version
 	RefuseBusy                            // there are too many handshakes
-	RefuseKey                             // the hello's message is encrypted for another key
+	RefuseKey                             // the listener does not have the hello's key, or the message is altered
 )
 
 // Refuse is an unauthenticated refusal of a hello. Its layout is the same in all versions.

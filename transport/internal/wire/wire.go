@@ -91,6 +91,21 @@ const (
 	NumberBits = 19
 )
 
+// serverShift is the lowest bit of the server id in a session id.
+const serverShift = 48
+
+// WithServer returns a random session id with a server id in its highest 16 bits, so that a proxy
+// finds the server of a long header. Server id 0 leaves the session id as it is.
+func WithServer(id uint64, server uint16) uint64 {
+	if server == 0 {
+		return id
+	}
+	return id<<16>>16 | uint64(server)<<serverShift
+}
+
+// ServerOf returns the server id of a session id of [WithServer].
+func ServerOf(id uint64) uint16 { return uint16(id >> serverShift) }
+
 const (
 	kindShift = 3
 	kindMask  = 7

@@ -42,6 +42,8 @@ func (l layout) with(name, hex string, value any) layout {
 	return l
 }
 
+var testKeyID = [KeySize]byte{1, 2, 3, 4}
+
 var (
 	headers    = of(AppendHeader, ParseHeader)
 	hellos     = of(AppendHello, ParseHello)
@@ -63,12 +65,12 @@ var layouts = []layout{
 	headers.with("long data header", "45 8877665544332227 3412", Header{Kind: DataKind, Long: true, ID: 0x2722334455667788, Number: 0x51234}),
 	headers.with("long header", "5b 8877665544332227 ffff", Header{Kind: CloseKind, Long: true, ID: 0x2722334455667788, Number: 0x3ffff}),
 	headers.with("last kind", "38 0100", Header{Kind: ProbeAnswerKind, Number: 1}),
-	hellos.with("first hello", "80 0200 "+nonceHex+strings.Repeat("00", 24)+"0000"+strings.Repeat("00", 27),
-		Hello{Version: 2, Nonce: testNonce, Message: []byte{}}),
-	hellos.with("hello", "80 0200 "+nonceHex+cookieHex+"3a00"+messageHex,
-		Hello{Version: 2, Nonce: testNonce, Cookie: testCookie, Message: testMessage}),
-	hellos.with("padded hello", "80 0200 "+nonceHex+cookieHex+"0100 77"+strings.Repeat("00", 29),
-		Hello{Version: 2, Nonce: testNonce, Cookie: testCookie, Message: []byte{0x77}}),
+	hellos.with("first hello", "80 0200 "+nonceHex+strings.Repeat("00", 24)+"01020304 00 0000"+strings.Repeat("00", 22),
+		Hello{Version: 2, Nonce: testNonce, Key: testKeyID, Message: []byte{}}),
+	hellos.with("hello", "80 0200 "+nonceHex+cookieHex+"01020304 00 3a00"+messageHex,
+		Hello{Version: 2, Nonce: testNonce, Cookie: testCookie, Key: testKeyID, Message: testMessage}),
+	hellos.with("padded hello", "80 0200 "+nonceHex+cookieHex+"01020304 02 6575 0100 77"+strings.Repeat("00", 22),
+		Hello{Version: 2, Nonce: testNonce, Cookie: testCookie, Key: testKeyID, Route: []byte("eu"), Message: []byte{0x77}}),
 	retries.with("retry", "81"+nonceHex+cookieHex, Retry{Nonce: testNonce, Cookie: testCookie}),
 	welcomes.with("welcome", "82"+nonceHex+messageHex, Welcome{Nonce: testNonce, Message: testMessage}),
 	refuses.with("refuse", "83"+nonceHex+"02", Refuse{Nonce: testNonce, Reason: RefuseBusy}),
@@ -117,7 +119,7 @@ func TestAnswersAreNotLongerThanTheirCause(t *testing.T) {
 			t.Errorf("an unknown of %d bytes, want %d", n, UnknownSize(h))
 		}
 	}
-	if n := len(AppendHello(nil, Hello{Message: make([]byte, MaxHelloMessage)})); n != BaseDatagram {
+	if n := len(AppendHello(nil, Hello{Route: make([]byte, MaxRoute), Message: make([]byte, MaxHelloMessage)})); n != BaseDatagram {
 		t.Errorf("the largest hello has %d bytes, want %d", n, BaseDatagram)
 	}
 }
@@ -169,7 +171,8 @@ func TestMalformed(t *testing.T) {
 		"challenge":         second(ParseChallenge(make([]byte, ChallengeSize+1))),
 		"probe":             ParseProbe([]byte{0, 1}),
 		"close text":        second(ParseClose(make([]byte, MaxCloseText+2))),
-		"long message":      second(ParseHello(append(unhex(t, "80 0200"+nonceHex+cookieHex+"ffff"), make([]byte, 100)...))),
+		"long message":      second(ParseHello(append(unhex(t, "80 0200"+nonceHex+cookieHex+"01020304 00 ffff"), make([]byte, 100)...))),
+		"long route":        second(ParseHello(append(unhex(t, "80 0200"+nonceHex+cookieHex+"01020304 11"), make([]byte, 100)...))),
 	} {
 		if err == nil {
 			t.Errorf("%s was read", name)

@@ -90,7 +90,8 @@ func (c *Component) predictor(name string) *Predictor {
 }
 
 const textNotes = `bits   a frame, on average: full as the engine packs it; bits of the codec adaptive, flags those of them that say what changed;
-       floor: what the field might take if far more were known than a receiver can know.
+       floor: an estimate of what the field needs if more is known than a receiver can know. It is no limit: where a few
+       values repeat, the codec can need less.
 held   share of frames in which the component was said to be as its reference; used: the codec's predictors of the rest.
 best   of the predictors that were tried, each alone, and its residuals, in steps, over all frames: mean magnitude, and
        magnitudes that 50, 90 and 99 % are not above; the share of zeros; the entropy of the values.

@@ -13,9 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"golang.org/x/sync/errgroup"
 
-	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/trace"
@@ -170,7 +171,7 @@ func (r *run) verdict() error {
 		}
 	}
 	switch {
-	case errors.Is(cause, client.ErrKicked):
+	case errors.Is(cause, session.ErrKicked):
 		errs = append(errs, fmt.Errorf("the server threw %d of %d players out: %w", out, r.options.Players, cause))
 	case cause != nil:
 		errs = append(errs, fmt.Errorf("%d of %d players stopped: %w", out, r.options.Players, cause))

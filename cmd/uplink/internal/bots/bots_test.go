@@ -16,9 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
@@ -186,7 +187,7 @@ func TestThrownOut(t *testing.T) {
 			}
 		}
 		report, err := Run(t.Context(), traces(), options(network, 2), ignore)
-		if err == nil || !errors.Is(err, client.ErrKicked) || !strings.Contains(err.Error(), "threw 1 of 2 players out") {
+		if err == nil || !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), "threw 1 of 2 players out") {
 			t.Errorf("%v", err)
 		}
 		if p := report.Players; p.Ended != 1 || p.Connected != 1 || p.Reconnecting != 0 {
@@ -199,7 +200,7 @@ func TestFull(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		serve(t, network, ds.Config{MaxPlayers: 3})
 		report, err := Run(t.Context(), traces(), options(network, 5), ignore)
-		if !errors.Is(err, transport.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
+		if !errors.Is(err, session.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
 			t.Errorf("%v", err)
 		}
 		if p := report.Players; p.Connected != 3 || p.Failed != 2 {
@@ -361,7 +362,7 @@ func (l *loopback) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
 
 func (l *loopback) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	if len(l.waiting) == 0 {
-		return 0, netip.AddrPort{}, transport.ErrTimeout // any error
+		return 0, netip.AddrPort{}, session.ErrTimeout // any error
 	}
 	n := copy(p, l.waiting[0])
 	l.waiting = l.waiting[1:]

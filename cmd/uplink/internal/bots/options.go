@@ -39,6 +39,7 @@ type Options struct {
 	Insecure   bool // as in client.Config, with Suites
 	// Issuer issues the bots' tokens. With the zero key they have none.
 	Issuer token.IssuerKey
+	Route  string // route id of the tokens that bots get with Issuer
 	// RebindEvery is the interval at which each bot rebinds to another socket; 0: never.
 	RebindEvery time.Duration
 	Network     transport.Network // nil means UDP
@@ -80,7 +81,7 @@ func (r *run) client(i int) (client.Config, error) {
 		if err != nil {
 			return token.Token{}, err
 		}
-		return Issue(o.Issuer, r.firstID+uint64(i), server)
+		return Issue(o.Issuer, r.firstID+uint64(i), server, o.Route)
 	}
 	var err error
 	c.Token, err = c.Renew(context.Background())
@@ -96,10 +97,11 @@ func Resolve(addr string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(server.AddrPort().Addr().Unmap(), server.AddrPort().Port()), nil
 }
 
-// Issue issues a token for a client and a server, valid for a minute, as a backend does.
-func Issue(key token.IssuerKey, client uint64, server netip.AddrPort) (token.Token, error) {
+// Issue issues a token for a client and a server, with a route id, valid for a minute, as a backend
+// does.
+func Issue(key token.IssuerKey, client uint64, server netip.AddrPort, route string) (token.Token, error) {
 	return token.Issue(key, token.Claims{
-		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server},
+		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server}, Route: []byte(route),
 	})
 }
 

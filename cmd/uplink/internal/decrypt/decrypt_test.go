@@ -46,7 +46,9 @@ func run(t *testing.T, file []byte, keys []keylog.Session, port uint16) ([]byte,
 
 // TestGame opens all of a session that loses, repeats and moves.
 func TestGame(t *testing.T) {
-	for _, suite := range []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8, transport.None} {
+	for _, suite := range []transport.Suite{
+		transport.AES128GCM, transport.AES128CTRHMAC8, transport.ChaCha20Poly1305, transport.ChaCha20SipHash8, transport.None,
+	} {
 		g := play(t, suite)
 		out, c := run(t, g.file, g.keys, 0)
 		if c.Sessions != 1 || c.Opened < calls || c.Plain < 4 || c.Opened+c.Plain != c.Packets {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/keylog"
@@ -218,6 +220,17 @@ func TestWiresharkMalformed(t *testing.T) {
 		if packets[i].all("uplink.malformed") == nil {
 			t.Errorf("nothing is wrong with %x", shots[i].b)
 		}
+	}
+}
+
+// TestWiresharkRefusal shows the rate that a refused binding must have.
+func TestWiresharkRefusal(t *testing.T) {
+	answer := control.BindAnswer{RPC: 1, Reason: control.ReasonTick, LimitHz: 60}
+	b, err := answer.Append(nil)
+	uplinktest.Must(t, err)
+	p := &dissect(t, capture(opened(true, 0, b...)))[0]
+	if reason, limit := p.text("uplink.bind.reason"), p.text("uplink.bind.limit"); p.all("uplink.malformed") != nil || reason != "7" || limit != "60" {
+		t.Errorf("reason %q, limit %q", reason, limit)
 	}
 }
 

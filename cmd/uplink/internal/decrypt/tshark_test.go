@@ -24,7 +24,7 @@ type sums struct{ payloads, bytes, deltas, ages, full uint64 }
 
 // TestWiresharkGame compares Wireshark's counts with those of client and server.
 func TestWiresharkGame(t *testing.T) {
-	for _, suite := range []transport.Suite{transport.AES128GCM, transport.None} {
+	for _, suite := range []transport.Suite{transport.AES128GCM, transport.ChaCha20SipHash8, transport.None} {
 		g := play(t, suite)
 		file := g.file
 		if suite != transport.None { // which can be read as it is

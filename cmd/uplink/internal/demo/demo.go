@@ -321,7 +321,7 @@ func (o *Options) suite() transport.Suite {
 // permitted is for the server's config.
 func (o *Options) permitted() []transport.Suite {
 	if o.Suites == nil {
-		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM}
+		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM, transport.ChaCha20Poly1305}
 	}
 	return o.Suites
 }

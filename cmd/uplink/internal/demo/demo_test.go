@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	d, _ := prepare(t, options())
-	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrWrongKey) {
+	if _, err := client.Dial(t.Context(), d.srv.Addr().String(), client.Config{}); !errors.Is(err, token.ErrNoToken) {
 		t.Errorf("without a token: %v", err)
 	}
 }

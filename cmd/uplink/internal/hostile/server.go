@@ -43,7 +43,7 @@ type Server struct {
 	snapshots, states *ds.World[object]
 
 	mu      sync.Mutex
-	streams map[*ds.Player]*ds.StateStream[object]
+	streams map[*ds.Player]*ds.StateStream
 }
 
 // firstOther is the lowest client id of attackers.
@@ -51,7 +51,7 @@ const firstOther = 1000
 
 // NewServer starts a server at a loopback address, where no key is needed. A nil network is UDP.
 func NewServer(addr string, network transport.Network) (*Server, error) {
-	s := &Server{streams: map[*ds.Player]*ds.StateStream[object]{}}
+	s := &Server{streams: map[*ds.Player]*ds.StateStream{}}
 	var err error
 	s.srv, err = ds.Listen(addr, ds.Config{
 		Network: network, Joined: s.joined, Left: s.left,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -72,8 +73,70 @@ func (x *inspection) ask(body record.Body) {
 	case *record.Prior:
 		e.Title = fmt.Sprintf("prior, %d bytes", len(b.File))
 	default:
-		e.Title = strings.NewReplacer("*capture.", "", "&{", "", "}", "").Replace(fmt.Sprintf("%T: %+v", body, body))
+		e.other(body)
 	}
+}
+
+// other explains records without bits of the wire.
+func (e *Explained) other(body record.Body) {
+	var all []value
+	switch b := body.(type) {
+	case *record.Start:
+		e.Title = fmt.Sprintf("start of file %d of the series", b.Index)
+		all = []value{{"started at", b.Wall.Format(time.RFC3339Nano)}, {"series", fmt.Sprintf("%016x", b.Run)}}
+	case *record.Opened:
+		e.Title = fmt.Sprintf("player %d connected", b.Player)
+		all = []value{
+			{"in an earlier file", b.Again},
+			{"session id", fmt.Sprintf("%016x", b.Session)},
+			{"client id", b.Client},
+			{"address", b.Addr},
+			{"cipher suite", fmt.Sprintf("%s, %d bytes per datagram", b.Suite, b.AEADOverhead)},
+		}
+	case *record.Closed:
+		e.Title = fmt.Sprintf("player %d disconnected", b.Player)
+		all = []value{{"cause", cmp.Or(b.Cause, "closed by the server")}}
+	case *record.Bound:
+		e.Title = fmt.Sprintf("player %d bound RPC %d", b.Player, b.RPC)
+		all = []value{
+			{"in an earlier file", b.Again},
+			{"schema", b.Schema},
+			{"rate", fmt.Sprint(b.RateHz, " Hz")},
+			{"codec", b.Codec},
+			{"reliable", b.Reliable},
+			{"client's ring", b.PeerRing},
+			{"server's ring", b.Ring},
+			{"frames in a datagram", b.Frames},
+			{"late frames delivered", b.DeliverLate},
+			{"prior", fmt.Sprintf("%016x", b.Prior)},
+			{"factors of velocities", fmt.Sprint(b.PerTick)},
+		}
+	case *record.Decoded:
+		e.Title = fmt.Sprintf("payload of player %d, RPC %d, decoded", b.Player, b.RPC)
+		all = []value{{"newest frame", b.Seq}, {"frames", b.Frames}, {"kind", b.Kind}, {"hash", fmt.Sprintf("%08x", b.Hash)}}
+	case *record.Dropped:
+		e.Title = fmt.Sprintf("payload or datagram of player %d dropped", b.Player)
+		if b.RPC != record.NoRPC {
+			all = append(all, value{"RPC", b.RPC})
+		}
+		all = append(all, value{"reason", b.Reason}, value{"by the decoder", b.Decoder})
+	case *record.Withheld:
+		e.Title = fmt.Sprintf("frame %d of player %d, RPC %d, not delivered", b.Seq, b.Player, b.RPC)
+		all = []value{{"reason", b.Reason}}
+	case *record.Lost:
+		e.Title = fmt.Sprintf("%d records not written: the writer was too slow", b.Records)
+	case *record.Counts:
+		e.Title = "datagrams dropped so far"
+		for _, c := range b.Drops {
+			all = append(all, value{c.Reason, c.N})
+		}
+	case *record.End:
+		e.Title = "end of the series"
+		if b.More {
+			e.Title = "end of the file; the series has a next one"
+		}
+	}
+	e.values(all)
 }
 
 func way(sent bool) string {
@@ -116,6 +179,8 @@ func (e *Explained) carried(p *player, b []byte) {
 		e.answer(body)
 	case control.Message:
 		e.add(8, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
+	case control.Request:
+		e.request(body)
 	case control.Bundle:
 		e.bundle(len(e.body) - len(b))
 	default:
@@ -134,6 +199,7 @@ var typeTexts = map[control.Type]string{
 	control.Stop:    "a world is not sent any more",
 	control.DownAck: "an ack of a world's messages",
 	control.Slack:   "how jitter buffers stand, and acks",
+	control.Request: "a request, or the answer to one",
 }
 
 func typeText(t control.Type, first byte) string {
@@ -208,6 +274,7 @@ func (e *Explained) bind(b []byte) {
 		{"batch", r.Batch},
 		{"deadline", r.Deadline},
 		{"factors of velocities", fmt.Sprint(r.PerTick)},
+		{"described fields", described(r.Described)},
 	})
 }
 
@@ -216,12 +283,35 @@ func (e *Explained) answer(b []byte) {
 	e.msgpack(b, err, []value{
 		{"number", a.RPC},
 		{"ring", a.Ring},
-		{"reason", fmt.Sprintf("%d, %s", a.Reason, cmp.Or(reasonTexts[a.Reason], "unknown"))},
+		{"reason", fmt.Sprintf("%d, %v", uint8(a.Reason), a.Reason)},
 		{"field", a.Field},
 		{"theirs", strconv.Quote(a.Theirs)},
 		{"known", fmt.Sprintf("%q", a.Known)},
 		{"prior", fmt.Sprintf("%016x", a.Prior)},
+		{"limit", fmt.Sprint(a.LimitHz, " Hz")},
+		{"fields to describe", fmt.Sprint(a.Ask)},
 	})
+}
+
+// request explains a request or the answer to one, without the type.
+func (e *Explained) request(b []byte) {
+	k, id, body, err := control.ParseRequest(b)
+	if err != nil {
+		e.note("%v", err)
+		return
+	}
+	e.add(8, 8, 0, "kind", "%d, %v", uint8(k), k)
+	e.add(16, 32, 0, "id", "%d", id)
+	e.add(48, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
+}
+
+// described returns the descriptions of fields, each after its number.
+func described(fields []control.Described) string {
+	var all []string
+	for _, d := range fields {
+		all = append(all, fmt.Sprintf("%d %q", d.Field, d.Description))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
 }
 
 type value struct {
@@ -236,16 +326,11 @@ func (e *Explained) msgpack(b []byte, err error, all []value) {
 		return
 	}
 	e.add(8, float64(8*len(b)), 0, "msgpack", "an array of these:")
+	e.values(all)
+}
+
+func (e *Explained) values(all []value) {
 	for _, v := range all {
 		e.add(noBit, 0, 1, v.what, "%v", v.is)
 	}
-}
-
-var reasonTexts = map[control.Reason]string{
-	control.ReasonNone:    "bound",
-	control.ReasonUnknown: "no such RPC",
-	control.ReasonSchema:  "another schema",
-	control.ReasonCodec:   "no such codec",
-	control.ReasonNumber:  "the number is taken, or too many bindings",
-	control.ReasonInvalid: "a rate, ring or number of frames that cannot be",
 }

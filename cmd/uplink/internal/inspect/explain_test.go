@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
@@ -58,6 +60,40 @@ func TestExplainAll(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestExplainOther explains the records without bits of the wire, each field by its name.
+func TestExplainOther(t *testing.T) {
+	for want, body := range map[string]record.Body{
+		"start of file 2 of the series: started at 1970-01-01T00:00:00Z, series 00000000000000ff": &record.Start{Wall: time.Unix(0, 0).UTC(), Index: 2, Run: 255},
+		"player 3 connected: in an earlier file true, session id 0000000000000004, client id 5, address 192.0.2.1:7, cipher suite gcm, 16 bytes per datagram": &record.Opened{
+			Player: 3, Again: true, Session: 4, Client: 5, Addr: netip.MustParseAddrPort("192.0.2.1:7"), Suite: "gcm", AEADOverhead: 16,
+		},
+		"player 3 disconnected: cause closed by the server": &record.Closed{Player: 3},
+		"player 3 bound RPC 1: in an earlier file false, schema 0, rate 60 Hz, codec adaptive, reliable true, client's ring 64, server's ring 32, " +
+			"frames in a datagram 2, late frames delivered false, prior 0000000000000000, factors of velocities [7]": &record.Bound{
+			Player: 3, RPC: 1, RateHz: 60, Codec: rpcdelta.Adaptive, Reliable: true, PeerRing: 64, Ring: 32, Frames: 2, PerTick: []int64{7},
+		},
+		"payload of player 3, RPC 1, decoded: newest frame 9, frames 2, kind delta, hash 0000000a": &record.Decoded{Player: 3, RPC: 1, Seq: 9, Frames: 2, Kind: rpcdelta.Delta, Hash: 10},
+		"payload or datagram of player 3 dropped: RPC 1, reason late, by the decoder true":         &record.Dropped{Player: 3, RPC: 1, Reason: "late", Decoder: true},
+		"payload or datagram of player 3 dropped: reason malformed, by the decoder false":          &record.Dropped{Player: 3, RPC: record.NoRPC, Reason: "malformed"},
+		"frame 9 of player 3, RPC 1, not delivered: reason rejected":                               &record.Withheld{Player: 3, RPC: 1, Seq: 9, Reason: "rejected"},
+		"8 records not written: the writer was too slow":                                           &record.Lost{Records: 8},
+		"datagrams dropped so far: malformed 2, kernel 3":                                          &record.Counts{Drops: []record.Count{{Reason: "malformed", N: 2}, {Reason: "kernel", N: 3}}},
+		"end of the series":                          &record.End{},
+		"end of the file; the series has a next one": &record.End{More: true},
+	} {
+		e := new(Explained)
+		e.other(body)
+		got, before := e.Title, ": "
+		for _, l := range e.Lines {
+			got += before + l.What + " " + l.Value
+			before = ", "
+		}
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -138,7 +139,7 @@ func TestViewErrors(t *testing.T) {
 func TestNobodyLooks(t *testing.T) {
 	l, _ := newLab()
 	f := sample.Portal2().At(0)
-	if n := testing.AllocsPerRun(100, func() {
+	if n := allocs.PerRun(100, func() {
 		l.stage.Sent(0, 0, f)
 		l.stage.Rebuilt(0, 0, f, false)
 	}); n != 0 {

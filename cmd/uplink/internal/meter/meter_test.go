@@ -3,6 +3,8 @@ package meter
 import (
 	"testing"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 func TestSummary(t *testing.T) {
@@ -36,7 +38,7 @@ func TestSummary(t *testing.T) {
 
 func TestAddAllocatesNothing(t *testing.T) {
 	d := NewDurations()
-	if n := testing.AllocsPerRun(100, func() { d.Add(time.Millisecond) }); n != 0 {
+	if n := allocs.PerRun(100, func() { d.Add(time.Millisecond) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -46,12 +46,16 @@ type rewriter struct {
 // it as it is. All else is copied; a simple packet of pcapng that was cut becomes an enhanced one,
 // without a time. It returns how many packets there were.
 //
-// An [Error] is where the file is damaged, or no capture at all; what came before has been written.
-// Other errors are those of r and w.
+// An [Error] is where the file is damaged; what came before has been written. If the file is no
+// capture, nothing has been written and the error wraps [ErrFormat]. Other errors are those of r
+// and w.
 func Rewrite(w io.Writer, r io.Reader, edit func(*Packet) []byte) (packets int, err error) {
 	c := &rewriter{in: bufio.NewReaderSize(r, 1<<16), out: bufio.NewWriterSize(w, 1<<16), edit: edit}
 	err = c.run()
-	return c.number, errors.Join(err, c.out.Flush())
+	if flushed := c.out.Flush(); !errors.Is(err, flushed) { // the error of a write is returned again
+		err = errors.Join(err, flushed)
+	}
+	return c.number, err
 }
 
 func (c *rewriter) run() error {
@@ -60,7 +64,7 @@ func (c *rewriter) run() error {
 		return err
 	}
 	if len(magic) < 4 {
-		return c.errorf("a capture begins with 4 bytes that say what it is, this has %d", len(magic))
+		return fmt.Errorf("%w: it has %d bytes", ErrFormat, len(magic))
 	}
 	switch m := binary.LittleEndian.Uint32(magic); {
 	case m == ngSection:
@@ -72,9 +76,9 @@ func (c *rewriter) run() error {
 		c.order = binary.BigEndian
 		return c.classic()
 	case m&0xffff == 0x8b1f:
-		return c.errorf("the file is compressed: gunzip it first")
+		return fmt.Errorf("%w: it is compressed: gunzip it first", ErrFormat)
 	}
-	return c.errorf("this begins with % x: neither pcap nor pcapng", magic)
+	return fmt.Errorf("%w: it begins with % x", ErrFormat, magic)
 }
 
 func (c *rewriter) errorf(format string, args ...any) error {
@@ -123,6 +127,9 @@ func snapLen(n uint32) uint32 {
 	return min(n+grow, maxPacket)
 }
 
+// ErrFormat means that a file is not in a format of packet captures.
+var ErrFormat = errors.New("neither pcap nor pcapng")
+
 // Error says where a capture file cannot be read.
 type Error struct {
 	// Packet is the number of the packet at fault, or if it is none the one after it; the first is
@@ -136,7 +143,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("capture: packet %d, at byte %d: %s", e.Packet, e.Offset, e.Text)
+	return fmt.Sprintf("packet %d, at byte %d: %s", e.Packet, e.Offset, e.Text)
 }
 
 const (

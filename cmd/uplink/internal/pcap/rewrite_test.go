@@ -118,6 +118,12 @@ func TestCutFile(t *testing.T) {
 			var out bytes.Buffer
 			n, err := pcap.Rewrite(&out, bytes.NewReader(file[:size]), func(*pcap.Packet) []byte { return nil })
 			var at *pcap.Error
+			if size < 4 { // without the mark of a format
+				if !errors.Is(err, pcap.ErrFormat) || out.Len() != 0 {
+					t.Fatalf("%s cut to %d bytes: %d bytes, %v", name, size, out.Len(), err)
+				}
+				continue
+			}
 			if err != nil && (!errors.As(err, &at) || at.Packet != n+1 || at.Offset != int64(out.Len()) || int(at.Offset) > size) {
 				t.Fatalf("%s cut to %d bytes: %d packets, %d bytes, %v", name, size, n, out.Len(), err)
 			}
@@ -161,9 +167,9 @@ func TestForeign(t *testing.T) {
 		file []byte
 		want string
 	}{
-		{"empty", nil, "packet 1, at byte 0: a capture begins with 4 bytes that say what it is, this has 0"},
-		{"text", []byte("some text"), "packet 1, at byte 0: this begins with 73 6f 6d 65: neither pcap nor pcapng"},
-		{"gzip", []byte{0x1f, 0x8b, 8, 0}, "packet 1, at byte 0: the file is compressed: gunzip it first"},
+		{"empty", nil, "neither pcap nor pcapng: it has 0 bytes"},
+		{"text", []byte("some text"), "neither pcap nor pcapng: it begins with 73 6f 6d 65"},
+		{"gzip", []byte{0x1f, 0x8b, 8, 0}, "neither pcap nor pcapng: it is compressed: gunzip it first"},
 		{"a long packet", long, "packet 1, at byte 24: it says that it has 262145 bytes, the limit is 262144"},
 		{"no byte order", section, "packet 1, at byte 0: a section whose byte order is 01 2b 3c 4d"},
 		{"an odd block", odd, "packet 1, at byte 0: a block of 29 bytes, want 12 to 1048576, in fours"},
@@ -172,7 +178,7 @@ func TestForeign(t *testing.T) {
 		{"a packet longer than its block", size, "packet 1, at byte 60: it says that it has 9 bytes, its block has 32"},
 	} {
 		_, err := pcap.Rewrite(&bytes.Buffer{}, bytes.NewReader(c.file), func(*pcap.Packet) []byte { return nil })
-		if err == nil || strings.TrimPrefix(err.Error(), "capture: ") != c.want {
+		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.what, err, c.want)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 
 // Plan contains the sessions to replay.
 type Plan struct {
-	sessions []*session
+	sessions []*replayed
 	schemas  []*schema.Schema
 	priors   []*prior.Prior
 	ring     int
@@ -35,7 +35,7 @@ type Plan struct {
 	Skipped uint64
 }
 
-type session struct {
+type replayed struct {
 	player  uint64
 	events  []event
 	expect  map[int][]string // by RPC number, the result of each payload
@@ -74,7 +74,7 @@ func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*session{}, schemas: map[uint64]*schema.Schema{}, budget: budget.New(memory)}
+	l := &loader{plan: &Plan{}, player: player, sessions: map[uint64]*replayed{}, schemas: map[uint64]*schema.Schema{}, budget: budget.New(memory)}
 	err = l.read(in)
 	for _, player := range slices.Sorted(maps.Keys(l.sessions)) {
 		s := l.sessions[player]
@@ -96,7 +96,7 @@ const maxSessions = 1 << 14
 type loader struct {
 	plan     *Plan
 	player   uint64
-	sessions map[uint64]*session
+	sessions map[uint64]*replayed
 	schemas  map[uint64]*schema.Schema
 	at       time.Duration
 	budget   *budget.Budget
@@ -148,7 +148,7 @@ func (l *loader) take(body record.Body) error {
 			if err := l.budget.Take(sessionSize); err != nil {
 				return err
 			}
-			l.sessions[b.Player] = &session{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
+			l.sessions[b.Player] = &replayed{player: b.Player, expect: map[int][]string{}, streams: map[int]*stream{}}
 		}
 	case *record.Lost:
 		for _, s := range l.sessions {
@@ -208,7 +208,7 @@ func (l *loader) bound(b *record.Bound) error {
 
 // came keeps a message until the server's result is known, if there is memory. Requests to bind are
 // created again; acks of worlds are left out.
-func (l *loader) came(s *session, body []byte, reliable bool) error {
+func (l *loader) came(s *replayed, body []byte, reliable bool) error {
 	l.settle(s)
 	body = control.SkipDownAcks(body)
 	t, rest, err := control.Split(body)
@@ -236,7 +236,7 @@ func (l *loader) came(s *session, body []byte, reliable bool) error {
 }
 
 // settle adds the pending message to the events, without the payloads that are skipped.
-func (l *loader) settle(s *session) {
+func (l *loader) settle(s *replayed) {
 	c := s.waiting
 	s.waiting = nil
 	if c == nil {
@@ -263,7 +263,7 @@ func (l *loader) settle(s *session) {
 }
 
 // next returns the index of the payload of the server's next result.
-func (s *session) next() (int, bool) {
+func (s *replayed) next() (int, bool) {
 	if s.waiting == nil || s.waiting.next == len(s.waiting.payloads) {
 		return 0, false
 	}
@@ -271,7 +271,7 @@ func (s *session) next() (int, bool) {
 	return s.waiting.next - 1, true
 }
 
-func (l *loader) decoded(s *session, b *record.Decoded) {
+func (l *loader) decoded(s *replayed, b *record.Decoded) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
 	switch {
@@ -287,12 +287,12 @@ func (l *loader) decoded(s *session, b *record.Decoded) {
 }
 
 // play adds payload i of the pending message to what is played, with its result.
-func (s *session) play(i, rpc int, expected string) {
+func (s *replayed) play(i, rpc int, expected string) {
 	s.waiting.play[i] = true
 	s.expect[rpc] = append(s.expect[rpc], expected)
 }
 
-func (l *loader) dropped(s *session, b *record.Dropped) {
+func (l *loader) dropped(s *replayed, b *record.Dropped) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
 	// A server without the earlier payloads may have another reason to drop an old one.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
+
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/token"
@@ -84,7 +86,7 @@ func (r *run) sleep(ctx context.Context, at time.Duration) error {
 	return sleep.For(ctx, wait)
 }
 
-func (r *run) session(ctx context.Context, s *session) (err error) {
+func (r *run) session(ctx context.Context, s *replayed) (err error) {
 	if len(s.events) == 0 {
 		return nil
 	}
@@ -144,7 +146,7 @@ const (
 func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 	for {
 		err := conn.SendReliable(b)
-		if !errors.Is(err, transport.ErrBacklog) {
+		if !errors.Is(err, session.ErrBacklog) {
 			return err
 		}
 		if err := sleep.For(ctx, soon); err != nil {

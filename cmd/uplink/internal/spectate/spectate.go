@@ -169,6 +169,7 @@ func (link) Overhead() uint64          { return 0 }
 type world struct {
 	playback *playback
 	decoder  replication.SnapshotDecoder
+	own      *snapshot.Schema // of decoder
 	offer    replication.Offer
 	types    []objectType
 	shown    Snapshot
@@ -197,9 +198,9 @@ func (w *world) Check(o *replication.Offer) error {
 		return err
 	}
 	if o.Number != w.offer.Number || o.Hash != w.offer.Hash || w.offer.Name == "" {
-		w.decoder = replication.NewSnapshotDecoder(own, own.NewSet())
+		w.own, w.decoder = own, replication.NewSnapshotDecoder(own, own.NewSet())
 	}
-	w.decoder.SetTypes(further...)
+	w.decoder.SetTypes(w.own, further...)
 	w.offer = *o
 	return nil
 }

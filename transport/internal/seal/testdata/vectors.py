@@ -4,20 +4,23 @@
     python3 vectors.py --check test-vectors.json
 
 The second checks this file itself: against the vectors of RFC 9605, from its authors' repository
-(sframe-wg/sframe, test-vectors/test-vectors.json). Needs the package cryptography.
+(sframe-wg/sframe, test-vectors/test-vectors.json). Needs the package cryptography and the command openssl, version 3.
 """
 
 import hashlib
 import hmac
 import json
+import subprocess
 import sys
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-TAG = {1: 10, 2: 8, 3: 4, 4: 16}  # by RFC 9605's number of the suite
+CHACHA_POLY, CHACHA_SIP = 0xF001, 0xF002  # of the range for private use
+TAG = {1: 10, 2: 8, 3: 4, 4: 16, CHACHA_POLY: 16, CHACHA_SIP: 8}  # by RFC 9605's number of the suite
+KEY = {4: 16, CHACHA_POLY: 32, CHACHA_SIP: 32}  # 48 for the others
 EPOCH_BITS = 20
 
 
@@ -51,7 +54,7 @@ def xor(a, b):
 def schedule(suite, kid, base):
     prk = extract(b"", base)
     tail = be(kid, 8) + be(suite, 2)
-    key = expand(prk, b"SFrame 1.0 Secret key " + tail, 16 if suite == 4 else 48)
+    key = expand(prk, b"SFrame 1.0 Secret key " + tail, KEY.get(suite, 48))
     return key, expand(prk, b"SFrame 1.0 Secret salt " + tail, 12)
 
 
@@ -59,9 +62,23 @@ def ratchet(base):
     return expand(extract(b"", base), b"SFrame 1.0 Ratchet", 32)
 
 
+def siphash(key, text):
+    """SipHash-2-4 with 8 bytes of result, by OpenSSL."""
+    options = ["-macopt", "hexkey:" + key.hex(), "-macopt", "size:8"]
+    out = subprocess.run(["openssl", "mac", *options, "-in", "-", "SipHash"], input=text, capture_output=True, check=True)
+    return bytes.fromhex(out.stdout.decode())
+
+
 def seal(suite, key, nonce, aad, plain):
     if suite == 4:
         return AESGCM(key).encrypt(nonce, plain, aad)
+    if suite == CHACHA_POLY:
+        return ChaCha20Poly1305(key).encrypt(nonce, plain, aad)
+    if suite == CHACHA_SIP:
+        stream = Cipher(algorithms.ChaCha20(key, bytes(4) + nonce), None).encryptor()
+        tag_key = stream.update(bytes(16))
+        text = stream.update(plain)
+        return text + siphash(tag_key, aad + text + bytes([len(aad) % 256]))
     size = TAG[suite]
     stream = Cipher(algorithms.AES(key[:16]), modes.CTR(nonce + bytes(4))).encryptor()
     text = stream.update(plain) + stream.finalize()
@@ -77,7 +94,7 @@ def datagram(suite, secret, number, aad, plain):
     return seal(suite, key, xor(salt, be(number, 12)), aad, plain)
 
 
-# Noise_NK_25519_AESGCM_SHA256
+# Noise_NK_25519_ChaChaPoly_SHA256
 
 
 def public(private):
@@ -100,14 +117,14 @@ def hkdf2(chain, secret):
 
 def handshake(v):
     static, ours, theirs = (bytes.fromhex(v[k]) for k in ("static", "client_ephemeral", "server_ephemeral"))
-    name = b"Noise_NK_25519_AESGCM_SHA256"
+    name = b"Noise_NK_25519_ChaChaPoly_SHA256"
     h = chain = name.ljust(32, b"\0")
     h = sha(sha(h, bytes.fromhex(v["prologue"])), public(static))
 
     def message(h, chain, ephemeral, secret, payload):
         h = sha(h, public(ephemeral))
         chain, key = hkdf2(chain, secret)
-        sealed = AESGCM(key).encrypt(bytes(12), bytes.fromhex(payload), h)
+        sealed = ChaCha20Poly1305(key).encrypt(bytes(12), bytes.fromhex(payload), h)
         return public(ephemeral) + sealed, sha(h, sealed), chain
 
     v["server_public"] = public(static).hex()
@@ -129,15 +146,15 @@ def pattern(size, step, start):
 def aeads():
     for suite in TAG:
         for size, aad in ((0, 3), (1, 11), (16, 0), (21, 3), (64, 11), (200, 3), (1181, 3), (40, 300)):
-            key = pattern(16 if suite == 4 else 48, 7, suite + size)
-            nonce, header, plain = pattern(12, 5, size), pattern(aad, 3, 9), pattern(size, 11, suite)
+            key = pattern(KEY.get(suite, 48), 7, suite % 256 + size)
+            nonce, header, plain = pattern(12, 5, size), pattern(aad, 3, 9), pattern(size, 11, suite % 256)
             out = seal(suite, key, nonce, header, plain)
             yield {"sframe": suite, "key": key, "nonce": nonce, "aad": header, "plain": plain, "sealed": out}
 
 
 def datagrams():
-    for suite in (2, 4):
-        secret = pattern(32, 13, suite)
+    for suite in (2, 4, CHACHA_POLY, CHACHA_SIP):
+        secret = pattern(32, 13, suite % 256)
         for number in (0, 1, 0xFFFFF, 0x100000, 0x100001, 0x2ABCDE, 0x300000):
             header, plain = be(number & 0xFFFFFF, 3), pattern(20, 9, number % 256)
             out = datagram(suite, secret, number, header, plain)

@@ -1,0 +1,75 @@
+package client
+
+import "github.com/uplink-rpc/uplink/session"
+
+// State returns the state of the connection. Config.OnEvent is called when it changes.
+func (c *Conn) State() session.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// note records an event, which report reports. Nothing follows Disconnected. The caller holds c.mu.
+func (c *Conn) note(e session.Event) {
+	if c.state == session.Disconnected {
+		return
+	}
+	c.state = e.State
+	if c.cfg.OnEvent != nil {
+		c.events = append(c.events, e)
+	}
+}
+
+// report calls Config.OnEvent with the events that were recorded, in order. If another goroutine
+// does that already, it is left to it. The caller does not hold c.mu.
+func (c *Conn) report() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reporting {
+		return
+	}
+	c.reporting = true
+	for len(c.events) > 0 {
+		e := c.events[0]
+		c.events = c.events[1:]
+		c.mu.Unlock()
+		c.cfg.OnEvent(e)
+		c.mu.Lock()
+	}
+	c.reporting = false
+}
+
+// noteSilence records whether the server is heard. The caller holds c.mu.
+func (c *Conn) noteSilence() {
+	switch silent := c.link.Unanswered(); {
+	case silent && c.state == session.Connected:
+		c.note(session.Event{State: session.Interrupted})
+	case !silent && c.state == session.Interrupted:
+		c.note(session.Event{State: session.Connected})
+	}
+}
+
+// lossDecay is the part of its weight that a datagram keeps for the measured loss after a window of
+// one second.
+const lossDecay = 0.9
+
+// recentLoss measures the packet loss of the last seconds.
+type recentLoss struct {
+	link                    any     // for which the totals are
+	totalLost, totalArrived uint64  // at the end of the last window
+	lost, arrived           float64 // decaying
+}
+
+// step ends a window of a link, whose totals it gets, and returns the loss.
+func (r *recentLoss) step(link any, lost, arrived uint64) float64 {
+	if r.link != link {
+		*r = recentLoss{link: link}
+	}
+	r.lost = lossDecay*r.lost + float64(lost-min(lost, r.totalLost))
+	r.arrived = lossDecay*r.arrived + float64(arrived-min(arrived, r.totalArrived))
+	r.totalLost, r.totalArrived = lost, arrived
+	if r.lost == 0 {
+		return 0
+	}
+	return r.lost / (r.lost + r.arrived)
+}

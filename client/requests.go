@@ -1,0 +1,125 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// requests are the requests of a connection. Conn.mu guards them.
+type requests struct {
+	last    uint32 // id of the newest one, over all reconnections
+	waiting map[uint32]chan<- answer
+}
+
+type answer struct {
+	message []byte
+	err     error
+}
+
+// Request sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
+// ds.Config.OnRequest, and waits for the answer of the game. The reliable channel carries both:
+// requests arrive in one order with the messages of SendReliable, and answers with those of
+// ds.Player.SendReliable. Answers may come in another order than their requests.
+//
+// The error is a [*session.RequestError] if the game refused the request, session.ErrUnhandled if
+// the server handles no requests, and the cause of ctx if that is done before the answer arrives;
+// the game may have handled the request in this case. If the session ends before, the error wraps
+// the reason, one of package session: a request is never repeated in another session. At most 64
+// requests may wait for an answer. Beyond that, and above the rate limit, which is that of
+// SendReliable, the error is session.ErrBacklog; other errors are those of SendReliable. A callback
+// on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
+func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
+	if len(message) > MaxMessage {
+		return nil, fmt.Errorf("client: a request of %d bytes, want at most %d", len(message), MaxMessage)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("client: request: %w", context.Cause(ctx))
+	}
+	got := make(chan answer, 1)
+	c.mu.Lock()
+	link, id, err := c.ask(len(message), got)
+	c.mu.Unlock()
+	if err == nil {
+		if err = link.SendReliable(control.AppendRequest(nil, control.Ask, id, message)); err != nil {
+			c.forget(id)
+		}
+	}
+	if err != nil {
+		return nil, c.linkError("request", err)
+	}
+	select {
+	case a := <-got:
+		if a.err != nil {
+			return nil, fmt.Errorf("client: request: %w", a.err)
+		}
+		return a.message, nil
+	case <-ctx.Done():
+		// The server counts the request until it is answered or canceled.
+		if link.SendReliable(control.AppendRequest(nil, control.Cancel, id, nil)) == nil {
+			c.forget(id)
+		}
+		return nil, fmt.Errorf("client: request: %w", context.Cause(ctx))
+	}
+}
+
+// ask registers a request, and returns the link and the id for it. The caller holds c.mu.
+func (c *Conn) ask(size int, got chan<- answer) (*transport.Conn, uint32, error) {
+	r := &c.requests
+	if len(r.waiting) >= control.MaxRequests {
+		return nil, 0, fmt.Errorf("%w: %d requests wait for an answer, the maximum", session.ErrBacklog, len(r.waiting))
+	}
+	link, err := c.admit(size)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.waiting == nil {
+		r.waiting = map[uint32]chan<- answer{}
+	}
+	r.last++
+	r.waiting[r.last] = got
+	return link, r.last, nil
+}
+
+func (c *Conn) forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.requests.waiting, id)
+}
+
+// answered handles the answer to a request. The client may have canceled the request.
+func (c *Conn) answered(b []byte) error {
+	k, id, body, err := control.ParseRequest(b)
+	if err != nil {
+		return err
+	}
+	a := answer{message: bytes.Clone(body)}
+	switch k {
+	case control.Answer:
+	case control.Refusal:
+		a.err = &session.RequestError{Reason: string(body)}
+	case control.Unhandled:
+		a.err = fmt.Errorf("%w: ds.Config.OnRequest is not set", session.ErrUnhandled)
+	default:
+		return fmt.Errorf("%w: a request to a client", control.ErrMalformed)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := c.requests.waiting[id]; got != nil {
+		got <- a
+		delete(c.requests.waiting, id)
+	}
+	return nil
+}
+
+// fail fails the requests that wait, because their session has ended. The caller holds Conn.mu.
+func (r *requests) fail(err error) {
+	for _, got := range r.waiting {
+		got <- answer{err: err}
+	}
+	clear(r.waiting)
+}

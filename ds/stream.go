@@ -1,0 +1,292 @@
+package ds
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const (
+	// maxStreams is the number of RPCs of a client that a player can have bound: each costs a ring
+	// of frames at both ends.
+	maxStreams = control.MaxCalls
+	// maxUnacked is the number of segments of the reliable channel that may wait for acks when a
+	// frame is encoded, which the channel must then accept.
+	maxUnacked = 192
+	// maxReliableFrame is the maximum size of a payload on the reliable channel, in bytes.
+	maxReliableFrame = 8 << 10
+)
+
+// BindConfig describes how an RPC of a client is called. The zero value of each field means its
+// default.
+type BindConfig struct {
+	// RateHz is the expected number of calls per second; default schema.DefaultRate.
+	RateHz float64
+	// Reliable sends calls over the reliable channel: all of them arrive, in order with each other
+	// and with the messages of [Player.SendReliable]. Otherwise they may be lost, and one that
+	// arrives after a newer one is dropped.
+	Reliable bool
+}
+
+// Stream sends the calls of one RPC of a player's client, whose arguments are a T. Its methods are
+// safe for concurrent use.
+type Stream[T any] struct {
+	*outgoing
+	typ *schema.Type[T]
+}
+
+// outgoings are the RPCs that the server calls at one player's client.
+type outgoings struct {
+	mu   sync.Mutex
+	list []*outgoing // by number
+}
+
+// outgoing is an RPC that the server calls at one player's client.
+type outgoing struct {
+	player *Player
+	name   string
+	number int
+	config BindConfig
+
+	mu      sync.Mutex
+	enc     *rpcdelta.Encoder
+	refused error // by the client
+	queued  bool  // buf is a reliable payload that the channel had no room for
+	frame   *schema.Frame
+	buf     []byte
+	stats   rpcdelta.Stats
+}
+
+// Bind binds an RPC for which the player's client has a handler (client.Handle), whose arguments
+// are a T. It does not wait: calls can be sent at once. If the client has no such handler, or
+// handles other fields that cannot be converted, Send returns an error once the server knows. A
+// player has at most 32 such RPCs; they end with its session.
+func Bind[T any](p *Player, name string, cfg BindConfig) (*Stream[T], error) {
+	typ, err := schema.Compile[T](name, cfg.RateHz)
+	if err != nil {
+		return nil, fmt.Errorf("ds: %w", err)
+	}
+	o := &outgoing{player: p, name: name, config: cfg, frame: typ.Schema().NewFrame()}
+	if err := p.bindOutgoing(o, typ.Schema()); err != nil {
+		return nil, fmt.Errorf("ds: bind %s to player %d: %w", name, p.ID(), err)
+	}
+	return &Stream[T]{o, typ}, nil
+}
+
+func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
+	p.outgoing.CompareAndSwap(nil, new(outgoings))
+	all := p.outgoing.Load()
+	if all == nil {
+		return net.ErrClosed
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.list) >= maxStreams {
+		return fmt.Errorf("a player has at most %d RPCs of its client", maxStreams)
+	}
+	o.number = len(all.list)
+	generic := prior.Generic()
+	maxPayload := transport.MaxPayload
+	if o.config.Reliable {
+		maxPayload = maxReliableFrame
+	}
+	var err error
+	o.enc, err = rpcdelta.NewEncoder(s, rpcdelta.EncoderConfig{
+		Codec: rpcdelta.Adaptive, RPC: o.number, Prior: generic, Reliable: o.config.Reliable, MaxPayload: maxPayload,
+	})
+	if err != nil {
+		return err
+	}
+	r := control.BindRequest{
+		RPC: msgpack.Byte(o.number), Name: s.RPC(), Fingerprint: s.Fingerprint(), RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing,
+		Codec: rpcdelta.Adaptive.String(), Reliable: o.config.Reliable, Frames: 1, Prior: generic.Hash(), PerTick: s.PerTick(),
+	}
+	for i, d := range evolve.Descriptions(s) {
+		r.Described = append(r.Described, control.Described{Field: i, Description: d})
+	}
+	request, err := r.Append(nil)
+	if err != nil {
+		return err
+	}
+	if err := p.conn.SendReliable(request); err != nil {
+		return err
+	}
+	all.list = append(all.list, o)
+	return nil
+}
+
+// Send makes one call, and returns its sequence number: client.Call.Seq of the call, from 0. It
+// does not wait and, apart from fields coded as msgpack, does not allocate. A call is not sent, but
+// the stream remains usable, if a value exceeds the range of its field (a [*schema.RangeError]), if
+// it does not fit into a datagram ([rpcdelta.ErrTooLarge]), or if too many reliable messages wait
+// for acks (session.ErrBacklog). After the end of the session, the error wraps net.ErrClosed.
+func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.typ.Quantize(s.frame, v); err != nil {
+		return 0, err
+	}
+	return s.send(s.frame)
+}
+
+// SendAll makes the same call to several players, each coded against what its client has. It sends
+// to all of them whatever the errors, which it joins.
+func SendAll[T any](v *T, streams ...*Stream[T]) error {
+	var errs []error
+	for _, s := range streams {
+		if _, err := s.Send(v); err != nil {
+			errs = append(errs, fmt.Errorf("player %d: %w", s.player.ID(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Stats returns the counts of the calls that were sent.
+func (o *outgoing) Stats() rpcdelta.Stats {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stats
+}
+
+// send sends a frame of the schema. The caller holds o.mu.
+func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
+	switch {
+	case o.refused != nil:
+		return 0, o.refused
+	case o.config.Reliable && o.player.conn.Unacked() > maxUnacked:
+		return 0, o.wrap(session.ErrBacklog)
+	case o.queued:
+		if err := o.transmit(); err != nil {
+			return 0, err
+		}
+	}
+	buf, info, err := o.enc.AppendFrame(o.buf[:0], f)
+	if err != nil {
+		return 0, o.wrap(err)
+	}
+	o.buf = buf
+	if err := o.transmit(); err != nil && !o.queued {
+		return 0, err
+	}
+	o.stats.Count(&info)
+	o.player.server.called[0].Add(1)
+	o.player.server.called[1].Add(uint64(len(buf)))
+	return info.Seq, nil
+}
+
+// transmit sends the payload in o.buf. On the reliable channel the next delta depends on it: if
+// others have taken the room that there was, it is queued, and the next call sends it first.
+func (o *outgoing) transmit() (err error) {
+	if !o.config.Reliable {
+		return o.wrap(o.player.conn.Send(o.buf))
+	}
+	err = o.player.conn.SendReliable(o.buf)
+	o.queued = errors.Is(err, session.ErrBacklog)
+	return o.wrap(err)
+}
+
+func (o *outgoing) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ds: call %s of player %d: %w", o.name, o.player.ID(), err)
+}
+
+// outgoingRPC returns the RPC of a number, or nil.
+func (p *Player) outgoingRPC(n int) *outgoing {
+	all := p.outgoing.Load()
+	if all == nil {
+		return nil
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if n < len(all.list) {
+		return all.list[n]
+	}
+	return nil
+}
+
+// calls returns the number of RPCs that the server calls at the client.
+func (p *Player) calls() int {
+	all := p.outgoing.Load()
+	if all == nil {
+		return 0
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return len(all.list)
+}
+
+// countAcks returns the number of acks in a message, at least 1. What cannot be parsed is one.
+func countAcks(b []byte) int {
+	for n := 1; ; n++ {
+		_, rest, err := rpcdelta.ParseAck(b)
+		if err != nil || len(rest) == 0 {
+			return n
+		}
+		b = rest
+	}
+}
+
+// receiveAcks handles the client's acks of calls. An invalid one does not keep the others from
+// being used. It returns false if there is an invalid one.
+func (p *Player) receiveAcks(b []byte) bool {
+	valid := len(b) > 0
+	for len(b) > 0 {
+		a, rest, err := rpcdelta.ParseAck(b)
+		if err != nil {
+			return false
+		}
+		o := p.outgoingRPC(int(a.RPC))
+		valid = o != nil && o.ack(a) == nil && valid
+		b = rest
+	}
+	return valid
+}
+
+func (o *outgoing) ack(a rpcdelta.Ack) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.enc.Ack(a)
+}
+
+// receiveAnswer handles the client's answer to a request to bind. It reports false if the client
+// was not asked.
+func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
+	o := p.outgoingRPC(int(a.RPC))
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a.Reason == control.ReasonNone || o.refused != nil {
+		return true
+	}
+	o.refused = o.wrap(refusedCall(a))
+	p.server.cfg.Logger.Warn("call refused", "rpc", o.name, "reason", a.Reason.String(), "player", p.ID(), "error", o.refused)
+	return true
+}
+
+// refusedCall returns the error of a call that the client does not take. Its text may be hostile.
+func refusedCall(a *control.BindAnswer) error {
+	switch a.Reason {
+	case control.ReasonUnknown:
+		return fmt.Errorf("the client handles no such RPC, but %.*q", maxTheirs, strings.Join(a.Known, ", "))
+	case control.ReasonSchema:
+		return fmt.Errorf("field %d cannot be converted: the client has %.*q", a.Field, maxTheirs, cmp.Or(a.Theirs, "no field in common"))
+	default:
+		return fmt.Errorf("the client refuses it: %v", a.Reason)
+	}
+}

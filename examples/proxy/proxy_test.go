@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/relay"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+const (
+	publicAddr   = "127.0.0.1:7777"
+	internalAddr = "127.0.0.2:7000"
+	sessions     = 1000
+)
+
+var relayKey = [32]byte{1, 2, 3}
+
+// place is a network with a proxy and four servers.
+type place struct {
+	t       *testing.T
+	network *simnet.Network
+	key     token.Key
+	servers []server
+	proxy   *proxy
+	ended   chan error
+	games   []*game
+}
+
+// game is a server's handler: it echoes payloads.
+type game struct {
+	listener *transport.Listener
+	mu       sync.Mutex
+	open     map[uint64]*transport.Conn // by client id
+	ends     int
+}
+
+func (g *game) Opened(c *transport.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open[c.ClientID()] = c
+}
+
+func (g *game) conn(id uint64) *transport.Conn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open[id]
+}
+
+func (g *game) Closed(*transport.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ends++
+}
+func (g *game) Datagram(c *transport.Conn, b []byte, _ time.Time) { _ = c.Send(b) }
+func (g *game) Message(*transport.Conn, []byte, time.Time)        {}
+func (g *game) Tick(time.Time)                                    {}
+
+// player is a client's handler: it counts echoes.
+type player struct {
+	id   uint64
+	conn *transport.Conn
+	mu   sync.Mutex
+	got  int
+	err  error
+}
+
+func (p *player) count() (echoes int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.got, p.err
+}
+
+func (p *player) Opened(*transport.Conn) {}
+func (p *player) Closed(_ *transport.Conn, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+func (p *player) Datagram(*transport.Conn, []byte, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got++
+}
+func (p *player) Message(*transport.Conn, []byte, time.Time) {}
+func (p *player) Tick(time.Time)                             {}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newPlace(t *testing.T) *place {
+	link := simnet.Config{Delay: 10 * time.Millisecond}
+	network, err := simnet.NewNetwork(link, link)
+	must(t, err)
+	key, err := token.NewKey()
+	must(t, err)
+	p := &place{t: t, network: network, key: key}
+	for i := range 4 {
+		p.servers = append(p.servers, server{
+			addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 1, byte(i)}), 7777), id: uint16(i) + 1, route: fmt.Sprint("match-", i),
+		})
+		p.games = append(p.games, p.startGame(i))
+	}
+	p.startProxy()
+	t.Cleanup(func() {
+		p.stopProxy()
+		for _, g := range p.games {
+			must(t, g.listener.Close())
+		}
+	})
+	return p
+}
+
+func (p *place) startGame(i int) *game {
+	s := p.servers[i]
+	l, err := transport.Listen(s.addr.String(), transport.Config{
+		Network: relay.Network(p.network, relayKey), Key: p.key, Addrs: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
+		Route: []byte(s.route), ServerID: s.id, Handshakes: sessions, HandshakesPerNetwork: 1, Tick: 50 * time.Millisecond,
+	})
+	must(p.t, err)
+	g := &game{listener: l, open: map[uint64]*transport.Conn{}}
+	go func() { _ = l.Serve(context.Background(), g) }()
+	return g
+}
+
+func (p *place) startProxy() {
+	public, err := p.network.ListenPacket(publicAddr)
+	must(p.t, err)
+	internal, err := p.network.ListenPacket(internalAddr)
+	must(p.t, err)
+	proxy, ended := newProxy(public, internal, relayKey, p.servers), make(chan error, 1)
+	p.proxy, p.ended = proxy, ended
+	go func() { ended <- proxy.run() }()
+}
+
+func (p *place) stopProxy() {
+	p.proxy.close()
+	<-p.ended
+}
+
+// from is a network whose sockets have addresses of an IP.
+type from struct {
+	*simnet.Network
+	ip string
+}
+
+func (f from) ListenPacket(string) (transport.PacketConn, error) {
+	return f.Network.ListenPacket(f.ip + ":0")
+}
+
+// connect connects a client with a token of a route.
+func (p *place) connect(id uint64, route string) (*player, error) {
+	return p.connectFrom(p.network, id, route)
+}
+
+func (p *place) connectFrom(network transport.Network, id uint64, route string) (*player, error) {
+	t, err := token.Issue(p.key.Issuer(), token.Claims{
+		ClientID: id, Route: []byte(route), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
+	})
+	must(p.t, err)
+	player := &player{id: id}
+	player.conn, err = transport.Dial(p.t.Context(), publicAddr, transport.Config{Network: network, Token: t, Timeout: 5 * time.Second, Tick: transport.OnWake}, player)
+	return player, err
+}
+
+// play sends a payload of each player every 200 ms, and checks that their own servers echo the last
+// five.
+func (p *place) play(what string, players []*player, rounds int) {
+	p.t.Helper()
+	before := map[*player]int{}
+	for round := range rounds {
+		for _, player := range players {
+			if round == rounds-5 {
+				before[player], _ = player.count()
+			}
+			_ = player.conn.Send([]byte("echo"))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	p.t.Logf("%s: %+v", what, p.proxy.snapshot())
+	failed := 0
+	for _, player := range players {
+		got, err := player.count()
+		if got-before[player] < 5 || p.games[player.id%4].conn(player.id) == nil || err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		p.t.Errorf("%s: %d of %d sessions do not continue; %+v", what, failed, len(players), p.proxy.snapshot())
+	}
+}
+
+// TestProxy routes 1,000 sessions to 4 servers, while all clients change their addresses, the proxy
+// restarts with an empty memory, both at once, and a server restarts.
+func TestProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		time.Sleep(time.Second)
+		var players []*player
+		for id := range uint64(sessions) {
+			player, err := p.connect(id, p.servers[id%4].route)
+			must(t, err)
+			players = append(players, player)
+		}
+		defer func() {
+			for _, player := range players {
+				_ = player.conn.Close()
+			}
+		}()
+		p.play("at first", players, 6)
+		if s := p.proxy.snapshot(); s.Dropped != 0 {
+			t.Errorf("%+v", s)
+		}
+		addrs := map[*player]netip.AddrPort{}
+		move := func() {
+			for _, player := range players {
+				to, err := p.network.Rebind(player.conn.LocalAddr())
+				must(t, err)
+				addrs[player] = to
+			}
+		}
+		moved := func() {
+			t.Helper()
+			for _, player := range players {
+				if at := p.games[player.id%4].conn(player.id).RemoteAddr(); at != addrs[player] {
+					t.Fatalf("client %d is at %v, its server knows %v", player.id, addrs[player], at)
+				}
+			}
+		}
+		move()
+		p.play("after new addresses of all clients", players, 30)
+		moved()
+		restart := func(meanwhile func()) {
+			p.play("before a restart", players, 65) // then clients send no connection ids any more
+			p.stopProxy()
+			meanwhile()
+			p.startProxy()
+		}
+		restart(func() {})
+		p.play("after a restart of the proxy", players, 30)
+		if s := p.proxy.snapshot(); s.Hints < sessions/2 {
+			t.Errorf("the restarted proxy knew the addresses: %+v", s)
+		}
+		restart(move)
+		p.play("after both", players, 30)
+		moved()
+
+		// A server restarts: its sessions end, and new ones begin there.
+		must(t, p.games[1].listener.Close())
+		p.games[1] = p.startGame(1)
+		time.Sleep(6 * time.Second)
+		for i, old := range players {
+			if old.id%4 != 1 {
+				continue
+			}
+			if _, err := old.count(); err == nil {
+				t.Errorf("client %d: the session continues at the restarted server", old.id)
+			}
+			player, err := p.connect(old.id, p.servers[1].route)
+			must(t, err)
+			players[i] = player
+		}
+		p.play("after a restart of a server", players, 6)
+		for i, g := range p.games {
+			if s := g.listener.Stats(); s.Open != sessions/4 || i != 1 && g.ends != 0 {
+				t.Errorf("server %d: %d sessions, %d ended", i, s.Open, g.ends)
+			}
+		}
+		t.Logf("%+v", p.proxy.snapshot())
+	})
+}
+
+// TestStrangers verifies what the proxy drops, that it remembers no source of such datagrams, and
+// that servers accept only envelopes with the key, and only tokens of their own route.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		time.Sleep(time.Second)
+		if _, err := p.connect(1, "match-9"); err == nil {
+			t.Error("a route that no server has")
+		}
+		stranger, err := p.network.ListenPacket("127.0.0.1:0")
+		must(t, err)
+		defer stranger.Close()
+		before := p.proxy.snapshot()
+		datagrams := [][]byte{nil, {0x80}, make([]byte, 100), {0xc0, 1, 2, 3}, append([]byte{0x40}, make([]byte, 40)...)}
+		for _, b := range datagrams {
+			_, err := stranger.WriteTo(b, netip.MustParseAddrPort(publicAddr))
+			must(t, err)
+		}
+		forged := relay.NewLink([32]byte{9}).Append(nil, relay.ToServer, stranger.LocalAddr(), make([]byte, 64))
+		_, err = stranger.WriteTo(forged, p.servers[0].addr)
+		must(t, err)
+		_, err = stranger.WriteTo(relay.NewLink(relayKey).Append(nil, relay.ToClient, stranger.LocalAddr(), []byte{0xc0, 1}), netip.MustParseAddrPort(internalAddr))
+		must(t, err)
+		time.Sleep(time.Second)
+		s := p.proxy.snapshot()
+		if s.Dropped-before.Dropped != len(datagrams)+1 || s.Up != before.Up || s.Flows != 0 {
+			t.Errorf("%+v, before %+v", s, before)
+		}
+		if s := p.games[0].listener.Stats(); s.DatagramsReceived != 0 {
+			t.Errorf("the server received %d datagrams", s.DatagramsReceived)
+		}
+		// A server of another route that gets the hello.
+		p.stopProxy()
+		p.servers[0].route, p.servers[1].route = p.servers[1].route, p.servers[0].route
+		p.startProxy()
+		if _, err := p.connect(2, "match-0"); !errors.Is(err, token.ErrWrongServer) {
+			t.Errorf("a token of another server's route: %v", err)
+		}
+	})
+}
+
+// TestLimitPerNetwork verifies that servers limit the handshakes of a client's network, not of the
+// proxy's: here to one per second, and two at once. Loopback addresses have no limit.
+func TestLimitPerNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		time.Sleep(time.Second)
+		for i, c := range []struct {
+			ip      string
+			limited bool
+		}{
+			{"203.0.113.7", false}, {"203.0.113.8", false}, {"203.0.113.9", true}, {"198.51.100.7", false}, {"203.0.113.7", true}, {"127.0.0.1", false},
+		} {
+			start := time.Now()
+			player, err := p.connectFrom(from{p.network, c.ip}, uint64(i), "match-0")
+			must(t, err)
+			defer player.conn.Close()
+			if took := time.Since(start); took > 200*time.Millisecond != c.limited {
+				t.Errorf("connecting from %s took %v", c.ip, took)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if at := p.games[0].conn(uint64(i)).RemoteAddr().Addr().String(); at != c.ip {
+				t.Errorf("the server knows %s, want %s", at, c.ip)
+			}
+		}
+		if s := p.games[0].listener.Stats(); s.Dropped.RateLimited == 0 {
+			t.Errorf("%+v", s.Dropped)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package game
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/predict"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/statesync"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Client is a player's client. Its methods are for one goroutine, except those of Conn.
+type Client struct {
+	*client.Conn
+	ID uint16
+
+	moves    *client.Stream[Move]
+	view     *client.SnapshotView[Player]
+	self     *client.ObjectType[Body]
+	newest   client.Snapshot[Body]
+	me       *predict.Predictor[Body, Move]
+	smoother statesync.Smoother
+	key      uint32 // of the player's object, 0 before the first snapshot
+	sent     uint64 // moves of this session
+	last     Fired
+	pictures [32]Picture
+	n        uint64 // of the newest picture
+	next     time.Time
+
+	fired    map[uint32]fired
+	counts   Counts
+	mu       sync.Mutex
+	received []Shot
+}
+
+// Picture is what a client shows at one time.
+type Picture struct {
+	N uint64
+	Players
+	// Eye is where the player is, and looks from.
+	Eye schema.Vec3
+	// Shots are those that the server has decided since the last picture.
+	Shots []Shot
+	shown time.Duration // Time, or that of the newest snapshot if Starved
+}
+
+// Input is what a player does.
+type Input struct {
+	Keys uint8
+	Look
+	// Fire fires, as soon as that is possible, at what Picture showed; 0 means the newest one.
+	Fire    bool
+	Picture uint64
+}
+
+// Counts compares shots as the client showed them with what the server decided.
+type Counts struct {
+	// Shots is the number of shots that the server has decided. Agreed is the number of those with
+	// the same target as at the client, and Close that of others that passed an edge of the target
+	// by less than 5 cm.
+	Shots, Agreed, Close int
+	// Hits is the number of shots that hit at the client, Waiting that of shots without a decision.
+	Hits, Waiting int
+}
+
+// fired is a shot that the server has not decided.
+type fired struct {
+	ray    Ray
+	target uint16
+	seen   Players
+}
+
+// Dial connects a player.
+func Dial(ctx context.Context, s *Server, id uint16, network transport.Network) (c *Client, err error) {
+	c = &Client{ID: id, fired: map[uint32]fired{}}
+	login := func(context.Context) (token.Token, error) { return s.Login(id) }
+	var calls client.Handlers
+	cfg := client.Config{Network: network, Renew: login, Handlers: &calls}
+	cfg.Token, err = s.Login(id)
+	if err = errors.Join(err, client.Handle(&calls, "Hit", c.onShot), client.Handle(&calls, "Shot", c.onShot)); err != nil {
+		return nil, err
+	}
+	c.me, err = predict.New(Body{}, predict.Config[Body, Move]{
+		Step: Step, Tolerance: 0.05,
+		Distance: func(a, b *Body) float64 { return length(sub(a.Position, b.Position)) },
+		Corrected: func(before, after *Body) {
+			c.smoother.Correct(statesync.Pose{Position: before.Position}, statesync.Pose{Position: after.Position})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Conn, err = client.Dial(ctx, s.Addr().String(), cfg); err != nil {
+		return nil, err
+	}
+	c.moves, err = client.Bind[Move](ctx, c.Conn, "Move", client.BindConfig{RateHz: TickHz})
+	if err == nil {
+		c.self, err = client.NewObjectType("self", client.SnapshotConfig[Body]{})
+	}
+	if err == nil {
+		c.view, err = client.SubscribeSnapshots(ctx, c.Conn, "arena", client.SnapshotConfig[Player]{
+			Interpolate: &interpolate.Config{Delay: Delay, Method: Method},
+			Types:       []client.AnyObjectType{c.self},
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.next = time.Now()
+	return c, nil
+}
+
+func (c *Client) onShot(s client.Call[Shot]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.received = append(c.received, s.Value)
+}
+
+// Advance plays a tick: it asks for the input of a player who sees a picture, and applies it. It
+// returns the time of the next tick.
+func (c *Client) Advance(play func(*Picture) Input) (next time.Time, err error) {
+	now := c.next // also if this is late: the ticks after it are as late
+	if time.Since(now) > time.Second {
+		now = time.Now() // the process was stopped
+	}
+	c.next = now.Add(c.moves.Pace().Interval(Tick))
+	p := &c.pictures[(c.n+1)%uint64(len(c.pictures))]
+	if !c.correct() || !c.view.Sample(now, &p.Players) {
+		return c.next, nil
+	}
+	c.n++
+	c.smoother.Step(step)
+	if p.shown = p.Time; p.Starved {
+		p.shown = c.newest.Time
+	}
+	p.N, p.Eye = c.n, c.smoother.Drawn(statesync.Pose{Position: c.me.State().Position}).Position
+	c.mu.Lock()
+	p.Shots, c.received = append(p.Shots[:0], c.received...), c.received[:0]
+	c.mu.Unlock()
+	c.compare(p.Shots)
+	in := play(p)
+	in.Look = in.rounded()
+
+	if in.Fire && c.armed(p) {
+		if seen := &c.pictures[in.Picture%uint64(len(c.pictures))]; seen.N == in.Picture && seen.N != 0 {
+			p = seen
+		}
+		c.fire(p, in.Look)
+	}
+	move := Move{in.Keys, in.Look, c.last}
+	seq, err := c.moves.Send(&move)
+	switch {
+	case errors.Is(err, client.ErrReconnecting):
+		return c.next, nil
+	case err == nil && seq != c.sent: // a new session
+		c.key, c.last = 0, Fired{}
+		clear(c.fired)
+		c.me.Reset(*c.me.State())
+	}
+	if err == nil {
+		c.sent = seq + 1
+		err = c.me.Apply(seq, &move)
+	}
+	return c.next, err
+}
+
+// correct applies the newest snapshot to the prediction. It reports whether the client knows its
+// player.
+func (c *Client) correct() bool {
+	before := c.newest.Tick
+	if !c.self.Latest(&c.newest) || c.newest.Tick == before || len(c.newest.IDs) == 0 {
+		return c.key != 0
+	}
+	processed, ok := c.moves.Processed(c.newest.Processed)
+	switch key := c.newest.IDs[0]; {
+	case key != c.key: // joined, or joined again
+		c.key = key
+		c.me.Reset(c.newest.Objects[0])
+	case ok:
+		c.me.Correct(processed, &c.newest.Objects[0])
+	}
+	return true
+}
+
+// armed reports whether the player can fire.
+func (c *Client) armed(p *Picture) bool {
+	i := slices.Index(p.IDs, c.key)
+	return i >= 0 && p.Objects[i].Armed && (c.last.Shot == 0 || c.sent >= uint64(c.last.Shot)+Cooldown)
+}
+
+// fire fires a shot from a picture, and keeps it until the server has decided.
+func (c *Client) fire(p *Picture, l Look) {
+	c.last = Fired{uint32(c.sent), uint32(p.shown.Milliseconds()), rounded(p.Eye, positionSteps), schema.Rotator{Pitch: float64(l.Pitch), Yaw: float64(l.Yaw)}}
+	ray := Ray{c.last.Origin, direction(c.last.Aim)}
+	target, _ := ray.Trace(c.ID, &p.Players)
+	c.fired[c.last.Shot] = fired{ray, target, Players{IDs: slices.Clone(p.IDs), Objects: slices.Clone(p.Objects)}}
+}
+
+// compare compares the server's decisions with what the client showed.
+func (c *Client) compare(shots []Shot) {
+	for i := range shots {
+		s := &shots[i]
+		f, ok := c.fired[s.Shot]
+		if !ok || s.Shooter != c.ID {
+			continue
+		}
+		delete(c.fired, s.Shot)
+		c.counts.Shots++
+		if f.target != 0 {
+			c.counts.Hits++
+		}
+		switch {
+		case f.target == s.Target:
+			c.counts.Agreed++
+		case f.close(f.target, s.Target):
+			c.counts.Close++
+		}
+	}
+}
+
+// close reports whether a shot passed an edge of one of two players by less than 5 cm, or the place
+// where the front of one comes out of the other.
+func (f *fired) close(a, b uint16) bool {
+	const edge = 0.05
+	var depths []float64
+	for i := range f.seen.Objects {
+		if n, _ := client.SplitID(f.seen.IDs[i]); n == a || n == b {
+			gap, depth := f.ray.Ball(f.seen.Objects[i].Position)
+			if math.Abs(gap) < edge {
+				return true
+			}
+			depths = append(depths, depth)
+		}
+	}
+	return len(depths) == 2 && math.Abs(depths[0]-depths[1]) < edge
+}
+
+// Counts returns the counts of shots.
+func (c *Client) Counts() Counts {
+	n := c.counts
+	n.Waiting = len(c.fired)
+	return n
+}
+
+// Prediction returns the counts of the prediction.
+func (c *Client) Prediction() predict.Stats { return c.me.Stats() }
