@@ -175,7 +175,7 @@ func FuzzDatagram(f *testing.F) {
 			noError(t, err)
 		}
 		for _, b := range [][]byte{first, second, first} {
-			s.Datagram(nil, b, time.Time{})
+			s.Datagram(s.own, b, time.Time{})
 			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
 			noError(t, err)
 		}
