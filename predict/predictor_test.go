@@ -5,8 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 // body is a state whose future depends on the order of its inputs.

@@ -5,8 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 // TestModel compares with a map from slot to number and a map of the values.

@@ -4,8 +4,9 @@ import (
 	"math/bits"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
 // settle chooses until each slot was replaced several times.
