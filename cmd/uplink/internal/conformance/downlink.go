@@ -21,9 +21,8 @@ type objects struct {
 
 type object struct {
 	snapshot.Object
-	row      []int32
-	velocity []int32
-	moving   bool
+	row    []int32
+	moving bool
 }
 
 // objects returns random objects. The first fields of the first worlds are a position, its rate of

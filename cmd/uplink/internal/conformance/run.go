@@ -110,7 +110,7 @@ func Run(ctx context.Context, peer Peer, o Options) (Report, error) {
 	}
 	words := strings.Fields(hello)
 	if len(words) < 2 || words[0] != "ok" {
-		return report, fmt.Errorf("the peer answers hello with %.80q, want ok NAME LAYER...", hello)
+		return report, fmt.Errorf("the peer answers hello with %.80q, want ok, a name and layers", hello)
 	}
 	report.Peer = words[1]
 	for i, r := range rows {

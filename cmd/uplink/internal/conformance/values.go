@@ -39,7 +39,7 @@ func (t *tester) values(h string, s *schema.Schema, f *schema.Frame) error {
 	}
 	word := protocol.ValuesOf(s, f)
 	t.check(closeValues(got, word), "restore %s: %s, want %s", protocol.Frame(f), got, word)
-	word = t.disturb(s, f, word)
+	word = t.disturb(s, word)
 	want, refused := protocol.Quantize(s, word)
 	got, dropped, err := t.ask("quantize", h, word)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *tester) values(h string, s *schema.Schema, f *schema.Frame) error {
 }
 
 // disturb changes values by up to a step, or to special ones.
-func (t *tester) disturb(s *schema.Schema, f *schema.Frame, word string) string {
+func (t *tester) disturb(s *schema.Schema, word string) string {
 	parts, at := strings.Split(word, ","), 0
 	for i, field := range s.Fields() {
 		l := &s.Layouts()[i]
