@@ -52,7 +52,7 @@ from a call that the dedicated server has acknowledged.`,
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
-		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newCompletionCommand())
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}
