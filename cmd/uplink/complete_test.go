@@ -105,6 +105,7 @@ func TestHelpHasExamples(t *testing.T) {
 				continue
 			}
 			shown++
+			args, _, _ = strings.Cut(args, "-- ") // what follows is another command
 			for _, word := range strings.Fields(args) {
 				name, isFlag := strings.CutPrefix(word, "--")
 				if name, _, _ = strings.Cut(name, "="); isFlag && c.Flags().Lookup(name) == nil {
