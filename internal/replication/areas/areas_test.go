@@ -158,3 +158,38 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAcks applies arbitrary acks of one client, each before the next snapshot. Another client is
+// shown everything, and no group is encoded more often than it may be.
+func FuzzAcks(f *testing.F) {
+	for _, a := range []snapshot.Ack{{Newest: 9, Window: 1<<9 - 1}, {None: true, Epoch: 3}, {Newest: 12, Epoch: 200}} {
+		f.Add(a.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		town := newTown(1, 3, 2, 60, 0)
+		hostile, honest := town.guest(1, link{every: 1}), town.guest(2, link{every: 1, delay: 2})
+		honest.enter = 1 << 20
+		for n := range 40 {
+			town.step()
+			for _, g := range []*guest{hostile, honest} {
+				if n%20 == 0 {
+					g.look(town)
+				}
+				g.send(town)
+			}
+			if a, rest, err := snapshot.ParseAck(b); n > 10 && err == nil {
+				_, _ = hostile.view.Ack(a) // an error is one of an ack that no client sends
+				b = rest
+			}
+			must(honest.deliver(town))
+			if honest.missing > 0 {
+				t.Fatalf("snapshot %d: %d objects are not shown", n, honest.missing)
+			}
+			for _, g := range town.world.groups {
+				if g.count > maxEncodings {
+					t.Fatalf("snapshot %d: %d encodings", n, g.count)
+				}
+			}
+		}
+	})
+}

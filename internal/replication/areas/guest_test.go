@@ -29,8 +29,9 @@ type guest struct {
 	up   []flight
 	seen tally
 
-	message []byte // the newest
-	missing int    // visible objects that the newest received message does not show
+	observe func(message []byte, err error) // of each decoded message, or nil
+	message []byte                          // the newest
+	missing int                             // visible objects that the newest received message does not show
 }
 
 type link struct {
@@ -200,7 +201,11 @@ func (g *guest) attack() error {
 
 // receive decodes a message and compares what it shows with what the server put.
 func (g *guest) receive(t *town, f *flight) error {
-	if _, _, err := g.dec.Decode(f.message); err != nil {
+	_, _, err := g.dec.Decode(f.message)
+	if g.observe != nil {
+		g.observe(f.message, err)
+	}
+	if err != nil {
 		if g.hostile || errors.Is(err, snapshot.ErrLate) && g.jitter > 0 {
 			return nil
 		}
