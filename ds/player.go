@@ -116,6 +116,8 @@ type PlayerStats struct {
 	Drops [drops]uint64
 	// Transport counts the player's datagrams and contains the round-trip time.
 	Transport transport.Stats
+	// Replication counts the messages of the worlds that are offered to the player.
+	Replication []ReplicationStats
 }
 
 // Stats returns the player's counts.
@@ -124,6 +126,7 @@ func (p *Player) Stats() PlayerStats {
 	for i := range p.drops {
 		st.Drops[i] = p.drops[i].Load()
 	}
+	st.Replication = p.streams.Load().Stats()
 	return st
 }
 
