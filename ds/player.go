@@ -56,6 +56,11 @@ func (p *Player) endLogged(cause error, reason string) {
 	p.end(cause, reason)
 }
 
+// note adds an event of the player.
+func (p *Player) note(t eventType, text string, err error) {
+	p.server.events.add(event{typ: t, player: p.ID(), client: p.ClientID(), text: text, err: err})
+}
+
 // MaxMessage is the maximum size of a message, in bytes.
 const MaxMessage = control.MaxMessage
 
