@@ -4,7 +4,7 @@ import { $, make, rows, setText } from "./dom.js";
 import * as f from "./format.js";
 import { store } from "./store.js";
 
-const columns = ["Time", "Event", "Player", "Times", "Details"];
+const columns = ["Time", "Event", "Player", "Details"];
 const page = 12;
 let limit = page;
 let seen = -1; // number of events at the last request
@@ -14,7 +14,7 @@ let body;
 export function mountEvents() {
   body = make("tbody");
   $("happened").append(make("caption", { class: "hidden" }, "What happened to sessions"),
-    make("thead", {}, make("tr", {}, ...columns.map((c) => make("th", { scope: "col", class: c === "Times" ? undefined : "text" }, c)))), body);
+    make("thead", {}, make("tr", {}, ...columns.map((c) => make("th", { scope: "col", class: "text" }, c)))), body);
   $("more-events").addEventListener("click", () => {
     limit = 256;
     seen = -1;
@@ -35,10 +35,10 @@ export async function showEvents() {
     const list = await r.json();
     seen = n;
     rows(body, list.rows, (e) => `${e.t} ${e.kind} ${e.player} ${e.client} ${e.count} ${e.text}`,
-      (e) => make("tr", {}, make("th", { scope: "row" }), make("td", { class: "text" }), make("td", { class: "text who" }), make("td"), make("td", { class: "text wrap" })),
+      (e) => make("tr", {}, make("th", { scope: "row" }), make("td", { class: "text" }), make("td", { class: "text who" }), make("td", { class: "text wrap" })),
       (tr, e) => {
-        const what = e.kind.replaceAll("_", " ") + (e.cause ? `: ${e.cause.replaceAll("_", " ")}` : "");
-        [f.clock(e.t / 1000, true), what, e.client ? `client ${e.client}` : e.player ? `session ${e.player}` : f.dash, e.count > 1 ? f.number(e.count) : "", e.text ?? ""]
+        const what = e.kind.replaceAll("_", " ") + (e.cause ? `: ${e.cause.replaceAll("_", " ")}` : "") + (e.count > 1 ? ` × ${f.number(e.count)}` : "");
+        [f.clock(e.t / 1000, true), what, e.client ? `client ${e.client}` : e.player ? `session ${e.player}` : f.dash, e.text ?? ""]
           .forEach((text, i) => setText(tr.children[i], text));
         tr.children[2].title = e.player ? `session ${e.player}` : "";
         tr.children[1].classList.toggle("bad", bad.includes(e.kind) || worse.includes(e.cause));

@@ -22,7 +22,7 @@ const columns = [
   ["objects", "Objects", count, undefined, "Objects that the player has"],
   ["waiting", "Waiting", count, 0, "Objects for which the bandwidth has no room"],
   ["baseline", "Baseline", (v) => f.ms(v ?? NaN), undefined, "Age of the last message's baseline"],
-  ["ack", "Last ack", (v) => f.ms(v ?? NaN), 1000, "Time since the client last acked a message of a world"],
+  ["ack", "Last ack", (v) => f.time(v ?? NaN), 1000, "Time since the client last acked a message of a world"],
   ["keyframe", "Keyframes", (v) => f.percent(v ?? NaN), 0.1, "Share of the messages without a baseline"],
   ["sharing", "Sharing", (v) => f.number(v ?? NaN, 1), undefined, "Players who get the same encoding"],
 ].map(([key, name, show, bad, title]) => ({ key, name, show, bad, title }));

@@ -51,7 +51,7 @@ export function openPlayer(of, label, close) {
   note = make("p", { class: "note" });
   tables = [
     table(worldColumns, (w) => w.name, (w) => (w.ready ? [
-      flow(w.bits ?? NaN), f.significant(w.messages ?? NaN), f.number(w.objects), f.number(w.waiting), age(w.baseline, w.baseline_ms), age(w.ack, w.ack_ms),
+      flow(w.bits ?? NaN), f.significant(w.messages ?? NaN), f.number(w.objects), f.number(w.waiting), w.baseline ? age(w.baseline, w.baseline_ms) : f.dash, age(w.ack, w.ack_ms),
       f.percent(w.acked ?? NaN), f.percent(w.keyframe ?? NaN), w.sharing === null ? f.dash : `${f.number(w.sharing, 1)} players`, f.number(w.unsent), f.number(w.resets),
     ] : ["not subscribed", ...worldColumns.slice(2).map(() => f.dash)])),
     table(bufferColumns, (b) => b.rpc, (b) => [
@@ -77,7 +77,7 @@ export function openPlayer(of, label, close) {
 }
 
 const ms = (us) => `${f.number(us / 1000, 1)} ms`;
-const age = (ticks, time) => `${f.number(ticks)} ticks, ${f.number(time)} ms`;
+const age = (ticks, time) => `${f.number(ticks)} ${ticks === 1 ? "tick" : "ticks"}, ${f.time(time)}`;
 
 // pollPlayer requests the timeline.
 export async function pollPlayer(of) {

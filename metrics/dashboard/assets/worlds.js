@@ -6,7 +6,7 @@ import { store } from "./store.js";
 import { chart } from "./chart.js";
 
 const columns = ["World", "Players", "Down", "Down per player", "Acks", "Ticks", "Encodings per tick", "Players per encoding", "Keyframes", "Objects per player",
-  "Waiting", "Acked", "Unsent", "Resets", "Oldest baseline", "Oldest ack"];
+  "Waiting objects", "Acked", "Unsent", "Resets", "Oldest baseline", "Oldest ack"];
 const most = 5; // worlds in the charts
 let body, bits, ages;
 let charted = "";
@@ -20,7 +20,7 @@ export function mountWorlds() {
 function cells(w, seconds) {
   const flow = (bits) => f.joined(f.flow(bits, seconds));
   const count = (n) => (seconds ? `${f.significant(n / seconds)}/s` : f.number(n));
-  const age = (ticks) => (w.players ? `${f.number(ticks)} ticks, ${f.number((ticks / w.tick_hz) * 1000)} ms` : f.dash);
+  const age = (ticks) => (w.players ? f.time((ticks / w.tick_hz) * 1000) : f.dash);
   return [
     f.number(w.players), flow(w.bits), seconds && w.players ? flow(w.bits / w.players) : f.dash, flow(w.ack_bits), count(w.ticks),
     w.encodings ? f.number(w.encodings / w.ticks, 2) : f.dash, w.messages ? f.number(w.sharing / w.messages, 1) : f.dash,
@@ -36,6 +36,8 @@ export function showWorlds(observed) {
   rows(body, items, (w) => w.name, (w) => make("tr", {}, make("th", { scope: "row", title: w.name }, w.name), ...columns.slice(1).map(() => make("td"))),
     (tr, w) => {
       cells(w, observed.seconds).forEach((text, n) => setText(tr.children[n + 1], text));
+      tr.children[14].title = `${f.number(w.age)} ticks`;
+      tr.children[15].title = `${f.number(w.ack_age)} ticks`;
       tr.children[10].classList.toggle("bad", w.waiting > 0);
       tr.children[12].classList.toggle("bad", w.unsent > 0);
     });
