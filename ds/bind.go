@@ -26,6 +26,7 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe && p.refusals < maxRefusalsLogged {
 		p.refusals++
 		asked, server := s.refusal(p, r, &a)
+		p.note(bindEvent(a.Reason), fmt.Sprintf("%.64q: %s; asked for %.64q, permitted %.64q", r.Name, a.Reason, asked, server), nil)
 		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
 	}
 	b, err := appendAnswer(nil, a)

@@ -53,13 +53,15 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 	if v != nil {
 		text = fmt.Sprint(v)
 	}
+	e := event{typ: panicEvent, text: text}
 	if p != nil {
-		id = p.ID()
+		id, e.player, e.client = p.ID(), p.ID(), p.ClientID()
 		err := fmt.Errorf("%w: %s", session.ErrPanic, text)
 		p.failure.CompareAndSwap(nil, &err)
 		p.kicked.Store(true)
 		defer p.end(session.ErrKicked, panicReason) // after PanicHandler, which may Kick with a reason of its own, or panic
 	}
+	s.events.add(e)
 	log := s.cfg.Logger
 	if s.silent {
 		log = slog.Default()

@@ -56,6 +56,11 @@ func (p *Player) endLogged(cause error, reason string) {
 	p.end(cause, reason)
 }
 
+// note adds an event of the player.
+func (p *Player) note(t eventType, text string, err error) {
+	p.server.events.add(event{typ: t, player: p.ID(), client: p.ClientID(), text: text, err: err})
+}
+
 // MaxMessage is the maximum size of a message, in bytes.
 const MaxMessage = control.MaxMessage
 
@@ -116,6 +121,8 @@ type PlayerStats struct {
 	Drops [drops]uint64
 	// Transport counts the player's datagrams and contains the round-trip time.
 	Transport transport.Stats
+	// Replication counts the messages of the worlds that are offered to the player.
+	Replication []ReplicationStats
 }
 
 // Stats returns the player's counts.
@@ -124,6 +131,7 @@ func (p *Player) Stats() PlayerStats {
 	for i := range p.drops {
 		st.Drops[i] = p.drops[i].Load()
 	}
+	st.Replication = p.streams.Load().Stats()
 	return st
 }
 

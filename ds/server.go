@@ -143,9 +143,13 @@ func (s *Server) Poll() int {
 	return n + s.buffers.release(time.Now())
 }
 
+// Events returns the last events of sessions, at most 256, the newest first: who joined, who left
+// and why, and who was refused. Stats.Events counts all.
+func (s *Server) Events() []Event { return s.events.newest() }
+
 // Stats returns the server's counts.
 func (s *Server) Stats() Stats {
-	out := Stats{Panics: s.panics.Load(), Requests: s.asked.Load(), Transport: s.ln.Stats()}
+	out := Stats{Panics: s.panics.Load(), Requests: s.asked.Load(), Events: s.events.total(), Transport: s.ln.Stats()}
 	out.StreamBytesSent, out.StreamBytesReceived = s.streamed[0].Load(), s.streamed[1].Load()
 	out.Calls, out.CallBytes = s.called[0].Load(), s.called[1].Load()
 	s.mu.Lock()

@@ -16,6 +16,7 @@ import (
 var _ interface { // which the transport calls if they are there
 	Handled()
 	Moved(c *transport.Conn, from netip.AddrPort)
+	Refused(client uint64, err error)
 } = (*shard)(nil)
 
 // Opened registers a new connection and creates its Player.
@@ -28,15 +29,19 @@ func (h *shard) Opened(c *transport.Conn) {
 	switch {
 	case s.leaving.Load():
 		c.CloseWith(session.ErrShutdown, "")
+		h.Refused(c.ClientID(), session.ErrShutdown)
 		return
 	case s.calls.Load() >= s.maxCalls():
-		c.CloseWith(session.ErrServerBusy, fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls()))
+		reason := fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls())
+		c.CloseWith(session.ErrServerBusy, reason)
+		h.Refused(c.ClientID(), fmt.Errorf("%w: %s", session.ErrServerBusy, reason))
 		return
 	}
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
 	s.queue.addPlayers(1)
+	p.note(joinedEvent, "", nil)
 	if s.cfg.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
 			c.SetTap(p.tap.Carried)
@@ -77,6 +82,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.streams.Load().Close()
 	p.bulk.End(fmt.Errorf("ds: %w", err))
 	s.queue.addPlayers(-1)
+	p.note(eventOf("left", err), "", err)
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
 	}
@@ -85,12 +91,21 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	}
 }
 
+// Refused notes that a client got no session.
+func (h *shard) Refused(client uint64, err error) {
+	h.server.events.add(event{typ: eventOf("refused", err), client: client, err: err})
+}
+
 // Moved tells the game of a player's new address. Of several changes, at most one call waits for
 // Poll.
 func (h *shard) Moved(c *transport.Conn, from netip.AddrPort) {
 	s := h.server
 	p := c.Value.(*Player)
-	if _, joined := h.players[p]; joined && s.cfg.Moved != nil && !p.moved.Swap(true) {
+	if _, joined := h.players[p]; !joined {
+		return
+	}
+	p.note(movedEvent, "", nil)
+	if s.cfg.Moved != nil && !p.moved.Swap(true) {
 		h.callback(p, func() {
 			p.moved.Store(false)
 			s.cfg.Moved(p, from)

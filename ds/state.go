@@ -26,6 +26,7 @@ type Server struct {
 	shards  []*shard
 	queue   queue
 	buffers jitterBuffers
+	events  events
 
 	mu     sync.Mutex         // guards rpcs and worlds
 	rpcs   map[string]*rpc    // by name

@@ -81,6 +81,8 @@ type Stats struct {
 	Calls, CallBytes uint64
 	// StreamBytesSent and StreamBytesReceived count the data of streams.
 	StreamBytesSent, StreamBytesReceived uint64
+	// Events counts the events by Kind and Cause, the only other fields that are set.
+	Events []Event
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
 }

@@ -132,6 +132,7 @@ func (b *binding) keepsTime(p *Player, at time.Time, delta time.Duration) bool {
 	ahead, drop, detected := b.time.call(c, at, delta)
 	if detected {
 		b.counts.update(func(total *RPCStats) { total.TimeDetections++ })
+		p.note(aheadEvent, fmt.Sprintf("%.64q: %v ahead", b.rpc.schema.RPC(), ahead), nil)
 		if c.Detected != nil {
 			c.Detected(p, b.rpc.schema.RPC(), ahead)
 		}

@@ -121,7 +121,7 @@ func TestEndpoints(t *testing.T) {
 
 // checkLabels checks that the number of series does not depend on the players.
 func checkLabels(t *testing.T, v families) {
-	allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "direction", "version", "go_version"}
+	allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "event", "direction", "version", "go_version"}
 	for name, family := range v {
 		if !strings.HasPrefix(name, "uplink_") {
 			t.Errorf("metric %s", name)

@@ -26,6 +26,7 @@ func NewServer(srv *ds.Server) *Server {
 	s.define(bufferMetrics(&ds.BufferStats{}), "rpc")
 	s.define(serverWorldMetrics(&ds.ReplicationStats{}), "world")
 	s.define(serverMetrics(&ds.Stats{}))
+	s.define(eventMetrics(&ds.Event{}), "event")
 	return s
 }
 
@@ -46,6 +47,7 @@ func bufferMetrics(s *ds.BufferStats) []metric {
 		labeled("buffer_ticks_total", "result", "repeated", "", s.Repeated),
 		labeled("buffer_ticks_total", "result", "missing", "", s.Missing-s.Repeated),
 		row("buffer_dry_ticks_total", "Repeated and missing ticks at which the jitter buffer was empty.", s.Dry),
+		row("buffer_late_frames_total", "Frames that arrived at their jitter buffer after their tick.", s.Late),
 		row("buffer_resyncs_total", "Resyncs of jitter buffers.", s.Resyncs),
 		row("buffers", "Jitter buffers: players with a buffer for the RPC.", s.Buffers),
 		row("buffer_frames", "Frames in all jitter buffers.", s.Held),
@@ -69,7 +71,17 @@ func serverWorldMetrics(s *ds.ReplicationStats) []metric {
 			s.WireBytes()),
 		row("world_baseline_age_ticks", "Age of the baseline of the last message, in ticks: the maximum of all players.",
 			s.BaselineAge),
+		row("world_ack_age_ticks", "Ticks since a client last acknowledged a message: the maximum of all players.", s.AckAge),
+		row("world_keyframes_total", "Messages of a world without a baseline.", s.Keyframes),
+		row("world_sharing_players_total", "Sum over all messages of the number of players who share their encoding. Divide it by the messages.",
+			s.Sharing),
+		row("world_objects", "Objects that the players have according to their last messages: the sum of all players.", s.Objects),
+		row("world_waiting_objects", "Objects that wait for bandwidth, to enter a view or to be updated: the sum of all players.", s.Waiting),
 	}
+}
+
+func eventMetrics(e *ds.Event) []metric {
+	return []metric{labeled("events_total", "cause", e.Cause, "Events of sessions, by event and cause: who joined, left, was refused and so on.", e.Count)}
 }
 
 func serverMetrics(s *ds.Stats) []metric {
@@ -120,6 +132,9 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		s.collect(ch, serverWorldMetrics(r), r.Name)
 	}
 	s.collect(ch, serverMetrics(&st))
+	for i := range st.Events {
+		s.collect(ch, eventMetrics(&st.Events[i]), st.Events[i].Kind)
+	}
 	d := serverDrops(st.Drops[:])
 	if n, ok := s.kernelDrops(); ok {
 		d["kernel"] = n

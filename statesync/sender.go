@@ -24,7 +24,14 @@ type Info struct {
 	Whole, Gone int
 	// Ticks is the number of ticks whose inputs the packet contains.
 	Ticks int
+	// Known is the number of objects of the tick that the receiver may have with this packet.
+	// Overdue is the number of objects whose accumulated priority was more than 32 times their
+	// priority in this packet: if that is constant, they were in none of the 32 packets before.
+	Known, Overdue int
 }
+
+// overdue is the number of packets after which an object that waits is overdue.
+const overdue = 32
 
 // SenderStats counts packets and acks.
 type SenderStats struct {
@@ -46,6 +53,7 @@ type Sender struct {
 	own         table[ownPriority]
 	hasOwn      bool // some are set
 	present     int  // objects of the world's set that the receiver may have
+	overdue     int  // objects that were in no packet for long
 	inputs      inputLog
 	builder     packetBuilder
 	viewer      uint16
@@ -180,7 +188,7 @@ func (s *Sender) recent() (said uint32) {
 func (s *Sender) accumulate() {
 	w := s.world
 	s.accumulator.Open(len(w.states))
-	s.present = 0
+	s.present, s.overdue = 0, 0
 	for i, state := range w.states {
 		o := w.set.Object(i)
 		st, p := s.store.objects.at(o.ID), w.priorities.get(o.ID)
@@ -204,6 +212,9 @@ func (s *Sender) accumulate() {
 			s.present++
 		}
 		s.accumulator.Add(&st.sum, p, i)
+		if p > 0 && st.sum > overdue*p {
+			s.overdue++
+		}
 	}
 }
 
@@ -215,7 +226,7 @@ func (s *Sender) settled(st *sendState, i int) bool {
 
 func (s *Sender) commit(tick int64, bytes int) Info {
 	c, p := &s.builder, &s.builder.out
-	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from)}
+	in := Info{Seq: uint16(s.next), Tick: tick, Bytes: bytes, Objects: s.info.Objects[:0], Ticks: int(p.to - p.from), Known: s.present, Overdue: s.overdue}
 	if !s.codec.keyframe {
 		in.Baseline = int(s.next - s.last)
 	}
@@ -232,6 +243,9 @@ func (s *Sender) commit(tick int64, bytes int) Info {
 		}
 		if x.base < 0 {
 			in.Whole++
+		}
+		if !st.live {
+			in.Known++
 		}
 		st.goneSent = 0
 		st.sum = 0

@@ -23,6 +23,10 @@ import (
 // when a connection continues from another address than from, before datagrams from there are
 // delivered.
 //
+// If the Handler of a Listener has the method Refused(client uint64, err error), it is called when
+// a hello is answered by a refusal, with the client id of its token if that is authentic, otherwise
+// 0. The error is that of the client. Refused must not call methods of the Listener.
+//
 // A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow
 // of package testing does, another goroutine continues with the next datagrams; the rest of the
 // current batch may be lost.

@@ -25,7 +25,7 @@ func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 		s.count(session.Malformed)
 	case hello.Version != wire.Version:
 		s.drops().Version++
-		s.refuse(now, from, hello.Nonce, wire.RefuseVersion)
+		s.refuse(now, from, hello, wire.RefuseVersion)
 	case !s.cookies.Valid(now, from, hello):
 		if hello.Cookie != [wire.CookieSize]byte{} {
 			s.drops().Cookie++
@@ -39,9 +39,19 @@ func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 }
 
 // refuse answers a hello with an unauthenticated reason, within the rate limit of such answers.
-func (s *shard) refuse(now time.Time, to netip.AddrPort, nonce uint64, reason wire.RefuseReason) {
+func (s *shard) refuse(now time.Time, to netip.AddrPort, hello wire.Hello, reason wire.RefuseReason) {
 	if s.mayHint(now) {
-		s.send(wire.AppendRefuse(s.out[:0], wire.Refuse{Nonce: nonce, Reason: reason}), to)
+		s.send(wire.AppendRefuse(s.out[:0], wire.Refuse{Nonce: hello.Nonce, Reason: reason}), to)
+		s.refused(0, session.Refusal(reason, token.KeyID(hello.Key)))
+	}
+}
+
+// refused informs the handler.
+func (s *shard) refused(client uint64, err error) {
+	if h, ok := s.handler.(interface {
+		Refused(client uint64, err error)
+	}); ok {
+		h.Refused(client, err)
 	}
 }
 
@@ -67,11 +77,11 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		s.welcome(now, from, request)
 	case errors.Is(err, admission.ErrBusy):
 		s.drops().RateLimited++
-		s.refuse(now, from, hello.Nonce, wire.RefuseBusy)
+		s.refuse(now, from, hello, wire.RefuseBusy)
 	default:
 		common.log.Debug("hello refused", "remote", from, "key", token.KeyID(hello.Key))
 		s.count(session.Unauthenticated)
-		s.refuse(now, from, hello.Nonce, wire.RefuseKey)
+		s.refuse(now, from, hello, wire.RefuseKey)
 	}
 }
 
@@ -104,6 +114,7 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.R
 			s.drops().Token++
 		}
 		s.send(welcome, from)
+		s.refused(request.Client, session.GrantError(wire.Grant{Code: request.Code, Detail: request.Detail}, request.Offered))
 	}
 }
 

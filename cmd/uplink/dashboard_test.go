@@ -91,16 +91,46 @@ func TestDashboardOfServer(t *testing.T) {
 	p.wait()
 }
 
-// TestDashboardOfWorlds: the page shows what a server sends of its worlds.
+// TestDashboardOfWorlds checks what the page of a game shows of its worlds, its jitter buffers, its
+// player and the events.
 func TestDashboardOfWorlds(t *testing.T) {
 	b := browser.Start(t)
 	b.Resize(1280, 900)
 	b.Open(gameServer(t) + "/dashboard/")
-	const cell = `document.querySelector("#worlds tbody tr:nth-child(1) td:nth-child(%d)")?.textContent`
-	b.Await(`!document.querySelector("#downlink").hidden && document.querySelectorAll("#worlds tbody tr").length === 2`)
-	b.Await(fmt.Sprintf(cell, 2) + ` === "1"`)
-	b.Await(`Number(` + fmt.Sprintf(cell, 7) + `) > 0.1 && ` + fmt.Sprintf(cell, 13) + `.endsWith(" ticks")`)
-	b.Resize(400, 900)
-	b.Await(`innerWidth === 400 && document.documentElement.scrollWidth <= 400`)
+	b.Await(`document.querySelectorAll("#worlds tbody tr").length === 2`)
+	// cell returns the text of a cell by the name of the row and of the column.
+	b.Run(`window.cell = (table, row, column) => {
+		const at = [...table.querySelectorAll("thead th")].findIndex((th) => th.textContent === column);
+		return [...table.querySelectorAll("tbody tr")].find((tr) => tr.firstChild.textContent.includes(row))?.children[at]?.textContent;
+	}`)
+	for _, c := range []struct{ table, row, column, want string }{
+		{"#worlds", "seen", "Players", "1"},
+		{"#worlds", "seen", "Objects per player", "1"},
+		{"#worlds", "seen", "Players per encoding", "1.0"},
+		{"#worlds", "simulated", "Waiting objects", "0"},
+		{"#players", "client", "Objects", "2"},
+		{"#players", "client", "Sharing", "1.0"},
+	} {
+		b.Await(fmt.Sprintf(`cell(document.querySelector(%q), %q, %q) === %q`, c.table, c.row, c.column, c.want))
+	}
+	for _, c := range []struct{ table, row, column, want string }{
+		{"#worlds", "seen", "Encodings per tick", `^[01]\.\d\d$`},
+		{"#worlds", "seen", "Oldest baseline", `^[1-9]\d* ms$`},
+		{"#jitter", "GameMove", "Released", `^\d[\d.]*\/s$`},
+		{"#jitter", "GameMove", "Target", `^\d[\d.]* ms$`},
+		{"#players", "client", "Up", `bit\/s$`},
+		{"#players", "client", "Down", `bit\/s$`},
+	} {
+		b.Await(fmt.Sprintf(`/%s/.test(cell(document.querySelector(%q), %q, %q))`, c.want, c.table, c.row, c.column))
+	}
+	b.Await(`document.querySelector("#happened tbody tr td").textContent === "joined"`)
+	b.Run(`{ const e = document.querySelector("#players-world"); e.value = "simulated"; e.dispatchEvent(new Event("change")); }`)
+	b.Await(`cell(document.querySelector("#players"), "client", "Objects") === "1"`)
+	b.Run(`document.querySelector("#players tbody button").click()`)
+	b.Await(`document.querySelectorAll("#player canvas").length === 6 && /tick/.test(cell(document.querySelector("#player table"), "seen", "Last ack"))`)
+	for _, width := range []int64{1280, 400} {
+		b.Resize(width, 900)
+		b.Await(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= %[1]d`, width))
+	}
 	b.Blank() // it would complain when the server ends
 }

@@ -162,4 +162,8 @@ func (s *areaSender) ack(b []byte, _ time.Time) (acked int, err error) {
 	return s.view.Ack(a)
 }
 
-func (s *areaSender) count(st *Stats) { st.BaselineAge = s.age }
+func (s *areaSender) count(st *Stats) {
+	c := &s.view.Counts
+	st.BaselineAge, st.Objects, st.Waiting = s.age, c.Objects, c.Waiting
+	st.Sharing += c.Sharing
+}

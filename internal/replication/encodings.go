@@ -20,8 +20,9 @@ type encodings struct {
 	total     atomic.Uint64
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
-	keyframes [2]keyframe // against the initial set, and the empty one
-	replaced  []*encoding // keyframes that may still be in use during the tick
+	keyframes [2]keyframe                  // against the initial set, and the empty one
+	replaced  []*encoding                  // keyframes that may still be in use during the tick
+	shared    map[snapshot.Baseline]uint64 // players of each encoding of the tick before
 	free      []*encoding
 	observer  Observer
 }
@@ -47,6 +48,7 @@ type encoding struct {
 	info    snapshot.Info
 	number  uint64 // of the snapshot
 	age     uint64 // ticks between the snapshot and its baseline
+	players atomic.Uint64
 	err     error
 }
 
@@ -64,7 +66,9 @@ const keyframesPerSecond = 10
 // begin forgets the messages of the tick before.
 func (e *encodings) begin() {
 	e.count.Store(0)
+	clear(e.shared)
 	for b, m := range e.messages {
+		e.shared[b] = m.players.Load()
 		e.recycle(m)
 		delete(e.messages, b)
 	}
@@ -118,6 +122,12 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		}
 	})
 	return m
+}
+
+// share counts a player who gets a message coded against b, and returns the number of players who
+// share it: that of the tick before, or so far if there was none.
+func (e *encodings) share(m *encoding, b snapshot.Baseline) uint64 {
+	return max(m.players.Add(1), e.shared[b])
 }
 
 func (e *encodings) find(n uint64, b snapshot.Baseline, again bool) *encoding {

@@ -11,6 +11,8 @@ import (
 
 // hub holds the streams of a world, whatever codec each has, and sends to all of them.
 type hub struct {
+	tick atomic.Uint64 // the newest
+
 	mu      sync.Mutex
 	streams []*Stream
 	past    Stats // of closed streams
@@ -158,7 +160,6 @@ func (h *hub) add(s *Stream) {
 // remove removes a closed stream and keeps its counts.
 func (h *hub) remove(s *Stream) {
 	st := s.Stats()
-	st.BaselineAge = 0
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i := slices.Index(h.streams, s); i >= 0 {

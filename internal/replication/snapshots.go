@@ -47,6 +47,8 @@ type snapshotSender struct {
 	sent     uint64 // number of the newest message + 1
 	sentAt   time.Time
 	age      uint64 // ticks between the last snapshot and its baseline
+	sharing  uint64 // players who share its encoding
+	objects  int
 }
 
 // keyframeLimit limits the snapshots without a baseline to one client, also if it resubscribes.
@@ -105,6 +107,7 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 		return nil, errNothing
 	}
 	s.sent, s.sentAt, s.heldUntil, s.age = m.number+1, now, time.Time{}, m.age
+	s.sharing, s.objects = w.encodings.share(m, b), w.newest.Len()
 	s.receipts.Sent(m.number, b)
 	switch {
 	case b.Distance > 0:
@@ -132,7 +135,10 @@ func parseAck(b []byte) (snapshot.Ack, error) {
 	return a, err
 }
 
-func (s *snapshotSender) count(st *Stats) { st.BaselineAge = s.age }
+func (s *snapshotSender) count(st *Stats) {
+	st.BaselineAge, st.Objects = s.age, s.objects
+	st.Sharing += s.sharing
+}
 
 // SnapshotDecoder decodes the messages of a world of snapshots at a client.
 type SnapshotDecoder struct {

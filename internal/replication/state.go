@@ -177,6 +177,8 @@ func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 
 func (s *stateSender) count(st *Stats) {
 	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
+	st.Objects, st.Waiting = s.last.Known, s.last.Overdue
+	st.Sharing++
 	st.Updates += uint64(len(s.last.Objects))
 	resets := s.sender.Stats().Starts
 	st.Resets += resets - s.resets

@@ -15,6 +15,8 @@ import (
 type Stats struct {
 	// Name is the name of the world.
 	Name string
+	// TickHz is the number of ticks per second, at a server.
+	TickHz float64
 
 	// Messages counts the messages sent, or received and decoded.
 	Messages uint64
@@ -53,9 +55,25 @@ type Stats struct {
 	AEADBytes uint64
 	// InvalidAcks counts the acks received that no client sends, at a server.
 	InvalidAcks uint64
+	// Keyframes counts the messages without a baseline, at a server.
+	Keyframes uint64
+	// Sharing is the sum over all messages of the number of players who shared their encoding, at a
+	// server: Sharing/Messages is the mean. With areas it is the mean of the groups of a message;
+	// state is encoded for each player.
+	Sharing uint64
 	// BaselineAge is the number of ticks between the last message and its baseline, at a server:
 	// the maximum over all players, and 0 if the message had no baseline.
 	BaselineAge uint64
+	// AckAge is the number of ticks since the client last acked a message, at a server: the maximum
+	// over all players.
+	AckAge uint64
+	// Objects is the number of objects that the player has according to the last message, at a
+	// server: the sum over all players.
+	Objects int
+	// Waiting is the number of objects that wait for bandwidth, at a server: the sum over all
+	// players. With areas, these are objects that enter a view; with state, those that have a
+	// priority and were in none of the last 32 messages.
+	Waiting int
 
 	// Fragments counts the datagrams with fragments, at a client.
 	Fragments uint64
@@ -87,9 +105,10 @@ type Stats struct {
 	Malformed uint64
 }
 
-// Add adds the counts of o. BaselineAge becomes the maximum of both; Name stays.
+// Add adds the counts of o. BaselineAge and AckAge become the maximum of both; Name and TickHz
+// stay.
 func (st *Stats) Add(o *Stats) {
-	age := max(st.BaselineAge, o.BaselineAge)
+	baseline, ack := max(st.BaselineAge, o.BaselineAge), max(st.AckAge, o.AckAge)
 	sum, more := reflect.ValueOf(st).Elem(), reflect.ValueOf(o).Elem()
 	for i := range sum.NumField() {
 		switch f := sum.Field(i); f.Kind() {
@@ -100,7 +119,7 @@ func (st *Stats) Add(o *Stats) {
 		default:
 		}
 	}
-	st.BaselineAge = age
+	st.BaselineAge, st.AckAge = baseline, ack
 }
 
 // WireBytes returns the size of the datagrams that a server sent, with all headers down to IP.

@@ -52,7 +52,8 @@ type sender interface {
 	// ack applies an ack of the client and returns the number of messages acked for the first time.
 	// An error means that no client sends it.
 	ack(b []byte, now time.Time) (acked int, err error)
-	// count adds the last message to the counts of the stream.
+	// count adds the last message to the counts of the stream, and sets BaselineAge, which is 0 for
+	// a message without a baseline, Objects and Waiting.
 	count(st *Stats)
 }
 
@@ -85,6 +86,7 @@ type Stream struct {
 	own         []byte // buffer of the sender
 	message     []byte // in the buffer, or memory of the world
 	waiting     bool   // release sends the message
+	heard       uint64 // tick in which the client last acked a message
 	stats       Stats
 }
 
@@ -167,7 +169,9 @@ func (s *Stream) transmit() (err error) {
 	datagrams.Put(buf)
 	s.stats.Messages++
 	s.stats.Bytes += uint64(1 + size)
-	s.sender.count(&s.stats)
+	if s.sender.count(&s.stats); s.stats.BaselineAge == 0 {
+		s.stats.Keyframes++
+	}
 	if s.message = nil; cap(s.own) > maxOwn {
 		s.own = nil
 	}
@@ -226,7 +230,9 @@ func (s *Stream) handleAck(b []byte, now time.Time) error {
 		s.stats.InvalidAcks++
 		return fmt.Errorf("%w: %w", ErrInvalidAck, err)
 	}
-	s.stats.Acked += uint64(n)
+	if s.stats.Acked += uint64(n); n > 0 {
+		s.heard = s.hub.tick.Load()
+	}
 	return nil
 }
 
@@ -239,7 +245,9 @@ func (s *Stream) setPhase(p phase, now time.Time) {
 	}
 	s.sender.stop()
 	s.waiting = false
+	s.stats.BaselineAge, s.stats.Objects, s.stats.Waiting = 0, 0, 0
 	if s.phase, s.sentInitial = p, 0; p == ready {
+		s.heard = s.hub.tick.Load()
 		s.sender.start(now)
 	}
 }
@@ -296,12 +304,13 @@ func (s *Stream) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Name = s.mode.offer.Name
+	st.Name, st.TickHz = s.mode.offer.Name, s.mode.offer.TickHz
 	if s.phase != stopped {
 		st.Players = 1
 	}
 	if s.phase == ready {
 		st.Ready = 1
+		st.AckAge = s.hub.tick.Load() - s.heard
 	}
 	return st
 }
@@ -321,6 +330,22 @@ type Streams struct {
 
 // NewStreams returns the streams of a player.
 func NewStreams(p Player) *Streams { return &Streams{player: p} }
+
+// Stats returns the counts of the streams that are not closed, in the order of their numbers.
+func (all *Streams) Stats() (out []Stats) {
+	if all == nil {
+		return nil
+	}
+	all.mu.Lock()
+	list := all.list
+	all.mu.Unlock()
+	for _, s := range list {
+		if s != nil && !s.is(stopped) {
+			out = append(out, s.Stats())
+		}
+	}
+	return out
+}
 
 // AckHz returns the number of acks per second that the client may send.
 func (all *Streams) AckHz() float64 {

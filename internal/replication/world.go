@@ -68,7 +68,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
 	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
 	w.stateErr = fmt.Errorf("ds: world %s: it has no velocities", name)
-	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}}
+	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}, shared: map[snapshot.Baseline]uint64{}}
 	w.prepare, w.plan.room = w.choose, maxEncodings
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: fields, RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	var err error
@@ -112,7 +112,7 @@ func (w *World) Stats() Stats {
 		one := s.Stats()
 		st.Add(&one)
 	}
-	st.Name = w.name
+	st.Name, st.TickHz = w.name, w.snapshots.offer.TickHz
 	st.Encodings = w.encodings.total.Load()
 	if w.areas != nil {
 		st.Encodings = w.areas.Encodings.Load()
@@ -138,6 +138,7 @@ func (w *World) Begin(tick uint64) error {
 	w.count++
 	w.mu.Unlock()
 	w.last = tick
+	w.tick.Store(tick)
 	return nil
 }
 

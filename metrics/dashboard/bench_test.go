@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -49,6 +50,9 @@ func BenchmarkThousandPlayers(b *testing.B) {
 				s.step(begin.Add(time.Duration(i) * interval))
 				for len(p.events) > 0 {
 					<-p.events
+				}
+				if open {
+					d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/players?n=15", nil))
 				}
 			}
 			for range span {

@@ -31,6 +31,7 @@ type Source interface {
 	Players() iter.Seq[*ds.Player]
 	Profile(every int)
 	Profiles() []ds.RPCProfile
+	Events() []ds.Event
 }
 
 var _ Source = (*ds.Server)(nil)
@@ -77,6 +78,8 @@ type Dashboard struct {
 	history [][]byte // samples as JSON, the oldest first, at most span
 	players tracker
 	profile profiles
+	// buffered has the names of the RPCs with jitter buffers.
+	buffered []string
 }
 
 // New returns the dashboard of a server. It shows data while [Dashboard.Run] runs.
@@ -179,6 +182,10 @@ func (s *sampler) step(now time.Time) {
 		d.profile.step(profiles)
 		out.Link = d.players.link()
 		out.Bits = d.profile.spent()
+		d.buffered = d.buffered[:0]
+		for i := range s.last.buffers {
+			d.buffered = append(d.buffered, s.last.buffers[i].RPC)
+		}
 		d.mu.Unlock()
 	}
 	b := marshal(out)
@@ -198,7 +205,7 @@ func (d *Dashboard) keep(sample []byte) {
 	d.history = append(d.history, sample)
 }
 
-// publish sends the counts since the server started, the list of players and the profile.
+// publish sends the counts since the server started and the profile.
 func (d *Dashboard) publish(o *observation) {
 	d.mu.Lock()
 	b := d.state(o)

@@ -145,7 +145,6 @@ func events[T any](t *testing.T, v *visitor, name string) (all []T) {
 type state struct {
 	RPCs     []flow
 	Profiles []profile
-	List     [][]any
 }
 
 func last[T any](all []T) T { return all[len(all)-1] }
@@ -203,13 +202,12 @@ func TestPage(t *testing.T) {
 		if n := last(states).RPCs[0].Calls; n != calls || len(states) != 21 {
 			t.Errorf("%v calls in all, the samples have %v; %d states", n, calls, len(states))
 		}
-		list := last(states).List
-		first := list[0]
-		if len(list) != 3 || first[2] != hostile[0] || first[3] != 10.0 || first[4].(float64) < 500 {
-			t.Errorf("players: %v", list)
+		list := get[players](t, g, "/players?n=2&sort=calls", 200)
+		if len(list.Rows) != 2 || list.Found != 3 || list.Rows[0].Name != hostile[0] || list.Rows[0].Calls < 50 || list.Rows[0].Calls < list.Rows[1].Calls {
+			t.Errorf("players: %+v", list)
 		}
-		line := get[timeline](t, g, "/player?id="+first[0].(string), 200)
-		if len(line.Calls) != 20 || line.ID != first[0] {
+		line := get[timeline](t, g, "/player?id="+list.Rows[0].ID, 200)
+		if len(line.Calls) != 20 || line.ID != list.Rows[0].ID {
 			t.Errorf("%d seconds of player %v", len(line.Calls), line.ID)
 		}
 		v.leave()
@@ -274,8 +272,12 @@ func TestLinger(t *testing.T) {
 		uplinktest.Must(t, g.conns[1].Close())
 		time.Sleep(3 * time.Second)
 		get[any](t, g, gone, 404)
-		if list := last(events[state](t, v, "state")).List; len(list) != 2 {
-			t.Errorf("%v", list)
+		if list := get[players](t, g, "/players?n=10", 200); len(list.Rows) != 2 || list.Tracked != 2 {
+			t.Errorf("%+v", list)
+		}
+		happened := get[happenings](t, g, "/happened?n=2", 200)
+		if e := happened.Rows[0]; len(happened.Rows) != 2 || happened.Kept != 4 || e.Kind != "left" || e.Cause != "quit" || "/player?id="+e.Player != gone || e.Count != 1 {
+			t.Errorf("%+v", happened)
 		}
 		v.leave()
 		time.Sleep(linger + 3*time.Second)
@@ -339,6 +341,7 @@ func TestFiles(t *testing.T) {
 	for path, code := range map[string]int{
 		"/assets/": 404, "/assets": 404, "/assets/vendor/": 404, "/assets/../handler.go": 307, "/index.html": 404,
 		"/player": 400, "/player?id=-1": 400, "/player?id=18446744073709551616": 400, "/player?id=1": 404,
+		"/players": 400, "/players?n=0": 400, "/players?n=201": 400, "/players?n=1&sort=x": 400, "/players?n=1&sort=": 200, "/happened": 400, "/happened?n=0": 400,
 		"/field": 400, "/field?rpc=Move&field=x": 400, "/field?rpc=Move&field=0": 404, "/field?rpc=Move&field=-1": 404,
 	} {
 		if w := ask(d, "GET", path, "localhost"); w.Code != code {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,9 @@ func (d *Dashboard) routes() {
 	d.mux.HandleFunc("GET /{$}", file("assets/index.html"))
 	d.mux.HandleFunc("GET /favicon.ico", file("assets/icon.svg")) // browsers request it
 	d.mux.HandleFunc("GET /events", d.events)
+	d.mux.HandleFunc("GET /players", d.list)
 	d.mux.HandleFunc("GET /player", d.player)
+	d.mux.HandleFunc("GET /happened", d.happened)
 	d.mux.HandleFunc("GET /field", d.field)
 	_ = fs.WalkDir(assets, "assets", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -116,19 +119,42 @@ func (d *Dashboard) greeting() []byte {
 	return append(out, event("history", append(history, ']'))...)
 }
 
-// state returns the counts since the server started, the list of players and the profile. The
-// caller holds the lock.
+// state returns the counts since the server started and the profile. The caller holds the lock.
 func (d *Dashboard) state(o *observation) []byte {
-	b := marshal(struct {
+	return marshal(struct {
 		At int64 `json:"t"`
 		totals
-		RPCs     []flow    `json:"rpcs"`
-		Worlds   []world   `json:"worlds,omitempty"`
-		Bits     []profile `json:"profiles"`
-		Unlisted int       `json:"unlisted"`
-	}{o.at.UnixMilli(), o.totals, o.flows, o.worlds, d.profile.all, d.players.unlisted()})
-	b = append(b[:len(b)-1], `,"list":`...)
-	return append(d.players.appendJSON(b), '}')
+		RPCs    []flow    `json:"rpcs"`
+		Worlds  []world   `json:"worlds,omitempty"`
+		Buffers []buffers `json:"buffers,omitempty"`
+		Bits    []profile `json:"profiles"`
+	}{o.at.UnixMilli(), o.totals, o.flows, o.worlds, o.buffers, d.profile.all})
+}
+
+// list sends the players whom a page shows.
+func (d *Dashboard) list(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	rows, err := strconv.Atoi(q.Get("n"))
+	sort, known := columns[cmp.Or(q.Get("sort"), "worst")]
+	if err != nil || rows < 1 || rows > maxRows || !known {
+		http.Error(w, "n: want 1 to "+strconv.Itoa(maxRows)+"; sort: want the name of a column", http.StatusBadRequest)
+		return
+	}
+	d.mu.Lock()
+	l := d.players.list(listing{rows: rows, sort: sort, ascending: q.Get("order") == "ascending", find: q.Get("find"), world: q.Get("world")})
+	d.mu.Unlock()
+	reply(w, l, "")
+}
+
+// happened sends the newest events of sessions.
+func (d *Dashboard) happened(w http.ResponseWriter, r *http.Request) {
+	rows, err := strconv.Atoi(r.URL.Query().Get("n"))
+	if err != nil || rows < 1 {
+		http.Error(w, "n: want the number of events", http.StatusBadRequest)
+		return
+	}
+	l := newEvents(d.src.Events(), rows)
+	reply(w, &l, "")
 }
 
 func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +164,7 @@ func (d *Dashboard) player(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.mu.Lock()
-	t := d.players.timeline(id)
+	t := d.players.timeline(id, d.buffered)
 	d.mu.Unlock()
 	reply(w, t, "no such player is connected")
 }

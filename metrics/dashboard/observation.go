@@ -111,9 +111,13 @@ func more(now, before map[string]uint64) map[string]uint64 {
 
 // world contains the counts of what the server sent of one world, like a flow.
 type world struct {
-	Name    string `json:"name"`
-	Players int    `json:"players"` // that receive it, now
-	Age     int    `json:"age"`     // of the oldest baseline in use, in ticks
+	Name    string  `json:"name"`
+	Players int     `json:"players"` // that receive it, now
+	Age     int     `json:"age"`     // of the oldest baseline in use, in ticks
+	AckAge  int     `json:"ack_age"` // the maximum of all players, in ticks
+	Objects int     `json:"objects"` // that players have: the sum of all players
+	Waiting int     `json:"waiting"` // objects that wait for bandwidth: likewise
+	TickHz  float64 `json:"tick_hz"`
 
 	Ticks     uint64 `json:"ticks"`
 	Encodings uint64 `json:"encodings"`
@@ -122,7 +126,9 @@ type world struct {
 	Acked     uint64 `json:"acked"`
 	Unsent    uint64 `json:"unsent"`
 	Resets    uint64 `json:"resets"`
-	Bits      uint64 `json:"bits"` // of datagrams, with all headers down to IP
+	Keyframes uint64 `json:"keyframes"`
+	Sharing   uint64 `json:"sharing"` // sum over the messages of the players who share their encoding
+	Bits      uint64 `json:"bits"`    // of datagrams, with all headers down to IP
 	AckBits   uint64 `json:"ack_bits"`
 }
 
@@ -130,6 +136,31 @@ func newWorld(r *ds.ReplicationStats) world {
 	return world{
 		Name: r.Name, Players: r.Ready, Age: int(r.BaselineAge), Ticks: r.Ticks, Encodings: r.Encodings, Messages: r.Messages,
 		Updates: r.Updates, Acked: r.Acked, Unsent: r.Unsent, Resets: r.Resets, Bits: 8 * r.WireBytes(), AckBits: 8 * r.AckBytes,
+		AckAge: int(r.AckAge), Objects: r.Objects, Waiting: r.Waiting, TickHz: r.TickHz, Keyframes: r.Keyframes, Sharing: r.Sharing,
+	}
+}
+
+// buffers describes the jitter buffers of one RPC, of all players or of one.
+type buffers struct {
+	RPC     string `json:"rpc"`
+	Buffers int    `json:"buffers"` // now, as the next three
+	Held    int    `json:"held"`    // frames
+	Slack   int64  `json:"slack"`   // mean, in microseconds
+	Target  int64  `json:"target"`  // likewise
+
+	Released  uint64 `json:"released"`
+	Missing   uint64 `json:"missing"` // ticks, those of the next two included
+	Dry       uint64 `json:"dry"`
+	Repeated  uint64 `json:"repeated"`
+	Late      uint64 `json:"late"` // frames
+	Discarded uint64 `json:"discarded"`
+	Resyncs   uint64 `json:"resyncs"`
+}
+
+func newBuffers(rpc string, b *ds.BufferStats) buffers {
+	return buffers{
+		RPC: rpc, Buffers: b.Buffers, Held: b.Held, Slack: b.Slack.Microseconds(), Target: b.Target.Microseconds(),
+		Released: b.Released, Missing: b.Missing, Dry: b.Dry, Repeated: b.Repeated, Late: b.Late, Discarded: b.Discarded + b.Early, Resyncs: b.Resyncs,
 	}
 }
 
@@ -141,14 +172,16 @@ type totals struct {
 	RTTTime        uint64 `json:"rtt_time"` // sum of the measurements, in microseconds
 	PathMigrations uint64 `json:"path_migrations"`
 	Received       uint64 `json:"received"` // datagrams
+	Happened       uint64 `json:"happened"` // events of sessions
 	// Drops counts dropped datagrams, messages and handshakes by reason.
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
 
 type observation struct {
-	at     time.Time
-	flows  []flow
-	worlds []world
+	at      time.Time
+	flows   []flow
+	worlds  []world
+	buffers []buffers
 	totals
 }
 
@@ -157,7 +190,11 @@ func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	st := src.Stats()
 	o := observation{at: now}
 	for i := range st.RPCs {
-		o.flows = append(o.flows, newFlow(&st.RPCs[i]))
+		r := &st.RPCs[i]
+		o.flows = append(o.flows, newFlow(r))
+		if b := &r.Buffer; b.Buffers > 0 || b.Released+b.Missing > 0 {
+			o.buffers = append(o.buffers, newBuffers(r.RPC, b))
+		}
 	}
 	for i := range st.Replication {
 		o.worlds = append(o.worlds, newWorld(&st.Replication[i]))
@@ -183,6 +220,9 @@ func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	for reason, n := range t.Dropped.All() {
 		o.Drops = plus(o.Drops, reason, n)
 	}
+	for i := range st.Events {
+		o.Happened += st.Events[i].Count
+	}
 	return o
 }
 
@@ -190,8 +230,9 @@ type sample struct {
 	At      int64   `json:"t"`  // milliseconds since 1970
 	Seconds float64 `json:"dt"` // since the previous sample
 	totals
-	RPCs   []flow  `json:"rpcs"`
-	Worlds []world `json:"worlds,omitempty"`
+	RPCs    []flow    `json:"rpcs"`
+	Worlds  []world   `json:"worlds,omitempty"`
+	Buffers []buffers `json:"buffers,omitempty"`
 	// Link and Bits are set while a page is open.
 	Link *link   `json:"link,omitempty"`
 	Bits []spent `json:"bits,omitempty"`
@@ -206,7 +247,7 @@ func (s *sample) payloads() uint64 {
 }
 
 func (o *observation) since(before *observation) sample {
-	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows), Worlds: slices.Clone(o.worlds)}
+	s := sample{At: o.at.UnixMilli(), Seconds: o.at.Sub(before.at).Seconds(), totals: o.totals, RPCs: slices.Clone(o.flows), Worlds: slices.Clone(o.worlds), Buffers: slices.Clone(o.buffers)}
 	subtract(&s.totals, before.totals)
 	for i := range s.RPCs {
 		f := &s.RPCs[i]
@@ -218,6 +259,12 @@ func (o *observation) since(before *observation) sample {
 		w := &s.Worlds[i]
 		if j := slices.IndexFunc(before.worlds, func(b world) bool { return b.Name == w.Name }); j >= 0 {
 			subtract(w, before.worlds[j])
+		}
+	}
+	for i := range s.Buffers {
+		b := &s.Buffers[i]
+		if j := slices.IndexFunc(before.buffers, func(o buffers) bool { return o.RPC == b.RPC }); j >= 0 {
+			subtract(b, before.buffers[j])
 		}
 	}
 	return s

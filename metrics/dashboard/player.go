@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"math"
@@ -12,13 +11,12 @@ import (
 	"unicode"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
-	// maxTracked is the maximum number of players with a timeline. Ten minutes of them take 25 MB.
+	// maxTracked is the maximum number of players with a timeline. Ten minutes of them take 39 MB.
 	maxTracked = 2000
-	// maxListed is the maximum number of players in the list: the worst connections.
-	maxListed = 1000
 	// recent is the number of seconds over which the list averages.
 	recent  = 10
 	maxName = 64 // characters
@@ -29,32 +27,34 @@ type second struct {
 	calls, missed, drops   uint16 // drops without the reasons late and duplicate
 	lost, bursts, received uint16 // datagrams, and loss bursts
 	rtt                    uint16 // tenths of a millisecond
-	bytes                  uint32 // received, of UDP payloads
+	waiting                uint16 // objects of all worlds
+	baseline, ack          uint16 // ages in milliseconds: the maximum of the worlds
+	bytes, sent            uint32 // received and sent, with all headers down to IP
 }
 
 // counts are the counts of one player since it joined.
-type counts struct{ calls, missed, drops, lost, bursts, received, bytes uint64 }
+type counts struct{ calls, missed, drops, lost, bursts, received, bytes, sent uint64 }
 
-func count(p *ds.Player) (c counts, rtt time.Duration) {
-	st := p.Stats()
+func count(st *ds.PlayerStats) (c counts) {
 	c = counts{
 		calls: st.Frames, missed: st.Missed, drops: since(st.Transport.Dropped.Total(), st.Transport.Dropped.Late+st.Transport.Dropped.Duplicate),
 		lost: st.Transport.Lost, bursts: st.Transport.LossBursts,
-		received: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived,
+		received: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived + transport.IPSize*st.Transport.DatagramsReceived,
+		sent: st.Transport.BytesSent + transport.IPSize*st.Transport.DatagramsSent,
 	}
 	for d, n := range st.Drops {
 		if d := ds.Drop(d); d != ds.Late && d != ds.Duplicate {
 			c.drops += n
 		}
 	}
-	return c, st.Transport.RTT
+	return c
 }
 
 func (c *counts) since(o *counts) second {
 	return second{
 		calls: small(c.calls, o.calls), missed: small(c.missed, o.missed), drops: small(c.drops, o.drops),
 		lost: small(c.lost, o.lost), bursts: small(c.bursts, o.bursts), received: small(c.received, o.received),
-		bytes: uint32(min(since(c.bytes, o.bytes), math.MaxUint32)),
+		bytes: uint32(min(since(c.bytes, o.bytes), math.MaxUint32)), sent: uint32(min(since(c.sent, o.sent), math.MaxUint32)),
 	}
 }
 
@@ -63,6 +63,7 @@ func small(now, before uint64) uint16 { return uint16(min(since(now, before), ma
 type tracked struct {
 	id, client uint64
 	name       string
+	worlds     []trackedWorld
 	last       counts
 	round      uint64 // the last in which it was connected
 	seconds    []second
@@ -94,6 +95,7 @@ func (t *tracked) sum() (c counts, rtt uint16, n int) {
 		c.bursts += uint64(s.bursts)
 		c.received += uint64(s.received)
 		c.bytes += uint64(s.bytes)
+		c.sent += uint64(s.sent)
 	}
 	if n > 0 {
 		rtt = t.ago(0).rtt
@@ -108,6 +110,7 @@ type tracker struct {
 	round     uint64
 	untracked int // players beyond maxTracked
 	rtts      []uint16
+	cache     map[string][]*row // of this step, by the world that is shown
 }
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
@@ -117,9 +120,10 @@ func (t *tracker) step(players iter.Seq[*ds.Player]) {
 		t.players = map[*ds.Player]*tracked{}
 	}
 	t.round++
-	t.untracked = 0
+	t.untracked, t.cache = 0, nil
 	for p := range players {
-		c, rtt := count(p)
+		st := p.Stats()
+		c := count(&st)
 		k := t.players[p]
 		switch {
 		case k == nil && len(t.players) >= maxTracked:
@@ -128,12 +132,20 @@ func (t *tracker) step(players iter.Seq[*ds.Player]) {
 		case k == nil:
 			k = &tracked{id: p.ID(), client: p.ClientID()}
 			if t.name != nil {
-				k.name = sanitized(t.name(p))
+				k.name = sanitized(t.name(p), maxName)
 			}
 			t.players[p] = k
+			k.step(st.Replication)
 		default:
+			k.step(st.Replication)
 			s := c.since(&k.last)
-			s.rtt = uint16(min(rtt/(100*time.Microsecond), math.MaxUint16))
+			s.rtt = uint16(min(st.Transport.RTT/(100*time.Microsecond), math.MaxUint16))
+			for i := range k.worlds {
+				w := &k.worlds[i]
+				s.waiting = uint16(min(int(s.waiting)+w.waiting, math.MaxUint16))
+				s.baseline = max(s.baseline, uint16(min(w.ms(w.baseline), math.MaxUint16)))
+				s.ack = max(s.ack, uint16(min(w.ms(w.ack), math.MaxUint16)))
+			}
 			k.add(s)
 		}
 		k.last, k.round = c, t.round
@@ -141,8 +153,8 @@ func (t *tracker) step(players iter.Seq[*ds.Player]) {
 	maps.DeleteFunc(t.players, func(_ *ds.Player, k *tracked) bool { return k.round != t.round })
 }
 
-// sanitized returns a name with at most maxName characters, all of them printable.
-func sanitized(name string) string {
+// sanitized returns a text with at most so many characters, all of them printable.
+func sanitized(name string, most int) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
@@ -151,7 +163,7 @@ func sanitized(name string) string {
 	}, strings.ToValidUTF8(name, "\uFFFD"))
 	n := 0
 	for i := range name {
-		if n++; n > maxName {
+		if n++; n > most {
 			return name[:i] + "…"
 		}
 	}
@@ -196,55 +208,6 @@ func badness(c *counts, rtt uint16) float64 {
 	return not*1e4 + float64(c.drops)/float64(max(1, c.received))*1e4 + float64(c.lost)/float64(max(1, c.received+c.lost))*100 + float64(rtt)/1e5
 }
 
-type line struct {
-	*tracked
-	sum     counts
-	rtt     uint16
-	n       int
-	badness float64
-}
-
-// appendJSON appends the list, the worst first. Each entry is an array: session id, client id,
-// name, number of seconds, calls, missed frames, drops, lost datagrams, loss bursts, received
-// datagrams, their bytes, and the RTT in tenths of a millisecond.
-func (t *tracker) appendJSON(b []byte) []byte {
-	lines := make([]line, 0, len(t.players))
-	for _, k := range t.players {
-		sum, rtt, n := k.sum()
-		lines = append(lines, line{k, sum, rtt, n, badness(&sum, rtt)})
-	}
-	slices.SortFunc(lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(b.badness, a.badness), cmp.Compare(a.id, b.id))
-	})
-	b = append(b, '[')
-	for i := range lines[:min(len(lines), maxListed)] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = lines[i].appendJSON(b)
-	}
-	return append(b, ']')
-}
-
-func (l *line) appendJSON(b []byte) []byte {
-	b = append(b, `["`...)
-	b = strconv.AppendUint(b, l.id, 10) // as text: JavaScript has 53 bits
-	b = append(b, `","`...)
-	b = strconv.AppendUint(b, l.client, 10)
-	b = append(b, `",`...)
-	b = append(b, marshal(l.name)...)
-	for _, n := range [...]uint64{
-		uint64(l.n), l.sum.calls, l.sum.missed, l.sum.drops, l.sum.lost, l.sum.bursts, l.sum.received, l.sum.bytes, uint64(l.rtt),
-	} {
-		b = append(b, ',')
-		b = strconv.AppendUint(b, n, 10)
-	}
-	return append(b, ']')
-}
-
-// unlisted returns the number of connected players that are not in the list.
-func (t *tracker) unlisted() int { return max(0, len(t.players)-maxListed) + t.untracked }
-
 // timeline contains the counts of one player for each second, the oldest first.
 type timeline struct {
 	ID       string   `json:"id"`
@@ -255,13 +218,28 @@ type timeline struct {
 	Received []uint16 `json:"received"`
 	RTT      []uint16 `json:"rtt"` // tenths of a millisecond
 	Bytes    []uint32 `json:"bytes"`
+	Sent     []uint32 `json:"sent"` // bytes
+	Waiting  []uint16 `json:"waiting"`
+	Baseline []uint16 `json:"baseline"` // milliseconds
+	Ack      []uint16 `json:"ack"`      // likewise
+
+	Worlds  []playerWorld `json:"worlds"`
+	Buffers []buffers     `json:"buffers"`
 }
 
-func (t *tracker) timeline(id uint64) *timeline {
-	for _, k := range t.players {
-		if k.id == id {
-			return k.timeline()
+// timeline returns that of a player, with the jitter buffers of the RPCs that have some.
+func (t *tracker) timeline(id uint64, rpcs []string) *timeline {
+	for p, k := range t.players {
+		if k.id != id {
+			continue
 		}
+		out := k.timeline()
+		for _, rpc := range rpcs {
+			if b, ok := p.Buffer(rpc); ok {
+				out.Buffers = append(out.Buffers, newBuffers(rpc, &b))
+			}
+		}
+		return out
 	}
 	return nil
 }
@@ -277,6 +255,13 @@ func (t *tracked) timeline() *timeline {
 		out.Received = append(out.Received, s.received)
 		out.RTT = append(out.RTT, s.rtt)
 		out.Bytes = append(out.Bytes, s.bytes)
+		out.Sent = append(out.Sent, s.sent)
+		out.Waiting = append(out.Waiting, s.waiting)
+		out.Baseline = append(out.Baseline, s.baseline)
+		out.Ack = append(out.Ack, s.ack)
+	}
+	for i := range t.worlds {
+		out.Worlds = append(out.Worlds, newPlayerWorld(&t.worlds[i]))
 	}
 	return out
 }

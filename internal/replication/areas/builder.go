@@ -39,6 +39,8 @@ type message struct {
 	acked  uint64 // and of those that are still references of their groups
 	keys   int    // bytes of keyframes
 	resent bool
+	seen   int // objects in the view
+	wait   int // of these, not shown yet
 }
 
 // Append appends the message of the newest snapshot to one client, coded against a message that the
@@ -54,7 +56,7 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	b.objects = append(b.objects[:0], make([]int, len(w.types))...)
 	for i := range v.members {
 		mem := &v.members[i]
-		shows := mem.sees && b.fits(mem.group)
+		shows := mem.sees && m.fits(mem.group)
 		switch {
 		case mem.group == nil:
 		case base.Distance > 0 && m.has(i)>>base.Distance&1 != 0:
@@ -76,17 +78,30 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	if m.resent {
 		v.resends = min(v.resends+1, maxResends)
 	}
+	v.Counts = Counts{Objects: m.seen - m.wait, Waiting: m.wait, Sharing: b.sharing()}
 	v.sent(n, base)
 	return dst
 }
 
+// sharing returns the mean number of players who share an encoding of the message.
+func (b *Builder) sharing() uint64 {
+	sum, n := 0, max(1, len(b.parts))
+	for _, e := range b.parts {
+		sum += e.players
+	}
+	return uint64(max(1, (sum+n/2)/n))
+}
+
 // fits reports whether the client can show a group besides those before it, and counts its objects.
-func (b *Builder) fits(g *Group) bool {
-	n := b.objects[g.typ.number] + g.size()
+func (m *message) fits(g *Group) bool {
+	size := g.size()
+	m.seen += size
+	n := m.objects[g.typ.number] + size
 	if n > MaxObjects {
+		m.wait += size
 		return false
 	}
-	b.objects[g.typ.number] = n
+	m.objects[g.typ.number] = n
 	return true
 }
 
@@ -147,6 +162,7 @@ func (m *message) appendEntering(i int) {
 	}
 	e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})
 	if e == nil || m.keys > 0 && m.keys+len(e.data) > m.limits.Enter {
+		m.wait += mem.group.size()
 		return
 	}
 	m.keys += len(e.data)

@@ -24,9 +24,26 @@ type Group struct {
 	mu        sync.Mutex
 	encodings []*encoding // of the newest snapshot
 	baselines [maxEncodings]uint16
-	count     int              // of encodings and baselines
-	encoded   uint64           // number of that snapshot
-	one       [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
+	players   [maxEncodings]int // who got the encoding
+	count     int               // of encodings, baselines and players
+	encoded   uint64            // number of that snapshot
+	before    shares            // of the snapshot in which the group was last coded before
+	one       [2]*snapshot.Set  // scratch: one object, in the snapshot and in its baseline
+}
+
+// shares are how many players got each encoding of a group, by baseline.
+type shares struct {
+	baselines [maxEncodings]uint16
+	players   [maxEncodings]int
+	count     int
+}
+
+// of returns the number of players who got the encoding with a baseline.
+func (s *shares) of(baseline uint16) int {
+	if i := slices.Index(s.baselines[:s.count], baseline); i >= 0 {
+		return s.players[i]
+	}
+	return 0
 }
 
 // arrival is an object that entered a group.
@@ -115,6 +132,7 @@ type encoding struct {
 	same     bool   // nothing changed since the baseline
 	entered  []entered
 	buf      []byte // of entered
+	players  int    // who got the encoding with this baseline in the snapshot before, or 0
 }
 
 // entered is an object that was not in the baseline.
@@ -143,11 +161,13 @@ func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
 
 func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	if g.encoded != n {
+		g.before = shares{g.baselines, g.players, g.count}
 		g.encoded, g.count = n, 0
 	}
 	k := compact(b)
 	for i, have := range g.baselines[:g.count] {
 		if have == k {
+			g.players[i]++
 			return g.encodings[i]
 		}
 	}
@@ -158,8 +178,9 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 		g.encodings = append(g.encodings, new(encoding))
 	}
 	e := g.encodings[g.count]
-	g.baselines[g.count] = k
+	g.baselines[g.count], g.players[g.count] = k, 1
 	g.count++
+	e.players = g.before.of(k)
 	g.code(e, n, b)
 	return e
 }
@@ -181,6 +202,7 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 			}
 		}
 		if best >= 0 {
+			g.players[best]++
 			return g.encodings[best]
 		}
 	}

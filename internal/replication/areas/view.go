@@ -11,6 +11,7 @@ import (
 // for concurrent use.
 type View struct {
 	Receipts snapshot.Receipts
+	Counts   Counts // of the newest message
 
 	areas   []area.ID    // by descending priority
 	lists   []*groupList // of those areas that have had objects, and of area.All
@@ -20,6 +21,13 @@ type View struct {
 	members []member     // by slot; some are unused
 	next    uint64       // number of the newest message + 1
 	resends uint8        // keyframes sent again since the last ack
+}
+
+// Counts describe a message to one client.
+type Counts struct {
+	Objects int    // that the client shows
+	Waiting int    // that are in the view, but not shown yet
+	Sharing uint64 // players who share the encoding of a group: the mean of the groups, 1 without any
 }
 
 // member is a group that the client sees or has seen.
@@ -40,7 +48,7 @@ func (v *View) See(in []area.ID) { v.areas, v.stale = in, true }
 
 // Reset forgets all messages.
 func (v *View) Reset() {
-	v.Receipts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, nil, 0, 0, true
+	v.Receipts, v.Counts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, Counts{}, nil, 0, 0, true
 }
 
 // update updates the members.

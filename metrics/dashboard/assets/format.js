@@ -55,6 +55,9 @@ export function percent(v, digits) {
 
 export const ms = (v) => (known(v) && v > 0 ? `${v < 9.95 ? number(v, 1) : number(v)} ms` : dash);
 
+// time returns milliseconds, 0 included.
+export const time = (v) => (known(v) ? (v >= 9950 ? `${number(v / 1000, 1)} s` : `${number(v)} ms`) : dash);
+
 export function clock(seconds, full) {
   const t = new Date(seconds * 1000);
   return t.toLocaleTimeString("en-GB", full ? {} : { hour: "2-digit", minute: "2-digit" });

@@ -7,15 +7,19 @@ import { addSample, recently, setHistory, store, total } from "./store.js";
 import { setRange } from "./chart.js";
 import { mountUplink, showCharts, showTiles } from "./uplink.js";
 import { mountRPCs, showRPCs } from "./rpcs.js";
-import { mountWorlds, showWorlds } from "./worlds.js";
+import { mountWorlds, showWorldCharts, showWorlds } from "./worlds.js";
+import { mountJitter, showJitter, showJitterCharts } from "./jitter.js";
+import { mountEvents, showEvents } from "./events.js";
 import { mountBits, showBits } from "./bits.js";
-import { mountPlayers, showPlayers } from "./players.js";
+import { mountPlayers, poll } from "./players.js";
 
 let basis = "now";
 
 mountUplink();
 mountRPCs();
 mountWorlds();
+mountJitter();
+mountEvents();
 mountBits();
 mountPlayers();
 
@@ -25,10 +29,24 @@ function show() {
   const all = showTiles(observed);
   showRPCs(observed);
   showWorlds(observed);
+  showJitter(observed);
   showPanel?.(all, f);
   const alone = store.state?.players === 0 && !store.state.rpcs.some((r) => r.calls > 0) && !store.samples.some((s) => s.players > 0);
   $("welcome").hidden = !alone;
   document.body.classList.toggle("alone", alone);
+}
+
+function drawCharts() {
+  showCharts();
+  showWorldCharts();
+  showJitterCharts();
+}
+
+// showLists requests what the server sends by the row.
+function showLists() {
+  if (document.hidden) return;
+  poll();
+  showEvents();
 }
 
 function status(state, text) {
@@ -70,17 +88,17 @@ const events = stream("events", {
   },
   history(samples) {
     setHistory(samples);
-    showCharts();
+    drawCharts();
   },
   sample(s) {
     addSample(s);
-    showCharts();
+    drawCharts();
   },
   state(s) {
     store.state = s;
     show();
     showBits();
-    showPlayers(false);
+    showLists();
   },
   lost(next) {
     if (!trouble) {
@@ -104,4 +122,4 @@ $("choices").addEventListener("change", (e) => {
   show();
 });
 $("choices").addEventListener("submit", (e) => e.preventDefault());
-document.addEventListener("visibilitychange", () => document.hidden || (show(), showBits(), showPlayers(true)));
+document.addEventListener("visibilitychange", () => document.hidden || (show(), showBits(), showLists()));

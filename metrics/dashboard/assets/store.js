@@ -30,20 +30,22 @@ export function add(sum, f) {
   return sum;
 }
 
-const sent = ["ticks", "encodings", "messages", "updates", "acked", "unsent", "resets", "bits", "ack_bits"];
-
-// worlds returns the counts of each world in samples, the newest first.
-function worlds(samples) {
+// sums returns the sums of some counts of each world or jitter buffer in samples, the newest first. The other values
+// are those of the newest sample.
+function sums(samples, list, name, counts) {
   const out = new Map();
   for (const s of samples) {
-    for (const w of s.worlds ?? []) {
-      const sum = out.get(w.name);
-      if (sum) for (const k of sent) sum[k] += w[k];
-      else out.set(w.name, { ...w });
+    for (const w of s[list] ?? []) {
+      const sum = out.get(w[name]);
+      if (sum) for (const k of counts) sum[k] += w[k];
+      else out.set(w[name], { ...w });
     }
   }
   return out;
 }
+
+const worlds = (samples) => sums(samples, "worlds", "name", ["ticks", "encodings", "messages", "updates", "acked", "unsent", "resets", "keyframes", "sharing", "bits", "ack_bits"]);
+const buffers = (samples) => sums(samples, "buffers", "rpc", ["released", "missing", "dry", "repeated", "late", "discarded", "resyncs"]);
 
 export const key = (f) => `${f.reliable ? "r" : "u"} ${f.rpc}`;
 
@@ -73,6 +75,7 @@ export function recently(seconds) {
     }
   }
   out.worlds = worlds(taken);
+  out.buffers = buffers(taken);
   return out;
 }
 
@@ -83,7 +86,7 @@ export function total() {
   return {
     seconds: 0, // totals are not rates
     rpcs: new Map(s.rpcs.map((f) => [key(f), add({ ...empty(), rpc: f.rpc, reliable: f.reliable }, f)])),
-    acks: s.acks, ackBits: s.ack_bits, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null, worlds: worlds([s]),
+    acks: s.acks, ackBits: s.ack_bits, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null, worlds: worlds([s]), buffers: buffers([s]),
   };
 }
 

@@ -137,11 +137,13 @@ func (c *Controller) Allow(now time.Time, from netip.Addr) bool {
 
 // Request is a client's request, read from its hello.
 type Request struct {
-	Claims token.Claims // the zero value unless Code is [wire.Granted]
-	Suite  seal.Suite
-	Code   wire.Code // the answer
-	Detail uint64    // of a refusal: see [wire.Grant]
-	Hash   Hash      // of the hello
+	Claims  token.Claims // the zero value unless Code is [wire.Granted]
+	Suite   seal.Suite
+	Code    wire.Code // the answer
+	Detail  uint64    // of a refusal: see [wire.Grant]
+	Client  uint64    // client id of the token, 0 if that is not authentic
+	Offered uint8     // suites of the client: see [wire.Offer]
+	Hash    Hash      // of the hello
 
 	nonce     uint64
 	id        token.ID
@@ -177,6 +179,7 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 		r.Code = wire.TokenRefused
 		return r, nil
 	}
+	r.Client, r.Offered = claims.ClientID, offer.Suites
 	r.id, r.used = id, newUsedToken(since, wall, claims.Expires)
 	r.Code = c.verify(since, wall, claims, id)
 	switch r.Code {

@@ -78,8 +78,8 @@ func (s *Session) closeError(code wire.CloseCode) error {
 	return ErrQuit
 }
 
-// grantError returns the error for a refused request. Unknown codes are [token.ErrWrongKey].
-func grantError(g wire.Grant, offered uint8) error {
+// GrantError returns the error for a refused request. Unknown codes are [token.ErrWrongKey].
+func GrantError(g wire.Grant, offered uint8) error {
 	age := time.Duration(min(g.Detail, math.MaxInt64/uint64(time.Second))) * time.Second
 	switch g.Code {
 	case wire.TokenExpired:
@@ -114,9 +114,9 @@ func suites(set uint64) string {
 	return strings.Join(names, " or ")
 }
 
-// refusal returns the error for an unauthenticated refusal. Unknown reasons are those of another
+// Refusal returns the error for an unauthenticated refusal. Unknown reasons are those of another
 // version.
-func refusal(r wire.RefuseReason, key token.KeyID) error {
+func Refusal(r wire.RefuseReason, key token.KeyID) error {
 	switch r {
 	case wire.RefuseKey:
 		return fmt.Errorf("%w: the server has no key %v", token.ErrWrongKey, key)

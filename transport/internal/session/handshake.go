@@ -140,7 +140,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	case err != nil:
 		return Malformed
 	case grant.Code != wire.Granted:
-		s.end(grantError(grant, h.request.Suites))
+		s.end(GrantError(grant, h.request.Suites))
 		return Accepted
 	case !seal.Suite(grant.Suite).Valid() || h.request.Suites>>grant.Suite&1 == 0:
 		s.end(ErrNoSuite)
@@ -166,9 +166,9 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	case r.Nonce != h.hello.Nonce:
 		return Unexpected
 	case r.Reason == wire.RefuseBusy:
-		h.refusal = cmp.Or(h.refusal, refusal(r.Reason, h.request.KeyID))
+		h.refusal = cmp.Or(h.refusal, Refusal(r.Reason, h.request.KeyID))
 	case h.failAt.IsZero():
-		h.refusal, h.failAt = refusal(r.Reason, h.request.KeyID), now.Add(refusalWait)
+		h.refusal, h.failAt = Refusal(r.Reason, h.request.KeyID), now.Add(refusalWait)
 	}
 	return Accepted
 }

@@ -41,6 +41,7 @@ type demo struct {
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
+	world   *botWorld
 
 	stage     *lab.Stage
 	network   *simnet.WrappedNetwork
@@ -71,6 +72,9 @@ func newDemo(o Options) (*demo, error) {
 		return nil, err
 	}
 	if d.network, err = o.Link.Network(); err != nil {
+		return nil, err
+	}
+	if d.world, err = newBotWorld(o.Clients); err != nil {
 		return nil, err
 	}
 	var played []*trace.Trace
@@ -177,7 +181,7 @@ Metrics: %s
 kbit/s with all headers down to IP: full frames, each once in an encrypted
 datagram of its own; up, sent by clients; down, acks sent to them. The ratio is
 up and down to full: above 1 where calls are repeated because of losses. Acks
-have datagrams of their own here; a server that sends a world adds them to it.
+are added to the messages of a world of bots; its bits are on the dashboard.
 Delivery is what the server received. Ctrl-C ends the demo.
 `
 
@@ -195,6 +199,8 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 		senders.Go(func() { d.run(ctx, p) })
 	}
 	senders.Go(func() { d.follow(ctx) })
+	replicated := make(chan error, 1)
+	senders.Go(func() { replicated <- d.world.run(ctx) })
 	defer senders.Wait()
 	defer cancel()
 	begin := time.Now()
@@ -218,7 +224,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			link := d.Settings().Link
 			time.Sleep(link.Drained() + margin) // the last frames are on their way
 			table.summary(d.observe(), played)
-			return d.verdict(d.options.prose(w))
+			return errors.Join(d.verdict(d.options.prose(w)), <-replicated)
 		}
 	}
 }
@@ -294,7 +300,7 @@ func (d *demo) listen() (err error) {
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
 		Key: d.key, Suites: d.options.permitted(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
-		MaxPlayers: 2 * len(d.players),
+		MaxPlayers: 2 * len(d.players), Joined: d.world.joined, Left: d.world.left,
 	})
 	if err != nil {
 		return err

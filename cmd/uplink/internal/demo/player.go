@@ -125,7 +125,14 @@ func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Con
 	if cfg.Token, err = cfg.Renew(ctx); err != nil {
 		return nil, nil, err
 	}
-	return bots.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
+	conn, stream, err := bots.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := subscribe(ctx, conn, p.index); err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, stream, nil
 }
 
 // Traffic implements lab.Game.

@@ -1,0 +1,202 @@
+package ds
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// Event is something that happened to a player's session, or to a client that asked for one; see
+// [Server.Events] and Stats.Events.
+type Event struct {
+	// Kind is joined, reconnected, moved, left, refused, bind_refused, ahead_of_time or panic.
+	// Reconnected means that the client joined again after one of the last 256 events.
+	Kind string
+	// Cause is why a session ended (left), why there is none (refused), or why an RPC is not bound
+	// (bind_refused): a word for an error of package session or token, such as kicked or
+	// token_expired, or for a reason of a binding. It is empty for the other kinds.
+	Cause string
+	// At is when it happened, the last time if Count is not 1.
+	At time.Time
+	// Player is [Player.ID] and Client is [Player.ClientID]. Both are 0 if they are not known.
+	Player, Client uint64
+	// Text has details for people, at most 256 bytes. Clients and the game may determine it.
+	Text string
+	// Count is how often it happened to the same player, or for refused to any client, with less
+	// than ten seconds in between.
+	Count uint64
+}
+
+const (
+	maxEvents    = 256
+	maxEventText = 256
+	// eventSpan is the time within which equal events are counted as one, so that one client does
+	// not displace the events of others.
+	eventSpan = 10 * time.Second
+)
+
+// eventType is an index of eventTypes.
+type eventType uint8
+
+// eventTypes are the kinds of events with their causes. The errors of one kind are looked up in
+// order.
+var eventTypes = func() (all []struct {
+	kind, cause string
+	err         error
+}) {
+	add := func(kind, cause string, err error) {
+		all = append(all, struct {
+			kind, cause string
+			err         error
+		}{kind, cause, err})
+	}
+	for _, kind := range [...]string{"joined", "reconnected", "moved", "ahead_of_time", "panic"} {
+		add(kind, "", nil)
+	}
+	for _, c := range [...]struct {
+		cause string
+		err   error
+	}{
+		{"panic", session.ErrPanic}, {"kicked", session.ErrKicked}, {"limit", session.ErrLimit}, {"protocol", session.ErrProtocol},
+		{"timeout", session.ErrTimeout}, {"replaced", session.ErrReplaced}, {"shutdown", session.ErrShutdown}, {"quit", session.ErrQuit},
+		{"other", nil},
+	} {
+		add("left", c.cause, c.err)
+	}
+	for _, c := range [...]struct {
+		cause string
+		err   error
+	}{
+		{"server_full", session.ErrServerFull}, {"server_busy", session.ErrServerBusy}, {"shutdown", session.ErrShutdown},
+		{"version", session.ErrVersion}, {"no_suite", session.ErrNoSuite}, {"token_expired", token.ErrExpired}, {"token_used", token.ErrUsed},
+		{"token_wrong_server", token.ErrWrongServer}, {"token_stale", token.ErrStale}, {"token_wrong_key", token.ErrWrongKey}, {"other", nil},
+	} {
+		add("refused", c.cause, c.err)
+	}
+	for r := control.ReasonUnknown; r < control.ReasonDescribe; r++ {
+		add("bind_refused", [...]string{
+			control.ReasonUnknown: "unknown_rpc", control.ReasonSchema: "schema", control.ReasonCodec: "codec", control.ReasonNumber: "number",
+			control.ReasonInvalid: "invalid", control.ReasonRate: "rate", control.ReasonTick: "tick", control.ReasonReliable: "reliable",
+		}[r], nil)
+	}
+	return all
+}()
+
+// The kinds without a cause, in the order of eventTypes.
+const (
+	joinedEvent eventType = iota
+	reconnectedEvent
+	movedEvent
+	aheadEvent
+	panicEvent
+)
+
+// eventOf returns the type of events of a kind whose cause is an error, or its last one.
+func eventOf(kind string, cause error) (t eventType) {
+	for i, e := range eventTypes {
+		if e.kind != kind {
+			continue
+		}
+		if t = eventType(i); e.err != nil && errors.Is(cause, e.err) {
+			break
+		}
+	}
+	return t
+}
+
+// bindEvent returns the type of the events of a binding that is refused for a reason.
+func bindEvent(reason control.Reason) eventType {
+	return eventType(len(eventTypes)) - eventType(control.ReasonDescribe-reason)
+}
+
+// events are the newest events of a server, and the counts of all.
+type events struct {
+	mu     sync.Mutex
+	ring   [maxEvents]event
+	next   int      // index of the oldest
+	last   uint64   // number of the newest
+	counts []uint64 // by type; nil before the first event
+}
+
+type event struct {
+	at             time.Time
+	player, client uint64
+	number, count  uint64 // 0 if the entry is unused
+	typ            eventType
+	text           string
+	err            error // instead of text
+}
+
+// add adds an event. A client that joins and is known from an earlier event has reconnected.
+func (l *events) add(e event) {
+	if e.text = strings.ToValidUTF8(e.text[:min(len(e.text), maxEventText)], "\uFFFD"); e.at.IsZero() {
+		e.at = time.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil {
+		l.counts = make([]uint64, len(eventTypes))
+	}
+	l.last++
+	e.number, e.count = l.last, 1
+	for i := range l.ring {
+		old := &l.ring[i]
+		switch {
+		case old.count == 0:
+		case e.typ == joinedEvent && old.client == e.client && e.client != 0:
+			e.typ = reconnectedEvent
+		case old.typ == e.typ && old.player == e.player && e.at.Sub(old.at) < eventSpan:
+			l.counts[e.typ]++
+			e.count += old.count
+			*old = e
+			return
+		}
+	}
+	l.counts[e.typ]++
+	l.ring[l.next] = e
+	l.next = (l.next + 1) % maxEvents
+}
+
+// newest returns the last events, the newest first.
+func (l *events) newest() (out []Event) {
+	l.mu.Lock()
+	ring := l.ring
+	l.mu.Unlock()
+	slices.SortFunc(ring[:], func(a, b event) int { return cmp.Compare(b.number, a.number) })
+	for i := range ring {
+		if e := &ring[i]; e.count > 0 {
+			t := eventTypes[e.typ]
+			out = append(out, Event{Kind: t.kind, Cause: t.cause, At: e.at, Player: e.player, Client: e.client, Text: e.describe(), Count: e.count})
+		}
+	}
+	return out
+}
+
+func (e *event) describe() string {
+	if e.err == nil {
+		return e.text
+	}
+	text := e.err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxEventText)], "\uFFFD")
+}
+
+// total returns the counts of all events.
+func (l *events) total() []Event {
+	out := make([]Event, len(eventTypes))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, t := range eventTypes {
+		out[i] = Event{Kind: t.kind, Cause: t.cause}
+		if l.counts != nil {
+			out[i].Count = l.counts[i]
+		}
+	}
+	return out
+}

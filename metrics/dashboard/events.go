@@ -1,0 +1,45 @@
+package dashboard
+
+import (
+	"strconv"
+
+	"github.com/uplink-rpc/uplink/ds"
+)
+
+// happening is one event of a session.
+type happening struct {
+	At     int64  `json:"t"` // milliseconds since 1970
+	Kind   string `json:"kind"`
+	Cause  string `json:"cause,omitempty"`
+	Player string `json:"player,omitempty"` // as text: JavaScript has 53 bits
+	Client string `json:"client,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Count  uint64 `json:"count"`
+}
+
+// happenings are the newest events, of so many that are kept.
+type happenings struct {
+	Kept int         `json:"kept"`
+	Rows []happening `json:"rows"`
+}
+
+const maxText = 160 // characters of an event's text
+
+func newEvents(all []ds.Event, rows int) happenings {
+	out := happenings{Kept: len(all), Rows: []happening{}}
+	for i := range all[:min(len(all), rows)] {
+		e := &all[i]
+		out.Rows = append(out.Rows, happening{
+			At: e.At.UnixMilli(), Kind: e.Kind, Cause: e.Cause, Player: id(e.Player), Client: id(e.Client), Text: sanitized(e.Text, maxText), Count: e.Count,
+		})
+	}
+	return out
+}
+
+// id returns an id as text, and 0 as nothing.
+func id(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}

@@ -1,0 +1,221 @@
+package dashboard
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxRows is the maximum number of players that a page shows.
+const maxRows = 200
+
+// listing is what a page wants to see of the players.
+type listing struct {
+	rows      int
+	sort      func(*row) figure // the key, in descending order
+	ascending bool
+	find      string // part of a name or number
+	world     string // whose downlink is shown; "" for the sums of all worlds
+}
+
+// players are the players whom a page shows.
+type players struct {
+	Rows      []*row   `json:"rows"`
+	Found     int      `json:"found"`     // players whom find selects
+	Tracked   int      `json:"tracked"`   // players who can be found
+	Untracked int      `json:"untracked"` // connected players beyond them
+	Worlds    []string `json:"worlds"`
+}
+
+// figure is a number in JSON, with three to four digits. NaN, for what is unknown, is null.
+type figure float64
+
+// MarshalJSON implements [json.Marshaler].
+func (f figure) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(f), 'g', 5, 64), nil
+}
+
+// row contains the figures of one player: means of the last ten seconds, and the present state of
+// its worlds.
+type row struct {
+	ID     string `json:"id"` // as text: JavaScript has 53 bits
+	Client string `json:"client"`
+	Name   string `json:"name"`
+
+	Calls  figure `json:"calls"` // per second
+	Missed figure `json:"missed"`
+	Loss   figure `json:"loss"`
+	Burst  figure `json:"burst"` // datagrams
+	Drops  figure `json:"drops"` // per second
+	Up     figure `json:"up"`    // bits per second, with all headers down to IP
+	RTT    figure `json:"rtt"`   // milliseconds
+
+	Down     figure `json:"down"` // bits per second to the player in all, or of the world that is shown
+	Objects  figure `json:"objects"`
+	Waiting  figure `json:"waiting"`
+	Baseline figure `json:"baseline"` // age in milliseconds: the maximum of the worlds
+	Ack      figure `json:"ack"`      // likewise
+	Keyframe figure `json:"keyframe"` // share of the messages
+	Sharing  figure `json:"sharing"`  // players who share an encoding: the minimum of the worlds
+
+	label string
+	worst float64
+}
+
+// columns are the keys by which the players can be sorted. The names of players are sorted by an
+// order of their own.
+var columns = map[string]func(*row) figure{
+	"worst":    func(r *row) figure { return figure(r.worst) },
+	"player":   nil,
+	"calls":    func(r *row) figure { return r.Calls },
+	"missed":   func(r *row) figure { return r.Missed },
+	"loss":     func(r *row) figure { return r.Loss },
+	"burst":    func(r *row) figure { return r.Burst },
+	"drops":    func(r *row) figure { return r.Drops },
+	"up":       func(r *row) figure { return r.Up },
+	"rtt":      func(r *row) figure { return r.RTT },
+	"down":     func(r *row) figure { return r.Down },
+	"objects":  func(r *row) figure { return r.Objects },
+	"waiting":  func(r *row) figure { return r.Waiting },
+	"baseline": func(r *row) figure { return r.Baseline },
+	"ack":      func(r *row) figure { return r.Ack },
+	"keyframe": func(r *row) figure { return r.Keyframe },
+	"sharing":  func(r *row) figure { return r.Sharing },
+}
+
+func (l *listing) compare(a, b *row) int {
+	order := strings.Compare(a.label, b.label)
+	if l.sort != nil {
+		x, y := float64(l.sort(a)), float64(l.sort(b))
+		if nx, ny := math.IsNaN(x), math.IsNaN(y); nx != ny { // unknown values last
+			if nx {
+				return 1
+			}
+			return -1
+		}
+		order = cmp.Compare(x, y)
+	}
+	if !l.ascending {
+		order = -order
+	}
+	return cmp.Or(order, cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
+}
+
+// list returns the players whom a page shows.
+func (t *tracker) list(l listing) *players {
+	out := &players{Tracked: len(t.players), Untracked: t.untracked, Worlds: t.worlds()}
+	all := t.rows(l.world)
+	if find := strings.ToLower(strings.TrimSpace(l.find)); find != "" {
+		all = slices.DeleteFunc(slices.Clone(all), func(r *row) bool {
+			return !strings.Contains(strings.ToLower(r.label), find) && !strings.Contains(r.ID, find)
+		})
+	} else {
+		all = slices.Clone(all)
+	}
+	out.Found = len(all)
+	slices.SortFunc(all, l.compare)
+	out.Rows = all[:min(len(all), l.rows)]
+	return out
+}
+
+// worlds returns the names of all players' worlds, in order.
+func (t *tracker) worlds() []string {
+	names := []string{}
+	for _, k := range t.players {
+		for i := range k.worlds {
+			if !slices.Contains(names, k.worlds[i].name) {
+				names = append(names, k.worlds[i].name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rows returns the rows of all players, which are computed once per step for each world that is
+// shown.
+func (t *tracker) rows(world string) []*row {
+	if t.cache == nil {
+		t.cache = map[string][]*row{}
+	}
+	all, ok := t.cache[world]
+	if !ok {
+		for _, k := range t.players {
+			all = append(all, k.row(world))
+		}
+		if len(t.cache) < maxPages { // a world that does not exist can be asked for
+			t.cache[world] = all
+		}
+	}
+	return all
+}
+
+func (t *tracked) row(world string) *row {
+	c, rtt, n := t.sum()
+	per := func(v uint64) figure { return figure(float64(v) / float64(n)) }
+	r := &row{
+		ID: strconv.FormatUint(t.id, 10), Client: strconv.FormatUint(t.client, 10), Name: t.name,
+		Calls: per(c.calls), Missed: share(c.missed, c.calls+c.missed), Loss: share(c.lost, c.received+c.lost), Burst: share(c.lost, c.bursts),
+		Drops: per(c.drops), Up: 8 * per(c.bytes), Down: 8 * per(c.sent), RTT: figure(float64(rtt) / 10),
+		Objects: unknown, Waiting: unknown, Baseline: unknown, Ack: unknown, Keyframe: unknown, Sharing: unknown,
+		worst: badness(&c, rtt),
+	}
+	if rtt == 0 {
+		r.RTT = unknown
+	}
+	if r.label = t.name; t.name == "" && t.client != 0 {
+		r.label = "client " + r.Client
+	} else if t.name == "" {
+		r.label = "session " + r.ID
+	}
+	if world != "" {
+		r.Down = unknown
+	}
+	var keyframes, messages uint64
+	for i := range t.worlds {
+		w := &t.worlds[i]
+		if !w.ready || world != "" && w.name != world {
+			continue
+		}
+		s, n := w.sum()
+		if world != "" {
+			r.Down = figure(float64(s.bits) / float64(n))
+		}
+		r.Objects, r.Waiting = plusKnown(r.Objects, w.objects), plusKnown(r.Waiting, w.waiting)
+		r.Baseline, r.Ack = maxKnown(r.Baseline, w.ms(w.baseline)), maxKnown(r.Ack, w.ms(w.ack))
+		keyframes, messages = keyframes+s.keyframes, messages+s.messages
+		if f := share(s.sharing, s.messages); math.IsNaN(float64(r.Sharing)) || f < r.Sharing {
+			r.Sharing = f
+		}
+	}
+	r.Keyframe = share(keyframes, messages)
+	return r
+}
+
+var unknown = figure(math.NaN())
+
+func share(n, of uint64) figure {
+	if of == 0 {
+		return unknown
+	}
+	return figure(float64(n) / float64(of))
+}
+
+func plusKnown(f figure, n int) figure {
+	if math.IsNaN(float64(f)) {
+		return figure(n)
+	}
+	return f + figure(n)
+}
+
+func maxKnown(f, g figure) figure {
+	if math.IsNaN(float64(f)) {
+		return g
+	}
+	return max(f, g)
+}
