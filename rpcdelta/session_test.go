@@ -5,18 +5,16 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	flags "flag" // a type of the tests has its name
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
-
-var updateSessions = flags.Bool("update", false, "write testdata/sessions")
 
 const sessionDir = "../testdata/sessions"
 
@@ -130,7 +128,7 @@ func (x *session) arrive(s sessionStep) sessionStep {
 
 // TestSessions plays the recorded sessions and verifies that both ends produce the recorded bytes.
 func TestSessions(t *testing.T) {
-	if *updateSessions {
+	if vectors.Update() {
 		writeSessions(t)
 	}
 	paths, _ := filepath.Glob(sessionDir + "/*.jsonl")
