@@ -15,7 +15,8 @@ import (
 )
 
 // vectorSchemas have every kind of field, every family of predictions and, in the second one, angles
-// without scalars, the finest quaternion and a range above 2^31.
+// without scalars, the finest quaternion and a wide range; the third one has a single scalar and
+// counters that step.
 var vectorSchemas = []struct {
 	name, json string
 	frames     int
@@ -45,6 +46,11 @@ var vectorSchemas = []struct {
 		{"name":"Turn","kind":"quat","bits":20},
 		{"name":"Positive","kind":"vec2","resolution":1,"min":5,"max":5000},
 		{"name":"State","kind":"uint","width":8}]}`, 90},
+	{"small", `{"rpc":"Small","rate_hz":20,"fields":[
+		{"name":"Yaw","kind":"angle","bits":10},
+		{"name":"Throttle","kind":"scalar","resolution":0.01,"min":0,"max":1},
+		{"name":"Tick","kind":"uint","count":2,"width":16},
+		{"name":"Look","kind":"quat","bits":3}]}`, 120},
 }
 
 // vectorFrame is a frame of a session.
@@ -204,7 +210,7 @@ func (w *vectorWalk) turn(i int, l *schema.Layout, c []int32) {
 	}
 	s := w.slope[l.At:][:3]
 	for k := range s {
-		s[k] = max(-1<<26, min(1<<26, s[k]+w.r.Int64N(1<<23)-1<<22))
+		s[k] = max(-1<<28, min(1<<28, s[k]+w.r.Int64N(1<<26)-1<<25))
 	}
 	v := quat.Vector{s[0], s[1], s[2]}
 	q = quat.ExpPrecise(&v).Mul(q)
@@ -238,9 +244,11 @@ func (w *vectorWalk) count(l *schema.Layout, c []int32) {
 	for k := range c {
 		lo, hi := l.ComponentRange(k)
 		switch n := w.r.IntN(20); {
-		case n == 0:
+		case n == 0 && l.Field.Name != "Tick":
 			c[k] = int32(uint32(lo + int64(w.r.Uint64()%uint64(hi-lo+1))))
-		case l.Field.Name == "Tick" || l.Field.Name == "Clock" && k == 0:
+		case l.Field.Name == "Tick":
+			c[k] = int32(int64(c[k])+int64(1+k)) & int32(hi)
+		case l.Field.Name == "Clock" && k == 0:
 			c[k]++
 		case n < 5:
 			c[k] = int32(uint32(min(hi, max(lo, int64(n)))))
@@ -295,7 +303,7 @@ func vectorSession(t *testing.T, source string, n int) []vectors.Section {
 	frames := s.NewFrames(n)
 	var listed []vectorFrame
 	for i := range frames {
-		if r.IntN(5) != 0 { // sometimes nothing changes
+		if r.IntN(12) != 0 { // sometimes nothing changes
 			walk.next(f)
 		}
 		if err := s.Check(f); err != nil {
