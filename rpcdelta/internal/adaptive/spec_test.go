@@ -109,7 +109,8 @@ func TestSpecTables(t *testing.T) {
 
 func list[T any](v []T) string { return strings.Trim(fmt.Sprint(v), "[]") }
 
-// columns returns the numbers of an array in lines of eight, each with the index of its first number.
+// columns returns the numbers of an array in lines of eight, each with the index of its first
+// number.
 func columns(v any) string {
 	var out strings.Builder
 	numbers := strings.Fields(strings.Trim(fmt.Sprint(v), "[]"))

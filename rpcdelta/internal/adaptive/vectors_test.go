@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// vectorSchemas have every kind of field, every family of predictions and, in the second one, angles
+// vectorSchemas have every kind of field and every family of predictions. The second one has angles
 // without scalars, the finest quaternion and a wide range; the third one has a single scalar and
 // counters that step.
 var vectorSchemas = []struct {
