@@ -218,11 +218,12 @@ type rleVector struct {
 	Payload string       `json:"payload"`
 }
 
-const rleFields = `[{"name":"P","kind":"vec3","resolution":0.1},{"name":"W","kind":"scalar","resolution":1,"max":1073741824},` +
+// kindsFields has every kind of field.
+const kindsFields = `{"name":"P","kind":"vec3","resolution":0.1},{"name":"W","kind":"scalar","resolution":1,"max":1073741824},` +
 	`{"name":"A","kind":"angle","count":2,"bits":12},{"name":"Q","kind":"quat","bits":10},{"name":"N","kind":"unitvec","bits":9},` +
 	`{"name":"U","kind":"uint","width":20},{"name":"B","kind":"uint","width":40},{"name":"I","kind":"int","count":2,"width":12},` +
 	`{"name":"L","kind":"int","width":50},{"name":"S","kind":"bits","width":3},{"name":"T","kind":"bool","count":3},` +
-	`{"name":"F","kind":"fixed","size":3},{"name":"V","kind":"bytes","max":200}]`
+	`{"name":"F","kind":"fixed","size":3},{"name":"V","kind":"bytes","max":200}`
 
 // TestRLEVectors writes or compares the payloads of testdata/vectors/rle.json.
 func TestRLEVectors(t *testing.T) {
@@ -257,7 +258,7 @@ func TestRLEVectors(t *testing.T) {
 		{9, 0x1ffff, 0, 6, false, nil, &turned},
 		{0, 2, 1, 0, false, &base, &far},
 	} {
-		s, err := schema.Parse([]byte(`{"rpc":"Vector","fields":` + rleFields + `}`))
+		s, err := schema.Parse([]byte(`{"rpc":"Vector","fields":[` + kindsFields + `]}`))
 		must(t, err)
 		must(t, s.Check(c.f))
 		h := wire.NewHeader(c.rpc, c.n, c.distance, c.epoch)
@@ -288,7 +289,7 @@ func TestRLEVectors(t *testing.T) {
 		t.Error("the payload does not begin with its header")
 	}
 	vectors.Check(t, "testdata/vectors/rle.json",
-		vectors.Section{Name: "schema", Value: json.RawMessage(`{"rpc":"Vector","fields":` + rleFields + `}`)},
+		vectors.Section{Name: "schema", Value: json.RawMessage(`{"rpc":"Vector","fields":[` + kindsFields + `]}`)},
 		vectors.Section{Name: "payloads", Value: all})
 }
 
