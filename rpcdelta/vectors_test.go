@@ -99,9 +99,20 @@ type unwrapVector struct {
 
 func unwrapVectors() (all []unwrapVector) {
 	for _, v := range []unwrapVector{
-		{false, 5, 4, 0}, {false, 68, 4, 0}, {false, 69, 4, 0}, {false, 127, 4, 0},
-		{false, 0, 100, 0}, {false, 37, 100, 0}, {false, 36, 100, 0}, {false, 100, 1 << 40, 0},
-		{true, 0, 70000, 0}, {true, 4000, 70000, 0}, {true, 3440, 70000, 0}, {true, 3441, 70000, 0}, {true, 65535, 5, 0}, {true, 64600, 5, 0},
+		{false, 5, 4, 0},
+		{false, 68, 4, 0},
+		{false, 69, 4, 0},
+		{false, 127, 4, 0},
+		{false, 0, 100, 0},
+		{false, 37, 100, 0},
+		{false, 36, 100, 0},
+		{false, 100, 1 << 40, 0},
+		{true, 0, 70000, 0},
+		{true, 4000, 70000, 0},
+		{true, 3440, 70000, 0},
+		{true, 3441, 70000, 0},
+		{true, 65535, 5, 0},
+		{true, 64600, 5, 0},
 	} {
 		h := wire.Header{Long: v.Long, Seq: v.Low, Distance: 1}
 		v.Sequence = -1
@@ -184,7 +195,9 @@ func TestFrameVectors(t *testing.T) {
 	}
 	var hashes []hashed
 	for _, f := range []schema.Frame{
-		{}, {Ints: []int32{0}}, {Ints: []int32{1, -1, 1 << 30}},
+		{},
+		{Ints: []int32{0}},
+		{Ints: []int32{1, -1, 1 << 30}},
 		{Ints: []int32{-2147483648}, Bytes: [][]byte{{}, []byte("abc")}},
 	} {
 		h := hashed{f.Ints, []string{}, fmt.Sprintf("%04x", hashFrame(&f))}

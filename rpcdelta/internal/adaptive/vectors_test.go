@@ -138,9 +138,11 @@ func (x *vectorTracer) Count(float64) { x.add(vectorPart{What: "count"}) }
 func (x *vectorTracer) Flags(f int, _ float64) {
 	x.add(vectorPart{What: "flags", Field: x.fields[f].Name})
 }
+
 func (x *vectorTracer) Contents(f int, _ float64) {
 	x.add(vectorPart{What: "contents", Field: x.fields[f].Name})
 }
+
 func (x *vectorTracer) Component(f, k int, _ float64, _ cost.Predictor, residual int64) {
 	p := vectorPart{What: "component", Field: x.fields[f].Name, K: k}
 	if residual != cost.NoResidual {
