@@ -13,8 +13,8 @@ import (
 )
 
 // vector is an entry of testdata/vectors/runlength.json, whose first field describes the format.
-// Its plain bytes are in one of three forms: as they are, [byte, count], or [first, how many more by
-// one each].
+// The plain bytes are in one of three forms: as they are, [byte, count], or [first, how many more
+// by one each].
 type vector struct {
 	Note        string  `json:"note"`
 	Plain       string  `json:"plain"`
