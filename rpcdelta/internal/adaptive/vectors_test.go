@@ -16,7 +16,7 @@ import (
 
 // vectorSchemas have every kind of field and every family of predictions. The second one has angles
 // without scalars, the finest quaternion and a wide range; the third one has a single scalar and
-// counters that step.
+// counters that step. In the last one products wrap: velocity factors and bounds are the largest.
 var vectorSchemas = []struct {
 	name, json string
 	frames     int
@@ -51,6 +51,15 @@ var vectorSchemas = []struct {
 		{"name":"Throttle","kind":"scalar","resolution":0.01,"min":0,"max":1},
 		{"name":"Tick","kind":"uint","count":2,"width":16},
 		{"name":"Look","kind":"quat","bits":3}]}`, 120},
+	{"extreme", `{"rpc":"Extreme","rate_hz":60,"fields":[
+		{"name":"X","kind":"vec2","resolution":0.001,"min":-2147483.647,"max":2147483.647,"velocity":"V","velocity_scale":120000},
+		{"name":"V","kind":"vec2","resolution":1,"min":-2147483647,"max":2147483647},
+		{"name":"Q","kind":"quat","bits":20,"velocity":"W"},
+		{"name":"W","kind":"vec3","resolution":900},
+		{"name":"Yaw","kind":"angle","bits":24},
+		{"name":"S","kind":"scalar","resolution":1,"count":2,"min":-2147483647,"max":2147483647},
+		{"name":"I","kind":"int","width":32},
+		{"name":"U","kind":"uint","width":32}]}`, 90},
 }
 
 // vectorFrame is a frame of a session.
@@ -160,7 +169,10 @@ func vectorSession(t *testing.T, source string, n int) []vectors.Section {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(11, uint64(n)))
-	walk := &vectorWalk{r, s, make([]int64, s.Components()), map[int]quat.Precise{}}
+	walk := &vectorWalk{r, s, make([]int64, s.Components()), map[int]quat.Precise{}, 60}
+	if s.RPC() == "Extreme" {
+		walk.jump = 5
+	}
 	f := s.NewFrame()
 	for i := range s.Layouts() {
 		for k := range s.Layouts()[i].N {
@@ -398,7 +410,37 @@ func vectorOrientations() []any {
 	return out
 }
 
-// TestVectors writes or compares testdata/vectors/adaptive*.json.
+// priorVector is a prior that knows some fields of a schema, and the hash of the start of streams.
+type priorVector struct {
+	Schema json.RawMessage `json:"schema"`
+	File   string          `json:"file"`
+	Prior  string          `json:"prior"` // its hash
+	Hash   string          `json:"hash"`
+	Parts  []string        `json:"parts"`
+}
+
+func priorVectors(t *testing.T) (all []priorVector) {
+	for i, v := range vectorSchemas {
+		s, err := schema.Parse([]byte(v.json))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := FieldsOf(s)
+		file := RandomPrior(rand.New(rand.NewPCG(uint64(i), 5)), fields, ParamLengths(fields))
+		p, err := ParsePrior(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := p.Compile(fields).NewState(64)
+		all = append(all, priorVector{
+			json.RawMessage(v.json), hex.EncodeToString(file), fmt.Sprintf("%016x", p.Hash()),
+			fmt.Sprintf("%04x", state.Hash()), state.vectorParts(),
+		})
+	}
+	return all
+}
+
+// TestVectors writes or compares testdata/vectors/adaptive*.json and priors.json.
 func TestVectors(t *testing.T) {
 	var logs, chances []any
 	for _, x := range []int64{0, 1, 2, 3, 4, 7, 19, 100, 511, 512, 65535, 1 << 30, 1<<62 - 1} {
@@ -414,6 +456,7 @@ func TestVectors(t *testing.T) {
 		{Name: "orientations", Value: vectorOrientations()},
 	}
 	vectors.Check(t, "testdata/vectors/adaptive.json", sections...)
+	vectors.Check(t, "testdata/vectors/priors.json", vectors.Section{Name: "priors", Value: priorVectors(t)})
 	for _, s := range vectorSchemas {
 		vectors.Check(t, "testdata/vectors/adaptive_"+s.name+".json", vectorSession(t, s.json, s.frames)...)
 	}

@@ -13,6 +13,7 @@ type vectorWalk struct {
 	s     *schema.Schema
 	slope []int64
 	quats map[int]quat.Precise
+	jump  int // one in so many numbers jumps anywhere
 }
 
 func (w *vectorWalk) next(f *schema.Frame) {
@@ -121,10 +122,10 @@ func (w *vectorWalk) move(l *schema.Layout, c []int32) {
 		switch slope := &w.slope[l.At+k]; {
 		case l.Field.Name == "Spin":
 			v = *slope
-		case w.r.IntN(60) == 0: // a teleport
+		case w.r.IntN(w.jump) == 0: // a teleport
 			v = lo + int64(w.r.Uint64()%uint64(hi-lo+1))
 		case l.Field.Velocity != "":
-			v += w.slope[l.At+3+k] / 60
+			v += w.slope[l.At+l.N+k] / 60
 		case l.Field.Name == "Mouse":
 			v = w.r.Int64N(9) - 4
 		case l.Class == schema.ClassAngle:
