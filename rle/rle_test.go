@@ -12,8 +12,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 )
 
-// vector is an entry of testdata/rle.json, whose first field describes the format. Its plain bytes
-// are in one of three forms: as they are, [byte, count], or [first, how many more by one each].
+// vector is an entry of testdata/vectors/runlength.json, whose first field describes the format.
+// The plain bytes are in one of three forms: as they are, [byte, count], or [first, how many more
+// by one each].
 type vector struct {
 	Note        string  `json:"note"`
 	Plain       string  `json:"plain"`
@@ -44,9 +45,9 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestVectors checks the vectors of testdata/rle.json.
+// TestVectors checks the vectors of testdata/vectors/runlength.json.
 func TestVectors(t *testing.T) {
-	text, err := os.ReadFile("testdata/rle.json")
+	text, err := os.ReadFile("../testdata/vectors/runlength.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *ad
 }
 
 // adaptiveCoder is the codec that predicts components and codes residuals with a range coder; see
-// docs/codec.md.
+// docs/spec/adaptive.md.
 type adaptiveCoder struct {
 	coder       *adaptive.Coder
 	known       *adaptive.Frames // accepted frames

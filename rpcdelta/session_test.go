@@ -5,18 +5,17 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	flags "flag" // a type of the tests has its name
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
-
-var updateSessions = flags.Bool("update", false, "write testdata/sessions")
 
 const sessionDir = "../testdata/sessions"
 
@@ -24,6 +23,7 @@ const sessionDir = "../testdata/sessions"
 type sessionHead struct {
 	Schema     json.RawMessage `json:"schema"`
 	Codec      string          `json:"codec"`
+	RPC        int             `json:"rpc,omitempty"`
 	Redundancy int             `json:"redundancy"`
 	Ring       int             `json:"ring"`
 	PeerRing   int             `json:"peer_ring"`
@@ -42,6 +42,7 @@ type sessionStep struct {
 	Ack     string   `json:"ack,omitempty"`
 	Acked   *int     `json:"acked,omitempty"`
 	Restart bool     `json:"restart,omitempty"`
+	Ask     bool     `json:"ask,omitempty"`
 }
 
 // session is both ends of a stream.
@@ -60,8 +61,8 @@ func newSession(t *testing.T, head sessionHead) *session {
 	codec, err := ParseCodec(head.Codec)
 	must(t, err)
 	p := newPair(t, s,
-		EncoderConfig{Codec: codec, Redundancy: head.Redundancy, Ring: head.Ring, PeerRing: head.PeerRing},
-		DecoderConfig{Ring: head.PeerRing, DeliverLate: head.Late})
+		EncoderConfig{Codec: codec, RPC: head.RPC, Redundancy: head.Redundancy, Ring: head.Ring, PeerRing: head.PeerRing},
+		DecoderConfig{RPC: head.RPC, Ring: head.PeerRing, DeliverLate: head.Late})
 	return &session{pair: p, t: t, payloads: map[uint64][]byte{}}
 }
 
@@ -83,6 +84,8 @@ func (x *session) play(s sessionStep) sessionStep {
 		must(x.t, x.enc.Ack(a))
 	case s.Restart:
 		x.restart(x.t)
+	case s.Ask:
+		x.dec.AskReset()
 	}
 	return s
 }
@@ -130,7 +133,7 @@ func (x *session) arrive(s sessionStep) sessionStep {
 
 // TestSessions plays the recorded sessions and verifies that both ends produce the recorded bytes.
 func TestSessions(t *testing.T) {
-	if *updateSessions {
+	if vectors.Update() {
 		writeSessions(t)
 	}
 	paths, _ := filepath.Glob(sessionDir + "/*.jsonl")
@@ -180,36 +183,55 @@ type sessionPlan struct {
 	link linkConfig
 	// every is the number of frames a payload. If restartAt is not 0, the decoder restarts then.
 	every, restartAt int
+	askAt            int  // frame at which the decoder asks for a reset, or 0
+	kinds            bool // random frames of kindsSchema instead of ServerMove
 }
+
+// kindsSchema has every kind of field.
+const kindsSchema = `{"rpc":"Kinds","rate_hz":60,"fields":[` +
+	`{"name":"Aim","kind":"quat","velocity":"Spin"},{"name":"Spin","kind":"vec3","resolution":0.01},` + kindsFields + `]}`
 
 func writeSessions(t *testing.T) {
 	must(t, os.MkdirAll(sessionDir, 0o755))
 	for i, p := range []sessionPlan{
-		{"rle", sessionHead{Codec: "rle", Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1}, 1, 0},
+		{"rle", sessionHead{Codec: "rle", Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1}, 1, 0, 0, false},
 		{
 			"adaptive",
 			sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 64, PeerRing: 64},
 			linkConfig{Loss: 0.1, Burst: 1.5},
-			1, 0,
+			1, 0, 0, false,
 		},
-		{"adaptive_auto", sessionHead{Codec: "adaptive", Ring: 64, PeerRing: 32}, linkConfig{Loss: 0.2, Burst: 2}, 1, 0},
+		{"adaptive_auto", sessionHead{Codec: "adaptive", Ring: 64, PeerRing: 32}, linkConfig{Loss: 0.2, Burst: 2}, 1, 0, 0, false},
 		{
 			"adaptive_late",
 			sessionHead{Codec: "adaptive", Redundancy: 2, Ring: 64, PeerRing: 64, Late: true},
 			linkConfig{Loss: 0.05, Jitter: 12},
-			1, 0,
+			1, 0, 0, false,
 		},
 		{
 			"adaptive_pairs",
 			sessionHead{Codec: "adaptive", Redundancy: 1, Ring: 256, PeerRing: 256},
 			linkConfig{Loss: 0.1},
-			2, 0,
+			2, 0, 0, false,
 		},
 		{
 			"adaptive_restart",
 			sessionHead{Codec: "adaptive", Redundancy: RedundancyOff, Ring: 16, PeerRing: 64},
 			linkConfig{Loss: 0.05, Burst: 2},
-			1, 120,
+			1, 120, 0, false,
+		},
+		{"rle_kinds", sessionHead{Codec: "rle", RPC: 2, Ring: 64, PeerRing: 64}, linkConfig{Loss: 0.1}, 1, 0, 100, true},
+		{
+			"adaptive_kinds",
+			sessionHead{Codec: "adaptive", RPC: 7, Redundancy: 1, Ring: 64, PeerRing: 64},
+			linkConfig{Loss: 0.1, Burst: 2},
+			1, 0, 90, true,
+		},
+		{
+			"adaptive_far",
+			sessionHead{Codec: "adaptive", RPC: 200, Redundancy: RedundancyOff, Ring: 256, PeerRing: 128},
+			linkConfig{Loss: 0.3, Burst: 12},
+			1, 0, 150, true,
 		},
 	} {
 		must(t, os.WriteFile(filepath.Join(sessionDir, p.name+".jsonl"), p.record(t, uint64(i)), 0o644))
@@ -221,8 +243,11 @@ func (p *sessionPlan) record(t *testing.T, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	c := mustCompile[ServerMove](t)
 	var err error
-	p.head.Schema, err = c.Schema().AppendJSON(nil)
-	must(t, err)
+	p.head.Schema = json.RawMessage(kindsSchema)
+	if !p.kinds {
+		p.head.Schema, err = c.Schema().AppendJSON(nil)
+		must(t, err)
+	}
 	p.head.Prior = prior.Generic().String()
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)
@@ -234,12 +259,19 @@ func (p *sessionPlan) record(t *testing.T, seed uint64) []byte {
 	var names []uint64 // of the payloads
 	var m ServerMove
 	for i := range 240 {
-		m.walk(rng)
-		if rng.IntN(80) == 0 {
-			m.Location.X += 5000
+		switch pick := schematest.FromRand(rng); {
+		case p.kinds && i%8 == 0:
+			pick.Frame(x.s, x.frame, x.frame)
+		case p.kinds:
+			pick.Walk(x.s, x.frame)
+		default:
+			m.walk(rng)
+			if rng.IntN(80) == 0 {
+				m.Location.X += 5000
+			}
+			must(t, c.Quantize(x.frame, &m))
 		}
-		must(t, c.Quantize(x.frame, &m))
-		s := sessionStep{Send: slices.Clone(x.frame.Ints), Bytes: []string{hex.EncodeToString(x.frame.Bytes[0])}}
+		s := sessionStep{Send: slices.Clone(x.frame.Ints), Bytes: texts(x.frame.Bytes)}
 		if i%p.every == p.every-1 {
 			s.Payload = new(string)
 			names = append(names, uint64(i))
@@ -248,6 +280,9 @@ func (p *sessionPlan) record(t *testing.T, seed uint64) []byte {
 		step(s)
 		if i == p.restartAt && i > 0 {
 			step(sessionStep{Restart: true})
+		}
+		if i == p.askAt && i > 0 {
+			step(sessionStep{Ask: true})
 		}
 		for _, arrived := range up.receive(i) {
 			step(sessionStep{Arrives: &names[arrived.number]})

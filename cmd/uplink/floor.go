@@ -17,7 +17,7 @@ func newFloorCommand() *cobra.Command {
 		Use:   "floor TRACE",
 		Short: "Estimate the fewest bits that a codec of this kind could need",
 		Long: `floor fits predictors and noise models to a whole trace, including the frames after each frame, and prints the
-bits per frame that remain. It is an estimate of what better learning could gain; see docs/codec.md.`,
+bits per frame that remain. It is an estimate of what better learning could gain; see docs/design/codec.md.`,
 		Example: `  uplink floor --distance 3 testdata/traces/rocketleague_solo_30hz.csv.gz
   uplink floor --distance 6 --causal testdata/traces/cubes_player_60hz.csv.gz`,
 		Args: cobra.ExactArgs(1),

@@ -65,7 +65,7 @@ type ComponentProfile struct {
 // NPredictors is the number of predictors.
 const NPredictors = cost.Predictors
 
-// PredictorName returns the name of predictor i, below [NPredictors], as in docs/codec.md.
+// PredictorName returns the name of predictor i, below [NPredictors], as in docs/design/codec.md.
 func PredictorName(i int) string { return cost.Names[i] }
 
 // NewProfile returns an empty profile of frames of schema s.

@@ -51,6 +51,9 @@ var sqrtSeed = func() (t [97]uint32) {
 	return t
 }()
 
+// SqrtSeed returns the starting values of the square root, which are part of the wire format.
+func SqrtSeed() [97]uint32 { return sqrtSeed }
+
 // UnpackPrecise returns the quaternion of an index and the smallest three, of which one step is k
 // in Q46.
 func UnpackPrecise(f []int32, k int64) Precise {

@@ -21,6 +21,41 @@ type payloadCodec[M mode] struct {
 	meter  cost.Meter // measuring: receives the cost of each part
 	cost   float64    // measuring: bits encoded at the last call of spent
 	buf    []byte     // measuring: output, discarded
+	trace  func(step) // measuring: receives each step of the range coder; nil except in tests
+}
+
+// step is an operation of the range coder: a decision with the probability p0 of false, a symbol of
+// a table, or raw bits.
+type step struct {
+	value      uint64
+	p0         uint32 // of a decision
+	bits       uint   // of raw bits
+	shape, row int    // of a symbol
+	kind       stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepBit stepKind = iota
+	stepRaw
+	stepSymbol
+)
+
+// note passes a step to the trace.
+func (c *payloadCodec[M]) note(s step) {
+	if c.trace != nil {
+		c.trace(s)
+	}
+}
+
+// noteBit passes a decision to the trace.
+func (c *payloadCodec[M]) noteBit(b bool, p0 uint32) {
+	s := step{kind: stepBit, p0: p0}
+	if b {
+		s.value = 1
+	}
+	c.note(s)
 }
 
 // frameContext is the state of the frame being coded that predictions depend on.
@@ -55,6 +90,9 @@ func (c *payloadCodec[M]) measures() bool {
 // bit codes a decision. p0 is the probability of false, of 65536.
 // [payloadCodec.frame] and [payloadCodec.numbers] repeat it, since it is too large to be inlined.
 func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
+	if c.measures() {
+		c.noteBit(b, p0)
+	}
 	if c.decodes() {
 		b = c.dec.BitNoRenorm(p0)
 		c.dec.Renorm()
@@ -69,6 +107,9 @@ func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
 func (c *payloadCodec[M]) raw(v uint64, n uint) uint64 {
 	if c.decodes() {
 		return c.dec.Raw(n)
+	}
+	if c.measures() && n > 0 {
+		c.note(step{kind: stepRaw, value: v, bits: n})
 	}
 	c.enc.Raw(v, n)
 	return v
@@ -120,6 +161,9 @@ func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
 	}
 	v := m & (1<<n - 1)
 	size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
+	if c.measures() {
+		c.noteResidual(r, x.shape, row, sym, v, n)
+	}
 	if sym == 0 {
 		c.enc.SymbolRaw(table, sym, v, n)
 		if m != 0 {
@@ -129,4 +173,19 @@ func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
 	}
 	c.enc.SymbolRaw(table, sym, v<<1|uint64(r)>>63, n+1)
 	return r, size
+}
+
+// noteResidual passes the steps of residual r to the trace.
+func (c *payloadCodec[M]) noteResidual(r int64, shape uint8, row, sym int, v uint64, n uint) {
+	sign := uint64(r) >> 63
+	c.note(step{kind: stepSymbol, value: uint64(sym), shape: int(shape), row: row})
+	switch {
+	case sym != 0:
+		c.note(step{kind: stepRaw, value: v<<1 | sign, bits: n + 1})
+	case n > 0:
+		c.note(step{kind: stepRaw, value: v, bits: n})
+		if r != 0 {
+			c.note(step{kind: stepRaw, value: sign, bits: 1})
+		}
+	}
 }

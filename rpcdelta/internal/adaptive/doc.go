@@ -1,5 +1,5 @@
 // Package adaptive codes frames of quantized components by prediction and adaptive arithmetic
-// coding. docs/codec.md specifies the format.
+// coding. docs/spec/adaptive.md specifies the format.
 //
 // # Coding
 //

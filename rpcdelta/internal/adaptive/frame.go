@@ -26,6 +26,9 @@ func (c *payloadCodec[M]) frame(frame *schema.Frame, l *modelState) (err error) 
 			changed = !m.followsStep(p, g, frame)
 		}
 		p0 := 1<<16 - lg.w.probability(lg.bias[p.class], x)
+		if c.measures() {
+			c.noteBit(changed, p0)
+		}
 		if c.decodes() {
 			changed = c.dec.BitNoRenorm(p0)
 			c.dec.Renorm()
@@ -96,6 +99,9 @@ func (c *payloadCodec[M]) numbers(ints []int32, g *group, l *modelState) error {
 			x := flagInputs(p.diffs[cp.at]) | last
 			changed := v != ref
 			p0 := 1<<16 - lc.flag.w.probability(lc.flag.bias, x)
+			if c.measures() {
+				c.noteBit(changed, p0)
+			}
 			if c.decodes() {
 				changed = c.dec.BitNoRenorm(p0)
 				c.dec.Renorm()

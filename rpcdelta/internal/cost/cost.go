@@ -46,7 +46,7 @@ const (
 // Predictors is the number of predictors, without ByRest.
 const Predictors = int(ByNone) + 1
 
-// Names are the names of the predictors, as in docs/codec.md.
+// Names are the names of the predictors, as in docs/design/codec.md.
 var Names = [Predictors]string{
 	ByHold:    "hold",
 	BySlope:   "slope",

@@ -1,5 +1,5 @@
 // Package wire is the header of payloads, which can be parsed without the state of a stream.
-// docs/SPEC.md specifies it.
+// docs/spec/frames.md specifies it.
 package wire
 
 import (

@@ -23,7 +23,8 @@ func minFrames(distance int) int { return 4 * (distance + margin) }
 // the whole trace, including later frames, and does not count them. The estimate is the cost of a
 // codec of the same kind, a weighted sum of features with noise of slowly varying width, that knows
 // these models in advance. If causal, weights and widths are fitted to earlier frames only; the
-// shape of the noise and the probabilities of flags still to the whole trace. See docs/codec.md.
+// shape of the noise and the probabilities of flags still to the whole trace. See
+// docs/design/codec.md.
 //
 // progress, if not nil, is called with the completed share. Too few frames are an error.
 func Floor(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {

@@ -39,8 +39,8 @@ type Field struct {
 	FullBits float64 `json:"full_bits"`
 	Bits     float64 `json:"bits"`
 	FlagBits float64 `json:"flag_bits"`
-	// FloorBits is an estimate of the minimum, see docs/codec.md. It is nil for byte strings and
-	// short traces.
+	// FloorBits is an estimate of the minimum, see docs/design/codec.md. It is nil for byte strings
+	// and short traces.
 	FloorBits  *float64    `json:"floor_bits,omitempty"`
 	Components []Component `json:"components,omitempty"`
 }
