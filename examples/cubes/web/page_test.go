@@ -97,6 +97,9 @@ func TestPage(t *testing.T) {
 // shot checks on a screenshot that both views are drawn: that they have many colors.
 func shot(t *testing.T, b *browser.Browser, scheme string, width int64) {
 	t.Helper()
+	if *pictures { // of a busy world
+		b.Await(fmt.Sprintf(figure, "moving") + " > 40")
+	}
 	b.Run(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`)
 	shot := b.Picture()
 	img, err := png.Decode(bytes.NewReader(shot))
