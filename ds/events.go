@@ -50,7 +50,8 @@ type eventType uint8
 var eventTypes = func() (all []struct {
 	kind, cause string
 	err         error
-}) {
+},
+) {
 	add := func(kind, cause string, err error) {
 		all = append(all, struct {
 			kind, cause string
@@ -64,8 +65,14 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
-		{"panic", session.ErrPanic}, {"kicked", session.ErrKicked}, {"limit", session.ErrLimit}, {"protocol", session.ErrProtocol},
-		{"timeout", session.ErrTimeout}, {"replaced", session.ErrReplaced}, {"shutdown", session.ErrShutdown}, {"quit", session.ErrQuit},
+		{"panic", session.ErrPanic},
+		{"kicked", session.ErrKicked},
+		{"limit", session.ErrLimit},
+		{"protocol", session.ErrProtocol},
+		{"timeout", session.ErrTimeout},
+		{"replaced", session.ErrReplaced},
+		{"shutdown", session.ErrShutdown},
+		{"quit", session.ErrQuit},
 		{"other", nil},
 	} {
 		add("left", c.cause, c.err)
@@ -74,9 +81,17 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
-		{"server_full", session.ErrServerFull}, {"server_busy", session.ErrServerBusy}, {"shutdown", session.ErrShutdown},
-		{"version", session.ErrVersion}, {"no_suite", session.ErrNoSuite}, {"token_expired", token.ErrExpired}, {"token_used", token.ErrUsed},
-		{"token_wrong_server", token.ErrWrongServer}, {"token_stale", token.ErrStale}, {"token_wrong_key", token.ErrWrongKey}, {"other", nil},
+		{"server_full", session.ErrServerFull},
+		{"server_busy", session.ErrServerBusy},
+		{"shutdown", session.ErrShutdown},
+		{"version", session.ErrVersion},
+		{"no_suite", session.ErrNoSuite},
+		{"token_expired", token.ErrExpired},
+		{"token_used", token.ErrUsed},
+		{"token_wrong_server", token.ErrWrongServer},
+		{"token_stale", token.ErrStale},
+		{"token_wrong_key", token.ErrWrongKey},
+		{"other", nil},
 	} {
 		add("refused", c.cause, c.err)
 	}
