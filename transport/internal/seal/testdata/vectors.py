@@ -165,7 +165,7 @@ def handshakes():
     for i, (hello, welcome) in enumerate(((b"", b""), (pattern(300, 3, 1), pattern(10, 5, 2)))):
         yield handshake(
             {
-                "prologue": b"uplink 2".hex(),
+                "prologue": b"uplink 3".hex(),
                 "static": pattern(32, 3, 10 + i).hex(),
                 "client_ephemeral": pattern(32, 5, 20 + i).hex(),
                 "server_ephemeral": pattern(32, 7, 30 + i).hex(),
