@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// The layouts of docs/SPEC.md, section 1, as far as a client without a session needs them.
+// The layouts of docs/spec/datagrams.md, as far as a client without a session needs them.
 const (
 	helloByte, retryByte, welcomeByte, refuseByte, unknownByte = 0x80, 0x81, 0x82, 0x83, 0x84
 

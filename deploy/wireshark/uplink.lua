@@ -1,4 +1,4 @@
--- Wireshark dissector of uplink, version 3 of the wire (docs/SPEC.md). For Wireshark 3.6 and later.
+-- Wireshark dissector of uplink, version 3 of the wire (docs/spec). For Wireshark 3.6 and later.
 --
 -- It reads datagrams that are not encrypted (suite none), and the copies that uplink decrypt writes; of encrypted ones
 -- it shows the header. README.md describes the installation, docs/wireshark.md the use.

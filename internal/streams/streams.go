@@ -27,8 +27,8 @@ var (
 type Owner interface {
 	// Wake requests that the transport calls [Mux.Next]. It is called without a lock.
 	Wake()
-	// Accept is called with each stream of the peer whose name is not reserved. It reports whether the game reads streams. If
-	// so, it runs [Reader.Serve] on another goroutine.
+	// Accept is called with each stream of the peer whose name is not reserved. It reports whether
+	// the game reads streams. If so, it runs [Reader.Serve] on another goroutine.
 	Accept(r *Reader) bool
 	// Count counts bytes of data.
 	Count(sent, received int)

@@ -165,7 +165,7 @@ func TestNoCredit(t *testing.T) {
 	})
 }
 
-// TestReservedNames verifies that the game can neither open nor receive streams with reserved names.
+// TestReservedNames verifies that games neither open nor receive streams with reserved names.
 func TestReservedNames(t *testing.T) {
 	e := newEnd()
 	for name, reserved := range map[string]bool{"uplink.handover": true, "uplink.": true, "uplink": false, "replay/uplink.1": false} {

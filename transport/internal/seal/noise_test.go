@@ -101,8 +101,8 @@ func (v *noiseVector) noise(t *testing.T) {
 	v.ToClient = check.Value(hkdf.Key(sha256.New, v.SplitToClient, h, "uplink to client", 32))(t)
 }
 
-// TestHandshakeVectors writes or compares noise.json, whose values are computed by this test, and holds
-// the package against it.
+// TestHandshakeVectors writes or compares noise.json, whose values are computed by this test, and
+// compares the package with it.
 func TestHandshakeVectors(t *testing.T) {
 	all := []noiseVector{
 		{Name: "empty payloads"},
