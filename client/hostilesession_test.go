@@ -17,6 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -134,12 +135,16 @@ func TestForgedHandshake(t *testing.T) {
 // is counted once. The client reconnects with pauses, or returns the violation.
 func TestServerViolations(t *testing.T) {
 	offer := encoded(t, &replication.Offer{Name: "w", RateHz: 1, TickHz: 1})
+	handover := control.HandoverNotice{Stream: control.NoStream, Servers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:7777")}}
+	next, err := token.Issue(token.Development().Issuer(), token.Claims{Expires: time.Now().Add(time.Minute), Servers: handover.Servers})
+	uplinktest.Must(t, err)
+	handover.Token = next
 	for _, tt := range []struct {
 		name    string
 		message []byte
 		want    error // nil if it is no violation
 	}{
-		{"unknown type", []byte{0xc0}, control.ErrMalformed},
+		{"malformed handover", []byte{byte(control.Handover), control.NoStream, 0}, control.ErrMalformed},
 		{"frame", []byte{0x80, 0, 0, 0, 0}, control.ErrMalformed},
 		{"type of the unreliable channel", []byte{byte(control.Acks)}, control.ErrMalformed},
 		{"request to bind after a gap", encoded(t, &control.BindRequest{RPC: 1, Name: "Explosion"}), control.ErrMalformed},
@@ -150,6 +155,7 @@ func TestServerViolations(t *testing.T) {
 		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
 		{"64 offers of worlds at once", offer, session.ErrProtocol},
 		{"message", control.AppendMessage(nil, []byte("hello")), nil},
+		{"handover", control.AppendHandover(nil, &handover), nil},
 		{"piece that was not requested", []byte{byte(control.Piece), 1, 2, 3}, nil},
 		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},
 	} {

@@ -145,6 +145,8 @@ func (s *connection) Message(link *transport.Conn, b []byte, at time.Time) {
 		err = s.reliableCall(b)
 	case t == control.Request:
 		err = s.answered(body)
+	case t == control.Handover:
+		_, err = control.ParseHandover(body) // the client stays until the server ends the session
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case s.cfg.OnMessage != nil:

@@ -11,8 +11,9 @@ import (
 
 // OpenStream opens a stream to the server, which calls ds.Config.OnStream with it: for more than
 // fits a message, such as levels and replays. Streams do not delay messages, and are not ordered
-// with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes. If ctx
-// is done before the stream is over, the stream is aborted with the cause of ctx.
+// with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes and does
+// not begin with "uplink.". If ctx is done before the stream is over, the stream is aborted with
+// the cause of ctx.
 //
 // OpenStream never waits. At most 8 streams are open at a time, and 16 a second can be opened, with
 // bursts of 32; beyond that the error is session.ErrBacklog. A stream ends with its session: it

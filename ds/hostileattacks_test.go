@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// The layouts of docs/SPEC.md, section 1, as far as a client without a session needs them.
+// The layouts of docs/spec/datagrams.md, as far as a client without a session needs them.
 const (
 	helloByte, retryByte, welcomeByte, refuseByte, unknownByte = 0x80, 0x81, 0x82, 0x83, 0x84
 
@@ -35,7 +35,7 @@ const (
 func (s *scenario) helloWith(nonce uint64, cookie, message []byte) []byte {
 	b := make([]byte, max(helloSize, helloMessage+len(message)))
 	b[0] = helloByte
-	binary.LittleEndian.PutUint16(b[1:], 2)
+	binary.LittleEndian.PutUint16(b[1:], 3)
 	binary.LittleEndian.PutUint64(b[helloNonce:], nonce)
 	copy(b[helloCookie:helloCookie+cookieSize], cookie)
 	for _, hello := range s.hello {

@@ -11,8 +11,9 @@ import (
 
 // OpenStream opens a stream to the player, whose client calls client.Config.OnStream with it: for
 // more than fits a message, such as levels and replays. Streams do not delay messages, and are not
-// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes.
-// If ctx is done before the stream is over, the stream is aborted with the cause of ctx.
+// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes
+// and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
+// aborted with the cause of ctx.
 //
 // OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
 // goroutine. At most 8 streams to a player are open at a time, and 16 a second can be opened, with

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type Claims struct {
 	Servers []netip.AddrPort
 	// UserData is up to 256 bytes from the backend to the game on the DS.
 	UserData []byte
+	// Handover is the SHA-256 of the data that another server hands over to this one through the
+	// client; all zeros if there is none.
+	Handover [sha256.Size]byte
 	// Route is up to 16 bytes for proxies: the client sends them in clear, and a proxy finds the
 	// server by them. Neither a client nor a proxy can change them without invalidating the token.
 	Route []byte
@@ -46,8 +50,8 @@ type Claims struct {
 const maxMilli = 253_402_300_799_999
 
 const (
-	minClaims = 8 + 8 + 8 + 1 + (1 + 4 + 2)
-	maxClaims = 8 + 8 + 8 + 1 + MaxServers*(1+16+2) + MaxUserData
+	minClaims = 8 + 8 + 8 + 1 + (1 + 4 + 2) + 1
+	maxClaims = 8 + 8 + 8 + 1 + MaxServers*(1+16+2) + 1 + sha256.Size + MaxUserData
 )
 
 // check checks the claims, of which Issued is set. An error names the field.
@@ -109,6 +113,11 @@ func (c *Claims) append(b []byte) []byte {
 	for _, s := range c.Servers {
 		b = appendServer(b, s)
 	}
+	if c.Handover == ([sha256.Size]byte{}) {
+		b = append(b, 0)
+	} else {
+		b = append(append(b, sha256.Size), c.Handover[:]...)
+	}
 	return append(b, c.UserData...)
 }
 
@@ -144,6 +153,9 @@ func parseClaims(b []byte) (c Claims, err error) {
 			return Claims{}, malformed("claims: Servers[%d]: %v", i, err)
 		}
 	}
+	if c.Handover, b, err = parseHandover(b); err != nil {
+		return Claims{}, malformed("claims: Handover: %v", err)
+	}
 	if len(b) > 0 {
 		c.UserData = b[:len(b):len(b)]
 	}
@@ -151,6 +163,22 @@ func parseClaims(b []byte) (c Claims, err error) {
 		return Claims{}, malformed("claims: %v", err)
 	}
 	return c, nil
+}
+
+// parseHandover reads the size of a hash, 0 or 32, and the hash.
+func parseHandover(b []byte) (hash [sha256.Size]byte, rest []byte, err error) {
+	switch {
+	case len(b) < 1 || len(b) < 1+int(b[0]):
+		return hash, nil, errors.New("cut off")
+	case b[0] == 0:
+		return hash, b[1:], nil
+	case b[0] != sha256.Size:
+		return hash, nil, fmt.Errorf("a hash of %d bytes, want 0 or %d", b[0], sha256.Size)
+	}
+	if copy(hash[:], b[1:]); hash == ([sha256.Size]byte{}) {
+		return hash, nil, errors.New("a hash of zeros")
+	}
+	return hash, b[1+sha256.Size:], nil
 }
 
 // parseTime reads milliseconds of at least 8 bytes.

@@ -58,6 +58,7 @@ func TestLimits(t *testing.T) {
 		{"user data", func(c *Claims) { c.UserData = make([]byte, 256) }, ""},
 		{"route", func(c *Claims) { c.Route = make([]byte, 16) }, ""},
 		{"too long a route", func(c *Claims) { c.Route = make([]byte, 17) }, "Route: 17 bytes, at most 16"},
+		{"handover", func(c *Claims) { c.Handover[31], c.UserData = 1, make([]byte, 256) }, ""},
 		{"too much user data", func(c *Claims) { c.UserData = make([]byte, 257) }, "UserData: 257 bytes, at most 256"},
 		{"no expiry", func(c *Claims) { c.Expires = time.Time{} }, "Expires: zero: want"},
 		{"at once", func(c *Claims) { c.Expires = c.Issued }, "Expires: "},
@@ -109,17 +110,21 @@ func TestParseClaims(t *testing.T) {
 		plain []byte
 		want  string
 	}{
-		{"short", plain[:31], "claims: 31 bytes, want 32 to 433"},
-		{"long", append(plain, zeros(402)...), "claims: 434 bytes, want 32 to 433"},
+		{"short", plain[:31], "claims: 31 bytes, want 33 to 466"},
+		{"long", append(plain, zeros(434)...), "claims: 467 bytes, want 33 to 466"},
 		{"issued beyond time", change(8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "claims: Issued: 18446744073709551615 ms since 1970, at most 253402300799999"},
 		{"expires beyond time", change(16, 0, 0, 0, 0, 0, 0, 0, 0x80), "claims: Expires: 9223372036854775808 ms"},
 		{"expires at once", change(16, plain[8:16]...), "claims: Expires: "}, // what Issue checks
 		{"no server", change(24, 0), "claims: Servers: 0 addresses"},
 		{"too many servers", change(24, 9), "claims: Servers: 9 addresses"},
-		{"a server missing", change(24, 2), "claims: Servers[1]: cut off"},
-		{"a server cut off", append(change(24, 2), 4, 1, 1, 1, 1, 0), "claims: Servers[1]: cut off"},
+		{"a server missing", append(change(24, 2)[:32], 4), "claims: Servers[1]: cut off"},
+		{"a server cut off", append(change(24, 2)[:32], 4, 1, 1, 1, 1, 0), "claims: Servers[1]: cut off"},
 		{"family", change(25, 5), "claims: Servers[0]: family 5, want 4 or 6"},
 		{"IPv6 cut off", change(25, 6), "claims: Servers[0]: cut off"},
+		{"no size of a hash", append(change(24, 1, 6)[:26], zeros(18)...), "claims: Handover: cut off"},
+		{"a hash cut off", append(change(32, 32), zeros(31)...), "claims: Handover: cut off"},
+		{"size of a hash", append(change(32, 31), zeros(31)...), "claims: Handover: a hash of 31 bytes, want 0 or 32"},
+		{"a hash of zeros", append(change(32, 32), zeros(32)...), "claims: Handover: a hash of zeros"},
 		{"mapped", splice(append(append([]byte{6}, zeros(10)...), 0xff, 0xff, 1, 2, 3, 4, 1, 0)...), "claims: Servers[0]: IPv4 in IPv6"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // FuzzParse reads a text as each kind, and one with a right check sum around a body. What is read
 // is written as it was.
 func FuzzParse(f *testing.F) {
-	for _, v := range vectors(f) {
+	for _, v := range vectorsOf(f) {
 		for _, s := range []string{v.KeyText, v.IssuerKeyText, v.Token, "", "token.Key(development)"} {
 			f.Add(s+"\n", []byte(s))
 			f.Add(s[:len(s)/2], make([]byte, 64))
@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 
 // FuzzOpen opens strangers' bytes. Whatever opens is what sealing its claims makes.
 func FuzzOpen(f *testing.F) {
-	for _, v := range vectors(f) {
+	for _, v := range vectorsOf(f) {
 		f.Add([]byte(v.Sealed))
 		f.Add([]byte(v.Sealed[:len(v.Sealed)-1]))
 		f.Add(append([]byte(v.Sealed), 0))
@@ -63,7 +63,7 @@ func FuzzOpen(f *testing.F) {
 
 // FuzzClaims reads claims as an issuer with the right key may have sealed them.
 func FuzzClaims(f *testing.F) {
-	for _, v := range vectors(f) {
+	for _, v := range vectorsOf(f) {
 		f.Add([]byte(v.Claims))
 		f.Add([]byte(v.Claims[:len(v.Claims)-1]))
 	}

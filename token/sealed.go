@@ -43,7 +43,7 @@ func malformed(format string, args ...any) error {
 
 const (
 	// version is the first byte of the sealed part, and authenticated with it.
-	version = 1
+	version = 2
 
 	nonceLen  = chacha20poly1305.NonceSizeX
 	minHead   = 1 + len(KeyID{}) + 1 // version, key id, size of the route id

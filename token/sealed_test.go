@@ -29,7 +29,7 @@ func TestAltered(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	sealed := mustIssue(t, testKey.Issuer(), valid()).Sealed()
 	other := bytes.Clone(sealed)
-	other[0] = 2
+	other[0] = 1
 	bad := valid()
 	bad.Expires = bad.Issued
 	long := make([]byte, MaxSealed+1)
@@ -44,13 +44,13 @@ func TestOpenErrors(t *testing.T) {
 		{"no key", Key{}, sealed, ErrNoKey.Error()},
 		{"another token key", newKey(private, [32]byte{4, 5, 7}), sealed, ErrWrongKey.Error()},
 		{"another private key", newKey([32]byte{1, 2, 4}, shared), sealed, ErrWrongKey.Error()},
-		{"nothing", testKey, nil, "malformed token or key: sealed: 0 bytes, want 78 to 495"},
-		{"cut", testKey, sealed[:len(sealed)-1], "malformed token or key: sealed: 77 bytes"},
+		{"nothing", testKey, nil, "malformed token or key: sealed: 0 bytes, want 79 to 528"},
+		{"cut", testKey, sealed[:len(sealed)-1], "malformed token or key: sealed: 78 bytes"},
 		{"grown", testKey, append(bytes.Clone(sealed), 0), ErrWrongKey.Error()},
 		{"the longest", testKey, long[:MaxSealed], ErrWrongKey.Error()},
-		{"too long", testKey, long, "malformed token or key: sealed: 496 bytes"},
-		{"version", testKey, other, "malformed token or key: sealed: version 2, want 1: was it issued by another version of uplink?"},
-		{"no claims", testKey, seal(testKey.Issuer(), &Claims{}, new([nonceLen]byte)), "malformed token or key: sealed: 71 bytes"},
+		{"too long", testKey, long, "malformed token or key: sealed: 529 bytes"},
+		{"version", testKey, other, "malformed token or key: sealed: version 1, want 2: was it issued by another version of uplink?"},
+		{"no claims", testKey, seal(testKey.Issuer(), &Claims{}, new([nonceLen]byte)), "malformed token or key: sealed: 72 bytes"},
 		{"claims", testKey, seal(testKey.Issuer(), &bad, new([nonceLen]byte)), "malformed token or key: claims: Expires: "},
 	} {
 		before := bytes.Clone(test.sealed)

@@ -66,7 +66,7 @@ func (t *Token) UnmarshalText(text []byte) error { return unmarshal(t, Parse, te
 // MarshalText returns String.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String returns the token as a line of text for Parse, at most 734 characters, none of which needs
+// String returns the token as a line of text for Parse, at most 778 characters, none of which needs
 // an escape in URLs or JSON. It is empty for the zero token.
 func (t Token) String() string {
 	if t.IsZero() {

@@ -398,7 +398,7 @@ func TestTokenErrors(t *testing.T) {
 		{"--key " + path + ".none" + good, 1, "uplink: --key: open ...: no such file"},
 		{"--key " + long + good, 1, ": want an issuer's key, which begins with uplink-issuer-key-1.; this does not\n"},
 		{"--show " + text + " --for 1m", 2, "uplink: --for: it is for issuing; leave it or --show out\n"},
-		{"--show " + text[:50], 2, "uplink: --show: malformed token or key: a token has at least 163 characters after uplink-token-1., this one 35: was it cut off?\n"},
+		{"--show " + text[:50], 2, "uplink: --show: malformed token or key: a token has at least 164 characters after uplink-token-1., this one 35: was it cut off?\n"},
 		{"--show=", 2, "uplink: --show: malformed token or key: want a token, which begins with uplink-token-1.; this is empty\n"},
 		{"--show " + text + " --key " + issuer, 1, ": want a server's key, ...; this is an issuer's key\nhint: only the server key decrypts a token; leave --key out to see the rest\n"},
 		{"--show " + text + " --key " + foreign, 1, "uplink: --key ...: the token is for the server with public key "},

@@ -1,11 +1,11 @@
--- Wireshark dissector of uplink, version 2 of the wire (docs/SPEC.md). For Wireshark 3.6 and later.
+-- Wireshark dissector of uplink, version 3 of the wire (docs/spec). For Wireshark 3.6 and later.
 --
 -- It reads datagrams that are not encrypted (suite none), and the copies that uplink decrypt writes; of encrypted ones
 -- it shows the header. README.md describes the installation, docs/wireshark.md the use.
 
 local uplink = Proto("uplink", "uplink RPCs")
 
-local VERSION = 2
+local VERSION = 3
 
 uplink.prefs.port = Pref.uint("UDP port", 7777, "The server's UDP port")
 uplink.prefs.encryption = Pref.enum("Encryption", 0,
@@ -31,6 +31,7 @@ local REFUSALS = { [1] = "version", [2] = "busy", [3] = "other server key" }
 local CLOSES = { [0] = "quit or kicked", [1] = "server shutdown", [2] = "new session of the same client id",
 	[3] = "protocol violation", [4] = "limit exceeded", [5] = "server busy" }
 local MESSAGES = {
+	[0xc0] = "Handover",
 	[0xc1] = "Acks", [0xc2] = "Bind", [0xc3] = "Bind answer", [0xc4] = "Game message", [0xc5] = "Shutdown",
 	[0xc6] = "Offer", [0xc7] = "Answer to an offer", [0xc8] = "Part of an initial state", [0xc9] = "World stopped",
 	[0xca] = "Ack of a replication stream", [0xcb] = "Slack and acks",

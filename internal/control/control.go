@@ -1,7 +1,7 @@
 // Package control defines the messages other than frames between client and DS: acks, reports about
-// jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, and the
-// messages of replication streams. The first byte of each has its two high bits set, which that of
-// a frame has not.
+// jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, handovers, and
+// the messages of replication streams. The first byte of each has its two high bits set, which that
+// of a frame has not.
 package control
 
 import (
@@ -23,8 +23,10 @@ type Type uint8
 const (
 	// Frame is a payload of rpcdelta; its first byte does not have both high bits set.
 	Frame Type = 0
+	// Handover is followed by a HandoverNotice. Reliable channel only.
+	Handover Type = Mask | (iota - 1)
 	// Acks is followed by acks.
-	Acks Type = Mask | iota
+	Acks
 	// Bind is followed by a BindRequest.
 	Bind
 	// Bound is followed by a BindAnswer.
@@ -82,7 +84,7 @@ func Split(b []byte) (Type, []byte, error) {
 	switch family := t &^ bundleMask; {
 	case family == Bundle || family == DownFragment || family == Down:
 		return family, b, nil
-	case t >= Acks && t <= Request:
+	case t <= Request:
 		return t, b[1:], nil
 	}
 	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])

@@ -86,7 +86,7 @@ func TestSplit(t *testing.T) {
 		{[]byte{0xbf, 0x01}, Frame, true},
 		{[]byte{byte(Acks), 1}, Acks, true},
 		{[]byte{byte(Bind)}, Bind, true},
-		{[]byte{0xc0}, 0, false},
+		{[]byte{byte(Handover)}, Handover, true},
 		{[]byte{byte(Bundle)}, Bundle, true},
 		{[]byte{byte(Bundle) | bundleMask, 1}, Bundle, true},
 		{[]byte{byte(Bundle) + bundleMask + 1}, Down, true},

@@ -18,6 +18,9 @@ const (
 	// it fills a datagram.
 	maxData = 1148
 
+	// ReservedPrefix begins the names of streams that are not the game's.
+	ReservedPrefix = "uplink."
+
 	creditSize = 3
 )
 

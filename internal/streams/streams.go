@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ var (
 type Owner interface {
 	// Wake requests that the transport calls [Mux.Next]. It is called without a lock.
 	Wake()
-	// Accept is called with each stream of the peer. It reports whether the game reads streams. If
-	// so, it runs [Reader.Serve] on another goroutine.
+	// Accept is called with each stream of the peer whose name is not reserved. It reports whether
+	// the game reads streams. If so, it runs [Reader.Serve] on another goroutine.
 	Accept(r *Reader) bool
 	// Count counts bytes of data.
 	Count(sent, received int)
@@ -99,6 +100,9 @@ func (m *Mux) End(err error) {
 func (m *Mux) Open(ctx context.Context, now time.Time, name string) (*Writer, error) {
 	if len(name) == 0 || len(name) > MaxName {
 		return nil, fmt.Errorf("a stream's name of %d bytes, want 1 to %d", len(name), MaxName)
+	}
+	if strings.HasPrefix(name, ReservedPrefix) {
+		return nil, fmt.Errorf("a stream's name %q: choose one that does not begin with %q, which is reserved", name, ReservedPrefix)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -195,7 +199,7 @@ func (m *Mux) accept(now time.Time, number int, name string) error {
 	}
 	r := &Reader{mux: m, number: number, name: name, left: Window, cond: sync.Cond{L: &m.mu}}
 	m.in[number] = r
-	if !m.owner.Accept(r) {
+	if strings.HasPrefix(name, ReservedPrefix) || !m.owner.Accept(r) {
 		r.result, r.finished = unhandled, true
 	}
 	return nil

@@ -165,6 +165,30 @@ func TestNoCredit(t *testing.T) {
 	})
 }
 
+// TestReservedNames verifies that games neither open nor receive streams with reserved names.
+func TestReservedNames(t *testing.T) {
+	e := newEnd()
+	for name, reserved := range map[string]bool{"uplink.handover": true, "uplink.": true, "uplink": false, "replay/uplink.1": false} {
+		if _, err := e.Open(t.Context(), time.Now(), name); (err != nil) != reserved {
+			t.Errorf("open %q: %v", name, err)
+		}
+		if err := e.Deliver(time.Now(), message(open, 3, []byte(name)...)); err != nil {
+			t.Fatal(err)
+		}
+		want := unhandled
+		if !reserved {
+			(<-e.read).Serve(func() {})
+			want = stopped
+		}
+		if got := e.Next(nil); !bytes.Equal(got, message(done, 3, byte(want))) {
+			t.Errorf("the answer to %q is %x", name, got)
+		}
+	}
+	if len(e.read) != 0 {
+		t.Error("a stream with a reserved name was delivered")
+	}
+}
+
 // FuzzDeliver passes messages of a peer to a Mux, whose game reads some streams and writes others.
 // Nothing panics, and the Mux holds no more than the windows.
 func FuzzDeliver(f *testing.F) {

@@ -99,7 +99,7 @@ func (s *socket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	return s.PacketConn.WriteTo(b, to)
 }
 
-// Kinds of datagrams that tests look for; docs/SPEC.md defines all.
+// Kinds of datagrams that tests look for; docs/spec/datagrams.md defines all.
 const (
 	DataKind     = 0
 	ReliableKind = 1

@@ -54,7 +54,7 @@ func TestMappedAddress(t *testing.T) {
 	}
 }
 
-// TestVector is the layout in docs/SPEC.md, with the HMAC of Python's hmac module.
+// TestVector is the layout in docs/spec/datagrams.md, with the HMAC of Python's hmac module.
 func TestVector(t *testing.T) {
 	want := []byte{
 		4, 203, 0, 113, 7, 0x40, 0x9c, 'd', 'a', 't', 'a',

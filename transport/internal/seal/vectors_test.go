@@ -12,37 +12,18 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
-// vectors is testdata/vectors.json, which testdata/vectors.py writes.
-type vectors struct {
+// aeadFile is aead.json of testdata/vectors, which check.py beside it writes.
+type aeadFile struct {
 	AEAD []struct {
 		SFrame                         uint16
 		Key, Nonce, AAD, Plain, Sealed hexBytes
 	}
-	Datagram []struct {
-		SFrame                     uint16
-		Number                     uint64
-		Secret, AAD, Plain, Sealed hexBytes
-	}
-	Handshake []handshakeVector
-	Cookie    []struct {
+	Cookie []struct {
 		Secret, Cookie hexBytes
 		Addr           netip.AddrPort
 		Nonce          uint64
 		At             int64 `json:"at_ms"`
 	}
-}
-
-type handshakeVector struct {
-	Prologue        hexBytes
-	Static          hexBytes
-	ServerPublic    hexBytes `json:"server_public"`
-	ClientEphemeral hexBytes `json:"client_ephemeral"`
-	ServerEphemeral hexBytes `json:"server_ephemeral"`
-	HelloPayload    hexBytes `json:"hello_payload"`
-	WelcomePayload  hexBytes `json:"welcome_payload"`
-	Hello, Welcome  hexBytes
-	ToServer        hexBytes `json:"to_server"`
-	ToClient        hexBytes `json:"to_client"`
 }
 
 type hexBytes []byte
@@ -52,10 +33,10 @@ func (b *hexBytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func readVectors(t testing.TB) vectors {
+func readVectors(t testing.TB) aeadFile {
 	t.Helper()
-	data := check.Value(os.ReadFile("testdata/vectors.json"))(t)
-	var v vectors
+	data := check.Value(os.ReadFile("../../../testdata/vectors/aead.json"))(t)
+	var v aeadFile
 	check.Must(t, json.Unmarshal(data, &v))
 	return v
 }
@@ -79,57 +60,6 @@ func TestAEADVectors(t *testing.T) {
 	for _, v := range readVectors(t).AEAD {
 		a := sframeAEAD(t, v.SFrame, v.Key, v.Nonce) // under number 0 the salt is the nonce
 		checkAEAD(t, v.SFrame, a, v.AAD, v.Plain, v.Sealed, 0)
-	}
-}
-
-func TestDatagramVectors(t *testing.T) {
-	bySFrame := map[uint16]Suite{}
-	for _, suite := range realSuites {
-		bySFrame[suites[suite].sframe] = suite
-	}
-	sealers, openers := map[Suite]*Sealer{}, map[Suite]*Opener{}
-	for _, v := range readVectors(t).Datagram {
-		suite := bySFrame[v.SFrame]
-		if sealers[suite] == nil {
-			sealers[suite] = NewSealer(suite, [32]byte(v.Secret))
-			openers[suite] = NewOpener(suite, [32]byte(v.Secret))
-		}
-		if got := sealers[suite].Seal(nil, v.AAD, v.Plain, v.Number); !bytes.Equal(got, v.Sealed) {
-			t.Errorf("%v, number %#x: sealed %x, want %x", suite, v.Number, got, v.Sealed)
-		}
-		if got, ok := openers[suite].Open(nil, v.AAD, v.Sealed, v.Number); !ok || !bytes.Equal(got, v.Plain) {
-			t.Errorf("%v, number %#x: opened %x, %v", suite, v.Number, got, ok)
-		}
-	}
-	if len(sealers) != len(realSuites) {
-		t.Errorf("vectors of %d suites, want %d", len(sealers), len(realSuites))
-	}
-}
-
-func TestHandshakeVectors(t *testing.T) {
-	for _, v := range readVectors(t).Handshake {
-		key := NewStaticKey([32]byte(v.Static))
-		if public := key.Public(); !bytes.Equal(public[:], v.ServerPublic) {
-			t.Errorf("public key %x, want %x", public, v.ServerPublic)
-		}
-		i := NewInitiator(bytes.NewReader(v.ClientEphemeral), key.Public(), v.Prologue)
-		hello, err := i.Hello(nil, v.HelloPayload)
-		if err != nil || !bytes.Equal(hello, v.Hello) {
-			t.Fatalf("hello %x, %v; want %x", hello, err, v.Hello)
-		}
-		r := NewResponder(bytes.NewReader(v.ServerEphemeral), key, v.Prologue)
-		if payload, err := r.Hello(v.Hello); err != nil || !bytes.Equal(payload, v.HelloPayload) {
-			t.Fatalf("hello's payload %x, %v; want %x", payload, err, v.HelloPayload)
-		}
-		want := Secrets{ToServer: [32]byte(v.ToServer), ToClient: [32]byte(v.ToClient)}
-		welcome, secrets, err := r.Welcome(nil, v.WelcomePayload)
-		if err != nil || !bytes.Equal(welcome, v.Welcome) || secrets != want {
-			t.Fatalf("welcome %x, %x, %v; want %x, %x", welcome, secrets, err, v.Welcome, want)
-		}
-		payload, secrets, err := i.Welcome(v.Welcome)
-		if err != nil || !bytes.Equal(payload, v.WelcomePayload) || secrets != want {
-			t.Fatalf("welcome's payload %x, %x, %v; want %x, %x", payload, secrets, err, v.WelcomePayload, want)
-		}
 	}
 }
 

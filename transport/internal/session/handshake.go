@@ -22,7 +22,7 @@ const (
 )
 
 // Prologue is the prologue of the key exchange: the protocol and [wire.Version].
-var Prologue = []byte("uplink 2")
+var Prologue = []byte("uplink 3")
 
 // MaxToken is the maximum size of an encrypted token in bytes.
 const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1

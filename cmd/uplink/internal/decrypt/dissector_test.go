@@ -187,7 +187,7 @@ func TestWiresharkMalformed(t *testing.T) {
 		{false, append(bytes.Clone(record), 0xbe)},
 		{false, []byte{0x40, 1, 2}},
 		{false, []byte{0x85}},
-		{false, []byte{0x80, 2, 0, 1}},
+		{false, []byte{0x80, 3, 0, 1}},
 		{true, []byte{0x82, 1, 2, 3}},
 		{false, segment},
 		{false, heartbeat},

@@ -31,7 +31,7 @@ const noBit = -1
 // Line describes one part.
 type Line struct {
 	// Bit is the position in the body: 8 times the byte plus the bit within, counted as in
-	// docs/SPEC.md, from the high bit down in a short header and from the low bit up elsewhere; -1
+	// docs/spec, from the high bit down in a short header and from the low bit up elsewhere; -1
 	// if parts share bits.
 	Bit int `json:"bit"`
 	// Bits is the size.

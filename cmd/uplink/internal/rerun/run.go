@@ -217,7 +217,7 @@ func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.Bi
 func bound(r *control.BindRequest, a *control.BindAnswer) error {
 	switch {
 	case a.Reason != control.ReasonNone:
-		return fmt.Errorf("bind %s: the server refuses it, reason %d of docs/SPEC.md, section 4", r.Name, a.Reason)
+		return fmt.Errorf("bind %s: the server refuses it, reason %d of docs/spec/messages.md", r.Name, a.Reason)
 	case a.Prior != r.Prior:
 		return fmt.Errorf("bind %s: the server does not have the prior %016x", r.Name, r.Prior)
 	}

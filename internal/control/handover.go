@@ -1,0 +1,126 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+const (
+	// MaxHandover is the maximum size of the data that a game hands over to another server, in
+	// bytes.
+	MaxHandover = 64 << 10
+	// NoStream is the stream of a HandoverNotice that counts at once.
+	NoStream = 255
+	// HandoverStream is the name of the byte stream that carries the data of a handover. Names with
+	// the prefix streams.ReservedPrefix are not for games.
+	HandoverStream = "uplink.handover"
+
+	maxStream = 15
+	maxTick   = 1<<53 - 1
+)
+
+// HandoverNotice tells a client to continue at another server.
+type HandoverNotice struct {
+	// Stream is the number of a replication stream, and Tick the tick of its world from which the
+	// handover counts. With NoStream it counts at once, and Tick is 0.
+	Stream uint8
+	Tick   uint64
+	// Size is the size of the game's data, up to MaxHandover; 0 if there is none. Hash is its
+	// SHA-256, which the claims of the token contain too; zeros if there is none.
+	Size int
+	Hash [sha256.Size]byte
+	// Servers are 1 to 8 addresses of the other server, without zones, IPv4 unmapped.
+	Servers []netip.AddrPort
+	// Token is the client's connect token for the other server.
+	Token token.Token
+}
+
+// AppendHandover appends a handover with its type. The handover must be valid: see [ParseHandover].
+func AppendHandover(dst []byte, h *HandoverNotice) []byte {
+	dst = binary.AppendUvarint(append(dst, byte(Handover), h.Stream), h.Tick)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.Size))
+	if h.Size > 0 {
+		dst = append(dst, h.Hash[:]...)
+	}
+	dst = append(dst, byte(len(h.Servers)))
+	for _, s := range h.Servers {
+		family := byte(6)
+		if s.Addr().Is4() {
+			family = 4
+		}
+		dst = append(append(dst, family), s.Addr().AsSlice()...)
+		dst = binary.LittleEndian.AppendUint16(dst, s.Port())
+	}
+	return append(dst, h.Token.String()...)
+}
+
+// ParseHandover parses a handover without its type. An error wraps ErrMalformed: a stream, tick,
+// size or address out of range, no server, or a malformed token.
+func ParseHandover(b []byte) (HandoverNotice, error) {
+	h, rest, err := parseHandoverHead(b)
+	if err != nil {
+		return HandoverNotice{}, err
+	}
+	if len(rest) == 0 || rest[0] < 1 || rest[0] > token.MaxServers {
+		return HandoverNotice{}, malformedHandover("no number of servers from 1 to %d", token.MaxServers)
+	}
+	h.Servers, rest = make([]netip.AddrPort, rest[0]), rest[1:]
+	for i := range h.Servers {
+		if h.Servers[i], rest, err = parseServer(rest); err != nil {
+			return HandoverNotice{}, err
+		}
+	}
+	if h.Token, err = token.Parse(string(rest)); err != nil {
+		return HandoverNotice{}, malformedHandover("%v", err)
+	}
+	return h, nil
+}
+
+// parseHandoverHead parses what precedes the servers.
+func parseHandoverHead(b []byte) (h HandoverNotice, rest []byte, err error) {
+	if len(b) == 0 || b[0] > maxStream && b[0] != NoStream {
+		return h, nil, malformedHandover("no number of a replication stream")
+	}
+	var n int
+	h.Stream = b[0]
+	h.Tick, n = binary.Uvarint(b[1:])
+	if n <= 0 || h.Tick > maxTick || h.Stream == NoStream && h.Tick != 0 {
+		return h, nil, malformedHandover("tick %d of stream %d", h.Tick, h.Stream)
+	}
+	if b = b[1+n:]; len(b) < 4 || binary.LittleEndian.Uint32(b) > MaxHandover {
+		return h, nil, malformedHandover("no size up to %d bytes", MaxHandover)
+	}
+	h.Size, b = int(binary.LittleEndian.Uint32(b)), b[4:]
+	if h.Size == 0 {
+		return h, b, nil
+	}
+	if len(b) < sha256.Size {
+		return h, nil, malformedHandover("no hash")
+	}
+	return HandoverNotice{h.Stream, h.Tick, h.Size, [sha256.Size]byte(b), nil, token.Token{}}, b[sha256.Size:], nil
+}
+
+// parseServer parses an address and port in the format of the claims of tokens.
+func parseServer(b []byte) (s netip.AddrPort, rest []byte, err error) {
+	size := 4
+	if len(b) > 0 && b[0] == 6 {
+		size = 16
+	}
+	if len(b) < 1+size+2 || b[0] != 4 && b[0] != 6 {
+		return s, nil, malformedHandover("no address of a server")
+	}
+	a, _ := netip.AddrFromSlice(b[1 : 1+size])
+	s = netip.AddrPortFrom(a, binary.LittleEndian.Uint16(b[1+size:]))
+	if a.IsUnspecified() || a.Is4In6() || s.Port() == 0 {
+		return s, nil, malformedHandover("a server at %v", s)
+	}
+	return s, b[1+size+2:], nil
+}
+
+func malformedHandover(format string, args ...any) error {
+	return fmt.Errorf("%w: handover: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
