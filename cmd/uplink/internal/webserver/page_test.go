@@ -181,7 +181,7 @@ func checkKeyboard(t *testing.T, b *browser.Browser) {
 	b.Await(`document.querySelector("#players th").getAttribute("aria-sort") === "ascending"`)
 	b.Run(`document.querySelector("#players tbody button").focus()`)
 	b.Key(kb.Enter)
-	b.Await(`document.querySelectorAll("#player canvas").length === 3 && document.querySelector("#player").textContent.includes("calls delivered")`)
+	b.Await(`document.querySelectorAll("#player canvas").length === 6 && document.querySelector("#player").textContent.includes("calls delivered")`)
 	b.Run(`[...document.querySelectorAll("#player button")].find((e) => e.textContent === "Close").focus()`)
 	b.Key(kb.Enter)
 	b.Await(`document.querySelector("#player").hidden && document.activeElement.closest("#players tbody")`)
