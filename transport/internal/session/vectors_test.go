@@ -128,11 +128,35 @@ func numberVectors() (all []numberVector) {
 		bits uint
 		low  uint32
 	}{
-		{0, 14, 0}, {0, 14, 5}, {0, 14, 8191}, {0, 14, 8192}, {0, 19, 262143}, {0, 19, 262144},
-		{100, 14, 100}, {100, 14, 99}, {100, 14, 98}, {100, 14, 200}, {100, 14, 8291}, {100, 14, 8292},
-		{5000, 14, 3976}, {5000, 14, 3975}, {5000, 14, 13191}, {5000, 14, 13192},
-		{16384, 14, 0}, {16384, 14, 16383}, {16384, 14, 16382}, {20000, 14, 3615}, {20000, 14, 3700}, {20000, 14, 11807}, {20000, 14, 11808},
-		{1 << 20, 19, 0}, {1 << 20, 19, 524286}, {1 << 20, 19, 523264}, {1 << 20, 19, 523263}, {1 << 20, 19, 262143}, {1 << 20, 19, 262144},
+		{0, 14, 0},
+		{0, 14, 5},
+		{0, 14, 8191},
+		{0, 14, 8192},
+		{0, 19, 262143},
+		{0, 19, 262144},
+		{100, 14, 100},
+		{100, 14, 99},
+		{100, 14, 98},
+		{100, 14, 200},
+		{100, 14, 8291},
+		{100, 14, 8292},
+		{5000, 14, 3976},
+		{5000, 14, 3975},
+		{5000, 14, 13191},
+		{5000, 14, 13192},
+		{16384, 14, 0},
+		{16384, 14, 16383},
+		{16384, 14, 16382},
+		{20000, 14, 3615},
+		{20000, 14, 3700},
+		{20000, 14, 11807},
+		{20000, 14, 11808},
+		{1 << 20, 19, 0},
+		{1 << 20, 19, 524286},
+		{1 << 20, 19, 523264},
+		{1 << 20, 19, 523263},
+		{1 << 20, 19, 262143},
+		{1 << 20, 19, 262144},
 	} {
 		var w seal.Window
 		for n := c.next - min(c.next, seal.WindowSize); n < c.next; n++ {
@@ -213,7 +237,7 @@ func bodyVectors() []bodyVector {
 	challenge := [wire.ChallengeSize]byte(pattern(wire.ChallengeSize, 1))
 	return []bodyVector{
 		{wire.HeartbeatKind, "the first heartbeat", fields{"clock": 1000, "answer": true}, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: 1000, Answer: true})},
-		{wire.HeartbeatKind, "heartbeat", fields{"clock": 0xfffffff0, "echo": 0x01020304, "hold": 0x050607, "answer": false}, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: 0xfffffff0, HasEcho: true, Echo: 0x01020304, Hold: 0x050607})},
+		{wire.HeartbeatKind, "heartbeat", fields{"clock": uint32(0xfffffff0), "echo": 0x01020304, "hold": 0x050607, "answer": false}, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: 0xfffffff0, HasEcho: true, Echo: 0x01020304, Hold: 0x050607})},
 		{wire.CloseKind, "close", fields{"code": 1, "text": "bye"}, wire.AppendClose(nil, wire.Close{Code: wire.CloseShutdown, Text: []byte("bye")})},
 		{wire.ChallengeKind, "challenge", fields{}, challenge[:]},
 		{wire.ResponseKind, "response", fields{"generation": 255}, wire.AppendResponse(nil, wire.Response{Data: challenge, Generation: 255})},
