@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,8 +61,6 @@ func session(t testing.TB, s *sender, r *statesync.Receiver, n int, each func(pa
 	}
 }
 
-var update = flag.Bool("update", false, "write golden files")
-
 // TestGolden compares hashes of the packets of a session.
 func TestGolden(t *testing.T) {
 	cfg := config
@@ -78,57 +75,15 @@ func TestGolden(t *testing.T) {
 }
 
 // TestGoldenUpdates compares the packets of a short session and their decoded updates with
-// testdata/updates.golden, which can also test receivers in other languages. The file lists the
-// schema and the velocities, then each packet with its decoded inputs and objects and the ack
-// after it:
-//
-//	field NAME KIND N LO HI
-//	velocity FIELD OF PERTICK
-//	packet HEX = TICK        or lost
-//	inputs TICK PLAYER HEX   or missing
-//	object ID GENERATION ROW or gone
-//	ack HEX
+// testdata/updates.golden.
 func TestGoldenUpdates(t *testing.T) {
 	cfg := config
 	cfg.Budget = 60
 	s, r := pair(t, testSchema(t), cfg)
-	var out strings.Builder
-	for _, f := range testSchema(t).Fields() {
-		kind := map[schema.Class]string{schema.ClassNumber: "motion", schema.ClassQuat: "quat", schema.ClassInteger: "flags"}[f.Class]
-		fmt.Fprintln(&out, "field", f.Name, kind, f.N, f.Lo, f.Hi)
-	}
-	for _, v := range cfg.Velocities {
-		fmt.Fprintln(&out, "velocity", v.Field, v.Of, v.PerTick)
-	}
-	session(t, s, r, 100, func(p []byte, u *statesync.Update) {
-		if u == nil {
-			fmt.Fprintf(&out, "packet %x = lost\n", p)
-			return
-		}
-		fmt.Fprintf(&out, "packet %x = %d\n", p, u.Tick)
-		for _, in := range u.Inputs {
-			if in.Missing {
-				fmt.Fprintln(&out, "inputs", in.Tick, "missing")
-			}
-			for _, i := range in.Inputs {
-				fmt.Fprintf(&out, "inputs %d %d %x\n", in.Tick, i.Player, i.Data)
-			}
-		}
-		for _, o := range u.Objects {
-			if o.Gone {
-				fmt.Fprintln(&out, "object", o.ID, "gone")
-				continue
-			}
-			fmt.Fprintf(&out, "object %d %d", o.ID, o.Generation)
-			for _, v := range o.Row {
-				fmt.Fprint(&out, " ", v)
-			}
-			fmt.Fprintln(&out)
-		}
-		a := r.Ack()
-		fmt.Fprintf(&out, "ack %x\n", a.Append(nil))
-	})
-	golden(t, "testdata/updates.golden", out.String())
+	var log updateLog
+	log.begin(testSchema(t), &cfg)
+	session(t, s, r, 100, func(p []byte, u *statesync.Update) { log.packet(p, u, "lost", r.Ack()) })
+	golden(t, "testdata/updates.golden", log.String())
 }
 
 // TestNewStart checks that a receiver without the baselines requests a restart.

@@ -90,6 +90,11 @@ local f = {
 	generation = ProtoField.uint8("uplink.response.generation", "Address generation"),
 	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
 
+	handover_stream = ProtoField.uint8("uplink.handover.stream", "Replication stream (255: none)"),
+	handover_tick = ProtoField.uint64("uplink.handover.tick", "Tick"),
+	handover_size = ProtoField.uint32("uplink.handover.size", "Size of the game's data"),
+	handover_hash = ProtoField.bytes("uplink.handover.hash", "SHA-256 of the game's data"),
+	handover_servers = ProtoField.uint8("uplink.handover.servers", "Addresses"),
 	request = ProtoField.uint8("uplink.request", "Request", base.DEC, REQUESTS),
 	request_id = ProtoField.uint32("uplink.request.id", "Request id"),
 	stream = ProtoField.uint8("uplink.stream", "Byte stream", base.DEC, STREAMS, 0xf8),
@@ -294,7 +299,7 @@ end
 -- varint reads a number of 7 bits a byte, low first; nil if there is none.
 local function varint(tvb, at)
 	local value, scale = 0, 1
-	for i = 0, 3 do
+	for i = 0, 7 do
 		if at + i >= tvb:len() then
 			return nil
 		end
@@ -831,6 +836,30 @@ end
 
 -- Messages ---------------------------------------------------------------------------------------------------------
 
+-- dissect_handover shows a handover up to the number of addresses.
+local function dissect_handover(tvb, tree, ctx)
+	local tick, n = varint(tvb, 2)
+	local at = 2 + (n or 0)
+	if not tick or at + 4 > tvb:len() then
+		return bad(ctx, tree, "no handover")
+	end
+	local size = tvb(at, 4):le_uint()
+	local hash = size > 0 and 32 or 0
+	if at + 4 + hash >= tvb:len() then
+		return bad(ctx, tree, "no handover")
+	end
+	tree:add(f.handover_stream, tvb(1, 1))
+	tree:add(f.handover_tick, tvb(2, n), UInt64.new(tick))
+	tree:add_le(f.handover_size, tvb(at, 4))
+	if hash > 0 then
+		tree:add(f.handover_hash, tvb(at + 4, hash))
+	end
+	tree:add(f.handover_servers, tvb(at + 4 + hash, 1))
+	if at + 5 + hash < tvb:len() then
+		tree:add(f.data, tvb(at + 5 + hash))
+	end
+end
+
 local function dissect_message(tvb, tree, ctx)
 	if tvb:len() == 0 then
 		return bad(ctx, tree, "no message")
@@ -875,6 +904,8 @@ local function dissect_message(tvb, tree, ctx)
 		if tvb:len() > 3 + n then
 			tree:add(f.data, tvb(3 + n))
 		end
+	elseif first == 0xc0 then
+		dissect_handover(tvb, tree, ctx)
 	elseif first == 0xcf then
 		if tvb:len() < 6 or not REQUESTS[tvb(1, 1):uint()] then
 			return bad(ctx, tree, "no request")

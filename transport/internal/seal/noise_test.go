@@ -104,10 +104,14 @@ func (v *noiseVector) noise(t *testing.T) {
 // TestHandshakeVectors writes or compares noise.json, whose values are computed by this test, and
 // compares the package with it.
 func TestHandshakeVectors(t *testing.T) {
+	offered := byte(1<<AES128GCM | 1<<AES128CTRHMAC8 | 1<<ChaCha20Poly1305 | 1<<ChaCha20SipHash8)
 	all := []noiseVector{
 		{Name: "empty payloads"},
-		{Name: "a short token, suite 1", Hello: noiseStep{Payload: append([]byte{0x1e}, pattern(79, 1)...)}, Welcome: noiseStep{Payload: []byte("\x00\x88\x77\x66\x55\x44\x33\x22\x11\x01")}},
-		{Name: "the longest token, refused as expired", Hello: noiseStep{Payload: append([]byte{0x1e}, pattern(528, 3)...)}, Welcome: noiseStep{Payload: []byte("\x01\x2a\x00\x00\x00\x00\x00\x00\x00\x00")}},
+		{Name: "the longest token, refused as expired", Hello: noiseStep{Payload: append([]byte{offered}, pattern(528, 3)...)}, Welcome: noiseStep{Payload: []byte("\x01\x2a\x00\x00\x00\x00\x00\x00\x00\x00")}},
+	}
+	for _, suite := range realSuites {
+		grant := append([]byte("\x00\x88\x77\x66\x55\x44\x33\x22\x11"), byte(suite))
+		all = append(all, noiseVector{Name: "suite " + suite.String(), Hello: noiseStep{Payload: append([]byte{offered}, pattern(79, 1)...)}, Welcome: noiseStep{Payload: grant}})
 	}
 	for i := range all {
 		v := &all[i]

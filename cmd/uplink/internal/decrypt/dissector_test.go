@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
@@ -214,6 +215,8 @@ func TestWiresharkMalformed(t *testing.T) {
 		opened(false, 0, 0xc2, 0x9a, 0x91, 0x91), // arrays in arrays
 		opened(true, 0, 0xc3, 0xdc, 0xff, 0xff),  // a large one
 		opened(true, 0, 0xcf),                    // no such message
+		opened(true, 0, 0xc0, 3, 0x80),           // a tick that ends
+		opened(true, 0, 0xc0, 3, 0, 1, 0, 0, 0),  // a hash that is missing
 	}
 	packets := dissect(t, capture(shots...))
 	for i := range packets {
@@ -231,6 +234,16 @@ func TestWiresharkRefusal(t *testing.T) {
 	p := &dissect(t, capture(opened(true, 0, b...)))[0]
 	if reason, limit := p.text("uplink.bind.reason"), p.text("uplink.bind.limit"); p.all("uplink.malformed") != nil || reason != "7" || limit != "60" {
 		t.Errorf("reason %q, limit %q", reason, limit)
+	}
+}
+
+// TestWiresharkHandover shows from which tick a handover counts, and the size of its data.
+func TestWiresharkHandover(t *testing.T) {
+	h := control.HandoverNotice{Stream: 3, Tick: 1 << 40, Size: 70, Hash: [32]byte{7}}
+	p := &dissect(t, capture(opened(true, 0, control.AppendHandover(nil, &h)...)))[0]
+	got := []string{p.text("uplink.handover.stream"), p.text("uplink.handover.tick"), p.text("uplink.handover.size"), p.text("uplink.handover.servers")}
+	if want := []string{"3", "1099511627776", "70", "0"}; p.all("uplink.malformed") != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
