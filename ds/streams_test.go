@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,11 +227,11 @@ func TestShutdownWaits(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const size = 500_000
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Seed: 51})
-		read := 0
+		var read atomic.Int64 // by both ends
 		receive := func(r session.StreamReader) {
 			b, err := io.ReadAll(r)
 			uplinktest.Must(t, err)
-			read += len(b)
+			read.Add(int64(len(b)))
 		}
 		var player *ds.Player
 		srv := serve(t, network, ds.Config{
@@ -258,8 +259,8 @@ func TestShutdownWaits(t *testing.T) {
 		defer cancel()
 		uplinktest.Must(t, srv.Shutdown(ctx))
 		uplinktest.Must(t, errors.Join(<-results, <-results, <-results))
-		if settle(time.Second); read != 2*size {
-			t.Errorf("%d bytes were read, want %d", read, 2*size)
+		if settle(time.Second); read.Load() != 2*size {
+			t.Errorf("%d bytes were read, want %d", read.Load(), 2*size)
 		}
 	})
 }

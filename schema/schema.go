@@ -92,7 +92,12 @@ func Parse(data []byte) (*Schema, error) {
 	var f schemaFile
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	switch err := d.Decode(&f); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("schema: file: it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("schema: file: it ends before its closing brace")
+	case err != nil:
 		return nil, fmt.Errorf("schema: file: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

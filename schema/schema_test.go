@@ -60,8 +60,8 @@ func TestSchemaErrors(t *testing.T) {
 		file string
 		want []string
 	}{
-		{``, []string{"schema: file:", "EOF"}},
-		{`{"rpc": "Test"`, []string{"schema: file:"}},
+		{``, []string{"schema: file: it is empty"}},
+		{`{"rpc": "Test"`, []string{"schema: file: it ends before"}},
 		{`[]`, []string{"schema: file:"}},
 		{`{"rpc": "Test"}`, []string{"Test", "0 fields"}},
 		{`{"fields": [{"name": "A", "kind": "bool"}]}`, []string{"RPC's name"}},

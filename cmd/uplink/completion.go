@@ -93,20 +93,17 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 		return words(string(textLog), string(jsonLog))
 	case "log-level":
 		return words("debug", "info", "warn", "error")
-	case schemaFlag:
-		return files("json")
-	case priorFlag:
-		return files("prior")
-	case "record":
-		return files("csv", "gz")
-	case "svg", "html":
-		return files(f.Name)
-	case "capture":
-		return files("uplink")
-	case "key", "relay-key", "keylog", "output", "cpuprofile":
-		return files()
+	}
+	if extensions, ok := fileFlags[f.Name]; ok {
+		return files(extensions...)
 	}
 	return cobra.NoFileCompletions
+}
+
+// fileFlags are the flags that name a file, and the extensions that it can have; none: any.
+var fileFlags = map[string][]string{
+	schemaFlag: {"json"}, priorFlag: {"prior"}, "record": {"csv", "gz"}, "svg": {"svg"}, "html": {"html"}, "capture": {"uplink"},
+	"key": nil, "relay-key": nil, "keylog": nil, "output": nil, "cpuprofile": nil,
 }
 
 // words completes one of some words, each with an optional description after a tab.

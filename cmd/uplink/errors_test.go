@@ -73,7 +73,7 @@ func TestCommonErrors(t *testing.T) {
 		{"server", 2, `unknown command "server"` + "\nhint: uplink --help\n"},
 		{"--verbose", 2, "unknown flag: --verbose\nhint: uplink --help\n"},
 		{"bench --rt 80ms " + moves, 2, "unknown flag: --rt; did you mean --rtt?"},
-		{"bench --json=maybe " + moves, 2, `invalid argument "maybe" for "--json" flag`},
+		{"bench --json=maybe " + moves, 2, "uplink: --json maybe: want true or false"},
 		{"ds --schemas " + schema, 2, "unknown flag: --schemas; did you mean --schema?"},
 		{"bots --player 3 " + moves, 2, "unknown flag: --player; did you mean --players?"},
 		{"completion", 2, "want one shell of bash, zsh, fish, powershell"},
@@ -143,6 +143,8 @@ func TestMeasuringErrors(t *testing.T) {
 	})
 	checkFailures(t, "bench", []failure{
 		{"", 2, wantTrace},
+		{"a.csv --prior=", 2, "uplink: --prior: the name of the file is empty\n"},
+		{"a.csv --json=x", 2, "uplink: --json x: want true or false\n"},
 		{"a.csv --loss 5", 2, "uplink: invalid argument \"5\" for \"--loss\" " + wantShare},
 		{"a.csv --loss x%", 2, "uplink: invalid argument \"x%\" for \"--loss\" " + wantShare},
 		{"a.csv --ack-hz 0", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n"},

@@ -48,7 +48,12 @@ from a call that the dedicated server has acknowledged.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&profile.path, "cpuprofile", "", "write a CPU profile to this file, for go tool pprof")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return profile.start() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkFiles(cmd); err != nil {
+			return err
+		}
+		return profile.start()
+	}
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),

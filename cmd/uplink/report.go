@@ -99,7 +99,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 var wanted = map[string]string{
 	"duration": "a number and its unit, such as 80ms, 30s or 10m", "int": "a whole number", "uint": "a whole number, not below 0",
 	"uint64": "a whole number, not below 0", "float64": "a number", "float64Slice": "numbers with commas between them",
-	"intSlice": "whole numbers with commas between them",
+	"intSlice": "whole numbers with commas between them", "bool": "true or false",
 }
 
 // flagError adds what was probably meant.
@@ -117,6 +117,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return usageError{err}
+}
+
+// checkFiles returns an error if a flag for a file is set to nothing, as by an unset variable of a
+// shell.
+func checkFiles(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, ok := fileFlags[f.Name]; ok && f.Value.String() == "" {
+			err = usageError{fmt.Errorf("--%s: the name of the file is empty", f.Name)}
+		}
+	})
+	return err
 }
 
 // nearest is the flag whose name looks most like one that there is not; "" if none does.

@@ -12,7 +12,8 @@ const (
 	targetDelay = 20 // ms
 	firstWindow = 8  // segments in flight
 	minWindow   = 2
-	minSamples  = 8 // for a change of the window
+	growSamples = 8  // measurements for a larger window
+	slowSamples = 16 // for a smaller one: fewer would take jitter for a queue
 	// baseTime is the time after which a round-trip time counts no more as the path's minimum.
 	baseTime = 2 * time.Minute
 	// burstTime is the time for which a rate that was not used can be used later. A listener's
@@ -84,7 +85,7 @@ func (b *bulk) charge(n int) {
 	}
 }
 
-// measure processes a round-trip time in ms. Once per round trip, it changes the window by the
+// measure processes a round-trip time in ms. Once per round trip or later, it changes the window by the
 // minimum of that time: acknowledgments wait for a flush, which is no queue.
 func (b *bulk) measure(now time.Duration, rtt int32) {
 	rtt = max(rtt, 1)
@@ -93,12 +94,15 @@ func (b *bulk) measure(now time.Duration, rtt int32) {
 	}
 	b.base[0] = lower(b.base[0], rtt)
 	b.lowest = lower(b.lowest, rtt)
-	if b.samples++; b.samples < minSamples || now-b.round < time.Duration(b.lowest)*time.Millisecond {
+	if b.samples++; b.samples < growSamples || now-b.round < time.Duration(b.lowest)*time.Millisecond {
 		return
 	}
 	queued := b.lowest - lower(b.base[0], b.base[1])
-	b.round, b.lowest, b.samples = now, 0, 0
 	off := max(1-float64(queued)/targetDelay, -1)
+	if off < 0 && b.samples < slowSamples {
+		return
+	}
+	b.round, b.lowest, b.samples = now, 0, 0
 	b.found = b.found || off < 0
 	switch {
 	case off < 0:
