@@ -1,0 +1,53 @@
+// What all parts of uplink share: errors, memory, byte ranges. C++17, no exceptions, no RTTI.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define UPLINK_VERSION_MAJOR 0
+#define UPLINK_VERSION_MINOR 1
+#define UPLINK_VERSION_PATCH 0
+
+namespace uplink {
+
+// Error is the outcome of a function that can fail. text says what it means.
+enum class Error : int32_t {
+  ok = 0,
+  no_memory = 1,      // the allocator returned null
+  invalid = 2,        // an argument, a schema or a configuration is not valid
+  too_small = 3,      // the caller's buffer is too small for the result
+  malformed = 4,      // bytes from the peer that no correct implementation sends
+  no_baseline = 5,    // the frame refers to one that this end does not have; later ones decode
+  duplicate = 6,      // the frame was decoded before, or is too old
+  stale = 7,          // the message is older than what is already known
+  full = 8,           // a fixed limit is reached; try later
+  closed = 9,         // the session has ended
+  refused = 10,       // the peer refused; the event says why
+  authentication = 11 // a token, a key or an AEAD tag is wrong
+};
+
+// text returns a description of an error in English, without a final period. It is never null.
+const char *text(Error e);
+
+// Allocator is where all memory of this library comes from. Functions called create allocate;
+// nothing else does. A null allocate function means malloc and free.
+struct Allocator {
+  void *context = nullptr;
+  // allocate returns size bytes, aligned for any type, or null.
+  void *(*allocate)(void *context, size_t size) = nullptr;
+  void (*release)(void *context, void *memory) = nullptr;
+};
+
+// Bytes are bytes of the caller, which are read before the function returns.
+struct Bytes {
+  const uint8_t *data = nullptr;
+  size_t size = 0;
+};
+
+// Buffer is memory of the caller to which a function writes at most capacity bytes.
+struct Buffer {
+  uint8_t *data = nullptr;
+  size_t capacity = 0;
+};
+
+} // namespace uplink
