@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -192,6 +193,7 @@ type shownClaims struct {
 	Issued   time.Time        `json:"issued"`
 	Servers  []netip.AddrPort `json:"servers"`
 	UserData []byte           `json:"user_data"`
+	Handover string           `json:"handover_sha256,omitempty"`
 }
 
 func (o *tokenOptions) runShow(w io.Writer, now time.Time) error {
@@ -227,7 +229,10 @@ func (s *shownToken) open(t token.Token, path string) error {
 		return fmt.Errorf("--key %s: %w", path, err)
 	}
 	s.Expires = c.Expires
-	s.Claims = &shownClaims{c.ClientID, c.Issued, c.Servers, c.UserData}
+	s.Claims = &shownClaims{c.ClientID, c.Issued, c.Servers, c.UserData, ""}
+	if c.Handover != ([len(c.Handover)]byte{}) {
+		s.Claims.Handover = hex.EncodeToString(c.Handover[:])
+	}
 	return nil
 }
 
@@ -253,6 +258,9 @@ func (s *shownToken) text(now time.Time) string {
 		line("server", "%v", server)
 	}
 	line("user data", "%s", dataText(s.Claims.UserData))
+	if s.Claims.Handover != "" {
+		line("handover", "SHA-256 %s", s.Claims.Handover)
+	}
 	return b.String()
 }
 

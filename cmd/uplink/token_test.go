@@ -277,3 +277,18 @@ func TestRenew(t *testing.T) {
 		t.Errorf("code %d: %s", code, client.stderr.String())
 	}
 }
+
+// TestHandoverToken shows a token of a server that hands a player over.
+func TestHandoverToken(t *testing.T) {
+	path := keygen(t)
+	key, err := loadKey(path+".issuer", token.ParseIssuerKey)
+	must(t, err)
+	claims := token.Claims{ClientID: 1, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort("[::1]:7777")}}
+	claims.Handover[0], claims.Handover[31] = 0xab, 1
+	handed, err := token.Issue(key, claims)
+	must(t, err)
+	_, stdout, _ := uplink(t, "token", "--show", handed.String(), "--key", path)
+	if want := "\nhandover    SHA-256 ab" + strings.Repeat("00", 30) + "01\n"; !strings.HasSuffix(stdout, want) {
+		t.Errorf("got\n%swant ...%s", stdout, want)
+	}
+}

@@ -85,8 +85,8 @@ func (b *bulk) charge(n int) {
 	}
 }
 
-// measure processes a round-trip time in ms. Once per round trip or later, it changes the window by the
-// minimum of that time: acknowledgments wait for a flush, which is no queue.
+// measure processes a round-trip time in ms. Once per round trip or later, it changes the window by
+// the minimum of that time: acknowledgments wait for a flush, which is no queue.
 func (b *bulk) measure(now time.Duration, rtt int32) {
 	rtt = max(rtt, 1)
 	if now-b.baseAt > baseTime/2 {

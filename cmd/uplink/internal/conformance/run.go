@@ -92,6 +92,7 @@ var rows = []struct {
 	{protocol.Acks, "acks", testAcks},
 	{protocol.Session, "session", testSession},
 	{protocol.Snapshots, "snapshots", testSnapshots},
+	{protocol.Areas, "areas", testAreas},
 	{protocol.State, "state", testState},
 }
 

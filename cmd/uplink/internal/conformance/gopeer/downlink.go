@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
+	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -19,6 +20,25 @@ func (p *peer) snapshotDecoder(words []string) (string, error) {
 		return "", err
 	}
 	p.snapshots[words[0]] = snapshot.NewDecoder(s, nil)
+	return "", nil
+}
+
+// view is a decoder of a world with areas, and the number of its object types.
+type view struct {
+	*areas.Decoder
+	types int
+}
+
+func (p *peer) areas(words []string) (string, error) {
+	var types []*snapshot.Schema
+	for _, h := range words[1:] {
+		s, err := get(p.objects, h, "description of objects")
+		if err != nil {
+			return "", err
+		}
+		types = append(types, s)
+	}
+	p.views[words[0]] = &view{areas.NewDecoder(types...), len(types)}
 	return "", nil
 }
 
@@ -47,6 +67,13 @@ func (p *peer) receive(words []string) (string, error) {
 		}
 		return protocol.Snapshot(info, set), nil
 	}
+	if v := p.views[words[0]]; v != nil {
+		number, distance, err := v.Decode(b)
+		if err != nil {
+			return "", dropped(err)
+		}
+		return protocol.View(number, distance, v.Decoder, v.types), nil
+	}
 	r, err := get(p.states, words[0], "receiver")
 	if err != nil {
 		return "", err
@@ -63,6 +90,13 @@ func (p *peer) acks(words []string) (string, error) {
 	if d := p.snapshots[words[0]]; d != nil {
 		a := d.Ack()
 		if p.fault == "snapshots" {
+			a.Window |= 1
+		}
+		return protocol.Bytes(a.Append(nil)), nil
+	}
+	if v := p.views[words[0]]; v != nil {
+		a := v.Ack()
+		if p.fault == "areas" {
 			a.Window |= 1
 		}
 		return protocol.Bytes(a.Append(nil)), nil

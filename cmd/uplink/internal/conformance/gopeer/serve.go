@@ -21,7 +21,7 @@ import (
 
 // Faults are the names of all faults: the rows of a report that find them.
 var Faults = []string{
-	"values", "rle encode", "rle decode", "adaptive encode", "adaptive decode", "acks", "session", "snapshots", "state",
+	"values", "rle encode", "rle decode", "adaptive encode", "adaptive decode", "acks", "session", "snapshots", "areas", "state",
 }
 
 // errDrop is an input that the specification makes an implementation reject.
@@ -47,6 +47,7 @@ type peer struct {
 	clients   map[string]*session
 	objects   map[string]*snapshot.Schema
 	snapshots map[string]*snapshot.Decoder
+	views     map[string]*view
 	states    map[string]*statesync.Receiver
 }
 
@@ -73,7 +74,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, fault string) (err err
 	p := &peer{
 		ctx: ctx, fault: fault,
 		schemas: map[string]*draft{}, encoders: map[string]*encoder{}, decoders: map[string]*rpcdelta.Decoder{}, clients: map[string]*session{},
-		objects: map[string]*snapshot.Schema{}, snapshots: map[string]*snapshot.Decoder{}, states: map[string]*statesync.Receiver{},
+		objects: map[string]*snapshot.Schema{}, snapshots: map[string]*snapshot.Decoder{}, views: map[string]*view{}, states: map[string]*statesync.Receiver{},
 	}
 	defer func() {
 		for _, c := range p.clients {
@@ -119,6 +120,7 @@ var requests = map[string]request{
 	"close":     {1, (*peer).closeSession},
 	"objects":   {2, (*peer).describe},
 	"snapshots": {2, (*peer).snapshotDecoder},
+	"areas":     {2, (*peer).areas},
 	"state":     {2, (*peer).stateReceiver},
 	"receive":   {2, (*peer).receive},
 }
@@ -155,6 +157,7 @@ func (p *peer) free(words []string) (string, error) {
 	delete(p.decoders, h)
 	delete(p.objects, h)
 	delete(p.snapshots, h)
+	delete(p.views, h)
 	delete(p.states, h)
 	return "", nil
 }

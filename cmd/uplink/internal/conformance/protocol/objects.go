@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -72,6 +73,18 @@ func Snapshot(info snapshot.Info, set *snapshot.Set) string {
 	words := []string{strconv.Itoa(int(info.Seq))}
 	for i := range set.Len() {
 		words = append(words, object(set.Object(i), set.Row(i)))
+	}
+	return strings.Join(words, " ")
+}
+
+// View returns the result of a decoded message of a world with areas.
+func View(number uint16, distance int, d *areas.Decoder, types int) string {
+	words := []string{strconv.Itoa(int(number)), strconv.Itoa(distance)}
+	for typ := range types {
+		set := d.Shown(typ)
+		for i := range set.Len() {
+			words = append(words, fmt.Sprintf("%d/%s", typ, object(set.Object(i), set.Row(i))))
+		}
 	}
 	return strings.Join(words, " ")
 }

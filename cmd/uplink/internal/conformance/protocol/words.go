@@ -29,11 +29,14 @@ const (
 	Acks      = "acks"
 	Session   = "session"
 	Snapshots = "snapshots"
+	Areas     = "areas"
 	State     = "state"
 )
 
 // Layers returns all layers.
-func Layers() []string { return []string{Values, RLE, Adaptive, Acks, Session, Snapshots, State} }
+func Layers() []string {
+	return []string{Values, RLE, Adaptive, Acks, Session, Snapshots, Areas, State}
+}
 
 // reasons are the words for the reasons of a decoder.
 var reasons = []struct {
