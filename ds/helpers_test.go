@@ -65,6 +65,14 @@ func thin(step int) int {
 	return 1
 }
 
+// measures skips a test with -short, if it measures what shorter tests run too.
+func measures(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it measures what other tests run too")
+	}
+}
+
 // linkedBy returns a network whose links have a round-trip time and are otherwise as c.
 func linkedBy(t testing.TB, rtt time.Duration, c simnet.Config) *uplinktest.Network {
 	t.Helper()

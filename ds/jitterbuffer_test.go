@@ -153,6 +153,7 @@ func (g *game) only() *gamerLog {
 // first frame on, and that frames are delayed by at most the wait more than without one. A fixed
 // target is raised if it is too short for the wait, and otherwise kept.
 func TestBatchesMissNoTick(t *testing.T) {
+	measures(t)
 	for _, c := range []struct {
 		preset client.Preset
 		depth  time.Duration

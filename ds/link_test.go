@@ -216,6 +216,7 @@ func TestLinks(t *testing.T) {
 // more frames arrive than without them, and that nothing waits for a payload that cannot arrive in
 // time.
 func TestRepeatedPayloads(t *testing.T) {
+	measures(t)
 	for _, poll := range []bool{false, true} {
 		for _, rtt := range []time.Duration{40 * ms, 100 * ms, 400 * ms} {
 			bubble(t, fmt.Sprintf("poll=%v/rtt=%v", poll, rtt), func(t *testing.T) {
@@ -241,11 +242,12 @@ func TestRepeatedPayloads(t *testing.T) {
 // TestRepeatedWithoutWorld verifies that frames arrive at rates and round trips at which client and
 // server may judge differently whether a payload can be repeated in time.
 func TestRepeatedWithoutWorld(t *testing.T) {
+	measures(t)
 	for _, hz := range []float64{30, 60} {
 		for rtt := 20 * ms; rtt <= 140*ms; rtt += 30 * ms {
 			for _, ackHz := range []float64{10, 30} {
 				bubble(t, fmt.Sprintf("%v Hz/rtt=%v/acks=%v", hz, rtt, ackHz), func(t *testing.T) {
-					frames := uint64(7200 / thin(2))
+					frames := uint64(7200)
 					p := linked{
 						server: ds.Config{AckHz: ackHz}, client: client.Config{Preset: client.Balanced},
 						bind: client.BindConfig{RateHz: hz}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.05},

@@ -160,6 +160,7 @@ func TestShutdownCut(t *testing.T) {
 // that a client that sends as fast as it can is not disconnected after an outage: all that was
 // accepted arrives.
 func TestMessageLimits(t *testing.T) {
+	measures(t)
 	type blob struct {
 		N    uint32
 		Data []byte `uplink:"max=12000"`

@@ -44,6 +44,7 @@ func (d *delays) String() string {
 // ones at 60 Hz, while streams of 1 MB are sent in the same direction, and without them.
 // docs/guide.md has the results.
 func TestStreamsBesideMessages(t *testing.T) {
+	measures(t)
 	type result struct {
 		reliable, unreliable delays
 		lost                 int           // unreliable messages

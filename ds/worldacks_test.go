@@ -26,7 +26,7 @@ type worldTraffic struct {
 func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, calls, world bool) (w worldTraffic) {
 	t.Helper()
 	const hz = 60
-	seconds := float64(20 / thin(2))
+	const seconds = 20.0
 	network := linkedBy(t, 100*ms, simnet.Config{Loss: loss, Seed: 3})
 	var a *arena
 	joined := make(chan *ds.Player, 1)
@@ -71,7 +71,8 @@ func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, ca
 // TestAcksOfWorlds verifies that the acks of a world share the datagrams of RPCs, if that costs
 // less than the snapshots grow because acks wait.
 func TestAcksOfWorlds(t *testing.T) {
-	for i, c := range []struct {
+	measures(t)
+	for _, c := range []struct {
 		objects int
 		loss    float64
 		preset  client.Preset
@@ -86,9 +87,6 @@ func TestAcksOfWorlds(t *testing.T) {
 		{40, 0.05, client.LowBandwidth, 2, 1.08},
 		{300, 0, client.LowBandwidth, 20, 1.01},
 	} {
-		if i%thin(3) != 0 {
-			continue
-		}
 		bubble(t, fmt.Sprintf("%d objects, loss %v, %s", c.objects, c.loss, c.preset.Name), func(t *testing.T) {
 			calls := playWorld(t, 1, c.loss, c.preset, true, false)
 			acks := playWorld(t, c.objects, c.loss, c.preset, false, true)

@@ -37,6 +37,9 @@ func TestSnapshots(t *testing.T) {
 		{count: 500, rtt: 100 * ms, link: medium, blank: true, least: 0.6},
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, ackHz: 10, least: 0.6},
 	} {
+		if testing.Short() && c.count > 100 {
+			continue
+		}
 		bubble(t, fmt.Sprintf("%+v", c), func(t *testing.T) {
 			cfg, view := ds.WorldConfig[mover]{}, client.SnapshotConfig[mover]{AckHz: c.ackHz}
 			if !c.blank {
@@ -104,6 +107,9 @@ func TestStates(t *testing.T) {
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, every: 3, ackHz: 10, fragments: true},
 		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, MinBandwidth: 32_000, NoDelta: true}, every: 1},
 	} {
+		if testing.Short() && c.count > 100 {
+			continue
+		}
 		bubble(t, fmt.Sprintf("%+v", c), func(t *testing.T) {
 			up, down := c.link, c.link
 			up.Delay, up.Rate, down.Delay, down.Seed = c.rtt/2, 0, c.rtt/2, 1
@@ -364,6 +370,7 @@ func TestStatesAndSnapshots(t *testing.T) {
 // TestStatesBandwidth changes the bandwidth of one of two players during a stream, and checks that
 // both are kept.
 func TestStatesBandwidth(t *testing.T) {
+	measures(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := lossy(t)
 		a, _, joined := serveArena(t, network, 200, never, ds.WorldConfig[mover]{})

@@ -19,8 +19,10 @@ import (
 const (
 	publicAddr   = "127.0.0.1:7777"
 	internalAddr = "127.0.0.2:7000"
-	sessions     = 1000
 )
+
+// sessions is the number of sessions of a test.
+var sessions = 1000
 
 var relayKey = [32]byte{1, 2, 3}
 
@@ -206,6 +208,9 @@ func (p *place) play(what string, players []*player, rounds int) {
 // TestProxy routes 1,000 sessions to 4 servers, while all clients change their addresses, the proxy
 // restarts with an empty memory, both at once, and a server restarts.
 func TestProxy(t *testing.T) {
+	if testing.Short() {
+		sessions = 200
+	}
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t)
 		time.Sleep(time.Second)
