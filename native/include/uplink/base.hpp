@@ -13,17 +13,18 @@ namespace uplink {
 // Error is the outcome of a function that can fail. text says what it means.
 enum class Error : int32_t {
   ok = 0,
-  no_memory = 1,      // the allocator returned null
-  invalid = 2,        // an argument, a schema or a configuration is not valid
-  too_small = 3,      // the caller's buffer is too small for the result
-  malformed = 4,      // bytes from the peer that no correct implementation sends
-  no_baseline = 5,    // the frame refers to one that this end does not have; later ones decode
-  duplicate = 6,      // the frame was decoded before, or is too old
-  stale = 7,          // the message is older than what is already known
-  full = 8,           // a fixed limit is reached; try later
-  closed = 9,         // the session has ended
-  refused = 10,       // the peer refused; the event says why
-  authentication = 11 // a token, a key or an AEAD tag is wrong
+  no_memory = 1,       // the allocator returned null
+  invalid = 2,         // an argument, a schema or a configuration is not valid
+  too_small = 3,       // the caller's buffer is too small for the result
+  malformed = 4,       // bytes from the peer that no correct implementation sends
+  no_baseline = 5,     // the frame refers to one that this end does not have; later ones decode
+  duplicate = 6,       // the frame was decoded before, or is too old
+  stale = 7,           // the message is older than what is already known
+  full = 8,            // a fixed limit is reached; try later
+  closed = 9,          // the session has ended
+  refused = 10,        // the peer refused; the event says why
+  authentication = 11, // a token, a key or an AEAD tag is wrong
+  desync = 12          // the frame was coded from another state than the one here; a reset was asked for
 };
 
 // text returns a description of an error in English, without a final period. It is never null.

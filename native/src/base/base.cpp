@@ -30,6 +30,8 @@ const char *text(Error e) {
     return "the peer refused";
   case Error::authentication:
     return "a token, a key or an authentication tag is wrong";
+  case Error::desync:
+    return "the frame was coded from another state";
   }
   return "unknown error";
 }

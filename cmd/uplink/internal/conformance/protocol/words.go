@@ -268,7 +268,9 @@ func Field(f *schema.Field) []string {
 	add("count", float64(f.Count))
 	add("resolution", f.Resolution)
 	add("bits", float64(f.Bits))
-	add("width", float64(f.Width))
+	if f.Kind != schema.KindBool {
+		add("width", float64(f.Width))
+	}
 	add("size", float64(f.Size))
 	for _, bound := range []struct {
 		name string

@@ -1,0 +1,62 @@
+// The order in which fields are coded, and how. docs/spec/adaptive.md, 3.
+#pragma once
+
+#include "src/codec/adaptive/fixed.hpp"
+#include "src/codec/schema.hpp"
+
+namespace uplink::detail {
+
+enum class Family : uint8_t { plain, angled, derived, turned, extrapolated };
+
+constexpr size_t families = 5;
+constexpr uint8_t expert_counts[families] = {3, 4, 2, 1, 3};
+constexpr uint8_t weight_counts[families] = {6, 6, 4, 1, 2};
+constexpr size_t max_experts = 4;
+constexpr size_t max_weights = 6;
+
+// Group is a field in coding order.
+struct Group {
+  enum class Type : uint8_t { numbers, quat, flags, string };
+
+  Type type = Type::numbers;
+  Family family = Family::plain;
+  bool counter = false;
+  bool has_signs = false;  // in frames without a reference
+  uint8_t flag_kind = 0;   // of its parameters in a prior
+  uint16_t first = 0;      // component of the frame
+  uint16_t count = 0;      // components of the frame
+  uint16_t state = 0;      // the first one of State::components, flags, quats or strings
+  uint16_t predicted = 0;  // components that are predicted
+  uint16_t quat = 0;       // number of the quat
+  uint16_t derivative = 0; // first component of it
+  int64_t factor = 0;      // of the derivative
+  const FieldInfo *field = nullptr;
+
+  // width returns w of component k.
+  int width(size_t k) const {
+    return field->kind == Kind::angle ? field->bits : field->is_integer() ? field->part_width(k) : 0;
+  }
+  bool is_signed(size_t k) const { return field->kind == Kind::int_ && (field->width <= 32 || k % 2 == 1); }
+
+  // fit returns the component k that is nearest to x, or equals it modulo its range.
+  int32_t fit(int64_t x, size_t k) const {
+    int w = width(k);
+    if (w == 0) return static_cast<int32_t>(clamp(x, field->lo, field->hi));
+    if (is_signed(k)) return static_cast<int32_t>(wrap(x, w));
+    return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(x) & ((UINT64_C(1) << w) - 1)));
+  }
+};
+
+struct Model {
+  const SchemaImpl *schema = nullptr;
+  Array<Group> groups;
+  int scalars[2] = {-1, -1}; // components of scalar fields
+  size_t components = 0;     // predicted
+  size_t flags = 0;          // bits of sets and booleans
+  size_t quats = 0;
+  size_t strings = 0;
+
+  bool create(const Allocator &a, const SchemaImpl &s);
+};
+
+} // namespace uplink::detail

@@ -1,0 +1,410 @@
+#include "src/codec/adaptive/payload.hpp"
+
+#include <cstring>
+
+namespace uplink::detail {
+
+namespace {
+
+// Writes and Reads are the two directions of FrameCoder. What a decoder returns, an encoder gets as
+// argument.
+struct Writes {
+  static constexpr bool writes = true;
+  RangeEncoder &c;
+
+  bool decide(bool b, uint32_t chance_of_0) {
+    c.decide(b, chance_of_0);
+    return b;
+  }
+  uint64_t raw(uint64_t v, unsigned n) {
+    c.raw(v, n);
+    return v;
+  }
+  unsigned symbol(const uint16_t *cumulative, unsigned s) {
+    c.symbol(cumulative, s);
+    return s;
+  }
+};
+
+struct Reads {
+  static constexpr bool writes = false;
+  RangeDecoder &c;
+
+  bool decide(bool, uint32_t chance_of_0) { return c.decide(chance_of_0); }
+  uint64_t raw(uint64_t, unsigned n) { return c.raw(n); }
+  unsigned symbol(const uint16_t *cumulative, unsigned) { return c.symbol(cumulative); }
+};
+
+// FrameCoder codes one frame.
+template <typename Direction> class FrameCoder {
+public:
+  FrameCoder(const Part &p, const FrameView &frame, Direction direction)
+      : m_(*p.model), s_(*p.state), prior_(*p.prior), x_(frame), code_(direction) {}
+
+  // alone codes a frame without a reference.
+  void alone() {
+    for (const Group &g : m_.groups) {
+      switch (g.type) {
+      case Group::Type::flags:
+        bit_values(g);
+        break;
+      case Group::Type::quat:
+        quat_values(g);
+        break;
+      case Group::Type::string: {
+        ByteString b = string_of(m_, g, x_);
+        b.size = length(g, b.size);
+        for (size_t i = 0; i < b.size && !bad_; i++)
+          b.data[i] = static_cast<uint8_t>(code_.raw(b.data[i], 8));
+        break;
+      }
+      case Group::Type::numbers:
+        if (g.field->kind == Kind::angle)
+          bit_values(g);
+        else
+          number_values(g);
+      }
+    }
+  }
+
+  // from codes a frame by its reference.
+  void from(const Reference &r) {
+    Distance at(r.d);
+    bool flag = false, buttons = false;
+    for (size_t i = 0; i < m_.groups.size(); i++) {
+      const Group &g = m_.groups[i];
+      const GroupState &state = s_.groups[i];
+      uint32_t p = chance(state.bias[at.cls], state.w, group_inputs(m_, g, r, flag, buttons));
+      bool counts = g.counter && state.steps > 2048;
+      bool changed = Direction::writes && (counts ? !counts_on(g, x_.c, r) : changed_from(g, r));
+      flag = changed = code_.decide(changed, 65536 - p);
+      if (!changed) {
+        if constexpr (!Direction::writes) keep(g, r, counts);
+        continue;
+      }
+      switch (g.type) {
+      case Group::Type::numbers:
+        numbers(g, r, at);
+        break;
+      case Group::Type::quat:
+        quat(g, r, at);
+        break;
+      case Group::Type::string:
+        string(g, r);
+        break;
+      case Group::Type::flags:
+        bits(g, r);
+        buttons = true;
+      }
+    }
+  }
+
+  bool bad() const { return bad_; }
+
+private:
+  const Model &m_;
+  const State &s_;
+  const PriorImpl &prior_;
+  FrameView x_;
+  Direction code_;
+  Trace trace_;
+  bool bad_ = false;
+
+  bool decide0(bool b, uint32_t p) { return code_.decide(b, p); }
+  bool decide1(bool b, uint32_t p) { return code_.decide(b, 65536 - p); }
+
+  bool changed_from(const Group &g, const Reference &r) {
+    if (g.type == Group::Type::string) return differs(string_of(m_, g, x_), string_of(m_, g, r.b));
+    return differs(g, x_, r.b);
+  }
+
+  // keep sets a group that is that of the reference, or of a counter that goes on.
+  void keep(const Group &g, const Reference &r, bool counts) {
+    if (g.type == Group::Type::string) {
+      ByteString b = string_of(m_, g, r.b);
+      x_.lengths[g.field->string] = static_cast<uint16_t>(b.size);
+      if (b.size > 0) std::memcpy(string_of(m_, g, x_).data, b.data, b.size);
+      return;
+    }
+    for (size_t k = 0; k < g.count; k++)
+      x_.c[g.first + k] = counts ? next_count(g, k, r) : r.b.c[g.first + k];
+  }
+
+  // Without a reference.
+
+  void bit_values(const Group &g) {
+    for (size_t k = 0; k < g.count; k++) {
+      int32_t &c = x_.c[g.first + k];
+      unsigned w = static_cast<unsigned>(g.width(k));
+      if (!decide0(c != 0, 32768))
+        c = 0;
+      else if (w == 1)
+        c = 1;
+      else
+        c = static_cast<int32_t>(static_cast<uint32_t>(code_.raw(static_cast<uint32_t>(c), w)));
+    }
+  }
+
+  void quat_values(const Group &g) {
+    int32_t *c = x_.c + g.first, m = g.field->hi;
+    c[0] = static_cast<int32_t>(code_.raw(static_cast<uint32_t>(c[0]), 2));
+    unsigned w = static_cast<unsigned>(bit_length(2 * static_cast<uint64_t>(m)));
+    for (size_t k = 1; k < 4; k++) {
+      c[k] = static_cast<int32_t>(code_.raw(static_cast<uint64_t>(c[k] + m), w)) - m;
+      if (c[k] > m) bad_ = true;
+    }
+  }
+
+  // number returns component k as an integer.
+  int64_t number(const Group &g, size_t k) {
+    int32_t c = x_.c[g.first + k];
+    if (g.width(k) > 0 && !g.is_signed(k)) return static_cast<uint32_t>(c);
+    return c;
+  }
+
+  void number_values(const Group &g) {
+    uint64_t most = 0;
+    unsigned n = 0;
+    for (size_t k = 0; k < g.count; k++) {
+      int64_t bound = g.field->hi;
+      if (-static_cast<int64_t>(g.field->lo) > bound) bound = -static_cast<int64_t>(g.field->lo);
+      uint64_t size = static_cast<uint64_t>(g.width(k));
+      if (size == 0) size = static_cast<uint64_t>(bit_length(static_cast<uint64_t>(bound < 0 ? 0 : bound)));
+      if (size > most) most = size;
+      unsigned own = Direction::writes
+                         ? static_cast<unsigned>(bit_length(static_cast<uint64_t>(absolute(number(g, k)))))
+                         : 0;
+      if (own > n) n = own;
+    }
+    n = static_cast<unsigned>(code_.raw(n, static_cast<unsigned>(bit_length(most))));
+    if (n > most) {
+      bad_ = true;
+      return;
+    }
+    for (size_t k = 0; k < g.count; k++) {
+      int64_t v = Direction::writes ? number(g, k) : 0;
+      int64_t m = static_cast<int64_t>(code_.raw(static_cast<uint64_t>(absolute(v)), n));
+      if (g.has_signs && m > 0 && decide0(v < 0, 32768)) m = -m;
+      x_.c[g.first + k] = g.fit(m, k);
+      if (number(g, k) != m) bad_ = true;
+    }
+  }
+
+  // length codes the length of a byte string, and sets it.
+  size_t length(const Group &g, size_t n) {
+    const FieldInfo &f = *g.field;
+    if (f.min_length < f.max_length) {
+      unsigned w = static_cast<unsigned>(bit_length(f.max_length - f.min_length));
+      n = f.min_length + static_cast<size_t>(code_.raw(n - f.min_length, w));
+      if (n > f.max_length) {
+        bad_ = true;
+        n = f.min_length;
+      }
+    } else {
+      n = f.min_length;
+    }
+    x_.lengths[f.string] = static_cast<uint16_t>(n);
+    return n;
+  }
+
+  // With a reference.
+
+  void numbers(const Group &g, const Reference &r, const Distance &at) {
+    bool last = false, some = false;
+    trace_.near = 0;
+    for (size_t k = 0; k < g.count; k++) {
+      size_t c = g.first + k;
+      const ComponentState &state = s_.components[g.state + k];
+      if (g.count > 1 && (some || k + 1 < g.count)) {
+        last =
+            decide1(x_.c[c] != r.b.c[c], chance(state.flag_bias, state.flag_w, component_inputs(c, r, last)));
+        if (!last) {
+          x_.c[c] = r.b.c[c];
+          continue;
+        }
+      }
+      if (g.family == Family::plain && state.asks && frequent(state, x_.c[c], r.b.c[c])) {
+        some = true;
+        continue;
+      }
+      Features f;
+      number_features(m_, g, k, r, x_.c, f);
+      Prediction p = predict(g.family, state, at, f, trace_);
+      int64_t forecast = g.fit(add(r.b.c[c], p.offset), k);
+      int w = g.width(k);
+      int64_t v = residual(Direction::writes ? wrap(x_.c[c] - forecast, w) : 0, p.magnitude, p.shape);
+      if constexpr (!Direction::writes) {
+        x_.c[c] = g.fit(add(forecast, v), k);
+        if (wrap(x_.c[c] - forecast, w) != v) bad_ = true;
+      }
+      if (x_.c[c] != r.b.c[c]) some = true;
+    }
+  }
+
+  // frequent codes whether c is one of the component's frequent values, and which.
+  bool frequent(const ComponentState &s, int32_t &c, int32_t base) {
+    int place = -1;
+    for (int i = 0; Direction::writes && c != base && i < s.n; i++) {
+      if (s.value[i] == c) {
+        place = i;
+        break;
+      }
+    }
+    if (!decide1(place >= 0, s.any)) return false;
+    int end = s.n - 1;
+    if (end >= 0 && s.value[end] == base) end--;
+    for (int i = 0; i < end; i++) {
+      if (s.value[i] != base && decide1(place == i, s.rank[i])) {
+        c = s.value[i];
+        return true;
+      }
+    }
+    c = s.value[end < 0 ? 0 : end];
+    return true;
+  }
+
+  int64_t residual(int64_t r, int32_t magnitude, unsigned shape) {
+    Row row(magnitude);
+    uint64_t v = static_cast<uint64_t>(absolute(r));
+    bool negative = r < 0;
+    unsigned shift = static_cast<unsigned>(row.shift);
+    unsigned s = code_.symbol(prior_.cumulative[shape][row.row], symbol_of(shift >= 64 ? 0 : v >> shift));
+    unsigned n = extra_of(s) + shift;
+    if (s == 0) {
+      v = code_.raw(v, n);
+      negative = v > 0 && code_.raw(negative, 1) != 0;
+    } else {
+      uint64_t u = code_.raw(v << 1 | (negative ? 1 : 0), n + 1);
+      if constexpr (!Direction::writes) {
+        v = (shift >= 64 ? 0 : low_of(s) << shift) | u >> 1;
+        negative = (u & 1) != 0;
+      }
+    }
+    trace_.observe(static_cast<int32_t>(size_table[s]) + (row.shift << 10), magnitude);
+    return negative ? sub(0, static_cast<int64_t>(v)) : static_cast<int64_t>(v);
+  }
+
+  void quat(const Group &g, const Reference &r, const Distance &at) {
+    Turns turns(g, r, x_.c);
+    int32_t *c = x_.c + g.first;
+    c[0] = index(turns, s_.quats[g.quat].index[turns.ambiguity], c[0]);
+    int32_t base[3];
+    Features f[3];
+    turns.chart(g, c[0], base, f);
+    trace_.near = 0;
+    for (size_t k = 0; k < 3; k++) {
+      Prediction p = predict(g.family, s_.components[g.state + k], at, f[k], trace_);
+      int64_t forecast = clamp(add(base[k], p.offset), g.field->lo, g.field->hi);
+      int64_t v = residual(Direction::writes ? c[1 + k] - forecast : 0, p.magnitude, p.shape);
+      if constexpr (!Direction::writes) {
+        int64_t sum = add(forecast, v);
+        if (sum < g.field->lo || sum > g.field->hi) bad_ = true;
+        c[1 + k] = static_cast<int32_t>(clamp(sum, g.field->lo, g.field->hi));
+      }
+    }
+  }
+
+  int32_t index(const Turns &t, uint32_t p, int32_t index) {
+    if (!decide0(index != t.likely, p)) return t.likely;
+    int32_t others[3];
+    int n = 0;
+    for (int32_t i = 0; i < 4; i++) {
+      if (i == t.likely) continue;
+      int place = n++;
+      for (; place > 0 && absolute(t.t0.e[others[place - 1]]) < absolute(t.t0.e[i]); place--)
+        others[place] = others[place - 1];
+      others[place] = i;
+    }
+    if (!decide0(index != others[0], 59536)) return others[0];
+    return decide0(index != others[1], 49536) ? others[2] : others[1];
+  }
+
+  void bits(const Group &g, const Reference &r) {
+    size_t state = g.state;
+    for (size_t k = 0; k < g.count; k++) {
+      uint32_t now = static_cast<uint32_t>(x_.c[g.first + k]), b = static_cast<uint32_t>(r.b.c[g.first + k]);
+      uint32_t h1 = b ^ static_cast<uint32_t>(r.h1.c[g.first + k]), out = 0;
+      for (int j = 0; j < g.width(k); j++) {
+        uint32_t v = b >> j & 1, h = h1 >> j & 1;
+        bool flip = decide0((now >> j & 1) != v, s_.flags[state++].bit[v + 2 * h]);
+        out |= (v ^ (flip ? 1u : 0u)) << j;
+      }
+      x_.c[g.first + k] = static_cast<int32_t>(out);
+    }
+  }
+
+  void string(const Group &g, const Reference &r) {
+    ByteString x = string_of(m_, g, x_), b = string_of(m_, g, r.b), p = string_of(m_, g, r.p);
+    const StringState &s = s_.strings[g.state];
+    size_t n = b.size;
+    if (g.field->min_length < g.field->max_length && decide0(x.size != b.size, 57000))
+      n = length(g, x.size);
+    else
+      x_.lengths[g.field->string] = static_cast<uint16_t>(n);
+    unsigned before = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (i >= b.size) {
+        x.data[i] = static_cast<uint8_t>(code_.raw(x.data[i], 8));
+        continue;
+      }
+      unsigned old = i >= p.size || p.data[i] != b.data[i] ? 2 : 0;
+      unsigned flips = x.data[i] ^ b.data[i];
+      before = decide0(flips != 0, s.same[before + old]) ? 1 : 0;
+      unsigned out = 0, high = 0;
+      for (unsigned j = 8; before != 0 && j > 0;) {
+        j--;
+        if (decide0((flips >> j & 1) != 0, s.same_bit[2 * j + high])) {
+          high = 1;
+          out |= 1u << j;
+        }
+      }
+      x.data[i] = static_cast<uint8_t>(b.data[i] ^ out);
+    }
+  }
+};
+
+// code_frames codes the frames of a payload after their number. It reports false if they are malformed.
+template <typename Direction> bool code_frames(const Part &p, Direction direction) {
+  Known known = p.known;
+  uint64_t first = p.newest + 1 - p.count;
+  for (size_t i = 0; i < p.count; i++) {
+    FrameCoder<Direction> coder(p, p.frames[i], direction);
+    if (i == 0 && p.distance == 0) {
+      coder.alone();
+    } else {
+      Reference r;
+      r.find(known, first + i, i == 0 ? p.newest - p.distance : first + i - 1);
+      coder.from(r);
+    }
+    if (coder.bad()) return false;
+    uint64_t back = p.newest - (first + i);
+    known.mask |= UINT64_C(1) << back;
+  }
+  return true;
+}
+
+} // namespace
+
+void encode_part(const Part &p, RangeEncoder &out) {
+  size_t limit = limit_of(p.distance);
+  for (size_t i = 1; i < limit; i++) {
+    bool more = p.count > i;
+    out.decide(more, p.state->enough_of(static_cast<int>(i)));
+    if (!more) break;
+  }
+  if (p.count > 1) out.decide(p.repeats, p.state->none[p.state->repeated]);
+  code_frames(p, Writes{out});
+}
+
+void decode_count(Part &p, RangeDecoder &in) {
+  size_t limit = limit_of(p.distance);
+  p.count = 1;
+  while (p.count < limit && in.decide(p.state->enough_of(static_cast<int>(p.count)))) p.count++;
+  p.repeats = p.count > 1 && in.decide(p.state->none[p.state->repeated]);
+}
+
+bool decode_part(const Part &p, RangeDecoder &in) {
+  return code_frames(p, Reads{in}) && in.finish();
+}
+
+} // namespace uplink::detail

@@ -1,0 +1,55 @@
+#include "src/codec/adaptive/predictor.hpp"
+
+#include <cstring>
+
+namespace uplink::detail {
+
+bool differs(const ByteString &a, const ByteString &b) {
+  return a.size != b.size || (a.size > 0 && std::memcmp(a.data, b.data, a.size) != 0);
+}
+
+Turns::Turns(const Group &g, const Reference &r, const int32_t *now) {
+  int bits = g.field->bits;
+  q = unpack(r.b.c + g.first, bits);
+  if (g.family == Family::turned) {
+    int64_t a[3];
+    for (size_t i = 0; i < 3; i++) {
+      int64_t sum = static_cast<int64_t>(now[g.derivative + i]) + r.b.c[g.derivative + i];
+      a[i] = clamp(mul(sum, mul(r.d, g.factor)) >> 8, -(INT64_C(8) << 30), INT64_C(8) << 30);
+    }
+    t0 = product(exp(a[0], a[1], a[2]), q);
+    t1 = q;
+  } else {
+    t0 = r.r1 == 0 ? q : extended(unpack(r.h1.c + g.first, bits), q, r.r1);
+    t1 = r.rd == 0 ? q : extended(unpack(r.hd.c + g.first, bits), q, r.rd);
+  }
+  likely = 0;
+  int64_t most = absolute(t0.e[0]), second = -1;
+  for (int i = 1; i < 4; i++) {
+    int64_t v = absolute(t0.e[i]);
+    if (v > most) {
+      second = most;
+      most = v;
+      likely = i;
+    } else if (v > second) {
+      second = v;
+    }
+  }
+  int64_t m = 30 - bit_length(static_cast<uint64_t>(most - second));
+  ambiguity = static_cast<int>(clamp(m, 0, 9));
+}
+
+void Turns::chart(const Group &g, int index, int32_t base[3], Features features[3]) const {
+  int64_t b[3], a0[3], a1[3];
+  smallest(q, index, g.field->bits, b);
+  smallest(t0, index, g.field->bits, a0);
+  smallest(t1, index, g.field->bits, a1);
+  for (int k = 0; k < 3; k++) {
+    int64_t at = (b[k] + 8) >> 4;
+    base[k] = static_cast<int32_t>(at);
+    features[k].f[0] = a0[k] - (at << 4);
+    features[k].f[1] = a1[k] - (at << 4);
+  }
+}
+
+} // namespace uplink::detail

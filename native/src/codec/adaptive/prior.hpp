@@ -1,0 +1,51 @@
+// Priors. docs/spec/adaptive.md, 14.
+#pragma once
+
+#include "src/base/memory.hpp"
+#include "uplink/codec.hpp"
+
+namespace uplink::detail {
+
+constexpr size_t symbol_sets = 3;
+constexpr size_t symbol_rows = 48;
+constexpr size_t symbols = 64;
+constexpr size_t parameter_kinds = 31;
+
+// Cumulative are the frequencies of the symbols of one row: symbol s has those from element s up to
+// element s + 1, modulo 2^16.
+using Cumulative = uint16_t[symbols + 1];
+
+// Parameters are start values.
+struct Parameters {
+  const int32_t *values = nullptr;
+  size_t size = 0;
+};
+
+// FieldParameters are those of a field that the prior knows.
+struct FieldParameters {
+  uint64_t key = 0;
+  uint8_t flag_kind = 0;
+  Parameters all;
+};
+
+struct PriorImpl final : Prior {
+  constexpr PriorImpl() = default;
+
+  const Cumulative (*cumulative)[symbol_rows] = nullptr;
+  Parameters kinds[parameter_kinds];
+  const FieldParameters *fields = nullptr; // by ascending key
+  size_t field_count = 0;
+  uint64_t name = 0;
+
+  // The memory of a prior that was parsed.
+  Allocator allocator;
+  void *memory = nullptr;
+
+  const FieldParameters *find(uint64_t key) const;
+};
+
+inline const PriorImpl &impl(const Prior &p) {
+  return static_cast<const PriorImpl &>(p);
+}
+
+} // namespace uplink::detail

@@ -1,0 +1,89 @@
+// What both ends learn from accepted frames. docs/spec/adaptive.md, 4.
+#pragma once
+
+#include "src/codec/adaptive/model.hpp"
+#include "src/codec/adaptive/prior.hpp"
+
+namespace uplink::detail {
+
+constexpr size_t classes = 3;
+
+// ClassState is what a component has learned at one distance.
+struct ClassState {
+  int32_t fast = 2048; // mean sizes of residuals, Q8
+  int32_t slow = 2048;
+  int32_t recent = 2048;
+  int16_t weight[max_weights] = {};
+  int16_t scalar_weight[4] = {};
+  int16_t cost[max_experts] = {};
+  int16_t shape_cost[symbol_sets] = {5120, 4820, 5020};
+  // These follow from the others.
+  int16_t expected = 0;
+  uint8_t expert = 0;
+  uint8_t shape = 0;
+
+  void settle();
+};
+
+constexpr size_t max_frequent = 6;
+
+struct ComponentState {
+  ClassState of[classes];
+  int16_t lean[3] = {1000, 1500, 0};
+  int16_t flag_bias = 0;
+  int16_t flag_w[4] = {};
+  // The rest is of plain components.
+  int32_t value[max_frequent] = {}; // frequent ones
+  uint16_t rank[max_frequent] = {26000, 26000, 26000, 26000, 26000, 26000};
+  uint16_t any = 8000;
+  int16_t gain = -200;
+  uint8_t count[max_frequent] = {};
+  uint8_t n = 0;
+  bool asks = false;
+};
+
+struct GroupState {
+  int16_t bias[classes] = {};
+  int16_t w[4] = {};
+  uint16_t uses = 0;
+  uint16_t steps = 0;
+};
+
+struct BitState {
+  uint16_t bit[4] = {64600, 62000, 64600, 62000};
+};
+
+struct StringState {
+  uint16_t same[4] = {58000, 36000, 30000, 16000};
+  uint16_t same_bit[16] = {};
+};
+
+struct QuatState {
+  uint16_t index[10] = {};
+};
+
+struct State {
+  const Model *model = nullptr;
+  uint64_t accepted = 0;
+  uint16_t enough[3][15] = {};
+  uint16_t none[2] = {60500, 5000};
+  uint8_t last = 1;
+  bool repeated = false;
+  Array<GroupState> groups;
+  Array<ComponentState> components;
+  Array<BitState> flags;
+  Array<StringState> strings;
+  Array<QuatState> quats; // one for each quat, in coding order
+
+  bool create(const Allocator &a, const Model &m);
+  // start sets the state before any frame was learned.
+  void start(const PriorImpl &p);
+  void copy(const State &s);
+  uint16_t hash() const;
+
+  // enough_of returns the chance that a payload has no more than i frames.
+  uint16_t &enough_of(int i) { return enough[last < i ? 0 : last == i ? 1 : 2][i - 1]; }
+  uint16_t enough_of(int i) const { return enough[last < i ? 0 : last == i ? 1 : 2][i - 1]; }
+};
+
+} // namespace uplink::detail

@@ -1,0 +1,142 @@
+// The range coder of docs/spec/adaptive.md, 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uplink::detail {
+
+// RangeEncoder writes decisions, symbols and raw bits to a buffer.
+class RangeEncoder {
+public:
+  // begin starts after size bytes of a buffer. The low bits of the last of them that are free, if
+  // any, become part of the code.
+  void begin(uint8_t *out, size_t size, size_t capacity, int free_bits) {
+    out_ = out;
+    capacity_ = capacity;
+    failed_ = false;
+    low_ = 0;
+    range_ = UINT64_MAX;
+    header_ = free_bits > 0;
+    if (header_) {
+      size--;
+      low_ = static_cast<uint64_t>(out[size]) << 56;
+      range_ = UINT64_C(1) << (56 + free_bits);
+    }
+    start_ = size_ = size;
+  }
+
+  void decide(bool b, uint32_t chance_of_0) {
+    uint64_t t = (range_ >> 16) * chance_of_0;
+    if (b) {
+      add(t);
+      range_ -= t;
+    } else {
+      range_ = t;
+    }
+    renormalize();
+  }
+
+  // symbol codes s by its cumulative frequencies: cumulative[s] to cumulative[s + 1], modulo 2^16.
+  void symbol(const uint16_t *cumulative, unsigned s) {
+    uint64_t r = range_ >> 16;
+    add(r * cumulative[s]);
+    range_ = r * static_cast<uint16_t>(cumulative[s + 1] - cumulative[s]);
+    renormalize();
+  }
+
+  void raw(uint64_t v, unsigned n) {
+    while (n > 0) {
+      unsigned k = n < 16 ? n : 16;
+      n -= k;
+      range_ >>= k;
+      add(range_ * ((v >> (n & 63)) & ((UINT64_C(1) << k) - 1)));
+      renormalize();
+    }
+  }
+
+  // finish returns the number of bytes in the buffer; 0 if it is too small.
+  size_t finish();
+
+private:
+  void add(uint64_t x) {
+    low_ += x;
+    if (low_ < x) carry();
+  }
+  void carry() {
+    if (failed_) return;
+    for (size_t i = size_; i > start_;) {
+      if (++out_[--i] != 0) return;
+    }
+  }
+  void renormalize() {
+    if (range_ >> 32 == 0) emit();
+  }
+  void emit();
+  void write(uint8_t b) {
+    if (size_ < capacity_)
+      out_[size_++] = b;
+    else
+      failed_ = true;
+  }
+
+  uint64_t low_ = 0;
+  uint64_t range_ = 0;
+  uint8_t *out_ = nullptr;
+  size_t size_ = 0;
+  size_t start_ = 0;
+  size_t capacity_ = 0;
+  bool header_ = false; // the byte at start_ belongs to the header too
+  bool failed_ = false;
+};
+
+// RangeDecoder is the counterpart of RangeEncoder. It accepts any bytes; finish tells whether they
+// are what an encoder writes.
+class RangeDecoder {
+public:
+  // begin reads from data, whose first byte has free_bits bits of the code if that is not 0.
+  void begin(const uint8_t *data, size_t size, int free_bits);
+
+  bool decide(uint32_t chance_of_0) {
+    uint64_t t = (range_ >> 16) * chance_of_0;
+    bool b = code_ >= t;
+    if (b) {
+      code_ -= t;
+      range_ -= t;
+    } else {
+      range_ = t;
+    }
+    renormalize();
+    return b;
+  }
+
+  unsigned symbol(const uint16_t *cumulative);
+  uint64_t raw(unsigned n);
+
+  bool failed() const { return failed_; }
+  // finish reports whether the whole input was used, and is canonical.
+  bool finish() const;
+
+private:
+  void check() {
+    if (code_ >= range_) {
+      code_ = range_ - 1;
+      failed_ = true;
+    }
+  }
+  void renormalize() {
+    if (range_ >> 32 == 0) fill();
+  }
+  void fill();
+  uint64_t next() { return pos_ < size_ ? data_[pos_++] : (pos_++, 0); }
+
+  uint64_t code_ = 0;
+  uint64_t range_ = 0;
+  const uint8_t *data_ = nullptr;
+  size_t size_ = 0;
+  size_t pos_ = 0;
+  bool header_ = false;
+  bool failed_ = false;
+};
+
+} // namespace uplink::detail

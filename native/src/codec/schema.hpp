@@ -1,0 +1,123 @@
+// What the codecs know of a schema. docs/spec/values.md.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/memory.hpp"
+#include "src/codec/bits.hpp"
+#include "uplink/codec.hpp"
+
+namespace uplink::detail {
+
+constexpr size_t max_fields = 256;
+constexpr size_t max_components = 1024;
+constexpr size_t max_bytes = 16384; // of integers and byte strings in a frame
+constexpr size_t max_name = 255;
+
+// FieldInfo is a field with its defaults filled in.
+struct FieldInfo {
+  const char *name = nullptr;
+  Kind kind = Kind::scalar;
+  uint16_t values = 0;     // of the program; 0 of a byte string
+  uint16_t first = 0;      // component
+  uint16_t components = 0; // 0 of a byte string
+  int16_t string = -1;     // number of the byte string
+  int16_t velocity = -1;   // field
+  uint8_t bits = 0;
+  uint8_t width = 0; // of an integer or a boolean
+  bool bounded = false;
+  int32_t lo = 0; // bounds of components that are no integers
+  int32_t hi = 0;
+  uint32_t min_length = 0; // of a byte string
+  uint32_t max_length = 0;
+  double resolution = 0;
+  double velocity_scale = 1;
+  int64_t factor = 0; // of the velocity
+
+  bool is_vector() const { return kind == Kind::vec2 || kind == Kind::vec3 || kind == Kind::scalar; }
+  bool is_integer() const {
+    return kind == Kind::uint || kind == Kind::int_ || kind == Kind::bits || kind == Kind::boolean;
+  }
+  bool is_string() const { return kind == Kind::fixed || kind == Kind::bytes; }
+  // parts is the number of components of a value that is an integer.
+  int parts() const { return width > 32 ? 2 : 1; }
+  // part_width is the number of bits of component i of the field.
+  int part_width(size_t i) const {
+    if (width <= 32) return width;
+    return i % 2 == 0 ? 32 : width - 32;
+  }
+};
+
+struct SchemaImpl final : Schema {
+  Allocator allocator;
+  Array<char> names; // of the RPC and of the fields
+  Array<FieldInfo> infos;
+  Array<uint16_t> factors; // fields with a velocity
+  Array<uint16_t> strings; // fields that are byte strings
+  Array<uint32_t> offsets; // of the byte strings in a frame's bytes
+  const char *rpc_name = nullptr;
+  double rate = 60;
+  size_t component_count = 0;
+  size_t bytes = 0;  // of the byte strings of a frame, at most
+  size_t binary = 0; // of integers and byte strings in rle, at most
+  uint64_t print = 0;
+};
+
+inline const SchemaImpl &impl(const Schema &s) {
+  return static_cast<const SchemaImpl &>(s);
+}
+
+// FrameView is the memory of a frame: its components, and its byte strings.
+struct FrameView {
+  int32_t *c;
+  uint16_t *lengths;
+  uint8_t *bytes; // of string i at SchemaImpl::offsets[i]
+};
+
+// FrameRing keeps frames of consecutive sequences.
+class FrameRing {
+public:
+  bool create(const Allocator &a, const SchemaImpl &s, size_t n) {
+    schema_ = &s;
+    size_ = n;
+    return components_.create(a, n * s.component_count) && lengths_.create(a, n * s.strings.size()) &&
+           bytes_.create(a, n * s.bytes);
+  }
+  FrameView at(uint64_t sequence) {
+    size_t i = static_cast<size_t>(sequence % size_);
+    return {components_.data() + i * schema_->component_count, lengths_.data() + i * schema_->strings.size(),
+            bytes_.data() + i * schema_->bytes};
+  }
+  size_t size() const { return size_; }
+
+private:
+  const SchemaImpl *schema_ = nullptr;
+  size_t size_ = 0;
+  Array<int32_t> components_;
+  Array<uint16_t> lengths_;
+  Array<uint8_t> bytes_;
+};
+
+void copy(const SchemaImpl &s, const FrameView &to, const FrameView &from);
+
+// reset makes all components and byte strings 0, or the nearest to it within their bounds.
+void reset(const SchemaImpl &s, const FrameView &f);
+
+// hash returns the hash of a frame.
+uint16_t hash(const SchemaImpl &s, const FrameView &f);
+
+// in_bounds reports whether component i of a field may have a value.
+bool in_bounds(const FieldInfo &f, size_t i, int32_t c);
+
+struct FrameImpl final : Frame {
+  Allocator allocator;
+  const SchemaImpl *schema = nullptr;
+  FrameRing memory; // of one frame
+  mutable FrameView view{};
+};
+
+inline const FrameImpl &impl(const Frame &f) {
+  return static_cast<const FrameImpl &>(f);
+}
+
+} // namespace uplink::detail
