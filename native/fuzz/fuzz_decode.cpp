@@ -1,6 +1,7 @@
 // Payloads from a peer: the input is a list of them, each after its length in one byte. They go to
 // decoders of both codecs. What is decoded again gives the same frames.
 #include <cstdlib>
+#include <initializer_list>
 
 #include "uplink/codec.hpp"
 

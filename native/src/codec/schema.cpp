@@ -38,7 +38,7 @@ bool fill(const Field &f, FieldInfo &out) {
   bool has_width = f.kind == Kind::uint || f.kind == Kind::int_ || f.kind == Kind::bits;
   bool string = f.kind == Kind::fixed || f.kind == Kind::bytes;
   bool counted = f.kind == Kind::scalar || f.kind == Kind::angle || has_width || f.kind == Kind::boolean;
-  if (f.count < 1 || f.count > max_components || (!counted && f.count != 1)) return false;
+  if (f.count < 1 || f.count > max_components) return false;
   if (numbers != (f.resolution != 0) || (!numbers && (f.has_min || f.has_max)) ||
       (!has_bits && f.bits != 0) || has_width != (f.width != 0) || string != (f.size != 0))
     return false;
@@ -92,6 +92,7 @@ bool fill(const Field &f, FieldInfo &out) {
   default:
     return false;
   }
+  if (!counted && f.count != 1 && f.count != out.values) return false;
   out.components = f.kind == Kind::unitvec ? 2 : static_cast<uint16_t>(out.values * out.parts());
   return true;
 }

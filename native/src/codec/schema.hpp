@@ -111,7 +111,7 @@ uint16_t hash(const SchemaImpl &s, const FrameView &f);
 
 // in_bounds reports whether component i of a frame may have a value.
 inline bool in_bounds(const SchemaImpl &s, size_t i, int32_t c) {
-  return (c >= s.lowest[i]) & (c <= s.highest[i]);
+  return !(static_cast<int>(c < s.lowest[i]) | static_cast<int>(c > s.highest[i]));
 }
 
 struct FrameImpl final : Frame {

@@ -46,7 +46,8 @@ TEST_CASE("logarithms, chances and orientations") {
 }
 
 TEST_CASE("priors") {
-  for (const json &v : load("vectors/priors.json")["priors"]) {
+  json all = load("vectors/priors.json");
+  for (const json &v : all["priors"]) {
     SchemaOwner s = schema(v["schema"]);
     Buffer file = bytes(v["file"]);
     uplink::Prior *p = nullptr;

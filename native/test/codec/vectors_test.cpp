@@ -45,7 +45,8 @@ detail::Header header(const json &v) {
 } // namespace
 
 TEST_CASE("values") {
-  for (const json &v : load("vectors/values.json")["values"]) {
+  json all = load("vectors/values.json");
+  for (const json &v : all["values"]) {
     CAPTURE(v.dump());
     SchemaOwner s = schema({{"rpc", "V"}, {"fields", json::array({v["field"]})}});
     FrameOwner f = frame(*s);
@@ -89,7 +90,8 @@ TEST_CASE("values") {
 
 TEST_CASE("schemas") {
   for (const char *name : {"vectors/values.json", "vectors/messages.json"}) {
-    for (const json &v : load(name)["schemas"]) {
+    json all = load(name);
+    for (const json &v : all["schemas"]) {
       SchemaOwner s = schema(v["schema"]);
       for (size_t i = 0; i < s->fields(); i++) {
         char b[512];

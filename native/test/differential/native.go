@@ -6,7 +6,7 @@ package differential
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../../include
-#cgo LDFLAGS: -L${SRCDIR}/../../build/src/codec -luplink_codec -lstdc++ -lm
+#cgo LDFLAGS: -luplink_codec -lstdc++ -lm
 #include <stdlib.h>
 #include "uplink/uplink.h"
 

@@ -151,13 +151,13 @@ private:
     int32_t base[3];
     Features f[3];
     turns.chart(g, c[0], base, f);
-    trace_.near = 0;
+    trace_.previous = 0;
     for (size_t k = 0; k < 3; k++) trial(g.family, s_.components[g.state + k], f[k], c[1 + k] - base[k], 0);
   }
 
   void numbers(const Group &g, const Reference &r, const FrameView &x, bool changed, bool fast) {
     bool last = false, some = false;
-    trace_.near = 0;
+    trace_.previous = 0;
     for (size_t k = 0; k < g.count; k++) {
       size_t c = g.first + k;
       ComponentState &state = s_.components[g.state + k];
@@ -187,7 +187,7 @@ private:
   int64_t trial(Family family, ComponentState &c, const Features &x, int64_t y, int w) {
     ClassState &s = c.of[class_];
     size_t n = expert_counts[static_cast<size_t>(family)];
-    int64_t error[max_experts];
+    int64_t error[max_experts] = {};
     for (size_t e = 0; e < n; e++) {
       int64_t sum = add(expert_sum(family, static_cast<unsigned>(e), s, x), 2048) >> 12;
       error[e] = wrap(sub(shl(y, 4), sum), w == 0 ? 0 : w + 4);

@@ -20,7 +20,7 @@ int64_t root(int64_t v) {
 Quat unpack(const int32_t *c, int bits) {
   int64_t m = (INT64_C(1) << (bits - 1)) - 1;
   int64_t k = (((INT64_C(1) << 45) / m) * 92682 + 32768) >> 16;
-  int64_t small[3], rest = INT64_C(1) << 60;
+  int64_t small[3] = {}, rest = INT64_C(1) << 60;
   for (int i = 0; i < 3; i++) {
     small[i] = mul(c[1 + i], k) >> 16;
     rest = sub(rest, mul(small[i], small[i]));

@@ -175,7 +175,7 @@ private:
     c[0] = static_cast<int32_t>(code_.raw(static_cast<uint32_t>(c[0]), 2));
     unsigned w = static_cast<unsigned>(bit_length(2 * static_cast<uint64_t>(m)));
     for (size_t k = 1; k < 4; k++) {
-      c[k] = static_cast<int32_t>(code_.raw(static_cast<uint64_t>(c[k] + m), w)) - m;
+      c[k] = static_cast<int32_t>(code_.raw(static_cast<uint64_t>(static_cast<int64_t>(c[k]) + m), w)) - m;
       if (c[k] > m) bad_ = true;
     }
   }
@@ -218,7 +218,7 @@ private:
 
   void numbers(const Group &g, const Reference &r, const Distance &at) {
     bool last = false, some = false;
-    trace_.near = 0;
+    trace_.previous = 0;
     for (size_t k = 0; k < g.count; k++) {
       size_t c = g.first + k;
       const ComponentState &state = s_.components[g.state + k];
@@ -298,7 +298,7 @@ private:
     int32_t base[3];
     Features f[3];
     turns.chart(g, c[0], base, f);
-    trace_.near = 0;
+    trace_.previous = 0;
     for (size_t k = 0; k < 3; k++) {
       Prediction p = predict(g.family, s_.components[g.state + k], at, f[k], trace_);
       int64_t forecast = clamp(add(base[k], p.offset), g.field->lo, g.field->hi);

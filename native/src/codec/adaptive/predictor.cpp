@@ -47,8 +47,8 @@ void Turns::chart(const Group &g, int index, int32_t base[3], Features features[
   for (int k = 0; k < 3; k++) {
     int64_t at = (b[k] + 8) >> 4;
     base[k] = static_cast<int32_t>(at);
-    features[k].f[0] = a0[k] - (at << 4);
-    features[k].f[1] = a1[k] - (at << 4);
+    features[k].f[0] = a0[k] - shl(at, 4);
+    features[k].f[1] = a1[k] - shl(at, 4);
   }
 }
 

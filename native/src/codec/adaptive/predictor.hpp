@@ -22,7 +22,7 @@ inline uint32_t chance(int bias, const int16_t w[4], const Inputs &in) {
 
 // Trace is what is known of the residuals that were coded before, in logarithms.
 struct Trace {
-  int32_t near = 0; // size of the last one of this group; 0: none
+  int32_t previous = 0; // size of the last one of this group; 0: none
   int32_t run = 0;
 
   struct Terms {
@@ -30,7 +30,7 @@ struct Trace {
   };
 
   Terms terms(int32_t m, int64_t offset) const {
-    int64_t n = near == 0 ? 0 : clamp(near - m, -4096, 4096);
+    int64_t n = previous == 0 ? 0 : clamp(previous - m, -4096, 4096);
     int64_t o = clamp(log(add(shl(absolute(offset), 6), 19)) - m, -4096, 4096);
     return {static_cast<int32_t>(n), run, static_cast<int32_t>(o)};
   }
@@ -39,7 +39,7 @@ struct Trace {
     return v < 3072 ? 3072 : v;
   }
   void observe(int32_t size, int32_t m) {
-    near = size;
+    previous = size;
     run += (static_cast<int32_t>(clamp(size - m, -3072, 3072)) - run) >> 2;
   }
 };

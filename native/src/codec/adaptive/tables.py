@@ -7,16 +7,34 @@ spec = pathlib.Path(__file__).parents[4] / "docs/spec/tables/adaptive.json"
 t = json.loads(spec.read_text())
 
 
-def table(kind, name, values, dimensions=""):
-    print(f"constexpr {kind} {name}{dimensions or f'[{len(values)}]'} = {{")
-    line = "   "
+def wrapped(values, indent):
+    lines, line = [], indent
     for v in values:
         word = f" {v},"
         if len(line) + len(word) > 110:
-            print(line)
-            line = "   "
+            lines.append(line)
+            line = indent
         line += word
-    print(line)
+    return lines + [line]
+
+
+def braced(values, indent):
+    """The lines of nested lists."""
+    if not isinstance(values[0], list):
+        return wrapped(values, indent)
+    lines = []
+    for v in values:
+        lines += [indent + " {"] + braced(v, indent + " ") + [indent + " },"]
+    return lines
+
+
+def table(kind, name, values):
+    dimensions, inner = "", values
+    while isinstance(inner, list):
+        dimensions += f"[{len(inner)}]"
+        inner = inner[0]
+    print(f"constexpr {kind} {name}{dimensions} = {{")
+    print("\n".join(braced(values, "   ")))
     print("};")
 
 
@@ -29,20 +47,21 @@ table("uint16_t", "index_start", t["index"])
 table("int16_t", "flag_start", t["flags"]["bias"] + t["flags"]["w"])
 table("int16_t", "component_flag_start", [t["flags"]["flag_bias"]] + t["flags"]["flag_w"])
 families = ["plain", "angled", "derived", "turned", "extrapolated"]
-weights = [w + [0] * (6 - len(w)) for f in families for w in t["weights"][f]]
-table("int16_t", "weight_start", sum(weights, []), "[5][3][6]")
+weights = [[w + [0] * (6 - len(w)) for w in t["weights"][f]] for f in families]
+table("int16_t", "weight_start", weights)
 prior = t["prior"]
 assert prior["fields"] == 0
 print(f"constexpr uint64_t generic_hash = UINT64_C(0x{prior['hash']});")
 cumulative = []
 for rows in prior["frequencies"]:
+    cumulative.append([])
     for row in rows:
         sums = [0]
         for f in row:
             sums.append(sums[-1] + f)
         assert sums[-1] == 65536
-        cumulative += [v % 65536 for v in sums]
-table("uint16_t", "generic_cumulative", cumulative, "[3][48][65]")
+        cumulative[-1].append([v % 65536 for v in sums])
+table("uint16_t", "generic_cumulative", cumulative)
 lists = [k or [] for k in prior["kinds"]]
 table("int32_t", "generic_values", sum(lists, []))
 table("uint16_t", "generic_sizes", [len(k) for k in lists])
