@@ -156,8 +156,8 @@ func load(t *testing.T) (out []*trace.Trace) {
 	return out
 }
 
-// TestDifferential plays sessions from Go to the library and back, over the recordings and random schemas, with 0
-// to 20 % loss.
+// TestDifferential plays sessions from Go to the library and back, over the recordings and random
+// schemas, with 0 to 20 % loss.
 func TestDifferential(t *testing.T) {
 	recordings := load(t)
 	played, delivered, mismatches, started := [2]int{}, 0, 0, time.Now()
@@ -230,8 +230,8 @@ func newGoEncoder(t testing.TB, s *schema.Schema, codec rpcdelta.Codec, rpc, rin
 	return e
 }
 
-// TestSamePayloads verifies that both encoders write the same bytes where they decide alike: with the same baseline,
-// the same frames, and a hash in both or in none.
+// TestSamePayloads verifies that both encoders write the same bytes where they decide alike: with
+// the same baseline, the same frames, and a hash in both or in none.
 func TestSamePayloads(t *testing.T) {
 	recordings := load(t)
 	same, other := 0, 0

@@ -10,8 +10,8 @@ package differential
 #include <stdlib.h>
 #include "uplink/uplink.h"
 
-// play_moves encodes and decodes n frames of components, with an ack of what was sent age frames before. It
-// returns the number of frames that came out as they went in, or -1.
+// play_moves encodes and decodes n frames of components, with an ack of what was sent age frames
+// before. It returns the number of frames that came out as they went in, or -1.
 static long play_moves(uplink_encoder *e, uplink_decoder *d, uplink_frame *f, const int32_t *components, size_t width, size_t n, size_t age) {
 	uint8_t payload[1200], acks[64][UPLINK_MAX_ACK];
 	size_t sizes[64] = {0};
@@ -244,8 +244,8 @@ func (d *nativeDecoder) close() {
 	C.free(unsafe.Pointer(d.calls))
 }
 
-// playMoves plays frames through encoder and decoder of the library, without calls from Go in between. It
-// returns the number of frames that came out unchanged.
+// playMoves plays frames through encoder and decoder of the library, without calls from Go in
+// between. It returns the number of frames that came out unchanged.
 func (s *nativeSchema) playMoves(codec rpcdelta.Codec, frames []schema.Frame, age int) (int, error) {
 	e, err := s.newEncoder(codec, 0, 64, 0)
 	if err != nil {
