@@ -110,7 +110,7 @@ struct Event {
   uint8_t status = 0;
   uint8_t rpc = 0;
   uint64_t value = 0;
-  // data is a view that is valid until the next call of poll_event, or of connect.
+  // data is a view that is valid until the next call of a function of the client.
   Bytes data;
 };
 

@@ -5,7 +5,7 @@
 
 #include "uplink/base.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 inline uint64_t load_little(const uint8_t *b, size_t n) {
   uint64_t v = 0;
@@ -106,4 +106,4 @@ private:
   bool ok_ = true;
 };
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 namespace {
 
 enum Command : uint8_t { push = 81, ack = 82, window_probe = 83, window_size = 84 };
@@ -277,4 +277,4 @@ size_t Channel::output(uint8_t *to, uint64_t now) {
   }
 }
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

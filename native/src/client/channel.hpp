@@ -4,7 +4,7 @@
 #include "src/base/memory.hpp"
 #include "src/client/bytes.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 constexpr size_t max_fragment = 1149;
 constexpr size_t max_fragments = 15;
@@ -96,4 +96,4 @@ private:
   bool dead_ = false, broken_ = false;
 };
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

@@ -1,6 +1,6 @@
 #include "src/client/datagram.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 bool parse_header(Bytes d, Header *h) {
   if (d.size == 0 || d.size > max_datagram) return false;
@@ -112,4 +112,4 @@ void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {
   to[11] = static_cast<uint8_t>((h.has_echo ? 1 : 0) | (h.ask ? 2 : 0));
 }
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

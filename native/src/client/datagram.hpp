@@ -3,7 +3,7 @@
 
 #include "src/client/bytes.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 enum class Form : uint8_t { brief, extended, handshake, data }; // short, long, handshake, data
 
@@ -80,4 +80,4 @@ constexpr size_t heartbeat_size = 12;
 bool parse_heartbeat(Bytes body, Heartbeat *h);
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h);
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 namespace {
 
 uint64_t rotate(uint64_t v, unsigned n) {
@@ -303,4 +303,4 @@ bool Opener::open(uint64_t number, Bytes header, Bytes rest, uint8_t *out, size_
   return true;
 }
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

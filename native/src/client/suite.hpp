@@ -6,7 +6,7 @@
 #include "src/client/bytes.hpp"
 #include "uplink/crypto.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 // wipe zeroes memory, also if it is not read again.
 void wipe(void *memory, size_t size);
@@ -84,4 +84,4 @@ private:
   Keys previous_, current_, next_;
 };
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

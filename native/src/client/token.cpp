@@ -5,7 +5,7 @@
 #include "uplink/client.hpp"
 
 namespace uplink {
-namespace detail {
+namespace detail::client {
 namespace {
 
 constexpr uint64_t max_time = 253402300799999;
@@ -176,9 +176,9 @@ void Exchange::finish(uint8_t to_server[32], uint8_t to_client[32]) {
   wipe(prk, sizeof(prk));
 }
 
-} // namespace detail
+} // namespace detail::client
 
-using namespace detail;
+using namespace detail::client;
 
 Error parse_key(const Crypto &c, const char *text, IssuerKey *key) {
   uint8_t body[68];

@@ -3,7 +3,7 @@
 
 #include "src/client/suite.hpp"
 
-namespace uplink::detail {
+namespace uplink::detail::client {
 
 constexpr size_t max_sealed = 528;
 constexpr size_t max_token_text = 778;
@@ -42,4 +42,4 @@ private:
   uint8_t chain_[32] = {};
 };
 
-} // namespace uplink::detail
+} // namespace uplink::detail::client

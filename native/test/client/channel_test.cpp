@@ -7,7 +7,7 @@
 #include "test/client/vectors.hpp"
 
 using namespace uplink;
-using namespace uplink::detail;
+using namespace uplink::detail::client;
 using namespace uplink_test;
 
 namespace {

@@ -5,7 +5,7 @@
 #include "uplink/client.hpp"
 
 using namespace uplink;
-using namespace uplink::detail;
+using namespace uplink::detail::client;
 using namespace uplink_test;
 
 TEST_CASE("noise") {

@@ -6,7 +6,7 @@
 #include "test/client/vectors.hpp"
 
 using namespace uplink;
-using namespace uplink::detail;
+using namespace uplink::detail::client;
 using namespace uplink_test;
 
 TEST_CASE("headers") {
