@@ -42,6 +42,14 @@ public:
     at_ += n;
     return {b_.data + (at_ - n), n};
   }
+  // copy reads n bytes to memory, or zeros beyond the end.
+  void copy(void *to, size_t n) {
+    const Bytes v = bytes(n);
+    if (v.size == n)
+      client::copy(to, v.data, n);
+    else
+      std::memset(to, 0, n);
+  }
   Bytes rest() { return bytes(left()); }
   uint64_t little(size_t n) {
     Bytes v = bytes(n);

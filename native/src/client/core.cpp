@@ -276,12 +276,17 @@ bool Core::queue(Bytes m) {
 size_t Core::next_messages(uint8_t *to) {
   if (waiting_n_ == 0) return 0;
   const uint8_t *w = waiting_.data();
-  // As many payloads as fit into a bundle with the size of each but the last in front.
+  // As many payloads as fit into a bundle with the size of each but the last in front. One datagram
+  // has one payload of each RPC: a request to bind bounds the new frames of a datagram.
+  uint64_t seen[4] = {};
   size_t n = 0, at = 0, last = 0, before = 1;
   while (at < waiting_n_ && n < 17) {
     const size_t size = static_cast<size_t>(load_little(w + at, 2));
-    if (w[at + 2] >= 0xc0 || (n > 0 && before + last + 2 + size > max_body)) break;
+    const int rpc = rpc_of({w + at + 2, size});
+    if (rpc < 0 || (seen[rpc / 64] >> rpc % 64 & 1) != 0 || (n > 0 && before + last + 2 + size > max_body))
+      break;
     if (n > 0) before += (last < 128 ? 1 : 2) + last;
+    seen[rpc / 64] |= uint64_t{1} << rpc % 64;
     last = size;
     at += 2 + size;
     n++;

@@ -212,7 +212,7 @@ Error parse_handover(const Crypto &c, Bytes m, Handover *h) {
   h->stream = static_cast<uint8_t>(r.little(1));
   h->tick = r.varint();
   h->size = static_cast<uint32_t>(r.little(4));
-  if (h->size > 0) copy(h->hash, r.bytes(32).data, r.ok() ? 32 : 0);
+  if (h->size > 0) r.copy(h->hash, 32);
   h->n = static_cast<size_t>(r.little(1));
   if (!type || !r.ok() || h->size > 65536 || h->n < 1 || h->n > 8 || h->tick >> 53 != 0 ||
       (h->stream > 15 && h->stream != 255) || (h->stream == 255 && h->tick != 0))

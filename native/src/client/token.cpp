@@ -92,17 +92,17 @@ Error parse_token(const Crypto &c, const char *text, size_t size, Token *t) {
       parse_text(c, "uplink-token-1.", {reinterpret_cast<const uint8_t *>(text), size}, body, sizeof(body));
   if (n < 40 + 79 || n > 40 + max_sealed) return Error::authentication;
   Reader r({body, n});
-  copy(t->public_key, r.bytes(32).data, 32);
+  r.copy(t->public_key, 32);
   t->expires = r.little(8);
   const Bytes sealed = r.rest();
   t->sealed_size = sealed.size;
   copy(t->sealed, sealed.data, sealed.size);
   Reader head(sealed);
   const uint64_t version = head.little(1);
-  copy(t->key_id, head.bytes(4).data, 4);
+  head.copy(t->key_id, 4);
   t->route_size = static_cast<uint8_t>(head.little(1));
   if (version != 2 || t->expires > max_time || t->route_size > 16) return Error::authentication;
-  copy(t->route, head.bytes(t->route_size).data, t->route_size);
+  head.copy(t->route, t->route_size);
   return head.left() < 24 + 33 + 16 || head.left() > 24 + 466 + 16 ? Error::authentication : Error::ok;
 }
 
