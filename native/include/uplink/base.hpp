@@ -4,9 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#define UPLINK_VERSION_MAJOR 0
-#define UPLINK_VERSION_MINOR 1
-#define UPLINK_VERSION_PATCH 0
 
 namespace uplink {
 

@@ -47,7 +47,7 @@ struct EncoderImpl final : Encoder {
   uint64_t starts[max_copies] = {}; // the first new frames of the last payloads, the newest first
   size_t payloads = 0;              // of them
 
-  Sent &at(uint64_t sequence) { return sent[static_cast<size_t>(sequence % sent.size())]; }
+  Sent &at(uint64_t sequence) { return sent[static_cast<size_t>(sequence) & (sent.size() - 1)]; }
   uint64_t kept() const { return config.ring + kept_beyond_ring; }
 
   size_t code(const Attempt &a, uint8_t *to, size_t capacity, size_t *bare);
@@ -205,9 +205,10 @@ size_t EncoderImpl::choose(Attempt &a, uint8_t *to, size_t capacity) {
     a.hashed = false;
     size = code(a, to, capacity, &bare);
   }
-  // Alone, a frame takes a header of 5 bytes, and rarely less than half of the bits of its components.
-  bool worth = size == 0 || !s.adaptive || size > 5 + s.schema->component_count / 4;
-  if (!a.based || a.older > 0 || !worth) return size;
+  if (!a.based || a.older > 0) return size;
+  constexpr size_t long_header = 5;
+  if (s.adaptive && size != 0 && alone_bits(s.model, s.frames.at(a.newest)) / 8 + long_header > bare)
+    return size;
   Attempt alone = a;
   alone.based = alone.hashed = false;
   size_t bare_alone;

@@ -42,16 +42,6 @@ uint16_t hash(const SchemaImpl &s, const FrameView &f) {
   return fold(h.sum());
 }
 
-bool in_bounds(const FieldInfo &f, size_t i, int32_t c) {
-  if (f.kind == Kind::quat && i % 4 == 0) return c >= 0 && c <= 3;
-  if (!f.is_integer()) return c >= f.lo && c <= f.hi;
-  int w = f.part_width(i);
-  if (w == 32) return true;
-  if (f.kind == Kind::int_ && (f.width <= 32 || i % 2 == 1))
-    return c >= -(INT32_C(1) << (w - 1)) && c <= (INT32_C(1) << (w - 1)) - 1;
-  return c >= 0 && static_cast<uint32_t>(c) >> w == 0;
-}
-
 } // namespace detail
 
 using namespace detail;
@@ -310,11 +300,9 @@ const int32_t *Frame::components() const {
 Error Frame::set_components(const int32_t *components, size_t n) {
   const FrameImpl &f = impl(*this);
   if (n != f.schema->component_count) return Error::invalid;
-  for (const FieldInfo &i : f.schema->infos) {
-    for (size_t k = 0; k < i.components; k++) {
-      if (!in_bounds(i, k, components[i.first + k])) return Error::invalid;
-    }
-  }
+  bool in = true;
+  for (size_t i = 0; i < n; i++) in &= in_bounds(*f.schema, i, components[i]);
+  if (!in) return Error::invalid;
   if (n > 0) std::memcpy(f.view.c, components, n * sizeof *components);
   return Error::ok;
 }

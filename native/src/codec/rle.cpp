@@ -185,7 +185,7 @@ bool take_binary(const SchemaImpl &s, BinaryReader r, const FrameView *base, con
       }
       if (is_signed(i, k) && n < 4 && (v >> (8 * n - 1)) != 0) v |= UINT32_MAX << (8 * n);
       f.c[i.first + k] = static_cast<int32_t>(v);
-      if (!in_bounds(i, k, static_cast<int32_t>(v))) return false;
+      if (!in_bounds(s, i.first + k, static_cast<int32_t>(v))) return false;
     }
     if (!i.is_string()) continue;
     size_t number = static_cast<size_t>(i.string), size;
@@ -223,7 +223,8 @@ bool decode_rle(const SchemaImpl &s, const uint8_t *data, size_t size, const Fra
     read_numbers(i, r, base == nullptr ? nullptr : base->c + i.first, c);
     if (r.failed()) return false;
     for (size_t k = 0; k < i.components; k++) {
-      if (c[k] < INT32_MIN || c[k] > INT32_MAX || !in_bounds(i, k, static_cast<int32_t>(c[k]))) return false;
+      if (c[k] < INT32_MIN || c[k] > INT32_MAX || !in_bounds(s, i.first + k, static_cast<int32_t>(c[k])))
+        return false;
       f.c[i.first + k] = static_cast<int32_t>(c[k]);
     }
   }

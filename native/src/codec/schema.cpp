@@ -220,6 +220,21 @@ size_t varint_size(uint64_t v) {
   return n;
 }
 
+// bound sets the bounds of component i of a field.
+void bound(const FieldInfo &f, size_t i, int32_t *lo, int32_t *hi) {
+  *lo = f.lo;
+  *hi = f.hi;
+  if (f.kind == Kind::quat && i == 0) {
+    *lo = 0;
+    *hi = 3;
+  }
+  if (!f.is_integer()) return;
+  int w = f.part_width(i);
+  bool has_sign = f.kind == Kind::int_ && (f.width <= 32 || i % 2 == 1);
+  *lo = w == 32 ? INT32_MIN : has_sign ? -(INT32_C(1) << (w - 1)) : 0;
+  *hi = w == 32 ? INT32_MAX : static_cast<int32_t>((INT64_C(1) << (has_sign ? w - 1 : w)) - 1);
+}
+
 // lay_out numbers components and byte strings, and checks the limits of the whole.
 bool lay_out(SchemaImpl &s) {
   size_t components = 0, strings = 0, factors = 0, binary = 0;
@@ -237,7 +252,8 @@ bool lay_out(SchemaImpl &s) {
   s.component_count = components;
   s.binary = binary;
   if (!s.strings.create(s.allocator, strings) || !s.offsets.create(s.allocator, strings) ||
-      !s.factors.create(s.allocator, factors))
+      !s.factors.create(s.allocator, factors) || !s.lowest.create(s.allocator, components) ||
+      !s.highest.create(s.allocator, components))
     return false;
   strings = factors = 0;
   for (size_t i = 0; i < s.infos.size(); i++) {
@@ -246,6 +262,7 @@ bool lay_out(SchemaImpl &s) {
       s.factors[factors++] = static_cast<uint16_t>(i);
       f.factor = factor_of(s, f);
     }
+    for (size_t k = 0; k < f.components; k++) bound(f, k, &s.lowest[f.first + k], &s.highest[f.first + k]);
     if (!f.is_string()) continue;
     s.strings[strings] = static_cast<uint16_t>(i);
     s.offsets[strings++] = static_cast<uint32_t>(s.bytes);

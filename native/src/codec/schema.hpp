@@ -55,6 +55,8 @@ struct SchemaImpl final : Schema {
   Array<uint16_t> factors; // fields with a velocity
   Array<uint16_t> strings; // fields that are byte strings
   Array<uint32_t> offsets; // of the byte strings in a frame's bytes
+  Array<int32_t> lowest;   // bounds of each component
+  Array<int32_t> highest;
   const char *rpc_name = nullptr;
   double rate = 60;
   size_t component_count = 0;
@@ -77,6 +79,7 @@ struct FrameView {
 // FrameRing keeps frames of consecutive sequences.
 class FrameRing {
 public:
+  // create makes room for n frames, a power of two.
   bool create(const Allocator &a, const SchemaImpl &s, size_t n) {
     schema_ = &s;
     size_ = n;
@@ -84,7 +87,7 @@ public:
            bytes_.create(a, n * s.bytes);
   }
   FrameView at(uint64_t sequence) {
-    size_t i = static_cast<size_t>(sequence % size_);
+    size_t i = static_cast<size_t>(sequence) & (size_ - 1);
     return {components_.data() + i * schema_->component_count, lengths_.data() + i * schema_->strings.size(),
             bytes_.data() + i * schema_->bytes};
   }
@@ -106,8 +109,10 @@ void reset(const SchemaImpl &s, const FrameView &f);
 // hash returns the hash of a frame.
 uint16_t hash(const SchemaImpl &s, const FrameView &f);
 
-// in_bounds reports whether component i of a field may have a value.
-bool in_bounds(const FieldInfo &f, size_t i, int32_t c);
+// in_bounds reports whether component i of a frame may have a value.
+inline bool in_bounds(const SchemaImpl &s, size_t i, int32_t c) {
+  return (c >= s.lowest[i]) & (c <= s.highest[i]);
+}
 
 struct FrameImpl final : Frame {
   Allocator allocator;

@@ -26,7 +26,7 @@ public:
   uint64_t below(uint64_t top) const {
     size_t p = place(top), word = p / 64, shift = p % 64;
     uint64_t v = words_[word] >> shift;
-    if (shift != 0) v |= words_[(word + 1) % words_.size()] << (64 - shift);
+    if (shift != 0) v |= words_[(word + 1) & (words_.size() - 1)] << (64 - shift);
     return v;
   }
   // forget removes the sequences from first to last.
@@ -43,7 +43,7 @@ public:
 
 private:
   // place descends, so that below needs no reversal.
-  size_t place(uint64_t sequence) const { return static_cast<size_t>((size_ - 1 - sequence % size_)); }
+  size_t place(uint64_t sequence) const { return size_ - 1 - (static_cast<size_t>(sequence) & (size_ - 1)); }
 
   Array<uint64_t> words_;
   size_t size_ = 0;

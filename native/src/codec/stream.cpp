@@ -13,9 +13,7 @@ bool Stream::create(const Allocator &a, const SchemaImpl &s, Codec codec, const 
   if (adaptive && reach > max_reach - 1) reach = max_reach - 1;
   recent = smaller < max_reach ? smaller : max_reach;
   size_t n = capacity_for(kept + history + 2 * max_calls);
-  if (!frames.create(a, s, kept + history + 2 * max_calls) || !accepted.create(a, n) ||
-      !lasts.create(a, frames.size()))
-    return false;
+  if (!frames.create(a, s, n) || !accepted.create(a, n) || !lasts.create(a, frames.size())) return false;
   if (!adaptive) return scratch.create(a, s.binary);
   if (!model.create(a, s) || !state.create(a, model) || !initial.create(a, model)) return false;
   initial.start(*prior);
@@ -34,7 +32,7 @@ void Stream::accept(uint64_t sequence, size_t size, bool repeats) {
   empty = false;
   newest = sequence;
   accepted.set(sequence, true);
-  lasts[static_cast<size_t>(sequence % lasts.size())] = {static_cast<uint8_t>(size), repeats};
+  lasts[static_cast<size_t>(sequence) & (lasts.size() - 1)] = {static_cast<uint8_t>(size), repeats};
 }
 
 void Stream::learn_to(uint64_t sequence) {
@@ -48,7 +46,7 @@ void Stream::learn_to(uint64_t sequence) {
     known.ring = const_cast<FrameRing *>(&frames);
     known.top = unlearned;
     known.mask = mask & ((UINT64_C(1) << (history + 1)) - 1);
-    Last l = lasts[static_cast<size_t>(unlearned % lasts.size())];
+    Last l = lasts[static_cast<size_t>(unlearned) & (lasts.size() - 1)];
     learn(state, *prior, known, unlearned, l.size, l.repeats);
   }
 }

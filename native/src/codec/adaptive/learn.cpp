@@ -172,7 +172,7 @@ private:
         continue;
       }
       Features f;
-      number_features(m_, g, k, r, x.c, f);
+      number_features(m_, g, k, r, x.c, g.family == Family::angled ? 15 : 7, f);
       int64_t residual = trial(g.family, state, f, y, w);
       if (g.family == Family::plain && class_ > 0) count(state, x.c[c], r.b.c[c], residual);
     }
@@ -304,7 +304,7 @@ void learn(State &s, const PriorImpl &p, Known known, uint64_t n, int size, bool
     for (int64_t b = at - d; b > at - 2 * d && b >= 0; b--) {
       if (!known.has(b)) continue;
       Reference r;
-      r.find(known, n, static_cast<uint64_t>(b));
+      r.find(known, n, static_cast<uint64_t>(b), s.model->schema->component_count);
       Learner(s, p, static_cast<size_t>(c)).study(r, known.at(n));
       break;
     }

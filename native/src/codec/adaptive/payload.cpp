@@ -35,6 +35,31 @@ struct Reads {
   unsigned symbol(const uint16_t *cumulative, unsigned) { return c.symbol(cumulative); }
 };
 
+// number_of returns component k of a group as an integer.
+int64_t number_of(const Group &g, size_t k, int32_t c) {
+  if (g.width(k) > 0 && !g.is_signed(k)) return static_cast<uint32_t>(c);
+  return c;
+}
+
+// largest returns the number of bits of the largest magnitude that a component of a group can have.
+unsigned largest(const Group &g) {
+  int64_t bound = g.field->hi;
+  if (-static_cast<int64_t>(g.field->lo) > bound) bound = -static_cast<int64_t>(g.field->lo);
+  unsigned most = bound < 0 ? 0 : static_cast<unsigned>(bit_length(static_cast<uint64_t>(bound)));
+  return g.field->is_integer() ? static_cast<unsigned>(g.field->width > 32 ? 32 : g.field->width) : most;
+}
+
+// magnitude returns the number of bits of the largest magnitude that a component of a group has.
+unsigned magnitude(const Group &g, const FrameView &f) {
+  unsigned n = 0;
+  for (size_t k = 0; k < g.count; k++) {
+    unsigned own =
+        static_cast<unsigned>(bit_length(static_cast<uint64_t>(absolute(number_of(g, k, f.c[g.first + k])))));
+    if (own > n) n = own;
+  }
+  return n;
+}
+
 // FrameCoder codes one frame.
 template <typename Direction> class FrameCoder {
 public:
@@ -155,38 +180,20 @@ private:
     }
   }
 
-  // number returns component k as an integer.
-  int64_t number(const Group &g, size_t k) {
-    int32_t c = x_.c[g.first + k];
-    if (g.width(k) > 0 && !g.is_signed(k)) return static_cast<uint32_t>(c);
-    return c;
-  }
-
   void number_values(const Group &g) {
-    uint64_t most = 0;
-    unsigned n = 0;
-    for (size_t k = 0; k < g.count; k++) {
-      int64_t bound = g.field->hi;
-      if (-static_cast<int64_t>(g.field->lo) > bound) bound = -static_cast<int64_t>(g.field->lo);
-      uint64_t size = static_cast<uint64_t>(g.width(k));
-      if (size == 0) size = static_cast<uint64_t>(bit_length(static_cast<uint64_t>(bound < 0 ? 0 : bound)));
-      if (size > most) most = size;
-      unsigned own = Direction::writes
-                         ? static_cast<unsigned>(bit_length(static_cast<uint64_t>(absolute(number(g, k)))))
-                         : 0;
-      if (own > n) n = own;
-    }
+    unsigned most = largest(g);
+    unsigned n = Direction::writes ? magnitude(g, x_) : 0;
     n = static_cast<unsigned>(code_.raw(n, static_cast<unsigned>(bit_length(most))));
     if (n > most) {
       bad_ = true;
       return;
     }
     for (size_t k = 0; k < g.count; k++) {
-      int64_t v = Direction::writes ? number(g, k) : 0;
+      int64_t v = Direction::writes ? number_of(g, k, x_.c[g.first + k]) : 0;
       int64_t m = static_cast<int64_t>(code_.raw(static_cast<uint64_t>(absolute(v)), n));
       if (g.has_signs && m > 0 && decide0(v < 0, 32768)) m = -m;
       x_.c[g.first + k] = g.fit(m, k);
-      if (number(g, k) != m) bad_ = true;
+      if (number_of(g, k, x_.c[g.first + k]) != m) bad_ = true;
     }
   }
 
@@ -228,7 +235,7 @@ private:
         continue;
       }
       Features f;
-      number_features(m_, g, k, r, x_.c, f);
+      number_features(m_, g, k, r, x_.c, 1u << state.of[at.low].expert | 1u << state.of[at.high].expert, f);
       Prediction p = predict(g.family, state, at, f, trace_);
       int64_t forecast = g.fit(add(r.b.c[c], p.offset), k);
       int w = g.width(k);
@@ -373,7 +380,8 @@ template <typename Direction> bool code_frames(const Part &p, Direction directio
       coder.alone();
     } else {
       Reference r;
-      r.find(known, first + i, i == 0 ? p.newest - p.distance : first + i - 1);
+      r.find(known, first + i, i == 0 ? p.newest - p.distance : first + i - 1,
+             p.model->schema->component_count);
       coder.from(r);
     }
     if (coder.bad()) return false;
@@ -384,6 +392,32 @@ template <typename Direction> bool code_frames(const Part &p, Direction directio
 }
 
 } // namespace
+
+size_t alone_bits(const Model &m, const FrameView &f) {
+  size_t bits = 0;
+  for (const Group &g : m.groups) {
+    const int32_t *c = f.c + g.first;
+    switch (g.type) {
+    case Group::Type::quat:
+      bits += 2 + 3 * static_cast<size_t>(g.field->bits);
+      break;
+    case Group::Type::string:
+      if (g.field->min_length < g.field->max_length)
+        bits += static_cast<size_t>(bit_length(g.field->max_length - g.field->min_length));
+      bits += 8 * static_cast<size_t>(f.lengths[g.field->string]);
+      break;
+    default:
+      if (g.type == Group::Type::flags || g.field->kind == Kind::angle) {
+        for (size_t k = 0; k < g.count; k++)
+          bits += 1 + (c[k] != 0 && g.width(k) > 1 ? static_cast<size_t>(g.width(k)) : 0);
+        break;
+      }
+      bits += static_cast<size_t>(bit_length(largest(g))) + g.count * magnitude(g, f);
+      for (size_t k = 0; g.has_signs && k < g.count; k++) bits += c[k] != 0;
+    }
+  }
+  return bits;
+}
 
 void encode_part(const Part &p, RangeEncoder &out) {
   size_t limit = limit_of(p.distance);

@@ -15,7 +15,7 @@ struct Inputs {
 
 inline uint32_t chance(int bias, const int16_t w[4], const Inputs &in) {
   int v = bias;
-  for (int i = 0; i < 4; i++) v += in.x[i] ? w[i] : 0;
+  for (int i = 0; i < 4; i++) v += static_cast<int>(in.x[i]) * w[i];
   v = v < -16384 ? -16384 : v > 16383 ? 16383 : v;
   return squash[(v + 16384) >> 6];
 }
@@ -105,11 +105,16 @@ bool differs(const ByteString &a, const ByteString &b);
 inline Inputs group_inputs(const Model &m, const Group &g, const Reference &r, bool flag, bool buttons) {
   if (g.type == Group::Type::string)
     return {{differs(string_of(m, g, r.b), string_of(m, g, r.p)), false, flag, buttons}};
-  return {{differs(g, r.b, r.h1), differs(g, r.b, r.hd), flag, buttons}};
+  unsigned one = 0, distant = 0;
+  for (size_t k = 0; k < g.count; k++) {
+    one |= r.moved1[g.first + k];
+    distant |= r.movedd[g.first + k];
+  }
+  return {{one != 0, distant != 0, flag, buttons}};
 }
 
 inline Inputs component_inputs(size_t c, const Reference &r, bool last) {
-  return {{r.b.c[c] != r.h1.c[c], r.b.c[c] != r.hd.c[c], last, false}};
+  return {{r.moved1[c] != 0, r.movedd[c] != 0, last, false}};
 }
 
 // Features are those of one component, Q4.
@@ -117,10 +122,11 @@ struct Features {
   int64_t f[9];
 };
 
-// numbers sets the features of a component that is no part of a quat; now has the components of the
-// frame that is coded, as far as they are known.
+// number_features sets the features of a component that is no part of a quat, as far as the experts in
+// wanted, a set of bits, need them. now has the components of the frame that is coded, as far as
+// they are known.
 inline void number_features(const Model &m, const Group &g, size_t k, const Reference &r, const int32_t *now,
-                            Features &out) {
+                            unsigned wanted, Features &out) {
   size_t c = g.first + k;
   if (g.family == Family::derived) {
     size_t v = g.derivative + k;
@@ -135,12 +141,14 @@ inline void number_features(const Model &m, const Group &g, size_t k, const Refe
   auto slope = [&](const FrameView &a, const FrameView &b, int64_t rate) {
     return mul(wrap(static_cast<int64_t>(a.c[c]) - b.c[c], w), rate) >> 12;
   };
-  out.f[0] = slope(r.b, r.h1, r.r1);
-  out.f[1] = slope(r.hd, r.hdd, r.rdd);
-  out.f[2] = slope(r.h1, r.h2, r.r12);
-  out.f[3] = slope(r.b, r.hd, r.rd);
-  out.f[4] = slope(r.h2, r.h4, r.r24);
-  if (g.family != Family::angled) return;
+  if ((wanted & 6) != 0) out.f[0] = slope(r.b, r.h1, r.r1);
+  if ((wanted & 4) != 0) {
+    out.f[1] = slope(r.hd, r.hdd, r.rdd);
+    out.f[2] = slope(r.h1, r.h2, r.r12);
+    out.f[3] = slope(r.b, r.hd, r.rd);
+    out.f[4] = slope(r.h2, r.h4, r.r24);
+  }
+  if ((wanted & 8) == 0) return;
   for (int i = 0; i < 2; i++) {
     int y = m.scalars[i];
     out.f[5 + 2 * i] = y < 0 ? 0 : shl(now[y] * r.d, 6);

@@ -36,11 +36,14 @@ struct Reference {
   FrameView h1{}, h2{}, h4{}, hd{}, hdd{};
   FrameView p{}; // byte strings before b
   int64_t r1 = 0, r12 = 0, r24 = 0, rd = 0, rdd = 0;
+  // Of each component: whether it differs between b and h1, and between b and hd.
+  uint8_t moved1[max_components];
+  uint8_t movedd[max_components];
 
-  void find(const Known &known, uint64_t s, uint64_t base);
+  void find(const Known &known, uint64_t s, uint64_t base, size_t components);
 };
 
-inline void Reference::find(const Known &known, uint64_t s, uint64_t base) {
+inline void Reference::find(const Known &known, uint64_t s, uint64_t base, size_t components) {
   struct Place {
     int64_t sequence;
     FrameView frame;
@@ -76,6 +79,8 @@ inline void Reference::find(const Known &known, uint64_t s, uint64_t base) {
     hd = pd.frame;
     hdd = search(pd, pd.sequence - d, &rdd).frame;
   }
+  for (size_t i = 0; i < components; i++) moved1[i] = b.c[i] != h1.c[i];
+  for (size_t i = 0; i < components; i++) movedd[i] = b.c[i] != hd.c[i];
   p = known.has(bs - 1) && !known.in_gap(bs - 1) ? known.at(base - 1) : b;
 }
 
