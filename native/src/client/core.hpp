@@ -34,6 +34,8 @@ public:
   Stats do_stats() const;
 
 private:
+  friend struct CoreAccess; // of tests
+
   enum class Phase : uint8_t { requesting, bound, failed };
 
   struct Binding {

@@ -2,7 +2,7 @@
 
 namespace uplink::detail::client {
 
-bool parse_header(Bytes d, Header *h) {
+bool parse_header(Bytes d, DatagramHeader *h) {
   if (d.size == 0 || d.size > max_datagram) return false;
   const uint8_t first = d.data[0];
   *h = {};

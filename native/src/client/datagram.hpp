@@ -14,7 +14,7 @@ constexpr size_t max_sent = 1200;
 constexpr size_t max_body = max_sent - 27;
 constexpr size_t max_header = 11;
 
-struct Header {
+struct DatagramHeader {
   Form form = Form::brief;
   uint8_t kind = 0;
   uint8_t size = 0;
@@ -25,7 +25,7 @@ struct Header {
 };
 
 // parse_header parses an encrypted datagram's header. It reports whether that is valid.
-bool parse_header(Bytes datagram, Header *h);
+bool parse_header(Bytes datagram, DatagramHeader *h);
 // format_header writes a header, of the form long or of the one for the kind, and returns its size.
 size_t format_header(uint8_t *to, bool extended, uint8_t kind, uint64_t connection, uint64_t number);
 

@@ -111,7 +111,7 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     handshake(d, now);
     return false;
   }
-  Header h;
+  DatagramHeader h;
   uint64_t n = 0;
   size_t size = 0;
   if (state_ != State::open || !parse_header(d, &h) || h.form == Form::extended ||
@@ -219,7 +219,7 @@ void Session::on_welcome(Bytes message, uint64_t now) {
 }
 
 void Session::on_unknown(Bytes b, uint64_t now) {
-  Header h;
+  DatagramHeader h;
   if (state_ != State::open || !parse_header(b, &h) || h.size != b.size || number_ == 0) return;
   const uint64_t back = (number_ - 1 - h.low) & ((uint64_t{1} << h.width()) - 1);
   if (back >= std::min<uint64_t>(number_, 256)) return;

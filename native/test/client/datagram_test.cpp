@@ -13,7 +13,7 @@ TEST_CASE("headers") {
   const nlohmann::json v = load("datagrams.json");
   for (const auto &x : v["headers"]) {
     const Data d = unhex(x["bytes"]);
-    Header h;
+    DatagramHeader h;
     REQUIRE(parse_header(bytes(d), &h));
     CHECK(h.kind == x["kind"].get<int>());
     CHECK(h.low == x["number_low"].get<uint32_t>());
@@ -30,7 +30,7 @@ TEST_CASE("headers") {
   }
   for (const auto &x : v["malformed_headers"]) {
     INFO(x["name"].get<std::string>());
-    Header h;
+    DatagramHeader h;
     Handshake s;
     const Data d = unhex(x["bytes"]);
     CHECK(!parse_header(bytes(d), &h));
