@@ -109,7 +109,7 @@ struct SchemaFile {
 };
 
 std::string token_of(const Crypto &c, const char *argument, const Address &server) {
-  const std::string a = argument;
+  std::string a = argument;
   if (a.rfind("uplink-token-", 0) == 0) return a;
   IssuerKey key;
   check(a == "-" ? development_key(c, &key) : parse_key(c, argument, &key), "key");
@@ -126,9 +126,7 @@ std::string token_of(const Crypto &c, const char *argument, const Address &serve
   return text;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
   if (argc < 4) fail("usage", "uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -]");
   const SchemaFile file(argv[1]);
   const char *key = argc > 4 ? argv[4] : "-";
@@ -218,4 +216,14 @@ int main(int argc, char **argv) {
   Frame::destroy(frame);
   Client::destroy(client);
   return result;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception &e) {
+    fail(argc > 1 ? argv[1] : "console", e.what());
+  }
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-
 namespace uplink {
 
 // Error is the outcome of a function that can fail. text says what it means.

@@ -13,9 +13,9 @@ uint64_t Unpacker::whole(bool *negative) {
   if (t >= 0xe0) {
     v = t | ~uint64_t{0xff};
   } else if (t >= 0xd0 && t <= 0xd3) {
-    const size_t n = size_t{1} << (t - 0xd0);
-    v = r_.big(n);
-    if (n < 8 && (v >> (8 * n - 1) & 1) != 0) v |= ~uint64_t{0} << 8 * n;
+    static const uint64_t signs[4] = {0x80, 0x8000, 0x80000000, uint64_t{1} << 63};
+    const uint64_t sign = signs[t - 0xd0];
+    v = (r_.big(size_t{1} << (t - 0xd0)) ^ sign) - sign;
   } else {
     return fail();
   }

@@ -221,7 +221,7 @@ size_t Core::do_next(Buffer to, uint64_t now) {
     n = next_bind(body, now);
   }
   if (n == 0) n = next_messages(body);
-  return n == 0 ? 0 : session_.seal(to.data, kind, {body, n}, now);
+  return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
 }
 
 uint64_t Core::do_timeout() const {

@@ -126,7 +126,6 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   else if (stats_.missing > 0)
     stats_.missing--;
   window_.accept(n);
-  const uint64_t unserved = now - served_;
   accepted(h.kind, now);
   *kind = h.kind;
   *body = {body_, size};
@@ -142,7 +141,6 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     on_close(*body);
     return false;
   case challenge:
-    (void)unserved; // no path size is searched for
     if (size != 8 || !challenges_.take(1, 100, 20, now)) return false;
     extend(now, 12 * second);
     if (responses_n_ == 4) return false;
@@ -348,23 +346,23 @@ size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
   beat_ = 0;
   uint8_t body[heartbeat_size];
   format_heartbeat(body, h);
-  return seal(to, heartbeat, {body, sizeof(body)}, now);
+  return seal(to, heartbeat, {body, sizeof(body)});
 }
 
 size_t Session::next(uint8_t to[max_sent], uint64_t now) {
   if (state_ == State::connecting) return now >= hello_at_ ? send_hello(to, now) : 0;
   if (state_ == State::closing) {
-    const size_t n = seal(to, DatagramKind::close, {&close_code_, 1}, now);
+    const size_t n = seal(to, DatagramKind::close, {&close_code_, 1});
     if (--closes_ == 0) end(reason_);
     return n;
   }
   if (state_ != State::open) return 0;
   if (beat_ != 0) return send_heartbeat(to, now);
-  if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9}, now);
+  if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9});
   return 0;
 }
 
-size_t Session::seal(uint8_t to[max_sent], uint8_t kind, Bytes body, uint64_t) {
+size_t Session::seal(uint8_t to[max_sent], uint8_t kind, Bytes body) {
   if (body.size > max_body) return 0;
   const size_t header = format_header(to, long_, kind, connection_, number_);
   copy(to + header, body.data, body.size);

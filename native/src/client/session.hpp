@@ -37,7 +37,7 @@ public:
   // next writes the next datagram without messages and returns its size, or 0.
   size_t next(uint8_t to[max_sent], uint64_t now);
   // seal writes a datagram with a body of at most max_body bytes and returns its size, or 0.
-  size_t seal(uint8_t to[max_sent], uint8_t kind, Bytes body, uint64_t now);
+  size_t seal(uint8_t to[max_sent], uint8_t kind, Bytes body);
   uint64_t timeout() const;
   void close(uint8_t code, Reason reason, uint64_t now);
   void rebind(uint64_t now);
@@ -54,54 +54,52 @@ private:
   void on_close(Bytes body);
   void accepted(uint8_t kind, uint64_t now);
   void extend(uint64_t now, uint64_t time);
-  void beat(bool ask) { beat_ = beat_ > (ask ? 2 : 1) ? beat_ : (ask ? 2 : 1); }
+  void beat(bool ask) {
+    if (ask || beat_ == 0) beat_ = ask ? 2 : 1;
+  }
   uint64_t interval() const;
   size_t send_hello(uint8_t to[max_sent], uint64_t now);
   size_t send_heartbeat(uint8_t to[max_sent], uint64_t now);
 
   Crypto crypto_;
-  uint8_t offered_ = 0;
   uint64_t timeout_ = 15000000;
-  State state_ = State::idle;
-  Reason reason_ = Reason::none;
 
   // The handshake.
   Token token_;
   Exchange exchange_;
-  uint8_t ephemeral_[32] = {};
   uint64_t nonce_ = 0;
-  uint8_t cookie_[24] = {};
-  uint8_t message_[max_message] = {};
-  size_t message_size_ = 0;
   uint64_t hello_at_ = 0, hello_sent_ = 0, started_ = 0, fail_at_ = never;
-  uint32_t hellos_ = 0;
+  size_t message_size_ = 0;
+  uint8_t message_[max_message] = {};
+  uint8_t ephemeral_[32] = {};
+  uint8_t cookie_[24] = {};
   Reason refusal_ = Reason::none;
+  uint8_t offered_ = 0;
+  State state_ = State::idle;
+  Reason reason_ = Reason::none;
+  uint32_t hellos_ = 0;
+
+  // Heartbeats.
+  uint32_t peer_clock_ = 0;
+  uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
+  uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
+  uint64_t rtt_ = 0;
+  Bucket answers_, challenges_;
 
   // The session.
   uint64_t connection_ = 0;
-  uint8_t suite_ = 0;
+  uint64_t number_ = 0;
+  Window window_;
   Sealer sealer_;
   Opener opener_;
-  Window window_;
-  uint64_t number_ = 0;
+  Stats stats_;
+  size_t responses_n_ = 0;
+  uint8_t responses_[4][9] = {};
   uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the number
   uint8_t body_[max_datagram] = {};
-
-  // Heartbeats.
-  uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
-  bool busy_ = false, first_ = true, has_peer_ = false, long_ = true;
-  uint32_t peer_clock_ = 0;
-  uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
-  int beat_ = 0; // 1: a heartbeat is to be sent; 2: one that asks for an answer
-  bool deaf_ = false;
-  Bucket answers_, challenges_;
-  uint64_t rtt_ = 0;
-
-  uint8_t generation_ = 0;
-  uint8_t responses_[4][9] = {};
-  size_t responses_n_ = 0;
-  uint8_t closes_ = 0, close_code_ = 0;
-  Stats stats_;
+  uint8_t suite_ = 0, generation_ = 0, closes_ = 0, close_code_ = 0;
+  uint8_t beat_ = 0; // 1: a heartbeat is to be sent; 2: one that asks for an answer
+  bool busy_ = false, first_ = true, has_peer_ = false, long_ = true, deaf_ = false;
 };
 
 } // namespace uplink::detail::client

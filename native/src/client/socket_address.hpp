@@ -6,8 +6,7 @@
 
 #include "uplink/socket.hpp"
 
-namespace uplink {
-namespace detail::client {
+namespace uplink::detail::client {
 
 // sockaddr_of returns the size of the address, or 0.
 inline size_t sockaddr_of(const Address &a, sockaddr_storage *to) {
@@ -28,9 +27,7 @@ inline size_t sockaddr_of(const Address &a, sockaddr_storage *to) {
   return sizeof(v);
 }
 
-} // namespace detail::client
-
-Error parse_address(const char *text, Address *a) {
+inline Error parse(const char *text, Address *a) {
   char host[64] = {};
   *a = {};
   const char *colon = std::strrchr(text, ':');
@@ -52,4 +49,4 @@ Error parse_address(const char *text, Address *a) {
   return inet_pton(a->family == 4 ? AF_INET : AF_INET6, host, a->ip) == 1 ? Error::ok : Error::invalid;
 }
 
-} // namespace uplink
+} // namespace uplink::detail::client

@@ -12,6 +12,10 @@
 
 namespace uplink {
 
+Error parse_address(const char *text, Address *a) {
+  return detail::client::parse(text, a);
+}
+
 Error Socket::open(const Address &server) {
   close();
   sockaddr_storage to = {};

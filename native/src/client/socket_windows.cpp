@@ -7,6 +7,10 @@
 
 namespace uplink {
 
+Error parse_address(const char *text, Address *a) {
+  return detail::client::parse(text, a);
+}
+
 Error Socket::open(const Address &server) {
   close();
   WSADATA data;
