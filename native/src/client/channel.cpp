@@ -46,7 +46,7 @@ void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, ui
 
 bool Channel::send(Bytes message) {
   const size_t n = (message.size + max_fragment - 1) / max_fragment;
-  if (message.size == 0 || message.size > max_reliable || end_ - una_ + n > out_.size()) return false;
+  if (message.size == 0 || message.size > max_reliable || !has_room(message.size)) return false;
   for (size_t i = 0; i < n; i++) {
     Out &s = out(end_++);
     const size_t at = i * max_fragment;

@@ -20,6 +20,10 @@ public:
 
   // send queues a message of 1 to max_reliable bytes. It reports whether there was room.
   bool send(Bytes message);
+  // has_room reports whether send accepts a message of so many bytes.
+  bool has_room(size_t size) const {
+    return end_ - una_ + (size + max_fragment - 1) / max_fragment <= out_.size();
+  }
   // input handles a body. It reports whether it is well-formed.
   bool input(Bytes body, uint64_t now);
   // receive copies the next complete message to to, which has room for max_reliable bytes, and

@@ -317,7 +317,9 @@ Error Core::do_call(uint8_t rpc, const Frame &f) {
     return Error::closed;
   Binding &b = bindings_[rpc];
   // A full queue loses no call of the codec: the call is not coded.
-  if (waiting_n_ + 2 + max_body > waiting_.size()) return Error::full;
+  const bool room =
+      b.config.reliable ? reliable_.has_room(max_body) : waiting_n_ + 2 + max_body <= waiting_.size();
+  if (!room) return Error::full;
   Error e = b.encoder->hold(f);
   if (e != Error::ok) return e;
   calls_++;

@@ -25,7 +25,7 @@ TEST_CASE("noise") {
     CHECK(out == first);
     Data text(p1.size() + 1);
     REQUIRE(b.read(own.data(), bytes(first), text.data()));
-    CHECK(std::memcmp(text.data(), p1.data(), p1.size()) == 0);
+    CHECK(hex(text.data(), p1.size()) == hex(p1.data(), p1.size()));
     REQUIRE(b.write(server.data(), first.data(), bytes(p2), back.data()));
     CHECK(back == second);
     Data wrong = second;
@@ -33,7 +33,7 @@ TEST_CASE("noise") {
     Data answer(p2.size() + 1);
     CHECK(!a.read(client.data(), bytes(wrong), answer.data()));
     REQUIRE(a.read(client.data(), bytes(second), answer.data()));
-    CHECK(std::memcmp(answer.data(), p2.data(), p2.size()) == 0);
+    CHECK(hex(answer.data(), p2.size()) == hex(p2.data(), p2.size()));
     uint8_t up[32], down[32];
     a.finish(up, down);
     CHECK(hex(up, 32) == h["to_server"].get<std::string>());
@@ -56,7 +56,7 @@ TEST_CASE("aead") {
     REQUIRE(encrypt(c, suite, key.data(), nonce.data(), bytes(aad), d.data(), plain.size()));
     CHECK(d == sealed);
     REQUIRE(decrypt(c, suite, key.data(), nonce.data(), bytes(aad), d.data(), plain.size()));
-    CHECK(std::memcmp(d.data(), plain.data(), plain.size()) == 0);
+    CHECK(hex(d.data(), plain.size()) == hex(plain.data(), plain.size()));
     d = sealed;
     d[d.size() / 2] ^= 4;
     CHECK(!decrypt(c, suite, key.data(), nonce.data(), bytes(aad), d.data(), plain.size()));
