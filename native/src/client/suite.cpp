@@ -69,8 +69,8 @@ void short_tag(const Crypto &c, uint8_t suite, const uint8_t *key, const uint8_t
   copy(tag, full, 8);
 }
 
-// xor_stream encrypts by the key stream behind its first 16 bytes. stream has its first 64 bytes, which serve
-// the first 48 of the text.
+// xor_stream encrypts by the key stream behind its first 16 bytes. stream has its first 64 bytes,
+// which serve the first 48 of the text.
 void xor_stream(const Crypto &c, const uint8_t *key, const uint8_t *nonce, uint8_t stream[64], uint8_t *data,
                 size_t size) {
   const size_t first = std::min<size_t>(size, 48);
