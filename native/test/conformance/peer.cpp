@@ -40,6 +40,9 @@ int main() {
   peer::Peer p;
   peer::add_values(p);
   peer::add_codec(p);
+#ifdef UPLINK_PEER_CLIENT
+  peer::add_session(p);
+#endif
   p.requests["hello"] = [&p](const peer::Words &w) {
     return w.size() == 2 && w[1] == "1" ? "ok native" + p.layers : std::string("error want hello 1");
   };

@@ -25,6 +25,9 @@ struct Peer {
 
 void add_values(Peer &p);
 void add_codec(Peer &p);
+#ifdef UPLINK_PEER_CLIENT
+void add_session(Peer &p);
+#endif
 
 std::vector<std::string> split(const std::string &s, char separator);
 bool parse_bytes(const std::string &word, std::vector<uint8_t> &out);

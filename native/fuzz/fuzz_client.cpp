@@ -1,0 +1,116 @@
+// Every parser of the client: handshake datagrams, headers, bodies of both channels, messages, binds,
+// handovers, tokens. The first byte selects one.
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/client/channel.hpp"
+#include "src/client/core.hpp"
+
+using namespace uplink;
+using namespace uplink::detail::client;
+
+namespace uplink::detail::client {
+
+struct CoreAccess {
+  static void message(Core *c, bool on_data_channel, Bytes m) {
+    if (on_data_channel) {
+      c->on_data(m, 0);
+    } else if (m.size > 0 && m.size <= max_reliable) {
+      (void)c->on_reliable(m);
+      c->on_bulk(m, 0);
+    }
+  }
+};
+
+} // namespace uplink::detail::client
+
+namespace {
+
+// Channels pass the input, cut into bodies, to one end that sends, too.
+void channel(const uint8_t *data, size_t size) {
+  static Channel c;
+  static uint8_t message[max_reliable];
+  static const bool created = c.create({}, 16);
+  if (!created) std::abort();
+  c.start(7, 2000, 55, 0);
+  c.send({message, 3000});
+  uint8_t body[1173];
+  for (uint64_t now = 0; size >= 2; now += 10) {
+    const size_t n = std::min<size_t>(size - 2, data[0] | (data[1] & 3U) << 8);
+    // A conversation number that fits lets the input reach the rest.
+    copy(body, data + 2, n);
+    if (n >= 4) store_little(body, 4, 7);
+    c.input({body, n}, now);
+    while (const size_t m = c.receive(message))
+      if (m > max_reliable) std::abort();
+    for (int i = 0; c.output(body, now) > 0; i++)
+      if (i > 1000) std::abort();
+    data += 2 + n;
+    size -= 2 + n;
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const Crypto crypto = sodium_crypto();
+  if (size == 0) return 0;
+  const Bytes b = {data + 1, size - 1};
+  switch (data[0] % 7) {
+  case 0: {
+    DatagramHeader h;
+    Handshake s;
+    Heartbeat beat;
+    (void)parse_header(b, &h);
+    (void)parse_handshake(b, &s);
+    (void)parse_heartbeat(b, &beat);
+    break;
+  }
+  case 1:
+    channel(b.data, b.size);
+    break;
+  case 2: {
+    BindAnswer a;
+    uint8_t described[2] = {};
+    if (parse_answer(b, &a)) mark_described(a, described, 16);
+    (void)bind_number(b);
+    break;
+  }
+  case 3: {
+    Handover h;
+    if (parse_handover(crypto, b, &h) == Error::ok && (h.n < 1 || h.n > 8)) std::abort();
+    break;
+  }
+  case 4: {
+    Token t;
+    if (parse_token(crypto, reinterpret_cast<const char *>(b.data), b.size, &t) == Error::ok &&
+        t.sealed_size > max_sealed)
+      std::abort();
+    break;
+  }
+  default: {
+    // Messages, past decryption: 5 on the data channel, 6 on the reliable one and the bulk channel.
+    static Core *const core = [] {
+      ClientConfig c;
+      c.crypto = crypto;
+      c.replication = true;
+      Core *made = detail::create<Core>(Allocator{}, Allocator{});
+      static Schema *schema;
+      Field f;
+      f.name = "X";
+      f.resolution = 1;
+      uint8_t rpc = 0;
+      if (made == nullptr || made->setup(c) != Error::ok ||
+          Schema::create({}, "Move", 60, &f, 1, &schema) != Error::ok ||
+          made->do_bind(*schema, {}, &rpc) != Error::ok)
+        std::abort();
+      return made;
+    }();
+    CoreAccess::message(core, data[0] % 7 == 5, b);
+    Event e;
+    while (core->do_poll(&e)) {
+    }
+  }
+  }
+  return 0;
+}

@@ -1,0 +1,83 @@
+// Requests to bind and their answers: arrays of msgpack. messages.md, 2.
+#pragma once
+
+#include "src/client/bytes.hpp"
+#include "uplink/codec.hpp"
+
+namespace uplink::detail::client {
+
+// Unpacker reads msgpack. After an element of another type, ok is false and all results are 0.
+class Unpacker {
+public:
+  explicit Unpacker(Bytes b) : r_(b) {}
+  bool ok() const { return ok_ && r_.ok(); }
+  bool end() const { return ok() && r_.left() == 0; }
+  size_t left() const { return r_.left(); }
+  // array returns the number of elements, at most one for each byte that is left.
+  size_t array();
+  uint64_t number();
+  int64_t integer();
+  double real();
+  bool boolean();
+  Bytes string();
+
+private:
+  uint64_t fail() {
+    ok_ = false;
+    return 0;
+  }
+  // whole reads an integer. *negative reports whether it is below 0.
+  uint64_t whole(bool *negative);
+
+  Reader r_;
+  bool ok_ = true;
+};
+
+class Packer {
+public:
+  explicit Packer(Buffer b) : w_(b) {}
+  Writer &writer() { return w_; }
+  void array(size_t n);
+  void integer(uint64_t v); // in the fewest bytes
+  void fixed(uint8_t type, uint64_t v, size_t bytes);
+  void real(double v);
+  void string(Bytes s);
+
+private:
+  Writer w_;
+};
+
+struct BindRequest {
+  uint8_t rpc = 0;
+  const Schema *schema = nullptr;
+  uint16_t ring = 64;
+  Codec codec = Codec::adaptive;
+  bool reliable = false;
+  uint8_t frames = 1;
+  uint64_t prior = 0;
+  uint8_t batch = 0;
+  // Bit f % 8 of byte f / 8 is 1 if field f is to be described.
+  const uint8_t *described = nullptr;
+};
+
+// format_bind writes a message, or returns 0 if it does not fit.
+size_t format_bind(Buffer to, const BindRequest &r);
+
+struct BindAnswer {
+  uint64_t rpc = 0, ring = 0, reason = 0, prior = 0;
+  uint64_t field = 0;
+  Bytes theirs;
+  double limit = 0;
+  Bytes ask; // the array's msgpack
+};
+
+// parse_answer parses a message. It reports whether it is well-formed.
+bool parse_answer(Bytes message, BindAnswer *a);
+// mark_described sets the bits of the fields in an answer's ask, and reports whether one is new.
+bool mark_described(const BindAnswer &a, uint8_t *described, size_t fields);
+// bind_number returns the number of a request of the server, or -1 if it is malformed.
+int bind_number(Bytes message);
+// format_refusal writes the answer to such a request and returns its size, at most 64.
+size_t format_refusal(Buffer to, uint8_t rpc, uint8_t reason);
+
+} // namespace uplink::detail::client

@@ -1,0 +1,280 @@
+#include "src/client/channel.hpp"
+
+#include <algorithm>
+
+namespace uplink::detail::client {
+namespace {
+
+enum Command : uint8_t { push = 81, ack = 82, window_probe = 83, window_size = 84 };
+constexpr size_t segment_header = 24;
+constexpr size_t max_bytes = 1173;
+constexpr uint32_t window_segments = 64;
+constexpr uint8_t max_transmissions = 20;
+constexpr uint64_t flush_interval = 10;
+constexpr uint64_t full_budget = 32768, max_budget = 98304;
+
+int32_t difference(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>(a - b);
+}
+
+// earliest is K-14: the time from the first to transmission k + 1, without progress.
+uint64_t earliest(uint64_t timeout, uint64_t k) {
+  if (k <= 6) return timeout * k * k * k / 1000;
+  return timeout * 216 / 1000 + (k - 6) * timeout / 6;
+}
+
+} // namespace
+
+bool Channel::create(const Allocator &a, size_t queue) {
+  return out_.create(a, queue) && in_.create(a, 128);
+}
+
+void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now) {
+  for (In &s : in_) s.present = false;
+  conversation_ = conversation;
+  timeout_ = timeout;
+  overhead_ = overhead;
+  una_ = nxt_ = end_ = rcv_nxt_ = deliver_ = 0;
+  remote_window_ = 64;
+  progress_ = budget_at_ = flush_at_ = now;
+  rto_ = 200;
+  srtt_ = variance_ = probe_at_ = probe_wait_ = 0;
+  budget_ = full_budget;
+  acks_n_ = acks_at_ = 0;
+  tell_window_ = ask_window_ = flushing_ = dead_ = broken_ = false;
+}
+
+bool Channel::send(Bytes message) {
+  const size_t n = (message.size + max_fragment - 1) / max_fragment;
+  if (message.size == 0 || message.size > max_reliable || !has_room(message.size)) return false;
+  for (size_t i = 0; i < n; i++) {
+    Out &s = out(end_++);
+    const size_t at = i * max_fragment;
+    s.acked = s.fast = false;
+    s.transmissions = s.later = 0;
+    s.fragment = static_cast<uint8_t>(n - 1 - i);
+    s.size = static_cast<uint16_t>(std::min(max_fragment, message.size - at));
+    copy(s.data, message.data + at, s.size);
+  }
+  return true;
+}
+
+void Channel::measure(uint64_t rtt) {
+  if (srtt_ == 0) {
+    srtt_ = std::max<uint64_t>(rtt, 1);
+    variance_ = rtt / 2;
+  } else {
+    const uint64_t d = rtt > srtt_ ? rtt - srtt_ : srtt_ - rtt;
+    variance_ = (3 * variance_ + d) / 4;
+    srtt_ = std::max<uint64_t>((7 * srtt_ + rtt) / 8, 1);
+  }
+  rto_ = std::min<uint64_t>(std::max<uint64_t>(srtt_ + std::max(flush_interval, 4 * variance_), 30), 60000);
+}
+
+void Channel::acknowledge(uint32_t sn, uint64_t now) {
+  Out &s = out(sn);
+  if (s.acked || s.transmissions == 0) return;
+  s.acked = true;
+  progress_ = now;
+  const uint64_t more = 3 * uint64_t{s.size};
+  pay(0, now);
+  if (budget_ < max_budget) budget_ = std::min(budget_ + more, max_budget);
+}
+
+bool Channel::pay(size_t n, uint64_t now) {
+  if (budget_ < full_budget)
+    budget_ =
+        std::min(budget_ + std::min<uint64_t>(now - budget_at_, 1000) * full_budget / 1000, full_budget);
+  budget_at_ = now;
+  if (n > budget_) return false;
+  budget_ -= n;
+  return true;
+}
+
+bool Channel::input(Bytes body, uint64_t now) {
+  bool valid = body.size > 0;
+  for (Reader r(body); valid && r.left() > 0;) {
+    const uint64_t conversation = r.little(4), cmd = r.little(1), frg = r.little(1);
+    r.bytes(14);
+    const uint64_t size = r.little(4);
+    valid = r.ok() && conversation == conversation_ && cmd >= push && cmd <= window_size &&
+            size <= r.left() &&
+            (cmd == push ? size > 0 && size <= max_fragment && frg < max_fragments : size == 0);
+    r.bytes(size <= r.left() ? static_cast<size_t>(size) : 0);
+  }
+  if (!valid) return false;
+  bool acked = false;
+  uint32_t newest = 0;
+  for (Reader r(body); r.left() > 0;) {
+    r.little(4);
+    const uint64_t cmd = r.little(1);
+    const uint8_t frg = static_cast<uint8_t>(r.little(1));
+    remote_window_ = static_cast<uint32_t>(r.little(2));
+    const uint32_t ts = static_cast<uint32_t>(r.little(4)), sn = static_cast<uint32_t>(r.little(4));
+    const uint32_t una = static_cast<uint32_t>(r.little(4));
+    const Bytes data = r.bytes(static_cast<size_t>(r.little(4)));
+    if (difference(nxt_, una) >= 0)
+      for (uint32_t n = una_; difference(una, n) > 0; n++) acknowledge(n, now);
+    if (cmd == ack && difference(sn, una_) >= 0 && difference(nxt_, sn) > 0) {
+      const int32_t rtt = difference(static_cast<uint32_t>(now), ts);
+      if (rtt >= 0) measure(static_cast<uint32_t>(rtt));
+      acknowledge(sn, now);
+      if (!acked || difference(sn, newest) > 0) newest = sn;
+      acked = true;
+    } else if (cmd == push && difference(sn, rcv_nxt_ + window_segments) < 0) {
+      if (acks_n_ < 128) acks_[acks_n_++] = {sn, ts};
+      In &s = in(sn);
+      if (difference(sn, rcv_nxt_) >= 0 && !s.present) {
+        s.present = true;
+        s.fragment = frg;
+        s.size = static_cast<uint16_t>(data.size);
+        copy(s.data, data.data, data.size);
+      }
+      advance();
+    } else if (cmd == window_probe) {
+      tell_window_ = true;
+    }
+  }
+  if (acked)
+    for (uint32_t n = una_; difference(newest, n) > 0; n++) {
+      Out &s = out(n);
+      if (!s.acked && s.later < 255) s.later++;
+    }
+  while (una_ != nxt_ && out(una_).acked) una_++;
+  if (difference(cursor_, una_) < 0) cursor_ = una_;
+  return true;
+}
+
+void Channel::advance() {
+  while (rcv_nxt_ - deliver_ < window_segments && in(rcv_nxt_).present) rcv_nxt_++;
+}
+
+size_t Channel::receive(uint8_t *to) {
+  if (deliver_ == rcv_nxt_ || broken_) return 0;
+  const uint32_t n = in(deliver_).fragment + 1U;
+  const uint32_t have = std::min(n, rcv_nxt_ - deliver_);
+  size_t size = 0;
+  for (uint32_t i = 0; i < have; i++) {
+    const In &s = in(deliver_ + i);
+    size += s.size;
+    if (s.fragment != n - 1 - i || size > max_reliable) {
+      broken_ = true;
+      return 0;
+    }
+  }
+  if (have < n) return 0;
+  size = 0;
+  const bool closed = window() == 0;
+  for (uint32_t i = 0; i < n; i++) {
+    In &s = in(deliver_);
+    copy(to + size, s.data, s.size);
+    size += s.size;
+    s.present = false;
+    deliver_++;
+  }
+  advance();
+  if (closed) tell_window_ = true;
+  return size;
+}
+
+bool Channel::pending() const {
+  return una_ != end_ || acks_n_ > 0 || tell_window_;
+}
+
+uint64_t Channel::next() const {
+  if (flushing_) return 0;
+  return pending() ? flush_at_ : UINT64_MAX;
+}
+
+void Channel::segment(Writer *w, uint8_t cmd, uint8_t frg, uint32_t ts, uint32_t sn, Bytes data) const {
+  w->little(conversation_, 4);
+  w->little(cmd, 1);
+  w->little(frg, 1);
+  w->little(window(), 2);
+  w->little(ts, 4);
+  w->little(sn, 4);
+  w->little(rcv_nxt_, 4);
+  w->little(data.size, 4);
+  w->bytes(data);
+}
+
+void Channel::begin_flush(uint64_t now) {
+  flushing_ = true;
+  flush_at_ = now + flush_interval;
+  acks_at_ = 0;
+  if (remote_window_ == 0) {
+    if (probe_wait_ == 0) {
+      probe_wait_ = 500;
+      probe_at_ = now + probe_wait_;
+    } else if (now >= probe_at_) {
+      probe_wait_ = std::min<uint64_t>(probe_wait_ + probe_wait_ / 2, 120000);
+      probe_at_ = now + probe_wait_;
+      ask_window_ = true;
+    }
+  } else {
+    probe_wait_ = 0;
+  }
+  while (nxt_ != end_ && nxt_ - una_ < std::min(window_segments, remote_window_)) nxt_++;
+  cursor_ = una_;
+}
+
+bool Channel::wanted(uint32_t sn, uint64_t now) {
+  Out &s = out(sn);
+  if (s.acked) return false;
+  if (s.transmissions == 0) return true;
+  if (progress_ <= s.last) {
+    if (now < s.first + earliest(timeout_, s.transmissions)) return false;
+    if (s.transmissions >= 5 && sn != una_) return false;
+  }
+  return now >= s.due || (s.later >= 2 && !s.fast);
+}
+
+size_t Channel::output(uint8_t *to, uint64_t now) {
+  if (dead_) return 0;
+  if (!flushing_) {
+    if (!pending() || now < flush_at_) return 0;
+    begin_flush(now);
+  }
+  while (true) {
+    Writer w({to, max_bytes});
+    for (; acks_at_ < acks_n_ && w.size() + segment_header <= max_bytes; acks_at_++) {
+      const Ack &a = acks_[acks_at_];
+      if (difference(a.sn, rcv_nxt_) >= 0 || acks_at_ + 1 == acks_n_) segment(&w, ack, 0, a.ts, a.sn, {});
+    }
+    if (acks_at_ == acks_n_) acks_n_ = acks_at_ = 0;
+    if (tell_window_ && w.size() + segment_header <= max_bytes) {
+      segment(&w, window_size, 0, 0, 0, {});
+      tell_window_ = false;
+    }
+    if (ask_window_ && w.size() + segment_header <= max_bytes) {
+      segment(&w, window_probe, 0, 0, 0, {});
+      ask_window_ = false;
+    }
+    for (; cursor_ != nxt_; cursor_++) {
+      if (!wanted(cursor_, now)) continue;
+      Out &s = out(cursor_);
+      if (w.size() + segment_header + s.size > max_bytes) break;
+      if (s.transmissions == 0) {
+        s.first = now;
+        s.timeout = rto_;
+      } else if (now >= s.due) {
+        s.timeout += (rto_ + 1) / 2;
+        s.fast = false;
+      } else {
+        s.fast = true;
+      }
+      s.later = 0;
+      s.due = now + s.timeout;
+      s.last = now;
+      if (++s.transmissions >= max_transmissions) dead_ = true;
+      segment(&w, push, s.fragment, static_cast<uint32_t>(now), cursor_, {s.data, s.size});
+    }
+    if (w.size() == 0) {
+      flushing_ = false;
+      return 0;
+    }
+    if (pay(w.size() + overhead_, now)) return w.size();
+  }
+}
+
+} // namespace uplink::detail::client

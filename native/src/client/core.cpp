@@ -1,0 +1,396 @@
+#include "src/client/core.hpp"
+
+#include <algorithm>
+
+namespace uplink::detail::client {
+namespace {
+
+constexpr uint64_t second = 1000000;
+constexpr uint64_t bind_interval = 250000;
+constexpr size_t waiting_bytes = 32768;
+
+bool may_reconnect(Reason r) {
+  switch (r) {
+  case Reason::timeout:
+  case Reason::lost:
+  case Reason::token_expired:
+  case Reason::token_used:
+  case Reason::token_early:
+  case Reason::server_full:
+  case Reason::busy:
+  case Reason::shutdown:
+  case Reason::refused:
+    return true;
+  default:
+    return false;
+  }
+}
+
+} // namespace
+
+Core::~Core() {
+  release_encoders();
+}
+
+Error Core::setup(const ClientConfig &c) {
+  config_ = c;
+  const Crypto &f = c.crypto;
+  if (f.x25519 == nullptr || f.chacha20 == nullptr || f.poly1305 == nullptr || f.sha256 == nullptr ||
+      f.random == nullptr)
+    return Error::invalid;
+  uint8_t offered = c.offered;
+  if (offered == 0)
+    for (uint8_t s = 1; s < suites; s++)
+      offered = static_cast<uint8_t>(offered | (available(f, s) ? 1U << s : 0U));
+  for (uint8_t s = 0; s < 8; s++)
+    if ((offered >> s & 1) != 0 && !available(f, s)) return Error::invalid;
+  if (config_.timeout == 0) config_.timeout = 15 * second * 1000;
+  if (config_.event_bytes == 0) config_.event_bytes = 131072;
+  const size_t q = c.send_queue;
+  if (config_.timeout < 2 * second * 1000 || config_.event_bytes < 65536 || q < 16 || q > 256 ||
+      c.bindings == 0 || c.bindings > 256)
+    return Error::invalid;
+  size_t segments = 16;
+  while (segments < q) segments *= 2;
+  session_.configure(f, offered, config_.timeout / 1000);
+  const bool ok = reliable_.create(allocator_, segments) && bulk_.create(allocator_, 16) &&
+                  events_.create(allocator_, config_.event_bytes) &&
+                  bindings_.create(allocator_, c.bindings) && waiting_.create(allocator_, waiting_bytes) &&
+                  message_.create(allocator_, max_reliable);
+  return ok ? Error::ok : Error::no_memory;
+}
+
+void Core::release_encoders() {
+  for (Binding &b : bindings_) {
+    Encoder::destroy(b.encoder);
+    b.encoder = nullptr;
+  }
+}
+
+void Core::emit(EventType type, Reason r, uint64_t value) {
+  Event e;
+  e.type = type;
+  e.reason = r;
+  e.value = value;
+  events_.push(e);
+}
+
+Error Core::do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
+  if (bindings_n_ == bindings_.size()) return Error::full;
+  if (c.ring < 2 || c.ring > 256 || c.batch > 7 || ((c.codec == Codec::rle || c.reliable) && c.batch > 0))
+    return Error::invalid;
+  Binding &b = bindings_[bindings_n_];
+  if (!b.described.create(allocator_, (s.fields() + 7) / 8)) return Error::no_memory;
+  b.schema = &s;
+  b.config = c;
+  b.phase = Phase::requesting;
+  b.any_described = false;
+  b.ask_at = 0;
+  *rpc = static_cast<uint8_t>(bindings_n_++);
+  return Error::ok;
+}
+
+Error Core::do_connect(const char *token, size_t n, uint64_t now) {
+  const Error e = parse_token(config_.crypto, token, n, &token_);
+  if (e != Error::ok) return e;
+  session_.close(0, Reason::quit, now);
+  was_open_ = false;
+  start_at_ = std::max(now, not_before_);
+  return Error::ok;
+}
+
+void Core::do_close(uint8_t code, uint64_t now) {
+  if (start_at_ != never) {
+    start_at_ = never;
+    emit(EventType::disconnected, Reason::quit);
+    return;
+  }
+  const bool connecting = session_.state() == State::connecting;
+  session_.close(code, Reason::quit, now);
+  if (connecting) ended();
+}
+
+void Core::violation(uint64_t now) {
+  session_.close(3, Reason::violation, now);
+}
+
+void Core::opened(uint64_t now) {
+  const uint32_t conversation = static_cast<uint32_t>(session_.connection() >> 24);
+  const size_t overhead = 28 + 11 + session_.overhead();
+  reliable_.start(conversation, config_.timeout / 1000000, overhead, now / 1000);
+  bulk_.start(conversation + 1, config_.timeout / 1000000, overhead, now / 1000);
+  release_encoders();
+  for (size_t i = 0; i < bindings_n_; i++) {
+    Binding &b = bindings_[i];
+    b.phase = Phase::requesting;
+    b.ask_at = 0;
+    b.any_described = false;
+    std::fill(b.described.begin(), b.described.end(), uint8_t{0});
+  }
+  waiting_n_ = 0;
+  server_binds_ = 0;
+  requests_n_ = 0;
+  shutdown_told_ = false;
+  opened_at_ = now;
+  quality_at_ = now + second;
+  emit(EventType::connected, Reason::none, before_ ? 1 : 0);
+  was_open_ = before_ = true;
+}
+
+void Core::ended() {
+  const Reason r = session_.reason();
+  quality_at_ = never;
+  if (was_open_ && now_ - opened_at_ > 10 * second) backoff_ = 0;
+  was_open_ = false;
+  if (!may_reconnect(r)) {
+    emit(EventType::disconnected, r);
+    return;
+  }
+  // The wait doubles from 250 ms up to 8 s, of which a random part is left out.
+  uint8_t random[2] = {};
+  config_.crypto.random(config_.crypto.context, random, 2);
+  backoff_ = std::min(backoff_ == 0 ? second / 4 : 2 * backoff_, 8 * second);
+  const uint64_t wait = backoff_ - backoff_ / 2 * load_little(random, 2) / 65536;
+  not_before_ = now_ + wait;
+  emit(EventType::reconnecting, r, wait * 1000);
+}
+
+void Core::step(uint64_t now) {
+  now_ = now;
+  const State before = session_.state();
+  session_.advance(now);
+  if (before != State::idle && session_.state() == State::idle) ended();
+  if (now >= start_at_ && session_.state() == State::idle) {
+    start_at_ = never;
+    if (session_.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
+  }
+  if (session_.state() != State::open) return;
+  if (reliable_.dead() || bulk_.dead()) {
+    session_.close(0, Reason::timeout, now);
+    return;
+  }
+  deliver(now);
+  if (session_.take_deaf()) emit(EventType::new_socket);
+  if (now >= quality_at_) {
+    quality_at_ = now + second;
+    if (events_.room() > 0) emit(EventType::quality);
+  }
+}
+
+void Core::do_receive(Bytes d, uint64_t now) {
+  now_ = now;
+  uint8_t kind = 0;
+  Bytes body;
+  const State before = session_.state();
+  const bool has = session_.receive(d, now, &kind, &body);
+  if (before == State::connecting && session_.state() == State::open) opened(now);
+  if (before != State::idle && session_.state() == State::idle) ended();
+  if (!has) return;
+  if (kind == data) {
+    on_data(body, now);
+    return;
+  }
+  // Which channel it belongs to is in the conversation number.
+  if (!reliable_.input(body, now / 1000)) bulk_.input(body, now / 1000);
+  deliver(now);
+}
+
+void Core::deliver(uint64_t now) {
+  size_t n = 0;
+  while (session_.state() == State::open && events_.room() >= max_reliable &&
+         (n = reliable_.receive(message_.data())) > 0)
+    if (!on_reliable({message_.data(), n})) violation(now);
+  while (session_.state() == State::open && (n = bulk_.receive(message_.data())) > 0)
+    on_bulk({message_.data(), n}, now);
+  if (reliable_.broken() || bulk_.broken()) violation(now);
+}
+
+size_t Core::do_next(Buffer to, uint64_t now) {
+  if (to.capacity < max_sent) return 0;
+  step(now);
+  const State before = session_.state();
+  size_t n = session_.next(to.data, now);
+  if (before != State::idle && session_.state() == State::idle) ended();
+  if (n > 0 || session_.state() != State::open) return n;
+  uint8_t body[max_body];
+  uint8_t kind = reliable;
+  n = reliable_.output(body, now / 1000);
+  if (n == 0) n = bulk_.output(body, now / 1000);
+  if (n == 0) {
+    kind = data;
+    n = next_bind(body, now);
+  }
+  if (n == 0) n = next_messages(body);
+  return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
+}
+
+uint64_t Core::do_timeout() const {
+  uint64_t t = session_.timeout();
+  if (session_.state() == State::idle) t = std::min(t, start_at_);
+  if (session_.state() == State::open) {
+    t = std::min(t, quality_at_);
+    for (const Channel *c : {&reliable_, &bulk_})
+      if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
+    if (waiting_n_ > 0) t = 0;
+    for (size_t i = 0; i < bindings_n_; i++)
+      if (bindings_[i].phase == Phase::requesting) t = std::min(t, bindings_[i].ask_at);
+  }
+  return t == never ? never : t * 1000;
+}
+
+size_t Core::next_bind(uint8_t *to, uint64_t now) {
+  for (size_t i = 0; i < bindings_n_; i++) {
+    Binding &b = bindings_[i];
+    if (b.phase != Phase::requesting || now < b.ask_at) continue;
+    b.ask_at = now + bind_interval;
+    const Prior &prior = b.config.prior == nullptr ? Prior::generic() : *b.config.prior;
+    BindRequest r;
+    r.rpc = static_cast<uint8_t>(i);
+    r.schema = b.schema;
+    r.ring = b.config.ring;
+    r.codec = b.config.codec;
+    r.reliable = b.config.reliable;
+    r.frames = static_cast<uint8_t>(b.config.batch + 1);
+    r.batch = b.config.batch;
+    r.prior = r.codec == Codec::adaptive ? prior.hash() : 0;
+    r.described = b.any_described ? b.described.data() : nullptr;
+    if (const size_t n = format_bind({to, max_body}, r); n > 0) return n;
+    b.phase = Phase::failed;
+    Event e;
+    e.type = EventType::bind_failed;
+    e.rpc = r.rpc;
+    e.value = 5;
+    events_.push(e);
+  }
+  return 0;
+}
+
+bool Core::queue(Bytes m) {
+  if (m.size > max_body || waiting_n_ + 2 + m.size > waiting_.size()) return false;
+  store_little(waiting_.data() + waiting_n_, 2, m.size);
+  copy(waiting_.data() + waiting_n_ + 2, m.data, m.size);
+  waiting_n_ += 2 + m.size;
+  return true;
+}
+
+size_t Core::next_messages(uint8_t *to) {
+  if (waiting_n_ == 0) return 0;
+  const uint8_t *w = waiting_.data();
+  // As many payloads as fit into a bundle with the size of each but the last in front. One datagram
+  // has one payload of each RPC: a request to bind bounds the new frames of a datagram.
+  uint64_t seen[4] = {};
+  size_t n = 0, at = 0, last = 0, before = 1;
+  while (at < waiting_n_ && n < 17) {
+    const size_t size = static_cast<size_t>(load_little(w + at, 2));
+    const int rpc = rpc_of({w + at + 2, size});
+    if (rpc < 0 || (seen[rpc / 64] >> rpc % 64 & 1) != 0 || (n > 0 && before + last + 2 + size > max_body))
+      break;
+    if (n > 0) before += (last < 128 ? 1 : 2) + last;
+    seen[rpc / 64] |= uint64_t{1} << rpc % 64;
+    last = size;
+    at += 2 + size;
+    n++;
+  }
+  size_t size = 0;
+  if (n < 2) {
+    size = static_cast<size_t>(load_little(w, 2));
+    copy(to, w + 2, size);
+    at = 2 + size;
+  } else {
+    Writer b({to, max_body});
+    b.little(0xe0 | (n - 2), 1);
+    for (size_t i = 0, from = 0; i < n; i++) {
+      const size_t one = static_cast<size_t>(load_little(w + from, 2));
+      if (i + 1 < n) b.varint(one);
+      b.bytes({w + from + 2, one});
+      from += 2 + one;
+    }
+    size = b.size();
+  }
+  std::memmove(waiting_.data(), w + at, waiting_n_ - at);
+  waiting_n_ -= at;
+  return size;
+}
+
+Error Core::do_call(uint8_t rpc, const Frame &f) {
+  if (rpc >= bindings_n_ || session_.state() != State::open || bindings_[rpc].phase != Phase::bound)
+    return Error::closed;
+  Binding &b = bindings_[rpc];
+  // A full queue loses no call of the codec: the call is not coded.
+  const bool room =
+      b.config.reliable ? reliable_.has_room(max_body) : waiting_n_ + 2 + max_body <= waiting_.size();
+  if (!room) return Error::full;
+  Error e = b.encoder->hold(f);
+  if (e != Error::ok) return e;
+  calls_++;
+  if (b.encoder->waiting() <= b.config.batch) return Error::ok;
+  while (b.encoder->waiting() > 0) {
+    uint8_t payload[max_body];
+    size_t n = 0;
+    e = b.encoder->flush({payload, sizeof(payload)}, &n);
+    if (e != Error::ok) return e;
+    const bool ok = b.config.reliable ? reliable_.send({payload, n}) : queue({payload, n});
+    if (!ok) return Error::full;
+  }
+  return Error::ok;
+}
+
+Error Core::push(uint8_t type, Bytes body) {
+  message_[0] = type;
+  copy(message_.data() + 1, body.data, body.size);
+  return reliable_.send({message_.data(), body.size + 1}) ? Error::ok : Error::full;
+}
+
+Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
+  if (session_.state() != State::open) return Error::closed;
+  if (m.size > (reliable_channel ? 8192U : max_body - 1)) return Error::invalid;
+  if (!game_.take(m.size + 64, 65536, 131072, now)) return Error::full;
+  if (reliable_channel) return push(0xc4, m);
+  message_[0] = 0xc4;
+  copy(message_.data() + 1, m.data, m.size);
+  return queue({message_.data(), m.size + 1}) ? Error::ok : Error::full;
+}
+
+Error Core::do_request(Bytes body, uint32_t *id, uint64_t now) {
+  if (session_.state() != State::open) return Error::closed;
+  if (body.size > 8192) return Error::invalid;
+  if (requests_n_ == 64 || !game_.take(body.size + 64, 65536, 131072, now)) return Error::full;
+  uint8_t *m = message_.data();
+  m[0] = 0xcf;
+  m[1] = 0;
+  store_little(m + 2, 4, next_request_);
+  copy(m + 6, body.data, body.size);
+  if (!reliable_.send({m, body.size + 6})) return Error::full;
+  *id = next_request_++;
+  requests_[requests_n_++] = *id;
+  return Error::ok;
+}
+
+Error Core::do_cancel(uint32_t id) {
+  for (size_t i = 0; i < requests_n_; i++) {
+    if (requests_[i] != id) continue;
+    uint8_t m[5] = {1};
+    store_little(m + 1, 4, id);
+    const Error e = push(0xcf, {m, 5});
+    if (e == Error::ok) requests_[i] = requests_[--requests_n_];
+    return e;
+  }
+  return Error::invalid;
+}
+
+Error Core::do_replication(Bytes m) {
+  if (session_.state() != State::open) return Error::closed;
+  if (m.size == 0 || m.size > max_body || (m.data[0] != 0xc7 && m.data[0] != 0xca)) return Error::invalid;
+  const bool ok = m.data[0] == 0xc7 ? reliable_.send(m) : queue(m);
+  return ok ? Error::ok : Error::full;
+}
+
+Stats Core::do_stats() const {
+  Stats s;
+  session_.fill(&s);
+  s.calls = calls_;
+  s.acks = acks_;
+  return s;
+}
+
+} // namespace uplink::detail::client

@@ -1,0 +1,101 @@
+// The client: messages, bindings, reconnection, events. messages.md.
+#pragma once
+
+#include "src/client/bind.hpp"
+#include "src/client/channel.hpp"
+#include "src/client/events.hpp"
+#include "src/client/session.hpp"
+
+namespace uplink::detail::client {
+
+class Core final : public Client {
+public:
+  explicit Core(const Allocator &a) : allocator_(a) {}
+  Core(const Core &) = delete;
+  Core &operator=(const Core &) = delete;
+  ~Core();
+  Error setup(const ClientConfig &c);
+  const Allocator &allocator() const { return allocator_; }
+
+  Error do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc);
+  Error do_connect(const char *token, size_t n, uint64_t now);
+  void do_close(uint8_t code, uint64_t now);
+  bool is_open() const { return session_.state() == State::open; }
+  void do_receive(Bytes datagram, uint64_t now);
+  size_t do_next(Buffer to, uint64_t now);
+  uint64_t do_timeout() const;
+  void do_rebind(uint64_t now) { session_.rebind(now); }
+  bool do_poll(Event *e) { return events_.pop(e); }
+  Error do_call(uint8_t rpc, const Frame &f);
+  Error do_send(Bytes message, bool reliable, uint64_t now);
+  Error do_request(Bytes body, uint32_t *id, uint64_t now);
+  Error do_cancel(uint32_t id);
+  Error do_replication(Bytes message);
+  Stats do_stats() const;
+
+private:
+  friend struct CoreAccess; // of tests
+
+  enum class Phase : uint8_t { requesting, bound, failed };
+
+  struct Binding {
+    const Schema *schema = nullptr;
+    BindConfig config;
+    Phase phase = Phase::requesting;
+    Encoder *encoder = nullptr;
+    uint64_t ask_at = 0;
+    bool any_described = false;
+    Array<uint8_t> described;
+  };
+
+  void step(uint64_t now);
+  void opened(uint64_t now);
+  void ended();
+  void violation(uint64_t now);
+  void emit(EventType type, Reason r = Reason::none, uint64_t value = 0);
+  void on_data(Bytes m, uint64_t now);
+  void on_acks(Bytes acks);
+  void on_reports(Bytes m);
+  void on_answer(Bytes m, uint64_t now);
+  void on_replication(Bytes m, bool reliable);
+  // on_reliable reports whether the message is well-formed.
+  bool on_reliable(Bytes m);
+  bool on_request_answer(Bytes m);
+  void on_bulk(Bytes m, uint64_t now);
+  void deliver(uint64_t now);
+  void release_encoders();
+  bool queue(Bytes payload);
+  size_t next_bind(uint8_t *to, uint64_t now);
+  size_t next_messages(uint8_t *to);
+  Error push(uint8_t type, Bytes body);
+
+  Allocator allocator_;
+  ClientConfig config_;
+  Session session_;
+  Channel reliable_, bulk_;
+  Events events_;
+  Array<Binding> bindings_;
+  size_t bindings_n_ = 0;
+
+  // Waiting datagrams: sizes in front of messages; payloads share bundles.
+  Array<uint8_t> waiting_;
+  size_t waiting_n_ = 0;
+
+  Array<uint8_t> message_; // of a channel
+  bool was_open_ = false;  // the session of this connect was open
+  bool before_ = false;    // so was an earlier one
+  Token token_;
+  uint64_t start_at_ = never; // of the handshake
+  uint64_t not_before_ = 0, backoff_ = 0, opened_at_ = 0, quality_at_ = never;
+  uint64_t now_ = 0;
+
+  uint32_t server_binds_ = 0;
+  uint32_t next_request_ = 1;
+  uint32_t requests_[64] = {};
+  size_t requests_n_ = 0;
+  Bucket game_;
+  uint64_t calls_ = 0, acks_ = 0;
+  bool shutdown_told_ = false;
+};
+
+} // namespace uplink::detail::client

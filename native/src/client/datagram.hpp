@@ -1,0 +1,83 @@
+// The forms of datagrams. datagrams.md, 1 to 3.
+#pragma once
+
+#include "src/client/bytes.hpp"
+
+namespace uplink::detail::client {
+
+enum class Form : uint8_t { brief, extended, handshake, data }; // short, long, handshake, data
+
+enum DatagramKind : uint8_t { data, reliable, heartbeat, close, challenge, response, probe, probe_answer };
+
+constexpr size_t max_datagram = 1472;
+constexpr size_t max_sent = 1200;
+constexpr size_t max_body = max_sent - 27;
+constexpr size_t max_header = 11;
+
+struct DatagramHeader {
+  Form form = Form::brief;
+  uint8_t kind = 0;
+  uint8_t size = 0;
+  uint32_t low = 0; // bits of the packet number: 14 with the form data, otherwise 19
+  uint64_t connection = 0;
+
+  unsigned width() const { return form == Form::data ? 14 : 19; }
+};
+
+// parse_header parses an encrypted datagram's header. It reports whether that is valid.
+bool parse_header(Bytes datagram, DatagramHeader *h);
+// format_header writes a header, of the form long or of the one for the kind, and returns its size.
+size_t format_header(uint8_t *to, bool extended, uint8_t kind, uint64_t connection, uint64_t number);
+
+// Window is the numbers that were accepted.
+class Window {
+public:
+  uint64_t next() const { return next_; }
+  // complete finds the number with these low bits and reports whether it exists and is new.
+  bool complete(uint32_t low, unsigned width, uint64_t *number) const;
+  bool accepted(uint64_t number) const;
+  void accept(uint64_t number);
+
+private:
+  uint64_t next_ = 0;
+  uint64_t bits_[16] = {};
+};
+
+enum HandshakeType : uint8_t { hello, retry, welcome, refuse, unknown };
+
+struct Hello {
+  uint64_t nonce = 0;
+  uint8_t cookie[24] = {};
+  uint8_t key_id[4] = {};
+  Bytes route;
+  Bytes message;
+};
+
+constexpr size_t max_message = 1 + 528 + 48; // of the key exchange
+
+// format_hello writes a hello and returns its size.
+size_t format_hello(uint8_t to[max_sent], const Hello &h);
+
+// Handshake is a retry, welcome or refuse that a client receives, or an unknown, whose header is
+// in data.
+struct Handshake {
+  HandshakeType type = retry;
+  uint64_t nonce = 0;
+  Bytes data; // cookie, Noise message, reason
+};
+
+bool parse_handshake(Bytes datagram, Handshake *h);
+
+struct Heartbeat {
+  uint32_t clock = 0;
+  uint32_t echo = 0;
+  uint32_t hold = 0;
+  bool has_echo = false;
+  bool ask = false;
+};
+
+constexpr size_t heartbeat_size = 12;
+bool parse_heartbeat(Bytes body, Heartbeat *h);
+void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h);
+
+} // namespace uplink::detail::client

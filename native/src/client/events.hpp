@@ -1,0 +1,51 @@
+// The queue of events.
+#pragma once
+
+#include "src/base/memory.hpp"
+#include "src/client/bytes.hpp"
+#include "uplink/client.hpp"
+
+namespace uplink::detail::client {
+
+// Events keeps events and their data in memory of constant size.
+class Events {
+public:
+  // reserve is the room that only events without data of the game use.
+  static constexpr size_t reserve = 8192;
+
+  bool create(const Allocator &a, size_t size) { return memory_.create(a, size); }
+  void clear() { begin_ = end_ = 0; }
+  // room returns the number of bytes that data of the game may have now.
+  size_t room() const {
+    const size_t left = memory_.size() - (end_ - begin_);
+    return left > reserve + sizeof(Event) ? left - reserve - sizeof(Event) : 0;
+  }
+  // push copies an event and its data. It reports whether there was room.
+  bool push(Event e) {
+    const size_t n = sizeof(Event) + e.data.size;
+    if (n > memory_.size() - (end_ - begin_)) return false;
+    if (n > memory_.size() - end_) {
+      std::memmove(memory_.data(), memory_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    copy(memory_.data() + end_, &e, sizeof(e));
+    copy(memory_.data() + end_ + sizeof(e), e.data.data, e.data.size);
+    end_ += n;
+    return true;
+  }
+  bool pop(Event *e) {
+    if (begin_ == end_) return false;
+    std::memcpy(static_cast<void *>(e), memory_.data() + begin_, sizeof(*e));
+    e->data.data = memory_.data() + begin_ + sizeof(*e);
+    begin_ += sizeof(*e) + e->data.size;
+    if (begin_ == end_) begin_ = end_ = 0;
+    return true;
+  }
+
+private:
+  Array<uint8_t> memory_;
+  size_t begin_ = 0, end_ = 0;
+};
+
+} // namespace uplink::detail::client

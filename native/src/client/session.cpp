@@ -1,0 +1,385 @@
+#include "src/client/session.hpp"
+
+#include <algorithm>
+
+namespace uplink::detail::client {
+namespace {
+
+constexpr uint64_t ms = 1000, second = 1000000;
+
+Reason reason_of_code(uint64_t code) {
+  static const Reason reasons[] = {Reason::none,          Reason::token_expired, Reason::token_used,
+                                   Reason::token_invalid, Reason::token_server,  Reason::token_early,
+                                   Reason::server_full,   Reason::no_suite};
+  return code < 8 ? reasons[code] : Reason::violation;
+}
+
+Reason reason_of_close(uint8_t code) {
+  static const Reason reasons[] = {Reason::quit,      Reason::shutdown, Reason::replaced,
+                                   Reason::violation, Reason::limit,    Reason::refused};
+  return code < 6 ? reasons[code] : Reason::quit;
+}
+
+} // namespace
+
+bool Bucket::take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now) {
+  const uint64_t gained = std::min(now - at, 100 * second) * rate / second;
+  if (at == 0) {
+    level = burst;
+    at = now;
+  } else if (gained > 0) {
+    level = std::min(level + gained, burst);
+    at = now;
+  }
+  if (level < n) return false;
+  level -= n;
+  return true;
+}
+
+void Session::configure(const Crypto &c, uint8_t offered, uint64_t timeout) {
+  crypto_ = c;
+  offered_ = offered;
+  timeout_ = timeout;
+}
+
+Error Session::start(const Token &t, uint64_t now) {
+  token_ = t;
+  uint8_t nonce[8];
+  if (!crypto_.random(crypto_.context, ephemeral_, 32) || !crypto_.random(crypto_.context, nonce, 8))
+    return Error::no_memory;
+  nonce_ = load_little(nonce, 8);
+  std::memset(cookie_, 0, sizeof(cookie_));
+  message_size_ = 0;
+  started_ = hello_at_ = now;
+  fail_at_ = never;
+  hellos_ = 0;
+  refusal_ = reason_ = Reason::none;
+  window_ = {};
+  number_ = 0;
+  busy_ = has_peer_ = deaf_ = false;
+  first_ = long_ = true;
+  long_until_ = 0;
+  asked_ = loss_at_ = never;
+  wait_ = 2 * second;
+  beat_ = 0;
+  rtt_ = 0;
+  generation_ = 0;
+  responses_n_ = 0;
+  closes_ = 0;
+  state_ = State::connecting;
+  return Error::ok;
+}
+
+void Session::end(Reason r) {
+  state_ = State::idle;
+  reason_ = r;
+  closes_ = 0;
+}
+
+void Session::close(uint8_t code, Reason reason, uint64_t now) {
+  if (state_ == State::connecting) end(reason);
+  if (state_ != State::open) return;
+  state_ = State::closing;
+  reason_ = reason;
+  closes_ = 3;
+  close_code_ = code;
+  hello_at_ = now;
+}
+
+void Session::extend(uint64_t now, uint64_t time) {
+  long_ = true;
+  long_until_ = std::max(long_until_, now + time);
+}
+
+void Session::accepted(uint8_t kind, uint64_t now) {
+  received_ = now;
+  loss_at_ = never;
+  stats_.received++;
+  if (kind != challenge) {
+    served_ = now;
+    asked_ = never;
+    wait_ = 2 * second;
+    if (long_ && now >= long_until_) long_ = false;
+  }
+  if (kind == data || kind == reliable) busy_ = true;
+}
+
+bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
+  stats_.dropped++;
+  if (d.size == 0 || d.size > max_datagram || state_ == State::idle || state_ == State::closing) return false;
+  if (d.data[0] >> 6 == 2) {
+    handshake(d, now);
+    return false;
+  }
+  DatagramHeader h;
+  uint64_t n = 0;
+  size_t size = 0;
+  if (state_ != State::open || !parse_header(d, &h) || h.form == Form::extended ||
+      !window_.complete(h.low, h.width(), &n) ||
+      !opener_.open(n, {d.data, h.size}, {d.data + h.size, d.size - h.size}, body_, &size))
+    return false;
+  stats_.dropped--;
+  const uint64_t next = window_.next();
+  const bool newest = n >= next;
+  if (newest)
+    stats_.missing += n - next;
+  else if (stats_.missing > 0)
+    stats_.missing--;
+  window_.accept(n);
+  accepted(h.kind, now);
+  *kind = h.kind;
+  *body = {body_, size};
+  switch (h.kind) {
+  case data:
+    return newest || n + 64 >= next;
+  case reliable:
+    return true;
+  case heartbeat:
+    on_heartbeat(*body, now);
+    return false;
+  case DatagramKind::close:
+    on_close(*body);
+    return false;
+  case challenge:
+    if (size != 8 || !challenges_.take(1, 100, 20, now)) return false;
+    extend(now, 12 * second);
+    if (responses_n_ == 4) return false;
+    copy(responses_[responses_n_], body_, 8);
+    responses_[responses_n_++][8] = generation_;
+    return false;
+  default:
+    return false;
+  }
+}
+
+void Session::handshake(Bytes d, uint64_t now) {
+  Handshake h;
+  if (!parse_handshake(d, &h)) return;
+  if (h.type == unknown) {
+    on_unknown(h.data, now);
+    return;
+  }
+  if (state_ != State::connecting || h.nonce != nonce_) return;
+  if (h.type == retry) {
+    copy(cookie_, h.data.data, 24);
+    if (message_size_ == 0) {
+      uint8_t payload[1 + max_sealed];
+      payload[0] = offered_;
+      copy(payload + 1, token_.sealed, token_.sealed_size);
+      const size_t size = 1 + token_.sealed_size;
+      exchange_.start(crypto_, token_.public_key);
+      if (!exchange_.write(ephemeral_, token_.public_key, {payload, size}, message_)) {
+        end(Reason::token_invalid);
+        return;
+      }
+      message_size_ = size + 48;
+      hello_at_ = now;
+    } else {
+      hello_at_ = std::min(hello_at_, std::max(now, hello_sent_ + 50 * ms));
+    }
+  } else if (h.type == welcome && message_size_ > 0) {
+    on_welcome(h.data, now);
+  } else if (h.type == refuse) {
+    const uint8_t r = h.data.data[0];
+    if (r == 2) {
+      if (refusal_ == Reason::none) refusal_ = Reason::busy;
+    } else if (fail_at_ == never) {
+      refusal_ = r == 1 ? Reason::version : Reason::key;
+      fail_at_ = now + 500 * ms;
+    }
+  }
+}
+
+void Session::on_welcome(Bytes message, uint64_t now) {
+  uint8_t payload[10], up[32], down[32];
+  if (!exchange_.read(ephemeral_, message, payload)) return;
+  stats_.dropped--;
+  suite_ = payload[9];
+  if (payload[0] != 0) {
+    end(reason_of_code(payload[0]));
+    return;
+  }
+  if (suite_ >= suites || (offered_ >> suite_ & 1) == 0) {
+    end(Reason::violation);
+    return;
+  }
+  connection_ = load_little(payload + 1, 8);
+  exchange_.finish(up, down);
+  sealer_.start(crypto_, suite_, up);
+  opener_.start(crypto_, suite_, down);
+  wipe(up, 32);
+  wipe(down, 32);
+  wipe(ephemeral_, 32);
+  state_ = State::open;
+  if (hellos_ == 1) rtt_ = now - hello_sent_;
+  sent_ = calm_ = received_ = served_ = now;
+  beat(true);
+}
+
+void Session::on_unknown(Bytes b, uint64_t now) {
+  DatagramHeader h;
+  if (state_ != State::open || !parse_header(b, &h) || h.size != b.size || number_ == 0) return;
+  const uint64_t back = (number_ - 1 - h.low) & ((uint64_t{1} << h.width()) - 1);
+  if (back >= std::min<uint64_t>(number_, 256)) return;
+  const uint8_t mask = h.form == Form::data ? 0xc0 : 0xf8;
+  if ((b.data[0] & mask) != forms_[(number_ - 1 - back) & 255]) return;
+  if (h.form == Form::extended) {
+    if (h.connection != connection_ || loss_at_ != never) return;
+    loss_at_ = now + second;
+    beat(true);
+    return;
+  }
+  if (!long_) beat(true);
+  extend(now, second);
+}
+
+void Session::on_heartbeat(Bytes body, uint64_t now) {
+  Heartbeat h;
+  if (!parse_heartbeat(body, &h)) return;
+  const uint32_t ahead = h.clock - peer_clock_;
+  if (!has_peer_ || now - peer_at_ > 60 * second || (ahead >= 1 && ahead < 0x80000000)) {
+    has_peer_ = true;
+    peer_clock_ = h.clock;
+    peer_at_ = now;
+  }
+  if (h.has_echo) {
+    const uint32_t age = static_cast<uint32_t>(now) - h.echo;
+    if (h.hold <= age && age <= 60 * second)
+      rtt_ = rtt_ == 0 ? age - h.hold : (7 * rtt_ + (age - h.hold)) / 8;
+  }
+  if (h.ask && answers_.take(1, 20, 20, now)) beat(false);
+}
+
+void Session::on_close(Bytes body) {
+  if (body.size == 0 || body.size > 65) return;
+  end(reason_of_close(body.data[0]));
+}
+
+uint64_t Session::interval() const {
+  const uint64_t every = std::min<uint64_t>(9 * second, timeout_ * 6 / 10);
+  if (loss_at_ != never) return 250 * ms;
+  if (asked_ != never && sent_ >= served_ + second) return 250 * ms;
+  if (sent_ - calm_ < 5 * second) return second;
+  return served_ < sent_ ? 250 * ms : every;
+}
+
+void Session::advance(uint64_t now) {
+  if (state_ == State::connecting) {
+    if (now >= fail_at_)
+      end(refusal_);
+    else if (now - started_ >= timeout_)
+      end(refusal_ == Reason::none ? Reason::timeout : refusal_);
+    return;
+  }
+  if (state_ != State::open) return;
+  if (now >= loss_at_) {
+    end(Reason::lost);
+    return;
+  }
+  if (now - received_ >= timeout_) {
+    end(Reason::timeout);
+    return;
+  }
+  if (now - served_ >= 300 * ms) extend(now, second);
+  if (now - sent_ >= interval() && beat_ == 0 && !first_)
+    beat(sent_ - calm_ >= 5 * second || loss_at_ != never || now - served_ >= second);
+  if (asked_ != never && now - asked_ >= wait_) {
+    deaf_ = true;
+    asked_ = now;
+    wait_ = std::min(2 * wait_, 16 * second);
+  }
+}
+
+bool Session::take_deaf() {
+  const bool d = deaf_;
+  deaf_ = false;
+  return d;
+}
+
+void Session::rebind(uint64_t now) {
+  if (state_ != State::open) return;
+  generation_++;
+  asked_ = now;
+  extend(now, second);
+  beat(true);
+}
+
+uint64_t Session::timeout() const {
+  switch (state_) {
+  case State::connecting:
+    return std::min({hello_at_, fail_at_, started_ + timeout_});
+  case State::closing:
+    return 0;
+  case State::open:
+    if (beat_ != 0 || responses_n_ > 0) return 0;
+    return std::min(
+        {loss_at_, received_ + timeout_, sent_ + interval(), asked_ == never ? never : asked_ + wait_});
+  default:
+    return never;
+  }
+}
+
+size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
+  Hello h;
+  h.nonce = nonce_;
+  copy(h.cookie, cookie_, 24);
+  copy(h.key_id, token_.key_id, 4);
+  h.route = {token_.route, token_.route_size};
+  h.message = {message_, message_size_};
+  hello_sent_ = now;
+  hello_at_ = now + 250 * ms;
+  if (message_size_ > 0) hellos_++;
+  return format_hello(to, h);
+}
+
+size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
+  Heartbeat h;
+  h.clock = static_cast<uint32_t>(now);
+  h.ask = beat_ == 2;
+  h.has_echo = has_peer_ && now - peer_at_ < 1U << 24;
+  h.echo = peer_clock_;
+  h.hold = static_cast<uint32_t>(now - peer_at_);
+  if (busy_ || first_) calm_ = now;
+  busy_ = first_ = false;
+  sent_ = now;
+  if (h.ask && asked_ == never) asked_ = now;
+  beat_ = 0;
+  uint8_t body[heartbeat_size];
+  format_heartbeat(body, h);
+  return seal(to, heartbeat, {body, sizeof(body)});
+}
+
+size_t Session::next(uint8_t to[max_sent], uint64_t now) {
+  if (state_ == State::connecting) return now >= hello_at_ ? send_hello(to, now) : 0;
+  if (state_ == State::closing) {
+    const size_t n = seal(to, DatagramKind::close, {&close_code_, 1});
+    if (--closes_ == 0) end(reason_);
+    return n;
+  }
+  if (state_ != State::open) return 0;
+  if (beat_ != 0) return send_heartbeat(to, now);
+  if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9});
+  return 0;
+}
+
+size_t Session::seal(uint8_t to[max_sent], uint8_t kind, Bytes body) {
+  if (body.size > max_body) return 0;
+  const size_t header = format_header(to, long_, kind, connection_, number_);
+  copy(to + header, body.data, body.size);
+  if (!sealer_.seal(number_, {to, header}, to + header, body.size)) return 0;
+  forms_[number_ & 255] = static_cast<uint8_t>(to[0] & (to[0] >> 6 == 3 ? 0xc0 : 0xf8));
+  number_++;
+  if (kind == data || kind == reliable) busy_ = true;
+  const size_t size = header + body.size + sealer_.overhead();
+  stats_.sent++;
+  stats_.sent_bytes += size;
+  return size;
+}
+
+void Session::fill(Stats *s) const {
+  *s = stats_;
+  s->rtt = rtt_ * 1000;
+  s->suite = suite_;
+}
+
+} // namespace uplink::detail::client

@@ -1,0 +1,105 @@
+// The client's end of a session, below messages: handshake, encryption, heartbeats, path migration,
+// close. datagrams.md, 2 to 7. Times are microseconds.
+#pragma once
+
+#include "src/client/datagram.hpp"
+#include "src/client/token.hpp"
+#include "uplink/client.hpp"
+
+namespace uplink::detail::client {
+
+constexpr uint64_t never = UINT64_MAX;
+
+// Bucket is a token bucket.
+struct Bucket {
+  uint64_t level = 0, at = 0;
+  // take removes n if there is so much, with rate a second and at most burst.
+  bool take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now);
+};
+
+enum class State : uint8_t { idle, connecting, open, closing };
+
+class Session {
+public:
+  void configure(const Crypto &c, uint8_t offered, uint64_t timeout);
+  Error start(const Token &t, uint64_t now);
+  State state() const { return state_; }
+  // reason is why the session ended. It is set when the state became idle.
+  Reason reason() const { return reason_; }
+  uint64_t connection() const { return connection_; }
+  size_t overhead() const { return sealer_.overhead(); }
+
+  // receive handles a datagram. It returns true for a body of kind data or reliable, which is valid
+  // until the next call.
+  bool receive(Bytes datagram, uint64_t now, uint8_t *kind, Bytes *body);
+  // advance handles what is due.
+  void advance(uint64_t now);
+  // next writes the next datagram without messages and returns its size, or 0.
+  size_t next(uint8_t to[max_sent], uint64_t now);
+  // seal writes a datagram with a body of at most max_body bytes and returns its size, or 0.
+  size_t seal(uint8_t to[max_sent], uint8_t kind, Bytes body);
+  uint64_t timeout() const;
+  void close(uint8_t code, Reason reason, uint64_t now);
+  void rebind(uint64_t now);
+  // take_deaf reports once that the client should continue from another socket.
+  bool take_deaf();
+  void fill(Stats *s) const;
+
+private:
+  void end(Reason r);
+  void handshake(Bytes datagram, uint64_t now);
+  void on_welcome(Bytes message, uint64_t now);
+  void on_unknown(Bytes header, uint64_t now);
+  void on_heartbeat(Bytes body, uint64_t now);
+  void on_close(Bytes body);
+  void accepted(uint8_t kind, uint64_t now);
+  void extend(uint64_t now, uint64_t time);
+  void beat(bool ask) {
+    if (ask || beat_ == 0) beat_ = ask ? 2 : 1;
+  }
+  uint64_t interval() const;
+  size_t send_hello(uint8_t to[max_sent], uint64_t now);
+  size_t send_heartbeat(uint8_t to[max_sent], uint64_t now);
+
+  Crypto crypto_;
+  uint64_t timeout_ = 15000000;
+
+  // The handshake.
+  Token token_;
+  Exchange exchange_;
+  uint64_t nonce_ = 0;
+  uint64_t hello_at_ = 0, hello_sent_ = 0, started_ = 0, fail_at_ = never;
+  size_t message_size_ = 0;
+  uint8_t message_[max_message] = {};
+  uint8_t ephemeral_[32] = {};
+  uint8_t cookie_[24] = {};
+  Reason refusal_ = Reason::none;
+  uint8_t offered_ = 0;
+  State state_ = State::idle;
+  Reason reason_ = Reason::none;
+  uint32_t hellos_ = 0;
+
+  // Heartbeats.
+  uint32_t peer_clock_ = 0;
+  uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
+  uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
+  uint64_t rtt_ = 0;
+  Bucket answers_, challenges_;
+
+  // The session.
+  uint64_t connection_ = 0;
+  uint64_t number_ = 0;
+  Window window_;
+  Sealer sealer_;
+  Opener opener_;
+  Stats stats_;
+  size_t responses_n_ = 0;
+  uint8_t responses_[4][9] = {};
+  uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the number
+  uint8_t body_[max_datagram] = {};
+  uint8_t suite_ = 0, generation_ = 0, closes_ = 0, close_code_ = 0;
+  uint8_t beat_ = 0; // 1: a heartbeat is to be sent; 2: one that asks for an answer
+  bool busy_ = false, first_ = true, has_peer_ = false, long_ = true, deaf_ = false;
+};
+
+} // namespace uplink::detail::client
