@@ -46,6 +46,9 @@ func Handle[T any](h *Handlers, name string, f func(Call[T])) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
+	if f == nil {
+		return fmt.Errorf("client: handle %s: the handler is nil", name)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.types[name] != nil {

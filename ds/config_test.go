@@ -90,6 +90,7 @@ func TestBadRegistrations(t *testing.T) {
 		"validate Fire: it is not handled":           validates("Fire", nil)(srv),
 		"validate Move: it is handled, but not with": validates("Move", nil)(srv),
 		"but not with *schema.Frame":                 ds.Validate(srv, "Move", accept),
+		"handle Fire: the handler is nil":            ds.Handle[noField](srv, "Fire", nil),
 		"handle Fire: JitterBuffer: frames are released in Poll: set Config.Poll": handles("Fire", func(*ds.Player, frame) {}, ds.JitterBuffer{})(srv),
 	})
 	polling, err := ds.Listen(uplinktest.Addr, ds.Config{Network: perfect(t), Poll: true})

@@ -94,6 +94,9 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 		}
 	}
 	name := rpcSchema.RPC()
+	if f == nil {
+		return fmt.Errorf("ds: handle %s: the handler is nil", name)
+	}
 	for _, o := range options {
 		if err := o.apply(r, &s.cfg); err != nil {
 			return fmt.Errorf("ds: handle %s: %w", name, err)

@@ -120,7 +120,7 @@ func (f *Field) checkOptions(c Class) error {
 		{"velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.Velocity != ""},
 	} {
 		if o.set && !o.read {
-			return fmt.Errorf("%s means nothing for a %s", o.name, f.Kind)
+			return fmt.Errorf("%s means nothing for kind %s", o.name, f.Kind)
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (p *Layout) compileBinary() error {
 	f := p.Field
 	if f.Kind == KindBool {
 		if f.Width > 1 {
-			return fmt.Errorf("width %d means nothing for a bool", f.Width)
+			return fmt.Errorf("width %d means nothing for kind bool", f.Width)
 		}
 		f.Width = 1
 	}

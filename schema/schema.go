@@ -87,21 +87,21 @@ type schemaFile struct {
 // Parse parses a schema file. An unknown member is an error.
 func Parse(data []byte) (*Schema, error) {
 	if len(data) > MaxFile {
-		return nil, fmt.Errorf("schema: file: %d bytes, want at most %d", len(data), MaxFile)
+		return nil, fmt.Errorf("schema: the file has %d bytes, want at most %d", len(data), MaxFile)
 	}
 	var f schemaFile
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&f); {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("schema: file: it is empty")
+		return nil, errors.New("schema: the file is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("schema: file: it ends before its closing brace")
+		return nil, errors.New("schema: the file ends before its closing brace")
 	case err != nil:
-		return nil, fmt.Errorf("schema: file: %w", err)
+		return nil, fmt.Errorf("schema: not a schema in JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("schema: file: something follows the closing brace")
+		return nil, errors.New("schema: something follows the closing brace of the file")
 	}
 	return New(f.RPC, f.RateHz, f.Fields)
 }

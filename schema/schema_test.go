@@ -60,9 +60,9 @@ func TestSchemaErrors(t *testing.T) {
 		file string
 		want []string
 	}{
-		{``, []string{"schema: file: it is empty"}},
-		{`{"rpc": "Test"`, []string{"schema: file: it ends before"}},
-		{`[]`, []string{"schema: file:"}},
+		{``, []string{"schema: the file is empty"}},
+		{`{"rpc": "Test"`, []string{"schema: the file ends before"}},
+		{`[]`, []string{"schema: not a schema in JSON:"}},
 		{`{"rpc": "Test"}`, []string{"Test", "0 fields"}},
 		{`{"fields": [{"name": "A", "kind": "bool"}]}`, []string{"RPC's name"}},
 		{`{"rpc": "Test", "rate_hz": -1, "fields": [{"name": "A", "kind": "bool"}]}`, []string{"rate -1"}},
@@ -79,7 +79,7 @@ func TestSchemaErrors(t *testing.T) {
 		{field(`"kind": "vec3", "resolution": "1"`), []string{"resolution"}},
 		{field(`"kind": "vec3", "resolution": 1, "columns": ["x", "y"]`), []string{`"Odd"`, "2 columns, want 3"}},
 		{field(`"kind": "vec3", "resolution": 1, "count": 2`), []string{`"Odd"`, "count 2"}},
-		{field(`"kind": "vec3", "resolution": 1, "width": 2`), []string{`"Odd"`, "width means nothing for a vec3"}},
+		{field(`"kind": "vec3", "resolution": 1, "width": 2`), []string{`"Odd"`, "width means nothing for kind vec3"}},
 		{field(`"kind": "scalar", "resolution": 1, "count": 2, "columns": ["x"]`), []string{`"Odd"`, "1 columns, but count is 2"}},
 		{field(`"kind": "scalar", "resolution": 1, "count": -1`), []string{`"Odd"`, "count -1"}},
 		{field(`"kind": "scalar", "resolution": 1, "count": 100000`), []string{`"Odd"`, "count 100000"}},

@@ -44,7 +44,7 @@ func TestTagErrors(t *testing.T) {
 		{of[Vec3](), `resolution=-1`, []string{"resolution -1"}},
 		{of[Vec3](), `resolution=NaN`, []string{"resolution NaN"}},
 		{of[Vec3](), `resolution=1e-320`, []string{"too small"}},
-		{of[Vec3](), `resolution=1,bits=3`, []string{"bits means nothing for a vec3"}},
+		{of[Vec3](), `resolution=1,bits=3`, []string{"bits means nothing for kind vec3"}},
 		{of[Vec3](), `resolution=1,min=3,max=2`, []string{"min 3 is above max 2"}},
 		{of[Vec3](), `resolution=1,min=9e6`, []string{"min 9e+06 is above max"}},
 		{of[Vec3](), `resolution=1,max=-9e6`, []string{"max -9e+06"}},

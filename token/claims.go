@@ -65,7 +65,7 @@ func (c *Claims) check() error {
 	case !representable(c.Expires):
 		return field("Expires", "%v is not in the years 1970 to 9999", c.Expires)
 	case lifetime <= 0:
-		return field("Expires", "%v is not a millisecond or more after Issued, %v", c.Expires, c.Issued)
+		return field("Expires", "%s is not a millisecond or more after Issued, %s", c.Expires.Format(time.RFC3339Nano), c.Issued.Format(time.RFC3339Nano))
 	case lifetime > MaxLifetime.Milliseconds():
 		return field("Expires", "%v after Issued, at most %v", c.Expires.Sub(c.Issued), MaxLifetime)
 	case len(c.Servers) < 1 || len(c.Servers) > MaxServers:

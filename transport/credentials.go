@@ -135,22 +135,22 @@ func (c Config) keyLog() func(uint64, seal.Suite, seal.Secrets) {
 	}
 }
 
-// resolve returns the address that addr, "host:port", names.
+// resolve returns the address that addr, "host:port", names. Its errors name the part that is wrong.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {
 		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 	}
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("invalid address %q: %w", addr, err)
+		return netip.AddrPort{}, err
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("invalid port in %q: %w", addr, err)
+		return netip.AddrPort{}, err
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("cannot resolve %q: %w", addr, err)
+		return netip.AddrPort{}, err
 	}
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -65,7 +66,7 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	}
 	if ctx.Err() != nil {
 		_ = d.conn.Close()
-		return nil, context.Cause(ctx)
+		return nil, fmt.Errorf("no answer from the server: %w", context.Cause(ctx))
 	}
 	if !d.opened() {
 		return nil, d.conn.err()

@@ -58,7 +58,7 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 }
 
 var (
-	errNotBegun = errors.New("Begin first")
+	errNotBegun = errors.New("no tick has begun: call Begin first")
 	errNoAreas  = errors.New("it is in areas: set WorldConfig.Areas")
 )
 
