@@ -17,7 +17,7 @@ struct CoreAccess {
       c->on_data(m, 0);
     } else if (m.size > 0 && m.size <= max_reliable) {
       (void)c->on_reliable(m);
-      c->on_bulk(m, 0);
+      (void)c->streams_.receive(m, 0);
     }
   }
 };
@@ -30,7 +30,7 @@ namespace {
 void channel(const uint8_t *data, size_t size) {
   static Channel c;
   static uint8_t message[max_reliable];
-  static const bool created = c.create({}, 16);
+  static const bool created = c.create({}, 16, 16);
   if (!created) std::abort();
   c.start(7, 2000, 55, 0);
   c.send({message, 3000});
@@ -73,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     BindAnswer a;
     uint8_t described[2] = {};
     if (parse_answer(b, &a)) mark_described(a, described, 16);
-    (void)bind_number(b);
+    ServerBind r;
+    (void)parse_server_bind(b, &r);
     break;
   }
   case 3: {

@@ -10,7 +10,8 @@
 //   again at next_timeout() at the latest.
 //
 // Times are nanoseconds of a monotonic clock. A Client is for one thread at a time. It allocates
-// memory in create and bind, and an Encoder when the server has bound an RPC.
+// memory in create, bind and handle, an Encoder when the server has bound an RPC, and a Decoder when
+// the server binds one of the program's. How much can wait depends on the configuration.
 #pragma once
 
 #include "uplink/codec.hpp"
@@ -56,10 +57,19 @@ struct ClientConfig {
   Crypto crypto;             // sodium_crypto()
   uint8_t offered = 0;       // suites that the client offers, bit i for suite i; 0: all but none
   uint64_t timeout = 0;      // ns without a datagram that end a session; 0: 15 s; at least 2 s
-  uint16_t bindings = 16;    // RPCs that can be bound, 1 to 256
-  size_t event_bytes = 0;    // memory of events; 0: 128 KiB; at least 64 KiB
-  uint16_t send_queue = 128; // segments of 1,149 bytes that reliable messages can wait in, 16 to 256
-  bool replication = false;  // pass replication messages of the server to the program
+  uint16_t bindings = 8;     // RPCs that can be bound, 1 to 256
+  uint8_t handlers = 0;      // RPCs of the program that the server can call, at most 32
+  size_t event_bytes = 0;    // memory of events; 0: 18,944 bytes, the minimum
+  size_t datagram_bytes = 0; // memory of calls and messages that wait for a datagram; 0: 3,072, the minimum
+  // Segments of 1,149 bytes: reliable messages to send wait in the first ones, 8 to 256, and messages
+  // that arrived in the others, 16 to 64. Powers of two.
+  uint16_t send_queue = 8;
+  uint16_t receive_queue = 16;
+  // Byte streams of the server are passed to the program, and it may open some, which send at most
+  // stream_rate bytes a second together.
+  bool streams = false;
+  uint32_t stream_rate = 262144;
+  bool replication = false; // pass replication messages of the server to the program
 };
 
 // Reason is why a session ended, or did not begin.
@@ -100,7 +110,14 @@ enum class EventType : uint8_t {
   handover,     // the server names another one: connect there with the token in data
   replication,  // a message of worlds, with ClientConfig::replication
   quality,      // once a second: see stats
-  new_socket    // nothing arrives: continue from another local port, then call rebind
+  new_socket,   // nothing arrives: continue from another local port, then call rebind
+  server_call,  // the server called an RPC: rpc is the number of handle, value the sequence from 0
+  // Byte streams of the server; value is the stream, and differs in all streams of a client.
+  stream_open,    // data is the name
+  stream_data,    // data are the next bytes
+  stream_end,     // all data came
+  stream_aborted, // it is over, and not complete; data is the reason
+  stream_done     // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
 };
 
 struct Event {
@@ -110,7 +127,9 @@ struct Event {
   uint8_t status = 0;
   uint8_t rpc = 0;
   uint64_t value = 0;
-  // data is a view that is valid until the next call of a function of the client.
+  uint64_t missed = 0; // server_call: calls before it, after the previous event, that were lost
+  // frame and data are valid until the next call of a function of the client.
+  const Frame *frame = nullptr; // server_call: the arguments
   Bytes data;
 };
 
@@ -138,6 +157,8 @@ struct Stats {
   uint64_t missing = 0;  // datagrams of the server that did not arrive, or not yet
   uint64_t calls = 0;
   uint64_t acks = 0; // acks of RPCs
+  uint64_t server_calls = 0;
+  uint64_t server_calls_dropped = 0; // payloads that were late or damaged, and calls without room
   uint8_t suite = 0;
 };
 
@@ -158,6 +179,12 @@ public:
   // bind requests an RPC of a schema, which must outlive the client, in this session and in later
   // ones. *rpc is its number. Error::full: there are too many.
   Error bind(const Schema &s, const BindConfig &c, uint8_t *rpc);
+
+  // handle registers an RPC that the server calls by the name of the schema, whose fields must be
+  // those of the server. The schema must outlive the client. *handler is Event::rpc of its calls. Call
+  // it before connect. Error::full: ClientConfig::handlers are registered. Error::invalid: the name is
+  // registered, or ClientConfig::event_bytes is too small for a frame.
+  Error handle(const Schema &s, uint8_t *handler);
 
   // connect begins a session with the token's text of n characters, after the wait of the last
   // reconnecting event. It ends a session that is open. Error::authentication: it is no token.
@@ -188,6 +215,19 @@ public:
   // request sends a request of at most 8,192 bytes, whose answer is an event with *id as value.
   Error request(Bytes body, uint32_t *id, uint64_t now);
   Error cancel(uint32_t id);
+
+  // open_stream opens a byte stream with a name of 1 to 128 bytes, which does not begin with
+  // "uplink.". It ends with stream_done or with the session. Error::full: 8 are open, or too many were
+  // opened: 16 a second. Error::invalid: the name, or there is no ClientConfig::streams.
+  Error open_stream(Bytes name, uint32_t *stream, uint64_t now);
+  // write_stream sends the first *written bytes. Error::full: none; try later.
+  Error write_stream(uint32_t stream, Bytes data, size_t *written, uint64_t now);
+  // end_stream tells that all was written; abort_stream that the stream is over before, with a reason
+  // of at most 256 bytes. Error::full: try again. Error::closed: the stream is not open.
+  Error end_stream(uint32_t stream);
+  Error abort_stream(uint32_t stream, Bytes reason);
+  // stop_stream ends the reading of a stream of the server; data that is on its way is ignored.
+  Error stop_stream(uint32_t stream);
   // send_replication sends an answer to an offer (0xc7) or an ack of a replication stream (0xca).
   Error send_replication(Bytes message);
 

@@ -198,45 +198,51 @@ bool mark_described(const BindAnswer &a, uint8_t *described, size_t fields) {
   return changed;
 }
 
-int bind_number(Bytes m) {
-  if (m.size < 2) return -1;
+bool parse_server_bind(Bytes m, ServerBind *r) {
+  if (m.size < 2) return false;
   Unpacker u({m.data + 1, m.size - 1});
-  if (u.array() != 14) return -1;
+  if (u.array() != 14) return false;
   const uint64_t rpc = u.number();
-  u.string();
-  u.number();
+  r->rpc = static_cast<uint8_t>(rpc);
+  r->name = u.string();
+  r->fingerprint = u.number();
   for (size_t n = u.array(); n > 0 && u.ok(); n--) u.number();
-  u.real();
+  r->rate = u.real();
+  const int64_t ring = u.integer();
+  r->ring = ring < 0 ? 0 : static_cast<uint64_t>(ring);
+  r->codec = u.string();
+  r->reliable = u.boolean();
   u.integer();
-  u.string();
-  u.boolean();
-  u.integer();
-  u.number();
+  r->prior = u.number();
   u.integer();
   u.integer();
-  for (size_t n = u.array(); n > 0 && u.ok(); n--) u.integer();
+  r->factors_n = u.array();
+  if (r->factors_n > 256) return false;
+  for (size_t i = 0; i < r->factors_n; i++) r->factors[i] = u.integer();
+  uint64_t field = 0;
+  bool in_order = true;
   for (size_t n = u.array(); n > 0 && u.ok(); n--) {
-    if (u.array() != 2) return -1;
-    u.integer();
+    if (u.array() != 2) return false;
+    in_order = u.number() == field++ && in_order;
     u.string();
   }
-  return u.end() && rpc < 256 ? static_cast<int>(rpc) : -1;
+  return u.end() && rpc < 256 && (in_order && field <= 256);
 }
 
-size_t format_refusal(Buffer to, uint8_t rpc, uint8_t reason) {
+size_t format_answer(Buffer to, const ServerBindAnswer &a) {
   Packer p(to);
   p.writer().little(0xc3, 1);
   p.array(9);
-  p.fixed(0xcc, rpc, 1);
+  p.fixed(0xcc, a.rpc, 1);
+  p.integer(a.ring);
+  p.fixed(0xcc, a.reason, 1);
   p.integer(0);
-  p.fixed(0xcc, reason, 1);
-  p.integer(0);
-  p.string({});
+  p.string(a.theirs);
   p.array(0);
-  p.fixed(0xcf, 0, 8);
+  p.fixed(0xcf, a.prior, 8);
   p.real(0);
   p.array(0);
-  return p.writer().size();
+  return p.writer().ok() ? p.writer().size() : 0;
 }
 
 } // namespace uplink::detail::client

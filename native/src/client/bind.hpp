@@ -75,9 +75,30 @@ struct BindAnswer {
 bool parse_answer(Bytes message, BindAnswer *a);
 // mark_described sets the bits of the fields in an answer's ask, and reports whether one is new.
 bool mark_described(const BindAnswer &a, uint8_t *described, size_t fields);
-// bind_number returns the number of a request of the server, or -1 if it is malformed.
-int bind_number(Bytes message);
-// format_refusal writes the answer to such a request and returns its size, at most 64.
-size_t format_refusal(Buffer to, uint8_t rpc, uint8_t reason);
+
+// ServerBind is a request of the server.
+struct ServerBind {
+  uint8_t rpc = 0;
+  bool reliable = false;
+  Bytes name, codec;
+  uint64_t fingerprint = 0, ring = 0, prior = 0;
+  double rate = 0;
+  size_t factors_n = 0;
+  int64_t factors[256] = {};
+};
+
+// parse_server_bind reports whether the message is well-formed.
+bool parse_server_bind(Bytes message, ServerBind *r);
+
+struct ServerBindAnswer {
+  uint8_t rpc = 0, reason = 0;
+  uint16_t ring = 0;
+  uint64_t prior = 0;
+  Bytes theirs; // at most 512 bytes
+};
+
+// format_answer writes the answer to such a request and returns its size, at most max_answer.
+constexpr size_t max_answer = 576;
+size_t format_answer(Buffer to, const ServerBindAnswer &a);
 
 } // namespace uplink::detail::client

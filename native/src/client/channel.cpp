@@ -25,8 +25,8 @@ uint64_t earliest(uint64_t timeout, uint64_t k) {
 
 } // namespace
 
-bool Channel::create(const Allocator &a, size_t queue) {
-  return out_.create(a, queue) && in_.create(a, 128);
+bool Channel::create(const Allocator &a, size_t send, size_t receive) {
+  return out_.create(a, send) && in_.create(a, receive);
 }
 
 void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now) {
@@ -44,17 +44,20 @@ void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, ui
   tell_window_ = ask_window_ = flushing_ = dead_ = broken_ = false;
 }
 
-bool Channel::send(Bytes message) {
-  const size_t n = (message.size + max_fragment - 1) / max_fragment;
-  if (message.size == 0 || message.size > max_reliable || !has_room(message.size)) return false;
+bool Channel::send(Bytes head, Bytes body) {
+  const size_t size = head.size + body.size;
+  const size_t n = (size + max_fragment - 1) / max_fragment;
+  if (size == 0 || size > max_reliable || !has_room(size)) return false;
   for (size_t i = 0; i < n; i++) {
     Out &s = out(end_++);
     const size_t at = i * max_fragment;
     s.acked = s.fast = false;
     s.transmissions = s.later = 0;
     s.fragment = static_cast<uint8_t>(n - 1 - i);
-    s.size = static_cast<uint16_t>(std::min(max_fragment, message.size - at));
-    copy(s.data, message.data + at, s.size);
+    s.size = static_cast<uint16_t>(std::min(max_fragment, size - at));
+    const size_t first = at < head.size ? std::min<size_t>(head.size - at, s.size) : 0;
+    copy(s.data, head.data + (first > 0 ? at : 0), first);
+    if (first < s.size) copy(s.data + first, body.data + (at + first - head.size), s.size - first);
   }
   return true;
 }
@@ -121,7 +124,7 @@ bool Channel::input(Bytes body, uint64_t now) {
       acknowledge(sn, now);
       if (!acked || difference(sn, newest) > 0) newest = sn;
       acked = true;
-    } else if (cmd == push && difference(sn, rcv_nxt_ + window_segments) < 0) {
+    } else if (cmd == push && difference(sn, deliver_ + static_cast<uint32_t>(in_.size())) < 0) {
       if (acks_n_ < 128) acks_[acks_n_++] = {sn, ts};
       In &s = in(sn);
       if (difference(sn, rcv_nxt_) >= 0 && !s.present) {
@@ -146,10 +149,10 @@ bool Channel::input(Bytes body, uint64_t now) {
 }
 
 void Channel::advance() {
-  while (rcv_nxt_ - deliver_ < window_segments && in(rcv_nxt_).present) rcv_nxt_++;
+  while (rcv_nxt_ - deliver_ < in_.size() && in(rcv_nxt_).present) rcv_nxt_++;
 }
 
-size_t Channel::receive(uint8_t *to) {
+size_t Channel::next_size() {
   if (deliver_ == rcv_nxt_ || broken_) return 0;
   const uint32_t n = in(deliver_).fragment + 1U;
   const uint32_t have = std::min(n, rcv_nxt_ - deliver_);
@@ -162,8 +165,13 @@ size_t Channel::receive(uint8_t *to) {
       return 0;
     }
   }
-  if (have < n) return 0;
-  size = 0;
+  return have < n ? 0 : size;
+}
+
+size_t Channel::receive(uint8_t *to) {
+  if (next_size() == 0) return 0;
+  const uint32_t n = in(deliver_).fragment + 1U;
+  size_t size = 0;
   const bool closed = window() == 0;
   for (uint32_t i = 0; i < n; i++) {
     In &s = in(deliver_);

@@ -13,21 +13,27 @@ constexpr size_t max_reliable = 16384;
 // Channel is one end. Times are milliseconds of any clock.
 class Channel {
 public:
-  // create allocates memory for `queue` segments to send, a power of two from 16 to 256.
-  bool create(const Allocator &a, size_t queue);
+  // create allocates memory for so many segments to send and to receive, powers of two. A channel
+  // whose messages have several segments receives 16 or more.
+  bool create(const Allocator &a, size_t send, size_t receive);
   // start begins a session. overhead is the size in bytes of all around a body.
   void start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now);
 
-  // send queues a message of 1 to max_reliable bytes. It reports whether there was room.
-  bool send(Bytes message);
+  // send queues a message of 1 to max_reliable bytes, head and then body. It reports whether there was
+  // room.
+  bool send(Bytes head, Bytes body = {});
   // has_room reports whether send accepts a message of so many bytes.
-  bool has_room(size_t size) const {
-    return end_ - una_ + (size + max_fragment - 1) / max_fragment <= out_.size();
-  }
+  bool has_room(size_t size) const { return (size + max_fragment - 1) / max_fragment <= room(); }
+  // room returns the number of segments that can be queued.
+  size_t room() const { return out_.size() - (end_ - una_); }
+  // round_trip returns the smoothed round-trip time in ms, or 0.
+  uint64_t round_trip() const { return srtt_; }
   // input handles a body. It reports whether it is well-formed.
   bool input(Bytes body, uint64_t now);
-  // receive copies the next complete message to to, which has room for max_reliable bytes, and
-  // returns its size, or 0.
+  // next_size returns the size of the next message if it is complete, or 0.
+  size_t next_size();
+  // receive copies the next complete message to to, which has room for next_size bytes, and returns
+  // its size, or 0.
   size_t receive(uint8_t *to);
   // broken reports whether the session must end: fragments form no message (K-6).
   bool broken() const { return broken_; }
@@ -64,7 +70,7 @@ private:
   };
 
   Out &out(uint32_t sn) { return out_[sn & (static_cast<uint32_t>(out_.size()) - 1)]; }
-  In &in(uint32_t sn) { return in_[sn & 127]; }
+  In &in(uint32_t sn) { return in_[sn & (static_cast<uint32_t>(in_.size()) - 1)]; }
   bool pending() const;
   void acknowledge(uint32_t sn, uint64_t now);
   void advance();
@@ -72,7 +78,7 @@ private:
   void begin_flush(uint64_t now);
   bool wanted(uint32_t sn, uint64_t now);
   void segment(Writer *w, uint8_t cmd, uint8_t frg, uint32_t ts, uint32_t sn, Bytes data) const;
-  uint16_t window() const { return static_cast<uint16_t>(64 - (rcv_nxt_ - deliver_)); }
+  uint16_t window() const { return static_cast<uint16_t>(in_.size() - (rcv_nxt_ - deliver_)); }
   bool pay(size_t n, uint64_t now);
 
   Array<Out> out_;

@@ -82,6 +82,24 @@ Error Client::bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
 Error Client::connect(const char *token, size_t n, uint64_t now) {
   return core(this)->do_connect(token, n, now / us);
 }
+Error Client::handle(const Schema &s, uint8_t *handler) {
+  return core(this)->do_handle(s, handler);
+}
+Error Client::open_stream(Bytes name, uint32_t *stream, uint64_t now) {
+  return core(this)->do_open(name, stream, now / us);
+}
+Error Client::write_stream(uint32_t stream, Bytes data, size_t *written, uint64_t now) {
+  return core(this)->streams().write(stream, data, now / us, written);
+}
+Error Client::end_stream(uint32_t stream) {
+  return core(this)->streams().end(stream);
+}
+Error Client::abort_stream(uint32_t stream, Bytes reason) {
+  return core(this)->streams().abort(stream, reason);
+}
+Error Client::stop_stream(uint32_t stream) {
+  return core(this)->streams().stop(stream);
+}
 void Client::close(uint8_t code, uint64_t now) {
   core(this)->do_close(code, now / us);
 }

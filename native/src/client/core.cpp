@@ -7,7 +7,11 @@ namespace {
 
 constexpr uint64_t second = 1000000;
 constexpr uint64_t bind_interval = 250000;
-constexpr size_t waiting_bytes = 32768;
+constexpr size_t least_waiting = 3072, least_events = 18944;
+
+bool queue_size(size_t n, size_t least, size_t most) {
+  return n >= least && n <= most && (n & (n - 1)) == 0;
+}
 
 bool may_reconnect(Reason r) {
   switch (r) {
@@ -30,6 +34,8 @@ bool may_reconnect(Reason r) {
 
 Core::~Core() {
   release_encoders();
+  release_decoders();
+  for (Handler &h : handlers_) Frame::destroy(h.frame);
 }
 
 Error Core::setup(const ClientConfig &c) {
@@ -45,18 +51,22 @@ Error Core::setup(const ClientConfig &c) {
   for (uint8_t s = 0; s < 8; s++)
     if ((offered >> s & 1) != 0 && !available(f, s)) return Error::invalid;
   if (config_.timeout == 0) config_.timeout = 15 * second * 1000;
-  if (config_.event_bytes == 0) config_.event_bytes = 131072;
-  const size_t q = c.send_queue;
-  if (config_.timeout < 2 * second * 1000 || config_.event_bytes < 65536 || q < 16 || q > 256 ||
-      c.bindings == 0 || c.bindings > 256)
+  if (config_.event_bytes == 0) config_.event_bytes = least_events;
+  if (config_.datagram_bytes == 0) config_.datagram_bytes = least_waiting;
+  if (config_.timeout < 2 * second * 1000 || config_.event_bytes < least_events ||
+      config_.datagram_bytes < least_waiting || !queue_size(c.send_queue, 8, 256) ||
+      !queue_size(c.receive_queue, 16, 64) || c.bindings == 0 || c.bindings > 256 ||
+      c.handlers > max_incoming || c.stream_rate < 4096)
     return Error::invalid;
-  size_t segments = 16;
-  while (segments < q) segments *= 2;
   session_.configure(f, offered, config_.timeout / 1000);
-  const bool ok = reliable_.create(allocator_, segments) && bulk_.create(allocator_, 16) &&
-                  events_.create(allocator_, config_.event_bytes) &&
-                  bindings_.create(allocator_, c.bindings) && waiting_.create(allocator_, waiting_bytes) &&
-                  message_.create(allocator_, max_reliable);
+  streams_.configure(c.streams, c.streams ? c.stream_rate : 0);
+  // Without streams only answers to their opens use the bulk channel.
+  const size_t bulk = c.streams ? 16 : 2;
+  const bool ok = reliable_.create(allocator_, c.send_queue, c.receive_queue) &&
+                  bulk_.create(allocator_, bulk, bulk) && events_.create(allocator_, config_.event_bytes) &&
+                  bindings_.create(allocator_, c.bindings) && handlers_.create(allocator_, c.handlers) &&
+                  incoming_.create(allocator_, c.handlers > 0 ? max_incoming : 0) &&
+                  waiting_.create(allocator_, config_.datagram_bytes);
   return ok ? Error::ok : Error::no_memory;
 }
 
@@ -90,6 +100,10 @@ Error Core::do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
   return Error::ok;
 }
 
+Error Core::do_open(Bytes name, uint32_t *stream, uint64_t now) {
+  return session_.state() == State::open ? streams_.open(name, now, stream) : Error::closed;
+}
+
 Error Core::do_connect(const char *token, size_t n, uint64_t now) {
   const Error e = parse_token(config_.crypto, token, n, &token_);
   if (e != Error::ok) return e;
@@ -120,6 +134,8 @@ void Core::opened(uint64_t now) {
   reliable_.start(conversation, config_.timeout / 1000000, overhead, now / 1000);
   bulk_.start(conversation + 1, config_.timeout / 1000000, overhead, now / 1000);
   release_encoders();
+  release_decoders();
+  streams_.start(now);
   for (size_t i = 0; i < bindings_n_; i++) {
     Binding &b = bindings_[i];
     b.phase = Phase::requesting;
@@ -139,6 +155,7 @@ void Core::opened(uint64_t now) {
 
 void Core::ended() {
   const Reason r = session_.reason();
+  streams_.start(now_);
   quality_at_ = never;
   if (was_open_ && now_ - opened_at_ > 10 * second) backoff_ = 0;
   was_open_ = false;
@@ -196,12 +213,26 @@ void Core::do_receive(Bytes d, uint64_t now) {
 }
 
 void Core::deliver(uint64_t now) {
-  size_t n = 0;
-  while (session_.state() == State::open && events_.room() >= max_reliable &&
-         (n = reliable_.receive(message_.data())) > 0)
-    if (!on_reliable({message_.data(), n})) violation(now);
-  while (session_.state() == State::open && (n = bulk_.receive(message_.data())) > 0)
-    on_bulk({message_.data(), n}, now);
+  // Messages wait in their channel until there is room for an event with them, or with a call. The
+  // bulk channel leaves room for a message of the other one.
+  size_t n = 0, call = 0;
+  for (size_t i = 0; i < handlers_n_; i++) call = std::max(call, handlers_[i].size);
+  while (session_.state() == State::open && (n = reliable_.next_size()) > 0 &&
+         events_.room() >= std::max(n, call)) {
+    uint8_t *m = events_.prepare(n);
+    reliable_.receive(m);
+    if (!on_reliable({m, n})) violation(now);
+  }
+  while (session_.state() == State::open && (n = bulk_.next_size()) > 0 &&
+         events_.room() >= std::min(n, Streams::max_message)) {
+    if (n > Streams::max_message) {
+      violation(now);
+      break;
+    }
+    uint8_t *m = events_.prepare(n);
+    bulk_.receive(m);
+    if (!streams_.receive({m, n}, now)) violation(now);
+  }
   if (reliable_.broken() || bulk_.broken()) violation(now);
 }
 
@@ -214,12 +245,14 @@ size_t Core::do_next(Buffer to, uint64_t now) {
   if (n > 0 || session_.state() != State::open) return n;
   uint8_t body[max_body];
   uint8_t kind = reliable;
+  streams_.send(now);
   n = reliable_.output(body, now / 1000);
   if (n == 0) n = bulk_.output(body, now / 1000);
   if (n == 0) {
     kind = data;
     n = next_bind(body, now);
   }
+  if (n == 0) n = next_acks(body, now);
   if (n == 0) n = next_messages(body);
   return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
 }
@@ -231,7 +264,8 @@ uint64_t Core::do_timeout() const {
     t = std::min(t, quality_at_);
     for (const Channel *c : {&reliable_, &bulk_})
       if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
-    if (waiting_n_ > 0) t = 0;
+    if (waiting_n_ > 0 || streams_.due()) t = 0;
+    t = std::min(t, acks_due());
     for (size_t i = 0; i < bindings_n_; i++)
       if (bindings_[i].phase == Phase::requesting) t = std::min(t, bindings_[i].ask_at);
   }
@@ -265,11 +299,14 @@ size_t Core::next_bind(uint8_t *to, uint64_t now) {
   return 0;
 }
 
-bool Core::queue(Bytes m) {
-  if (m.size > max_body || waiting_n_ + 2 + m.size > waiting_.size()) return false;
-  store_little(waiting_.data() + waiting_n_, 2, m.size);
-  copy(waiting_.data() + waiting_n_ + 2, m.data, m.size);
-  waiting_n_ += 2 + m.size;
+bool Core::queue(Bytes head, Bytes body) {
+  const size_t size = head.size + body.size;
+  if (size > max_body || waiting_n_ + 2 + size > waiting_.size()) return false;
+  uint8_t *to = waiting_.data() + waiting_n_;
+  store_little(to, 2, size);
+  copy(to + 2, head.data, head.size);
+  copy(to + 2 + head.size, body.data, body.size);
+  waiting_n_ += 2 + size;
   return true;
 }
 
@@ -335,32 +372,22 @@ Error Core::do_call(uint8_t rpc, const Frame &f) {
   return Error::ok;
 }
 
-Error Core::push(uint8_t type, Bytes body) {
-  message_[0] = type;
-  copy(message_.data() + 1, body.data, body.size);
-  return reliable_.send({message_.data(), body.size + 1}) ? Error::ok : Error::full;
-}
-
 Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
   if (session_.state() != State::open) return Error::closed;
   if (m.size > (reliable_channel ? 8192U : max_body - 1)) return Error::invalid;
   if (!game_.take(m.size + 64, 65536, 131072, now)) return Error::full;
-  if (reliable_channel) return push(0xc4, m);
-  message_[0] = 0xc4;
-  copy(message_.data() + 1, m.data, m.size);
-  return queue({message_.data(), m.size + 1}) ? Error::ok : Error::full;
+  static const uint8_t type = 0xc4;
+  const bool ok = reliable_channel ? reliable_.send({&type, 1}, m) : queue({&type, 1}, m);
+  return ok ? Error::ok : Error::full;
 }
 
 Error Core::do_request(Bytes body, uint32_t *id, uint64_t now) {
   if (session_.state() != State::open) return Error::closed;
   if (body.size > 8192) return Error::invalid;
   if (requests_n_ == 64 || !game_.take(body.size + 64, 65536, 131072, now)) return Error::full;
-  uint8_t *m = message_.data();
-  m[0] = 0xcf;
-  m[1] = 0;
-  store_little(m + 2, 4, next_request_);
-  copy(m + 6, body.data, body.size);
-  if (!reliable_.send({m, body.size + 6})) return Error::full;
+  uint8_t head[6] = {0xcf, 0};
+  store_little(head + 2, 4, next_request_);
+  if (!reliable_.send({head, 6}, body)) return Error::full;
   *id = next_request_++;
   requests_[requests_n_++] = *id;
   return Error::ok;
@@ -369,11 +396,11 @@ Error Core::do_request(Bytes body, uint32_t *id, uint64_t now) {
 Error Core::do_cancel(uint32_t id) {
   for (size_t i = 0; i < requests_n_; i++) {
     if (requests_[i] != id) continue;
-    uint8_t m[5] = {1};
-    store_little(m + 1, 4, id);
-    const Error e = push(0xcf, {m, 5});
-    if (e == Error::ok) requests_[i] = requests_[--requests_n_];
-    return e;
+    uint8_t m[6] = {0xcf, 1};
+    store_little(m + 2, 4, id);
+    if (!reliable_.send({m, 6})) return Error::full;
+    requests_[i] = requests_[--requests_n_];
+    return Error::ok;
   }
   return Error::invalid;
 }
@@ -390,6 +417,8 @@ Stats Core::do_stats() const {
   session_.fill(&s);
   s.calls = calls_;
   s.acks = acks_;
+  s.server_calls = server_calls_;
+  s.server_calls_dropped = server_calls_dropped_;
   return s;
 }
 

@@ -5,12 +5,13 @@
 #include "src/client/channel.hpp"
 #include "src/client/events.hpp"
 #include "src/client/session.hpp"
+#include "src/client/streams.hpp"
 
 namespace uplink::detail::client {
 
 class Core final : public Client {
 public:
-  explicit Core(const Allocator &a) : allocator_(a) {}
+  explicit Core(const Allocator &a) : allocator_(a), streams_(bulk_, events_) {}
   Core(const Core &) = delete;
   Core &operator=(const Core &) = delete;
   ~Core();
@@ -18,6 +19,9 @@ public:
   const Allocator &allocator() const { return allocator_; }
 
   Error do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc);
+  Error do_handle(const Schema &s, uint8_t *handler);
+  Error do_open(Bytes name, uint32_t *stream, uint64_t now);
+  Streams &streams() { return streams_; }
   Error do_connect(const char *token, size_t n, uint64_t now);
   void do_close(uint8_t code, uint64_t now);
   bool is_open() const { return session_.state() == State::open; }
@@ -25,7 +29,7 @@ public:
   size_t do_next(Buffer to, uint64_t now);
   uint64_t do_timeout() const;
   void do_rebind(uint64_t now) { session_.rebind(now); }
-  bool do_poll(Event *e) { return events_.pop(e); }
+  bool do_poll(Event *e);
   Error do_call(uint8_t rpc, const Frame &f);
   Error do_send(Bytes message, bool reliable, uint64_t now);
   Error do_request(Bytes body, uint32_t *id, uint64_t now);
@@ -48,6 +52,25 @@ private:
     Array<uint8_t> described;
   };
 
+  // Handler is an RPC that the server can call.
+  struct Handler {
+    const Schema *schema = nullptr;
+    Frame *frame = nullptr; // of the last event
+    size_t size = 0;        // of a frame in an event
+  };
+
+  // Incoming is such an RPC that the server has bound in this session.
+  struct Incoming {
+    Schema *schema = nullptr;   // with the server's factors
+    Decoder *decoder = nullptr; // null if it was refused
+    uint8_t handler = 0;
+    bool reliable = false;
+    bool due = false;     // an ack
+    uint64_t newest = 0;  // packet number with a frame
+    uint64_t dropped = 0; // calls without room, before the next event
+  };
+  static constexpr size_t max_incoming = 32;
+
   void step(uint64_t now);
   void opened(uint64_t now);
   void ended();
@@ -61,13 +84,20 @@ private:
   // on_reliable reports whether the message is well-formed.
   bool on_reliable(Bytes m);
   bool on_request_answer(Bytes m);
-  void on_bulk(Bytes m, uint64_t now);
+  bool on_bind(Bytes m);
+  // accept_bind returns the reason of the answer, or -1 if no server sends the request.
+  int accept_bind(const ServerBind &r, Incoming *in, ServerBindAnswer *a);
+  void on_call(Bytes payload);
+  bool on_reliable_call(Bytes payload);
+  void take_call(Incoming *in, const Call &c);
+  size_t next_acks(uint8_t *to, uint64_t now);
+  uint64_t acks_due() const;
+  void release_decoders();
   void deliver(uint64_t now);
   void release_encoders();
-  bool queue(Bytes payload);
+  bool queue(Bytes head, Bytes body = {});
   size_t next_bind(uint8_t *to, uint64_t now);
   size_t next_messages(uint8_t *to);
-  Error push(uint8_t type, Bytes body);
 
   Allocator allocator_;
   ClientConfig config_;
@@ -81,9 +111,13 @@ private:
   Array<uint8_t> waiting_;
   size_t waiting_n_ = 0;
 
-  Array<uint8_t> message_; // of a channel
-  bool was_open_ = false;  // the session of this connect was open
-  bool before_ = false;    // so was an earlier one
+  Streams streams_;
+  Array<Handler> handlers_;
+  size_t handlers_n_ = 0;
+  Array<Incoming> incoming_;
+  uint64_t acked_at_ = 0;
+  bool was_open_ = false; // the session of this connect was open
+  bool before_ = false;   // so was an earlier one
   Token token_;
   uint64_t start_at_ = never; // of the handshake
   uint64_t not_before_ = 0, backoff_ = 0, opened_at_ = 0, quality_at_ = never;
@@ -94,7 +128,7 @@ private:
   uint32_t requests_[64] = {};
   size_t requests_n_ = 0;
   Bucket game_;
-  uint64_t calls_ = 0, acks_ = 0;
+  uint64_t calls_ = 0, acks_ = 0, server_calls_ = 0, server_calls_dropped_ = 0;
   bool shutdown_told_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace uplink::detail::client {
 class Events {
 public:
   // reserve is the room that only events without data of the game use.
-  static constexpr size_t reserve = 8192;
+  static constexpr size_t reserve = 2048;
 
   bool create(const Allocator &a, size_t size) { return memory_.create(a, size); }
   void clear() { begin_ = end_ = 0; }
@@ -20,18 +20,25 @@ public:
     const size_t left = memory_.size() - (end_ - begin_);
     return left > reserve + sizeof(Event) ? left - reserve - sizeof(Event) : 0;
   }
-  // push copies an event and its data. It reports whether there was room.
-  bool push(Event e) {
-    const size_t n = sizeof(Event) + e.data.size;
-    if (n > memory_.size() - (end_ - begin_)) return false;
+  // prepare returns memory for the data of the next event, or null without room. The data may be
+  // written there, or a part of it, before push.
+  uint8_t *prepare(size_t size) {
+    const size_t n = sizeof(Event) + size;
+    if (n > memory_.size() - (end_ - begin_)) return nullptr;
     if (n > memory_.size() - end_) {
       std::memmove(memory_.data(), memory_.data() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
     }
+    return memory_.data() + end_ + sizeof(Event);
+  }
+  // push copies an event and its data. It reports whether there was room.
+  bool push(const Event &e) {
+    uint8_t *to = prepare(e.data.size);
+    if (to == nullptr) return false;
+    if (e.data.size > 0) std::memmove(to, e.data.data, e.data.size);
     copy(memory_.data() + end_, &e, sizeof(e));
-    copy(memory_.data() + end_ + sizeof(e), e.data.data, e.data.size);
-    end_ += n;
+    end_ += sizeof(e) + e.data.size;
     return true;
   }
   bool pop(Event *e) {

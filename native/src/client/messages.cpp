@@ -10,6 +10,10 @@ void Core::on_data(Bytes m, uint64_t now) {
   if (m.size == 0) return;
   const uint8_t type = m.data[0];
   Reader r({m.data + 1, m.size - 1});
+  if (type < 0xc0) {
+    on_call(m);
+    return;
+  }
   if (type >= 0xd0 && (type < 0xe0 || type >= 0xf0)) {
     on_replication(m, false);
     return;
@@ -123,11 +127,7 @@ void Core::on_replication(Bytes m, bool reliable_channel) {
 
 bool Core::on_reliable(Bytes m) {
   const uint8_t type = m.data[0];
-  if (type < 0xc0) {
-    // A frame of an RPC that was refused.
-    const int rpc = rpc_of(m);
-    return rpc >= 0 && static_cast<uint32_t>(rpc) < server_binds_;
-  }
+  if (type < 0xc0) return on_reliable_call(m);
   Event e;
   switch (type) {
   case 0xc0: {
@@ -136,15 +136,8 @@ bool Core::on_reliable(Bytes m) {
     e.data = m;
     return parse_handover(config_.crypto, m, &h) == Error::ok && events_.push(e);
   }
-  case 0xc2: {
-    // RPCs that the server calls are not supported: each request is refused.
-    const int rpc = bind_number(m);
-    if (rpc < 0 || static_cast<uint32_t>(rpc) != server_binds_ || server_binds_ == 32) return false;
-    server_binds_++;
-    uint8_t answer[64];
-    reliable_.send({answer, format_refusal({answer, sizeof(answer)}, static_cast<uint8_t>(rpc), 1)});
-    return true;
-  }
+  case 0xc2:
+    return on_bind(m);
   case 0xc4:
     e.type = EventType::message;
     e.reliable = true;
@@ -180,24 +173,6 @@ bool Core::on_request_answer(Bytes m) {
     return events_.push(e);
   }
   return true;
-}
-
-void Core::on_bulk(Bytes m, uint64_t now) {
-  // Byte streams are not supported: each open is answered with done, result 2. What was sent before
-  // the writer got that is ignored.
-  const uint8_t kind = m.data[0] >> 3;
-  const size_t size = m.size - 1;
-  const bool valid = kind == 0   ? size >= 1 && size <= 128
-                     : kind == 1 ? size >= 1 && size <= 1148
-                     : kind == 2 ? size == 0
-                                 : kind == 3 && size <= 256;
-  if (!valid) {
-    violation(now);
-    return;
-  }
-  if (kind != 0) return;
-  const uint8_t done[2] = {static_cast<uint8_t>(5 << 3 | (m.data[0] & 7)), 2};
-  if (!bulk_.send({done, 2})) violation(now);
 }
 
 } // namespace uplink::detail::client

@@ -126,6 +126,7 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   else if (stats_.missing > 0)
     stats_.missing--;
   window_.accept(n);
+  accepted_number_ = n;
   accepted(h.kind, now);
   *kind = h.kind;
   *body = {body_, size};

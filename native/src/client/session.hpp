@@ -27,6 +27,8 @@ public:
   // reason is why the session ended. It is set when the state became idle.
   Reason reason() const { return reason_; }
   uint64_t connection() const { return connection_; }
+  // accepted_number returns the packet number of the datagram that was accepted last.
+  uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
 
   // receive handles a datagram. It returns true for a body of kind data or reliable, which is valid
@@ -89,6 +91,7 @@ private:
   // The session.
   uint64_t connection_ = 0;
   uint64_t number_ = 0;
+  uint64_t accepted_number_ = 0;
   Window window_;
   Sealer sealer_;
   Opener opener_;

@@ -281,7 +281,37 @@ const char *name(char *&at, const char *from) {
   return out;
 }
 
+template <typename T> bool copy_array(const Allocator &a, Array<T> &to, const Array<T> &from) {
+  if (!to.create(a, from.size())) return false;
+  for (size_t i = 0; i < from.size(); i++) to[i] = from[i];
+  return true;
+}
+
 } // namespace
+
+Error detail::clone(const Allocator &a, const Schema &from, Schema **out) {
+  const SchemaImpl &s = impl(from);
+  SchemaImpl *c = detail::create<SchemaImpl>(a);
+  if (c == nullptr) return Error::no_memory;
+  c->allocator = a;
+  if (!copy_array(a, c->names, s.names) || !copy_array(a, c->infos, s.infos) ||
+      !copy_array(a, c->factors, s.factors) || !copy_array(a, c->strings, s.strings) ||
+      !copy_array(a, c->offsets, s.offsets) || !copy_array(a, c->lowest, s.lowest) ||
+      !copy_array(a, c->highest, s.highest)) {
+    Schema::destroy(c);
+    return Error::no_memory;
+  }
+  const char *text = s.names.data();
+  for (FieldInfo &f : c->infos) f.name = c->names.data() + (f.name - text);
+  c->rpc_name = c->names.data() + (s.rpc_name - text);
+  c->rate = s.rate;
+  c->component_count = s.component_count;
+  c->bytes = s.bytes;
+  c->binary = s.binary;
+  c->print = s.print;
+  *out = c;
+  return Error::ok;
+}
 
 Error Schema::create(const Allocator &a, const char *rpc, double rate_hz, const Field *fields, size_t n,
                      Schema **out, size_t *field) {

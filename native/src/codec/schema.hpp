@@ -65,6 +65,9 @@ struct SchemaImpl final : Schema {
   uint64_t print = 0;
 };
 
+// clone creates a copy of a schema.
+Error clone(const Allocator &a, const Schema &s, Schema **out);
+
 inline const SchemaImpl &impl(const Schema &s) {
   return static_cast<const SchemaImpl &>(s);
 }

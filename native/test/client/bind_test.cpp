@@ -44,12 +44,32 @@ TEST_CASE("request to bind") {
     uint8_t out[1173];
     const size_t n = format_bind({out, sizeof(out)}, r);
     CHECK(hex(out, n) == x["bytes"].get<std::string>());
-    CHECK(bind_number({out, n}) == r.rpc);
-    for (size_t cut = 0; cut < n; cut++) CHECK(bind_number({out, cut}) == -1);
+    ServerBind parsed;
+    CHECK(parse_server_bind({out, n}, &parsed));
+    CHECK(parsed.rpc == r.rpc);
+    for (size_t cut = 0; cut < n; cut++) CHECK(!parse_server_bind({out, cut}, &parsed));
     checked++;
   }
   CHECK(checked > 0);
   Schema::destroy(s);
+}
+
+TEST_CASE("request to bind of a server") {
+  const nlohmann::json v = load("messages.json");
+  for (const auto &x : v["bind_requests"]) {
+    if (x["name"] != "of a server") continue;
+    const Data d = unhex(x["bytes"]);
+    ServerBind r;
+    REQUIRE(parse_server_bind(bytes(d), &r));
+    CHECK(std::string(reinterpret_cast<const char *>(r.name.data), r.name.size) == x["value"]["Name"]);
+    CHECK(r.fingerprint == x["value"]["Fingerprint"].get<uint64_t>());
+    CHECK(r.ring == 64);
+    CHECK(r.prior == x["value"]["Prior"].get<uint64_t>());
+    CHECK(!r.reliable);
+    for (size_t cut = 0; cut < d.size(); cut++) CHECK(!parse_server_bind({d.data(), cut}, &r));
+    return;
+  }
+  FAIL("no vector");
 }
 
 TEST_CASE("answers to requests to bind") {
@@ -80,7 +100,8 @@ TEST_CASE("answers to requests to bind") {
     const Data d = unhex(x["bytes"]);
     BindAnswer a;
     Handover h;
-    if (d[0] == 0xc2) CHECK(bind_number(bytes(d)) == -1);
+    ServerBind r;
+    if (d[0] == 0xc2) CHECK(!parse_server_bind(bytes(d), &r));
     if (d[0] == 0xc3) CHECK(!parse_answer(bytes(d), &a));
     if (d[0] == 0xc0) CHECK(parse_handover(sodium_crypto(), bytes(d), &h) != Error::ok);
   }

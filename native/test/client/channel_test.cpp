@@ -30,7 +30,7 @@ TEST_CASE("trace of the reliable channel") {
   };
   std::deque<Flight> flight;
   for (Channel &c : end) {
-    REQUIRE(c.create({}, 256));
+    REQUIRE(c.create({}, 256, 64));
     c.start(0x77665544, 15000, 55, 0);
   }
   int delivered = 0;
@@ -67,7 +67,7 @@ TEST_CASE("messages arrive in order over a link that loses, duplicates and reord
     std::mt19937 random(seed);
     Channel end[2];
     for (Channel &c : end) {
-      REQUIRE(c.create({}, 256));
+      REQUIRE(c.create({}, 256, 64));
       c.start(7, 15000, 55, 0);
     }
     struct Flight {
@@ -119,7 +119,7 @@ TEST_CASE("messages arrive in order over a link that loses, duplicates and reord
 
 TEST_CASE("a segment without acknowledgment ends the session, within its budget") {
   Channel c;
-  REQUIRE(c.create({}, 256));
+  REQUIRE(c.create({}, 256, 64));
   c.start(7, 15000, 55, 0);
   const Data m(16384);
   for (int i = 0; i < 10; i++) c.send(bytes(m));
@@ -133,7 +133,7 @@ TEST_CASE("a segment without acknowledgment ends the session, within its budget"
 
 TEST_CASE("malformed bodies and fragments") {
   Channel c;
-  REQUIRE(c.create({}, 16));
+  REQUIRE(c.create({}, 16, 64));
   c.start(7, 15000, 55, 0);
   Data push(25);
   push[0] = 7, push[4] = 81, push[6] = 64, push[20] = 1;

@@ -1,0 +1,212 @@
+#include "src/client/streams.hpp"
+
+#include <algorithm>
+
+namespace uplink::detail::client {
+namespace {
+
+enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
+enum Result : uint8_t { complete, stopped, unhandled };
+
+constexpr size_t max_data = 1148, max_name = 128, max_reason = 256;
+constexpr uint64_t target_delay = 20; // ms
+constexpr uint64_t adapt_interval = 100000;
+// Segments of the channel that data leaves to other messages.
+constexpr size_t spare_segments = 2;
+
+bool reserved(Bytes name) {
+  static const char prefix[] = "uplink.";
+  return name.size >= sizeof(prefix) - 1 && std::memcmp(name.data, prefix, sizeof(prefix) - 1) == 0;
+}
+
+} // namespace
+
+void Streams::start(uint64_t now) {
+  for (Writer &w : writers_) w = {};
+  for (Reader &r : readers_) r = {};
+  opens_ = peer_opens_ = bytes_ = {};
+  rate_ = max_rate_;
+  least_rtt_ = UINT64_MAX;
+  adapt_at_ = now + adapt_interval;
+}
+
+bool Streams::receive(Bytes m, uint64_t now) {
+  static const struct {
+    size_t least, most;
+  } sizes[] = {{1, max_name}, {1, max_data}, {0, 0}, {0, max_reason}, {3, 3}, {1, 1}};
+  if (m.size == 0) return false;
+  const uint8_t kind = m.data[0] >> 3, n = m.data[0] & 7;
+  const Bytes body = {m.data + 1, m.size - 1};
+  if (kind > done_kind || body.size < sizes[kind].least || body.size > sizes[kind].most) return false;
+  if (kind == open_kind) return on_open(&readers_[n], body, now);
+  return kind >= credit_kind ? on_reader(kind, n, body) : on_writer(kind, &readers_[n], body);
+}
+
+bool Streams::on_open(Reader *r, Bytes name, uint64_t now) {
+  if (!r->done || !peer_opens_.take(1, 32, 40, now)) return false;
+  *r = {};
+  r->id = next_++;
+  r->left = window;
+  r->open = true;
+  r->done = false;
+  Event e;
+  e.type = EventType::stream_open;
+  e.value = r->id;
+  e.data = name;
+  if (!reads_ || reserved(name) || !events_.push(e)) {
+    r->over = true;
+    r->result = unhandled;
+  }
+  return true;
+}
+
+// on_writer handles what the writer sends after an open.
+bool Streams::on_writer(uint8_t kind, Reader *r, Bytes body) {
+  if (!r->open) return false;
+  Event e;
+  e.value = r->id;
+  e.data = body;
+  if (kind == data_kind) {
+    if (body.size > r->left) return false;
+    r->left -= static_cast<uint32_t>(body.size);
+    e.type = EventType::stream_data;
+  } else {
+    r->open = false;
+    e.type = kind == end_kind ? EventType::stream_end : EventType::stream_aborted;
+  }
+  return r->over || events_.push(e);
+}
+
+// on_reader handles what the reader of an own stream sends.
+bool Streams::on_reader(uint8_t kind, uint8_t n, Bytes body) {
+  Writer &w = writers_[n];
+  if (w.id == 0) return false;
+  const uint32_t v = static_cast<uint32_t>(load_little(body.data, body.size));
+  if (kind == credit_kind) {
+    if (v == 0 || v > window - w.credit) return false;
+    w.credit += v;
+    return true;
+  }
+  if (v > unhandled || (v == complete && !w.ended)) return false;
+  Event e;
+  e.type = EventType::stream_done;
+  e.value = w.id;
+  e.status = static_cast<uint8_t>(v);
+  w = {};
+  return events_.push(e);
+}
+
+void Streams::polled(const Event &e) {
+  for (Reader &r : readers_) {
+    if (r.id != e.value || r.id == 0 || r.over) continue;
+    if (e.type == EventType::stream_data) {
+      r.read += static_cast<uint32_t>(e.data.size);
+    } else if (e.type == EventType::stream_end || e.type == EventType::stream_aborted) {
+      r.over = true;
+      r.result = e.type == EventType::stream_end ? complete : stopped;
+    }
+  }
+}
+
+bool Streams::tell(uint8_t kind, uint32_t n, Bytes body) {
+  const uint8_t head = static_cast<uint8_t>(kind << 3 | n);
+  return channel_.send({&head, 1}, body);
+}
+
+void Streams::send(uint64_t now) {
+  adapt(now);
+  for (uint32_t n = 0; n < slots; n++) {
+    Reader &r = readers_[n];
+    if (r.over && !r.done) {
+      r.done = tell(done_kind, n, {&r.result, 1});
+    } else if (credit_due(r)) {
+      uint8_t b[3];
+      store_little(b, 3, r.read);
+      if (!tell(credit_kind, n, {b, 3})) return;
+      r.left += r.read;
+      r.read = 0;
+    }
+  }
+}
+
+bool Streams::due() const {
+  if (!channel_.has_room(1)) return false;
+  return std::any_of(readers_, readers_ + slots,
+                     [this](const Reader &r) { return (r.over && !r.done) || credit_due(r); });
+}
+
+// adapt makes the rate less while the round-trip time is above its minimum by more than the target.
+void Streams::adapt(uint64_t now) {
+  if (now < adapt_at_) return;
+  adapt_at_ = now + adapt_interval;
+  const uint64_t rtt = channel_.round_trip();
+  if (rtt == 0) return;
+  least_rtt_ = std::min(least_rtt_, rtt);
+  const uint32_t least = std::min<uint32_t>(max_rate_, 4096);
+  rate_ = rtt > least_rtt_ + target_delay ? std::max(rate_ - rate_ / 8, least)
+                                          : std::min(rate_ + max_rate_ / 16 + 1, max_rate_);
+}
+
+Streams::Writer *Streams::writer(uint32_t stream) {
+  for (Writer &w : writers_)
+    if (w.id == stream && stream != 0 && !w.over) return &w;
+  return nullptr;
+}
+
+Error Streams::open(Bytes name, uint64_t now, uint32_t *stream) {
+  if (name.size == 0 || name.size > max_name || reserved(name) || max_rate_ == 0) return Error::invalid;
+  for (Writer &w : writers_) {
+    if (w.id != 0) continue;
+    if (!channel_.has_room(1) || !opens_.take(1, 16, 32, now)) return Error::full;
+    tell(open_kind, number(&w), name);
+    w.id = *stream = next_++;
+    w.credit = window;
+    return Error::ok;
+  }
+  return Error::full;
+}
+
+Error Streams::write(uint32_t stream, Bytes data, uint64_t now, size_t *written) {
+  *written = 0;
+  Writer *w = writer(stream);
+  if (w == nullptr) return Error::closed;
+  while (*written < data.size) {
+    const size_t n = std::min({data.size - *written, max_data, size_t{w->credit}});
+    if (n == 0 || channel_.room() <= spare_segments ||
+        !bytes_.take(n + 64, rate_, std::max<uint64_t>(rate_ / 16, 4096), now))
+      break;
+    tell(data_kind, number(w), {data.data + *written, n});
+    w->credit -= static_cast<uint32_t>(n);
+    *written += n;
+  }
+  return *written == 0 && data.size > 0 ? Error::full : Error::ok;
+}
+
+Error Streams::end(uint32_t stream) {
+  Writer *w = writer(stream);
+  if (w == nullptr) return Error::closed;
+  if (!tell(end_kind, number(w), {})) return Error::full;
+  w->over = w->ended = true;
+  return Error::ok;
+}
+
+Error Streams::abort(uint32_t stream, Bytes reason) {
+  Writer *w = writer(stream);
+  if (w == nullptr) return Error::closed;
+  if (reason.size > max_reason) return Error::invalid;
+  if (!tell(abort_kind, number(w), reason)) return Error::full;
+  w->over = true;
+  return Error::ok;
+}
+
+Error Streams::stop(uint32_t stream) {
+  for (Reader &r : readers_) {
+    if (r.id != stream || stream == 0 || r.over) continue;
+    r.over = true;
+    r.result = stopped;
+    return Error::ok;
+  }
+  return Error::closed;
+}
+
+} // namespace uplink::detail::client

@@ -1,0 +1,179 @@
+// RPCs that the server calls.
+#include "test/client/world.hpp"
+
+using namespace uplink;
+using namespace uplink::detail::client;
+using namespace uplink_test;
+
+namespace {
+
+struct Hit {
+  Schema *schema = nullptr, *other = nullptr;
+  Frame *frame = nullptr;
+  Encoder *encoder = nullptr;
+
+  Hit() {
+    Field f[2];
+    f[0].name = "X";
+    f[0].resolution = 1;
+    f[0].velocity = "V";
+    f[1].name = "V";
+    f[1].resolution = 1;
+    REQUIRE(Schema::create({}, "Hit", 50, f, 2, &schema) == Error::ok);
+    f[0].resolution = 2;
+    REQUIRE(Schema::create({}, "Hit", 50, f, 2, &other) == Error::ok);
+    REQUIRE(Frame::create({}, *schema, &frame) == Error::ok);
+  }
+  Hit(const Hit &) = delete;
+  Hit &operator=(const Hit &) = delete;
+  ~Hit() {
+    Encoder::destroy(encoder);
+    Frame::destroy(frame);
+    Schema::destroy(schema);
+    Schema::destroy(other);
+  }
+
+  // bind is the server's request, whose answer it returns.
+  BindAnswer bind(World &w, const Schema &s, uint8_t rpc, bool reliable_channel, uint16_t ring = 64) {
+    BindRequest r;
+    r.rpc = rpc;
+    r.schema = &s;
+    r.ring = ring;
+    r.reliable = reliable_channel;
+    r.prior = Prior::generic().hash();
+    Data b(1173);
+    b.resize(format_bind({b.data(), b.size()}, r));
+    REQUIRE(w.server.channel.send(bytes(b)));
+    w.run(50);
+    answer.resize(max_reliable);
+    answer.resize(w.server.channel.receive(answer.data()));
+    BindAnswer a;
+    REQUIRE(parse_answer(bytes(answer), &a));
+    CHECK(a.rpc == rpc);
+    EncoderConfig c;
+    c.rpc = rpc;
+    c.reliable = reliable_channel;
+    Encoder::destroy(encoder);
+    REQUIRE(Encoder::create({}, *schema, c, &encoder) == Error::ok);
+    return a;
+  }
+  Data payload(int32_t x) {
+    const double v[2] = {static_cast<double>(x), 3};
+    REQUIRE(frame->set(0, v, 1) == Error::ok);
+    REQUIRE(frame->set(1, v + 1, 1) == Error::ok);
+    Data b(max_payload);
+    size_t n = 0;
+    REQUIRE(encoder->encode(*frame, {b.data(), b.size()}, &n) == Error::ok);
+    b.resize(n);
+    return b;
+  }
+
+  Data answer;
+};
+
+ClientConfig with_handlers() {
+  ClientConfig c;
+  c.handlers = 2;
+  return c;
+}
+
+} // namespace
+
+TEST_CASE("unreliable calls of the server, with losses") {
+  Hit hit;
+  World w(0, with_handlers());
+  uint8_t handler = 9;
+  REQUIRE(w.client->handle(*hit.schema, &handler) == Error::ok);
+  CHECK(w.client->handle(*hit.schema, &handler) == Error::invalid);
+  CHECK(handler == 0);
+  w.connect();
+  w.run(20);
+  CHECK(hit.bind(w, *hit.schema, 0, false).reason == 0);
+  CHECK(w.server.bodies[data].empty());
+  const size_t before = w.events.size();
+  std::vector<int32_t> sent;
+  size_t acks = 0;
+  for (int32_t i = 0; i < 300; i++) {
+    const Data b = hit.payload(i * 3);
+    if (i % 7 != 3) {
+      w.server.send(data, b);
+      sent.push_back(i * 3);
+    }
+    w.run(20);
+    for (const Data &m : w.server.bodies[data]) {
+      REQUIRE(m[0] == 0xc1);
+      size_t used = 0;
+      CHECK(hit.encoder->ack({m.data() + 1, m.size() - 1}, &used) == Error::ok);
+      acks++;
+    }
+    w.server.bodies[data].clear();
+  }
+  CHECK(w.values == sent);
+  CHECK(acks >= 50);
+  CHECK(acks <= 61);
+  uint64_t next = 0;
+  for (size_t i = before; i < w.events.size(); i++) {
+    const Event &e = w.events[i];
+    REQUIRE(e.type == EventType::server_call);
+    CHECK(e.rpc == handler);
+    CHECK(e.value == next + e.missed);
+    next = e.value + 1;
+  }
+  // A datagram that is 64 older than the newest with a call is not decoded.
+  const Data late = hit.payload(1);
+  w.server.number += 64;
+  w.server.send(data, hit.payload(2));
+  w.run(1);
+  w.server.number -= 65;
+  const uint64_t dropped = w.client->stats().server_calls_dropped;
+  w.server.send(data, late);
+  w.run(1);
+  CHECK(w.client->stats().server_calls_dropped == dropped);
+  CHECK(w.values.back() == 2);
+}
+
+TEST_CASE("reliable calls of the server") {
+  Hit hit;
+  World w(0, with_handlers());
+  uint8_t handler = 0;
+  REQUIRE(w.client->handle(*hit.schema, &handler) == Error::ok);
+  w.connect();
+  w.run(20);
+  CHECK(hit.bind(w, *hit.schema, 0, true).reason == 0);
+  std::vector<int32_t> sent;
+  for (int32_t i = 0; i < 100; i++) {
+    sent.push_back(i);
+    REQUIRE(w.server.channel.send(bytes(hit.payload(i))));
+  }
+  w.run(1000);
+  CHECK(w.values == sent);
+  CHECK(w.server.bodies[data].empty());
+  // A call that cannot be decoded violates the protocol.
+  hit.payload(100);
+  REQUIRE(w.server.channel.send(bytes(hit.payload(101))));
+  w.run(50);
+  CHECK(w.last().reason == Reason::violation);
+}
+
+TEST_CASE("RPCs that the client refuses") {
+  Hit hit;
+  World w(0, with_handlers());
+  uint8_t handler = 0;
+  w.connect();
+  w.run(20);
+  CHECK(hit.bind(w, *hit.schema, 0, false).reason == 1);
+  w.server.send(data, hit.payload(1));
+  REQUIRE(w.client->handle(*hit.schema, &handler) == Error::ok);
+  const BindAnswer a = hit.bind(w, *hit.other, 1, true);
+  CHECK(a.reason == 2);
+  CHECK(a.theirs.size > 0);
+  REQUIRE(w.server.channel.send(bytes(hit.payload(1))));
+  CHECK(hit.bind(w, *hit.schema, 2, false, 128).reason == 5);
+  CHECK(w.values.empty());
+  CHECK(w.client->connected());
+  // Numbers count.
+  Data b = {0xc2};
+  REQUIRE(w.server.channel.send(bytes(b)));
+  w.run(50);
+  CHECK(w.last().reason == Reason::violation);
+}

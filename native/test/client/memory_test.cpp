@@ -1,0 +1,81 @@
+// The memory that a client takes from its allocator.
+#include <cstdlib>
+
+#include "test/client/world.hpp"
+
+using namespace uplink;
+using namespace uplink_test;
+
+namespace {
+
+struct Counter {
+  size_t now = 0, most = 0, blocks = 0;
+};
+
+// A block has its size in front.
+void *allocate(void *context, size_t size) {
+  auto *c = static_cast<Counter *>(context);
+  auto *b = static_cast<uint8_t *>(std::malloc(size + 64));
+  std::memcpy(b, &size, sizeof(size));
+  c->now += size;
+  c->most = std::max(c->most, c->now);
+  c->blocks++;
+  return b + 64;
+}
+
+void release(void *context, void *memory) {
+  auto *c = static_cast<Counter *>(context);
+  size_t size = 0;
+  std::memcpy(&size, static_cast<uint8_t *>(memory) - 64, sizeof(size));
+  c->now -= size;
+  c->blocks--;
+  std::free(static_cast<uint8_t *>(memory) - 64);
+}
+
+} // namespace
+
+TEST_CASE("a session with an RPC of 20 components takes at most 96 KiB") {
+  Counter counter;
+  {
+    Field f[3];
+    f[0].name = "Position";
+    f[0].kind = Kind::vec3;
+    f[0].resolution = 0.01;
+    f[0].velocity = "Velocity";
+    f[1].name = "Velocity";
+    f[1].kind = Kind::vec3;
+    f[1].resolution = 0.01;
+    f[2].name = "Axes";
+    f[2].kind = Kind::scalar;
+    f[2].count = 14;
+    f[2].resolution = 0.001;
+    Schema *schema = nullptr;
+    REQUIRE(Schema::create({}, "Move", 60, f, 3, &schema) == Error::ok);
+    REQUIRE(schema->components() == 20);
+    World w(0, {}, {&counter, allocate, release});
+    uint8_t rpc = 0;
+    REQUIRE(w.client->bind(*schema, {}, &rpc) == Error::ok);
+    for (int session = 0; session < 2; session++) {
+      w.server.open = false;
+      w.connect();
+      w.run(9000);
+      REQUIRE(w.server.bodies[detail::client::data].size() > 0);
+      // The server grants the request.
+      Data answer = {0xc3, 0x99, 0, 64, 0, 0, 0xa0, 0xc0, 0xcf};
+      const uint64_t prior = Prior::generic().hash();
+      for (int i = 7; i >= 0; i--) answer.push_back(static_cast<uint8_t>(prior >> 8 * i));
+      answer.push_back(0);
+      answer.push_back(0xc0);
+      w.server.send(detail::client::data, answer);
+      w.run(10);
+      REQUIRE(w.last().type == EventType::bound);
+    }
+    MESSAGE("bytes at most: ", counter.most);
+    CHECK(counter.most <= 96 * 1024);
+    Client::destroy(w.client);
+    w.client = nullptr;
+    Schema::destroy(schema);
+  }
+  CHECK(counter.now == 0);
+  CHECK(counter.blocks == 0);
+}

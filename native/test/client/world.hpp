@@ -1,0 +1,192 @@
+// A small server and the client, in virtual time.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "src/client/channel.hpp"
+#include "src/client/core.hpp"
+#include "test/client/vectors.hpp"
+
+namespace uplink_test {
+
+using namespace uplink;
+using namespace uplink::detail::client;
+
+constexpr uint64_t ms = 1000000;
+
+// Server is what a server needs for one client.
+struct Server {
+  Crypto crypto = sodium_crypto();
+  uint8_t private_key[32] = {};
+  IssuerKey key;
+  Sealer sealer;
+  Opener opener;
+  Window window;
+  Channel channel, bulk;
+  bool open = false, silent = false, forgotten = false;
+  uint8_t code = 0, refusal = 0;
+  int hellos = 0, closes = 0, heartbeats = 0, long_headers = 0;
+  uint64_t number = 0;
+  std::deque<Data> out;
+  std::vector<Data> bodies[8];
+
+  Server() {
+    hash(crypto, private_key, {text_bytes("uplink development: private key")});
+    REQUIRE(development_key(crypto, &key) == Error::ok);
+    REQUIRE(channel.create({}, 256, 64));
+    REQUIRE(bulk.create({}, 64, 64));
+  }
+
+  std::string token() {
+    Claims c;
+    c.client_id = 1;
+    c.issued = 1;
+    c.expires = 1000;
+    c.n = 1;
+    c.servers[0] = {4, {127, 0, 0, 1}, 7777};
+    char text[token_text];
+    REQUIRE(issue_token(crypto, key, c, text, sizeof(text)) == Error::ok);
+    return text;
+  }
+
+  void send(uint8_t kind, const Data &body) {
+    Data d(11 + body.size() + 16);
+    const size_t h = format_header(d.data(), false, kind, 0, number);
+    std::copy(body.begin(), body.end(), d.begin() + static_cast<long>(h));
+    REQUIRE(sealer.seal(number++, {d.data(), h}, d.data() + h, body.size()));
+    d.resize(h + body.size() + 16);
+    out.push_back(d);
+  }
+
+  void handle(const Data &d, uint64_t now) {
+    if (silent) return;
+    if (d[0] == 0x80) {
+      hello(d, now);
+      return;
+    }
+    DatagramHeader h;
+    uint64_t n = 0;
+    size_t size = 0;
+    Data body(d.size());
+    REQUIRE(parse_header(bytes(d), &h));
+    if (forgotten) {
+      Data unknown = {0x84};
+      unknown.insert(unknown.end(), d.begin(), d.begin() + h.size);
+      out.push_back(unknown);
+      return;
+    }
+    REQUIRE(window.complete(h.low, h.width(), &n));
+    REQUIRE(opener.open(n, {d.data(), h.size}, {d.data() + h.size, d.size() - h.size}, body.data(), &size));
+    window.accept(n);
+    body.resize(size);
+    bodies[h.kind].push_back(body);
+    if (h.form == Form::extended) long_headers++;
+    if (h.kind == DatagramKind::close) closes++;
+    if (h.kind == reliable)
+      CHECK((channel.input(bytes(body), now / ms) || bulk.input(bytes(body), now / ms)));
+    Heartbeat b;
+    if (h.kind == heartbeat && parse_heartbeat(bytes(body), &b)) {
+      heartbeats++;
+      Heartbeat answer;
+      answer.echo = b.clock;
+      answer.has_echo = true;
+      Data to(heartbeat_size);
+      format_heartbeat(to.data(), answer);
+      if (b.ask) send(heartbeat, to);
+    }
+  }
+
+  void hello(const Data &d, uint64_t now) {
+    hellos++;
+    const Data nonce(d.begin() + 3, d.begin() + 11);
+    Data answer = {0x81};
+    answer.insert(answer.end(), nonce.begin(), nonce.end());
+    if (refusal != 0) {
+      answer[0] = 0x83;
+      answer.push_back(refusal);
+      out.push_back(answer);
+      return;
+    }
+    if (d[11] == 0) {
+      answer.resize(33, 7);
+      out.push_back(answer);
+      return;
+    }
+    if (open) return;
+    const size_t n = static_cast<size_t>(load_little(d.data() + 40, 2));
+    Exchange e;
+    Data payload(n);
+    e.start(crypto, key.public_key);
+    REQUIRE(e.read(private_key, {d.data() + 42, n}, payload.data()));
+    CHECK((payload[0] & 8) != 0);
+    Data welcome(10);
+    welcome[0] = code;
+    store_little(welcome.data() + 1, 8, 0x1122334455667788);
+    welcome[9] = code == 0 ? 3 : 0;
+    uint8_t own[32], up[32], down[32];
+    crypto.random(nullptr, own, 32);
+    answer[0] = 0x82;
+    answer.resize(67);
+    REQUIRE(e.write(own, d.data() + 42, bytes(welcome), answer.data() + 9));
+    e.finish(up, down);
+    opener.start(crypto, 3, up);
+    sealer.start(crypto, 3, down);
+    window = {};
+    number = 0;
+    open = code == 0;
+    const uint32_t conversation = static_cast<uint32_t>(0x1122334455667788 >> 24);
+    channel.start(conversation, 15000, 55, now / ms);
+    bulk.start(conversation + 1, 15000, 55, now / ms);
+    out.push_back(answer);
+  }
+};
+
+struct World {
+  Server server;
+  Client *client = nullptr;
+  uint64_t now = 1000 * ms;
+  std::vector<Event> events;
+  std::string text;            // of the last event with data
+  std::string received;        // of byte streams
+  std::vector<int32_t> values; // the first component of each call of the server
+
+  explicit World(uint64_t timeout = 0, ClientConfig c = {}, const Allocator &a = {}) {
+    c.crypto = server.crypto;
+    c.offered = 8;
+    c.timeout = timeout;
+    REQUIRE(Client::create(a, c, &client) == Error::ok);
+  }
+  ~World() { Client::destroy(client); }
+
+  void connect() {
+    const std::string t = server.token();
+    REQUIRE(client->connect(t.data(), t.size(), now) == Error::ok);
+  }
+  void run(uint64_t time) {
+    for (const uint64_t end = now + time * ms; now < end; now += ms) {
+      Data b(1500);
+      while (const size_t n = client->next_datagram({b.data(), b.size()}, now))
+        server.handle(Data(b.begin(), b.begin() + static_cast<long>(n)), now);
+      if (server.open && !server.silent && !server.forgotten)
+        for (Channel *c : {&server.channel, &server.bulk})
+          while (const size_t n = c->output(b.data(), now / ms))
+            server.send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
+      for (; !server.out.empty(); server.out.pop_front()) client->receive(bytes(server.out.front()), now);
+      Event e;
+      while (client->poll_event(&e)) {
+        text.assign(reinterpret_cast<const char *>(e.data.data), e.data.size);
+        if (e.type == EventType::stream_data) received += text;
+        if (e.frame != nullptr) values.push_back(e.frame->components()[0]);
+        if (e.type != EventType::quality) events.push_back(e);
+      }
+    }
+  }
+  // last returns the last event, and that of nothing without one.
+  Event last() const { return events.empty() ? Event{} : events.back(); }
+};
+
+} // namespace uplink_test
