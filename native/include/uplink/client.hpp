@@ -160,6 +160,7 @@ struct Stats {
   uint64_t server_calls = 0;
   uint64_t server_calls_dropped = 0; // payloads that were late or damaged, and calls without room
   uint8_t suite = 0;
+  uint16_t datagram_size = 1200; // in bytes: the largest that the path is known to carry
 };
 
 struct BindConfig {
@@ -197,7 +198,8 @@ public:
   // receive takes a datagram from the server's address, at most 1,472 bytes.
   void receive(Bytes datagram, uint64_t now);
   // next_datagram writes the next datagram to send and returns its size, or 0. to has room for
-  // 1,200 bytes.
+  // 1,200 bytes; if it has 1,472, the client searches for the largest datagram of the path. Send them
+  // with the "don't fragment" flag.
   size_t next_datagram(Buffer to, uint64_t now);
   // next_timeout returns when next_datagram is to be called again, if nothing else happens.
   uint64_t next_timeout() const;
@@ -209,8 +211,8 @@ public:
   // call codes and sends one call of an RPC. Error::closed: the RPC is not bound now. Error::full: too
   // much waits.
   Error call(uint8_t rpc, const Frame &f, uint64_t now);
-  // send sends a message of the game: reliable up to 8,192 bytes, otherwise up to 1,172. Error::full:
-  // try later.
+  // send sends a message of the game: reliable up to 8,192 bytes, otherwise 28 less than
+  // Stats::datagram_size. Error::full: try later.
   Error send(Bytes message, bool reliable, uint64_t now);
   // request sends a request of at most 8,192 bytes, whose answer is an event with *id as value.
   Error request(Bytes body, uint32_t *id, uint64_t now);

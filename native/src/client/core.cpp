@@ -240,10 +240,10 @@ size_t Core::do_next(Buffer to, uint64_t now) {
   if (to.capacity < max_sent) return 0;
   step(now);
   const State before = session_.state();
-  size_t n = session_.next(to.data, now);
+  size_t n = session_.next(to, now);
   if (before != State::idle && session_.state() == State::idle) ended();
   if (n > 0 || session_.state() != State::open) return n;
-  uint8_t body[max_body];
+  uint8_t body[max_datagram];
   uint8_t kind = reliable;
   streams_.send(now);
   n = reliable_.output(body, now / 1000);
@@ -253,7 +253,7 @@ size_t Core::do_next(Buffer to, uint64_t now) {
     n = next_bind(body, now);
   }
   if (n == 0) n = next_acks(body, now);
-  if (n == 0) n = next_messages(body);
+  if (n == 0) n = next_messages({body, to.capacity < max_datagram ? max_body : session_.max_data()});
   return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
 }
 
@@ -301,7 +301,7 @@ size_t Core::next_bind(uint8_t *to, uint64_t now) {
 
 bool Core::queue(Bytes head, Bytes body) {
   const size_t size = head.size + body.size;
-  if (size > max_body || waiting_n_ + 2 + size > waiting_.size()) return false;
+  if (size > session_.max_data() || waiting_n_ + 2 + size > waiting_.size()) return false;
   uint8_t *to = waiting_.data() + waiting_n_;
   store_little(to, 2, size);
   copy(to + 2, head.data, head.size);
@@ -310,7 +310,13 @@ bool Core::queue(Bytes head, Bytes body) {
   return true;
 }
 
-size_t Core::next_messages(uint8_t *to) {
+size_t Core::next_messages(Buffer to) {
+  // Those that were for a larger datagram are lost.
+  size_t lost = 0;
+  while (lost < waiting_n_ && load_little(waiting_.data() + lost, 2) > to.capacity)
+    lost += 2 + static_cast<size_t>(load_little(waiting_.data() + lost, 2));
+  std::memmove(waiting_.data(), waiting_.data() + lost, waiting_n_ - lost);
+  waiting_n_ -= lost;
   if (waiting_n_ == 0) return 0;
   const uint8_t *w = waiting_.data();
   // As many payloads as fit into a bundle with the size of each but the last in front. One datagram
@@ -320,7 +326,7 @@ size_t Core::next_messages(uint8_t *to) {
   while (at < waiting_n_ && n < 17) {
     const size_t size = static_cast<size_t>(load_little(w + at, 2));
     const int rpc = rpc_of({w + at + 2, size});
-    if (rpc < 0 || (seen[rpc / 64] >> rpc % 64 & 1) != 0 || (n > 0 && before + last + 2 + size > max_body))
+    if (rpc < 0 || (seen[rpc / 64] >> rpc % 64 & 1) != 0 || (n > 0 && before + last + 2 + size > to.capacity))
       break;
     if (n > 0) before += (last < 128 ? 1 : 2) + last;
     seen[rpc / 64] |= uint64_t{1} << rpc % 64;
@@ -331,10 +337,10 @@ size_t Core::next_messages(uint8_t *to) {
   size_t size = 0;
   if (n < 2) {
     size = static_cast<size_t>(load_little(w, 2));
-    copy(to, w + 2, size);
+    copy(to.data, w + 2, size);
     at = 2 + size;
   } else {
-    Writer b({to, max_body});
+    Writer b(to);
     b.little(0xe0 | (n - 2), 1);
     for (size_t i = 0, from = 0; i < n; i++) {
       const size_t one = static_cast<size_t>(load_little(w + from, 2));
@@ -374,7 +380,7 @@ Error Core::do_call(uint8_t rpc, const Frame &f) {
 
 Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
   if (session_.state() != State::open) return Error::closed;
-  if (m.size > (reliable_channel ? 8192U : max_body - 1)) return Error::invalid;
+  if (m.size > (reliable_channel ? 8192U : session_.max_data() - 1)) return Error::invalid;
   if (!game_.take(m.size + 64, 65536, 131072, now)) return Error::full;
   static const uint8_t type = 0xc4;
   const bool ok = reliable_channel ? reliable_.send({&type, 1}, m) : queue({&type, 1}, m);

@@ -97,7 +97,7 @@ private:
   void release_encoders();
   bool queue(Bytes head, Bytes body = {});
   size_t next_bind(uint8_t *to, uint64_t now);
-  size_t next_messages(uint8_t *to);
+  size_t next_messages(Buffer to);
 
   Allocator allocator_;
   ClientConfig config_;

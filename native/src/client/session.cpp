@@ -6,6 +6,8 @@ namespace uplink::detail::client {
 namespace {
 
 constexpr uint64_t ms = 1000, second = 1000000;
+constexpr size_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
+constexpr uint8_t path_steps = 5;
 
 Reason reason_of_code(uint64_t code) {
   static const Reason reasons[] = {Reason::none,          Reason::token_expired, Reason::token_used,
@@ -66,6 +68,7 @@ Error Session::start(const Token &t, uint64_t now) {
   generation_ = 0;
   responses_n_ = 0;
   closes_ = 0;
+  search();
   state_ = State::connecting;
   return Error::ok;
 }
@@ -143,10 +146,17 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     return false;
   case challenge:
     if (size != 8 || !challenges_.take(1, 100, 20, now)) return false;
+    if (now - served_ >= 300 * ms) search();
     extend(now, 12 * second);
     if (responses_n_ == 4) return false;
     copy(responses_[responses_n_], body_, 8);
     responses_[responses_n_++][8] = generation_;
+    return false;
+  case probe_answer:
+    if (size != 2 || step_ == path_steps || load_little(body_, 2) != path_sizes[step_]) return false;
+    found_ = path_sizes[step_++];
+    failed_ = 0;
+    probed_ = never;
     return false;
   default:
     return false;
@@ -260,7 +270,7 @@ uint64_t Session::interval() const {
   const uint64_t every = std::min<uint64_t>(9 * second, timeout_ * 6 / 10);
   if (loss_at_ != never) return 250 * ms;
   if (asked_ != never && sent_ >= served_ + second) return 250 * ms;
-  if (sent_ - calm_ < 5 * second) return second;
+  if (sent_ - calm_ < 5 * second || step_ < path_steps) return second;
   return served_ < sent_ ? 250 * ms : every;
 }
 
@@ -282,8 +292,11 @@ void Session::advance(uint64_t now) {
     return;
   }
   if (now - served_ >= 300 * ms) extend(now, second);
-  if (now - sent_ >= interval() && beat_ == 0 && !first_)
-    beat(sent_ - calm_ >= 5 * second || loss_at_ != never || now - served_ >= second);
+  if (now - sent_ >= interval() && beat_ == 0 && !first_) {
+    const bool idle = sent_ - calm_ >= 5 * second && step_ == path_steps;
+    beat(idle || loss_at_ != never || now - served_ >= second);
+    probe_ = step_ < path_steps;
+  }
   if (asked_ != never && now - asked_ >= wait_) {
     deaf_ = true;
     asked_ = now;
@@ -301,8 +314,27 @@ void Session::rebind(uint64_t now) {
   if (state_ != State::open) return;
   generation_++;
   asked_ = now;
+  search();
   extend(now, second);
   beat(true);
+}
+
+void Session::search() {
+  found_ = max_sent;
+  step_ = failed_ = 0;
+  probed_ = never;
+  probe_ = false;
+}
+
+size_t Session::send_probe(Buffer to, uint64_t now) {
+  probe_ = false;
+  if (probed_ != never && received_ > probed_ && ++failed_ == 3) step_ = path_steps;
+  if (to.capacity < max_datagram) step_ = path_steps;
+  if (step_ == path_steps) return 0;
+  probed_ = now;
+  static const uint8_t zeros[max_datagram] = {};
+  const size_t around = (long_ ? max_header : 3) + sealer_.overhead();
+  return seal(to.data, probe, {zeros, path_sizes[step_] - around});
 }
 
 uint64_t Session::timeout() const {
@@ -312,7 +344,7 @@ uint64_t Session::timeout() const {
   case State::closing:
     return 0;
   case State::open:
-    if (beat_ != 0 || responses_n_ > 0) return 0;
+    if (beat_ != 0 || responses_n_ > 0 || probe_) return 0;
     return std::min(
         {loss_at_, received_ + timeout_, sent_ + interval(), asked_ == never ? never : asked_ + wait_});
   default:
@@ -350,7 +382,8 @@ size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
   return seal(to, heartbeat, {body, sizeof(body)});
 }
 
-size_t Session::next(uint8_t to[max_sent], uint64_t now) {
+size_t Session::next(Buffer b, uint64_t now) {
+  uint8_t *to = b.data;
   if (state_ == State::connecting) return now >= hello_at_ ? send_hello(to, now) : 0;
   if (state_ == State::closing) {
     const size_t n = seal(to, DatagramKind::close, {&close_code_, 1});
@@ -360,11 +393,11 @@ size_t Session::next(uint8_t to[max_sent], uint64_t now) {
   if (state_ != State::open) return 0;
   if (beat_ != 0) return send_heartbeat(to, now);
   if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9});
-  return 0;
+  return probe_ ? send_probe(b, now) : 0;
 }
 
-size_t Session::seal(uint8_t to[max_sent], uint8_t kind, Bytes body) {
-  if (body.size > max_body) return 0;
+size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body) {
+  if (body.size > (kind == data ? max_data() : kind == probe ? max_datagram : max_body)) return 0;
   const size_t header = format_header(to, long_, kind, connection_, number_);
   copy(to + header, body.data, body.size);
   if (!sealer_.seal(number_, {to, header}, to + header, body.size)) return 0;
@@ -381,6 +414,7 @@ void Session::fill(Stats *s) const {
   *s = stats_;
   s->rtt = rtt_ * 1000;
   s->suite = suite_;
+  s->datagram_size = static_cast<uint16_t>(found_);
 }
 
 } // namespace uplink::detail::client

@@ -1,5 +1,5 @@
 // The client's end of a session, below messages: handshake, encryption, heartbeats, path migration,
-// close. datagrams.md, 2 to 7. Times are microseconds.
+// close, path size. datagrams.md, 2 to 8. Times are microseconds.
 #pragma once
 
 #include "src/client/datagram.hpp"
@@ -36,10 +36,14 @@ public:
   bool receive(Bytes datagram, uint64_t now, uint8_t *kind, Bytes *body);
   // advance handles what is due.
   void advance(uint64_t now);
-  // next writes the next datagram without messages and returns its size, or 0.
-  size_t next(uint8_t to[max_sent], uint64_t now);
-  // seal writes a datagram with a body of at most max_body bytes and returns its size, or 0.
-  size_t seal(uint8_t to[max_sent], uint8_t kind, Bytes body);
+  // next writes the next datagram without messages and returns its size, or 0. Probes are sent if to
+  // has room for max_datagram bytes; otherwise it has room for max_sent.
+  size_t next(Buffer to, uint64_t now);
+  // seal writes a datagram with a body of at most max_data bytes, or max_body if it is reliable, and
+  // returns its size, or 0.
+  size_t seal(uint8_t *to, uint8_t kind, Bytes body);
+  // max_data returns the maximum size of a body of kind data.
+  size_t max_data() const { return found_ - (max_sent - max_body); }
   uint64_t timeout() const;
   void close(uint8_t code, Reason reason, uint64_t now);
   void rebind(uint64_t now);
@@ -60,6 +64,9 @@ private:
     if (ask || beat_ == 0) beat_ = ask ? 2 : 1;
   }
   uint64_t interval() const;
+  // search begins the search for the largest datagram of the path.
+  void search();
+  size_t send_probe(Buffer to, uint64_t now);
   size_t send_hello(uint8_t to[max_sent], uint64_t now);
   size_t send_heartbeat(uint8_t to[max_sent], uint64_t now);
 
@@ -87,6 +94,12 @@ private:
   uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
   uint64_t rtt_ = 0;
   Bucket answers_, challenges_;
+
+  // The path size.
+  uint64_t probed_ = never;
+  size_t found_ = max_sent;
+  uint8_t step_ = 0, failed_ = 0;
+  bool probe_ = false; // one is to be sent
 
   // The session.
   uint64_t connection_ = 0;

@@ -95,6 +95,26 @@ TEST_CASE("a server that has forgotten the session is noticed before the timeout
   CHECK(w.last().reason == Reason::lost);
 }
 
+TEST_CASE("the largest datagram of the path") {
+  World w;
+  w.server.path = 1452;
+  w.connect();
+  w.run(20000);
+  CHECK(w.client->stats().datagram_size == 1452);
+  CHECK(w.server.bodies[probe].size() == 4);
+  const Data m(1452 - 28, 7);
+  CHECK(w.client->send(bytes(m), false, w.now) == Error::ok);
+  CHECK(w.client->send({m.data(), m.size() + 1}, false, w.now) == Error::invalid);
+  w.run(10);
+  CHECK(w.server.bodies[data].back().size() == m.size() + 1);
+  // Another path has another size.
+  w.server.path = 1232;
+  w.client->rebind(w.now);
+  CHECK(w.client->stats().datagram_size == 1200);
+  w.run(20000);
+  CHECK(w.client->stats().datagram_size == 1232);
+}
+
 TEST_CASE("refusals") {
   const struct {
     uint8_t code, refusal;

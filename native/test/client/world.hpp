@@ -31,6 +31,7 @@ struct Server {
   uint8_t code = 0, refusal = 0;
   int hellos = 0, closes = 0, heartbeats = 0, long_headers = 0;
   uint64_t number = 0;
+  size_t path = 1472; // size of a datagram that arrives
   std::deque<Data> out;
   std::vector<Data> bodies[8];
 
@@ -63,7 +64,7 @@ struct Server {
   }
 
   void handle(const Data &d, uint64_t now) {
-    if (silent) return;
+    if (silent || d.size() > path) return;
     if (d[0] == 0x80) {
       hello(d, now);
       return;
@@ -88,6 +89,11 @@ struct Server {
     if (h.kind == DatagramKind::close) closes++;
     if (h.kind == reliable)
       CHECK((channel.input(bytes(body), now / ms) || bulk.input(bytes(body), now / ms)));
+    if (h.kind == probe) {
+      Data answer(2);
+      store_little(answer.data(), 2, d.size());
+      send(probe_answer, answer);
+    }
     Heartbeat b;
     if (h.kind == heartbeat && parse_heartbeat(bytes(body), &b)) {
       heartbeats++;
