@@ -1,10 +1,11 @@
 // A client without a game: it connects to a dedicated server such as "uplink ds", binds the RPC of a
 // schema file, calls it at its rate for some seconds, and prints the state of the connection.
 //
-//   uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -]
+//   uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -] [LOG]
 //
 // TOKEN is the text of a connect token, KEY that of a server's or an issuer's key. Without either it
-// uses the development key, which servers accept on loopback addresses.
+// uses the development key, which servers accept on loopback addresses. LOG is a file that gets the
+// components of each call that is sent, a line each.
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -87,7 +88,7 @@ struct SchemaFile {
   SchemaFile &operator=(const SchemaFile &) = delete;
   ~SchemaFile() { Schema::destroy(schema); }
 
-  // fill sets the arguments of call number n: numbers and angles on a circle, and a counter.
+  // fill sets the arguments of call number n: numbers and angles on a circle, and the number.
   void fill(Frame &f, uint64_t n) const {
     for (size_t i = 0; i < fields.size(); i++) {
       const double turn = static_cast<double>(n) / 60;
@@ -98,7 +99,7 @@ struct SchemaFile {
       for (size_t j = 0; j < count; j++) {
         v[j] =
             x.kind == Kind::angle ? std::fmod(turn * 30, 360) : 100 * std::sin(turn + static_cast<double>(j));
-        u[j] = n & (x.width >= 8 ? 0xff : 1);
+        u[j] = n & (x.width >= 32 ? 0xffffffff : x.width >= 8 ? 0xff : 1);
       }
       if (x.kind <= Kind::angle)
         f.set(i, v, count);
@@ -130,6 +131,8 @@ int run(int argc, char **argv) {
   if (argc < 4) fail("usage", "uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -]");
   const SchemaFile file(argv[1]);
   const char *key = argc > 4 ? argv[4] : "-";
+  std::ofstream log;
+  if (argc > 5) log.open(argv[5]);
   Address server;
   check(parse_address(argv[2], &server), argv[2]);
   const uint64_t duration = std::strtoull(argv[3], nullptr, 10) * 1000000000;
@@ -160,6 +163,8 @@ int run(int argc, char **argv) {
       file.fill(*frame, n++);
       const Error e = client->call(rpc, *frame, now());
       if (e != Error::ok) std::fprintf(stderr, "console: call: %s\n", text(e));
+      for (size_t i = 0; argc > 5 && e == Error::ok && i < file.schema->components(); i++)
+        log << frame->components()[i] << (i + 1 < file.schema->components() ? ' ' : '\n');
     }
     socket.run(*client);
     Event e;
