@@ -1,5 +1,6 @@
-/* The codec of RPCs for C, and for every language that calls C. The functions are those of
- * uplink/codec.hpp, whose comments have units, ranges and rules for threads.
+/* uplink for C, and for every language that calls C: the codec of RPCs, and the client if the library
+ * was built with it. The functions are those of uplink/codec.hpp and uplink/client.hpp, whose comments
+ * have units, ranges and rules for threads.
  *
  * Functions that can fail return an uplink_error. Handles are created by _create, end by _destroy,
  * and may be null there. Structures begin with zeros: `uplink_field f = {0};` */
@@ -185,6 +186,129 @@ UPLINK_API void uplink_decoder_ask_reset(uplink_decoder *d);
 
 /* uplink_rpc_of returns the number of the RPC of a payload, or -1 if it has no valid header. */
 UPLINK_API int32_t uplink_rpc_of(const uint8_t *payload, size_t n);
+
+/* The client. Times are nanoseconds of a monotonic clock. */
+
+typedef struct uplink_client uplink_client;
+
+/* Zeros mean the defaults. The cryptographic functions are those of libsodium. */
+typedef struct uplink_client_config {
+  uint64_t timeout;      /* ns; default 15 s */
+  size_t event_bytes;    /* default 18,944 */
+  size_t datagram_bytes; /* default 3,072 */
+  int32_t offered;       /* suites, bit i for suite i */
+  int32_t bindings;      /* default 8 */
+  int32_t handlers;      /* RPCs that the server can call */
+  int32_t send_queue;    /* segments; default 8 */
+  int32_t receive_queue; /* segments; default 16 */
+  int32_t streams;       /* 0 or 1 */
+  int32_t stream_rate;   /* bytes a second; default 262,144 */
+  int32_t replication;   /* 0 or 1 */
+} uplink_client_config;
+
+typedef struct uplink_bind_config {
+  uplink_codec codec;
+  int32_t reliable; /* 0 or 1 */
+  int32_t ring;     /* default 64 */
+  int32_t copies;
+  int32_t batch;
+  const uplink_prior *prior; /* null: the built-in one */
+} uplink_bind_config;
+
+typedef int32_t uplink_event_type;
+enum {
+  UPLINK_CONNECTED = 0,
+  UPLINK_RECONNECTING = 1,
+  UPLINK_DISCONNECTED = 2,
+  UPLINK_BOUND = 3,
+  UPLINK_BIND_FAILED = 4,
+  UPLINK_MESSAGE = 5,
+  UPLINK_ANSWER = 6,
+  UPLINK_SHUTDOWN = 7,
+  UPLINK_HANDOVER = 8,
+  UPLINK_REPLICATION = 9,
+  UPLINK_QUALITY = 10,
+  UPLINK_NEW_SOCKET = 11,
+  UPLINK_SERVER_CALL = 12,
+  UPLINK_STREAM_OPEN = 13,
+  UPLINK_STREAM_DATA = 14,
+  UPLINK_STREAM_END = 15,
+  UPLINK_STREAM_ABORTED = 16,
+  UPLINK_STREAM_DONE = 17
+};
+
+/* frame and data are valid until the next call of a function of the client. */
+typedef struct uplink_event {
+  uplink_event_type type;
+  int32_t reason; /* see uplink_reason_text */
+  int32_t reliable;
+  int32_t status;
+  int32_t rpc;
+  int32_t reserved;
+  uint64_t value;
+  uint64_t missed;
+  const uplink_frame *frame;
+  const uint8_t *data;
+  size_t size;
+} uplink_event;
+
+typedef struct uplink_stats {
+  uint64_t rtt;
+  uint64_t sent;
+  uint64_t sent_bytes;
+  uint64_t received;
+  uint64_t dropped;
+  uint64_t missing;
+  uint64_t calls;
+  uint64_t acks;
+  uint64_t server_calls;
+  uint64_t server_calls_dropped;
+  int32_t suite;
+  int32_t datagram_size;
+} uplink_stats;
+
+/* uplink_reason_text returns a description in English. It is never null. */
+UPLINK_API const char *uplink_reason_text(int32_t reason);
+
+UPLINK_API uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client_config *c,
+                                             uplink_client **out);
+UPLINK_API void uplink_client_destroy(uplink_client *c);
+UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema *s,
+                                           const uplink_bind_config *b, int32_t *rpc);
+UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);
+UPLINK_API uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now);
+UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);
+UPLINK_API int32_t uplink_client_connected(const uplink_client *c);
+UPLINK_API void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now);
+/* uplink_client_next_datagram: to has room for 1,200 bytes, or 1,472. */
+UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uint64_t now);
+UPLINK_API uint64_t uplink_client_next_timeout(const uplink_client *c);
+UPLINK_API void uplink_client_rebind(uplink_client *c, uint64_t now);
+/* uplink_client_poll_event returns 1 if there was an event, otherwise 0. */
+UPLINK_API int32_t uplink_client_poll_event(uplink_client *c, uplink_event *e);
+UPLINK_API uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f,
+                                           uint64_t now);
+UPLINK_API uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
+                                           uint64_t now);
+UPLINK_API uplink_error uplink_client_request(uplink_client *c, const uint8_t *data, size_t n, uint32_t *id,
+                                              uint64_t now);
+UPLINK_API uplink_error uplink_client_cancel(uplink_client *c, uint32_t id);
+UPLINK_API uplink_error uplink_client_open_stream(uplink_client *c, const char *name, uint32_t *stream,
+                                                  uint64_t now);
+UPLINK_API uplink_error uplink_client_write_stream(uplink_client *c, uint32_t stream, const uint8_t *data,
+                                                   size_t n, size_t *written, uint64_t now);
+UPLINK_API uplink_error uplink_client_end_stream(uplink_client *c, uint32_t stream);
+UPLINK_API uplink_error uplink_client_abort_stream(uplink_client *c, uint32_t stream, const char *reason);
+UPLINK_API uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream);
+UPLINK_API void uplink_client_stats(const uplink_client *c, uplink_stats *s);
+
+/* uplink_issue_token writes the text of a token that is valid for a minute from issued on, in ms since
+ * 1970, with a final zero; UPLINK_TOKEN_TEXT bytes suffice. key is the text of a server's or an issuer's
+ * key; null means the development key, which servers accept on loopback addresses. address is that of
+ * the server with a port. It is for tests and tools: a game's client gets its token from a backend. */
+#define UPLINK_TOKEN_TEXT 779
+UPLINK_API uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued,
+                                           const char *address, char *to, size_t capacity);
 
 #ifdef __cplusplus
 }

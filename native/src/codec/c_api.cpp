@@ -1,12 +1,12 @@
 // The flat C interface of the codec.
-#include "uplink/uplink.h"
-
+#include "src/codec/c_api.hpp"
 #include "src/codec/schema.hpp"
 #include "uplink/codec.hpp"
 
 #define UPLINK_TEXT(x) #x
 #define UPLINK_NUMBERS(a, b, c) UPLINK_TEXT(a) "." UPLINK_TEXT(b) "." UPLINK_TEXT(c)
 
+using namespace uplink::detail::c_api;
 using uplink::Allocator;
 using uplink::Error;
 
@@ -15,19 +15,6 @@ namespace {
 static_assert(UPLINK_DESYNC == static_cast<int>(Error::desync), "the errors are those of base.hpp");
 static_assert(UPLINK_BYTES == static_cast<int>(uplink::Kind::bytes), "the kinds are those of codec.hpp");
 static_assert(UPLINK_MAX_CALLS == uplink::max_calls && UPLINK_MAX_ACK == uplink::max_ack, "limits");
-
-uplink_error code(Error e) {
-  return static_cast<uplink_error>(e);
-}
-
-Allocator of(const uplink_allocator *a) {
-  return a == nullptr ? Allocator() : Allocator{a->context, a->allocate, a->release};
-}
-
-// The handles are the classes of the C++ interface.
-template <typename To, typename From> To *as(From *p) {
-  return reinterpret_cast<To *>(p);
-}
 
 uplink::Schema *in(uplink_schema *s) {
   return as<uplink::Schema>(s);
@@ -55,13 +42,6 @@ uplink::Decoder *in(uplink_decoder *d) {
 }
 const uplink::Decoder *in(const uplink_decoder *d) {
   return as<const uplink::Decoder>(d);
-}
-
-// number stores v, or a default for 0, if it fits.
-template <typename T> bool number(int32_t v, int32_t otherwise, T *to) {
-  if (v == 0) v = otherwise;
-  *to = static_cast<T>(v);
-  return v >= 0 && static_cast<int32_t>(*to) == v;
 }
 
 bool field_of(const uplink_field &f, uplink::Field *to) {

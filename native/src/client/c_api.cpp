@@ -1,0 +1,170 @@
+// The flat C interface of the client.
+#include "src/codec/c_api.hpp"
+
+#include <cstring>
+
+#include "uplink/client.hpp"
+#include "uplink/socket.hpp"
+
+using namespace uplink::detail::c_api;
+
+namespace {
+
+static_assert(UPLINK_STREAM_DONE == static_cast<int>(uplink::EventType::stream_done), "types of events");
+static_assert(UPLINK_TOKEN_TEXT == uplink::token_text, "limits");
+
+uplink::Client *in(uplink_client *c) {
+  return as<uplink::Client>(c);
+}
+const uplink::Client *in(const uplink_client *c) {
+  return as<const uplink::Client>(c);
+}
+
+uplink::Bytes bytes(const char *s) {
+  return {reinterpret_cast<const uint8_t *>(s), std::strlen(s)};
+}
+
+bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
+  to->crypto = uplink::sodium_crypto();
+  to->timeout = c.timeout;
+  to->event_bytes = c.event_bytes;
+  to->datagram_bytes = c.datagram_bytes;
+  to->streams = c.streams != 0;
+  to->replication = c.replication != 0;
+  return number(c.offered, 0, &to->offered) && number(c.bindings, to->bindings, &to->bindings) &&
+         number(c.handlers, 0, &to->handlers) && number(c.send_queue, to->send_queue, &to->send_queue) &&
+         number(c.receive_queue, to->receive_queue, &to->receive_queue) &&
+         number(c.stream_rate, static_cast<int32_t>(to->stream_rate), &to->stream_rate);
+}
+
+bool config_of(const uplink_bind_config &b, uplink::BindConfig *to) {
+  if (b.codec != UPLINK_RLE && b.codec != UPLINK_ADAPTIVE) return false;
+  to->codec = static_cast<uplink::Codec>(b.codec);
+  to->reliable = b.reliable != 0;
+  to->prior = as<const uplink::Prior>(b.prior);
+  return number(b.ring, 64, &to->ring) && number(b.copies, 0, &to->copies) && number(b.batch, 0, &to->batch);
+}
+
+} // namespace
+
+const char *uplink_reason_text(int32_t reason) {
+  return uplink::text(static_cast<uplink::Reason>(reason < 0 || reason > 255 ? 255 : reason));
+}
+
+uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client_config *c,
+                                  uplink_client **out) {
+  uplink::ClientConfig config;
+  uplink::Client *client = nullptr;
+  *out = nullptr;
+  if (!config_of(*c, &config)) return UPLINK_INVALID;
+  const uplink_error e = code(uplink::Client::create(of(a), config, &client));
+  *out = as<uplink_client>(client);
+  return e;
+}
+void uplink_client_destroy(uplink_client *c) {
+  uplink::Client::destroy(in(c));
+}
+uplink_error uplink_client_bind(uplink_client *c, const uplink_schema *s, const uplink_bind_config *b,
+                                int32_t *rpc) {
+  uplink::BindConfig config;
+  uint8_t n = 0;
+  if (!config_of(*b, &config)) return UPLINK_INVALID;
+  const uplink_error e = code(in(c)->bind(*as<const uplink::Schema>(s), config, &n));
+  *rpc = n;
+  return e;
+}
+uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler) {
+  uint8_t n = 0;
+  const uplink_error e = code(in(c)->handle(*as<const uplink::Schema>(s), &n));
+  *handler = n;
+  return e;
+}
+uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now) {
+  return code(in(c)->connect(token, n, now));
+}
+void uplink_client_close(uplink_client *c, int32_t close_code, uint64_t now) {
+  in(c)->close(static_cast<uint8_t>(close_code), now);
+}
+int32_t uplink_client_connected(const uplink_client *c) {
+  return in(c)->connected() ? 1 : 0;
+}
+void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now) {
+  in(c)->receive({data, n}, now);
+}
+size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uint64_t now) {
+  return in(c)->next_datagram({to, capacity}, now);
+}
+uint64_t uplink_client_next_timeout(const uplink_client *c) {
+  return in(c)->next_timeout();
+}
+void uplink_client_rebind(uplink_client *c, uint64_t now) {
+  in(c)->rebind(now);
+}
+int32_t uplink_client_poll_event(uplink_client *c, uplink_event *to) {
+  uplink::Event e;
+  if (!in(c)->poll_event(&e)) return 0;
+  *to = {};
+  to->type = static_cast<uplink_event_type>(e.type);
+  to->reason = static_cast<int32_t>(e.reason);
+  to->reliable = e.reliable ? 1 : 0;
+  to->status = e.status;
+  to->rpc = e.rpc;
+  to->value = e.value;
+  to->missed = e.missed;
+  to->frame = as<const uplink_frame>(e.frame);
+  to->data = e.data.data;
+  to->size = e.data.size;
+  return 1;
+}
+uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f, uint64_t now) {
+  if (rpc < 0 || rpc > 255) return UPLINK_INVALID;
+  return code(in(c)->call(static_cast<uint8_t>(rpc), *as<const uplink::Frame>(f), now));
+}
+uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
+                                uint64_t now) {
+  return code(in(c)->send({data, n}, reliable != 0, now));
+}
+uplink_error uplink_client_request(uplink_client *c, const uint8_t *data, size_t n, uint32_t *id,
+                                   uint64_t now) {
+  return code(in(c)->request({data, n}, id, now));
+}
+uplink_error uplink_client_cancel(uplink_client *c, uint32_t id) {
+  return code(in(c)->cancel(id));
+}
+uplink_error uplink_client_open_stream(uplink_client *c, const char *name, uint32_t *stream, uint64_t now) {
+  return code(in(c)->open_stream(bytes(name), stream, now));
+}
+uplink_error uplink_client_write_stream(uplink_client *c, uint32_t stream, const uint8_t *data, size_t n,
+                                        size_t *written, uint64_t now) {
+  return code(in(c)->write_stream(stream, {data, n}, written, now));
+}
+uplink_error uplink_client_end_stream(uplink_client *c, uint32_t stream) {
+  return code(in(c)->end_stream(stream));
+}
+uplink_error uplink_client_abort_stream(uplink_client *c, uint32_t stream, const char *reason) {
+  return code(in(c)->abort_stream(stream, bytes(reason)));
+}
+uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream) {
+  return code(in(c)->stop_stream(stream));
+}
+void uplink_client_stats(const uplink_client *c, uplink_stats *to) {
+  const uplink::Stats s = in(c)->stats();
+  *to = {s.rtt,  s.sent,         s.sent_bytes,           s.received, s.dropped,      s.missing, s.calls,
+         s.acks, s.server_calls, s.server_calls_dropped, s.suite,    s.datagram_size};
+}
+
+uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued, const char *address,
+                                char *to, size_t capacity) {
+  const uplink::Crypto crypto = uplink::sodium_crypto();
+  uplink::IssuerKey issuer;
+  uplink::Error e =
+      key == nullptr ? uplink::development_key(crypto, &issuer) : uplink::parse_key(crypto, key, &issuer);
+  if (e != uplink::Error::ok) return code(e);
+  uplink::Claims claims;
+  claims.client_id = client_id;
+  claims.issued = issued;
+  claims.expires = issued + 60000;
+  claims.n = 1;
+  e = uplink::parse_address(address, &claims.servers[0]);
+  return code(e != uplink::Error::ok ? e : uplink::issue_token(crypto, issuer, claims, to, capacity));
+}
