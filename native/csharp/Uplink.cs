@@ -124,6 +124,7 @@ namespace Uplink
         [DllImport(Library)] internal static extern int uplink_encoder_ack(IntPtr e, [In] byte[] data, UIntPtr n, out UIntPtr used);
         [DllImport(Library)] internal static extern int uplink_decoder_create(IntPtr a, IntPtr schema, ref DecoderConfig c, out IntPtr decoder);
         [DllImport(Library)] internal static extern void uplink_decoder_destroy(IntPtr d);
+        [DllImport(Library)] internal static extern IntPtr uplink_frame_components(IntPtr f);
         [DllImport(Library)]
         internal static extern int uplink_decoder_decode(IntPtr d, [In] byte[] payload, UIntPtr n, [In, Out] NativeCall[] calls, out UIntPtr count);
         [DllImport(Library)] internal static extern UIntPtr uplink_decoder_ack(IntPtr d, [Out] byte[] to);
@@ -240,6 +241,14 @@ namespace Uplink
             UplinkException.Check(Native.uplink_frame_get_bytes(Pointer, Native.Size(field), out data, out n), "field " + field);
             var copy = new byte[(int)n];
             if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
+            return copy;
+        }
+
+        /// <summary>A copy of the integers that are coded; schema is that of the frame.</summary>
+        public int[] Components(Schema schema)
+        {
+            var copy = new int[(int)Native.uplink_schema_components(schema.Pointer)];
+            if (copy.Length > 0) Marshal.Copy(Native.uplink_frame_components(Pointer), copy, 0, copy.Length);
             return copy;
         }
 

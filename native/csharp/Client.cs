@@ -1,0 +1,282 @@
+// The client of an uplink server for C#, over a shared library that was built with UPLINK_CLIENT.
+// include/uplink/client.hpp has units, ranges and limits.
+using System;
+using System.Diagnostics;
+using System.Net;
+using System.Net.Sockets;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Uplink
+{
+    public enum EventType
+    {
+        Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, Replication, Quality, NewSocket, ServerCall,
+        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone
+    }
+
+    /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>
+    public struct Event
+    {
+        public EventType Type;
+        public int Reason;
+        public bool Reliable;
+        public int Status;
+        public int Rpc;
+        public ulong Value;
+        public ulong Missed;
+        public Frame Frame;
+        internal IntPtr Memory;
+        internal int Length;
+
+        /// <summary>A copy of the event's data.</summary>
+        public byte[] Data
+        {
+            get
+            {
+                var copy = new byte[Length];
+                if (Length > 0) Marshal.Copy(Memory, copy, 0, Length);
+                return copy;
+            }
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public struct Stats
+    {
+        public ulong Rtt, Sent, SentBytes, Received, Dropped, Missing, Calls, Acks, ServerCalls, ServerCallsDropped;
+        public int Suite, DatagramSize;
+    }
+
+    /// <summary>Sizes of a client; 0 is the default.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct ClientConfig
+    {
+        public ulong Timeout;
+        internal UIntPtr eventBytes, datagramBytes;
+        public int Offered, Bindings, Handlers, SendQueue, ReceiveQueue, Streams, StreamRate, Replication;
+
+        public int EventBytes { set { eventBytes = new UIntPtr((uint)value); } }
+        public int DatagramBytes { set { datagramBytes = new UIntPtr((uint)value); } }
+    }
+
+    static class NativeClient
+    {
+#if UNITY_IOS || UNITY_WEBGL
+        const string Library = "__Internal";
+#else
+        const string Library = "uplink";
+#endif
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct BindConfig
+        {
+            public int codec, reliable, ring, copies, batch;
+            public IntPtr prior;
+        }
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct NativeEvent
+        {
+            public int type, reason, reliable, status, rpc, reserved;
+            public ulong value, missed;
+            public IntPtr frame, data;
+            public UIntPtr size;
+        }
+
+        [DllImport(Library)] internal static extern IntPtr uplink_reason_text(int reason);
+        [DllImport(Library)] internal static extern int uplink_client_create(IntPtr a, ref ClientConfig c, out IntPtr client);
+        [DllImport(Library)] internal static extern void uplink_client_destroy(IntPtr c);
+        [DllImport(Library)] internal static extern int uplink_client_bind(IntPtr c, IntPtr schema, ref BindConfig b, out int rpc);
+        [DllImport(Library)] internal static extern int uplink_client_handle(IntPtr c, IntPtr schema, out int handler);
+        [DllImport(Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
+        [DllImport(Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_connected(IntPtr c);
+        [DllImport(Library)] internal static extern void uplink_client_receive(IntPtr c, [In] byte[] data, UIntPtr n, ulong now);
+        [DllImport(Library)] internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, ulong now);
+        [DllImport(Library)] internal static extern ulong uplink_client_next_timeout(IntPtr c);
+        [DllImport(Library)] internal static extern void uplink_client_rebind(IntPtr c, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
+        [DllImport(Library)] internal static extern int uplink_client_call(IntPtr c, int rpc, IntPtr frame, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_send(IntPtr c, [In] byte[] data, UIntPtr n, int reliable, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_request(IntPtr c, [In] byte[] data, UIntPtr n, out uint id, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_cancel(IntPtr c, uint id);
+        [DllImport(Library)] internal static extern int uplink_client_open_stream(IntPtr c, byte[] name, out uint stream, ulong now);
+        [DllImport(Library)]
+        internal static extern int uplink_client_write_stream(IntPtr c, uint stream, [In] byte[] data, UIntPtr n, out UIntPtr written, ulong now);
+        [DllImport(Library)] internal static extern int uplink_client_end_stream(IntPtr c, uint stream);
+        [DllImport(Library)] internal static extern int uplink_client_abort_stream(IntPtr c, uint stream, byte[] reason);
+        [DllImport(Library)] internal static extern int uplink_client_stop_stream(IntPtr c, uint stream);
+        [DllImport(Library)] internal static extern void uplink_client_stats(IntPtr c, out Stats s);
+        [DllImport(Library)]
+        internal static extern int uplink_issue_token(byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
+    }
+
+    /// <summary>A client with a UDP socket. It is for one thread at a time.</summary>
+    public sealed class UplinkClient : Handle
+    {
+        sealed class FrameView : Frame
+        {
+            internal FrameView() : base(IntPtr.Zero) { GC.SuppressFinalize(this); }
+            internal override void Destroy(IntPtr pointer) { } // it belongs to the client
+        }
+
+        const int MaxDatagram = 1472;
+
+        readonly FrameView view = new FrameView();
+        readonly byte[] datagram = new byte[2048];
+        readonly IPEndPoint server;
+        Socket socket;
+
+        /// <summary>The schemas that are bound or handled must outlive the client.</summary>
+        public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig))
+        {
+            this.server = server;
+            UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out Pointer), "client");
+            OpenSocket();
+        }
+
+        /// <summary>The time of the methods with a time, in ns.</summary>
+        public static ulong Now { get { return (ulong)(Stopwatch.GetTimestamp() * (1e9 / Stopwatch.Frequency)); } }
+
+        public static string ReasonText(int reason) { return Marshal.PtrToStringAnsi(NativeClient.uplink_reason_text(reason)); }
+
+        void OpenSocket()
+        {
+            if (socket != null) socket.Close();
+            socket = new Socket(server.AddressFamily, SocketType.Dgram, ProtocolType.Udp);
+            socket.Blocking = false;
+            if (server.AddressFamily == AddressFamily.InterNetwork) socket.DontFragment = true;
+            socket.Connect(server);
+        }
+
+        /// <summary>Continues from another local port, after the event NewSocket.</summary>
+        public void Rebind()
+        {
+            OpenSocket();
+            NativeClient.uplink_client_rebind(Pointer, Now);
+        }
+
+        /// <summary>Requests an RPC of the server; the event Bound follows in each session.</summary>
+        public int Bind(Schema schema, Codec codec = Codec.Adaptive, bool reliable = false, int copies = 0, int batch = 0)
+        {
+            int rpc;
+            var b = new NativeClient.BindConfig { codec = (int)codec, reliable = reliable ? 1 : 0, copies = copies, batch = batch };
+            UplinkException.Check(NativeClient.uplink_client_bind(Pointer, schema.Pointer, ref b, out rpc), "bind");
+            return rpc;
+        }
+
+        /// <summary>Registers an RPC that the server calls: events ServerCall with this number as Rpc.</summary>
+        public int HandleCalls(Schema schema)
+        {
+            int handler;
+            UplinkException.Check(NativeClient.uplink_client_handle(Pointer, schema.Pointer, out handler), "handle");
+            return handler;
+        }
+
+        public void Connect(string token)
+        {
+            byte[] text = Encoding.ASCII.GetBytes(token);
+            UplinkException.Check(NativeClient.uplink_client_connect(Pointer, text, Native.Size(text.Length), Now), "token");
+        }
+
+        public void Close(int code = 0) { NativeClient.uplink_client_close(Pointer, code, Now); }
+
+        public bool Connected { get { return NativeClient.uplink_client_connected(Pointer) != 0; } }
+
+        public Stats Stats
+        {
+            get
+            {
+                Stats s;
+                NativeClient.uplink_client_stats(Pointer, out s);
+                return s;
+            }
+        }
+
+        /// <summary>Receives and sends what there is. Call it in each frame of the game, then Poll until it returns false.</summary>
+        public void Run()
+        {
+            for (int i = 0; i < 1024 && socket.Available > 0; i++)
+            {
+                int n;
+                try { n = socket.Receive(datagram); }
+                catch (SocketException) { continue; } // the server's port is closed, or the datagram is too long
+                NativeClient.uplink_client_receive(Pointer, datagram, Native.Size(n), Now);
+            }
+            for (int n = Next(); n > 0; n = Next())
+            {
+                try { socket.Send(datagram, n, SocketFlags.None); }
+                catch (SocketException) { } // the datagram is lost
+            }
+        }
+
+        int Next() { return (int)NativeClient.uplink_client_next_datagram(Pointer, datagram, Native.Size(MaxDatagram), Now); }
+
+        /// <summary>Waits for a datagram, at most until Run has something to do or so many ms.</summary>
+        public void Wait(int ms)
+        {
+            ulong now = Now, due = NativeClient.uplink_client_next_timeout(Pointer);
+            ulong us = due <= now ? 0 : Math.Min((due - now) / 1000, (ulong)ms * 1000);
+            if (us > 0) socket.Poll((int)us, SelectMode.SelectRead);
+        }
+
+        public bool Poll(out Event e)
+        {
+            NativeClient.NativeEvent n;
+            e = default(Event);
+            if (NativeClient.uplink_client_poll_event(Pointer, out n) == 0) return false;
+            view.Pointer = n.frame;
+            e = new Event
+            {
+                Type = (EventType)n.type, Reason = n.reason, Reliable = n.reliable != 0, Status = n.status, Rpc = n.rpc, Value = n.value,
+                Missed = n.missed, Frame = n.frame == IntPtr.Zero ? null : view, Memory = n.data, Length = (int)n.size
+            };
+            return true;
+        }
+
+        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too much waits.</summary>
+        public Error Call(int rpc, Frame frame) { return (Error)NativeClient.uplink_client_call(Pointer, rpc, frame.Pointer, Now); }
+
+        public Error Send(byte[] message, bool reliable)
+        {
+            return (Error)NativeClient.uplink_client_send(Pointer, message, Native.Size(message.Length), reliable ? 1 : 0, Now);
+        }
+
+        public Error Request(byte[] body, out uint id)
+        {
+            return (Error)NativeClient.uplink_client_request(Pointer, body, Native.Size(body.Length), out id, Now);
+        }
+
+        public Error Cancel(uint id) { return (Error)NativeClient.uplink_client_cancel(Pointer, id); }
+
+        public Error OpenStream(string name, out uint stream) { return (Error)NativeClient.uplink_client_open_stream(Pointer, Native.Text(name), out stream, Now); }
+
+        public Error WriteStream(uint stream, byte[] data, int size, out int written)
+        {
+            UIntPtr n;
+            int e = NativeClient.uplink_client_write_stream(Pointer, stream, data, Native.Size(size), out n, Now);
+            written = (int)n;
+            return (Error)e;
+        }
+
+        public Error EndStream(uint stream) { return (Error)NativeClient.uplink_client_end_stream(Pointer, stream); }
+        public Error AbortStream(uint stream, string reason) { return (Error)NativeClient.uplink_client_abort_stream(Pointer, stream, Native.Text(reason)); }
+        public Error StopStream(uint stream) { return (Error)NativeClient.uplink_client_stop_stream(Pointer, stream); }
+
+        /// <summary>A token for tests and tools; without a key that of the development key. A game gets its tokens from a backend.</summary>
+        public static string IssueToken(string key, ulong clientId, IPEndPoint server)
+        {
+            var text = new byte[779];
+            ulong issued = (ulong)(DateTime.UtcNow - new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc)).TotalMilliseconds;
+            UplinkException.Check(NativeClient.uplink_issue_token(key == null ? null : Native.Text(key), clientId, issued, Native.Text(server.ToString()), text, Native.Size(text.Length)), "token");
+            return Encoding.ASCII.GetString(text, 0, Array.IndexOf(text, (byte)0));
+        }
+
+        internal override void Destroy(IntPtr pointer)
+        {
+            NativeClient.uplink_client_destroy(pointer);
+            if (socket != null) socket.Close();
+        }
+    }
+}
