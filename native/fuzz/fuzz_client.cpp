@@ -94,7 +94,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static Core *const core = [] {
       ClientConfig c;
       c.crypto = crypto;
-      c.replication = true;
+      c.replication = c.streams = true;
+      c.handlers = 1;
       Core *made = detail::create<Core>(Allocator{}, Allocator{});
       static Schema *schema;
       Field f;
@@ -103,8 +104,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       uint8_t rpc = 0;
       if (made == nullptr || made->setup(c) != Error::ok ||
           Schema::create({}, "Move", 60, &f, 1, &schema) != Error::ok ||
-          made->do_bind(*schema, {}, &rpc) != Error::ok)
+          made->do_bind(*schema, {}, &rpc) != Error::ok || made->do_handle(*schema, &rpc) != Error::ok)
         std::abort();
+      // The server has bound the RPC of the program.
+      BindRequest r;
+      r.schema = schema;
+      r.prior = Prior::generic().hash();
+      uint8_t request[1173];
+      CoreAccess::message(made, false, {request, format_bind({request, sizeof(request)}, r)});
       return made;
     }();
     CoreAccess::message(core, data[0] % 7 == 5, b);

@@ -109,7 +109,7 @@ void Streams::polled(const Event &e) {
 }
 
 bool Streams::tell(uint8_t kind, uint32_t n, Bytes body) {
-  const uint8_t head = static_cast<uint8_t>(kind << 3 | n);
+  const uint8_t head = static_cast<uint8_t>(uint32_t{kind} << 3 | n);
   return channel_.send({&head, 1}, body);
 }
 

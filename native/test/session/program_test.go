@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
-// Each client plays for 3 s against "uplink ds" on loopback, with the development key. What the server
-// records is what the client sent.
+// Each client plays for 3 s against "uplink ds" on loopback, with the development key. What the
+// server records is what the client sent.
 func TestProgram(t *testing.T) {
 	uplink := filepath.Join(t.TempDir(), "uplink")
 	if out, err := exec.Command("go", "build", "-o", uplink, "../../../cmd/uplink").CombinedOutput(); err != nil {

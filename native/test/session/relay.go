@@ -1,7 +1,7 @@
 //go:build native
 
-// Package session runs the console clients of the native library as processes against a server, over
-// a relay that loses and delays datagrams.
+// Package session runs the console clients of the native library as processes against a server,
+// over a relay that loses and delays datagrams.
 package session
 
 import (
@@ -15,8 +15,8 @@ import (
 
 const maxDatagram = 1472
 
-// relay passes datagrams of one client to a server and back. Its port towards the server can change,
-// as that of a client behind a NAT.
+// relay passes datagrams of one client to a server and back. Its port towards the server can
+// change, as that of a client behind a NAT.
 type relay struct {
 	front  *net.UDPConn // to the client
 	server netip.AddrPort
