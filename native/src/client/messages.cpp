@@ -80,7 +80,7 @@ void Core::on_acks(Bytes b) {
 void Core::on_answer(Bytes m, uint64_t now) {
   BindAnswer a;
   if (!parse_answer(m, &a) || a.rpc >= bindings_n_) return;
-  Binding &b = bindings_[a.rpc];
+  Binding &b = bindings_[static_cast<size_t>(a.rpc)];
   if (b.phase != Phase::requesting) return;
   if (a.reason == 9) {
     if (mark_described(a, b.described.data(), b.schema->fields())) {

@@ -7,7 +7,6 @@
 #define UPLINK_NUMBERS(a, b, c) UPLINK_TEXT(a) "." UPLINK_TEXT(b) "." UPLINK_TEXT(c)
 
 using namespace uplink::detail::c_api;
-using uplink::Allocator;
 using uplink::Error;
 
 namespace {
