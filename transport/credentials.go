@@ -135,7 +135,7 @@ func (c Config) keyLog() func(uint64, seal.Suite, seal.Secrets) {
 	}
 }
 
-// resolve returns the address that addr, "host:port", names. Its errors name the part that is wrong.
+// resolve returns the address that addr, "host:port", names. Errors tell which part is wrong.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {
 		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil

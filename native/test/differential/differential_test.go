@@ -282,10 +282,14 @@ func hashed(payload []byte) bool { return payload[0]>>1 == 0b0100111 }
 // moves returns calls of an RPC with 20 components.
 func moves(b testing.TB) (*schema.Schema, []schema.Frame) {
 	s, err := schema.New("Move", 60, []schema.Field{
-		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1, Velocity: "Velocity"}, {Name: "Velocity", Kind: schema.KindVec3, Resolution: 0.1},
-		{Name: "Acceleration", Kind: schema.KindVec3, Resolution: 0.1}, {Name: "View", Kind: schema.KindAngle, Count: 3},
-		{Name: "Aim", Kind: schema.KindQuat}, {Name: "Stick", Kind: schema.KindScalar, Count: 2, Resolution: 0.01},
-		{Name: "Buttons", Kind: schema.KindBits, Width: 16}, {Name: "Weapon", Kind: schema.KindUint, Width: 8},
+		{Name: "Location", Kind: schema.KindVec3, Resolution: 0.1, Velocity: "Velocity"},
+		{Name: "Velocity", Kind: schema.KindVec3, Resolution: 0.1},
+		{Name: "Acceleration", Kind: schema.KindVec3, Resolution: 0.1},
+		{Name: "View", Kind: schema.KindAngle, Count: 3},
+		{Name: "Aim", Kind: schema.KindQuat},
+		{Name: "Stick", Kind: schema.KindScalar, Count: 2, Resolution: 0.01},
+		{Name: "Buttons", Kind: schema.KindBits, Width: 16},
+		{Name: "Weapon", Kind: schema.KindUint, Width: 8},
 	})
 	uplinktest.Must(b, err)
 	pick := schematest.FromRand(rand.New(rand.NewPCG(1, 1)))
