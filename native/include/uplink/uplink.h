@@ -12,6 +12,8 @@
 
 #if defined(UPLINK_SHARED) && defined(_WIN32)
 #define UPLINK_API __declspec(dllexport)
+#elif defined(__EMSCRIPTEN__)
+#define UPLINK_API __attribute__((used, visibility("default"))) /* exported to JavaScript */
 #elif defined(__GNUC__)
 #define UPLINK_API __attribute__((visibility("default")))
 #else
