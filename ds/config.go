@@ -40,7 +40,7 @@ type Config struct {
 	// and the new key; see [Server.SetKeys].
 	OtherKeys []token.Key
 	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
-	// address of Listen.
+	// address of Listen. If Addrs is empty but not nil, nobody can join before [Server.SetAddrs].
 	Addrs []netip.AddrPort
 	// Route and ServerID are for servers behind a proxy that routes by them; see transport.Config
 	// and package transport/relay.

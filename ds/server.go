@@ -56,6 +56,14 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 // returns an error, the keys have not changed.
 func (s *Server) SetKeys(keys ...token.Key) error { return s.ln.SetKeys(keys...) }
 
+// SetAddrs replaces [Config.Addrs] while the server runs, for a server whose public addresses are
+// known only after Listen: an orchestrator may assign them late. Players stay connected. If SetAddrs
+// returns an error, the addresses have not changed.
+func (s *Server) SetAddrs(addrs ...netip.AddrPort) error { return s.ln.SetAddrs(addrs...) }
+
+// Draining reports whether the server refuses new players because [Server.Shutdown] was called.
+func (s *Server) Draining() bool { return s.leaving.Load() || s.draining.Load() }
+
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not
 // read them in time. It reports false where that is not known: after Close, and everywhere but on
 // Linux.

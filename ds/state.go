@@ -41,6 +41,7 @@ type Server struct {
 	silent    bool             // neither Config.Logger nor Config.PanicHandler is set
 	profiling atomic.Uint64    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
 	leaving   atomic.Bool      // Shutdown was called
+	draining  atomic.Bool      // Drain was called
 	calls     atomic.Int64     // calls of Joined and Left that wait for Poll
 	populated atomic.Int32     // shards that may have players, or get some
 	drained   chan struct{}    // closed when Shutdown need not wait any more

@@ -71,8 +71,9 @@ type Config struct {
 	Token token.Token
 	// Addrs are the addresses by which clients reach a listener: a token must name one of them. The
 	// default is the address that it listens on. If that is an unspecified address, such as
-	// 0.0.0.0, Addrs is required. With the development key, tokens for any loopback address are
-	// accepted. Dial ignores it.
+	// 0.0.0.0, Addrs is required. If it is empty but not nil, the listener accepts no token before
+	// [Listener.SetAddrs]. With the development key, tokens for any loopback address are accepted.
+	// Dial ignores it.
 	Addrs []netip.AddrPort
 	// Route, if set, is the route id of a listener behind a proxy: a token must have it. It has at
 	// most 16 bytes. Servers with the same public address need different ones: otherwise a client

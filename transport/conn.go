@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/sha256"
 	"errors"
 	"net/netip"
 	"sync"
@@ -76,8 +77,10 @@ type Conn struct {
 	pc     PacketConn
 	client uint64 // client id of the token
 	data   []byte // user data of the token
-	outbox connOutbox
-	total  *RTTHistogram // of the shard; nil for a dialed connection
+	// handover is the handover hash of the token; zeros if there is none.
+	handover [sha256.Size]byte
+	outbox   connOutbox
+	total    *RTTHistogram // of the shard; nil for a dialed connection
 
 	dirty bool // in the shard's dirtyConns, whose lock guards it
 
@@ -85,6 +88,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	session  *session.Session
+	finished error          // of SendReliable after Finish
 	tap      func(TapEvent) // may be nil; set by the loop, which reads it without the lock
 	rtts     RTTHistogram
 	measured uint64 // measurements in rtts
@@ -164,6 +168,9 @@ func (c *Conn) sendReliable(b []byte) error {
 	if c.session.State() == session.Closed {
 		return c.closedError()
 	}
+	if c.finished != nil {
+		return c.finished
+	}
 	now := time.Now()
 	err := c.session.SendReliable(now, b)
 	if err == nil && c.tap != nil {
@@ -194,6 +201,23 @@ func (c *Conn) WakeBulk() {
 // Unacked returns the number of segments of reliable messages that are not acknowledged yet,
 // including those not sent yet. If it is 0, all messages were received.
 func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
+
+// Finish ends the sending of messages if all of them were received, and reports whether it did:
+// from then on, SendReliable returns an error that wraps [net.ErrClosed] and cause. Everything else
+// continues.
+func (c *Conn) Finish(cause error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.finished == nil && c.session.Unacked() == 0 {
+		c.finished = closedError{cause}
+	}
+	return c.finished != nil
+}
+
+// Silence returns the time since the last datagram of the peer.
+func (c *Conn) Silence(now time.Time) time.Duration {
+	return now.Sub(locked(c, (*session.Session).Served))
+}
 
 // Number returns the packet number of the datagram that [Handler.Datagram] is being called with:
 // the count of datagrams that the peer sent before it. It may only be called by that method.
@@ -233,6 +257,10 @@ func (c *Conn) ClientID() uint64 { return c.client }
 // UserData returns the user data of the client's token; nil if there is none, and for a dialed
 // connection. The caller must not modify it.
 func (c *Conn) UserData() []byte { return c.data }
+
+// Handover returns the handover hash of the client's token ([token.Claims.Handover]); zeros if there
+// is none, and for a dialed connection.
+func (c *Conn) Handover() [sha256.Size]byte { return c.handover }
 
 // Suite returns the suite of the connection.
 func (c *Conn) Suite() Suite { return locked(c, (*session.Session).Suite) }

@@ -75,7 +75,7 @@ func (c Config) servers(development bool, local netip.AddrPort) (func(netip.Addr
 		addrs = append(addrs, canonical(a))
 	}
 	switch {
-	case development || len(addrs) > 0:
+	case development || c.Addrs != nil:
 	case local.Addr().IsUnspecified():
 		return nil, fmt.Errorf("listening on %v: set Config.Addrs to the addresses that clients dial, since their tokens name one", local)
 	default:

@@ -125,6 +125,7 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 	c := &Conn{
 		shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.batch.RTTs,
 		id: g.ID, hash: request.Hash, client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
+		handover: request.Claims.Handover,
 	}
 	c.session = session.NewServer(now, g, session.Config{
 		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),

@@ -123,6 +123,22 @@ func (l *Listener) SetKeys(keys ...token.Key) error {
 	return nil
 }
 
+// SetAddrs replaces [Config.Addrs], for a listener whose public addresses are known late. From then
+// on, a token must name one of them; connections continue. SetAddrs may be called at any time, from
+// any goroutine. If it returns an error, nothing has changed.
+func (l *Listener) SetAddrs(addrs ...netip.AddrPort) error {
+	cfg := l.cfg
+	cfg.Addrs = append([]netip.AddrPort{}, addrs...) // not nil
+	servers, err := cfg.servers(l.development, l.Addr())
+	if err != nil {
+		return fmt.Errorf("transport: SetAddrs: %w", err)
+	}
+	l.handshakes.Lock()
+	defer l.handshakes.Unlock()
+	l.admission.SetServer(servers)
+	return nil
+}
+
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
 // done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and
 // returns nil. If a packet connection fails, Serve returns its error. All calls of a handler come

@@ -113,3 +113,58 @@ func TestKeysAreChecked(t *testing.T) {
 		}
 	})
 }
+
+// TestSetAddrs replaces the addresses that tokens must name, of a listener that has none at first.
+// Connections continue.
+func TestSetAddrs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, key := newNetwork(t, good), newKey(t)
+		l := listen(t, publicAddr, transport.Config{Network: n, Key: key, Addrs: []netip.AddrPort{}}, &recorder{t: t})
+		other := netip.MustParseAddrPort("192.0.2.1:4000")
+		client := uint64(0)
+		join := func(names netip.AddrPort) (*transport.Conn, error) {
+			client++
+			return transport.Dial(t.Context(), publicAddr, transport.Config{Network: n, Token: issue(t, key, func(c *token.Claims) {
+				c.ClientID, c.Servers = client, []netip.AddrPort{names}
+			})}, &recorder{t: t})
+		}
+		refused := func(names netip.AddrPort) {
+			t.Helper()
+			if _, err := join(names); !errors.Is(err, token.ErrWrongServer) {
+				t.Errorf("a token for %v: %v", names, err)
+			}
+		}
+		accepted := func(names netip.AddrPort) *transport.Conn {
+			t.Helper()
+			c, err := join(names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		}
+		set := func(addrs ...netip.AddrPort) {
+			t.Helper()
+			if err := l.SetAddrs(addrs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused(l.Addr())
+		set(l.Addr())
+		first := accepted(l.Addr())
+		refused(other)
+		if err := l.SetAddrs(netip.AddrPort{}); err == nil {
+			t.Error("an invalid address")
+		}
+		set(other)
+		refused(l.Addr())
+		second := accepted(other)
+		set()
+		refused(other)
+		for _, c := range []*transport.Conn{first, second} {
+			if err := c.Send([]byte{1}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

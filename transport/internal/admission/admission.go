@@ -122,6 +122,9 @@ func (c *Controller) SetKeys(keys []token.Key) {
 	}
 }
 
+// SetServer replaces Config.Server.
+func (c *Controller) SetServer(server func(netip.AddrPort) bool) { c.cfg.Server = server }
+
 // HasKey reports whether the listener has the key of a hello.
 func (c *Controller) HasKey(h wire.Hello) bool {
 	_, ok := c.keys[h.Key]

@@ -93,6 +93,9 @@ func (s *Session) ID() uint64 { return s.id }
 // Remote returns the peer's address. A path migration changes it.
 func (s *Session) Remote() netip.AddrPort { return s.remote }
 
+// Served returns when the last datagram but challenges was accepted.
+func (s *Session) Served() time.Time { return s.served }
+
 // State returns the state of the session.
 func (s *Session) State() State { return s.state }
 
