@@ -59,6 +59,7 @@ func TestGolden(t *testing.T) {
 				}
 				if n == 60 {
 					g.dec.requestReset() // a hash that differs would have this effect too
+					fmt.Fprintln(&out, "reset")
 				}
 				if n == 40 {
 					exhaust(town.world)

@@ -229,6 +229,9 @@ func vectorSession(t *testing.T, source string, n int) []vectors.Section {
 			measuring.trace = nil
 			e.Steps = x.parts
 			e.Guesses = state.vectorPredictions(&p, known, s)
+			for i := range e.Guesses {
+				e.Guesses[i].Seq += int64(newest) - int64(p.Newest)
+			}
 		}
 		again := Payload{Newest: p.Newest, Base: p.Base, HasBase: p.HasBase, FreeBits: free, Frames: newFramePointers(s)}
 		if err := coder.Decode(out, &again, state, known); err != nil || len(again.Frames) != count {
