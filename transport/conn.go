@@ -75,12 +75,10 @@ type Conn struct {
 	shard  *shard  // that owns the connection; nil for a dialed one
 	id     uint64  // of the session; 0 for a dialed connection
 	pc     PacketConn
-	client uint64 // client id of the token
-	data   []byte // user data of the token
-	// handover is the handover hash of the token; zeros if there is none.
-	handover [sha256.Size]byte
-	outbox   connOutbox
-	total    *RTTHistogram // of the shard; nil for a dialed connection
+	client uint64  // client id of the token
+	claims *claims // of a listener's connection, nil for a dialed one
+	outbox connOutbox
+	total  *RTTHistogram // of the shard; nil for a dialed connection
 
 	dirty bool // in the shard's dirtyConns, whose lock guards it
 
@@ -106,6 +104,13 @@ type Conn struct {
 	registered bool  // as open in the directory
 	waiting    bool  // for the end of that connection
 	successor  *Conn // that replaces this one
+}
+
+// claims are the claims of a token that a connection keeps.
+type claims struct {
+	data     []byte
+	issued   time.Time
+	handover [sha256.Size]byte
 }
 
 // phase is what the handler knows of a connection.
@@ -256,11 +261,29 @@ func (c *Conn) ClientID() uint64 { return c.client }
 
 // UserData returns the user data of the client's token; nil if there is none, and for a dialed
 // connection. The caller must not modify it.
-func (c *Conn) UserData() []byte { return c.data }
+func (c *Conn) UserData() []byte {
+	if c.claims == nil {
+		return nil
+	}
+	return c.claims.data
+}
 
 // Handover returns the handover hash of the client's token ([token.Claims.Handover]); zeros if there
 // is none, and for a dialed connection.
-func (c *Conn) Handover() [sha256.Size]byte { return c.handover }
+func (c *Conn) Handover() (hash [sha256.Size]byte) {
+	if c.claims != nil {
+		hash = c.claims.handover
+	}
+	return hash
+}
+
+// Issued returns when the client's token was issued; the zero time for a dialed connection.
+func (c *Conn) Issued() (t time.Time) {
+	if c.claims != nil {
+		t = c.claims.issued
+	}
+	return t
+}
 
 // Suite returns the suite of the connection.
 func (c *Conn) Suite() Suite { return locked(c, (*session.Session).Suite) }

@@ -19,6 +19,8 @@ type directory struct {
 	clients map[uint64]*Conn         // open ones, by client id
 	hellos  map[admission.Hash]*Conn // pending ones, by the hash of their hello
 	pending map[uint64]*Conn         // the same, by client id
+	// asking has the calls of [Config.Admit], by the hash of the client's hello; nil after the stop.
+	asking map[admission.Hash]asking
 }
 
 func newDirectory() directory {
@@ -27,6 +29,7 @@ func newDirectory() directory {
 		clients: make(map[uint64]*Conn),
 		hellos:  make(map[admission.Hash]*Conn),
 		pending: make(map[uint64]*Conn),
+		asking:  make(map[admission.Hash]asking),
 	}
 }
 
@@ -47,7 +50,7 @@ func (d *directory) byHello(hello admission.Hash) *Conn {
 func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	switch n := len(d.hellos); {
+	switch n := len(d.hellos) + len(d.asking); {
 	case n < (limit+1)/2:
 		return true
 	case n >= limit:
@@ -57,6 +60,11 @@ func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	}
 	for _, c := range d.hellos {
 		if admission.SameNetwork(from, c.RemoteAddr().Addr()) {
+			return false
+		}
+	}
+	for _, a := range d.asking {
+		if admission.SameNetwork(from, a.from) {
 			return false
 		}
 	}

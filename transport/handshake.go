@@ -65,6 +65,9 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		c.update(func(s *session.Session) { s.Hello(now, from) })
 		return
 	}
+	if common.isAsking(hash) {
+		return
+	}
 	var request *admission.Request
 	err := admission.ErrBusy
 	if !common.admission.HasKey(hello) {
@@ -73,6 +76,9 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		request, err = common.admission.Read(now, hello)
 	}
 	switch {
+	case err == nil && request.Code == wire.Granted && common.cfg.Admit != nil &&
+		common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns):
+		s.ask(from, hello, request)
 	case err == nil:
 		s.welcome(now, from, request)
 	case errors.Is(err, admission.ErrBusy):
@@ -124,8 +130,8 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 	cfg := &s.common.cfg
 	c := &Conn{
 		shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.batch.RTTs,
-		id: g.ID, hash: request.Hash, client: request.Claims.ClientID, data: bytes.Clone(request.Claims.UserData),
-		handover: request.Claims.Handover,
+		id: g.ID, hash: request.Hash, client: request.Claims.ClientID,
+		claims: &claims{data: bytes.Clone(request.Claims.UserData), issued: request.Claims.Issued, handover: request.Claims.Handover},
 	}
 	c.session = session.NewServer(now, g, session.Config{
 		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),

@@ -164,6 +164,7 @@ func (l *Listener) Serve(ctx context.Context, handlers ...Handler) error {
 		})
 	}
 	shards.Wait()
+	l.admits.Wait()
 	return errors.Join(append(errs, closeAll(l.pcs))...)
 }
 
@@ -200,6 +201,7 @@ func (l *Listener) Flush() {
 }
 
 func (l *Listener) stopShards() {
+	l.stopAsking()
 	for _, s := range l.shards {
 		s.stop()
 	}

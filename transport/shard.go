@@ -28,6 +28,7 @@ type common struct {
 	// MaxConns.
 	handshakes sync.Mutex
 	admission  *admission.Controller
+	admits     sync.WaitGroup // calls of [Config.Admit]
 }
 
 // shard is a packet connection of a listener and the loop that serves it, with the connections that

@@ -148,8 +148,10 @@ type Request struct {
 	Offered uint8     // suites of the client: see [wire.Offer]
 	Hash    Hash      // of the hello
 
+	// Token is the id of the token, if that is authentic.
+	Token token.ID
+
 	nonce     uint64
-	id        token.ID
 	used      usedToken // entry for its token
 	responder *seal.Responder
 }
@@ -183,7 +185,7 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 		return r, nil
 	}
 	r.Client, r.Offered = claims.ClientID, offer.Suites
-	r.id, r.used = id, newUsedToken(since, wall, claims.Expires)
+	r.Token, r.used = id, newUsedToken(since, wall, claims.Expires)
 	r.Code = c.verify(since, wall, claims, id)
 	switch r.Code {
 	case wire.TokenExpired:
@@ -254,7 +256,13 @@ func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets sea
 		return nil, seal.Secrets{}, err
 	}
 	if r.Code == wire.Granted {
-		c.used.add(r.id, r.used)
+		c.Reserve(r)
 	}
 	return wire.AppendWelcome(nil, wire.Welcome{Nonce: r.nonce, Message: msg}), secrets, nil
 }
+
+// Reserve marks the token of a request as used, before it is answered.
+func (c *Controller) Reserve(r *Request) { c.used.add(r.Token, r.used) }
+
+// Release makes the token of a reserved request unused again.
+func (c *Controller) Release(r *Request) { delete(c.used.tokens, r.Token) }
