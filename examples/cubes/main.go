@@ -47,6 +47,7 @@ watch how each replication mode shows it to a client.`,
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the script")
 	f.DurationVar(&o.runs, "for", 0, "time after which it stops; 0: run until it is interrupted")
 	f.StringVar(&o.settings.Mode, "mode", o.settings.Mode, "initial replication mode: full, snapshots, state")
+	f.Float64Var(&o.settings.Sight, "sight", o.settings.Sight, "initial distance that the client of compressed snapshots sees, in meters; 0: the whole world")
 	f.Float64Var(&o.settings.Loss, "loss", o.settings.Loss, "initial fraction of packets lost, each direction")
 	f.Float64Var(&o.settings.RTT, "rtt", o.settings.RTT, "initial round-trip time, in ms")
 	f.Float64Var(&o.settings.Jitter, "jitter", o.settings.Jitter, "initial maximum jitter, each direction, in ms")

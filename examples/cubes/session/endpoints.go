@@ -8,18 +8,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
-// Endpoints replicates over a real server, with a world for each of ModeSnapshots and ModeState,
-// and its only client. Its methods must be called from the goroutine that polls the server.
+// Endpoints replicates over a real server and its only client. The server has a world for
+// ModeSnapshots, one for ModeSnapshots with areas, and one for ModeState. The methods must be called
+// from the goroutine that polls the server.
 type Endpoints struct {
 	visuals *ds.World[world.Visual]
+	areas   *ds.World[world.Visual]
 	states  *ds.World[world.State]
 
 	player       *ds.Player
@@ -43,6 +44,9 @@ func NewEndpoints(s *ds.Server) (*Endpoints, error) {
 	close(e.unsubscribed)
 	var err error
 	if e.visuals, err = ds.NewWorld(s, "seen", ds.WorldConfig[world.Visual]{TickHz: world.TickRate}); err != nil {
+		return nil, err
+	}
+	if e.areas, err = ds.NewWorld(s, "areas", ds.WorldConfig[world.Visual]{TickHz: world.TickRate, Areas: true}); err != nil {
 		return nil, err
 	}
 	e.states, err = ds.NewWorld(s, "state", ds.WorldConfig[world.State]{TickHz: world.TickRate})
@@ -77,7 +81,7 @@ func (e *Endpoints) Make(m Mode, initial Initial, o Options) (Sender, Receiver, 
 	)
 	switch m {
 	case ModeSnapshots:
-		s, r = newSnapshotStream(e, initial, o)
+		s, r, err = newSnapshotStream(e, initial, o)
 	case ModeState:
 		s, r, err = newStateStream(e, initial, o)
 	default:
@@ -183,18 +187,23 @@ func (s *streamSender) Close() error {
 	return nil
 }
 
-// putAll writes all cubes to a world, at a tick of the session.
+// putAll writes all cubes to a world, at a tick of the session. Cube i is in the area cells[i].
+// Without areas, cells is nil.
 func putAll[T any, P interface {
 	*T
 	FromBody(b *world.Body)
-}](w *ds.World[T], tick uint64, bodies []world.Body) error {
+}](w *ds.World[T], tick uint64, bodies []world.Body, cells []area.ID) error {
 	if err := w.Begin(tick); err != nil {
 		return err
 	}
 	var state T
 	for i := range bodies {
 		P(&state).FromBody(&bodies[i])
-		if err := w.Put(uint16(i), 0, &state); err != nil {
+		var in []area.ID
+		if cells != nil {
+			in = cells[i : i+1]
+		}
+		if err := w.Put(uint16(i), 0, &state, in...); err != nil {
 			return err
 		}
 	}
@@ -218,85 +227,6 @@ func (m *traffic) Traffic() (bytes, datagrams int) {
 	}
 	st := m.stats()
 	return int(st.WireBytes() - m.bytes), int(st.Datagrams - m.datagrams)
-}
-
-// dsSnapshotSender sends snapshots over a replication stream. A smaller budget reduces their rate.
-type dsSnapshotSender struct {
-	streamSender
-	pacer
-	stream *ds.SnapshotStream
-	sent   int // bytes of traffic subtracted from the pacer's credit
-}
-
-// clientSnapshotReceiver interpolates between received snapshots.
-type clientSnapshotReceiver struct {
-	streamReceiver
-	view     *view[*client.SnapshotView[world.Visual]]
-	count    int
-	received atomic.Int64 // snapshots since the last Updated
-	sample   interpolate.Sample[world.Visual]
-}
-
-func newSnapshotStream(e *Endpoints, initial Initial, o Options) (*dsSnapshotSender, *clientSnapshotReceiver) {
-	r := &clientSnapshotReceiver{streamReceiver: streamReceiver{e.offset}, count: len(initial.Bodies)}
-	cfg := client.SnapshotConfig[world.Visual]{
-		Handle: func(*client.Snapshot[world.Visual]) { r.received.Add(1) },
-		Interpolate: &interpolate.Config{
-			Interval: o.Interval(), Jitter: o.Jitter, Loss: o.Loss, Adaptive: true,
-			MaxDelay: max(time.Second, 8*o.Interval()), Objects: len(initial.Bodies),
-		},
-		AckHz: world.TickRate,
-	}
-	r.view = subscribe(e, func(ctx context.Context) (*client.SnapshotView[world.Visual], error) {
-		return client.SubscribeSnapshots(ctx, e.conn, "seen", cfg)
-	})
-	return &dsSnapshotSender{streamSender: streamSender{traffic: newTraffic(e.visuals.Stats), endpoints: e, leave: r.view.cancel}, pacer: newPacer(o)}, r
-}
-
-func (s *dsSnapshotSender) offer(p *ds.Player) (err error) {
-	if s.stream, err = s.endpoints.visuals.Offer(p); err == nil {
-		s.stop = s.stream.Stop
-	}
-	return err
-}
-
-// Send implements Sender.
-func (s *dsSnapshotSender) Send(f *Frame, _ func([]byte)) error {
-	bytes, _ := s.Traffic()
-	due := s.due(f.Tick, bytes-s.sent)
-	if s.sent = bytes; !due || s.stream == nil || s.over {
-		return nil
-	}
-	if err := putAll(s.endpoints.visuals, s.endpoints.tick(f.Tick), f.Bodies); err != nil {
-		return err
-	}
-	err := s.stream.Send()
-	if disconnected(err) {
-		return nil
-	}
-	return err
-}
-
-// Draw implements Receiver.
-func (r *clientSnapshotReceiver) Draw(_ time.Duration, drawn []world.Visual) (time.Duration, bool) {
-	v, ok := r.view.get()
-	if !ok || !v.Sample(time.Now(), &r.sample) || len(r.sample.Objects) != len(drawn) {
-		return 0, false
-	}
-	copy(drawn, r.sample.Objects)
-	return r.sample.Time - world.TickTime(r.offset), true
-}
-
-// Motion implements Receiver. Nothing is simulated.
-func (r *clientSnapshotReceiver) Motion(int) (schema.Vec3, bool) { return schema.Vec3{}, false }
-
-// Updated implements Receiver. A snapshot contains every cube.
-func (r *clientSnapshotReceiver) Updated(f func(cube int)) {
-	for range r.received.Swap(0) {
-		for i := range r.count {
-			f(i)
-		}
-	}
 }
 
 // dsStateSender sends what a stateSender does, over a replication stream.
@@ -367,7 +297,7 @@ func (s *dsStateSender) Send(f *Frame, _ func([]byte)) error {
 			return err
 		}
 	}
-	if err := putAll(s.endpoints.states, tick, f.Bodies); err != nil {
+	if err := putAll(s.endpoints.states, tick, f.Bodies, nil); err != nil {
 		return err
 	}
 	err := s.stream.Send()

@@ -26,7 +26,7 @@ type Meter struct {
 	LastError error
 	// Position and Turn are the errors of position in meters and of orientation in degrees against
 	// the server's world at the time that is drawn. There is one sample per tick and cube that
-	// moves or is off.
+	// moves or is off. Cubes that the client does not see do not count.
 	Position, Turn Distribution
 	// Pops is the number of pops. A pop in consecutive ticks counts once.
 	Pops int
@@ -41,13 +41,13 @@ type Meter struct {
 	moreBytes, moreDatagrams int
 
 	waiting   []int
-	last      []schema.Vec3
+	last      []world.Visual // of the previous tick
 	popping   []bool
 	lastDrawn bool
 }
 
 func (m *Meter) begin(count int) {
-	*m = Meter{waiting: make([]int, count), last: make([]schema.Vec3, count), popping: make([]bool, count)}
+	*m = Meter{waiting: make([]int, count), last: make([]world.Visual, count), popping: make([]bool, count)}
 }
 
 func (m *Meter) addPast(bytes, datagrams int) {
@@ -77,7 +77,9 @@ func (m *Meter) tick(s *Session, now time.Duration) {
 	}
 	m.Bytes, m.Datagrams = m.moreBytes+bytes, m.moreDatagrams+datagrams
 	for i := range m.waiting {
-		m.waiting[i]++
+		if m.waiting[i]++; s.Drawn[i].Unseen {
+			m.waiting[i] = 0
+		}
 	}
 	s.receiver.Updated(func(cube int) {
 		m.Updates++
@@ -104,24 +106,28 @@ func (m *Meter) measureDrawn(s *Session, now time.Duration) {
 	m.Delay += now - s.DrawnAt
 	for i := range s.Drawn {
 		d, p, q := &s.Drawn[i], here.pose(i), before.pose(i)
+		l := m.last[i]
+		if m.last[i] = *d; d.Unseen {
+			m.popping[i] = false
+			continue
+		}
 		off := distance(d.Position, p.Position)
 		if moves := p != q; moves || off > restTolerance {
 			m.Position.Add(off)
 			m.Turn.Add(angle(d.Orientation, p.Orientation))
 		}
-		if m.lastDrawn {
+		if m.lastDrawn && !l.Unseen {
 			motion, simulated := s.receiver.Motion(i)
 			if !simulated {
 				motion = schema.Vec3{X: p.Position.X - q.Position.X, Y: p.Position.Y - q.Position.Y, Z: p.Position.Z - q.Position.Z}
 			}
-			l := &m.last[i]
+			l := &l.Position
 			pops := distance(schema.Vec3{X: l.X + motion.X, Y: l.Y + motion.Y, Z: l.Z + motion.Z}, d.Position) > PopDistance
 			if pops && !m.popping[i] {
 				m.Pops++
 			}
 			m.popping[i] = pops
 		}
-		m.last[i] = d.Position
 	}
 	m.lastDrawn = true
 }

@@ -48,6 +48,10 @@ type Options struct {
 	// lost.
 	Jitter time.Duration
 	Loss   float64
+	// Sight is the distance in meters within which the client of ModeSnapshots sees cubes: it is
+	// sent the cells of the world within that distance of its own cube. 0 means the whole world. It
+	// applies to [Endpoints] only.
+	Sight float64
 	// NoDelta, NoRound and NoSmooth apply to ModeState. NoDelta sends states without delta coding,
 	// NoRound does not round the simulations of both ends, and NoSmooth draws corrections without
 	// smoothing.

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -190,7 +191,12 @@ func TestEndpoints(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		for i, k := range []session.Mode{session.ModeSnapshots, session.ModeState, session.ModeFull, session.ModeState, session.ModeState, session.ModeSnapshots} {
+		const near = -1 // ModeSnapshots with areas
+		for i, k := range []session.Mode{session.ModeSnapshots, session.ModeState, near, session.ModeFull, session.ModeState, session.ModeState, near, near, session.ModeSnapshots} {
+			options.Sight = 0
+			if k == near {
+				k, options.Sight = session.ModeSnapshots, 6
+			}
 			if i > 0 {
 				must(s.Use(k, options))
 			}
@@ -202,6 +208,7 @@ func TestEndpoints(t *testing.T) {
 			if !s.Drawing || m.Position.Mean() > 0.2 || m.Updates == 0 || m.Rejected > 0 || m.MeanDelay() > time.Second/2 || m.MeanDelay() < 50*time.Millisecond {
 				t.Errorf("%v: off by %v m in the mean, %v behind, %d updates, %d refused: %v", k, m.Position.Mean(), m.MeanDelay(), m.Updates, m.Rejected, m.LastError)
 			}
+			checkSight(t, s, options.Sight)
 			if k != session.ModeFull && (m.Kbits() > 260 || m.Kbits() < 1) {
 				t.Errorf("%v: %.0f kbit/s", k, m.Kbits())
 			}
@@ -212,4 +219,26 @@ func TestEndpoints(t *testing.T) {
 		must(srv.Close())
 		must(<-served)
 	})
+}
+
+// checkSight checks that the client draws the cubes within sight of its own, and none that are much
+// farther away than the cells it sees.
+func checkSight(t *testing.T, s *session.Session, sight float64) {
+	t.Helper()
+	bodies, unseen := s.Bodies(), 0
+	for i := range bodies {
+		d := math.Hypot(bodies[i].Position[0]-bodies[0].Position[0], bodies[i].Position[1]-bodies[0].Position[1])
+		const slack = 2 // the player moves on while snapshots travel
+		switch drawn := !s.Drawn[i].Unseen; {
+		case !drawn && (sight == 0 || d < sight-slack):
+			t.Errorf("cube %d, %.1f m away, is not drawn", i, d)
+		case drawn && sight > 0 && d > sight+2+4*math.Sqrt2+slack:
+			t.Errorf("cube %d, %.1f m away, is drawn", i, d)
+		case !drawn:
+			unseen++
+		}
+	}
+	if t.Logf("%d of %d cubes are not drawn", unseen, len(bodies)); sight > 0 && unseen == 0 {
+		t.Error("all cubes are drawn")
+	}
 }

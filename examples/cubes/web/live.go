@@ -101,7 +101,7 @@ func (l *Live) Change(change func(*Settings) error) error {
 	}
 	l.settings = s
 	err := errors.Join(l.session.SetLink(s.link()), l.steering.set(s.link()))
-	if s.Mode != before.Mode || s.Rate != before.Rate || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {
+	if s.Mode != before.Mode || s.Rate != before.Rate || s.Sight != before.Sight || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {
 		m, bad := session.ParseMode(s.Mode)
 		return errors.Join(err, bad, l.session.Use(m, s.options()))
 	}
@@ -160,6 +160,8 @@ type Settings struct {
 	// Budget of 0 means no limit.
 	Rate   int `json:"rate"`
 	Budget int `json:"budget"`
+	// Sight is how far the client of compressed snapshots sees, in meters. 0 means the whole world.
+	Sight float64 `json:"sight"`
 	// Loss is a fraction; RTT and Jitter are in milliseconds. See session.Link.
 	Loss   float64 `json:"loss"`
 	RTT    float64 `json:"rtt"`
@@ -180,6 +182,7 @@ func DefaultSettings() Settings {
 // Maximum values of settings, in the units of Settings.
 const (
 	MaxBudget = 4096
+	MaxSight  = 64
 	MaxLoss   = 0.5
 	MaxRTT    = 1000
 	MaxJitter = 200
@@ -191,7 +194,7 @@ func (s *Settings) check() error {
 	if s.Rate < 1 || world.TickRate%s.Rate != 0 {
 		err = errors.Join(err, fmt.Errorf("rate is %d: want a divisor of %d", s.Rate, world.TickRate))
 	}
-	return errors.Join(err, within("budget", float64(s.Budget), MaxBudget), within("loss", s.Loss, MaxLoss),
+	return errors.Join(err, within("budget", float64(s.Budget), MaxBudget), within("sight", s.Sight, MaxSight), within("loss", s.Loss, MaxLoss),
 		within("rtt", s.RTT, MaxRTT), within("jitter", s.Jitter, MaxJitter))
 }
 
@@ -209,7 +212,7 @@ func (s *Settings) link() session.Link {
 
 func (s *Settings) options() session.Options {
 	return session.Options{
-		Rate: s.Rate, Budget: s.Budget * 1000, Jitter: s.link().Jitter, Loss: s.Loss,
+		Rate: s.Rate, Budget: s.Budget * 1000, Sight: s.Sight, Jitter: s.link().Jitter, Loss: s.Loss,
 		NoDelta: !s.Delta, NoRound: !s.Round, NoSmooth: !s.Smooth,
 	}
 }

@@ -147,7 +147,7 @@ func (p *Page) handle(b []byte) error {
 // drawnCube is a cube as pages receive it.
 type drawnCube struct {
 	pose  [7]int16 // position in millimeters, and orientation, where 32767 is 1
-	flags uint8    // 1: interacting
+	flags uint8    // 1: interacting; 2: unseen
 }
 
 // picture holds the cubes that were sent last for both ends, the server's first.
@@ -158,6 +158,9 @@ func newPicture(count int) picture {
 }
 
 func drawCube(s *world.Visual) drawnCube {
+	if s.Unseen {
+		return drawnCube{flags: 2}
+	}
 	p, q := &s.Position, &s.Orientation
 	out := drawnCube{pose: [7]int16{
 		scale(p.X, 1000), scale(p.Y, 1000), scale(p.Z, 1000),

@@ -67,6 +67,12 @@ func TestPage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
+	b.Run(`const sight = document.querySelector("[name=sight]"); sight.value = 1; sight.dispatchEvent(new Event("input"))`)
+	b.Await(fmt.Sprintf(figure, "updates") + " > 1 && " + fmt.Sprintf(figure, "updates") + " < 30000")
+	if got := l.Settings(); got.Sight != 6 || !sightShown(b) {
+		t.Errorf("%+v", got)
+	}
+
 	b.Run(`document.querySelector("input[value=state]").click()`)
 	b.Await(`!document.querySelector(".parts").hidden`)
 	b.Await(fmt.Sprintf(figure, "updates") + " > 1 && " + fmt.Sprintf(figure, "updates") + " < 20000")
@@ -75,7 +81,7 @@ func TestPage(t *testing.T) {
 	b.Run(`dispatchEvent(new KeyboardEvent("keydown", {code: "ArrowRight"}))`)
 	b.Await(`!document.querySelector("#auto").checked && document.querySelector("[data-key='2']").ariaPressed === "true"`)
 	b.Run(`dispatchEvent(new KeyboardEvent("keyup", {code: "ArrowRight"}))`)
-	if got := l.Settings(); got.Mode != "state" || got.Smooth || !got.Delta {
+	if got := l.Settings(); got.Mode != "state" || got.Smooth || !got.Delta || sightShown(b) {
 		t.Errorf("%+v", got)
 	}
 	b.Run(`document.querySelector("[name=smooth]").click()`)
@@ -92,6 +98,11 @@ func TestPage(t *testing.T) {
 		}
 	}
 	b.Blank() // the page would report an error when the server stops
+}
+
+// sightShown reports whether the page shows the slider for what the client sees.
+func sightShown(b *browser.Browser) bool {
+	return browser.Value[bool](b, `document.querySelector("[name=sight]").checkVisibility()`)
 }
 
 // shot checks on a screenshot that both views are drawn: that they have many colors.

@@ -110,6 +110,8 @@ type Visual struct {
 	Interacting bool
 	// Velocity is sent in full snapshots only. Their rate is so low that interpolation needs it.
 	Velocity schema.Vec3 `uplink:"-"`
+	// Unseen is set by a client for a cube outside of the areas that it sees.
+	Unseen bool `uplink:"-"`
 }
 
 // FromBody sets v to the visible state of b.

@@ -11,9 +11,11 @@ const parts = [
 ];
 const rates = [5, 10, 15, 20, 30, 60];
 const budgets = [32, 64, 96, 128, 192, 256, 384, 512, 1024, 0];
+const sights = [4, 6, 8, 12, 16, 0];
 const sliders = [
   { name: "rate", label: "send rate", among: rates, text: v => `${v} Hz` },
   { name: "budget", label: "budget", among: budgets, text: v => v ? `${v} kbit/s` : "no limit" },
+  { name: "sight", label: "client sees", among: sights, text: v => v ? `within ${v} m` : "everything", mode: "snapshots" },
   { name: "loss", label: "loss", max: 0.3, step: 0.01, text: v => `${(v * 100).toFixed(0)} %` },
   { name: "rtt", label: "RTT", max: 400, step: 10, text: v => `${v} ms` },
   { name: "jitter", label: "jitter, up to", max: 150, step: 1, text: v => `${v} ms` },
@@ -77,6 +79,7 @@ export class Controls {
     };
     input.addEventListener("input", () => { show(); this.set({ [s.name]: value() }); });
     this.inputs[s.name] = v => {
+      label.hidden = s.mode !== undefined && s.mode !== this.settings.mode;
       if (document.activeElement === input && input.matches(":active")) return; // it is being moved
       input.value = s.among ? nearest(s.among, v) : v;
       show();

@@ -12,7 +12,9 @@ export function readPicture(buffer, place) {
         position: [i16() / 1000, i16() / 1000, i16() / 1000],
         turn: [i16() / 32767, i16() / 32767, i16() / 32767, i16() / 32767],
       };
-      cube.interacting = (v.getUint8(at++) & 1) !== 0;
+      const flags = v.getUint8(at++);
+      cube.interacting = (flags & 1) !== 0;
+      cube.unseen = (flags & 2) !== 0;
       place(side, cube);
     }
   }

@@ -38,7 +38,7 @@ export class View {
     this.matrix = new THREE.Matrix4();
     this.turn = new THREE.Quaternion();
     this.at = new THREE.Vector3();
-    this.scale = new THREE.Vector3().setScalar(sizes.other);
+    this.scale = new THREE.Vector3();
     this.color = new THREE.Color();
     this.restyle();
     dark.addEventListener("change", () => this.restyle());
@@ -64,14 +64,16 @@ export class View {
   }
 
   // place sets the pose and the color of a cube.
-  place({ n, position, turn, interacting }) {
+  place({ n, position, turn, interacting, unseen }) {
     if (n === 0) {
+      if (unseen) return;
       this.player.position.set(...position);
       this.player.quaternion.set(...turn).normalize();
       return;
     }
     const i = n - 1;
     if (i >= most) return;
+    this.scale.setScalar(unseen ? 0 : sizes.other);
     this.at.set(...position);
     this.turn.set(...turn).normalize();
     this.others.setMatrixAt(i, this.matrix.compose(this.at, this.turn, this.scale));
