@@ -16,8 +16,8 @@ import (
 )
 
 // Endpoints replicates over a real server and its only client. The server has a world for
-// ModeSnapshots, one for ModeSnapshots with areas, and one for ModeState. The methods must be called
-// from the goroutine that polls the server.
+// ModeSnapshots, one for ModeSnapshots with areas, and one for ModeState. The methods must be
+// called from the goroutine that polls the server.
 type Endpoints struct {
 	visuals *ds.World[world.Visual]
 	areas   *ds.World[world.Visual]
