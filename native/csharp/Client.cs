@@ -11,8 +11,8 @@ namespace Uplink
 {
     public enum EventType
     {
-        Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, Replication, Quality, NewSocket, ServerCall,
-        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone
+        Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, World, Quality, NewSocket, ServerCall,
+        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage
     }
 
     /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>
@@ -23,6 +23,7 @@ namespace Uplink
         public bool Reliable;
         public int Status;
         public int Rpc;
+        public int World;
         public ulong Value;
         public ulong Missed;
         public Frame Frame;
@@ -54,7 +55,7 @@ namespace Uplink
     {
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
-        public int Offered, Bindings, Handlers, SendQueue, ReceiveQueue, Streams, StreamRate, Replication;
+        public int Offered, Bindings, Handlers, SendQueue, ReceiveQueue, Streams, StreamRate, Worlds;
 
         public int EventBytes { set { eventBytes = new UIntPtr((uint)value); } }
         public int DatagramBytes { set { datagramBytes = new UIntPtr((uint)value); } }
@@ -78,7 +79,7 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct NativeEvent
         {
-            public int type, reason, reliable, status, rpc, reserved;
+            public int type, reason, reliable, status, rpc, world;
             public ulong value, missed;
             public IntPtr frame, data;
             public UIntPtr size;
@@ -229,7 +230,7 @@ namespace Uplink
             view.Pointer = n.frame;
             e = new Event
             {
-                Type = (EventType)n.type, Reason = n.reason, Reliable = n.reliable != 0, Status = n.status, Rpc = n.rpc, Value = n.value,
+                Type = (EventType)n.type, Reason = n.reason, Reliable = n.reliable != 0, Status = n.status, Rpc = n.rpc, World = n.world, Value = n.value,
                 Missed = n.missed, Frame = n.frame == IntPtr.Zero ? null : view, Memory = n.data, Length = (int)n.size
             };
             return true;

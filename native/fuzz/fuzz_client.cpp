@@ -16,7 +16,7 @@ struct CoreAccess {
     if (on_data_channel) {
       c->on_data(m, 0);
     } else if (m.size > 0 && m.size <= max_reliable) {
-      (void)c->on_reliable(m);
+      (void)c->on_reliable(m, 0);
       (void)c->streams_.receive(m, 0);
     }
   }
@@ -94,7 +94,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static Core *const core = [] {
       ClientConfig c;
       c.crypto = crypto;
-      c.replication = c.streams = true;
+      c.streams = true;
+      c.worlds = 1;
       c.handlers = 1;
       Core *made = detail::create<Core>(Allocator{}, Allocator{});
       static Schema *schema;

@@ -10,12 +10,14 @@
 //   again at next_timeout() at the latest.
 //
 // Times are nanoseconds of a monotonic clock. A Client is for one thread at a time. It allocates
-// memory in create, bind and handle, an Encoder when the server has bound an RPC, and a Decoder when
-// the server binds one of the program's. How much can wait depends on the configuration.
+// memory in create, bind and handle, an Encoder when the server has bound an RPC, a Decoder when the
+// server binds one of the program's, and what ClientConfig::worlds says. How much can wait depends on
+// the configuration.
 #pragma once
 
 #include "uplink/codec.hpp"
 #include "uplink/crypto.hpp"
+#include "uplink/world.hpp"
 
 namespace uplink {
 
@@ -69,7 +71,11 @@ struct ClientConfig {
   // stream_rate bytes a second together.
   bool streams = false;
   uint32_t stream_rate = 262144;
-  bool replication = false; // pass replication messages of the server to the program
+  // Worlds that the program can subscribe to at a time, at most 16. Each offer of the server takes the
+  // memory of its message, at most 16 KiB for each of 16. A world takes up to 300 KB for messages that
+  // are larger than a datagram, up to 272 KiB for messages for a tick, and up to 1 MiB for the initial
+  // state, while it arrives.
+  uint8_t worlds = 0;
 };
 
 // Reason is why a session ended, or did not begin.
@@ -108,7 +114,7 @@ enum class EventType : uint8_t {
   answer,       // to request value: status 2 answer, 3 refused by the game, 4 not handled
   shutdown,     // the server shuts down soon: finish, then close
   handover,     // the server names another one: connect there with the token in data
-  replication,  // a message of worlds, with ClientConfig::replication
+  world,        // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, 2 it ended
   quality,      // once a second: see stats
   new_socket,   // nothing arrives: continue from another local port, then call rebind
   server_call,  // the server called an RPC: rpc is the number of handle, value the sequence from 0
@@ -117,7 +123,9 @@ enum class EventType : uint8_t {
   stream_data,    // data are the next bytes
   stream_end,     // all data came
   stream_aborted, // it is over, and not complete; data is the reason
-  stream_done     // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
+  stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
+  world_update,   // the receiver of a world decoded messages; value is the newest tick
+  tick_message    // of the game, which counts from tick value of a world on
 };
 
 struct Event {
@@ -126,6 +134,7 @@ struct Event {
   bool reliable = false;
   uint8_t status = 0;
   uint8_t rpc = 0;
+  uint8_t world = 0; // of subscribe
   uint64_t value = 0;
   uint64_t missed = 0; // server_call: calls before it, after the previous event, that were lost
   // frame and data are valid until the next call of a function of the client.
@@ -230,8 +239,14 @@ public:
   Error abort_stream(uint32_t stream, Bytes reason);
   // stop_stream ends the reading of a stream of the server; data that is on its way is ignored.
   Error stop_stream(uint32_t stream);
-  // send_replication sends an answer to an offer (0xc7) or an ack of a replication stream (0xca).
-  Error send_replication(Bytes message);
+
+  // subscribe subscribes to a world by its name, in this session and in later ones. The receiver must
+  // outlive the client, or the subscription. *world is its number, of Event::world. Acks leave alone at
+  // most ack_hz times a second, 1 to 1000; 0 means 30. Error::full: there are ClientConfig::worlds.
+  // Error::invalid: the name, or the name or the receiver has a subscription.
+  Error subscribe(const char *name, WorldReceiver &r, uint16_t ack_hz, uint8_t *world);
+  // unsubscribe ends a subscription. Error::full: try again.
+  Error unsubscribe(uint8_t world);
 
   Stats stats() const;
 

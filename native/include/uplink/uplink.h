@@ -205,7 +205,7 @@ typedef struct uplink_client_config {
   int32_t receive_queue; /* segments; default 16 */
   int32_t streams;       /* 0 or 1 */
   int32_t stream_rate;   /* bytes a second; default 262,144 */
-  int32_t replication;   /* 0 or 1 */
+  int32_t worlds;        /* worlds that can be subscribed to */
 } uplink_client_config;
 
 typedef struct uplink_bind_config {
@@ -228,7 +228,7 @@ enum {
   UPLINK_ANSWER = 6,
   UPLINK_SHUTDOWN = 7,
   UPLINK_HANDOVER = 8,
-  UPLINK_REPLICATION = 9,
+  UPLINK_WORLD = 9,
   UPLINK_QUALITY = 10,
   UPLINK_NEW_SOCKET = 11,
   UPLINK_SERVER_CALL = 12,
@@ -236,7 +236,9 @@ enum {
   UPLINK_STREAM_DATA = 14,
   UPLINK_STREAM_END = 15,
   UPLINK_STREAM_ABORTED = 16,
-  UPLINK_STREAM_DONE = 17
+  UPLINK_STREAM_DONE = 17,
+  UPLINK_WORLD_UPDATE = 18,
+  UPLINK_TICK_MESSAGE = 19
 };
 
 /* frame and data are valid until the next call of a function of the client. */
@@ -246,7 +248,7 @@ typedef struct uplink_event {
   int32_t reliable;
   int32_t status;
   int32_t rpc;
-  int32_t reserved;
+  int32_t world;
   uint64_t value;
   uint64_t missed;
   const uplink_frame *frame;

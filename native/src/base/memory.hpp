@@ -43,6 +43,12 @@ public:
     size_ = 0;
   }
 
+  void swap(Array &o) {
+    std::swap(allocator_, o.allocator_);
+    std::swap(data_, o.data_);
+    std::swap(size_, o.size_);
+  }
+
   T *data() { return data_; }
   const T *data() const { return data_; }
   size_t size() const { return size_; }

@@ -10,7 +10,7 @@ using namespace uplink::detail::c_api;
 
 namespace {
 
-static_assert(UPLINK_STREAM_DONE == static_cast<int>(uplink::EventType::stream_done), "types of events");
+static_assert(UPLINK_TICK_MESSAGE == static_cast<int>(uplink::EventType::tick_message), "types of events");
 static_assert(UPLINK_TOKEN_TEXT == uplink::token_text, "limits");
 
 uplink::Client *in(uplink_client *c) {
@@ -30,9 +30,9 @@ bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
   to->event_bytes = c.event_bytes;
   to->datagram_bytes = c.datagram_bytes;
   to->streams = c.streams != 0;
-  to->replication = c.replication != 0;
   return number(c.offered, 0, &to->offered) && number(c.bindings, to->bindings, &to->bindings) &&
-         number(c.handlers, 0, &to->handlers) && number(c.send_queue, to->send_queue, &to->send_queue) &&
+         number(c.handlers, 0, &to->handlers) && number(c.worlds, 0, &to->worlds) &&
+         number(c.send_queue, to->send_queue, &to->send_queue) &&
          number(c.receive_queue, to->receive_queue, &to->receive_queue) &&
          number(c.stream_rate, static_cast<int32_t>(to->stream_rate), &to->stream_rate);
 }
@@ -109,6 +109,7 @@ int32_t uplink_client_poll_event(uplink_client *c, uplink_event *to) {
   to->reliable = e.reliable ? 1 : 0;
   to->status = e.status;
   to->rpc = e.rpc;
+  to->world = e.world;
   to->value = e.value;
   to->missed = e.missed;
   to->frame = as<const uplink_frame>(e.frame);

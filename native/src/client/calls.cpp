@@ -67,7 +67,10 @@ void Core::release_decoders() {
 }
 
 bool Core::do_poll(Event *e) {
-  if (!events_.pop(e)) return false;
+  if (!events_.pop(e)) {
+    worlds_.step();
+    if (!events_.pop(e)) return worlds_.pop(e);
+  }
   if (e->type == EventType::server_call) {
     Handler &h = handlers_[e->rpc];
     unpack(e->data, h.frame);

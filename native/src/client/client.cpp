@@ -133,8 +133,11 @@ Error Client::request(Bytes body, uint32_t *id, uint64_t now) {
 Error Client::cancel(uint32_t id) {
   return core(this)->do_cancel(id);
 }
-Error Client::send_replication(Bytes m) {
-  return core(this)->do_replication(m);
+Error Client::subscribe(const char *name, WorldReceiver &r, uint16_t ack_hz, uint8_t *world) {
+  return core(this)->worlds().subscribe(detail::client::text_bytes(name), r, ack_hz, world);
+}
+Error Client::unsubscribe(uint8_t world) {
+  return core(this)->worlds().unsubscribe(world);
 }
 Stats Client::stats() const {
   return core(this)->do_stats();

@@ -56,7 +56,7 @@ Error Core::setup(const ClientConfig &c) {
   if (config_.timeout < 2 * second * 1000 || config_.event_bytes < least_events ||
       config_.datagram_bytes < least_waiting || !queue_size(c.send_queue, 8, 256) ||
       !queue_size(c.receive_queue, 16, 64) || c.bindings == 0 || c.bindings > 256 ||
-      c.handlers > max_incoming || c.stream_rate < 4096)
+      c.handlers > max_incoming || c.worlds > max_worlds || c.stream_rate < 4096)
     return Error::invalid;
   session_.configure(f, offered, config_.timeout / 1000);
   streams_.configure(c.streams, c.streams ? c.stream_rate : 0);
@@ -66,7 +66,7 @@ Error Core::setup(const ClientConfig &c) {
                   bulk_.create(allocator_, bulk, bulk) && events_.create(allocator_, config_.event_bytes) &&
                   bindings_.create(allocator_, c.bindings) && handlers_.create(allocator_, c.handlers) &&
                   incoming_.create(allocator_, c.handlers > 0 ? max_incoming : 0) &&
-                  waiting_.create(allocator_, config_.datagram_bytes);
+                  waiting_.create(allocator_, config_.datagram_bytes) && worlds_.create(c.worlds);
   return ok ? Error::ok : Error::no_memory;
 }
 
@@ -136,6 +136,7 @@ void Core::opened(uint64_t now) {
   release_encoders();
   release_decoders();
   streams_.start(now);
+  worlds_.start();
   for (size_t i = 0; i < bindings_n_; i++) {
     Binding &b = bindings_[i];
     b.phase = Phase::requesting;
@@ -156,6 +157,7 @@ void Core::opened(uint64_t now) {
 void Core::ended() {
   const Reason r = session_.reason();
   streams_.start(now_);
+  worlds_.start();
   quality_at_ = never;
   if (was_open_ && now_ - opened_at_ > 10 * second) backoff_ = 0;
   was_open_ = false;
@@ -182,6 +184,7 @@ void Core::step(uint64_t now) {
     if (session_.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
   }
   if (session_.state() != State::open) return;
+  worlds_.step();
   if (reliable_.dead() || bulk_.dead()) {
     session_.close(0, Reason::timeout, now);
     return;
@@ -205,6 +208,7 @@ void Core::do_receive(Bytes d, uint64_t now) {
   if (!has) return;
   if (kind == data) {
     on_data(body, now);
+    worlds_.step();
     return;
   }
   // Which channel it belongs to is in the conversation number.
@@ -218,10 +222,11 @@ void Core::deliver(uint64_t now) {
   size_t n = 0, call = 0;
   for (size_t i = 0; i < handlers_n_; i++) call = std::max(call, handlers_[i].size);
   while (session_.state() == State::open && (n = reliable_.next_size()) > 0 &&
-         events_.room() >= std::max(n, call)) {
+         events_.room() >= std::max(n, call) && !worlds_.blocked()) {
     uint8_t *m = events_.prepare(n);
     reliable_.receive(m);
-    if (!on_reliable({m, n})) violation(now);
+    if (!on_reliable({m, n}, now)) violation(now);
+    worlds_.step();
   }
   while (session_.state() == State::open && (n = bulk_.next_size()) > 0 &&
          events_.room() >= std::min(n, Streams::max_message)) {
@@ -253,7 +258,8 @@ size_t Core::do_next(Buffer to, uint64_t now) {
     n = next_bind(body, now);
   }
   if (n == 0) n = next_acks(body, now);
-  if (n == 0) n = next_messages({body, to.capacity < max_datagram ? max_body : session_.max_data()});
+  if (n == 0) n = next_messages({body, to.capacity < max_datagram ? max_body : session_.max_data()}, now);
+  if (n == 0 && worlds_.alone(now, session_.rtt()) <= now) n = worlds_.take({body, max_body}, now);
   return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
 }
 
@@ -265,7 +271,7 @@ uint64_t Core::do_timeout() const {
     for (const Channel *c : {&reliable_, &bulk_})
       if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
     if (waiting_n_ > 0 || streams_.due()) t = 0;
-    t = std::min(t, acks_due());
+    t = std::min(t, std::min(acks_due(), worlds_.alone(now_, session_.rtt())));
     for (size_t i = 0; i < bindings_n_; i++)
       if (bindings_[i].phase == Phase::requesting) t = std::min(t, bindings_[i].ask_at);
   }
@@ -310,7 +316,7 @@ bool Core::queue(Bytes head, Bytes body) {
   return true;
 }
 
-size_t Core::next_messages(Buffer to) {
+size_t Core::next_messages(Buffer to, uint64_t now) {
   // Those that were for a larger datagram are lost.
   size_t lost = 0;
   while (lost < waiting_n_ && load_little(waiting_.data() + lost, 2) > to.capacity)
@@ -352,7 +358,14 @@ size_t Core::next_messages(Buffer to) {
   }
   std::memmove(waiting_.data(), w + at, waiting_n_ - at);
   waiting_n_ -= at;
-  return size;
+  // Acks of worlds leave in front of payloads.
+  if (to.data[0] >= 0xc0 && to.data[0] < 0xe0) return size;
+  if (to.capacity - size >= 2 + max_ack) worlds_.carried(now);
+  uint8_t acks[Worlds::max_acks];
+  const size_t acks_n = worlds_.take({acks, std::min(to.capacity - size, sizeof(acks))}, now);
+  std::memmove(to.data + acks_n, to.data, size);
+  copy(to.data, acks, acks_n);
+  return acks_n + size;
 }
 
 Error Core::do_call(uint8_t rpc, const Frame &f) {
@@ -411,11 +424,10 @@ Error Core::do_cancel(uint32_t id) {
   return Error::invalid;
 }
 
-Error Core::do_replication(Bytes m) {
-  if (session_.state() != State::open) return Error::closed;
-  if (m.size == 0 || m.size > max_body || (m.data[0] != 0xc7 && m.data[0] != 0xca)) return Error::invalid;
-  const bool ok = m.data[0] == 0xc7 ? reliable_.send(m) : queue(m);
-  return ok ? Error::ok : Error::full;
+bool Core::next_call(uint8_t rpc, uint64_t *next) const {
+  if (rpc >= bindings_n_ || bindings_[rpc].phase != Phase::bound) return false;
+  *next = bindings_[rpc].encoder->next();
+  return true;
 }
 
 Stats Core::do_stats() const {

@@ -6,12 +6,14 @@
 #include "src/client/events.hpp"
 #include "src/client/session.hpp"
 #include "src/client/streams.hpp"
+#include "src/client/worlds.hpp"
 
 namespace uplink::detail::client {
 
-class Core final : public Client {
+class Core final : public Client, private CallCounter {
 public:
-  explicit Core(const Allocator &a) : allocator_(a), streams_(bulk_, events_) {}
+  explicit Core(const Allocator &a)
+      : allocator_(a), streams_(bulk_, events_), worlds_(a, reliable_, events_, *this) {}
   Core(const Core &) = delete;
   Core &operator=(const Core &) = delete;
   ~Core();
@@ -34,7 +36,7 @@ public:
   Error do_send(Bytes message, bool reliable, uint64_t now);
   Error do_request(Bytes body, uint32_t *id, uint64_t now);
   Error do_cancel(uint32_t id);
-  Error do_replication(Bytes message);
+  Worlds &worlds() { return worlds_; }
   Stats do_stats() const;
 
 private:
@@ -80,9 +82,8 @@ private:
   void on_acks(Bytes acks);
   void on_reports(Bytes m);
   void on_answer(Bytes m, uint64_t now);
-  void on_replication(Bytes m, bool reliable);
   // on_reliable reports whether the message is well-formed.
-  bool on_reliable(Bytes m);
+  bool on_reliable(Bytes m, uint64_t now);
   bool on_request_answer(Bytes m);
   bool on_bind(Bytes m);
   // accept_bind returns the reason of the answer, or -1 if no server sends the request.
@@ -97,7 +98,8 @@ private:
   void release_encoders();
   bool queue(Bytes head, Bytes body = {});
   size_t next_bind(uint8_t *to, uint64_t now);
-  size_t next_messages(Buffer to);
+  size_t next_messages(Buffer to, uint64_t now);
+  bool next_call(uint8_t rpc, uint64_t *next) const override;
 
   Allocator allocator_;
   ClientConfig config_;
@@ -112,6 +114,7 @@ private:
   size_t waiting_n_ = 0;
 
   Streams streams_;
+  Worlds worlds_;
   Array<Handler> handlers_;
   size_t handlers_n_ = 0;
   Array<Incoming> incoming_;

@@ -15,7 +15,7 @@ void Core::on_data(Bytes m, uint64_t now) {
     return;
   }
   if (type >= 0xd0 && (type < 0xe0 || type >= 0xf0)) {
-    on_replication(m, false);
+    worlds_.on_data(m, now);
     return;
   }
   Event e;
@@ -48,7 +48,7 @@ void Core::on_data(Bytes m, uint64_t now) {
       on_acks(first);
     else
       on_reports(first);
-    on_replication(rest, false);
+    worlds_.on_data(rest, now);
     return;
   }
   default:
@@ -116,16 +116,7 @@ void Core::on_answer(Bytes m, uint64_t now) {
   events_.push(e);
 }
 
-void Core::on_replication(Bytes m, bool reliable_channel) {
-  if (!config_.replication || events_.room() < m.size) return;
-  Event e;
-  e.type = EventType::replication;
-  e.reliable = reliable_channel;
-  e.data = m;
-  events_.push(e);
-}
-
-bool Core::on_reliable(Bytes m) {
+bool Core::on_reliable(Bytes m, uint64_t now) {
   const uint8_t type = m.data[0];
   if (type < 0xc0) return on_reliable_call(m);
   Event e;
@@ -147,10 +138,7 @@ bool Core::on_reliable(Bytes m) {
   case 0xc8:
   case 0xc9:
   case 0xce:
-    if (m.size < 2 || (type == 0xc9 && m.size != 2) || (type == 0xc8 && (m.size < 3 || m.size > 1026)))
-      return false;
-    on_replication(m, true);
-    return true;
+    return worlds_.on_reliable(m, now);
   case 0xcf:
     return on_request_answer(m);
   default:

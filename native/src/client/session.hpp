@@ -30,6 +30,7 @@ public:
   // accepted_number returns the packet number of the datagram that was accepted last.
   uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
+  uint64_t rtt() const { return rtt_; }
 
   // receive handles a datagram. It returns true for a body of kind data or reliable, which is valid
   // until the next call.

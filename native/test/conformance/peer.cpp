@@ -40,6 +40,7 @@ int main() {
   peer::Peer p;
   peer::add_values(p);
   peer::add_codec(p);
+  peer::add_downlink(p);
 #ifdef UPLINK_PEER_CLIENT
   peer::add_session(p);
 #endif

@@ -25,6 +25,7 @@ struct Peer {
 
 void add_values(Peer &p);
 void add_codec(Peer &p);
+void add_downlink(Peer &p); // after add_codec
 #ifdef UPLINK_PEER_CLIENT
 void add_session(Peer &p);
 #endif

@@ -1,0 +1,84 @@
+// What the client and the codecs of worlds share: a server offers a world by name, and sends its
+// objects over a replication stream. docs/spec/streams.md specifies it.
+//
+// A program creates a receiver, such as a SnapshotWorld, and passes it to Client::subscribe. The
+// client answers the offers of the server, reassembles messages and sends acks. The receiver decodes
+// the messages.
+#pragma once
+
+#include "uplink/codec.hpp"
+
+namespace uplink {
+
+// max_worlds is the maximum number of worlds of a client.
+constexpr size_t max_worlds = 16;
+// max_world_types is the maximum number of types of objects in a world.
+constexpr size_t max_world_types = 16;
+
+// WorldType is a type of objects in an offer.
+struct WorldType {
+  Bytes name;   // of the first type it is that of the world
+  Bytes fields; // see field
+  size_t n = 0; // fields, at most 64
+};
+
+// field returns the description of field i of a type.
+Bytes field(const WorldType &t, size_t i);
+// same_fields reports whether the fields of a type are those of a schema, in the same order.
+bool same_fields(const WorldType &t, const Schema &s);
+
+// WorldOffer is the offer of a server. It refers to memory that is valid until the stream ends.
+struct WorldOffer {
+  uint8_t number = 0;   // of the stream, 0 to 15
+  Bytes name;           // of the world
+  Bytes codec;          // "snapshot" or "state"
+  double rate = 0;      // maximum number of messages per second
+  double ticks = 0;     // ticks per second
+  uint32_t initial = 0; // bytes of the initial state, 0 if it is empty
+  uint64_t hash = 0;    // of the initial state
+  bool areas = false;   // messages are those of a world with areas
+  bool processed = false;
+  size_t types_n = 0; // at least 1
+  WorldType types[max_world_types];
+  size_t factors_n = 0;
+  int64_t factors[64] = {}; // velocity factors of the fields, for the codec state
+};
+
+// ProcessedCalls tells how many calls of an RPC the server's program had processed before a message.
+struct ProcessedCalls {
+  uint8_t rpc = 0;   // number of Client::bind
+  uint64_t next = 0; // sequence after the last processed call
+};
+
+// max_processed is the maximum number of RPCs in a message.
+constexpr size_t max_processed = 16;
+
+// WorldMessage is one message of a world.
+struct WorldMessage {
+  Bytes body;
+  const ProcessedCalls *processed = nullptr;
+  size_t processed_n = 0;
+  uint64_t now = 0; // when it arrived, in ns
+};
+
+// WorldReceiver decodes the messages of one world. The client calls its functions.
+class WorldReceiver {
+public:
+  // check reports whether the receiver can decode the messages of an offer.
+  virtual bool check(const WorldOffer &o) = 0;
+  // knows reports whether the receiver has the initial state with this hash.
+  virtual bool knows(uint64_t hash) const = 0;
+  // begin prepares the first message of a stream that check accepted. initial is the coded initial
+  // state; it is empty if that is known, or empty. After an error the client refuses the offer.
+  virtual Error begin(const WorldOffer &o, Bytes initial) = 0;
+  // receive decodes a message. *tick is its tick.
+  virtual Error receive(const WorldMessage &m, uint64_t *tick) = 0;
+  // ack writes an ack of all messages to to, which has room for max_ack bytes, and returns its size.
+  virtual size_t ack(uint8_t *to) const = 0;
+
+protected:
+  WorldReceiver() = default;
+  ~WorldReceiver() = default;
+};
+
+} // namespace uplink

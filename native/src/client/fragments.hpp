@@ -1,0 +1,37 @@
+// Messages of a replication stream that are larger than a datagram. streams.md, 3.
+#pragma once
+
+#include "src/base/memory.hpp"
+#include "src/client/bytes.hpp"
+
+namespace uplink::detail::client {
+
+// Assembler reassembles messages. It keeps up to 4 incomplete ones, each in memory of its own that is
+// allocated when a message needs more than was there.
+class Assembler {
+public:
+  static constexpr size_t part = 1168;
+
+  void reset();
+  // add takes a fragment, without its first byte. *message is complete if its size is not 0; it is
+  // valid until the next call.
+  Error add(const Allocator &a, Bytes fragment, Bytes *message);
+
+private:
+  static constexpr uint16_t window = 4;
+
+  struct Message {
+    bool used = false;
+    uint16_t number = 0;
+    size_t count = 0;
+    size_t size = 0; // once the last fragment is there
+    uint64_t received = 0;
+    Array<uint8_t> bytes;
+  };
+
+  bool any_ = false;
+  uint16_t newest_ = 0;
+  Message messages_[window];
+};
+
+} // namespace uplink::detail::client

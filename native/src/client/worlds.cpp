@@ -1,0 +1,431 @@
+#include "src/client/worlds.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "src/client/bind.hpp"
+#include "src/codec/schema.hpp"
+
+namespace uplink {
+
+using namespace detail;
+using namespace detail::client;
+
+Bytes field(const WorldType &t, size_t i) {
+  Unpacker u(t.fields);
+  for (size_t k = 0; k < i && u.ok(); k++) u.string();
+  return u.string();
+}
+
+bool same_fields(const WorldType &t, const Schema &s) {
+  // A description has up to two names, and numbers.
+  char text[2 * max_name + 256];
+  if (t.n != s.fields()) return false;
+  Unpacker u(t.fields);
+  for (size_t i = 0; i < t.n; i++) {
+    const Bytes there = u.string();
+    const size_t n = s.description(i, text, sizeof(text));
+    if (n >= sizeof(text) || there.size != n || std::memcmp(there.data, text, n) != 0) return false;
+  }
+  return true;
+}
+
+} // namespace uplink
+
+namespace uplink::detail::client {
+namespace {
+
+constexpr uint64_t second = 1000000;
+constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
+constexpr uint32_t max_initial = 1048576;
+constexpr size_t max_name_size = 64, max_field_count = 64, max_piece = 1024, max_game = 8192;
+// Above max_held bytes of messages for a tick, the oldest is delivered early.
+constexpr size_t max_held = 262144, held_overhead = 64;
+// Acks wait for the next datagram if these leave at intervals of at most max_wait. Those that leave
+// within same_tick count as one.
+constexpr uint64_t max_wait = 100000, same_tick = 1000;
+// Bytes of a datagram around an ack, down to IP.
+constexpr uint64_t datagram_overhead = 50;
+
+bool equal(Bytes a, Bytes b) {
+  return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
+}
+
+bool is_name(Bytes s) {
+  return s.size >= 1 && s.size <= max_name_size;
+}
+
+bool is_rate(double hz) {
+  return hz > 0 && hz <= 1000;
+}
+
+// parse_fields reads descriptions of fields. body is what follows the position of u.
+bool parse_fields(Unpacker *u, Bytes body, WorldType *t) {
+  t->n = u->array();
+  if (t->n > max_field_count) return false;
+  const size_t from = u->left();
+  for (size_t i = 0; i < t->n; i++) u->string();
+  t->fields = {body.data + (body.size - from), from - u->left()};
+  return u->ok();
+}
+
+bool parse_types(Unpacker *u, Bytes body, WorldOffer *o) {
+  const size_t n = u->array();
+  if (n >= max_world_types) return false;
+  for (size_t i = 0; i < n && u->ok(); i++) {
+    WorldType &t = o->types[o->types_n];
+    if (u->array() != 2) return false;
+    t.name = u->string();
+    if (!parse_fields(u, body, &t) || !is_name(t.name)) return false;
+    for (size_t k = 1; k < o->types_n; k++)
+      if (equal(t.name, o->types[k].name)) return false;
+    o->types_n++;
+  }
+  return u->ok();
+}
+
+} // namespace
+
+bool parse_offer(Bytes m, WorldOffer *o) {
+  *o = {};
+  const Bytes body = {m.data + 1, m.size - 1};
+  Unpacker u(body);
+  if (u.array() != 12) return false;
+  const uint64_t number = u.number();
+  o->name = u.string();
+  o->codec = u.string();
+  o->types[0].name = o->name;
+  o->types_n = 1;
+  if (number >= max_worlds || !is_name(o->name) || !parse_fields(&u, body, &o->types[0])) return false;
+  o->number = static_cast<uint8_t>(number);
+  o->rate = u.real();
+  o->ticks = u.real();
+  const uint64_t initial = u.number();
+  o->initial = static_cast<uint32_t>(initial);
+  o->hash = u.number();
+  o->areas = u.boolean();
+  if (!is_rate(o->rate) || !is_rate(o->ticks) || initial > max_initial || !parse_types(&u, body, o))
+    return false;
+  o->processed = u.boolean();
+  o->factors_n = u.array();
+  if (o->factors_n > o->types[0].n) return false;
+  for (size_t i = 0; i < o->factors_n; i++) o->factors[i] = u.integer();
+  return u.end();
+}
+
+Worlds::~Worlds() {
+  for (Subscription &s : list_) release(&s);
+}
+
+void Worlds::release(Subscription *s) {
+  while (s->first != nullptr) {
+    Held *h = s->first;
+    s->first = h->next;
+    detail::release(allocator_, h);
+  }
+  s->last = nullptr;
+  s->held = 0;
+}
+
+void Worlds::start() {
+  for (Offered &o : offers_) {
+    if (o.subscription != nullptr) withdraw(o.subscription);
+    o.subscription = nullptr;
+    o.message.clear();
+  }
+  offered_ = {};
+  carried_at_ = carried_every_ = 0;
+}
+
+Error Worlds::subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world) {
+  if (!is_name(name) || ack_rate > 1000) return Error::invalid;
+  Subscription *s = nullptr;
+  for (Subscription &other : list_) {
+    if (other.receiver == nullptr)
+      s = s == nullptr ? &other : s;
+    else if (&r == other.receiver || equal({reinterpret_cast<uint8_t *>(other.name), other.name_n}, name))
+      return Error::invalid;
+  }
+  if (s == nullptr) return Error::full;
+  s->receiver = &r;
+  copy(s->name, name.data, name.size);
+  s->name_n = name.size;
+  s->ack_rate = ack_rate == 0 ? 30 : ack_rate;
+  s->phase = Phase::none;
+  s->changed = s->updated = false;
+  *world = static_cast<uint8_t>(s - list_.data());
+  for (Offered &o : offers_)
+    if (o.message.size() > 0 && equal(o.offer.name, name)) accept(s, &o);
+  return Error::ok;
+}
+
+Error Worlds::unsubscribe(uint8_t world) {
+  if (world >= list_.size() || list_[world].receiver == nullptr) return Error::invalid;
+  Subscription &s = list_[world];
+  Offered *o = s.phase == Phase::none ? nullptr : &offers_[s.number];
+  if (o != nullptr && s.phase != Phase::refused) {
+    const uint8_t answer[3] = {0xc7, s.number, 0};
+    if (!channel_.send({answer, 3})) return Error::full;
+  }
+  if (o != nullptr) o->subscription = nullptr;
+  set_phase(&s, Phase::none);
+  release(&s);
+  s.receiver = nullptr;
+  return Error::ok;
+}
+
+void Worlds::set_phase(Subscription *s, Phase p) {
+  s->phase = p;
+  s->reply_due = s->ack_due = false;
+  s->acked_at = s->received = 0;
+  s->assembler.reset();
+  if (p != Phase::requesting) s->initial.clear();
+}
+
+void Worlds::withdraw(Subscription *s) {
+  s->changed = s->changed || s->phase == Phase::subscribed;
+  set_phase(s, Phase::none);
+  s->any = false;
+  s->newest = 0;
+  for (Held *h = s->first; h != nullptr; h = h->next) h->due = true;
+}
+
+void Worlds::reply(Subscription *s) {
+  uint8_t answer = 0;
+  if (s->phase == Phase::requesting) answer = 1;
+  if (s->phase == Phase::subscribed) answer = 2;
+  const uint8_t m[3] = {0xc7, s->number, answer};
+  s->reply_due = !channel_.send({m, 3});
+}
+
+bool Worlds::on_offer(Bytes m, uint64_t now) {
+  WorldOffer parsed;
+  if (!parse_offer(m, &parsed) || !offered_.take(1, 1, 64, now)) return false;
+  if (offers_.size() == 0) return true;
+  Offered &o = offers_[parsed.number];
+  if (o.subscription != nullptr) withdraw(o.subscription);
+  o.subscription = nullptr;
+  o.message.clear();
+  if (!o.message.create(allocator_, m.size)) return true; // as if the program did not subscribe
+  copy(o.message.data(), m.data, m.size);
+  parse_offer({o.message.data(), m.size}, &o.offer);
+  for (Subscription &s : list_)
+    if (s.receiver != nullptr && equal({reinterpret_cast<uint8_t *>(s.name), s.name_n}, o.offer.name))
+      accept(&s, &o);
+  return true;
+}
+
+void Worlds::accept(Subscription *s, Offered *o) {
+  if (s->phase != Phase::none) {
+    offers_[s->number].subscription = nullptr; // a world has one number at a time
+    withdraw(s);
+  }
+  o->subscription = s;
+  s->number = o->offer.number;
+  s->interval = static_cast<uint64_t>(1e6 / std::min<double>(s->ack_rate, o->offer.rate));
+  if (!s->receiver->check(o->offer)) {
+    set_phase(s, Phase::refused);
+    s->changed = true;
+    reply(s);
+  } else if (o->offer.initial == 0 || s->receiver->knows(o->offer.hash)) {
+    begin(s, o, {});
+  } else {
+    set_phase(s, s->initial.create(allocator_, o->offer.initial) ? Phase::requesting : Phase::refused);
+    s->initial_n = 0;
+    s->changed = s->phase == Phase::refused;
+    reply(s);
+  }
+}
+
+void Worlds::begin(Subscription *s, Offered *o, Bytes initial) {
+  set_phase(s, s->receiver->begin(o->offer, initial) == Error::ok ? Phase::subscribed : Phase::refused);
+  s->any = false;
+  s->newest = 0;
+  s->changed = true;
+  reply(s);
+}
+
+bool Worlds::on_piece(Subscription *s, Bytes piece) {
+  if (s->phase != Phase::requesting) return true; // of an earlier request
+  if (piece.size < 1 || piece.size > max_piece) return false;
+  if (piece.size > s->initial.size() - s->initial_n) return true;
+  copy(s->initial.data() + s->initial_n, piece.data, piece.size);
+  s->initial_n += piece.size;
+  if (s->initial_n == s->initial.size()) begin(s, &offers_[s->number], {s->initial.data(), s->initial_n});
+  return true;
+}
+
+bool Worlds::on_tick_message(Subscription *s, Bytes m) {
+  Reader r(m);
+  const uint64_t tick = r.varint();
+  const Bytes body = r.rest();
+  if (!r.ok() || tick > max_tick || body.size > max_game) return false;
+  if (s == nullptr) return true;
+  void *memory = allocate(allocator_, sizeof(Held) + body.size);
+  if (memory == nullptr) return false;
+  Held *h = new (memory) Held{nullptr, tick, body.size, false};
+  copy(h + 1, body.data, body.size);
+  (s->first == nullptr ? s->first : s->last->next) = h;
+  s->last = h;
+  s->held += body.size + held_overhead;
+  return true;
+}
+
+bool Worlds::on_reliable(Bytes m, uint64_t now) {
+  if (m.data[0] == 0xc6) return on_offer(m, now);
+  if (m.size < 2 || m.data[1] >= max_worlds) return false;
+  const bool known = offers_.size() > 0;
+  Subscription *s = known ? offers_[m.data[1]].subscription : nullptr;
+  const Bytes body = {m.data + 2, m.size - 2};
+  switch (m.data[0]) {
+  case 0xc8:
+    return s == nullptr ? body.size >= 1 && body.size <= max_piece : on_piece(s, body);
+  case 0xc9:
+    if (body.size > 0) return false;
+    if (s != nullptr) withdraw(s);
+    if (known) {
+      offers_[m.data[1]].subscription = nullptr;
+      offers_[m.data[1]].message.clear();
+    }
+    return true;
+  default:
+    return on_tick_message(s, body);
+  }
+}
+
+void Worlds::on_data(Bytes m, uint64_t now) {
+  Subscription *s = offers_.size() > 0 ? offers_[m.data[0] & 15].subscription : nullptr;
+  if (s == nullptr || s->phase != Phase::subscribed) return;
+  Bytes body = {m.data + 1, m.size - 1};
+  if (m.data[0] < 0xe0 && s->assembler.add(allocator_, body, &body) != Error::ok) return;
+  if (m.data[0] < 0xe0 && body.size == 0) return;
+  receive(s, body, now);
+}
+
+bool Worlds::parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) const {
+  const size_t n = static_cast<size_t>(r->little(1));
+  if (n > max_processed) return false;
+  int before = -1;
+  m->processed = to;
+  for (size_t i = 0; i < n; i++) {
+    const int rpc = static_cast<int>(r->little(1));
+    const uint64_t low = r->little(2);
+    if (!r->ok() || rpc <= before) return false;
+    before = rpc;
+    uint64_t next = 0;
+    if (!calls_.next_call(static_cast<uint8_t>(rpc), &next)) continue;
+    // The nearest number with these low bits; one above next means that all calls were processed.
+    const uint64_t ahead = (low - next) & 0xffff;
+    const uint64_t behind = 0x10000 - ahead;
+    to[m->processed_n++] = {static_cast<uint8_t>(rpc),
+                            ahead < 0x8000 || behind > next ? next : next - behind};
+  }
+  return r->ok();
+}
+
+void Worlds::receive(Subscription *s, Bytes body, uint64_t now) {
+  WorldMessage m;
+  ProcessedCalls processed[max_processed];
+  Reader r(body);
+  s->received += body.size;
+  uint64_t tick = 0;
+  bool ok = !offers_[s->number].offer.processed || parse_processed(&r, &m, processed);
+  m.body = r.rest();
+  m.now = now * 1000;
+  ok = ok && s->receiver->receive(m, &tick) == Error::ok;
+  if (ok && (!s->any || tick > s->newest)) {
+    s->any = s->updated = true;
+    s->newest = tick;
+  }
+  // Also after an error: an ack tells what is missing.
+  s->ack_due = true;
+}
+
+void Worlds::step() {
+  for (Subscription &s : list_) {
+    if (s.reply_due) reply(&s);
+    while (s.first != nullptr) {
+      Held *h = s.first;
+      const bool due = h->due || (s.any && h->tick <= s.newest) || s.held > max_held;
+      if (!due || events_.room() < h->size) break;
+      Event e;
+      e.type = EventType::tick_message;
+      e.world = static_cast<uint8_t>(&s - list_.data());
+      e.reliable = true;
+      e.value = h->tick;
+      e.data = {reinterpret_cast<const uint8_t *>(h + 1), h->size};
+      events_.push(e);
+      s.held -= h->size + held_overhead;
+      s.first = h->next;
+      detail::release(allocator_, h);
+    }
+  }
+}
+
+bool Worlds::blocked() const {
+  for (const Subscription &s : list_)
+    if (s.held > max_held) return true;
+  return false;
+}
+
+bool Worlds::pop(Event *e) {
+  for (Subscription &s : list_) {
+    if (s.receiver == nullptr || !(s.changed || s.updated)) continue;
+    *e = {};
+    e->world = static_cast<uint8_t>(&s - list_.data());
+    if (s.changed) {
+      e->type = EventType::world;
+      e->status = s.phase == Phase::subscribed ? 0 : s.phase == Phase::refused ? 1 : 2;
+      s.changed = false;
+    } else {
+      e->type = EventType::world_update;
+      e->value = s.newest;
+      s.updated = false;
+      if (s.phase != Phase::subscribed) continue;
+    }
+    return true;
+  }
+  return false;
+}
+
+void Worlds::carried(uint64_t now) {
+  const uint64_t gap = now - carried_at_;
+  if (carried_at_ != 0) {
+    if (gap <= same_tick) return;
+    carried_every_ = std::min(std::max(gap, carried_every_ - carried_every_ / 8), max_wait);
+  }
+  carried_at_ = now;
+}
+
+uint64_t Worlds::alone(const Subscription &s, uint64_t now, uint64_t rtt) const {
+  const uint64_t at = s.acked_at == 0 ? 0 : s.acked_at + s.interval;
+  const uint64_t until = carried_at_ + 2 * carried_every_;
+  if (carried_every_ == 0 || now >= until) return at;
+  // Waiting makes the messages of that time larger: they refer to an older baseline.
+  const uint64_t age = std::max<uint64_t>(rtt + now - s.acked_at, 1), wait = (until - now) / 4;
+  const bool pays = s.received * wait / (2 * age) > datagram_overhead + 2 + max_ack;
+  return pays ? at : std::max(at, until);
+}
+
+uint64_t Worlds::alone(uint64_t now, uint64_t rtt) const {
+  uint64_t at = never;
+  for (const Subscription &s : list_)
+    if (s.ack_due) at = std::min(at, alone(s, now, rtt));
+  return at;
+}
+
+size_t Worlds::take(Buffer to, uint64_t now) {
+  size_t n = 0;
+  for (Subscription &s : list_) {
+    if (!s.ack_due || to.capacity - n < 2 + max_ack) continue;
+    to.data[n] = 0xca;
+    to.data[n + 1] = s.number;
+    n += 2 + s.receiver->ack(to.data + n + 2);
+    s.ack_due = false;
+    s.acked_at = now;
+    s.received = 0;
+  }
+  return n;
+}
+
+} // namespace uplink::detail::client

@@ -1,0 +1,60 @@
+// Sets of objects. docs/spec/snapshots.md, 2 and 13.
+#pragma once
+
+#include <cstring>
+
+#include "src/downlink/integer.hpp"
+#include "src/downlink/type.hpp"
+
+namespace uplink::detail::downlink {
+
+// Physics are what an encoder has learned of the ground and of the size of objects.
+struct Physics {
+  Int floor[3]; // Q4
+  Int half[3];  // Q4; 0: unknown
+  Int contact;  // 0: unknown
+};
+
+// Set is a set of objects by ascending id. It grows, and keeps its memory.
+class Set {
+public:
+  Physics physics;
+
+  void start(const TypeImpl &t) { type_ = &t; }
+  const TypeImpl &type() const { return *type_; }
+  void clear() {
+    n_ = 0;
+    physics = {};
+  }
+  // reserve reports whether there is memory for n objects.
+  bool reserve(const Allocator &a, size_t n);
+  size_t size() const { return n_; }
+  const Object &object(size_t i) const { return objects_[i]; }
+  const int32_t *row(size_t i) const { return rows_.data() + i * type_->row; }
+  int32_t *row(size_t i) { return rows_.data() + i * type_->row; }
+  // push adds an object behind the others. There must be memory; the row is not set.
+  void push(Object o) { objects_[n_++] = o; }
+  // insert adds an object at its place. It reports whether its id is new. There must be memory.
+  bool insert(Object o, const int32_t *row);
+  // find returns the index of an id, or -1.
+  ptrdiff_t find(uint16_t id) const;
+  bool copy(const Allocator &a, const Set &from);
+  void swap(Set &o) {
+    std::swap(physics, o.physics);
+    std::swap(n_, o.n_);
+    objects_.swap(o.objects_);
+    rows_.swap(o.rows_);
+  }
+  uint16_t hash() const;
+  // content is the hash of an initial state. docs/spec/streams.md, 2.
+  uint64_t content() const;
+  Objects view() const { return {n_, type_->row, objects_.data(), rows_.data()}; }
+
+private:
+  const TypeImpl *type_ = nullptr;
+  size_t n_ = 0;
+  Array<Object> objects_;
+  Array<int32_t> rows_;
+};
+
+} // namespace uplink::detail::downlink

@@ -1,0 +1,10 @@
+// Constant tables. docs/spec/snapshots.md, 5.
+#pragma once
+
+#include <cstdint>
+
+namespace uplink::detail::downlink {
+
+#include "src/downlink/tables.inc"
+
+} // namespace uplink::detail::downlink
