@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/session"
@@ -46,6 +47,9 @@ type Config struct {
 	// and package transport/relay.
 	Route    []byte
 	ServerID uint16
+	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
+	// and where each client plays, and announce themselves in a directory. See package fleet.
+	Fleet *fleet.Config
 	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM
 	// and transport.ChaCha20Poly1305.
 	Suites []transport.Suite

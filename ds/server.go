@@ -22,7 +22,13 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Server{cfg: cfg, silent: silent, rpcs: map[string]*rpc{}, worlds: map[string]*served{}, drained: make(chan struct{}), served: make(chan struct{})}
+	admit, err := s.joinFleet()
+	if err != nil {
+		return nil, err
+	}
 	ln, err := transport.Listen(addr, transport.Config{
+		Admit:   admit,
 		Network: cfg.Network,
 		Key:     cfg.Key, OtherKeys: cfg.OtherKeys, Route: cfg.Route, ServerID: cfg.ServerID,
 		Addrs:    cfg.Addrs,
@@ -38,7 +44,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	s := &Server{cfg: cfg, silent: silent, ln: ln, rpcs: map[string]*rpc{}, worlds: map[string]*served{}, drained: make(chan struct{}), served: make(chan struct{})}
+	s.ln = ln
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, &shard{server: s, index: i, start: time.Now(), players: map[*Player]struct{}{}})
 	}
@@ -57,9 +63,16 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 func (s *Server) SetKeys(keys ...token.Key) error { return s.ln.SetKeys(keys...) }
 
 // SetAddrs replaces [Config.Addrs] while the server runs, for a server whose public addresses are
-// known only after Listen: an orchestrator may assign them late. Players stay connected. If SetAddrs
-// returns an error, the addresses have not changed.
-func (s *Server) SetAddrs(addrs ...netip.AddrPort) error { return s.ln.SetAddrs(addrs...) }
+// known only after Listen: an orchestrator may assign them late. Players stay connected. If
+// SetAddrs returns an error, the addresses have not changed.
+func (s *Server) SetAddrs(addrs ...netip.AddrPort) error {
+	err := s.ln.SetAddrs(addrs...)
+	if err == nil {
+		addrs = slices.Clone(addrs)
+		s.addrs.Store(&addrs)
+	}
+	return err
+}
 
 // Draining reports whether the server refuses new players because [Server.Shutdown] was called.
 func (s *Server) Draining() bool { return s.leaving.Load() || s.draining.Load() }
@@ -91,6 +104,7 @@ func (s *Server) Players() iter.Seq[*Player] {
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
+		defer s.takePart(ctx)()
 	}
 	handlers := make([]transport.Handler, len(s.shards))
 	for i, h := range s.shards {
@@ -107,6 +121,7 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Close() error {
 	err := s.ln.Close()
 	s.streaming.Wait()
+	s.membership.Wait()
 	s.mu.Lock()
 	worlds := slices.Collect(maps.Values(s.worlds))
 	s.mu.Unlock()
@@ -160,6 +175,10 @@ func (s *Server) Stats() Stats {
 	out := Stats{Panics: s.panics.Load(), Requests: s.asked.Load(), Events: s.events.total(), Transport: s.ln.Stats()}
 	out.StreamBytesSent, out.StreamBytesReceived = s.streamed[0].Load(), s.streamed[1].Load()
 	out.Calls, out.CallBytes = s.called[0].Load(), s.called[1].Load()
+	if s.member != nil {
+		f := s.member.Stats()
+		out.Fleet = &f
+	}
 	s.mu.Lock()
 	worlds := maps.Clone(s.worlds)
 	s.mu.Unlock()

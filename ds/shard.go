@@ -41,6 +41,9 @@ func (h *shard) Opened(c *transport.Conn) {
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
 	s.queue.addPlayers(1)
+	if s.member != nil {
+		s.member.Begin(fleetSession(c))
+	}
 	p.note(joinedEvent, "", nil)
 	if s.cfg.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
@@ -82,6 +85,9 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.streams.Load().Close()
 	p.bulk.End(fmt.Errorf("ds: %w", err))
 	s.queue.addPlayers(-1)
+	if s.member != nil {
+		s.member.End(fleetSession(c))
+	}
 	p.note(eventOf("left", err), "", err)
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })

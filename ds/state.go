@@ -1,10 +1,12 @@
 package ds
 
 import (
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
@@ -32,22 +34,25 @@ type Server struct {
 	rpcs   map[string]*rpc    // by name
 	worlds map[string]*served // by name
 
-	predicts  atomic.Bool      // an RPC is registered with ForPrediction
-	panics    atomic.Uint64    // recovered panics
-	asked     atomic.Uint64    // requests of players
-	streamed  [2]atomic.Uint64 // bytes of streams sent, received
-	called    [2]atomic.Uint64 // calls of clients' RPCs, bytes of their payloads
-	streaming sync.WaitGroup   // calls of Config.OnStream
-	silent    bool             // neither Config.Logger nor Config.PanicHandler is set
-	profiling atomic.Uint64    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
-	leaving   atomic.Bool      // Shutdown was called
-	draining  atomic.Bool      // Drain was called
-	calls     atomic.Int64     // calls of Joined and Left that wait for Poll
-	populated atomic.Int32     // shards that may have players, or get some
-	drained   chan struct{}    // closed when Shutdown need not wait any more
-	drainOnce sync.Once
-	serving   atomic.Bool
-	served    chan struct{} // closed when Serve returns
+	predicts   atomic.Bool                      // an RPC is registered with ForPrediction
+	panics     atomic.Uint64                    // recovered panics
+	asked      atomic.Uint64                    // requests of players
+	streamed   [2]atomic.Uint64                 // bytes of streams sent, received
+	called     [2]atomic.Uint64                 // calls of clients' RPCs, bytes of their payloads
+	streaming  sync.WaitGroup                   // calls of Config.OnStream
+	silent     bool                             // neither Config.Logger nor Config.PanicHandler is set
+	profiling  atomic.Uint64                    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving    atomic.Bool                      // Shutdown was called
+	draining   atomic.Bool                      // Drain was called
+	calls      atomic.Int64                     // calls of Joined and Left that wait for Poll
+	member     *fleet.Member                    // nil without Config.Fleet
+	membership sync.WaitGroup                   // calls of its Run
+	addrs      atomic.Pointer[[]netip.AddrPort] // of SetAddrs
+	populated  atomic.Int32                     // shards that may have players, or get some
+	drained    chan struct{}                    // closed when Shutdown need not wait any more
+	drainOnce  sync.Once
+	serving    atomic.Bool
+	served     chan struct{} // closed when Serve returns
 }
 
 // served is a world without its type.

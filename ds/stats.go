@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -83,6 +84,8 @@ type Stats struct {
 	StreamBytesSent, StreamBytesReceived uint64
 	// Events counts the events by Kind and Cause, the only other fields that are set.
 	Events []Event
+	// Fleet counts what the server did as part of a fleet; nil without Config.Fleet.
+	Fleet *fleet.Stats
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
 }

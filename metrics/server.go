@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/fleet"
 )
 
 // Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
@@ -27,6 +28,7 @@ func NewServer(srv *ds.Server) *Server {
 	s.define(serverWorldMetrics(&ds.ReplicationStats{}), "world")
 	s.define(serverMetrics(&ds.Stats{}))
 	s.define(eventMetrics(&ds.Event{}), "event")
+	s.define(fleetMetrics(&fleet.Stats{}))
 	return s
 }
 
@@ -84,6 +86,24 @@ func eventMetrics(e *ds.Event) []metric {
 	return []metric{labeled("events_total", "cause", e.Cause, "Events of sessions, by event and cause: who joined, left, was refused and so on.", e.Count)}
 }
 
+func fleetMetrics(s *fleet.Stats) []metric {
+	const joins = "Joins with a valid token by what the fleet's store said: admitted, used (elsewhere), refused (it failed) or unchecked (it failed and the join was allowed)."
+	up := 0
+	if s.Up {
+		up = 1
+	}
+	return []metric{
+		labeled("fleet_joins_total", "result", "admitted", joins, s.Admitted),
+		labeled("fleet_joins_total", "result", "used", "", s.Used),
+		labeled("fleet_joins_total", "result", "refused", "", s.Refused),
+		labeled("fleet_joins_total", "result", "unchecked", "", s.Unchecked),
+		row("fleet_replaced_total", "Sessions that ended because their client joined another server of the fleet.", s.Replaced),
+		row("fleet_store_errors_total", "Failed calls of the fleet's store.", s.Errors),
+		row("fleet_store_up", "Whether the last call of the fleet's store succeeded: 1 or 0.", up),
+		row("fleet_unrecorded", "Sessions and used tokens that the fleet's store does not know yet.", s.Unrecorded),
+	}
+}
+
 func serverMetrics(s *ds.Stats) []metric {
 	return []metric{
 		row("acks_total", "Datagrams of acks alone.", s.Acks.Messages),
@@ -132,6 +152,9 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		s.collect(ch, serverWorldMetrics(r), r.Name)
 	}
 	s.collect(ch, serverMetrics(&st))
+	if st.Fleet != nil {
+		s.collect(ch, fleetMetrics(st.Fleet))
+	}
 	for i := range st.Events {
 		s.collect(ch, eventMetrics(&st.Events[i]), st.Events[i].Kind)
 	}

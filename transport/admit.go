@@ -27,8 +27,8 @@ type Join struct {
 
 const maxAdmit = 5 * time.Second
 
-// ask asks [Config.Admit] about a granted request; the shard handles the answer. Meanwhile the token
-// is used. The handshake lock is held.
+// ask asks [Config.Admit] about a granted request; the shard handles the answer. Meanwhile the
+// token is used. The handshake lock is held.
 func (s *shard) ask(from netip.AddrPort, hello wire.Hello, request *admission.Request) {
 	common, claims := s.common, &request.Claims
 	common.admission.Reserve(request)

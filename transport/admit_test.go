@@ -89,8 +89,8 @@ func TestAdmitFails(t *testing.T) {
 	}, func(w *world) { w.serverCfg.Admit = a.admit })
 }
 
-// TestAdmitUsed dials three times with a token: the second while the first is being asked about. The
-// third is refused by the answer.
+// TestAdmitUsed dials three times with a token: the second while the first is being asked about.
+// The third is refused by the answer.
 func TestAdmitUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, err := token.NewKey()
@@ -134,8 +134,8 @@ func TestAdmitUsed(t *testing.T) {
 	})
 }
 
-// TestAdmitBounded lets more clients wait for an answer than may be pending, and closes the listener
-// while they do.
+// TestAdmitBounded lets more clients wait for an answer than may be pending, and closes the
+// listener while they do.
 func TestAdmitBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, clients = 8, 30

@@ -114,11 +114,11 @@ type Config struct {
 	// over them; if it cannot (see [Network]), there is one shard. Dial ignores it.
 	Shards int
 	// Admit, if set, is asked about each client whose token is valid and was not used at this
-	// listener, for example whether it was used at another one. It runs on a goroutine of its own, at
-	// most MaxPending at a time, while the client waits; its context ends after 5 s, or when the
-	// listener stops. An error that wraps token.ErrUsed refuses the client. After any other error the
-	// client gets session.ErrServerBusy, but it repeats its request until it gives up: Admit is asked
-	// again then, with an equal Join. Dial ignores it.
+	// listener, for example whether it was used at another one. It runs on a goroutine of its own,
+	// at most MaxPending at a time, while the client waits; its context ends after 5 s, or when the
+	// listener stops. An error that wraps token.ErrUsed refuses the client. After any other error
+	// the client gets session.ErrServerBusy, but it repeats its request until it gives up: Admit is
+	// asked again then, with an equal Join. Dial ignores it.
 	Admit func(ctx context.Context, j Join) error
 	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for
 	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). Whoever has a

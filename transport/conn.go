@@ -268,8 +268,8 @@ func (c *Conn) UserData() []byte {
 	return c.claims.data
 }
 
-// Handover returns the handover hash of the client's token ([token.Claims.Handover]); zeros if there
-// is none, and for a dialed connection.
+// Handover returns the handover hash of the client's token ([token.Claims.Handover]); zeros if
+// there is none, and for a dialed connection.
 func (c *Conn) Handover() (hash [sha256.Size]byte) {
 	if c.claims != nil {
 		hash = c.claims.handover

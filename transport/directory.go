@@ -19,7 +19,8 @@ type directory struct {
 	clients map[uint64]*Conn         // open ones, by client id
 	hellos  map[admission.Hash]*Conn // pending ones, by the hash of their hello
 	pending map[uint64]*Conn         // the same, by client id
-	// asking has the calls of [Config.Admit], by the hash of the client's hello; nil after the stop.
+	// asking has the calls of [Config.Admit], by the hash of the client's hello; nil after the
+	// stop.
 	asking map[admission.Hash]asking
 }
 

@@ -1,0 +1,73 @@
+package ds
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// joinFleet creates the server's part in a fleet, and returns the function that is asked about
+// joins; nil without [Config.Fleet].
+func (s *Server) joinFleet() (admit func(context.Context, transport.Join) error, err error) {
+	if s.cfg.Fleet == nil {
+		return nil, nil
+	}
+	cfg := *s.cfg.Fleet
+	if cfg.Logger == nil {
+		cfg.Logger = s.cfg.Logger
+	}
+	if s.member, err = fleet.NewMember(cfg, s.endReplaced); err != nil {
+		return nil, fmt.Errorf("ds: Config.Fleet: %w", err)
+	}
+	return func(ctx context.Context, j transport.Join) error {
+		return s.member.Admit(ctx, fleet.Use{Token: j.Token, Expires: j.Expires, Attempt: j.Attempt})
+	}, nil
+}
+
+// takePart participates in the fleet until the returned function is called.
+func (s *Server) takePart(ctx context.Context) (stop func()) {
+	if s.member == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.membership.Go(func() { s.member.Run(ctx, s.entry) })
+	return func() {
+		cancel()
+		s.membership.Wait()
+	}
+}
+
+// entry returns the server's entry in the directory.
+func (s *Server) entry() fleet.Server {
+	t := s.ln.Stats()
+	e := fleet.Server{Route: s.cfg.Route, Players: t.Open, MaxPlayers: t.MaxConns, Draining: s.Draining()}
+	switch addrs := s.addrs.Load(); {
+	case addrs != nil:
+		e.Addrs = *addrs
+	case s.cfg.Addrs != nil:
+		e.Addrs = s.cfg.Addrs
+	default:
+		e.Addrs = []netip.AddrPort{s.Addr()}
+	}
+	if !s.cfg.Key.IsZero() {
+		e.Key = s.cfg.Key.ID().String()
+	}
+	return e
+}
+
+// endReplaced ends the session of a client that has joined another server.
+func (s *Server) endReplaced(client uint64) {
+	for p := range s.Players() {
+		if p.ClientID() == client {
+			p.end(session.ErrReplaced, "")
+		}
+	}
+}
+
+func fleetSession(c *transport.Conn) fleet.Session {
+	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued(), Handover: c.Handover() != [32]byte{}}
+}

@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestChoose(t *testing.T) {
+	at := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}
+	all := []Server{
+		{Name: "half", Addrs: at, Players: 5, MaxPlayers: 10},
+		{Name: "third", Addrs: at, Players: 30, MaxPlayers: 90},
+		{Name: "full", Addrs: at, Players: 1, MaxPlayers: 1},
+		{Name: "draining", Addrs: at, MaxPlayers: 10, Draining: true},
+		{Name: "without address", MaxPlayers: 10},
+	}
+	if s, ok := Choose(all, nil); !ok || s.Name != "third" {
+		t.Errorf("%+v, %v", s, ok)
+	}
+	if s, ok := Choose(all, func(s *Server) bool { return s.Players < 30 }); !ok || s.Name != "half" {
+		t.Errorf("%+v, %v", s, ok)
+	}
+	if s, ok := Choose(all[2:], nil); ok {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, cfg := range map[string]Config{
+		"Store is nil":        {Name: "a"},
+		"Name":                {Name: "a.b", Store: NewMemory()},
+		"Interval is 6s":      {Name: "a", Store: NewMemory(), Interval: 6 * time.Second},
+		"Outage is -1s":       {Name: "a", Store: NewMemory(), Outage: -time.Second},
+		"Timeout is -1s":      {Name: "a", Store: NewMemory(), Timeout: -time.Second},
+		"want 1 to 63":        {Name: strings.Repeat("a", 64), Store: NewMemory()},
+		"the name \"\": want": {Store: NewMemory()},
+	} {
+		if _, err := NewMember(cfg, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error that contains %q", err, want)
+		}
+	}
+}
+
+// TestHandover lets a client play on two servers during a handover. If its new session ends, the
+// old one continues; if not, the old one ends after 30 s.
+func TestHandover(t *testing.T) {
+	for name, fails := range map[string]bool{"succeeds": false, "fails": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, ctx := NewMemory(), t.Context()
+				ended := make(chan uint64, 10)
+				m, err := NewMember(Config{Store: store, Name: "a"}, func(client uint64) { ended <- client })
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(ctx)
+				done := make(chan struct{})
+				go func() { m.Run(ctx, func() Server { return Server{} }); close(done) }()
+				defer func() { cancel(); <-done }()
+				m.Begin(Session{Client: 1, ID: 1, Issued: time.Now()})
+				time.Sleep(time.Second)
+				next := Session{Client: 1, Server: "b", ID: 2, Issued: time.Now(), Handover: true}
+				if err := store.Begin(ctx, next); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(handoverTime - 5*time.Second)
+				if len(ended) != 0 {
+					t.Error("the session ends during the handover")
+				}
+				if fails {
+					if err := store.End(ctx, next); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(10 * time.Second)
+				if len(ended) == 0 != fails {
+					t.Errorf("%d sessions ended", len(ended))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,298 @@
+// Package natsstore keeps the shared state of a fleet in key-value buckets of NATS JetStream,
+// version 2.11 or later:
+//
+//	nc, err := nats.Connect("nats://10.0.0.1,nats://10.0.0.2,nats://10.0.0.3", natsstore.Options()...)
+//	store, err := natsstore.New(ctx, nc, natsstore.Config{Replicas: 3})
+//	defer store.Close()
+//
+// There are four buckets: used tokens, the newest session of each client, notifications of replaced
+// sessions, and the directory of servers. A key of a used token is created once, which the cluster
+// agrees on: so a token is used once in the fleet, also while a minority of the cluster's servers
+// is down.
+//
+// It is a module of its own, so that the main module does not depend on NATS.
+package natsstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// Config configures a [Store]. The zero value of each field means its default.
+type Config struct {
+	// Prefix is the start of the buckets' names, by default "uplink": fleets with different ones
+	// share nothing.
+	Prefix string
+	// Replicas is the number of servers of the cluster that have each bucket, 1 to 5; default 1.
+	// Three survive the loss of one.
+	Replicas int
+}
+
+// Options returns options for nats.Connect, for a client that reconnects forever.
+func Options() []nats.Option {
+	return []nats.Option{
+		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.RetryOnFailedConnect(true),
+		nats.ReconnectBufSize(-1), // calls fail at once while there is no connection
+	}
+}
+
+// Store is a [fleet.Store]. It is safe for concurrent use.
+type Store struct {
+	tokens, sessions, replaced, servers jetstream.KeyValue
+
+	cancel  context.CancelFunc
+	watches sync.WaitGroup
+
+	mu        sync.Mutex
+	directory map[string]fleet.Server
+	listed    bool // the directory is complete
+}
+
+var _ fleet.Store = (*Store)(nil)
+
+const (
+	// notificationTTL is how long a server learns of a replaced session that it missed.
+	notificationTTL = 10 * time.Minute
+	// markerTTL is how long the stream remembers that a key expired.
+	markerTTL = time.Minute
+	// openTimeout is the time after which opening a bucket is tried again.
+	openTimeout = 2 * time.Second
+	// attempts is the maximum number of attempts to change a key that others change too.
+	attempts = 10
+)
+
+// New opens the buckets, which it creates if they do not exist. Errors of connection are reported
+// when ctx is done.
+func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
+	cfg.Prefix, cfg.Replicas = cmp.Or(cfg.Prefix, "uplink"), cmp.Or(cfg.Replicas, 1)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: %w", err)
+	}
+	s := &Store{directory: map[string]fleet.Server{}}
+	for _, b := range [...]struct {
+		kv   *jetstream.KeyValue
+		name string
+		ttl  time.Duration
+	}{
+		{&s.tokens, "tokens", token.MaxLifetime + fleet.ClockSkew},
+		{&s.sessions, "sessions", fleet.SessionTTL},
+		{&s.replaced, "replaced", notificationTTL},
+		{&s.servers, "servers", fleet.ServerTTL},
+	} {
+		kv := jetstream.KeyValueConfig{Bucket: cfg.Prefix + "-" + b.name, TTL: b.ttl, Replicas: cfg.Replicas, LimitMarkerTTL: markerTTL}
+		if *b.kv, err = open(ctx, js, kv); err != nil {
+			return nil, fmt.Errorf("natsstore: bucket %s: %w", kv.Bucket, err)
+		}
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.watches.Go(func() { s.watchDirectory(watching) })
+	return s, nil
+}
+
+// open opens a bucket, and tries again while the cluster has no leader.
+func open(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	for {
+		try, cancel := context.WithTimeout(ctx, openTimeout) // a request without a leader gets no answer
+		kv, err := js.CreateOrUpdateKeyValue(try, cfg)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+			return kv, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Close ends all watches. It does not close the connection.
+func (s *Store) Close() {
+	s.cancel()
+	s.watches.Wait()
+}
+
+// Use implements [fleet.Store].
+func (s *Store) Use(ctx context.Context, u fleet.Use) error {
+	life := max(time.Until(u.Expires), 0) + fleet.ClockSkew
+	_, err := s.tokens.Create(ctx, u.Token.String(), u.Attempt[:], jetstream.KeyTTL(life.Truncate(time.Second)))
+	if err == nil || !errors.Is(err, jetstream.ErrKeyExists) {
+		return err
+	}
+	e, err := s.tokens.Get(ctx, u.Token.String())
+	switch {
+	case err != nil:
+		return err
+	case [32]byte(e.Value()[:min(len(e.Value()), 32)]) != u.Attempt:
+		return token.ErrUsed
+	}
+	return nil
+}
+
+func clientKey(client uint64) string { return strconv.FormatUint(client, 10) }
+
+// Begin implements [fleet.Store].
+func (s *Store) Begin(ctx context.Context, session fleet.Session) error {
+	value, err := json.Marshal(session)
+	if err != nil {
+		return err
+	}
+	key := clientKey(session.Client)
+	for range attempts {
+		var old fleet.Session
+		e, err := s.sessions.Get(ctx, key)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			_, err = s.sessions.Create(ctx, key, value)
+		case err != nil:
+		default:
+			if err := json.Unmarshal(e.Value(), &old); err != nil {
+				return fmt.Errorf("natsstore: session of client %d: %w", session.Client, err)
+			}
+			if old.Server != session.Server && old.NewerThan(session) {
+				return fleet.ErrNewer
+			}
+			_, err = s.sessions.Update(ctx, key, value, e.Revision())
+		}
+		switch {
+		case errors.Is(err, jetstream.ErrKeyExists):
+			continue // another server changed it
+		case err == nil && old.Server != "" && old.Server != session.Server:
+			_, err = s.replaced.Put(ctx, old.Server+"."+key, value)
+		}
+		return err
+	}
+	return fmt.Errorf("natsstore: the session of client %d changes all the time", session.Client)
+}
+
+// End implements [fleet.Store].
+func (s *Store) End(ctx context.Context, session fleet.Session) error {
+	e, err := s.sessions.Get(ctx, clientKey(session.Client))
+	if err != nil {
+		return orMissing(err)
+	}
+	var newest fleet.Session
+	if json.Unmarshal(e.Value(), &newest) != nil || !newest.Same(session) {
+		return nil
+	}
+	err = s.sessions.Delete(ctx, clientKey(session.Client), jetstream.LastRevision(e.Revision()))
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return nil // there is a newer one
+	}
+	return orMissing(err)
+}
+
+// orMissing returns the error unless it is that a key does not exist.
+func orMissing(err error) error {
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Replaced implements [fleet.Store].
+func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
+	w, err := s.replaced.Watch(ctx, server+".*", jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer w.Stop() //nolint:errcheck // there is nothing to do about it
+	return each(ctx, w, func(e jetstream.KeyValueEntry) {
+		var session fleet.Session
+		if e != nil && json.Unmarshal(e.Value(), &session) == nil {
+			f(session)
+		}
+	})
+}
+
+// each calls f with each update of a watch until ctx is done, and returns an error if the watch
+// ends before. An entry is nil when all values from before the watch were passed.
+func each(ctx context.Context, w jetstream.KeyWatcher, f func(jetstream.KeyValueEntry)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-w.Updates():
+			if !ok {
+				return errors.New("natsstore: the watch has ended")
+			}
+			f(e)
+		}
+	}
+}
+
+// Announce implements [fleet.Store].
+func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
+	if err := fleet.CheckName(server.Name); err != nil {
+		return fmt.Errorf("natsstore: %w", err)
+	}
+	value, err := json.Marshal(server)
+	if err != nil {
+		return err
+	}
+	_, err = s.servers.Put(ctx, server.Name, value)
+	return err
+}
+
+// Withdraw implements [fleet.Store].
+func (s *Store) Withdraw(ctx context.Context, name string) error {
+	return orMissing(s.servers.Delete(ctx, name))
+}
+
+// Servers implements [fleet.Store]. It returns a copy that is kept up to date by a watch, so that
+// it costs no call. While the cluster cannot be reached, it returns the servers that were known
+// last.
+func (s *Store) Servers(context.Context) ([]fleet.Server, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.listed {
+		return nil, errors.New("natsstore: the directory has not been read yet")
+	}
+	return slices.SortedFunc(maps.Values(s.directory), func(a, b fleet.Server) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+// watchDirectory keeps the copy of the directory up to date until ctx is done.
+func (s *Store) watchDirectory(ctx context.Context) {
+	for ctx.Err() == nil {
+		if w, err := s.servers.WatchAll(ctx); err == nil {
+			_ = each(ctx, w, s.update)
+			_ = w.Stop()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// update applies an update of the directory.
+func (s *Store) update(e jetstream.KeyValueEntry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var server fleet.Server
+	switch {
+	case e == nil:
+		s.listed = true
+	case e.Operation() != jetstream.KeyValuePut:
+		delete(s.directory, e.Key())
+	case json.Unmarshal(e.Value(), &server) == nil:
+		s.directory[e.Key()] = server
+	}
+}

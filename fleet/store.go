@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// Store is the shared state of a fleet. Its methods are safe for concurrent use, and return when
+// their context is done. An error other than those named means that the store failed; it is unknown
+// then whether the call took effect, and the call may be repeated.
+type Store interface {
+	// Use marks a token as used by an attempt to connect. It returns nil if that attempt is the
+	// only one that has used the token, and [token.ErrUsed] if another one has.
+	Use(ctx context.Context, u Use) error
+	// Begin records that a client plays on a server, and tells the server of the client's earlier
+	// session, if that is another one; see Replaced. It returns [ErrNewer] if a newer session of
+	// the client is recorded on another server.
+	Begin(ctx context.Context, s Session) error
+	// End removes the record of a session if it is the client's newest one.
+	End(ctx context.Context, s Session) error
+	// Replaced calls f with each session that began elsewhere while the store had one of the same
+	// client at a server, until ctx is done: then it returns nil. It may call f more than once with
+	// a session, with sessions that have ended, and with those from before Replaced was called.
+	Replaced(ctx context.Context, server string, f func(Session)) error
+	// Announce adds a server to the directory, or updates it, for [ServerTTL].
+	Announce(ctx context.Context, s Server) error
+	// Withdraw removes a server from the directory.
+	Withdraw(ctx context.Context, name string) error
+	// Servers returns the servers of the directory, sorted by name.
+	Servers(ctx context.Context) ([]Server, error)
+}
+
+// ErrNewer means that a client has a newer session elsewhere.
+var ErrNewer = errors.New("fleet: the client has a newer session on another server")
+
+const (
+	// ServerTTL is how long a server stays in the directory without another Announce.
+	ServerTTL = 10 * time.Second
+	// SessionTTL is how long the record of a session stays without another Begin.
+	SessionTTL = 2 * time.Hour
+	// ClockSkew is the maximum difference between the clocks of servers and backend. A used token
+	// is remembered for longer than it is valid by that.
+	ClockSkew = 5 * time.Minute
+)
+
+// Use is the use of a token.
+type Use struct {
+	Token   token.ID
+	Expires time.Time // of the token
+	// Attempt identifies the attempt to connect.
+	Attempt [32]byte
+}
+
+// Session is a client's session on a server.
+type Session struct {
+	Client uint64 `json:"client"`
+	Server string `json:"server"` // name
+	// ID is the number of the session on its server.
+	ID uint64 `json:"id"`
+	// Issued is when the session's token was issued. Of two sessions of a client, that of the newer
+	// token is the newer one.
+	Issued time.Time `json:"issued"`
+	// Handover reports whether another server handed the client over.
+	Handover bool `json:"handover,omitempty"`
+}
+
+// NewerThan reports whether a session is newer than another one of the same client. Of sessions
+// whose tokens were issued at the same time, the one with the larger ID is newer.
+func (s Session) NewerThan(o Session) bool {
+	if !s.Issued.Equal(o.Issued) {
+		return s.Issued.After(o.Issued)
+	}
+	return s.ID > o.ID
+}
+
+// Same reports whether both are the same session.
+func (s Session) Same(o Session) bool {
+	return s.Client == o.Client && s.Server == o.Server && s.ID == o.ID
+}
+
+// Server is an entry of the directory.
+type Server struct {
+	// Name identifies the server: see [CheckName].
+	Name string `json:"name"`
+	// Addrs are the addresses that clients dial and tokens name.
+	Addrs []netip.AddrPort `json:"addrs"`
+	// Route is the route id that tokens for the server must have; see token.Claims.Route.
+	Route []byte `json:"route,omitempty"`
+	// Key is the id of the key with which tokens for the server are issued.
+	Key string `json:"key,omitempty"`
+	// Players and MaxPlayers are its load and its capacity.
+	Players    int `json:"players"`
+	MaxPlayers int `json:"max_players"`
+	// Draining reports whether it accepts no new players.
+	Draining bool `json:"draining,omitempty"`
+	// Labels are for the game, such as region or map.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Updated is the time of the last Announce, by the server's clock.
+	Updated time.Time `json:"updated"`
+}
+
+// Full reports whether a server accepts no new players.
+func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers || len(s.Addrs) == 0 }
+
+// Choose returns the server with the lowest part of its capacity in use among those that accept
+// players and for which the function, if not nil, reports true. It reports false if there is none.
+func Choose(servers []Server, suitable func(*Server) bool) (best Server, ok bool) {
+	for i := range servers {
+		s := &servers[i]
+		if s.Full() || suitable != nil && !suitable(s) {
+			continue
+		}
+		if !ok || s.Players*best.MaxPlayers < best.Players*s.MaxPlayers {
+			best, ok = *s, true
+		}
+	}
+	return best, ok
+}
+
+var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,63}$`)
+
+// CheckName returns an error unless a server's name has 1 to 63 letters, digits, hyphens and
+// underscores.
+func CheckName(name string) error {
+	if !nameFormat.MatchString(name) {
+		return fmt.Errorf("the name %q: want 1 to 63 letters, digits, hyphens and underscores", name)
+	}
+	return nil
+}
