@@ -1,0 +1,131 @@
+package agones
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newSDK(t *testing.T, s *sidecar, change func(*Config)) *SDK {
+	t.Helper()
+	cfg := Config{URL: s.URL + "/", Timeout: 10 * time.Second, Backoff: time.Microsecond, HealthInterval: time.Millisecond}
+	if change != nil {
+		change(&cfg)
+	}
+	sdk, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sdk
+}
+
+// TestCalls makes each call once: the server checks method, path and body against the description.
+func TestCalls(t *testing.T) {
+	s := newSidecar(t)
+	sdk, ctx := newSDK(t, s, nil), t.Context()
+	if err := errors.Join(sdk.Health(ctx), sdk.Allocate(ctx), sdk.Shutdown(ctx), sdk.SetPlayers(ctx, 3, 64)); err != nil {
+		t.Fatal(err)
+	}
+	g, err := sdk.GameServer(ctx)
+	if err != nil || g.Meta.Name != "ds-1" || g.Meta.Labels["a"] != "b" || g.Status.State != "Scheduled" || g.Addr("").IsValid() {
+		t.Errorf("%+v, %v", g, err)
+	}
+	want := []string{
+		"POST /health {}", "POST /allocate {}", "POST /shutdown {}",
+		`PUT /metadata/label {"key":"players","value":"3"}`, `PUT /metadata/label {"key":"capacity","value":"64"}`, "GET /gameserver",
+	}
+	if got := s.called(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestReady waits for the address, over a watch that breaks once.
+func TestReady(t *testing.T) {
+	s := newSidecar(t)
+	s.updates <- starting
+	s.updates <- "" // the connection ends
+	s.updates <- ready
+	g, err := newSDK(t, s, nil).Ready(t.Context())
+	if err != nil || g.Addr("default").String() != "203.0.113.7:7501" || g.Addr("").Port() != 1 || g.Addr("other").IsValid() {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if s.watching != 2 {
+		t.Errorf("%d watches", s.watching)
+	}
+}
+
+// TestRetries fails twice with 503, and then for good.
+func TestRetries(t *testing.T) {
+	s := newSidecar(t)
+	s.fail = 2
+	if err := newSDK(t, s, nil).Health(t.Context()); err != nil || len(s.called()) != 3 {
+		t.Errorf("%d calls: %v", len(s.called()), err)
+	}
+	s.fail = 100
+	err := newSDK(t, s, func(c *Config) { c.Attempts = 4 }).Health(t.Context())
+	if status := (*StatusError)(nil); !errors.As(err, &status) || status.Status != http.StatusServiceUnavailable || len(s.called()) != 7 {
+		t.Errorf("%d calls: %v", len(s.called()), err)
+	}
+	if err := newSDK(t, s, func(c *Config) { c.Attempts = 2 }).Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "503") || len(s.called()) != 9 {
+		t.Errorf("%d calls: %v", len(s.called()), err)
+	}
+	s.Close()
+	if err := newSDK(t, s, func(c *Config) { c.Attempts = 2 }).Health(t.Context()); err == nil {
+		t.Error("no error without a server")
+	}
+}
+
+// TestRun reports health all the time, and the players only when their number changes.
+func TestRun(t *testing.T) {
+	s := newSidecar(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	players := 0
+	newSDK(t, s, nil).Run(ctx, func() (int, int) {
+		switch players++; players {
+		case 3:
+			return 1, 64
+		case 6:
+			cancel()
+		}
+		return 0, 64
+	}, func(err error) { t.Error(err) })
+	count := map[string]int{}
+	for _, c := range s.called() {
+		count[c]++
+	}
+	if count["POST /health {}"] != 6 || count[`PUT /metadata/label {"key":"players","value":"0"}`] != 2 || count[`PUT /metadata/label {"key":"players","value":"1"}`] != 1 {
+		t.Errorf("%v", count)
+	}
+}
+
+// TestTimeout gives up an attempt that gets no answer.
+func TestTimeout(t *testing.T) {
+	hung := make(chan struct{})
+	defer close(hung)
+	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		case <-hung:
+			return nil, errors.New("over")
+		}
+	})
+	s := newSidecar(t)
+	sdk := newSDK(t, s, func(c *Config) {
+		c.Timeout, c.Attempts, c.HTTP = time.Millisecond, 2, &http.Client{Transport: transport}
+	})
+	if err := sdk.Health(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := New(Config{Timeout: -1}); err == nil {
+		t.Error("a negative timeout")
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
