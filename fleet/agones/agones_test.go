@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestTimeout gives up an attempt that gets no answer.
+// TestTimeout ends an attempt that gets no answer.
 func TestTimeout(t *testing.T) {
 	hung := make(chan struct{})
 	defer close(hung)
