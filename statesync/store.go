@@ -132,6 +132,9 @@ func (b *baselineStore) clear(final uint64) {
 // view returns the view of packets up to newest. Of the last reorderLimit packets, those in recent
 // count: bit i for the packet i+1 before newest. It reports false if one of them is not stored.
 func (b *baselineStore) view(newest uint64, recent uint32) (v view, ok bool) {
+	if recent>>newest != 0 {
+		return v, false // packets before the first one
+	}
 	v.newest = newest
 	for i := range min(ring, newest+1) {
 		held := b.held(newest - i)

@@ -88,3 +88,13 @@ for p in payloads + [b"".join(payloads)]:
 
 for p in vectors("priors.json"):
     add("fuzz_prior", p)
+
+packets = []
+for line in (root / "statesync/testdata/kinds.golden").read_text().splitlines():
+    words = line.split()
+    if words[0] == "packet" and words[3] != "lost":
+        p = bytes.fromhex(words[1])
+        packets.append(bytes([len(p)]) + p)
+for i in range(0, len(packets), 24):
+    add("fuzz_state", b"".join(packets[i:i + 24]))
+add("fuzz_state", b"".join(packets))

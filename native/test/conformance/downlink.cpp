@@ -102,6 +102,11 @@ std::string receive(const Words &w) {
 
 } // namespace
 
+uplink::ObjectType *type_of(const std::string &handle) {
+  const auto t = types.find(handle);
+  return t == types.end() ? nullptr : t->second;
+}
+
 void add_downlink(Peer &p) {
   p.layers += " snapshots areas";
   p.requests["objects"] = objects;

@@ -41,6 +41,7 @@ int main() {
   peer::add_values(p);
   peer::add_codec(p);
   peer::add_downlink(p);
+  peer::add_state(p);
 #ifdef UPLINK_PEER_CLIENT
   peer::add_session(p);
 #endif

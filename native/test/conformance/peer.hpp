@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "uplink/codec.hpp"
+#include "uplink/objects.hpp"
 
 namespace peer {
 
@@ -26,9 +26,13 @@ struct Peer {
 void add_values(Peer &p);
 void add_codec(Peer &p);
 void add_downlink(Peer &p); // after add_codec
+void add_state(Peer &p);    // after add_downlink
 #ifdef UPLINK_PEER_CLIENT
 void add_session(Peer &p);
 #endif
+
+// type_of returns the type of objects of a handle, or null.
+uplink::ObjectType *type_of(const std::string &handle);
 
 std::vector<std::string> split(const std::string &s, char separator);
 bool parse_bytes(const std::string &word, std::vector<uint8_t> &out);
