@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -169,5 +170,53 @@ func TestViewOfManyObjects(t *testing.T) {
 	}
 	if want := (groups - 10) * size; shown != want {
 		t.Errorf("then %d objects are shown, want %d", shown, want)
+	}
+}
+
+// TestSlotTwice decodes messages that have two groups of different types in one slot, as no server
+// sends them.
+func TestSlotTwice(t *testing.T) {
+	number, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag, err := snapshot.NewSchema(snapshot.Field{Name: "F", Class: schema.ClassInteger, N: 1, Hi: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDecoder(number, flag)
+	message := func(n uint64, distance int, directory func(w *bitio.Writer), parts ...byte) error {
+		var w bitio.Writer
+		w.Reset(appendHeader(nil, n, distance))
+		directory(&w)
+		_, _, err := d.Decode(append(w.Bytes(), parts...))
+		return err
+	}
+	if err := message(2, 0, func(w *bitio.Writer) {
+		for typ := range uint64(2) {
+			w.WriteBits(entryKeyframe, entryBits)
+			writeCount(w, 5, slotBits)
+			writeCount(w, typ, typeBits)
+			writeCount(w, 0, sizeBits)
+			w.WriteBits(0, 1)
+		}
+		w.WriteBits(entryEnd, entryBits)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The number is a multiple of checkEvery: each part begins with the hash of its baseline. An empty
+	// group follows.
+	const unchanged = 0xf8
+	hash := number.NewSet().Check()
+	err = message(64, 62, func(w *bitio.Writer) {
+		for range 2 {
+			w.WriteBits(memberChanged, 1)
+			writeCount(w, 3, sizeBits)
+			w.WriteBits(0, 1)
+		}
+		w.WriteBits(entryEnd, entryBits)
+	}, byte(hash), byte(hash>>8), unchanged, byte(hash), byte(hash>>8), unchanged)
+	if !errors.Is(err, snapshot.ErrBaselineMissing) {
+		t.Errorf("%v, want a missing baseline", err)
 	}
 }

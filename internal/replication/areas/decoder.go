@@ -313,10 +313,13 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 		return nil
 	}
 	if p.distance > 0 && d.n%checkEvery == 0 {
-		if len(coded) < 2 {
+		base := before(0)
+		switch {
+		case base == nil: // a hostile server has put two types into one slot
+			return nil, d.missing(p.distance)
+		case len(coded) < 2:
 			return nil, fmt.Errorf("%w: no hash", snapshot.ErrMalformed)
-		}
-		if uint16(coded[0])|uint16(coded[1])<<8 != before(0).Check() {
+		case uint16(coded[0])|uint16(coded[1])<<8 != base.Check():
 			return nil, d.desync()
 		}
 		coded = coded[2:]
