@@ -1,0 +1,130 @@
+// Client-side prediction: a client applies its own inputs at once, and corrects the result when the
+// server's state arrives. docs/prediction.md describes it.
+//
+// A Predictor keeps the inputs that the server has not processed. When a state of the server comes with
+// the number of inputs processed in it, the Predictor goes back to that state and applies the later
+// inputs again. It has no clock and no network, and allocates nothing.
+#pragma once
+
+#include "uplink/base.hpp"
+
+namespace uplink {
+
+// PredictionStats counts what a Predictor did.
+struct PredictionStats {
+  uint64_t inputs = 0;      // applied
+  uint64_t replayed = 0;    // how often one was applied again
+  uint64_t states = 0;      // of the server, that were used
+  uint64_t late = 0;        // and not used: they lack an input that was processed before
+  uint64_t corrections = 0; // of more than the tolerance
+  double sum = 0;           // of their distances
+  double largest = 0;       // of their distances
+  // Inputs that were dropped before the server had processed them, because there were more than
+  // max_inputs. Their effect is missing after a correction.
+  uint64_t dropped = 0;
+};
+
+// Predictor predicts the state of one player. Game has these types, which are copied by assignment, and
+// functions:
+//
+//   struct Game {
+//     using State = Body;
+//     using Input = Move;
+//     // step advances a state by one input, as the server does. It depends on its arguments alone.
+//     void step(State &state, const Input &input);
+//     // distance returns how far apart two states are, in the unit of the tolerance.
+//     double distance(const State &a, const State &b);
+//     // corrected is called after each correction of more than the tolerance, for a smoother.
+//     void corrected(const State &before, const State &after);
+//   };
+//
+// max_inputs 128 is 2 s at 60 inputs a second.
+template <typename Game, size_t max_inputs = 128> class Predictor {
+public:
+  using State = typename Game::State;
+  using Input = typename Game::Input;
+
+  // A distance up to tolerance is neither counted nor reported; the state is corrected all the same.
+  Predictor(Game &game, const State &start, double tolerance = 0)
+      : game_(game), state_(start), before_(start), tolerance_(tolerance) {}
+
+  // state returns the predicted state: the newest one of the server with all inputs that it lacks.
+  const State &state() const { return state_; }
+  const PredictionStats &stats() const { return stats_; }
+  // waiting returns the number of inputs that the server's newest state does not contain.
+  size_t waiting() const { return static_cast<size_t>(count_ - oldest_); }
+
+  // apply applies an input that was sent with a sequence number. Error::invalid: the number is not above
+  // that of the input before; nothing changes.
+  Error apply(uint64_t sequence, const Input &input) {
+    if (sequence < next_) return Error::invalid;
+    next_ = sequence + 1;
+    stats_.inputs++;
+    if (count_ - oldest_ == max_inputs) {
+      oldest_++;
+      stats_.dropped++;
+    }
+    Numbered &n = at(count_++);
+    n.sequence = sequence;
+    n.input = input;
+    game_.step(state_, input);
+    return Error::ok;
+  }
+
+  // correct replaces the state by one of the server, and predicts from there. That state contains the
+  // inputs with sequence numbers below processed: those that the server lost count as processed. It
+  // returns the distance of the predicted state from the one before. If the server has sent a state with
+  // more inputs before, it does nothing. States with equally many come in the order of their ticks.
+  double correct(uint64_t processed, const State &state) {
+    if (processed < done_) {
+      stats_.late++;
+      return 0;
+    }
+    stats_.states++;
+    done_ = processed;
+    while (oldest_ < count_ && at(oldest_).sequence < processed) oldest_++;
+    before_ = state_;
+    state_ = state;
+    for (uint64_t i = oldest_; i < count_; i++) {
+      game_.step(state_, at(i).input);
+      stats_.replayed++;
+    }
+    const double distance = game_.distance(before_, state_);
+    if (distance <= tolerance_) return distance;
+    stats_.corrections++;
+    stats_.sum += distance;
+    if (!(distance <= stats_.largest)) stats_.largest = distance;
+    game_.corrected(before_, state_);
+    return distance;
+  }
+
+  // reset starts again from a state, for example after a respawn or in a new session. Sequence numbers
+  // may start at 0 again; the counts continue.
+  void reset(const State &start) {
+    state_ = start;
+    oldest_ = count_ = next_ = done_ = 0;
+  }
+
+private:
+  static_assert(max_inputs > 0);
+
+  struct Numbered {
+    uint64_t sequence = 0;
+    Input input{};
+  };
+
+  Numbered &at(uint64_t i) { return inputs_[i % max_inputs]; }
+
+  Game &game_;
+  State state_;
+  State before_;
+  double tolerance_;
+  Numbered inputs_[max_inputs];
+  uint64_t oldest_ = 0; // inputs that were removed
+  uint64_t count_ = 0;  // inputs that were ever added
+  uint64_t next_ = 0;   // lowest sequence number of the next input
+  uint64_t done_ = 0;   // sequence number after the last input that the server processed
+  PredictionStats stats_;
+};
+
+} // namespace uplink
