@@ -94,6 +94,25 @@ bool StatePlan::rests(const int32_t *row) const {
   return zero(row);
 }
 
+size_t StatePlan::part_of(const FieldInfo &f) const {
+  size_t i = 0;
+  while (i < n && fields[i].first != f.first) i++;
+  return i;
+}
+
+bool plan_of(const TypeImpl &t, const int64_t *factors, StatePlan *plan) {
+  const SchemaImpl &s = detail::impl(*t.source);
+  *plan = StatePlan();
+  plan->begin(t);
+  for (size_t i = 0; i < s.factors.size(); i++) {
+    const FieldInfo &f = s.infos[s.factors[i]];
+    const size_t velocity = plan->part_of(s.infos[static_cast<size_t>(f.velocity)]);
+    if (!plan->link(plan->part_of(f), velocity, factors == nullptr ? f.factor : factors[i])) return false;
+  }
+  plan->finish();
+  return true;
+}
+
 void reset(StateModels *m) {
   constexpr Chance even{32768, 0}, rarely{6000, 4}, often{60000, 4};
   fill(m->largest, even);

@@ -47,9 +47,16 @@ struct StatePlan {
   // finish determines the order, after all links.
   void finish();
 
+  // part_of returns the first part of a field of the schema that is no byte string.
+  size_t part_of(const FieldInfo &f) const;
+
   bool zero(const int32_t *row) const;
   bool rests(const int32_t *row) const;
 };
+
+// plan_of makes the plan for a type with a schema. factors are those of an offer; null means those of the
+// schema. It reports whether they can be received.
+bool plan_of(const TypeImpl &t, const int64_t *factors, StatePlan *plan);
 
 // Chance is an adaptive probability of true.
 struct Chance {

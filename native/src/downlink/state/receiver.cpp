@@ -669,29 +669,12 @@ const StateImpl &impl(const StateReceiver &r) {
   return static_cast<const StateImpl &>(r);
 }
 
-// plan_of makes the plan for objects of a type with a schema. It reports whether they can be received.
-bool plan_of(const detail::downlink::TypeImpl &t, const char *rest, detail::state::StatePlan *plan) {
-  const detail::SchemaImpl &s = detail::impl(*t.source);
-  plan->begin(t);
-  // part_of returns the first part of a field of the schema.
-  auto part_of = [&](const detail::FieldInfo &f) {
-    size_t i = 0;
-    while (i < plan->n && plan->fields[i].first != f.first) i++;
-    return i;
-  };
-  for (uint16_t f : s.factors) {
-    const detail::FieldInfo &info = s.infos[f];
-    if (!plan->link(part_of(info), part_of(s.infos[static_cast<size_t>(info.velocity)]), info.factor))
-      return false;
+// rest_of returns the field of a schema that marks rest, or -1.
+int rest_of(const detail::SchemaImpl &s, const char *name) {
+  for (size_t i = 0; i < s.infos.size(); i++) {
+    if (s.infos[i].is_integer() && std::strcmp(s.infos[i].name, name) == 0) return static_cast<int>(i);
   }
-  plan->finish();
-  if (rest == nullptr) return true;
-  for (const detail::FieldInfo &f : s.infos) {
-    if (std::strcmp(f.name, rest) != 0) continue;
-    plan->rest = static_cast<int>(part_of(f));
-    return f.is_integer();
-  }
-  return false;
+  return -1;
 }
 
 } // namespace
@@ -703,7 +686,15 @@ Error StateReceiver::create(const Allocator &a, const Schema &objects, const Sta
   if (r == nullptr) return Error::no_memory;
   detail::state::StatePlan plan;
   Error e = ObjectType::create(a, objects, &r->type);
-  if (e == Error::ok && !plan_of(detail::downlink::impl(*r->type), c.rest, &plan)) e = Error::invalid;
+  if (e == Error::ok && !plan_of(detail::downlink::impl(*r->type), nullptr, &plan)) e = Error::invalid;
+  if (e == Error::ok && c.rest != nullptr) {
+    const detail::SchemaImpl &s = detail::impl(objects);
+    r->rest_field = rest_of(s, c.rest);
+    if (r->rest_field < 0)
+      e = Error::invalid;
+    else
+      plan.rest = static_cast<int>(plan.part_of(s.infos[static_cast<size_t>(r->rest_field)]));
+  }
   if (e == Error::ok) e = r->create(plan, c);
   if (e != Error::ok) {
     destroy(r);

@@ -69,6 +69,7 @@ public:
 
   Allocator allocator() const { return allocator_; }
   ObjectType *type = nullptr; // with the schema of the objects; null in tests
+  int rest_field = -1;        // of the schema, or -1
 
   Error do_receive(Bytes packet, StateUpdate *u);
   StateObject do_object(size_t i) const;

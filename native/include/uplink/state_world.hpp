@@ -1,0 +1,45 @@
+// A world at a client by state synchronization: the receiver of Client::subscribe for the codec "state".
+//
+//   config.objects = schema;
+//   config.updated = apply; // called in Client::receive, for each decoded packet
+//   StateWorld::create({}, config, &world);
+//   client->subscribe("arena", *world, 0, &number);
+#pragma once
+
+#include "uplink/state.hpp"
+#include "uplink/world.hpp"
+
+namespace uplink {
+
+class StateWorld;
+
+struct StateWorldConfig {
+  const Schema *objects = nullptr; // fields must be those of the server; it is copied
+  // The server's rest field must be StateConfig::rest. Velocities are those of the schema, their factors
+  // those of the server.
+  StateConfig state;
+  // updated gets each decoded packet, whose objects and inputs StateWorld::receiver has until it returns.
+  // It must not call the client.
+  void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
+  void *context = nullptr;
+};
+
+class StateWorld : public WorldReceiver {
+public:
+  // create: see StateReceiver::create. Error::invalid also: updated is null.
+  static Error create(const Allocator &a, const StateWorldConfig &c, StateWorld **out);
+  static void destroy(StateWorld *w);
+
+  virtual const StateReceiver &receiver() const = 0;
+  // ticks returns the ticks per second, or 0 before the first offer.
+  virtual double ticks() const = 0;
+  // processed reports whether the newest packet has the number of calls of an RPC that the server's
+  // program had processed. *next is the sequence after the last of them, for Predictor::correct.
+  virtual bool processed(uint8_t rpc, uint64_t *next) const = 0;
+
+protected:
+  StateWorld() = default;
+  ~StateWorld() = default;
+};
+
+} // namespace uplink
