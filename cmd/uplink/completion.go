@@ -103,7 +103,7 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 // fileFlags are the flags that name a file, and the extensions that it can have; none: any.
 var fileFlags = map[string][]string{
 	schemaFlag: {"json"}, priorFlag: {"prior"}, "record": {"csv", "gz"}, "svg": {"svg"}, "html": {"html"}, "capture": {"uplink"},
-	"key": nil, "relay-key": nil, "keylog": nil, "output": nil, "cpuprofile": nil,
+	"key": nil, "relay-key": nil, "game-secret": nil, "fleet-secret": nil, "keylog": nil, "output": nil, "cpuprofile": nil,
 }
 
 // words completes one of some words, each with an optional description after a tab.

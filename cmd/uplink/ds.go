@@ -37,6 +37,7 @@ type dsOptions struct {
 	addrs, schemas, priors []string
 	sealing                sealing
 	capturing              capturing
+	fleet                  fleetOptions
 	ackHz                  float64
 	ring, maxPlayers       int
 	shards                 int
@@ -66,11 +67,16 @@ overflows, the drops have the reason "kernel".
 
 --metrics also serves a dashboard, at / of that address: bit rates, bits by field, and the players with the worst
 connections. On loopback it needs no token. On other addresses it is read-only and needs the token of --http-token, or
-a random one that is printed as part of the URL; /metrics needs none.`,
+a random one that is printed as part of the URL; /metrics needs none. Nor do /healthz, which says that the process runs,
+and /readyz, whose status is 503 while the server drains or its fleet cannot be reached.
+
+--fleet makes the server part of a fleet, whose state uplink backend keeps: a token starts one session in the fleet, a
+client plays on one server, and the backend finds servers by their load and --label.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --capture out.uplink
+  uplink ds --schema ServerMove.schema.json --fleet http://127.0.0.1:8080/fleet/ --fleet-name eu-1 --label map=dust
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -98,6 +104,7 @@ a random one that is printed as part of the URL; /metrics needs none.`,
 	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "maximum number of players")
 	f.IntVar(&o.shards, "shards", 1, "sockets with a goroutine each that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "print the load at this interval; 0s: never")
+	o.fleet.addFlags(f)
 	o.capturing.addFlags(f, "--record and --capture")
 	f.BoolVar(&o.json, "json", false, "print the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on addresses other than loopback with a public test key, and permit --suite none")
@@ -137,7 +144,7 @@ func (o *dsOptions) check() error {
 	case o.json && o.report == 0:
 		return errors.New("--json: it needs --report, such as --report 1s")
 	}
-	return cmp.Or(o.sealing.check(), o.capturing.check(), checkRing(o.ring))
+	return cmp.Or(o.fleet.check(), o.fleet.checkLabels(), o.sealing.check(), o.capturing.check(), checkRing(o.ring))
 }
 
 // isEverywhere reports whether an address is unspecified: all addresses of the machine.
@@ -166,6 +173,10 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	part, err := o.fleet.config()
+	if err != nil {
+		return err
+	}
 	log := o.logging.logger(cmd.ErrOrStderr())
 	keyLog, err := openKeyLog(cmd)
 	if err != nil {
@@ -174,7 +185,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	tap := &lateTap{}
 	srv, err := ds.Listen(o.listen, ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
-		Network: network, Route: []byte(o.route), ServerID: o.serverID,
+		Network: network, Route: []byte(o.route), ServerID: o.serverID, Fleet: part,
 		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
 		Joined: func(p *ds.Player) {
 			log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
@@ -263,7 +274,8 @@ func (o *dsOptions) handler(
 func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap) webserver.Config {
 	c := webserver.Config{
 		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
-		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)},
+		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)}, Labels: o.fleet.labels,
+		Ready: func() error { return ready(srv) },
 	}
 	if o.record != "" {
 		c.Collectors = append(c.Collectors, metrics.NewFileLosses("record", rec.lost.Load))
@@ -289,6 +301,17 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 		line += " --key " + o.keys[0] + issuerSuffix
 	}
 	return line + " TRACE.csv.gz"
+}
+
+// ready returns an error while the server should get no new players.
+func ready(srv *ds.Server) error {
+	switch f := srv.Stats().Fleet; {
+	case srv.Draining():
+		return errors.New("the server drains")
+	case f != nil && !f.Up:
+		return errors.New("the fleet's state cannot be reached")
+	}
+	return nil
 }
 
 func listenError(err error) error {

@@ -84,7 +84,7 @@ func (o *dsOptions) reloadKeys(srv *ds.Server, log *slog.Logger) (stop func()) {
 	}
 }
 
-func keyIDs(keys []token.Key) string {
+func keyIDs[K interface{ ID() token.KeyID }](keys []K) string {
 	var ids []string
 	for _, k := range keys {
 		ids = append(ids, k.ID().String())

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"runtime/pprof"
 	"syscall"
 
@@ -39,7 +38,7 @@ func newRoot(profile *profiler) *cobra.Command {
 		Short: "Tools for uplink: compact client RPCs for games",
 		Long: `uplink makes a game's high-rate client RPCs small: each call is quantized and sent as the difference
 from a call that the dedicated server has acknowledged.`,
-		Version:       version(),
+		Version:       newBuild().String(),
 		Args:          usageArgs(noCommand),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // report prints them
@@ -57,26 +56,12 @@ from a call that the dedicated server has acknowledged.`,
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
-		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newCompletionCommand())
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newBackendCommand(), newVersionCommand(), newManCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}
 	addCompletions(root)
 	return root
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	revision := ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			revision = ", " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return fmt.Sprintf("%s (%s%s)", info.Main.Version, info.GoVersion, revision)
 }
 
 // profiler writes a CPU profile of a run, if it has a path.

@@ -30,6 +30,10 @@ type Config struct {
 	Token string
 	// Collectors are served at /metrics in addition to the process's.
 	Collectors []prometheus.Collector
+	// Labels are added to all metrics.
+	Labels map[string]string
+	// Ready returns why /readyz should answer with the status 503; nil: never.
+	Ready func() error
 	// Source is the source of the dashboard at /; nil disables the dashboard.
 	Source    dashboard.Source
 	Dashboard dashboard.Config
@@ -51,9 +55,10 @@ type Server struct {
 // Start serves what the configuration says.
 func Start(cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
+	labeled := prometheus.WrapRegistererWith(cfg.Labels, registry)
 	process := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	for _, c := range append(process, cfg.Collectors...) {
-		if err := registry.Register(c); err != nil {
+		if err := labeled.Register(c); err != nil {
 			return nil, err
 		}
 	}
@@ -70,6 +75,16 @@ func Start(cfg Config) (*Server, error) {
 	s.cancel = cancel
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if cfg.Ready != nil {
+			if err := cfg.Ready(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	for prefix, h := range cfg.Handlers {
 		mux.Handle(prefix, guard.Handler(h))
 	}

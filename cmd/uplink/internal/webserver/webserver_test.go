@@ -1,6 +1,7 @@
 package webserver
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -144,5 +145,27 @@ func TestHandlers(t *testing.T) {
 		if _, body := post(t, s.URL()+"demo/state", c.headers...); !strings.Contains(body, c.want) {
 			t.Errorf("a change with %v: no %q in %s", c.headers, c.want, body)
 		}
+	}
+}
+
+// TestHealth: /healthz and /readyz answer without a token, and metrics have the labels.
+func TestHealth(t *testing.T) {
+	apples := prometheus.NewCounter(prometheus.CounterOpts{Name: "apples_total", Help: "Apples."})
+	var unready error
+	s := begin(t, Config{
+		Addr: "127.0.0.1:0", Collectors: []prometheus.Collector{apples}, Labels: map[string]string{"fleet": "eu"},
+		Ready: func() error { return unready },
+	})
+	if code, body := get(t, s.MetricsURL()); !strings.Contains(body, "\napples_total{fleet=\"eu\"} 0\n") || !strings.Contains(body, "\ngo_goroutines{fleet=\"eu\"} ") {
+		t.Errorf("%d: %s", code, body)
+	}
+	for _, path := range []string{"healthz", "readyz"} {
+		if code, body := get(t, s.URL()+path); code != http.StatusOK || body != "ok\n" {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	unready = errors.New("it drains")
+	if code, body := get(t, s.URL()+"readyz"); code != http.StatusServiceUnavailable || body != "it drains\n" {
+		t.Errorf("%d %s", code, body)
 	}
 }

@@ -1,0 +1,211 @@
+// Package httpstore shares the store of a fleet over HTTP: [Handler] serves a store, and [Store] is
+// the other end. Servers need no library of the engine behind the store then. "uplink backend"
+// serves one in memory; the command of module fleet/natsstore serves one in NATS.
+//
+// Use it within a private network, or behind a proxy with TLS: requests carry a secret.
+package httpstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// maxBody is the maximum size of a request, and of an answer other than a directory, in bytes.
+const maxBody = 64 << 10
+
+// Authorized reports whether a request has the header "Authorization: Bearer SECRET". An empty
+// secret authorizes all.
+func Authorized(r *http.Request, secret string) bool {
+	if secret == "" {
+		return true
+	}
+	got, want := sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// Handler serves a store to servers that have the secret. An empty secret admits all.
+func Handler(store fleet.Store, secret string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /use", post(store.Use))
+	mux.HandleFunc("POST /begin", post(store.Begin))
+	mux.HandleFunc("POST /end", post(store.End))
+	mux.HandleFunc("POST /announce", post(store.Announce))
+	mux.HandleFunc("POST /withdraw", post(store.Withdraw))
+	mux.HandleFunc("GET /servers", func(w http.ResponseWriter, r *http.Request) {
+		servers, err := store.Servers(r.Context())
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(servers) // the server has gone
+	})
+	mux.HandleFunc("GET /replaced/{server}", func(w http.ResponseWriter, r *http.Request) {
+		flush := http.NewResponseController(w)
+		_ = flush.Flush() // the headers
+		err := store.Replaced(r.Context(), r.PathValue("server"), func(s fleet.Session) {
+			if json.NewEncoder(w).Encode(s) == nil {
+				_ = flush.Flush()
+			}
+		})
+		if err != nil {
+			panic(http.ErrAbortHandler) // which the client notices
+		}
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !Authorized(r, secret) {
+			http.Error(w, "wrong secret", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// post returns the handler of a call with one argument.
+func post[T any](call func(context.Context, T) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in T
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := call(r.Context(), in); err != nil {
+			fail(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// The answers for the errors that [fleet.Store] names.
+const used, newer = "used", "newer"
+
+func fail(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, token.ErrUsed):
+		http.Error(w, used, http.StatusConflict)
+	case errors.Is(err, fleet.ErrNewer):
+		http.Error(w, newer, http.StatusConflict)
+	default:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+// Store is a [fleet.Store] that a [Handler] serves. It is safe for concurrent use.
+type Store struct {
+	url, secret string
+	http        *http.Client
+}
+
+var _ fleet.Store = (*Store)(nil)
+
+// New returns the store at a URL; a nil client selects http.DefaultClient. It calls nothing.
+func New(url, secret string, client *http.Client) *Store {
+	return &Store{strings.TrimSuffix(url, "/"), secret, cmp.Or(client, http.DefaultClient)}
+}
+
+// do sends a request and returns the successful answer, whose body the caller closes.
+func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if s.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+s.secret)
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // what arrived of it
+	if err := res.Body.Close(); err != nil {
+		return nil, err
+	}
+	switch reason := strings.TrimSpace(string(text)); {
+	case res.StatusCode == http.StatusConflict && reason == used:
+		return nil, token.ErrUsed
+	case res.StatusCode == http.StatusConflict && reason == newer:
+		return nil, fleet.ErrNewer
+	default:
+		return nil, fmt.Errorf("fleet store %s: %s: %s", s.url, res.Status, reason)
+	}
+}
+
+func (s *Store) post(ctx context.Context, path string, in any) error {
+	res, err := s.do(ctx, http.MethodPost, path, in)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// Use implements [fleet.Store].
+func (s *Store) Use(ctx context.Context, u fleet.Use) error { return s.post(ctx, "/use", u) }
+
+// Begin implements [fleet.Store].
+func (s *Store) Begin(ctx context.Context, session fleet.Session) error {
+	return s.post(ctx, "/begin", session)
+}
+
+// End implements [fleet.Store].
+func (s *Store) End(ctx context.Context, session fleet.Session) error {
+	return s.post(ctx, "/end", session)
+}
+
+// Announce implements [fleet.Store].
+func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
+	return s.post(ctx, "/announce", server)
+}
+
+// Withdraw implements [fleet.Store].
+func (s *Store) Withdraw(ctx context.Context, name string) error {
+	return s.post(ctx, "/withdraw", name)
+}
+
+// Servers implements [fleet.Store].
+func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error) {
+	res, err := s.do(ctx, http.MethodGet, "/servers", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // it was read only
+	return servers, json.NewDecoder(res.Body).Decode(&servers)
+}
+
+// Replaced implements [fleet.Store].
+func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
+	res, err := s.do(ctx, http.MethodGet, "/replaced/"+url.PathEscape(server), nil)
+	if err == nil {
+		defer res.Body.Close() //nolint:errcheck // it was read only
+		for d := json.NewDecoder(res.Body); err == nil; {
+			var session fleet.Session
+			if err = d.Decode(&session); err == nil {
+				f(session)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package httpstore
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// TestStore makes each call over HTTP, to a store in memory.
+func TestStore(t *testing.T) {
+	web := httptest.NewServer(http.StripPrefix("/fleet", Handler(fleet.NewMemory(), "secret")))
+	defer web.Close()
+	s, ctx := New(web.URL+"/fleet/", "secret", web.Client()), t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	use := fleet.Use{Token: token.ID{1}, Expires: time.Now().Add(time.Minute), Attempt: [32]byte{1}}
+	must(s.Use(ctx, use))
+	use.Attempt[1]++
+	if err := s.Use(ctx, use); !errors.Is(err, token.ErrUsed) {
+		t.Errorf("used twice: %v", err)
+	}
+	now := time.Now()
+	first := fleet.Session{Client: 1<<64 - 1, Server: "a", ID: 1<<64 - 2, Issued: now}
+	second := fleet.Session{Client: first.Client, Server: "b", ID: 2, Issued: now.Add(time.Second)}
+	must(s.Begin(ctx, first))
+	replaced := make(chan fleet.Session, 10)
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if err := s.Replaced(watching, "a", func(n fleet.Session) { replaced <- n }); err != nil {
+			t.Error(err)
+		}
+	})
+	for len(replaced) == 0 { // until the watch has begun
+		must(s.Begin(ctx, second))
+		must(s.End(ctx, second))
+		must(s.Begin(ctx, first))
+		time.Sleep(time.Millisecond)
+	}
+	must(s.Begin(ctx, second))
+	if got := <-replaced; !got.Same(second) || !got.NewerThan(first) {
+		t.Errorf("%+v", got)
+	}
+	stop()
+	watch.Wait()
+	if err := s.Begin(ctx, first); !errors.Is(err, fleet.ErrNewer) {
+		t.Errorf("an older session: %v", err)
+	}
+	entry := fleet.Server{Name: "a", Addrs: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}, Route: []byte{0, 255}, Updated: now}
+	must(s.Announce(ctx, entry))
+	if all, err := s.Servers(ctx); err != nil || len(all) != 1 || all[0].Addrs[0] != entry.Addrs[0] || string(all[0].Route) != "\x00\xff" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	must(s.Withdraw(ctx, "a"))
+	if all, err := s.Servers(ctx); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := New(web.URL+"/fleet", "wrong", nil).Servers(ctx); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("a wrong secret: %v", err)
+	}
+	if err := s.post(ctx, "/use", strings.Repeat("x", maxBody)); err == nil || errors.Is(err, token.ErrUsed) {
+		t.Errorf("a large request: %v", err)
+	}
+	web.Close()
+	if err := s.Use(ctx, use); err == nil || errors.Is(err, token.ErrUsed) {
+		t.Errorf("without a server: %v", err)
+	}
+}
