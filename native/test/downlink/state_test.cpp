@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -126,13 +127,23 @@ std::string joined(const Words &w) {
 
 } // namespace
 
+// The sessions decode without memory beyond that of create.
 TEST_CASE("golden sessions") {
   for (const char *name : {"updates.golden", "kinds.golden"}) {
     CAPTURE(name);
     Golden g(name);
-    uplink::detail::state::StateImpl r({});
+    size_t allocations = 0;
+    uplink::Allocator a;
+    a.context = &allocations;
+    a.allocate = [](void *context, size_t size) {
+      ++*static_cast<size_t *>(context);
+      return std::malloc(size);
+    };
+    a.release = [](void *, void *memory) { std::free(memory); };
+    uplink::detail::state::StateImpl r(a);
     uplink::detail::state::StatePlan plan = g.plan();
     REQUIRE(r.create(plan, {}) == Error::ok);
+    const size_t created = allocations;
     size_t packets = 0;
     for (size_t i = 0; i < g.lines.size(); i++) {
       const Words &w = g.lines[i];
@@ -152,6 +163,7 @@ TEST_CASE("golden sessions") {
       for (const std::string &line : shown(r, u, plan.components)) REQUIRE(line == joined(g.lines[++i]));
     }
     CHECK(packets > 50);
+    CHECK(allocations == created);
   }
 }
 
@@ -179,7 +191,7 @@ TEST_CASE("limits") {
   CHECK(small.create(g.plan(), c) == Error::invalid);
 }
 
-// A receiver of objects with a schema restores values, and allocates nothing after create.
+// A receiver of objects with a schema.
 TEST_CASE("schema") {
   uplink::Field fields[3];
   fields[0].name = "Position";

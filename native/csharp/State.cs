@@ -1,0 +1,176 @@
+// State synchronization for C#, over a shared library that was built with UPLINK_CLIENT.
+// include/uplink/state.hpp and state_world.hpp have units, ranges and limits.
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+
+namespace Uplink
+{
+    /// <summary>Memory of a receiver; 0 is the default. Rest is the integer field that is above its minimum at rest, or null.</summary>
+    public sealed class StateConfig
+    {
+        public string Rest;
+        public int Objects, Updates, InputBytes;
+    }
+
+    /// <summary>A decoded packet, valid during the event Updated.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct StateUpdate
+    {
+        public ulong Number;
+        public long Tick;
+        UIntPtr objects, inputs;
+        int late, first;
+
+        public int Objects { get { return (int)objects; } }
+        public int Inputs { get { return (int)inputs; } }
+        public bool Late { get { return late != 0; } }
+        public bool First { get { return first != 0; } }
+    }
+
+    public struct StateObject
+    {
+        public int Id;
+        public int Generation;
+        public bool Removed;
+    }
+
+    public struct PlayerInput
+    {
+        public int Player;
+        public byte[] Data;
+    }
+
+    static class NativeState
+    {
+#if UNITY_IOS || UNITY_WEBGL
+        const string Library = "__Internal";
+#else
+        const string Library = "uplink";
+#endif
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct Config
+        {
+            public IntPtr rest;
+            public int objects, updates, inputBytes, reserved;
+        }
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct ObjectUpdate
+        {
+            public int id, generation, removed;
+            public IntPtr components;
+        }
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct Inputs
+        {
+            public long tick;
+            public IntPtr data;
+            public UIntPtr size;
+            public int missing, reserved;
+        }
+
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        internal delegate void Updated(IntPtr context, IntPtr world, ref StateUpdate u);
+
+        [DllImport(Library)]
+        internal static extern int uplink_state_world_create(IntPtr a, IntPtr schema, ref Config c, Updated updated, IntPtr context, out IntPtr world);
+        [DllImport(Library)] internal static extern void uplink_state_world_destroy(IntPtr w);
+        [DllImport(Library)] internal static extern IntPtr uplink_state_world_receiver(IntPtr w);
+        [DllImport(Library)] internal static extern double uplink_state_world_ticks(IntPtr w);
+        [DllImport(Library)] internal static extern int uplink_state_world_processed(IntPtr w, int rpc, out ulong next);
+        [DllImport(Library)] internal static extern void uplink_state_receiver_object(IntPtr r, UIntPtr i, out ObjectUpdate o);
+        [DllImport(Library)] internal static extern int uplink_state_receiver_get(IntPtr r, UIntPtr i, IntPtr frame);
+        [DllImport(Library)] internal static extern void uplink_state_receiver_inputs(IntPtr r, UIntPtr i, out Inputs t);
+        [DllImport(Library)] internal static extern int uplink_next_input(ref Inputs t, out int player, out IntPtr data, out UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_client_subscribe_state(IntPtr c, byte[] name, IntPtr w, int ackHz, out int world);
+    }
+
+#if !UNITY_5_3_OR_NEWER
+    // Unity's compiler for iOS and WebGL looks for this attribute by its name.
+    sealed class MonoPInvokeCallbackAttribute : Attribute
+    {
+        public MonoPInvokeCallbackAttribute(Type type) { }
+    }
+#endif
+
+    /// <summary>A world by state synchronization. It must outlive the client.</summary>
+    public sealed class StateWorld : Handle
+    {
+        static readonly NativeState.Updated updated = OnUpdated; // kept, since the library calls it
+
+        GCHandle self;
+
+        /// <summary>Called in UplinkClient.Run for each decoded packet. It must not call the client or throw.</summary>
+        public event Action<StateWorld, StateUpdate> Updated;
+
+        public StateWorld(Schema objects, StateConfig config = null)
+        {
+            config = config ?? new StateConfig();
+            var c = new NativeState.Config { objects = config.Objects, updates = config.Updates, inputBytes = config.InputBytes };
+            self = GCHandle.Alloc(this, GCHandleType.Weak);
+            if (config.Rest != null) c.rest = Marshal.StringToHGlobalAnsi(config.Rest);
+            int e = NativeState.uplink_state_world_create(IntPtr.Zero, objects.Pointer, ref c, updated, GCHandle.ToIntPtr(self), out Pointer);
+            Marshal.FreeHGlobal(c.rest);
+            UplinkException.Check(e, "state");
+        }
+
+        [MonoPInvokeCallback(typeof(NativeState.Updated))]
+        static void OnUpdated(IntPtr context, IntPtr world, ref StateUpdate u)
+        {
+            var w = GCHandle.FromIntPtr(context).Target as StateWorld;
+            if (w != null && w.Updated != null) w.Updated(w, u);
+        }
+
+        IntPtr Receiver { get { return NativeState.uplink_state_world_receiver(Pointer); } }
+
+        /// <summary>Updated object i, during Updated. If it was not removed, frame, of the world's schema, gets its values.</summary>
+        public StateObject Object(int i, Frame frame)
+        {
+            NativeState.ObjectUpdate o;
+            NativeState.uplink_state_receiver_object(Receiver, Native.Size(i), out o);
+            if (o.removed == 0)
+                UplinkException.Check(NativeState.uplink_state_receiver_get(Receiver, Native.Size(i), frame.Pointer), "object " + i);
+            return new StateObject { Id = o.id, Generation = o.generation, Removed = o.removed != 0 };
+        }
+
+        /// <summary>Adds the inputs of all players of a tick that was not known to list, and returns the tick; missing: the server had none.</summary>
+        public long Inputs(int i, List<PlayerInput> list, out bool missing)
+        {
+            NativeState.Inputs t;
+            NativeState.uplink_state_receiver_inputs(Receiver, Native.Size(i), out t);
+            missing = t.missing != 0;
+            int player;
+            IntPtr data;
+            UIntPtr n;
+            while (NativeState.uplink_next_input(ref t, out player, out data, out n) != 0)
+            {
+                var copy = new byte[(int)n];
+                if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
+                list.Add(new PlayerInput { Player = player, Data = copy });
+            }
+            return t.tick;
+        }
+
+        public double TicksPerSecond { get { return NativeState.uplink_state_world_ticks(Pointer); } }
+
+        /// <summary>Whether the newest packet has the number of calls of an RPC that the server has processed, for prediction.</summary>
+        public bool Processed(int rpc, out ulong next) { return NativeState.uplink_state_world_processed(Pointer, rpc, out next) != 0; }
+
+        /// <summary>Subscribes a client, whose ClientConfig.Worlds is above 0. Returns the number of events about the world.</summary>
+        public int Subscribe(UplinkClient client, string name, int ackHz = 0)
+        {
+            int world;
+            UplinkException.Check(NativeState.uplink_client_subscribe_state(client.Pointer, Native.Text(name), Pointer, ackHz, out world), "subscribe");
+            return world;
+        }
+
+        internal override void Destroy(IntPtr pointer)
+        {
+            NativeState.uplink_state_world_destroy(pointer);
+            if (self.IsAllocated) self.Free();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/* State synchronization for C. The functions are those of uplink/state.hpp and state_world.hpp, whose
+ * comments have units, ranges and how long results are valid. */
+#ifndef UPLINK_STATE_H
+#define UPLINK_STATE_H
+
+#include "uplink/uplink.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zeros mean the defaults. */
+typedef struct uplink_state_config {
+  const char *rest; /* name of a field; null: none */
+  int32_t objects;
+  int32_t updates;
+  int32_t input_bytes;
+  int32_t reserved;
+} uplink_state_config;
+
+typedef struct uplink_state_update {
+  uint64_t number;
+  int64_t tick;
+  size_t objects;
+  size_t inputs;
+  int32_t late;  /* 0 or 1 */
+  int32_t first; /* 0 or 1 */
+} uplink_state_update;
+
+typedef struct uplink_state_object {
+  int32_t id;
+  int32_t generation;
+  int32_t removed;           /* 0 or 1 */
+  const int32_t *components; /* null if it was removed */
+} uplink_state_object;
+
+typedef struct uplink_tick_inputs {
+  int64_t tick;
+  const uint8_t *data; /* of all players, see uplink_next_input */
+  size_t size;
+  int32_t missing; /* 0 or 1 */
+  int32_t reserved;
+} uplink_tick_inputs;
+
+typedef struct uplink_state_stats {
+  uint64_t packets;
+  uint64_t reordered;
+  uint64_t duplicate;
+  uint64_t late;
+  uint64_t no_baseline;
+  uint64_t desync;
+  uint64_t malformed;
+  uint64_t full;
+  uint64_t lost;
+} uplink_state_stats;
+
+typedef struct uplink_state_receiver uplink_state_receiver;
+
+UPLINK_API uplink_error uplink_state_receiver_create(const uplink_allocator *a, const uplink_schema *objects,
+                                                     const uplink_state_config *c,
+                                                     uplink_state_receiver **out);
+UPLINK_API void uplink_state_receiver_destroy(uplink_state_receiver *r);
+UPLINK_API uplink_error uplink_state_receiver_receive(uplink_state_receiver *r, const uint8_t *packet,
+                                                      size_t n, uplink_state_update *u);
+UPLINK_API void uplink_state_receiver_object(const uplink_state_receiver *r, size_t i,
+                                             uplink_state_object *o);
+UPLINK_API uplink_error uplink_state_receiver_get(const uplink_state_receiver *r, size_t i, uplink_frame *f);
+UPLINK_API void uplink_state_receiver_inputs(const uplink_state_receiver *r, size_t i, uplink_tick_inputs *t);
+/* to has room for UPLINK_MAX_ACK bytes; the result is the size. */
+UPLINK_API size_t uplink_state_receiver_ack(const uplink_state_receiver *r, uint8_t *to);
+UPLINK_API void uplink_state_receiver_stats(const uplink_state_receiver *r, uplink_state_stats *s);
+UPLINK_API void uplink_state_receiver_reset(uplink_state_receiver *r);
+
+/* uplink_next_input removes the first input of a tick. The result is 1 if there was one, otherwise 0. */
+UPLINK_API int32_t uplink_next_input(uplink_tick_inputs *t, int32_t *player, const uint8_t **data, size_t *n);
+
+/* A world of the client. */
+
+typedef struct uplink_state_world uplink_state_world;
+
+/* uplink_state_updated is called in uplink_client_receive for each decoded packet. It must not call the
+ * client. */
+typedef void (*uplink_state_updated)(void *context, const uplink_state_world *w,
+                                     const uplink_state_update *u);
+
+UPLINK_API uplink_error uplink_state_world_create(const uplink_allocator *a, const uplink_schema *objects,
+                                                  const uplink_state_config *c, uplink_state_updated updated,
+                                                  void *context, uplink_state_world **out);
+UPLINK_API void uplink_state_world_destroy(uplink_state_world *w);
+/* The receiver belongs to the world. */
+UPLINK_API const uplink_state_receiver *uplink_state_world_receiver(const uplink_state_world *w);
+UPLINK_API double uplink_state_world_ticks(const uplink_state_world *w);
+/* The result is 1 if the newest packet has the number, otherwise 0. */
+UPLINK_API int32_t uplink_state_world_processed(const uplink_state_world *w, int32_t rpc, uint64_t *next);
+
+/* *world is that of events. */
+UPLINK_API uplink_error uplink_client_subscribe_state(uplink_client *c, const char *name,
+                                                      uplink_state_world *w, int32_t ack_hz, int32_t *world);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
