@@ -1,10 +1,7 @@
 package snapshot
 
 import (
-	"slices"
-
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
-	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
@@ -21,6 +18,7 @@ type payloadCodec struct {
 	physics      physics  // of the snapshot
 	contactRange int64    // of the physics
 	lowest       [3]int64 // the ground, Q4
+	pairs        []pair   // the objects, unless sameSet is set
 	sameSet      bool     // the objects are those of the baseline
 	oldOnly      bool     // while encoding: objects that are not in the baseline are left out
 	leftOut      int      // how many
@@ -48,12 +46,6 @@ type observer interface {
 	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
 	// fitScale is called with each prediction of such a logarithm.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
-}
-
-// pair is an object of the snapshot and its index in the baseline, or -1.
-type pair struct {
-	object Object
-	base   int32
 }
 
 // objectContext holds values of the coded object. Positions, velocities and errors are in 1/16 of a
@@ -129,141 +121,46 @@ func (pc *payloadCodec) begin(m *model) {
 	pc.Bad, pc.scaled = false, false
 }
 
-// objects codes the list of objects. It reports false for a list that no encoder writes.
-func (pc *payloadCodec) objects(pairs []pair, cur *Set) ([]pair, bool) {
-	pairs = pairs[:0]
-	base := pc.refs.base
-	if !pc.Decoding {
-		pairs = pc.match(pairs, cur)
-	}
-	born := 0
-	for i := range pairs {
-		if pairs[i].base < 0 {
-			born++
-		}
-	}
-	kept, left := len(pairs)-born, 0
-	if pc.oldOnly {
-		born, left = 0, born
-	}
-	gone := pc.bit(pc.schema.layout.removed, kept < base.Len())
-	if gone {
-		pairs = pc.codeRemoved(pairs)
-	} else if pc.Decoding {
-		pairs = same(pairs, base)
-	}
-	n := pc.count(pc.schema.layout.added, addedLevel, uint64(born))
-	if pc.Decoding && n+uint64(len(pairs)) > MaxObjects {
-		pc.invalid = malformed.ErrCount
-		return pairs, false
-	}
-	born = int(n)
-	pc.sameSet, pc.leftOut = !gone && born == 0 && left == 0, left
-	return pc.codeAdded(pairs, born)
-}
-
-func same(pairs []pair, base *Set) []pair {
-	for i, o := range base.objects {
-		pairs = append(pairs, pair{o, int32(i)})
-	}
-	return pairs
-}
-
-func (pc *payloadCodec) match(pairs []pair, cur *Set) []pair {
-	base := pc.refs.base
-	if pc.refs.since != nil && cur.since.known && cur.since.list <= pc.refs.number || cur.SameObjects(base) {
-		return same(pairs, base)
-	}
-	k := 0
-	for _, o := range cur.objects {
-		pairs = append(pairs, pair{o, base.follow(&k, o)})
-	}
-	return pairs
-}
-
-func (pc *payloadCodec) codeRemoved(pairs []pair) []pair {
-	k := 0
-	for i, o := range pc.refs.base.objects {
-		for !pc.Decoding && k < len(pairs) && pairs[k].object.ID < o.ID {
-			k++
-		}
-		kept := k < len(pairs) && pairs[k].base == int32(i)
-		if !pc.bit(pc.schema.layout.removed+1, !kept) && pc.Decoding {
-			pairs = append(pairs, pair{o, int32(i)})
-			k = len(pairs)
-		}
-	}
-	return pairs
-}
-
-// codeAdded codes n objects that are not in the baseline, each id relative to the previous one.
-func (pc *payloadCodec) codeAdded(pairs []pair, n int) ([]pair, bool) {
-	before, i := int64(-1), 0
-	for range n {
-		var o Object
-		if !pc.Decoding {
-			for pairs[i].base >= 0 {
-				i++
-			}
-			o = pairs[i].object
-			i++
-		}
-		id := before + 1 + int64(pc.count(pc.schema.layout.gap, gapLevel, uint64(int64(o.ID)-before-1)))
-		if id > 1<<16-1 {
-			return pairs, false
-		}
-		o.ID, o.Generation = uint16(id), uint8(pc.Raw(uint64(o.Generation), 8))
-		before = id
-		if !pc.Decoding {
-			continue
-		}
-		for i < len(pairs) && pairs[i].object.ID < o.ID {
-			i++
-		}
-		if i < len(pairs) && pairs[i].object.ID == o.ID {
-			return pairs, false
-		}
-		pairs = slices.Insert(pairs, i, pair{o, -1})
-	}
-	return pairs, true
-}
-
 // rows codes the components of all objects, those at rest last, when the others are known.
-func (pc *payloadCodec) rows(pairs []pair, cur *Set) {
+func (pc *payloadCodec) rows(cur *Set) {
 	pc.nearby, pc.resting, pc.changes = pc.nearby[:0], pc.resting[:0], 0
 	pc.moving.reset()
+	n := len(pc.pairs)
+	if pc.sameSet {
+		n = pc.refs.base.Len()
+	}
 	switch {
 	case pc.Decoding && pc.sameSet:
 		cur.shareObjects(pc.refs.base, &pc.spare)
-		cur.reserve(len(pairs))
+		cur.reserve(n)
 		cur.ints = append(cur.ints, pc.refs.base.ints...)
 	case pc.Decoding:
-		cur.prepare(len(pairs), &pc.spare)
-		for _, p := range pairs {
+		cur.prepare(n, &pc.spare)
+		for _, p := range pc.pairs {
 			cur.push(p.object)
 		}
 	}
 	if pc.refs.since != nil && cur.since.known {
-		pc.findSince(pairs, cur)
+		pc.findSince(cur)
 	} else {
 		pc.findMoving()
 		if !pc.Decoding {
-			pc.findChanged(pairs, cur)
+			pc.findChanged(cur)
 		}
 	}
-	for i, p := range pairs {
-		switch {
-		case p.base < 0 && pc.oldOnly:
-		case p.base < 0:
+	for i := range n {
+		switch at := pc.inBase(i); {
+		case at < 0 && pc.oldOnly:
+		case at < 0:
 			pc.codeAbsolute(cur.Row(i))
-		case pc.refs.step > 0 && !pc.moves[p.base]:
+		case pc.refs.step > 0 && !pc.moves[at]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
-			pc.load(int(p.base))
+			pc.load(at)
 			pc.code(cur.Row(i))
 		}
 	}
-	pc.codeResting(pairs, cur)
+	pc.codeResting(cur)
 }
 
 // codeAbsolute codes an object that is not in the baseline.

@@ -87,11 +87,11 @@ func TestClosest(t *testing.T) {
 		moving := rapid.SliceOfN(position, 0, maxScan/len(around)).Draw(t, "moving")
 		late := rapid.IntRange(0, len(moving)).Draw(t, "late")
 		for _, p := range moving[late:] {
-			g.add(p)
+			g.add(p[0], p[1], p[2])
 		}
 		g.spread(reachOf(rapid.Int64Range(0, maxContact).Draw(t, "contact")))
 		for _, p := range moving[:late] {
-			g.add(p)
+			g.add(p[0], p[1], p[2])
 		}
 		for _, p := range append(rapid.SliceOfN(position, 1, 20).Draw(t, "positions"), moving...) {
 			want := g.reach
@@ -99,7 +99,10 @@ func TestClosest(t *testing.T) {
 				x, y, z := moving[i][0]-p[0], moving[i][1]-p[1], moving[i][2]-p[2]
 				want = min(want, (x*x+y*y+z*z)>>2)
 			}
-			if got := g.closest(&p); got != want {
+			if g.outside(p[0], p[1], p[2]) && want != g.reach {
+				t.Fatalf("%v counts as out of bounds, want %d", p, want)
+			}
+			if got := g.closest(p[0], p[1], p[2]); got != want {
 				t.Fatalf("%d at %v, want %d", got, p, want)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 type Decoder struct {
 	origin
 	codec   payloadCodec
-	pairs   []pair
 	decoded seq.Window // since the last desync
 	sets    setRing
 	cur     *Set
@@ -117,7 +116,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 		}
 	}
 	pc.refs.load(func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
-	if err := pc.decodeInto(d.cur, d.model, &d.pairs); err != nil {
+	if err := pc.decodeInto(d.cur, d.model); err != nil {
 		return err
 	}
 	if newest := d.sets.get(d.next - 1); newest != nil && !d.cur.shared && slices.Equal(newest.objects, d.cur.objects) {

@@ -35,7 +35,6 @@ type Info struct {
 // caller fills a set.
 type Encoder struct {
 	codec payloadCodec
-	pairs []pair
 	empty *Set // baseline of parts without one
 }
 
@@ -67,7 +66,7 @@ func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, I
 		h.hash = pc.refs.base.hash()
 	}
 	pc.Enc.Reset(h.append(dst), 0)
-	e.pairs = pc.encode(e.pairs, cur, w.model, b.Distance > 0)
+	pc.encode(cur, w.model, b.Distance > 0)
 	out := pc.Enc.Finish()
 	if info.Bytes = len(out) - len(dst); info.Bytes > limit {
 		return dst, info, fmt.Errorf("%w: snapshot %d of %d objects takes %d bytes, want at most %d",
@@ -99,16 +98,14 @@ func (pc *payloadCodec) init(s *Schema, decoding bool) {
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 
-// encode codes cur against the loaded baseline, which is a snapshot if delta is set. It returns the
-// pairs, for reuse.
-func (pc *payloadCodec) encode(pairs []pair, cur *Set, m *modelSet, delta bool) []pair {
+// encode codes cur against the loaded baseline, which is a snapshot if delta is set.
+func (pc *payloadCodec) encode(cur *Set, m *modelSet, delta bool) {
 	if delta {
 		pc.codeStep(pc.refs.step)
 	}
 	pc.begin(m.at(&pc.refs))
 	pc.codePhysics(cur)
 	pc.loadPhysics(cur)
-	pairs, _ = pc.objects(pairs, cur)
-	pc.rows(pairs, cur)
-	return pairs
+	pc.objects(cur)
+	pc.rows(cur)
 }

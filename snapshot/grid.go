@@ -9,9 +9,9 @@ import (
 // maxScan bounds the number of moving objects to which closest measures the distance.
 const maxScan = 64
 
-// spatialGrid finds the nearest of the moving objects, within reach. It lists those in each cell,
-// of twice the reach: what is within reach of a position lies in eight cells. A position is near
-// if any of these has an object; that is marked by the lowest of the eight.
+// spatialGrid finds the nearest of the moving objects, within reach. If there are many, it lists
+// those in each cell, of twice the reach: what is within reach of a position lies in eight cells. A
+// position is near if any of these has an object; that is marked by the lowest of the eight.
 type spatialGrid struct {
 	at      [][3]int64
 	next    []uint32 // by object: 1 + the next one in the list of its cell
@@ -22,7 +22,7 @@ type spatialGrid struct {
 	high    [3]int64
 	far     int64 // reach as a distance, rounded up
 	inverse int64 // 1 / far, Q24
-	reach   int64 // quarter of the square
+	reach   int64 // quarter of the square; 0 until it is known
 	listed  bool
 }
 
@@ -31,12 +31,17 @@ func (g *spatialGrid) reset() {
 }
 
 // add adds a moving object.
-func (g *spatialGrid) add(position [3]int64) {
-	g.at = append(g.at, position)
-	if g.listed {
+func (g *spatialGrid) add(x, y, z int64) {
+	g.at = append(g.at, [3]int64{x, y, z})
+	if g.reach == 0 {
+		return
+	}
+	g.widen(len(g.at) - 1)
+	switch {
+	case g.listed:
 		g.list(len(g.at) - 1)
-	} else if g.reach > 0 {
-		g.spread(g.reach)
+	case len(g.at) > maxUnlisted:
+		g.listAll()
 	}
 }
 
@@ -44,16 +49,34 @@ func (g *spatialGrid) add(position [3]int64) {
 // to each is faster.
 const maxUnlisted = 6
 
-// spread lists the objects, if there are many. reach is a quarter of a squared distance, above 0
-// and below 2^50.
+// spread sets the reach, a quarter of a squared distance, above 0 and below 2^50.
 func (g *spatialGrid) spread(reach int64) {
-	g.reach = reach
-	if g.listed = len(g.at) > maxUnlisted; !g.listed {
-		return
+	g.reach, g.far = reach, int64(fixed.Sqrt(uint64(4*reach))+1)
+	const most = 1 << 40
+	g.low, g.high = [3]int64{most, most, most}, [3]int64{-most, -most, -most}
+	for i := range g.at {
+		g.widen(i)
 	}
-	g.far = int64(fixed.Sqrt(uint64(4*reach)) + 1)
+	if len(g.at) > maxUnlisted {
+		g.listAll()
+	}
+}
+
+// widen adds what is within reach of object i to the bounds.
+func (g *spatialGrid) widen(i int) {
+	for k, v := range g.at[i] {
+		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
+	}
+}
+
+// outside reports whether a position is out of bounds, so no moving object is within reach.
+func (g *spatialGrid) outside(x, y, z int64) bool {
+	return x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2]
+}
+
+func (g *spatialGrid) listAll() {
+	g.listed = true
 	g.inverse = 1 << 24 / g.far
-	g.low, g.high = [3]int64{1 << 40, 1 << 40, 1 << 40}, [3]int64{-1 << 40, -1 << 40, -1 << 40}
 	n := max(bits.Len(uint(len(g.at)))+1, 5)
 	g.shift = uint(64 - n)
 	if cap(g.heads) < 1<<n {
@@ -76,9 +99,6 @@ const (
 
 func (g *spatialGrid) list(i int) {
 	p := &g.at[i]
-	for k, v := range p {
-		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
-	}
 	h := uint64(p[0]*g.inverse>>25)*cellX + uint64(p[1]*g.inverse>>25)*cellY + uint64(p[2]*g.inverse>>25)*cellZ
 	head := &g.heads[h>>(g.shift&63)]
 	g.next = append(g.next, *head)
@@ -100,10 +120,9 @@ var around = func() (a [8]uint64) {
 	return a
 }()
 
-// closest returns a quarter of the squared distance from position to the nearest moving object, at
-// most reach.
-func (g *spatialGrid) closest(position *[3]int64) int64 {
-	x, y, z := position[0], position[1], position[2]
+// closest returns a quarter of the squared distance from a position to the nearest moving object,
+// at most reach.
+func (g *spatialGrid) closest(x, y, z int64) int64 {
 	if !g.listed {
 		least := g.reach
 		for i := range g.at {
@@ -112,9 +131,6 @@ func (g *spatialGrid) closest(position *[3]int64) int64 {
 			least = min(least, (dx*dx+dy*dy+dz*dz)>>2)
 		}
 		return least
-	}
-	if x < g.low[0] || x > g.high[0] || y < g.low[1] || y > g.high[1] || z < g.low[2] || z > g.high[2] {
-		return g.reach
 	}
 	// The lowest cell is the one before if the position lies in the lower half of its own.
 	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
@@ -133,7 +149,7 @@ func (g *spatialGrid) closest(position *[3]int64) int64 {
 	return least
 }
 
-func quarterSquare(a, b *[3]int64) int64 {
-	x, y, z := a[0]-b[0], a[1]-b[1], a[2]-b[2]
+func quarterSquare(p *[3]int64, x, y, z int64) int64 {
+	x, y, z = p[0]-x, p[1]-y, p[2]-z
 	return x*x>>2 + y*y>>2 + z*z>>2
 }

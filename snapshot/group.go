@@ -29,14 +29,13 @@ func (e *Encoder) AppendGroup(dst []byte, cur *Set, n uint64, b Baseline, before
 	}
 	pc.refs.load(before)
 	pc.Enc.Reset(dst, 0)
-	e.pairs = pc.encode(e.pairs, cur, defaultModel(pc.schema), b.Distance > 0)
+	pc.encode(cur, defaultModel(pc.schema), b.Distance > 0)
 	return pc.Enc.Finish(), pc.leftOut
 }
 
 // GroupDecoder decodes what [Encoder.AppendGroup] encoded. Not safe for concurrent use.
 type GroupDecoder struct {
 	codec payloadCodec
-	pairs []pair
 	empty *Set
 }
 
@@ -69,21 +68,20 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 		}
 	}
 	pc.refs.load(before)
-	return pc.decodeInto(dst, defaultModel(pc.schema), &d.pairs)
+	return pc.decodeInto(dst, defaultModel(pc.schema))
 }
 
 // decodeInto decodes objects into dst, against the loaded baseline.
-func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet, pairs *[]pair) error {
+func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet) error {
 	pc.begin(m.at(&pc.refs))
 	dst.Reset()
 	pc.codePhysics(dst)
 	pc.loadPhysics(dst)
 	pc.invalid = malformed.ErrID
-	var ok bool
-	if *pairs, ok = pc.objects(*pairs, nil); !ok {
+	if !pc.objects(nil) {
 		return pc.invalid
 	}
-	pc.rows(*pairs, dst)
+	pc.rows(dst)
 	switch {
 	case pc.Bad:
 		return malformed.ErrBounds

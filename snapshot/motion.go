@@ -11,10 +11,12 @@ func (pc *payloadCodec) findNeighbor() {
 	if pc.schema.anchor < 0 || len(pc.nearby) == 0 {
 		return
 	}
-	position, least := pc.schema.position(o.base), int64(1)<<62
-	for i := max(0, len(pc.nearby)-maxNeighbors); i < len(pc.nearby); i++ {
-		if d := quarterSquare(&pc.nearby[i].position, &position); d < least {
-			least, o.near = d, &pc.nearby[i]
+	x, y, z := pc.schema.position(o.base)
+	least := int64(1) << 62
+	last := pc.nearby[max(0, len(pc.nearby)-maxNeighbors):]
+	for i := range last {
+		if d := quarterSquare(&last[i].position, x, y, z); d < least {
+			least, o.near = d, &last[i]
 		}
 	}
 	o.gap = fixed.Log2(least<<5) / 2

@@ -49,7 +49,7 @@ func (pc *payloadCodec) code(row []int32) {
 	if pc.Decoding && !pc.sameSet {
 		copy(row, o.base)
 	}
-	o.flag = pc.flagOf(o.base)
+	o.flag = pc.schema.flagOf(o.base)
 	moved := false
 	pc.changes <<= 1
 	if len(pc.schema.order) > 0 {
@@ -70,17 +70,6 @@ func (pc *payloadCodec) codeKept(row []int32, moved bool) {
 	if len(pc.schema.strings) > 0 {
 		pc.codeStrings(row, moved)
 	}
-}
-
-// flagOf returns 1 if the object's first integer field is not at its minimum.
-func (pc *payloadCodec) flagOf(row []int32) int {
-	if len(pc.schema.flags) == 0 {
-		return 0
-	}
-	if i := pc.schema.flags[0]; row[pc.schema.at[i]] == pc.schema.fields[i].Lo {
-		return 0
-	}
-	return 1
 }
 
 func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
@@ -124,7 +113,8 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	pc.loadOrientations()
 	left, some := len(pc.schema.order), false
 	var counts [schema.ClassBytes]int // fields so far
-	var here neighbor
+	pc.nearby = append(pc.nearby, neighbor{})
+	here := &pc.nearby[len(pc.nearby)-1]
 	var now [3]int64
 	for _, i := range pc.schema.order {
 		f, at := &pc.schema.fields[i], pc.schema.at[i]
@@ -155,11 +145,10 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 			for k := range cur {
 				here.position[k], now[k] = int64(base[k]), int64(cur[k])
 			}
-			here.miss, here.positionError = o.miss, o.missed
+			here.miss[0], here.miss[1], here.miss[2], here.positionError = o.miss[0], o.miss[1], o.miss[2], o.missed
 		}
 	}
-	pc.nearby = append(pc.nearby, here)
-	pc.moving.add(now)
+	pc.moving.add(now[0], now[1], now[2])
 }
 
 func putBytes(c []int32, b []byte) {

@@ -31,21 +31,21 @@ const (
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, probs, gr := &pc.model.turns[n], pc.schema.layout.turns[n], &pc.schema.grains[n]
-	base := o.pose.from
+	base := &o.pose.from
 	if field != pc.schema.orientation {
-		base = gr.Unpack(o.base[at : at+4])
+		base = new(quat.Fixed)
+		gr.Unpack(base, o.base[at:at+4])
 	}
 	var v [refs][3]int64
 	for i := range v {
 		if o.lag[i] == 0 {
 			continue
 		}
-		q := gr.Unpack(o.row[i][at : at+4])
-		v[i] = quat.Between(&q, &base)
+		var q quat.Fixed
+		gr.Unpack(&q, o.row[i][at:at+4])
+		x, y, z := quat.Between(&q, base)
 		by := pc.refs.distance * parts[o.lag[i]&63]
-		for k := range v[i] {
-			v[i][k] = v[i][k] * by >> partShift
-		}
+		v[i][0], v[i][1], v[i][2] = x*by>>partShift, y*by>>partShift, z*by>>partShift
 	}
 	class, unit := o.class, int64(128)
 	if axis := o.pose.ground; axis >= 0 {
@@ -56,7 +56,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	var dis, ang, jerk, jerk1 int64
 	for k := range x {
 		g := v[2][k]
-		x[k] = [lms.Terms]int64{g, v[0][k] - g, v[1][k] - g, g - v[refs-1][k]}
+		x[k][0], x[k][1], x[k][2], x[k][3] = g, v[0][k]-g, v[1][k]-g, g-v[refs-1][k]
 		for i := range o.drift {
 			x[k][4+i], x[k][7+i] = o.drift[i]*unit>>4, o.velocityChange[i]*unit>>4
 		}
@@ -66,8 +66,9 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		jerk += fixed.Abs(x[k][3])
 		jerk1 += fixed.Abs(x[k][1])
 	}
-	by := quat.Exp(guess)
-	q := by.Mul(&base)
+	var by, q, now quat.Fixed
+	by.Exp(guess[0], guess[1], guess[2])
+	q.Mul(&by, base)
 
 	y := [lms.Terms]int64{
 		turnJerk: o.logJerk, turnJerk1: o.logJerk1, turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
@@ -87,7 +88,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		y[turnOther] = lms.Bias
 	}
 	if q[largest] < 0 {
-		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
+		q[0], q[1], q[2], q[3] = -q[0], -q[1], -q[2], -q[3]
 	}
 	missed, scales := int64(0), int64(0)
 	for i, k := 0, 0; i < 4; i++ {
@@ -106,10 +107,12 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		missed += fixed.Abs(e)
 		k++
 	}
-	now := gr.Unpack(cur)
-	target := quat.Between(&base, &now)
+	gr.Unpack(&now, cur)
+	var target [3]int64
+	target[0], target[1], target[2] = quat.Between(base, &now)
 	if field == pc.schema.orientation {
-		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
+		o.pose.now.Set(&now)
+		o.pose.turn, o.turned = target, missed
 	}
 	if pc.lesson != nil {
 		for k := range x {

@@ -155,17 +155,18 @@ func (f *fitter) observe(n uint64) physics {
 		case !s.differ(now, row):
 		case s.differ(row, before.Row(int(b))):
 			f.moved(row, now)
-			f.moving = append(f.moving, s.position(now))
+			x, y, z := s.position(now)
+			f.moving = append(f.moving, [3]int64{x, y, z})
 		default:
 			f.resting = append(f.resting, a)
 		}
 	}
 	if len(f.moving) > 0 && len(f.resting) <= maxTouched {
 		for _, k := range f.resting {
-			position := s.position(cur.Row(int(k)))
+			x, y, z := s.position(cur.Row(int(k)))
 			least := int64(1) << 62
 			for i := range f.moving {
-				least = min(least, quarterSquare(&f.moving[i], &position))
+				least = min(least, quarterSquare(&f.moving[i], x, y, z))
 			}
 			f.touched(fixed.Log2(least))
 		}
@@ -200,8 +201,12 @@ func (f *fitter) moved(row, now []int32) {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
-	a, b := g.Unpack(row[at:at+4]), g.Unpack(now[at:at+4])
-	was, is := quat.MatrixOf(&a), quat.MatrixOf(&b)
+	var a, b quat.Fixed
+	g.Unpack(&a, row[at:at+4])
+	g.Unpack(&b, now[at:at+4])
+	var was, is quat.Matrix
+	was.Set(&a)
+	is.Set(&b)
 	for k := range s.fields[s.anchor].N {
 		at := s.positions.from + k
 		f.movedAlong(k, &was, &is, int64(row[at])*16, int64(now[at])*16)

@@ -101,7 +101,8 @@ func (pc *payloadCodec) positionTerms(t *positionTerms, m *motionWeights, k int,
 	v := &o.speeds[k]
 	g := v[fromThird]
 	t.g, t.out, t.rested, t.by = g, 0, o.class == 3, &m.position[k][o.class]
-	t.x = [lms.Terms]int64{g, v[fromFirst] - g, v[firstFromSecond] - g, g - v[thirdFromLast], 160}
+	t.x = [lms.Terms]int64{}
+	t.x[0], t.x[1], t.x[2], t.x[3], t.x[4] = g, v[fromFirst]-g, v[firstFromSecond]-g, g-v[thirdFromLast], 160
 	if o.near != nil {
 		t.x[5] = o.near.miss[k]
 	}
@@ -152,15 +153,16 @@ func (pc *payloadCodec) loadOrientations() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
-	o.pose.from = g.Unpack(o.base[at : at+4])
-	o.pose.base = quat.MatrixOf(&o.pose.from)
+	g.Unpack(&o.pose.from, o.base[at:at+4])
+	o.pose.base.Set(&o.pose.from)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = pc.groundAxis(s.at[s.anchor], s.fields[s.anchor].N)
 	}
 	if o.pose.ground >= 0 {
-		before := g.Unpack(o.row[2][at : at+4])
-		o.pose.before = quat.MatrixOf(&before)
+		var before quat.Fixed
+		g.Unpack(&before, o.row[2][at:at+4])
+		o.pose.before.Set(&before)
 	}
 }
 

@@ -65,12 +65,12 @@ func (s *Schema) lowest(set *Set) (low [3]int64) {
 	if set.Len() == 0 {
 		return low
 	}
-	low = s.position(set.ints)
+	lowX, lowY, lowZ := s.position(set.ints)
 	for at := 0; at < len(set.ints); at += s.ints {
-		p := s.position(set.ints[at:])
-		low = [3]int64{min(low[0], p[0]), min(low[1], p[1]), min(low[2], p[2])}
+		x, y, z := s.position(set.ints[at:])
+		lowX, lowY, lowZ = min(lowX, x), min(lowY, y), min(lowZ, z)
 	}
-	return low
+	return [3]int64{lowX, lowY, lowZ}
 }
 
 // differs reports whether an object of the baseline is another one in reference i, or is not in it.

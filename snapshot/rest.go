@@ -33,22 +33,22 @@ func (pc *payloadCodec) findMoving() {
 }
 
 // findChanged finds out which objects of cur are not those of the baseline.
-func (pc *payloadCodec) findChanged(pairs []pair, cur *Set) {
+func (pc *payloadCodec) findChanged(cur *Set) {
 	base := pc.refs.base
-	pc.changed = sized(pc.changed, len(pairs))
+	pc.changed = sized(pc.changed, cur.Len())
 	if pc.sameSet {
 		markDifferent(pc.changed, true, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
-	for i, p := range pairs {
+	for i, p := range pc.pairs {
 		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
 	}
 }
 
 // findSince is findMoving and findChanged, given since when the objects of cur are as they are.
-func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
+func (pc *payloadCodec) findSince(cur *Set) {
 	h := &pc.refs
-	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, len(pairs))
+	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, cur.Len())
 	last := h.number - uint64(maxLag*h.step)
 	recent := pc.recent[:0]
 	for i, since := range cur.since.rows {
@@ -58,10 +58,10 @@ func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
 	}
 	pc.recent = recent
 	if h.step > 0 {
-		pc.touch(pairs)
+		pc.touch()
 	}
 	for _, i := range recent {
-		at := int(pairs[i].base)
+		at := pc.inBase(int(i))
 		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(int(i)), h.base.Row(at)); at >= 0 && h.step > 0 {
 			pc.moves[at] = h.differs(0, at) || h.differs(refs-1, at)
 		}
@@ -70,21 +70,21 @@ func (pc *payloadCodec) findSince(pairs []pair, cur *Set) {
 
 // touch reads the rows that coding the recent objects compares one after the other: so the
 // processor waits for several at a time where they are not in its cache.
-func (pc *payloadCodec) touch(pairs []pair) {
+func (pc *payloadCodec) touch() {
 	h, width, sum := &pc.refs, pc.schema.ints, int32(0)
 	for _, i := range pc.recent {
-		at := pairs[i].base
+		at := pc.inBase(int(i))
 		if at < 0 {
 			continue
 		}
-		row := h.base.ints[int(at)*width:][:width]
+		row := h.base.ints[at*width:][:width]
 		sum += row[0] + row[width-1]
 		for k := range h.frames {
 			r, at := &h.frames[k], at
 			if !r.same {
-				at = max(r.at[at], 0)
+				at = max(int(r.at[at]), 0)
 			}
-			if from := int(at) * width; from+width <= len(r.set.ints) {
+			if from := at * width; from+width <= len(r.set.ints) {
 				row := r.set.ints[from:][:width]
 				sum += row[0] + row[width-1]
 			}
@@ -121,27 +121,25 @@ func markDifferent[M any](marks []M, mark M, a, b []int32, width int) {
 }
 
 // codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
-func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
+func (pc *payloadCodec) codeResting(cur *Set) {
 	if len(pc.resting) == 0 {
 		return
 	}
 	reach := reachOf(pc.contactRange)
 	pc.moving.spread(reach)
 	quiet := pc.resting[:0]
-	from, width := pc.refs.base, pc.schema.ints
+	s, base := pc.schema, pc.refs.base
 	for _, i := range pc.resting {
-		at := int(pairs[i].base)
-		if !pc.Decoding {
-			if from, at = cur, int(i); pc.changed[i] {
-				from, at = pc.refs.base, int(pairs[i].base)
-			}
+		rows, at := base, pc.inBase(int(i))
+		if !pc.Decoding && !pc.changed[i] {
+			rows, at = cur, int(i) // equal, and read recently
 		}
-		at *= width
-		row := from.ints[at : at+width]
-		near, flag := reach, pc.flagOf(row)
-		if pc.schema.anchor >= 0 {
-			position := pc.schema.position(row)
-			near = pc.moving.closest(&position)
+		row := rows.ints[at*s.ints:][:s.ints]
+		near, flag := reach, s.flagOf(row)
+		if s.anchor >= 0 {
+			if x, y, z := s.position(row); !pc.moving.outside(x, y, z) {
+				near = pc.moving.closest(x, y, z)
+			}
 		}
 		if near == reach && flag == 0 {
 			quiet = append(quiet, i)
@@ -153,14 +151,14 @@ func (pc *payloadCodec) codeResting(pairs []pair, cur *Set) {
 		}
 		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
 		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
-			pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
+			pc.codeDisturbed(cur.Row(int(i)), pc.inBase(int(i)))
 			continue
 		}
 		pc.changes <<= 1
-		pc.keep(cur, pairs, i)
+		pc.keep(cur, i)
 	}
 	if len(quiet) > 0 {
-		pc.codeQuiet(quiet, pairs, cur)
+		pc.codeQuiet(quiet, cur)
 	}
 }
 
@@ -176,14 +174,14 @@ func contactContext(contact int64) int {
 }
 
 // keep keeps object i as it is in the baseline.
-func (pc *payloadCodec) keep(cur *Set, pairs []pair, i int32) {
+func (pc *payloadCodec) keep(cur *Set, i int32) {
 	if pc.Decoding && !pc.sameSet {
-		copy(cur.Row(int(i)), pc.refs.base.Row(int(pairs[i].base)))
+		copy(cur.Row(int(i)), pc.refs.base.Row(pc.inBase(int(i))))
 	}
 }
 
 // codeQuiet codes objects of which few change.
-func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
+func (pc *payloadCodec) codeQuiet(list []int32, cur *Set) {
 	at := pc.schema.layout.quiet
 	some := pc.bit(at, pc.anyChanged(list))
 	for len(list) > 0 {
@@ -195,10 +193,10 @@ func (pc *payloadCodec) codeQuiet(list []int32, pairs []pair, cur *Set) {
 		}
 		for j, i := range block {
 			if here && pc.bit(at+2, pc.anyChanged(block[j:j+1])) {
-				pc.codeDisturbed(cur.Row(int(i)), int(pairs[i].base))
+				pc.codeDisturbed(cur.Row(int(i)), pc.inBase(int(i)))
 				continue
 			}
-			pc.keep(cur, pairs, i)
+			pc.keep(cur, i)
 		}
 	}
 }
@@ -223,7 +221,7 @@ func (pc *payloadCodec) codeDisturbed(row []int32, base int) {
 	if pc.Decoding && !pc.sameSet {
 		copy(row, o.base)
 	}
-	o.flag = pc.flagOf(o.base)
+	o.flag = pc.schema.flagOf(o.base)
 	moved := false
 	pc.changes <<= 1
 	if len(pc.schema.order) > 0 {

@@ -87,6 +87,8 @@ type Schema struct {
 	anchor      int              // the field that is the position, or -1
 	positions   interval         // components of the anchor
 	flags       []int            // fields of class ClassInteger
+	flagAt      int              // component of the first of them, or -1
+	flagLow     int32            // its minimum
 	grains      []quat.Quantizer // of the fields of class ClassQuat
 	orientation int              // first field of class ClassQuat, or -1
 	strings     []int            // fields of class ClassBytes
@@ -99,7 +101,7 @@ type Schema struct {
 // class ClassNumber is the position of an object, and the first of class ClassQuat its orientation.
 // An error names the invalid field.
 func NewSchema(fields ...Field) (*Schema, error) {
-	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, orientation: -1}
+	s := &Schema{fields: append([]Field(nil), fields...), anchor: -1, flagAt: -1, orientation: -1}
 	for i, f := range fields {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("snapshot: field %q: %w", f.Name, err)
@@ -115,6 +117,9 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			}
 			s.grains = append(s.grains, quat.NewQuantizer(f.Lo, f.Hi))
 		case schema.ClassInteger:
+			if len(s.flags) == 0 {
+				s.flagAt, s.flagLow = s.ints, f.Lo
+			}
 			s.flags = append(s.flags, i)
 		case schema.ClassBytes:
 			s.strings = append(s.strings, i)
@@ -172,16 +177,25 @@ func (s *Schema) differ(a, b []int32) bool {
 	return false
 }
 
+// flagOf returns 1 if the first integer field of a row is not at its minimum.
+func (s *Schema) flagOf(row []int32) int {
+	if s.flagAt >= 0 && row[s.flagAt] != s.flagLow {
+		return 1
+	}
+	return 0
+}
+
 // position returns the position in a row. Missing components are 0.
-func (s *Schema) position(row []int32) (p [3]int64) {
-	row = row[s.positions.from:s.positions.to]
-	if len(row) == 3 {
-		return [3]int64{int64(row[0]), int64(row[1]), int64(row[2])}
+func (s *Schema) position(row []int32) (x, y, z int64) {
+	switch row = row[s.positions.from:s.positions.to]; len(row) {
+	case 3:
+		return int64(row[0]), int64(row[1]), int64(row[2])
+	case 2:
+		return int64(row[0]), int64(row[1]), 0
+	case 1:
+		return int64(row[0]), 0, 0
 	}
-	for k, v := range row {
-		p[k] = int64(v)
-	}
-	return p
+	return 0, 0, 0
 }
 
 func (s *Schema) check(id uint16, row []int32) error {

@@ -13,7 +13,6 @@ type trainer struct {
 	schema  *Schema
 	model   *modelSet
 	codec   payloadCodec
-	pairs   []pair
 	buf     []byte
 	stage   int
 	lessons [modelCount]*lesson
@@ -64,8 +63,8 @@ func (t *trainer) learn(w *World, b Baseline) error {
 	pc.Enc.Reset(t.buf[:0], 0)
 	pc.codePhysics(cur)
 	pc.loadPhysics(cur)
-	t.pairs, _ = pc.objects(t.pairs, cur)
-	pc.rows(t.pairs, cur)
+	pc.objects(cur)
+	pc.rows(cur)
 	t.buf = pc.Enc.Finish()
 	return nil
 }

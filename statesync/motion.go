@@ -166,8 +166,10 @@ const perShift = perBits - quat.Shift
 func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 	s, f := pc.out.state, &pc.plan.fields[i]
 	cur, gr := o.now[f.at:f.at+f.N], &f.grain
-	was := gr.Unpack(o.was[f.at : f.at+f.N])
-	q, unsteady, speed, velocity := was, int64(0), int64(0), int64(0)
+	var was, q quat.Fixed
+	gr.Unpack(&was, o.was[f.at:f.at+f.N])
+	q = was
+	unsteady, speed, velocity := int64(0), int64(0), int64(0)
 	if f.by >= 0 {
 		v := pc.plan.fields[f.by].at
 		var turn [3]int64
@@ -177,8 +179,8 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 			speed += min(fixed.Abs(is)*o.elapsed>>perShift, maxAngle)
 			unsteady += min(fixed.Abs(is-then)*o.elapsed>>perShift, maxAngle)
 		}
-		by := quat.ExpAny(turn)
-		q = by.Mul(&was)
+		q.ExpAny(turn)
+		q.Mul(&q, &was)
 		velocity = o.misses[f.by]
 	}
 	unsteady, speed = gr.Size(unsteady), gr.Size(speed)
@@ -186,7 +188,7 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((unsteady+learned)>>9, 0, quat.Doubts-1)))
 	pc.Store(&cur[0], int32(largest))
 	if q[largest] < 0 {
-		q = quat.Fixed{-q[0], -q[1], -q[2], -q[3]}
+		q[0], q[1], q[2], q[3] = -q[0], -q[1], -q[2], -q[3]
 	}
 	c := &o.scales
 	c.init(f, &s.fields[i], o.elapsed, unsteady, speed, learned, velocity)

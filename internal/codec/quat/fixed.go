@@ -13,37 +13,39 @@ const (
 	invRoot2 = 46341 // 1 / sqrt 2
 )
 
-// Fixed is a unit quaternion x, y, z, w in Q16.
+// Fixed is a unit quaternion x, y, z, w in Q16. Methods set it, as those of math/big do: a copy of
+// an array reads what was just written in other units than those of the writes, which stalls the
+// processor.
 type Fixed [4]int64
 
-// Mul returns the rotation by b and then by q.
-func (q *Fixed) Mul(b *Fixed) Fixed {
-	return Fixed{
-		(q[3]*b[0] + q[0]*b[3] + q[1]*b[2] - q[2]*b[1]) >> Shift,
-		(q[3]*b[1] - q[0]*b[2] + q[1]*b[3] + q[2]*b[0]) >> Shift,
-		(q[3]*b[2] + q[0]*b[1] - q[1]*b[0] + q[2]*b[3]) >> Shift,
-		(q[3]*b[3] - q[0]*b[0] - q[1]*b[1] - q[2]*b[2]) >> Shift,
-	}
+// Mul sets q to the rotation by b and then by a.
+func (q *Fixed) Mul(a, b *Fixed) {
+	// The compiler keeps variables in registers, but not arrays.
+	ax, ay, az, aw := a[0], a[1], a[2], a[3]
+	bx, by, bz, bw := b[0], b[1], b[2], b[3]
+	q[0] = (aw*bx + ax*bw + ay*bz - az*by) >> Shift
+	q[1] = (aw*by - ax*bz + ay*bw + az*bx) >> Shift
+	q[2] = (aw*bz + ax*by - ay*bx + az*bw) >> Shift
+	q[3] = (aw*bw - ax*bx - ay*by - az*bz) >> Shift
 }
 
 // Between returns the rotation from a to b in radians, by a series of the arc sine.
-func Between(a, b *Fixed) (v [3]int64) {
-	// The compiler keeps variables in registers, but not arrays.
+func Between(a, b *Fixed) (x, y, z int64) {
 	ax, ay, az, aw := -a[0], -a[1], -a[2], a[3]
 	bx, by, bz, bw := b[0], b[1], b[2], b[3]
-	x := (bw*ax + bx*aw + by*az - bz*ay) >> Shift
-	y := (bw*ay - bx*az + by*aw + bz*ax) >> Shift
-	z := (bw*az + bx*ay - by*ax + bz*aw) >> Shift
+	x = (bw*ax + bx*aw + by*az - bz*ay) >> Shift
+	y = (bw*ay - bx*az + by*aw + bz*ax) >> Shift
+	z = (bw*az + bx*ay - by*ax + bz*aw) >> Shift
 	if (bw*aw-bx*ax-by*ay-bz*az)>>Shift < 0 {
 		x, y, z = -x, -y, -z
 	}
 	s := (x*x + y*y + z*z) >> Shift
 	k := 2*One + (s*(21845+(s*(9830+s*5851>>Shift)>>Shift)))>>Shift
-	return [3]int64{x * k >> Shift, y * k >> Shift, z * k >> Shift}
+	return x * k >> Shift, y * k >> Shift, z * k >> Shift
 }
 
 // ExpAny is Exp for angles of any size: it doubles the rotation by a small fraction of v.
-func ExpAny(v [3]int64) Fixed {
+func (q *Fixed) ExpAny(v [3]int64) {
 	double := 0
 	for max(fixed.Abs(v[0]), fixed.Abs(v[1]), fixed.Abs(v[2]))>>double > One {
 		double++
@@ -51,25 +53,22 @@ func ExpAny(v [3]int64) Fixed {
 	for i := range v {
 		v[i] >>= double
 	}
-	q := Exp(v)
+	q.Exp(v[0], v[1], v[2])
 	for range double {
-		q = q.Mul(&q)
+		q.Mul(q, q)
 	}
-	return q
 }
 
-// Exp returns the rotation by v in radians, at most about half a turn, by series of sine and
-// cosine.
-func Exp(v [3]int64) Fixed {
+// Exp sets q to the rotation by a vector in radians, at most about half a turn, by series of sine
+// and cosine.
+func (q *Fixed) Exp(vx, vy, vz int64) {
 	const most = 3 * One
-	for i := range v {
-		v[i] = fixed.Clamp(v[i], -most, most)
-	}
-	x := (v[0]*v[0] + v[1]*v[1] + v[2]*v[2]) >> (Shift + 2) // the square of half the angle
+	vx, vy, vz = fixed.Clamp(vx, -most, most), fixed.Clamp(vy, -most, most), fixed.Clamp(vz, -most, most)
+	x := (vx*vx + vy*vy + vz*vz) >> (Shift + 2) // the square of half the angle
 	x = min(x, 3*One)
 	sin := One - x*(One-x*(One-x*(One-x/72)>>Shift/42)>>Shift/20)>>Shift/6
 	cos := One - x*(One-x*(One-x*(One-x/56)>>Shift/30)>>Shift/12)>>Shift/2
-	return Fixed{v[0] * sin >> (Shift + 1), v[1] * sin >> (Shift + 1), v[2] * sin >> (Shift + 1), cos}
+	q[0], q[1], q[2], q[3] = vx*sin>>(Shift+1), vy*sin>>(Shift+1), vz*sin>>(Shift+1), cos
 }
 
 // Largest returns the indices of the two largest elements, and log2 of their difference in

@@ -5,15 +5,13 @@ import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 // Matrix is a rotation matrix in Q16, by rows.
 type Matrix [3][3]int64
 
-// MatrixOf returns the matrix of q.
-func MatrixOf(q *Fixed) Matrix {
+// Set sets m to the matrix of q.
+func (m *Matrix) Set(q *Fixed) {
 	x, y, z, w := q[0], q[1], q[2], q[3]
 	const one, s = One, Shift - 1
-	return Matrix{
-		{one - (y*y+z*z)>>s, (x*y - z*w) >> s, (x*z + y*w) >> s},
-		{(x*y + z*w) >> s, one - (x*x+z*z)>>s, (y*z - x*w) >> s},
-		{(x*z - y*w) >> s, (y*z + x*w) >> s, one - (x*x+y*y)>>s},
-	}
+	m[0][0], m[0][1], m[0][2] = one-(y*y+z*z)>>s, (x*y-z*w)>>s, (x*z+y*w)>>s
+	m[1][0], m[1][1], m[1][2] = (x*y+z*w)>>s, one-(x*x+z*z)>>s, (y*z-x*w)>>s
+	m[2][0], m[2][1], m[2][2] = (x*z-y*w)>>s, (y*z+x*w)>>s, one-(x*x+y*y)>>s
 }
 
 // Extent returns the extent of a cube of half size 1 along axis k, Q16.

@@ -10,8 +10,10 @@ import (
 func TestLowestCorner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.Int64Range(-One, One)
-		q := Exp([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})
-		m := MatrixOf(&q)
+		var q Fixed
+		q.Exp(draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z"))
+		var m Matrix
+		m.Set(&q)
 		for axis := range 3 {
 			height := func(c [3]int64) int64 { return m[axis][0]*c[0] + m[axis][1]*c[1] + m[axis][2]*c[2] }
 			low := height(m.Corner(axis))

@@ -20,7 +20,8 @@ func TestLargestModel(t *testing.T) {
 		right := rapid.Bool().Draw(t, "right")
 		items := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) item {
 			draw := rapid.Int64Range(-3*One, 3*One)
-			it := item{q: Exp([3]int64{draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z")})}
+			var it item
+			it.q.Exp(draw.Draw(t, "x"), draw.Draw(t, "y"), draw.Draw(t, "z"))
 			it.index, it.doubt = rapid.IntRange(0, 3).Draw(t, "index"), rapid.IntRange(0, Doubts-1).Draw(t, "doubt")
 			if right {
 				it.index, it.doubt = 3, 0

@@ -31,20 +31,20 @@ func NewQuantizer(lo, hi int32) Quantizer {
 	}
 }
 
-// Unpack returns the quaternion of a row: the index of its largest element, and the others.
-func (g *Quantizer) Unpack(row []int32) Fixed {
+// Unpack sets q to the quaternion of a row: the index of its largest element, and the others.
+func (g *Quantizer) Unpack(q *Fixed, row []int32) {
 	row = row[:4]
 	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
 	w := int64(fixed.Sqrt(uint64(max(0, One*One-x*x-y*y-z*z))))
 	switch row[0] & 3 {
 	case 0:
-		return Fixed{w, x, y, z}
+		q[0], q[1], q[2], q[3] = w, x, y, z
 	case 1:
-		return Fixed{x, w, y, z}
+		q[0], q[1], q[2], q[3] = x, w, y, z
 	case 2:
-		return Fixed{x, y, w, z}
+		q[0], q[1], q[2], q[3] = x, y, w, z
 	default:
-		return Fixed{x, y, z, w}
+		q[0], q[1], q[2], q[3] = x, y, z, w
 	}
 }
 

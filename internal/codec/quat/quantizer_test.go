@@ -18,7 +18,8 @@ func TestQuantizer(t *testing.T) {
 		for k := range row[1:] {
 			row[1+k] = rapid.Int32Range(lo, hi).Draw(t, "component")
 		}
-		q := g.Unpack(row)
+		var q Fixed
+		g.Unpack(&q, row)
 		sum, k := int64(0), 1
 		for i, v := range q {
 			sum += v * v

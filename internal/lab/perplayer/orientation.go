@@ -31,14 +31,16 @@ const (
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, gr := &pc.state.quat[n], &pc.schema.grains[n]
-	base := gr.Unpack(o.base[at : at+4])
+	var base quat.Fixed
+	gr.Unpack(&base, o.base[at:at+4])
 	var v [refs][3]int64
 	for _, i := range [...]int{0, 1, 2, refs - 1} {
 		if o.lag[i] == 0 {
 			continue
 		}
-		q := gr.Unpack(o.row[i][at : at+4])
-		v[i] = quat.Between(&q, &base)
+		var q quat.Fixed
+		gr.Unpack(&q, o.row[i][at:at+4])
+		v[i][0], v[i][1], v[i][2] = quat.Between(&q, &base)
 		by := pc.refs.distance * parts[o.lag[i]&15]
 		for k := range v[i] {
 			v[i][k] = v[i][k] * by >> partShift
@@ -63,8 +65,9 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		jerk += fixed.Abs(x[k][3])
 		jerk1 += fixed.Abs(x[k][1])
 	}
-	by := quat.Exp(guess)
-	q := by.Mul(&base)
+	var by, q quat.Fixed
+	by.Exp(guess[0], guess[1], guess[2])
+	q.Mul(&by, &base)
 
 	last := &pc.state.last[field*len(pc.refs.base.objects)+o.index]
 	y := [lms.Terms]int64{
@@ -100,10 +103,13 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 		missed += fixed.Abs(e)
 		k++
 	}
-	now := gr.Unpack(cur)
-	target := quat.Between(&base, &now)
+	var now quat.Fixed
+	gr.Unpack(&now, cur)
+	var target [3]int64
+	target[0], target[1], target[2] = quat.Between(&base, &now)
 	if field == pc.schema.orientation {
-		o.pose.now, o.pose.turn, o.turned = quat.MatrixOf(&now), target, missed
+		o.pose.now.Set(&now)
+		o.pose.turn, o.turned = target, missed
 	}
 	for k := range x {
 		e := target[k] - guess[k]

@@ -192,15 +192,17 @@ func (pc *payloadCodec) loadOrientations() {
 		return
 	}
 	g, at := &s.grains[0], s.at[s.orientation]
-	base := g.Unpack(o.base[at : at+4])
-	o.pose.base = quat.MatrixOf(&base)
+	var base quat.Fixed
+	g.Unpack(&base, o.base[at:at+4])
+	o.pose.base.Set(&base)
 	o.pose.now, o.pose.turn = o.pose.base, [3]int64{}
 	if s.anchor >= 0 {
 		o.pose.ground = pc.groundAxis(&pc.state.motion[0], s.at[s.anchor], s.fields[s.anchor].N)
 	}
 	if o.pose.ground >= 0 {
-		before := g.Unpack(o.row[2][at : at+4])
-		o.pose.before = quat.MatrixOf(&before)
+		var before quat.Fixed
+		g.Unpack(&before, o.row[2][at:at+4])
+		o.pose.before.Set(&before)
 	}
 }
 

@@ -180,7 +180,8 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 	s, f := pc.out.state, &pc.plan.fields[i]
 	m := &s.fields[i]
 	gr := &f.grain
-	q0 := gr.Unpack(base)
+	var q0, by, q, now quat.Fixed
+	gr.Unpack(&q0, base)
 	var x [3][lms.Terms]int64
 	var guess [3]int64
 	var speed, unsteady int64
@@ -190,8 +191,8 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 		speed += fixed.Abs(x[k][1])
 		unsteady += fixed.Abs(x[k][1] - x[k][0])
 	}
-	by := quat.ExpAny(guess)
-	q := by.Mul(&q0)
+	by.ExpAny(guess)
+	q.Mul(&by, &q0)
 
 	y := pc.scaleTerms(i, o, gr.Size(unsteady), gr.Size(speed))
 	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((y[2]+y[4])>>9, 0, quat.Doubts-1)))
@@ -217,8 +218,9 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext, cur, base []int32) {
 		missed += fixed.Abs(e)
 		k++
 	}
-	now := gr.Unpack(cur)
-	off := quat.Between(&q, &now)
+	gr.Unpack(&now, cur)
+	var off [3]int64
+	off[0], off[1], off[2] = quat.Between(&q, &now)
 	for k := range x {
 		m.guess[k].Learn(&x[k], off[k], 32*gr.Unit+unsteady/4+speed/16+fixed.Abs(off[k]))
 	}
