@@ -119,7 +119,7 @@ void reset(StateModels *m) {
   fill(m->other, even);
   fill(m->same, even);
   fill(m->zero, even);
-  m->near = even;
+  m->near_viewer = even;
   fill(m->member, {16384, 2});
   fill(m->gone, {1000, 8});
   m->regenerated = {1000, 8};

@@ -70,7 +70,7 @@ struct StateModels {
   Chance other[2];
   Chance same[4][8];
   Chance zero[3];
-  Chance near;
+  Chance near_viewer;
   Chance member[4][8];
   Chance gone[2];
   Chance regenerated;

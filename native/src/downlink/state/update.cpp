@@ -42,7 +42,7 @@ void StateImpl::whole(uint32_t to) {
       x[0] = coder_.uniform(f.lo, f.hi);
       for (size_t k = 0; k < static_cast<size_t>(x[0]); k++)
         put_byte(x, k, static_cast<uint8_t>(coder_.raw(8)));
-    } else if (static_cast<int>(i) == plan_.position && located_ && coder_.bit(m.near)) {
+    } else if (static_cast<int>(i) == plan_.position && located_ && coder_.bit(m.near_viewer)) {
       for (size_t k = 0; k < f.n; k++)
         x[k] = coder_.bounded(place_[k] + coder_.rare(&m, rare_position, plan_.position_level), f.lo, f.hi);
     } else {
