@@ -204,8 +204,8 @@ func TestSlotTwice(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// The number is a multiple of checkEvery: each part begins with the hash of its baseline. An empty
-	// group follows.
+	// The number is a multiple of checkEvery: each part begins with the hash of its baseline. An
+	// empty group follows.
 	const unchanged = 0xf8
 	hash := number.NewSet().Check()
 	err = message(64, 62, func(w *bitio.Writer) {
@@ -218,5 +218,25 @@ func TestSlotTwice(t *testing.T) {
 	}, byte(hash), byte(hash>>8), unchanged, byte(hash), byte(hash>>8), unchanged)
 	if !errors.Is(err, snapshot.ErrBaselineMissing) {
 		t.Errorf("%v, want a missing baseline", err)
+	}
+}
+
+// TestDirectoryPadding verifies that a message is refused if the bits between the directory and the
+// parts are not zero, also without a part.
+func TestDirectoryPadding(t *testing.T) {
+	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := appendHeader(nil, 0, 0)
+	for _, c := range []struct {
+		after []byte
+		want  error
+	}{
+		{[]byte{0}, nil}, {[]byte{4}, snapshot.ErrMalformed}, {[]byte{128, 1}, snapshot.ErrMalformed}, {[]byte{0, 0}, snapshot.ErrMalformed},
+	} {
+		if _, _, err := NewDecoder(s).Decode(append(empty[:len(empty):len(empty)], c.after...)); !errors.Is(err, c.want) {
+			t.Errorf("a directory of %x: %v, want %v", c.after, err, c.want)
+		}
 	}
 }

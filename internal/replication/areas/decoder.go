@@ -216,6 +216,9 @@ func (d *Decoder) decode() error {
 		}
 	}
 	d.bits.Align()
+	if d.bits.Err() != nil {
+		return errDirectory
+	}
 	rest := d.bits.Rest()
 	for i := range d.parts {
 		var err error

@@ -425,6 +425,7 @@ Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
     if (kind == 0) break;
     e = entry(bits, kind);
   }
+  if (e == Error::ok && !bits->rest()) return Error::malformed;
   Bytes rest = {message.data + bits->at(), message.size - bits->at()};
   for (size_t i = 0; i < entries.n && e == Error::ok; i++) e = decode_entry(entries.items[i], &rest);
   if (e == Error::ok && rest.size > 0) e = Error::malformed;
