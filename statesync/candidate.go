@@ -110,37 +110,39 @@ func (s *Sender) list() {
 		}
 		kept = append(kept, id)
 		if gone > 0 && (st.goneSent == 0 || uint32(s.next)+1-st.goneSent >= resendInterval) {
-			s.enqueue(candidate{at: -1, base: s.codec.find(id), need: removalBits * bit, id: id})
+			s.enqueue(id, -1, s.codec.find(id)).need = removalBits * bit
 			gone--
 		}
 	}
 	s.store.live = kept
 }
 
-// enqueue appends a candidate to the list. Its need is 0 if it is not known.
-func (s *Sender) enqueue(x candidate) {
+// enqueue appends a candidate to the list, and returns it with the typical need.
+func (s *Sender) enqueue(id uint16, at, base int32) *candidate {
 	c := &s.builder
-	if x.base >= 0 {
+	c.list = append(c.list, candidate{})
+	x := &c.list[len(c.list)-1]
+	x.id, x.at, x.base = id, at, base
+	if base >= 0 {
 		x.with = 1
-		c.at[x.base] = int32(len(c.list) + 1)
+		c.at[base] = int32(len(c.list))
 	}
-	if x.need == 0 {
-		x.need = int32(c.typical[x.with])
-	}
-	c.list = append(c.list, x)
+	x.need = int32(c.typical[x.with])
+	return x
 }
 
 // more appends the object with the next highest sum to the list. It reports false if there is none.
 func (s *Sender) more() bool {
 	at, ok := s.accumulator.Next()
 	if ok {
-		x := candidate{at: int32(at), base: -1, id: s.world.set.Object(at).ID}
-		st := s.store.objects.at(x.id)
+		id, base := s.world.set.Object(at).ID, int32(-1)
+		st := s.store.objects.at(id)
 		if !s.codec.keyframe && st.hasBase() {
-			x.base, x.with = st.index, 1
+			base = st.index
 		}
-		x.need = int32(st.bits[x.with]) * needUnit
-		s.enqueue(x)
+		if x := s.enqueue(id, int32(at), base); st.bits[x.with] > 0 {
+			x.need = int32(st.bits[x.with]) * needUnit
+		}
 	}
 	return ok
 }

@@ -205,7 +205,8 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	if to.gone = x.at < 0; to.gone {
 		pc.codeUpdate(to, base, nil)
 	} else {
-		now := s.world.object(int(x.at))
+		var now objectState
+		s.world.load(&now, int(x.at))
 		to.object = now.Object
 		pc.codeUpdate(to, base, &now)
 	}

@@ -220,8 +220,8 @@ func (s *Sender) accumulate() {
 
 // settled reports whether the receiver has the state of the world's object i.
 func (s *Sender) settled(st *sendState, i int) bool {
-	o := s.world.object(i)
-	return st.hasBase() && st.base.object == o.Object && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), o.words)
+	o := s.world.set.Object(i)
+	return st.hasBase() && st.base.object == o && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), s.world.wordsOf(i))
 }
 
 func (s *Sender) commit(tick int64, bytes int) Info {

@@ -80,7 +80,12 @@ func checkPriority(id uint16, priority float64) error {
 	return nil
 }
 
-func (w *World) object(i int) objectState {
+// load sets o to object i of the set.
+func (w *World) load(o *objectState, i int) {
+	o.Object, o.row, o.words, o.restState = w.set.Object(i), w.set.Row(i), w.wordsOf(i), w.states[i]
+}
+
+func (w *World) wordsOf(i int) []uint64 {
 	n := w.plan.rowWords
-	return objectState{w.set.Object(i), w.set.Row(i), w.words[i*n : (i+1)*n : (i+1)*n], w.states[i]}
+	return w.words[i*n : (i+1)*n : (i+1)*n]
 }
