@@ -103,7 +103,7 @@ func (b *binding) await(ctx context.Context) error {
 }
 
 func (b *binding) wrap(err error) error {
-	return fmt.Errorf("client: bind %s: %w", b.schema.RPC(), err)
+	return &opError{"bind " + b.schema.RPC(), err}
 }
 
 // tick retries what could not be sent, and sends the request if it is unanswered.

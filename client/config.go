@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/session"
@@ -129,9 +131,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	case cfg.Ring < 2 || cfg.Ring > rpcdelta.MaxRing:
 		return cfg, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", cfg.Ring, rpcdelta.MaxRing)
 	case badCodec != nil:
-		return cfg, fmt.Errorf("client: Config.Codec: %w", badCodec)
+		return cfg, fmt.Errorf("client: Config.Codec is %v, want %s", cfg.Codec, strings.Join(control.Codecs(), " or "))
 	case badSending != nil:
-		return cfg, fmt.Errorf("client: Config: %w", badSending)
+		return cfg, fmt.Errorf("client: Config: %s", strings.TrimPrefix(badSending.Error(), "rpcdelta: "))
 	case cfg.Tick != 0 && (cfg.Tick < time.Millisecond || cfg.FlushOnly):
 		return cfg, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", cfg.Tick, time.Millisecond)
 	case cfg.Bandwidth < 0:

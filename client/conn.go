@@ -75,7 +75,7 @@ func newConn(cfg Config, addr string) *Conn {
 func (c *Conn) bind(ctx context.Context, rpcSchema *schema.Schema, cfg BindConfig) (*binding, error) {
 	b, err := c.addBinding(rpcSchema, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("client: bind %s: %w", rpcSchema.RPC(), err)
+		return nil, &opError{"bind " + rpcSchema.RPC(), err}
 	}
 	return b, b.wait(ctx)
 }
@@ -251,7 +251,7 @@ func (c *Conn) Rebind() error {
 // is invalid; nothing is changed then.
 func (c *Conn) SetRedundancy(n int) error {
 	if err := (rpcdelta.EncoderConfig{Redundancy: n}).Check(); err != nil {
-		return fmt.Errorf("client: SetRedundancy: %w", err)
+		return fmt.Errorf("client: SetRedundancy: %s", strings.TrimPrefix(err.Error(), "rpcdelta: "))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +302,8 @@ func (c *Conn) admit(size int) (*transport.Conn, error) {
 	case c.link == nil || c.leaving:
 		return nil, net.ErrClosed
 	case !c.messages.Take(time.Since(c.start), control.ClientMessages, control.MessageCost(size)):
-		return nil, session.ErrBacklog
+		limit := control.ClientMessages
+		return nil, fmt.Errorf("%w: %d bytes would exceed %.0f KiB/s with bursts of %.0f KiB", session.ErrBacklog, size, limit.PerSecond/1024, limit.Burst/1024)
 	}
 	return c.link, nil
 }

@@ -122,7 +122,7 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		err = s.violation
 	}
 	c.worlds.Reset(link)
-	s.streams.End(fmt.Errorf("client: %w", err))
+	s.streams.End(err)
 	defer c.report()
 	c.mu.Lock()
 	defer c.mu.Unlock()

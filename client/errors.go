@@ -1,10 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -48,17 +48,20 @@ func orNothing(field string) string {
 	return "{" + shown(field) + "}"
 }
 
-// shown returns a text from the server for an error, which may be logged or printed to a terminal.
-// Characters that are not printable are escaped as in a Go string, and the text is cut off after
-// transport.MaxPayload bytes.
-func shown(s string) string {
-	tail := ""
-	if len(s) > transport.MaxPayload {
-		s, tail = s[:transport.MaxPayload], "..."
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + tail
+// shown returns a text from the server for an error.
+func shown(s string) string { return control.Printable(s, transport.MaxPayload) }
+
+// opError is the error of an operation. Its text contains the name of the package once.
+type opError struct {
+	op    string
+	cause error
 }
+
+func (e *opError) Error() string {
+	return "client: " + e.op + ": " + strings.TrimPrefix(e.cause.Error(), "client: ")
+}
+
+func (e *opError) Unwrap() error { return e.cause }
 
 // UnknownRPCError means that the server handles no RPC of that name.
 type UnknownRPCError struct {
@@ -90,7 +93,7 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	case control.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
 	case control.ReasonInvalid:
-		return fmt.Errorf("client: bind %s: the server refuses its ring, batch or velocity factors, or that it has many more fields", s.RPC())
+		return fmt.Errorf("client: bind %s: a value is out of the range that the server permits: %s", s.RPC(), shown(cmp.Or(a.Theirs, "ring, batch, velocity factors or fields")))
 	case control.ReasonRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
 	case control.ReasonTick:
@@ -99,7 +102,7 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 	case control.ReasonReliable:
 		return fmt.Errorf("client: bind %s: the server has a jitter buffer for it, which takes no reliable calls: leave out BindConfig.Reliable, or ds.JitterBuffer of Handle", s.RPC())
 	case control.ReasonNumber:
-		return fmt.Errorf("client: bind %s: its number is in use at the server, or it is bound too often", s.RPC())
+		return fmt.Errorf("client: bind %s: the server refuses another binding: %s", s.RPC(), shown(cmp.Or(a.Theirs, "its number is in use, or too many are bound")))
 	}
 	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)
 }

@@ -41,7 +41,7 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 		v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
 	}
 	if err != nil {
-		return view{}, fmt.Errorf("client: world %s: %w", world, err)
+		return view{}, &opError{"world " + world, err}
 	}
 	if err := v.await(ctx, world); err != nil {
 		_ = v.Close() // always nil

@@ -48,9 +48,9 @@ func (s *Server) refusal(p *Player, r *control.BindRequest, a *control.BindAnswe
 	case control.ReasonCodec:
 		return r.Codec, strings.Join(a.Known, ", ")
 	case control.ReasonNumber:
-		return fmt.Sprintf("number %d", r.RPC), fmt.Sprintf("%d of %d bindings", p.bound, s.maxBindings())
+		return fmt.Sprintf("number %d", r.RPC), a.Theirs
 	case control.ReasonInvalid:
-		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), ""
+		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), a.Theirs
 	case control.ReasonRate:
 		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint("up to ", a.LimitHz, " Hz")
 	case control.ReasonTick:
@@ -91,14 +91,15 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	a.Ring = s.cfg.Ring
 	if b := p.binding(int(r.RPC)); b != nil {
 		if b.rpc != rpc || b.reliable != r.Reliable {
-			a.Reason = control.ReasonNumber
+			a.Reason, a.Theirs = control.ReasonNumber, fmt.Sprintf("number %d is that of %.64s, reliable: %t", r.RPC, b.rpc.schema.RPC(), b.reliable)
 		}
 		a.Prior = priorHash(b.prior)
 		return a // the client repeats the request: the answer was lost
 	}
+	err = cmp.Or(between("Frames", r.Frames, 0, rpcdelta.MaxHeld), between("Batch", r.Batch, 0, rpcdelta.MaxHeld), between("Deadline", r.Deadline, 0, rpcdelta.MaxRepairAge))
 	switch {
-	case r.Frames < 0 || r.Frames > rpcdelta.MaxHeld || r.Batch < 0 || r.Batch > rpcdelta.MaxHeld || r.Deadline < 0 || r.Deadline > rpcdelta.MaxRepairAge:
-		a.Reason = control.ReasonInvalid
+	case err != nil:
+		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
 	case !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
 		a.Reason, a.LimitHz = control.ReasonRate, max(s.cfg.MaxRate, rpc.schema.RateHz())
 	case rpc.buffer != nil && r.Reliable:
@@ -106,7 +107,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	case rpc.buffer != nil && !isRate(cmp.Or(r.RateHz, schema.DefaultRate), s.cfg.TickHz):
 		a.Reason, a.LimitHz = control.ReasonTick, s.cfg.TickHz
 	case p.bound >= s.maxBindings():
-		a.Reason = control.ReasonNumber
+		a.Reason, a.Theirs = control.ReasonNumber, fmt.Sprintf("the player has %d bindings, the maximum (ds.Config.MaxBindings)", p.bound)
 	default:
 		version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, r.RateHz, r.PerTick)
 		if err != nil {
@@ -115,7 +116,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		}
 		b, err := s.newBinding(p, rpc, version, r, codec)
 		if err != nil { // no client declares such a ring
-			a.Reason = control.ReasonInvalid
+			a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
 			return a
 		}
 		p.grant(r.RateHz)

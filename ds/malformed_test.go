@@ -201,8 +201,8 @@ func TestBindRefusalLog(t *testing.T) {
 		fast.RateHz, deep.Batch = 300, 99
 		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Buttons, Move"`)
 		refused(control.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
-		refused(request(2, buttons, false), `"number in use, or too many bindings" asked="number 2" server="1 of 1 bindings"`)
+		refused(request(2, buttons, false), `"number in use, or too many bindings" asked="number 2" server="the player has 1 bindings, the maximum (ds.Config.MaxBindings)"`)
 		refused(fast, `"rate above the maximum" asked="300 Hz" server="up to 250 Hz"`)
-		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server=""`)
+		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server="Batch is 99, want 0 to 8"`)
 	})
 }

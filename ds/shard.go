@@ -83,7 +83,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	p.acks.Unlock()
 	p.outgoing.Store(nil)
 	p.streams.Load().Close()
-	p.bulk.End(fmt.Errorf("ds: %w", err))
+	p.bulk.End(err)
 	s.queue.addPlayers(-1)
 	if s.member != nil {
 		s.member.End(fleetSession(c))

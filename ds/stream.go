@@ -147,7 +147,7 @@ func SendAll[T any](v *T, streams ...*Stream[T]) error {
 	var errs []error
 	for _, s := range streams {
 		if _, err := s.Send(v); err != nil {
-			errs = append(errs, fmt.Errorf("player %d: %w", s.player.ID(), err))
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
@@ -166,7 +166,7 @@ func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
 	case o.refused != nil:
 		return 0, o.refused
 	case o.config.Reliable && o.player.conn.Unacked() > maxUnacked:
-		return 0, o.wrap(session.ErrBacklog)
+		return 0, o.wrap(fmt.Errorf("%w: %d messages are unacknowledged", session.ErrBacklog, maxUnacked))
 	case o.queued:
 		if err := o.transmit(); err != nil {
 			return 0, err
@@ -283,9 +283,11 @@ func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
 func refusedCall(a *control.BindAnswer) error {
 	switch a.Reason {
 	case control.ReasonUnknown:
-		return fmt.Errorf("the client handles no such RPC, but %.*q", maxTheirs, strings.Join(a.Known, ", "))
+		return fmt.Errorf("the client handles no such RPC, but %s", control.Printable(cmp.Or(strings.Join(a.Known, ", "), "no RPCs"), maxTheirs))
 	case control.ReasonSchema:
-		return fmt.Errorf("field %d cannot be converted: the client has %.*q", a.Field, maxTheirs, cmp.Or(a.Theirs, "no field in common"))
+		return fmt.Errorf("the client cannot convert its fields: %s", control.Printable(cmp.Or(a.Theirs, "none has a name that the client knows"), maxTheirs))
+	case control.ReasonCodec:
+		return errors.New("the client has another built-in prior: both ends need the same version of uplink")
 	default:
 		return fmt.Errorf("the client refuses it: %v", a.Reason)
 	}

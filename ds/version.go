@@ -2,6 +2,7 @@ package ds
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,6 @@ func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, pe
 }
 
 var (
-	errTooLarge = errors.New("far more fields than the server has")
 	errNoField  = errors.New("no field in common")
 )
 
@@ -81,7 +81,8 @@ func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, p
 		case err != nil:
 			return nil, err
 		case theirs.Components() > own.Components()+maxGrowth || theirs.BinaryBytes() > own.BinaryBytes()+maxGrowth:
-			return nil, errTooLarge
+			return nil, fmt.Errorf("%d components and %d bytes of integers and byte strings, want at most %d and %d, which are %d more than the server has",
+				theirs.Components(), theirs.BinaryBytes(), own.Components()+maxGrowth, own.BinaryBytes()+maxGrowth, maxGrowth)
 		}
 		if v.conversion, err = evolve.New(theirs, own); err != nil {
 			return nil, err
@@ -101,14 +102,14 @@ func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, p
 
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
 func refuse(a *control.BindAnswer, fields []string, err error) {
-	a.Reason = control.ReasonInvalid
+	a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
 	var field *evolve.FieldError
 	switch {
 	case errors.As(err, &field):
 		a.Reason, a.Theirs = control.ReasonSchema, field.To
 		a.Field = slices.IndexFunc(fields, func(d string) bool { return strings.HasPrefix(d, field.Name+" ") })
 	case errors.Is(err, errNoField):
-		a.Reason = control.ReasonSchema
+		a.Reason, a.Theirs = control.ReasonSchema, ""
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
@@ -262,7 +263,7 @@ func (s *Server) worldOf(name string) (*served, error) {
 	if w := s.worlds[name]; w != nil {
 		return w, nil
 	}
-	return nil, fmt.Errorf("ds: the server has no world %q, but %q: declare it by NewWorld, with the server", name, slices.Sorted(maps.Keys(s.worlds)))
+	return nil, fmt.Errorf("ds: the server has no world %s, but %s: declare it by NewWorld, with the server", name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.worlds)), ", "), "none"))
 }
 
 func (w *served) offer(p *Player) (*SnapshotStream, error) {

@@ -3,6 +3,7 @@ package rewind
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/interpolate"
@@ -69,7 +70,7 @@ func New[T any](adapter interpolate.Adapter[T], cfg Config) (*History[T], error)
 		Interval: interval, Method: cfg.Method, Delay: cfg.Window, Snapshots: int(cfg.Window/interval) + 2, Objects: cfg.Objects,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("rewind: Config: %w", err)
+		return nil, fmt.Errorf("rewind: %s", strings.TrimPrefix(err.Error(), "interpolate: "))
 	}
 	return &History[T]{cfg: cfg, buffer: buffer}, nil
 }
@@ -83,7 +84,7 @@ func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 		return fmt.Errorf("rewind: time %v after %v, want ascending ones", at, h.newest)
 	}
 	if err := h.buffer.Add(at, at, ids, objects); err != nil {
-		return fmt.Errorf("rewind: %w", err)
+		return fmt.Errorf("rewind: %s", strings.TrimPrefix(err.Error(), "interpolate: bad snapshot: "))
 	}
 	if !h.any {
 		h.oldest, h.any = at, true

@@ -110,7 +110,7 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 	c.UrgentLoss = cmp.Or(c.UrgentLoss, defaultUrgentLoss)
 	switch {
 	case c.MaxPayload < wire.MaxHeader+1:
-		return c, fmt.Errorf("rpcdelta: payloads of %d bytes are too small", c.MaxPayload)
+		return c, fmt.Errorf("rpcdelta: MaxPayload of %d bytes, want at least %d", c.MaxPayload, wire.MaxHeader+1)
 	case c.Redundancy < RedundancyOff || c.Redundancy > MaxRedundancy:
 		return c, fmt.Errorf("rpcdelta: Redundancy of %d frames, want at most %d, RedundancyAuto or RedundancyOff", c.Redundancy, MaxRedundancy)
 	case !(c.Delivery >= MinDelivery && c.Delivery <= MaxDelivery):
@@ -122,7 +122,7 @@ func (c EncoderConfig) withDefaults() (EncoderConfig, error) {
 	case !(c.UrgentLoss > 0 && c.UrgentLoss <= 1):
 		return c, fmt.Errorf("rpcdelta: UrgentLoss of %v, want more than 0 and at most 1", c.UrgentLoss)
 	case c.RedundancyBytes < 0:
-		return c, fmt.Errorf("rpcdelta: RedundancyBytes is %d", c.RedundancyBytes)
+		return c, fmt.Errorf("rpcdelta: RedundancyBytes of %d bytes, want at least 0", c.RedundancyBytes)
 	}
 	return c, checkShared(&c.Codec, c.RPC, &c.Ring, &c.PeerRing)
 }

@@ -9,7 +9,9 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -98,12 +100,39 @@ func Parse(data []byte) (*Schema, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errors.New("schema: the file ends before its closing brace")
 	case err != nil:
-		return nil, fmt.Errorf("schema: not a schema in JSON: %w", err)
+		return nil, &fileError{err}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("schema: something follows the closing brace of the file")
 	}
 	return New(f.RPC, f.RateHz, f.Fields)
+}
+
+// fileError is an error of package json, whose texts speak of Go.
+type fileError struct{ cause error }
+
+func (e *fileError) Unwrap() error { return e.cause }
+
+func (e *fileError) Error() string {
+	text := strings.TrimPrefix(e.cause.Error(), "json: ")
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](e.cause); ok {
+		want := t.Type.Kind().String()
+		switch t.Type.Kind() {
+		case reflect.Struct:
+			want = "object"
+		case reflect.Slice:
+			want = "array"
+		case reflect.Bool:
+			want = "true or false"
+		case reflect.Float64:
+			want = "number"
+		case reflect.Int:
+			want = "whole number"
+		default:
+		}
+		text = fmt.Sprintf("%s has the type %s, want %s", cmp.Or(t.Field, "the file"), t.Value, want)
+	}
+	return "schema: not a schema in JSON: " + text
 }
 
 // AtRate returns a schema with the same fields and the rate hz.

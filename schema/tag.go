@@ -56,6 +56,10 @@ func (f *Field) setOption(name, value string) (err error) {
 	default:
 		return errors.New("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale, urgent")
 	}
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		want := map[string]string{"Atoi": "a whole number", "ParseFloat": "a number", "ParseBool": "true or false"}[number.Func]
+		return errors.New("want " + want)
+	}
 	return err
 }
 

@@ -56,9 +56,9 @@ var (
 	ErrNoSuite = errors.New("no cipher suite in common")
 )
 
-// ErrBacklog means that a reliable message was not sent because too many bytes wait for
+// ErrBacklog means that a message was not sent because too many bytes wait for
 // acknowledgement, or because too many messages were sent. The same message can be sent later.
-var ErrBacklog = errors.New("too many reliable messages are waiting, try again later")
+var ErrBacklog = errors.New("too much is waiting, try again later")
 
 // ErrUnhandled means that the server handles no requests, or the other end no streams.
 var ErrUnhandled = errors.New("the other end does not handle it")

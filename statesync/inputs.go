@@ -53,8 +53,11 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 	}
 	size := 0
 	for i, in := range inputs {
-		if i > 0 && in.Player <= inputs[i-1].Player || len(in.Data) > 255 {
-			return fmt.Errorf("statesync: input of player %d: want ascending players and at most 255 bytes", in.Player)
+		switch {
+		case i > 0 && in.Player <= inputs[i-1].Player:
+			return fmt.Errorf("statesync: inputs of tick %d: player %d after player %d, want ascending players", tick, in.Player, inputs[i-1].Player)
+		case len(in.Data) > 255:
+			return fmt.Errorf("statesync: inputs of tick %d: player %d has %d bytes, want at most 255", tick, in.Player, len(in.Data))
 		}
 		size += 2 + len(in.Data)
 	}

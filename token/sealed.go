@@ -16,7 +16,7 @@ import (
 var ErrMalformed = errors.New("malformed token or key")
 
 // ErrNoKey means that a key is required, and none was given.
-var ErrNoKey = errors.New("no key: make one with uplink keygen, or NewKey")
+var ErrNoKey = errors.New("no key: make one with uplink keygen, or token.NewKey")
 
 // ErrNoToken means that a client dials another machine without a connect token.
 var ErrNoToken = errors.New("no connect token: get one from the game's backend, or make one for tests with uplink token")

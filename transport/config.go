@@ -158,11 +158,11 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Tick < minTick && c.Tick != OnWake:
 		return c, fmt.Errorf("Config.Tick is %v, must be at least %v", c.Tick, minTick)
 	case c.MaxConns < 0:
-		return c, errors.New("Config.MaxConns is negative")
+		return c, fmt.Errorf("Config.MaxConns is %d, must not be negative", c.MaxConns)
 	case c.MaxPending < 0:
-		return c, errors.New("Config.MaxPending is negative")
+		return c, fmt.Errorf("Config.MaxPending is %d, must not be negative", c.MaxPending)
 	case c.Handshakes < 0 || c.HandshakesPerNetwork < 0:
-		return c, errors.New("Config.Handshakes or Config.HandshakesPerNetwork is negative")
+		return c, fmt.Errorf("Config.Handshakes is %d and HandshakesPerNetwork %d, must not be negative", c.Handshakes, c.HandshakesPerNetwork)
 	case c.Shards < 0 || c.Shards > MaxShards():
 		return c, fmt.Errorf("Config.Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
 	}

@@ -138,6 +138,9 @@ func (c Config) keyLog() func(uint64, seal.Suite, seal.Secrets) {
 // resolve returns the address that addr, "host:port", names. Errors tell which part is wrong.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {
+		if a.Port() == 0 {
+			return a, errors.New("the address has port 0, want that of a server")
+		}
 		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 	}
 	host, service, err := net.SplitHostPort(addr)

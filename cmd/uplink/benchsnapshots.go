@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ each frame against frame 0, as before the first ack. The last row runs over a li
 and 100 ms RTT, in virtual time.`,
 		Example: `  uplink bench-snapshots cubes_delta_data_2000.bin.gz
   uplink bench-snapshots --json cubes_delta_data_2000.bin.gz`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rows, err := benchSnapshots(args[0])
 			if err != nil {
@@ -45,8 +46,16 @@ and 100 ms RTT, in virtual time.`,
 	return cmd
 }
 
-func benchSnapshots(path string) ([]*snapbench.Row, error) {
+func loadCubes(path string) ([]cubes.Frame, error) {
 	frames, err := cubes.Load(path)
+	if errors.Is(err, cubes.ErrForeign) {
+		err = hintedError{err, "uplink bench-snapshots --help describes the format"}
+	}
+	return frames, err
+}
+
+func benchSnapshots(path string) ([]*snapbench.Row, error) {
+	frames, err := loadCubes(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
@@ -46,7 +45,7 @@ are late.`,
 		Example: `  uplink bench-world --players 64
   uplink bench-world --players 1,64,1000 --json
   uplink bench-world --players 64 --rtt 33ms --loss 0`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	f := cmd.Flags()
@@ -101,7 +100,7 @@ func (o *benchWorldOptions) parse() error {
 		return fmt.Errorf("--rtt %s: want a time such as 33ms, or two such as 20ms-200ms", o.rtt)
 	}
 	if o.cfg.Loss, err = simlink.ParseShare(o.loss); err != nil {
-		return fmt.Errorf("--loss: %w", err)
+		return fmt.Errorf("--loss %s: %w", o.loss, err)
 	}
 	for _, n := range o.players {
 		cfg := o.cfg
@@ -115,17 +114,25 @@ func (o *benchWorldOptions) parse() error {
 
 func (o *benchWorldOptions) scene(args []string) (worldbench.Scene, error) {
 	if o.objects != 0 {
-		return worldbench.Plain(o.objects, o.cfg.Seed)
+		scene, err := worldbench.Plain(o.objects, o.cfg.Seed)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return scene, nil
 	}
 	path := sharedRecording
 	if len(args) > 0 {
 		path = args[0]
 	}
-	frames, err := cubes.Load(path)
+	frames, err := loadCubes(path)
 	if err != nil {
 		return nil, err
 	}
-	return worldbench.Recorded(frames)
+	scene, err := worldbench.Recorded(frames)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return scene, nil
 }
 
 // worldRow is a line of the table: a figure, its unit or meaning, and its format.

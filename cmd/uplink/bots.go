@@ -41,7 +41,7 @@ The report covers the time after all bots have connected. Bots that lose their c
 			if o.Codec, err = codecFlag(o.codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(checkAddress("to", o.To), checkPreset(&o.Preset, o.Codec), o.sealing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(checkServer("to", o.To), checkPreset(&o.Preset, o.Codec), o.sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure

@@ -40,7 +40,7 @@ are copied unchanged. The copy contains players' input, not encrypted; only its 
   tcpdump -i any -w game.pcap udp port 7777
   uplink decrypt game.pcap --keylog keys.txt
   wireshark -X lua_script:deploy/wireshark/uplink.lua game.plain.pcap`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return runDecrypt(cmd, args[0], &o) },
 	}
 	f := c.Flags()

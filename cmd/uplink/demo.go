@@ -38,7 +38,7 @@ Server and clients use temporary keys and connect tokens: datagrams are encrypte
 			if o.Codec, err = codecFlag(codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(sealing.check(), capturing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(sealing.check(), capturing.check(), o.Validate(), checkMetrics(o.Metrics)); err != nil {
 				return usageError{err}
 			}
 			o.Suites = sealing.suites()

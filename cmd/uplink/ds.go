@@ -109,11 +109,13 @@ client plays on one server, and the backend finds servers by their load and --la
 	f.BoolVar(&o.json, "json", false, "print the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on addresses other than loopback with a public test key, and permit --suite none")
 	o.logging.addFlags(c)
-	_ = c.MarkFlagRequired(schemaFlag) // it exists
 	return c
 }
 
 func (o *dsOptions) check() error {
+	if len(o.schemas) == 0 {
+		return errors.New("--schema: name the schema file of an RPC, such as one beside a trace")
+	}
 	if o.record != "" && len(o.schemas) != 1 {
 		return fmt.Errorf("--record: a file contains the frames of one RPC, but there are %d --schema; leave --record out, or run a server for each", len(o.schemas))
 	}
@@ -123,7 +125,7 @@ func (o *dsOptions) check() error {
 	if _, err := parseServers("addr", o.addrs); err != nil {
 		return err
 	}
-	if err := checkAddress("listen", o.listen); err != nil {
+	if err := cmp.Or(checkAddress("listen", o.listen), checkMetrics(o.metrics)); err != nil {
 		return err
 	}
 	switch {

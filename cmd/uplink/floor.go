@@ -20,7 +20,7 @@ func newFloorCommand() *cobra.Command {
 bits per frame that remain. It is an estimate of what better learning could gain; see docs/design/codec.md.`,
 		Example: `  uplink floor --distance 3 testdata/traces/rocketleague_solo_30hz.csv.gz
   uplink floor --distance 6 --causal testdata/traces/cubes_player_60hz.csv.gz`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: checked(func() error { return checkBaseline(distance) }, func(cmd *cobra.Command, args []string) error {
 			t, err := loadTrace(args[0], schema)
 			if err != nil {

@@ -38,7 +38,7 @@ payload decodes differently.`,
   uplink inspect out.uplink --frames --player 3 --from 10s --to 12s
   uplink inspect out.uplink --frames --csv > frames.csv
   uplink inspect out.uplink --explain 1234`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
 				return usageError{err}

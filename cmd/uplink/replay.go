@@ -50,7 +50,7 @@ A server on another machine needs a connect token: --token passes one, --key iss
   uplink replay --to 127.0.0.1:7777 --json --log-format json moves.csv
   uplink replay --to 203.0.113.7:7777 --key ds.key.issuer moves.csv
   uplink replay --to 203.0.113.7:7777 --token @token.txt --suite compact moves.csv`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.codec, err = codecFlag(codec); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (o *replayOptions) check() error {
 	if err := checkRing(o.ring); err != nil {
 		return err
 	}
-	return cmp.Or(checkAddress("to", o.to), checkPreset(&o.preset, o.codec), o.admission.check(), o.sealing.check(), o.link.Validate())
+	return cmp.Or(checkServer("to", o.to), checkPreset(&o.preset, o.codec), o.admission.check(), o.sealing.check(), o.link.Validate())
 }
 
 func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
@@ -163,7 +163,7 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 		}
 		cfg.Network = network
 	}
-	silence := fmt.Errorf("no answer within %v", o.wait)
+	silence := fmt.Errorf("waited %v (--wait)", o.wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
 	defer cancel()
 	conn, err := client.Dial(ctx, t.addr, cfg)

@@ -47,7 +47,7 @@ included, and prints the objects of each tick.`,
   uplink replay-capture out.uplink --to 127.0.0.1:7777
   uplink replay-capture out.uplink --to 203.0.113.7:7777 --key ds.key.issuer --player 3
   uplink replay-capture out.uplink --world cubes --player 3 --json > cubes.jsonl`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg,
 		RunE: checked(o.check, o.run),
 	}
 	f := c.Flags()

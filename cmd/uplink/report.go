@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +37,7 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 		_, _ = fmt.Fprintf(w, "hint: %s\n", hinted.hint)
 	}
 	var usage usageError
-	if !errors.As(err, &usage) && cmd.ValidateRequiredFlags() == nil {
+	if !errors.As(err, &usage) {
 		return 1
 	}
 	_, _ = fmt.Fprintf(w, "hint: %s --help\n", cmd.CommandPath())
@@ -71,8 +73,21 @@ func missing(cmd *cobra.Command, err error) error {
 		return errors.New("CAPTURE: want a .pcap or .pcapng file of tcpdump, dumpcap or Wireshark")
 	case strings.Contains(cmd.Use, "CAPTURE"):
 		return errors.New("CAPTURE: want a file of uplink ds --capture or uplink demo --capture")
+	case strings.Contains(cmd.Use, "FILE"):
+		return errors.New("FILE: want a recording of cubes")
 	}
 	return err
+}
+
+// oneArg is the argument check of commands with one argument.
+func oneArg(cmd *cobra.Command, args []string) error { return cmp.Or(cobra.MinimumNArgs(1)(cmd, args), atMostOneArg(cmd, args)) }
+
+// atMostOneArg is the argument check of commands with one argument that may be left out.
+func atMostOneArg(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%q: want one file, this is the second", args[1])
+	}
+	return nil
 }
 
 // noCommand is the argument check of the root command.
@@ -95,10 +110,10 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("%q: want flags only", args[0])
 }
 
-// wanted describes the values of flags by type.
+// wanted describes the values of flags by type, or by name if the type has none.
 var wanted = map[string]string{
 	"duration": "a number and its unit, such as 80ms, 30s or 10m", "int": "a whole number", "uint": "a whole number, not below 0",
-	"uint64": "a whole number, not below 0", "float64": "a number", "float64Slice": "numbers with commas between them",
+	"uint16": "a whole number, 0 to 65535", "uint64": "a whole number, not below 0", "log-level": "debug, info, warn or error", "float64": "a number", "float64Slice": "numbers with commas between them",
 	"intSlice": "whole numbers with commas between them", "bool": "true or false",
 }
 
@@ -112,7 +127,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			err = fmt.Errorf("%w; did you mean --%s?", err, near)
 		}
 	case errors.As(err, &invalid):
-		if want := wanted[invalid.GetFlag().Value.Type()]; want != "" {
+		err = fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		if want := wanted[cmp.Or(invalid.GetFlag().Value.Type(), invalid.GetFlag().Name)]; want != "" {
 			err = fmt.Errorf("--%s %s: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 		}
 	}
@@ -168,10 +184,28 @@ func edits(a, b string) int {
 
 // checkAddress checks that a flag has a host and a port.
 func checkAddress(flag, addr string) error {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	_, port, err := net.SplitHostPort(addr)
+	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil {
 		return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:7777", flag, addr)
 	}
 	return nil
+}
+
+// checkMetrics checks --metrics, which may be empty.
+func checkMetrics(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	return checkAddress("metrics", addr)
+}
+
+// checkServer checks that a flag has the host and the port of a server.
+func checkServer(flag, addr string) error {
+	err := checkAddress(flag, addr)
+	if _, port, _ := net.SplitHostPort(addr); err == nil && port == "0" {
+		return fmt.Errorf("--%s %q: want the port of the server, not 0", flag, addr)
+	}
+	return err
 }
 
 // writeJSON writes an object, or an array of several.

@@ -47,7 +47,8 @@ type BindAnswer struct {
 	Ring   int    // capacity of the DS's ring
 	Reason Reason // ReasonNone if the RPC is bound
 	// Field is the number of the client's incompatible field for ReasonSchema, and Theirs the DS's
-	// description of it; empty if no field of the two schemas has the same name.
+	// description of it; empty if no field of the two schemas has the same name. For ReasonNumber
+	// and ReasonInvalid, Theirs explains the reason.
 	Field  int
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec

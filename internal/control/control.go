@@ -7,6 +7,8 @@ package control
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/seq"
@@ -138,6 +140,18 @@ const (
 	// maxBacklog is the maximum number of bytes in the reliable channel after an interruption.
 	maxBacklog = 512 << 10
 )
+
+// Printable returns a text of the other end for an error, which may be logged or printed to a
+// terminal. Characters that are not printable are escaped as in a Go string, and the text is cut
+// off after a maximum number of bytes.
+func Printable(s string, most int) string {
+	tail := ""
+	if len(s) > most {
+		s, tail = s[:most], "..."
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + tail
+}
 
 // ClientMessages is the rate limit that a client applies to its messages, and DSMessages the one
 // that a DS enforces: however the network delays messages, a client within its limit does not

@@ -70,6 +70,9 @@ func (c *Cube) Meters() schema.Vec3 {
 // Frame is the state of all cubes at one time.
 type Frame [Count]Cube
 
+// ErrForeign means that a file is no recording of cubes.
+var ErrForeign = errors.New("not a recording of cubes")
+
 // Load reads the recording in a file, which may be compressed with gzip. The errors are those of
 // [Read].
 func Load(path string) ([]Frame, error) {
@@ -102,6 +105,9 @@ func Read(r io.Reader) ([]Frame, error) {
 		case errors.Is(err, io.EOF):
 			return frames, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
+			if len(frames) == 0 {
+				return nil, fmt.Errorf("%w: it has less than the %d bytes of a frame", ErrForeign, frameSize)
+			}
 			return nil, fmt.Errorf("frame %d is cut off, a frame has %d bytes: %w", len(frames), frameSize, err)
 		case err != nil:
 			return nil, err
@@ -110,7 +116,7 @@ func Read(r io.Reader) ([]Frame, error) {
 		}
 		frames = append(frames, Frame{})
 		if err := parse(&frames[len(frames)-1], buf); err != nil {
-			return nil, fmt.Errorf("frame %d: %w", len(frames)-1, err)
+			return nil, fmt.Errorf("%w: frame %d: %w", ErrForeign, len(frames)-1, err)
 		}
 	}
 }

@@ -113,15 +113,15 @@ type PeerResult struct {
 func (c *Config) Validate() error {
 	switch {
 	case c.Players < 1 || c.Players > MaxPlayers:
-		return fmt.Errorf("%d players, want 1 to %d", c.Players, MaxPlayers)
+		return fmt.Errorf("--players %d: want 1 to %d", c.Players, MaxPlayers)
 	case c.Ticks < 1:
-		return fmt.Errorf("%d ticks, want at least 1", c.Ticks)
+		return fmt.Errorf("--ticks %d: want at least 1", c.Ticks)
 	case c.Hostile && c.Ticks < stallTicks+2*rate:
-		return fmt.Errorf("%d ticks with hostile clients, want at least %d: one of them stalls for ten seconds", c.Ticks, stallTicks+2*rate)
+		return fmt.Errorf("--ticks %d: want at least %d with --hostile: one client stalls for ten seconds", c.Ticks, stallTicks+2*rate)
 	case !(c.Loss >= 0 && c.Loss < 1):
-		return fmt.Errorf("loss %g, want 0 to below 1", c.Loss)
+		return fmt.Errorf("--loss %g: want 0 to below 1", c.Loss)
 	case c.MinRTT <= 0 || c.MinRTT > c.MaxRTT || inTicks(c.MaxRTT) > maxRTT:
-		return fmt.Errorf("round trips of %v to %v, want up to %v", c.MinRTT, c.MaxRTT, maxRTT*time.Second/rate)
+		return fmt.Errorf("--rtt %v-%v: want two ascending times above 0s, up to %dms", c.MinRTT, c.MaxRTT, maxRTT*1000/rate)
 	}
 	return nil
 }

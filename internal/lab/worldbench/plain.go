@@ -60,7 +60,7 @@ type walker struct {
 // objects each player sees about 200.
 func Plain(objects int, seed uint64) (Scene, error) {
 	if objects < 1 || objects > MaxObjects {
-		return nil, fmt.Errorf("worldbench: %d objects, want 1 to %d", objects, MaxObjects)
+		return nil, fmt.Errorf("--objects %d: want 1 to %d", objects, MaxObjects)
 	}
 	typ, err := snapshot.Compile[object]("plain")
 	if err != nil {

@@ -70,7 +70,7 @@ type recorded struct {
 // Recorded returns the scene of a recording of at least two frames, which all players see.
 func Recorded(frames []cubes.Frame) (Scene, error) {
 	if len(frames) < 2 {
-		return nil, fmt.Errorf("worldbench: %d frames, want at least 2", len(frames))
+		return nil, fmt.Errorf("%d frames, want at least 2", len(frames))
 	}
 	sets, err := snapbench.Sets(frames)
 	if err != nil {

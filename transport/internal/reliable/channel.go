@@ -160,7 +160,7 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	}
 	c.begin(now)
 	if c.kcp.WaitSnd()+c.fragments(len(b)) > MaxBacklog {
-		return ErrBacklog
+		return fmt.Errorf("%w: %d bytes do not fit beside %d of %d segments", ErrBacklog, len(b), c.kcp.WaitSnd(), MaxBacklog)
 	}
 	c.kcp.Send(b)
 	c.flush(now)

@@ -36,11 +36,11 @@ type bot struct {
 }
 
 // ErrSilence reports that the server did not answer within Options.Wait.
-var ErrSilence = errors.New("no answer")
+var ErrSilence = errors.New("waited")
 
 func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	t := r.traces[i%len(r.traces)]
-	silence := fmt.Errorf("%w within %v", ErrSilence, r.options.Wait)
+	silence := fmt.Errorf("%w %v (--wait)", ErrSilence, r.options.Wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Wait, silence)
 	defer cancel()
 	cfg, err := r.client(i)

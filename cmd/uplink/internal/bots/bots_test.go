@@ -214,7 +214,7 @@ func TestNobodyThere(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		begin := time.Now()
 		report, err := Run(t.Context(), traces(), options(network, 100), ignore)
-		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer within 3s") ||
+		if report != nil || !errors.Is(err, ErrSilence) || !strings.Contains(err.Error(), "no answer from the server: waited 3s") ||
 			time.Since(begin) > 4*time.Second {
 			t.Errorf("%v, %v after %v", report, err, time.Since(begin))
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
 	"time"
 
@@ -41,7 +42,10 @@ func Start(ctx context.Context, command []string, stderr io.Writer) (*Process, e
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the peer: %w", err)
+		if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+			err = pathError.Err
+		}
+		return nil, fmt.Errorf("cannot start the peer %s: %w", command[0], err)
 	}
 	p.in = in
 	go func() {
@@ -62,7 +66,7 @@ func Start(ctx context.Context, command []string, stderr io.Writer) (*Process, e
 // Ask implements [Peer].
 func (p *Process) Ask(request string) (string, error) {
 	if _, err := io.WriteString(p.in, request+"\n"); err != nil {
-		return "", fmt.Errorf("the peer does not read its requests: %w", err)
+		return "", fmt.Errorf("the peer ended, or closed its input, before the request %.200s: %w", request, err)
 	}
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
