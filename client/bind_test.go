@@ -164,7 +164,7 @@ func TestBindTwice(t *testing.T) {
 				uplinktest.Must(t, uplinktest.Sent(s.Send(&moveLike{Buttons: uint16(i)})))
 			}
 		}
-		if err := bind[moveLike](t, conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "too often") {
+		if err := bind[moveLike](t, conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "the player has 8 bindings, the maximum (ds.Config.MaxBindings)") {
 			t.Errorf("the ninth time: %v", err)
 		}
 		settle(time.Second)

@@ -295,9 +295,9 @@ func TestInvalidConfig(t *testing.T) {
 		"Config.Tick is -2":                  {Tick: -2},
 		"Config.Bandwidth":                   {Bandwidth: -1},
 		"0 with FlushOnly":                   {Tick: time.Second, FlushOnly: true},
-		"Config: rpcdelta: Redundancy of 16": {Redundancy: 16},
-		"Config: rpcdelta: Delivery of 1.5":  {Delivery: 1.5},
-		"Config: rpcdelta: RedundancyBytes":  {RedundancyBytes: -1},
+		"Config: Redundancy of 16 frames": {Redundancy: 16},
+		"Config: Delivery of 1.5":  {Delivery: 1.5},
+		"Config: RedundancyBytes of -1":  {RedundancyBytes: -1},
 	} {
 		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", cfg, err)

@@ -62,7 +62,7 @@ func TestDeclaredWorlds(t *testing.T) {
 		uplinktest.Must(t, err)
 		_, wrong := foreign.Offer(player)
 		wantErrors(t, "ds: ", map[string]error{
-			`no world "lake", but ["early" "late" "state"]`: unknown, "a world early already": again, "a world late already": taken,
+			"no world lake, but early, late, state": unknown, "a world early already": again, "a world late already": taken,
 			"belongs to another server": wrong,
 		})
 		if st := srv.Stats().Replication; len(st) != 3 || st[0].Messages == 0 || st[1].Messages == 0 || st[2].Messages == 0 {

@@ -30,11 +30,18 @@ func (b *boat) step(in *steer) {
 // no state of the server corrects the prediction. Where it loses some and repeats others, the
 // prediction is right again as soon as the server has processed all inputs.
 func TestPrediction(t *testing.T) {
-	for name, link := range map[string]simnet.Config{
-		"no loss":         {},
-		"loss and jitter": {Loss: 0.15, Burst: 3, Jitter: 10 * ms},
+	bad := simnet.Config{Loss: 0.15, Burst: 3, Jitter: 10 * ms}
+	for name, c := range map[string]struct {
+		link   simnet.Config
+		synced bool
+	}{
+		"snapshots":       {},
+		"snapshots, loss": {link: bad},
+		"state":           {synced: true},
+		"state, loss":     {bad, true},
 	} {
 		bubble(t, name, func(t *testing.T) {
+			link := c.link
 			network := linkedBy(t, 100*ms, link)
 			server := boat{}
 			joined := make(chan *ds.Player, 1)
@@ -47,13 +54,19 @@ func TestPrediction(t *testing.T) {
 				srv.Poll()
 				select {
 				case p := <-joined:
-					_, err := world.Offer(p)
+					var err error
+					if c.synced {
+						_, err = world.OfferState(p, ds.StateConfig{})
+					} else {
+						_, err = world.Offer(p)
+					}
 					uplinktest.Must(t, err)
 				default:
 				}
 				tick++
 				uplinktest.Must(t, world.Begin(tick))
 				uplinktest.Must(t, world.Put(0, 0, &server))
+				uplinktest.Must(t, world.Prioritize(0, 1))
 				world.Commit()
 				_, err := world.Send()
 				uplinktest.Must(t, err)
@@ -67,19 +80,35 @@ func TestPrediction(t *testing.T) {
 				Distance: func(a, b *boat) float64 { return math.Abs(float64(a.X - b.X)) },
 			})
 			uplinktest.Must(t, err)
-			view, err := client.SubscribeSnapshots(t.Context(), conn, "sea", client.SnapshotConfig[boat]{})
-			uplinktest.Must(t, err)
-			var seen client.Snapshot[boat]
-			correct := func() {
-				before := seen.Tick
-				if !view.Latest(&seen) || seen.Tick == before {
-					return
-				}
-				processed, ok := move.Processed(seen.Processed)
+			var seen boat // newest state of the server
+			correctTo := func(tick uint64, p client.Processed, state boat) {
+				processed, ok := move.Processed(p)
 				if !ok {
-					t.Fatalf("the snapshot of tick %d does not tell what was processed", seen.Tick)
+					t.Fatalf("the state of tick %d does not tell what was processed", tick)
 				}
-				me.Correct(processed, &seen.Objects[0])
+				seen = state
+				me.Correct(processed, &state)
+			}
+			var correct func()
+			if c.synced {
+				view, err := client.SubscribeState(t.Context(), conn, "sea", client.StateConfig[boat]{})
+				uplinktest.Must(t, err)
+				correct = func() {
+					view.Poll(func(u *client.StateUpdate[boat]) {
+						if !u.Late && len(u.Objects) == 1 {
+							correctTo(u.Tick, u.Processed, u.Objects[0].State)
+						}
+					})
+				}
+			} else {
+				view, err := client.SubscribeSnapshots(t.Context(), conn, "sea", client.SnapshotConfig[boat]{})
+				uplinktest.Must(t, err)
+				var s client.Snapshot[boat]
+				correct = func() {
+					if before := s.Tick; view.Latest(&s) && s.Tick != before {
+						correctTo(s.Tick, s.Processed, s.Objects[0])
+					}
+				}
 			}
 			next := time.Now()
 			for seq := range uint64(1800) {
@@ -104,7 +133,7 @@ func TestPrediction(t *testing.T) {
 			}
 			settle(time.Second) // nothing is sent: all is processed, and then repeated
 			correct()
-			if got, want := *me.State(), seen.Objects[0]; me.Waiting() != 0 && link.Loss == 0 || me.Waiting() == 0 && got != want {
+			if got, want := *me.State(), seen; me.Waiting() != 0 && link.Loss == 0 || me.Waiting() == 0 && got != want {
 				t.Errorf("predicted %+v, the server's is %+v; %d inputs wait", got, want, me.Waiting())
 			}
 		})

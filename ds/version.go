@@ -69,9 +69,7 @@ func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, pe
 	return v, nil
 }
 
-var (
-	errNoField  = errors.New("no field in common")
-)
+var errNoField = errors.New("no field in common")
 
 func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
 	v := &version{fields: fields, schema: own, scratch: r.scratch}

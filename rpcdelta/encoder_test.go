@@ -70,7 +70,7 @@ func TestConfigErrors(t *testing.T) {
 		{EncoderConfig{Ring: 257}, "Ring of 257 frames"},
 		{EncoderConfig{PeerRing: -1}, "PeerRing of -1 frames"},
 		{EncoderConfig{RPC: 256}, "RPC number 256"},
-		{EncoderConfig{RedundancyBytes: -1}, "RedundancyBytes is -1"},
+		{EncoderConfig{RedundancyBytes: -1}, "RedundancyBytes of -1"},
 		{EncoderConfig{Delivery: 1}, "Delivery of 1, want 0.5 to 0.99999"},
 		{EncoderConfig{Codec: 99}, "codec"},
 		{EncoderConfig{MaxPayload: 7}, "7 bytes"},

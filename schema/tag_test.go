@@ -39,7 +39,7 @@ func TestTagErrors(t *testing.T) {
 		{of[Vec3](), `resolution`, []string{`option "resolution"`, "name=value"}},
 		{of[Vec3](), `resolution=`, []string{`option "resolution="`}},
 		{of[Vec3](), `resolution=0.1,`, []string{`option ""`}},
-		{of[Vec3](), `resolution=fine`, []string{`"resolution=fine"`, "invalid syntax"}},
+		{of[Vec3](), `resolution=fine`, []string{`"resolution=fine"`, "want a number"}},
 		{of[Vec3](), `resoluton=0.1`, []string{"unknown option", "resolution"}},
 		{of[Vec3](), `resolution=-1`, []string{"resolution -1"}},
 		{of[Vec3](), `resolution=NaN`, []string{"resolution NaN"}},

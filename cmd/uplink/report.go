@@ -80,7 +80,9 @@ func missing(cmd *cobra.Command, err error) error {
 }
 
 // oneArg is the argument check of commands with one argument.
-func oneArg(cmd *cobra.Command, args []string) error { return cmp.Or(cobra.MinimumNArgs(1)(cmd, args), atMostOneArg(cmd, args)) }
+func oneArg(cmd *cobra.Command, args []string) error {
+	return cmp.Or(cobra.MinimumNArgs(1)(cmd, args), atMostOneArg(cmd, args))
+}
 
 // atMostOneArg is the argument check of commands with one argument that may be left out.
 func atMostOneArg(_ *cobra.Command, args []string) error {

@@ -86,7 +86,10 @@ func TestRead(t *testing.T) {
 	if q := c.Orientation(); math.Abs(q.X+math.Sqrt2/2) > 1e-9 || math.Abs(q.Y-math.Sqrt2/2) > 1e-9 || math.Abs(q.W) > 0.002 || q.Z != 0 {
 		t.Error(q)
 	}
-	if _, err := Read(bytes.NewReader(encode(good)[:frameSize-1])); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := Read(bytes.NewReader(encode(good)[:frameSize-1])); !errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+	if _, err := Read(bytes.NewReader(append(encode(good), 0))); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 	for _, bad := range []Cube{{Largest: 4}, {Smallest: [3]int32{0: -1}}, {Smallest: [3]int32{2: 512}}, {Interacting: 2}} {
