@@ -285,19 +285,19 @@ func TestRenew(t *testing.T) {
 // TestInvalidConfig checks that errors name the invalid field.
 func TestInvalidConfig(t *testing.T) {
 	for want, cfg := range map[string]client.Config{
-		"Config.Ring":                        {Ring: 1},
-		"Config.Ring is 257":                 {Ring: rpcdelta.MaxRing + 1},
-		"Config.Ring is -1":                  {Ring: -1},
-		"Config.Codec":                       {Codec: 77},
-		"Config.BindTimeout":                 {BindTimeout: -1},
-		"Config.Timeout":                     {Timeout: time.Millisecond},
-		"Config.Tick":                        {Tick: time.Microsecond},
-		"Config.Tick is -2":                  {Tick: -2},
-		"Config.Bandwidth":                   {Bandwidth: -1},
-		"0 with FlushOnly":                   {Tick: time.Second, FlushOnly: true},
+		"Config.Ring":                     {Ring: 1},
+		"Config.Ring is 257":              {Ring: rpcdelta.MaxRing + 1},
+		"Config.Ring is -1":               {Ring: -1},
+		"Config.Codec":                    {Codec: 77},
+		"Config.BindTimeout":              {BindTimeout: -1},
+		"Config.Timeout":                  {Timeout: time.Millisecond},
+		"Config.Tick":                     {Tick: time.Microsecond},
+		"Config.Tick is -2":               {Tick: -2},
+		"Config.Bandwidth":                {Bandwidth: -1},
+		"0 with FlushOnly":                {Tick: time.Second, FlushOnly: true},
 		"Config: Redundancy of 16 frames": {Redundancy: 16},
-		"Config: Delivery of 1.5":  {Delivery: 1.5},
-		"Config: RedundancyBytes of -1":  {RedundancyBytes: -1},
+		"Config: Delivery of 1.5":         {Delivery: 1.5},
+		"Config: RedundancyBytes of -1":   {RedundancyBytes: -1},
 	} {
 		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", cfg, err)

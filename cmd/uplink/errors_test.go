@@ -235,12 +235,12 @@ func TestClientErrors(t *testing.T) {
 		{"--to " + addr + " --suite compact " + source.Name, 1, "client: dial " + addr + ": no cipher suite in common: the server permits aes128gcm, the client aes128ctr-hmac8\nhint: use the same --suite at both ends\n"},
 		{"--suite none a.csv", 2, notPlain},
 		{"--token x --key y a.csv", 2, "uplink: --token: --key issues tokens; leave one of them out\n"},
-		{"--to 127.0.0.1:none " + source.Name, 1, "127.0.0.1:none"},
+		{"--to 127.0.0.1:none " + source.Name, 2, "uplink: --to \"127.0.0.1:none\": want HOST:PORT, such as 127.0.0.1:7777\n"},
 		{dir + "/none.csv", 1, "none.csv: no such file or directory\n"},
 		{"--jitter -1s a.csv", 2, "uplink: --jitter -1s: want 0s to 1m0s\n"},
 		{"--ring 1 a.csv", 2, "uplink: --ring 1: want 2 to 256 frames\n"},
 		{"--wait 0s a.csv", 2, "uplink: --wait 0s: want more than 0s\n"},
-		{"--codec zip a.csv", 2, "uplink: --codec \"zip\": ...there are rle, adaptive\n"},
+		{"--codec zip a.csv", 2, "uplink: --codec \"zip\": want rle or adaptive\n"},
 		{"--log-format yaml a.csv", 2, "want text or json\n"},
 	})
 	checkFailures(t, "bots", []failure{
