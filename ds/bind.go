@@ -25,7 +25,7 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
 	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe && p.refusals < maxRefusalsLogged {
 		p.refusals++
-		asked, server := s.refusal(p, r, &a)
+		asked, server := refusal(r, &a)
 		p.note(bindEvent(a.Reason), fmt.Sprintf("%.64q: %s; asked for %.64q, permitted %.64q", r.Name, a.Reason, asked, server), nil)
 		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
 	}
@@ -39,7 +39,7 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 }
 
 // refusal returns what a refused request asked for, and what the server has or permits.
-func (s *Server) refusal(p *Player, r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
+func refusal(r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
 	switch a.Reason {
 	case control.ReasonUnknown:
 		return r.Name, strings.Join(a.Known, ", ")

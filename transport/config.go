@@ -161,8 +161,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("Config.MaxConns is %d, must not be negative", c.MaxConns)
 	case c.MaxPending < 0:
 		return c, fmt.Errorf("Config.MaxPending is %d, must not be negative", c.MaxPending)
-	case c.Handshakes < 0 || c.HandshakesPerNetwork < 0:
-		return c, fmt.Errorf("Config.Handshakes is %d and HandshakesPerNetwork %d, must not be negative", c.Handshakes, c.HandshakesPerNetwork)
+	case c.Handshakes < 0:
+		return c, fmt.Errorf("Config.Handshakes is %d, must not be negative", c.Handshakes)
+	case c.HandshakesPerNetwork < 0:
+		return c, fmt.Errorf("Config.HandshakesPerNetwork is %d, must not be negative", c.HandshakesPerNetwork)
 	case c.Shards < 0 || c.Shards > MaxShards():
 		return c, fmt.Errorf("Config.Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
 	}
