@@ -1,21 +1,26 @@
 // A client without a game: it connects to a dedicated server such as "uplink ds", binds the RPC of a
 // schema file, calls it at its rate for some seconds, and prints the state of the connection.
 //
-//   uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -] [LOG]
+//   uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -] [LOG] [WORLD WORLD_SCHEMA [WORLD_LOG]]
 //
 // TOKEN is the text of a connect token, KEY that of a server's or an issuer's key. Without either it
 // uses the development key, which servers accept on loopback addresses. LOG is a file that gets the
-// components of each call that is sent, a line each.
+// components of each call that is sent, a line each; - for none. WORLD is the name of a world of the
+// server, whose objects have the fields of the schema file WORLD_SCHEMA: it is subscribed to, and a field
+// "position" is interpolated. WORLD_LOG gets a line for each object of each snapshot: the tick, the id,
+// the generation, and the components.
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "uplink/snapshot_world.hpp"
 #include "uplink/socket.hpp"
 
 using namespace uplink;
@@ -109,6 +114,54 @@ struct SchemaFile {
   }
 };
 
+// Spectator shows a world.
+struct Spectator {
+  SchemaFile file;
+  std::string name;
+  SnapshotWorld *world = nullptr;
+  std::ofstream log;
+
+  Spectator(Client *client, const char *world_name, const char *schema, const char *to)
+      : file(schema), name(world_name) {
+    SnapshotWorldConfig config;
+    InterpolatorConfig interpolation;
+    config.types[0] = file.schema;
+    config.n = 1;
+    for (const Field &f : file.fields)
+      if ((f.name == std::string("position") || f.name == std::string("Position")) && f.kind == Kind::vec3)
+        interpolation.position = f.name;
+    config.interpolation[0] = &interpolation;
+    uint8_t number = 0;
+    check(SnapshotWorld::create({}, config, &world), "world");
+    check(client->subscribe(world_name, *world, 0, &number), "subscribe");
+    if (to != nullptr) log.open(to);
+  }
+  Spectator(const Spectator &) = delete;
+  Spectator &operator=(const Spectator &) = delete;
+  ~Spectator() { SnapshotWorld::destroy(world); }
+
+  void write() {
+    const Snapshot *s = world->newest();
+    if (!log.is_open() || s == nullptr) return;
+    const Objects o = world->objects(0);
+    for (size_t i = 0; i < o.n; i++) {
+      log << s->tick << ' ' << o.objects[i].id << ' ' << static_cast<int>(o.objects[i].generation);
+      for (size_t k = 0; k < o.components; k++) log << ' ' << o.row(i)[k];
+      log << '\n';
+    }
+  }
+  void print() {
+    Sample s;
+    const Snapshot *newest = world->newest();
+    if (newest == nullptr || !world->sample(0, now(), &s)) return;
+    std::printf("world %s: tick %" PRIu64 ", %zu objects", name.c_str(), newest->tick, s.objects.n);
+    if (s.objects.n > 0)
+      std::printf(", object %d is shown at %.2f %.2f %.2f", s.objects.objects[0].id, s.poses[0].position[0],
+                  s.poses[0].position[1], s.poses[0].position[2]);
+    std::printf(", delay %.0f ms\n", static_cast<double>(world->interpolation(0).delay) / 1e6);
+  }
+};
+
 std::string token_of(const Crypto &c, const char *argument, const Address &server) {
   std::string a = argument;
   if (a.rfind("uplink-token-", 0) == 0) return a;
@@ -128,20 +181,26 @@ std::string token_of(const Crypto &c, const char *argument, const Address &serve
 }
 
 int run(int argc, char **argv) {
-  if (argc < 4) fail("usage", "uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -]");
+  if (argc < 4)
+    fail("usage", "uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -] [LOG] [WORLD WORLD_SCHEMA]");
   const SchemaFile file(argv[1]);
   const char *key = argc > 4 ? argv[4] : "-";
   std::ofstream log;
-  if (argc > 5) log.open(argv[5]);
+  const bool logs = argc > 5 && argv[5] != std::string("-");
+  if (logs) log.open(argv[5]);
   Address server;
   check(parse_address(argv[2], &server), argv[2]);
   const uint64_t duration = std::strtoull(argv[3], nullptr, 10) * 1000000000;
   ClientConfig config;
   config.crypto = sodium_crypto();
+  config.worlds = argc > 7 ? 1 : 0;
   Client *client = nullptr;
   check(Client::create({}, config, &client), "client");
   uint8_t rpc = 0;
   check(client->bind(*file.schema, {}, &rpc), "bind");
+  std::unique_ptr<Spectator> spectator;
+  if (argc > 7)
+    spectator = std::make_unique<Spectator>(client, argv[6], argv[7], argc > 8 ? argv[8] : nullptr);
   Frame *frame = nullptr;
   check(Frame::create({}, *file.schema, &frame), "frame");
   Socket socket;
@@ -163,7 +222,7 @@ int run(int argc, char **argv) {
       file.fill(*frame, n++);
       const Error e = client->call(rpc, *frame, now());
       if (e != Error::ok) std::fprintf(stderr, "console: call: %s\n", text(e));
-      for (size_t i = 0; argc > 5 && e == Error::ok && i < file.schema->components(); i++)
+      for (size_t i = 0; logs && e == Error::ok && i < file.schema->components(); i++)
         log << frame->components()[i] << (i + 1 < file.schema->components() ? ' ' : '\n');
     }
     socket.run(*client);
@@ -207,6 +266,15 @@ int run(int argc, char **argv) {
                     " bytes), %" PRIu64 " received, %" PRIu64 " missing\n",
                     static_cast<double>(s.rtt) / 1e6, s.calls, s.acks, s.sent, s.sent_bytes, s.received,
                     s.missing);
+        if (spectator != nullptr) spectator->print();
+        break;
+      case EventType::world:
+        std::printf("world %s\n", e.status == 0   ? "subscribed"
+                                  : e.status == 1 ? "refused: its objects have other fields"
+                                                  : "ended");
+        break;
+      case EventType::world_update:
+        spectator->write();
         break;
       default:
         break;

@@ -71,6 +71,39 @@ messages = vectors("messages.json", "bind_requests", "bind_answers", "handovers"
 for m in messages + corpora("internal/control", "ds"):
     for parser in (2, 3, 5, 6):
         add("fuzz_client", bytes([parser]) + m)
+def sessions(folder, *commands):
+    """sessions returns the bytes of these commands, by golden session of a folder."""
+    found = {}
+    for file in sorted((root / folder).glob("*.session")):
+        lines = [line.replace("= ", "").split() for line in file.read_text().splitlines()]
+        found[file.stem] = [bytes.fromhex(w[1]) for w in lines if w and w[0] in commands]
+    return found
+
+
+for file in sorted((root / "testdata/sessions/downstreams").glob("*.jsonl")):
+    for line in file.read_text().splitlines():
+        step = json.loads(line)
+        if "reliable" in step:
+            add("fuzz_client", b"\6" + bytes.fromhex(step["reliable"]))
+        for m in step.get("sent", []):
+            add("fuzz_client", b"\5" + bytes.fromhex(m))
+
+
+def records(messages, size=3000):
+    """records returns messages with their sizes in front, as many as fit."""
+    data = b""
+    for m in messages:
+        if len(data) + 2 + len(m) > size:
+            break
+        data += len(m).to_bytes(2, "little") + m
+    return data
+
+
+# fuzz_downlink: the first byte selects the decoder and the types of objects.
+for name, sent in sessions("snapshot/testdata", "send").items():
+    add("fuzz_downlink", (b"\1" if name == "kinds" else b"\0") + records(sent))
+for sent in sessions("internal/replication/areas/testdata", "take").values():
+    add("fuzz_downlink", b"\2" + records(sent))
 for t in strings(json.loads((root / "testdata/vectors/tokens.json").read_text())):
     add("fuzz_client", b"\4" + t.encode())
 for t in corpora("token"):

@@ -5,6 +5,7 @@
 
 #include "src/client/channel.hpp"
 #include "src/client/core.hpp"
+#include "uplink/snapshot_world.hpp"
 
 using namespace uplink;
 using namespace uplink::detail::client;
@@ -48,6 +49,30 @@ void channel(const uint8_t *data, size_t size) {
     data += 2 + n;
     size -= 2 + n;
   }
+}
+
+// subscribe subscribes to the world of testdata/sessions/downstreams/world.jsonl.
+void subscribe(Core *core) {
+  Field f[2];
+  f[0].name = "Position";
+  f[0].kind = Kind::vec3;
+  f[0].resolution = 0.01;
+  f[0].has_min = f[0].has_max = true;
+  f[0].min = -1000;
+  f[0].max = 1000;
+  f[1].name = "Lit";
+  f[1].kind = Kind::boolean;
+  Schema *schema = nullptr;
+  SnapshotWorldConfig c;
+  c.n = 1;
+  SnapshotWorld *world = nullptr;
+  uint8_t number = 0;
+  if (Schema::create({}, "ball", 0, f, 2, &schema) != Error::ok) std::abort();
+  c.types[0] = schema;
+  if (SnapshotWorld::create({}, c, &world) != Error::ok ||
+      core->worlds().subscribe(text_bytes("balls"), *world, 0, &number) != Error::ok)
+    std::abort();
+  Schema::destroy(schema);
 }
 
 } // namespace
@@ -107,6 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
           Schema::create({}, "Move", 60, &f, 1, &schema) != Error::ok ||
           made->do_bind(*schema, {}, &rpc) != Error::ok || made->do_handle(*schema, &rpc) != Error::ok)
         std::abort();
+      subscribe(made);
       // The server has bound the RPC of the program.
       BindRequest r;
       r.schema = schema;

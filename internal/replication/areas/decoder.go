@@ -357,7 +357,7 @@ func (d *Decoder) desync() error {
 // accept stores the decoded message and discards those that are no longer needed.
 func (d *Decoder) accept() {
 	d.malformed = 0
-	slices.SortFunc(d.members, func(a, b receivedMember) int { return cmp.Compare(a.slot, b.slot) })
+	slices.SortStableFunc(d.members, func(a, b receivedMember) int { return cmp.Compare(a.slot, b.slot) })
 	if d.n >= snapshot.Ring {
 		d.remove(d.n - snapshot.Ring)
 	}

@@ -44,6 +44,7 @@ struct AreaType {
 struct Member {
   uint16_t slot = 0;
   bool stale = false; // it is that of an older message
+  uint32_t order = 0; // in its message
   Group *group = nullptr;
 };
 
@@ -253,8 +254,8 @@ Error AreaDecoderImpl::member(BitReader *bits, const Member &m) {
     e.counted = true;
     return add_entry(bits, e);
   }
-  if (bits->bits(1) == 1) return keep({m.slot, false, m.group}, true);
-  if (bits->bits(1) == 1) return keep({m.slot, true, m.group}, false);
+  if (bits->bits(1) == 1) return keep({m.slot, false, 0, m.group}, true);
+  if (bits->bits(1) == 1) return keep({m.slot, true, 0, m.group}, false);
   return Error::ok;
 }
 
@@ -281,7 +282,7 @@ Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
     e.skipped = true;
     return add_entry(bits, e);
   }
-  if (!changed) return keep({e.slot, !e.counted, g}, e.counted);
+  if (!changed) return keep({e.slot, !e.counted, 0, g}, e.counted);
   e.type = g->type;
   return add_entry(bits, e);
 }
@@ -368,7 +369,7 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
   Group *g = take(&t);
   if (g == nullptr) return Error::no_memory;
   g->set.clear();
-  Error error = keep({e.slot, false, g}, e.counted);
+  Error error = keep({e.slot, false, 0, g}, e.counted);
   if (error == Error::ok)
     error = t.part.decode(*base, std::max<uint64_t>(e.distance, 1), references, &g->set);
   if (error != Error::ok) return error;
@@ -435,7 +436,10 @@ Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
 Error AreaDecoderImpl::accept() {
   Message &m = messages[n % ring];
   if (m.used) remove(&m);
-  std::sort(members.begin(), members.end(), [](const Member &a, const Member &b) { return a.slot < b.slot; });
+  for (size_t i = 0; i < members.n; i++) members.items[i].order = static_cast<uint32_t>(i);
+  std::sort(members.begin(), members.end(), [](const Member &a, const Member &b) {
+    return a.slot != b.slot ? a.slot < b.slot : a.order < b.order;
+  });
   for (const Member &member : members) {
     if (!m.members.add(allocator, member)) {
       release(&m.members);

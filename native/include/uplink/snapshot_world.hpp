@@ -1,0 +1,55 @@
+// A world of snapshots at a client: the receiver of Client::subscribe for the codec "snapshot", of worlds
+// with and without areas.
+//
+//   SnapshotWorld::create({}, config, &world);
+//   client->subscribe("arena", *world, 0, &number);
+//   world->sample(0, now(), &sample); // each frame: sample.objects, sample.poses
+#pragma once
+
+#include "uplink/interpolate.hpp"
+#include "uplink/snapshot.hpp"
+#include "uplink/world.hpp"
+
+namespace uplink {
+
+struct SnapshotWorldConfig {
+  // The types of objects: the first is that of the world, with any name, the others are known by the name
+  // of their schema. Fields must be those of the server. Schemas are copied.
+  const Schema *types[max_world_types] = {};
+  size_t n = 0;
+  // Interpolation of each type; null: none.
+  const InterpolatorConfig *interpolation[max_world_types] = {};
+  size_t max_objects = 16 * uplink::max_objects; // of all types in one snapshot; others are dropped
+};
+
+// Snapshot is the newest snapshot of a world.
+struct Snapshot {
+  uint64_t tick = 0;
+  uint64_t received = 0; // ns
+  size_t processed_n = 0;
+  ProcessedCalls processed[max_processed];
+};
+
+class SnapshotWorld : public WorldReceiver {
+public:
+  static Error create(const Allocator &a, const SnapshotWorldConfig &c, SnapshotWorld **out);
+  static void destroy(SnapshotWorld *w);
+
+  // newest returns the newest snapshot, or null before the first one of a session.
+  virtual const Snapshot *newest() const = 0;
+  // objects returns the objects of a type in the newest snapshot, valid until Client::receive.
+  virtual Objects objects(size_t type) const = 0;
+  virtual const ObjectType &type(size_t type) const = 0;
+  // ticks returns the ticks per second, or 0 before the first offer.
+  virtual double ticks() const = 0;
+  // sample sets what to show of a type at now. It reports false before the first snapshot, and without
+  // interpolation.
+  virtual bool sample(size_t type, uint64_t now, Sample *s) = 0;
+  virtual InterpolatorStats interpolation(size_t type) const = 0;
+
+protected:
+  SnapshotWorld() = default;
+  ~SnapshotWorld() = default;
+};
+
+} // namespace uplink

@@ -1,0 +1,193 @@
+/* Worlds for C: decoders of snapshots and of worlds with areas, interpolation, and subscriptions of the
+ * client. The functions are those of uplink/objects.hpp, snapshot.hpp, interpolate.hpp and
+ * snapshot_world.hpp, whose comments have units, ranges and how long results are valid. */
+#ifndef UPLINK_WORLDS_H
+#define UPLINK_WORLDS_H
+
+#include "uplink/uplink.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UPLINK_MAX_WORLD_TYPES 16
+#define UPLINK_MAX_PROCESSED 16
+
+typedef struct uplink_object {
+  uint16_t id;
+  uint8_t generation;
+} uplink_object;
+
+/* uplink_objects are objects of one type, by ascending id: the row of object i begins at
+ * rows[i * components]. */
+typedef struct uplink_objects {
+  size_t n;
+  size_t components;
+  const uplink_object *objects;
+  const int32_t *rows;
+} uplink_objects;
+
+typedef int32_t uplink_object_class;
+enum {
+  UPLINK_CLASS_NUMBER = 0,
+  UPLINK_CLASS_ANGLE = 1,
+  UPLINK_CLASS_QUAT = 2,
+  UPLINK_CLASS_INTEGER = 3,
+  UPLINK_CLASS_BYTES = 4
+};
+
+typedef struct uplink_object_field {
+  uplink_object_class type;
+  int32_t components;
+  int32_t lo;
+  int32_t hi;
+} uplink_object_field;
+
+typedef struct uplink_object_type uplink_object_type;
+
+UPLINK_API uplink_error uplink_object_type_create(const uplink_allocator *a, const uplink_schema *s,
+                                                  uplink_object_type **out);
+/* uplink_object_type_of_fields is without a schema. */
+UPLINK_API uplink_error uplink_object_type_of_fields(const uplink_allocator *a,
+                                                     const uplink_object_field *fields, size_t n,
+                                                     uplink_object_type **out);
+UPLINK_API void uplink_object_type_destroy(uplink_object_type *t);
+UPLINK_API size_t uplink_object_type_components(const uplink_object_type *t);
+UPLINK_API uplink_error uplink_object_type_restore(const uplink_object_type *t, const int32_t *row,
+                                                   uplink_frame *f);
+
+typedef struct uplink_snapshot_info {
+  int32_t number;
+  int32_t distance;
+} uplink_snapshot_info;
+
+typedef struct uplink_snapshot_decoder uplink_snapshot_decoder;
+typedef struct uplink_area_decoder uplink_area_decoder;
+
+/* max_objects 0 means the default. */
+UPLINK_API uplink_error uplink_snapshot_decoder_create(const uplink_allocator *a, const uplink_object_type *t,
+                                                       const uint8_t *initial, size_t n, size_t max_objects,
+                                                       uplink_snapshot_decoder **out);
+UPLINK_API void uplink_snapshot_decoder_destroy(uplink_snapshot_decoder *d);
+UPLINK_API uplink_error uplink_snapshot_decoder_decode(uplink_snapshot_decoder *d, const uint8_t *payload,
+                                                       size_t n, uplink_snapshot_info *info,
+                                                       uplink_objects *objects);
+/* to has room for UPLINK_MAX_ACK bytes; the result is the size. */
+UPLINK_API size_t uplink_snapshot_decoder_ack(const uplink_snapshot_decoder *d, uint8_t *to);
+
+UPLINK_API uplink_error uplink_area_decoder_create(const uplink_allocator *a,
+                                                   const uplink_object_type *const *types, size_t n,
+                                                   size_t max_objects, uplink_area_decoder **out);
+UPLINK_API void uplink_area_decoder_destroy(uplink_area_decoder *d);
+UPLINK_API uplink_error uplink_area_decoder_decode(uplink_area_decoder *d, const uint8_t *message, size_t n,
+                                                   uplink_snapshot_info *info);
+UPLINK_API void uplink_area_decoder_shown(const uplink_area_decoder *d, size_t type, uplink_objects *objects);
+UPLINK_API size_t uplink_area_decoder_ack(const uplink_area_decoder *d, uint8_t *to);
+
+typedef int32_t uplink_interpolation;
+enum { UPLINK_LINEAR = 0, UPLINK_HERMITE = 1, UPLINK_NEAREST = 2 };
+
+/* Zeros mean the defaults. */
+typedef struct uplink_interpolator_config {
+  uint64_t interval; /* ns */
+  uplink_interpolation method;
+  int32_t adaptive;     /* 0 or 1 */
+  const char *position; /* names of fields; null: none */
+  const char *velocity;
+  const char *orientation;
+  const char *teleports;
+  uint64_t delay;
+  uint64_t jitter;
+  double loss;
+  double late;
+  uint64_t max_delay;
+  uint64_t extrapolate;
+  uint64_t gap;
+} uplink_interpolator_config;
+
+typedef struct uplink_pose {
+  double position[3];
+  double velocity[3];
+  double orientation[4];
+  uint32_t teleports;
+} uplink_pose;
+
+typedef struct uplink_sample {
+  uint64_t time; /* ns, of the server */
+  int32_t starved;
+  int32_t reserved;
+  uplink_objects objects;
+  const uplink_pose *poses;
+} uplink_sample;
+
+typedef struct uplink_interpolator_stats {
+  uint64_t added;
+  uint64_t late;
+  uint64_t duplicate;
+  uint64_t restarts;
+  uint64_t hitches;
+  uint64_t delay;
+} uplink_interpolator_stats;
+
+typedef struct uplink_interpolator uplink_interpolator;
+
+UPLINK_API uplink_error uplink_interpolator_create(const uplink_allocator *a, const uplink_object_type *t,
+                                                   const uplink_interpolator_config *c,
+                                                   uplink_interpolator **out);
+UPLINK_API void uplink_interpolator_destroy(uplink_interpolator *i);
+UPLINK_API uplink_error uplink_interpolator_add(uplink_interpolator *i, uint64_t now, uint64_t time,
+                                                const uplink_objects *objects);
+/* The result is 1 if there is something to show, otherwise 0. */
+UPLINK_API int32_t uplink_interpolator_sample(uplink_interpolator *i, uint64_t now, uplink_sample *s);
+UPLINK_API void uplink_interpolator_reset(uplink_interpolator *i);
+UPLINK_API void uplink_interpolator_get_stats(const uplink_interpolator *i, uplink_interpolator_stats *s);
+
+/* Worlds of the client. */
+
+typedef struct uplink_processed {
+  int32_t rpc;
+  int32_t reserved;
+  uint64_t next;
+} uplink_processed;
+
+typedef struct uplink_snapshot {
+  uint64_t tick;
+  uint64_t received; /* ns */
+  size_t processed_n;
+  uplink_processed processed[UPLINK_MAX_PROCESSED];
+} uplink_snapshot;
+
+typedef struct uplink_snapshot_world uplink_snapshot_world;
+
+/* interpolation is null, or has n configurations, of which some are null. The world itself is the first
+ * type. */
+UPLINK_API uplink_error uplink_snapshot_world_create(const uplink_allocator *a,
+                                                     const uplink_schema *const *types,
+                                                     const uplink_interpolator_config *const *interpolation,
+                                                     size_t n, size_t max_objects,
+                                                     uplink_snapshot_world **out);
+UPLINK_API void uplink_snapshot_world_destroy(uplink_snapshot_world *w);
+/* The result is 0 before the first snapshot of a session, otherwise 1. */
+UPLINK_API int32_t uplink_snapshot_world_newest(const uplink_snapshot_world *w, uplink_snapshot *s);
+UPLINK_API void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type,
+                                              uplink_objects *objects);
+UPLINK_API uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type,
+                                                      const int32_t *row, uplink_frame *f);
+UPLINK_API double uplink_snapshot_world_ticks(const uplink_snapshot_world *w);
+/* The result is 1 if there is something to show, otherwise 0. */
+UPLINK_API int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now,
+                                                uplink_sample *s);
+UPLINK_API void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t type,
+                                                    uplink_interpolator_stats *s);
+
+/* *world is that of events. */
+UPLINK_API uplink_error uplink_client_subscribe_snapshots(uplink_client *c, const char *name,
+                                                          uplink_snapshot_world *w, int32_t ack_hz,
+                                                          int32_t *world);
+UPLINK_API uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+// The flat C interface of subscriptions to worlds.
+#include "src/downlink/c_api.hpp"
+#include "uplink/client.hpp"
+#include "uplink/snapshot_world.hpp"
+
+using namespace uplink::detail::c_api;
+
+namespace {
+
+uplink::SnapshotWorld *in(uplink_snapshot_world *w) {
+  return as<uplink::SnapshotWorld>(w);
+}
+const uplink::SnapshotWorld *in(const uplink_snapshot_world *w) {
+  return as<const uplink::SnapshotWorld>(w);
+}
+
+} // namespace
+
+uplink_error uplink_snapshot_world_create(const uplink_allocator *a, const uplink_schema *const *types,
+                                          const uplink_interpolator_config *const *interpolation, size_t n,
+                                          size_t max_objects, uplink_snapshot_world **out) {
+  uplink::SnapshotWorldConfig config;
+  uplink::InterpolatorConfig interpolators[uplink::max_world_types];
+  *out = nullptr;
+  if (n > uplink::max_world_types) return UPLINK_INVALID;
+  config.n = n;
+  if (max_objects != 0) config.max_objects = max_objects;
+  for (size_t i = 0; i < n; i++) {
+    config.types[i] = as<const uplink::Schema>(types[i]);
+    if (interpolation == nullptr || interpolation[i] == nullptr) continue;
+    if (!config_of(*interpolation[i], &interpolators[i])) return UPLINK_INVALID;
+    config.interpolation[i] = &interpolators[i];
+  }
+  uplink::SnapshotWorld *w = nullptr;
+  const uplink_error e = code(uplink::SnapshotWorld::create(of(a), config, &w));
+  *out = as<uplink_snapshot_world>(w);
+  return e;
+}
+void uplink_snapshot_world_destroy(uplink_snapshot_world *w) {
+  uplink::SnapshotWorld::destroy(in(w));
+}
+int32_t uplink_snapshot_world_newest(const uplink_snapshot_world *w, uplink_snapshot *s) {
+  const uplink::Snapshot *own = in(w)->newest();
+  if (own == nullptr) return 0;
+  *s = {};
+  s->tick = own->tick;
+  s->received = own->received;
+  s->processed_n = own->processed_n;
+  for (size_t i = 0; i < own->processed_n; i++)
+    s->processed[i] = {own->processed[i].rpc, 0, own->processed[i].next};
+  return 1;
+}
+void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type, uplink_objects *objects) {
+  *objects = of(in(w)->objects(type));
+}
+uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type, const int32_t *row,
+                                           uplink_frame *f) {
+  return code(in(w)->type(type).restore(row, as<uplink::Frame>(f)));
+}
+double uplink_snapshot_world_ticks(const uplink_snapshot_world *w) {
+  return in(w)->ticks();
+}
+int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now, uplink_sample *s) {
+  uplink::Sample own;
+  if (!in(w)->sample(type, now, &own)) return 0;
+  *s = of(own);
+  return 1;
+}
+void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t type,
+                                         uplink_interpolator_stats *s) {
+  *s = of(in(w)->interpolation(type));
+}
+
+uplink_error uplink_client_subscribe_snapshots(uplink_client *c, const char *name, uplink_snapshot_world *w,
+                                               int32_t ack_hz, int32_t *world) {
+  uint8_t n = 0;
+  uint16_t hz = 0;
+  if (!number(ack_hz, 0, &hz)) return UPLINK_INVALID;
+  const uplink_error e = code(as<uplink::Client>(c)->subscribe(name, *in(w), hz, &n));
+  *world = n;
+  return e;
+}
+uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world) {
+  if (world < 0 || world > 255) return UPLINK_INVALID;
+  return code(as<uplink::Client>(c)->unsubscribe(static_cast<uint8_t>(world)));
+}

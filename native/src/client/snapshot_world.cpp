@@ -1,0 +1,229 @@
+// Worlds of snapshots. docs/spec/streams.md, 2 and 3.
+#include "uplink/snapshot_world.hpp"
+
+#include <algorithm>
+
+#include "src/client/bytes.hpp"
+#include "src/client/suite.hpp"
+#include "src/downlink/set.hpp"
+
+namespace uplink {
+
+using namespace detail;
+using namespace detail::downlink;
+
+namespace {
+
+constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
+constexpr size_t ring = 64;
+
+bool equal(Bytes a, Bytes b) {
+  return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
+}
+
+// OwnType is a type of the program.
+struct OwnType {
+  ObjectType *type = nullptr;
+  InterpolatorConfig config;
+  bool interpolated = false;
+  Interpolator *interpolator = nullptr;
+  Set newest;
+};
+
+struct SnapshotWorldImpl final : SnapshotWorld {
+  Allocator allocator;
+  size_t max_objects = 0;
+  size_t n = 0;
+  OwnType types[max_world_types];
+  size_t order[max_world_types] = {}; // types of the program, by that of the server
+  double rate = 0, tick_rate = 0;
+  Array<uint8_t> initial; // the coded initial state that arrived last
+  uint64_t initial_hash = 0;
+  SnapshotDecoder *decoder = nullptr;
+  AreaDecoder *areas = nullptr;
+  uint64_t ticks_of[ring] = {}; // by number
+  bool any = false;
+  Snapshot snapshot;
+
+  SnapshotWorldImpl() = default;
+  SnapshotWorldImpl(const SnapshotWorldImpl &) = delete;
+  SnapshotWorldImpl &operator=(const SnapshotWorldImpl &) = delete;
+  ~SnapshotWorldImpl();
+
+  bool check(const WorldOffer &o) override;
+  bool knows(uint64_t hash) const override {
+    return hash == 0 || (initial.size() > 0 && hash == initial_hash);
+  }
+  Error begin(const WorldOffer &o, Bytes state) override;
+  Error receive(const WorldMessage &m, uint64_t *tick) override;
+  size_t ack(uint8_t *to) const override;
+
+  const Snapshot *newest() const override { return any ? &snapshot : nullptr; }
+  Objects objects(size_t type) const override {
+    return any && type < n ? types[type].newest.view() : Objects{};
+  }
+  const ObjectType &type(size_t type) const override { return *types[type].type; }
+  double ticks() const override { return tick_rate; }
+  bool sample(size_t type, uint64_t now, Sample *s) override {
+    return type < n && types[type].interpolator != nullptr && types[type].interpolator->sample(now, s);
+  }
+  InterpolatorStats interpolation(size_t type) const override {
+    return type < n && types[type].interpolator != nullptr ? types[type].interpolator->stats()
+                                                           : InterpolatorStats{};
+  }
+
+  void release_decoders();
+  Error begin_interpolation();
+  // take passes the objects of a type of the server on. It reports whether there was memory.
+  bool take(const Objects &o, size_t type, const WorldMessage &m, uint64_t tick, bool newer);
+};
+
+SnapshotWorldImpl::~SnapshotWorldImpl() {
+  release_decoders();
+  for (OwnType &t : types) {
+    Interpolator::destroy(t.interpolator);
+    ObjectType::destroy(t.type);
+  }
+}
+
+void SnapshotWorldImpl::release_decoders() {
+  SnapshotDecoder::destroy(decoder);
+  AreaDecoder::destroy(areas);
+  decoder = nullptr;
+  areas = nullptr;
+}
+
+bool SnapshotWorldImpl::check(const WorldOffer &o) {
+  if (!equal(o.codec, client::text_bytes("snapshot")) || o.types_n != n || (n > 1 && !o.areas)) return false;
+  for (size_t k = 0; k < n; k++) {
+    size_t own = 0;
+    if (k > 0)
+      for (own = 1; own < n; own++)
+        if (equal(o.types[k].name, client::text_bytes(types[own].type->schema()->rpc()))) break;
+    if (own == n || !same_fields(o.types[k], *types[own].type->schema())) return false;
+    order[k] = own;
+  }
+  return true;
+}
+
+Error SnapshotWorldImpl::begin_interpolation() {
+  for (size_t k = 0; k < n; k++) {
+    OwnType &t = types[k];
+    if (!t.interpolated || t.interpolator != nullptr) continue; // the world is most likely the same
+    if (t.config.interval == 0) t.config.interval = static_cast<uint64_t>(1e9 / rate);
+    const Error e = Interpolator::create(allocator, *t.type, t.config, &t.interpolator);
+    if (e != Error::ok) return e;
+  }
+  return Error::ok;
+}
+
+Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
+  release_decoders();
+  any = false;
+  rate = o.rate;
+  tick_rate = o.ticks;
+  std::fill(ticks_of, ticks_of + ring, uint64_t{0});
+  Error e = begin_interpolation();
+  if (e != Error::ok) return e;
+  if (o.areas) {
+    const ObjectType *of[max_world_types] = {};
+    for (size_t k = 0; k < n; k++) of[k] = types[order[k]].type;
+    return AreaDecoder::create(allocator, of, n, &areas, max_objects);
+  }
+  const Bytes known = o.initial > 0 && state.size == 0 ? Bytes{initial.data(), initial.size()} : state;
+  e = SnapshotDecoder::create(allocator, *types[0].type, known, &decoder, max_objects);
+  if (e == Error::ok && o.initial > 0 && decoder->content() != o.hash) e = Error::malformed;
+  if (e != Error::ok || state.size == 0) return e;
+  if (!initial.create(allocator, state.size)) return Error::no_memory;
+  std::memcpy(initial.data(), state.data, state.size);
+  initial_hash = o.hash;
+  return Error::ok;
+}
+
+bool SnapshotWorldImpl::take(const Objects &o, size_t type, const WorldMessage &m, uint64_t tick,
+                             bool newer) {
+  OwnType &t = types[type];
+  const uint64_t time = static_cast<uint64_t>(static_cast<double>(tick) / tick_rate * 1e9);
+  if (t.interpolator != nullptr) (void)t.interpolator->add(m.now, time, o); // it counts what it drops
+  if (!newer) return true;
+  t.newest.clear();
+  if (!t.newest.reserve(allocator, o.n)) return false;
+  for (size_t i = 0; i < o.n; i++) t.newest.push(o.objects[i]);
+  if (o.n > 0) std::memcpy(t.newest.row(0), o.rows, o.n * o.components * sizeof(int32_t));
+  return true;
+}
+
+Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
+  client::Reader r(m.body);
+  const uint64_t coded = r.varint();
+  const uint64_t difference = coded >> 1 ^ (0 - (coded & 1));
+  if (!r.ok() || (coded + 1) >> 1 > max_tick) return Error::malformed;
+  SnapshotInfo info;
+  Objects all;
+  const Error e = areas != nullptr ? areas->decode(r.rest(), &info) : decoder->decode(r.rest(), &info, &all);
+  if (e != Error::ok) return e;
+  const uint64_t before =
+      info.distance == 0 ? 0
+                         : ticks_of[static_cast<size_t>(info.number - info.distance) % ring] + info.distance;
+  *tick = before + difference;
+  if (*tick > max_tick) return Error::malformed;
+  ticks_of[info.number % ring] = *tick;
+  const bool newer = !any || *tick > snapshot.tick;
+  bool ok = true;
+  for (size_t k = 0; k < n; k++)
+    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], m, *tick, newer) && ok;
+  if (!newer) return Error::ok;
+  any = ok;
+  snapshot.tick = *tick;
+  snapshot.received = m.now;
+  snapshot.processed_n = m.processed_n;
+  std::copy(m.processed, m.processed + m.processed_n, snapshot.processed);
+  return ok ? Error::ok : Error::no_memory;
+}
+
+size_t SnapshotWorldImpl::ack(uint8_t *to) const {
+  return areas != nullptr ? areas->ack(to) : decoder->ack(to);
+}
+
+} // namespace
+
+Error SnapshotWorld::create(const Allocator &a, const SnapshotWorldConfig &c, SnapshotWorld **out) {
+  *out = nullptr;
+  if (c.n < 1 || c.n > max_world_types) return Error::invalid;
+  auto *w = detail::create<SnapshotWorldImpl>(a);
+  if (w == nullptr) return Error::no_memory;
+  w->allocator = a;
+  w->max_objects = c.max_objects;
+  w->n = c.n;
+  Error e = Error::ok;
+  for (size_t k = 0; k < c.n && e == Error::ok; k++) {
+    OwnType &t = w->types[k];
+    e = c.types[k] == nullptr ? Error::invalid : ObjectType::create(a, *c.types[k], &t.type);
+    if (e != Error::ok) break;
+    t.newest.start(detail::downlink::impl(*t.type));
+    t.interpolated = c.interpolation[k] != nullptr;
+    if (!t.interpolated) continue;
+    t.config = *c.interpolation[k];
+    // The configuration is checked with an interval that stands for that of the offer.
+    InterpolatorConfig checked = t.config;
+    if (checked.interval == 0) checked.interval = 50000000;
+    Interpolator *i = nullptr;
+    e = Interpolator::create(a, *t.type, checked, &i);
+    Interpolator::destroy(i);
+  }
+  if (e != Error::ok) {
+    destroy(w);
+    return e;
+  }
+  *out = w;
+  return Error::ok;
+}
+
+void SnapshotWorld::destroy(SnapshotWorld *w) {
+  if (w == nullptr) return;
+  auto *i = static_cast<SnapshotWorldImpl *>(w);
+  const Allocator a = i->allocator;
+  detail::destroy(a, i);
+}
+
+} // namespace uplink

@@ -1,0 +1,59 @@
+// The playback clock of an interpolator. docs/interpolation.md. Nothing of it is sent.
+#pragma once
+
+#include <algorithm>
+
+#include "src/base/memory.hpp"
+#include "uplink/interpolate.hpp"
+
+namespace uplink::detail::downlink {
+
+// Window is the recent delays, by age and by number.
+class Window {
+public:
+  bool create(const Allocator &a) { return recent_.create(a, size) && sorted_.create(a, size); }
+  void clear() { n_ = 0; }
+  size_t count() const { return n_; }
+  void add(int64_t at, int64_t value);
+  // quantile returns the lowest value that at most a share of the values exceeds.
+  int64_t quantile(double share) const {
+    return sorted_[n_ - 1 - static_cast<size_t>(share * static_cast<double>(n_))];
+  }
+
+private:
+  static constexpr size_t size = 1024;
+  static constexpr int64_t length = 30000000000; // ns
+
+  struct Timed {
+    int64_t at, value;
+  };
+  Array<Timed> recent_; // a ring
+  Array<int64_t> sorted_;
+  size_t first_ = 0, n_ = 0;
+};
+
+// Timeline maps the client's time to the server's time to show. Times are ns.
+class Timeline {
+public:
+  Window needed; // delays with which the newest snapshots would not have been late
+
+  void configure(const InterpolatorConfig &c) { config_ = c; }
+  // arrive records the arrival of a snapshot, and reports whether the clock restarts with it.
+  bool arrive(int64_t now, int64_t time);
+  int64_t play(int64_t now);
+  int64_t delay() const;
+  void reset();
+
+private:
+  int64_t fastest() const { return std::min(base_, before_); }
+  void restart(int64_t now, int64_t offset);
+
+  InterpolatorConfig config_;
+  bool started_ = false, playing_ = false;
+  int64_t newest_ = 0, arrived_ = 0, offset_ = 0;
+  // The minimum difference between arrival and server time in this period, and in the one before.
+  int64_t base_ = 0, before_ = 0, since_ = 0;
+  int64_t shown_ = 0, shown_now_ = 0;
+};
+
+} // namespace uplink::detail::downlink

@@ -1,0 +1,201 @@
+// Worlds of snapshots: the sessions of testdata/sessions/downstreams, as a server sends them.
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "test/client/world.hpp"
+#include "uplink/snapshot_world.hpp"
+
+using namespace uplink;
+using namespace uplink::detail::client;
+using namespace uplink_test;
+
+namespace {
+
+using nlohmann::json;
+using Rows = std::vector<std::vector<int32_t>>;
+
+Data unhex(const std::string &s) {
+  Data d;
+  for (size_t i = 0; i + 1 < s.size(); i += 2)
+    d.push_back(static_cast<uint8_t>(std::stoul(s.substr(i, 2), nullptr, 16)));
+  return d;
+}
+
+Field position(const char *name, double min, double max) {
+  Field f;
+  f.name = name;
+  f.kind = Kind::vec3;
+  f.resolution = 0.01;
+  f.has_min = f.has_max = true;
+  f.min = min;
+  f.max = max;
+  return f;
+}
+
+struct Ball {
+  Schema *schema = nullptr;
+  Ball() {
+    Field f[2] = {position("Position", -1000, 1000), {}};
+    f[1].name = "Lit";
+    f[1].kind = Kind::boolean;
+    REQUIRE(Schema::create({}, "ball", 0, f, 2, &schema) == Error::ok);
+  }
+  ~Ball() { Schema::destroy(schema); }
+  Ball(const Ball &) = delete;
+  Ball &operator=(const Ball &) = delete;
+};
+
+struct Lamp {
+  Schema *schema = nullptr;
+  Lamp() {
+    Field f[2] = {{}, position("Color", 0, 1)};
+    f[0].name = "Name";
+    f[0].kind = Kind::bytes;
+    f[0].size = 8;
+    REQUIRE(Schema::create({}, "lamps", 0, f, 2, &schema) == Error::ok);
+  }
+  ~Lamp() { Schema::destroy(schema); }
+  Lamp(const Lamp &) = delete;
+  Lamp &operator=(const Lamp &) = delete;
+};
+
+// Game is a client that is subscribed to a world.
+struct Game : uplink_test::World {
+  SnapshotWorld *world = nullptr;
+  bool areas;
+  uint8_t number = 0;
+
+  static ClientConfig config() {
+    ClientConfig c;
+    c.worlds = 1;
+    return c;
+  }
+  Game(const SnapshotWorldConfig &c, bool with_areas) : World(0, config()), areas(with_areas) {
+    REQUIRE(SnapshotWorld::create({}, c, &world) == Error::ok);
+    REQUIRE(client->subscribe("balls", *world, 0, &number) == Error::ok);
+    connect();
+    run(20);
+  }
+  Game(const Game &) = delete;
+  Game &operator=(const Game &) = delete;
+  ~Game() {
+    Client::destroy(client);
+    client = nullptr;
+    SnapshotWorld::destroy(world);
+  }
+
+  Rows shown() const {
+    Rows out;
+    for (size_t k = 0; k < (areas ? 2U : 1U); k++) {
+      const Objects o = world->objects(k);
+      for (size_t i = 0; i < o.n; i++) {
+        std::vector<int32_t> r;
+        if (areas) r.push_back(static_cast<int32_t>(k));
+        r.push_back(o.objects[i].id);
+        r.push_back(o.objects[i].generation);
+        r.insert(r.end(), o.row(i), o.row(i) + o.components);
+        out.push_back(r);
+      }
+    }
+    return out;
+  }
+
+  void play(const json &line) {
+    if (line.contains("reliable")) {
+      REQUIRE(server.channel.send(bytes(unhex(line["reliable"]))));
+      run(60);
+      Data answer(max_reliable);
+      answer.resize(server.channel.receive(answer.data()));
+      CHECK(answer == unhex(line.value("answer", "")));
+      return;
+    }
+    std::vector<Data> &sent = server.bodies[DatagramKind::data];
+    const size_t before = sent.size();
+    const json lost = line.value("lost", json::array());
+    for (size_t i = 0; i < line["sent"].size(); i++)
+      if (std::find(lost.begin(), lost.end(), i) == lost.end())
+        server.send(DatagramKind::data, unhex(line["sent"][i]));
+    run(50);
+    const std::string ack = line.value("ack", "");
+    REQUIRE(sent.size() == before + (ack.empty() ? 0 : 1));
+    if (ack.empty()) return;
+    REQUIRE(sent.back() == unhex(ack));
+    REQUIRE(world->newest() != nullptr);
+    CHECK(world->newest()->tick == line["tick"].get<uint64_t>());
+    CHECK(last().type == EventType::world_update);
+    CHECK(last().value == world->newest()->tick);
+    const char *key = areas ? "shown" : "objects";
+    if (line.contains(key)) CHECK(shown() == line[key].get<Rows>());
+  }
+
+  int play(const char *name) {
+    std::ifstream in(std::string(UPLINK_TESTDATA "/sessions/downstreams/") + name);
+    REQUIRE(in.good());
+    int n = 0;
+    for (std::string line; std::getline(in, line); n++) {
+      CAPTURE(n);
+      play(json::parse(line));
+    }
+    return n;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a session of a world, with an initial state in pieces") {
+  const Ball ball;
+  SnapshotWorldConfig c;
+  InterpolatorConfig interpolation;
+  interpolation.position = "Position";
+  interpolation.delay = 60 * ms;
+  c.types[0] = ball.schema;
+  c.n = 1;
+  c.interpolation[0] = &interpolation;
+  Game g(c, false);
+  CHECK(g.play("world.jsonl") > 40);
+  CHECK(g.client->connected());
+  CHECK(g.world->ticks() == 60);
+  Sample s;
+  REQUIRE(g.world->sample(0, g.now, &s));
+  CHECK(s.objects.n == g.world->objects(0).n);
+  CHECK(g.world->interpolation(0).added > 20);
+  // The initial state is known to the next stream of the world.
+  std::ifstream in(UPLINK_TESTDATA "/sessions/downstreams/world.jsonl");
+  std::string line;
+  std::getline(in, line);
+  json offer = json::parse(line);
+  offer["answer"] = "c70302";
+  g.play(offer);
+  CHECK(g.world->newest() == nullptr);
+}
+
+TEST_CASE("a session of a world with areas and two types of objects") {
+  const Ball ball;
+  const Lamp lamp;
+  SnapshotWorldConfig c;
+  c.types[0] = ball.schema;
+  c.types[1] = lamp.schema;
+  c.n = 2;
+  Game g(c, true);
+  CHECK(g.play("areas.jsonl") > 30);
+  CHECK(g.client->connected());
+}
+
+TEST_CASE("a world whose types the program does not know") {
+  const Lamp lamp;
+  SnapshotWorldConfig c;
+  SnapshotWorld *w = nullptr;
+  CHECK(SnapshotWorld::create({}, c, &w) == Error::invalid);
+  c.types[0] = lamp.schema;
+  c.n = 1;
+  Game g(c, false);
+  std::ifstream in(UPLINK_TESTDATA "/sessions/downstreams/world.jsonl");
+  std::string line;
+  std::getline(in, line);
+  json offer = json::parse(line);
+  offer["answer"] = "c70300";
+  g.play(offer);
+  CHECK(g.last().type == EventType::world);
+  CHECK(g.last().status == 1);
+}

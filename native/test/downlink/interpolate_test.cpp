@@ -1,0 +1,173 @@
+// Interpolation: what is shown between two snapshots, and when.
+#include <cmath>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "uplink/interpolate.hpp"
+
+using namespace uplink;
+
+namespace {
+
+constexpr uint64_t ms = 1000000;
+
+struct World {
+  Schema *schema = nullptr;
+  ObjectType *type = nullptr;
+  Interpolator *interpolator = nullptr;
+  Frame *frame = nullptr;
+  std::vector<Object> objects;
+  std::vector<int32_t> rows;
+  Sample sample;
+
+  explicit World(InterpolatorConfig c = {}) {
+    Field f[4];
+    f[0].name = "position";
+    f[1].name = "velocity";
+    f[0].kind = f[1].kind = Kind::vec3;
+    f[0].resolution = f[1].resolution = 0.001;
+    f[2].name = "rotation";
+    f[2].kind = Kind::quat;
+    f[2].bits = 16;
+    f[3].name = "jumps";
+    f[3].kind = Kind::bits;
+    f[3].width = 2;
+    REQUIRE(Schema::create({}, "Crate", 0, f, 4, &schema) == Error::ok);
+    REQUIRE(ObjectType::create({}, *schema, &type) == Error::ok);
+    REQUIRE(Frame::create({}, *schema, &frame) == Error::ok);
+    c.interval = 50 * ms;
+    c.position = "position";
+    c.velocity = "velocity";
+    c.orientation = "rotation";
+    c.teleports = "jumps";
+    REQUIRE(Interpolator::create({}, *type, c, &interpolator) == Error::ok);
+  }
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+  ~World() {
+    Interpolator::destroy(interpolator);
+    Frame::destroy(frame);
+    ObjectType::destroy(type);
+    Schema::destroy(schema);
+  }
+
+  // put puts an object that is turned by an angle about z into the next snapshot.
+  void put(uint16_t id, double x, double speed = 0, double angle = 0, uint64_t jumps = 0) {
+    const double position[3] = {x, 0, 0}, velocity[3] = {speed, 0, 0};
+    const double rotation[4] = {0, 0, std::sin(angle / 2), std::cos(angle / 2)};
+    REQUIRE(frame->set(0, position, 3) == Error::ok);
+    REQUIRE(frame->set(1, velocity, 3) == Error::ok);
+    REQUIRE(frame->set(2, rotation, 4) == Error::ok);
+    REQUIRE(frame->set_integers(3, &jumps, 1) == Error::ok);
+    objects.push_back({id, 0});
+    rows.insert(rows.end(), frame->components(), frame->components() + type->components());
+  }
+  Error add(uint64_t now, uint64_t time) {
+    const Error e =
+        interpolator->add(now, time, {objects.size(), type->components(), objects.data(), rows.data()});
+    objects.clear();
+    rows.clear();
+    return e;
+  }
+  double x(size_t i) const { return sample.poses[i].position[0]; }
+};
+
+} // namespace
+
+TEST_CASE("linear interpolation between two snapshots") {
+  World w;
+  CHECK(!w.interpolator->sample(0, &w.sample));
+  w.put(1, 1, 10, 0);
+  w.put(2, 5);
+  w.put(3, 0, 0, 0, 1);
+  REQUIRE(w.add(1000 * ms, 100 * ms) == Error::ok);
+  w.put(1, 2, 20, 1);
+  w.put(3, 9, 0, 0, 2);
+  REQUIRE(w.add(1050 * ms, 150 * ms) == Error::ok);
+  REQUIRE(w.interpolator->at(125 * ms, &w.sample));
+  REQUIRE(w.sample.objects.n == 3);
+  CHECK(w.x(0) == doctest::Approx(1.5));
+  CHECK(w.sample.poses[0].velocity[0] == doctest::Approx(15));
+  CHECK(w.sample.poses[0].orientation[2] == doctest::Approx(std::sin(0.25)).epsilon(0.001));
+  CHECK(w.x(1) == 5); // the newer snapshot does not have it
+  CHECK(w.x(2) == 0); // it jumps
+  CHECK(!w.sample.starved);
+  REQUIRE(w.interpolator->at(160 * ms, &w.sample));
+  CHECK(w.sample.starved);
+  CHECK(w.x(0) == doctest::Approx(2));
+  w.put(1, 1);
+  CHECK(w.add(1051 * ms, 150 * ms) == Error::duplicate);
+}
+
+TEST_CASE("Hermite interpolation and extrapolation") {
+  InterpolatorConfig c;
+  c.method = Interpolation::hermite;
+  c.extrapolate = 100 * ms;
+  World w(c);
+  w.put(1, 0, 20);
+  w.put(2, 0, 20);
+  w.add(1000 * ms, 100 * ms);
+  w.put(1, 0, 0);
+  w.put(2, 1, 20);
+  w.add(1050 * ms, 150 * ms);
+  REQUIRE(w.interpolator->at(125 * ms, &w.sample));
+  CHECK(w.x(0) == 0); // it stops where it was
+  CHECK(w.x(1) == doctest::Approx(0.5));
+  REQUIRE(w.interpolator->at(200 * ms, &w.sample));
+  CHECK(w.x(1) == doctest::Approx(2));
+  REQUIRE(w.interpolator->at(900 * ms, &w.sample));
+  CHECK(w.x(1) == doctest::Approx(3));
+}
+
+TEST_CASE("the playback follows the server's clock with the delay") {
+  InterpolatorConfig c;
+  c.delay = 120 * ms;
+  World w(c);
+  // Snapshots each 50 ms take 30 to 40 ms on their way.
+  uint64_t time = 0;
+  for (uint64_t n = 0; n < 100; n++) {
+    w.put(1, static_cast<double>(n));
+    REQUIRE(w.add(5000 * ms + n * 50 * ms + n % 3 * 5 * ms, n * 50 * ms) == Error::ok);
+    REQUIRE(w.interpolator->play(5000 * ms + n * 50 * ms + 20 * ms, &time));
+    if (n > 5) CHECK(time == n * 50 * ms + 20 * ms - 120 * ms);
+  }
+  const InterpolatorStats s = w.interpolator->stats();
+  CHECK(s.added == 100);
+  CHECK(s.restarts == 1);
+  CHECK(s.hitches == 0);
+  CHECK(s.delay == 120 * ms);
+  // The server restarts: its time begins again.
+  for (uint64_t n = 0; n < 3; n++) {
+    w.put(1, 7);
+    CHECK(w.add(11000 * ms + n * 50 * ms, n * 50 * ms) == (n < 2 ? Error::stale : Error::ok));
+  }
+  CHECK(w.interpolator->stats().restarts == 2);
+}
+
+TEST_CASE("an adaptive delay") {
+  InterpolatorConfig c;
+  c.adaptive = true;
+  World w(c);
+  for (uint64_t n = 0; n < 200; n++) {
+    w.put(1, 1);
+    w.add(5000 * ms + n * 50 * ms + (n % 8 == 0 ? 70 * ms : 0), n * 50 * ms);
+  }
+  // Each eighth snapshot comes 70 ms late: before it the previous one is 120 ms old.
+  CHECK(w.interpolator->stats().delay == 120 * ms);
+}
+
+TEST_CASE("configurations of interpolators") {
+  World w;
+  InterpolatorConfig c;
+  Interpolator *i = nullptr;
+  CHECK(Interpolator::create({}, *w.type, c, &i) == Error::invalid); // no interval
+  c.interval = 50 * ms;
+  c.position = "nothing";
+  CHECK(Interpolator::create({}, *w.type, c, &i) == Error::invalid);
+  c.position = "rotation";
+  CHECK(Interpolator::create({}, *w.type, c, &i) == Error::invalid);
+  c.position = nullptr;
+  c.loss = 1;
+  CHECK(Interpolator::create({}, *w.type, c, &i) == Error::invalid);
+}
