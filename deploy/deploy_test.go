@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ func TestPromtool(t *testing.T) {
 	promtool := tool.Find(t, "promtool")
 	for _, args := range [][]string{
 		{"check", "config", "prometheus.yml"},
+		{"check", "config", "fleet.yml"},
 		{"check", "rules", "recording.yml", "alerts.yml"},
 		{"test", "rules", "rules_test.yml"},
 	} {
@@ -65,4 +67,85 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestFleetDashboard checks that the metrics of the fleet's dashboard exist, and that its panels
+// select the fleet.
+func TestFleetDashboard(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("grafana", "fleet.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil || len(dashboard.Panels) == 0 {
+		t.Fatalf("%d panels: %v", len(dashboard.Panels), err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			for _, metric := range regexp.MustCompile(`uplink_\w+`).FindAllString(target.Expr, -1) {
+				if !strings.Contains(string(operations), "`"+metric+"`") {
+					t.Errorf("%s: no metric %s", p.Title, metric)
+				}
+			}
+			if !strings.Contains(target.Expr, `{job=~"$job", fleet=~"$fleet"}`) {
+				t.Errorf("%s: %s is for all fleets", p.Title, target.Expr)
+			}
+		}
+	}
+}
+
+// TestUnit checks the systemd unit.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("it needs systemd-analyze")
+	}
+	unit := filepath.Join("systemd", "uplink-ds.service")
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestFlagsOfCompose checks that the flags in the compose file exist.
+func TestFlagsOfCompose(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("container", "compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for _, dir := range []string{"../cmd/uplink", "../fleet/natsstore/cmd/uplink-nats"} {
+		sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range sources {
+			code, err := os.ReadFile(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`"([a-z-]+)", `).FindAllStringSubmatch(string(code), -1) {
+				flags[m[1]] = true
+			}
+		}
+	}
+	flags["schema"] = true // a constant
+	for service := range strings.SplitSeq(string(text), "\n\n") {
+		if !strings.Contains(service, "build:") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?:"| - )--?([a-z-]+)`).FindAllStringSubmatch(service, -1) {
+			if !flags[m[1]] {
+				t.Errorf("compose.yml: no command has --%s", m[1])
+			}
+		}
+	}
 }

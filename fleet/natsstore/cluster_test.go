@@ -17,13 +17,13 @@ import (
 
 // cluster is a cluster of NATS servers with JetStream in this process.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	options []*server.Options
 	servers []*server.Server // nil: killed
 }
 
 // newCluster starts a cluster of n servers on free ports of loopback.
-func newCluster(t *testing.T, n int) *cluster {
+func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, servers: make([]*server.Server, n)}
 	ports := freePorts(t, 2*n)
@@ -58,7 +58,7 @@ func newCluster(t *testing.T, n int) *cluster {
 }
 
 // freePorts returns ports of loopback that were free a moment ago.
-func freePorts(t *testing.T, n int) (ports []int) {
+func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func (c *cluster) store() *natsstore.Store {
 }
 
 // eventually waits until f reports true, for a minute at most.
-func eventually(t *testing.T, what string, f func() bool) {
+func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -56,11 +56,12 @@ type Store struct {
 	tokens, sessions, replaced, servers jetstream.KeyValue
 
 	cancel  context.CancelFunc
+	watch   func() // starts the watch of the directory, once
 	watches sync.WaitGroup
+	listed  chan struct{} // closed when the directory has been read
 
 	mu        sync.Mutex
 	directory map[string]fleet.Server
-	listed    bool // the directory is complete
 }
 
 var _ fleet.Store = (*Store)(nil)
@@ -84,7 +85,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: %w", err)
 	}
-	s := &Store{directory: map[string]fleet.Server{}}
+	s := &Store{directory: map[string]fleet.Server{}, listed: make(chan struct{})}
 	for _, b := range [...]struct {
 		kv   *jetstream.KeyValue
 		name string
@@ -102,7 +103,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.watches.Go(func() { s.watchDirectory(watching) })
+	s.watch = sync.OnceFunc(func() { s.watches.Go(func() { s.watchDirectory(watching) }) })
 	return s, nil
 }
 
@@ -256,15 +257,18 @@ func (s *Store) Withdraw(ctx context.Context, name string) error {
 	return orMissing(s.servers.Delete(ctx, name))
 }
 
-// Servers implements [fleet.Store]. It returns a copy that is kept up to date by a watch, so that
-// it costs no call. While the cluster cannot be reached, it returns the servers that were known
-// last.
-func (s *Store) Servers(context.Context) ([]fleet.Server, error) {
+// Servers implements [fleet.Store]. The first call starts a watch, so that later ones cost nothing,
+// and servers, which do not call it, learn nothing of each other. While the cluster cannot be
+// reached, it returns the servers that were known last.
+func (s *Store) Servers(ctx context.Context) ([]fleet.Server, error) {
+	s.watch()
+	select {
+	case <-s.listed:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("natsstore: the directory has not been read yet: %w", context.Cause(ctx))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.listed {
-		return nil, errors.New("natsstore: the directory has not been read yet")
-	}
 	return slices.SortedFunc(maps.Values(s.directory), func(a, b fleet.Server) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
@@ -289,7 +293,11 @@ func (s *Store) update(e jetstream.KeyValueEntry) {
 	var server fleet.Server
 	switch {
 	case e == nil:
-		s.listed = true
+		select {
+		case <-s.listed: // by an earlier watch
+		default:
+			close(s.listed)
+		}
 	case e.Operation() != jetstream.KeyValuePut:
 		delete(s.directory, e.Key())
 	case json.Unmarshal(e.Value(), &server) == nil:
