@@ -65,7 +65,8 @@ func (r *recorded) ack(b []byte) error {
 	return err
 }
 
-// recordedAreas are those of a world with areas: squares of the plane, of which the player sees some.
+// recordedAreas are those of a world with areas: squares of the plane, of which the player sees
+// some.
 type recordedAreas struct {
 	sets    []*snapshot.Set
 	world   *areas.World
@@ -119,8 +120,8 @@ func (r *recordedAreas) ack(b []byte) error {
 	return err
 }
 
-// TestWorlds plays a recording of 901 cubes to the decoders of both implementations, over links that
-// lose, delay and damage messages. Each result must be the same.
+// TestWorlds plays a recording of 901 cubes to the decoders of both implementations, over links
+// that lose, delay and damage messages. Each result must be the same.
 func TestWorlds(t *testing.T) {
 	frames, err := cubes.Load(recording)
 	if err != nil {
