@@ -35,7 +35,6 @@ bool same_fields(const WorldType &t, const Schema &s) {
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint64_t second = 1000000;
 constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
 constexpr uint32_t max_initial = 1048576;
 constexpr size_t max_name_size = 64, max_field_count = 64, max_piece = 1024, max_game = 8192;
