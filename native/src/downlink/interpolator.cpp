@@ -153,11 +153,12 @@ bool find_fields(const SchemaImpl &s, const InterpolatorConfig &c, Fields *f) {
   if (!find(s, c.position, &f->position) || !find(s, c.velocity, &f->velocity) ||
       !find(s, c.orientation, &f->orientation) || !find(s, c.teleports, &f->teleports))
     return false;
+  const auto info = [&](int i) -> const FieldInfo & { return s.infos[static_cast<size_t>(i)]; };
   for (const int i : {f->position, f->velocity})
-    if (i >= 0 && (!s.infos[i].is_vector() || s.infos[i].values != 3)) return false;
-  if (f->orientation >= 0 && s.infos[f->orientation].kind != Kind::quat) return false;
+    if (i >= 0 && (!info(i).is_vector() || info(i).values != 3)) return false;
+  if (f->orientation >= 0 && info(f->orientation).kind != Kind::quat) return false;
   if (f->teleports < 0) return true;
-  const FieldInfo &t = s.infos[f->teleports];
+  const FieldInfo &t = info(f->teleports);
   return t.is_integer() && t.kind != Kind::int_ && t.values == 1 && t.width <= 32;
 }
 
