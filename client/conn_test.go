@@ -321,6 +321,12 @@ func TestNoToken(t *testing.T) {
 		if !errors.Is(err, token.ErrNoToken) || !strings.Contains(err.Error(), "set Config.Token: the server has a key") {
 			t.Errorf("a server with a key: %v", err)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err = client.Dial(ctx, uplinktest.Addr, client.Config{Network: m.network})
+		if !errors.Is(err, token.ErrNoToken) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its refusal is not authenticated") {
+			t.Errorf("a server with a key, for 300 ms: %v", err)
+		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 1)

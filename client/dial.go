@@ -40,7 +40,11 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	}
 	if errors.Is(err, token.ErrWrongKey) && cfg.Token == (token.Token{}) {
 		// The server has refused the token for tests on loopback.
-		err = fmt.Errorf("%w, and set Config.Token: the server has a key, so it requires one on loopback too", token.ErrNoToken)
+		refused := fmt.Errorf("%w, and set Config.Token: the server has a key, so it requires one on loopback too", token.ErrNoToken)
+		if ctx.Err() != nil {
+			refused = fmt.Errorf("%w (its refusal is not authenticated; no other answer: %w)", refused, context.Cause(ctx))
+		}
+		err = refused
 	}
 	if err != nil {
 		return nil, fmt.Errorf("client: dial %s: %w", addr, err)

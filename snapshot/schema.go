@@ -49,7 +49,7 @@ func (f *Field) check() error {
 	case f.Class == schema.ClassAngle && (span < 1 || span >= 1<<31):
 		return fmt.Errorf("bounds %d to %d, want 2 to 2^31 steps a turn", f.Lo, f.Hi)
 	case f.Class == schema.ClassQuat && (f.N != 4 || span < 2 || span > 1<<20):
-		return errors.New("an orientation has 4 components of at most 20 bits")
+		return fmt.Errorf("an orientation of %d components of %d steps, want 4 components of 3 to 2^20+1 steps", f.N, span+1)
 	case f.Class == schema.ClassInteger && f.N != 1:
 		return fmt.Errorf("%d components, want 1", f.N)
 	case f.Class == schema.ClassBytes && (f.Lo < 0 || f.Hi < 1 || f.Hi > 4*maxComponents):

@@ -158,9 +158,9 @@ func (p *plan) link(v *schema.Velocity) error {
 	}
 	switch {
 	case f.by >= 0 || o.by >= 0 || p.isVelocity(i) || i == by:
-		return fmt.Errorf("statesync: Velocities: velocity %q of %q: a field has one velocity, which has none", v.Of, v.Field)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: want two fields, each in one entry only", v.Of, v.Field)
 	case f.Class == schema.ClassInteger || f.Class == schema.ClassBytes || o.Class != schema.ClassNumber || o.N != want:
-		return fmt.Errorf("statesync: Velocities: velocity %q of %q: kind or number of components do not go together", v.Of, v.Field)
+		return fmt.Errorf("statesync: Velocities: velocity %q of %q: want a velocity of %d numbers, of a field of numbers, angles or an orientation", v.Of, v.Field, want)
 	case v.PerTick == 0 || v.PerTick < -limit || v.PerTick > limit:
 		return fmt.Errorf("statesync: Velocities: velocity %q of %q: PerTick %d, want 1 to %d or its negative", v.Of, v.Field, v.PerTick, limit)
 	}

@@ -37,8 +37,9 @@ type dialer struct {
 // and others), if nothing is received for [Config.Timeout] (session.ErrTimeout), or if ctx is done.
 // The connection is encrypted, and the listener is authenticated by the key that [Config.Token]
 // names. The connection then stays open until either end closes it or it fails, independent of ctx.
-// If ctx is done at the moment when the connection opens, h sees it opened and closed and Dial
-// returns an error.
+// If ctx is done while Dial waits, the error also wraps that of an unauthenticated refusal, if one
+// was received. If ctx is done at the moment when the connection opens, h sees it opened and closed
+// and Dial returns an error.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -65,7 +66,11 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	case <-d.done:
 	}
 	if ctx.Err() != nil {
+		refusal := locked(d.conn, (*session.Session).Refusal)
 		_ = d.conn.Close()
+		if refusal != nil {
+			return nil, fmt.Errorf("refused by an answer that is not authenticated: %w; no other answer from the server: %w", refusal, context.Cause(ctx))
+		}
 		return nil, fmt.Errorf("no answer from the server: %w", context.Cause(ctx))
 	}
 	if !d.opened() {

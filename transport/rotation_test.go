@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -49,6 +50,12 @@ func TestKeyRotation(t *testing.T) {
 			_, err := transport.Dial(t.Context(), publicAddr, cfg, &recorder{t: t})
 			if !errors.Is(err, token.ErrWrongKey) || !strings.HasSuffix(err.Error(), "the server has no key "+key.ID().String()) {
 				t.Errorf("a token of a key that the server does not have: %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			defer cancel()
+			_, err = transport.Dial(ctx, publicAddr, cfg, &recorder{t: t})
+			if !errors.Is(err, token.ErrWrongKey) || !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "refused by an answer that is not authenticated: ") {
+				t.Errorf("a token of a key that the server does not have, for 400 ms: %v", err)
 			}
 		}
 		unused, used := config(old), config(old)

@@ -103,6 +103,9 @@ var clientHints = []struct {
 	{session.ErrServerFull, "raise --max-players of the server"},
 }
 
+// hasHint reports whether hintFor has a hint for err, so that no other is needed.
+func hasHint(err error) bool { return errors.As(hintFor(err), new(hintedError)) }
+
 func hintFor(err error) error {
 	for _, h := range clientHints {
 		if errors.Is(err, h.err) {

@@ -32,7 +32,7 @@ func newAnalyzeCommand() *cobra.Command {
 		Long: `analyze encodes recorded play with the adaptive codec. It prints the bits of each field and component, and their size as
 an engine packs them. For each component it also tries other predictors, one at a time: their residuals, and the bits
 of these in an ideal adaptive code, without rounding and without a time limit. The floor is an estimate of what a field
-would need if the codec knew more than a receiver can know (docs/design/codec.md). It is no limit: the codec can need less.
+would need if the codec knew more than a receiver can know (docs/design/codec.md), and at most what the codec needs.
 
 With --what-if it runs a grid instead: resolution x redundancy x loss x rate. For each cell it prints bits, delivery,
 and the error of the newest frame at the server against the recording. The error contains the resolution, and the age

@@ -70,6 +70,7 @@ func TestCommonErrors(t *testing.T) {
 	checkFailures(t, "", []failure{
 		// Names of commands and flags.
 		{"dmeo", 2, `unknown command "dmeo"; did you mean demo?` + "\nhint: uplink --help\n"},
+		{"help dmeo", 2, `unknown command "dmeo"; did you mean demo?` + "\nhint: uplink help --help\n"},
 		{"server", 2, `unknown command "server"` + "\nhint: uplink --help\n"},
 		{"--verbose", 2, "unknown flag: --verbose\nhint: uplink --help\n"},
 		{"bench --rt 80ms " + moves, 2, "unknown flag: --rt; did you mean --rtt?"},

@@ -60,6 +60,7 @@ from a call that the dedicated server has acknowledged.`,
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}
+	root.SetHelpCommand(newHelpCommand(root))
 	addCompletions(root)
 	return root
 }

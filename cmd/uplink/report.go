@@ -104,6 +104,31 @@ func noCommand(root *cobra.Command, args []string) error {
 	return err
 }
 
+// newHelpCommand returns the command help, which, unlike cobra's, fails for an unknown command.
+func newHelpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		Args: usageArgs(func(_ *cobra.Command, args []string) error {
+			_, rest, _ := root.Find(args)
+			return noCommand(root, rest)
+		}),
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, _, _ := root.Find(args)
+			cmd.InitDefaultHelpFlag() // as Execute does for the command that it runs
+			return cmd.Help()
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
+			for _, sub := range root.Commands() {
+				if len(args) == 0 && sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), prefix) {
+					names = append(names, sub.Name()+"\t"+sub.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
 // noArgs is the argument check of commands without arguments.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {

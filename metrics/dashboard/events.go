@@ -13,6 +13,7 @@ type happening struct {
 	Cause  string `json:"cause,omitempty"`
 	Player string `json:"player,omitempty"` // as text: JavaScript has 53 bits
 	Client string `json:"client,omitempty"`
+	Name   string `json:"name,omitempty"` // of the player, while it is connected
 	Text   string `json:"text,omitempty"`
 	Count  uint64 `json:"count"`
 }
@@ -25,12 +26,14 @@ type happenings struct {
 
 const maxText = 160 // characters of an event's text
 
-func newEvents(all []ds.Event, rows int) happenings {
+// newEvents returns the first rows of all. names has the names of connected players, by id.
+func newEvents(all []ds.Event, rows int, names map[uint64]string) happenings {
 	out := happenings{Kept: len(all), Rows: []happening{}}
 	for i := range all[:min(len(all), rows)] {
 		e := &all[i]
 		out.Rows = append(out.Rows, happening{
-			At: e.At.UnixMilli(), Kind: e.Kind, Cause: e.Cause, Player: id(e.Player), Client: id(e.Client), Text: sanitized(e.Text, maxText), Count: e.Count,
+			At: e.At.UnixMilli(), Kind: e.Kind, Cause: e.Cause, Player: id(e.Player), Client: id(e.Client), Name: names[e.Player],
+			Text: sanitized(e.Text, maxText), Count: e.Count,
 		})
 	}
 	return out

@@ -153,7 +153,10 @@ func (d *Dashboard) happened(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "n: want the number of events", http.StatusBadRequest)
 		return
 	}
-	l := newEvents(d.src.Events(), rows)
+	d.mu.Lock()
+	names := d.players.names()
+	d.mu.Unlock()
+	l := newEvents(d.src.Events(), rows, names)
 	reply(w, &l, "")
 }
 

@@ -153,6 +153,17 @@ func (t *tracker) step(players iter.Seq[*ds.Player]) {
 	maps.DeleteFunc(t.players, func(_ *ds.Player, k *tracked) bool { return k.round != t.round })
 }
 
+// names returns the names of the players that have one, by id.
+func (t *tracker) names() map[uint64]string {
+	names := map[uint64]string{}
+	for _, k := range t.players {
+		if k.name != "" {
+			names[k.id] = k.name
+		}
+	}
+	return names
+}
+
 // sanitized returns a text with at most so many characters, all of them printable.
 func sanitized(name string, most int) string {
 	name = strings.Map(func(r rune) rune {

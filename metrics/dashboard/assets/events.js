@@ -34,11 +34,11 @@ export async function showEvents() {
     if (!r.ok) return;
     const list = await r.json();
     seen = n;
-    rows(body, list.rows, (e) => `${e.t} ${e.kind} ${e.player} ${e.client} ${e.count} ${e.text}`,
+    rows(body, list.rows, (e) => `${e.t} ${e.kind} ${e.player} ${e.client} ${e.name} ${e.count} ${e.text}`,
       (e) => make("tr", {}, make("th", { scope: "row" }), make("td", { class: "text" }), make("td", { class: "text who" }), make("td", { class: "text wrap" })),
       (tr, e) => {
         const what = e.kind.replaceAll("_", " ") + (e.cause ? `: ${e.cause.replaceAll("_", " ")}` : "") + (e.count > 1 ? ` × ${f.number(e.count)}` : "");
-        [f.clock(e.t / 1000, true), what, e.client ? `client ${e.client}` : e.player ? `session ${e.player}` : f.dash, e.text ?? ""]
+        [f.clock(e.t / 1000, true), what, e.name ? e.name : e.client ? `client ${e.client}` : e.player ? `session ${e.player}` : f.dash, e.text ?? ""]
           .forEach((text, i) => setText(tr.children[i], text));
         tr.children[2].title = e.player ? `session ${e.player}` : "";
         tr.children[1].classList.toggle("bad", bad.includes(e.kind) || worse.includes(e.cause));

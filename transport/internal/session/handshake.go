@@ -173,6 +173,15 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	return Accepted
 }
 
+// Refusal returns the reason of an unauthenticated refusal that a client received during the
+// handshake, or nil.
+func (s *Session) Refusal() error {
+	if s.handshake == nil {
+		return nil
+	}
+	return s.handshake.refusal
+}
+
 // Grant is what a listener grants a client.
 type Grant struct {
 	Remote  netip.AddrPort // validated

@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 	sum, full := r.CountBits+r.RoundingBits, 0.0
 	for i, f := range r.Fields {
 		sum, full = sum+f.Bits, full+f.FullBits
-		if f.Name != steering[i].Name || f.Kind != string(steering[i].Kind) || f.FloorBits == nil {
+		if f.Name != steering[i].Name || f.Kind != string(steering[i].Kind) || f.FloorBits == nil || *f.FloorBits > f.Bits {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -144,7 +144,7 @@ func (r *Report) price(t *trace.Trace, m *moments, progress func(done float64)) 
 	r.FloorDistance = distance
 	for _, b := range bills {
 		i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Name == b.Field })
-		r.Fields[i].FloorBits = new(b.Flags + b.Values)
+		r.Fields[i].FloorBits = new(min(b.Flags+b.Values, r.Fields[i].Bits))
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ type Field struct {
 	FullBits float64 `json:"full_bits"`
 	Bits     float64 `json:"bits"`
 	FlagBits float64 `json:"flag_bits"`
-	// FloorBits is an estimate of the minimum, see docs/design/codec.md. It is nil for byte strings
-	// and short traces.
+	// FloorBits is an estimate of the minimum, at most Bits; see docs/design/codec.md. It is nil
+	// for byte strings and short traces.
 	FloorBits  *float64    `json:"floor_bits,omitempty"`
 	Components []Component `json:"components,omitempty"`
 }
@@ -90,8 +90,7 @@ func (c *Component) predictor(name string) *Predictor {
 }
 
 const textNotes = `bits   a frame, on average: full as the engine packs it; bits of the codec adaptive, flags those of them that say what changed;
-       floor: an estimate of what the field needs if more is known than a receiver can know. It is no limit: where a few
-       values repeat, the codec can need less.
+       floor: an estimate of what the field needs if more is known than a receiver can know, at most what the codec needs.
 held   share of frames in which the component was said to be as its reference; used: the codec's predictors of the rest.
 best   of the predictors that were tried, each alone, and its residuals, in steps, over all frames: mean magnitude, and
        magnitudes that 50, 90 and 99 % are not above; the share of zeros; the entropy of the values.
