@@ -63,6 +63,7 @@ type rink struct {
 	offer    []byte
 	now      time.Time
 	tick     uint64
+	count    int       // of pucks
 	row      [16]int32 // scratch
 }
 
@@ -80,7 +81,7 @@ func newRink(t testing.TB, codec string) *rink {
 		_, err := w.AddType("goals", evolve.Descriptions(goals.Source()), goals.Schema())
 		must(t, err)
 	}
-	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0)}
+	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: pucks}
 	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), BindTimeout: time.Second}, "nowhere")
 	r.streams = replication.NewStreams(&r.toClient)
 	if codec == replication.StateCodec {
@@ -114,7 +115,7 @@ func (r *rink) send() []byte {
 	r.tick++
 	r.now = r.now.Add(time.Second / 60)
 	must(r.t, r.world.Begin(r.tick))
-	for i := range pucks {
+	for i := range r.count {
 		p := puck{Position: schema.Vec3{X: float64(i) + float64(r.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
 		r.put(0, i, func(row []int32) error { return r.typ.Quantize(row, &p) })
 	}

@@ -140,7 +140,7 @@ func TestCaptureWorld(t *testing.T) {
 	}
 	for world, want := range map[string]string{
 		"moon": "it has no offer of the world moon\nhint: it has offers of [\"town\"]",
-		"town": "it has no offer of the world town to player 2",
+		"town": "it has no offer of the world town to player 2\nhint: uplink inspect ",
 	} {
 		player := map[string]string{"moon": "0", "town": "2"}[world]
 		if _, text := try(t, 1, "replay-capture", path, "--world", world, "--player", player); !strings.Contains(text, want) {

@@ -67,6 +67,8 @@ func (o *replayCaptureOptions) check() error {
 	switch {
 	case o.world != "" && (o.self || o.to != ""):
 		return errors.New("--world: it sends nothing; leave --to and --self out")
+	case o.world != "" && o.speed != 1:
+		return errors.New("--speed: --world prints all at once; leave it out")
 	case o.self && o.to != "":
 		return errors.New("--self: it plays to a server of its own; leave --to out")
 	case o.world == "" && !o.self && o.to == "":
@@ -130,7 +132,7 @@ func (o *replayCaptureOptions) show(cmd *cobra.Command, path string, r io.Reader
 		each = func(s *spectate.Snapshot) error { return enc.Encode(s) }
 	}
 	report, err := spectate.Run(r, spectate.Options{World: o.world, Player: o.player, Memory: int64(o.memory), Each: each})
-	if report.Player != 0 && !o.json {
+	if report.Snapshots+report.Skipped > 0 && !o.json {
 		fmt.Fprintf(out, "%d snapshots of %s to player %d; %d could not be decoded.\n", report.Snapshots, o.world, report.Player, report.Skipped)
 	}
 	if flushed := out.Flush(); flushed != nil {
@@ -155,9 +157,13 @@ func (o *replayCaptureOptions) show(cmd *cobra.Command, path string, r io.Reader
 	if o.player != 0 {
 		to = fmt.Sprintf(" to player %d", o.player)
 	}
+	hint := "uplink inspect " + path + " lists the players"
+	if len(report.Worlds) > 0 {
+		hint = fmt.Sprintf("it has offers of %q", report.Worlds)
+	}
 	return hintedError{
 		fmt.Errorf("%s: it has no offer of the world %s%s", path, o.world, to),
-		fmt.Sprintf("it has offers of %q; a world that was offered in an earlier file of a series cannot be shown", report.Worlds),
+		hint + "; a world that was offered in an earlier file of a series cannot be shown",
 	}
 }
 

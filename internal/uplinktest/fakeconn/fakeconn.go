@@ -11,14 +11,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Conn is a connection with a round-trip time of 0 and the AEAD overhead of transport.AES128GCM.
+// Conn is a connection with the AEAD overhead of transport.AES128GCM.
 type Conn struct {
-	Last  []byte    // the datagram or message sent last
-	Sent  [][]byte  // all of them, if Keep
-	Woken time.Time // argument of the last Wake
-	Keep  bool
-	Full  bool // the reliable channel has no room
-	Stall int  // segments that stay unacknowledged
+	Last      []byte    // the datagram or message sent last
+	Sent      [][]byte  // all of them, if Keep
+	Woken     time.Time // argument of the last Wake
+	Keep      bool
+	Full      bool // the reliable channel has no room
+	Stall     int  // segments that stay unacknowledged
+	RoundTrip time.Duration
 	// Processed is what AppendProcessed appends.
 	Processed []byte
 }
@@ -46,8 +47,8 @@ func (c *Conn) Wake(at time.Time) { c.Woken = at }
 // ID returns a constant.
 func (c *Conn) ID() uint64 { return 1 }
 
-// RTT returns 0.
-func (c *Conn) RTT() time.Duration { return 0 }
+// RTT returns RoundTrip.
+func (c *Conn) RTT() time.Duration { return c.RoundTrip }
 
 // Overhead returns the size of all headers.
 func (c *Conn) Overhead() uint64 {

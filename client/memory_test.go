@@ -1,0 +1,65 @@
+package client
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+)
+
+// TestViewMemory bounds the heap of a client that receives 901 objects 60 times per second at an
+// RTT of 200 ms, and checks that the newest snapshot is copied only after a call of Latest.
+func TestViewMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	r := newRink(t, replication.SnapshotCodec)
+	r.count, r.toClient.Keep, r.toClient.RoundTrip = 901, true, 200*time.Millisecond
+	v := r.snapshots(SnapshotConfig[puck]{})
+	var acks [12][]byte
+	play := func() {
+		for range 2 * 64 {
+			r.toClient.Sent = nil
+			r.send()
+			for _, fragment := range r.toClient.Sent {
+				r.deliver(fragment)
+			}
+			oldest := &acks[r.tick%uint64(len(acks))]
+			newest := slices.Clone(r.toServer.Last)
+			if r.toServer.Last = *oldest; *oldest != nil {
+				r.ack()
+			}
+			*oldest = newest
+		}
+	}
+	play()
+	if v.newest.set != nil {
+		t.Error("the newest snapshot is copied without a call of Latest")
+	}
+	var latest Snapshot[puck]
+	v.Latest(&latest)
+	play()
+	if v.newest.set == nil || !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != r.count {
+		t.Errorf("the latest is tick %d with %d objects, want %d with %d", latest.Tick, len(latest.Objects), r.tick, r.count)
+	}
+	clear(acks[:])
+	with := heap()
+	v, r.conn = nil, nil
+	bytes := with - heap()
+	if t.Logf("%d KiB", bytes>>10); bytes < 100<<10 || bytes > 1<<20 {
+		t.Errorf("the client takes %d bytes, want at most 1 MiB", bytes)
+	}
+	runtime.KeepAlive(r)
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	for range 2 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
