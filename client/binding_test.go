@@ -123,7 +123,7 @@ func TestInvalidAckBeforeValidOne(t *testing.T) {
 	_, err = dec.Decode(payload)
 	noError(t, err)
 	unbound := rpcdelta.Ack{RPC: 9}
-	if err := c.acks(dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
+	if err := c.acks(b.link, dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
 		t.Error("the ack of an RPC that is not bound is no error")
 	}
 	if _, info, err := b.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {

@@ -29,6 +29,13 @@ type Config struct {
 	// a token cannot reconnect. An error counts as an attempt. The context is canceled when the
 	// connection is closed. If Token was used before, Dial calls Renew with the context of Dial.
 	Renew func(context.Context) (token.Token, error)
+	// Assign, if set, is used instead of Renew, and returns the server's address too: for games
+	// with several servers.
+	//
+	// If the server does not answer for about 1.5 s while the client calls RPCs, the client gets
+	// another server from Assign, or a token for another one behind the same address from Renew,
+	// and connects to it. If its own server answers before it is ready there, it stays.
+	Assign func(context.Context) (addr string, t token.Token, err error)
 	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
 	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
 	// preset, the default, frames are sent at once as with LowLatency, and have no deadline: a
@@ -150,21 +157,6 @@ func (cfg *Config) transport(t token.Token) transport.Config {
 	return transport.Config{
 		Network: cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
 		Timeout: cfg.Timeout, Tick: transport.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
-	}
-}
-
-// encoder returns the settings of the encoder for a server's ring and a prior.
-func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
-	cfg := s.cfg
-	maxPayload := transport.MaxPayload
-	if s.reliable {
-		maxPayload = maxReliable
-	}
-	batch, deadline := s.delay.FramesAt(s.schema.RateHz())
-	return rpcdelta.EncoderConfig{
-		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
-		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
-		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
 }
 

@@ -39,12 +39,20 @@ type Conn struct {
 
 	streamed [2]atomic.Uint64 // bytes of streams sent, received
 
+	// receiving is held while one of the connections handles what it received: during a handover
+	// there are two, and the game's callbacks run one at a time.
+	receiving sync.Mutex
+
 	mu         sync.Mutex
 	link       *transport.Conn // nil while reconnecting
-	leaving    bool            // the server is about to shut down
-	gone       error           // why the connection ended for good; nil if it did not
-	stop       func()          // cancels the goroutine that reconnects; nil if there was none
-	wait       time.Duration   // before the next attempt to reconnect
+	active     *connection     // of link
+	standby    *standby        // another server, to which the client may switch
+	lookAgain  time.Time       // earliest time of the next search for another server
+	former     map[*connection]struct{}
+	leaving    bool          // the server is about to shut down
+	gone       error         // why the connection ended for good; nil if it did not
+	stop       func()        // cancels the goroutine that reconnects; nil if there was none
+	wait       time.Duration // before the next attempt to reconnect
 	state      session.State
 	events     []session.Event // not reported yet
 	reporting  bool            // a goroutine reports events
@@ -59,6 +67,21 @@ type Conn struct {
 	budget     budget
 	meter      meter
 	stats      Stats
+}
+
+// standby is another server, to which the client switches when it is ready there: because of a
+// handover, or because its own server does not answer.
+type standby struct {
+	notice control.HandoverNotice // of a handover
+	reader *streams.Reader        // of the payload; nil if it is no handover
+	cancel context.CancelFunc
+
+	// Conn.mu guards the rest.
+	next      *connection // nil until it is connected
+	addr      string
+	connected time.Time
+	payload   bool      // the other server has the payload
+	ready     time.Time // when everything but worlds was ready; zero: it is not
 }
 
 func newConn(cfg Config, addr string) *Conn {
@@ -115,6 +138,9 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	all[n] = b
 	c.bindings = all
+	if st := c.standby; st != nil && st.next != nil {
+		b.prepare(st.next.own)
+	}
 	return b, nil
 }
 
@@ -198,16 +224,32 @@ func (c *Conn) Close() error {
 		if c.stop != nil {
 			c.stop()
 		}
-		link := c.link
-		c.link = nil
+		links := c.takeLinks()
 		c.mu.Unlock()
-		if link != nil {
+		for _, link := range links {
 			_ = link.Close() // always nil
 		}
 		c.work.Wait()
 		c.report()
 	})
 	return nil
+}
+
+// takeLinks returns all links that are open, for Close. The caller holds c.mu.
+func (c *Conn) takeLinks() (links []*transport.Conn) {
+	if c.link != nil {
+		links = append(links, c.link)
+	}
+	if st := c.standby; st != nil {
+		if st.cancel(); st.next != nil {
+			links = append(links, st.next.own)
+		}
+	}
+	for s := range c.former {
+		links = append(links, s.own)
+	}
+	c.link = nil
+	return links
 }
 
 // ID returns the number of the session, or 0 while reconnecting. ds.Player.ID returns the same

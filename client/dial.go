@@ -56,7 +56,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 // datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
 	s := &connection{Conn: c}
-	link, err := transport.Dial(ctx, c.addr, c.cfg.transport(t), s)
+	link, err := transport.Dial(ctx, c.server(), c.cfg.transport(t), s)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,7 @@ func (c *Conn) install(s *connection, link *transport.Conn) error {
 		return s.lost
 	}
 	c.link, c.leaving, c.streams = link, false, s.streams
+	c.active = s
 	c.note(session.Event{State: session.Connected, Attempt: c.attempt, New: true})
 	c.congestion.relink()
 	for _, b := range c.bindings {
@@ -90,17 +91,39 @@ func (c *Conn) install(s *connection, link *transport.Conn) error {
 
 // connectAgain opens a transport connection with a new token if there is one.
 func (c *Conn) connectAgain(ctx context.Context) error {
-	t := c.cfg.Token
-	if c.cfg.Renew != nil {
-		var err error
-		if t, err = c.cfg.Renew(ctx); err != nil {
-			return fmt.Errorf("client: no token to connect again: %w", err)
-		}
+	addr, t, err := c.assigned(ctx)
+	if err != nil {
+		return err
 	}
+	c.mu.Lock()
+	c.addr = addr
+	c.mu.Unlock()
 	return c.connect(ctx, t)
 }
 
-// connection is one transport connection of a Conn, and the handler of its events.
+// assigned returns the server to connect to, and a new token if there is one.
+func (c *Conn) assigned(ctx context.Context) (addr string, t token.Token, err error) {
+	switch t, addr = c.cfg.Token, c.server(); {
+	case c.cfg.Assign != nil:
+		addr, t, err = c.cfg.Assign(ctx)
+	case c.cfg.Renew != nil:
+		t, err = c.cfg.Renew(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("client: no token to connect again: %w", err)
+	}
+	return addr, t, err
+}
+
+// server returns the address of the current server, or of the last one.
+func (c *Conn) server() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addr
+}
+
+// connection is one transport connection of a Conn, and the handler of its events. Its methods that
+// implement transport.Handler hold Conn.receiving.
 type connection struct {
 	*Conn
 	own        *transport.Conn // also before it is installed
@@ -110,37 +133,84 @@ type connection struct {
 	calls      []*incoming   // RPCs that the server has bound, by number
 	callsAcked time.Duration // when acks of them were last sent, since start
 	lost       error         // why the session ended before install; guarded by Conn.mu
+	ended      bool          // guarded by Conn.mu
 	violation  error         // why the client ended the session, if the server violated the protocol
+
+	role     role
+	received offered  // handover of the server
+	held     [][]byte // reliable messages of a standby
+	heldSize int
+	parting  parting // of a former server
+	silence  silence
 }
+
+// role is what a connection is for.
+type role uint8
+
+const (
+	playing role = iota
+	waiting      // the standby
+	former       // the client has switched to another server
+	ignored      // a standby that was abandoned
+)
 
 // Opened implements transport.Handler.
 func (s *connection) Opened(link *transport.Conn) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
 	s.own, s.opened = link, time.Now()
 	s.openStreams()
+	if s.role == waiting {
+		s.worlds.Prepare(link)
+	}
 }
 
 // Closed unregisters the link, and reconnects if the session was lost.
 func (s *connection) Closed(link *transport.Conn, err error) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
 	c := s.Conn
 	if s.violation != nil {
 		err = s.violation
+	}
+	if s.role == former {
+		err = fmt.Errorf("%w: %w", session.ErrHandedOver, err)
 	}
 	c.worlds.Reset(link)
 	s.streams.End(err)
 	defer c.report()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.Transport = c.stats.Transport.Plus(link.Stats())
-	c.requests.fail(err)
+	delete(c.former, s)
+	if s.ended = true; s.role != former { // otherwise it was counted at the switch
+		c.stats.Transport = c.stats.Transport.Plus(link.Stats())
+	}
+	c.requests.fail(link, err)
+	if st := c.standby; st != nil && st.next == s {
+		c.mu.Unlock()
+		c.stay(st, err)
+		c.mu.Lock()
+		return
+	}
 	if c.link != link {
 		s.lost = err
-		return // not installed yet, or removed by Close
+		return // not installed yet, or not in use any more
+	}
+	if st := c.standby; st != nil && st.next != nil {
+		c.mu.Unlock()
+		c.switchTo(st, time.Now())
+		c.mu.Lock()
+		return
 	}
 	c.link = nil
 	for _, b := range c.bindings {
 		b.suspend()
 	}
-	if final := c.finalError(err); final != nil && s.violation == nil {
+	if c.standby != nil { // it is being dialed: its outcome decides
+		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
+		return
+	}
+	if final := c.finalError(err); final != nil && s.violation == nil && !(errors.Is(err, session.ErrReplaced) && time.Now().Before(c.lookAgain)) {
 		c.fail(final)
 		return
 	}
@@ -154,6 +224,11 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
 		return
 	}
+	c.startReconnecting(err)
+}
+
+// startReconnecting starts the goroutine that reconnects. The caller holds c.mu.
+func (c *Conn) startReconnecting(err error) {
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
 	c.attempt = 1
 	c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
@@ -172,7 +247,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 	for c.pause() {
 		err := c.connectAgain(ctx)
 		if err == nil {
-			c.cfg.Logger.Info("reconnected", "server", c.addr)
+			c.cfg.Logger.Info("reconnected", "server", c.server())
 			return
 		}
 		final := c.finalError(err)
@@ -188,7 +263,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 		if final != nil {
 			return
 		}
-		c.cfg.Logger.Debug("not reconnected", "server", c.addr, "error", err)
+		c.cfg.Logger.Debug("not reconnected", "server", c.server(), "error", err)
 	}
 }
 
@@ -218,7 +293,10 @@ func (c *Conn) finalError(err error) error {
 }
 
 // tokenSpent reports whether there is no token besides the one that Dial used.
-func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && c.cfg.Renew == nil }
+func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && !c.renews() }
+
+// renews reports whether the client can get further tokens.
+func (c *Conn) renews() bool { return c.cfg.Renew != nil || c.cfg.Assign != nil }
 
 // refusesToken reports whether the server refused a token, which it will do again.
 func refusesToken(err error) bool {

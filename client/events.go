@@ -1,6 +1,14 @@
 package client
 
-import "github.com/uplink-rpc/uplink/session"
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/session"
+)
+
+// maxSilence is the time without an answer after which a client that plays looks for another
+// server.
+const maxSilence = 1500 * time.Millisecond
 
 // State returns the state of the connection. Config.OnEvent is called when it changes.
 func (c *Conn) State() session.State {
@@ -40,8 +48,8 @@ func (c *Conn) report() {
 }
 
 // noteSilence records whether the server is heard. The caller holds c.mu.
-func (c *Conn) noteSilence() {
-	switch silent := c.link.Unanswered(); {
+func (c *Conn) noteSilence(now time.Time) {
+	switch silent := c.link.Unanswered() || c.link.Silence(now) >= maxSilence && c.standby != nil; {
 	case silent && c.state == session.Connected:
 		c.note(session.Event{State: session.Interrupted})
 	case !silent && c.state == session.Interrupted:

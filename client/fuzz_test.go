@@ -181,7 +181,7 @@ func (r *rink) handle(in []byte) func(yield func() bool) {
 			case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
 				_ = r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now)
 			case !reliable && (kind == control.Down || kind == control.DownFragment):
-				_ = r.conn.worlds.HandleDatagram(kind, body, r.now)
+				_ = r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now)
 			}
 			r.now = r.now.Add(time.Millisecond)
 			r.conn.worlds.Tick(r.now)

@@ -177,10 +177,40 @@ func (r *objects[T]) keep() {
 	r.newest.keep(r.typ.Schema())
 }
 
+// spare returns a receiver that keeps the newest snapshot of another server, for adopt.
+func (r *objects[T]) spare() objectReceiver {
+	return &objects[T]{name: r.name, own: r.own, typ: r.typ, offered: r.typ, fields: r.fields, reader: r.reader}
+}
+
+// adopt continues with the server of a spare receiver.
+func (r *objects[T]) adopt(spare objectReceiver) {
+	n := spare.(*objects[T])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest.any, r.newest.pending = false, nil
+	if r.typ != n.typ {
+		r.reader, r.newest.set = n.typ.Clone(), nil
+	}
+	r.typ, r.offered, r.fields, r.tickHz = n.typ, n.offered, n.fields, n.tickHz
+	if !n.newest.any {
+		return
+	}
+	set := n.newest.pending
+	if set == nil {
+		set = n.newest.set
+	}
+	r.pass(n.newest.tick, set, n.newest.processed, n.newest.received)
+}
+
 // receive passes a snapshot to all its users.
 func (r *objects[T]) receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.pass(tick, set, processed, at)
+}
+
+// pass is receive with the lock held.
+func (r *objects[T]) pass(tick uint64, set *snapshot.Set, processed Processed, at time.Time) {
 	late := r.newest.any && tick < r.newest.tick
 	r.fresh = r.cfg.Handle != nil
 	if r.buffer != nil && r.aliased {

@@ -19,21 +19,26 @@ var _ transport.Handler = (*connection)(nil)
 
 // Datagram handles an unreliable message: acks, answers to bind, and replication streams.
 func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
 	t, body, err := control.Split(b)
+	if s.role != playing && !s.uses(t) {
+		return
+	}
 	switch {
 	case err != nil:
 	case t == control.Acks:
-		err = s.acks(body, at)
+		err = s.acks(link, body, at)
 	case t == control.Frame:
 		err = s.call(b, link.Number())
 	case t == control.Slack:
-		err = s.slack(body, at)
+		err = s.slack(link, body, at)
 	case t == control.WithAcks || t == control.WithSlack:
 		err = s.withAcks(t, body, at)
 	case t == control.Bound:
-		err = s.bound(body)
+		err = s.bound(link, body)
 	case t == control.Down || t == control.DownFragment:
-		err = s.worlds.HandleDatagram(t, body, at)
+		err = s.worlds.HandleDatagram(link, t, body, at)
 	case t == control.Leaving:
 		s.leave()
 	case t == control.Message:
@@ -50,7 +55,7 @@ func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
 
 // acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
 // being used. It returns the last error.
-func (c *Conn) acks(b []byte, at time.Time) (bad error) {
+func (c *Conn) acks(link *transport.Conn, b []byte, at time.Time) (bad error) {
 	c.count(&c.stats.AckBytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
@@ -59,6 +64,8 @@ func (c *Conn) acks(b []byte, at time.Time) (bad error) {
 		}
 		if target := c.binding(int(a.RPC)); target == nil {
 			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
+		} else if !target.uses(link) {
+			bad = nil // of a server to which the client does not send, or not any more
 		} else if rtt, err := target.ack(a, at); err != nil {
 			bad = err
 		} else if rtt != 0 {
@@ -77,19 +84,19 @@ func (c *Conn) measure(rtt time.Duration) {
 }
 
 // slack applies reports about jitter buffers, and the acks that follow them.
-func (c *Conn) slack(b []byte, now time.Time) error {
+func (c *Conn) slack(link *transport.Conn, b []byte, now time.Time) error {
 	var buf [control.MaxBuffered]control.Buffered
 	reports, acks, err := control.ParseSlack(buf[:0], b)
 	if err != nil {
 		return err
 	}
 	for i := range reports {
-		if target := c.binding(int(reports[i].RPC)); target != nil {
+		if target := c.binding(int(reports[i].RPC)); target != nil && target.uses(link) {
 			target.report(now, &reports[i])
 		}
 	}
 	c.count(&c.stats.AckBytes, len(b)-len(acks))
-	return c.acks(acks, now)
+	return c.acks(link, acks, now)
 }
 
 // withAcks applies piggybacked acks, and handles the message that follows them. It returns the last
@@ -101,18 +108,18 @@ func (s *connection) withAcks(t control.Type, b []byte, now time.Time) error {
 	}
 	s.count(&s.stats.AckBytes, 1) // the length
 	if t == control.WithSlack {
-		err = s.slack(acks, now)
+		err = s.slack(s.own, acks, now)
 	} else {
-		err = s.acks(acks, now)
+		err = s.acks(s.own, acks, now)
 	}
 	t, body, bad := control.Split(message)
 	if bad == nil {
-		bad = s.worlds.HandleDatagram(t, body, now)
+		bad = s.worlds.HandleDatagram(s.own, t, body, now)
 	}
 	return cmp.Or(bad, err)
 }
 
-func (c *Conn) bound(b []byte) error {
+func (c *Conn) bound(link *transport.Conn, b []byte) error {
 	a, err := control.ParseBindAnswer(b)
 	if err != nil {
 		return err
@@ -121,7 +128,7 @@ func (c *Conn) bound(b []byte) error {
 	if target == nil {
 		return fmt.Errorf("%w: an answer for an RPC that is not bound", control.ErrMalformed)
 	}
-	target.answered(&a)
+	target.answeredBy(link, &a)
 	return nil
 }
 
@@ -132,21 +139,43 @@ var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.
 func (s *connection) Message(link *transport.Conn, b []byte, at time.Time) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
+	s.deliverHeld(at)
+	s.message(link, b, at)
+}
+
+// deliverHeld handles the messages that were held until the switch to this server.
+func (s *connection) deliverHeld(now time.Time) {
+	if s.role != playing || len(s.held) == 0 {
+		return
+	}
+	held := s.held
+	s.held = nil
+	for _, b := range held {
+		s.message(s.own, b, now)
+	}
+}
+
+func (s *connection) message(link *transport.Conn, b []byte, at time.Time) {
 	t, body, err := control.Split(b)
 	switch {
 	case err != nil:
+	case s.role == ignored || s.role == former && isWorld(t):
+	case s.role == waiting && (t == control.Frame || t == control.Message || t == control.Handover):
+		err = s.hold(b)
 	case t == control.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", session.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
-	case t == control.Offer || t == control.Piece || t == control.Stop || t == control.GameMessage:
+	case isWorld(t):
 		err = s.worlds.HandleMessage(link, t, body, at)
 	case t == control.Bind:
 		err = s.bindCall(link, body)
 	case t == control.Frame:
 		err = s.reliableCall(b)
 	case t == control.Request:
-		err = s.answered(body)
+		err = s.answered(link, body)
 	case t == control.Handover:
-		_, err = control.ParseHandover(body) // the client stays until the server ends the session
+		err = s.handover(body)
 	case t != control.Message || len(body) > MaxMessage:
 		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
 	case s.cfg.OnMessage != nil:
@@ -160,6 +189,11 @@ func (s *connection) Message(link *transport.Conn, b []byte, at time.Time) {
 	}
 }
 
+// isWorld reports whether reliable messages of a type are about worlds.
+func isWorld(t control.Type) bool {
+	return t == control.Offer || t == control.Piece || t == control.Stop || t == control.GameMessage
+}
+
 // violated ends the session because of a reliable message that no server sends.
 func (s *connection) violated(link *transport.Conn, err error) {
 	if !errors.Is(err, session.ErrProtocol) {
@@ -171,6 +205,27 @@ func (s *connection) violated(link *transport.Conn, err error) {
 
 // Tick repeats requests, sends what had to wait, and schedules the next Tick.
 func (s *connection) Tick(now time.Time) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
+	s.deliverHeld(now)
+	switch s.role {
+	case playing:
+		s.tick(now)
+	case waiting:
+		for _, b := range s.all() {
+			b.tick(now)
+		}
+		s.worlds.Tick(now)
+	case former:
+		s.part(now)
+	case ignored:
+		return
+	}
+	s.ackCalls(now)
+	s.trySwitch(now)
+}
+
+func (s *connection) tick(now time.Time) {
 	quality, measured := s.regulate(now)
 	s.report()
 	if measured && s.cfg.OnQuality != nil {
@@ -180,9 +235,9 @@ func (s *connection) Tick(now time.Time) {
 		b.tick(now)
 	}
 	s.flushDue(now)
-	s.ackCalls(now)
 	s.worlds.Tick(now)
 	s.continueLeaving(now)
+	s.listen(now)
 }
 
 // flushDue sends the collected payloads once per Config.Tick.
@@ -210,7 +265,7 @@ func (c *Conn) regulate(now time.Time) (q session.Quality, due bool) {
 		return q, false // install schedules the next Tick
 	}
 	if due = now.Sub(c.meter.start) >= rateWindow; due {
-		c.noteSilence()
+		c.noteSilence(now)
 		var redundancy int
 		var delivery rpcdelta.DeliveryStats
 		for _, b := range c.bindings {
@@ -241,6 +296,11 @@ func (c *Conn) regulate(now time.Time) (q session.Quality, due bool) {
 // answers to its requests and the end of its streams, and ends the session. It reconnects as after
 // a loss.
 func (s *connection) leave() {
+	if s.role == former {
+		s.parting.told = true
+		s.own.Wake(time.Now())
+		return
+	}
 	s.mu.Lock()
 	announced := s.leaving
 	s.leaving = true
@@ -255,7 +315,7 @@ func (s *connection) leave() {
 func (c *Conn) continueLeaving(now time.Time) {
 	c.mu.Lock()
 	link, leaving := c.link, c.leaving
-	ready := link != nil && len(c.requests.waiting) == 0 && !c.streams.Busy()
+	ready := link != nil && c.requests.over(link) == 0 && !c.streams.Busy()
 	c.mu.Unlock()
 	if !leaving || link == nil {
 		return

@@ -13,7 +13,13 @@ import (
 // requests are the requests of a connection. Conn.mu guards them.
 type requests struct {
 	last    uint32 // id of the newest one, over all reconnections
-	waiting map[uint32]chan<- answer
+	waiting map[uint32]request
+}
+
+// request is one that waits for an answer over a link.
+type request struct {
+	link *transport.Conn
+	got  chan<- answer
 }
 
 type answer struct {
@@ -78,10 +84,10 @@ func (c *Conn) ask(size int, got chan<- answer) (*transport.Conn, uint32, error)
 		return nil, 0, err
 	}
 	if r.waiting == nil {
-		r.waiting = map[uint32]chan<- answer{}
+		r.waiting = map[uint32]request{}
 	}
 	r.last++
-	r.waiting[r.last] = got
+	r.waiting[r.last] = request{link, got}
 	return link, r.last, nil
 }
 
@@ -92,7 +98,7 @@ func (c *Conn) forget(id uint32) {
 }
 
 // answered handles the answer to a request. The client may have canceled the request.
-func (c *Conn) answered(b []byte) error {
+func (c *Conn) answered(link *transport.Conn, b []byte) error {
 	k, id, body, err := control.ParseRequest(b)
 	if err != nil {
 		return err
@@ -109,17 +115,31 @@ func (c *Conn) answered(b []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if got := c.requests.waiting[id]; got != nil {
-		got <- a
+	if r, ok := c.requests.waiting[id]; ok && r.link == link {
+		r.got <- a
 		delete(c.requests.waiting, id)
 	}
 	return nil
 }
 
-// fail fails the requests that wait, because their session has ended. The caller holds Conn.mu.
-func (r *requests) fail(err error) {
-	for _, got := range r.waiting {
-		got <- answer{err: err}
+// fail fails the requests that wait for an answer over a link, because its session has ended. The
+// caller holds Conn.mu.
+func (r *requests) fail(link *transport.Conn, err error) {
+	for id, w := range r.waiting {
+		if w.link == link {
+			w.got <- answer{err: err}
+			delete(r.waiting, id)
+		}
 	}
-	clear(r.waiting)
+}
+
+// over returns the number of requests that wait for an answer over a link. The caller holds
+// Conn.mu.
+func (r *requests) over(link *transport.Conn) (n int) {
+	for _, w := range r.waiting {
+		if w.link == link {
+			n++
+		}
+	}
+	return n
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
@@ -14,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -381,6 +383,21 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// encoder returns the settings of the encoder for a server's ring and a prior.
+func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
+	cfg := s.cfg
+	maxPayload := transport.MaxPayload
+	if s.reliable {
+		maxPayload = maxReliable
+	}
+	batch, deadline := s.delay.FramesAt(s.schema.RateHz())
+	return rpcdelta.EncoderConfig{
+		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
+		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
+		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
+	}
+}
+
 // outbox collects the payloads that share a datagram. It is safe for concurrent use.
 type outbox struct {
 	mu     sync.Mutex
@@ -389,10 +406,12 @@ type outbox struct {
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 
 	worlds *replication.Subscriptions // whose acks precede payloads
+	sent   atomic.Uint64              // datagrams with payloads
 }
 
 // post sends a payload or bundle in a datagram, in front of it acks of worlds.
 func (o *outbox) post(link *transport.Conn, message []byte) error {
+	o.sent.Add(1)
 	return o.worlds.SendWithAcks(link, message, time.Now())
 }
 
@@ -403,8 +422,9 @@ func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.link != link {
-		o.bundle.Reset()
-		clear(o.frames[:])
+		if o.link != nil {
+			_ = o.send() // what was collected for another server
+		}
 		o.link = link
 	}
 	if o.frames[rpc]+frames > rpcdelta.MaxHeld { // limit of BindRequest.Frames

@@ -159,6 +159,8 @@ type objectReceiver interface {
 	keep()
 	receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time)
 	deliver()
+	spare() objectReceiver
+	adopt(spare objectReceiver)
 }
 
 func (r *snapshotReceiver) types() []objectReceiver {
@@ -268,6 +270,27 @@ func (r *snapshotReceiver) Deliver() {
 	r.own.deliver()
 	for _, t := range r.further {
 		t.deliver()
+	}
+}
+
+// Spare implements [replication.Standby].
+func (r *snapshotReceiver) Spare() replication.Receiver {
+	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare()}
+	for _, t := range r.further {
+		spare.further = append(spare.further, t.spare())
+	}
+	return spare
+}
+
+// Adopt implements [replication.Standby].
+func (r *snapshotReceiver) Adopt(spare replication.Receiver) {
+	next := spare.(*snapshotReceiver)
+	r.SnapshotDecoder = next.SnapshotDecoder
+	r.own.adopt(next.own)
+	for i, t := range next.further { // in the order of its server
+		k := slices.IndexFunc(r.further, func(o objectReceiver) bool { return o.typeName() == t.typeName() })
+		r.further[i], r.further[k] = r.further[k], r.further[i]
+		r.further[i].adopt(t)
 	}
 }
 

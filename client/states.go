@@ -120,7 +120,8 @@ type stateReceiver[T any] struct {
 	format *replication.StateFormat
 	dec    *statesync.Receiver
 	tickHz float64
-	fresh  *stateUpdate[T] // to be delivered
+	fresh  *stateUpdate[T]   // to be delivered
+	kept   []*stateUpdate[T] // likewise, before it: those of another server before the switch
 
 	mu     sync.Mutex
 	queue  []*stateUpdate[T] // for Poll
@@ -267,7 +268,29 @@ func (r *stateReceiver[T]) restore(out *stateUpdate[T], u *statesync.Update) {
 	}
 }
 
+// Spare implements [replication.Standby].
+func (r *stateReceiver[T]) Spare() replication.Receiver {
+	return &stateReceiver[T]{name: r.name, own: r.own, typ: r.typ, format: r.format}
+}
+
+// Adopt implements [replication.Standby].
+func (r *stateReceiver[T]) Adopt(spare replication.Receiver) {
+	n := spare.(*stateReceiver[T])
+	r.typ, r.format, r.dec, r.tickHz = n.typ, n.format, n.dec, n.tickHz
+	if r.handle != nil {
+		r.kept = append(r.kept, n.queue...)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, n.queue...)
+}
+
 func (r *stateReceiver[T]) Deliver() {
+	for _, u := range r.kept {
+		r.handle(&u.StateUpdate)
+	}
+	r.kept = nil
 	if r.fresh == nil {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -41,6 +42,8 @@ func (s *connection) openStreams() {
 		rate = min(rate, s.cfg.Bandwidth/8/2)
 	}
 	s.own.SetBulk(rate, s.streams.Next, func(b []byte, at time.Time) {
+		s.receiving.Lock()
+		defer s.receiving.Unlock()
 		if err := s.streams.Deliver(at, b); err != nil {
 			s.count(&s.stats.Malformed, 1)
 			s.violated(s.own, err)
@@ -61,6 +64,15 @@ func (o *streamOwner) Accept(r *streams.Reader) bool {
 		o.work.Go(func() { r.Serve(func() { f(r) }) })
 	}
 	return f != nil
+}
+
+// AcceptReserved implements streams.Owner.
+func (o *streamOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
+	s := (*connection)(o)
+	if r.Name() != control.HandoverStream || s.role != playing {
+		return nil
+	}
+	return func(data []byte, err error) { s.receivePayload(r, data, err) }
 }
 
 // Count implements streams.Owner.

@@ -155,7 +155,7 @@ func (r *rink) deliver(b []byte) {
 	r.t.Helper()
 	kind, body, err := control.Split(b)
 	must(r.t, err)
-	must(r.t, r.conn.worlds.HandleDatagram(kind, body, r.now))
+	must(r.t, r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now))
 }
 
 // ack delivers the client's last ack to the server.

@@ -108,20 +108,26 @@ type Config struct {
 	Timeout time.Duration
 	// Joined, if set, is called when a player has connected. Left, if set, is called when the
 	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
-	// ErrShutdown, ErrTimeout, ErrReplaced, ErrProtocol, ErrLimit and ErrPanic. Each is called once
-	// for a player, where handlers run. With Poll, connections are refused while twice MaxPlayers
-	// of these calls wait.
+	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
+	// is called once for a player, where handlers run. With Poll, connections are refused while
+	// twice MaxPlayers of these calls wait.
 	Joined func(*Player)
 	Left   func(*Player, error)
+	// HandedOver, if set, is called with the outcome of each [Player.Handover], where handlers run:
+	// with nil when the client has switched to the other server, which Left follows soon; with an
+	// error that wraps session.ErrHandover if the client could not continue there, and
+	// session.ErrUnhandled if it supports no handovers: then the player stays. If the session ends
+	// first, the error is that of Left, which follows.
+	HandedOver func(*Player, error)
 	// Moved, if set, is called when a player's address has changed from an earlier one to that of
 	// [Player.Addr], in the same session, where handlers run. Of several changes before a Poll,
 	// only the first is told.
 	Moved func(p *Player, from netip.AddrPort)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
-	// validator, Joined, Left, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or a method of
-	// Tap. Its arguments are the player for whom the callback was called (nil for Tap.Counted and
-	// Tap.Resets), the value of the panic (nil after runtime.Goexit, as by FailNow of package
-	// testing), and the goroutine's stack.
+	// validator, Joined, Left, HandedOver, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or
+	// a method of Tap. Its arguments are the player for whom the callback was called (nil for
+	// Tap.Counted and Tap.Resets), the value of the panic (nil after runtime.Goexit, as by FailNow
+	// of package testing), and the goroutine's stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
 	// the player's session is closed. Left gets an error that wraps session.ErrPanic. The client

@@ -16,12 +16,14 @@ import (
 // Event is something that happened to a player's session, or to a client that asked for one; see
 // [Server.Events] and Stats.Events.
 type Event struct {
-	// Kind is joined, reconnected, moved, left, refused, bind_refused, ahead_of_time or panic.
+	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, ahead_of_time or
+	// panic.
 	// Reconnected means that the client joined again after one of the last 256 events.
 	Kind string
-	// Cause is why a session ended (left), why there is none (refused), or why an RPC is not bound
-	// (bind_refused): a word for an error of package session or token, such as kicked or
-	// token_expired, or for a reason of a binding. It is empty for the other kinds.
+	// Cause is why a session ended (left), why there is none (refused), why an RPC is not bound
+	// (bind_refused), or the outcome of a handover to another server: a word for an error of
+	// package session or token, such as kicked or token_expired, or for a reason of a binding. It
+	// is empty for the other kinds.
 	Cause string
 	// At is when it happened, the last time if Count is not 1.
 	At time.Time
@@ -72,6 +74,7 @@ var eventTypes = func() (all []struct {
 		{"timeout", session.ErrTimeout},
 		{"replaced", session.ErrReplaced},
 		{"shutdown", session.ErrShutdown},
+		{"handed_over", session.ErrHandedOver},
 		{"quit", session.ErrQuit},
 		{"other", nil},
 	} {
@@ -81,7 +84,19 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
+		{"completed", session.ErrHandedOver},
+		{"failed", session.ErrHandover},
+		{"unsupported", session.ErrUnhandled},
+		{"ended", nil},
+	} {
+		add("handover", c.cause, c.err)
+	}
+	for _, c := range [...]struct {
+		cause string
+		err   error
+	}{
 		{"server_full", session.ErrServerFull},
+		{"draining", session.ErrDraining},
 		{"server_busy", session.ErrServerBusy},
 		{"shutdown", session.ErrShutdown},
 		{"version", session.ErrVersion},

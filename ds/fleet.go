@@ -44,14 +44,14 @@ func (s *Server) takePart(ctx context.Context) (stop func()) {
 // entry returns the server's entry in the directory.
 func (s *Server) entry() fleet.Server {
 	t := s.ln.Stats()
-	e := fleet.Server{Route: s.cfg.Route, Players: t.Open, MaxPlayers: t.MaxConns, Draining: s.Draining()}
+	e := fleet.Server{Route: s.cfg.Route, Players: t.Open, MaxPlayers: t.MaxConns, Draining: s.leaving.Load() || s.draining.Load()}
 	switch addrs := s.addrs.Load(); {
 	case addrs != nil:
 		e.Addrs = *addrs
 	case s.cfg.Addrs != nil:
 		e.Addrs = s.cfg.Addrs
 	default:
-		e.Addrs = []netip.AddrPort{s.Addr()}
+		e.Addrs = []netip.AddrPort{s.ln.Addr()}
 	}
 	if !s.cfg.Key.IsZero() {
 		e.Key = s.cfg.Key.ID().String()
@@ -59,15 +59,14 @@ func (s *Server) entry() fleet.Server {
 	return e
 }
 
-// endReplaced ends the session of a client that has joined another server.
+// endReplaced ends the session of a client that has joined another server, unless this one hands it
+// over: then the client ends it.
 func (s *Server) endReplaced(client uint64) {
-	for p := range s.Players() {
-		if p.ClientID() == client {
-			p.end(session.ErrReplaced, "")
+	for _, h := range s.shards {
+		for _, p := range h.list() {
+			if p.ClientID() == client && !p.handover.begun() {
+				p.end(session.ErrReplaced, "")
+			}
 		}
 	}
-}
-
-func fleetSession(c *transport.Conn) fleet.Session {
-	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued(), Handover: c.Handover() != [32]byte{}}
 }

@@ -25,6 +25,8 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
+	case t != control.Bind && p.awaits.Load(): // it has switched too early
+		p.reject(a, UnknownRPC, "a message before the data of the handover")
 	case !p.allow(t, body, a):
 		p.drop(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped

@@ -48,6 +48,9 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, &shard{server: s, index: i, start: time.Now(), players: map[*Player]struct{}{}})
 	}
+	if s.setIssuer(cfg.Key); cfg.Key.IsZero() {
+		s.setIssuer(token.Development())
+	}
 	s.populated.Store(int32(len(s.shards)))
 	s.queue.quota.limit = cfg.QueueBytes
 	return s, nil
@@ -60,7 +63,16 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 // connected, whatever key their token is of. To rotate keys, set the old and the new one, issue
 // tokens with the new one, and remove the old one when its last token has expired. If SetKeys
 // returns an error, the keys have not changed.
-func (s *Server) SetKeys(keys ...token.Key) error { return s.ln.SetKeys(keys...) }
+func (s *Server) SetKeys(keys ...token.Key) error {
+	err := s.ln.SetKeys(keys...)
+	if err == nil {
+		s.setIssuer(keys[0])
+	}
+	return err
+}
+
+// setIssuer sets the key that issues tokens for handovers.
+func (s *Server) setIssuer(k token.Key) { s.issuer.Store(&k) }
 
 // SetAddrs replaces [Config.Addrs] while the server runs, for a server whose public addresses are
 // known only after Listen: an orchestrator may assign them late. Players stay connected. If
@@ -74,7 +86,8 @@ func (s *Server) SetAddrs(addrs ...netip.AddrPort) error {
 	return err
 }
 
-// Draining reports whether the server refuses new players because [Server.Shutdown] was called.
+// Draining reports whether the server refuses new players, because [Server.Drain] or
+// [Server.Shutdown] was called.
 func (s *Server) Draining() bool { return s.leaving.Load() || s.draining.Load() }
 
 // KernelDrops returns the number of datagrams that the kernel dropped because the server did not

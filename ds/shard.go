@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
@@ -22,7 +24,7 @@ var _ interface { // which the transport calls if they are there
 // Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
-	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead()}
+	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead(), opened: time.Now()}
 	p.grant(0)
 	p.openStreams()
 	c.Value = p
@@ -30,6 +32,10 @@ func (h *shard) Opened(c *transport.Conn) {
 	case s.leaving.Load():
 		c.CloseWith(session.ErrShutdown, "")
 		h.Refused(c.ClientID(), session.ErrShutdown)
+		return
+	case s.draining.Load():
+		c.CloseWith(session.ErrServerBusy, "the server is draining")
+		h.Refused(c.ClientID(), session.ErrDraining)
 		return
 	case s.calls.Load() >= s.maxCalls():
 		reason := fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls())
@@ -44,14 +50,25 @@ func (h *shard) Opened(c *transport.Conn) {
 	if s.member != nil {
 		s.member.Begin(fleetSession(c))
 	}
-	p.note(joinedEvent, "", nil)
 	if s.cfg.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
 			c.SetTap(p.tap.Carried)
 		}
 	}
-	if s.cfg.Joined != nil {
-		h.callback(p, func() { s.cfg.Joined(p) })
+	if c.Handover() != [sha256.Size]byte{} {
+		p.awaits.Store(true)
+		h.awaiting = append(h.awaiting, p)
+		return
+	}
+	h.join(p)
+}
+
+// join tells the game of a player.
+func (h *shard) join(p *Player) {
+	p.awaits.Store(false)
+	p.note(joinedEvent, "", nil)
+	if f := h.server.cfg.Joined; f != nil {
+		h.callback(p, func() { f(p) })
 	}
 }
 
@@ -71,7 +88,9 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	switch failure := p.failure.Load(); {
 	case failure != nil && errors.Is(err, session.ErrKicked):
 		err = *failure
-	case s.leaving.Load() && errors.Is(err, session.ErrQuit):
+	case !p.handover.switched.IsZero():
+		err = session.ErrHandedOver
+	case (s.leaving.Load() || p.leaves.Load()) && errors.Is(err, session.ErrQuit):
 		err = session.ErrShutdown // clients leave when they are told
 	}
 	h.mu.Lock()
@@ -88,11 +107,16 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	if s.member != nil {
 		s.member.End(fleetSession(c))
 	}
-	p.note(eventOf("left", err), "", err)
+	awaited := p.awaits.Load()
+	if awaited {
+		h.Refused(p.ClientID(), err)
+	} else {
+		p.note(eventOf("left", err), "", err)
+	}
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
 	}
-	if s.cfg.Left != nil {
+	if s.cfg.Left != nil && !awaited {
 		h.callback(p, func() { s.cfg.Left(p, err) })
 	}
 }
@@ -107,7 +131,7 @@ func (h *shard) Refused(client uint64, err error) {
 func (h *shard) Moved(c *transport.Conn, from netip.AddrPort) {
 	s := h.server
 	p := c.Value.(*Player)
-	if _, joined := h.players[p]; !joined {
+	if _, joined := h.players[p]; !joined || p.awaits.Load() {
 		return
 	}
 	p.note(movedEvent, "", nil)
@@ -132,7 +156,7 @@ func (h *shard) callback(p *Player, f func()) {
 func (h *shard) list() []*Player {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.players))
+	return slices.DeleteFunc(slices.Collect(maps.Keys(h.players)), func(p *Player) bool { return p.awaits.Load() })
 }
 
 // Datagram handles a message of the unreliable channel.
@@ -165,10 +189,12 @@ func (h *shard) Tick(now time.Time) {
 		return // half a tick of tolerance, as ticks are not punctual
 	}
 	h.polled = now
+	h.finishHandovers(now)
+	h.expireHandovers(now)
 	if s.cfg.Tap != nil {
 		h.pollTap(now)
 	}
-	if s.leaving.Load() {
+	if s.leaving.Load() || s.draining.Load() {
 		h.drain()
 	}
 }
@@ -201,11 +227,12 @@ func (h *shard) pollTap(now time.Time) {
 }
 
 // drain tells the players to leave who have received all reliable messages, repeatedly since the
-// datagram may be lost, and notes when all players of the server have left.
+// datagram may be lost, and notes when all players of the server have left. While the server
+// drains, it tells only those who are not handed over.
 func (h *shard) drain() {
 	s := h.server
 	for p := range h.players {
-		if p.conn.Unacked() == 0 && !p.bulk.Busy() {
+		if (s.leaving.Load() || p.leaves.Load()) && p.handover.switched.IsZero() && p.conn.Unacked() == 0 && !p.bulk.Busy() {
 			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
 		}
 	}
@@ -216,4 +243,9 @@ func (h *shard) drain() {
 	if s.populated.Load() == 0 && s.queue.idle() {
 		s.drainOnce.Do(func() { close(s.drained) })
 	}
+}
+
+// fleetSession returns the session of a connection, for the fleet.
+func fleetSession(c *transport.Conn) fleet.Session {
+	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued(), Handover: c.Handover() != [32]byte{}}
 }

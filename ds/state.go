@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -34,22 +35,24 @@ type Server struct {
 	rpcs   map[string]*rpc    // by name
 	worlds map[string]*served // by name
 
-	predicts   atomic.Bool                      // an RPC is registered with ForPrediction
-	panics     atomic.Uint64                    // recovered panics
-	asked      atomic.Uint64                    // requests of players
-	streamed   [2]atomic.Uint64                 // bytes of streams sent, received
-	called     [2]atomic.Uint64                 // calls of clients' RPCs, bytes of their payloads
-	streaming  sync.WaitGroup                   // calls of Config.OnStream
-	silent     bool                             // neither Config.Logger nor Config.PanicHandler is set
-	profiling  atomic.Uint64                    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
-	leaving    atomic.Bool                      // Shutdown was called
-	draining   atomic.Bool                      // Drain was called
-	calls      atomic.Int64                     // calls of Joined and Left that wait for Poll
-	member     *fleet.Member                    // nil without Config.Fleet
-	membership sync.WaitGroup                   // calls of its Run
-	addrs      atomic.Pointer[[]netip.AddrPort] // of SetAddrs
-	populated  atomic.Int32                     // shards that may have players, or get some
-	drained    chan struct{}                    // closed when Shutdown need not wait any more
+	predicts   atomic.Bool      // an RPC is registered with ForPrediction
+	panics     atomic.Uint64    // recovered panics
+	asked      atomic.Uint64    // requests of players
+	streamed   [2]atomic.Uint64 // bytes of streams sent, received
+	called     [2]atomic.Uint64 // calls of clients' RPCs, bytes of their payloads
+	streaming  sync.WaitGroup   // calls of Config.OnStream
+	silent     bool             // neither Config.Logger nor Config.PanicHandler is set
+	profiling  atomic.Uint64    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving    atomic.Bool      // Shutdown was called
+	draining   atomic.Bool      // Drain was called
+	issuer     atomic.Pointer[token.Key]
+	outcome    atomic.Pointer[func(*Player, error)] // of Drain: is called with outcomes of handovers
+	calls      atomic.Int64                         // calls of Joined and Left that wait for Poll
+	member     *fleet.Member                        // nil without Config.Fleet
+	membership sync.WaitGroup                       // calls of its Run
+	addrs      atomic.Pointer[[]netip.AddrPort]     // of SetAddrs
+	populated  atomic.Int32                         // shards that may have players, or get some
+	drained    chan struct{}                        // closed when Shutdown need not wait any more
 	drainOnce  sync.Once
 	serving    atomic.Bool
 	served     chan struct{} // closed when Serve returns
@@ -81,6 +84,8 @@ type shard struct {
 	unpublished []*counts
 	buf         []byte
 	sequencing  []*sequencer // in which frames wait
+	switched    []*Player    // to other servers
+	awaiting    []*Player    // without the payload of their handover to this server
 	resets      uint64       // last Tap.Resets
 	counted     time.Time    // last Tap.Counted
 	empty       bool         // the server shuts down and the last player has left
@@ -135,6 +140,12 @@ type Player struct {
 		sync.Mutex
 		open map[uint32]*Request // without an answer, by id; at most control.MaxRequests
 	}
+
+	handover handover
+	payload  []byte      // of the handover to this server; set before Joined is called
+	awaits   atomic.Bool // the payload, before Joined
+	opened   time.Time   // the session
+	leaves   atomic.Bool // the player is told to leave
 
 	quota   playerQuota
 	moved   atomic.Bool                         // a call of Config.Moved waits

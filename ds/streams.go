@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -54,6 +55,14 @@ func (o *streamOwner) Accept(r *streams.Reader) bool {
 		})
 	}
 	return f != nil
+}
+
+// AcceptReserved implements streams.Owner.
+func (o *streamOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
+	if r.Name() != control.HandoverStream {
+		return nil
+	}
+	return (*Player)(o).acceptHandover(r)
 }
 
 // Count implements streams.Owner.

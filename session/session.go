@@ -36,6 +36,9 @@ var (
 	// ErrPanic means that a callback of the game panicked for this player; the text contains the
 	// value of the panic. Only the server: the client gets [ErrKicked].
 	ErrPanic = errors.New("a callback of the game panicked")
+	// ErrHandedOver means that the client continues at another server, to which this one handed it
+	// over. Both ends.
+	ErrHandedOver = errors.New("handed over to another server")
 	// ErrUnknown means that the server does not know the session, most likely because it was
 	// restarted. Only the client, which reconnects.
 	ErrUnknown = errors.New("the server does not know the session")
@@ -55,6 +58,14 @@ var (
 	// those of both ends.
 	ErrNoSuite = errors.New("no cipher suite in common")
 )
+
+// ErrDraining means that a server refuses new players because it drains or shuts down. Only the
+// server: the client gets the ErrServerBusy that it wraps, or [ErrShutdown].
+var ErrDraining = fmt.Errorf("%w: it is draining", ErrServerBusy)
+
+// ErrHandover means that a client could not continue at the server to which it was to be handed
+// over, and stays. The text tells the client why.
+var ErrHandover = errors.New("not handed over")
 
 // ErrBacklog means that a message was not sent because too many bytes wait for
 // acknowledgement, or because too many messages were sent. The same message can be sent later.
@@ -134,7 +145,8 @@ func (s State) String() string {
 // Event is a change of the state of a client's connection, or another attempt to reconnect.
 type Event struct {
 	State State
-	// Err is why the client is Reconnecting or Disconnected, and nil otherwise: why the session
+	// Err is why the client is Reconnecting or Disconnected, or why a handover failed, and nil
+	// otherwise: why the session
 	// ended, or why the last attempt failed. It wraps an error of this package or of package token,
 	// except for failures of the client's own network or of its source of tokens.
 	Err error
@@ -146,6 +158,31 @@ type Event struct {
 	// player. Otherwise the session is the one before it was Interrupted, and nothing reliable is
 	// lost.
 	New bool
+	// Handover tells about a handover to another server; 0 if the event is about none.
+	Handover Handover
+}
+
+// Handover is a step of a handover of a client from one server to another. In all of them the
+// client is Connected or Interrupted.
+type Handover uint8
+
+// The steps. HandoverStarted is followed by one of the others, unless the connection ends.
+const (
+	// HandoverStarted means that the client connects to another server while it plays on.
+	HandoverStarted Handover = iota + 1
+	// HandoverCompleted means that the client has switched to the other server: New is true.
+	HandoverCompleted
+	// HandoverFailed means that the client stays. Err tells why.
+	HandoverFailed
+)
+
+// String returns the name of the step in lower case.
+func (h Handover) String() string {
+	names := [...]string{HandoverStarted: "started", HandoverCompleted: "completed", HandoverFailed: "failed"}
+	if h == 0 || int(h) >= len(names) {
+		return fmt.Sprintf("handover %d", uint8(h))
+	}
+	return names[h]
 }
 
 // Quality describes a client's path to the server.

@@ -207,8 +207,8 @@ func (c *Conn) WakeBulk() {
 // including those not sent yet. If it is 0, all messages were received.
 func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
 
-// Finish ends the sending of messages if all of them were received, and reports whether it did:
-// from then on, SendReliable returns an error that wraps [net.ErrClosed] and cause. Everything else
+// Finish ends the sending of messages if all of them were received, and reports whether it did.
+// From then on, SendReliable returns an error that wraps [net.ErrClosed] and cause. Everything else
 // continues.
 func (c *Conn) Finish(cause error) bool {
 	c.mu.Lock()
@@ -222,6 +222,12 @@ func (c *Conn) Finish(cause error) bool {
 // Silence returns the time since the last datagram of the peer.
 func (c *Conn) Silence(now time.Time) time.Duration {
 	return now.Sub(locked(c, (*session.Session).Served))
+}
+
+// Probe requests an answer of the peer.
+func (c *Conn) Probe() {
+	c.update(func(s *session.Session) { s.Probe(time.Now()) })
+	c.reschedule()
 }
 
 // Number returns the packet number of the datagram that [Handler.Datagram] is being called with:

@@ -19,8 +19,10 @@ const (
 	// the prefix streams.ReservedPrefix are not for games.
 	HandoverStream = "uplink.handover"
 
+	// MaxTick is the maximum of HandoverNotice.Tick.
+	MaxTick = 1<<53 - 1
+
 	maxStream = 15
-	maxTick   = 1<<53 - 1
 )
 
 // HandoverNotice tells a client to continue at another server.
@@ -88,7 +90,7 @@ func parseHandoverHead(b []byte) (h HandoverNotice, rest []byte, err error) {
 	var n int
 	h.Stream = b[0]
 	h.Tick, n = binary.Uvarint(b[1:])
-	if n <= 0 || h.Tick > maxTick || h.Stream == NoStream && h.Tick != 0 {
+	if n <= 0 || h.Tick > MaxTick || h.Stream == NoStream && h.Tick != 0 {
 		return h, nil, malformedHandover("tick %d of stream %d", h.Tick, h.Stream)
 	}
 	if b = b[1+n:]; len(b) < 4 || binary.LittleEndian.Uint32(b) > MaxHandover {

@@ -18,6 +18,7 @@ const maxCarrierInterval = 100 * time.Millisecond
 type acks struct {
 	mu       sync.Mutex
 	carriers control.Carriers
+	carrier  Link // of the carriers
 	due      []*ack
 	buf      []byte
 }
@@ -69,7 +70,7 @@ func (q *acks) sendAlone(a *ack, now time.Time) {
 		a.link.Wake(next)
 		return
 	}
-	if until, ok := q.carriers.Until(now); ok && !a.pays(now, until.Sub(now)/4) {
+	if until, ok := q.carriers.Until(now); ok && q.carrier == a.link && !a.pays(now, until.Sub(now)/4) {
 		a.link.Wake(until)
 		return
 	}
@@ -123,6 +124,7 @@ func (all *Subscriptions) SendWithAcks(link Link, message []byte, now time.Time)
 		return link.Send(message)
 	}
 	q.carriers.Left(now, maxCarrierInterval)
+	q.carrier = link
 	if len(q.due) == 0 {
 		return link.Send(message)
 	}

@@ -72,6 +72,7 @@ func TestAcksPay(t *testing.T) {
 	p.sub.all.acks.carriers.Left(p.now.Add(-100*time.Millisecond), time.Second)
 	p.sub.all.acks.carriers.Left(p.now, time.Second)
 	a := &p.sub.ack
+	p.sub.all.acks.carrier = a.link
 	a.sent = p.now.Add(-50 * time.Millisecond)
 	for _, c := range []struct {
 		size int

@@ -156,6 +156,11 @@ func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecod
 	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
 
+// Spare returns a decoder for another server with the same world.
+func (d *SnapshotDecoder) Spare() SnapshotDecoder {
+	return SnapshotDecoder{schema: d.schema, initial: d.initial, hash: d.hash}
+}
+
 // SetTypes sets the types of objects of a world, before Begin. The initial state of another type is
 // unknown.
 func (d *SnapshotDecoder) SetTypes(own *snapshot.Schema, further ...*snapshot.Schema) {

@@ -347,6 +347,28 @@ func (all *Streams) Stats() (out []Stats) {
 	return out
 }
 
+// Find returns the number of the stream of a world to which the client has subscribed: of the only
+// one if no world is named.
+func (all *Streams) Find(world string) (number uint8, err error) {
+	var found []*Stream
+	if all != nil {
+		all.mu.Lock()
+		for _, s := range all.list {
+			if s != nil && s.is(ready) && (world == "" || s.mode.offer.Name == world) {
+				found = append(found, s)
+			}
+		}
+		all.mu.Unlock()
+	}
+	switch {
+	case len(found) == 1:
+		return found[0].number, nil
+	case world != "":
+		return 0, fmt.Errorf("the client has not subscribed to a world %s", world)
+	}
+	return 0, fmt.Errorf("the client has subscribed to %d worlds: name the one of the tick", len(found))
+}
+
 // AckHz returns the number of acks per second that the client may send.
 func (all *Streams) AckHz() float64 {
 	if all == nil {

@@ -58,6 +58,8 @@ type Subscription struct {
 	ackHz    float64    // maximum rate of datagrams of acks alone
 	outcome  chan error // of the first offer
 
+	spare *Subscription // of the world at the standby; nil if that has not offered it
+
 	link       Link // of the offer, or nil
 	offer      Offer
 	phase      subscriptionPhase

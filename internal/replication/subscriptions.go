@@ -16,12 +16,19 @@ type Subscriptions struct {
 	// Refused, if set, is called when the client refuses an offer, with a lock held.
 	Refused func(world string, err error)
 
-	mu       sync.Mutex
-	list     []*Subscription
+	mu      sync.Mutex
+	list    []*Subscription
+	current side
+	standby *side   // of another server, nil if there is none
+	past    []Stats // of those that ended
+	acks    acks
+}
+
+// side is what a server offers.
+type side struct {
+	link     Link                      // of the standby; nil for the current side
 	offers   [MaxStreams]*linkOffer    // by number
 	byNumber [MaxStreams]*Subscription // by the number of the offer
-	past     []Stats                   // of those that ended
-	acks     acks
 }
 
 type linkOffer struct {
@@ -43,20 +50,27 @@ func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now
 		}
 	}
 	all.list = append(all.list, s)
-	for _, o := range all.offers {
+	for _, o := range all.current.offers {
 		if o != nil && o.offer.Name == world {
-			all.accept(s, o, now)
+			all.current.accept(s, o, now)
+		}
+	}
+	if all.standby != nil {
+		for _, o := range all.standby.offers {
+			if o != nil && o.offer.Name == world {
+				all.prepare(s, o, now)
+			}
 		}
 	}
 	return s, nil
 }
 
 // accept passes an offer to its subscription.
-func (all *Subscriptions) accept(s *Subscription, o *linkOffer, now time.Time) {
+func (d *side) accept(s *Subscription, o *linkOffer, now time.Time) {
 	if s.link != nil {
-		all.byNumber[s.offer.Number] = nil // a world has one number at a time
+		d.byNumber[s.offer.Number] = nil // a world has one number at a time
 	}
-	all.byNumber[o.offer.Number] = s
+	d.byNumber[o.offer.Number] = s
 	s.accept(o.link, o.offer, now)
 }
 
@@ -71,16 +85,25 @@ func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 	all.list = slices.Delete(all.list, i, i+1)
 	st := s.counted()
 	all.past = AddStats(all.past, &st)
+	if s.spare != nil {
+		all.standby.end(s.spare, now)
+		s.spare = nil
+	}
+	all.current.end(s, now)
+}
+
+// end tells the server that the client does not receive a world any more.
+func (d *side) end(s *Subscription, now time.Time) {
 	if s.link == nil {
 		return
 	}
-	all.byNumber[s.offer.Number] = nil
+	d.byNumber[s.offer.Number] = nil
 	if s.phase != refusing {
 		s.phase = refusing
 		s.reply(now)
 	}
 	s.link = nil
-	all.acks.restart(&s.ack, nil, 0)
+	s.all.acks.restart(&s.ack, nil, 0)
 }
 
 // Received returns how many bytes of the requested initial state were received, and its size. The
@@ -98,7 +121,7 @@ func (all *Subscriptions) Received(s *Subscription) (n, size int) {
 func (all *Subscriptions) Offered() (names []string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, o := range all.offers {
+	for _, o := range all.current.offers {
 		if o != nil {
 			names = append(names, o.offer.Name)
 		}
@@ -109,9 +132,12 @@ func (all *Subscriptions) Offered() (names []string) {
 // Reset withdraws what the server offered over a link that was lost.
 func (all *Subscriptions) Reset(link Link) {
 	all.mu.Lock()
-	for n, o := range all.offers {
+	if all.standby != nil && all.standby.link == link {
+		all.abandon()
+	}
+	for n, o := range all.current.offers {
 		if o != nil && o.link == link {
-			all.withdraw(uint8(n))
+			all.current.withdraw(uint8(n))
 		}
 	}
 	all.deliverGame()
@@ -133,11 +159,19 @@ func (all *Subscriptions) deliverGame() {
 	all.mu.Unlock()
 }
 
-func (all *Subscriptions) withdraw(n uint8) {
-	if s := all.byNumber[n]; s != nil {
+func (d *side) withdraw(n uint8) {
+	if s := d.byNumber[n]; s != nil {
 		s.withdraw()
 	}
-	all.byNumber[n], all.offers[n] = nil, nil
+	d.byNumber[n], d.offers[n] = nil, nil
+}
+
+// side returns what the server of a link offers. The caller holds all.mu.
+func (all *Subscriptions) side(link Link) *side {
+	if all.standby != nil && all.standby.link == link {
+		return all.standby
+	}
+	return &all.current
 }
 
 // HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
@@ -153,11 +187,12 @@ func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now
 	if err != nil {
 		return err
 	}
+	d := all.side(link)
 	if t == control.Stop {
-		all.withdraw(n)
+		d.withdraw(n)
 		return nil
 	}
-	s := all.byNumber[n]
+	s := d.byNumber[n]
 	switch {
 	case s == nil: // unsubscribed in the meantime
 		return nil
@@ -174,11 +209,16 @@ func (all *Subscriptions) handleOffer(link Link, b []byte, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	all.withdraw(o.Number)
-	all.offers[o.Number] = &linkOffer{link: link, offer: o}
+	d := all.side(link)
+	d.withdraw(o.Number)
+	d.offers[o.Number] = &linkOffer{link: link, offer: o}
 	for _, s := range all.list {
-		if s.name == o.Name {
-			all.accept(s, all.offers[o.Number], now)
+		switch {
+		case s.name != o.Name:
+		case d == all.standby:
+			all.prepare(s, d.offers[o.Number], now)
+		default:
+			d.accept(s, d.offers[o.Number], now)
 		}
 	}
 	return nil
@@ -186,13 +226,14 @@ func (all *Subscriptions) handleOffer(link Link, b []byte, now time.Time) error 
 
 // HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
 // not offered the world.
-func (all *Subscriptions) HandleDatagram(t control.Type, b []byte, at time.Time) error {
+func (all *Subscriptions) HandleDatagram(link Link, t control.Type, b []byte, at time.Time) error {
 	n := Number(b)
 	all.mu.Lock()
-	s := all.byNumber[n]
+	d := all.side(link)
+	s := d.byNumber[n]
 	if s == nil || s.phase != subscribed {
 		defer all.mu.Unlock()
-		if all.offers[n] != nil {
+		if d.offers[n] != nil {
 			return nil // sent before the client unsubscribed
 		}
 		return fmt.Errorf("%w: a message of a world that was not offered", control.ErrMalformed)
@@ -205,8 +246,9 @@ func (all *Subscriptions) HandleDatagram(t control.Type, b []byte, at time.Time)
 		s.stats.Fragments++
 		err = s.receiveFragment(b[1:], at)
 	}
+	spare := d == all.standby
 	all.deliverGame()
-	if err == nil {
+	if err == nil && !spare {
 		s.receiver.Deliver()
 	}
 	return nil
@@ -218,6 +260,9 @@ func (all *Subscriptions) Tick(now time.Time) {
 	defer all.mu.Unlock()
 	for _, s := range all.list {
 		s.tick(now)
+		if s.spare != nil {
+			s.spare.tick(now)
+		}
 	}
 }
 

@@ -195,7 +195,7 @@ func (p *pair) deliver(b []byte) {
 	p.t.Helper()
 	kind, body, err := control.Split(b)
 	must(p.t, err)
-	must(p.t, p.subs.HandleDatagram(kind, body, p.now))
+	must(p.t, p.subs.HandleDatagram(nil, kind, body, p.now))
 }
 
 // ack delivers the client's ack, if it sent one, to the server.
@@ -316,11 +316,11 @@ func TestOfferReplaced(t *testing.T) {
 // stored returns how many numbers of streams refer to the subscription, and the number of fields of
 // all stored offers.
 func (p *pair) stored() (numbers, fields int) {
-	for n, s := range p.subs.byNumber {
+	for n, s := range p.subs.current.byNumber {
 		if s != nil {
 			numbers++
 		}
-		if o := p.subs.offers[n]; o != nil {
+		if o := p.subs.current.offers[n]; o != nil {
 			fields += len(o.offer.Fields)
 		}
 	}
@@ -399,7 +399,7 @@ func TestErrorCounts(t *testing.T) {
 	if st.BaselineMissing+st.Malformed != 4 || st.BaselineMissing == 0 || st.Malformed < 2 || p.probe.delivered != 1 {
 		t.Errorf("%+v, %d delivered", st, p.probe.delivered)
 	}
-	if err := p.subs.HandleDatagram(control.Down, []byte{byte(control.Down) | 4, 1}, p.now); !errors.Is(err, control.ErrMalformed) {
+	if err := p.subs.HandleDatagram(nil, control.Down, []byte{byte(control.Down) | 4, 1}, p.now); !errors.Is(err, control.ErrMalformed) {
 		t.Errorf("a message of an unknown world: %v", err)
 	}
 }
@@ -464,7 +464,7 @@ func (p *pair) handle(in []byte, again *pair) {
 		case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
 			_ = p.reliable(kind, body...)
 		case !reliable && (kind == control.Down || kind == control.DownFragment):
-			_ = p.subs.HandleDatagram(kind, body, p.now)
+			_ = p.subs.HandleDatagram(nil, kind, body, p.now)
 		}
 		p.now = p.now.Add(time.Millisecond)
 		p.subs.Tick(p.now)

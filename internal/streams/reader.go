@@ -16,6 +16,25 @@ func (r *Reader) Serve(f func()) {
 	f()
 }
 
+// Finish frees a reserved stream, and tells the peer whether it was complete. Before the end of the
+// stream it is not.
+func (r *Reader) Finish(complete bool) {
+	r.mux.mu.Lock()
+	r.eof = r.over && complete
+	r.mux.mu.Unlock()
+	r.finish()
+}
+
+// call calls whole. The caller holds Mux.mu.
+func (r *Reader) call(err error) {
+	whole, data := r.whole, r.buf
+	if whole == nil {
+		return
+	}
+	r.whole, r.buf = nil, nil
+	r.mux.calls = append(r.mux.calls, func() { whole(data, err) })
+}
+
 func (r *Reader) finish() {
 	m := r.mux
 	m.mu.Lock()
@@ -82,6 +101,7 @@ func (r *Reader) receive(k kind, body []byte) error {
 		return fmt.Errorf("%w: kind %d for a stream that is not open", errMalformed, k)
 	case k == ending:
 		r.over = true
+		r.call(nil)
 	case k == abort:
 		r.fail(fmt.Errorf("%w by the other end: %q", session.ErrStreamAborted, body))
 	case len(body) > r.left:
@@ -113,6 +133,7 @@ func (r *Reader) append(b []byte) {
 func (r *Reader) fail(err error) {
 	if r.err == nil && !r.over {
 		r.err = err
+		r.call(err)
 	}
 	r.cond.Broadcast()
 }

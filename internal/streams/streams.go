@@ -30,6 +30,11 @@ type Owner interface {
 	// Accept is called with each stream of the peer whose name is not reserved. It reports whether
 	// the game reads streams. If so, it runs [Reader.Serve] on another goroutine.
 	Accept(r *Reader) bool
+	// AcceptReserved is likewise for streams whose names are reserved. If it returns a function,
+	// that is called with all the data at the end of the stream, by the caller of [Mux.Deliver], or
+	// with an error if there is none or if it is more than [Window]. The stream is open until
+	// [Reader.Finish]. Otherwise the peer learns that this end reads no such streams.
+	AcceptReserved(r *Reader) func(data []byte, err error)
 	// Count counts bytes of data.
 	Count(sent, received int)
 }
@@ -51,6 +56,7 @@ type slots struct {
 	turn      int       // stream that is served first by Next
 	start     time.Time // of the rate limits' clock
 	own, peer ratelimit.Bucket
+	calls     []func() // for unlock
 }
 
 // New returns the Mux of a new session.
@@ -81,9 +87,9 @@ func (m *Mux) Busy() bool {
 // End fails all streams, because the session has ended with err.
 func (m *Mux) End(err error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.err = err
 	if m.slots == nil {
+		m.mu.Unlock()
 		return
 	}
 	for i := range MaxStreams {
@@ -93,6 +99,17 @@ func (m *Mux) End(err error) {
 		if r := m.in[i]; r != nil {
 			r.fail(err)
 		}
+	}
+	m.unlock()
+}
+
+// unlock calls the functions of reserved streams that are over, without the lock.
+func (m *Mux) unlock() {
+	calls := m.calls
+	m.calls = nil
+	m.mu.Unlock()
+	for _, f := range calls {
+		f()
 	}
 }
 
@@ -107,7 +124,7 @@ func (m *Mux) Open(ctx context.Context, now time.Time, name string) (*Writer, er
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	w, err := m.open(now, name)
+	w, err := m.open(now, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +139,18 @@ func (m *Mux) Open(ctx context.Context, now time.Time, name string) (*Writer, er
 	return w, nil
 }
 
-func (m *Mux) open(now time.Time, name string) (*Writer, error) {
+// SendReserved sends data, which must not change, in a stream with a reserved name. It does not
+// wait. Over is called, without a lock, when the peer is done, or the session has ended; its error
+// is that of [Writer.Close].
+func (m *Mux) SendReserved(now time.Time, name string, data []byte, over func(error)) (*Writer, error) {
+	w, err := m.open(now, name, func(w *Writer) { w.pending, w.closing, w.over = data, true, over })
+	if err == nil {
+		m.owner.Wake()
+	}
+	return w, err
+}
+
+func (m *Mux) open(now time.Time, name string, prepare func(*Writer)) (*Writer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -137,6 +165,9 @@ func (m *Mux) open(now time.Time, name string) (*Writer, error) {
 			return nil, fmt.Errorf("%w: more than %v streams a second", session.ErrBacklog, ownOpens.PerSecond)
 		}
 		m.out[i] = &Writer{mux: m, number: i, name: name, credit: Window, cond: sync.Cond{L: &m.mu}}
+		if prepare != nil {
+			prepare(m.out[i])
+		}
 		return m.out[i], nil
 	}
 	return nil, fmt.Errorf("%w: %d streams are open, the maximum", session.ErrBacklog, MaxStreams)
@@ -182,7 +213,7 @@ func (m *Mux) Deliver(now time.Time, b []byte) error {
 	default:
 		err = m.in[number].receive(k, body)
 	}
-	m.mu.Unlock()
+	m.unlock()
 	if err == nil && (k == credit || k == open) {
 		m.owner.Wake()
 	}
@@ -199,7 +230,14 @@ func (m *Mux) accept(now time.Time, number int, name string) error {
 	}
 	r := &Reader{mux: m, number: number, name: name, left: Window, cond: sync.Cond{L: &m.mu}}
 	m.in[number] = r
-	if strings.HasPrefix(name, ReservedPrefix) || !m.owner.Accept(r) {
+	accepted := false
+	if strings.HasPrefix(name, ReservedPrefix) {
+		r.whole = m.owner.AcceptReserved(r)
+		accepted = r.whole != nil
+	} else {
+		accepted = m.owner.Accept(r)
+	}
+	if !accepted {
 		r.result, r.finished = unhandled, true
 	}
 	return nil
@@ -223,6 +261,7 @@ type Writer struct {
 	err      error // of all methods
 	finished bool  // the peer is done, or the session has ended
 	release  func() bool
+	over     func(error) // of SendReserved
 }
 
 // Write implements session.StreamWriter.
@@ -338,6 +377,10 @@ func (w *Writer) finish(err error) {
 	if w.release != nil {
 		w.release()
 	}
+	if over := w.over; over != nil {
+		err, w.over = w.err, nil
+		w.mux.calls = append(w.mux.calls, func() { over(err) })
+	}
 	w.cond.Broadcast()
 }
 
@@ -359,4 +402,6 @@ type Reader struct {
 	finished bool   // the game reads no more
 	result   result // if finished
 	released bool   // the done was sent
+
+	whole func(data []byte, err error) // of a reserved stream, until it is called
 }

@@ -15,6 +15,8 @@ import (
 type end struct {
 	*Mux
 	read chan *Reader // streams of the peer, which nobody reads unless the test does
+
+	whole []whole // reserved streams of the peer
 }
 
 func newEnd() *end {
@@ -29,6 +31,19 @@ func (e *end) Count(int, int) {}
 func (e *end) Accept(r *Reader) bool {
 	e.read <- r
 	return true
+}
+
+func (e *end) AcceptReserved(r *Reader) func([]byte, error) {
+	if r.Name() != "uplink.test" {
+		return nil
+	}
+	return func(data []byte, err error) { e.whole = append(e.whole, whole{r, data, err}) }
+}
+
+type whole struct {
+	*Reader
+	data []byte
+	err  error
 }
 
 // held returns the bytes that the Mux holds for the game.

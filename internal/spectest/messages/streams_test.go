@@ -27,6 +27,8 @@ func newStreamEnd() *streamEnd {
 func (e *streamEnd) Wake()          {}
 func (e *streamEnd) Count(int, int) {}
 
+func (e *streamEnd) AcceptReserved(*streams.Reader) func([]byte, error) { return nil }
+
 func (e *streamEnd) Accept(r *streams.Reader) bool {
 	if r.Name() == "unread" {
 		return false

@@ -82,6 +82,13 @@ func (s *Session) sendHeartbeat(now time.Time, answer bool) {
 	s.sendKind(s.remote, wire.HeartbeatKind, wire.AppendHeartbeat(make([]byte, 0, 16), h))
 }
 
+// Probe sends a heartbeat that requests an answer.
+func (s *Session) Probe(now time.Time) {
+	if s.state == Open {
+		s.sendHeartbeat(now, true)
+	}
+}
+
 // receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat
 // has an older clock, which after a long silence cannot be distinguished from a newer one; its echo
 // is valid anyway.

@@ -152,7 +152,7 @@ func (p *playback) datagram(b []byte) {
 		}
 	}
 	if err == nil && (t == control.Down || t == control.DownFragment) {
-		_ = p.all.HandleDatagram(t, body, p.now()) // a message of another world
+		_ = p.all.HandleDatagram(link{}, t, body, p.now()) // a message of another world
 	}
 }
 

@@ -1,0 +1,402 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/streams"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const (
+	// dialWait is the time for which the client tries one address of another server.
+	dialWait = 5 * time.Second
+	// bindWait is the time in which another server must bind the RPCs.
+	bindWait = 10 * time.Second
+	// worldWait is the time for which the client waits for worlds of another server, once all else
+	// is ready: that may not offer them.
+	worldWait = time.Second
+	// partingWait is the time after which the client ends the session with a server from which it
+	// has switched, if the server does not.
+	partingWait = 15 * time.Second
+	// switchStep is the time between two attempts to switch.
+	switchStep = transport.DefaultTick
+	// maxHeldBytes limits the reliable messages of another server before the switch.
+	maxHeldBytes = 512 << 10
+)
+
+// offered is a handover of a connection's server.
+type offered struct {
+	notice *control.HandoverNotice
+	reader *streams.Reader // nil until the payload was received
+	data   []byte
+}
+
+// parting is the end of the session with a former server.
+type parting struct {
+	since  time.Time
+	reader *streams.Reader // to be finished when the server has everything
+	told   bool            // the server has nothing left
+}
+
+// handover handles a message Handover.
+func (s *connection) handover(b []byte) error {
+	n, err := control.ParseHandover(b)
+	if err != nil || s.role != playing {
+		return err
+	}
+	s.received.notice = &n
+	s.begin()
+	return nil
+}
+
+// receivePayload handles the end of a stream with the payload of a handover.
+func (s *connection) receivePayload(r *streams.Reader, data []byte, err error) {
+	if err != nil || s.received.reader != nil || s.role != playing {
+		r.Finish(false)
+		return
+	}
+	s.received.reader, s.received.data = r, data
+	s.begin()
+}
+
+var errPayload = fmt.Errorf("client: %w: the payload is not that of the notice", session.ErrHandover)
+
+// begin begins a handover once its notice and payload have arrived.
+func (s *connection) begin() {
+	o := s.received
+	if o.notice == nil || o.reader == nil {
+		return
+	}
+	s.received = offered{}
+	if len(o.data) != o.notice.Size || o.notice.Size > 0 && sha256.Sum256(o.data) != o.notice.Hash {
+		o.reader.Finish(false)
+		s.mu.Lock()
+		s.note(session.Event{State: s.state, Handover: session.HandoverFailed, Err: errPayload})
+		s.mu.Unlock()
+		s.report()
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	st := &standby{notice: *o.notice, reader: o.reader, cancel: cancel}
+	s.cfg.Logger.Info("handover", "server", o.notice.Servers[0].String(), "payload", len(o.data))
+	s.seek(ctx, st, o.data, func(ctx context.Context) (addrs []string, t token.Token, err error) {
+		for _, a := range st.notice.Servers {
+			addrs = append(addrs, a.String())
+		}
+		return addrs, st.notice.Token, nil
+	})
+}
+
+// seek connects to another server, whose addresses and token find returns, in place of an earlier
+// one.
+func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) {
+	c.mu.Lock()
+	before := c.standby
+	c.mu.Unlock()
+	if before != nil {
+		c.stay(before, errReplacedHandover)
+	}
+	c.mu.Lock()
+	c.standby = st
+	if st.reader != nil {
+		c.note(session.Event{State: c.state, Handover: session.HandoverStarted})
+	}
+	c.work.Go(func() {
+		err := c.dialStandby(ctx, st, data, find)
+		if err != nil {
+			c.stay(st, err)
+		}
+	})
+	c.mu.Unlock()
+	c.report()
+}
+
+var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
+
+func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
+	addrs, t, err := find(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, addr := range addrs {
+		next := &connection{Conn: c, role: waiting}
+		dialing, cancel := context.WithTimeout(ctx, dialWait)
+		link, err := transport.Dial(dialing, addr, c.cfg.transport(t), next)
+		cancel()
+		if err == nil {
+			return c.prepare(st, next, link, addr, data)
+		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// prepare prepares to continue over a link that has opened.
+func (c *Conn) prepare(st *standby, next *connection, link *transport.Conn, addr string, data []byte) error {
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	defer link.Wake(time.Now())
+	c.mu.Lock()
+	if c.standby != st || isClosed(c.closed) || next.lost != nil {
+		err := next.lost
+		next.role = ignored
+		c.mu.Unlock()
+		link.CloseWith(session.ErrQuit, "")
+		return err
+	}
+	st.next, st.addr, st.connected, st.payload = next, addr, time.Now(), len(data) == 0
+	for _, b := range c.bindings {
+		b.prepare(link)
+	}
+	orphan := c.link == nil
+	c.mu.Unlock()
+	if len(data) > 0 {
+		_, err := next.streams.SendReserved(time.Now(), control.HandoverStream, data, func(err error) {
+			if err != nil {
+				c.stay(st, err)
+				return
+			}
+			c.mu.Lock()
+			st.payload = true
+			c.mu.Unlock()
+			link.Wake(time.Now())
+		})
+		if err != nil {
+			c.stay(st, err)
+			return nil
+		}
+	}
+	if orphan { // there is nothing to wait for
+		c.switchTo(st, time.Now())
+	}
+	return nil
+}
+
+// stay abandons a standby. If the session with the current server has ended, the client reconnects.
+func (c *Conn) stay(st *standby, err error) {
+	c.mu.Lock()
+	if c.standby != st {
+		c.mu.Unlock()
+		return
+	}
+	c.standby = nil
+	st.cancel()
+	for _, b := range c.bindings {
+		b.abandon()
+	}
+	if st.reader != nil {
+		c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
+		c.cfg.Logger.Warn("not handed over", "server", c.addr, "error", err)
+	}
+	if c.link == nil && !isClosed(c.closed) && c.gone == nil {
+		c.startReconnecting(err)
+	}
+	c.mu.Unlock()
+	c.worlds.Abandon()
+	if st.next != nil {
+		st.next.role = ignored
+		st.next.own.CloseWith(session.ErrQuit, "")
+	}
+	if st.reader != nil {
+		st.reader.Finish(false)
+	}
+	c.report()
+}
+
+var errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", session.ErrHandover)
+
+// trySwitch switches to the standby if the client is ready there, and the tick has come.
+func (c *Conn) trySwitch(now time.Time) {
+	c.mu.Lock()
+	st := c.standby
+	if st == nil || st.next == nil || c.link == nil {
+		c.mu.Unlock()
+		return
+	}
+	answers := st.reader == nil && c.link.Silence(now) < maxSilence
+	ready := st.payload
+	for _, b := range c.bindings {
+		ready = b.prepared() && ready
+	}
+	if ready && st.ready.IsZero() {
+		st.ready = now
+	}
+	since := st.ready
+	c.mu.Unlock()
+	switch {
+	case answers:
+		c.cfg.Logger.Info("the server answers again", "server", c.server())
+		c.stay(st, nil)
+	case !ready && now.Sub(st.connected) >= bindWait:
+		c.stay(st, errNotBound)
+	case ready && (c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(st):
+		c.switchTo(st, now)
+	default:
+		st.next.own.Wake(now.Add(switchStep))
+	}
+}
+
+// reached reports whether the tick of a handover has come.
+func (c *Conn) reached(st *standby) bool {
+	n := &st.notice
+	return st.reader == nil || n.Stream == control.NoStream || c.worlds.Reached(n.Stream, n.Tick)
+}
+
+// switchTo continues at the standby.
+func (c *Conn) switchTo(st *standby, now time.Time) {
+	next := st.next
+	c.mu.Lock()
+	before := c.active
+	left := c.link
+	c.standby, c.addr, c.attempt, c.wait, c.leaving = nil, st.addr, 0, 0, false
+	c.link, c.active, c.streams = next.own, next, next.streams
+	st.cancel()
+	e := session.Event{State: session.Connected, New: true}
+	if st.reader != nil {
+		e.Handover = session.HandoverCompleted
+	}
+	c.note(e)
+	c.congestion.relink()
+	for _, b := range c.bindings {
+		b.switchOver() // part calls it again
+	}
+	if !before.ended {
+		c.stats.Transport = c.stats.Transport.Plus(left.Stats())
+		if c.former == nil {
+			c.former = map[*connection]struct{}{}
+		}
+		c.former[before] = struct{}{}
+	}
+	c.mu.Unlock()
+	c.cfg.Logger.Info("continues at another server", "server", st.addr)
+	if left != nil {
+		_ = c.out.flush(left) // nothing can be done about an error
+	}
+	before.role, next.role = former, playing
+	before.parting = parting{since: now, reader: st.reader}
+	if st.reader == nil {
+		before.own.CloseWith(session.ErrQuit, "")
+	}
+	c.worlds.Switch(now)
+	before.own.Wake(now)
+	next.own.Wake(now)
+	c.report()
+}
+
+// part ends the session with a former server, when nothing is on its way in either direction.
+func (s *connection) part(now time.Time) {
+	for _, b := range s.all() {
+		if b.uses(s.own) && !b.switchOver() {
+			s.own.Wake(now.Add(switchStep))
+			return
+		}
+	}
+	s.mu.Lock()
+	requests := s.requests.over(s.own)
+	s.mu.Unlock()
+	p := &s.parting
+	unacked := s.own.Unacked() > 0
+	if p.reader != nil && !unacked {
+		p.reader.Finish(true)
+		p.reader = nil
+	}
+	if p.told && !unacked && requests == 0 && !s.streams.Busy() || now.Sub(p.since) >= partingWait {
+		s.own.CloseWith(session.ErrQuit, "")
+	}
+	s.own.Wake(now.Add(switchStep))
+}
+
+// hold keeps a reliable message of the standby until the switch.
+func (s *connection) hold(b []byte) error {
+	if s.heldSize += len(b) + messageOverhead; s.heldSize > maxHeldBytes {
+		return fmt.Errorf("%w: more than %d bytes of messages before the switch", session.ErrProtocol, maxHeldBytes)
+	}
+	s.held = append(s.held, bytes.Clone(b))
+	return nil
+}
+
+// messageOverhead is the memory of a held message besides its bytes.
+const messageOverhead = 64
+
+// uses reports whether a connection other than the current one handles datagrams of a type.
+func (s *connection) uses(t control.Type) bool {
+	switch s.role {
+	case waiting:
+		return t == control.Bound || t == control.Down || t == control.DownFragment || t == control.WithAcks || t == control.WithSlack
+	case former:
+		return t == control.Frame || t == control.Message || t == control.Leaving
+	default:
+		return false
+	}
+}
+
+const (
+	// An answer is requested from probeSilence on, every probeInterval.
+	probeSilence  = 750 * time.Millisecond
+	probeInterval = 250 * time.Millisecond
+	// lookInterval is the minimum time between two such searches.
+	lookInterval = 2 * time.Second
+)
+
+// silence is the watch for a server that does not answer.
+type silence struct {
+	sent   uint64    // datagrams with calls, at the last check
+	active time.Time // when more were sent
+	probed time.Time
+}
+
+// listen looks for another server if this one does not answer while the client plays.
+func (s *connection) listen(now time.Time) {
+	if s.cfg.NoReconnect || !s.renews() {
+		return
+	}
+	if sent := s.out.sent.Load(); sent != s.silence.sent {
+		s.silence.sent, s.silence.active = sent, now
+	}
+	silent := s.own.Silence(now)
+	switch {
+	case silent < probeSilence:
+		s.own.Wake(now.Add(probeSilence - silent))
+		return
+	case now.Sub(s.silence.active) > maxSilence: // the server need not send either
+		s.own.Wake(now.Add(probeSilence))
+		return
+	case now.Sub(s.silence.probed) >= probeInterval:
+		s.silence.probed = now
+		s.own.Probe()
+	}
+	s.own.Wake(now.Add(probeInterval))
+	if silent < maxSilence {
+		s.own.Wake(now.Add(maxSilence - silent))
+		return
+	}
+	s.mu.Lock()
+	look := s.link == s.own && s.standby == nil && !s.leaving && !now.Before(s.lookAgain)
+	if look {
+		s.lookAgain = now.Add(lookInterval)
+		if s.state == session.Connected {
+			s.note(session.Event{State: session.Interrupted})
+		}
+	}
+	s.mu.Unlock()
+	if !look {
+		return
+	}
+	s.cfg.Logger.Warn("the server does not answer, looking for another one", "server", s.server(), "silence", silent)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.seek(ctx, &standby{cancel: cancel}, nil, func(ctx context.Context) ([]string, token.Token, error) {
+		addr, t, err := s.assigned(ctx)
+		return []string{addr}, t, err
+	})
+}

@@ -1,0 +1,114 @@
+package ds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/session"
+)
+
+const (
+	// drainRate is the number of players per second that a draining server hands over: other
+	// servers are not to be overrun.
+	drainRate = 100
+	// drainRetry is the time after which a handover that failed is tried again.
+	drainRetry = time.Second
+)
+
+// drain is a call of [Server.Drain].
+type drain struct {
+	server *Server
+	choose func(*Player) (Target, HandoverConfig, error)
+	next   map[*Player]time.Time // when to hand a player over; zero: never again
+
+	mu       sync.Mutex
+	outcomes []drained // that step has not handled
+}
+
+// drained is the outcome of a handover.
+type drained struct {
+	player *Player
+	err    error
+}
+
+// Drain empties the server and closes it, without a gap for its players. It refuses new players
+// (session.ErrDraining), hands each one over to the server that choose returns ([Player.Handover]),
+// waits until all of them have left, with [Config.Poll] until the game has polled everything, and
+// closes the server like [Server.Close]. If choose returns an error, or the client supports no
+// handovers, the player is told to leave as by [Server.Shutdown]. If a client cannot reach the
+// other server, choose is called again after a second.
+//
+// If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
+// calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
+// be called from a handler, and once.
+func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, HandoverConfig, error)) error {
+	d := &drain{server: s, choose: choose, next: map[*Player]time.Time{}}
+	outcome := func(p *Player, err error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.outcomes = append(d.outcomes, drained{p, err})
+	}
+	s.outcome.Store(&outcome)
+	s.draining.Store(true)
+	var cut error
+	if s.serving.Load() {
+		cut = d.run(ctx)
+	}
+	return errors.Join(cut, s.Close())
+}
+
+func (d *drain) run(ctx context.Context) error {
+	step := time.NewTicker(time.Second / drainRate)
+	defer step.Stop()
+	for {
+		select {
+		case <-d.server.drained:
+			return nil
+		case <-d.server.served:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("ds: drain before all players had left: %w", context.Cause(ctx))
+		case now := <-step.C:
+			d.step(now)
+		}
+	}
+}
+
+// step hands over one player.
+func (d *drain) step(now time.Time) {
+	d.mu.Lock()
+	outcomes := d.outcomes
+	d.outcomes = nil
+	d.mu.Unlock()
+	for _, o := range outcomes {
+		switch {
+		case errors.Is(o.err, session.ErrHandover):
+			d.next[o.player] = now.Add(drainRetry)
+		case errors.Is(o.err, session.ErrUnhandled):
+			o.player.leaves.Store(true)
+		}
+	}
+	for p := range d.server.Players() {
+		if at, known := d.next[p]; known && (at.IsZero() || now.Before(at)) {
+			continue
+		}
+		d.next[p] = time.Time{}
+		to, cfg, err := d.choose(p)
+		if err == nil {
+			err = p.Handover(to, cfg)
+		}
+		switch {
+		case errors.Is(err, net.ErrClosed):
+		case errors.Is(err, session.ErrBacklog):
+			d.next[p] = now.Add(drainRetry)
+		case err != nil:
+			d.server.cfg.Logger.Warn("not handed over", "player", p.ID(), "error", err)
+			p.leaves.Store(true)
+		}
+		return
+	}
+}
