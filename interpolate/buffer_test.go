@@ -244,7 +244,7 @@ func TestConfig(t *testing.T) {
 		"Loss is NaN":       {Loss: math.NaN()},
 		"Late is -0.1":      {Late: -0.1},
 		"Snapshots is 4, must be from 5, for a delay of 350ms": {Snapshots: 4},
-		"Snapshots is 6, must be from 8, for a delay of 600ms": {Snapshots: 6, Adaptive: true},
+		"Snapshots is 6, must be from 8 to 1024: the maximum delay is 600ms": {Snapshots: 6, Adaptive: true},
 		"Snapshots is 1025,": {Snapshots: 1025},
 		"Objects is -1,":     {Objects: -1},
 		"Objects is 65537,":  {Objects: 65537},

@@ -125,7 +125,7 @@ func (c Config) withDefaults() (Config, error) {
 	minSnapshots := int(maxDelay/c.Interval) + 2
 	c.Snapshots = cmp.Or(c.Snapshots, max(8, minSnapshots+minSnapshots/4))
 	if c.Snapshots < minSnapshots || c.Snapshots > maxSnapshots {
-		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d, for a delay of %v at that Interval, to %d", minSnapshots, maxDelay, maxSnapshots))
+		return bad("Snapshots", c.Snapshots, fmt.Sprintf("from %d to %d: the maximum delay is %v, the interval %v", minSnapshots, maxSnapshots, maxDelay, c.Interval))
 	}
 	c.Objects = cmp.Or(c.Objects, min(4096, defaultTotal/c.Snapshots))
 	if c.Objects < 1 || c.Objects > maxObjects {

@@ -82,7 +82,7 @@ $("auto").addEventListener("change", () => {
 
 // The link.
 const sliders = [
-  { name: "rtt", max: 400, step: 10, text: v => `${v} ms` },
+  { name: "rtt", label: "RTT", max: 400, step: 10, text: v => `${v} ms` },
   { name: "loss", max: 0.3, step: 0.01, text: v => `${(100 * v).toFixed(0)} %` },
   { name: "jitter", max: 60, step: 1, text: v => `${v} ms` },
 ].map(s => {
@@ -93,7 +93,7 @@ const sliders = [
     output.textContent = s.text(+input.value);
     send({ link: Object.fromEntries(sliders.map(({ s, input }) => [s.name, +input.value])) });
   });
-  label.append(s.name, input, output);
+  label.append(s.label ?? s.name, input, output);
   $("link").append(label);
   return { s, input, output };
 });
