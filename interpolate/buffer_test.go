@@ -243,7 +243,7 @@ func TestConfig(t *testing.T) {
 		"Loss is 1,":        {Loss: 1},
 		"Loss is NaN":       {Loss: math.NaN()},
 		"Late is -0.1":      {Late: -0.1},
-		"Snapshots is 4, must be from 5, for a delay of 350ms": {Snapshots: 4},
+		"Snapshots is 4, must be from 5 to 1024: the maximum delay is 350ms": {Snapshots: 4},
 		"Snapshots is 6, must be from 8 to 1024: the maximum delay is 600ms": {Snapshots: 6, Adaptive: true},
 		"Snapshots is 1025,": {Snapshots: 1025},
 		"Objects is -1,":     {Objects: -1},
