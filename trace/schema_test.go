@@ -27,7 +27,7 @@ func TestSchemaPath(t *testing.T) {
 func TestSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"{\n  \"rpc\": \"Move\",\n  oops\n}", "trace: a.schema.json: line 3, column 3: schema: not a schema in JSON: invalid character 'o' looking for beginning of object key string"},
-		{"{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: schema: not a schema in JSON: json: cannot unmarshal number into Go struct field schemaFile.rpc of type string"},
+		{"{\"rpc\": 7}", "trace: a.schema.json: line 1, column 9: schema: not a schema in JSON: rpc has the type number, want string"},
 		{`{"rpc": "Move", "fields": [{"name": "A", "kind": "vec4"}]}`, `trace: a.schema.json: schema: Move: field "A": unknown kind "vec4"`},
 	} {
 		_, err := trace.LoadSchemaFS(fstest.MapFS{"a.schema.json": {Data: []byte(c.file)}}, "a.schema.json")

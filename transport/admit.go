@@ -11,20 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Join is a client's request for a connection, for [Config.Admit].
-type Join struct {
-	// Client is the client id of the token.
-	Client uint64
-	// Token is the id of the token; Issued and Expires are its times, in UTC.
-	Token           token.ID
-	Issued, Expires time.Time
-	// Handover reports whether another server issued the token to hand the client over.
-	Handover bool
-	// Attempt identifies the client's attempt to connect: a repeated request has the same, another
-	// use of the token has not.
-	Attempt [32]byte
-}
-
 const maxAdmit = 5 * time.Second
 
 // ask asks [Config.Admit] about a granted request; the shard handles the answer. Meanwhile the
@@ -69,46 +55,4 @@ func (s *shard) admitted(now time.Time, from netip.AddrPort, hello wire.Hello, r
 		common.admission.Release(request)
 		s.refuse(now, from, hello, wire.RefuseBusy)
 	}
-}
-
-// asking is a call of [Config.Admit].
-type asking struct {
-	from   netip.Addr
-	cancel context.CancelFunc
-}
-
-func (d *directory) isAsking(hello admission.Hash) bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	_, ok := d.asking[hello]
-	return ok
-}
-
-// startAsking adds a call, unless the listener has stopped: then it cancels the call and reports
-// false.
-func (d *directory) startAsking(hello admission.Hash, a asking) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.asking == nil {
-		a.cancel()
-		return false
-	}
-	d.asking[hello] = a
-	return true
-}
-
-func (d *directory) endAsking(hello admission.Hash) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.asking, hello)
-}
-
-// stopAsking cancels all calls and those that are started later.
-func (d *directory) stopAsking() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, a := range d.asking {
-		a.cancel()
-	}
-	d.asking = nil
 }

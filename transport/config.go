@@ -181,3 +181,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// Join is a client's request for a connection, for [Config.Admit].
+type Join struct {
+	// Client is the client id of the token.
+	Client uint64
+	// Token is the id of the token; Issued and Expires are its times, in UTC.
+	Token           token.ID
+	Issued, Expires time.Time
+	// Handover reports whether another server issued the token to hand the client over.
+	Handover bool
+	// Attempt identifies the client's attempt to connect: a repeated request has the same, another
+	// use of the token has not.
+	Attempt [32]byte
+}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/binary"
 	"maps"
 	"net/netip"
@@ -176,4 +177,46 @@ func deleteIf[K comparable](m map[K]*Conn, k K, c *Conn) {
 	if m[k] == c {
 		delete(m, k)
 	}
+}
+
+// asking is a call of [Config.Admit].
+type asking struct {
+	from   netip.Addr
+	cancel context.CancelFunc
+}
+
+func (d *directory) isAsking(hello admission.Hash) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	_, ok := d.asking[hello]
+	return ok
+}
+
+// startAsking adds a call, unless the listener has stopped: then it cancels the call and reports
+// false.
+func (d *directory) startAsking(hello admission.Hash, a asking) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asking == nil {
+		a.cancel()
+		return false
+	}
+	d.asking[hello] = a
+	return true
+}
+
+func (d *directory) endAsking(hello admission.Hash) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.asking, hello)
+}
+
+// stopAsking cancels all calls and those that are started later.
+func (d *directory) stopAsking() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.asking {
+		a.cancel()
+	}
+	d.asking = nil
 }
