@@ -210,7 +210,7 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
 		return
 	}
-	if final := c.finalError(err); final != nil && s.violation == nil && !(errors.Is(err, session.ErrReplaced) && time.Now().Before(c.lookAgain)) {
+	if final := c.finalError(err); final != nil && s.violation == nil && (!errors.Is(err, session.ErrReplaced) || !time.Now().Before(c.lookAgain)) {
 		c.fail(final)
 		return
 	}
