@@ -19,6 +19,7 @@ type Network struct {
 	mu    sync.Mutex
 	open  map[netip.AddrPort][]transport.PacketConn
 	watch func(from, to netip.AddrPort, b []byte)
+	mute  map[netip.AddrPort]bool
 }
 
 // NewNetwork returns a network with these links from clients and to them, and logs their seeds.
@@ -28,7 +29,7 @@ func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
 	t.Logf("links up %+v, down %+v", up, down)
 	n, err := simnet.NewNetwork(up, down)
 	Must(t, err)
-	return &Network{Network: n, open: map[netip.AddrPort][]transport.PacketConn{}}
+	return &Network{Network: n, open: map[netip.AddrPort][]transport.PacketConn{}, mute: map[netip.AddrPort]bool{}}
 }
 
 // ListenPacket implements transport.Network.
@@ -85,6 +86,13 @@ func (n *Network) Watch(f func(from, to netip.AddrPort, b []byte)) {
 	n.watch = f
 }
 
+// Mute loses everything that is sent from addr, until it is called again with false.
+func (n *Network) Mute(addr string, mute bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mute[netip.MustParseAddrPort(addr)] = mute
+}
+
 type socket struct {
 	transport.PacketConn
 	network *Network
@@ -95,7 +103,11 @@ func (s *socket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	if s.network.watch != nil {
 		s.network.watch(s.LocalAddr(), to, b)
 	}
+	mute := s.network.mute[s.LocalAddr()]
 	s.network.mu.Unlock()
+	if mute {
+		return len(b), nil
+	}
 	return s.PacketConn.WriteTo(b, to)
 }
 
