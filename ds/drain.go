@@ -36,9 +36,9 @@ type drained struct {
 }
 
 // Drain empties the server and closes it, without a gap for its players. It refuses new players
-// (session.ErrDraining), hands each one over to the server that choose returns ([Player.Handover]),
-// waits until all of them have left, with [Config.Poll] until the game has polled everything, and
-// closes the server like [Server.Close]. If choose returns an error, or the client supports no
+// (session.ErrDraining), whose tokens are not used up, hands each player over to the server that
+// choose returns ([Player.Handover]), waits until all of them have left, with [Config.Poll] until
+// the game has polled everything, and closes the server like [Server.Close]. If choose returns an error, or the client supports no
 // handovers, the player is told to leave as by [Server.Shutdown]. If a client cannot reach the
 // other server, choose is called again after a second.
 //
@@ -54,6 +54,7 @@ func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, Handov
 	}
 	s.outcome.Store(&outcome)
 	s.draining.Store(true)
+	s.ln.Drain()
 	var cut error
 	if s.serving.Load() {
 		cut = d.run(ctx)

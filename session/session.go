@@ -59,8 +59,8 @@ var (
 	ErrNoSuite = errors.New("no cipher suite in common")
 )
 
-// ErrDraining means that a server refuses new players because it drains or shuts down. Only the
-// server: the client gets the ErrServerBusy that it wraps, or [ErrShutdown].
+// ErrDraining means that a server refuses new players because it drains. Both ends. The client's
+// token is not used up.
 var ErrDraining = fmt.Errorf("%w: it is draining", ErrServerBusy)
 
 // ErrHandover means that a client could not continue at the server to which it was to be handed

@@ -76,7 +76,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		request, err = common.admission.Read(now, hello)
 	}
 	switch {
-	case err == nil && request.Code == wire.Granted && common.cfg.Admit != nil &&
+	case err == nil && request.Code == wire.Granted && common.cfg.Admit != nil && !common.draining &&
 		common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns):
 		s.ask(from, hello, request)
 	case err == nil:
@@ -94,7 +94,11 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 // welcome answers a request, and creates its session if it is granted. The handshake lock is held.
 func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request) {
 	common := s.common
-	if request.Code == wire.Granted && !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns) {
+	switch {
+	case request.Code != wire.Granted:
+	case common.draining:
+		request.Code, request.Detail = wire.ServerFull, 0
+	case !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns):
 		request.Code, request.Detail = wire.ServerFull, uint64(common.cfg.MaxConns)
 	}
 	id := wire.WithServer(randomID(), common.cfg.ServerID)

@@ -139,6 +139,14 @@ func (l *Listener) SetAddrs(addrs ...netip.AddrPort) error {
 	return nil
 }
 
+// Drain makes the listener refuse new clients from then on, with session.ErrDraining. That does not
+// use up their tokens, and connections continue. It may be called at any time, from any goroutine.
+func (l *Listener) Drain() {
+	l.handshakes.Lock()
+	defer l.handshakes.Unlock()
+	l.draining = true
+}
+
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
 // done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and
 // returns nil. If a packet connection fails, Serve returns its error. All calls of a handler come

@@ -27,6 +27,7 @@ type common struct {
 	// handshakes is held during a handshake, so that no two shards accept the same token or exceed
 	// MaxConns.
 	handshakes sync.Mutex
+	draining   bool // [Listener.Drain] was called
 	admission  *admission.Controller
 	admits     sync.WaitGroup // calls of [Config.Admit]
 }

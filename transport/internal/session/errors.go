@@ -91,6 +91,9 @@ func GrantError(g wire.Grant, offered uint8) error {
 	case wire.TokenServer:
 		return token.ErrWrongServer
 	case wire.ServerFull:
+		if g.Detail == 0 {
+			return session.ErrDraining
+		}
 		return fmt.Errorf("%w: it has its maximum of %d players", ErrServerFull, g.Detail)
 	case wire.NoSuite:
 		return fmt.Errorf("%w: the server permits %s, the client %s", ErrNoSuite, suites(g.Detail), suites(uint64(offered)))

@@ -220,7 +220,8 @@ type Grant struct {
 	Suite uint8  // 0 if refused
 	// Detail takes the place of ID if the code is not [Granted]: the seconds since a token expired
 	// ([TokenExpired]) or before the start at which it was issued ([TokenStale]), the maximum
-	// number of sessions ([ServerFull]), or the permitted suites, bit i for suite i ([NoSuite]).
+	// number of sessions ([ServerFull]; 0 if the listener drains), or the permitted suites, bit i
+	// for suite i ([NoSuite]).
 	Detail uint64
 }
 
