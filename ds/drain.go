@@ -38,9 +38,9 @@ type drained struct {
 // Drain empties the server and closes it, without a gap for its players. It refuses new players
 // (session.ErrDraining), whose tokens are not used up, hands each player over to the server that
 // choose returns ([Player.Handover]), waits until all of them have left, with [Config.Poll] until
-// the game has polled everything, and closes the server like [Server.Close]. If choose returns an error, or the client supports no
-// handovers, the player is told to leave as by [Server.Shutdown]. If a client cannot reach the
-// other server, choose is called again after a second.
+// the game has polled everything, and closes the server like [Server.Close]. If choose returns an
+// error, or the client supports no handovers, the player is told to leave as by [Server.Shutdown].
+// If a client cannot reach the other server, choose is called again after a second.
 //
 // If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
 // calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
