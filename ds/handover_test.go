@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ type member struct {
 	*ds.Server
 	addr  string
 	world *ds.World[mover]
-	tick  uint64 // guarded by squad.mu
+	tick  atomic.Uint64
 }
 
 // squad is several servers with the same world and RPCs, and what they received.
@@ -135,12 +136,12 @@ func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 
 // step sends a tick of the world.
 func (m *member) step() {
-	m.tick++
-	if m.world.Begin(m.tick) != nil {
+	tick := m.tick.Add(1)
+	if m.world.Begin(tick) != nil {
 		return
 	}
 	for i := range 5 {
-		o := moverAt(i, m.tick, never)
+		o := moverAt(i, tick, never)
 		_ = m.world.Put(uint16(i), 0, &o)
 	}
 	m.world.Commit()
@@ -333,7 +334,7 @@ func TestHandover(t *testing.T) {
 						cfg.Payload = streamData(fmt.Sprint(id), 100+i%60_000)
 					}
 					if i%3 == 0 {
-						cfg.Tick = v.at.tick + 10
+						cfg.Tick = v.at.tick.Load() + 10
 					}
 					if f.members[where[id]] == v.at {
 						where[id] = (where[id] + 1) % servers

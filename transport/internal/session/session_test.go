@@ -119,8 +119,9 @@ func TestForgedRefuseDoesNotEndAHandshake(t *testing.T) {
 func TestGrantCodes(t *testing.T) {
 	for code, want := range map[wire.Code]error{
 		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenRefused: token.ErrWrongKey,
-		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale, wire.ServerFull: ErrServerFull,
-		wire.NoSuite: ErrNoSuite, wire.Granted: ErrNoSuite,
+		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale,
+		wire.ServerFull: session.ErrDraining, // with a maximum of 0 players
+		wire.NoSuite:    ErrNoSuite, wire.Granted: ErrNoSuite,
 	} {
 		inPair(t, func(t *testing.T, p *pair) {
 			p.code, p.suite = code, seal.None
