@@ -30,8 +30,8 @@ var recordings = flag.String("train", "", "recordings of cubes, separated by com
 // distances to the baseline, and writes them. To train on new recordings, after each change of what
 // is coded:
 //
-//	cd examples/cubes && go run . record --seed 4242 --frames 2400 /tmp/cubes.bin
-//	go test ./snapshot -run TestTrain -train /tmp/cubes.bin,...
+//	cd examples/cubes && go run . record --seed 4242 --frames 2400 cubes.bin
+//	go test ./snapshot -run TestTrain -train cubes.bin,...
 func TestTrain(t *testing.T) {
 	if *recordings == "" {
 		t.Skip("no recordings: see -train")
