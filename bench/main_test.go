@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 		"--frames 10":                           "--frames 10: want at least 1000",
 		"--nothing":                             "flag provided but not defined: -nothing",
 		"--players 1,x":                         "--players 1,x: want numbers",
-		"--players 0":                           "0 players, want 1 to",
+		"--players 0":                           "--players 0: want 1 to",
 		"nothing.csv":                           "nothing.schema.json",
 		"--frames 1000 --output nowhere " + one: "--output: ",
 	} {
