@@ -48,6 +48,7 @@ type Conn struct {
 	active     *connection     // of link
 	standby    *standby        // another server, to which the client may switch
 	lookAgain  time.Time       // earliest time of the next search for another server
+	abandoned  time.Time       // when the client last gave up a standby that it had searched for
 	former     map[*connection]struct{}
 	leaving    bool          // the server is about to shut down
 	gone       error         // why the connection ended for good; nil if it did not

@@ -56,7 +56,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 // datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
 	s := &connection{Conn: c}
-	link, err := transport.Dial(ctx, c.server(), c.cfg.transport(t), s)
+	link, err := transport.Dial(ctx, c.Server(), c.cfg.transport(t), s)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *Conn) connectAgain(ctx context.Context) error {
 
 // assigned returns the server to connect to, and a new token if there is one.
 func (c *Conn) assigned(ctx context.Context) (addr string, t token.Token, err error) {
-	switch t, addr = c.cfg.Token, c.server(); {
+	switch t, addr = c.cfg.Token, c.Server(); {
 	case c.cfg.Assign != nil:
 		addr, t, err = c.cfg.Assign(ctx)
 	case c.cfg.Renew != nil:
@@ -115,8 +115,8 @@ func (c *Conn) assigned(ctx context.Context) (addr string, t token.Token, err er
 	return addr, t, err
 }
 
-// server returns the address of the current server, or of the last one.
-func (c *Conn) server() string {
+// Server returns the address of the current server, or of the last one, as it was dialed.
+func (c *Conn) Server() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.addr
@@ -210,7 +210,8 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
 		return
 	}
-	if final := c.finalError(err); final != nil && s.violation == nil && (!errors.Is(err, session.ErrReplaced) || !time.Now().Before(c.lookAgain)) {
+	own := errors.Is(err, session.ErrReplaced) && time.Since(c.abandoned) < dialWait // the newer session
+	if final := c.finalError(err); final != nil && s.violation == nil && !own {
 		c.fail(final)
 		return
 	}
@@ -247,7 +248,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 	for c.pause() {
 		err := c.connectAgain(ctx)
 		if err == nil {
-			c.cfg.Logger.Info("reconnected", "server", c.server())
+			c.cfg.Logger.Info("reconnected", "server", c.Server())
 			return
 		}
 		final := c.finalError(err)
@@ -263,7 +264,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 		if final != nil {
 			return
 		}
-		c.cfg.Logger.Debug("not reconnected", "server", c.server(), "error", err)
+		c.cfg.Logger.Debug("not reconnected", "server", c.Server(), "error", err)
 	}
 }
 

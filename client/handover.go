@@ -57,9 +57,10 @@ func (s *connection) handover(b []byte) error {
 	return nil
 }
 
-// receivePayload handles the end of a stream with the payload of a handover.
+// receivePayload handles the end of a stream with the payload of a handover. A standby keeps it: the
+// notice is held until the switch.
 func (s *connection) receivePayload(r *streams.Reader, data []byte, err error) {
-	if err != nil || s.received.reader != nil || s.role != playing {
+	if err != nil || s.received.reader != nil || s.role != playing && s.role != waiting {
 		r.Finish(false)
 		return
 	}
@@ -195,7 +196,9 @@ func (c *Conn) stay(st *standby, err error) {
 	for _, b := range c.bindings {
 		b.abandon()
 	}
-	if st.reader != nil {
+	if st.reader == nil {
+		c.abandoned = time.Now() // its session may still replace the current one
+	} else {
 		c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
 		c.cfg.Logger.Warn("not handed over", "server", c.addr, "error", err)
 	}
@@ -236,7 +239,7 @@ func (c *Conn) trySwitch(now time.Time) {
 	c.mu.Unlock()
 	switch {
 	case answers:
-		c.cfg.Logger.Info("the server answers again", "server", c.server())
+		c.cfg.Logger.Info("the server answers again", "server", c.Server())
 		c.stay(st, nil)
 	case !ready && now.Sub(st.connected) >= bindWait:
 		c.stay(st, errNotBound)
@@ -393,7 +396,7 @@ func (s *connection) listen(now time.Time) {
 	if !look {
 		return
 	}
-	s.cfg.Logger.Warn("the server does not answer, looking for another one", "server", s.server(), "silence", silent)
+	s.cfg.Logger.Warn("the server does not answer, looking for another one", "server", s.Server(), "silence", silent)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.seek(ctx, &standby{cancel: cancel}, nil, func(ctx context.Context) ([]string, token.Token, error) {
 		addr, t, err := s.assigned(ctx)

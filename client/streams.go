@@ -69,7 +69,7 @@ func (o *streamOwner) Accept(r *streams.Reader) bool {
 // AcceptReserved implements streams.Owner.
 func (o *streamOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
 	s := (*connection)(o)
-	if r.Name() != control.HandoverStream || s.role != playing {
+	if r.Name() != control.HandoverStream || s.role != playing && s.role != waiting {
 		return nil
 	}
 	return func(data []byte, err error) { s.receivePayload(r, data, err) }

@@ -119,3 +119,31 @@ func TestHandoverHostile(t *testing.T) {
 		})
 	}
 }
+
+// TestSilentServer mutes the only server of clients that play, for various times: a client gets
+// another token for the same server, where its newer session replaces the older one. Everybody
+// plays on, also those who chose to stay.
+func TestSilentServer(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const clients, rounds = 12, 8
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.2, Seed: 9}), 1)
+		var travelers []*traveler
+		for id := range uint64(clients) {
+			g := f.join(t, client.Config{Token: f.token(id), Renew: func(context.Context) (token.Token, error) { return f.token(id), nil }})
+			travelers = append(travelers, g)
+			polling(t, time.Second/60, g.play)
+		}
+		for i := range rounds {
+			settle(3 * time.Second)
+			f.network.Mute(f.members[0].addr, true)
+			settle(1600*ms + time.Duration(i)*700*ms)
+			f.network.Mute(f.members[0].addr, false)
+		}
+		settle(20 * time.Second)
+		for id, g := range travelers {
+			if g.State() != session.Connected {
+				t.Errorf("client %d is %v: %v", id, g.State(), g.Err())
+			}
+		}
+	})
+}

@@ -103,7 +103,7 @@ func (d *drain) step(now time.Time) {
 			err = p.Handover(to, cfg)
 		}
 		switch {
-		case errors.Is(err, net.ErrClosed):
+		case errors.Is(err, net.ErrClosed), errors.Is(err, session.ErrHandedOver):
 		case errors.Is(err, session.ErrBacklog):
 			d.next[p] = now.Add(drainRetry)
 		case err != nil:

@@ -89,7 +89,7 @@ func (h *handover) begun() bool {
 // session.ErrHandedOver, and Config.Left is called with that reason.
 //
 // One handover of a player can be pending; if there is one, or too many streams are open, the error
-// is session.ErrBacklog.
+// is session.ErrBacklog. After a handover it wraps session.ErrHandedOver.
 func (p *Player) Handover(to Target, cfg HandoverConfig) error {
 	n, err := p.notice(&to, &cfg)
 	if err == nil {
@@ -140,8 +140,11 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte) error {
 	h := &p.handover
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pending {
+	switch {
+	case h.pending:
 		return fmt.Errorf("%w: a handover is pending", session.ErrBacklog)
+	case h.switching:
+		return fmt.Errorf("%w already", session.ErrHandedOver)
 	}
 	w, err := p.bulk.SendReserved(time.Now(), control.HandoverStream, payload, p.handoverOver)
 	if err != nil {

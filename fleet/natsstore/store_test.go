@@ -126,6 +126,10 @@ func issue(t *testing.T, key token.Key, player uint64, addrs []netip.AddrPort) t
 	return tok
 }
 
+// concurrentRaces is how many tokens are raced at a time: one alone waits for the cluster most of
+// the time.
+const concurrentRaces = 64
+
 // TestRaces races tokens against four servers, each token at all of them at the same time: exactly
 // one accepts it. The cluster has three servers.
 func TestRaces(t *testing.T) {
@@ -136,7 +140,7 @@ func TestRaces(t *testing.T) {
 	_, addrs, network, key := fleetServers(t, c, fleet.Config{Timeout: 4 * time.Second})
 	var accepted, used, busy, wrong atomic.Int64
 	var racing sync.WaitGroup
-	slots := make(chan struct{}, 8)
+	slots := make(chan struct{}, concurrentRaces)
 	for n := range *races {
 		slots <- struct{}{}
 		tok := issue(t, key, uint64(n+1), addrs)

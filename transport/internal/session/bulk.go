@@ -18,6 +18,9 @@ type bulk struct {
 // second; see [reliable.Channel.SetBulk].
 func (s *Session) SetBulk(rate float64, source func([]byte) []byte) {
 	s.bulk.rate, s.bulk.source = rate, source
+	if s.bulk.channel != nil { // the datagram that opened the session had segments of it
+		s.bulk.channel.SetBulk(rate, source)
+	}
 }
 
 // WakeBulk sends messages of the source of the bulk channel.

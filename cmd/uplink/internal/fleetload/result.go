@@ -1,0 +1,164 @@
+package fleetload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Result is the result of a run.
+type Result struct {
+	Servers   int       `json:"servers"`
+	Players   int       `json:"players"`
+	Handovers Handovers `json:"handovers"`
+	Calls     uint64    `json:"calls"` // that arrived
+	// Mismatches counts calls with other arguments than the client's, payloads of handovers that
+	// are not as expected, and calls that two servers received.
+	Mismatches uint64 `json:"mismatches"`
+	// Reliable counts reliable calls and messages in both directions, until the last handover.
+	Reliable uint64 `json:"reliable"`
+	Lost     uint64 `json:"reliable_lost"`
+	Doubled  uint64 `json:"reliable_doubled"`
+	// Missing is the number of calls between the last one that a server received before a player
+	// switched and the first one that the next server received.
+	Missing Distribution `json:"missing"`
+	// Unplanned counts sessions that ended by themselves before servers were killed.
+	Unplanned int       `json:"unplanned"`
+	Reasons   []string  `json:"reasons,omitempty"` // of some of them
+	Snapshots uint64    `json:"snapshots"`
+	Drains    []Drained `json:"drains"`
+	// Orphans is the number of players whose servers were killed, and Back is how many of them
+	// called another server, and when.
+	Orphans int       `json:"orphans"`
+	Back    int       `json:"back"`
+	Return  Durations `json:"return"`
+
+	missing []int
+	back    []time.Duration
+}
+
+// Distribution describes numbers.
+type Distribution struct {
+	Count  int `json:"count"`
+	Median int `json:"median"`
+	P99    int `json:"p99"`
+	Max    int `json:"max"`
+}
+
+// Durations describes durations.
+type Durations struct {
+	Median time.Duration `json:"median_ns"`
+	P99    time.Duration `json:"p99_ns"`
+	Max    time.Duration `json:"max_ns"`
+}
+
+// add counts what servers recorded, and what the bots received.
+func (res *Result) add(records []Record, bots []atomic.Pointer[bot]) {
+	byClient := map[uint64][]Visit{}
+	for _, r := range records {
+		res.Handovers.Completed += r.Handovers.Completed
+		res.Handovers.Failed += r.Handovers.Failed
+		res.Handovers.Ended += r.Handovers.Ended
+		for _, v := range r.Visits {
+			byClient[v.Client] = append(byClient[v.Client], v)
+		}
+	}
+	for i := range bots {
+		b := bots[i].Load()
+		res.client(b, byClient[b.id])
+	}
+	slices.Sort(res.missing)
+	if n := len(res.missing); n > 0 {
+		res.Missing = Distribution{n, res.missing[n/2], res.missing[n*99/100], res.missing[n-1]}
+	}
+}
+
+// client counts the visits of one client.
+func (res *Result) client(b *bot, visits []Visit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slices.SortFunc(visits, func(a, b Visit) int { return cmp.Compare(a.First, b.First) })
+	var bought, sent []Span
+	last := int32(-1)
+	for _, v := range visits {
+		bought, sent = append(bought, v.Reliable...), append(sent, v.Messages...)
+		res.arrived(b.received[v.ID], v.Sent)
+		res.Calls += v.Calls
+		res.Mismatches += v.Wrong
+		if !v.Payload {
+			res.Mismatches++
+		}
+		if v.Calls == 0 {
+			continue
+		}
+		if missing := int(v.First - last - 1); last >= 0 && missing >= 0 {
+			res.missing = append(res.missing, missing)
+		} else if missing < 0 {
+			res.Mismatches += uint64(-missing)
+		}
+		last = v.Last
+	}
+	res.arrived(bought, uint32(b.bought))
+	res.arrived(sent, b.sent)
+	res.Mismatches += uint64(b.invalid)
+	res.Unplanned += len(b.lost)
+	res.Reasons = append(res.Reasons, b.lost...)[:min(len(res.Reasons)+len(b.lost), 5)]
+	res.Snapshots += b.snapshots.Load()
+}
+
+func (res *Result) arrived(got []Span, sent uint32) {
+	lost, doubled := count(got, sent)
+	res.Reliable += uint64(sent)
+	res.Lost += lost
+	res.Doubled += doubled
+}
+
+// finish computes the times after which players were back.
+func (res *Result) finish() {
+	slices.Sort(res.back)
+	if res.Back = len(res.back); res.Back > 0 {
+		res.Return = Durations{res.back[res.Back/2], res.back[res.Back*99/100], res.back[res.Back-1]}
+	}
+}
+
+func (res *Result) handovers() string {
+	return fmt.Sprintf("%d handovers, %d refused, %d ended; %d calls, %d mismatches; %d reliable ones, %d lost, %d doubled; missing at a handover: median %d, 99th percentile %d, maximum %d; %d sessions ended unplanned, %d snapshots",
+		res.Handovers.Completed, res.Handovers.Failed, res.Handovers.Ended, res.Calls, res.Mismatches, res.Reliable, res.Lost, res.Doubled,
+		res.Missing.Median, res.Missing.P99, res.Missing.Max, res.Unplanned, res.Snapshots)
+}
+
+func (res *Result) returns() string {
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	return fmt.Sprintf("killed %d servers of %d players: %d are back, median %v, 99th percentile %v, maximum %v",
+		kills, res.Orphans, res.Back, ms(res.Return.Median), ms(res.Return.P99), ms(res.Return.Max))
+}
+
+// Bounds of a run.
+const (
+	MaxMissing = 2 // calls at a handover, 99th percentile
+	MaxDrain   = 30 * time.Second
+	MaxReturn  = 3 * time.Second
+)
+
+// Verdict returns an error if a bound is exceeded.
+func (res *Result) Verdict() error {
+	var errs []error
+	check := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(res.Mismatches > 0, "%d mismatches", res.Mismatches)
+	check(res.Lost+res.Doubled > 0, "%d reliable calls or messages were lost, %d arrived twice", res.Lost, res.Doubled)
+	check(res.Unplanned > 0, "%d sessions ended by themselves: %q", res.Unplanned, res.Reasons)
+	check(res.Missing.P99 > MaxMissing, "%d calls are missing at a handover at the 99th percentile, want at most %d", res.Missing.P99, MaxMissing)
+	for _, d := range res.Drains {
+		check(d.Took > MaxDrain, "a drain of %d players took %v, want at most %v", d.Players, d.Took, MaxDrain)
+	}
+	check(res.Back < res.Orphans, "%d of %d players of the killed servers are not back", res.Orphans-res.Back, res.Orphans)
+	check(res.Return.Max > MaxReturn, "players of the killed servers were back after up to %v, want %v", res.Return.Max, MaxReturn)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,282 @@
+package fleetload
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+const (
+	moveRPC   = "Move"
+	buyRPC    = "Buy" // reliable
+	worldName = "things"
+	things    = 4
+	// worldHz and messageHz are the rates of snapshots, and of reliable messages to each player.
+	worldHz, messageHz = 10, 2
+)
+
+// thing is an object of the world.
+type thing struct {
+	X, Y float32 `uplink:"resolution=0.1,min=-1000,max=1000"`
+}
+
+// Server is a dedicated server of the fleet. It records what it receives, and hands players over.
+type Server struct {
+	srv   *ds.Server
+	world *ds.World[thing]
+	work  sync.WaitGroup
+	stop  context.CancelFunc
+
+	mu     sync.Mutex
+	open   map[*ds.Player]*visit
+	closed []Visit
+	count  Handovers
+	calm   bool // no messages are sent
+}
+
+type visit struct {
+	Visit
+	moving bool // a handover is pending or completed
+}
+
+// Handovers counts the outcomes of handovers.
+type Handovers struct {
+	Completed uint64 `json:"completed"`
+	Failed    uint64 `json:"failed"` // the player stayed, because the other server could not be reached or refused it
+	Ended     uint64 `json:"ended"`  // with the session
+}
+
+// NewServer starts a server at a loopback address, where no key is needed.
+func NewServer(addr, name string, store fleet.Store, network transport.Network, players int) (*Server, error) {
+	s := &Server{open: map[*ds.Player]*visit{}}
+	var err error
+	s.srv, err = ds.Listen(addr, ds.Config{
+		Network: network, MaxPlayers: players, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
+		OnMessage: func(p *ds.Player, b []byte) {
+			s.visit(p, func(v *visit) {
+				if len(b) == 4 {
+					v.Messages = extend(v.Messages, binary.LittleEndian.Uint32(b))
+				}
+			})
+		},
+		Fleet: &fleet.Config{Store: store, Name: name},
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		ds.Handle(s.srv, moveRPC, func(p *ds.Player, f ds.Frame[move]) { s.visit(p, func(v *visit) { v.called(&f.Value) }) }),
+		ds.Handle(s.srv, buyRPC, func(p *ds.Player, f ds.Frame[move]) {
+			s.visit(p, func(v *visit) {
+				v.check(&f.Value)
+				v.Reliable = extend(v.Reliable, uint32(f.Value.Number))
+			})
+		}))
+	if err == nil {
+		s.world, err = ds.NewWorld(s.srv, worldName, ds.WorldConfig[thing]{TickHz: worldHz})
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.srv.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.work.Go(func() { _ = s.srv.Serve(context.Background()) }) // until Close, or until it is killed
+	s.work.Go(func() { s.play(ctx) })
+	return s, nil
+}
+
+func (s *Server) visit(p *ds.Player, f func(*visit)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.open[p]; v != nil {
+		f(v)
+	}
+}
+
+func (v *visit) check(m *move) {
+	if *m != moveAt(v.Client, m.Number) {
+		v.Wrong++
+	}
+}
+
+func (v *visit) called(m *move) {
+	if v.Calls == 0 {
+		v.Called, v.First = time.Now(), m.Number
+	}
+	v.check(m)
+	v.Calls++
+	v.Last = m.Number
+}
+
+// payloadOf returns the payload of a client's handovers.
+func payloadOf(client uint64) []byte {
+	return bytes.Repeat(binary.LittleEndian.AppendUint64(nil, client), 1+int(client%100))
+}
+
+func (s *Server) joined(p *ds.Player) {
+	_, _ = s.world.Offer(p) // fails if it has left
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := p.HandoverPayload()
+	s.open[p] = &visit{Visit: Visit{Client: p.ClientID(), ID: rand.Uint64(), Payload: got == nil || bytes.Equal(got, payloadOf(p.ClientID()))}}
+}
+
+func (s *Server) left(p *ds.Player, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.open[p]; v != nil {
+		s.closed = append(s.closed, v.Visit)
+		delete(s.open, p)
+	}
+}
+
+func (s *Server) handedOver(p *ds.Player, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.count.Completed++
+	case errors.Is(err, session.ErrHandover):
+		s.count.Failed++
+	default:
+		s.count.Ended++
+	}
+	if v := s.open[p]; v != nil {
+		v.moving = err == nil
+	}
+}
+
+// play sends the world and messages.
+func (s *Server) play(ctx context.Context) {
+	tick := uint64(0)
+	for range sleep.Every(ctx, time.Second/worldHz) {
+		tick++
+		s.sendWorld(tick)
+		if tick%(worldHz/messageHz) == 0 {
+			s.sendMessages()
+		}
+	}
+}
+
+func (s *Server) sendWorld(tick uint64) {
+	if s.world.Begin(tick) != nil {
+		return
+	}
+	for i := range uint64(things) {
+		_ = s.world.Put(uint16(i), 0, &thing{float32(i * 10), float32((tick + i) % 1000)}) // within its bounds
+	}
+	s.world.Commit()
+	_, _ = s.world.Send() // errors of leaving players do not matter
+}
+
+func (s *Server) sendMessages() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, v := range s.open {
+		if s.calm {
+			return
+		}
+		if p.SendReliable(appendMessage(nil, v.ID, v.Sent)) == nil {
+			v.Sent++
+		}
+	}
+}
+
+// Calm stops the messages to players.
+func (s *Server) Calm() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calm = true
+	return nil
+}
+
+// Handover hands random players over to random targets, and returns the number of players.
+func (s *Server) Handover(count int, to []netip.AddrPort) (players int, err error) {
+	s.mu.Lock()
+	var chosen []*ds.Player
+	for p, v := range s.open { // in random order
+		if v.moving {
+			continue
+		}
+		if players++; len(chosen) < count && v.Calls > 0 {
+			v.moving = true
+			chosen = append(chosen, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range chosen {
+		err := p.Handover(target(to[rand.IntN(len(to))]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())})
+		if err != nil {
+			s.visit(p, func(v *visit) { v.moving = false }) // it has just left, or is busy
+		}
+	}
+	return players, nil
+}
+
+func target(a netip.AddrPort) ds.Target { return ds.Target{Addrs: []netip.AddrPort{a}} }
+
+// Drain drains the server, and returns the number of its players and the time that it took.
+func (s *Server) Drain(to []netip.AddrPort) (d Drained, err error) {
+	for range s.srv.Players() {
+		d.Players++
+	}
+	next, begin := rand.IntN(len(to)), time.Now()
+	err = s.srv.Drain(context.Background(), func(p *ds.Player) (ds.Target, ds.HandoverConfig, error) {
+		next++
+		s.visit(p, func(v *visit) { v.moving = true })
+		return target(to[next%len(to)]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())}, nil
+	})
+	d.Took = time.Since(begin)
+	return d, err
+}
+
+// Drained is the result of a drain.
+type Drained struct {
+	Players int           `json:"players"`
+	Took    time.Duration `json:"took_ns"`
+}
+
+// Record is what a server has recorded.
+type Record struct {
+	Visits    []Visit   `json:"visits"`
+	Handovers Handovers `json:"handovers"`
+}
+
+// Record returns what the server has recorded since its start.
+func (s *Server) Record() (r Record, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r = Record{append([]Visit(nil), s.closed...), s.count}
+	for _, v := range s.open {
+		c := v.Visit
+		c.Reliable, c.Messages = append([]Span(nil), v.Reliable...), append([]Span(nil), v.Messages...)
+		r.Visits = append(r.Visits, c)
+	}
+	return r, nil
+}
+
+// Addr returns the address to dial.
+func (s *Server) Addr() netip.AddrPort { return s.srv.Addr() }
+
+// Close stops the server.
+func (s *Server) Close() error {
+	s.stop()
+	err := s.srv.Close()
+	s.work.Wait()
+	if err != nil {
+		return fmt.Errorf("fleetload: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package fleetload
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+)
+
+// move are the arguments of both RPCs. The other fields are functions of Number and of the client's
+// id.
+type move struct {
+	Number  int32
+	X       float32 `uplink:"resolution=0.25"`
+	Yaw     uint16  `uplink:"kind=bits"`
+	Buttons uint8   `uplink:"kind=bits"`
+}
+
+// moveAt returns call n of a client.
+func moveAt(client uint64, n int32) move {
+	return move{n, float32(n%4096)/4 + float32(client%256), uint16(uint64(n)*37 + client), uint8(n / 20)}
+}
+
+// Span is a range of consecutive numbers, without To.
+type Span struct {
+	From uint32 `json:"from"`
+	To   uint32 `json:"to"`
+}
+
+// extend adds the number that arrived next.
+func extend(s []Span, n uint32) []Span {
+	if last := len(s) - 1; last >= 0 && s[last].To == n {
+		s[last].To++
+		return s
+	}
+	return append(s, Span{n, n + 1})
+}
+
+// count compares numbers that arrived with 0 to sent-1, of which each should have arrived once.
+func count(got []Span, sent uint32) (lost, doubled uint64) {
+	got = slices.Clone(got)
+	slices.SortFunc(got, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	next := uint32(0)
+	for _, s := range got {
+		if s.From > next {
+			lost += uint64(s.From - next)
+		}
+		if s.From < next {
+			doubled += uint64(min(next, s.To) - s.From)
+		}
+		next = max(next, s.To)
+	}
+	if sent > next {
+		lost += uint64(sent - next)
+	}
+	return lost, doubled
+}
+
+// Visit is what a server received from a player, from its joining on.
+type Visit struct {
+	Client  uint64    `json:"client"`
+	ID      uint64    `json:"id"`      // random
+	Called  time.Time `json:"called"`  // when the first call arrived
+	First   int32     `json:"first"`   // number of the first call
+	Last    int32     `json:"last"`    // and of the last one
+	Calls   uint64    `json:"calls"`   // that arrived
+	Wrong   uint64    `json:"wrong"`   // of them, with other values than the client's
+	Payload bool      `json:"payload"` // of the handover is as expected; true without a handover
+	// Reliable calls and messages that arrived, in the order of their arrival.
+	Reliable []Span `json:"reliable"`
+	Messages []Span `json:"messages"`
+	Sent     uint32 `json:"sent"` // reliable messages to the client
+}
+
+// A message to a client has the number of the visit and its own one. One to the server has only the
+// latter.
+const messageSize = 12
+
+func appendMessage(b []byte, visit uint64, n uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, visit), n)
+}
+
+var errMessage = errors.New("fleetload: a message of another size")
+
+func parseMessage(b []byte) (visit uint64, n uint32, err error) {
+	if len(b) != messageSize {
+		return 0, 0, errMessage
+	}
+	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), nil
+}
