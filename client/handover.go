@@ -57,8 +57,8 @@ func (s *connection) handover(b []byte) error {
 	return nil
 }
 
-// receivePayload handles the end of a stream with the payload of a handover. A standby keeps it: the
-// notice is held until the switch.
+// receivePayload handles the end of a stream with the payload of a handover. A standby keeps it
+// until the switch, like the notice.
 func (s *connection) receivePayload(r *streams.Reader, data []byte, err error) {
 	if err != nil || s.received.reader != nil || s.role != playing && s.role != waiting {
 		r.Finish(false)
