@@ -34,7 +34,7 @@ type payloadCodec struct {
 	resting      []int32 // indices of the objects at rest
 	changes      int     // whether the previous objects changed, one bit each
 	object       objectContext
-	scaled       bool // object.scales are those of the usual ages
+	scaled       bool // object.scales are those of most objects: of the usual ages, or without references
 }
 
 // observer observes what is coded: the training of models.
@@ -156,8 +156,12 @@ func (pc *payloadCodec) rows(cur *Set) {
 		case pc.refs.step > 0 && !pc.moves[at]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
-			pc.load(at)
-			pc.code(cur.Row(i))
+			row, base := cur.Row(i), pc.refs.base.Row(at)
+			if !pc.Decoding && !pc.changed[i] {
+				base = row // equal, and read recently
+			}
+			pc.load(at, base)
+			pc.code(row)
 		}
 	}
 	pc.codeResting(cur)

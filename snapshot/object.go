@@ -9,12 +9,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// load loads an object of the baseline that is not at rest.
-func (pc *payloadCodec) load(index int) {
+// load loads an object of the baseline that is not at rest, given its row there.
+func (pc *payloadCodec) load(index int, base []int32) {
 	o := &pc.object
-	o.index, o.base = index, pc.refs.base.Row(index)
+	o.index, o.base = index, base
 	o.moved, o.speedContext, o.resting = 0, 0, false
-	pc.references()
+	if pc.references(); pc.refs.step == 0 {
+		return // nothing is known of its motion
+	}
 	for i, k := range [...]int{0, 1, refs - 1} {
 		if pc.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
@@ -30,16 +32,20 @@ func (pc *payloadCodec) load(index int) {
 	o.speedContext = min(bits.Len64(uint64(far))/2, 3)
 }
 
+// references loads the object's rows in the references: those of the baseline if there are none.
 func (pc *payloadCodec) references() {
 	o := &pc.object
-	o.usual = true
-	for i := range o.row {
-		o.row[i], o.lag[i] = pc.refs.row(i, o.index)
-		o.usual = o.usual && o.lag[i] == int64(References[i])*pc.refs.step
+	if o.usual = pc.refs.step > 0; o.usual {
+		for i := range o.row {
+			o.row[i], o.lag[i] = pc.refs.row(i, o.index)
+			o.usual = o.usual && o.lag[i] == int64(References[i])*pc.refs.step
+		}
+	} else {
+		o.row, o.lag = [refs][]int32{o.base, o.base, o.base, o.base}, [refs]int64{}
 	}
-	if o.usual = o.usual && pc.refs.step > 0; !o.usual || !pc.scaled {
+	if same := o.usual || pc.refs.step == 0; !same || !pc.scaled {
 		pc.loadSpans()
-		pc.scaled = o.usual
+		pc.scaled = same
 	}
 }
 

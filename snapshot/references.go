@@ -85,9 +85,6 @@ func (h *refFrames) differs(i, object int) bool {
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that
 // of the baseline is 0.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
-	if h.step == 0 {
-		return h.base.Row(object), 0
-	}
 	for ; i >= 0; i-- {
 		r, at := &h.frames[i], object
 		if !r.same {

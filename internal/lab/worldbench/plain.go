@@ -46,7 +46,8 @@ type plainWorld struct {
 	objects   []object
 	quantizer replication.Quantizer[object]
 	speed     []schema.Vec3
-	history   *[snapshot.Ring][]int32 // rows of the newest ticks
+	still     []int32                 // rows of the objects that do not move
+	history   *[snapshot.Ring][]int32 // rows of the others in the newest ticks
 }
 
 type walker struct {
@@ -119,15 +120,20 @@ func (p *plain) Put(w *replication.World, tick int) error {
 	s := p.worlds[w]
 	rows := s.history[tick%snapshot.Ring][:0]
 	for i := range s.objects {
-		o := &s.objects[i]
-		if i%movingShare == 0 {
+		o, moves := &s.objects[i], i%movingShare == 0
+		if moves {
 			walk(s.random, &o.Position, &s.speed[i])
 		}
 		row, err := s.quantizer.Row(uint16(i), o)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row...)
+		switch {
+		case moves:
+			rows = append(rows, row...)
+		case tick == 0:
+			s.still = append(s.still, row...)
+		}
 		if err := w.Put(0, snapshot.Object{ID: uint16(i)}, row, p.grid.At(o.Position.X, o.Position.Y)); err != nil {
 			return err
 		}
@@ -157,18 +163,23 @@ func (p *plain) See(player int, s *replication.Stream, tick int) {
 // Correct accepts objects that were so in an earlier tick: those of a group that has just entered
 // the view may not be up to date. All worlds of a scene have the same history.
 func (p *plain) Correct(shown, _ *snapshot.Set, tick int) bool {
-	var history *[snapshot.Ring][]int32
-	for _, w := range p.worlds {
-		history = w.history
+	var w *plainWorld
+	for _, one := range p.worlds {
+		w = one
 	}
+	width := p.typ.Schema().Components()
 	for i := range shown.Len() {
-		row, known := shown.Row(i), false
-		at := int(shown.Object(i).ID) * len(row)
-		for back := 0; back < min(tick+1, snapshot.Ring) && !known; back++ {
-			rows := history[(tick-back)%snapshot.Ring]
-			known = slices.Equal(row, rows[at:at+len(row)])
+		id, row := int(shown.Object(i).ID), shown.Row(i)
+		at := id / movingShare * width
+		is := func(rows []int32) bool { return slices.Equal(row, rows[at:at+width]) }
+		if id%movingShare != 0 {
+			at = (id - id/movingShare - 1) * width
+			if !is(w.still) {
+				return false
+			}
+			continue
 		}
-		if !known {
+		if known := slices.ContainsFunc(w.history[:min(tick+1, snapshot.Ring)], is); !known {
 			return false
 		}
 	}

@@ -87,7 +87,7 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 func (b *Builder) sharing() uint64 {
 	sum, n := 0, max(1, len(b.parts))
 	for _, e := range b.parts {
-		sum += e.players
+		sum += int(e.players)
 	}
 	return uint64(max(1, (sum+n/2)/n))
 }
@@ -157,7 +157,11 @@ func (m *message) appendEntering(i int) {
 		return
 	}
 	if hold := m.limits.Hold << m.view.resends; newest <= min(hold, maxDistance) {
-		m.refer(entryShown, i, newest, mem.group.encodeAny(m.n, 1<<newest))
+		var e *encoding // none while the client seems not to receive anything
+		if m.view.resends == 0 {
+			e = mem.group.encodeAny(m.n, 1<<newest)
+		}
+		m.refer(entryShown, i, newest, e)
 		return
 	}
 	e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})

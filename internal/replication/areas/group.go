@@ -11,35 +11,37 @@ import (
 
 // Group is objects of one type that are in the same areas, and are coded together.
 type Group struct {
-	typ      *Type
-	areas    []area.ID // ascending
-	key      string
-	first    uint64 // number of the first snapshot
-	used     uint64 // the newest snapshot in which it had objects
+	typ     *Type
+	objects int    // in the newest snapshot that was committed
+	first   uint64 // number of the first snapshot
+	used    uint64 // the newest snapshot in which it had objects
+
+	mu        sync.Mutex
+	encoded   uint64      // number of the snapshot of the encodings
+	encodings []*encoding // of the newest snapshot
+	shares                // of that snapshot: as many as there are encodings
+
 	sets     [snapshot.Ring]*snapshot.Set
 	open     *snapshot.Set // being filled, or nil
 	free     []*snapshot.Set
-	arrivals []arrival // oldest first
-
-	mu        sync.Mutex
-	encodings []*encoding // of the newest snapshot
-	baselines [maxEncodings]uint16
-	players   [maxEncodings]int // who got the encoding
-	count     int               // of encodings, baselines and players
-	encoded   uint64            // number of that snapshot
-	before    shares            // of the snapshot in which the group was last coded before
-	one       [2]*snapshot.Set  // scratch: one object, in the snapshot and in its baseline
+	areas    []area.ID // ascending
+	key      string
+	arrivals []arrival        // oldest first
+	before   shares           // of the snapshot in which the group was last coded before
+	alone    []entered        // objects of the newest snapshot that are coded without a baseline
+	buf      []byte           // of alone
+	one      [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
 }
 
 // shares are how many players got each encoding of a group, by baseline.
 type shares struct {
-	baselines [maxEncodings]uint16
-	players   [maxEncodings]int
 	count     int
+	baselines [maxEncodings]uint16
+	players   [maxEncodings]int32
 }
 
 // of returns the number of players who got the encoding with a baseline.
-func (s *shares) of(baseline uint16) int {
+func (s *shares) of(baseline uint16) int32 {
 	if i := slices.Index(s.baselines[:s.count], baseline); i >= 0 {
 		return s.players[i]
 	}
@@ -53,16 +55,12 @@ type arrival struct {
 	from   *Group // nil if it was in no group
 }
 
-// size returns the number of objects in the snapshot before the open one.
+// size returns the number of objects in the newest snapshot, or in the open one if that has more.
 func (g *Group) size() int {
-	n := 0
 	if g.open != nil {
-		n = g.open.Len()
+		return max(g.objects, g.open.Len())
 	}
-	if s := g.sets[g.used%snapshot.Ring]; s != nil {
-		n = max(n, s.Len())
-	}
-	return n
+	return g.objects
 }
 
 // openSet returns the set that is being filled.
@@ -94,6 +92,7 @@ func (g *Group) commit(n uint64) {
 		g.sets[at] = before
 		g.free = append(g.free, set)
 	}
+	g.objects = g.sets[at].Len()
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
 }
 
@@ -132,7 +131,7 @@ type encoding struct {
 	same     bool   // nothing changed since the baseline
 	entered  []entered
 	buf      []byte // of entered
-	players  int    // who got the encoding with this baseline in the snapshot before, or 0
+	players  int32  // who got the encoding with this baseline in the snapshot before, or 0
 }
 
 // entered is an object that was not in the baseline.
@@ -161,8 +160,8 @@ func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
 
 func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	if g.encoded != n {
-		g.before = shares{g.baselines, g.players, g.count}
-		g.encoded, g.count = n, 0
+		g.before, g.encoded, g.count = g.shares, n, 0
+		g.alone, g.buf = g.alone[:0], g.buf[:0]
 	}
 	k := compact(b)
 	for i, have := range g.baselines[:g.count] {
@@ -268,17 +267,27 @@ func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Objec
 	now, before := g.one[0], g.one[1]
 	now.Reset()
 	mustAdd(now, o, row)
-	code := func(base snapshot.Baseline) []byte {
-		at := len(e.buf)
-		e.buf, _ = enc.AppendGroup(e.buf, now, n, base, func(int) *snapshot.Set { return before })
-		return e.buf[at:len(e.buf):len(e.buf)]
-	}
-	in := entered{id: o.ID, absolute: code(snapshot.Baseline{Empty: true})}
+	in := entered{id: o.ID, absolute: g.codeAlone(enc, now, n)}
 	c := n - uint64(b.Distance)
 	if from, i := g.source(o, c, n); from != nil {
 		before.Reset()
 		mustAdd(before, o, from.set(c, n).Row(i))
-		in.from, in.delta = from, code(snapshot.Baseline{Distance: b.Distance})
+		at := len(e.buf)
+		e.buf, _ = enc.AppendGroup(e.buf, now, n, snapshot.Baseline{Distance: b.Distance}, func(int) *snapshot.Set { return before })
+		in.from, in.delta = from, e.buf[at:len(e.buf):len(e.buf)]
 	}
 	e.entered = append(e.entered, in)
+}
+
+// codeAlone codes an object without a baseline, once for all encodings of the snapshot.
+func (g *Group) codeAlone(enc *snapshot.Encoder, now *snapshot.Set, n uint64) []byte {
+	id := now.Object(0).ID
+	if i := slices.IndexFunc(g.alone, func(e entered) bool { return e.id == id }); i >= 0 {
+		return g.alone[i].absolute
+	}
+	at := len(g.buf)
+	g.buf, _ = enc.AppendGroup(g.buf, now, n, snapshot.Baseline{Empty: true}, nil)
+	coded := g.buf[at:len(g.buf):len(g.buf)]
+	g.alone = append(g.alone, entered{id: id, absolute: coded})
+	return coded
 }

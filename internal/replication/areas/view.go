@@ -17,6 +17,7 @@ type View struct {
 	lists   []*groupList // of those areas that have had objects, and of area.All
 	known   int          // number of areas of the world when lists was made
 	version uint64       // sum of the versions of the lists when members was updated
+	changes uint64       // of the world at that time, or later if nothing has changed here since
 	stale   bool         // the areas have changed
 	members []member     // by slot; some are unused
 	next    uint64       // number of the newest message + 1
@@ -53,6 +54,10 @@ func (v *View) Reset() {
 
 // update updates the members.
 func (v *View) update(w *World) {
+	if v.changes == w.changes && !v.stale {
+		return
+	}
+	v.changes = w.changes
 	if v.stale || v.known != len(w.areas) {
 		v.stale, v.known, v.lists = true, len(w.areas), v.lists[:0]
 		v.lists = append(v.lists, w.areas[area.All])

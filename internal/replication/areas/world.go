@@ -31,13 +31,14 @@ type World struct {
 	// Encodings counts the encodings of groups since the world began.
 	Encodings atomic.Uint64
 
-	types  []*Type
-	areas  map[area.ID]*groupList
-	keys   map[string]*keyed
-	groups []*Group // all
-	next   uint64   // number of the newest snapshot + 1
-	key    []byte   // scratch
-	sorted []area.ID
+	types   []*Type
+	areas   map[area.ID]*groupList
+	keys    map[string]*keyed
+	groups  []*Group // all
+	changes uint64   // of lists of groups
+	next    uint64   // number of the newest snapshot + 1
+	key     []byte   // scratch
+	sorted  []area.ID
 }
 
 // groupList is the groups with objects in an area.
@@ -184,6 +185,7 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 		l := w.list(a)
 		l.groups = append(l.groups, g)
 		l.version++
+		w.changes++
 	}
 	return g
 }
@@ -193,7 +195,7 @@ func (w *World) Commit() {
 	n := w.next - 1
 	w.groups = slices.DeleteFunc(w.groups, func(g *Group) bool {
 		g.commit(n)
-		if g.sets[n%snapshot.Ring].Len() > 0 {
+		if g.objects > 0 {
 			g.used = n
 		}
 		gone := n >= g.used+snapshot.Ring
@@ -224,5 +226,6 @@ func (w *World) remove(g *Group) {
 		l := w.areas[a]
 		l.groups = slices.DeleteFunc(l.groups, is)
 		l.version++
+		w.changes++
 	}
 }
