@@ -135,11 +135,17 @@ func (o *benchWorldOptions) scene(args []string) (worldbench.Scene, error) {
 	return scene, nil
 }
 
-// worldRow is a line of the table: a figure, its unit or meaning, and its format.
+// worldRow is a line of the table: a figure, its unit or meaning, its format, and whether a run has
+// it; nil means that all have.
 type worldRow struct {
 	name, meaning string
 	value         func(r *worldbench.Result) string
+	when          func(r *worldbench.Result) bool
 }
+
+func compared(r *worldbench.Result) bool { return r.PerPlayerCodingNs > 0 }
+
+func attacked(r *worldbench.Result) bool { return r.HostileEncodeRatio > 0 }
 
 func microseconds(get func(r *worldbench.Result) float64) func(r *worldbench.Result) string {
 	return func(r *worldbench.Result) string { return fmt.Sprintf("%.0f", get(r)/1e3) }
@@ -150,23 +156,23 @@ func figure(format string, get func(r *worldbench.Result) float64) func(r *world
 }
 
 var worldRows = []worldRow{
-	{"tick, us", "all of the following, choosing baselines and building messages", microseconds(func(r *worldbench.Result) float64 { return r.TickNs })},
-	{"quantizing, us", "from structs to integers, once for all players", microseconds(func(r *worldbench.Result) float64 { return r.QuantizeNs })},
-	{"coding, us", "all coding and learning", microseconds(func(r *worldbench.Result) float64 { return r.EncodeNs })},
-	{"sending, us", "encryption, and system calls", microseconds(func(r *worldbench.Result) float64 { return r.SendNs })},
-	{"bare send, us", "the same datagrams, encrypted and sent in batches without a server", microseconds(func(r *worldbench.Result) float64 { return r.BareSendNs })},
-	{"acks, us", "handling the acks of a tick; not a part of the tick", microseconds(func(r *worldbench.Result) float64 { return r.AcksNs })},
-	{"encodings", "snapshots coded per tick, at most 8 against baselines", figure("%.2f", func(r *worldbench.Result) float64 { return r.EncodesPerTick })},
-	{"bytes/player", "heap of a player's stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerPlayer })},
-	{"bytes/session", "heap of a session with an idle reliable channel, and its stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerSession })},
-	{"bytes/snapshot", "mean size of a payload", figure("%.1f", func(r *worldbench.Result) float64 { return r.SnapshotBytes })},
-	{"wrong", "messages that clients decoded to another world (must be 0)", figure("%.0f", func(r *worldbench.Result) float64 { return float64(r.Mismatches) })},
-	{"per player: coding, us", "by the previous design, for all players", microseconds(func(r *worldbench.Result) float64 { return r.PerPlayerCodingNs })},
-	{"  ratio", "coding relative to it", figure("%.3f", func(r *worldbench.Result) float64 { return r.CodingRatio })},
-	{"per player: bytes/snapshot", "by the previous design", figure("%.1f", func(r *worldbench.Result) float64 { return r.PerPlayerSnapshotBytes })},
-	{"  ratio", "of the bytes to the same players", figure("%.3f", func(r *worldbench.Result) float64 { return r.BytesRatio })},
-	{"hostile: coding", "with hostile clients, relative to the run without them", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileEncodeRatio })},
-	{"hostile: bytes", "those of honest players, likewise", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileBytesRatio })},
+	{"tick, us", "all of the following, choosing baselines and building messages", microseconds(func(r *worldbench.Result) float64 { return r.TickNs }), nil},
+	{"quantizing, us", "from structs to integers, once for all players", microseconds(func(r *worldbench.Result) float64 { return r.QuantizeNs }), nil},
+	{"coding, us", "all coding and learning", microseconds(func(r *worldbench.Result) float64 { return r.EncodeNs }), nil},
+	{"sending, us", "encryption, and system calls", microseconds(func(r *worldbench.Result) float64 { return r.SendNs }), nil},
+	{"bare send, us", "the same datagrams, encrypted and sent in batches without a server", microseconds(func(r *worldbench.Result) float64 { return r.BareSendNs }), nil},
+	{"acks, us", "handling the acks of a tick; not a part of the tick", microseconds(func(r *worldbench.Result) float64 { return r.AcksNs }), nil},
+	{"encodings", "snapshots coded per tick, at most 8 against baselines", figure("%.2f", func(r *worldbench.Result) float64 { return r.EncodesPerTick }), nil},
+	{"bytes/player", "heap of a player's stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerPlayer }), nil},
+	{"bytes/session", "heap of a session with an idle reliable channel, and its stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerSession }), nil},
+	{"bytes/snapshot", "mean size of a payload", figure("%.1f", func(r *worldbench.Result) float64 { return r.SnapshotBytes }), nil},
+	{"wrong", "messages that clients decoded to another world (must be 0)", figure("%.0f", func(r *worldbench.Result) float64 { return float64(r.Mismatches) }), nil},
+	{"per player: coding, us", "by the previous design, for all players", microseconds(func(r *worldbench.Result) float64 { return r.PerPlayerCodingNs }), compared},
+	{"  ratio", "coding relative to it", figure("%.3f", func(r *worldbench.Result) float64 { return r.CodingRatio }), compared},
+	{"per player: bytes/snapshot", "by the previous design", figure("%.1f", func(r *worldbench.Result) float64 { return r.PerPlayerSnapshotBytes }), compared},
+	{"  ratio", "of the bytes to the same players", figure("%.3f", func(r *worldbench.Result) float64 { return r.BytesRatio }), compared},
+	{"hostile: coding", "with hostile clients, relative to the run without them", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileEncodeRatio }), attacked},
+	{"hostile: bytes", "those of honest players, likewise", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileBytesRatio }), attacked},
 }
 
 func writeWorldTable(b *strings.Builder, results []*worldbench.Result) {
@@ -179,7 +185,7 @@ func writeWorldTable(b *strings.Builder, results []*worldbench.Result) {
 	}
 	rows, notes := [][]string{head}, [][]string{}
 	for _, row := range worldRows {
-		if strings.HasPrefix(row.name, "hostile") && first.HostileEncodeRatio == 0 {
+		if row.when != nil && !row.when(first) {
 			continue
 		}
 		line := []string{row.name}
