@@ -3,6 +3,7 @@
 
 #include "src/codec/rangecoder.hpp"
 #include "src/downlink/grid.hpp"
+#include "src/downlink/orientation.hpp"
 #include "src/downlink/set.hpp"
 
 namespace uplink::detail::downlink {
@@ -15,11 +16,6 @@ constexpr uint64_t ages[reference_count] = {1, 2, 4, 6};
 struct Matrix {
   Int m[3][3];
   Int extent(size_t k) const { return absolute(m[k][0]) + absolute(m[k][1]) + absolute(m[k][2]); }
-};
-
-// Rotation is a quaternion, Q16: x, y, z, w.
-struct Rotation {
-  Int e[4];
 };
 
 // Part decodes parts with objects of one type. It keeps its memory.

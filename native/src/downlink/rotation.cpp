@@ -1,62 +1,13 @@
-// Orientations. docs/spec/snapshots.md, 10.
+// Orientations of snapshots. docs/spec/snapshots.md, 10.
 #include "src/downlink/part.hpp"
 #include "src/downlink/tables.hpp"
 
 namespace uplink::detail::downlink {
 
-Int root(Int v) {
-  uint64_t rest = bits_of(v), r = 0;
-  for (uint64_t bit = uint64_t{1} << 62; bit != 0; bit >>= 2) {
-    if (rest >= r + bit) {
-      rest -= r + bit;
-      r = (r >> 1) + bit;
-    } else {
-      r >>= 1;
-    }
-  }
-  return wrapped(r);
-}
-
 namespace {
 
-constexpr Int one = 65536;
 constexpr Int bias = 2048;
 constexpr size_t classes = 7, integer_size = 625, integers_at = 322;
-
-// Quantizer are the constants of a field.
-struct Quantizer {
-  Int step, per, zero, unit_log;
-
-  explicit Quantizer(const RowField &f) {
-    const Int span = Int{f.hi} - f.lo;
-    step = (Int{46341} << 24) / span;
-    per = (span * 8 << 24) / 46341;
-    zero = Int{f.lo} + f.hi;
-    unit_log = log((Int{92682} / span + 1) * 16);
-  }
-  Int element(Int v) const { return ((v * 2 - zero) * step + (1 << 23)) >> 24; }
-  Int pack(Int e) const { return ((e * per + (1 << 23)) >> 24) + zero * 8; }
-  Int size(Int a) const { return greatest(log(a * 16) - unit_log, 0); }
-
-  Rotation unpack(const int32_t *c) const {
-    Rotation q;
-    Int rest = Int{1} << 32;
-    for (int i = 0, k = 1; i < 4; i++) {
-      if (i == c[0]) continue;
-      q.e[i] = element(c[k++]);
-      rest -= q.e[i] * q.e[i];
-    }
-    q.e[c[0]] = root(greatest(rest, 0));
-    return q;
-  }
-};
-
-Rotation multiply(const Rotation &q, const Rotation &b) {
-  const Int &qx = q.e[0], &qy = q.e[1], &qz = q.e[2], &qw = q.e[3];
-  const Int &bx = b.e[0], &by = b.e[1], &bz = b.e[2], &bw = b.e[3];
-  return {{(qw * bx + qx * bw + qy * bz - qz * by) >> 16, (qw * by - qx * bz + qy * bw + qz * bx) >> 16,
-           (qw * bz + qx * by - qy * bx + qz * bw) >> 16, (qw * bw - qx * bx - qy * by - qz * bz) >> 16}};
-}
 
 void between(const Rotation &a, const Rotation &b, Int (&v)[3]) {
   Rotation r = multiply(b, {{-a.e[0], -a.e[1], -a.e[2], a.e[3]}});
@@ -68,18 +19,6 @@ void between(const Rotation &a, const Rotation &b, Int (&v)[3]) {
   s = s >> 16;
   const Int k = Int{131072} + (s * (Int{21845} + (s * (Int{9830} + (s * 5851 >> 16)) >> 16)) >> 16);
   for (int i = 0; i < 3; i++) v[i] = r.e[i] * k >> 16;
-}
-
-Rotation exp(const Int (&from)[3]) {
-  Int v[3], x = 0;
-  for (int i = 0; i < 3; i++) {
-    v[i] = clamp(from[i], -196608, 196608);
-    x += v[i] * v[i];
-  }
-  x = least(x >> 18, 196608);
-  const Int sin = one - (x * (one - (x * (one - (x * (one - x / 72) >> 16) / 42) >> 16) / 20) >> 16) / 6;
-  const Int cos = one - (x * (one - (x * (one - (x * (one - x / 56) >> 16) / 30) >> 16) / 12) >> 16) / 2;
-  return {{v[0] * sin >> 17, v[1] * sin >> 17, v[2] * sin >> 17, cos}};
 }
 
 Matrix matrix(const Rotation &q) {
@@ -107,7 +46,7 @@ void Part::load_orientations() {
   for (Int &t : turn_) t = 0;
   if (!has_pose_) return;
   const RowField &f = type_->fields[type_->orientation];
-  const Quantizer quantizer(f);
+  const Quantizer quantizer(f.lo, f.hi);
   base_pose_ = now_ = matrix(quantizer.unpack(base_ + f.first));
   if (type_->position < 0) return;
   const RowField &p = type_->fields[type_->position];
@@ -123,7 +62,7 @@ void Part::load_orientations() {
 }
 
 Int Part::decode_quat(const RowField &f, int32_t *row) {
-  const Quantizer quantizer(f);
+  const Quantizer quantizer(f.lo, f.hi);
   uint16_t *contexts = of_field_[&f - type_->fields];
   const bool is_orientation = type_->fields + type_->orientation == &f;
   const Rotation from = quantizer.unpack(base_ + f.first);

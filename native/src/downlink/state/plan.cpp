@@ -26,7 +26,7 @@ void StatePlan::begin(const TypeImpl &t) {
     StateField &f = fields[i];
     f = StateField();
     static_cast<RowField &>(f) = t.fields[i];
-    if (f.type == ObjectClass::quat) f.grain = Grain(f.lo, f.hi);
+    if (f.type == ObjectClass::quat) f.quantizer = {f.lo, f.hi};
   }
 }
 

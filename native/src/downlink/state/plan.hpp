@@ -1,7 +1,8 @@
 // Relations between the fields of objects, and the models of packets. docs/spec/state.md, 1 and 4.
 #pragma once
 
-#include "src/downlink/state/quat.hpp"
+#include "src/downlink/orientation.hpp"
+#include "src/downlink/state/arithmetic.hpp"
 #include "src/downlink/type.hpp"
 
 namespace uplink::detail::state {
@@ -15,9 +16,9 @@ struct StateField : RowField {
   int64_t factor = 0; // Q16 in steps, of a quat Q30 in radians
   bool is_velocity = false;
   bool zero_at_rest = false;
-  int trend = -1;      // the first one, of fields that have trends
-  uint8_t weights = 2; // with a velocity 0, a velocity 1, others 2
-  Grain grain;         // of a quat
+  int trend = -1;                // the first one, of fields that have trends
+  uint8_t weights = 2;           // with a velocity 0, a velocity 1, others 2
+  downlink::Quantizer quantizer; // of a quat
 
   // bounds returns those of component k.
   void bounds(size_t k, int32_t *low, int32_t *high) const {

@@ -188,22 +188,22 @@ void StateImpl::orientation(size_t field, uint32_t to, uint32_t base, int64_t el
   StateModels &m = models_[64];
   const StateField &f = plan_.fields[field];
   int32_t *c = row(to) + f.first;
-  Quat q = f.grain.unpack(row(base) + f.first);
+  downlink::Rotation q = f.quantizer.unpack(row(base) + f.first);
   int64_t unsteady = 0, speed = 0, velocity = 0;
   if (f.velocity >= 0) {
     const StateField &v = plan_.fields[f.velocity];
-    int64_t turn[3];
+    downlink::Int turn[3];
     for (size_t k = 0; k < 3; k++) {
       int64_t then = row(base)[v.first + k] * f.factor, is = row(to)[v.first + k] * f.factor;
       turn[k] = clamp((((then + is) * elapsed >> 1) + is - then) >> 14, -max_turn, max_turn);
       speed += smaller(absolute(is) * elapsed >> 14, max_turn);
       unsteady += smaller(absolute(is - then) * elapsed >> 14, max_turn);
     }
-    q = multiply(rotation(turn), q);
+    q = downlink::multiply(downlink::turn(turn), q);
     velocity = logs_[f.velocity];
   }
-  unsteady = f.grain.size(unsteady);
-  speed = f.grain.size(speed);
+  unsteady = f.quantizer.size(unsteady).v;
+  speed = f.quantizer.size(speed).v;
   int64_t learned = misses(base)[field] << 5, doubt = clamp((unsteady + learned) >> 9, 0, 7);
   int order[4] = {0, 1, 2, 3}; // by descending magnitude
   for (int i = 1; i < 4; i++) {
@@ -213,7 +213,7 @@ void StateImpl::orientation(size_t field, uint32_t to, uint32_t base, int64_t el
       order[k - 1] = swap;
     }
   }
-  int64_t margin = f.grain.size(absolute(q.e[order[0]]) - absolute(q.e[order[1]]));
+  int64_t margin = f.quantizer.size(absolute(q.e[order[0]]) - absolute(q.e[order[1]])).v;
   bool other = coder_.bit(m.largest[clamp((margin + 256) * 2 >> 8, 0, levels - 1)][doubt]);
   int largest = order[0];
   if (other) {
@@ -225,7 +225,7 @@ void StateImpl::orientation(size_t field, uint32_t to, uint32_t base, int64_t el
   }
   c[0] = largest;
   if (q.e[largest] < 0) {
-    for (int64_t &e : q.e) e = -e;
+    for (downlink::Int &e : q.e) e = -e;
   }
   Scales s;
   start(&s, field, elapsed, unsteady, speed, learned, velocity);
@@ -235,7 +235,7 @@ void StateImpl::orientation(size_t field, uint32_t to, uint32_t base, int64_t el
   size_t k = 0;
   for (int i = 0; i < 4; i++) {
     if (i == largest) continue;
-    int64_t guess = clamp(f.grain.pack(q.e[i]), 16 * int64_t{f.lo}, 16 * int64_t{f.hi});
+    int64_t guess = clamp(f.quantizer.pack(q.e[i]).v, 16 * int64_t{f.lo}, 16 * int64_t{f.hi});
     int64_t v = ((guess + 8) >> 4) + residual(&s, k);
     c[k + 1] = coder_.bounded(v, f.lo, f.hi);
     learn(&s, k, 16 * v - guess);
