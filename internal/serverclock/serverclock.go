@@ -5,8 +5,8 @@ package serverclock
 import "time"
 
 const (
-	// SlewShare is the maximum relative change of the rate of a [Playback].
-	SlewShare = 0.05
+	// slewShare is the maximum relative change of the rate of a [Playback], as a divisor: 5 %.
+	slewShare = 20
 	// MaxSlew is the difference from which on a Playback jumps or stops.
 	MaxSlew = 250 * time.Millisecond
 
@@ -42,7 +42,7 @@ func (b *Base) Lower(offset time.Duration) { b.base = min(b.base, offset) }
 // Fastest returns the minimum.
 func (b *Base) Fastest() time.Duration { return min(b.base, b.before) }
 
-// Playback is a clock that follows a target smoothly: it runs up to SlewShare faster or slower, and
+// Playback is a clock that follows a target smoothly: it runs up to 5 % faster or slower, and
 // never backward. If it is more than MaxSlew behind, it jumps, if so much ahead, it stops.
 type Playback struct {
 	At      time.Duration // at the last step
@@ -60,7 +60,7 @@ func (p *Playback) Step(now, want time.Duration) time.Duration {
 	p.now += step
 	p.At += step
 	behind := want - p.At
-	switch limit := time.Duration(SlewShare * float64(step)); {
+	switch limit := step / slewShare; {
 	case behind > MaxSlew:
 		p.At = want
 	case behind < -MaxSlew:

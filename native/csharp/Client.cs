@@ -28,24 +28,16 @@ namespace Uplink
         public ulong Missed;
         public Frame Frame;
         internal IntPtr Memory;
-        internal int Length;
+        internal UIntPtr Length;
 
         /// <summary>A copy of the event's data.</summary>
-        public byte[] Data
-        {
-            get
-            {
-                var copy = new byte[Length];
-                if (Length > 0) Marshal.Copy(Memory, copy, 0, Length);
-                return copy;
-            }
-        }
+        public byte[] Data { get { return Native.Copy(Memory, Length); } }
     }
 
     [StructLayout(LayoutKind.Sequential)]
     public struct Stats
     {
-        public ulong Rtt, Sent, SentBytes, Received, Dropped, Missing, Calls, Acks, ServerCalls, ServerCallsDropped;
+        public ulong Rtt, MinRtt, Sent, SentBytes, Received, Dropped, Missing, Calls, Acks, ServerCalls, ServerCallsDropped;
         public int Suite, DatagramSize;
     }
 
@@ -63,12 +55,6 @@ namespace Uplink
 
     static class NativeClient
     {
-#if UNITY_IOS || UNITY_WEBGL
-        const string Library = "__Internal";
-#else
-        const string Library = "uplink";
-#endif
-
         [StructLayout(LayoutKind.Sequential)]
         internal struct BindConfig
         {
@@ -85,43 +71,37 @@ namespace Uplink
             public UIntPtr size;
         }
 
-        [DllImport(Library)] internal static extern IntPtr uplink_reason_text(int reason);
-        [DllImport(Library)] internal static extern int uplink_client_create(IntPtr a, ref ClientConfig c, out IntPtr client);
-        [DllImport(Library)] internal static extern void uplink_client_destroy(IntPtr c);
-        [DllImport(Library)] internal static extern int uplink_client_bind(IntPtr c, IntPtr schema, ref BindConfig b, out int rpc);
-        [DllImport(Library)] internal static extern int uplink_client_handle(IntPtr c, IntPtr schema, out int handler);
-        [DllImport(Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
-        [DllImport(Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_connected(IntPtr c);
-        [DllImport(Library)] internal static extern void uplink_client_receive(IntPtr c, [In] byte[] data, UIntPtr n, ulong now);
-        [DllImport(Library)] internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, ulong now);
-        [DllImport(Library)] internal static extern ulong uplink_client_next_timeout(IntPtr c);
-        [DllImport(Library)] internal static extern void uplink_client_rebind(IntPtr c, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
-        [DllImport(Library)] internal static extern int uplink_client_call(IntPtr c, int rpc, IntPtr frame, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_send(IntPtr c, [In] byte[] data, UIntPtr n, int reliable, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_request(IntPtr c, [In] byte[] data, UIntPtr n, out uint id, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_cancel(IntPtr c, uint id);
-        [DllImport(Library)] internal static extern int uplink_client_open_stream(IntPtr c, byte[] name, out uint stream, ulong now);
-        [DllImport(Library)]
+        [DllImport(Native.Library)] internal static extern IntPtr uplink_reason_text(int reason);
+        [DllImport(Native.Library)] internal static extern int uplink_client_create(IntPtr a, ref ClientConfig c, out IntPtr client);
+        [DllImport(Native.Library)] internal static extern void uplink_client_destroy(IntPtr c);
+        [DllImport(Native.Library)] internal static extern int uplink_client_bind(IntPtr c, IntPtr schema, ref BindConfig b, out int rpc);
+        [DllImport(Native.Library)] internal static extern int uplink_client_handle(IntPtr c, IntPtr schema, out int handler);
+        [DllImport(Native.Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
+        [DllImport(Native.Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_connected(IntPtr c);
+        [DllImport(Native.Library)] internal static extern void uplink_client_receive(IntPtr c, [In] byte[] data, UIntPtr n, ulong now);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, ulong now);
+        [DllImport(Native.Library)] internal static extern ulong uplink_client_next_timeout(IntPtr c);
+        [DllImport(Native.Library)] internal static extern void uplink_client_rebind(IntPtr c, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
+        [DllImport(Native.Library)] internal static extern int uplink_client_call(IntPtr c, int rpc, IntPtr frame, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_send(IntPtr c, [In] byte[] data, UIntPtr n, int reliable, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_request(IntPtr c, [In] byte[] data, UIntPtr n, out uint id, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_cancel(IntPtr c, uint id);
+        [DllImport(Native.Library)] internal static extern int uplink_client_open_stream(IntPtr c, byte[] name, out uint stream, ulong now);
+        [DllImport(Native.Library)]
         internal static extern int uplink_client_write_stream(IntPtr c, uint stream, [In] byte[] data, UIntPtr n, out UIntPtr written, ulong now);
-        [DllImport(Library)] internal static extern int uplink_client_end_stream(IntPtr c, uint stream);
-        [DllImport(Library)] internal static extern int uplink_client_abort_stream(IntPtr c, uint stream, byte[] reason);
-        [DllImport(Library)] internal static extern int uplink_client_stop_stream(IntPtr c, uint stream);
-        [DllImport(Library)] internal static extern void uplink_client_stats(IntPtr c, out Stats s);
-        [DllImport(Library)]
+        [DllImport(Native.Library)] internal static extern int uplink_client_end_stream(IntPtr c, uint stream);
+        [DllImport(Native.Library)] internal static extern int uplink_client_abort_stream(IntPtr c, uint stream, byte[] reason);
+        [DllImport(Native.Library)] internal static extern int uplink_client_stop_stream(IntPtr c, uint stream);
+        [DllImport(Native.Library)] internal static extern void uplink_client_stats(IntPtr c, out Stats s);
+        [DllImport(Native.Library)]
         internal static extern int uplink_issue_token(byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
 
     /// <summary>A client with a UDP socket. It is for one thread at a time.</summary>
     public sealed class UplinkClient : Handle
     {
-        sealed class FrameView : Frame
-        {
-            internal FrameView() : base(IntPtr.Zero) { GC.SuppressFinalize(this); }
-            internal override void Destroy(IntPtr pointer) { } // it belongs to the client
-        }
-
         const int MaxDatagram = 1472;
 
         readonly FrameView view = new FrameView();
@@ -231,7 +211,7 @@ namespace Uplink
             e = new Event
             {
                 Type = (EventType)n.type, Reason = n.reason, Reliable = n.reliable != 0, Status = n.status, Rpc = n.rpc, World = n.world, Value = n.value,
-                Missed = n.missed, Frame = n.frame == IntPtr.Zero ? null : view, Memory = n.data, Length = (int)n.size
+                Missed = n.missed, Frame = n.frame == IntPtr.Zero ? null : view, Memory = n.data, Length = n.size
             };
             return true;
         }

@@ -1,4 +1,4 @@
-// State synchronization for C#, over a shared library that was built with UPLINK_CLIENT.
+// State synchronization for C#, over a shared library that was built with UPLINK_CLIENT. It needs Worlds.cs.
 // include/uplink/state.hpp and state_world.hpp have units, ranges and limits.
 using System;
 using System.Collections.Generic;
@@ -43,12 +43,6 @@ namespace Uplink
 
     static class NativeState
     {
-#if UNITY_IOS || UNITY_WEBGL
-        const string Library = "__Internal";
-#else
-        const string Library = "uplink";
-#endif
-
         [StructLayout(LayoutKind.Sequential)]
         internal struct Config
         {
@@ -75,17 +69,15 @@ namespace Uplink
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         internal delegate void Updated(IntPtr context, IntPtr world, ref StateUpdate u);
 
-        [DllImport(Library)]
+        [DllImport(Native.Library)]
         internal static extern int uplink_state_world_create(IntPtr a, IntPtr schema, ref Config c, Updated updated, IntPtr context, out IntPtr world);
-        [DllImport(Library)] internal static extern void uplink_state_world_destroy(IntPtr w);
-        [DllImport(Library)] internal static extern IntPtr uplink_state_world_receiver(IntPtr w);
-        [DllImport(Library)] internal static extern double uplink_state_world_ticks(IntPtr w);
-        [DllImport(Library)] internal static extern int uplink_state_world_processed(IntPtr w, int rpc, out ulong next);
-        [DllImport(Library)] internal static extern void uplink_state_receiver_object(IntPtr r, UIntPtr i, out ObjectUpdate o);
-        [DllImport(Library)] internal static extern int uplink_state_receiver_get(IntPtr r, UIntPtr i, IntPtr frame);
-        [DllImport(Library)] internal static extern void uplink_state_receiver_inputs(IntPtr r, UIntPtr i, out Inputs t);
-        [DllImport(Library)] internal static extern int uplink_next_input(ref Inputs t, out int player, out IntPtr data, out UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_client_subscribe_state(IntPtr c, byte[] name, IntPtr w, int ackHz, out int world);
+        [DllImport(Native.Library)] internal static extern void uplink_state_world_destroy(IntPtr w);
+        [DllImport(Native.Library)] internal static extern IntPtr uplink_state_world_receiver(IntPtr w);
+        [DllImport(Native.Library)] internal static extern IntPtr uplink_state_world_base(IntPtr w);
+        [DllImport(Native.Library)] internal static extern void uplink_state_receiver_object(IntPtr r, UIntPtr i, out ObjectUpdate o);
+        [DllImport(Native.Library)] internal static extern int uplink_state_receiver_get(IntPtr r, UIntPtr i, IntPtr frame);
+        [DllImport(Native.Library)] internal static extern void uplink_state_receiver_inputs(IntPtr r, UIntPtr i, out Inputs t);
+        [DllImport(Native.Library)] internal static extern int uplink_next_input(ref Inputs t, out int player, out IntPtr data, out UIntPtr n);
     }
 
 #if !UNITY_5_3_OR_NEWER
@@ -96,8 +88,8 @@ namespace Uplink
     }
 #endif
 
-    /// <summary>A world by state synchronization. It must outlive the client.</summary>
-    public sealed class StateWorld : Handle
+    /// <summary>A world by state synchronization.</summary>
+    public sealed class StateWorld : World
     {
         static readonly NativeState.Updated updated = OnUpdated; // kept, since the library calls it
 
@@ -111,9 +103,12 @@ namespace Uplink
             config = config ?? new StateConfig();
             var c = new NativeState.Config { objects = config.Objects, updates = config.Updates, inputBytes = config.InputBytes };
             self = GCHandle.Alloc(this, GCHandleType.Weak);
-            if (config.Rest != null) c.rest = Marshal.StringToHGlobalAnsi(config.Rest);
-            int e = NativeState.uplink_state_world_create(IntPtr.Zero, objects.Pointer, ref c, updated, GCHandle.ToIntPtr(self), out Pointer);
-            Marshal.FreeHGlobal(c.rest);
+            int e;
+            using (var texts = new Texts())
+            {
+                c.rest = texts.Add(config.Rest);
+                e = NativeState.uplink_state_world_create(IntPtr.Zero, objects.Pointer, ref c, updated, GCHandle.ToIntPtr(self), out Pointer);
+            }
             UplinkException.Check(e, "state");
         }
 
@@ -147,25 +142,12 @@ namespace Uplink
             UIntPtr n;
             while (NativeState.uplink_next_input(ref t, out player, out data, out n) != 0)
             {
-                var copy = new byte[(int)n];
-                if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
-                list.Add(new PlayerInput { Player = player, Data = copy });
+                list.Add(new PlayerInput { Player = player, Data = Native.Copy(data, n) });
             }
             return t.tick;
         }
 
-        public double TicksPerSecond { get { return NativeState.uplink_state_world_ticks(Pointer); } }
-
-        /// <summary>Whether the newest packet has the number of calls of an RPC that the server has processed, for prediction.</summary>
-        public bool Processed(int rpc, out ulong next) { return NativeState.uplink_state_world_processed(Pointer, rpc, out next) != 0; }
-
-        /// <summary>Subscribes a client, whose ClientConfig.Worlds is above 0. Returns the number of events about the world.</summary>
-        public int Subscribe(UplinkClient client, string name, int ackHz = 0)
-        {
-            int world;
-            UplinkException.Check(NativeState.uplink_client_subscribe_state(client.Pointer, Native.Text(name), Pointer, ackHz, out world), "subscribe");
-            return world;
-        }
+        internal override IntPtr Base { get { return NativeState.uplink_state_world_base(Pointer); } }
 
         internal override void Destroy(IntPtr pointer)
         {

@@ -58,9 +58,9 @@ namespace Uplink
     static class Native
     {
 #if UNITY_IOS || UNITY_WEBGL
-        const string Library = "__Internal";
+        internal const string Library = "__Internal";
 #else
-        const string Library = "uplink";
+        internal const string Library = "uplink";
 #endif
 
         [StructLayout(LayoutKind.Sequential)]
@@ -132,6 +132,33 @@ namespace Uplink
         internal static UIntPtr Size(int n) { return new UIntPtr((uint)n); }
 
         internal static byte[] Text(string s) { return Encoding.UTF8.GetBytes(s + "\0"); }
+
+        internal static byte[] Copy(IntPtr data, UIntPtr n)
+        {
+            var copy = new byte[(int)n];
+            if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
+            return copy;
+        }
+    }
+
+    /// <summary>Texts that the library reads before Dispose.</summary>
+    sealed class Texts : IDisposable
+    {
+        readonly List<GCHandle> pinned = new List<GCHandle>();
+
+        /// <summary>The address of a text, null for null.</summary>
+        internal IntPtr Add(string s)
+        {
+            if (s == null) return IntPtr.Zero;
+            GCHandle h = GCHandle.Alloc(Native.Text(s), GCHandleType.Pinned);
+            pinned.Add(h);
+            return h.AddrOfPinnedObject();
+        }
+
+        public void Dispose()
+        {
+            foreach (GCHandle h in pinned) h.Free();
+        }
     }
 
     /// <summary>A handle of the library.</summary>
@@ -161,17 +188,16 @@ namespace Uplink
         {
             Fields = fields;
             var native = new Native.NativeField[fields.Length];
-            var texts = new List<GCHandle>();
-            try
+            using (var texts = new Texts())
             {
                 for (int i = 0; i < fields.Length; i++)
                 {
                     Field f = fields[i];
                     native[i] = new Native.NativeField
                     {
-                        name = Pin(f.Name, texts), kind = (int)f.Kind, count = f.Count, resolution = f.Resolution, bits = f.Bits, width = f.Width,
+                        name = texts.Add(f.Name ?? ""), kind = (int)f.Kind, count = f.Count, resolution = f.Resolution, bits = f.Bits, width = f.Width,
                         size = f.Size, has_min = f.Min.HasValue ? 1 : 0, has_max = f.Max.HasValue ? 1 : 0, min = f.Min ?? 0, max = f.Max ?? 0,
-                        velocity = f.Velocity == null ? IntPtr.Zero : Pin(f.Velocity, texts), velocity_scale = f.VelocityScale
+                        velocity = texts.Add(f.Velocity), velocity_scale = f.VelocityScale
                     };
                 }
                 UIntPtr wrong;
@@ -179,17 +205,6 @@ namespace Uplink
                 int index = (int)wrong;
                 UplinkException.Check(e, index < fields.Length ? "field " + fields[index].Name : "schema " + rpc);
             }
-            finally
-            {
-                foreach (GCHandle h in texts) h.Free();
-            }
-        }
-
-        static IntPtr Pin(string s, List<GCHandle> pinned)
-        {
-            GCHandle h = GCHandle.Alloc(Native.Text(s ?? ""), GCHandleType.Pinned);
-            pinned.Add(h);
-            return h.AddrOfPinnedObject();
         }
 
         /// <summary>Equal at both ends if their schemas are.</summary>
@@ -239,9 +254,7 @@ namespace Uplink
             IntPtr data;
             UIntPtr n;
             UplinkException.Check(Native.uplink_frame_get_bytes(Pointer, Native.Size(field), out data, out n), "field " + field);
-            var copy = new byte[(int)n];
-            if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
-            return copy;
+            return Native.Copy(data, n);
         }
 
         /// <summary>A copy of the integers that are coded; schema is that of the frame.</summary>
@@ -253,6 +266,14 @@ namespace Uplink
         }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_frame_destroy(pointer); }
+    }
+
+    /// <summary>A frame that belongs to another object of the library.</summary>
+    sealed class FrameView : Frame
+    {
+        internal FrameView() : base(IntPtr.Zero) { GC.SuppressFinalize(this); }
+
+        internal override void Destroy(IntPtr pointer) { }
     }
 
     /// <summary>Codes the calls of one RPC.</summary>
@@ -300,12 +321,6 @@ namespace Uplink
 
         readonly Native.NativeCall[] calls = new Native.NativeCall[MaxCalls];
         readonly FrameView[] views = new FrameView[MaxCalls];
-
-        sealed class FrameView : Frame
-        {
-            internal FrameView() : base(IntPtr.Zero) { GC.SuppressFinalize(this); }
-            internal override void Destroy(IntPtr pointer) { } // it belongs to the decoder
-        }
 
         public Decoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0)
         {

@@ -1,9 +1,11 @@
 // A client without a game, as examples/console.cpp, for the RPC ServerMove of
-// testdata/traces/portal2_coop_60hz.schema.json:
+// testdata/traces/portal2_coop_60hz.schema.json, and a world of balls:
 //
-//   console.exe SCHEMA ADDRESS:PORT SECONDS - [LOG]
+//   console.exe SCHEMA ADDRESS:PORT SECONDS - [LOG | -] [WORLD WORLD_SCHEMA [WORLD_LOG]]
 //
-// SCHEMA is not read: the schema is below. LOG gets the components of each call, a line each.
+// SCHEMA and WORLD_SCHEMA are not read: the schemas are below. LOG gets the components of each call, a
+// line each. WORLD_LOG gets a line for each object of each snapshot: the tick, the id, the generation, and
+// the components.
 using System;
 using System.IO;
 using System.Net;
@@ -31,12 +33,73 @@ static class Program
             new Field { Name = "Impulse", Kind = Kind.UInt, Width = 8 },
             new Field { Name = "Weapon", Kind = Kind.UInt, Width = 8 }))
         using (var frame = new Frame(schema))
-        using (var client = new UplinkClient(server))
-        using (TextWriter log = args.Length > 4 ? new StreamWriter(args[4]) : TextWriter.Null)
-            return Play(client, schema, frame, client.Bind(schema), server, duration, log);
+        using (Spectator spectator = args.Length > 6 ? new Spectator(args.Length > 7 ? args[7] : null) : null)
+        using (var client = new UplinkClient(server, new ClientConfig { Worlds = spectator == null ? 0 : 1 }))
+        using (TextWriter log = args.Length > 4 && args[4] != "-" ? new StreamWriter(args[4]) : TextWriter.Null)
+        {
+            if (spectator != null) spectator.Subscribe(client, args[5]);
+            return Play(client, schema, frame, client.Bind(schema), server, duration, log, spectator);
+        }
     }
 
-    static int Play(UplinkClient client, Schema schema, Frame frame, int rpc, IPEndPoint server, ulong duration, TextWriter log)
+    /// <summary>Shows a world.</summary>
+    sealed class Spectator : IDisposable
+    {
+        readonly Schema schema = new Schema("ball", 60,
+            new Field { Name = "Position", Kind = Kind.Vec3, Resolution = 0.002, Min = -250, Max = 250, Velocity = "Velocity" },
+            new Field { Name = "Velocity", Kind = Kind.Vec3, Resolution = 0.03 },
+            new Field { Name = "Rotation", Kind = Kind.Quat, Bits = 10 },
+            new Field { Name = "Lit", Kind = Kind.Bool },
+            new Field { Name = "Label", Kind = Kind.Bytes, Size = 8 });
+        readonly SnapshotWorld world;
+        readonly TextWriter log;
+
+        internal Spectator(string file)
+        {
+            var interpolation = new InterpolatorConfig { Position = "Position", Velocity = "Velocity", Orientation = "Rotation", Method = Interpolation.Hermite };
+            world = new SnapshotWorld(new[] { schema }, new[] { interpolation });
+            log = file == null ? TextWriter.Null : new StreamWriter(file);
+        }
+
+        internal void Subscribe(UplinkClient client, string name) { world.Subscribe(client, name); }
+
+        internal void Write()
+        {
+            ulong tick, received;
+            if (!world.Newest(out tick, out received)) return;
+            Objects o = world.Objects(0);
+            var row = new int[o.Components];
+            for (int i = 0; i < o.Count; i++)
+            {
+                o.Row(i, row);
+                log.WriteLine(tick + " " + o.Id(i) + " " + o.Generation(i) + " " + string.Join(" ", row));
+            }
+        }
+
+        internal void Print(UplinkClient client)
+        {
+            Sample s;
+            Ticks t;
+            if (!world.Sample(0, out s) || !world.Clock(client, out t)) return;
+            ulong delay = world.Interpolation(0).Delay;
+            string text = string.Format("tick {0:F1} of the server, {1:F1} shown, {2} objects", t.Server, t.Shown(delay), s.Objects.Count);
+            if (s.Objects.Count > 0)
+            {
+                Vector at = s.Pose(0).Position;
+                text += string.Format(", object {0} at {1:F2} {2:F2} {3:F2}", s.Objects.Id(0), at.X, at.Y, at.Z);
+            }
+            Console.WriteLine(text);
+        }
+
+        public void Dispose()
+        {
+            world.Dispose();
+            schema.Dispose();
+            log.Dispose();
+        }
+    }
+
+    static int Play(UplinkClient client, Schema schema, Frame frame, int rpc, IPEndPoint server, ulong duration, TextWriter log, Spectator spectator)
     {
         const ulong interval = 1000000000 / 60;
         ulong id = BitConverter.ToUInt64(Guid.NewGuid().ToByteArray(), 0), n = 0, tick = 0, end = ulong.MaxValue;
@@ -79,6 +142,15 @@ static class Program
                     case EventType.Disconnected:
                         Console.WriteLine("disconnected: " + UplinkClient.ReasonText(e.Reason) + "; " + client.Stats.Calls + " calls, " + client.Stats.Acks + " acks");
                         return 0;
+                    case EventType.World:
+                        Console.WriteLine("world " + (e.Status == 0 ? "subscribed" : e.Status == 1 ? "refused: its objects have other fields" : "ended"));
+                        break;
+                    case EventType.WorldUpdate:
+                        spectator.Write();
+                        break;
+                    case EventType.Quality:
+                        if (spectator != null) spectator.Print(client);
+                        break;
                     case EventType.NewSocket:
                         client.Rebind();
                         break;

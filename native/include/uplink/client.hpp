@@ -156,10 +156,11 @@ struct Handover {
 // parse_handover parses the data of an event. Error::malformed: it is none.
 Error parse_handover(const Crypto &c, Bytes message, Handover *h);
 
-// Stats counts since create, but for the round-trip time.
+// Stats counts since create, but for the round-trip times of the session.
 struct Stats {
-  uint64_t rtt = 0;  // ns, smoothed; 0: not measured
-  uint64_t sent = 0; // datagrams
+  uint64_t rtt = 0;     // ns, smoothed; 0: not measured
+  uint64_t min_rtt = 0; // ns, the lowest of the last 8 to 16 measurements
+  uint64_t sent = 0;    // datagrams
   uint64_t sent_bytes = 0;
   uint64_t received = 0; // accepted datagrams
   uint64_t dropped = 0;  // datagrams that were not accepted

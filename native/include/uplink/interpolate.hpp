@@ -39,6 +39,7 @@ struct Pose {
   double velocity[3] = {};
   double orientation[4] = {};
   uint32_t teleports = 0;
+  uint32_t reserved = 0; // 88 bytes for every compiler
 };
 
 // Sample is the world at one time. Its memory is valid until the next call of a function of its owner.

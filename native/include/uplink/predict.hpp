@@ -24,6 +24,73 @@ struct PredictionStats {
   uint64_t dropped = 0;
 };
 
+// InputHistory numbers the inputs that the server has not processed. It is the part of a Predictor
+// without states and inputs: the program keeps these, each input in the slot with its index.
+class InputHistory {
+public:
+  // sequences has room for capacity numbers, at least 1. A distance up to tolerance is neither counted nor
+  // reported.
+  InputHistory(uint64_t *sequences, size_t capacity, double tolerance)
+      : sequences_(sequences), capacity_(capacity), tolerance_(tolerance) {}
+
+  const PredictionStats &stats() const { return stats_; }
+  size_t waiting() const { return static_cast<size_t>(count_ - oldest_); }
+  // slot returns where waiting input i is kept. Input 0 is the oldest.
+  size_t slot(size_t i) const { return static_cast<size_t>((oldest_ + i) % capacity_); }
+
+  // apply sets the slot for an input with a sequence number. Error::invalid: the number is not above that
+  // of the input before; nothing changes.
+  Error apply(uint64_t sequence, size_t *slot) {
+    if (sequence < next_) return Error::invalid;
+    next_ = sequence + 1;
+    stats_.inputs++;
+    if (count_ - oldest_ == capacity_) {
+      oldest_++;
+      stats_.dropped++;
+    }
+    *slot = static_cast<size_t>(count_++ % capacity_);
+    sequences_[*slot] = sequence;
+    return Error::ok;
+  }
+
+  // correct removes the inputs with numbers below processed, which a state of the server contains. It
+  // reports whether the state is to be used: the program goes back to it, applies the waiting inputs
+  // again, and calls corrected.
+  bool correct(uint64_t processed) {
+    if (processed < done_) {
+      stats_.late++;
+      return false;
+    }
+    stats_.states++;
+    done_ = processed;
+    while (oldest_ < count_ && sequences_[oldest_ % capacity_] < processed) oldest_++;
+    stats_.replayed += waiting();
+    return true;
+  }
+
+  // corrected counts the distance by which the predicted state changed, and reports whether it exceeds the
+  // tolerance.
+  bool corrected(double distance) {
+    if (distance <= tolerance_) return false;
+    stats_.corrections++;
+    stats_.sum += distance;
+    if (!(distance <= stats_.largest)) stats_.largest = distance;
+    return true;
+  }
+
+  void reset() { oldest_ = count_ = next_ = done_ = 0; }
+
+private:
+  uint64_t *sequences_;
+  size_t capacity_;
+  double tolerance_;
+  uint64_t oldest_ = 0; // inputs that were removed
+  uint64_t count_ = 0;  // inputs that were ever added
+  uint64_t next_ = 0;   // lowest sequence number of the next input
+  uint64_t done_ = 0;   // sequence number after the last input that the server processed
+  PredictionStats stats_;
+};
+
 // Predictor predicts the state of one player. Game has these types, which are copied by assignment, and
 // functions:
 //
@@ -46,27 +113,23 @@ public:
 
   // A distance up to tolerance is neither counted nor reported; the state is corrected all the same.
   Predictor(Game &game, const State &start, double tolerance = 0)
-      : game_(game), state_(start), before_(start), tolerance_(tolerance) {}
+      : game_(game), state_(start), before_(start), history_(sequences_, max_inputs, tolerance) {}
+  Predictor(const Predictor &) = delete;
+  Predictor &operator=(const Predictor &) = delete;
 
   // state returns the predicted state: the newest one of the server with all inputs that it lacks.
   const State &state() const { return state_; }
-  const PredictionStats &stats() const { return stats_; }
+  const PredictionStats &stats() const { return history_.stats(); }
   // waiting returns the number of inputs that the server's newest state does not contain.
-  size_t waiting() const { return static_cast<size_t>(count_ - oldest_); }
+  size_t waiting() const { return history_.waiting(); }
 
   // apply applies an input that was sent with a sequence number. Error::invalid: the number is not above
   // that of the input before; nothing changes.
   Error apply(uint64_t sequence, const Input &input) {
-    if (sequence < next_) return Error::invalid;
-    next_ = sequence + 1;
-    stats_.inputs++;
-    if (count_ - oldest_ == max_inputs) {
-      oldest_++;
-      stats_.dropped++;
-    }
-    Numbered &n = at(count_++);
-    n.sequence = sequence;
-    n.input = input;
+    size_t slot = 0;
+    const Error e = history_.apply(sequence, &slot);
+    if (e != Error::ok) return e;
+    inputs_[slot] = input;
     game_.step(state_, input);
     return Error::ok;
   }
@@ -76,25 +139,12 @@ public:
   // returns the distance of the predicted state from the one before. If the server has sent a state with
   // more inputs before, it does nothing. States with equally many come in the order of their ticks.
   double correct(uint64_t processed, const State &state) {
-    if (processed < done_) {
-      stats_.late++;
-      return 0;
-    }
-    stats_.states++;
-    done_ = processed;
-    while (oldest_ < count_ && at(oldest_).sequence < processed) oldest_++;
+    if (!history_.correct(processed)) return 0;
     before_ = state_;
     state_ = state;
-    for (uint64_t i = oldest_; i < count_; i++) {
-      game_.step(state_, at(i).input);
-      stats_.replayed++;
-    }
+    for (size_t i = 0; i < history_.waiting(); i++) game_.step(state_, inputs_[history_.slot(i)]);
     const double distance = game_.distance(before_, state_);
-    if (distance <= tolerance_) return distance;
-    stats_.corrections++;
-    stats_.sum += distance;
-    if (!(distance <= stats_.largest)) stats_.largest = distance;
-    game_.corrected(before_, state_);
+    if (history_.corrected(distance)) game_.corrected(before_, state_);
     return distance;
   }
 
@@ -102,29 +152,18 @@ public:
   // may start at 0 again; the counts continue.
   void reset(const State &start) {
     state_ = start;
-    oldest_ = count_ = next_ = done_ = 0;
+    history_.reset();
   }
 
 private:
   static_assert(max_inputs > 0);
 
-  struct Numbered {
-    uint64_t sequence = 0;
-    Input input{};
-  };
-
-  Numbered &at(uint64_t i) { return inputs_[i % max_inputs]; }
-
   Game &game_;
   State state_;
   State before_;
-  double tolerance_;
-  Numbered inputs_[max_inputs];
-  uint64_t oldest_ = 0; // inputs that were removed
-  uint64_t count_ = 0;  // inputs that were ever added
-  uint64_t next_ = 0;   // lowest sequence number of the next input
-  uint64_t done_ = 0;   // sequence number after the last input that the server processed
-  PredictionStats stats_;
+  uint64_t sequences_[max_inputs] = {};
+  Input inputs_[max_inputs] = {};
+  InputHistory history_;
 };
 
 } // namespace uplink

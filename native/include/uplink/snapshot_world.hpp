@@ -26,11 +26,9 @@ struct SnapshotWorldConfig {
 struct Snapshot {
   uint64_t tick = 0;
   uint64_t received = 0; // ns
-  size_t processed_n = 0;
-  ProcessedCalls processed[max_processed];
 };
 
-class SnapshotWorld : public WorldReceiver {
+class SnapshotWorld : public ClientWorld {
 public:
   static Error create(const Allocator &a, const SnapshotWorldConfig &c, SnapshotWorld **out);
   static void destroy(SnapshotWorld *w);
@@ -40,8 +38,6 @@ public:
   // objects returns the objects of a type in the newest snapshot, valid until Client::receive.
   virtual Objects objects(size_t type) const = 0;
   virtual const ObjectType &type(size_t type) const = 0;
-  // ticks returns the ticks per second, or 0 before the first offer.
-  virtual double ticks() const = 0;
   // sample sets what to show of a type at now. It reports false before the first snapshot, and without
   // interpolation.
   virtual bool sample(size_t type, uint64_t now, Sample *s) = 0;

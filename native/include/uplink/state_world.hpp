@@ -24,18 +24,13 @@ struct StateWorldConfig {
   void *context = nullptr;
 };
 
-class StateWorld : public WorldReceiver {
+class StateWorld : public ClientWorld {
 public:
   // create: see StateReceiver::create. Error::invalid also: updated is null.
   static Error create(const Allocator &a, const StateWorldConfig &c, StateWorld **out);
   static void destroy(StateWorld *w);
 
   virtual const StateReceiver &receiver() const = 0;
-  // ticks returns the ticks per second, or 0 before the first offer.
-  virtual double ticks() const = 0;
-  // processed reports whether the newest packet has the number of calls of an RPC that the server's
-  // program had processed. *next is the sequence after the last of them, for Predictor::correct.
-  virtual bool processed(uint8_t rpc, uint64_t *next) const = 0;
 
 protected:
   StateWorld() = default;

@@ -258,6 +258,7 @@ typedef struct uplink_event {
 
 typedef struct uplink_stats {
   uint64_t rtt;
+  uint64_t min_rtt;
   uint64_t sent;
   uint64_t sent_bytes;
   uint64_t received;

@@ -1,9 +1,9 @@
-/* State synchronization for C. The functions are those of uplink/state.hpp and state_world.hpp, whose
- * comments have units, ranges and how long results are valid. */
+/* State synchronization and client-side prediction for C. The functions are those of uplink/state.hpp,
+ * state_world.hpp and predict.hpp, whose comments have units, ranges and how long results are valid. */
 #ifndef UPLINK_STATE_H
 #define UPLINK_STATE_H
 
-#include "uplink/uplink.h"
+#include "uplink/uplink_worlds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,15 +87,50 @@ UPLINK_API uplink_error uplink_state_world_create(const uplink_allocator *a, con
                                                   const uplink_state_config *c, uplink_state_updated updated,
                                                   void *context, uplink_state_world **out);
 UPLINK_API void uplink_state_world_destroy(uplink_state_world *w);
+/* The result is the same world, for the functions of all worlds. */
+UPLINK_API uplink_world *uplink_state_world_base(uplink_state_world *w);
 /* The receiver belongs to the world. */
 UPLINK_API const uplink_state_receiver *uplink_state_world_receiver(const uplink_state_world *w);
-UPLINK_API double uplink_state_world_ticks(const uplink_state_world *w);
-/* The result is 1 if the newest packet has the number, otherwise 0. */
-UPLINK_API int32_t uplink_state_world_processed(const uplink_state_world *w, int32_t rpc, uint64_t *next);
+/* Prediction. */
 
-/* *world is that of events. */
-UPLINK_API uplink_error uplink_client_subscribe_state(uplink_client *c, const char *name,
-                                                      uplink_state_world *w, int32_t ack_hz, int32_t *world);
+/* uplink_input_history numbers the inputs that the server has not processed. The program keeps the inputs
+ * and the states:
+ *
+ *   uplink_input_history_apply(h, sequence, &slot); inputs[slot] = input; step(&state, &input);
+ *
+ *   if (uplink_input_history_correct(h, processed)) {
+ *     before = state, state = that of the server;
+ *     for (i = 0; i < uplink_input_history_waiting(h); i++)
+ *       step(&state, &inputs[uplink_input_history_slot(h, i)]);
+ *     if (uplink_input_history_corrected(h, distance(&before, &state))) smooth(&before, &state);
+ *   }
+ */
+typedef struct uplink_input_history uplink_input_history;
+
+typedef struct uplink_prediction_stats {
+  uint64_t inputs;
+  uint64_t replayed;
+  uint64_t states;
+  uint64_t late;
+  uint64_t corrections;
+  double sum;
+  double largest;
+  uint64_t dropped;
+} uplink_prediction_stats;
+
+/* max_inputs is the number of slots, 1 to 65,536. */
+UPLINK_API uplink_error uplink_input_history_create(const uplink_allocator *a, int32_t max_inputs,
+                                                    double tolerance, uplink_input_history **out);
+UPLINK_API void uplink_input_history_destroy(uplink_input_history *h);
+UPLINK_API uplink_error uplink_input_history_apply(uplink_input_history *h, uint64_t sequence, size_t *slot);
+/* The result is 1 if the state is to be used, otherwise 0. */
+UPLINK_API int32_t uplink_input_history_correct(uplink_input_history *h, uint64_t processed);
+UPLINK_API size_t uplink_input_history_waiting(const uplink_input_history *h);
+UPLINK_API size_t uplink_input_history_slot(const uplink_input_history *h, size_t i);
+/* The result is 1 if the distance exceeds the tolerance, otherwise 0. */
+UPLINK_API int32_t uplink_input_history_corrected(uplink_input_history *h, double distance);
+UPLINK_API void uplink_input_history_reset(uplink_input_history *h);
+UPLINK_API void uplink_input_history_stats(const uplink_input_history *h, uplink_prediction_stats *s);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
-/* Worlds for C: decoders of snapshots and of worlds with areas, interpolation, and subscriptions of the
- * client. The functions are those of uplink/objects.hpp, snapshot.hpp, interpolate.hpp and
- * snapshot_world.hpp, whose comments have units, ranges and how long results are valid. */
+/* Worlds for C: subscriptions of the client, and snapshots: decoders, also of worlds with areas, and
+ * interpolation. uplink_state.h is state synchronization. The functions are those of uplink/world.hpp,
+ * clock.hpp, objects.hpp, snapshot.hpp, interpolate.hpp and snapshot_world.hpp, whose comments have
+ * units, ranges and how long results are valid. */
 #ifndef UPLINK_WORLDS_H
 #define UPLINK_WORLDS_H
 
@@ -11,7 +12,46 @@ extern "C" {
 #endif
 
 #define UPLINK_MAX_WORLD_TYPES 16
-#define UPLINK_MAX_PROCESSED 16
+
+/* The clock of a server. */
+
+typedef struct uplink_server_clock uplink_server_clock;
+
+UPLINK_API uplink_error uplink_server_clock_create(const uplink_allocator *a, uplink_server_clock **out);
+UPLINK_API void uplink_server_clock_destroy(uplink_server_clock *c);
+UPLINK_API void uplink_server_clock_observe(uplink_server_clock *c, uint64_t now, uint64_t server);
+/* The result is 0 before the first packet, otherwise 1. */
+UPLINK_API int32_t uplink_server_clock_server(uplink_server_clock *c, uint64_t now, uint64_t one_way,
+                                              uint64_t *time);
+
+/* uplink_ticks is a client's clock in ticks of a world's server. A call that is sent now is used in tick
+ * server + (rtt/2 + the time in the server's jitter buffer)*hz, and interpolation shows tick
+ * server - (one_way + delay)*hz, with times in s. */
+typedef struct uplink_ticks {
+  double server;
+  double hz;
+  uint64_t one_way; /* ns */
+  uint64_t rtt;     /* ns */
+} uplink_ticks;
+
+/* Worlds of the client, by snapshots or by state synchronization. */
+
+typedef struct uplink_world uplink_world;
+
+UPLINK_API double uplink_world_ticks(const uplink_world *w);
+/* The times are those of uplink_stats. The result is 0 before the first message of a session, otherwise
+ * 1. */
+UPLINK_API int32_t uplink_world_clock(uplink_world *w, uint64_t now, uint64_t min_rtt, uint64_t rtt,
+                                      uplink_ticks *t);
+/* The result is 1 if the newest message has the number, otherwise 0. */
+UPLINK_API int32_t uplink_world_processed(const uplink_world *w, int32_t rpc, uint64_t *next);
+
+/* *world is that of events. */
+UPLINK_API uplink_error uplink_client_subscribe(uplink_client *c, const char *name, uplink_world *w,
+                                                int32_t ack_hz, int32_t *world);
+UPLINK_API uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world);
+
+/* Snapshots. */
 
 typedef struct uplink_object {
   uint16_t id;
@@ -110,6 +150,7 @@ typedef struct uplink_pose {
   double velocity[3];
   double orientation[4];
   uint32_t teleports;
+  uint32_t reserved;
 } uplink_pose;
 
 typedef struct uplink_sample {
@@ -142,19 +183,9 @@ UPLINK_API int32_t uplink_interpolator_sample(uplink_interpolator *i, uint64_t n
 UPLINK_API void uplink_interpolator_reset(uplink_interpolator *i);
 UPLINK_API void uplink_interpolator_get_stats(const uplink_interpolator *i, uplink_interpolator_stats *s);
 
-/* Worlds of the client. */
-
-typedef struct uplink_processed {
-  int32_t rpc;
-  int32_t reserved;
-  uint64_t next;
-} uplink_processed;
-
 typedef struct uplink_snapshot {
   uint64_t tick;
   uint64_t received; /* ns */
-  size_t processed_n;
-  uplink_processed processed[UPLINK_MAX_PROCESSED];
 } uplink_snapshot;
 
 typedef struct uplink_snapshot_world uplink_snapshot_world;
@@ -167,24 +198,19 @@ UPLINK_API uplink_error uplink_snapshot_world_create(const uplink_allocator *a,
                                                      size_t n, size_t max_objects,
                                                      uplink_snapshot_world **out);
 UPLINK_API void uplink_snapshot_world_destroy(uplink_snapshot_world *w);
+/* The result is the same world, for the functions of all worlds. */
+UPLINK_API uplink_world *uplink_snapshot_world_base(uplink_snapshot_world *w);
 /* The result is 0 before the first snapshot of a session, otherwise 1. */
 UPLINK_API int32_t uplink_snapshot_world_newest(const uplink_snapshot_world *w, uplink_snapshot *s);
 UPLINK_API void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type,
                                               uplink_objects *objects);
 UPLINK_API uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type,
                                                       const int32_t *row, uplink_frame *f);
-UPLINK_API double uplink_snapshot_world_ticks(const uplink_snapshot_world *w);
 /* The result is 1 if there is something to show, otherwise 0. */
 UPLINK_API int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now,
                                                 uplink_sample *s);
 UPLINK_API void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t type,
                                                     uplink_interpolator_stats *s);
-
-/* *world is that of events. */
-UPLINK_API uplink_error uplink_client_subscribe_snapshots(uplink_client *c, const char *name,
-                                                          uplink_snapshot_world *w, int32_t ack_hz,
-                                                          int32_t *world);
-UPLINK_API uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 // the messages.
 #pragma once
 
+#include "uplink/clock.hpp"
 #include "uplink/codec.hpp"
 
 namespace uplink {
@@ -79,6 +80,38 @@ public:
 protected:
   WorldReceiver() = default;
   ~WorldReceiver() = default;
+};
+
+// ClientWorld is what the receivers of this library have in common.
+class ClientWorld : public WorldReceiver {
+public:
+  // ticks returns the ticks per second, or 0 before the first offer.
+  double ticks() const { return ticks_; }
+  // clock sets the client's clock in ticks of the server, from Stats::min_rtt and Stats::rtt. It follows
+  // the messages that had the shortest delay. In a session the tick does not decrease over the calls: it
+  // runs up to 5 % faster or slower while the estimate changes, and jumps over more than 250 ms. It
+  // reports false before the first message of a session.
+  bool clock(uint64_t now, uint64_t min_rtt, uint64_t rtt, Ticks *t);
+  // processed reports whether the newest message has the number of calls of an RPC that the server's
+  // program had processed. *next is the sequence after the last of them, for Predictor::correct.
+  bool processed(uint8_t rpc, uint64_t *next) const;
+
+protected:
+  ClientWorld() = default;
+  ~ClientWorld() = default;
+
+  // restart begins with a stream of a number of ticks per second.
+  void restart(double ticks);
+  // observe passes the tick of a decoded message to the clock, and returns its time since tick 0.
+  uint64_t observe(const WorldMessage &m, uint64_t tick);
+  // keep keeps what a message says about processed calls.
+  void keep(const WorldMessage &m);
+
+private:
+  double ticks_ = 0;
+  ServerClock clock_;
+  ProcessedCalls calls_[max_processed];
+  size_t calls_n_ = 0;
 };
 
 } // namespace uplink

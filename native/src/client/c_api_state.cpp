@@ -1,7 +1,6 @@
 // The flat C interface of worlds of state.
 #include "src/base/memory.hpp"
 #include "src/downlink/state/c_api.hpp"
-#include "uplink/client.hpp"
 #include "uplink/state_world.hpp"
 
 using namespace uplink::detail::c_api;
@@ -58,22 +57,9 @@ void uplink_state_world_destroy(uplink_state_world *w) {
   const uplink::Allocator a = in(w)->allocator;
   uplink::detail::destroy(a, in(w));
 }
+uplink_world *uplink_state_world_base(uplink_state_world *w) {
+  return as<uplink_world>(static_cast<uplink::ClientWorld *>(in(w)->world));
+}
 const uplink_state_receiver *uplink_state_world_receiver(const uplink_state_world *w) {
   return as<const uplink_state_receiver>(&in(w)->world->receiver());
-}
-double uplink_state_world_ticks(const uplink_state_world *w) {
-  return in(w)->world->ticks();
-}
-int32_t uplink_state_world_processed(const uplink_state_world *w, int32_t rpc, uint64_t *next) {
-  return rpc >= 0 && rpc <= 255 && in(w)->world->processed(static_cast<uint8_t>(rpc), next) ? 1 : 0;
-}
-uplink_error uplink_client_subscribe_state(uplink_client *c, const char *name, uplink_state_world *w,
-                                           int32_t ack_hz, int32_t *world) {
-  uint16_t rate = 0;
-  uint8_t own = 0;
-  *world = -1;
-  if (!number(ack_hz, 0, &rate)) return UPLINK_INVALID;
-  const uplink::Error e = as<uplink::Client>(c)->subscribe(name, *in(w)->world, rate, &own);
-  if (e == uplink::Error::ok) *world = own;
-  return code(e);
 }

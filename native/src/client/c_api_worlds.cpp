@@ -39,15 +39,13 @@ uplink_error uplink_snapshot_world_create(const uplink_allocator *a, const uplin
 void uplink_snapshot_world_destroy(uplink_snapshot_world *w) {
   uplink::SnapshotWorld::destroy(in(w));
 }
+uplink_world *uplink_snapshot_world_base(uplink_snapshot_world *w) {
+  return as<uplink_world>(static_cast<uplink::ClientWorld *>(in(w)));
+}
 int32_t uplink_snapshot_world_newest(const uplink_snapshot_world *w, uplink_snapshot *s) {
   const uplink::Snapshot *own = in(w)->newest();
   if (own == nullptr) return 0;
-  *s = {};
-  s->tick = own->tick;
-  s->received = own->received;
-  s->processed_n = own->processed_n;
-  for (size_t i = 0; i < own->processed_n; i++)
-    s->processed[i] = {own->processed[i].rpc, 0, own->processed[i].next};
+  *s = {own->tick, own->received};
   return 1;
 }
 void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type, uplink_objects *objects) {
@@ -56,9 +54,6 @@ void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type, 
 uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type, const int32_t *row,
                                            uplink_frame *f) {
   return code(in(w)->type(type).restore(row, as<uplink::Frame>(f)));
-}
-double uplink_snapshot_world_ticks(const uplink_snapshot_world *w) {
-  return in(w)->ticks();
 }
 int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now, uplink_sample *s) {
   uplink::Sample own;
@@ -71,13 +66,28 @@ void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t 
   *s = of(in(w)->interpolation(type));
 }
 
-uplink_error uplink_client_subscribe_snapshots(uplink_client *c, const char *name, uplink_snapshot_world *w,
-                                               int32_t ack_hz, int32_t *world) {
-  uint8_t n = 0;
+double uplink_world_ticks(const uplink_world *w) {
+  return as<const uplink::ClientWorld>(w)->ticks();
+}
+int32_t uplink_world_clock(uplink_world *w, uint64_t now, uint64_t min_rtt, uint64_t rtt, uplink_ticks *t) {
+  uplink::Ticks own;
+  if (!as<uplink::ClientWorld>(w)->clock(now, min_rtt, rtt, &own)) return 0;
+  *t = {own.server, own.hz, own.one_way, own.rtt};
+  return 1;
+}
+int32_t uplink_world_processed(const uplink_world *w, int32_t rpc, uint64_t *next) {
+  const auto *own = as<const uplink::ClientWorld>(w);
+  return rpc >= 0 && rpc <= 255 && own->processed(static_cast<uint8_t>(rpc), next) ? 1 : 0;
+}
+
+uplink_error uplink_client_subscribe(uplink_client *c, const char *name, uplink_world *w, int32_t ack_hz,
+                                     int32_t *world) {
+  uint8_t own = 0;
   uint16_t hz = 0;
+  *world = -1;
   if (!number(ack_hz, 0, &hz)) return UPLINK_INVALID;
-  const uplink_error e = code(as<uplink::Client>(c)->subscribe(name, *in(w), hz, &n));
-  *world = n;
+  const uplink_error e = code(as<uplink::Client>(c)->subscribe(name, *as<uplink::ClientWorld>(w), hz, &own));
+  if (e == UPLINK_OK) *world = own;
   return e;
 }
 uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world) {

@@ -24,6 +24,17 @@ Reason reason_of_close(uint8_t code) {
 
 } // namespace
 
+void RoundTrip::add(uint64_t measured) {
+  if (n_ % 8 == 0) {
+    before_ = lowest_;
+    lowest_ = measured;
+  }
+  n_++;
+  lowest_ = std::min(lowest_, measured);
+  const int64_t d = static_cast<int64_t>(measured - smoothed_);
+  smoothed_ += static_cast<uint64_t>(d / std::min<int64_t>(n_, 8));
+}
+
 bool Bucket::take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now) {
   const uint64_t gained = std::min(now - at, 100 * second) * rate / second;
   if (at == 0) {
@@ -64,7 +75,7 @@ Error Session::start(const Token &t, uint64_t now) {
   asked_ = loss_at_ = never;
   wait_ = 2 * second;
   beat_ = 0;
-  rtt_ = 0;
+  rtt_ = {};
   generation_ = 0;
   responses_n_ = 0;
   closes_ = 0;
@@ -222,7 +233,7 @@ void Session::on_welcome(Bytes message, uint64_t now) {
   wipe(down, 32);
   wipe(ephemeral_, 32);
   state_ = State::open;
-  if (hellos_ == 1) rtt_ = now - hello_sent_;
+  if (hellos_ == 1) rtt_.add(now - hello_sent_);
   sent_ = calm_ = received_ = served_ = now;
   beat(true);
 }
@@ -255,8 +266,7 @@ void Session::on_heartbeat(Bytes body, uint64_t now) {
   }
   if (h.has_echo) {
     const uint32_t age = static_cast<uint32_t>(now) - h.echo;
-    if (h.hold <= age && age <= 60 * second)
-      rtt_ = rtt_ == 0 ? age - h.hold : (7 * rtt_ + (age - h.hold)) / 8;
+    if (h.hold <= age && age <= 60 * second) rtt_.add(age - h.hold);
   }
   if (h.ask && answers_.take(1, 20, 20, now)) beat(false);
 }
@@ -412,7 +422,8 @@ size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body) {
 
 void Session::fill(Stats *s) const {
   *s = stats_;
-  s->rtt = rtt_ * 1000;
+  s->rtt = rtt_.smoothed() * 1000;
+  s->min_rtt = rtt_.minimum() * 1000;
   s->suite = suite_;
   s->datagram_size = static_cast<uint16_t>(found_);
 }

@@ -17,6 +17,21 @@ struct Bucket {
   bool take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now);
 };
 
+// RoundTrip is the round-trip time. The first measurements count equally: a single one may be far from
+// the mean.
+class RoundTrip {
+public:
+  void add(uint64_t measured);
+  uint64_t smoothed() const { return smoothed_; }
+  // minimum returns the lowest of the last 8 to 16 measurements, 0 before the first.
+  uint64_t minimum() const { return n_ > 8 && before_ < lowest_ ? before_ : lowest_; }
+
+private:
+  uint64_t smoothed_ = 0;
+  uint64_t lowest_ = 0, before_ = 0; // of the last 8 measurements or fewer, and of those before
+  uint32_t n_ = 0;
+};
+
 enum class State : uint8_t { idle, connecting, open, closing };
 
 class Session {
@@ -30,7 +45,7 @@ public:
   // accepted_number returns the packet number of the datagram that was accepted last.
   uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
-  uint64_t rtt() const { return rtt_; }
+  uint64_t rtt() const { return rtt_.smoothed(); }
 
   // receive handles a datagram. It returns true for a body of kind data or reliable, which is valid
   // until the next call.
@@ -93,7 +108,7 @@ private:
   uint32_t peer_clock_ = 0;
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
   uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
-  uint64_t rtt_ = 0;
+  RoundTrip rtt_;
   Bucket answers_, challenges_;
 
   // The path size.

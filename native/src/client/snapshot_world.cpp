@@ -36,7 +36,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   size_t n = 0;
   OwnType types[max_world_types];
   size_t order[max_world_types] = {}; // types of the program, by that of the server
-  double rate = 0, tick_rate = 0;
+  double rate = 0;
   Array<uint8_t> initial; // the coded initial state that arrived last
   uint64_t initial_hash = 0;
   SnapshotDecoder *decoder = nullptr;
@@ -63,7 +63,6 @@ struct SnapshotWorldImpl final : SnapshotWorld {
     return any && type < n ? types[type].newest.view() : Objects{};
   }
   const ObjectType &type(size_t type) const override { return *types[type].type; }
-  double ticks() const override { return tick_rate; }
   bool sample(size_t type, uint64_t now, Sample *s) override {
     return type < n && types[type].interpolator != nullptr && types[type].interpolator->sample(now, s);
   }
@@ -75,7 +74,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   void release_decoders();
   Error begin_interpolation();
   // take passes the objects of a type of the server on. It reports whether there was memory.
-  bool take(const Objects &o, size_t type, const WorldMessage &m, uint64_t tick, bool newer);
+  bool take(const Objects &o, size_t type, uint64_t now, uint64_t time, bool newer);
 };
 
 SnapshotWorldImpl::~SnapshotWorldImpl() {
@@ -121,7 +120,7 @@ Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
   release_decoders();
   any = false;
   rate = o.rate;
-  tick_rate = o.ticks;
+  restart(o.ticks);
   std::fill(ticks_of, ticks_of + ring, uint64_t{0});
   Error e = begin_interpolation();
   if (e != Error::ok) return e;
@@ -140,11 +139,9 @@ Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
   return Error::ok;
 }
 
-bool SnapshotWorldImpl::take(const Objects &o, size_t type, const WorldMessage &m, uint64_t tick,
-                             bool newer) {
+bool SnapshotWorldImpl::take(const Objects &o, size_t type, uint64_t now, uint64_t time, bool newer) {
   OwnType &t = types[type];
-  const uint64_t time = static_cast<uint64_t>(static_cast<double>(tick) / tick_rate * 1e9);
-  if (t.interpolator != nullptr) (void)t.interpolator->add(m.now, time, o); // it counts what it drops
+  if (t.interpolator != nullptr) (void)t.interpolator->add(now, time, o); // it counts what it drops
   if (!newer) return true;
   t.newest.clear();
   if (!t.newest.reserve(allocator, o.n)) return false;
@@ -168,16 +165,16 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   *tick = before + difference;
   if (*tick > max_tick) return Error::malformed;
   ticks_of[info.number % ring] = *tick;
+  const uint64_t time = observe(m, *tick);
   const bool newer = !any || *tick > snapshot.tick;
   bool ok = true;
   for (size_t k = 0; k < n; k++)
-    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], m, *tick, newer) && ok;
+    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], m.now, time, newer) && ok;
   if (!newer) return Error::ok;
   any = ok;
   snapshot.tick = *tick;
   snapshot.received = m.now;
-  snapshot.processed_n = m.processed_n;
-  std::copy(m.processed, m.processed + m.processed_n, snapshot.processed);
+  keep(m);
   return ok ? Error::ok : Error::no_memory;
 }
 

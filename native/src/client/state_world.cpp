@@ -16,9 +16,6 @@ struct StateWorldImpl final : StateWorld {
   StateReceiver *own = nullptr;
   void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
   void *context = nullptr;
-  double tick_rate = 0;
-  ProcessedCalls calls[max_processed];
-  size_t calls_n = 0;
 
   StateWorldImpl() = default;
   StateWorldImpl(const StateWorldImpl &) = delete;
@@ -35,8 +32,6 @@ struct StateWorldImpl final : StateWorld {
   size_t ack(uint8_t *to) const override { return own->ack(to); }
 
   const StateReceiver &receiver() const override { return *own; }
-  double ticks() const override { return tick_rate; }
-  bool processed(uint8_t rpc, uint64_t *next) const override;
 };
 
 // plan makes the plan for the velocity factors of an offer.
@@ -69,8 +64,7 @@ Error StateWorldImpl::begin(const WorldOffer &o, Bytes) {
   if (!plan(o, &p)) return Error::invalid;
   p.rest = impl().plan().rest;
   impl().relink(p);
-  tick_rate = o.ticks;
-  calls_n = 0;
+  restart(o.ticks);
   return Error::ok;
 }
 
@@ -79,19 +73,10 @@ Error StateWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   const Error e = own->receive(m.body, &u);
   if (e != Error::ok) return e;
   *tick = u.tick < 0 ? 0 : static_cast<uint64_t>(u.tick);
-  calls_n = m.processed_n;
-  for (size_t i = 0; i < calls_n; i++) calls[i] = m.processed[i];
+  observe(m, *tick);
+  keep(m);
   updated(context, *this, u);
   return Error::ok;
-}
-
-bool StateWorldImpl::processed(uint8_t rpc, uint64_t *next) const {
-  for (size_t i = 0; i < calls_n; i++) {
-    if (calls[i].rpc != rpc) continue;
-    *next = calls[i].next;
-    return true;
-  }
-  return false;
 }
 
 } // namespace

@@ -6,8 +6,6 @@ namespace uplink::detail::downlink {
 namespace {
 
 constexpr int64_t second = 1000000000;
-constexpr int64_t max_slew = second / 4; // difference from which on the clock jumps or stops
-constexpr int64_t slew_divisor = 20;     // it runs up to 5 % faster or slower
 constexpr size_t min_samples = 32;
 
 } // namespace
@@ -34,23 +32,18 @@ bool Timeline::arrive(int64_t now, int64_t time) {
   if (!started_ || (time > newest_ && (now - arrived_ > gap || jump > gap))) {
     restarted = true;
   } else if (time <= newest_) { // late or duplicate: it shows only how short the delay can be
-    base_ = std::min(base_, offset);
+    base_.lower(offset);
     return false;
   } else {
-    const int64_t was = fastest();
-    if (now - since_ > std::max(second, 10 * static_cast<int64_t>(config_.interval))) {
-      before_ = base_;
-      base_ = offset;
-      since_ = now;
-    }
-    base_ = std::min(base_, offset);
+    const int64_t was = base_.fastest();
+    base_.follow(now, offset, std::max(second, 10 * static_cast<int64_t>(config_.interval)));
     // If the base increases so much, the path changed, or the server stalled.
-    restarted = fastest() - was > max_slew;
+    restarted = base_.fastest() - was > max_slew;
   }
   if (restarted)
     restart(now, offset);
   else if (config_.adaptive)
-    needed.add(now, now - newest_ - fastest());
+    needed.add(now, now - newest_ - base_.fastest());
   started_ = true;
   newest_ = time;
   arrived_ = now;
@@ -60,9 +53,8 @@ bool Timeline::arrive(int64_t now, int64_t time) {
 
 void Timeline::restart(int64_t now, int64_t offset) {
   // A clock that had run past the newest snapshot returns there.
-  if (started_) shown_ = std::min(shown_, newest_ + static_cast<int64_t>(config_.extrapolate));
-  base_ = before_ = offset;
-  since_ = now;
+  if (started_) playback_.limit(newest_ + static_cast<int64_t>(config_.extrapolate));
+  base_.restart(now, offset);
   needed.clear();
 }
 
@@ -73,29 +65,14 @@ int64_t Timeline::delay() const {
 }
 
 int64_t Timeline::play(int64_t now) {
-  const int64_t want = now - fastest() - delay();
-  if (!playing_) {
-    playing_ = true;
-    shown_now_ = now;
-    shown_ = want;
-    return want;
-  }
-  const int64_t step = std::max<int64_t>(0, now - shown_now_), limit = step / slew_divisor;
-  shown_now_ += step;
-  shown_ += step;
-  const int64_t behind = want - shown_;
-  if (behind > max_slew)
-    shown_ = want;
-  else if (behind < -max_slew)
-    shown_ -= std::min(step, -behind);
-  else
-    shown_ += std::max(-limit, std::min(behind, limit));
-  return shown_;
+  return playback_.step(now, now - base_.fastest() - delay());
 }
 
 void Timeline::reset() {
-  started_ = playing_ = false;
-  newest_ = arrived_ = offset_ = base_ = before_ = since_ = shown_ = shown_now_ = 0;
+  started_ = false;
+  newest_ = arrived_ = offset_ = 0;
+  base_ = {};
+  playback_ = {};
   needed.clear();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/memory.hpp"
+#include "uplink/clock.hpp"
 #include "uplink/interpolate.hpp"
 
 namespace uplink::detail::downlink {
@@ -45,15 +46,13 @@ public:
   void reset();
 
 private:
-  int64_t fastest() const { return std::min(base_, before_); }
   void restart(int64_t now, int64_t offset);
 
   InterpolatorConfig config_;
-  bool started_ = false, playing_ = false;
+  bool started_ = false;
   int64_t newest_ = 0, arrived_ = 0, offset_ = 0;
-  // The minimum difference between arrival and server time in this period, and in the one before.
-  int64_t base_ = 0, before_ = 0, since_ = 0;
-  int64_t shown_ = 0, shown_now_ = 0;
+  Base base_;
+  Playback playback_;
 };
 
 } // namespace uplink::detail::downlink

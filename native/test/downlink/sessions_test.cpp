@@ -1,6 +1,7 @@
 // The golden sessions of the Go packages, byte for byte.
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -87,6 +88,32 @@ std::ifstream open(const std::string &name) {
   return in;
 }
 
+// corrupt changes the first component of each set that the decoder returned and may still have.
+void corrupt(const std::vector<Objects> &decoded, const ObjectField &first) {
+  std::set<int32_t *> changed;
+  for (const Objects &o : decoded) {
+    auto *component = const_cast<int32_t *>(o.rows);
+    if (o.n > 0 && changed.insert(component).second) *component += *component < first.hi ? 1 : -1;
+  }
+}
+
+// ask_reset lets a decoder of areas ask for a message without a baseline: by eight malformed ones.
+void ask_reset(AreaDecoder *d, uint16_t newest) {
+  const auto n = static_cast<uint16_t>(newest + 1);
+  const uint8_t message[] = {static_cast<uint8_t>(n << 6), static_cast<uint8_t>(n >> 2),
+                             static_cast<uint8_t>(n >> 10)};
+  SnapshotInfo info;
+  for (int i = 0; i < 8; i++) REQUIRE(d->decode({message, 3}, &info) == Error::malformed);
+}
+
+// initial returns the coded initial set of a session.
+Data initial(const std::string &name) {
+  std::ifstream in(UPLINK_TESTDATA "/../snapshot/testdata/" + name + ".initial");
+  std::string line;
+  std::getline(in, line);
+  return unhex(line);
+}
+
 // play_snapshots plays a session of snapshots and returns the number of decoded ones.
 int play_snapshots(const std::string &name) {
   std::ifstream in = open("snapshot/testdata/" + name + ".session");
@@ -95,6 +122,8 @@ int play_snapshots(const std::string &name) {
   SnapshotDecoder *decoder = nullptr;
   std::vector<std::vector<Row>> sets;
   std::vector<Data> sent;
+  std::vector<Objects> decoded;
+  const Data start = initial(name);
   int taken = 0, number = 0;
   for (std::string line; std::getline(in, line);) {
     number++;
@@ -108,7 +137,7 @@ int play_snapshots(const std::string &name) {
       sets.emplace_back();
       if (decoder != nullptr) continue;
       REQUIRE(ObjectType::create({}, fields.data(), fields.size(), &type) == Error::ok);
-      REQUIRE(SnapshotDecoder::create({}, *type, {}, &decoder) == Error::ok);
+      REQUIRE(SnapshotDecoder::create({}, *type, {start.data(), start.size()}, &decoder) == Error::ok);
     } else if (w[0] == "object") {
       sets.back().push_back(row(w, 1));
     } else if (w[0] == "send") {
@@ -121,10 +150,13 @@ int play_snapshots(const std::string &name) {
       REQUIRE(result(e) == w[3]);
       if (e != Error::ok) continue;
       taken++;
+      decoded.push_back(o);
       std::vector<Row> got;
       append(&got, o);
       REQUIRE(info.number == n);
       REQUIRE(got == sets[n]);
+    } else if (w[0] == "corrupt") {
+      corrupt(decoded, fields[0]);
     } else if (w[0] == "ack" || w[0] == "lose") {
       REQUIRE(ack_of(*decoder) == w.back());
     }
@@ -134,13 +166,14 @@ int play_snapshots(const std::string &name) {
   return taken;
 }
 
-// play_areas plays a session of a world with areas, up to a reset that the program requests.
+// play_areas plays a session of a world with areas and returns the number of decoded messages.
 int play_areas(const std::string &name) {
   std::ifstream in = open("internal/replication/areas/testdata/" + name + ".session");
   std::vector<std::vector<ObjectField>> fields;
   std::vector<ObjectType *> types;
   AreaDecoder *decoder = nullptr;
   std::vector<Row> got, want;
+  uint16_t newest = 0;
   int taken = 0, number = 0;
   bool compared = false;
   for (std::string line; std::getline(in, line);) {
@@ -148,8 +181,9 @@ int play_areas(const std::string &name) {
     const Words w = words(line);
     CAPTURE(name);
     CAPTURE(number);
-    if (w[0] == "reset") break;
-    if (w[0] == "type") {
+    if (w[0] == "reset") {
+      ask_reset(decoder, newest);
+    } else if (w[0] == "type") {
       fields.emplace_back();
     } else if (w[0] == "field") {
       fields.back().push_back(field(w, 1));
@@ -174,6 +208,7 @@ int play_areas(const std::string &name) {
       REQUIRE(ack_of(*decoder) == w[4]);
       compared = e == Error::ok;
       if (!compared) continue;
+      newest = info.number;
       taken++;
       for (size_t k = 0; k < types.size(); k++) {
         std::vector<Row> shown;
@@ -193,12 +228,17 @@ int play_areas(const std::string &name) {
 } // namespace
 
 TEST_CASE("golden sessions of snapshots") {
-  // The other sessions have an initial set, or a decoder whose sets are changed.
-  for (const char *name : {"cubes", "kinds", "ground", "crowd"}) CHECK(play_snapshots(name) > 5);
+  for (const char *name : {"cubes", "kinds", "ground", "crowd", "world", "reset"}) {
+    CAPTURE(name);
+    CHECK(play_snapshots(name) > 5);
+  }
 }
 
 TEST_CASE("golden sessions of worlds with areas") {
-  for (const char *name : {"moves", "loss"}) CHECK(play_areas(name) > 15);
+  for (const char *name : {"moves", "loss"}) {
+    CAPTURE(name);
+    CHECK(play_areas(name) > 20);
+  }
 }
 
 TEST_CASE("types of objects") {

@@ -55,10 +55,18 @@ func ballAt(i int, tick uint64) ball {
 // balls returns how many balls there are at a tick: now and then one more, or none.
 func balls(tick uint64) int { return int(tick/60) % 40 }
 
-// TestWorld shows a world to the console client over a link that loses and delays datagrams. Each
-// snapshot that it decodes is the one that the server made.
+// Each console client shows a world, over a link that loses and delays datagrams. Each snapshot
+// that it decodes is the one that the server made.
 func TestWorld(t *testing.T) {
-	command, _, _ := strings.Cut(*commands, ",")
+	for command := range strings.SplitSeq(*commands, ",") {
+		t.Run(filepath.Base(command), func(t *testing.T) {
+			t.Parallel()
+			showWorld(t, command)
+		})
+	}
+}
+
+func showWorld(t *testing.T, command string) {
 	r, err := newRelay(*rtt/2, *loss, *seed)
 	if err != nil {
 		t.Fatal(err)

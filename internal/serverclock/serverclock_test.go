@@ -1,0 +1,90 @@
+package serverclock_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/serverclock"
+)
+
+var update = flag.Bool("update", false, "write testdata/sessions/clock.session")
+
+const ms = time.Millisecond
+
+// TestSession writes a session of a Clock, or compares it with the file from which other
+// implementations read it.
+func TestSession(t *testing.T) {
+	var out bytes.Buffer
+	fmt.Fprintln(&out, "# A clock that follows a server. Times are in ns.")
+	for _, c := range []struct {
+		what          string
+		delay, jitter time.Duration
+		drift         float64
+		seed          uint64
+	}{
+		{"20 ms of delay, with jitter and loss", 20 * ms, 60 * ms, 0, 1},
+		{"the server's clock is fast", 50 * ms, 10 * ms, 2e-3, 2},
+		{"the server's clock is slow", 50 * ms, 10 * ms, -2e-3, 3},
+	} {
+		fmt.Fprintln(&out, "#", c.what)
+		record(&out, c.delay, c.jitter, c.drift, c.seed)
+	}
+	file := filepath.Join("..", "..", "testdata", "sessions", "clock.session")
+	if *update {
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("%s differs; -update writes it", file)
+	}
+}
+
+// record plays a session: packets that are late, lost, repeated and out of order, a path that
+// becomes slower, and a server that pauses and then starts again at a later time.
+func record(out *bytes.Buffer, delay, jitter time.Duration, drift float64, seed uint64) {
+	const slower, pause, restart, end = 200, 400, 520, 800
+	rng := rand.New(rand.NewPCG(7, seed))
+	var c serverclock.Clock
+	arrivals := map[int][]time.Duration{} // server times by the step of 10 ms in which they arrive
+	fmt.Fprintln(out, "clock")
+	for step := range end {
+		now := time.Minute + time.Duration(step)*10*ms + time.Duration(rng.IntN(int(ms)))
+		if step%4 == 0 && (step < pause || step >= restart) {
+			server := time.Hour + time.Duration(float64(step)*float64(10*ms)*(1+drift))
+			if step >= restart {
+				server += 10 * time.Second
+			}
+			for range []int{0, 1, 1, 1, 1, 1, 1, 2}[rng.IntN(8)] {
+				d := delay + time.Duration(rng.Float64()*float64(jitter))
+				if step >= slower {
+					d += 30 * ms
+				}
+				at := step + int(d/(10*ms))
+				arrivals[at] = append(arrivals[at], server)
+			}
+		}
+		for _, server := range arrivals[step] {
+			c.Observe(now, server)
+			fmt.Fprintf(out, "observe %d %d\n", now, server)
+		}
+		if step%7 == 0 {
+			oneWay := delay + time.Duration(rng.IntN(int(ms)))
+			at, ok := c.Server(now, oneWay)
+			if !ok {
+				at = -1
+			}
+			fmt.Fprintf(out, "server %d %d = %d\n", now, oneWay, at)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Client-side prediction for C#: a client applies its own inputs at once, and corrects the result when the server's
+// state arrives. include/uplink/predict.hpp and clock.hpp describe it.
+using System;
+using System.Runtime.InteropServices;
+
+namespace Uplink
+{
+    [StructLayout(LayoutKind.Sequential)]
+    public struct PredictionStats
+    {
+        public ulong Inputs, Replayed, States, Late, Corrections;
+        public double Sum, Largest;
+        public ulong Dropped;
+    }
+
+    static class NativePredict
+    {
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_create(IntPtr a, int maxInputs, double tolerance, out IntPtr history);
+        [DllImport(Native.Library)] internal static extern void uplink_input_history_destroy(IntPtr h);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_apply(IntPtr h, ulong sequence, out UIntPtr slot);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_correct(IntPtr h, ulong processed);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_waiting(IntPtr h);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_slot(IntPtr h, UIntPtr i);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_corrected(IntPtr h, double distance);
+        [DllImport(Native.Library)] internal static extern void uplink_input_history_reset(IntPtr h);
+        [DllImport(Native.Library)] internal static extern void uplink_input_history_stats(IntPtr h, out PredictionStats s);
+        [DllImport(Native.Library)] internal static extern int uplink_server_clock_create(IntPtr a, out IntPtr clock);
+        [DllImport(Native.Library)] internal static extern void uplink_server_clock_destroy(IntPtr c);
+        [DllImport(Native.Library)] internal static extern void uplink_server_clock_observe(IntPtr c, ulong now, ulong server);
+        [DllImport(Native.Library)] internal static extern int uplink_server_clock_server(IntPtr c, ulong now, ulong oneWay, out ulong time);
+    }
+
+    /// <summary>Predicts the state of one player. It allocates nothing after its creation.</summary>
+    public sealed class Predictor<TState, TInput> : Handle where TState : struct
+    {
+        /// <summary>Advances a state by one input, as the server does. It depends on its arguments alone.</summary>
+        public delegate void StepFunction(ref TState state, TInput input);
+
+        /// <summary>How far apart two states are, in the unit of the tolerance.</summary>
+        public delegate double DistanceFunction(ref TState a, ref TState b);
+
+        readonly StepFunction step;
+        readonly DistanceFunction distance;
+        readonly TInput[] inputs;
+        TState state;
+
+        /// <summary>Called after each correction of more than the tolerance, with the predicted states before and after it.</summary>
+        public event Action<TState, TState> Corrected;
+
+        public Predictor(TState start, StepFunction step, DistanceFunction distance, double tolerance = 0, int maxInputs = 128)
+        {
+            UplinkException.Check(NativePredict.uplink_input_history_create(IntPtr.Zero, maxInputs, tolerance, out Pointer), "predictor");
+            this.step = step;
+            this.distance = distance;
+            inputs = new TInput[maxInputs];
+            state = start;
+        }
+
+        /// <summary>The newest state of the server with all inputs that it lacks.</summary>
+        public TState State { get { return state; } }
+
+        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        public int Waiting { get { return (int)NativePredict.uplink_input_history_waiting(Pointer); } }
+
+        public PredictionStats Stats
+        {
+            get
+            {
+                PredictionStats s;
+                NativePredict.uplink_input_history_stats(Pointer, out s);
+                return s;
+            }
+        }
+
+        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not above that of the input before.</summary>
+        public Error Apply(ulong sequence, TInput input)
+        {
+            UIntPtr slot;
+            int e = NativePredict.uplink_input_history_apply(Pointer, sequence, out slot);
+            if (e != 0) return (Error)e;
+            inputs[(int)slot] = input;
+            step(ref state, input);
+            return Error.Ok;
+        }
+
+        /// <summary>Replaces the state by one of the server, which contains the inputs with numbers below processed. Returns the distance from the state before.</summary>
+        public double Correct(ulong processed, TState server)
+        {
+            if (NativePredict.uplink_input_history_correct(Pointer, processed) == 0) return 0;
+            TState before = state;
+            state = server;
+            int n = Waiting;
+            for (int i = 0; i < n; i++) step(ref state, inputs[(int)NativePredict.uplink_input_history_slot(Pointer, Native.Size(i))]);
+            double far = distance(ref before, ref state);
+            if (NativePredict.uplink_input_history_corrected(Pointer, far) != 0 && Corrected != null) Corrected(before, state);
+            return far;
+        }
+
+        /// <summary>Starts again from a state, for example after a respawn or in a new session. The counts continue.</summary>
+        public void Reset(TState start)
+        {
+            state = start;
+            NativePredict.uplink_input_history_reset(Pointer);
+        }
+
+        internal override void Destroy(IntPtr pointer) { NativePredict.uplink_input_history_destroy(pointer); }
+    }
+
+    /// <summary>A client's estimate of the server's time, over a connection of the program. Times are in ns; a World has its own.</summary>
+    public sealed class ServerClock : Handle
+    {
+        public ServerClock() { UplinkException.Check(NativePredict.uplink_server_clock_create(IntPtr.Zero, out Pointer), "clock"); }
+
+        /// <summary>Adds a packet of a server time, which arrived at now.</summary>
+        public void Observe(ulong now, ulong server) { NativePredict.uplink_server_clock_observe(Pointer, now, server); }
+
+        /// <summary>The server's time at now, if the shortest one-way delay is known. It returns false before the first packet.</summary>
+        public bool Server(ulong now, ulong oneWay, out ulong time) { return NativePredict.uplink_server_clock_server(Pointer, now, oneWay, out time) != 0; }
+
+        internal override void Destroy(IntPtr pointer) { NativePredict.uplink_server_clock_destroy(pointer); }
+    }
+}

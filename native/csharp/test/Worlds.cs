@@ -1,0 +1,317 @@
+// Plays the sessions of the Go packages, byte for byte: snapshots, worlds with areas, interpolation and the clock.
+// Then it predicts a player against a server. The argument is the directory of the repository.
+using System;
+using System.Collections.Generic;
+using System.Globalization;
+using System.IO;
+using System.Linq;
+using System.Runtime.InteropServices;
+using Uplink;
+
+static class Program
+{
+    static int Main(string[] args)
+    {
+        CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
+        foreach (string name in new[] { "cubes", "kinds", "ground", "crowd", "world" }) Snapshots(args[0] + "/snapshot/testdata/" + name);
+        foreach (string name in new[] { "moves", "loss" }) Areas(args[0] + "/internal/replication/areas/testdata/" + name + ".session");
+        Interpolation(args[0] + "/testdata/sessions/interpolation.session");
+        Clock(args[0] + "/testdata/sessions/clock.session");
+        Predict();
+        return 0;
+    }
+
+    static void Check(bool ok, string what)
+    {
+        if (ok) return;
+        Console.WriteLine(what);
+        Environment.Exit(1);
+    }
+
+    /// <summary>The lines of a session, as words. The result is behind "=".</summary>
+    static IEnumerable<string[]> Lines(string file)
+    {
+        foreach (string line in File.ReadLines(file))
+            if (line.Length > 0 && line[0] != '#') yield return line.Split(' ');
+    }
+
+    static byte[] Unhex(string s)
+    {
+        var b = new byte[s.Length / 2];
+        for (int i = 0; i < b.Length; i++) b[i] = Convert.ToByte(s.Substring(2 * i, 2), 16);
+        return b;
+    }
+
+    static string Hex(byte[] b, int n) { return BitConverter.ToString(b, 0, n).Replace("-", "").ToLowerInvariant(); }
+
+    static ObjectField FieldOf(string[] w, int at)
+    {
+        string[] classes = { "motion", "angle", "quat", "flags", "bytes" };
+        return new ObjectField
+        {
+            Class = (ObjectClass)Array.IndexOf(classes, w[at]), Components = int.Parse(w[at + 1]), Lo = int.Parse(w[at + 2]), Hi = int.Parse(w[at + 3])
+        };
+    }
+
+    static string ResultOf(Error e)
+    {
+        switch (e)
+        {
+            case Error.Ok: return "right";
+            case Error.Stale: return "late";
+            case Error.NoBaseline: return "missing";
+            case Error.Desync: return "desync";
+            default: return "malformed";
+        }
+    }
+
+    static string Text(Objects o, string prefix)
+    {
+        var lines = new List<string>();
+        var row = new int[o.Components];
+        for (int i = 0; i < o.Count; i++)
+        {
+            o.Row(i, row);
+            lines.Add(prefix + o.Id(i) + " " + o.Generation(i) + " " + string.Join(" ", row));
+        }
+        return string.Join("\n", lines);
+    }
+
+    static void Snapshots(string name)
+    {
+        var fields = new List<ObjectField>();
+        var sets = new List<List<string>>();
+        var sent = new List<byte[]>();
+        var ack = new byte[Decoder.MaxAck];
+        ObjectType type = null;
+        SnapshotDecoder decoder = null;
+        int decoded = 0;
+        foreach (string[] w in Lines(name + ".session"))
+        {
+            switch (w[0])
+            {
+                case "field":
+                    fields.Add(FieldOf(w, 2));
+                    break;
+                case "set":
+                    sets.Add(new List<string>());
+                    if (decoder != null) break;
+                    type = new ObjectType(fields.ToArray());
+                    decoder = new SnapshotDecoder(type, File.Exists(name + ".initial") ? Unhex(File.ReadAllText(name + ".initial").Trim()) : null);
+                    break;
+                case "object":
+                    sets.Last().Add(string.Join(" ", w.Skip(1)));
+                    break;
+                case "send":
+                    sent.Add(Unhex(w[2]));
+                    break;
+                case "take":
+                    int n = int.Parse(w[1]), number;
+                    Objects o;
+                    Error e = decoder.Decode(sent[n], sent[n].Length, out number, out o);
+                    Check(ResultOf(e) == w[3], name + ", snapshot " + n + ": " + e);
+                    if (e != Error.Ok) break;
+                    Check(number == n && Text(o, "") == string.Join("\n", sets[n]), name + ": objects of snapshot " + n);
+                    decoded++;
+                    break;
+                case "ack":
+                case "lose":
+                    Check(Hex(ack, decoder.Ack(ack)) == w[2], name + ": ack");
+                    break;
+            }
+        }
+        Console.WriteLine(Path.GetFileName(name) + ": " + decoded + " snapshots");
+        decoder.Dispose();
+        type.Dispose();
+    }
+
+    static void Areas(string file)
+    {
+        var fields = new List<List<ObjectField>>();
+        var shown = new List<string>();
+        var ack = new byte[Decoder.MaxAck];
+        ObjectType[] types = null;
+        AreaDecoder decoder = null;
+        int decoded = 0, number = 0;
+        string got = null;
+        foreach (string[] w in Lines(file))
+        {
+            switch (w[0])
+            {
+                case "type":
+                    fields.Add(new List<ObjectField>());
+                    break;
+                case "field":
+                    fields.Last().Add(FieldOf(w, 1));
+                    break;
+                case "show":
+                    shown.Add(string.Join(" ", w.Skip(1)));
+                    break;
+                case "reset": // eight messages without a directory let the decoder ask for it
+                    int next = (number + 1) & 0xffff;
+                    var bits = new[] { (byte)(next << 6), (byte)(next >> 2), (byte)(next >> 10) };
+                    for (int i = 0; i < 8; i++) Check(decoder.Decode(bits, 3, out next) == Error.Malformed, file + ": reset");
+                    break;
+                case "take":
+                    if (decoder == null)
+                    {
+                        types = fields.Select(f => new ObjectType(f.ToArray())).ToArray();
+                        decoder = new AreaDecoder(types);
+                    }
+                    if (got != null) Check(got == string.Join("\n", shown), file + ": objects");
+                    byte[] message = Unhex(w[1]);
+                    int n;
+                    Error e = decoder.Decode(message, message.Length, out n);
+                    Check(ResultOf(e) == w[3] && Hex(ack, decoder.Ack(ack)) == w[4], file + ": " + e);
+                    got = null;
+                    shown.Clear();
+                    if (e != Error.Ok) break;
+                    number = n;
+                    got = string.Join("\n", types.Select((t, k) => Text(decoder.Shown(k), k + " ")).Where(s => s != ""));
+                    decoded++;
+                    break;
+            }
+        }
+        Console.WriteLine(Path.GetFileName(file) + ": " + decoded + " messages with areas");
+        decoder.Dispose();
+    }
+
+    /// <summary>Collects the objects of a snapshot.</summary>
+    sealed class Builder
+    {
+        readonly int components;
+        readonly List<int> objects = new List<int>(), rows = new List<int>();
+
+        internal Builder(int components) { this.components = components; }
+
+        internal void Put(string[] w)
+        {
+            objects.Add(int.Parse(w[1]) | int.Parse(w[2]) << 16); // a little-endian uplink_object
+            rows.AddRange(w.Skip(3).Select(int.Parse));
+        }
+
+        internal Error AddTo(Interpolator i, ulong now, ulong time)
+        {
+            GCHandle o = GCHandle.Alloc(objects.ToArray(), GCHandleType.Pinned), r = GCHandle.Alloc(rows.ToArray(), GCHandleType.Pinned);
+            Error e = i.Add(now, time, new Objects
+            {
+                n = new UIntPtr((uint)objects.Count), components = new UIntPtr((uint)components), objects = o.AddrOfPinnedObject(), rows = r.AddrOfPinnedObject()
+            });
+            o.Free();
+            r.Free();
+            objects.Clear();
+            rows.Clear();
+            return e;
+        }
+    }
+
+    /// <summary>Poses agree to 1e-6: both ends restore and interpolate them in floating point.</summary>
+    static void Interpolation(string file)
+    {
+        var schema = new Schema("crate", 0,
+            new Field { Name = "Position", Kind = Kind.Vec3, Resolution = 0.001, Min = -1000, Max = 1000 },
+            new Field { Name = "Velocity", Kind = Kind.Vec3, Resolution = 0.01, Min = -100, Max = 100 },
+            new Field { Name = "Rotation", Kind = Kind.Quat, Bits = 12 },
+            new Field { Name = "Jumps", Kind = Kind.UInt, Width = 2 });
+        var type = new ObjectType(schema);
+        Interpolator interpolator = null;
+        var snapshot = new Builder(type.Components);
+        var sample = default(Sample);
+        int pose = 0, poses = 0;
+        foreach (string[] w in Lines(file))
+        {
+            switch (w[0])
+            {
+                case "config":
+                    interpolator = new Interpolator(type, new InterpolatorConfig
+                    {
+                        Position = "Position", Velocity = "Velocity", Orientation = "Rotation", Teleports = "Jumps", Interval = ulong.Parse(w[1]),
+                        Method = (Interpolation)int.Parse(w[2]), Adaptive = w[3] == "1", Delay = ulong.Parse(w[4]), Jitter = ulong.Parse(w[5]),
+                        Loss = double.Parse(w[6]), Extrapolate = ulong.Parse(w[7]), Gap = ulong.Parse(w[8])
+                    });
+                    break;
+                case "object":
+                    snapshot.Put(w);
+                    break;
+                case "add":
+                    Error e = snapshot.AddTo(interpolator, ulong.Parse(w[1]), ulong.Parse(w[2]));
+                    Check((e == Error.Duplicate ? "duplicate" : ResultOf(e)) == w[4], file + ": " + e + " at " + w[1]);
+                    break;
+                case "sample":
+                    bool any = interpolator.Sample(ulong.Parse(w[1]), out sample);
+                    Check(any == (w[3] != "nothing") && (!any || (sample.Time == ulong.Parse(w[3]) && sample.Starved == (w[4] == "1"))), file + ": time at " + w[1]);
+                    pose = 0;
+                    break;
+                case "pose":
+                    Pose p = sample.Pose(pose);
+                    double[] got =
+                    {
+                        sample.Objects.Id(pose), sample.Objects.Generation(pose), p.Position.X, p.Position.Y, p.Position.Z, p.Velocity.X, p.Velocity.Y,
+                        p.Velocity.Z, p.Orientation.X, p.Orientation.Y, p.Orientation.Z, p.Orientation.W, p.Teleports
+                    };
+                    for (int i = 0; i < got.Length; i++) Check(Math.Abs(got[i] - double.Parse(w[1 + i])) < 1e-6, file + ": pose at " + sample.Time);
+                    pose++;
+                    poses++;
+                    break;
+                case "stats":
+                    InterpolatorStats s = interpolator.Stats;
+                    Check(string.Join(" ", w.Skip(1)) == string.Join(" ", s.Added, s.Late, s.Duplicate, s.Restarts, s.Hitches, s.Delay), file + ": stats");
+                    interpolator.Dispose();
+                    break;
+            }
+        }
+        Console.WriteLine("interpolation: " + poses + " poses");
+    }
+
+    static void Clock(string file)
+    {
+        ServerClock clock = null;
+        int times = 0;
+        foreach (string[] w in Lines(file))
+        {
+            ulong time = 0;
+            if (w[0] == "clock") clock = new ServerClock();
+            if (w[0] == "observe") clock.Observe(ulong.Parse(w[1]), ulong.Parse(w[2]));
+            if (w[0] != "server") continue;
+            bool any = clock.Server(ulong.Parse(w[1]), ulong.Parse(w[2]), out time);
+            Check(any ? time.ToString() == w[4] : w[4] == "-1", file + ": " + time + " at " + w[1]);
+            times++;
+        }
+        Console.WriteLine("clock: " + times + " times");
+    }
+
+    struct Body
+    {
+        public double At, Speed;
+    }
+
+    static void Step(ref Body b, int push)
+    {
+        b.Speed = b.Speed / 2 + push;
+        b.At += b.Speed;
+    }
+
+    /// <summary>A server processes each input 5 ticks later, and every tenth one twice. What is predicted is its state with the inputs that it lacks.</summary>
+    static void Predict()
+    {
+        var predictor = new Predictor<Body, int>(new Body(), Step, (ref Body a, ref Body b) => Math.Abs(a.At - b.At), 0, 16);
+        int corrections = 0;
+        predictor.Corrected += (before, after) => corrections++;
+        var server = new Body();
+        for (int tick = 0; tick < 100; tick++)
+        {
+            Check(predictor.Apply((ulong)tick, tick % 7 - 3) == Error.Ok, "input");
+            if (tick < 5) continue;
+            int done = tick - 5;
+            for (int copies = done % 10 == 9 ? 2 : 1; copies > 0; copies--) Step(ref server, done % 7 - 3);
+            predictor.Correct((ulong)done + 1, server);
+            Body want = server;
+            for (int i = done + 1; i <= tick; i++) Step(ref want, i % 7 - 3);
+            Check(predictor.State.At == want.At && predictor.State.Speed == want.Speed && predictor.Waiting == 5, "state at tick " + tick);
+        }
+        PredictionStats s = predictor.Stats;
+        Check(predictor.Apply(99, 0) == Error.Invalid && predictor.Correct(3, server) == 0 && predictor.Stats.Late == 1, "numbers");
+        Check(corrections == 9 && s.Corrections == 9 && s.Inputs == 100 && s.States == 95 && s.Dropped == 0, "corrections: " + corrections);
+        Console.WriteLine("prediction: " + corrections + " corrections of " + s.States + " states");
+    }
+}
