@@ -6,6 +6,34 @@ package differential
 #cgo LDFLAGS: -luplink_downlink -luplink_codec -lstdc++ -lm
 #include <stdlib.h>
 #include "uplink/uplink_worlds.h"
+
+// counter counts the bytes that an allocator handed out. A block has its size in front.
+typedef struct counter {
+	uplink_allocator allocator;
+	size_t live, most;
+} counter;
+
+static void *count_allocate(void *context, size_t size) {
+	counter *c = context;
+	size_t *p = malloc(size + 16);
+	if (p == NULL) return NULL;
+	*p = size;
+	c->live += size;
+	if (c->live > c->most) c->most = c->live;
+	return (char *)p + 16;
+}
+
+static void count_release(void *context, void *memory) {
+	size_t *p = (size_t *)((char *)memory - 16);
+	((counter *)context)->live -= *p;
+	free(p);
+}
+
+static counter *new_counter(void) {
+	counter *c = calloc(1, sizeof *c);
+	c->allocator = (uplink_allocator){c, count_allocate, count_release};
+	return c;
+}
 */
 import "C"
 
@@ -41,6 +69,7 @@ func newObjectType(s *snapshot.Schema) (*C.uplink_object_type, error) {
 // nativeWorld is a decoder of the library, of snapshots or of a world with areas.
 type nativeWorld struct {
 	kind      *C.uplink_object_type
+	memory    *C.counter
 	snapshots *C.uplink_snapshot_decoder
 	areas     *C.uplink_area_decoder
 	info      C.uplink_snapshot_info
@@ -52,8 +81,8 @@ func newNativeSnapshots(s *snapshot.Schema, initial []byte) (*nativeWorld, error
 	if err != nil {
 		return nil, err
 	}
-	w := &nativeWorld{kind: t}
-	return w, check(C.uplink_snapshot_decoder_create(nil, t, pointer(initial), C.size_t(len(initial)), 0, &w.snapshots))
+	w := &nativeWorld{kind: t, memory: C.new_counter()}
+	return w, check(C.uplink_snapshot_decoder_create(&w.memory.allocator, t, pointer(initial), C.size_t(len(initial)), 0, &w.snapshots))
 }
 
 func newNativeAreas(s *snapshot.Schema) (*nativeWorld, error) {
@@ -61,17 +90,22 @@ func newNativeAreas(s *snapshot.Schema) (*nativeWorld, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &nativeWorld{kind: t}
+	w := &nativeWorld{kind: t, memory: C.new_counter()}
 	var pinned runtime.Pinner
 	defer pinned.Unpin()
 	pinned.Pin(t)
-	return w, check(C.uplink_area_decoder_create(nil, &w.kind, 1, 0, &w.areas))
+	return w, check(C.uplink_area_decoder_create(&w.memory.allocator, &w.kind, 1, 0, &w.areas))
 }
 
-func (w *nativeWorld) close() {
+// close returns the largest number of bytes that the decoder took, and the number of those that it
+// has not released.
+func (w *nativeWorld) close() (most, left int) {
 	C.uplink_snapshot_decoder_destroy(w.snapshots)
 	C.uplink_area_decoder_destroy(w.areas)
 	C.uplink_object_type_destroy(w.kind)
+	most, left = int(w.memory.most), int(w.memory.live)
+	C.free(unsafe.Pointer(w.memory))
+	return most, left
 }
 
 // decode decodes a message. The error is one of dropReasons.

@@ -18,6 +18,9 @@ import (
 
 var worldFrames = flag.Int("world-frames", 400, "number of snapshots of a recording to play for each link")
 
+// maxMemory is the permitted memory of a decoder of 901 objects, in bytes.
+const maxMemory = 3 << 19
+
 const recording = "../../../testdata/traces/cubes_delta_data_2000.bin.gz"
 
 // world is a sender of the Go packages, and their decoder.
@@ -145,7 +148,7 @@ func TestWorlds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer native.close()
+			defer checkMemory(t, native)
 			compareWorlds(t, n, loss, &recorded{sets: sets[1:], world: snapshot.NewWorld(s, sets[0]), decoder: snapshot.NewDecoder(s, sets[0])}, native)
 		})
 		t.Run(fmt.Sprintf("areas, loss %v", loss), func(t *testing.T) {
@@ -154,11 +157,20 @@ func TestWorlds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer native.close()
+			defer checkMemory(t, native)
 			r := &recordedAreas{sets: sets[1:], world: areas.NewWorld(), decoder: areas.NewDecoder(s)}
 			r.kind = r.world.AddType(s)
 			compareWorlds(t, n, loss, r, native)
 		})
+	}
+}
+
+// checkMemory checks what the decoder of a world of 901 objects took.
+func checkMemory(t *testing.T, w *nativeWorld) {
+	most, left := w.close()
+	t.Logf("at most %d bytes", most)
+	if most > maxMemory || left != 0 {
+		t.Errorf("%d bytes, at most %d are permitted; %d were not released", most, maxMemory, left)
 	}
 }
 

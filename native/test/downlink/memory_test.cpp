@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "uplink/interpolate.hpp"
 #include "uplink/snapshot.hpp"
 
 using namespace uplink;
@@ -110,4 +111,41 @@ TEST_CASE("a snapshot with too many objects is dropped") {
   CHECK(d->ack(ack) == 1); // of nothing
   SnapshotDecoder::destroy(d);
   ObjectType::destroy(t);
+}
+
+TEST_CASE("an interpolator of 901 objects takes at most 2 MiB") {
+  Counter c;
+  const Allocator a = c.allocator();
+  Field f[2];
+  f[0].name = "Position";
+  f[0].kind = Kind::vec3;
+  f[0].resolution = 0.002;
+  f[1].name = "Rotation";
+  f[1].kind = Kind::quat;
+  f[1].bits = 9;
+  Schema *schema = nullptr;
+  ObjectType *t = nullptr;
+  Interpolator *i = nullptr;
+  InterpolatorConfig config; // 100 ms of delay
+  config.interval = 16666667;
+  config.position = "Position";
+  config.orientation = "Rotation";
+  REQUIRE(Schema::create({}, "Cube", 0, f, 2, &schema) == Error::ok);
+  REQUIRE(ObjectType::create({}, *schema, &t) == Error::ok);
+  REQUIRE(Interpolator::create(a, *t, config, &i) == Error::ok);
+  std::vector<Object> objects(901);
+  for (size_t k = 0; k < objects.size(); k++) objects[k].id = static_cast<uint16_t>(k);
+  const std::vector<int32_t> rows(objects.size() * t->components());
+  for (uint64_t n = 0; n < 100; n++) {
+    const uint64_t time = n * config.interval;
+    REQUIRE(i->add(time, time, {objects.size(), t->components(), objects.data(), rows.data()}) == Error::ok);
+    Sample sample;
+    REQUIRE(i->sample(time, &sample));
+  }
+  MESSAGE("bytes at most: ", c.most);
+  CHECK(c.most <= 2 << 20);
+  Interpolator::destroy(i);
+  CHECK(c.live == 0);
+  ObjectType::destroy(t);
+  Schema::destroy(schema);
 }
