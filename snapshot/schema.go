@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
@@ -82,6 +83,7 @@ type Schema struct {
 	fields      []Field
 	at          []int // first component of each field
 	ints        int
+	lows, highs []int32          // bounds of the components
 	order       []int            // fields that are predicted: orientations, numbers, angles
 	moving      []interval       // components of the fields that are predicted
 	anchor      int              // the field that is the position, or -1
@@ -126,6 +128,10 @@ func NewSchema(fields ...Field) (*Schema, error) {
 		default:
 		}
 		s.at = append(s.at, s.ints)
+		for k := range f.N {
+			lo, hi := f.bounds(k)
+			s.lows, s.highs = append(s.lows, lo), append(s.highs, hi)
+		}
 		if f.predicted() {
 			s.moving = appendInterval(s.moving, s.ints, f.N)
 		}
@@ -199,15 +205,19 @@ func (s *Schema) position(row []int32) (x, y, z int64) {
 }
 
 func (s *Schema) check(id uint16, row []int32) error {
-	for i := range s.fields {
-		f := &s.fields[i]
-		c := row[s.at[i] : s.at[i]+f.N]
-		for k, v := range c {
-			if lo, hi := f.bounds(k); v < lo || v > hi {
-				return fmt.Errorf("snapshot: object %d: field %q: component %d, want %d to %d", id, f.Name, v, lo, hi)
+	lows, highs := s.lows[:len(row)], s.highs[:len(row)]
+	for k, v := range row {
+		if v < lows[k] || v > highs[k] {
+			i, found := slices.BinarySearch(s.at, k)
+			if !found {
+				i--
 			}
+			return fmt.Errorf("snapshot: object %d: field %q: component %d, want %d to %d", id, s.fields[i].Name, v, lows[k], highs[k])
 		}
-		if f.Class == schema.ClassBytes && !padded(c) {
+	}
+	for _, i := range s.strings {
+		f := &s.fields[i]
+		if c := row[s.at[i] : s.at[i]+f.N]; !padded(c) {
 			return fmt.Errorf("snapshot: object %d: field %q: bytes beyond its %d, want zeros", id, f.Name, c[0])
 		}
 	}
