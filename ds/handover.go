@@ -155,6 +155,7 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte) error {
 		return err
 	}
 	h.pending, h.switching = true, true
+	p.conn.Keep(true) // the other server may hand it back before the session here is over
 	return nil
 }
 
@@ -180,6 +181,7 @@ func (p *Player) handoverOver(err error) {
 	}
 	if err != nil {
 		cause = err
+		p.conn.Keep(false)
 	}
 	p.note(eventOf("handover", cause), "", nil)
 	if f := p.server.outcome.Load(); f != nil {

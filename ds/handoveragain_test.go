@@ -1,8 +1,11 @@
 package ds_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,6 +98,74 @@ func TestHandedOver(t *testing.T) {
 		}
 		if err := <-again; !errors.Is(err, session.ErrHandedOver) {
 			t.Errorf("handed over again: %v", err)
+		}
+	})
+}
+
+// TestHandoverBack hands players over between two servers as soon as they have joined, back to one
+// where their earlier session is not over. No message to them is lost or arrives twice.
+func TestHandoverBack(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const clients, visits = 6, 8
+		var f *squad
+		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.15, Seed: 4}), 2, func(c *ds.Config) {
+			joined := c.Joined
+			c.Joined = func(p *ds.Player) {
+				joined(p)
+				f.mu.Lock()
+				n := len(f.visits[p.ClientID()])
+				f.mu.Unlock()
+				if n > 1 && n < visits {
+					if err := p.Handover(f.target(n%2), ds.HandoverConfig{Payload: []byte("back")}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		var travelers []*traveler
+		for range clients {
+			g := f.join(t, client.Config{})
+			travelers = append(travelers, g)
+			polling(t, time.Second/60, g.play)
+		}
+		settle(time.Second)
+		for _, id := range f.ids() {
+			if err := f.player(id).Handover(f.target(1), ds.HandoverConfig{}); err != nil {
+				t.Error(err)
+			}
+		}
+		told := map[uint64]uint32{}
+		for range 400 {
+			settle(20 * ms)
+			f.mu.Lock()
+			for id, all := range f.visits {
+				for _, v := range all { // also those that the client is leaving
+					if v.player.SendReliable(binary.LittleEndian.AppendUint32(nil, told[id])) == nil {
+						told[id]++
+					}
+				}
+			}
+			f.mu.Unlock()
+		}
+		settle(20 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for id, all := range f.visits {
+			if len(all) != visits {
+				t.Errorf("client %d has visited %d servers", id, len(all))
+			}
+		}
+		for p, err := range f.left {
+			if !errors.Is(err, session.ErrHandedOver) {
+				t.Errorf("player %d left: %v", p.ID(), err)
+			}
+		}
+		for _, g := range travelers {
+			want := slices.Collect(maps.Values(told))
+			if n := uint32(len(g.received)); !slices.Contains(want, n) {
+				t.Errorf("%d messages to a client arrived, of %v", n, want)
+			}
+			once(t, "messages to a client", g.received, uint32(len(g.received)))
 		}
 	})
 }

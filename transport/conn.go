@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
@@ -96,6 +97,7 @@ type Conn struct {
 	number uint64 // of the datagram that the handler is called with
 	timer  timer
 	hash   admission.Hash // of the hello that started the session
+	kept   atomic.Bool    // see Keep
 	// The shard via receives datagrams from the address addr, and finds the connection by it.
 	addr netip.AddrPort
 	via  *shard
@@ -218,6 +220,10 @@ func (c *Conn) Finish(cause error) bool {
 	}
 	return c.finished != nil
 }
+
+// Keep sets whether the connection of a listener continues when the same client opens another one.
+// By default it ends with session.ErrReplaced.
+func (c *Conn) Keep(keep bool) { c.kept.Store(keep) }
 
 // Silence returns the time since the last datagram of the peer.
 func (c *Conn) Silence(now time.Time) time.Duration {

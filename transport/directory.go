@@ -106,7 +106,9 @@ func (d *directory) open(c *Conn) (old *Conn, ok bool) {
 	}
 	delete(d.hellos, c.hash)
 	delete(d.pending, c.client)
-	old = d.clients[c.client]
+	if old = d.clients[c.client]; old != nil && old.kept.Load() {
+		old = nil
+	}
 	d.clients[c.client] = c
 	return old, true
 }
