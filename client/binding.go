@@ -18,6 +18,10 @@ import (
 // requestInterval is the time between two requests to bind that are not answered.
 const requestInterval = 250 * time.Millisecond
 
+// minRequestInterval is the minimum of that time at another server, from which a handshake has
+// measured the round-trip time.
+const minRequestInterval = 100 * time.Millisecond
+
 // binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu
 // guards all fields below answer.
 type binding struct {
@@ -331,11 +335,12 @@ func (b *binding) abandon() {
 	b.next = nil
 }
 
-// prepared reports whether the other server has answered, and nothing waits for the current one.
-func (b *binding) prepared() bool {
+// prepared reports whether the other server has answered, and nothing waits for the current one,
+// unless that is dead.
+func (b *binding) prepared(dead bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.next == nil || (b.next.enc != nil || b.next.refused != nil) && !b.queued
+	return b.next == nil || (b.next.enc != nil || b.next.refused != nil) && (dead || !b.queued)
 }
 
 // uses reports whether the RPC is called over link.
@@ -396,29 +401,33 @@ func (n *nextBinding) tick(now time.Time) {
 	if n.enc != nil || n.refused != nil {
 		return
 	}
-	if now.Sub(n.asked) >= requestInterval {
+	interval := requestInterval
+	if rtt := n.link.RTT(); rtt > 0 {
+		interval = min(max(rtt*3/2, minRequestInterval), interval)
+	}
+	if now.Sub(n.asked) >= interval {
 		n.asked = now
 		n.pending++
 		_ = n.link.Send(n.request) // the next tick repeats it
 	}
-	n.link.Wake(n.asked.Add(requestInterval))
+	n.link.Wake(n.asked.Add(interval))
 }
 
 // switchOver continues at the other server. It sends the frames that wait at the current one
-// before. If a reliable one cannot be sent yet, it returns false.
-func (b *binding) switchOver() bool {
+// before, unless that is dead. If a reliable one cannot be sent yet, it returns false.
+func (b *binding) switchOver(dead bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.next
 	if n == nil {
 		return true
 	}
-	if b.queued {
+	if b.queued && !dead {
 		if _ = b.transmit(); b.queued { // the next call repeats it
 			return false
 		}
 	}
-	if b.enc != nil {
+	if b.enc != nil && !b.queued {
 		_ = b.sendHeld() // may be lost as any datagram
 	}
 	b.stop()

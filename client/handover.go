@@ -18,6 +18,9 @@ import (
 const (
 	// dialWait is the time for which the client tries one address of another server.
 	dialWait = 5 * time.Second
+	// searchWait is the time after which a search for a server asks for another one. On long paths
+	// it is four round trips.
+	searchWait = 500 * time.Millisecond
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
 	// worldWait is the time for which the client waits for worlds of another server, once all else
@@ -122,7 +125,37 @@ func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(con
 
 var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
 
+// dialStandby connects to one of the addresses that find returns. In a search, it asks for others
+// while there is no answer: the server that it got may be down too.
 func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
+	if st.reader != nil {
+		return c.dialFound(ctx, st, data, find, dialWait)
+	}
+	end := time.Now().Add(dialWait)
+	for wait := max(searchWait, 4*c.RTT()); ; wait *= 2 {
+		next := time.Now().Add(wait)
+		err := c.dialFound(ctx, st, nil, find, min(wait, time.Until(end)))
+		if err == nil || ctx.Err() != nil || !next.Before(end) || c.hears(time.Now()) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(next)):
+		}
+	}
+}
+
+// hears reports whether the current server has answered lately.
+func (c *Conn) hears(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link != nil && c.link.Silence(now) < maxSilence
+}
+
+// dialFound tries each address for that long.
+func (c *Conn) dialFound(
+	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), wait time.Duration,
+) error {
 	addrs, t, err := find(ctx)
 	if err != nil {
 		return err
@@ -130,7 +163,7 @@ func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find f
 	var errs []error
 	for _, addr := range addrs {
 		next := &connection{Conn: c, role: waiting}
-		dialing, cancel := context.WithTimeout(ctx, dialWait)
+		dialing, cancel := context.WithTimeout(ctx, wait)
 		link, err := transport.Dial(dialing, addr, c.cfg.transport(t), next)
 		cancel()
 		if err == nil {
@@ -230,7 +263,7 @@ func (c *Conn) trySwitch(now time.Time) {
 	answers := st.reader == nil && c.link.Silence(now) < maxSilence
 	ready := st.payload
 	for _, b := range c.bindings {
-		ready = b.prepared() && ready
+		ready = b.prepared(st.reader == nil) && ready
 	}
 	if ready && st.ready.IsZero() {
 		st.ready = now
@@ -243,7 +276,7 @@ func (c *Conn) trySwitch(now time.Time) {
 		c.stay(st, nil)
 	case !ready && now.Sub(st.connected) >= bindWait:
 		c.stay(st, errNotBound)
-	case ready && (c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(st):
+	case ready && (st.reader == nil || c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(st):
 		c.switchTo(st, now)
 	default:
 		st.next.own.Wake(now.Add(switchStep))
@@ -272,7 +305,7 @@ func (c *Conn) switchTo(st *standby, now time.Time) {
 	c.note(e)
 	c.congestion.relink()
 	for _, b := range c.bindings {
-		b.switchOver() // part calls it again
+		b.switchOver(st.reader == nil) // part calls it again
 	}
 	if !before.ended {
 		c.stats.Transport = c.stats.Transport.Plus(left.Stats())
@@ -300,7 +333,7 @@ func (c *Conn) switchTo(st *standby, now time.Time) {
 // part ends the session with a former server, when nothing is on its way in either direction.
 func (s *connection) part(now time.Time) {
 	for _, b := range s.all() {
-		if b.uses(s.own) && !b.switchOver() {
+		if b.uses(s.own) && !b.switchOver(false) {
 			s.own.Wake(now.Add(switchStep))
 			return
 		}

@@ -35,7 +35,7 @@ func (f *squad) token(id uint64, change ...func(*token.Claims)) token.Token {
 // call arrives there.
 func TestDeadServer(t *testing.T) {
 	const id = 7
-	for name, silence := range map[string]time.Duration{"for good": 0, "for 1.8 s": 1800 * ms} {
+	for name, silence := range map[string]time.Duration{"for good": 0, "for 1.6 s": 1600 * ms} {
 		bubble(t, name, func(t *testing.T) {
 			f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
 			asked := 0
@@ -118,6 +118,61 @@ func TestHandoverHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeadServers mutes three of four servers for good, of which a client plays on one and gets the
+// others first: it plays on the fourth within 4 s, and asked for each once.
+func TestDeadServers(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 4)
+		var asked []string
+		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+			asked = append(asked, f.members[len(asked)+1].addr)
+			return asked[len(asked)-1], f.token(id), nil
+		}})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		for _, m := range f.members[:3] {
+			f.network.Mute(m.addr, true)
+		}
+		if at := g.Server(); at != f.members[0].addr {
+			t.Errorf("it says that it plays on %s", at)
+		}
+		settle(4 * time.Second)
+		if g.State() != session.Connected || g.Server() != f.members[3].addr || len(asked) != 3 {
+			t.Errorf("%v on %s, after %v", g.State(), g.Server(), asked)
+		}
+	})
+}
+
+// TestDeadServerBacklog mutes the server of a client whose reliable calls it has not acknowledged,
+// of which one waits for room: they are lost, and the client plays at another server within 3 s.
+func TestDeadServerBacklog(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
+		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+			return f.members[1].addr, f.token(id), nil
+		}})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		f.network.Mute(f.members[0].addr, true)
+		var err error
+		for n := int32(0); err == nil && n < 1000; n++ {
+			b := numberedAt(n)
+			_, err = g.buys.Send(&b)
+		}
+		if !errors.Is(err, session.ErrBacklog) {
+			t.Fatalf("the backlog is not full: %v", err)
+		}
+		settle(3 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if v := f.visits[id][len(f.visits[id])-1]; v.at != f.members[1] || len(v.steps) == 0 || len(v.reliable) == 0 {
+			t.Errorf("it plays at %s, %d calls, %d reliable ones", v.at.addr, len(v.steps), len(v.reliable))
+		}
+	})
 }
 
 // TestSilentServer mutes the only server of clients that play, for various times: a client gets

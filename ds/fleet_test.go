@@ -245,8 +245,8 @@ func TestFleetDirectory(t *testing.T) {
 			all[0].Addrs[0].String() != "203.0.113.7:7777" || all[0].Labels["map"] != "dust" || all[0].Key != f.key.ID().String() {
 			t.Errorf("%+v, %v", all, err)
 		}
-		if best, ok := fleet.Choose(all, nil); !ok || best.Name != "s0" {
-			t.Errorf("%+v", best)
+		if s, ok := fleet.Choose(all, func(s *fleet.Server) bool { return s.Players == 0 }); !ok || s.Name != "s0" {
+			t.Errorf("%+v", s)
 		}
 		go func() { _ = f.servers[1].Shutdown(t.Context()) }()
 		settle(2500 * ms)

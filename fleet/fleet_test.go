@@ -18,8 +18,16 @@ func TestChoose(t *testing.T) {
 		{Name: "draining", Addrs: at, MaxPlayers: 10, Draining: true},
 		{Name: "without address", MaxPlayers: 10},
 	}
-	if s, ok := Choose(all, nil); !ok || s.Name != "third" {
-		t.Errorf("%+v, %v", s, ok)
+	const rounds = 6500
+	chosen := map[string]int{}
+	for range rounds {
+		if s, ok := Choose(all, nil); ok {
+			chosen[s.Name]++
+		}
+	}
+	// 5 of 65, with a standard deviation of 21
+	if n := chosen["half"]; n+chosen["third"] != rounds || n < 350 || n > 650 {
+		t.Errorf("%v", chosen)
 	}
 	if s, ok := Choose(all, func(s *Server) bool { return s.Players < 30 }); !ok || s.Name != "half" {
 		t.Errorf("%+v, %v", s, ok)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"regexp"
 	"time"
@@ -108,19 +109,23 @@ type Server struct {
 // Full reports whether a server accepts no new players.
 func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers || len(s.Addrs) == 0 }
 
-// Choose returns the server with the lowest part of its capacity in use among those that accept
-// players and for which the function, if not nil, reports true. It reports false if there is none.
-func Choose(servers []Server, suitable func(*Server) bool) (best Server, ok bool) {
+// Choose returns a random server among those that accept players and for which the function, if not
+// nil, reports true. The probability is proportional to the room that a server has for players: the
+// directory is some seconds old, and the server with most room would get everybody who joins
+// meanwhile. Choose reports false if there is none.
+func Choose(servers []Server, suitable func(*Server) bool) (chosen Server, ok bool) {
+	room := 0
 	for i := range servers {
 		s := &servers[i]
 		if s.Full() || suitable != nil && !suitable(s) {
 			continue
 		}
-		if !ok || s.Players*best.MaxPlayers < best.Players*s.MaxPlayers {
-			best, ok = *s, true
+		own := s.MaxPlayers - s.Players
+		if room += own; rand.IntN(room) < own {
+			chosen, ok = *s, true
 		}
 	}
-	return best, ok
+	return chosen, ok
 }
 
 var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,63}$`)

@@ -44,8 +44,9 @@ login service, which has authenticated the player in its own way, requests a tok
 
   POST /token {"client": "42", "labels": {"map": "dust"}}
 
-and gets the server to dial with a token for it: of the servers with these labels, the one with the most room. It passes
-both to the client. Other paths: / is the page, /servers the directory as JSON, /healthz says that the process runs.
+and gets a server to dial with a token for it: a random one with these labels, more likely one with more room. It passes
+both to the client. "avoid": ["ADDRESS:PORT"] excludes servers that do not answer the player. Other paths: / is the
+page, /servers the directory as JSON, /healthz says that the process runs.
 
 To rotate keys, add the new issuer key with another --key and send SIGHUP, which reads the files again. Each server
 announces which key it has, and gets tokens of that one. On addresses other than loopback, both secrets are required;

@@ -20,16 +20,36 @@ type cluster struct {
 	t       testing.TB
 	options []*server.Options
 	servers []*server.Server // nil: killed
+	clients []*link          // to the servers, for clients; nil: there are none
+	routes  []*link          // to the servers, for each other
 }
 
 // newCluster starts a cluster of n servers on free ports of loopback.
 func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
+	return startCluster(t, n, false)
+}
+
+// newLinkedCluster starts a cluster whose servers and clients are connected by links, which can be
+// cut.
+func newLinkedCluster(t testing.TB, n int) *cluster {
+	t.Helper()
+	return startCluster(t, n, true)
+}
+
+func startCluster(t testing.TB, n int, linked bool) *cluster {
+	t.Helper()
 	c := &cluster{t: t, servers: make([]*server.Server, n)}
 	ports := freePorts(t, 2*n)
 	var routes []string
 	for i := range n {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
+		if linked {
+			c.routes = append(c.routes, newLink(t, addr))
+			c.clients = append(c.clients, newLink(t, fmt.Sprintf("127.0.0.1:%d", ports[n+i])))
+			addr = c.routes[i].addr()
+		}
+		routes = append(routes, "nats://"+addr)
 	}
 	for i := range n {
 		o := &server.Options{
@@ -38,6 +58,9 @@ func newCluster(t testing.TB, n int) *cluster {
 		}
 		if n > 1 {
 			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]}
+			if linked {
+				o.Cluster.Advertise, o.ClientAdvertise = c.routes[i].addr(), c.clients[i].addr()
+			}
 			for _, r := range routes {
 				u, err := url.Parse(r)
 				if err != nil {
@@ -94,8 +117,12 @@ func (c *cluster) kill(i int) {
 func (c *cluster) store() *natsstore.Store {
 	c.t.Helper()
 	var urls []string
-	for _, o := range c.options {
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", o.Port))
+	for i, o := range c.options {
+		if c.clients != nil {
+			urls = append(urls, "nats://"+c.clients[i].addr())
+		} else {
+			urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", o.Port))
+		}
 	}
 	nc, err := nats.Connect(strings.Join(urls, ","), natsstore.Options()...)
 	if err != nil {

@@ -43,9 +43,11 @@ type Config struct {
 	Replicas int
 }
 
-// Options returns options for nats.Connect, for a client that reconnects forever.
+// Options returns options for nats.Connect, for a client that reconnects forever, and leaves a
+// server of the cluster that does not answer for 4 to 6 s.
 func Options() []nats.Option {
 	return []nats.Option{
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.RetryOnFailedConnect(true),
 		nats.ReconnectBufSize(-1), // calls fail at once while there is no connection
 	}

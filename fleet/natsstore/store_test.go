@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -182,56 +183,90 @@ func TestOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a cluster")
 	}
+	t.Parallel()
 	c := newCluster(t, 3)
-	servers, addrs, network, key := fleetServers(t, c, fleet.Config{Outage: time.Hour, Interval: 200 * time.Millisecond, Timeout: 4 * time.Second})
-	player := uint64(0)
-	var ended atomic.Int64
-	dial := func(server int, tok token.Token) (*transport.Conn, error) {
-		return transport.Dial(t.Context(), addrs[server].String(), transport.Config{Network: network, Token: tok, Timeout: time.Minute}, nobody{&ended})
-	}
-	join := func(server int) *transport.Conn {
-		t.Helper()
-		player++
-		conn, err := dial(server, issue(t, key, player, addrs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
-	}
-	playing := []*transport.Conn{join(0)}
+	g := newGame(t, c, fleet.Config{Outage: time.Hour, Interval: 200 * time.Millisecond, Timeout: 4 * time.Second})
+	g.join(0)
 	c.kill(0)
-	playing = append(playing, join(1))
+	g.join(1)
 	c.kill(1)
-	during := issue(t, key, 1000, addrs)
-	conn, err := dial(2, during)
-	if err != nil {
+	during := g.token()
+	if _, err := g.dial(2, during); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	playing = append(playing, conn)
-	if _, err := dial(2, during); !errors.Is(err, token.ErrUsed) {
+	if _, err := g.dial(2, during); !errors.Is(err, token.ErrUsed) {
 		t.Errorf("the same token at the same server: %v", err)
 	}
-	if s := servers[2].Stats().Fleet; s.Unchecked != 1 {
+	if s := g.servers[2].Stats().Fleet; s.Unchecked != 1 {
 		t.Errorf("%+v", s)
 	}
 	c.start(0)
 	c.start(1)
-	eventually(t, "all is recorded", func() bool {
-		for _, s := range servers {
-			if f := s.Stats().Fleet; !f.Up || f.Unrecorded != 0 {
-				return false
-			}
-		}
-		return true
-	})
-	if _, err := dial(3, during); !errors.Is(err, token.ErrUsed) {
+	eventually(t, "all is recorded", func() bool { return g.all(recorded) })
+	if _, err := g.dial(3, during); !errors.Is(err, token.ErrUsed) {
 		t.Errorf("the token of the outage at another server: %v", err)
 	}
-	playing = append(playing, join(3))
-	if n := ended.Load(); n != 0 {
-		t.Errorf("%d of %d sessions ended", n, len(playing))
+	g.join(3)
+	if n := g.ended.Load(); n != 0 {
+		t.Errorf("%d sessions ended", n)
+	}
+}
+
+// game is four servers and their players.
+type game struct {
+	t       *testing.T
+	servers []*ds.Server
+	addrs   []netip.AddrPort
+	network transport.Network
+	key     token.Key
+	players uint64
+	ended   atomic.Int64 // sessions
+}
+
+func newGame(t *testing.T, c *cluster, cfg fleet.Config) *game {
+	t.Helper()
+	g := &game{t: t}
+	g.servers, g.addrs, g.network, g.key = fleetServers(t, c, cfg)
+	return g
+}
+
+// token returns the token of another player, for all servers.
+func (g *game) token() token.Token {
+	g.t.Helper()
+	g.players++
+	return issue(g.t, g.key, g.players, g.addrs)
+}
+
+// dial connects a player, who stays until the end of the test.
+func (g *game) dial(server int, tok token.Token) (*transport.Conn, error) {
+	conn, err := transport.Dial(g.t.Context(), g.addrs[server].String(), transport.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{&g.ended})
+	if err == nil {
+		g.t.Cleanup(func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// visit connects a player, who leaves at once.
+func (g *game) visit(server int, tok token.Token) error {
+	conn, err := transport.Dial(g.t.Context(), g.addrs[server].String(), transport.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{new(atomic.Int64)})
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err
+}
+
+// all reports whether f reports true for each server.
+func (g *game) all(f func(*fleet.Stats) bool) bool {
+	return !slices.ContainsFunc(g.servers, func(s *ds.Server) bool { return !f(s.Stats().Fleet) })
+}
+
+func recorded(s *fleet.Stats) bool { return s.Up && s.Unrecorded == 0 }
+
+// join connects another player.
+func (g *game) join(server int) {
+	g.t.Helper()
+	if _, err := g.dial(server, g.token()); err != nil {
+		g.t.Fatal(err)
 	}
 }
 

@@ -82,6 +82,7 @@ type Request struct {
 	Client   uint64            `json:"client,string"`       // client id of the player
 	Labels   map[string]string `json:"labels,omitempty"`    // that the server must have
 	Server   string            `json:"server,omitempty"`    // its name; empty: any
+	Avoid    []netip.AddrPort  `json:"avoid,omitempty"`     // addresses of servers that do not answer the player
 	UserData []byte            `json:"user_data,omitempty"` // for the game on the server
 }
 
@@ -122,7 +123,7 @@ func (b *Backend) issue(w http.ResponseWriter, r *http.Request) {
 
 var errNoServer = errors.New("no server accepts players")
 
-// choose issues a token for the server with the most room.
+// choose issues a token for a server.
 func (b *Backend) choose(r *http.Request, q *Request) (a Answer, err error) {
 	servers, err := b.cfg.Store.Servers(r.Context())
 	if err != nil {
@@ -136,6 +137,7 @@ func (b *Backend) choose(r *http.Request, q *Request) (a Answer, err error) {
 			}
 		}
 		_, known := b.key(s.Key)
+		known = known && !slices.ContainsFunc(q.Avoid, func(a netip.AddrPort) bool { return slices.Contains(s.Addrs, a) })
 		return known && (q.Server == "" || q.Server == s.Name)
 	})
 	if !ok {

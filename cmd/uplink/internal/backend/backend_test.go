@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -113,6 +114,11 @@ func TestToken(t *testing.T) {
 			continue
 		}
 		_ = c.Close()
+	}
+	_, dust := s.request(t, gameSecret, `{"client":"3","server":"dust"}`)
+	avoid := fmt.Sprintf(`{"client":"3","avoid":["203.0.113.7:7777","%s"]}`, dust.Server)
+	if status, a := s.request(t, gameSecret, avoid); status != http.StatusOK || a.Name != "ice" {
+		t.Errorf("for another server than dust: %d, %+v", status, a)
 	}
 	for body, want := range map[string]int{
 		`{"client":"1","labels":{"map":"moon"}}`:                            http.StatusServiceUnavailable,
