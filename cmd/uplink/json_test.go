@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -120,7 +121,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	must(t, err)
 	_, figures, _ := strings.Cut(string(text), "\n## Figures for programs\n")
 	for command, printed := range map[string][]any{
-		"ackrate": {ackCurve{}}, "decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}},
+		"ackrate": {ackCurve{}}, "decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}, fleetload.Result{}},
 		"train": {trained{}, results{}}, "version": {build{}},
 	} {
 		row := regexp.MustCompile("(?m)^\\| `" + command + "` \\| (.*) \\|$").FindStringSubmatch(figures)

@@ -56,7 +56,7 @@ from a call that the dedicated server has acknowledged.`,
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
 	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
 		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
-		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newBackendCommand(), newVersionCommand(), newManCommand(), newCompletionCommand())
+		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newSoakFleetServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newBackendCommand(), newVersionCommand(), newManCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 )
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	if len(os.Args) == 2 && os.Args[1] == hostile.Command { // soak --hostile has started this
+	if len(os.Args) == 2 && (os.Args[1] == hostile.Command || os.Args[1] == fleetload.Command) { // soak has started this
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -18,6 +19,8 @@ type soakOptions struct {
 	schema  string
 	json    bool
 	hostile hostile.Options
+	fleet   fleetload.Options
+	seed    uint64
 }
 
 // Defaults of --players and --for with --hostile.
@@ -52,16 +55,27 @@ memory or file descriptors grow from round to round.
 With --hostile it measures attacks instead. A server in a process of its own serves honest players and authenticated
 hostile clients, each with one kind of attack. In a second phase, honest clients that send as many datagrams replace
 the hostile ones. It fails if a hostile client costs the server over 2 % of a core more than its replacement, or if the
-other players kept less than 99.9 % of their frames.`,
+other players kept less than 99.9 % of their frames.
+
+With --fleet it plays on that many servers, each in a process of its own, over a link with a round-trip time of 100 ms
+and 5 % packet loss. The servers hand players over to each other at random. Two of them are drained, and at the end two
+are killed. It fails if a call differs, if a reliable call or message is lost or arrives twice before servers are
+killed, if at a handover more than 2 calls are missing at the 99th percentile, if a drain takes over 30 s, or if players
+of a killed server play elsewhere after more than 3 s.`,
 		Example: `  uplink soak --for 30m
   uplink soak --for 3m --phase 10s --players 50 portal2_coop_60hz.csv.gz
   uplink soak --for 1h --json
   uplink soak --hostile 20
-  uplink soak --hostile 20 --kinds resets,bundles --for 20s`,
+  uplink soak --hostile 20 --kinds resets,bundles --for 20s
+  uplink soak --fleet 4 --players 100 --handovers 10`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			validate, run := o.Validate, func() error { return runSoak(cmd, args, &o) }
-			if cmd.Flags().Changed(hostileFlag) {
+			switch {
+			case cmd.Flags().Changed(fleetFlag):
+				o.setFleet(cmd.Flags().Changed)
+				validate, run = o.fleet.Validate, func() error { return runFleet(cmd, &o) }
+			case cmd.Flags().Changed(hostileFlag):
 				o.setHostile(cmd.Flags().Changed)
 				validate, run = o.hostile.Validate, func() error { return runHostile(cmd, &o) }
 			}
@@ -78,6 +92,10 @@ other players kept less than 99.9 % of their frames.`,
 	f.StringVar(&o.schema, schemaFlag, "", "schema file for all traces, instead of NAME.schema.json of each")
 	f.IntVar(&o.hostile.Hostile, hostileFlag, 0, "measure the cost of this many hostile clients instead; defaults are then --players 20 --for 1m")
 	f.StringSliceVar(&o.hostile.Kinds, "kinds", nil, "comma-separated kinds of hostile clients; default all: "+strings.Join(hostile.Kinds(), ", "))
+	f.IntVar(&o.fleet.Servers, fleetFlag, 0, "play on this many servers, 3 to 16; defaults are then --players 200 --for 1m")
+	f.Float64Var(&o.fleet.Handovers, "handovers", 20, "with --fleet, handovers per second of random players to random servers")
+	f.Float64Var(&o.fleet.Rate, "rate", 30, "with --fleet, calls per second of each player")
+	f.Uint64Var(&o.seed, "seed", 1, "with --fleet, random seed of the simulated link")
 	f.BoolVar(&o.json, "json", false, "print a line of JSON for each phase, and nothing else")
 	return c
 }

@@ -36,6 +36,16 @@ func TestSoakHostile(t *testing.T) {
 	}
 }
 
+// TestSoakFleet plays on servers in processes of their own until it is interrupted.
+func TestSoakFleet(t *testing.T) {
+	p := start(t, "soak", "--fleet", "3", "--players", "4", "--handovers", "4", "--for", "1m")
+	p.await(&p.stdout, `4 players joined 3 servers in `)
+	p.interrupt()
+	if code := p.wait(); code != 1 || strings.Contains(p.stdout.String(), "drained") {
+		t.Errorf("code %d: %s%s", code, p.stdout.String(), p.stderr.String())
+	}
+}
+
 // TestBots loads a server that reports, over real sockets.
 func TestBots(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 200, nil)

@@ -68,6 +68,9 @@ func (b *bot) assign(ctx context.Context) (string, token.Token, error) {
 	s, ok := fleet.Choose(servers, func(s *fleet.Server) bool {
 		return !slices.ContainsFunc(s.Addrs, func(a netip.AddrPort) bool { return now.Sub(b.avoid[a]) < avoidFor })
 	})
+	if !ok { // it may have been an answer that was lost
+		s, ok = fleet.Choose(servers, nil)
+	}
 	if !ok {
 		return "", token.Token{}, errors.New("fleetload: no server accepts players")
 	}

@@ -1,8 +1,11 @@
 package fleetload
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +24,68 @@ var (
 	rate      = flag.Float64("rate", 30, "calls per second of each player of TestRun")
 	seed      = flag.Uint64("seed", 1, "random seed of the links of TestRun")
 )
+
+// TestAnswer starts the server of a process and makes calls, of which one is unknown.
+func TestAnswer(t *testing.T) {
+	calls := `{"name": "a", "store": "http://127.0.0.1:1/", "players": 3}
+		{"call": "handover", "count": 1, "to": ["127.0.0.1:1"]} {"call": "calm"} {"call": "record"} {"call": "what"} {"call": "drain", "to": ["127.0.0.1:1"]}`
+	var out bytes.Buffer
+	uplinktest.Must(t, Answer(strings.NewReader(calls), &out))
+	d := json.NewDecoder(&out)
+	for _, want := range []string{"", "", "", "", `fleetload: call "what"`, ""} {
+		var a response
+		uplinktest.Must(t, d.Decode(&a))
+		if a.Error != want {
+			t.Errorf("%+v, want the error %q", a, want)
+		}
+	}
+	if d.More() {
+		t.Error("more answers")
+	}
+}
+
+func TestCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		numbers       []uint32
+		lost, doubled uint64
+	}{
+		"all":       {[]uint32{0, 1, 2, 3, 4}, 0, 0},
+		"two parts": {[]uint32{3, 4, 0, 1, 2}, 0, 0},
+		"none":      {nil, 5, 0},
+		"lost":      {[]uint32{1, 3}, 3, 0},
+		"doubled":   {[]uint32{0, 1, 2, 3, 4, 2, 3}, 0, 2},
+		"both":      {[]uint32{0, 1, 1, 3}, 2, 1},
+	} {
+		var got []Span
+		for _, n := range c.numbers {
+			got = extend(got, n)
+		}
+		if lost, doubled := count(got, 5); lost != c.lost || doubled != c.doubled {
+			t.Errorf("%s: %d lost, %d doubled", name, lost, doubled)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	good := Result{Drains: []Drained{{250, 30 * time.Second}}, Missing: Distribution{P99: 2}, Orphans: 3, Back: 3, Return: Durations{Max: 3 * time.Second}}
+	uplinktest.Must(t, good.Verdict())
+	for want, change := range map[string]func(*Result){
+		"1 mismatches":              func(r *Result) { r.Mismatches = 1 },
+		"1 reliable calls":          func(r *Result) { r.Lost = 1 },
+		"2 arrived twice":           func(r *Result) { r.Doubled = 2 },
+		"1 sessions ended":          func(r *Result) { r.Unplanned = 1 },
+		"3 calls are missing":       func(r *Result) { r.Missing.P99 = 3 },
+		"a drain of 250 players":    func(r *Result) { r.Drains = []Drained{{250, 31 * time.Second}} },
+		"1 of 3 players":            func(r *Result) { r.Back = 2 },
+		"were back after up to 4s,": func(r *Result) { r.Return.Max = 4 * time.Second },
+	} {
+		r := good
+		change(&r)
+		if err := r.Verdict(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
 
 // virtual is a server in virtual time.
 type virtual struct {

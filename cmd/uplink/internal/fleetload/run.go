@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -327,6 +328,7 @@ func (r *run) crash(ctx context.Context, res *Result) error {
 	if err := sleep.For(ctx, beforeKill); err != nil {
 		return err
 	}
+	rand.Shuffle(len(r.live), func(i, k int) { r.live[i], r.live[k] = r.live[k], r.live[i] })
 	current := map[uint64]at{} // by client
 	for i, n := range r.live {
 		record, err := n.Record()
