@@ -103,6 +103,9 @@ func (v *virtual) Kill() error {
 // TestRun hands players over between four servers at random, drains two of these and kills two, in
 // virtual time, over links with a round-trip time of 100 ms and 5 % packet loss.
 func TestRun(t *testing.T) {
+	if testing.Short() {
+		*players, *handovers = 12, 3
+	}
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 50 * time.Millisecond, Loss: 0.05, Seed: *seed}
 		network := uplinktest.NewNetwork(t, link, link)
