@@ -1,6 +1,7 @@
 // The client of an uplink server for C#, over a shared library that was built with UPLINK_CLIENT.
 // include/uplink/client.hpp has units, ranges and limits.
 using System;
+using System.Collections.Generic;
 using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
@@ -12,7 +13,7 @@ namespace Uplink
     public enum EventType
     {
         Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, World, Quality, NewSocket, ServerCall,
-        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage
+        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent
     }
 
     /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>
@@ -71,16 +72,41 @@ namespace Uplink
             public UIntPtr size;
         }
 
+        /// An address and a port; ip has 16 bytes in network order.
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct Address
+        {
+            public int family, port;
+            public ulong ip, ipEnd;
+
+            internal bool Same(Address o) { return family == o.family && port == o.port && ip == o.ip && ipEnd == o.ipEnd; }
+
+            internal IPEndPoint EndPoint()
+            {
+                var bytes = new byte[family == 4 ? 4 : 16];
+                for (int i = 0; i < bytes.Length; i++)
+                {
+                    int at = BitConverter.IsLittleEndian ? i % 8 : 7 - i % 8;
+                    bytes[i] = (byte)((i < 8 ? ip : ipEnd) >> (8 * at));
+                }
+                return new IPEndPoint(new IPAddress(bytes), port);
+            }
+        }
+
         [DllImport(Native.Library)] internal static extern IntPtr uplink_reason_text(int reason);
         [DllImport(Native.Library)] internal static extern int uplink_client_create(IntPtr a, ref ClientConfig c, out IntPtr client);
         [DllImport(Native.Library)] internal static extern void uplink_client_destroy(IntPtr c);
         [DllImport(Native.Library)] internal static extern int uplink_client_bind(IntPtr c, IntPtr schema, ref BindConfig b, out int rpc);
         [DllImport(Native.Library)] internal static extern int uplink_client_handle(IntPtr c, IntPtr schema, out int handler);
         [DllImport(Native.Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
+        [DllImport(Native.Library)]
+        internal static extern int uplink_client_failover(IntPtr c, byte[] server, byte[] token, UIntPtr n, ulong now);
         [DllImport(Native.Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_connected(IntPtr c);
         [DllImport(Native.Library)] internal static extern void uplink_client_receive(IntPtr c, [In] byte[] data, UIntPtr n, ulong now);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, ulong now);
+        [DllImport(Native.Library)]
+        internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, out Address server, ulong now);
+        [DllImport(Native.Library)] internal static extern int uplink_client_uses(IntPtr c, ref Address server);
         [DllImport(Native.Library)] internal static extern ulong uplink_client_next_timeout(IntPtr c);
         [DllImport(Native.Library)] internal static extern void uplink_client_rebind(IntPtr c, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
@@ -99,7 +125,7 @@ namespace Uplink
         internal static extern int uplink_issue_token(byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
 
-    /// <summary>A client with a UDP socket. It is for one thread at a time.</summary>
+    /// <summary>A client with a UDP socket, and during handovers one for each server. It is for one thread at a time.</summary>
     public sealed class UplinkClient : Handle
     {
         const int MaxDatagram = 1472;
@@ -107,14 +133,22 @@ namespace Uplink
         readonly FrameView view = new FrameView();
         readonly byte[] datagram = new byte[2048];
         readonly IPEndPoint server;
-        Socket socket;
+        readonly List<End> ends = new List<End>();
+        readonly List<Socket> readable = new List<Socket>();
+
+        /// A socket that is connected to a server; that of Connect has an address of zeros.
+        sealed class End
+        {
+            internal NativeClient.Address To;
+            internal Socket Socket;
+        }
 
         /// <summary>The schemas that are bound or handled must outlive the client.</summary>
         public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig))
         {
             this.server = server;
             UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out Pointer), "client");
-            OpenSocket();
+            OpenSocket(default(NativeClient.Address));
         }
 
         /// <summary>The time of the methods with a time, in ns.</summary>
@@ -122,19 +156,29 @@ namespace Uplink
 
         public static string ReasonText(int reason) { return Marshal.PtrToStringAnsi(NativeClient.uplink_reason_text(reason)); }
 
-        void OpenSocket()
+        End OpenSocket(NativeClient.Address to)
         {
-            if (socket != null) socket.Close();
-            socket = new Socket(server.AddressFamily, SocketType.Dgram, ProtocolType.Udp);
+            IPEndPoint address = to.family == 0 ? server : to.EndPoint();
+            var socket = new Socket(address.AddressFamily, SocketType.Dgram, ProtocolType.Udp);
             socket.Blocking = false;
-            if (server.AddressFamily == AddressFamily.InterNetwork) socket.DontFragment = true;
-            socket.Connect(server);
+            if (address.AddressFamily == AddressFamily.InterNetwork) socket.DontFragment = true;
+            socket.Connect(address);
+            var end = new End { To = to, Socket = socket };
+            ends.Add(end);
+            return end;
+        }
+
+        void CloseSockets()
+        {
+            foreach (End end in ends) end.Socket.Close();
+            ends.Clear();
         }
 
         /// <summary>Continues from another local port, after the event NewSocket.</summary>
         public void Rebind()
         {
-            OpenSocket();
+            CloseSockets();
+            OpenSocket(default(NativeClient.Address));
             NativeClient.uplink_client_rebind(Pointer, Now);
         }
 
@@ -161,6 +205,13 @@ namespace Uplink
             UplinkException.Check(NativeClient.uplink_client_connect(Pointer, text, Native.Size(text.Length), Now), "token");
         }
 
+        /// <summary>Continues at another server, after the event Silent; events Handover tell of it. Closed: call Connect.</summary>
+        public Error Failover(IPEndPoint other, string token)
+        {
+            byte[] text = Encoding.ASCII.GetBytes(token);
+            return (Error)NativeClient.uplink_client_failover(Pointer, Native.Text(other.ToString()), text, Native.Size(text.Length), Now);
+        }
+
         public void Close(int code = 0) { NativeClient.uplink_client_close(Pointer, code, Now); }
 
         public bool Connected { get { return NativeClient.uplink_client_connected(Pointer) != 0; } }
@@ -178,6 +229,24 @@ namespace Uplink
         /// <summary>Receives and sends what there is. Call it in each frame of the game, then Poll until it returns false.</summary>
         public void Run()
         {
+            foreach (End end in ends) Receive(end.Socket);
+            NativeClient.Address to;
+            for (int n = Next(out to); n > 0; n = Next(out to))
+            {
+                try { EndTo(to).Socket.Send(datagram, n, SocketFlags.None); }
+                catch (SocketException) { } // the datagram is lost
+            }
+            for (int i = ends.Count - 1; i > 0; i--)
+            {
+                NativeClient.Address unused = ends[i].To;
+                if (unused.family == 0 || NativeClient.uplink_client_uses(Pointer, ref unused) != 0) continue;
+                ends[i].Socket.Close();
+                ends.RemoveAt(i);
+            }
+        }
+
+        void Receive(Socket socket)
+        {
             for (int i = 0; i < 1024 && socket.Available > 0; i++)
             {
                 int n;
@@ -185,21 +254,29 @@ namespace Uplink
                 catch (SocketException) { continue; } // the server's port is closed, or the datagram is too long
                 NativeClient.uplink_client_receive(Pointer, datagram, Native.Size(n), Now);
             }
-            for (int n = Next(); n > 0; n = Next())
-            {
-                try { socket.Send(datagram, n, SocketFlags.None); }
-                catch (SocketException) { } // the datagram is lost
-            }
         }
 
-        int Next() { return (int)NativeClient.uplink_client_next_datagram(Pointer, datagram, Native.Size(MaxDatagram), Now); }
+        End EndTo(NativeClient.Address to)
+        {
+            foreach (End end in ends)
+                if (end.To.Same(to)) return end;
+            return OpenSocket(to);
+        }
+
+        int Next(out NativeClient.Address to)
+        {
+            return (int)NativeClient.uplink_client_next_datagram(Pointer, datagram, Native.Size(MaxDatagram), out to, Now);
+        }
 
         /// <summary>Waits for a datagram, at most until Run has something to do or so many ms.</summary>
         public void Wait(int ms)
         {
             ulong now = Now, due = NativeClient.uplink_client_next_timeout(Pointer);
             ulong us = due <= now ? 0 : Math.Min((due - now) / 1000, (ulong)ms * 1000);
-            if (us > 0) socket.Poll((int)us, SelectMode.SelectRead);
+            if (us == 0) return;
+            readable.Clear();
+            foreach (End end in ends) readable.Add(end.Socket);
+            Socket.Select(readable, null, null, (int)us);
         }
 
         public bool Poll(out Event e)
@@ -257,7 +334,7 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer)
         {
             NativeClient.uplink_client_destroy(pointer);
-            if (socket != null) socket.Close();
+            CloseSockets();
         }
     }
 }

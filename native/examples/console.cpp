@@ -247,6 +247,7 @@ int run(int argc, char **argv) {
       case EventType::reconnecting:
         std::printf("reconnecting: %s\n", text(e.reason));
         bound = false;
+        check(socket.open(server), "socket");
         token = token_of(config.crypto, key, server);
         check(client->connect(token.data(), token.size(), now()), "token");
         break;
@@ -261,6 +262,15 @@ int run(int argc, char **argv) {
       case EventType::shutdown:
         client->close(1, now());
         break;
+      case EventType::handover: {
+        const std::string to(reinterpret_cast<const char *>(e.data.data), e.data.size);
+        std::printf("handover to %s %s\n", to.c_str(),
+                    e.status == 0   ? "begins"
+                    : e.status == 1 ? "completed"
+                                    : text(e.reason));
+        if (e.status == 1) check(parse_address(to.c_str(), &server), "handover");
+        break;
+      }
       case EventType::quality:
         std::printf("rtt %.1f ms, %" PRIu64 " calls, %" PRIu64 " acks, %" PRIu64 " datagrams sent (%" PRIu64
                     " bytes), %" PRIu64 " received, %" PRIu64 " missing\n",

@@ -69,7 +69,7 @@ for d in vectors("kcp.json") + corpora("transport/internal/reliable"):
     add("fuzz_client", b"\1" + bytes([n & 255, n >> 8]) + d[:n])
 messages = vectors("messages.json", "bind_requests", "bind_answers", "handovers", "messages", "malformed", "streams")
 for m in messages + corpora("internal/control", "ds"):
-    for parser in (2, 3, 5, 6):
+    for parser in (2, 3, 5, 6, 7, 8):
         add("fuzz_client", bytes([parser]) + m)
 def sessions(folder, *commands):
     """sessions returns the bytes of these commands, by golden session of a folder."""
@@ -85,8 +85,10 @@ for file in sorted((root / "testdata/sessions/downstreams").glob("*.jsonl")):
         step = json.loads(line)
         if "reliable" in step:
             add("fuzz_client", b"\6" + bytes.fromhex(step["reliable"]))
+            add("fuzz_client", b"\10" + bytes.fromhex(step["reliable"]))
         for m in step.get("sent", []):
             add("fuzz_client", b"\5" + bytes.fromhex(m))
+            add("fuzz_client", b"\7" + bytes.fromhex(m))
 
 
 def records(messages, size=3000):

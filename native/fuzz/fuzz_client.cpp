@@ -13,13 +13,22 @@ using namespace uplink::detail::client;
 namespace uplink::detail::client {
 
 struct CoreAccess {
-  static void message(Core *c, bool on_data_channel, Bytes m) {
+  static Link *active(Core *c) { return c->active_; }
+  static Link *standby(Core *c) {
+    Link *l = c->add_link({});
+    if (l == nullptr) std::abort();
+    l->role = Role::standby;
+    CoreAccess::active(c)->worlds.prepare(&l->worlds);
+    return l;
+  }
+  static void message(Core *c, Link *l, bool on_data_channel, Bytes m) {
     if (on_data_channel) {
-      c->on_data(m, 0);
+      c->on_data(*l, m, 0);
     } else if (m.size > 0 && m.size <= max_reliable) {
-      (void)c->on_reliable(m, 0);
-      (void)c->streams_.receive(m, 0);
+      (void)c->on_reliable(*l, m, 0);
+      (void)l->streams.receive(m, 0);
     }
+    if (l->held > 1 << 20) l->release_held();
   }
 };
 
@@ -70,7 +79,7 @@ void subscribe(Core *core) {
   if (Schema::create({}, "ball", 0, f, 2, &schema) != Error::ok) std::abort();
   c.types[0] = schema;
   if (SnapshotWorld::create({}, c, &world) != Error::ok ||
-      core->worlds().subscribe(text_bytes("balls"), *world, 0, &number) != Error::ok)
+      core->do_subscribe("balls", *world, 0, &number) != Error::ok)
     std::abort();
   Schema::destroy(schema);
 }
@@ -81,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const Crypto crypto = sodium_crypto();
   if (size == 0) return 0;
   const Bytes b = {data + 1, size - 1};
-  switch (data[0] % 7) {
+  switch (data[0] % 9) {
   case 0: {
     DatagramHeader h;
     Handshake s;
@@ -103,8 +112,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     break;
   }
   case 3: {
-    Handover h;
-    if (parse_handover(crypto, b, &h) == Error::ok && (h.n < 1 || h.n > 8)) std::abort();
+    Notice h;
+    if (parse_notice(crypto, b, &h) && (h.n < 1 || h.n > 8)) std::abort();
     break;
   }
   case 4: {
@@ -115,7 +124,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     break;
   }
   default: {
-    // Messages, past decryption: 5 on the data channel, 6 on the reliable one and the bulk channel.
+    // Messages, past decryption: 5 on the data channel, 6 on the reliable one and the bulk channel; 7 and 8
+    // are those of a server to which the client may switch.
     static Core *const core = [] {
       ClientConfig c;
       c.crypto = crypto;
@@ -138,10 +148,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       r.schema = schema;
       r.prior = Prior::generic().hash();
       uint8_t request[1173];
-      CoreAccess::message(made, false, {request, format_bind({request, sizeof(request)}, r)});
+      CoreAccess::message(made, CoreAccess::active(made), false,
+                          {request, format_bind({request, sizeof(request)}, r)});
       return made;
     }();
-    CoreAccess::message(core, data[0] % 7 == 5, b);
+    static Link *const links[2] = {CoreAccess::active(core), CoreAccess::standby(core)};
+    CoreAccess::message(core, links[data[0] % 9 / 7], data[0] % 2 == 1, b);
     Event e;
     while (core->do_poll(&e)) {
     }

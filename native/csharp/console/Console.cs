@@ -9,6 +9,7 @@
 using System;
 using System.IO;
 using System.Net;
+using System.Text;
 using Uplink;
 
 static class Program
@@ -153,6 +154,9 @@ static class Program
                         break;
                     case EventType.NewSocket:
                         client.Rebind();
+                        break;
+                    case EventType.Handover: // status 0: it begins, 1: completed, 2: the client stays
+                        Console.WriteLine("handover to " + Encoding.ASCII.GetString(e.Data) + ": status " + e.Status + ", " + UplinkClient.ReasonText(e.Reason));
                         break;
                     case EventType.Shutdown:
                         client.Close(1);

@@ -3,16 +3,17 @@
 // specify the protocol.
 //
 //   connect(token, now); then, in the program's loop:
-//     receive(datagram, now) for each datagram from the server's address
+//     receive(datagram, now) for each datagram of a server
 //     call and the functions named send
-//     next_datagram(buffer, now) until it returns 0; send each to the server
+//     next_datagram(buffer, &server, now) until it returns 0; send each to that server
 //     poll_event until it returns false
 //   again at next_timeout() at the latest.
 //
 // Times are nanoseconds of a monotonic clock. A Client is for one thread at a time. It allocates
 // memory in create, bind and handle, an Encoder when the server has bound an RPC, a Decoder when the
 // server binds one of the program's, and what ClientConfig::worlds says. How much can wait depends on
-// the configuration.
+// the configuration. During a handover it takes the memory of a second session, 64 KiB for the data of
+// the handover, and what arrives from the other server before the switch, at most 256 KiB.
 #pragma once
 
 #include "uplink/codec.hpp"
@@ -98,7 +99,13 @@ enum class Reason : uint8_t {
   replaced,  // the client id has a new session
   violation, // one end violated the protocol
   limit,     // the client exceeded a limit of the server
-  refused    // the server refuses the session for the time being
+  refused,   // the server refuses the session for the time being
+  // Why a client stays at its server.
+  handover_data, // the data of the handover is not that of its notice
+  not_bound,     // the other server has not answered the requests to bind in time
+  superseded,    // another handover has begun
+  answers,       // the server answers again
+  no_memory      // there is no memory for another session, or too many sessions end
 };
 
 // text returns a description in English. It is never null.
@@ -111,13 +118,13 @@ enum class EventType : uint8_t {
   bound,        // calls of rpc are sent from now on
   bind_failed,  // value is the reason of messages.md, 2; data the server's description
   message,      // of the game; reliable is set if it came on the reliable channel
-  answer,       // to request value: status 2 answer, 3 refused by the game, 4 not handled
+  answer,       // to request value: status 2 answer, 3 refused by the game, 4 not handled, 5 none will come
   shutdown,     // the server shuts down soon: finish, then close
-  handover,     // the server names another one: connect there with the token in data
-  world,        // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, 2 it ended
-  quality,      // once a second: see stats
-  new_socket,   // nothing arrives: continue from another local port, then call rebind
-  server_call,  // the server called an RPC: rpc is the number of handle, value the sequence from 0
+  handover, // to the server whose address is data: status 0 it begins, 1 the client has switched, 2 it stays
+  world,    // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, 2 it ended
+  quality,  // once a second: see stats
+  new_socket,  // nothing arrives: continue from another local port, then call rebind
+  server_call, // the server called an RPC: rpc is the number of handle, value the sequence from 0
   // Byte streams of the server; value is the stream, and differs in all streams of a client.
   stream_open,    // data is the name
   stream_data,    // data are the next bytes
@@ -125,7 +132,8 @@ enum class EventType : uint8_t {
   stream_aborted, // it is over, and not complete; data is the reason
   stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
   world_update,   // the receiver of a world decoded messages; value is the newest tick
-  tick_message    // of the game, which counts from tick value of a world on
+  tick_message,   // of the game, which counts from tick value of a world on
+  silent          // the server has not answered for 1.5 s of calls: failover can be called
 };
 
 struct Event {
@@ -141,20 +149,6 @@ struct Event {
   const Frame *frame = nullptr; // server_call: the arguments
   Bytes data;
 };
-
-// Handover is the content of an event of this type.
-struct Handover {
-  uint8_t stream = 255;  // replication stream, or 255
-  uint64_t tick = 0;     // of its world
-  uint32_t size = 0;     // of the data that follows as a byte stream
-  uint8_t hash[32] = {}; // of the data, if size is not 0
-  Address servers[8];
-  size_t n = 0;
-  Bytes token; // text
-};
-
-// parse_handover parses the data of an event. Error::malformed: it is none.
-Error parse_handover(const Crypto &c, Bytes message, Handover *h);
 
 // Stats counts since create, but for the round-trip times of the session.
 struct Stats {
@@ -200,17 +194,24 @@ public:
   // connect begins a session with the token's text of n characters, after the wait of the last
   // reconnecting event. It ends a session that is open. Error::authentication: it is no token.
   Error connect(const char *token, size_t n, uint64_t now);
+  // failover connects to another server with a token, while the session is open, and switches when it is
+  // ready there. If the current server answers before, the client stays. Events are those of a handover.
+  // Error::closed: call connect. Error::full: a handover has begun. Error::authentication: it is no token.
+  Error failover(const Address &server, const char *token, size_t n, uint64_t now);
   // close ends the session: three datagrams with the code, 0 or 1, leave.
   void close(uint8_t code, uint64_t now);
   // connected reports whether the session is open.
   bool connected() const;
 
-  // receive takes a datagram from the server's address, at most 1,472 bytes.
+  // receive takes a datagram of a server, at most 1,472 bytes.
   void receive(Bytes datagram, uint64_t now);
   // next_datagram writes the next datagram to send and returns its size, or 0. to has room for
   // 1,200 bytes; if it has 1,472, the client searches for the largest datagram of the path. Send them
-  // with the "don't fragment" flag.
-  size_t next_datagram(Buffer to, uint64_t now);
+  // with the "don't fragment" flag to *server. Its family is 0 for the server for which the program has
+  // called connect; during a handover, and after it, it is 4 or 6.
+  size_t next_datagram(Buffer to, Address *server, uint64_t now);
+  // uses reports whether there is a session with a server, as next_datagram names it.
+  bool uses(const Address &server) const;
   // next_timeout returns when next_datagram is to be called again, if nothing else happens.
   uint64_t next_timeout() const;
   // rebind continues the session from another local address: the program has opened a new socket.

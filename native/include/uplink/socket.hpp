@@ -1,5 +1,4 @@
-// A UDP socket for a Client, and the loop between them, for programs that have no sockets of their
-// own. A Socket is for one thread at a time.
+// UDP sockets for a Client, and the loop between them, for programs that have no sockets of their own.
 #pragma once
 
 #include "uplink/client.hpp"
@@ -14,7 +13,8 @@ Error parse_address(const char *text, Address *a);
 uint64_t now();
 uint64_t wall_now();
 
-// Socket is a UDP socket that is connected to a server, or closed.
+// Socket is a UDP socket that is connected to a server, or closed. During handovers it has one for each
+// server. A Socket is for one thread at a time.
 class Socket {
 public:
   Socket() = default;
@@ -22,13 +22,10 @@ public:
   Socket &operator=(const Socket &) = delete;
   ~Socket() { close(); }
 
-  // open closes the socket if it is open, and opens one on a free local port.
+  // open closes what is open, and opens a socket on a free local port, for the server for which the
+  // program calls Client::connect.
   Error open(const Address &server);
   void close();
-  // send sends a datagram. Errors are ignored: the datagram is lost then.
-  void send(Bytes datagram);
-  // receive returns the size of the next datagram, or 0 if there is none. It does not wait.
-  size_t receive(Buffer to);
   // wait waits until there is a datagram to receive, at most so many ns.
   void wait(uint64_t ns);
 
@@ -36,8 +33,19 @@ public:
   void run(Client &c);
 
 private:
-  Address server_;
-  intptr_t handle_ = -1;
+  static constexpr size_t max_ends = 5; // sessions of a client, and one that is not used
+
+  // End is a socket that is connected to a server, as Client::next_datagram names it.
+  struct End {
+    Address server;
+    intptr_t handle = -1;
+  };
+
+  Error open(End *e);
+  End *end(const Address &server);
+
+  Address server_; // of connect
+  End ends_[max_ends];
 };
 
 } // namespace uplink

@@ -238,8 +238,16 @@ enum {
   UPLINK_STREAM_ABORTED = 16,
   UPLINK_STREAM_DONE = 17,
   UPLINK_WORLD_UPDATE = 18,
-  UPLINK_TICK_MESSAGE = 19
+  UPLINK_TICK_MESSAGE = 19,
+  UPLINK_SILENT = 20
 };
+
+/* An IP address and a UDP port. Of IPv4 ip has the first 4 bytes. */
+typedef struct uplink_address {
+  int32_t family; /* 4 or 6; 0 is the server of uplink_client_connect */
+  int32_t port;
+  uint8_t ip[16];
+} uplink_address;
 
 /* frame and data are valid until the next call of a function of the client. */
 typedef struct uplink_event {
@@ -282,11 +290,17 @@ UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema
                                            const uplink_bind_config *b, int32_t *rpc);
 UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);
 UPLINK_API uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now);
+/* uplink_client_failover: server is an IP address with a port, such as 127.0.0.1:7777. */
+UPLINK_API uplink_error uplink_client_failover(uplink_client *c, const char *server, const char *token,
+                                               size_t n, uint64_t now);
 UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);
 UPLINK_API int32_t uplink_client_connected(const uplink_client *c);
 UPLINK_API void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now);
-/* uplink_client_next_datagram: to has room for 1,200 bytes, or 1,472. */
-UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uint64_t now);
+/* uplink_client_next_datagram: to has room for 1,200 bytes, or 1,472. *server is where to send it. */
+UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity,
+                                              uplink_address *server, uint64_t now);
+/* uplink_client_uses returns 1 if there is a session with a server, otherwise 0. */
+UPLINK_API int32_t uplink_client_uses(const uplink_client *c, const uplink_address *server);
 UPLINK_API uint64_t uplink_client_next_timeout(const uplink_client *c);
 UPLINK_API void uplink_client_rebind(uplink_client *c, uint64_t now);
 /* uplink_client_poll_event returns 1 if there was an event, otherwise 0. */

@@ -77,6 +77,14 @@ public:
   // ack writes an ack of all messages to to, which has room for max_ack bytes, and returns its size.
   virtual size_t ack(uint8_t *to) const = 0;
 
+  // During a handover the client receives the world of another server, too, with a spare receiver, which
+  // passes nothing to the program. spare returns one, or null: then the world of the other server begins
+  // when the client has switched. adopt continues with what a spare has received, and its server; discard
+  // ends a spare, also after adopt.
+  virtual WorldReceiver *spare() { return nullptr; }
+  virtual void adopt(WorldReceiver *) {}
+  virtual void discard(WorldReceiver *) {}
+
 protected:
   WorldReceiver() = default;
   ~WorldReceiver() = default;
@@ -106,6 +114,8 @@ protected:
   uint64_t observe(const WorldMessage &m, uint64_t tick);
   // keep keeps what a message says about processed calls.
   void keep(const WorldMessage &m);
+  // take_over continues with what a spare has observed and kept.
+  void take_over(const ClientWorld &spare) { *this = spare; }
 
 private:
   double ticks_ = 0;

@@ -10,7 +10,7 @@ using namespace uplink::detail::c_api;
 
 namespace {
 
-static_assert(UPLINK_TICK_MESSAGE == static_cast<int>(uplink::EventType::tick_message), "types of events");
+static_assert(UPLINK_SILENT == static_cast<int>(uplink::EventType::silent), "types of events");
 static_assert(UPLINK_TOKEN_TEXT == uplink::token_text, "limits");
 
 uplink::Client *in(uplink_client *c) {
@@ -82,6 +82,12 @@ uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int3
 uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now) {
   return code(in(c)->connect(token, n, now));
 }
+uplink_error uplink_client_failover(uplink_client *c, const char *server, const char *token, size_t n,
+                                    uint64_t now) {
+  uplink::Address a;
+  const uplink::Error e = uplink::parse_address(server, &a);
+  return code(e != uplink::Error::ok ? e : in(c)->failover(a, token, n, now));
+}
 void uplink_client_close(uplink_client *c, int32_t close_code, uint64_t now) {
   in(c)->close(static_cast<uint8_t>(close_code), now);
 }
@@ -91,8 +97,22 @@ int32_t uplink_client_connected(const uplink_client *c) {
 void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now) {
   in(c)->receive({data, n}, now);
 }
-size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uint64_t now) {
-  return in(c)->next_datagram({to, capacity}, now);
+size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uplink_address *server,
+                                   uint64_t now) {
+  uplink::Address a;
+  const size_t n = in(c)->next_datagram({to, capacity}, &a, now);
+  server->family = a.family;
+  server->port = a.port;
+  std::memcpy(server->ip, a.ip, sizeof(a.ip));
+  return n;
+}
+int32_t uplink_client_uses(const uplink_client *c, const uplink_address *server) {
+  uplink::Address a;
+  if (server->family < 0 || server->family > 6 || server->port < 0 || server->port > 65535) return 0;
+  a.family = static_cast<uint8_t>(server->family);
+  a.port = static_cast<uint16_t>(server->port);
+  std::memcpy(a.ip, server->ip, sizeof(a.ip));
+  return in(c)->uses(a) ? 1 : 0;
 }
 uint64_t uplink_client_next_timeout(const uplink_client *c) {
   return in(c)->next_timeout();

@@ -7,7 +7,6 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint64_t ack_interval = 100000;
 // Sequences that the short header of a payload distinguishes, in datagrams.
 constexpr uint64_t short_reach = 64;
 
@@ -58,18 +57,10 @@ Error Core::do_handle(const Schema &s, uint8_t *handler) {
   return Error::ok;
 }
 
-void Core::release_decoders() {
-  for (Incoming &in : incoming_) {
-    Decoder::destroy(in.decoder);
-    Schema::destroy(in.schema);
-    in = {};
-  }
-}
-
 bool Core::do_poll(Event *e) {
   if (!events_.pop(e)) {
-    worlds_.step();
-    if (!events_.pop(e)) return worlds_.pop(e);
+    active_->worlds.step();
+    if (!events_.pop(e)) return active_->worlds.pop(e);
   }
   if (e->type == EventType::server_call) {
     Handler &h = handlers_[e->rpc];
@@ -77,7 +68,7 @@ bool Core::do_poll(Event *e) {
     e->frame = h.frame;
     e->data = {};
   }
-  streams_.polled(*e);
+  for (Link *l = links_; l != nullptr; l = l->next) l->streams.polled(*e);
   return true;
 }
 
@@ -112,19 +103,19 @@ int Core::accept_bind(const ServerBind &r, Incoming *in, ServerBindAnswer *a) {
   return Decoder::create(allocator_, *in->schema, c, &in->decoder) == Error::ok ? bound : out_of_range;
 }
 
-bool Core::on_bind(Bytes m) {
+bool Core::on_bind(Link &l, Bytes m) {
   ServerBind r;
-  if (!parse_server_bind(m, &r) || r.rpc != server_binds_ || server_binds_ == max_incoming) return false;
-  server_binds_++;
+  if (!parse_server_bind(m, &r) || r.rpc != l.server_binds || l.server_binds == max_incoming) return false;
+  l.server_binds++;
   Incoming none;
   ServerBindAnswer a;
   a.rpc = r.rpc;
-  const int reason = accept_bind(r, incoming_.size() > 0 ? &incoming_[r.rpc] : &none, &a);
+  const int reason = accept_bind(r, l.incoming.size() > 0 ? &l.incoming[r.rpc] : &none, &a);
   if (reason < 0) return false;
   a.reason = static_cast<uint8_t>(reason);
   uint8_t answer[max_answer];
   const size_t n = format_answer({answer, sizeof(answer)}, a);
-  return n > 0 && reliable_.send({answer, n});
+  return n > 0 && l.reliable.send({answer, n});
 }
 
 void Core::take_call(Incoming *in, const Call &c) {
@@ -148,11 +139,11 @@ void Core::take_call(Incoming *in, const Call &c) {
   events_.push(e);
 }
 
-void Core::on_call(Bytes payload) {
+void Core::on_call(Link &l, Bytes payload) {
   const int rpc = rpc_of(payload);
-  const bool known = rpc >= 0 && static_cast<size_t>(rpc) < incoming_.size();
-  Incoming *in = known ? &incoming_[static_cast<size_t>(rpc)] : nullptr;
-  const uint64_t number = session_.accepted_number();
+  const bool known = rpc >= 0 && static_cast<size_t>(rpc) < l.incoming.size();
+  Incoming *in = known ? &l.incoming[static_cast<size_t>(rpc)] : nullptr;
+  const uint64_t number = l.session.accepted_number();
   Call calls[max_calls];
   size_t n = 0;
   Error e = Error::closed;
@@ -165,11 +156,11 @@ void Core::on_call(Bytes payload) {
   if (e != Error::ok) server_calls_dropped_++;
 }
 
-bool Core::on_reliable_call(Bytes payload) {
+bool Core::on_reliable_call(Link &l, Bytes payload) {
   const int rpc = rpc_of(payload);
-  if (rpc < 0 || static_cast<uint32_t>(rpc) >= server_binds_) return false;
-  if (incoming_.size() == 0) return true; // all were refused
-  Incoming &in = incoming_[static_cast<size_t>(rpc)];
+  if (rpc < 0 || static_cast<uint32_t>(rpc) >= l.server_binds) return false;
+  if (l.incoming.size() == 0) return true; // all were refused
+  Incoming &in = l.incoming[static_cast<size_t>(rpc)];
   if (in.decoder == nullptr) return in.reliable;
   Call calls[max_calls];
   size_t n = 0;
@@ -177,25 +168,6 @@ bool Core::on_reliable_call(Bytes payload) {
     return false;
   take_call(&in, calls[0]);
   return true;
-}
-
-uint64_t Core::acks_due() const {
-  for (size_t i = 0; i < server_binds_ && i < incoming_.size(); i++)
-    if (incoming_[i].due) return acked_at_ + ack_interval;
-  return never;
-}
-
-size_t Core::next_acks(uint8_t *to, uint64_t now) {
-  if (acks_due() > now) return 0;
-  size_t size = 1;
-  to[0] = 0xc1;
-  for (Incoming &in : incoming_) {
-    if (!in.due) continue;
-    size += in.decoder->ack(to + size);
-    in.due = false;
-  }
-  acked_at_ = now;
-  return size;
 }
 
 } // namespace uplink::detail::client

@@ -54,6 +54,16 @@ const char *text(Reason r) {
     return "the client exceeded a limit of the server";
   case Reason::refused:
     return "the server refuses the session for the time being";
+  case Reason::handover_data:
+    return "the data of the handover is not that of its notice";
+  case Reason::not_bound:
+    return "the other server has not answered the requests to bind in time";
+  case Reason::superseded:
+    return "another handover has begun";
+  case Reason::answers:
+    return "the server answers again";
+  case Reason::no_memory:
+    return "there is no memory for another session, or too many sessions end";
   }
   return "unknown reason";
 }
@@ -82,6 +92,9 @@ Error Client::bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
 Error Client::connect(const char *token, size_t n, uint64_t now) {
   return core(this)->do_connect(token, n, now / us);
 }
+Error Client::failover(const Address &server, const char *token, size_t n, uint64_t now) {
+  return core(this)->do_failover(server, token, n, now / us);
+}
 Error Client::handle(const Schema &s, uint8_t *handler) {
   return core(this)->do_handle(s, handler);
 }
@@ -89,16 +102,16 @@ Error Client::open_stream(Bytes name, uint32_t *stream, uint64_t now) {
   return core(this)->do_open(name, stream, now / us);
 }
 Error Client::write_stream(uint32_t stream, Bytes data, size_t *written, uint64_t now) {
-  return core(this)->streams().write(stream, data, now / us, written);
+  return core(this)->do_write(stream, data, now / us, written);
 }
 Error Client::end_stream(uint32_t stream) {
-  return core(this)->streams().end(stream);
+  return core(this)->do_end(stream);
 }
 Error Client::abort_stream(uint32_t stream, Bytes reason) {
-  return core(this)->streams().abort(stream, reason);
+  return core(this)->do_abort(stream, reason);
 }
 Error Client::stop_stream(uint32_t stream) {
-  return core(this)->streams().stop(stream);
+  return core(this)->do_stop(stream);
 }
 void Client::close(uint8_t code, uint64_t now) {
   core(this)->do_close(code, now / us);
@@ -109,8 +122,11 @@ bool Client::connected() const {
 void Client::receive(Bytes d, uint64_t now) {
   core(this)->do_receive(d, now / us);
 }
-size_t Client::next_datagram(Buffer to, uint64_t now) {
-  return core(this)->do_next(to, now / us);
+size_t Client::next_datagram(Buffer to, Address *server, uint64_t now) {
+  return core(this)->do_next(to, server, now / us);
+}
+bool Client::uses(const Address &server) const {
+  return core(this)->uses(server);
 }
 uint64_t Client::next_timeout() const {
   return core(this)->do_timeout();
@@ -121,8 +137,8 @@ void Client::rebind(uint64_t now) {
 bool Client::poll_event(Event *e) {
   return core(this)->do_poll(e);
 }
-Error Client::call(uint8_t rpc, const Frame &f, uint64_t) {
-  return core(this)->do_call(rpc, f);
+Error Client::call(uint8_t rpc, const Frame &f, uint64_t now) {
+  return core(this)->do_call(rpc, f, now / us);
 }
 Error Client::send(Bytes m, bool reliable, uint64_t now) {
   return core(this)->do_send(m, reliable, now / us);
@@ -134,10 +150,10 @@ Error Client::cancel(uint32_t id) {
   return core(this)->do_cancel(id);
 }
 Error Client::subscribe(const char *name, WorldReceiver &r, uint16_t ack_hz, uint8_t *world) {
-  return core(this)->worlds().subscribe(detail::client::text_bytes(name), r, ack_hz, world);
+  return core(this)->do_subscribe(name, r, ack_hz, world);
 }
 Error Client::unsubscribe(uint8_t world) {
-  return core(this)->worlds().unsubscribe(world);
+  return core(this)->do_unsubscribe(world);
 }
 Stats Client::stats() const {
   return core(this)->do_stats();

@@ -8,9 +8,15 @@ namespace {
 constexpr uint64_t second = 1000000;
 constexpr uint64_t bind_interval = 250000;
 constexpr size_t least_waiting = 3072, least_events = 18944;
+// Above max_held bytes of messages before the switch, further ones wait at the other server.
+constexpr size_t max_held = 262144;
 
 bool queue_size(size_t n, size_t least, size_t most) {
   return n >= least && n <= most && (n & (n - 1)) == 0;
+}
+
+bool same(const Address &a, const Address &b) {
+  return a.family == b.family && a.port == b.port && std::memcmp(a.ip, b.ip, sizeof(a.ip)) == 0;
 }
 
 bool may_reconnect(Reason r) {
@@ -33,8 +39,12 @@ bool may_reconnect(Reason r) {
 } // namespace
 
 Core::~Core() {
-  release_encoders();
-  release_decoders();
+  while (links_ != nullptr) {
+    Link *l = links_;
+    links_ = l->next;
+    detail::destroy(allocator_, l);
+  }
+  detail::destroy(allocator_, notice_);
   for (Handler &h : handlers_) Frame::destroy(h.frame);
 }
 
@@ -44,12 +54,12 @@ Error Core::setup(const ClientConfig &c) {
   if (f.x25519 == nullptr || f.chacha20 == nullptr || f.poly1305 == nullptr || f.sha256 == nullptr ||
       f.random == nullptr)
     return Error::invalid;
-  uint8_t offered = c.offered;
-  if (offered == 0)
+  offered_ = c.offered;
+  if (offered_ == 0)
     for (uint8_t s = 1; s < suites; s++)
-      offered = static_cast<uint8_t>(offered | (available(f, s) ? 1U << s : 0U));
+      offered_ = static_cast<uint8_t>(offered_ | (available(f, s) ? 1U << s : 0U));
   for (uint8_t s = 0; s < 8; s++)
-    if ((offered >> s & 1) != 0 && !available(f, s)) return Error::invalid;
+    if ((offered_ >> s & 1) != 0 && !available(f, s)) return Error::invalid;
   if (config_.timeout == 0) config_.timeout = 15 * second * 1000;
   if (config_.event_bytes == 0) config_.event_bytes = least_events;
   if (config_.datagram_bytes == 0) config_.datagram_bytes = least_waiting;
@@ -58,22 +68,42 @@ Error Core::setup(const ClientConfig &c) {
       !queue_size(c.receive_queue, 16, 64) || c.bindings == 0 || c.bindings > 256 ||
       c.handlers > max_incoming || c.worlds > max_worlds || c.stream_rate < 4096)
     return Error::invalid;
-  session_.configure(f, offered, config_.timeout / 1000);
-  streams_.configure(c.streams, c.streams ? c.stream_rate : 0);
-  // Without streams only answers to their opens use the bulk channel.
-  const size_t bulk = c.streams ? 16 : 2;
-  const bool ok = reliable_.create(allocator_, c.send_queue, c.receive_queue) &&
-                  bulk_.create(allocator_, bulk, bulk) && events_.create(allocator_, config_.event_bytes) &&
-                  bindings_.create(allocator_, c.bindings) && handlers_.create(allocator_, c.handlers) &&
-                  incoming_.create(allocator_, c.handlers > 0 ? max_incoming : 0) &&
-                  waiting_.create(allocator_, config_.datagram_bytes) && worlds_.create(c.worlds);
+  const bool ok = events_.create(allocator_, config_.event_bytes) && rpcs_.create(allocator_, c.bindings) &&
+                  handlers_.create(allocator_, c.handlers) && (active_ = add_link({})) != nullptr;
   return ok ? Error::ok : Error::no_memory;
 }
 
-void Core::release_encoders() {
-  for (Binding &b : bindings_) {
-    Encoder::destroy(b.encoder);
-    b.encoder = nullptr;
+Link *Core::add_link(const Address &server) {
+  auto *l = detail::create<Link>(allocator_, allocator_, events_, next_stream_);
+  if (l == nullptr) return nullptr;
+  if (!l->create(config_, offered_, rpcs_.data(), rpcs_n_)) {
+    detail::destroy(allocator_, l);
+    return nullptr;
+  }
+  l->server = server;
+  l->next = links_;
+  links_ = l;
+  return l;
+}
+
+// remove_links removes those whose session has ended, and of which the program has got everything.
+void Core::remove_links() {
+  for (Link **at = &links_; *at != nullptr;) {
+    Link *l = *at;
+    const bool rest = l->role == Role::former && (l->reliable.next_size() > 0 || l->bulk.next_size() > 0 ||
+                                                  l->requests_n > 0 || l->streams.busy());
+    if (l->role == Role::playing || l->role == Role::standby || l->session.state() != State::idle || rest) {
+      at = &l->next;
+      continue;
+    }
+    Stats s;
+    l->session.fill(&s);
+    past_.sent += s.sent;
+    past_.sent_bytes += s.sent_bytes;
+    past_.received += s.received;
+    past_.missing += s.missing;
+    *at = l->next;
+    detail::destroy(allocator_, l);
   }
 }
 
@@ -86,82 +116,94 @@ void Core::emit(EventType type, Reason r, uint64_t value) {
 }
 
 Error Core::do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
-  if (bindings_n_ == bindings_.size()) return Error::full;
+  if (rpcs_n_ == rpcs_.size()) return Error::full;
   if (c.ring < 2 || c.ring > 256 || c.batch > 7 || ((c.codec == Codec::rle || c.reliable) && c.batch > 0))
     return Error::invalid;
-  Binding &b = bindings_[bindings_n_];
-  if (!b.described.create(allocator_, (s.fields() + 7) / 8)) return Error::no_memory;
-  b.schema = &s;
-  b.config = c;
-  b.phase = Phase::requesting;
-  b.any_described = false;
-  b.ask_at = 0;
-  *rpc = static_cast<uint8_t>(bindings_n_++);
+  Rpc &r = rpcs_[rpcs_n_];
+  r = {&s, c};
+  for (Link *l = links_; l != nullptr; l = l->next)
+    if (!l->add(r, rpcs_n_)) return Error::no_memory;
+  *rpc = static_cast<uint8_t>(rpcs_n_++);
   return Error::ok;
-}
-
-Error Core::do_open(Bytes name, uint32_t *stream, uint64_t now) {
-  return session_.state() == State::open ? streams_.open(name, now, stream) : Error::closed;
 }
 
 Error Core::do_connect(const char *token, size_t n, uint64_t now) {
   const Error e = parse_token(config_.crypto, token, n, &token_);
   if (e != Error::ok) return e;
-  session_.close(0, Reason::quit, now);
+  orphaned_ = Reason::none;
+  if (standby_ != nullptr) stay(Reason::quit, now);
+  active_->session.close(0, Reason::quit, now);
   was_open_ = false;
   start_at_ = std::max(now, not_before_);
   return Error::ok;
 }
 
 void Core::do_close(uint8_t code, uint64_t now) {
-  if (start_at_ != never) {
-    start_at_ = never;
+  now_ = now;
+  const bool waits = start_at_ != never || orphaned_ != Reason::none;
+  start_at_ = never;
+  orphaned_ = Reason::none;
+  if (standby_ != nullptr) stay(Reason::quit, now);
+  for (Link *l = links_; l != nullptr; l = l->next) {
+    if (l == active_) continue;
+    l->role = Role::abandoned;
+    l->session.close(0, Reason::quit, now);
+  }
+  if (waits) {
     emit(EventType::disconnected, Reason::quit);
     return;
   }
-  const bool connecting = session_.state() == State::connecting;
-  session_.close(code, Reason::quit, now);
-  if (connecting) ended();
+  const bool connecting = active_->session.state() == State::connecting;
+  active_->session.close(code, Reason::quit, now);
+  if (connecting) ended(*active_);
 }
 
-void Core::violation(uint64_t now) {
-  session_.close(3, Reason::violation, now);
+bool Core::uses(const Address &server) const {
+  for (const Link *l = links_; l != nullptr; l = l->next)
+    if (same(l->server, server) && l->session.state() != State::idle) return true;
+  return false;
 }
 
-void Core::opened(uint64_t now) {
-  const uint32_t conversation = static_cast<uint32_t>(session_.connection() >> 24);
-  const size_t overhead = 28 + 11 + session_.overhead();
-  reliable_.start(conversation, config_.timeout / 1000000, overhead, now / 1000);
-  bulk_.start(conversation + 1, config_.timeout / 1000000, overhead, now / 1000);
-  release_encoders();
-  release_decoders();
-  streams_.start(now);
-  worlds_.start();
-  for (size_t i = 0; i < bindings_n_; i++) {
-    Binding &b = bindings_[i];
-    b.phase = Phase::requesting;
-    b.ask_at = 0;
-    b.any_described = false;
-    std::fill(b.described.begin(), b.described.end(), uint8_t{0});
+void Core::violation(Link &l, uint64_t now) {
+  l.session.close(3, Reason::violation, now);
+}
+
+void Core::opened(Link &l, uint64_t now) {
+  l.begin(config_.timeout, now);
+  if (l.role == Role::standby) {
+    standby_opened(l, now);
+    return;
   }
-  waiting_n_ = 0;
-  server_binds_ = 0;
-  requests_n_ = 0;
-  shutdown_told_ = false;
-  opened_at_ = now;
   quality_at_ = now + second;
   emit(EventType::connected, Reason::none, before_ ? 1 : 0);
   was_open_ = before_ = true;
 }
 
-void Core::ended() {
-  const Reason r = session_.reason();
-  streams_.start(now_);
-  worlds_.start();
+void Core::ended(Link &l) {
+  if (l.role == Role::standby) {
+    standby_ended(l, now_);
+    return;
+  }
+  if (l.role != Role::playing) return;
   quality_at_ = never;
-  if (was_open_ && now_ - opened_at_ > 10 * second) backoff_ = 0;
+  if (was_open_ && now_ - l.since > 10 * second) backoff_ = 0;
+  if (standby_ != nullptr && standby_->is_open()) {
+    switch_over(now_);
+    return;
+  }
+  l.streams.start(now_);
+  l.worlds.start();
   was_open_ = false;
-  if (!may_reconnect(r)) {
+  if (standby_ != nullptr)
+    orphaned_ = l.session.reason(); // the outcome of the standby decides
+  else
+    lost(l.session.reason());
+}
+
+void Core::lost(Reason r) {
+  // A client whose server was silent has begun a session elsewhere, which replaced this one.
+  const bool own = r == Reason::replaced && failover_at_ != 0 && now_ - failover_at_ < 10 * second;
+  if (!may_reconnect(r) && !own) {
     emit(EventType::disconnected, r);
     return;
   }
@@ -176,21 +218,32 @@ void Core::ended() {
 
 void Core::step(uint64_t now) {
   now_ = now;
-  const State before = session_.state();
-  session_.advance(now);
-  if (before != State::idle && session_.state() == State::idle) ended();
-  if (now >= start_at_ && session_.state() == State::idle) {
+  for (Link *l = links_; l != nullptr; l = l->next) step(*l, now);
+  listen(now);
+  try_switch(now);
+  remove_links();
+}
+
+void Core::step(Link &l, uint64_t now) {
+  const State before = l.session.state();
+  l.session.advance(now);
+  if (before != State::idle && l.session.state() == State::idle) ended(l);
+  if (&l == active_ && now >= start_at_ && l.session.state() == State::idle) {
     start_at_ = never;
-    if (session_.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
+    l.server = {};
+    if (l.session.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
   }
-  if (session_.state() != State::open) return;
-  worlds_.step();
-  if (reliable_.dead() || bulk_.dead()) {
-    session_.close(0, Reason::timeout, now);
+  if (l.role == Role::former) part(l, now);
+  if (!l.is_open()) return;
+  l.worlds.step(l.role == Role::playing);
+  if (l.reliable.dead() || l.bulk.dead()) {
+    l.session.close(0, Reason::timeout, now);
     return;
   }
-  deliver(now);
-  if (session_.take_deaf()) emit(EventType::new_socket);
+  deliver(l, now);
+  const bool deaf = l.session.take_deaf();
+  if (l.role != Role::playing) return;
+  if (deaf) emit(EventType::new_socket);
   if (now >= quality_at_) {
     quality_at_ = now + second;
     if (events_.room() > 0) emit(EventType::quality);
@@ -199,240 +252,167 @@ void Core::step(uint64_t now) {
 
 void Core::do_receive(Bytes d, uint64_t now) {
   now_ = now;
-  uint8_t kind = 0;
-  Bytes body;
-  const State before = session_.state();
-  const bool has = session_.receive(d, now, &kind, &body);
-  if (before == State::connecting && session_.state() == State::open) opened(now);
-  if (before != State::idle && session_.state() == State::idle) ended();
-  if (!has) return;
-  if (kind == data) {
-    on_data(body, now);
-    worlds_.step();
+  // Authentication tells to which session it belongs.
+  for (Link *l = links_; l != nullptr; l = l->next) {
+    uint8_t kind = 0;
+    Bytes body;
+    const State before = l->session.state();
+    if (!l->session.receive(d, now, &kind, &body)) continue;
+    if (before == State::connecting && l->is_open()) opened(*l, now);
+    if (before != State::idle && l->session.state() == State::idle) ended(*l);
+    if (body.size == 0) return;
+    if (kind == data) {
+      on_data(*l, body, now);
+      l->worlds.step(l->role == Role::playing);
+      return;
+    }
+    // Which channel it belongs to is in the conversation number.
+    if (!l->reliable.input(body, now / 1000)) l->bulk.input(body, now / 1000);
+    deliver(*l, now);
     return;
   }
-  // Which channel it belongs to is in the conversation number.
-  if (!reliable_.input(body, now / 1000)) bulk_.input(body, now / 1000);
-  deliver(now);
+  dropped_++;
 }
 
-void Core::deliver(uint64_t now) {
+void Core::deliver(Link &l, uint64_t now) {
   // Messages wait in their channel until there is room for an event with them, or with a call. The
   // bulk channel leaves room for a message of the other one.
   size_t n = 0, call = 0;
   for (size_t i = 0; i < handlers_n_; i++) call = std::max(call, handlers_[i].size);
-  while (session_.state() == State::open && (n = reliable_.next_size()) > 0 &&
-         events_.room() >= std::max(n, call) && !worlds_.blocked()) {
-    uint8_t *m = events_.prepare(n);
-    reliable_.receive(m);
-    if (!on_reliable({m, n}, now)) violation(now);
-    worlds_.step();
+  // What a former server has sent is delivered, even if it has ended the session.
+  const auto lives = [&l] { return l.is_open() || (l.role == Role::former && !l.reliable.broken()); };
+  while (l.role == Role::playing && l.first != nullptr && lives() &&
+         events_.room() >= std::max(l.first->size, call)) {
+    Message *m = l.first;
+    l.first = m->next;
+    l.held -= sizeof(Message) + m->size;
+    uint8_t *to = events_.prepare(m->size);
+    copy(to, m + 1, m->size);
+    if (!on_reliable(l, {to, m->size}, now)) violation(l, now);
+    detail::release(allocator_, m);
   }
-  while (session_.state() == State::open && (n = bulk_.next_size()) > 0 &&
-         events_.room() >= std::min(n, Streams::max_message)) {
+  if (l.role == Role::playing && l.first != nullptr) return;
+  while (lives() && (n = l.reliable.next_size()) > 0 && events_.room() >= std::max(n, call) &&
+         !l.worlds.blocked() && l.held < max_held) {
+    uint8_t *m = events_.prepare(n);
+    l.reliable.receive(m);
+    if (!on_reliable(l, {m, n}, now)) violation(l, now);
+    l.worlds.step(l.role == Role::playing);
+  }
+  while (lives() && (n = l.bulk.next_size()) > 0 && events_.room() >= std::min(n, Streams::max_message)) {
     if (n > Streams::max_message) {
-      violation(now);
+      violation(l, now);
       break;
     }
     uint8_t *m = events_.prepare(n);
-    bulk_.receive(m);
-    if (!streams_.receive({m, n}, now)) violation(now);
+    l.bulk.receive(m);
+    if (!l.streams.receive({m, n}, now)) violation(l, now);
   }
-  if (reliable_.broken() || bulk_.broken()) violation(now);
+  if (l.reliable.broken() || l.bulk.broken()) violation(l, now);
+  begin_handover(l, now);
 }
 
-size_t Core::do_next(Buffer to, uint64_t now) {
+size_t Core::do_next(Buffer to, Address *server, uint64_t now) {
+  *server = {};
   if (to.capacity < max_sent) return 0;
   step(now);
-  const State before = session_.state();
-  size_t n = session_.next(to, now);
-  if (before != State::idle && session_.state() == State::idle) ended();
-  if (n > 0 || session_.state() != State::open) return n;
+  size_t n = 0;
+  for (Link *l = links_; l != nullptr && n == 0; l = l->next) {
+    n = next_of(*l, to, now);
+    *server = l->server;
+  }
+  return n;
+}
+
+size_t Core::next_of(Link &l, Buffer to, uint64_t now) {
+  const State before = l.session.state();
+  size_t n = l.session.next(to, now);
+  if (before != State::idle && l.session.state() == State::idle) ended(l);
+  if (n > 0 || !l.is_open()) return n;
   uint8_t body[max_datagram];
   uint8_t kind = reliable;
-  streams_.send(now);
-  n = reliable_.output(body, now / 1000);
-  if (n == 0) n = bulk_.output(body, now / 1000);
+  l.streams.send(now);
+  n = l.reliable.output(body, now / 1000);
+  if (n == 0) n = l.bulk.output(body, now / 1000);
   if (n == 0) {
     kind = data;
-    n = next_bind(body, now);
+    n = next_bind(l, body, now);
   }
-  if (n == 0) n = next_acks(body, now);
-  if (n == 0) n = next_messages({body, to.capacity < max_datagram ? max_body : session_.max_data()}, now);
-  if (n == 0 && worlds_.alone(now, session_.rtt()) <= now) n = worlds_.take({body, max_body}, now);
-  return n == 0 ? 0 : session_.seal(to.data, kind, {body, n});
+  if (n == 0) n = l.next_acks(body, now);
+  if (n == 0) n = l.next_messages({body, to.capacity < max_datagram ? max_body : l.session.max_data()}, now);
+  if (n == 0 && l.worlds.alone(now, l.session.rtt()) <= now) n = l.worlds.take({body, max_body}, now);
+  return n == 0 ? 0 : l.session.seal(to.data, kind, {body, n});
 }
 
 uint64_t Core::do_timeout() const {
-  uint64_t t = session_.timeout();
-  if (session_.state() == State::idle) t = std::min(t, start_at_);
-  if (session_.state() == State::open) {
-    t = std::min(t, quality_at_);
-    for (const Channel *c : {&reliable_, &bulk_})
-      if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
-    if (waiting_n_ > 0 || streams_.due()) t = 0;
-    t = std::min(t, std::min(acks_due(), worlds_.alone(now_, session_.rtt())));
-    for (size_t i = 0; i < bindings_n_; i++)
-      if (bindings_[i].phase == Phase::requesting) t = std::min(t, bindings_[i].ask_at);
-  }
+  uint64_t t = handover_timeout();
+  if (active_->session.state() == State::idle) t = std::min(t, start_at_);
+  if (active_->is_open()) t = std::min(t, quality_at_);
+  for (const Link *l = links_; l != nullptr; l = l->next) t = std::min(t, timeout_of(*l));
   return t == never ? never : t * 1000;
 }
 
-size_t Core::next_bind(uint8_t *to, uint64_t now) {
-  for (size_t i = 0; i < bindings_n_; i++) {
-    Binding &b = bindings_[i];
+uint64_t Core::timeout_of(const Link &l) const {
+  uint64_t t = l.session.timeout();
+  if (!l.is_open()) return t;
+  for (const Channel *c : {&l.reliable, &l.bulk})
+    if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
+  if (l.waiting_n > 0 || l.streams.due()) t = 0;
+  t = std::min(t, std::min(l.acks_due(), l.worlds.alone(now_, l.session.rtt())));
+  if (l.role != Role::former)
+    for (size_t i = 0; i < rpcs_n_; i++)
+      if (l.bindings[i].phase == Phase::requesting) t = std::min(t, l.bindings[i].ask_at);
+  return t;
+}
+
+size_t Core::next_bind(Link &l, uint8_t *to, uint64_t now) {
+  if (l.role == Role::former) return 0;
+  for (size_t i = 0; i < rpcs_n_; i++) {
+    Binding &b = l.bindings[i];
+    const BindConfig &c = rpcs_[i].config;
     if (b.phase != Phase::requesting || now < b.ask_at) continue;
     b.ask_at = now + bind_interval;
-    const Prior &prior = b.config.prior == nullptr ? Prior::generic() : *b.config.prior;
+    const Prior &prior = c.prior == nullptr ? Prior::generic() : *c.prior;
     BindRequest r;
     r.rpc = static_cast<uint8_t>(i);
-    r.schema = b.schema;
-    r.ring = b.config.ring;
-    r.codec = b.config.codec;
-    r.reliable = b.config.reliable;
-    r.frames = static_cast<uint8_t>(b.config.batch + 1);
-    r.batch = b.config.batch;
+    r.schema = rpcs_[i].schema;
+    r.ring = c.ring;
+    r.codec = c.codec;
+    r.reliable = c.reliable;
+    r.frames = static_cast<uint8_t>(c.batch + 1);
+    r.batch = c.batch;
     r.prior = r.codec == Codec::adaptive ? prior.hash() : 0;
     r.described = b.any_described ? b.described.data() : nullptr;
     if (const size_t n = format_bind({to, max_body}, r); n > 0) return n;
     b.phase = Phase::failed;
+    b.reason = 5;
+    if (l.role != Role::playing) continue;
     Event e;
     e.type = EventType::bind_failed;
     e.rpc = r.rpc;
-    e.value = 5;
+    e.value = b.reason;
     events_.push(e);
   }
   return 0;
 }
 
-bool Core::queue(Bytes head, Bytes body) {
-  const size_t size = head.size + body.size;
-  if (size > session_.max_data() || waiting_n_ + 2 + size > waiting_.size()) return false;
-  uint8_t *to = waiting_.data() + waiting_n_;
-  store_little(to, 2, size);
-  copy(to + 2, head.data, head.size);
-  copy(to + 2 + head.size, body.data, body.size);
-  waiting_n_ += 2 + size;
-  return true;
-}
-
-size_t Core::next_messages(Buffer to, uint64_t now) {
-  // Those that were for a larger datagram are lost.
-  size_t lost = 0;
-  while (lost < waiting_n_ && load_little(waiting_.data() + lost, 2) > to.capacity)
-    lost += 2 + static_cast<size_t>(load_little(waiting_.data() + lost, 2));
-  std::memmove(waiting_.data(), waiting_.data() + lost, waiting_n_ - lost);
-  waiting_n_ -= lost;
-  if (waiting_n_ == 0) return 0;
-  const uint8_t *w = waiting_.data();
-  // As many payloads as fit into a bundle with the size of each but the last in front. One datagram
-  // has one payload of each RPC: a request to bind bounds the new frames of a datagram.
-  uint64_t seen[4] = {};
-  size_t n = 0, at = 0, last = 0, before = 1;
-  while (at < waiting_n_ && n < 17) {
-    const size_t size = static_cast<size_t>(load_little(w + at, 2));
-    const int rpc = rpc_of({w + at + 2, size});
-    if (rpc < 0 || (seen[rpc / 64] >> rpc % 64 & 1) != 0 || (n > 0 && before + last + 2 + size > to.capacity))
-      break;
-    if (n > 0) before += (last < 128 ? 1 : 2) + last;
-    seen[rpc / 64] |= uint64_t{1} << rpc % 64;
-    last = size;
-    at += 2 + size;
-    n++;
-  }
-  size_t size = 0;
-  if (n < 2) {
-    size = static_cast<size_t>(load_little(w, 2));
-    copy(to.data, w + 2, size);
-    at = 2 + size;
-  } else {
-    Writer b(to);
-    b.little(0xe0 | (n - 2), 1);
-    for (size_t i = 0, from = 0; i < n; i++) {
-      const size_t one = static_cast<size_t>(load_little(w + from, 2));
-      if (i + 1 < n) b.varint(one);
-      b.bytes({w + from + 2, one});
-      from += 2 + one;
-    }
-    size = b.size();
-  }
-  std::memmove(waiting_.data(), w + at, waiting_n_ - at);
-  waiting_n_ -= at;
-  // Acks of worlds leave in front of payloads.
-  if (to.data[0] >= 0xc0 && to.data[0] < 0xe0) return size;
-  if (to.capacity - size >= 2 + max_ack) worlds_.carried(now);
-  uint8_t acks[Worlds::max_acks];
-  const size_t acks_n = worlds_.take({acks, std::min(to.capacity - size, sizeof(acks))}, now);
-  std::memmove(to.data + acks_n, to.data, size);
-  copy(to.data, acks, acks_n);
-  return acks_n + size;
-}
-
-Error Core::do_call(uint8_t rpc, const Frame &f) {
-  if (rpc >= bindings_n_ || session_.state() != State::open || bindings_[rpc].phase != Phase::bound)
-    return Error::closed;
-  Binding &b = bindings_[rpc];
-  // A full queue loses no call of the codec: the call is not coded.
-  const bool room =
-      b.config.reliable ? reliable_.has_room(max_body) : waiting_n_ + 2 + max_body <= waiting_.size();
-  if (!room) return Error::full;
-  Error e = b.encoder->hold(f);
-  if (e != Error::ok) return e;
-  calls_++;
-  if (b.encoder->waiting() <= b.config.batch) return Error::ok;
-  while (b.encoder->waiting() > 0) {
-    uint8_t payload[max_body];
-    size_t n = 0;
-    e = b.encoder->flush({payload, sizeof(payload)}, &n);
-    if (e != Error::ok) return e;
-    const bool ok = b.config.reliable ? reliable_.send({payload, n}) : queue({payload, n});
-    if (!ok) return Error::full;
-  }
-  return Error::ok;
-}
-
-Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
-  if (session_.state() != State::open) return Error::closed;
-  if (m.size > (reliable_channel ? 8192U : session_.max_data() - 1)) return Error::invalid;
-  if (!game_.take(m.size + 64, 65536, 131072, now)) return Error::full;
-  static const uint8_t type = 0xc4;
-  const bool ok = reliable_channel ? reliable_.send({&type, 1}, m) : queue({&type, 1}, m);
-  return ok ? Error::ok : Error::full;
-}
-
-Error Core::do_request(Bytes body, uint32_t *id, uint64_t now) {
-  if (session_.state() != State::open) return Error::closed;
-  if (body.size > 8192) return Error::invalid;
-  if (requests_n_ == 64 || !game_.take(body.size + 64, 65536, 131072, now)) return Error::full;
-  uint8_t head[6] = {0xcf, 0};
-  store_little(head + 2, 4, next_request_);
-  if (!reliable_.send({head, 6}, body)) return Error::full;
-  *id = next_request_++;
-  requests_[requests_n_++] = *id;
-  return Error::ok;
-}
-
-Error Core::do_cancel(uint32_t id) {
-  for (size_t i = 0; i < requests_n_; i++) {
-    if (requests_[i] != id) continue;
-    uint8_t m[6] = {0xcf, 1};
-    store_little(m + 2, 4, id);
-    if (!reliable_.send({m, 6})) return Error::full;
-    requests_[i] = requests_[--requests_n_];
-    return Error::ok;
-  }
-  return Error::invalid;
-}
-
-bool Core::next_call(uint8_t rpc, uint64_t *next) const {
-  if (rpc >= bindings_n_ || bindings_[rpc].phase != Phase::bound) return false;
-  *next = bindings_[rpc].encoder->next();
-  return true;
-}
-
 Stats Core::do_stats() const {
   Stats s;
-  session_.fill(&s);
+  active_->session.fill(&s);
+  for (const Link *l = links_; l != nullptr; l = l->next) {
+    if (l == active_) continue;
+    Stats other;
+    l->session.fill(&other);
+    s.sent += other.sent;
+    s.sent_bytes += other.sent_bytes;
+    s.received += other.received;
+    s.missing += other.missing;
+  }
+  s.sent += past_.sent;
+  s.sent_bytes += past_.sent_bytes;
+  s.received += past_.received;
+  s.missing += past_.missing;
+  s.dropped = dropped_;
   s.calls = calls_;
   s.acks = acks_;
   s.server_calls = server_calls_;

@@ -119,12 +119,9 @@ void Session::accepted(uint8_t kind, uint64_t now) {
 }
 
 bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
-  stats_.dropped++;
+  *body = {};
   if (d.size == 0 || d.size > max_datagram || state_ == State::idle || state_ == State::closing) return false;
-  if (d.data[0] >> 6 == 2) {
-    handshake(d, now);
-    return false;
-  }
+  if (d.data[0] >> 6 == 2) return handshake(d, now);
   DatagramHeader h;
   uint64_t n = 0;
   size_t size = 0;
@@ -132,7 +129,6 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
       !window_.complete(h.low, h.width(), &n) ||
       !opener_.open(n, {d.data, h.size}, {d.data + h.size, d.size - h.size}, body_, &size))
     return false;
-  stats_.dropped--;
   const uint64_t next = window_.next();
   const bool newest = n >= next;
   if (newest)
@@ -143,45 +139,45 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   accepted_number_ = n;
   accepted(h.kind, now);
   *kind = h.kind;
-  *body = {body_, size};
+  const Bytes all = {body_, size};
   switch (h.kind) {
   case data:
-    return newest || n + 64 >= next;
+    if (newest || n + 64 >= next) *body = all;
+    break;
   case reliable:
-    return true;
+    *body = all;
+    break;
   case heartbeat:
-    on_heartbeat(*body, now);
-    return false;
+    on_heartbeat(all, now);
+    break;
   case DatagramKind::close:
-    on_close(*body);
-    return false;
+    on_close(all);
+    break;
   case challenge:
-    if (size != 8 || !challenges_.take(1, 100, 20, now)) return false;
+    if (size != 8 || !challenges_.take(1, 100, 20, now)) break;
     if (now - served_ >= 300 * ms) search();
     extend(now, 12 * second);
-    if (responses_n_ == 4) return false;
+    if (responses_n_ == 4) break;
     copy(responses_[responses_n_], body_, 8);
     responses_[responses_n_++][8] = generation_;
-    return false;
+    break;
   case probe_answer:
-    if (size != 2 || step_ == path_steps || load_little(body_, 2) != path_sizes[step_]) return false;
+    if (size != 2 || step_ == path_steps || load_little(body_, 2) != path_sizes[step_]) break;
     found_ = path_sizes[step_++];
     failed_ = 0;
     probed_ = never;
-    return false;
+    break;
   default:
-    return false;
+    break;
   }
+  return true;
 }
 
-void Session::handshake(Bytes d, uint64_t now) {
+bool Session::handshake(Bytes d, uint64_t now) {
   Handshake h;
-  if (!parse_handshake(d, &h)) return;
-  if (h.type == unknown) {
-    on_unknown(h.data, now);
-    return;
-  }
-  if (state_ != State::connecting || h.nonce != nonce_) return;
+  if (!parse_handshake(d, &h)) return false;
+  if (h.type == unknown) return on_unknown(h.data, now);
+  if (state_ != State::connecting || h.nonce != nonce_) return false;
   if (h.type == retry) {
     copy(cookie_, h.data.data, 24);
     if (message_size_ == 0) {
@@ -192,15 +188,15 @@ void Session::handshake(Bytes d, uint64_t now) {
       exchange_.start(crypto_, token_.public_key);
       if (!exchange_.write(ephemeral_, token_.public_key, {payload, size}, message_)) {
         end(Reason::token_invalid);
-        return;
+        return true;
       }
       message_size_ = size + 48;
       hello_at_ = now;
     } else {
       hello_at_ = std::min(hello_at_, std::max(now, hello_sent_ + 50 * ms));
     }
-  } else if (h.type == welcome && message_size_ > 0) {
-    on_welcome(h.data, now);
+  } else if (h.type == welcome) {
+    return message_size_ > 0 && on_welcome(h.data, now);
   } else if (h.type == refuse) {
     const uint8_t r = h.data.data[0];
     if (r == 2) {
@@ -210,20 +206,20 @@ void Session::handshake(Bytes d, uint64_t now) {
       fail_at_ = now + 500 * ms;
     }
   }
+  return true;
 }
 
-void Session::on_welcome(Bytes message, uint64_t now) {
+bool Session::on_welcome(Bytes message, uint64_t now) {
   uint8_t payload[10], up[32], down[32];
-  if (!exchange_.read(ephemeral_, message, payload)) return;
-  stats_.dropped--;
+  if (!exchange_.read(ephemeral_, message, payload)) return false;
   suite_ = payload[9];
   if (payload[0] != 0) {
     end(reason_of_code(payload[0]));
-    return;
+    return true;
   }
   if (suite_ >= suites || (offered_ >> suite_ & 1) == 0) {
     end(Reason::violation);
-    return;
+    return true;
   }
   connection_ = load_little(payload + 1, 8);
   exchange_.finish(up, down);
@@ -236,23 +232,25 @@ void Session::on_welcome(Bytes message, uint64_t now) {
   if (hellos_ == 1) rtt_.add(now - hello_sent_);
   sent_ = calm_ = received_ = served_ = now;
   beat(true);
+  return true;
 }
 
-void Session::on_unknown(Bytes b, uint64_t now) {
+bool Session::on_unknown(Bytes b, uint64_t now) {
   DatagramHeader h;
-  if (state_ != State::open || !parse_header(b, &h) || h.size != b.size || number_ == 0) return;
+  if (state_ != State::open || !parse_header(b, &h) || h.size != b.size || number_ == 0) return false;
   const uint64_t back = (number_ - 1 - h.low) & ((uint64_t{1} << h.width()) - 1);
-  if (back >= std::min<uint64_t>(number_, 256)) return;
+  if (back >= std::min<uint64_t>(number_, 256)) return false;
   const uint8_t mask = h.form == Form::data ? 0xc0 : 0xf8;
-  if ((b.data[0] & mask) != forms_[(number_ - 1 - back) & 255]) return;
+  if ((b.data[0] & mask) != forms_[(number_ - 1 - back) & 255]) return false;
   if (h.form == Form::extended) {
-    if (h.connection != connection_ || loss_at_ != never) return;
+    if (h.connection != connection_ || loss_at_ != never) return false;
     loss_at_ = now + second;
     beat(true);
-    return;
+    return true;
   }
   if (!long_) beat(true);
   extend(now, second);
+  return true;
 }
 
 void Session::on_heartbeat(Bytes body, uint64_t now) {

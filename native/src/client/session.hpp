@@ -46,9 +46,15 @@ public:
   uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
   uint64_t rtt() const { return rtt_.smoothed(); }
+  // silence returns the time since the last datagram of the server.
+  uint64_t silence(uint64_t now) const { return now - served_; }
+  // ask requests an answer of the server.
+  void ask() {
+    if (state_ == State::open) beat(true);
+  }
 
-  // receive handles a datagram. It returns true for a body of kind data or reliable, which is valid
-  // until the next call.
+  // receive handles a datagram and reports whether it is one of this session. The body of kind data or
+  // reliable is valid until the next call; its size is 0 without one.
   bool receive(Bytes datagram, uint64_t now, uint8_t *kind, Bytes *body);
   // advance handles what is due.
   void advance(uint64_t now);
@@ -69,9 +75,9 @@ public:
 
 private:
   void end(Reason r);
-  void handshake(Bytes datagram, uint64_t now);
-  void on_welcome(Bytes message, uint64_t now);
-  void on_unknown(Bytes header, uint64_t now);
+  bool handshake(Bytes datagram, uint64_t now);
+  bool on_welcome(Bytes message, uint64_t now);
+  bool on_unknown(Bytes header, uint64_t now);
   void on_heartbeat(Bytes body, uint64_t now);
   void on_close(Bytes body);
   void accepted(uint8_t kind, uint64_t now);

@@ -43,6 +43,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   AreaDecoder *areas = nullptr;
   uint64_t ticks_of[ring] = {}; // by number
   bool any = false;
+  bool borrows = false; // a spare: the types are those of another world
   Snapshot snapshot;
 
   SnapshotWorldImpl() = default;
@@ -57,6 +58,9 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   Error begin(const WorldOffer &o, Bytes state) override;
   Error receive(const WorldMessage &m, uint64_t *tick) override;
   size_t ack(uint8_t *to) const override;
+  WorldReceiver *spare() override;
+  void adopt(WorldReceiver *spare) override;
+  void discard(WorldReceiver *spare) override { destroy(static_cast<SnapshotWorldImpl *>(spare)); }
 
   const Snapshot *newest() const override { return any ? &snapshot : nullptr; }
   Objects objects(size_t type) const override {
@@ -81,7 +85,7 @@ SnapshotWorldImpl::~SnapshotWorldImpl() {
   release_decoders();
   for (OwnType &t : types) {
     Interpolator::destroy(t.interpolator);
-    ObjectType::destroy(t.type);
+    if (!borrows) ObjectType::destroy(t.type);
   }
 }
 
@@ -176,6 +180,49 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   snapshot.received = m.now;
   keep(m);
   return ok ? Error::ok : Error::no_memory;
+}
+
+WorldReceiver *SnapshotWorldImpl::spare() {
+  auto *s = detail::create<SnapshotWorldImpl>(allocator);
+  if (s == nullptr) return nullptr;
+  s->allocator = allocator;
+  s->max_objects = max_objects;
+  s->n = n;
+  s->borrows = true;
+  for (size_t k = 0; k < n; k++) {
+    s->types[k].type = types[k].type;
+    s->types[k].newest.start(detail::downlink::impl(*types[k].type));
+  }
+  // The other server most likely has the same initial state.
+  if (initial.size() == 0 || !s->initial.create(allocator, initial.size())) return s;
+  std::memcpy(s->initial.data(), initial.data(), initial.size());
+  s->initial_hash = initial_hash;
+  return s;
+}
+
+void SnapshotWorldImpl::adopt(WorldReceiver *spare) {
+  auto &s = *static_cast<SnapshotWorldImpl *>(spare);
+  std::swap(decoder, s.decoder);
+  std::swap(areas, s.areas);
+  std::copy(s.order, s.order + n, order);
+  std::copy(s.ticks_of, s.ticks_of + ring, ticks_of);
+  rate = s.rate;
+  take_over(s);
+  if (s.initial.size() > 0) {
+    initial.swap(s.initial);
+    initial_hash = s.initial_hash;
+  }
+  any = s.any;
+  snapshot = s.snapshot;
+  if (begin_interpolation() != Error::ok || !any) return;
+  WorldMessage m;
+  m.now = snapshot.received;
+  const uint64_t time = observe(m, snapshot.tick);
+  for (size_t k = 0; k < n; k++) {
+    types[k].newest.swap(s.types[k].newest);
+    if (types[k].interpolator != nullptr)
+      (void)types[k].interpolator->add(snapshot.received, time, types[k].newest.view());
+  }
 }
 
 size_t SnapshotWorldImpl::ack(uint8_t *to) const {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/client/socket_address.hpp"
+#include "src/client/socket_system.hpp"
 
 namespace uplink {
 
@@ -16,10 +17,12 @@ Error parse_address(const char *text, Address *a) {
   return detail::client::parse(text, a);
 }
 
-Error Socket::open(const Address &server) {
-  close();
+namespace detail::client {
+
+Error open_socket(const Address &server, intptr_t *handle) {
   sockaddr_storage to = {};
-  const socklen_t size = static_cast<socklen_t>(detail::client::sockaddr_of(server, &to));
+  const socklen_t size = static_cast<socklen_t>(sockaddr_of(server, &to));
+  *handle = -1;
   if (size == 0) return Error::invalid;
   const int s = ::socket(to.ss_family, SOCK_DGRAM, 0);
   if (s < 0) return Error::full;
@@ -34,30 +37,30 @@ Error Socket::open(const Address &server) {
     ::close(s);
     return Error::full;
   }
-  server_ = server;
-  handle_ = s;
+  *handle = s;
   return Error::ok;
 }
 
-void Socket::close() {
-  if (handle_ >= 0) ::close(static_cast<int>(handle_));
-  handle_ = -1;
+void close_socket(intptr_t handle) {
+  ::close(static_cast<int>(handle));
 }
 
-void Socket::send(Bytes d) {
-  if (handle_ >= 0) (void)!::send(static_cast<int>(handle_), d.data, d.size, 0);
+void send_socket(intptr_t handle, Bytes d) {
+  (void)!::send(static_cast<int>(handle), d.data, d.size, 0);
 }
 
-size_t Socket::receive(Buffer to) {
-  if (handle_ < 0) return 0;
-  const ssize_t n = ::recv(static_cast<int>(handle_), to.data, to.capacity, 0);
+size_t receive_socket(intptr_t handle, Buffer to) {
+  const ssize_t n = ::recv(static_cast<int>(handle), to.data, to.capacity, 0);
   return n > 0 ? static_cast<size_t>(n) : 0;
 }
 
-void Socket::wait(uint64_t ns) {
-  pollfd p = {static_cast<int>(handle_), POLLIN, 0};
+void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
+  pollfd p[8] = {};
+  for (size_t i = 0; i < n; i++) p[i] = {static_cast<int>(handles[i]), POLLIN, 0};
   const uint64_t ms = ns / 1000000;
-  ::poll(&p, 1, ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
+  ::poll(p, static_cast<nfds_t>(n), ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
 }
+
+} // namespace detail::client
 
 } // namespace uplink

@@ -4,6 +4,7 @@
 #include <ws2tcpip.h>
 
 #include "src/client/socket_address.hpp"
+#include "src/client/socket_system.hpp"
 
 namespace uplink {
 
@@ -11,12 +12,14 @@ Error parse_address(const char *text, Address *a) {
   return detail::client::parse(text, a);
 }
 
-Error Socket::open(const Address &server) {
-  close();
+namespace detail::client {
+
+Error open_socket(const Address &server, intptr_t *handle) {
+  *handle = -1;
   WSADATA data;
   if (WSAStartup(MAKEWORD(2, 2), &data) != 0) return Error::full;
   sockaddr_storage to = {};
-  const int size = static_cast<int>(detail::client::sockaddr_of(server, &to));
+  const int size = static_cast<int>(sockaddr_of(server, &to));
   const SOCKET s = size == 0 ? INVALID_SOCKET : ::socket(to.ss_family, SOCK_DGRAM, 0);
   u_long set = 1;
   if (s == INVALID_SOCKET || ioctlsocket(s, FIONBIO, &set) != 0 ||
@@ -28,34 +31,32 @@ Error Socket::open(const Address &server) {
   const DWORD fragment = 1;
   if (server.family == 4)
     setsockopt(s, IPPROTO_IP, IP_DONTFRAGMENT, reinterpret_cast<const char *>(&fragment), sizeof(fragment));
-  server_ = server;
-  handle_ = static_cast<intptr_t>(s);
+  *handle = static_cast<intptr_t>(s);
   return Error::ok;
 }
 
-void Socket::close() {
-  if (handle_ == -1) return;
-  closesocket(static_cast<SOCKET>(handle_));
+void close_socket(intptr_t handle) {
+  closesocket(static_cast<SOCKET>(handle));
   WSACleanup();
-  handle_ = -1;
 }
 
-void Socket::send(Bytes d) {
-  if (handle_ == -1) return;
-  ::send(static_cast<SOCKET>(handle_), reinterpret_cast<const char *>(d.data), static_cast<int>(d.size), 0);
+void send_socket(intptr_t handle, Bytes d) {
+  ::send(static_cast<SOCKET>(handle), reinterpret_cast<const char *>(d.data), static_cast<int>(d.size), 0);
 }
 
-size_t Socket::receive(Buffer to) {
-  if (handle_ == -1) return 0;
-  const int n = ::recv(static_cast<SOCKET>(handle_), reinterpret_cast<char *>(to.data),
+size_t receive_socket(intptr_t handle, Buffer to) {
+  const int n = ::recv(static_cast<SOCKET>(handle), reinterpret_cast<char *>(to.data),
                        static_cast<int>(to.capacity), 0);
   return n > 0 ? static_cast<size_t>(n) : 0;
 }
 
-void Socket::wait(uint64_t ns) {
-  WSAPOLLFD p = {static_cast<SOCKET>(handle_), POLLRDNORM, 0};
+void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
+  WSAPOLLFD p[8] = {};
+  for (size_t i = 0; i < n; i++) p[i] = {static_cast<SOCKET>(handles[i]), POLLRDNORM, 0};
   const uint64_t ms = ns / 1000000;
-  WSAPoll(&p, 1, ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
+  WSAPoll(p, static_cast<ULONG>(n), ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
 }
+
+} // namespace detail::client
 
 } // namespace uplink

@@ -2,6 +2,7 @@
 #include "uplink/state_world.hpp"
 
 #include <cstring>
+#include <new>
 
 #include "src/downlink/state/receiver.hpp"
 
@@ -11,16 +12,34 @@ using namespace detail;
 
 namespace {
 
+// Above max_kept bytes a spare takes no more packets, which the server sends again in later ones.
+constexpr size_t max_kept = 262144;
+
+// Kept is a packet of a spare; its bytes follow.
+struct Kept {
+  Kept *next;
+  size_t size;
+  uint64_t now; // when it arrived, in ns
+  size_t calls_n;
+  ProcessedCalls calls[max_processed];
+};
+
 struct StateWorldImpl final : StateWorld {
   Allocator allocator;
   StateReceiver *own = nullptr;
   void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
   void *context = nullptr;
 
+  // Of a spare: the packets that it has received, for its owner.
+  const StateWorldImpl *of = nullptr;
+  Kept *first = nullptr;
+  Kept *last = nullptr;
+  size_t kept = 0;
+
   StateWorldImpl() = default;
   StateWorldImpl(const StateWorldImpl &) = delete;
   StateWorldImpl &operator=(const StateWorldImpl &) = delete;
-  ~StateWorldImpl() { StateReceiver::destroy(own); }
+  ~StateWorldImpl();
 
   state::StateImpl &impl() const { return *static_cast<state::StateImpl *>(own); }
   bool plan(const WorldOffer &o, state::StatePlan *p) const;
@@ -30,9 +49,21 @@ struct StateWorldImpl final : StateWorld {
   Error begin(const WorldOffer &o, Bytes initial) override;
   Error receive(const WorldMessage &m, uint64_t *tick) override;
   size_t ack(uint8_t *to) const override { return own->ack(to); }
+  WorldReceiver *spare() override;
+  void adopt(WorldReceiver *spare) override;
+  void discard(WorldReceiver *spare) override { destroy(static_cast<StateWorldImpl *>(spare)); }
 
   const StateReceiver &receiver() const override { return *own; }
 };
+
+StateWorldImpl::~StateWorldImpl() {
+  StateReceiver::destroy(own);
+  while (first != nullptr) {
+    Kept *k = first;
+    first = k->next;
+    detail::release(allocator, k);
+  }
+}
 
 // plan makes the plan for the velocity factors of an offer.
 bool StateWorldImpl::plan(const WorldOffer &o, state::StatePlan *p) const {
@@ -69,14 +100,63 @@ Error StateWorldImpl::begin(const WorldOffer &o, Bytes) {
 }
 
 Error StateWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
+  void *memory = nullptr;
+  if (of != nullptr) {
+    if (kept + m.body.size > max_kept) return Error::full;
+    memory = allocate(allocator, sizeof(Kept) + m.body.size);
+    if (memory == nullptr) return Error::no_memory;
+  }
   StateUpdate u;
   const Error e = own->receive(m.body, &u);
-  if (e != Error::ok) return e;
+  if (e != Error::ok) {
+    if (memory != nullptr) detail::release(allocator, memory);
+    return e;
+  }
   *tick = u.tick < 0 ? 0 : static_cast<uint64_t>(u.tick);
-  observe(m, *tick);
-  keep(m);
-  updated(context, *this, u);
+  if (of == nullptr) {
+    observe(m, *tick);
+    keep(m);
+    updated(context, *this, u);
+    return Error::ok;
+  }
+  auto *k = new (memory) Kept{nullptr, m.body.size, m.now, m.processed_n, {}};
+  for (size_t i = 0; i < m.processed_n; i++) k->calls[i] = m.processed[i];
+  std::memcpy(static_cast<void *>(k + 1), m.body.data, m.body.size);
+  (first == nullptr ? first : last->next) = k;
+  last = k;
+  kept += k->size;
   return Error::ok;
+}
+
+WorldReceiver *StateWorldImpl::spare() {
+  auto *s = detail::create<StateWorldImpl>(allocator);
+  if (s == nullptr) return nullptr;
+  s->allocator = allocator;
+  s->of = this;
+  auto *r = detail::create<state::StateImpl>(allocator, allocator);
+  s->own = r;
+  if (r != nullptr && ObjectType::create(allocator, *impl().type->schema(), &r->type) == Error::ok) {
+    r->rest_field = impl().rest_field;
+    if (r->create(impl().plan(), impl().config()) == Error::ok) return s;
+  }
+  detail::destroy(allocator, s);
+  return nullptr;
+}
+
+// The packets are decoded again, because the receiver has only the content of the newest one.
+void StateWorldImpl::adopt(WorldReceiver *spare) {
+  auto &s = *static_cast<StateWorldImpl *>(spare);
+  impl().relink(s.impl().plan());
+  restart(s.ticks());
+  for (const Kept *k = s.first; k != nullptr; k = k->next) {
+    WorldMessage m;
+    uint64_t tick = 0;
+    m.body = {reinterpret_cast<const uint8_t *>(k + 1), k->size};
+    m.processed = k->calls;
+    m.processed_n = k->calls_n;
+    m.now = k->now;
+    (void)receive(m, &tick);
+  }
 }
 
 } // namespace

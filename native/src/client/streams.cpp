@@ -6,7 +6,6 @@ namespace uplink::detail::client {
 namespace {
 
 enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
-enum Result : uint8_t { complete, stopped, unhandled };
 
 constexpr size_t max_data = 1148, max_name = 128, max_reason = 256;
 constexpr uint64_t target_delay = 20; // ms
@@ -14,8 +13,10 @@ constexpr uint64_t adapt_interval = 100000;
 // Segments of the channel that data leaves to other messages.
 constexpr size_t spare_segments = 2;
 
+constexpr char prefix[] = "uplink.", handover[] = "uplink.handover";
+constexpr size_t handover_size = sizeof(handover) - 1;
+
 bool reserved(Bytes name) {
-  static const char prefix[] = "uplink.";
   return name.size >= sizeof(prefix) - 1 && std::memcmp(name.data, prefix, sizeof(prefix) - 1) == 0;
 }
 
@@ -28,6 +29,10 @@ void Streams::start(uint64_t now) {
   rate_ = max_rate_;
   least_rtt_ = UINT64_MAX;
   adapt_at_ = now + adapt_interval;
+  refuses_ = refused_ = arrived_ = false;
+  sent_ = complete;
+  payload_.clear();
+  payload_in_ = payload_out_ = 0;
 }
 
 bool Streams::receive(Bytes m, uint64_t now) {
@@ -49,6 +54,16 @@ bool Streams::on_open(Reader *r, Bytes name, uint64_t now) {
   r->left = window;
   r->open = true;
   r->done = false;
+  if (name.size == handover_size && std::memcmp(name.data, handover, handover_size) == 0) {
+    payload_n_ = 0;
+    if (!refuses_ && sent_ != pending && payload_in_ == 0 && payload_.create(allocator_, max_payload)) {
+      payload_in_ = r->id;
+    } else {
+      r->over = refused_ = true;
+      r->result = stopped;
+    }
+    return true;
+  }
   Event e;
   e.type = EventType::stream_open;
   e.value = r->id;
@@ -74,7 +89,67 @@ bool Streams::on_writer(uint8_t kind, Reader *r, Bytes body) {
     r->open = false;
     e.type = kind == end_kind ? EventType::stream_end : EventType::stream_aborted;
   }
-  return r->over || events_.push(e);
+  if (r->over) return true;
+  if (r->id == payload_in_) return on_payload(kind, body);
+  return events_.push(e);
+}
+
+bool Streams::on_payload(uint8_t kind, Bytes body) {
+  if (kind == data_kind) {
+    // The window is never extended, and as large as the memory.
+    copy(payload_.data() + payload_n_, body.data, body.size);
+    payload_n_ += body.size;
+  } else if (kind == end_kind) {
+    arrived_ = true;
+  } else {
+    finish_payload(false);
+  }
+  return true;
+}
+
+size_t Streams::take_payload(Array<uint8_t> *to) {
+  to->swap(payload_);
+  arrived_ = false;
+  return payload_n_;
+}
+
+void Streams::finish_payload(bool switched) {
+  for (Reader &r : readers_) {
+    if (payload_in_ == 0 || r.id != payload_in_ || r.over) continue;
+    r.over = true;
+    r.result = switched ? complete : stopped;
+  }
+  payload_in_ = 0;
+  arrived_ = false;
+  if (payload_out_ == 0) payload_.clear();
+}
+
+void Streams::send_payload(Array<uint8_t> *data, size_t n) {
+  payload_.swap(*data);
+  payload_n_ = n;
+  payload_sent_ = 0;
+  sent_ = pending;
+  pump_payload();
+}
+
+// pump_payload sends as much as there is room for.
+void Streams::pump_payload() {
+  if (sent_ != pending) return;
+  if (payload_out_ == 0) {
+    Writer &w = writers_[0]; // the session is new
+    if (!tell(open_kind, 0, {reinterpret_cast<const uint8_t *>(handover), handover_size})) return;
+    w.id = payload_out_ = next_++;
+    w.credit = window;
+  }
+  for (Writer &w : writers_) {
+    if (w.id != payload_out_ || w.over) continue;
+    while (payload_sent_ < payload_n_) {
+      const size_t size = std::min(payload_n_ - payload_sent_, max_data);
+      if (!tell(data_kind, number(&w), {payload_.data() + payload_sent_, size})) return;
+      payload_sent_ += size;
+    }
+    w.over = w.ended = tell(end_kind, number(&w), {});
+  }
 }
 
 // on_reader handles what the reader of an own stream sends.
@@ -88,6 +163,13 @@ bool Streams::on_reader(uint8_t kind, uint8_t n, Bytes body) {
     return true;
   }
   if (v > unhandled || (v == complete && !w.ended)) return false;
+  if (w.id == payload_out_) {
+    sent_ = static_cast<Result>(v);
+    payload_out_ = 0;
+    payload_.clear();
+    w = {};
+    return true;
+  }
   Event e;
   e.type = EventType::stream_done;
   e.value = w.id;
@@ -127,10 +209,14 @@ void Streams::send(uint64_t now) {
       r.read = 0;
     }
   }
+  pump_payload();
 }
 
 bool Streams::due() const {
   if (!channel_.has_room(1)) return false;
+  if (sent_ == pending && std::any_of(writers_, writers_ + slots,
+                                      [this](const Writer &w) { return w.id == payload_out_ && !w.over; }))
+    return true;
   return std::any_of(readers_, readers_ + slots,
                      [this](const Reader &r) { return (r.over && !r.done) || credit_due(r); });
 }
@@ -197,6 +283,33 @@ Error Streams::abort(uint32_t stream, Bytes reason) {
   if (!tell(abort_kind, number(w), reason)) return Error::full;
   w->over = true;
   return Error::ok;
+}
+
+bool Streams::busy() const {
+  return std::any_of(readers_, readers_ + slots, [](const Reader &r) { return !r.done; }) ||
+         std::any_of(writers_, writers_ + slots, [](const Writer &w) { return w.id != 0; });
+}
+
+bool Streams::fail() {
+  for (Reader &r : readers_) {
+    if (r.done) continue;
+    Event e;
+    e.type = EventType::stream_aborted;
+    e.value = r.id;
+    const bool tells = r.open && !r.over && r.id != payload_in_;
+    if (tells && (events_.room() == 0 || !events_.push(e))) return false;
+    r = {};
+  }
+  for (Writer &w : writers_) {
+    if (w.id == 0) continue;
+    Event e;
+    e.type = EventType::stream_done;
+    e.value = w.id;
+    e.status = stopped;
+    if (w.id != payload_out_ && (events_.room() == 0 || !events_.push(e))) return false;
+    w = {};
+  }
+  return true;
 }
 
 Error Streams::stop(uint32_t stream) {

@@ -8,12 +8,17 @@
 namespace uplink::detail::client {
 
 // Streams keeps no data: what the writers send waits in the channel, and what arrives in the queue of
-// events or, without room there, in the channel. Times are microseconds.
+// events or, without room there, in the channel. The data of a handover is an exception. Times are
+// microseconds.
 class Streams {
 public:
   static constexpr size_t max_message = 1149;
+  static constexpr size_t max_payload = 65536; // data of a handover
+  enum Result : uint8_t { complete, stopped, unhandled, pending };
 
-  Streams(Channel &c, Events &e) : channel_(c), events_(e) {}
+  // ids is the number of the next stream of the client.
+  Streams(const Allocator &a, Channel &c, Events &e, uint32_t &ids)
+      : allocator_(a), channel_(c), events_(e), next_(ids) {}
   // configure sets whether the program reads streams, and the bytes that it may send in a second.
   void configure(bool reads, uint32_t rate) {
     reads_ = reads;
@@ -37,6 +42,29 @@ public:
   Error abort(uint32_t stream, Bytes reason);
   // stop ends the reading of a stream before its end.
   Error stop(uint32_t stream);
+  // busy reports whether streams are open.
+  bool busy() const;
+  // fail ends all streams of the program, because the session has ended. It reports whether there was
+  // room for all events; otherwise call it again.
+  bool fail();
+
+  // refuse_payloads refuses the data of handovers from now on.
+  void refuse_payloads() { refuses_ = true; }
+  // take_refused reports once whether the data of a handover was refused, whose notice is to be ignored.
+  bool take_refused() {
+    const bool r = refused_;
+    refused_ = false;
+    return r;
+  }
+  // has_payload reports whether the data of a handover has arrived completely. take_payload moves it to
+  // to, and returns its size. Then finish_payload tells the server whether the client has switched.
+  bool has_payload() const { return arrived_; }
+  size_t take_payload(Array<uint8_t> *to);
+  void finish_payload(bool switched);
+  // send_payload sends the data of a handover, and takes its memory.
+  void send_payload(Array<uint8_t> *data, size_t n);
+  // sent returns the answer of the server: complete also without send_payload.
+  Result sent() const { return sent_; }
 
 private:
   static constexpr uint32_t window = 65536;
@@ -59,6 +87,8 @@ private:
   };
 
   bool on_open(Reader *r, Bytes name, uint64_t now);
+  bool on_payload(uint8_t kind, Bytes body);
+  void pump_payload();
   bool on_writer(uint8_t kind, Reader *r, Bytes body);
   bool on_reader(uint8_t kind, uint8_t number, Bytes body);
   bool credit_due(const Reader &r) const { return !r.over && r.open && r.read >= window / 4; }
@@ -67,11 +97,19 @@ private:
   Writer *writer(uint32_t stream);
   uint32_t number(const Writer *w) const { return static_cast<uint32_t>(w - writers_); }
 
+  Allocator allocator_;
   Channel &channel_;
   Events &events_;
+  uint32_t &next_; // id
   bool reads_ = false;
+  bool refuses_ = false, refused_ = false; // data of handovers
+  bool arrived_ = false;
+  Result sent_ = complete;
   uint32_t max_rate_ = 0, rate_ = 0;
-  uint32_t next_ = 1; // id
+  // The data of a handover, of the server or to it, and the ids of its streams; 0: there is none.
+  Array<uint8_t> payload_;
+  size_t payload_n_ = 0, payload_sent_ = 0;
+  uint32_t payload_in_ = 0, payload_out_ = 0;
   Writer writers_[slots];
   Reader readers_[slots];
   Bucket opens_, peer_opens_, bytes_;

@@ -113,6 +113,7 @@ bool parse_offer(Bytes m, WorldOffer *o) {
 }
 
 Worlds::~Worlds() {
+  discard();
   for (Subscription &s : list_) release(&s);
 }
 
@@ -136,7 +137,7 @@ void Worlds::start() {
   carried_at_ = carried_every_ = 0;
 }
 
-Error Worlds::subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world) {
+Error Worlds::subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world, Worlds *next) {
   if (!is_name(name) || ack_rate > 1000) return Error::invalid;
   Subscription *s = nullptr;
   for (Subscription &other : list_) {
@@ -146,20 +147,32 @@ Error Worlds::subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t
       return Error::invalid;
   }
   if (s == nullptr) return Error::full;
-  s->receiver = &r;
-  copy(s->name, name.data, name.size);
-  s->name_n = name.size;
-  s->ack_rate = ack_rate == 0 ? 30 : ack_rate;
-  s->phase = Phase::none;
-  s->changed = s->updated = false;
   *world = static_cast<uint8_t>(s - list_.data());
-  for (Offered &o : offers_)
-    if (o.message.size() > 0 && equal(o.offer.name, name)) accept(s, &o);
+  subscribe(s, &r, nullptr, name, ack_rate == 0 ? 30 : ack_rate);
+  if (next != nullptr) prepare(next, *world);
   return Error::ok;
 }
 
-Error Worlds::unsubscribe(uint8_t world) {
+void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, Bytes name,
+                       uint32_t ack_rate) {
+  s->receiver = r;
+  s->owner = owner;
+  copy(s->name, name.data, name.size);
+  s->name_n = name.size;
+  s->ack_rate = ack_rate;
+  s->phase = Phase::none;
+  s->changed = s->updated = s->any = false;
+  s->newest = 0;
+  for (Offered &o : offers_)
+    if (o.message.size() > 0 && equal(o.offer.name, name)) accept(s, &o);
+}
+
+Error Worlds::unsubscribe(uint8_t world, Worlds *next) {
   if (world >= list_.size() || list_[world].receiver == nullptr) return Error::invalid;
+  if (next != nullptr && next->list_[world].receiver != nullptr) {
+    const Error e = next->unsubscribe(world);
+    if (e != Error::ok) return e;
+  }
   Subscription &s = list_[world];
   Offered *o = s.phase == Phase::none ? nullptr : &offers_[s.number];
   if (o != nullptr && s.phase != Phase::refused) {
@@ -169,7 +182,8 @@ Error Worlds::unsubscribe(uint8_t world) {
   if (o != nullptr) o->subscription = nullptr;
   set_phase(&s, Phase::none);
   release(&s);
-  s.receiver = nullptr;
+  if (s.owner != nullptr) s.owner->discard(s.receiver);
+  s.receiver = s.owner = nullptr;
   return Error::ok;
 }
 
@@ -340,10 +354,10 @@ void Worlds::receive(Subscription *s, Bytes body, uint64_t now) {
   s->ack_due = true;
 }
 
-void Worlds::step() {
+void Worlds::step(bool deliver) {
   for (Subscription &s : list_) {
     if (s.reply_due) reply(&s);
-    while (s.first != nullptr) {
+    while (deliver && s.first != nullptr) {
       Held *h = s.first;
       const bool due = h->due || (s.any && h->tick <= s.newest) || s.held > max_held;
       if (!due || events_.room() < h->size) break;

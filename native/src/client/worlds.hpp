@@ -39,19 +39,32 @@ public:
   // start begins or ends a session: all streams of an earlier one are over.
   void start();
 
-  Error subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world);
-  Error unsubscribe(uint8_t world);
+  // next are the worlds of the other server during a handover, or null.
+  Error subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world, Worlds *next = nullptr);
+  Error unsubscribe(uint8_t world, Worlds *next = nullptr);
 
   // on_reliable handles a message of the reliable channel. It reports whether a server sends it.
   bool on_reliable(Bytes message, uint64_t now);
   // on_data handles a message of a stream, or a fragment.
   void on_data(Bytes message, uint64_t now);
-  // step sends answers that wait for room, and passes messages for a tick to the program.
-  void step();
+  // step sends answers that wait for room, and passes messages for a tick to the program, if deliver is
+  // set.
+  void step(bool deliver = true);
   // blocked reports whether no message for a tick must be received: too many wait.
   bool blocked() const;
   // pop returns an event about a world. It reports whether there is one.
   bool pop(Event *e);
+
+  // During a handover, next are the worlds of the other server, with a spare receiver for each one here
+  // that has spares. prepare subscribes to them, prepared reports whether each world that is received
+  // here has been received there too, or was refused. reached reports whether a tick of a stream has been
+  // received, or the stream has ended. After the switch, adopt continues with the subscriptions of the
+  // former server; without it, discard ends those of spares.
+  void prepare(Worlds *next) const;
+  bool prepared(const Worlds &next) const;
+  bool reached(uint8_t number, uint64_t tick) const;
+  void adopt(Worlds *before);
+  void discard();
 
   // take writes the acks that are due and have room, at most max_acks bytes, and returns their size. A
   // datagram carries them in front of a payload.
@@ -74,6 +87,7 @@ private:
 
   struct Subscription {
     WorldReceiver *receiver = nullptr; // null: the place is free
+    WorldReceiver *owner = nullptr;    // null: the receiver is no spare
     char name[64] = {};
     size_t name_n = 0;
     uint32_t ack_rate = 0;
@@ -103,6 +117,9 @@ private:
     Subscription *subscription = nullptr;
   };
 
+  void prepare(Worlds *next, size_t i) const;
+  void subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, Bytes name, uint32_t ack_rate);
+  void continue_with(Subscription *s, Subscription *before);
   bool on_offer(Bytes message, uint64_t now);
   bool on_piece(Subscription *s, Bytes piece);
   bool on_tick_message(Subscription *s, Bytes m);

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "src/client/bind.hpp"
+#include "src/client/link.hpp"
 #include "test/client/vectors.hpp"
 #include "uplink/client.hpp"
 
@@ -99,11 +99,11 @@ TEST_CASE("answers to requests to bind") {
     INFO(x["name"].get<std::string>());
     const Data d = unhex(x["bytes"]);
     BindAnswer a;
-    Handover h;
+    Notice h;
     ServerBind r;
     if (d[0] == 0xc2) CHECK(!parse_server_bind(bytes(d), &r));
     if (d[0] == 0xc3) CHECK(!parse_answer(bytes(d), &a));
-    if (d[0] == 0xc0) CHECK(parse_handover(sodium_crypto(), bytes(d), &h) != Error::ok);
+    if (d[0] == 0xc0) CHECK(!parse_notice(sodium_crypto(), bytes(d), &h));
   }
 }
 
@@ -114,16 +114,18 @@ TEST_CASE("handovers") {
     INFO(x["name"].get<std::string>());
     const Data d = unhex(x["bytes"]);
     const auto &value = x["value"];
-    Handover h;
-    REQUIRE(parse_handover(c, bytes(d), &h) == Error::ok);
+    Notice h;
+    REQUIRE(parse_notice(c, bytes(d), &h));
     CHECK(h.stream == value["stream"].get<int>());
     CHECK(h.tick == value["tick"].get<uint64_t>());
     CHECK(h.size == value["size"].get<uint32_t>());
     if (h.size > 0) CHECK(hex(h.hash, 32) == value["hash"].get<std::string>());
     CHECK(h.n == value["servers"].size());
     CHECK(h.servers[0].port == 7777);
-    CHECK(std::string(reinterpret_cast<const char *>(h.token.data), h.token.size) == value["token"]);
-    for (size_t cut = 0; cut < d.size(); cut++)
-      CHECK(parse_handover(c, {d.data(), cut}, &h) == Error::malformed);
+    const std::string text = value["token"];
+    Token t;
+    REQUIRE(parse_token(c, text.data(), text.size(), &t) == Error::ok);
+    CHECK(hex(h.token.sealed, h.token.sealed_size) == hex(t.sealed, t.sealed_size));
+    for (size_t cut = 0; cut < d.size(); cut++) CHECK(!parse_notice(c, {d.data(), cut}, &h));
   }
 }

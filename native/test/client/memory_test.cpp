@@ -32,6 +32,16 @@ void release(void *context, void *memory) {
   std::free(static_cast<uint8_t *>(memory) - 64);
 }
 
+// grant answers a request to bind RPC 0.
+void grant(Server &s) {
+  Data answer = {0xc3, 0x99, 0, 64, 0, 0, 0xa0, 0xc0, 0xcf};
+  const uint64_t prior = Prior::generic().hash();
+  for (int i = 7; i >= 0; i--) answer.push_back(static_cast<uint8_t>(prior >> 8 * i));
+  answer.push_back(0);
+  answer.push_back(0xc0);
+  s.send(detail::client::data, answer);
+}
+
 } // namespace
 
 TEST_CASE("a session with an RPC of 20 components takes at most 96 KiB") {
@@ -60,18 +70,33 @@ TEST_CASE("a session with an RPC of 20 components takes at most 96 KiB") {
       w.connect();
       w.run(9000);
       REQUIRE(w.server.bodies[detail::client::data].size() > 0);
-      // The server grants the request.
-      Data answer = {0xc3, 0x99, 0, 64, 0, 0, 0xa0, 0xc0, 0xcf};
-      const uint64_t prior = Prior::generic().hash();
-      for (int i = 7; i >= 0; i--) answer.push_back(static_cast<uint8_t>(prior >> 8 * i));
-      answer.push_back(0);
-      answer.push_back(0xc0);
-      w.server.send(detail::client::data, answer);
+      grant(w.server);
       w.run(10);
       REQUIRE(w.last().type == EventType::bound);
     }
     MESSAGE("bytes at most: ", counter.most);
     CHECK(counter.most <= 96 * 1024);
+    // A handover with as much data as there can be.
+    Server other;
+    other.id = 0x2233445566778899;
+    w.other = &other;
+    const std::string data(65536, 'x');
+    stream(w.server, data);
+    REQUIRE(w.server.channel.send(bytes(notice(other, text_bytes(data.c_str())))));
+    w.run(4000);
+    REQUIRE(other.open);
+    grant(other);
+    w.run(100);
+    const Data done = {40, 0};
+    REQUIRE(other.bulk.send(bytes(done)));
+    w.run(100);
+    REQUIRE(w.last().type == EventType::handover);
+    CHECK(w.last().status == 1);
+    MESSAGE("bytes at most during a handover: ", counter.most);
+    w.server.send(detail::client::data, {0xc5});
+    w.run(100);
+    MESSAGE("bytes after it: ", counter.now);
+    CHECK(counter.now <= 96 * 1024);
     Client::destroy(w.client);
     w.client = nullptr;
     Schema::destroy(schema);

@@ -85,7 +85,7 @@ TEST_CASE("a byte stream of the server, with credits") {
   CHECK(take(w) == message(5, std::string(1, 1)));
   CHECK(w.received == sent);
   // Names that begin with uplink. are not the program's.
-  REQUIRE(w.server.bulk.send(bytes(message(0, "uplink.handover", 3))));
+  REQUIRE(w.server.bulk.send(bytes(message(0, "uplink.other", 3))));
   w.run(30);
   CHECK(take(w) == message(5, std::string(1, 2), 3));
   CHECK(w.client->connected());
@@ -106,7 +106,8 @@ TEST_CASE("data that the program does not poll stays in the channel") {
       w.server.send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
     for (; !w.server.out.empty(); w.server.out.pop_front())
       w.client->receive(bytes(w.server.out.front()), w.now);
-    while (const size_t n = w.client->next_datagram({b.data(), b.size()}, w.now))
+    Address to;
+    while (const size_t n = w.client->next_datagram({b.data(), b.size()}, &to, w.now))
       w.server.handle(Data(b.begin(), b.begin() + static_cast<long>(n)), w.now);
   }
   CHECK(w.client->connected());

@@ -31,6 +31,7 @@ struct Server {
   uint8_t code = 0, refusal = 0;
   int hellos = 0, closes = 0, heartbeats = 0, long_headers = 0;
   uint64_t number = 0;
+  uint64_t id = 0x1122334455667788;
   size_t path = 1472; // size of a datagram that arrives
   std::deque<Data> out;
   std::vector<Data> bodies[8];
@@ -131,7 +132,7 @@ struct Server {
     CHECK((payload[0] & 8) != 0);
     Data welcome(10);
     welcome[0] = code;
-    store_little(welcome.data() + 1, 8, 0x1122334455667788);
+    store_little(welcome.data() + 1, 8, id);
     welcome[9] = code == 0 ? 3 : 0;
     uint8_t own[32], up[32], down[32];
     crypto.random(nullptr, own, 32);
@@ -144,15 +145,45 @@ struct Server {
     window = {};
     number = 0;
     open = code == 0;
-    const uint32_t conversation = static_cast<uint32_t>(0x1122334455667788 >> 24);
+    const uint32_t conversation = static_cast<uint32_t>(id >> 24);
     channel.start(conversation, 15000, 55, now / ms);
     bulk.start(conversation + 1, 15000, 55, now / ms);
     out.push_back(answer);
   }
 };
 
+// notice returns the message of a server that hands over to 127.0.0.1:7778.
+inline Data notice(Server &to, Bytes data) {
+  Data m = {0xc0, 255, 0};
+  for (size_t i = 0; i < 4; i++) m.push_back(static_cast<uint8_t>(data.size >> 8 * i));
+  if (data.size > 0) {
+    uint8_t hash[32];
+    to.crypto.sha256(to.crypto.context, hash, &data, 1);
+    m.insert(m.end(), hash, hash + 32);
+  }
+  for (const int b : {1, 4, 127, 0, 0, 1, 7778 & 255, 7778 >> 8}) m.push_back(static_cast<uint8_t>(b));
+  const std::string token = to.token();
+  m.insert(m.end(), token.begin(), token.end());
+  return m;
+}
+
+// stream sends the byte stream with data. The number is 0.
+inline void stream(Server &from, const std::string &data) {
+  Data m = {0};
+  for (const char c : std::string("uplink.handover")) m.push_back(static_cast<uint8_t>(c));
+  REQUIRE(from.bulk.send(bytes(m)));
+  for (size_t at = 0; at < data.size(); at += 1148) {
+    m.assign(1, 8);
+    for (const char c : data.substr(at, 1148)) m.push_back(static_cast<uint8_t>(c));
+    REQUIRE(from.bulk.send(bytes(m)));
+  }
+  m.assign(1, 16);
+  REQUIRE(from.bulk.send(bytes(m)));
+}
+
 struct World {
   Server server;
+  Server *other = nullptr; // of handovers
   Client *client = nullptr;
   uint64_t now = 1000 * ms;
   std::vector<Event> events;
@@ -175,13 +206,18 @@ struct World {
   void run(uint64_t time) {
     for (const uint64_t end = now + time * ms; now < end; now += ms) {
       Data b(1500);
-      while (const size_t n = client->next_datagram({b.data(), b.size()}, now))
-        server.handle(Data(b.begin(), b.begin() + static_cast<long>(n)), now);
-      if (server.open && !server.silent && !server.forgotten)
-        for (Channel *c : {&server.channel, &server.bulk})
-          while (const size_t n = c->output(b.data(), now / ms))
-            server.send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
-      for (; !server.out.empty(); server.out.pop_front()) client->receive(bytes(server.out.front()), now);
+      Address to;
+      while (const size_t n = client->next_datagram({b.data(), b.size()}, &to, now))
+        (to.family == 0 || other == nullptr ? server : *other)
+            .handle(Data(b.begin(), b.begin() + static_cast<long>(n)), now);
+      for (Server *s : {&server, other}) {
+        if (s == nullptr) continue;
+        if (s->open && !s->silent && !s->forgotten)
+          for (Channel *c : {&s->channel, &s->bulk})
+            while (const size_t n = c->output(b.data(), now / ms))
+              s->send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
+        for (; !s->out.empty(); s->out.pop_front()) client->receive(bytes(s->out.front()), now);
+      }
       Event e;
       while (client->poll_event(&e)) {
         text.assign(reinterpret_cast<const char *>(e.data.data), e.data.size);

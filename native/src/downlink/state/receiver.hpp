@@ -78,6 +78,7 @@ public:
   void do_reset();
   const StateStats &counts() const { return stats_; }
   const StatePlan &plan() const { return plan_; }
+  const StateConfig &config() const { return config_; }
   // relink replaces the plan by one of the same objects, and resets the receiver.
   void relink(const StatePlan &p) {
     plan_ = p;

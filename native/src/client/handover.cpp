@@ -1,0 +1,311 @@
+// Handovers: the client connects to another server while it plays, and switches when it is ready there.
+// messages.md, 8.
+#include <algorithm>
+#include <cstdio>
+
+#include "src/client/core.hpp"
+
+namespace uplink::detail::client {
+namespace {
+
+constexpr uint64_t ms = 1000, second = 1000000;
+constexpr size_t max_links = 4;
+// The time for one address of the other server, for its answers to requests to bind, for its worlds once
+// all else is ready, and for what is on its way at a former server.
+constexpr uint64_t dial_wait = 5 * second, bind_wait = 10 * second, world_wait = second,
+                   part_wait = 15 * second;
+// A server that is silent for max_silence does not answer. Before, the client asks for answers.
+constexpr uint64_t max_silence = 1500 * ms, probe_silence = 750 * ms, probe_interval = 250 * ms,
+                   tell_interval = 2 * second;
+
+// text_of writes an address as parse_address reads it, and returns its size.
+size_t text_of(const Address &a, char *to, size_t capacity) {
+  int n = 0;
+  if (a.family == 4) {
+    n = std::snprintf(to, capacity, "%d.%d.%d.%d:%d", a.ip[0], a.ip[1], a.ip[2], a.ip[3], a.port);
+  } else if (a.family == 6) {
+    unsigned w[8];
+    for (size_t i = 0; i < 8; i++) w[i] = static_cast<unsigned>(a.ip[2 * i] << 8 | a.ip[2 * i + 1]);
+    n = std::snprintf(to, capacity, "[%x:%x:%x:%x:%x:%x:%x:%x]:%d", w[0], w[1], w[2], w[3], w[4], w[5], w[6],
+                      w[7], a.port);
+  }
+  return n < 0 ? 0 : static_cast<size_t>(n);
+}
+
+} // namespace
+
+bool parse_notice(const Crypto &c, Bytes m, Notice *h) {
+  Reader r(m);
+  const bool type = r.little(1) == 0xc0;
+  h->stream = static_cast<uint8_t>(r.little(1));
+  h->tick = r.varint();
+  h->size = static_cast<uint32_t>(r.little(4));
+  if (h->size > 0) r.copy(h->hash, 32);
+  h->n = static_cast<size_t>(r.little(1));
+  if (!type || !r.ok() || h->size > Streams::max_payload || h->n < 1 || h->n > 8 || h->tick >> 53 != 0 ||
+      (h->stream > 15 && h->stream != 255) || (h->stream == 255 && h->tick != 0))
+    return false;
+  for (size_t i = 0; i < h->n; i++) {
+    Address &a = h->servers[i];
+    a = {};
+    a.family = static_cast<uint8_t>(r.little(1));
+    const Bytes ip = r.bytes(a.family == 4 ? 4 : 16);
+    a.port = static_cast<uint16_t>(r.little(2));
+    if (!r.ok() || (a.family != 4 && a.family != 6) || a.port == 0) return false;
+    copy(a.ip, ip.data, ip.size);
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    uint8_t any = 0;
+    for (size_t j = 0; j < ip.size; j++) any = static_cast<uint8_t>(any | a.ip[j]);
+    if (any == 0 || (a.family == 6 && std::memcmp(a.ip, mapped, 12) == 0)) return false;
+  }
+  const Bytes token = r.rest();
+  return token.size <= max_token_text &&
+         parse_token(c, reinterpret_cast<const char *>(token.data), token.size, &h->token) == Error::ok;
+}
+
+void Core::tell(const Address &server, uint8_t status, Reason r) {
+  char text[64];
+  Event e;
+  e.type = EventType::handover;
+  e.status = status;
+  e.reason = r;
+  e.data = {reinterpret_cast<const uint8_t *>(text), text_of(server, text, sizeof(text))};
+  events_.push(e);
+}
+
+bool Core::on_handover(Link &l, Bytes m) {
+  auto *n = detail::create<Notice>(allocator_);
+  if (n == nullptr || !parse_notice(config_.crypto, m, n)) {
+    detail::destroy(allocator_, n);
+    return false;
+  }
+  detail::destroy(allocator_, l.notice);
+  l.notice = n;
+  if (l.role == Role::playing) return true;
+  detail::destroy(allocator_, n);
+  l.notice = nullptr;
+  return true;
+}
+
+// begin_handover begins a handover once its notice and its data have arrived.
+void Core::begin_handover(Link &l, uint64_t now) {
+  if (l.role != Role::playing || l.notice == nullptr || !l.is_open()) return;
+  if (l.streams.take_refused()) {
+    detail::destroy(allocator_, l.notice);
+    l.notice = nullptr;
+  }
+  if (l.notice == nullptr || !l.streams.has_payload()) return;
+  Notice *n = l.notice;
+  l.notice = nullptr;
+  const size_t size = l.streams.take_payload(&n->data);
+  const Bytes data = {n->data.data(), size};
+  uint8_t hash[32] = {};
+  if (size > 0) config_.crypto.sha256(config_.crypto.context, hash, &data, 1);
+  if (size != n->size || std::memcmp(hash, n->hash, sizeof(hash)) != 0) {
+    l.streams.finish_payload(false);
+    tell(n->servers[0], 2, Reason::handover_data);
+    detail::destroy(allocator_, n);
+    return;
+  }
+  seek(n, now);
+}
+
+// seek connects to another server.
+void Core::seek(Notice *n, uint64_t now) {
+  if (standby_ != nullptr) stay(Reason::superseded, now);
+  size_t links = 0;
+  for (const Link *l = links_; l != nullptr; l = l->next) links++;
+  notice_ = n;
+  tell(n->servers[0], 0, Reason::none);
+  standby_ = links < max_links ? add_link(n->servers[0]) : nullptr;
+  if (standby_ == nullptr) {
+    stay(Reason::no_memory, now);
+    return;
+  }
+  standby_->role = Role::standby;
+  dialed_ = 0;
+  dial(now);
+}
+
+void Core::dial(uint64_t now) {
+  standby_->server = notice_->servers[dialed_];
+  dial_until_ = now + dial_wait;
+  if (standby_->session.start(notice_->token, now) != Error::ok) stay(Reason::token_invalid, now);
+}
+
+void Core::standby_opened(Link &l, uint64_t now) {
+  ready_at_ = never;
+  if (notice_->size > 0) l.streams.send_payload(&notice_->data, notice_->size);
+  active_->worlds.prepare(&l.worlds);
+  if (orphaned_ != Reason::none) switch_over(now); // there is nothing to wait for
+}
+
+void Core::standby_ended(Link &l, uint64_t now) {
+  if (!l.opened && ++dialed_ < notice_->n)
+    dial(now);
+  else
+    stay(l.session.reason(), now);
+}
+
+// stay abandons the other server. If the session has ended, the client reconnects.
+void Core::stay(Reason r, uint64_t now) {
+  Notice *n = notice_;
+  notice_ = nullptr;
+  if (standby_ != nullptr) {
+    standby_->role = Role::abandoned;
+    standby_->worlds.discard();
+    standby_->session.close(0, Reason::quit, now);
+    standby_ = nullptr;
+  }
+  if (!n->asked) active_->streams.finish_payload(false);
+  tell(n->servers[0], 2, r);
+  detail::destroy(allocator_, n);
+  const Reason orphaned = orphaned_;
+  orphaned_ = Reason::none;
+  if (orphaned != Reason::none) lost(orphaned);
+}
+
+bool Core::reached() const {
+  return notice_->stream == 255 || active_->worlds.reached(notice_->stream, notice_->tick);
+}
+
+// try_switch switches if the client is ready at the other server, and the tick has come.
+void Core::try_switch(uint64_t now) {
+  if (standby_ == nullptr) return;
+  Link &s = *standby_;
+  if (notice_->asked && active_->is_open() && active_->session.silence(now) < max_silence) {
+    stay(Reason::answers, now);
+    return;
+  }
+  if (!s.is_open()) {
+    if (!s.opened && now >= dial_until_) {
+      s.session.close(0, Reason::timeout, now);
+      standby_ended(s, now);
+    }
+    return;
+  }
+  const Streams::Result sent = s.streams.sent();
+  const bool ready = sent == Streams::complete && s.bound(rpcs_n_);
+  if (ready && ready_at_ == never) ready_at_ = now;
+  if (sent != Streams::complete && sent != Streams::pending)
+    stay(Reason::refused, now);
+  else if (!ready && now - s.since >= bind_wait)
+    stay(Reason::not_bound, now);
+  else if (ready && reached() && (active_->worlds.prepared(s.worlds) || now - ready_at_ >= world_wait))
+    switch_over(now);
+}
+
+void Core::switch_over(uint64_t now) {
+  Link &before = *active_;
+  Link &next = *standby_;
+  Notice *n = notice_;
+  active_ = &next;
+  standby_ = nullptr;
+  notice_ = nullptr;
+  orphaned_ = Reason::none;
+  tell(next.server, 1, Reason::none);
+  // What waits for further calls leaves; it may be lost as any datagram.
+  for (size_t i = 0; i < rpcs_n_; i++) {
+    Binding &b = next.bindings[i];
+    const bool was = before.bindings[i].phase == Phase::bound;
+    if (before.bindings[i].encoder != nullptr) (void)before.flush(i, rpcs_[i].config.reliable);
+    if (b.phase == Phase::requesting || (b.phase == Phase::bound && was)) continue;
+    Event e;
+    e.type = b.phase == Phase::bound ? EventType::bound : EventType::bind_failed;
+    e.rpc = static_cast<uint8_t>(i);
+    e.value = b.reason;
+    events_.push(e);
+  }
+  next.role = Role::playing;
+  next.worlds.adopt(&before.worlds);
+  before.role = Role::former;
+  before.release_encoders();
+  before.handed_over = !n->asked;
+  before.since = now;
+  before.streams.refuse_payloads();
+  if (n->asked) before.session.close(0, Reason::quit, now);
+  detail::destroy(allocator_, n);
+  quality_at_ = now + second;
+  backoff_ = 0;
+  was_open_ = before_ = true;
+}
+
+// part ends the session with a former server when nothing is on its way in either direction.
+void Core::part(Link &l, uint64_t now) {
+  if (!l.is_open()) {
+    // Nothing follows. The program is told of what has not ended.
+    if (l.session.state() != State::idle || l.reliable.next_size() > 0 || l.bulk.next_size() > 0) {
+      deliver(l, now);
+      return;
+    }
+    while (l.requests_n > 0 && events_.room() > 0) {
+      Event e;
+      e.type = EventType::answer;
+      e.status = 5;
+      e.value = l.requests[--l.requests_n];
+      events_.push(e);
+    }
+    (void)l.streams.fail();
+    return;
+  }
+  const bool sent = l.waiting_n == 0 && l.reliable.idle();
+  if (l.handed_over && sent) {
+    l.streams.finish_payload(true);
+    l.handed_over = false;
+  }
+  const bool over = l.shutdown_told && sent && l.bulk.idle() && l.requests_n == 0 && !l.streams.busy() &&
+                    l.reliable.next_size() == 0 && l.bulk.next_size() == 0;
+  if (over || now - l.since >= part_wait) l.session.close(0, Reason::quit, now);
+}
+
+Error Core::do_failover(const Address &server, const char *token, size_t n, uint64_t now) {
+  if (!is_open()) return Error::closed;
+  if (standby_ != nullptr && !notice_->asked) return Error::full;
+  auto *to = detail::create<Notice>(allocator_);
+  if (to == nullptr) return Error::no_memory;
+  const Error e = parse_token(config_.crypto, token, n, &to->token);
+  if (e != Error::ok) {
+    detail::destroy(allocator_, to);
+    return e;
+  }
+  to->asked = true;
+  to->servers[0] = server;
+  to->n = 1;
+  failover_at_ = now;
+  seek(to, now);
+  return Error::ok;
+}
+
+// listen tells the program if the server does not answer while it is called.
+void Core::listen(uint64_t now) {
+  Link &l = *active_;
+  if (!l.is_open() || l.shutdown_told || called_at_ == 0 || now - called_at_ > max_silence) return;
+  const uint64_t silent = l.session.silence(now);
+  if (silent < probe_silence) return;
+  if (now - probed_at_ >= probe_interval) {
+    probed_at_ = now;
+    l.session.ask();
+  }
+  if (silent < max_silence || standby_ != nullptr || (told_at_ != 0 && now - told_at_ < tell_interval))
+    return;
+  told_at_ = now;
+  emit(EventType::silent);
+}
+
+uint64_t Core::handover_timeout() const {
+  uint64_t t = never;
+  for (const Link *l = links_; l != nullptr; l = l->next)
+    if (l->role == Role::former && l->is_open()) t = std::min(t, l->since + part_wait);
+  if (standby_ != nullptr && standby_->is_open())
+    t = std::min(t, ready_at_ != never ? ready_at_ + world_wait : standby_->since + bind_wait);
+  else if (standby_ != nullptr && !standby_->opened)
+    t = std::min(t, dial_until_);
+  if (active_->is_open() && called_at_ != 0 && now_ - called_at_ <= max_silence) {
+    const uint64_t silent = active_->session.silence(now_);
+    t = std::min(t, now_ - silent + (silent < probe_silence ? probe_silence : max_silence));
+    if (silent >= probe_silence) t = std::min(t, probed_at_ + probe_interval);
+  }
+  return t;
+}
+
+} // namespace uplink::detail::client

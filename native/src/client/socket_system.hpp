@@ -1,0 +1,19 @@
+// The sockets of an operating system.
+#pragma once
+
+#include "uplink/client.hpp"
+
+namespace uplink::detail::client {
+
+// open_socket opens a UDP socket that is connected to a server and does not wait. Its datagrams have the
+// flag "don't fragment". *handle is not -1 after success.
+Error open_socket(const Address &server, intptr_t *handle);
+void close_socket(intptr_t handle);
+// send_socket ignores errors: the datagram is lost then.
+void send_socket(intptr_t handle, Bytes datagram);
+// receive_socket returns the size of the next datagram, or 0 if there is none.
+size_t receive_socket(intptr_t handle, Buffer to);
+// wait_sockets waits until one of at most 8 has a datagram, at most so many ns.
+void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns);
+
+} // namespace uplink::detail::client

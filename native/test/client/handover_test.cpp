@@ -1,0 +1,120 @@
+// Handovers between two servers, one of which is the program's.
+#include "test/client/world.hpp"
+
+using namespace uplink;
+using namespace uplink_test;
+
+namespace {
+
+// taken returns the next message of a server's channel, or nothing.
+Data taken(Channel &c) {
+  Data m(c.next_size());
+  if (!m.empty()) c.receive(m.data());
+  return m;
+}
+
+int outcome(const World &w) {
+  for (size_t i = w.events.size(); i > 0; i--)
+    if (w.events[i - 1].type == EventType::handover) return w.events[i - 1].status;
+  return -1;
+}
+
+} // namespace
+
+TEST_CASE("a handover with data, and messages before and after the switch") {
+  World w;
+  Server other;
+  other.id = 0x2233445566778899;
+  w.other = &other;
+  w.connect();
+  w.run(100);
+  const std::string data(3000, 'x');
+  stream(w.server, data);
+  REQUIRE(w.server.channel.send(bytes(notice(other, text_bytes(data.c_str())))));
+  w.run(200);
+  CHECK(outcome(w) == 0);
+  REQUIRE(other.open);
+  // The other server sends a message before the switch, and gets the data.
+  const Data early = {0xc4, 'e'}, late = {0xc4, 'l'};
+  REQUIRE(other.channel.send(bytes(early)));
+  w.run(1000);
+  CHECK(outcome(w) == 0);
+  CHECK(taken(other.bulk).size() == 16);
+  std::string got;
+  for (Data m; !(m = taken(other.bulk)).empty() && m[0] == 8;) got.append(m.begin() + 1, m.end());
+  CHECK(got == data);
+  for (const Event &e : w.events) CHECK(e.type != EventType::message);
+  // What the program sends goes to the first server until the switch.
+  REQUIRE(w.client->send(text_bytes("before"), true, w.now) == Error::ok);
+  const Data done = {40, 0};
+  REQUIRE(other.bulk.send(bytes(done)));
+  w.run(100);
+  CHECK(outcome(w) == 1);
+  REQUIRE(w.client->send(text_bytes("after"), true, w.now) == Error::ok);
+  REQUIRE(w.server.channel.send(bytes(late)));
+  w.run(100);
+  CHECK(taken(w.server.channel).size() == 7);
+  CHECK(taken(other.channel).size() == 6);
+  CHECK(taken(w.server.bulk) == done);
+  int messages = 0;
+  for (const Event &e : w.events) messages += e.type == EventType::message ? 1 : 0;
+  CHECK(messages == 2);
+  // The first server has nothing left: the session with it ends.
+  CHECK(w.server.closes == 0);
+  w.server.send(detail::client::data, {0xc5});
+  w.run(50);
+  CHECK(w.server.closes == 3);
+  CHECK(w.client->connected());
+  CHECK(!w.client->uses({}));
+}
+
+TEST_CASE("the client stays: other data, a malformed notice, a server that is not there") {
+  for (int i = 0; i < 3; i++) {
+    World w;
+    Server other;
+    other.id = 0x2233445566778899;
+    w.other = &other;
+    other.silent = i == 2;
+    w.connect();
+    w.run(100);
+    stream(w.server, i == 0 ? "forged" : "data");
+    Data m = notice(other, text_bytes("data"));
+    if (i == 1) m[1] = 77;
+    REQUIRE(w.server.channel.send(bytes(m)));
+    w.run(6000);
+    if (i == 1) {
+      CHECK(w.last().type == EventType::disconnected);
+      CHECK(w.last().reason == Reason::violation);
+      continue;
+    }
+    CHECK(outcome(w) == 2);
+    CHECK(w.last().reason == (i == 0 ? Reason::handover_data : Reason::timeout));
+    CHECK(taken(w.server.bulk) == Data{40, 1});
+    CHECK(w.client->connected());
+    CHECK(w.client->uses({}));
+  }
+}
+
+TEST_CASE("the session ends while the client connects to another server") {
+  for (const bool there : {true, false}) {
+    World w;
+    Server other;
+    other.id = 0x2233445566778899;
+    w.other = &other;
+    other.silent = true;
+    w.connect();
+    w.run(100);
+    stream(w.server, "");
+    REQUIRE(w.server.channel.send(bytes(notice(other, {}))));
+    w.run(100);
+    w.server.send(detail::client::close, {0});
+    w.run(100);
+    CHECK(!w.client->connected());
+    CHECK(outcome(w) == 0);
+    other.silent = !there;
+    w.run(6000);
+    CHECK(outcome(w) == (there ? 1 : 2));
+    CHECK(w.client->connected() == there);
+    CHECK(w.last().type == (there ? EventType::handover : EventType::disconnected));
+  }
+}

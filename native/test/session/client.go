@@ -1,0 +1,287 @@
+//go:build native
+
+package session
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../../include
+#cgo LDFLAGS: -luplink
+#include <stdlib.h>
+#include "uplink/uplink_worlds.h"
+
+// one_field creates a schema with a number.
+static uplink_error one_field(const char *name, uplink_schema **out) {
+	uplink_field f = {0};
+	f.name = "N";
+	f.kind = UPLINK_SCALAR;
+	f.resolution = 1;
+	return uplink_schema_create(0, name, 60, &f, 1, out, 0);
+}
+
+static uplink_error new_world(const uplink_schema *s, uplink_snapshot_world **out) {
+	const uplink_schema *types[1] = {s};
+	return uplink_snapshot_world_create(0, types, 0, 1, 0, out);
+}
+
+static uplink_error subscribe_snapshots(uplink_client *c, const char *name, uplink_snapshot_world *w, int32_t *world) {
+	return uplink_client_subscribe(c, name, uplink_snapshot_world_base(w), 0, world);
+}
+
+// object returns the component of object i, or -1.
+static int32_t object(const uplink_snapshot_world *w, size_t i) {
+	uplink_objects o;
+	uplink_snapshot_world_objects(w, 0, &o);
+	return i < o.n ? o.rows[i * o.components] : -1;
+}
+*/
+import "C"
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+	"unsafe"
+
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// nativeError is an error of the library.
+type nativeError C.uplink_error
+
+func (e nativeError) Error() string { return C.GoString(C.uplink_error_text(C.uplink_error(e))) }
+
+const nativeFull = nativeError(C.UPLINK_FULL)
+
+func check(e C.uplink_error) error {
+	if e != C.UPLINK_OK {
+		return nativeError(e)
+	}
+	return nil
+}
+
+// event is an event of the library.
+type event struct {
+	kind, status, reason, rpc int
+	reliable                  bool
+	value                     uint64
+	number                    int32 // of a call of the server
+	data                      []byte
+}
+
+const (
+	eventConnected    = int(C.UPLINK_CONNECTED)
+	eventReconnecting = int(C.UPLINK_RECONNECTING)
+	eventDisconnected = int(C.UPLINK_DISCONNECTED)
+	eventBound        = int(C.UPLINK_BOUND)
+	eventBindFailed   = int(C.UPLINK_BIND_FAILED)
+	eventMessage      = int(C.UPLINK_MESSAGE)
+	eventAnswer       = int(C.UPLINK_ANSWER)
+	eventHandover     = int(C.UPLINK_HANDOVER)
+	eventServerCall   = int(C.UPLINK_SERVER_CALL)
+	eventWorldUpdate  = int(C.UPLINK_WORLD_UPDATE)
+	eventSilent       = int(C.UPLINK_SILENT)
+)
+
+// reasonText returns the text of event.reason.
+func reasonText(reason int) string { return C.GoString(C.uplink_reason_text(C.int32_t(reason))) }
+
+// native is a client of the library over a network in virtual time. Its methods are for one
+// goroutine.
+type native struct {
+	client  *C.uplink_client
+	schemas map[string]*C.uplink_schema
+	frames  []*C.uplink_frame // by RPC
+	world   *C.uplink_snapshot_world
+
+	pc     transport.PacketConn
+	server netip.AddrPort // of connect
+	inbox  chan []byte
+	start  time.Time
+}
+
+// newNative returns a client whose first server is at an address.
+func newNative(n transport.Network, server netip.AddrPort) (*native, error) {
+	pc, err := n.ListenPacket("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &native{schemas: map[string]*C.uplink_schema{}, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now()}
+	cfg := C.uplink_client_config{handlers: 1, worlds: 1, streams: 1}
+	if err := check(C.uplink_client_create(nil, &cfg, &c.client)); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.inbox)
+		for {
+			b := make([]byte, maxDatagram+1)
+			n, _, err := pc.ReadFrom(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			c.inbox <- b[:n]
+		}
+	}()
+	return c, nil
+}
+
+func (c *native) close() {
+	_ = c.pc.Close()
+	for range c.inbox { // until the goroutine has ended
+	}
+	C.uplink_client_destroy(c.client)
+	C.uplink_snapshot_world_destroy(c.world)
+	for _, f := range c.frames {
+		C.uplink_frame_destroy(f)
+	}
+	for _, s := range c.schemas {
+		C.uplink_schema_destroy(s)
+	}
+}
+
+// now returns the time of the library, which is never 0.
+func (c *native) now() C.uint64_t { return C.uint64_t(time.Since(c.start) + time.Second) }
+
+// schema returns a schema with one number.
+func (c *native) schema(name string) (*C.uplink_schema, error) {
+	if s := c.schemas[name]; s != nil {
+		return s, nil
+	}
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	var s *C.uplink_schema
+	err := check(C.one_field(text, &s))
+	c.schemas[name] = s
+	return s, err
+}
+
+func (c *native) bind(name string, reliable bool) error {
+	s, err := c.schema(name)
+	if err != nil {
+		return err
+	}
+	var cfg C.uplink_bind_config
+	cfg.codec = C.UPLINK_ADAPTIVE
+	if reliable {
+		cfg.reliable = 1
+	}
+	var rpc C.int32_t
+	var f *C.uplink_frame
+	err = errors.Join(check(C.uplink_client_bind(c.client, s, &cfg, &rpc)), check(C.uplink_frame_create(nil, s, &f)))
+	c.frames = append(c.frames, f)
+	return err
+}
+
+func (c *native) handle(name string) error {
+	s, err := c.schema(name)
+	if err != nil {
+		return err
+	}
+	var n C.int32_t
+	return check(C.uplink_client_handle(c.client, s, &n))
+}
+
+// subscribe subscribes to a world whose objects have one number.
+func (c *native) subscribe(name string) error {
+	s, err := c.schema(name)
+	if err != nil {
+		return err
+	}
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	var n C.int32_t
+	return errors.Join(check(C.new_world(s, &c.world)), check(C.subscribe_snapshots(c.client, text, c.world, &n)))
+}
+
+// snapshot returns the tick of the newest snapshot, and the numbers of its objects.
+func (c *native) snapshot() (tick uint64, objects []int32) {
+	var s C.uplink_snapshot
+	if C.uplink_snapshot_world_newest(c.world, &s) == 0 {
+		return 0, nil
+	}
+	for i := C.size_t(0); ; i++ {
+		v := C.object(c.world, i)
+		if v < 0 {
+			return uint64(s.tick), objects
+		}
+		objects = append(objects, int32(v))
+	}
+}
+
+func (c *native) connect(token string) error {
+	text := C.CString(token)
+	defer C.free(unsafe.Pointer(text))
+	return check(C.uplink_client_connect(c.client, text, C.size_t(len(token)), c.now()))
+}
+
+func (c *native) failover(server, token string) error {
+	address, text := C.CString(server), C.CString(token)
+	defer C.free(unsafe.Pointer(address))
+	defer C.free(unsafe.Pointer(text))
+	return check(C.uplink_client_failover(c.client, address, text, C.size_t(len(token)), c.now()))
+}
+
+func (c *native) call(rpc int, n int32) error {
+	v := C.int32_t(n)
+	if err := check(C.uplink_frame_set_components(c.frames[rpc], &v, 1)); err != nil {
+		return err
+	}
+	return check(C.uplink_client_call(c.client, C.int32_t(rpc), c.frames[rpc], c.now()))
+}
+
+func (c *native) send(n uint32) error {
+	b := binary.LittleEndian.AppendUint32(nil, n)
+	return check(C.uplink_client_send(c.client, (*C.uint8_t)(&b[0]), C.size_t(len(b)), 1, c.now()))
+}
+
+func (c *native) request(body []byte) (id uint32, err error) {
+	var n C.uint32_t
+	err = check(C.uplink_client_request(c.client, (*C.uint8_t)(&body[0]), C.size_t(len(body)), &n, c.now()))
+	return uint32(n), err
+}
+
+// run receives and sends what there is, and passes events to take.
+func (c *native) run(take func(*event)) {
+	for more := true; more; {
+		select {
+		case b := <-c.inbox:
+			C.uplink_client_receive(c.client, (*C.uint8_t)(&b[0]), C.size_t(len(b)), c.now())
+		default:
+			more = false
+		}
+	}
+	for {
+		var b [maxDatagram]byte
+		var a C.uplink_address
+		n := C.uplink_client_next_datagram(c.client, (*C.uint8_t)(&b[0]), C.size_t(len(b)), &a, c.now())
+		if n == 0 {
+			break
+		}
+		to := c.server
+		if a.family != 0 {
+			to = netip.AddrPortFrom(netip.AddrFrom4([4]byte(C.GoBytes(unsafe.Pointer(&a.ip[0]), 4))), uint16(a.port))
+		}
+		_, _ = c.pc.WriteTo(b[:n], to)
+	}
+	for {
+		var e C.uplink_event
+		if C.uplink_client_poll_event(c.client, &e) == 0 {
+			return
+		}
+		out := event{
+			kind: int(e._type), status: int(e.status), reason: int(e.reason), rpc: int(e.rpc), reliable: e.reliable != 0, value: uint64(e.value),
+			data: C.GoBytes(unsafe.Pointer(e.data), C.int(e.size)),
+		}
+		if e.frame != nil {
+			out.number = int32(*C.uplink_frame_components(e.frame))
+		}
+		take(&out)
+	}
+}
+
+// dropped returns the number of datagrams that belong to none of the client's sessions.
+func (c *native) dropped() uint64 {
+	var s C.uplink_stats
+	C.uplink_client_stats(c.client, &s)
+	return uint64(s.dropped)
+}
