@@ -15,7 +15,9 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,47 +30,80 @@ import (
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
 )
 
+// options are the flags.
+type options struct {
+	listen, nats, secret string
+	replicas             int
+}
+
 func main() {
-	listen := flag.String("listen", "127.0.0.1:8081", "TCP address of the service")
-	urls := flag.String("nats", nats.DefaultURL, "URLs of the NATS servers, separated by commas")
-	replicas := flag.Int("replicas", 1, "number of NATS servers that have each bucket, 1 to 5")
-	secret := flag.String("secret", "", "file with the secret of the fleet's servers; none: everybody has access")
+	var o options
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:8081", "TCP address of the service; port 0: any free one")
+	flag.StringVar(&o.nats, "nats", nats.DefaultURL, "URLs of the NATS servers, separated by commas")
+	flag.IntVar(&o.replicas, "replicas", 1, "number of NATS servers that have each bucket, 1 to 5")
+	flag.StringVar(&o.secret, "secret", "", "file with the secret of the fleet's servers; loopback needs none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *listen, *urls, *replicas, *secret); err != nil {
+	err := run(ctx, &o, func(url string) { log.Printf("serving %s from %s", url, o.nats) })
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, listen, urls string, replicas int, secretFile string) error {
-	secret := ""
-	if secretFile != "" {
-		text, err := os.ReadFile(secretFile)
-		if err != nil {
-			return err
-		}
-		if secret = strings.TrimSpace(string(text)); secret == "" {
-			return fmt.Errorf("%s is empty", secretFile)
-		}
+// readSecret returns the secret of the servers; an empty one admits all.
+func (o *options) readSecret() (string, error) {
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return "", fmt.Errorf("-listen: %w", err)
 	}
-	nc, err := nats.Connect(urls, natsstore.Options()...)
+	if o.secret == "" {
+		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return "", fmt.Errorf("-listen %s: on this address others can reach it: set -secret", o.listen)
+		}
+		return "", nil
+	}
+	text, err := os.ReadFile(o.secret)
+	if err != nil {
+		return "", fmt.Errorf("-secret: %w", err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if len(secret) < 16 {
+		return "", fmt.Errorf("-secret %s: want 16 characters or more", o.secret)
+	}
+	return secret, nil
+}
+
+// run serves until ctx is done. It calls listening with the URL when it accepts requests.
+func run(ctx context.Context, o *options, listening func(url string)) error {
+	if o.replicas < 1 || o.replicas > 5 {
+		return fmt.Errorf("-replicas %d: want 1 to 5", o.replicas)
+	}
+	secret, err := o.readSecret()
 	if err != nil {
 		return err
+	}
+	nc, err := nats.Connect(o.nats, natsstore.Options()...)
+	if err != nil {
+		return fmt.Errorf("-nats %s: %w", o.nats, err)
 	}
 	defer nc.Close()
-	store, err := natsstore.New(ctx, nc, natsstore.Config{Replicas: replicas})
+	store, err := natsstore.New(ctx, nc, natsstore.Config{Replicas: o.replicas})
 	if err != nil {
-		return err
+		return fmt.Errorf("-nats %s: %w", o.nats, err)
 	}
 	defer store.Close()
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("-listen: %w", err)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/", httpstore.Handler(store, secret))
-	web := http.Server{Addr: listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
-	log.Printf("serving http://%s/ from %s", listen, urls)
-	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	listening("http://" + l.Addr().String() + "/")
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
