@@ -2,33 +2,15 @@ package ds_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-// token returns a token for all servers of the squad.
-func (f *squad) token(id uint64, change ...func(*token.Claims)) token.Token {
-	f.t.Helper()
-	c := token.Claims{ClientID: id, Issued: time.Now(), Expires: time.Now().Add(time.Minute)}
-	for i := range f.members {
-		c.Servers = append(c.Servers, f.target(i).Addrs...)
-	}
-	for _, f := range change {
-		f(&c)
-	}
-	tok, err := token.Issue(token.Development().Issuer(), c)
-	uplinktest.Must(f.t, err)
-	return tok
-}
 
 // TestDeadServer mutes the server of a client that plays. If that is for good, the client plays at
 // another server within 3 s. If the server answers again before that, the client stays, and every
@@ -78,43 +60,6 @@ func TestDeadServer(t *testing.T) {
 				once(t, "calls", v.steps, g.next)
 				once(t, "reliable calls", v.reliable, g.bought)
 				once(t, "messages", v.messages, g.sent)
-			}
-		})
-	}
-}
-
-// TestHandoverHostile uses tokens of handovers without their payload, and twice. Nobody joins.
-func TestHandoverHostile(t *testing.T) {
-	promise := func(c *token.Claims) { c.Handover = sha256.Sum256([]byte("state")) }
-	for name, c := range map[string]struct {
-		uses int
-		dial error // of the last use
-		end  error // of the first one
-	}{
-		"no payload": {1, nil, session.ErrProtocol},
-		"replayed":   {2, token.ErrUsed, session.ErrProtocol},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
-			cfg := transport.Config{Network: f.network, Token: f.token(7, promise)}
-			var uses []*raw
-			var err error
-			for range c.uses {
-				r := &raw{t: t}
-				if r.Conn, err = transport.Dial(t.Context(), f.members[0].addr, cfg, r); err == nil {
-					t.Cleanup(func() { uplinktest.Must(t, r.Close()) })
-					uses = append(uses, r)
-				}
-			}
-			if !errors.Is(err, c.dial) {
-				t.Errorf("dial: %v, want %v", err, c.dial)
-			}
-			settle(12 * time.Second)
-			if len(uses) > 0 && !errors.Is(uses[0].closed, c.end) {
-				t.Errorf("the session ended with %v, want %v", uses[0].closed, c.end)
-			}
-			if n := len(f.ids()); n > 0 {
-				t.Errorf("%d joined", n)
 			}
 		})
 	}

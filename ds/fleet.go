@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -53,8 +54,8 @@ func (s *Server) entry() fleet.Server {
 	default:
 		e.Addrs = []netip.AddrPort{s.ln.Addr()}
 	}
-	if !s.cfg.Key.IsZero() {
-		e.Key = s.cfg.Key.ID().String()
+	if key := (*s.keys.Load())[0]; !key.Equal(token.Development()) {
+		e.Key = key.ID().String()
 	}
 	return e
 }

@@ -49,6 +49,13 @@ func (f *failing) Begin(ctx context.Context, s fleet.Session) error {
 	return f.Store.Begin(ctx, s)
 }
 
+func (f *failing) Servers(ctx context.Context) ([]fleet.Server, error) {
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return f.Store.Servers(ctx)
+}
+
 func (f *failing) Announce(ctx context.Context, s fleet.Server) error {
 	if err := f.err(); err != nil {
 		return err
@@ -68,7 +75,13 @@ type fleetOf struct {
 
 func newFleet(t *testing.T, n int, outage time.Duration) *fleetOf {
 	t.Helper()
-	network, err := simnet.NewNetwork(simnet.Config{Delay: 10 * ms}, simnet.Config{Delay: 10 * ms})
+	return newFleetOver(t, n, outage, simnet.Config{Delay: 10 * ms})
+}
+
+// newFleetOver starts a fleet of servers that are reached over a link.
+func newFleetOver(t *testing.T, n int, outage time.Duration, link simnet.Config) *fleetOf {
+	t.Helper()
+	network, err := simnet.NewNetwork(link, link)
 	if err != nil {
 		t.Fatal(err)
 	}

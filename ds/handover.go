@@ -124,7 +124,7 @@ func (p *Player) notice(to *Target, cfg *HandoverConfig) (n control.HandoverNoti
 	}
 	key, data := to.Key, cfg.UserData
 	if key.IsZero() {
-		key = p.server.issuer.Load().Issuer()
+		key = (*p.server.keys.Load())[0].Issuer()
 	}
 	if data == nil {
 		data = p.UserData()

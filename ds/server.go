@@ -48,9 +48,11 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	for i := range ln.Shards() {
 		s.shards = append(s.shards, &shard{server: s, index: i, start: time.Now(), players: map[*Player]struct{}{}})
 	}
-	if s.setIssuer(cfg.Key); cfg.Key.IsZero() {
-		s.setIssuer(token.Development())
+	keys := []token.Key{token.Development()}
+	if !cfg.Key.IsZero() {
+		keys = append([]token.Key{cfg.Key}, cfg.OtherKeys...)
 	}
+	s.keys.Store(&keys)
 	s.populated.Store(int32(len(s.shards)))
 	s.queue.quota.limit = cfg.QueueBytes
 	return s, nil
@@ -66,13 +68,11 @@ func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 func (s *Server) SetKeys(keys ...token.Key) error {
 	err := s.ln.SetKeys(keys...)
 	if err == nil {
-		s.setIssuer(keys[0])
+		keys = slices.Clone(keys)
+		s.keys.Store(&keys)
 	}
 	return err
 }
-
-// setIssuer sets the key that issues tokens for handovers.
-func (s *Server) setIssuer(k token.Key) { s.issuer.Store(&k) }
 
 // SetAddrs replaces [Config.Addrs] while the server runs, for a server whose public addresses are
 // known only after Listen: an orchestrator may assign them late. Players stay connected. If
@@ -144,15 +144,17 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Shutdown ends Serve without losing data. It refuses new players, tells the connected ones, and
-// waits until each player has received all reliable messages, the player's own reliable messages
-// have arrived, its requests are answered, all streams are over, and the player has left. With
-// [Config.Poll] it also waits until the game has polled everything that arrived. Then, or when ctx
-// is done, it closes the server like [Server.Close]; in the second case it returns the error of
-// ctx. Clients leave by themselves and reconnect when a server is there again. What handlers send
-// meanwhile may be lost. Like Close, it must not be called from a handler.
+// Shutdown ends Serve without losing data. It refuses new players (session.ErrDraining), whose
+// tokens are not used up, tells the connected ones, and waits until each player has received all
+// reliable messages, the player's own reliable messages have arrived, its requests are answered,
+// all streams are over, and the player has left. With [Config.Poll] it also waits until the game
+// has polled everything that arrived. Then, or when ctx is done, it closes the server like
+// [Server.Close]; in the second case it returns the error of ctx. Clients leave by themselves and
+// reconnect when a server is there again. What handlers send meanwhile may be lost. Like Close, it
+// must not be called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
+	s.refuseJoins()
 	var cut error
 	if s.serving.Load() {
 		select {
@@ -163,6 +165,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 	}
 	return errors.Join(cut, s.Close())
+}
+
+// refuseJoins makes the server refuse new players, before their tokens are used up, and tells the
+// fleet.
+func (s *Server) refuseJoins() {
+	s.ln.Drain()
+	if s.member != nil {
+		s.member.Changed()
+	}
 }
 
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's

@@ -35,17 +35,17 @@ type Server struct {
 	rpcs   map[string]*rpc    // by name
 	worlds map[string]*served // by name
 
-	predicts   atomic.Bool      // an RPC is registered with ForPrediction
-	panics     atomic.Uint64    // recovered panics
-	asked      atomic.Uint64    // requests of players
-	streamed   [2]atomic.Uint64 // bytes of streams sent, received
-	called     [2]atomic.Uint64 // calls of clients' RPCs, bytes of their payloads
-	streaming  sync.WaitGroup   // calls of Config.OnStream
-	silent     bool             // neither Config.Logger nor Config.PanicHandler is set
-	profiling  atomic.Uint64    // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
-	leaving    atomic.Bool      // Shutdown was called
-	draining   atomic.Bool      // Drain was called
-	issuer     atomic.Pointer[token.Key]
+	predicts   atomic.Bool                          // an RPC is registered with ForPrediction
+	panics     atomic.Uint64                        // recovered panics
+	asked      atomic.Uint64                        // requests of players
+	streamed   [2]atomic.Uint64                     // bytes of streams sent, received
+	called     [2]atomic.Uint64                     // calls of clients' RPCs, bytes of their payloads
+	streaming  sync.WaitGroup                       // calls of Config.OnStream
+	silent     bool                                 // neither Config.Logger nor Config.PanicHandler is set
+	profiling  atomic.Uint64                        // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving    atomic.Bool                          // Shutdown was called
+	draining   atomic.Bool                          // Drain was called
+	keys       atomic.Pointer[[]token.Key]          // the first one issues tokens for handovers
 	outcome    atomic.Pointer[func(*Player, error)] // of Drain: is called with outcomes of handovers
 	calls      atomic.Int64                         // calls of Joined and Left that wait for Poll
 	member     *fleet.Member                        // nil without Config.Fleet

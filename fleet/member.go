@@ -63,6 +63,7 @@ type Member struct {
 	cfg      Config
 	replaced func(client uint64)
 	wake     chan struct{}
+	changed  chan struct{}
 
 	mu       sync.Mutex
 	stats    Stats
@@ -103,13 +104,25 @@ func NewMember(cfg Config, replaced func(client uint64)) (*Member, error) {
 		return nil, fmt.Errorf("fleet: Config.Outage is %v, want 0 or more", cfg.Outage)
 	}
 	return &Member{
-		cfg: cfg, replaced: replaced, wake: make(chan struct{}, 1), sessions: map[uint64]*current{},
+		cfg: cfg, replaced: replaced, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), sessions: map[uint64]*current{},
 		stats: Stats{Up: true},
 	}, nil
 }
 
 // Name returns Config.Name.
 func (m *Member) Name() string { return m.cfg.Name }
+
+// Labels returns Config.Labels, which must not be modified.
+func (m *Member) Labels() map[string]string { return m.cfg.Labels }
+
+// Servers returns the servers of the directory; see [Store].
+func (m *Member) Servers(ctx context.Context) (servers []Server, err error) {
+	err = m.call(ctx, func(ctx context.Context) error {
+		servers, err = m.cfg.Store.Servers(ctx)
+		return err
+	})
+	return servers, err
+}
 
 // Stats returns the counts.
 func (m *Member) Stats() Stats {
@@ -178,7 +191,7 @@ func (m *Member) Begin(s Session) {
 	m.mu.Lock()
 	m.sessions[s.Client] = &current{Session: s}
 	m.mu.Unlock()
-	m.wakeUp()
+	wake(m.wake)
 }
 
 // End removes a session of this server, soon. It does not block.
@@ -192,12 +205,15 @@ func (m *Member) End(s Session) {
 		}
 	}
 	m.mu.Unlock()
-	m.wakeUp()
+	wake(m.wake)
 }
 
-func (m *Member) wakeUp() {
+// Changed announces the server soon, because it has begun to drain. It does not block.
+func (m *Member) Changed() { wake(m.changed) }
+
+func wake(c chan<- struct{}) {
 	select {
-	case m.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -220,6 +236,8 @@ func (m *Member) Run(ctx context.Context, load func() Server) {
 		case <-tick.C:
 			m.announce(ctx, load)
 			m.record(ctx)
+		case <-m.changed:
+			m.announce(ctx, load)
 		case <-m.wake:
 			if m.up() { // otherwise at the next tick
 				m.record(ctx)

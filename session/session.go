@@ -145,10 +145,10 @@ func (s State) String() string {
 // Event is a change of the state of a client's connection, or another attempt to reconnect.
 type Event struct {
 	State State
-	// Err is why the client is Reconnecting or Disconnected, or why a handover failed, and nil
-	// otherwise: why the session
-	// ended, or why the last attempt failed. It wraps an error of this package or of package token,
-	// except for failures of the client's own network or of its source of tokens.
+	// Err is why the client is Reconnecting or Disconnected, that is why the session ended or the
+	// last attempt failed, or why a handover failed; otherwise nil. It wraps an error of this
+	// package or of package token, except for failures of the client's own network or of its source
+	// of tokens.
 	Err error
 	// Attempt is the number of the next attempt to connect while Reconnecting, from 1. If the
 	// client is Connected, it is the number of attempts that this took: 0 after Dial, and in the

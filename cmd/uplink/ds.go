@@ -38,6 +38,7 @@ type dsOptions struct {
 	sealing                sealing
 	capturing              capturing
 	fleet                  fleetOptions
+	drain                  drainOptions
 	ackHz                  float64
 	ring, maxPlayers       int
 	shards                 int
@@ -68,15 +69,20 @@ overflows, the drops have the reason "kernel".
 --metrics also serves a dashboard, at / of that address: bit rates, bits by field, and the players with the worst
 connections. On loopback it needs no token. On other addresses it is read-only and needs the token of --http-token, or
 a random one that is printed as part of the URL; /metrics needs none. Nor do /healthz, which says that the process runs,
-and /readyz, whose status is 503 while the server drains or its fleet cannot be reached.
+and /readyz, whose status is 503 while the server drains.
 
 --fleet makes the server part of a fleet, whose state uplink backend keeps: a token starts one session in the fleet, a
-client plays on one server, and the backend finds servers by their load and --label.`,
+client plays on one server, and the backend finds servers by their load and --label.
+
+At the first interrupt or SIGTERM, a server with --fleet or --drain-to drains: it refuses new players, hands the others
+over to those servers, and ends when they have left, at the latest after --drain-timeout or with a second signal.
+Without them it ends at once; clients reconnect if there is a server again.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --capture out.uplink
   uplink ds --schema ServerMove.schema.json --fleet http://127.0.0.1:8080/fleet/ --fleet-name eu-1 --label map=dust
+  uplink ds --schema ServerMove.schema.json --drain-to 127.0.0.1:7778,127.0.0.1:7779
   uplink ds --schema ServerMove.schema.json --key ds.key --listen 0.0.0.0:7777 --addr 203.0.113.7:7777`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,6 +111,7 @@ client plays on one server, and the backend finds servers by their load and --la
 	f.IntVar(&o.shards, "shards", 1, "sockets with a goroutine each that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "print the load at this interval; 0s: never")
 	o.fleet.addFlags(f)
+	o.drain.addFlags(f)
 	o.capturing.addFlags(f, "--record and --capture")
 	f.BoolVar(&o.json, "json", false, "print the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on addresses other than loopback with a public test key, and permit --suite none")
@@ -146,7 +153,7 @@ func (o *dsOptions) check() error {
 	case o.json && o.report == 0:
 		return errors.New("--json: it needs --report, such as --report 1s")
 	}
-	return cmp.Or(o.fleet.check(), o.fleet.checkLabels(), o.sealing.check(), o.capturing.check(), checkRing(o.ring))
+	return cmp.Or(o.fleet.check(), o.fleet.checkLabels(), o.drain.check(), o.sealing.check(), o.capturing.check(), checkRing(o.ring))
 }
 
 // isEverywhere reports whether an address is unspecified: all addresses of the machine.
@@ -238,13 +245,13 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	}
 	defer o.reloadKeys(srv, log)()
 	log.Info("listening", "addr", srv.Addr())
-	ctx, cancel := context.WithCancel(cmd.Context())
+	reporting, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer cancel()
 	var reports sync.WaitGroup
 	if load != nil {
-		reports.Go(func() { load.Run(ctx, o.report, cmd.OutOrStdout(), o.json) })
+		reports.Go(func() { load.Run(reporting, o.report, cmd.OutOrStdout(), o.json) })
 	}
-	err = srv.Serve(ctx)
+	err = o.drain.serve(cmd.Context(), srv, part != nil, log)
 	cancel()
 	reports.Wait()
 	if err != nil || o.json {
@@ -305,13 +312,12 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 	return line + " TRACE.csv.gz"
 }
 
-// ready returns an error while the server should get no new players.
+// ready returns an error while the server should get no new players. A fleet whose state cannot be
+// reached is no reason: then no server would be ready, and a load balancer would part the players
+// from all of them, who continue to play otherwise.
 func ready(srv *ds.Server) error {
-	switch f := srv.Stats().Fleet; {
-	case srv.Draining():
+	if srv.Draining() {
 		return errors.New("the server drains")
-	case f != nil && !f.Up:
-		return errors.New("the fleet's state cannot be reached")
 	}
 	return nil
 }

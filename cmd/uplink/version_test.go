@@ -38,6 +38,8 @@ func TestFleetUsage(t *testing.T) {
 		{"--fleet http://127.0.0.1/ --fleet-name a.b", 2, "--fleet-name: the name \"a.b\": want"},
 		{"--fleet http://127.0.0.1/ --fleet-name a --fleet-outage -1s", 2, "--fleet-outage -1s"},
 		{"--label a-b=c", 2, "--label a-b: want a name"},
+		{"--drain-to 127.0.0.1", 2, "--drain-to \"127.0.0.1\": want an IP address and port"},
+		{"--drain-timeout 0s", 2, "--drain-timeout 0s: want more than 0s"},
 	})
 	checkFailures(t, "backend", []failure{
 		{"--listen 0.0.0.0:0", 2, "--listen 0.0.0.0:0...set --game-secret and --fleet-secret"},
