@@ -82,9 +82,9 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestFleetDrain drains a server of a fleet with 250 players without a function that chooses. Within
-// 30 s everybody plays at the other servers with the same labels, which share them. The directory
-// and new clients learn of it at once; the token of such a client is not used up.
+// TestFleetDrain drains a server of a fleet with 250 players without a function that chooses.
+// Within 30 s everybody plays at the other servers with the same labels, which share them. The
+// directory and new clients learn of it at once; the token of such a client is not used up.
 func TestFleetDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients = 250

@@ -59,8 +59,8 @@ func TestDrainOnSignal(t *testing.T) {
 	}
 }
 
-// TestSecondSignal sends SIGTERM to a server whose player cannot reach the other one: load balancers
-// learn that it drains, and a second signal ends it.
+// TestSecondSignal sends SIGTERM to a server whose player cannot reach the other one: load
+// balancers learn that it drains, and a second signal ends it.
 func TestSecondSignal(t *testing.T) {
 	source := slice(t, sample.Portal2(), 600, nil)
 	server, addr, send := startServer(t, "--metrics", "127.0.0.1:0", "--drain-to", "127.0.0.1:9", "--drain-timeout", "1m", "--schema", trace.SchemaPath(source.Name))

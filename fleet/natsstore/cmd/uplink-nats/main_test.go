@@ -33,8 +33,8 @@ func startNATS(t *testing.T) string {
 	return s.ClientURL()
 }
 
-// TestServe serves the state of a fleet to two servers: one program's use of a token is known to the
-// other one.
+// TestServe serves the state of a fleet to two servers: one program's use of a token is known to
+// the other one.
 func TestServe(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "fleet.secret")
 	if err := os.WriteFile(secret, []byte("a secret of servers\n"), 0o600); err != nil {
