@@ -3,6 +3,7 @@ package areas
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -69,7 +70,9 @@ func (d *Decoder) entered(p *receivedPart, set *countedSet, b []byte) ([]byte, e
 				return nil
 			}
 			return t.before
-		}); err != nil {
+		}); errors.Is(err, snapshot.ErrBaselineMissing) {
+			return fmt.Errorf("%w: an object that entered a group has references", snapshot.ErrMalformed)
+		} else if err != nil {
 			return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 		}
 		if d.objects++; t.one.Len() != 1 || d.objects > MaxObjects*len(d.types) {
