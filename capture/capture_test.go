@@ -92,7 +92,7 @@ func write(t testing.TB, path string) []record.Body {
 	must(t, err)
 	now := time.Now()
 	p := w.Open(opened)
-	bound := record.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true}
+	bound := record.Bound{RPC: 3, RateHz: 66.5, PeerRing: 64, Frames: 2, Ring: 128, Codec: rpcdelta.Adaptive, Reliable: true, DeliverLate: true, Deadline: 9, Batch: 2}
 	p.Bound(bound, s, prior.Generic())
 	p.Bound(bound, s, nil)
 	data := record.Datagram{Number: 1 << 40, Size: 1200, Body: []byte("body")}

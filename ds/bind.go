@@ -188,7 +188,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 	if p.tap != nil {
 		p.tap.Bound(Binding{
 			RPC: b.number, Schema: version.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
-			Reliable: r.Reliable, DeliverLate: deliverLate, Prior: b.prior,
+			Reliable: r.Reliable, DeliverLate: deliverLate, Deadline: r.Deadline, Batch: r.Batch, Prior: b.prior,
 		})
 	}
 	if b.prior != nil && b.prior.Hash() != r.Prior {

@@ -58,5 +58,8 @@ type Binding struct {
 	Ring                  int
 	Codec                 rpcdelta.Codec
 	Reliable, DeliverLate bool
-	Prior                 *prior.Prior // nil if the codec uses none
+	// Deadline is the maximum age in frames at which the client repeats a lost payload, 0 if it
+	// repeats none. Batch is the maximum number of later frames that a frame waits for.
+	Deadline, Batch int
+	Prior           *prior.Prior // nil if the codec uses none
 }

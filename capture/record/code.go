@@ -151,7 +151,8 @@ func (r *Opened) fields(c *coder) {
 func (r *Closed) fields(c *coder) { c.uint(&r.Player); rest(c, &r.Cause) }
 
 func (r *Bound) fields(c *coder) {
-	c.flags(&r.Again, &r.DeliverLate, &r.Reliable)
+	repeats := r.Deadline > 0
+	c.flags(&r.Again, &r.DeliverLate, &r.Reliable, &repeats)
 	c.uint(&r.Player)
 	c.rpc(&r.RPC)
 	c.uint(&r.Schema)
@@ -164,6 +165,10 @@ func (r *Bound) fields(c *coder) {
 	c.byte((*byte)(&r.Codec))
 	c.fixed(&r.Prior)
 	c.ints(&r.PerTick, schema.MaxFields)
+	if repeats {
+		c.int("deadline", &r.Deadline, rpcdelta.MaxRepairAge)
+		c.int("batch", &r.Batch, rpcdelta.MaxHeld)
+	}
 }
 
 func (r *Datagram) fields(c *coder) {

@@ -84,8 +84,11 @@ type Bound struct {
 	Ring int
 	// DeliverLate reports that the server also delivers late frames.
 	DeliverLate bool
-	Codec       rpcdelta.Codec
-	Reliable    bool
+	// Deadline is the maximum age in frames at which the client repeats a lost payload, 0 if it
+	// repeats none. Batch is then the maximum number of later frames that a frame waits for.
+	Deadline, Batch int
+	Codec           rpcdelta.Codec
+	Reliable        bool
 	// Prior is the hash of the prior in use; 0 for a codec without one.
 	Prior uint64
 }

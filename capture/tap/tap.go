@@ -54,6 +54,7 @@ func (p *player) Carried(c transport.TapEvent) {
 func (p *player) Bound(b ds.Binding) {
 	p.s.Bound(record.Bound{
 		RPC: b.RPC, RateHz: b.RateHz, PerTick: b.PerTick, PeerRing: b.PeerRing, Frames: b.Frames, Ring: b.Ring, Codec: b.Codec, Reliable: b.Reliable, DeliverLate: b.DeliverLate,
+		Deadline: b.Deadline, Batch: b.Batch,
 	}, b.Schema, b.Prior)
 }
 

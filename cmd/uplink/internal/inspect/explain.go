@@ -108,6 +108,8 @@ func (e *Explained) other(body record.Body) {
 			{"server's ring", b.Ring},
 			{"frames in a datagram", b.Frames},
 			{"late frames delivered", b.DeliverLate},
+			{"lost frames repeated for", fmt.Sprint(b.Deadline, " frames")},
+			{"later frames that a frame waits for", b.Batch},
 			{"prior", fmt.Sprintf("%016x", b.Prior)},
 			{"factors of velocities", fmt.Sprint(b.PerTick)},
 		}

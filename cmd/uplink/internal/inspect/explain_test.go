@@ -72,8 +72,8 @@ func TestExplainOther(t *testing.T) {
 		},
 		"player 3 disconnected: cause closed by the server": &record.Closed{Player: 3},
 		"player 3 bound RPC 1: in an earlier file false, schema 0, rate 60 Hz, codec adaptive, reliable true, client's ring 64, server's ring 32, " +
-			"frames in a datagram 2, late frames delivered false, prior 0000000000000000, factors of velocities [7]": &record.Bound{
-			Player: 3, RPC: 1, RateHz: 60, Codec: rpcdelta.Adaptive, Reliable: true, PeerRing: 64, Ring: 32, Frames: 2, PerTick: []int64{7},
+			"frames in a datagram 2, late frames delivered false, lost frames repeated for 9 frames, later frames that a frame waits for 2, prior 0000000000000000, factors of velocities [7]": &record.Bound{
+			Player: 3, RPC: 1, RateHz: 60, Codec: rpcdelta.Adaptive, Reliable: true, PeerRing: 64, Ring: 32, Frames: 2, Deadline: 9, Batch: 2, PerTick: []int64{7},
 		},
 		"payload of player 3, RPC 1, decoded: newest frame 9, frames 2, kind delta, hash 0000000a": &record.Decoded{Player: 3, RPC: 1, Seq: 9, Frames: 2, Kind: rpcdelta.Delta, Hash: 10},
 		"payload or datagram of player 3 dropped: RPC 1, reason late, by the decoder true":         &record.Dropped{Player: 3, RPC: 1, Reason: "late", Decoder: true},

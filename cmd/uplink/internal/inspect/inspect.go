@@ -266,7 +266,7 @@ func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
 	}
 	state := statePerComponent * s.Components()
 	cost := decoderSize + ring*frame*5/4 + state
-	if b.DeliverLate {
+	if b.DeliverLate || repairTime(b) > 0 {
 		cost += lateStates * (state + 1<<10)
 	}
 	if err := l.TakeMost(cost); err != nil {

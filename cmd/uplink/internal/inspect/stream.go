@@ -43,7 +43,7 @@ type stream struct {
 func newStream(x *inspection, b *record.Bound) *stream {
 	s := &stream{bound: b, name: fmt.Sprintf("RPC %d", b.RPC), limits: &x.limits}
 	s.cfg = rpcdelta.DecoderConfig{
-		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, Reliable: b.Reliable,
+		Codec: b.Codec, RPC: b.RPC, Ring: b.Ring, PeerRing: b.PeerRing, DeliverLate: b.DeliverLate, RepairTime: repairTime(b), Reliable: b.Reliable,
 	}
 	if declared := x.schemas[b.Schema]; declared == nil {
 		s.broken = fmt.Sprintf("schema %d is not in the file", b.Schema)
@@ -63,6 +63,15 @@ func newStream(x *inspection, b *record.Bound) *stream {
 		s.fresh()
 	}
 	return s
+}
+
+// repairTime returns the setting of the server's decoder, which keeps earlier states for payloads
+// that the client repeats.
+func repairTime(b *record.Bound) int {
+	if b.Reliable || b.Codec != rpcdelta.Adaptive {
+		return 0
+	}
+	return max(0, b.Deadline-b.Batch)
 }
 
 // fresh makes the next payload start a new decoder.

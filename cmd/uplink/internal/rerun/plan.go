@@ -201,6 +201,7 @@ func (l *loader) bound(b *record.Bound) error {
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
 			RPC: msgpack.Byte(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior, PerTick: b.PerTick,
+			Batch: b.Batch, Deadline: b.Deadline,
 		}})
 	}
 	return nil

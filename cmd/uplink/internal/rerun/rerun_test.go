@@ -87,6 +87,7 @@ func TestSelf(t *testing.T) {
 		"perfect": {frames: 100},
 		"loss":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.1}},
 		"late":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true, Ring: 32}},
+		"repairs": {frames: 600, link: simnet.Config{Loss: 0.1, Jitter: 30 * ms}, client: client.Config{Preset: client.Balanced}},
 		"rle":     {frames: 200, link: simnet.Config{Loss: 0.1}, client: client.Config{Codec: rpcdelta.RLE}},
 		"bundles": {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 	} {
