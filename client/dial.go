@@ -142,6 +142,7 @@ type connection struct {
 	heldSize int
 	parting  parting // of a former server
 	silence  silence
+	onAnswer func() // called when the server answers during the handshake; may be nil
 }
 
 // role is what a connection is for.
@@ -153,6 +154,13 @@ const (
 	former       // the client has switched to another server
 	ignored      // a standby that was abandoned
 )
+
+// Answered is called when the server answers during the handshake.
+func (s *connection) Answered() {
+	if s.onAnswer != nil {
+		s.onAnswer()
+	}
+}
 
 // Opened implements transport.Handler.
 func (s *connection) Opened(link *transport.Conn) {

@@ -18,9 +18,6 @@ import (
 const (
 	// dialWait is the time for which the client tries one address of another server.
 	dialWait = 5 * time.Second
-	// searchWait is the time after which a search for a server asks for another one. On long paths
-	// it is four round trips.
-	searchWait = 500 * time.Millisecond
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
 	// worldWait is the time for which the client waits for worlds of another server, once all else
@@ -125,24 +122,12 @@ func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(con
 
 var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
 
-// dialStandby connects to one of the addresses that find returns. In a search, it asks for others
-// while there is no answer: the server that it got may be down too.
+// dialStandby connects to the other server.
 func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
-	if st.reader != nil {
-		return c.dialFound(ctx, st, data, find, dialWait)
+	if st.reader == nil {
+		return c.search(ctx, st, find)
 	}
-	end := time.Now().Add(dialWait)
-	for wait := max(searchWait, 4*c.RTT()); ; wait *= 2 {
-		next := time.Now().Add(wait)
-		err := c.dialFound(ctx, st, nil, find, min(wait, time.Until(end)))
-		if err == nil || ctx.Err() != nil || !next.Before(end) || c.hears(time.Now()) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Until(next)):
-		}
-	}
+	return c.dialFound(ctx, st, data, find, nil)
 }
 
 // hears reports whether the current server has answered lately.
@@ -152,9 +137,9 @@ func (c *Conn) hears(now time.Time) bool {
 	return c.link != nil && c.link.Silence(now) < maxSilence
 }
 
-// dialFound tries each address for that long.
+// dialFound tries each address that find returns. Answered is called when a server answers.
 func (c *Conn) dialFound(
-	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), wait time.Duration,
+	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), answered func(),
 ) error {
 	addrs, t, err := find(ctx)
 	if err != nil {
@@ -162,8 +147,8 @@ func (c *Conn) dialFound(
 	}
 	var errs []error
 	for _, addr := range addrs {
-		next := &connection{Conn: c, role: waiting}
-		dialing, cancel := context.WithTimeout(ctx, wait)
+		next := &connection{Conn: c, role: waiting, onAnswer: answered}
+		dialing, cancel := context.WithTimeout(ctx, dialWait)
 		link, err := transport.Dial(dialing, addr, c.cfg.transport(t), next)
 		cancel()
 		if err == nil {
@@ -182,7 +167,7 @@ func (c *Conn) prepare(st *standby, next *connection, link *transport.Conn, addr
 	defer c.receiving.Unlock()
 	defer link.Wake(time.Now())
 	c.mu.Lock()
-	if c.standby != st || isClosed(c.closed) || next.lost != nil {
+	if c.standby != st || st.next != nil || isClosed(c.closed) || next.lost != nil {
 		err := next.lost
 		next.role = ignored
 		c.mu.Unlock()

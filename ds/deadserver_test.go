@@ -66,7 +66,7 @@ func TestDeadServer(t *testing.T) {
 }
 
 // TestDeadServers mutes three of four servers for good, of which a client plays on one and gets the
-// others first: it plays on the fourth within 4 s, and asked for each once.
+// others first: it plays on the fourth within 3 s, and asked for each once.
 func TestDeadServers(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
@@ -84,9 +84,37 @@ func TestDeadServers(t *testing.T) {
 		if at := g.Server(); at != f.members[0].addr {
 			t.Errorf("it says that it plays on %s", at)
 		}
-		settle(4 * time.Second)
-		if g.State() != session.Connected || g.Server() != f.members[3].addr || len(asked) != 3 {
-			t.Errorf("%v on %s, after %v", g.State(), g.Server(), asked)
+		settle(3 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if v := f.visits[id][len(f.visits[id])-1]; v.at != f.members[3] || len(v.steps) == 0 || len(asked) != 3 || len(f.visits[id]) != 2 {
+			t.Errorf("%v on %s, %d calls, %d servers joined, after %v", g.State(), g.Server(), len(v.steps), len(f.visits[id]), asked)
+		}
+	})
+}
+
+// TestSlowServer mutes the server of a client, and another one that it gets first for so long that
+// it asks for a third, which is dead too. The client plays on the second within 3 s.
+func TestSlowServer(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 3)
+		asked := 0
+		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+			asked++
+			return f.members[min(asked, 2)].addr, f.token(id), nil
+		}})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		for _, m := range f.members {
+			f.network.Mute(m.addr, true)
+		}
+		time.AfterFunc(1830*ms, func() { f.network.Mute(f.members[1].addr, false) })
+		settle(3 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if v := f.visits[id][len(f.visits[id])-1]; v.at != f.members[1] || len(v.steps) == 0 || asked != 2 || len(f.visits[id]) != 2 {
+			t.Errorf("%v on %s, %d calls, %d servers joined, %d asked for", g.State(), g.Server(), len(v.steps), len(f.visits[id]), asked)
 		}
 	})
 }

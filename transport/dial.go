@@ -39,7 +39,8 @@ type dialer struct {
 // names. The connection then stays open until either end closes it or it fails, independent of ctx.
 // If ctx is done while Dial waits, the error also wraps that of an unauthenticated refusal, if one
 // was received. If ctx is done at the moment when the connection opens, h sees it opened and closed
-// and Dial returns an error.
+// and Dial returns an error. If h has a method Answered(), it is called for each answer that does
+// not complete the handshake: the listener runs.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -146,9 +147,16 @@ func (d *dialer) run() error {
 }
 
 func (d *dialer) receive(now time.Time, g datagram) {
-	if g.from == d.remote {
-		d.conn.deliver(now, d.conn.input(now, g.from, g.b), d.handler)
+	if g.from != d.remote {
+		return
 	}
+	r := d.conn.input(now, g.from, g.b)
+	if r.verdict == session.Accepted && r.state == session.Connecting {
+		if h, ok := d.handler.(interface{ Answered() }); ok {
+			h.Answered()
+		}
+	}
+	d.conn.deliver(now, r, d.handler)
 }
 
 func (d *dialer) endBatch(time.Time) {}

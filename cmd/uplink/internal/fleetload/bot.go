@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -25,9 +27,10 @@ type bot struct {
 	id    uint64
 	store fleet.Store
 
-	conn  *client.Conn
-	moves *client.Stream[move]
-	buys  *client.Stream[move]
+	conn    *client.Conn
+	journal journal
+	moves   *client.Stream[move]
+	buys    *client.Stream[move]
 
 	// Of the goroutine that plays:
 	next, bought int32
@@ -42,7 +45,7 @@ type bot struct {
 	invalid  int               // messages of another form
 	lost     []string          // sessions that ended without a handover: the reasons
 	avoid    map[netip.AddrPort]time.Time
-	assigned netip.AddrPort // the server that assign returned last
+	assigned netip.AddrPort // the server that assign returned last, unless the bot has played since
 }
 
 // avoidFor is the time for which a bot does not return to a server that did not answer: the
@@ -65,16 +68,24 @@ func (b *bot) assign(ctx context.Context) (string, token.Token, error) {
 		}
 		b.avoid[b.assigned] = now
 	}
-	s, ok := fleet.Choose(servers, func(s *fleet.Server) bool {
-		return !slices.ContainsFunc(s.Addrs, func(a netip.AddrPort) bool { return now.Sub(b.avoid[a]) < avoidFor })
-	})
-	if !ok { // it may have been an answer that was lost
+	chosen := func() (fleet.Server, bool) {
+		return fleet.Choose(servers, func(s *fleet.Server) bool {
+			return !slices.ContainsFunc(s.Addrs, func(a netip.AddrPort) bool { return now.Sub(b.avoid[a]) < avoidFor })
+		})
+	}
+	s, ok := chosen()
+	if !ok { // answers were lost, or late: any but the last one
+		maps.DeleteFunc(b.avoid, func(_ netip.AddrPort, since time.Time) bool { return since.Before(now) })
+		s, ok = chosen()
+	}
+	if !ok {
 		s, ok = fleet.Choose(servers, nil)
 	}
 	if !ok {
 		return "", token.Token{}, errors.New("fleetload: no server accepts players")
 	}
 	b.assigned = s.Addrs[0]
+	b.journal.note("gets the server %v", b.assigned)
 	t, err := token.Issue(token.Development().Issuer(), token.Claims{
 		ClientID: b.id, Issued: now, Expires: now.Add(time.Minute), Servers: s.Addrs,
 	})
@@ -89,6 +100,7 @@ func (r *run) newBot(ctx context.Context, id uint64) (*bot, error) {
 	}
 	conn, err := client.Dial(ctx, addr, client.Config{
 		Network: r.network, Token: t, Assign: b.assign, OnMessage: b.message, OnEvent: b.event, Timeout: r.options.Timeout,
+		Logger: slog.New(&b.journal),
 	})
 	if err != nil {
 		return nil, err
@@ -127,6 +139,11 @@ func (b *bot) message(m []byte) {
 }
 
 func (b *bot) event(e session.Event) {
+	if e.New {
+		b.mu.Lock()
+		b.assigned = netip.AddrPort{}
+		b.mu.Unlock()
+	}
 	if e.Err == nil || e.Handover != 0 {
 		return
 	}

@@ -35,6 +35,8 @@ type Result struct {
 	Orphans int       `json:"orphans"`
 	Back    int       `json:"back"`
 	Return  Durations `json:"return"`
+	// Slowest is what the client of the slowest of them logged, with the time since the kill.
+	Slowest string `json:"slowest,omitempty"`
 
 	missing []int
 	back    []time.Duration

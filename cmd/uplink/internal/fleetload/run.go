@@ -342,6 +342,9 @@ func (r *run) crash(ctx context.Context, res *Result) error {
 		}
 	}
 	begin := time.Now()
+	for i := range r.bots {
+		r.bots[i].Load().journal.start(begin)
+	}
 	var killing errgroup.Group
 	for _, n := range r.live[:kills] {
 		killing.Go(n.Kill)
@@ -368,17 +371,29 @@ func (r *run) crash(ctx context.Context, res *Result) error {
 			res.Mismatches += v.Wrong
 		}
 	}
+	slowest, longest := uint64(0), time.Duration(-1)
 	for client, c := range current {
 		if c.server >= kills {
 			continue
 		}
 		res.Orphans++
-		if took, ok := back[client]; ok {
+		took, ok := back[client]
+		if ok {
 			res.back = append(res.back, took)
+		} else {
+			took = afterKill
+		}
+		if took > longest {
+			slowest, longest = client, took
 		}
 	}
 	res.finish()
 	r.show(res.returns())
+	if longest >= 0 {
+		b := r.bots[slowest-1].Load()
+		res.Slowest = b.journal.String()
+		r.show("the slowest of them: " + res.Slowest)
+	}
 	return nil
 }
 

@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// searchWait is the time after which a search for a server asks for another one. On long paths it
+// is three round trips: the first hello to a server, or the answer, may have been lost.
+const searchWait = 300 * time.Millisecond
+
+// soonAttempts is the number of attempts at that interval. From then on it doubles.
+const soonAttempts = 4
+
+// search is a search for a server that answers. The server that it gets may be down too, so it asks
+// for another one while none has answered, and keeps on trying the former: it may be slow, or the
+// answer was lost. The first server that answers ends the attempts at those that have not: before
+// its answer a server has not seen the token, so that no two sessions of the client begin.
+type search struct {
+	mu       sync.Mutex
+	attempts []*attempt
+	answered time.Time // the last first answer of a server
+}
+
+// attempt is an attempt to connect to one server.
+type attempt struct {
+	cancel   context.CancelFunc
+	answered bool
+}
+
+// search connects to one of the servers that find returns.
+func (c *Conn) search(ctx context.Context, st *standby, find func(context.Context) ([]string, token.Token, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	var all sync.WaitGroup
+	defer func() {
+		cancel()
+		all.Wait()
+	}()
+	s := &search{}
+	done := make(chan error)
+	try := func() {
+		trying, a := s.add(ctx)
+		all.Go(func() {
+			defer a.cancel()
+			err := c.dialFound(trying, st, nil, find, func() { s.answer(a) })
+			select {
+			case done <- err:
+			case <-ctx.Done():
+			}
+		})
+	}
+	try()
+	wait := max(searchWait, 3*c.RTT())
+	var errs []error
+	for next := time.After(wait); ; {
+		select {
+		case <-ctx.Done():
+			return errors.Join(append(errs, context.Cause(ctx))...)
+		case err := <-done:
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		case now := <-next:
+			if c.hears(now) {
+				return errors.Join(errs...)
+			}
+			if now.Sub(s.lastAnswer()) >= wait {
+				if try(); s.count() >= soonAttempts {
+					wait *= 2
+				}
+			}
+			next = time.After(wait)
+		}
+	}
+}
+
+func (s *search) add(ctx context.Context) (context.Context, *attempt) {
+	ctx, cancel := context.WithCancel(ctx)
+	a := &attempt{cancel: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts = append(s.attempts, a)
+	return ctx, a
+}
+
+// answer ends the attempts at servers that have not answered, after one that has.
+func (s *search) answer(a *attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.answered {
+		return
+	}
+	a.answered, s.answered = true, time.Now()
+	for _, o := range s.attempts {
+		if !o.answered {
+			o.cancel()
+		}
+	}
+}
+
+func (s *search) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.attempts)
+}
+
+func (s *search) lastAnswer() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
