@@ -49,10 +49,10 @@ func (pc *payloadCodec) findChanged(cur *Set) {
 func (pc *payloadCodec) findSince(cur *Set) {
 	h := &pc.refs
 	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, cur.Len())
-	last := h.number - uint64(maxLag*h.step)
+	oldest := int(cur.since.number) - int(h.number) + maxLag*int(h.step)
 	recent := pc.recent[:0]
-	for i, since := range cur.since.rows {
-		if since > last {
+	for i, age := range cur.since.ages {
+		if int(age) < oldest {
 			recent = append(recent, int32(i))
 		}
 	}
