@@ -8,6 +8,11 @@ import (
 )
 
 const (
+	// keyframeWork is the number of encodings that take about as long as a keyframe, which codes
+	// all objects.
+	keyframeWork = 4
+	// maxDebt bounds for how many ticks keyframes are made up for.
+	maxDebt = 64
 	// maxEncodings is the maximum number of encodings of a tick.
 	maxEncodings = 8
 	// planWork is the number of clients that choose examines per tick, if there are as many. It
@@ -22,7 +27,9 @@ type plan struct {
 	room    int                  // at most maxEncodings
 	chosen  [maxStep + 1]uint64  // distances, by step
 	slots   [maxEncodings]choice // the same
-	turn    int                  // the next slot to replace
+	turn    int                  // the slot that was replaced last
+	debt    int                  // ticks that are encoded against one baseline less, for keyframes
+	closed  bool                 // the newest tick was one of them
 	clients []clientBaselines
 	gains   [maxStep + 1][snapshot.Ring]int // scratch of replace
 }
@@ -85,11 +92,23 @@ func (p *plan) add(c clientBaselines) {
 // choose replaces some of the chosen baselines, each by the one for which the sum of the costs of
 // all timely clients is least. The last one belongs to clients that are late or wait and have none
 // of the others, so that clients that lose, stall or lie do not compete with the others. Without
-// timely clients, all choose.
+// timely clients, all choose. After keyframes one of the baselines is missing for some ticks, so
+// that clients that join do not raise the work.
 func (p *plan) choose() {
 	last := p.room - 1
-	for range min(max(planWork/max(1, len(p.clients)), 2), last) {
-		p.turn = (p.turn + 1) % last
+	n := last // slots of timely clients
+	switch {
+	case p.debt > 0 && last > 1:
+		n--
+		p.debt--
+		p.closed = true
+		p.clear(&p.slots[n])
+	case p.closed:
+		p.closed = false
+		p.turn = last - 2 // it is the next one
+	}
+	for range min(max(planWork/max(1, len(p.clients)), 2), n) {
+		p.turn = (p.turn + 1) % n
 		p.replaceFirst(&p.slots[p.turn], timely, everyone)
 	}
 	p.replaceFirst(&p.slots[last], unserved, timely)
@@ -110,8 +129,16 @@ func (p *plan) replaceFirst(s *choice, first, second func(c *clientBaselines, ha
 	}
 }
 
-func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64) bool) {
+// owe makes up for keyframes that were encoded, in the next ticks.
+func (p *plan) owe(keyframes int) { p.debt = min(p.debt+keyframes*keyframeWork, maxDebt) }
+
+func (p *plan) clear(s *choice) {
 	p.chosen[s.step] &^= 1 << s.distance
+	*s = choice{}
+}
+
+func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64) bool) {
+	p.clear(s)
 	p.gains = [maxStep + 1][snapshot.Ring]int{}
 	for i := range p.clients {
 		c := &p.clients[i]
@@ -126,7 +153,6 @@ func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64)
 			gains[d] += cost - costs[d]
 		}
 	}
-	*s = choice{}
 	for step := range p.gains {
 		for d, gain := range p.gains[step] {
 			if gain > p.gains[s.step][s.distance] {

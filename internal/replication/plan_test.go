@@ -98,6 +98,46 @@ func TestPlanWaits(t *testing.T) {
 	}
 }
 
+// TestPlanOwes checks that keyframes are made up for by as much work in the next ticks, in which
+// every client still has a baseline, and that a single client keeps its own.
+func TestPlanOwes(t *testing.T) {
+	for _, clients := range []int{1, 64, 1000} {
+		p := plan{room: maxEncodings}
+		for i := range clients {
+			have := uint64(1<<20-1) << (2 + i%10)
+			p.add(clientBaselines{1, have, have, false, false})
+		}
+		p.settle()
+		count := func() (n int) {
+			for _, c := range p.chosen {
+				n += bits.OnesCount64(c)
+			}
+			return n
+		}
+		full, left := count(), 0
+		p.owe(2)
+		for range 3 * keyframeWork {
+			p.choose()
+			left += full - count()
+			for i, c := range p.clients {
+				if b, ok := p.baseline(c); !ok || b.Distance > 12 {
+					t.Fatalf("%d clients: client %d has %+v", clients, i, b)
+				}
+			}
+		}
+		want := 2 * keyframeWork
+		if clients == 1 {
+			want = 0 // one baseline is enough
+		}
+		if left != want || count() != full {
+			t.Errorf("%d clients: %d encodings less, want %d; then %d, want %d", clients, left, want, count(), full)
+		}
+		if p.owe(1000); p.debt > maxDebt {
+			t.Errorf("%d clients: %d ticks", clients, p.debt)
+		}
+	}
+}
+
 // TestPlanAllocs checks that a plan for many clients allocates nothing.
 func TestPlanAllocs(t *testing.T) {
 	p := plan{room: maxEncodings}

@@ -191,6 +191,7 @@ func (w *World) choose(streams []*Stream, now time.Time) {
 		}
 		s.mu.Unlock()
 	}
+	w.plan.owe(int(w.encodings.owed.Swap(0)))
 	w.plan.choose()
 }
 
