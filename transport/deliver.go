@@ -1,0 +1,103 @@
+package transport
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+)
+
+// The loop's goroutine calls the methods of this file.
+
+type received struct {
+	payload []byte
+	number  uint64 // of the datagram, if it was accepted
+	size    int    // of the datagram
+	verdict session.Verdict
+	state   session.State  // after it
+	remote  netip.AddrPort // address of the peer after it
+}
+
+func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	payload, v := c.session.Input(now, from, b)
+	if v != session.Payload {
+		c.observeRTT()
+	}
+	return received{
+		payload: payload, number: c.session.Number(), size: len(b), verdict: v,
+		state: c.session.State(), remote: c.session.Remote(),
+	}
+}
+
+// observeRTT counts a new measurement. It is called with the lock held.
+func (c *Conn) observeRTT() {
+	_, last, n := c.session.RTT()
+	if n == c.measured {
+		return
+	}
+	c.measured = n
+	c.rtts.observe(last)
+	if c.total != nil {
+		c.total.observe(last)
+	}
+}
+
+func (c *Conn) deliver(now time.Time, r received, h Handler) {
+	open := r.state == session.Open
+	if open && c.phase == pending {
+		c.phase = opened
+		h.Opened(c)
+		open = c.state() == session.Open // the handler may have closed it
+	}
+	if r.verdict == session.Payload {
+		if open {
+			c.deliverPayload(now, r, h)
+		}
+		return
+	}
+	for {
+		msg, ok := c.receive(now, (*session.Session).Receive)
+		if !ok {
+			c.deliverBulk(now)
+			return
+		}
+		if c.tap != nil {
+			c.tap(TapEvent{At: now, Reliable: true, Body: msg})
+		}
+		h.Message(c, msg, now)
+	}
+}
+
+// deliverBulk delivers the messages of the bulk channel.
+func (c *Conn) deliverBulk(now time.Time) {
+	for {
+		msg, ok := c.receive(now, (*session.Session).ReceiveBulk)
+		switch {
+		case !ok:
+			return
+		case c.bulk == nil:
+			c.CloseWith(session.ErrProtocol, "a message of the bulk channel")
+			return
+		}
+		c.bulk(msg, now)
+	}
+}
+
+func (c *Conn) deliverPayload(now time.Time, r received, h Handler) {
+	c.number = r.number
+	if c.tap != nil {
+		c.tap(TapEvent{At: now, Number: r.number, Size: r.size, Body: r.payload})
+	}
+	h.Datagram(c, r.payload, now)
+}
+
+// receive returns the next reliable message, in the loop's buffer.
+func (c *Conn) receive(now time.Time, from func(*session.Session, time.Time, []byte) ([]byte, bool)) (msg []byte, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.loop()
+	l.message, ok = from(c.session, now, l.message)
+	return l.message, ok
+}
