@@ -145,6 +145,52 @@ func TestFleetDrain(t *testing.T) {
 	})
 }
 
+// held is a store whose calls of Use wait.
+type held struct {
+	fleet.Store
+	wait time.Duration
+}
+
+func (h *held) Use(ctx context.Context, u fleet.Use) error {
+	time.Sleep(h.wait)
+	return h.Store.Use(ctx, u)
+}
+
+// TestDrainHandshake begins to drain an empty server at each step of a client's handshake. Every
+// client plays at the other server afterwards: it was handed over, or its token was not used.
+func TestDrainHandshake(t *testing.T) {
+	results := map[bool]int{} // by handover
+	for after := 0 * ms; after <= 400*ms; after += 25 * ms {
+		bubble(t, after.String(), func(t *testing.T) {
+			f := newFleetOver(t, 2, 0, simnet.Config{Delay: 50 * ms})
+			f.store.Store = &held{f.store.Store, 100 * ms}
+			drained := make(chan error, 1)
+			time.AfterFunc(after, func() { drained <- f.servers[0].Drain(t.Context(), nil) })
+			tok, events := f.issue(1), 0
+			c, err := client.Dial(t.Context(), f.addrs[0].String(), client.Config{Network: f.network, Token: tok, OnEvent: func(e session.Event) {
+				if e.Handover == session.HandoverCompleted {
+					events++
+				}
+			}})
+			refused := errors.Is(err, session.ErrDraining) || errors.Is(err, session.ErrTimeout) // it had closed
+			if refused {
+				c, err = f.dial(1, tok)
+			}
+			uplinktest.Must(t, err)
+			defer c.Close()
+			settle(3 * time.Second)
+			uplinktest.Must(t, <-drained)
+			if n := f.servers[1].Stats().Transport.Open; n != 1 || events == 1 == refused || c.Err() != nil {
+				t.Errorf("%d players at the other server, %d handovers, refused: %v, %v", n, events, refused, c.Err())
+			}
+			results[refused]++
+		})
+	}
+	if results[true] == 0 || results[false] < 8 {
+		t.Errorf("refused or not: %v", results)
+	}
+}
+
 // TestFleetDrainOutage drains a server of a fleet whose directory cannot be read for a while: the
 // players stay until it can. Without another server they are told to leave.
 func TestFleetDrainOutage(t *testing.T) {

@@ -33,10 +33,6 @@ func (h *shard) Opened(c *transport.Conn) {
 		c.CloseWith(session.ErrShutdown, "")
 		h.Refused(c.ClientID(), session.ErrShutdown)
 		return
-	case s.draining.Load():
-		c.CloseWith(session.ErrServerBusy, "the server is draining")
-		h.Refused(c.ClientID(), session.ErrDraining)
-		return
 	case s.calls.Load() >= s.maxCalls():
 		reason := fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls())
 		c.CloseWith(session.ErrServerBusy, reason)
@@ -46,6 +42,10 @@ func (h *shard) Opened(c *transport.Conn) {
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
+	if h.empty { // its handshake began before the drain
+		h.empty = false
+		s.populated.Add(1)
+	}
 	s.queue.addPlayers(1)
 	if s.member != nil {
 		s.member.Begin(fleetSession(c))
@@ -227,8 +227,9 @@ func (h *shard) pollTap(now time.Time) {
 }
 
 // drain tells the players to leave who have received all reliable messages, repeatedly since the
-// datagram may be lost, and notes when all players of the server have left. While the server
-// drains, it tells only those who are not handed over.
+// datagram may be lost, and notes when all players of the server have left, and nobody joins whose
+// token was used before the drain. While the server drains, it tells only those who are not handed
+// over.
 func (h *shard) drain() {
 	s := h.server
 	for p := range h.players {
@@ -240,7 +241,7 @@ func (h *shard) drain() {
 		h.empty = true
 		s.populated.Add(-1)
 	}
-	if s.populated.Load() == 0 && s.queue.idle() {
+	if s.populated.Load() == 0 && s.ln.Empty() && s.queue.idle() {
 		s.drainOnce.Do(func() { close(s.drained) })
 	}
 }

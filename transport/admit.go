@@ -44,12 +44,12 @@ func (s *shard) admitted(now time.Time, from netip.AddrPort, hello wire.Hello, r
 	common.endAsking(request.Hash)
 	switch {
 	case err == nil:
-		if s.welcome(now, from, request); request.Code != wire.Granted {
+		if s.welcome(now, from, request, true); request.Code != wire.Granted {
 			common.admission.Release(request) // the listener was full: the client may try again
 		}
 	case errors.Is(err, token.ErrUsed):
 		request.Code = wire.TokenUsed
-		s.welcome(now, from, request)
+		s.welcome(now, from, request, false)
 	default:
 		common.log.Warn("client not admitted", "remote", from, "client", request.Client, "error", err)
 		common.admission.Release(request)

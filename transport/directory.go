@@ -130,6 +130,12 @@ func (d *directory) all() []*Conn {
 	return slices.Collect(maps.Values(d.ids))
 }
 
+func (d *directory) empty() bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.ids)+len(d.asking) == 0
+}
+
 func (d *directory) counts() (all, open int) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

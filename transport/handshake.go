@@ -80,7 +80,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns):
 		s.ask(from, hello, request)
 	case err == nil:
-		s.welcome(now, from, request)
+		s.welcome(now, from, request, false)
 	case errors.Is(err, admission.ErrBusy):
 		s.drops().RateLimited++
 		s.refuse(now, from, hello, wire.RefuseBusy)
@@ -91,12 +91,13 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 	}
 }
 
-// welcome answers a request, and creates its session if it is granted. The handshake lock is held.
-func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request) {
+// welcome answers a request, and creates its session if it is granted: after a Drain only if it was
+// admitted by [Config.Admit], which has used the token. The handshake lock is held.
+func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request, admitted bool) {
 	common := s.common
 	switch {
 	case request.Code != wire.Granted:
-	case common.draining:
+	case common.draining && !admitted:
 		request.Code, request.Detail = wire.ServerFull, 0
 	case !common.mayConnect(request.Claims.ClientID, common.cfg.MaxConns):
 		request.Code, request.Detail = wire.ServerFull, uint64(common.cfg.MaxConns)

@@ -140,12 +140,17 @@ func (l *Listener) SetAddrs(addrs ...netip.AddrPort) error {
 }
 
 // Drain makes the listener refuse new clients from then on, with session.ErrDraining. That does not
-// use up their tokens, and connections continue. It may be called at any time, from any goroutine.
+// use up their tokens. Connections continue, and so do handshakes whose tokens have been used; see
+// [Listener.Empty]. It may be called at any time, from any goroutine.
 func (l *Listener) Drain() {
 	l.handshakes.Lock()
 	defer l.handshakes.Unlock()
 	l.draining = true
 }
+
+// Empty reports whether there are no connections, and no handshakes whose tokens have been used: a
+// listener that drains stays empty then.
+func (l *Listener) Empty() bool { return l.empty() }
 
 // Serve accepts connections and calls the handlers, one for each of [Listener.Shards], until ctx is
 // done or [Listener.Close] is called. Then it closes every connection, notifies the peers, and
