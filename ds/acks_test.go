@@ -32,9 +32,8 @@ func manyMoves(t *testing.T, network *uplinktest.Network, cfg ds.Config, rpcs in
 // TestAckRate verifies that the acks of all RPCs of a player share a datagram, and are sent at the
 // configured rate or after every eighth payload, whichever is rarer.
 func TestAckRate(t *testing.T) {
-	rates := []float64{1, 7.5, 10, 20, 60, 144}
-	for i := 0; i < len(rates); i += thin(4) {
-		hz := rates[i]
+	measures(t)
+	for _, hz := range []float64{1, 7.5, 10, 20, 60, 144} {
 		bubble(t, fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
 			const rpcs, seconds, rate = 3, 30, 160
 			network := linkedBy(t, 50*ms, simnet.Config{Seed: 5})
@@ -82,7 +81,7 @@ func TestAcksOfManyRPCs(t *testing.T) {
 		if _, err := client.Bind[move](t.Context(), conn, "0", client.BindConfig{}); err == nil {
 			t.Error("257 RPCs were bound")
 		}
-		for n := range uint64(60) {
+		for n := range uint64(60 / thin(4)) {
 			for _, s := range streams {
 				send(t, s, 0, n)
 			}

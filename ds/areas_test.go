@@ -28,7 +28,8 @@ type purse struct{ Coins uint16 }
 func TestAreas(t *testing.T) {
 	for _, link := range []simnet.Config{{}, {Loss: 0.1, Jitter: 20 * ms}} {
 		bubble(t, fmt.Sprintf("%+v", link), func(t *testing.T) {
-			const players, movers, ticks = 3, 200, 400
+			const players, movers = 3, 200
+			ticks := uint64(400 / thin(4))
 			network := linkedBy(t, 60*ms, link)
 			joined := make(chan *ds.Player, players)
 			var world *ds.World[mover]

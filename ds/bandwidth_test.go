@@ -20,7 +20,8 @@ import (
 // TestBandwidth verifies that a connection reduces redundancy and then batches frames until it
 // keeps to its bandwidth limit, loses no frame by that, and returns when the limit permits it.
 func TestBandwidth(t *testing.T) {
-	for i, c := range []struct {
+	measures(t)
+	for _, c := range []struct {
 		limit, redundancy, hz int
 		every                 float64 // frames per payload
 		want                  int     // redundancy
@@ -32,9 +33,6 @@ func TestBandwidth(t *testing.T) {
 		{limit: 5_000, redundancy: 3, hz: 60, every: 4, over: true},
 		{limit: 15_000, redundancy: rpcdelta.RedundancyOff, hz: 120, every: 4, over: true},
 	} {
-		if i%thin(2) != 0 {
-			continue
-		}
 		synctest.Test(t, func(t *testing.T) {
 			network := linkedBy(t, 60*ms, simnet.Config{})
 			journal := uplinktest.NewJournal(t, 1)
@@ -73,11 +71,12 @@ func TestBandwidth(t *testing.T) {
 // TestSharedBits measures the bits of two RPCs that are called in the same tick, without
 // heartbeats, for docs/results.md.
 func TestSharedBits(t *testing.T) {
+	measures(t)
 	type look struct {
 		View  schema.Rotator `uplink:"bits=16"`
 		Shoot bool
 	}
-	ticks := 3600 / thin(4)
+	const ticks = 3600
 	run := func(share bool, every int) (bits float64) {
 		synctest.Test(t, func(t *testing.T) {
 			network := linkedBy(t, 100*ms, simnet.Config{})

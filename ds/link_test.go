@@ -264,7 +264,7 @@ func TestRepeatedWithoutWorld(t *testing.T) {
 // TestRandomLinks plays over links that change, or are perfect, with random rings, rates and ways
 // to send.
 func TestRandomLinks(t *testing.T) {
-	for seed := range uint64(100 / thin(12)) {
+	for seed := range uint64(100 / thin(25)) {
 		bubble(t, fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			coin := func() bool { return rng.IntN(2) == 0 }

@@ -18,8 +18,9 @@ import (
 // TestSpread measures the largest burst of a world's datagrams to 64 players, within 1 ms. All
 // datagrams of a tick leave within the spread, each player's at the same time of every tick.
 func TestSpread(t *testing.T) {
+	measures(t)
 	const players, hz, ticks = 64, 60, 30
-	for i, c := range []struct {
+	for _, c := range []struct {
 		sendHz float64
 		spread time.Duration
 		over   time.Duration // the spread that results
@@ -30,9 +31,6 @@ func TestSpread(t *testing.T) {
 		{60, time.Second / 60, time.Second / 60, 0.08},
 		{20, 0, 25 * ms, 0.07},
 	} {
-		if i%thin(3) != 0 {
-			continue
-		}
 		bubble(t, fmt.Sprint(c.sendHz, "Hz", c.spread), func(t *testing.T) {
 			network := linkedBy(t, 20*ms, simnet.Config{})
 			var a *arena

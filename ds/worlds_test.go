@@ -264,7 +264,7 @@ func TestRejoin(t *testing.T) {
 			}
 			offer()
 			tick := uint64(1)
-			for round := range 12 {
+			for round := range 12 / thin(2) {
 				if round%5 == 4 {
 					s.Stop()
 					if s.Ready() || s.Send() == nil {
