@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// dialWait is the time for which the client tries one address of another server.
-	dialWait = 5 * time.Second
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
 	// worldWait is the time for which the client waits for worlds of another server, once all else
@@ -125,16 +123,9 @@ var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", sess
 // dialStandby connects to the other server.
 func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
 	if st.reader == nil {
-		return c.search(ctx, st, find)
+		return c.search(ctx, func(ctx context.Context, answered func()) error { return c.dialFound(ctx, st, nil, find, answered) })
 	}
 	return c.dialFound(ctx, st, data, find, nil)
-}
-
-// hears reports whether the current server has answered lately.
-func (c *Conn) hears(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.link != nil && c.link.Silence(now) < maxSilence
 }
 
 // dialFound tries each address that find returns. Answered is called when a server answers.

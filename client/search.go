@@ -5,9 +5,10 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/uplink-rpc/uplink/token"
 )
+
+// dialWait is the time for which the client tries one address of another server.
+const dialWait = 5 * time.Second
 
 // searchWait is the time after which a search for a server asks for another one. On long paths it
 // is three round trips: the first hello to a server, or the answer, may have been lost.
@@ -32,8 +33,9 @@ type attempt struct {
 	answered bool
 }
 
-// search connects to one of the servers that find returns.
-func (c *Conn) search(ctx context.Context, st *standby, find func(context.Context) ([]string, token.Token, error)) error {
+// search calls dial, which asks for a server and connects to it, until one call succeeds or the
+// current server answers again. dial calls answered when a server answers.
+func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answered func()) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	var all sync.WaitGroup
 	defer func() {
@@ -46,7 +48,7 @@ func (c *Conn) search(ctx context.Context, st *standby, find func(context.Contex
 		trying, a := s.add(ctx)
 		all.Go(func() {
 			defer a.cancel()
-			err := c.dialFound(trying, st, nil, find, func() { s.answer(a) })
+			err := dial(trying, func() { s.answer(a) })
 			select {
 			case done <- err:
 			case <-ctx.Done():
@@ -77,6 +79,13 @@ func (c *Conn) search(ctx context.Context, st *standby, find func(context.Contex
 			next = time.After(wait)
 		}
 	}
+}
+
+// hears reports whether the current server has answered lately.
+func (c *Conn) hears(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.link != nil && c.link.Silence(now) < maxSilence
 }
 
 func (s *search) add(ctx context.Context) (context.Context, *attempt) {
