@@ -41,8 +41,8 @@ type drained struct {
 // Drain empties the server and closes it, without a gap for its players. It refuses new players
 // (session.ErrDraining), whose tokens are not used up, announces that in the fleet's directory,
 // hands each player over to the server that choose returns ([Player.Handover]), also those whose
-// handshake had begun, waits until all of them have left, with [Config.Poll] until the game has polled everything, and closes the server
-// like [Server.Close].
+// handshake had begun, waits until all of them have left, with [Config.Poll] until the game has
+// polled everything, and closes the server like [Server.Close].
 //
 // If choose is nil, it is the choice of a server with the same labels from the fleet's directory,
 // by load; the handover has no payload. Choose is called again after a second if its error wraps
