@@ -153,7 +153,8 @@ func TestDeadServerBacklog(t *testing.T) {
 // plays on, also those who chose to stay.
 func TestSilentServer(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		const clients, rounds = 12, 8
+		const rounds = 8
+		clients := 12 / thin(3)
 		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.2, Seed: 9}), 1)
 		var travelers []*traveler
 		for id := range uint64(clients) {
@@ -161,7 +162,7 @@ func TestSilentServer(t *testing.T) {
 			travelers = append(travelers, g)
 			polling(t, time.Second/60, g.play)
 		}
-		for i := range rounds {
+		for i := 0; i < rounds; i += thin(3) {
 			settle(3 * time.Second)
 			f.network.Mute(f.members[0].addr, true)
 			settle(1600*ms + time.Duration(i)*700*ms)
