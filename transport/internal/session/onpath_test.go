@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -309,17 +309,16 @@ func (m *model) schedule(late bool) {
 	m.observer = o
 }
 
+var onPathSchedules = flag.Int("schedules", 2500, "number of schedules of TestOnPathObserver")
+
 // TestOnPathObserver runs random schedules of the observer against clients that keep their address
 // and clients that change it. The rules are those of reached. Besides, each payload of the client
 // is accepted, from the direct path or as a copy, and the server has the client's address within a
 // second after the observer stopped.
 func TestOnPathObserver(t *testing.T) {
-	schedules := 10_000
-	switch {
-	case race.Enabled:
-		schedules = 300
-	case testing.Short():
-		schedules = 500
+	schedules := *onPathSchedules
+	if testing.Short() {
+		schedules = 100
 	}
 	const first = 1
 	hijacked, moves := 0, 0
