@@ -39,6 +39,7 @@ type dsOptions struct {
 	capturing              capturing
 	fleet                  fleetOptions
 	drain                  drainOptions
+	agones                 agonesOptions
 	ackHz                  float64
 	ring, maxPlayers       int
 	shards                 int
@@ -76,7 +77,10 @@ client plays on one server, and the backend finds servers by their load and --la
 
 At the first interrupt or SIGTERM, a server with --fleet or --drain-to drains: it refuses new players, hands the others
 over to those servers, and ends when they have left, at the latest after --drain-timeout or with a second signal.
-Without them it ends at once; clients reconnect if there is a server again.`,
+Without them it ends at once; clients reconnect if there is a server again.
+
+--agones is for a server that Agones runs in Kubernetes. It reports that the server is ready, its health, and its
+players and capacity as labels, gets the public address that tokens name, and asks to be removed at the end.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
@@ -112,6 +116,7 @@ Without them it ends at once; clients reconnect if there is a server again.`,
 	f.DurationVar(&o.report, "report", 0, "print the load at this interval; 0s: never")
 	o.fleet.addFlags(f)
 	o.drain.addFlags(f)
+	o.agones.addFlags(f)
 	o.capturing.addFlags(f, "--record and --capture")
 	f.BoolVar(&o.json, "json", false, "print the lines of --report as JSON, one object each, and nothing else")
 	o.sealing.addFlags(f, "listen on addresses other than loopback with a public test key, and permit --suite none")
@@ -136,7 +141,7 @@ func (o *dsOptions) check() error {
 		return err
 	}
 	switch {
-	case len(o.keys) > 0 && len(o.addrs) == 0 && isEverywhere(o.listen):
+	case len(o.keys) > 0 && len(o.addrs) == 0 && !o.agones.on && isEverywhere(o.listen):
 		return fmt.Errorf("--listen %s: these are all addresses of the machine, but tokens name the one that clients dial; set it with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
@@ -153,7 +158,7 @@ func (o *dsOptions) check() error {
 	case o.json && o.report == 0:
 		return errors.New("--json: it needs --report, such as --report 1s")
 	}
-	return cmp.Or(o.fleet.check(), o.fleet.checkLabels(), o.drain.check(), o.sealing.check(), o.capturing.check(), checkRing(o.ring))
+	return cmp.Or(o.fleet.check(), o.fleet.checkLabels(), o.drain.check(), o.agones.check(o.addrs), o.sealing.check(), o.capturing.check(), checkRing(o.ring))
 }
 
 // isEverywhere reports whether an address is unspecified: all addresses of the machine.
@@ -251,7 +256,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if load != nil {
 		reports.Go(func() { load.Run(reporting, o.report, cmd.OutOrStdout(), o.json) })
 	}
-	err = o.drain.serve(cmd.Context(), srv, part != nil, log)
+	err = o.agones.run(cmd.Context(), srv, log, func(ctx context.Context) error { return o.drain.serve(ctx, srv, part != nil, log) })
 	cancel()
 	reports.Wait()
 	if err != nil || o.json {

@@ -22,6 +22,9 @@ func (o *dsOptions) identity() (keys []token.Key, addrs []netip.AddrPort, err er
 	if addrs, err = parseServers("addr", o.addrs); err != nil {
 		return nil, nil, err
 	}
+	if o.agones.on {
+		addrs = []netip.AddrPort{} // nobody can join before Agones has assigned the address
+	}
 	if len(o.keys) == 0 {
 		return []token.Key{{}}, addrs, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ type cluster struct {
 	options []*server.Options
 	servers []*server.Server // nil: killed
 	clients []*link          // to the servers, for clients; nil: there are none
-	routes  []*link          // to the servers, for each other
+	routes  [][]*link        // from each server to each of the others
 }
 
 // newCluster starts a cluster of n servers on free ports of loopback.
@@ -37,21 +38,27 @@ func newLinkedCluster(t testing.TB, n int) *cluster {
 	return startCluster(t, n, true)
 }
 
+// nowhere is the address that servers tell others about themselves: these use their links instead.
+const nowhere = "127.0.0.1:1"
+
 func startCluster(t testing.TB, n int, linked bool) *cluster {
 	t.Helper()
 	c := &cluster{t: t, servers: make([]*server.Server, n)}
 	ports := freePorts(t, 2*n)
-	var routes []string
 	for i := range n {
-		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
-		if linked {
-			c.routes = append(c.routes, newLink(t, addr))
-			c.clients = append(c.clients, newLink(t, fmt.Sprintf("127.0.0.1:%d", ports[n+i])))
-			addr = c.routes[i].addr()
+		routes := make([]string, n)
+		for k := range n {
+			routes[k] = fmt.Sprintf("127.0.0.1:%d", ports[k])
 		}
-		routes = append(routes, "nats://"+addr)
-	}
-	for i := range n {
+		if linked {
+			links := make([]*link, n)
+			for k := range n {
+				links[k] = newLink(t, routes[k])
+				routes[k] = links[k].addr()
+			}
+			c.routes = append(c.routes, links)
+			c.clients = append(c.clients, newLink(t, fmt.Sprintf("127.0.0.1:%d", ports[n+i])))
+		}
 		o := &server.Options{
 			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: ports[n+i], NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: t.TempDir(), JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30,
@@ -59,14 +66,12 @@ func startCluster(t testing.TB, n int, linked bool) *cluster {
 		if n > 1 {
 			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]}
 			if linked {
-				o.Cluster.Advertise, o.ClientAdvertise = c.routes[i].addr(), c.clients[i].addr()
+				o.Cluster.Advertise, o.ClientAdvertise = nowhere, c.clients[i].addr()
 			}
-			for _, r := range routes {
-				u, err := url.Parse(r)
-				if err != nil {
-					t.Fatal(err)
+			for k, r := range routes {
+				if k != i {
+					o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 				}
-				o.Routes = append(o.Routes, u)
 			}
 		}
 		c.options = append(c.options, o)
@@ -113,6 +118,22 @@ func (c *cluster) kill(i int) {
 	}
 }
 
+// isolate cuts a server off from the others, or connects it again.
+func (c *cluster) isolate(server int, cut bool) {
+	for i, links := range c.routes {
+		for k, l := range links {
+			if i == server || k == server {
+				l.set(cut)
+			}
+		}
+	}
+}
+
+// leader returns the leader of the stream of used tokens; -1 if there is none.
+func (c *cluster) leader() int {
+	return slices.IndexFunc(c.servers, func(s *server.Server) bool { return s.JetStreamIsStreamLeader("$G", "KV_uplink-tokens") })
+}
+
 // store returns a store of a client of its own.
 func (c *cluster) store() *natsstore.Store {
 	c.t.Helper()
@@ -124,7 +145,13 @@ func (c *cluster) store() *natsstore.Store {
 			urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", o.Port))
 		}
 	}
-	nc, err := nats.Connect(strings.Join(urls, ","), natsstore.Options()...)
+	return c.storeAt(urls...)
+}
+
+// storeAt returns a store of a client that connects to these URLs alone.
+func (c *cluster) storeAt(urls ...string) *natsstore.Store {
+	c.t.Helper()
+	nc, err := nats.Connect(strings.Join(urls, ","), append(natsstore.Options(), nats.IgnoreDiscoveredServers())...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

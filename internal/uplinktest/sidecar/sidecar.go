@@ -1,8 +1,9 @@
-package agones
+// Package sidecar is a test's SDK server of Agones, generated from an OpenAPI description.
+package sidecar
 
 import (
+	_ "embed"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,8 @@ import (
 	"testing"
 )
 
-var description = flag.String("swagger", "testdata/sdk.json", "OpenAPI 2 description of the SDK from which the test's server is generated, such as the published sdk.swagger.json")
+//go:embed sdk.json
+var description []byte
 
 // schema is a schema of an OpenAPI 2 description.
 type schema struct {
@@ -95,9 +97,9 @@ func (a *api) check(at string, s schema, v any) error {
 	return nil
 }
 
-// sidecar is a server generated from a description: it refuses requests that the description does
+// Server is a server generated from a description: it refuses requests that the description does
 // not contain, and checks its own answers too.
-type sidecar struct {
+type Server struct {
 	*httptest.Server
 	t   *testing.T
 	api api
@@ -106,17 +108,21 @@ type sidecar struct {
 	calls    []string // "METHOD path body"
 	fail     int      // number of requests to answer with 503
 	watching int
-	updates  chan string // of watches, as JSON; closed: the connection ends
-	state    string      // answer to /gameserver
+	updates  chan string // of watches, as JSON; empty: the connection ends
 }
 
-func newSidecar(t *testing.T) *sidecar {
+// New starts a server from the description in a file; an empty path selects one of the operations
+// that package fleet/agones uses.
+func New(t *testing.T, path string) *Server {
 	t.Helper()
-	text, err := os.ReadFile(*description)
-	if err != nil {
-		t.Fatal(err)
+	text := description
+	if path != "" {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s := &sidecar{t: t, updates: make(chan string, 16), state: starting}
+	s := &Server{t: t, updates: make(chan string, 16)}
 	if err := json.Unmarshal(text, &s.api); err != nil {
 		t.Fatal(err)
 	}
@@ -125,12 +131,14 @@ func newSidecar(t *testing.T) *sidecar {
 	return s
 }
 
+// States of the game server: at its start, and with an address.
 const (
-	starting = `{"object_meta":{"name":"ds-1","labels":{"a":"b"}},"status":{"state":"Scheduled"}}`
-	ready    = `{"object_meta":{"name":"ds-1"},"status":{"state":"Ready","address":"203.0.113.7","ports":[{"name":"debug","port":1},{"name":"default","port":7501}]}}`
+	Starting = `{"object_meta":{"name":"ds-1","labels":{"a":"b"}},"status":{"state":"Scheduled"}}`
+	Ready    = `{"object_meta":{"name":"ds-1"},"status":{"state":"Ready","address":"203.0.113.7","ports":[{"name":"debug","port":1},{"name":"default","port":7501}]}}`
 )
 
-func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		s.t.Error(err)
@@ -139,7 +147,6 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls = append(s.calls, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body)))
 	fails := s.fail > 0
 	s.fail--
-	state := s.state
 	s.mu.Unlock()
 	operation, ok := s.api.Paths[r.URL.Path][strings.ToLower(r.Method)]
 	switch {
@@ -179,12 +186,12 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/gameserver":
-		answer(state)
+		answer(Starting)
 	case "/watch/gameserver":
 		s.mu.Lock()
 		s.watching++
 		s.mu.Unlock()
-		answer(`{"result":` + state + `}`)
+		answer(`{"result":` + Starting + `}`)
 		for {
 			select {
 			case u := <-s.updates:
@@ -201,8 +208,26 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *sidecar) called() []string {
+// Called returns the requests so far: "METHOD path body".
+func (s *Server) Called() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls
+	return append([]string(nil), s.calls...)
 }
+
+// Watches returns the number of watches so far.
+func (s *Server) Watches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watching
+}
+
+// Fail answers the next n requests with an error.
+func (s *Server) Fail(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = n
+}
+
+// Update sends a state of the game server to a watch; an empty one ends the watch.
+func (s *Server) Update(state string) { s.updates <- state }
