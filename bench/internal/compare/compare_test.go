@@ -71,7 +71,7 @@ func TestLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes under the race detector")
 	}
-	for _, tr := range traces(t) {
+	for _, tr := range traces(t)[:2] {
 		r := mustRun(t, tr, Config{Losses: []float64{0, 0.2}, Frames: MinFrames, Untimed: true})
 		if r.Training+r.Measured != MinFrames || r.Wrong() != 0 {
 			t.Errorf("%s: %d and %d frames, %d wrong", r.Trace, r.Training, r.Measured, r.Wrong())
@@ -116,7 +116,7 @@ func TestDeterministic(t *testing.T) {
 		t.Skip("runs twice")
 	}
 	tr := load(t, "../../../testdata/traces/portal2_coop_60hz.csv.gz")
-	cfg := Config{Losses: []float64{0, 0.1}, Frames: MinFrames, Untimed: true}
+	cfg := Config{Losses: []float64{0.1}, Frames: MinFrames, Untimed: true}
 	if one, again := mustRun(t, tr, cfg), mustRun(t, tr, cfg); !reflect.DeepEqual(one, again) {
 		t.Errorf("%+v, then %+v", one, again)
 	}
