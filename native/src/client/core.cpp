@@ -5,7 +5,6 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint64_t second = 1000000;
 constexpr uint64_t bind_interval = 250000;
 constexpr size_t least_waiting = 3072, least_events = 18944;
 // Above max_held bytes of messages before the switch, further ones wait at the other server.

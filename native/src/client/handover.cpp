@@ -8,7 +8,6 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint64_t ms = 1000, second = 1000000;
 constexpr size_t max_links = 4;
 // The time for one address of the other server, for its answers to requests to bind, for its worlds once
 // all else is ready, and for what is on its way at a former server.

@@ -5,7 +5,6 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint64_t ms = 1000, second = 1000000;
 constexpr size_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
 constexpr uint8_t path_steps = 5;
 

@@ -9,6 +9,7 @@
 namespace uplink::detail::client {
 
 constexpr uint64_t never = UINT64_MAX;
+constexpr uint64_t ms = 1000, second = 1000000;
 
 // Bucket is a token bucket.
 struct Bucket {

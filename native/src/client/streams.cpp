@@ -7,7 +7,7 @@ namespace {
 
 enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
 
-constexpr size_t max_data = 1148, max_name = 128, max_reason = 256;
+constexpr size_t max_data = 1148, max_stream_name = 128, max_reason = 256;
 constexpr uint64_t target_delay = 20; // ms
 constexpr uint64_t adapt_interval = 100000;
 // Segments of the channel that data leaves to other messages.
@@ -32,13 +32,14 @@ void Streams::start(uint64_t now) {
   refuses_ = refused_ = arrived_ = false;
   sent_ = complete;
   payload_.clear();
+  sending_.clear();
   payload_in_ = payload_out_ = 0;
 }
 
 bool Streams::receive(Bytes m, uint64_t now) {
   static const struct {
     size_t least, most;
-  } sizes[] = {{1, max_name}, {1, max_data}, {0, 0}, {0, max_reason}, {3, 3}, {1, 1}};
+  } sizes[] = {{1, max_stream_name}, {1, max_data}, {0, 0}, {0, max_reason}, {3, 3}, {1, 1}};
   if (m.size == 0) return false;
   const uint8_t kind = m.data[0] >> 3, n = m.data[0] & 7;
   const Bytes body = {m.data + 1, m.size - 1};
@@ -55,8 +56,8 @@ bool Streams::on_open(Reader *r, Bytes name, uint64_t now) {
   r->open = true;
   r->done = false;
   if (name.size == handover_size && std::memcmp(name.data, handover, handover_size) == 0) {
-    payload_n_ = 0;
-    if (!refuses_ && sent_ != pending && payload_in_ == 0 && payload_.create(allocator_, max_payload)) {
+    if (!refuses_ && payload_in_ == 0 && payload_.create(allocator_, max_payload)) {
+      payload_n_ = 0;
       payload_in_ = r->id;
     } else {
       r->over = refused_ = true;
@@ -121,12 +122,12 @@ void Streams::finish_payload(bool switched) {
   }
   payload_in_ = 0;
   arrived_ = false;
-  if (payload_out_ == 0) payload_.clear();
+  payload_.clear();
 }
 
 void Streams::send_payload(Array<uint8_t> *data, size_t n) {
-  payload_.swap(*data);
-  payload_n_ = n;
+  sending_.swap(*data);
+  sending_n_ = n;
   payload_sent_ = 0;
   sent_ = pending;
   pump_payload();
@@ -143,9 +144,9 @@ void Streams::pump_payload() {
   }
   for (Writer &w : writers_) {
     if (w.id != payload_out_ || w.over) continue;
-    while (payload_sent_ < payload_n_) {
-      const size_t size = std::min(payload_n_ - payload_sent_, max_data);
-      if (!tell(data_kind, number(&w), {payload_.data() + payload_sent_, size})) return;
+    while (payload_sent_ < sending_n_) {
+      const size_t size = std::min(sending_n_ - payload_sent_, max_data);
+      if (!tell(data_kind, number(&w), {sending_.data() + payload_sent_, size})) return;
       payload_sent_ += size;
     }
     w.over = w.ended = tell(end_kind, number(&w), {});
@@ -166,7 +167,7 @@ bool Streams::on_reader(uint8_t kind, uint8_t n, Bytes body) {
   if (w.id == payload_out_) {
     sent_ = static_cast<Result>(v);
     payload_out_ = 0;
-    payload_.clear();
+    sending_.clear();
     w = {};
     return true;
   }
@@ -240,7 +241,8 @@ Streams::Writer *Streams::writer(uint32_t stream) {
 }
 
 Error Streams::open(Bytes name, uint64_t now, uint32_t *stream) {
-  if (name.size == 0 || name.size > max_name || reserved(name) || max_rate_ == 0) return Error::invalid;
+  if (name.size == 0 || name.size > max_stream_name || reserved(name) || max_rate_ == 0)
+    return Error::invalid;
   for (Writer &w : writers_) {
     if (w.id != 0) continue;
     if (!channel_.has_room(1) || !opens_.take(1, 16, 32, now)) return Error::full;

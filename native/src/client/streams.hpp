@@ -106,9 +106,9 @@ private:
   bool arrived_ = false;
   Result sent_ = complete;
   uint32_t max_rate_ = 0, rate_ = 0;
-  // The data of a handover, of the server or to it, and the ids of its streams; 0: there is none.
-  Array<uint8_t> payload_;
-  size_t payload_n_ = 0, payload_sent_ = 0;
+  // The data of a handover of the server and of one to it, and the ids of its streams; 0: there is none.
+  Array<uint8_t> payload_, sending_;
+  size_t payload_n_ = 0, sending_n_ = 0, payload_sent_ = 0;
   uint32_t payload_in_ = 0, payload_out_ = 0;
   Writer writers_[slots];
   Reader readers_[slots];

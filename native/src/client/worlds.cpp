@@ -38,8 +38,8 @@ namespace {
 constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
 constexpr uint32_t max_initial = 1048576;
 constexpr size_t max_name_size = 64, max_field_count = 64, max_piece = 1024, max_game = 8192;
-// Above max_held bytes of messages for a tick, the oldest is delivered early.
-constexpr size_t max_held = 262144, held_overhead = 64;
+// Above max_waiting bytes of messages for a tick, the oldest is delivered early.
+constexpr size_t max_waiting = 262144, held_overhead = 64;
 // Acks wait for the next datagram if these leave at intervals of at most max_wait. Those that leave
 // within same_tick count as one.
 constexpr uint64_t max_wait = 100000, same_tick = 1000;
@@ -359,7 +359,7 @@ void Worlds::step(bool deliver) {
     if (s.reply_due) reply(&s);
     while (deliver && s.first != nullptr) {
       Held *h = s.first;
-      const bool due = h->due || (s.any && h->tick <= s.newest) || s.held > max_held;
+      const bool due = h->due || (s.any && h->tick <= s.newest) || s.held > max_waiting;
       if (!due || events_.room() < h->size) break;
       Event e;
       e.type = EventType::tick_message;
@@ -377,7 +377,7 @@ void Worlds::step(bool deliver) {
 
 bool Worlds::blocked() const {
   for (const Subscription &s : list_)
-    if (s.held > max_held) return true;
+    if (s.held > max_waiting) return true;
   return false;
 }
 

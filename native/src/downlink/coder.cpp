@@ -7,7 +7,7 @@
 namespace uplink::detail::downlink {
 namespace {
 
-constexpr size_t integer_size = 625, number_size = 4 * integer_size, quat_size = 1572, flag_size = 130;
+constexpr size_t number_size = 4 * integer_size, quat_size = 1572, flag_size = 130;
 constexpr size_t bytes_size = 5, same_size = 64, object_size = 811;
 constexpr uint16_t even = 32770;
 

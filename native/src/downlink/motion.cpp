@@ -7,9 +7,6 @@
 namespace uplink::detail::downlink {
 namespace {
 
-constexpr size_t classes = 7, integer_size = 625;
-constexpr Int bias = 2048;
-
 Int minus_one_or_one(Int v) {
   return v > 0 ? -1 : 1;
 }

@@ -11,6 +11,9 @@ namespace uplink::detail::downlink {
 constexpr size_t reference_count = 4;
 // ages are the distances of the references from the baseline, in steps.
 constexpr uint64_t ages[reference_count] = {1, 2, 4, 6};
+// The contexts of an integer, the classes of numbers and rotations, and the constant input of a prediction.
+constexpr size_t integer_size = 625, classes = 7;
+constexpr Int bias = 2048;
 
 // Matrix is Q16.
 struct Matrix {

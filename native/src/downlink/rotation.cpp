@@ -6,8 +6,7 @@ namespace uplink::detail::downlink {
 
 namespace {
 
-constexpr Int bias = 2048;
-constexpr size_t classes = 7, integer_size = 625, integers_at = 322;
+constexpr size_t integers_at = 322;
 
 void between(const Rotation &a, const Rotation &b, Int (&v)[3]) {
   Rotation r = multiply(b, {{-a.e[0], -a.e[1], -a.e[2], a.e[3]}});

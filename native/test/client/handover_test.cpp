@@ -95,6 +95,49 @@ TEST_CASE("the client stays: other data, a malformed notice, a server that is no
   }
 }
 
+// M-31: what the next server sends before the switch counts from the switch on.
+TEST_CASE("the next server hands over before the client has switched to it") {
+  World w;
+  Server other, third;
+  other.id = 0x2233445566778899;
+  third.id = 0x33445566778899aa;
+  w.other = &other;
+  w.third = &third;
+  w.connect();
+  w.run(100);
+  const std::string data = "data", more = "more";
+  stream(w.server, data);
+  REQUIRE(w.server.channel.send(bytes(notice(other, text_bytes(data.c_str())))));
+  w.run(2000);
+  REQUIRE(other.open);
+  const Data early = {0xc4, 'e'};
+  REQUIRE(other.channel.send(bytes(early)));
+  stream(other, more);
+  REQUIRE(other.channel.send(bytes(notice(third, text_bytes(more.c_str()), 7779))));
+  w.run(2000);
+  CHECK(w.events.size() == 2); // connected, and the first handover begins
+  CHECK(third.hellos == 0);
+  const Data done = {40, 0};
+  REQUIRE(other.bulk.send(bytes(done)));
+  w.run(2000);
+  std::string got; // statuses of handovers, m for the message
+  for (const Event &e : w.events) {
+    if (e.type == EventType::handover)
+      got += std::to_string(e.status);
+    else if (e.type == EventType::message)
+      got += 'm';
+  }
+  CHECK(got == "01m0");
+  REQUIRE(third.open);
+  REQUIRE(third.bulk.send(bytes(done)));
+  w.run(2000);
+  CHECK(outcome(w) == 1);
+  REQUIRE(w.client->send(text_bytes("third"), true, w.now) == Error::ok);
+  w.run(100);
+  CHECK(taken(third.channel).size() == 6);
+  CHECK(taken(other.channel).empty());
+}
+
 TEST_CASE("the session ends while the client connects to another server") {
   for (const bool there : {true, false}) {
     World w;

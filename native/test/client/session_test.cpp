@@ -70,14 +70,14 @@ TEST_CASE("messages and requests") {
 }
 
 TEST_CASE("silence ends the session, and the client reconnects after a wait") {
-  World w(5000 * ms);
+  World w(5000 * millisecond);
   w.connect();
   w.run(10);
   w.server.silent = true;
   w.run(5010);
   CHECK(w.last().type == EventType::reconnecting);
   CHECK(w.last().reason == Reason::timeout);
-  CHECK(w.last().value <= 250 * ms);
+  CHECK(w.last().value <= 250 * millisecond);
   w.server.silent = w.server.open = false;
   w.connect();
   w.run(300);

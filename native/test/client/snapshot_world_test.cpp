@@ -148,7 +148,7 @@ TEST_CASE("a session of a world, with an initial state in pieces") {
   SnapshotWorldConfig c;
   InterpolatorConfig interpolation;
   interpolation.position = "Position";
-  interpolation.delay = 60 * ms;
+  interpolation.delay = 60 * millisecond;
   c.types[0] = ball.schema;
   c.n = 1;
   c.interpolation[0] = &interpolation;

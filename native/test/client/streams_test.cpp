@@ -99,10 +99,10 @@ TEST_CASE("data that the program does not poll stays in the channel") {
   size_t at = 0;
   // The program does not poll.
   Data b(1500);
-  for (uint64_t end = w.now + 3000 * ms; w.now < end; w.now += ms) {
+  for (uint64_t end = w.now + 3000 * millisecond; w.now < end; w.now += millisecond) {
     for (; at < sent.size() && w.server.bulk.send(bytes(message(1, sent.substr(at, 1000)))); at += 1000) {
     }
-    while (const size_t n = w.server.bulk.output(b.data(), w.now / ms))
+    while (const size_t n = w.server.bulk.output(b.data(), w.now / millisecond))
       w.server.send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
     for (; !w.server.out.empty(); w.server.out.pop_front())
       w.client->receive(bytes(w.server.out.front()), w.now);

@@ -16,7 +16,7 @@ namespace uplink_test {
 using namespace uplink;
 using namespace uplink::detail::client;
 
-constexpr uint64_t ms = 1000000;
+constexpr uint64_t millisecond = 1000000;
 
 // Server is what a server needs for one client.
 struct Server {
@@ -89,7 +89,7 @@ struct Server {
     if (h.form == Form::extended) long_headers++;
     if (h.kind == DatagramKind::close) closes++;
     if (h.kind == reliable)
-      CHECK((channel.input(bytes(body), now / ms) || bulk.input(bytes(body), now / ms)));
+      CHECK((channel.input(bytes(body), now / millisecond) || bulk.input(bytes(body), now / millisecond)));
     if (h.kind == probe) {
       Data answer(2);
       store_little(answer.data(), 2, d.size());
@@ -146,14 +146,14 @@ struct Server {
     number = 0;
     open = code == 0;
     const uint32_t conversation = static_cast<uint32_t>(id >> 24);
-    channel.start(conversation, 15000, 55, now / ms);
-    bulk.start(conversation + 1, 15000, 55, now / ms);
+    channel.start(conversation, 15000, 55, now / millisecond);
+    bulk.start(conversation + 1, 15000, 55, now / millisecond);
     out.push_back(answer);
   }
 };
 
-// notice returns the message of a server that hands over to 127.0.0.1:7778.
-inline Data notice(Server &to, Bytes data) {
+// notice returns the message of a server that hands over to a port of 127.0.0.1.
+inline Data notice(Server &to, Bytes data, int port = 7778) {
   Data m = {0xc0, 255, 0};
   for (size_t i = 0; i < 4; i++) m.push_back(static_cast<uint8_t>(data.size >> 8 * i));
   if (data.size > 0) {
@@ -161,7 +161,7 @@ inline Data notice(Server &to, Bytes data) {
     to.crypto.sha256(to.crypto.context, hash, &data, 1);
     m.insert(m.end(), hash, hash + 32);
   }
-  for (const int b : {1, 4, 127, 0, 0, 1, 7778 & 255, 7778 >> 8}) m.push_back(static_cast<uint8_t>(b));
+  for (const int b : {1, 4, 127, 0, 0, 1, port & 255, port >> 8}) m.push_back(static_cast<uint8_t>(b));
   const std::string token = to.token();
   m.insert(m.end(), token.begin(), token.end());
   return m;
@@ -183,9 +183,9 @@ inline void stream(Server &from, const std::string &data) {
 
 struct World {
   Server server;
-  Server *other = nullptr; // of handovers
+  Server *other = nullptr, *third = nullptr; // of handovers, the third at port 7779
   Client *client = nullptr;
-  uint64_t now = 1000 * ms;
+  uint64_t now = 1000 * millisecond;
   std::vector<Event> events;
   std::string text;            // of the last event with data
   std::string received;        // of byte streams
@@ -204,17 +204,19 @@ struct World {
     REQUIRE(client->connect(t.data(), t.size(), now) == Error::ok);
   }
   void run(uint64_t time) {
-    for (const uint64_t end = now + time * ms; now < end; now += ms) {
+    for (const uint64_t end = now + time * millisecond; now < end; now += millisecond) {
       Data b(1500);
       Address to;
       while (const size_t n = client->next_datagram({b.data(), b.size()}, &to, now))
-        (to.family == 0 || other == nullptr ? server : *other)
+        (to.family == 0 || other == nullptr    ? server
+         : to.port == 7779 && third != nullptr ? *third
+                                               : *other)
             .handle(Data(b.begin(), b.begin() + static_cast<long>(n)), now);
-      for (Server *s : {&server, other}) {
+      for (Server *s : {&server, other, third}) {
         if (s == nullptr) continue;
         if (s->open && !s->silent && !s->forgotten)
           for (Channel *c : {&s->channel, &s->bulk})
-            while (const size_t n = c->output(b.data(), now / ms))
+            while (const size_t n = c->output(b.data(), now / millisecond))
               s->send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
         for (; !s->out.empty(); s->out.pop_front()) client->receive(bytes(s->out.front()), now);
       }

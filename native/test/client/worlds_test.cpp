@@ -84,7 +84,7 @@ Data pack(std::initializer_list<int> bytes, const std::string &more = "") {
   return d;
 }
 
-struct Game : uplink_test::World {
+struct WorldGame : uplink_test::World {
   Receiver receiver;
   uint8_t number = 255;
 
@@ -93,7 +93,7 @@ struct Game : uplink_test::World {
     c.worlds = 2;
     return c;
   }
-  explicit Game(const Allocator &a = {}) : World(0, config(), a) {
+  explicit WorldGame(const Allocator &a = {}) : World(0, config(), a) {
     REQUIRE(client->subscribe("arena", receiver, 0, &number) == Error::ok);
     connect();
     run(20);
@@ -118,7 +118,7 @@ struct Game : uplink_test::World {
 } // namespace
 
 TEST_CASE("a world: offer, messages, acks, end") {
-  Game g;
+  WorldGame g;
   uint8_t other = 0;
   CHECK(g.client->subscribe("arena", g.receiver, 0, &other) == Error::invalid);
   g.reliable(Offering().message());
@@ -165,7 +165,7 @@ TEST_CASE("a world: offer, messages, acks, end") {
 }
 
 TEST_CASE("an offer of other fields, and of an unknown world") {
-  Game g;
+  WorldGame g;
   Offering o;
   o.field = "position vec3 resolution=0.02";
   g.reliable(o.message());
@@ -182,7 +182,7 @@ TEST_CASE("an offer of other fields, and of an unknown world") {
 }
 
 TEST_CASE("an initial state in pieces") {
-  Game g;
+  WorldGame g;
   Offering o;
   o.initial = 100;
   g.reliable(pack({0xc8, 3}, "too early"));
@@ -202,7 +202,7 @@ TEST_CASE("an initial state in pieces") {
 }
 
 TEST_CASE("fragments: out of order, twice, late and malformed") {
-  Game g;
+  WorldGame g;
   g.reliable(Offering().message());
   const std::string full(1168, 'f');
   const auto fragment = [](int n, int i, int count, const std::string &body) {
@@ -228,7 +228,7 @@ TEST_CASE("fragments: out of order, twice, late and malformed") {
 }
 
 TEST_CASE("messages for a tick wait for it") {
-  Game g;
+  WorldGame g;
   g.reliable(Offering().message());
   g.reliable(pack({0xce, 3, 7}, "seven"));
   g.reliable(pack({0xce, 3, 5}, "after seven"));
@@ -251,7 +251,7 @@ TEST_CASE("messages for a tick wait for it") {
 }
 
 TEST_CASE("more messages for a tick than a client holds") {
-  Game g;
+  WorldGame g;
   g.reliable(Offering().message());
   const std::string body(8000, 'm');
   int sent = 0;
@@ -268,7 +268,7 @@ TEST_CASE("more messages for a tick than a client holds") {
 }
 
 TEST_CASE("processed calls") {
-  Game g;
+  WorldGame g;
   Offering o;
   o.processed = true;
   g.reliable(o.message());
@@ -293,7 +293,7 @@ TEST_CASE("memory of a world is released") {
     std::free(memory);
   };
   {
-    Game g(a);
+    WorldGame g(a);
     g.reliable(Offering().message());
     g.reliable(pack({0xce, 3, 50}, "held"));
     g.message(pack({0xd3, 0, 0, 1, 1}, "end"));

@@ -1,5 +1,4 @@
 // The vectors of the codec adaptive, priors, and whole sessions.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <map>
 

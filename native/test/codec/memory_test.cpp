@@ -1,5 +1,4 @@
 // Nothing is allocated after the functions named create, which return all they took.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <cstdlib>
 #include <doctest/doctest.h>
 

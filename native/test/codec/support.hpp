@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "src/codec/schema.hpp"
+#include "test/hex.hpp"
 #include "uplink/codec.hpp"
 
 namespace support {
 
 using nlohmann::json;
-using Buffer = std::vector<uint8_t>;
+using Buffer = uplink_test::Data;
 
 inline std::string path(const std::string &name) {
   return std::string(UPLINK_TESTDATA) + "/" + name;
@@ -25,10 +26,7 @@ inline json load(const std::string &name) {
 }
 
 inline Buffer bytes(const std::string &hex) {
-  Buffer out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    out.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-  return out;
+  return uplink_test::unhex(hex);
 }
 
 struct Destroy {

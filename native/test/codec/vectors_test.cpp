@@ -1,5 +1,4 @@
 // The vectors of schemas, values, headers, acks, rle and the range coder.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <cmath>
 #include <doctest/doctest.h>
 

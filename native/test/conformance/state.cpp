@@ -8,7 +8,7 @@ namespace {
 
 using uplink::detail::state::StateImpl;
 
-std::map<std::string, std::unique_ptr<StateImpl>> receivers;
+std::map<std::string, std::unique_ptr<StateImpl>> state_receivers;
 
 std::string state(const Words &w) {
   uplink::detail::state::StatePlan plan;
@@ -23,7 +23,7 @@ std::string state(const Words &w) {
   uplink::StateConfig c;
   c.input_bytes = 1024;
   if (r->create(plan, c) != uplink::Error::ok) return "error state";
-  receivers[w[1]] = std::move(r);
+  state_receivers[w[1]] = std::move(r);
   return "ok";
 }
 
@@ -72,14 +72,14 @@ void add_state(Peer &p) {
     Request before = p.requests[name];
     bool acks = std::string(name) == "acks";
     p.requests[name] = [before, acks](const Words &w) {
-      auto r = receivers.find(w[1]);
-      if (r == receivers.end()) return before ? before(w) : std::string("error handle");
+      auto r = state_receivers.find(w[1]);
+      if (r == state_receivers.end()) return before ? before(w) : std::string("error handle");
       if (!acks) return receive(*r->second, w[2]);
       uint8_t b[uplink::max_ack];
       return "ok " + bytes_word(b, r->second->ack(b));
     };
   }
-  p.frees.emplace_back([](const std::string &h) { receivers.erase(h); });
+  p.frees.emplace_back([](const std::string &h) { state_receivers.erase(h); });
 }
 
 } // namespace peer

@@ -99,7 +99,7 @@ std::vector<double> values(const Sample &s, size_t i) {
   return v;
 }
 
-std::string result(Error e) {
+std::string added(Error e) {
   return e == Error::ok          ? "right"
          : e == Error::stale     ? "late"
          : e == Error::duplicate ? "duplicate"
@@ -125,7 +125,7 @@ TEST_CASE("a golden session of interpolation") {
       for (size_t i = 3; i < w.size(); i++) rows.push_back(std::stoi(w[i]));
     } else if (w[0] == "add") {
       const Objects o = {objects.size(), crate.type->components(), objects.data(), rows.data()};
-      REQUIRE(result(interpolator->add(whole(w[1]), whole(w[2]), o)) == w[4]);
+      REQUIRE(added(interpolator->add(whole(w[1]), whole(w[2]), o)) == w[4]);
       objects.clear();
       rows.clear();
     } else if (w[0] == "sample") {

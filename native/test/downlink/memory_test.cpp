@@ -6,10 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "test/hex.hpp"
 #include "uplink/interpolate.hpp"
 #include "uplink/snapshot.hpp"
 
 using namespace uplink;
+using namespace uplink_test;
 
 namespace {
 
@@ -39,17 +41,10 @@ struct Counter {
   }
 };
 
-std::vector<uint8_t> unhex(const std::string &s) {
-  std::vector<uint8_t> d;
-  for (size_t i = 0; i + 1 < s.size(); i += 2)
-    d.push_back(static_cast<uint8_t>(std::stoul(s.substr(i, 2), nullptr, 16)));
-  return d;
-}
-
 // payloads returns those of a golden session.
-std::vector<std::vector<uint8_t>> payloads(const char *name) {
+std::vector<Data> payloads(const char *name) {
   std::ifstream in(std::string(UPLINK_TESTDATA "/../snapshot/testdata/") + name);
-  std::vector<std::vector<uint8_t>> out;
+  std::vector<Data> out;
   for (std::string line; std::getline(in, line);)
     if (line.compare(0, 7, "send = ") == 0) out.push_back(unhex(line.substr(7)));
   REQUIRE(out.size() > 10);

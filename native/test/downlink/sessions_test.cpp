@@ -8,38 +8,22 @@
 
 #include <doctest/doctest.h>
 
+#include "test/hex.hpp"
 #include "uplink/snapshot.hpp"
 
 using namespace uplink;
+using namespace uplink_test;
 
 namespace {
 
 using Words = std::vector<std::string>;
 using Row = std::vector<int32_t>; // id, generation, components
-using Data = std::vector<uint8_t>;
 
 Words words(const std::string &line) {
   Words out;
   std::istringstream in(line);
   for (std::string w; in >> w;) out.push_back(w);
   return out;
-}
-
-Data unhex(const std::string &s) {
-  Data d;
-  for (size_t i = 0; i + 1 < s.size(); i += 2)
-    d.push_back(static_cast<uint8_t>(std::stoul(s.substr(i, 2), nullptr, 16)));
-  return d;
-}
-
-std::string hex(const uint8_t *b, size_t n) {
-  static const char digits[] = "0123456789abcdef";
-  std::string s;
-  for (size_t i = 0; i < n; i++) {
-    s += digits[b[i] >> 4];
-    s += digits[b[i] & 15];
-  }
-  return s;
 }
 
 template <typename Decoder> std::string ack_of(const Decoder &d) {

@@ -1,5 +1,4 @@
 // The golden sessions of state synchronization, and the limits of the receiver.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,29 +10,13 @@
 #include <vector>
 
 #include "src/downlink/state/receiver.hpp"
+#include "test/hex.hpp"
 
 namespace {
 
 using uplink::Error;
-using Buffer = std::vector<uint8_t>;
+using uplink_test::Data;
 using Words = std::vector<std::string>;
-
-Buffer bytes(const std::string &hex) {
-  Buffer out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    out.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-  return out;
-}
-
-std::string hex(uplink::Bytes b) {
-  static const char digits[] = "0123456789abcdef";
-  std::string out;
-  for (size_t i = 0; i < b.size; i++) {
-    out += digits[b.data[i] >> 4];
-    out += digits[b.data[i] & 15];
-  }
-  return out;
-}
 
 const std::map<std::string, uplink::ObjectClass> classes = {{"motion", uplink::ObjectClass::number},
                                                             {"angle", uplink::ObjectClass::angle},
@@ -105,7 +88,7 @@ std::vector<std::string> shown(const uplink::StateReceiver &r, const uplink::Sta
     uint8_t player;
     uplink::Bytes data;
     while (uplink::next_input(&t.inputs, &player, &data))
-      out.push_back(head + std::to_string(player) + " " + hex(data));
+      out.push_back(head + std::to_string(player) + " " + uplink_test::hex(data.data, data.size));
   }
   for (size_t i = 0; i < u.objects; i++) {
     uplink::StateObject o = r.object(i);
@@ -115,7 +98,7 @@ std::vector<std::string> shown(const uplink::StateReceiver &r, const uplink::Sta
     out.push_back(line);
   }
   uint8_t ack[uplink::max_ack];
-  out.push_back("ack " + hex({ack, r.ack(ack)}));
+  out.push_back("ack " + uplink_test::hex(ack, r.ack(ack)));
   return out;
 }
 
@@ -149,7 +132,7 @@ TEST_CASE("golden sessions") {
       const Words &w = g.lines[i];
       if (w[0] != "packet" || w[3] == "lost") continue;
       CAPTURE(i);
-      Buffer b = bytes(w[1]);
+      Data b = uplink_test::unhex(w[1]);
       uplink::StateUpdate u;
       Error e = r.receive({b.data(), b.size()}, &u);
       bool number = w[3].find_first_not_of("-0123456789") == std::string::npos;
@@ -177,7 +160,7 @@ TEST_CASE("limits") {
   REQUIRE(r.create(g.plan(), c) == Error::ok);
   for (const Words &w : g.lines) {
     if (w[0] != "packet") continue;
-    Buffer b = bytes(w[1]);
+    Data b = uplink_test::unhex(w[1]);
     uplink::StateUpdate u;
     (void)r.receive({b.data(), b.size()}, &u);
   }

@@ -6,7 +6,7 @@ package session
 #cgo CFLAGS: -I${SRCDIR}/../../include
 #cgo LDFLAGS: -luplink
 #include <stdlib.h>
-#include "uplink/uplink_worlds.h"
+#include "uplink/uplink_state.h"
 
 // one_field creates a schema with a number.
 static uplink_error one_field(const char *name, uplink_schema **out) {
@@ -27,10 +27,36 @@ static uplink_error subscribe_snapshots(uplink_client *c, const char *name, upli
 }
 
 // object returns the component of object i, or -1.
-static int32_t object(const uplink_snapshot_world *w, size_t i) {
+static int32_t object(const uplink_snapshot_world *w, size_t i, int32_t *id) {
 	uplink_objects o;
 	uplink_snapshot_world_objects(w, 0, &o);
+	*id = i < o.n ? o.objects[i].id : 0;
 	return i < o.n ? o.rows[i * o.components] : -1;
+}
+
+// states are objects of decoded packets, until Go has read them.
+typedef struct {
+	int64_t tick;
+	int32_t id, value;
+} state;
+typedef struct {
+	size_t n;
+	state list[4096];
+} states;
+
+static void keep(void *context, const uplink_state_world *w, const uplink_state_update *u) {
+	states *s = context;
+	for (size_t i = 0; i < u->objects && s->n < 4096; i++) {
+		uplink_state_object o;
+		uplink_state_receiver_object(uplink_state_world_receiver(w), i, &o);
+		s->list[s->n++] = (state){u->tick, o.id, o.removed ? -1 : o.components[0]};
+	}
+}
+
+static uplink_error subscribe_states(uplink_client *c, const char *name, const uplink_schema *objects, states *s, uplink_state_world **out,
+		int32_t *world) {
+	uplink_error e = uplink_state_world_create(0, objects, 0, keep, s, out);
+	return e != UPLINK_OK ? e : uplink_client_subscribe(c, name, uplink_state_world_base(*out), 0, world);
 }
 */
 import "C"
@@ -62,11 +88,11 @@ func check(e C.uplink_error) error {
 
 // event is an event of the library.
 type event struct {
-	kind, status, reason, rpc int
-	reliable                  bool
-	value                     uint64
-	number                    int32 // of a call of the server
-	data                      []byte
+	kind, status, reason, rpc, world int
+	reliable                         bool
+	value                            uint64
+	number                           int32 // of a call of the server
+	data                             []byte
 }
 
 const (
@@ -91,8 +117,10 @@ func reasonText(reason int) string { return C.GoString(C.uplink_reason_text(C.in
 type native struct {
 	client  *C.uplink_client
 	schemas map[string]*C.uplink_schema
-	frames  []*C.uplink_frame // by RPC
-	world   *C.uplink_snapshot_world
+	frames  []*C.uplink_frame          // by RPC
+	worlds  []*C.uplink_snapshot_world // by number
+	state   *C.uplink_state_world
+	kept    *C.states // of state
 
 	pc     transport.PacketConn
 	server netip.AddrPort // of connect
@@ -106,8 +134,8 @@ func newNative(n transport.Network, server netip.AddrPort) (*native, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &native{schemas: map[string]*C.uplink_schema{}, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now()}
-	cfg := C.uplink_client_config{handlers: 1, worlds: 1, streams: 1}
+	c := &native{schemas: map[string]*C.uplink_schema{}, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now(), kept: (*C.states)(C.calloc(1, C.sizeof_states))}
+	cfg := C.uplink_client_config{handlers: 1, worlds: 3, streams: 1}
 	if err := check(C.uplink_client_create(nil, &cfg, &c.client)); err != nil {
 		return nil, err
 	}
@@ -130,7 +158,11 @@ func (c *native) close() {
 	for range c.inbox { // until the goroutine has ended
 	}
 	C.uplink_client_destroy(c.client)
-	C.uplink_snapshot_world_destroy(c.world)
+	for _, w := range c.worlds {
+		C.uplink_snapshot_world_destroy(w)
+	}
+	C.uplink_state_world_destroy(c.state)
+	C.free(unsafe.Pointer(c.kept))
 	for _, f := range c.frames {
 		C.uplink_frame_destroy(f)
 	}
@@ -190,21 +222,57 @@ func (c *native) subscribe(name string) error {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	var n C.int32_t
-	return errors.Join(check(C.new_world(s, &c.world)), check(C.subscribe_snapshots(c.client, text, c.world, &n)))
+	var w *C.uplink_snapshot_world
+	if err := check(C.new_world(s, &w)); err != nil {
+		return err
+	}
+	c.worlds = append(c.worlds, w)
+	return check(C.subscribe_snapshots(c.client, text, w, &n))
 }
 
-// snapshot returns the tick of the newest snapshot, and the numbers of its objects.
-func (c *native) snapshot() (tick uint64, objects []int32) {
+// subscribeState subscribes to a world by state synchronization, whose objects have one number.
+func (c *native) subscribeState(name string) error {
+	s, err := c.schema(name)
+	if err != nil {
+		return err
+	}
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	var n C.int32_t
+	return check(C.subscribe_states(c.client, text, s, c.kept, &c.state, &n))
+}
+
+// state is an object of a decoded packet.
+type state struct {
+	tick  uint64
+	id    int
+	value int32 // -1: removed
+}
+
+// states returns the objects of the packets that were decoded since the last call.
+func (c *native) states() []state {
+	var out []state
+	for _, s := range c.kept.list[:c.kept.n] {
+		out = append(out, state{uint64(s.tick), int(s.id), int32(s.value)})
+	}
+	c.kept.n = 0
+	return out
+}
+
+// snapshot returns the tick of the newest snapshot of a world, and the numbers of its objects by id.
+func (c *native) snapshot(world int) (tick uint64, objects map[int]int32) {
 	var s C.uplink_snapshot
-	if C.uplink_snapshot_world_newest(c.world, &s) == 0 {
+	if C.uplink_snapshot_world_newest(c.worlds[world], &s) == 0 {
 		return 0, nil
 	}
+	objects = map[int]int32{}
 	for i := C.size_t(0); ; i++ {
-		v := C.object(c.world, i)
+		var id C.int32_t
+		v := C.object(c.worlds[world], i, &id)
 		if v < 0 {
 			return uint64(s.tick), objects
 		}
-		objects = append(objects, int32(v))
+		objects[int(id)] = int32(v)
 	}
 }
 
@@ -269,7 +337,7 @@ func (c *native) run(take func(*event)) {
 			return
 		}
 		out := event{
-			kind: int(e._type), status: int(e.status), reason: int(e.reason), rpc: int(e.rpc), reliable: e.reliable != 0, value: uint64(e.value),
+			kind: int(e._type), status: int(e.status), reason: int(e.reason), rpc: int(e.rpc), world: int(e.world), reliable: e.reliable != 0, value: uint64(e.value),
 			data: C.GoBytes(unsafe.Pointer(e.data), C.int(e.size)),
 		}
 		if e.frame != nil {

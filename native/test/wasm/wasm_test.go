@@ -27,7 +27,7 @@ func TestBrowser(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	b := browser.Start(t)
-	for _, page := range []string{"module.html", "page.html?codec_vectors.js", "page.html?codec_adaptive.js", "page.html?codec_memory.js", "page.html?codec_c.js"} {
+	for _, page := range []string{"module.html", "page.html?codec_test.js", "page.html?codec_c.js"} {
 		b.Open(server.URL + "/test/codec/" + page)
 		b.Await(`document.title !== "running"`)
 		if code := browser.Value[string](b, "document.title"); code != "0" {
