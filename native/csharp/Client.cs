@@ -42,6 +42,19 @@ namespace Uplink
         public int Suite, DatagramSize;
     }
 
+    /// <summary>The jitter buffer of an RPC at the server, and the rate at which to call it. Slack and Target are in ns.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct Pace
+    {
+        /// <summary>The speed of the program's clock at which calls arrive when the server needs them; 1 is the usual one.</summary>
+        public double Rate;
+        public long Slack;
+        public ulong Target;
+
+        /// <summary>Ticks of the server without a call, and calls that arrived after their tick.</summary>
+        public ulong Missing, Late;
+    }
+
     /// <summary>Sizes of a client; 0 is the default.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ClientConfig
@@ -101,6 +114,9 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
         [DllImport(Native.Library)]
         internal static extern int uplink_client_failover(IntPtr c, byte[] server, byte[] token, UIntPtr n, ulong now);
+        [DllImport(Native.Library)]
+        internal static extern int uplink_client_assign(IntPtr c, byte[] server, byte[] token, UIntPtr n, ulong now);
+        [DllImport(Native.Library)] internal static extern void uplink_client_pace(IntPtr c, int rpc, ulong now, out Pace p);
         [DllImport(Native.Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_connected(IntPtr c);
         [DllImport(Native.Library)] internal static extern void uplink_client_receive(IntPtr c, [In] byte[] data, UIntPtr n, ulong now);
@@ -210,6 +226,21 @@ namespace Uplink
         {
             byte[] text = Encoding.ASCII.GetBytes(token);
             return (Error)NativeClient.uplink_client_failover(Pointer, Native.Text(other.ToString()), text, Native.Size(text.Length), Now);
+        }
+
+        /// <summary>Continues at the server that the backend has assigned: after Reconnecting like Connect, after Silent like Failover.</summary>
+        public Error Assign(IPEndPoint assigned, string token)
+        {
+            byte[] text = Encoding.ASCII.GetBytes(token);
+            return (Error)NativeClient.uplink_client_assign(Pointer, Native.Text(assigned.ToString()), text, Native.Size(text.Length), Now);
+        }
+
+        /// <summary>The state of an RPC's jitter buffer. Start the next tick after the usual interval divided by Pace.Rate.</summary>
+        public Pace Pace(int rpc)
+        {
+            Pace p;
+            NativeClient.uplink_client_pace(Pointer, rpc, Now, out p);
+            return p;
         }
 
         public void Close(int code = 0) { NativeClient.uplink_client_close(Pointer, code, Now); }

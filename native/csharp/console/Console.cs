@@ -138,7 +138,7 @@ static class Program
                     case EventType.Reconnecting:
                         Console.WriteLine("reconnecting: " + UplinkClient.ReasonText(e.Reason));
                         bound = false;
-                        client.Connect(UplinkClient.IssueToken(null, id, server));
+                        client.Assign(server, UplinkClient.IssueToken(null, id, server));
                         break;
                     case EventType.Disconnected:
                         Console.WriteLine("disconnected: " + UplinkClient.ReasonText(e.Reason) + "; " + client.Stats.Calls + " calls, " + client.Stats.Acks + " acks");

@@ -198,6 +198,9 @@ public:
   // ready there. If the current server answers before, the client stays. Events are those of a handover.
   // Error::closed: call connect. Error::full: a handover has begun. Error::authentication: it is no token.
   Error failover(const Address &server, const char *token, size_t n, uint64_t now);
+  // assign continues at the server that the backend has assigned to the player, with its token: after
+  // reconnecting like connect, but at another address without another socket, after silent like failover.
+  Error assign(const Address &server, const char *token, size_t n, uint64_t now);
   // close ends the session: three datagrams with the code, 0 or 1, leave.
   void close(uint8_t code, uint64_t now);
   // connected reports whether the session is open.
@@ -208,7 +211,7 @@ public:
   // next_datagram writes the next datagram to send and returns its size, or 0. to has room for
   // 1,200 bytes; if it has 1,472, the client searches for the largest datagram of the path. Send them
   // with the "don't fragment" flag to *server. Its family is 0 for the server for which the program has
-  // called connect; during a handover, and after it, it is 4 or 6.
+  // called connect; during a handover, after it, and after assign, it is 4 or 6.
   size_t next_datagram(Buffer to, Address *server, uint64_t now);
   // uses reports whether there is a session with a server, as next_datagram names it.
   bool uses(const Address &server) const;
@@ -222,6 +225,9 @@ public:
   // call codes and sends one call of an RPC. Error::closed: the RPC is not bound now. Error::full: too
   // much waits.
   Error call(uint8_t rpc, const Frame &f, uint64_t now);
+  // pace returns the state of an RPC's jitter buffer at the server. Call it each tick, and start the next
+  // tick after Pace::interval. Of several RPCs that are called in the same tick, one is enough.
+  Pace pace(uint8_t rpc, uint64_t now) const;
   // send sends a message of the game: reliable up to 8,192 bytes, otherwise 28 less than
   // Stats::datagram_size. Error::full: try later.
   Error send(Bytes message, bool reliable, uint64_t now);

@@ -61,6 +61,22 @@ private:
   bool started_ = false;
 };
 
+// Pace is the state of an RPC's jitter buffer at the server, from its reports, and the rate at which the
+// program should call the RPC for it. Without a jitter buffer, all but rate are 0.
+struct Pace {
+  // The speed at which the program's clock should run so that calls arrive when the server needs them: 1
+  // is the usual speed, 1.01 is 1 % faster. 0.98 to 1.02, and 1 if nothing was reported for two seconds.
+  double rate = 1;
+  int64_t slack = 0;   // ns, mean time between the arrival of a call and its use; negative: calls are late
+  uint64_t target = 0; // ns, the slack at which the buffer aims
+  // Ticks of the server without a call, and calls that arrived after their tick, over all sessions.
+  uint64_t missing = 0;
+  uint64_t late = 0;
+
+  // interval returns the time from one call to the next at this pace, where ns is the usual one.
+  uint64_t interval(uint64_t ns) const { return static_cast<uint64_t>(static_cast<double>(ns) / rate); }
+};
+
 // Ticks is a client's clock in ticks of a world's server: for prediction and interpolation alike.
 struct Ticks {
   double server = 0;    // the tick that the server is simulating, with the part of it that has passed
@@ -68,10 +84,10 @@ struct Ticks {
   uint64_t one_way = 0; // ns, half of the lowest round-trip time
   uint64_t rtt = 0;     // ns, smoothed
 
-  // input returns the tick in which the server will use a call that is sent now. target is the time in ns
-  // that the server's jitter buffer lets calls wait, 0 without one.
-  double input(uint64_t target) const {
-    return server + (static_cast<double>(rtt) / 2 + static_cast<double>(target)) / 1e9 * hz;
+  // input returns the tick in which the server will use a call that is sent now, after the path and the
+  // RPC's jitter buffer (Client::pace).
+  double input(const Pace &p) const {
+    return server + (static_cast<double>(rtt) / 2 + static_cast<double>(p.target)) / 1e9 * hz;
   }
   // shown returns the tick that interpolation with a delay in ns shows now.
   double shown(uint64_t delay) const {

@@ -280,6 +280,15 @@ typedef struct uplink_stats {
   int32_t datagram_size;
 } uplink_stats;
 
+/* uplink_pace is the state of an RPC's jitter buffer at the server, and the rate at which to call it. */
+typedef struct uplink_pace {
+  double rate;
+  int64_t slack;   /* ns */
+  uint64_t target; /* ns */
+  uint64_t missing;
+  uint64_t late;
+} uplink_pace;
+
 /* uplink_reason_text returns a description in English. It is never null. */
 UPLINK_API const char *uplink_reason_text(int32_t reason);
 
@@ -290,9 +299,12 @@ UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema
                                            const uplink_bind_config *b, int32_t *rpc);
 UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);
 UPLINK_API uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now);
-/* uplink_client_failover: server is an IP address with a port, such as 127.0.0.1:7777. */
+/* uplink_client_failover and uplink_client_assign: server is an IP address with a port, such as
+ * 127.0.0.1:7777. */
 UPLINK_API uplink_error uplink_client_failover(uplink_client *c, const char *server, const char *token,
                                                size_t n, uint64_t now);
+UPLINK_API uplink_error uplink_client_assign(uplink_client *c, const char *server, const char *token,
+                                             size_t n, uint64_t now);
 UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);
 UPLINK_API int32_t uplink_client_connected(const uplink_client *c);
 UPLINK_API void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now);
@@ -307,6 +319,7 @@ UPLINK_API void uplink_client_rebind(uplink_client *c, uint64_t now);
 UPLINK_API int32_t uplink_client_poll_event(uplink_client *c, uplink_event *e);
 UPLINK_API uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f,
                                            uint64_t now);
+UPLINK_API void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *p);
 UPLINK_API uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                            uint64_t now);
 UPLINK_API uplink_error uplink_client_request(uplink_client *c, const uint8_t *data, size_t n, uint32_t *id,

@@ -24,15 +24,19 @@ UPLINK_API void uplink_server_clock_observe(uplink_server_clock *c, uint64_t now
 UPLINK_API int32_t uplink_server_clock_server(uplink_server_clock *c, uint64_t now, uint64_t one_way,
                                               uint64_t *time);
 
-/* uplink_ticks is a client's clock in ticks of a world's server. A call that is sent now is used in tick
- * server + (rtt/2 + the time in the server's jitter buffer)*hz, and interpolation shows tick
- * server - (one_way + delay)*hz, with times in s. */
+/* uplink_ticks is a client's clock in ticks of a world's server. */
 typedef struct uplink_ticks {
   double server;
   double hz;
   uint64_t one_way; /* ns */
   uint64_t rtt;     /* ns */
 } uplink_ticks;
+
+/* uplink_ticks_input returns the tick in which the server will use a call that is sent now, after the path
+ * and the jitter buffer of uplink_client_pace. uplink_ticks_shown returns the tick that interpolation with
+ * a delay in ns shows now. */
+UPLINK_API double uplink_ticks_input(const uplink_ticks *t, const uplink_pace *p);
+UPLINK_API double uplink_ticks_shown(const uplink_ticks *t, uint64_t delay);
 
 /* Worlds of the client, by snapshots or by state synchronization. */
 

@@ -88,6 +88,12 @@ uplink_error uplink_client_failover(uplink_client *c, const char *server, const 
   const uplink::Error e = uplink::parse_address(server, &a);
   return code(e != uplink::Error::ok ? e : in(c)->failover(a, token, n, now));
 }
+uplink_error uplink_client_assign(uplink_client *c, const char *server, const char *token, size_t n,
+                                  uint64_t now) {
+  uplink::Address a;
+  const uplink::Error e = uplink::parse_address(server, &a);
+  return code(e != uplink::Error::ok ? e : in(c)->assign(a, token, n, now));
+}
 void uplink_client_close(uplink_client *c, int32_t close_code, uint64_t now) {
   in(c)->close(static_cast<uint8_t>(close_code), now);
 }
@@ -140,6 +146,10 @@ int32_t uplink_client_poll_event(uplink_client *c, uplink_event *to) {
 uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f, uint64_t now) {
   if (rpc < 0 || rpc > 255) return UPLINK_INVALID;
   return code(in(c)->call(static_cast<uint8_t>(rpc), *as<const uplink::Frame>(f), now));
+}
+void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *to) {
+  const uplink::Pace p = rpc < 0 || rpc > 255 ? uplink::Pace() : in(c)->pace(static_cast<uint8_t>(rpc), now);
+  *to = {p.rate, p.slack, p.target, p.missing, p.late};
 }
 uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                 uint64_t now) {

@@ -95,6 +95,9 @@ Error Client::connect(const char *token, size_t n, uint64_t now) {
 Error Client::failover(const Address &server, const char *token, size_t n, uint64_t now) {
   return core(this)->do_failover(server, token, n, now / us);
 }
+Error Client::assign(const Address &server, const char *token, size_t n, uint64_t now) {
+  return core(this)->do_assign(server, token, n, now / us);
+}
 Error Client::handle(const Schema &s, uint8_t *handler) {
   return core(this)->do_handle(s, handler);
 }
@@ -139,6 +142,9 @@ bool Client::poll_event(Event *e) {
 }
 Error Client::call(uint8_t rpc, const Frame &f, uint64_t now) {
   return core(this)->do_call(rpc, f, now / us);
+}
+Pace Client::pace(uint8_t rpc, uint64_t now) const {
+  return core(this)->do_pace(rpc, now / us);
 }
 Error Client::send(Bytes m, bool reliable, uint64_t now) {
   return core(this)->do_send(m, reliable, now / us);

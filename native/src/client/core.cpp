@@ -133,8 +133,30 @@ Error Core::do_connect(const char *token, size_t n, uint64_t now) {
   if (standby_ != nullptr) stay(Reason::quit, now);
   active_->session.close(0, Reason::quit, now);
   was_open_ = false;
+  server_ = {};
   start_at_ = std::max(now, not_before_);
   return Error::ok;
+}
+
+Error Core::do_assign(const Address &server, const char *token, size_t n, uint64_t now) {
+  if (is_open()) return do_failover(server, token, n, now);
+  const Error e = do_connect(token, n, now);
+  if (e == Error::ok) server_ = server;
+  return e;
+}
+
+Pace Core::do_pace(uint8_t rpc, uint64_t now) const {
+  Pace p;
+  if (rpc >= rpcs_n_) return p;
+  const Rpc &r = rpcs_[rpc];
+  p.slack = int64_t{r.slack} * 100000;
+  p.target = uint64_t{r.target} * 100000;
+  p.missing = r.missing;
+  p.late = r.late;
+  // A difference is corrected within 3 s, by at most 2 %.
+  if (r.reported != 0 && now - r.reported <= 2 * second)
+    p.rate += std::max(-0.02, std::min((r.target - r.slack) / 30000.0, 0.02));
+  return p;
 }
 
 void Core::do_close(uint8_t code, uint64_t now) {
@@ -229,7 +251,8 @@ void Core::step(Link &l, uint64_t now) {
   if (before != State::idle && l.session.state() == State::idle) ended(l);
   if (&l == active_ && now >= start_at_ && l.session.state() == State::idle) {
     start_at_ = never;
-    l.server = {};
+    l.server = server_;
+    for (size_t i = 0; i < rpcs_n_; i++) rpcs_[i].reported = 0;
     if (l.session.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
   }
   if (l.role == Role::former) part(l, now);
@@ -291,8 +314,10 @@ void Core::deliver(Link &l, uint64_t now) {
     detail::release(allocator_, m);
   }
   if (l.role == Role::playing && l.first != nullptr) return;
+  // A request to bind needs room for its answer.
   while (lives() && (n = l.reliable.next_size()) > 0 && events_.room() >= std::max(n, call) &&
-         !l.worlds.blocked() && l.held < max_held) {
+         (l.role == Role::former || l.reliable.has_room(max_answer)) && !l.worlds.blocked() &&
+         l.held < max_held) {
     uint8_t *m = events_.prepare(n);
     l.reliable.receive(m);
     if (!on_reliable(l, {m, n}, now)) violation(l, now);

@@ -20,6 +20,7 @@ public:
   Error do_handle(const Schema &s, uint8_t *handler);
   Error do_connect(const char *token, size_t n, uint64_t now);
   Error do_failover(const Address &server, const char *token, size_t n, uint64_t now);
+  Error do_assign(const Address &server, const char *token, size_t n, uint64_t now);
   void do_close(uint8_t code, uint64_t now);
   bool is_open() const { return active_->is_open(); }
   bool uses(const Address &server) const;
@@ -29,6 +30,7 @@ public:
   void do_rebind(uint64_t now);
   bool do_poll(Event *e);
   Error do_call(uint8_t rpc, const Frame &f, uint64_t now);
+  Pace do_pace(uint8_t rpc, uint64_t now) const;
   Error do_send(Bytes message, bool reliable, uint64_t now);
   Error do_request(Bytes body, uint32_t *id, uint64_t now);
   Error do_cancel(uint32_t id);
@@ -66,7 +68,7 @@ private:
 
   void on_data(Link &l, Bytes m, uint64_t now);
   void on_acks(Link &l, Bytes acks);
-  void on_reports(Link &l, Bytes m);
+  void on_reports(Link &l, Bytes m, uint64_t now);
   void on_answer(Link &l, Bytes m, uint64_t now);
   bool start_encoder(Link &l, uint8_t rpc, uint64_t ring, uint64_t prior);
   // on_reliable reports whether the message is well-formed.
@@ -110,6 +112,7 @@ private:
   bool was_open_ = false; // the session of this connect was open
   bool before_ = false;   // so was an earlier one
   Token token_;
+  Address server_;            // of the next session; family 0: that of connect
   uint64_t start_at_ = never; // of the handshake
   uint64_t not_before_ = 0, backoff_ = 0, quality_at_ = never;
   uint64_t now_ = 0;

@@ -206,6 +206,7 @@ void Core::switch_over(uint64_t now) {
   // What waits for further calls leaves; it may be lost as any datagram.
   for (size_t i = 0; i < rpcs_n_; i++) {
     Binding &b = next.bindings[i];
+    rpcs_[i].reported = 0;
     const bool was = before.bindings[i].phase == Phase::bound;
     if (before.bindings[i].encoder != nullptr) (void)before.flush(i, rpcs_[i].config.reliable);
     if (b.phase == Phase::requesting || (b.phase == Phase::bound && was)) continue;

@@ -52,6 +52,7 @@ void Link::begin(uint64_t timeout, uint64_t now) {
     b.phase = Phase::requesting;
     b.ask_at = 0;
     b.any_described = false;
+    b.missing = b.late = 0;
     std::fill(b.described.begin(), b.described.end(), uint8_t{0});
   }
   detail::destroy(allocator, notice);

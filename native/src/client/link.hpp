@@ -10,10 +10,14 @@
 
 namespace uplink::detail::client {
 
-// Rpc is an RPC of the server, as the program has bound it.
+// Rpc is an RPC of the server, as the program has bound it, and what was reported of its jitter buffer.
 struct Rpc {
   const Schema *schema = nullptr;
   BindConfig config;
+  int16_t slack = 0;     // 0.1 ms
+  uint16_t target = 0;   // 0.1 ms
+  uint64_t reported = 0; // when; 0: not at this server
+  uint64_t missing = 0, late = 0;
 };
 
 enum class Phase : uint8_t { requesting, bound, failed };
@@ -23,6 +27,7 @@ struct Binding {
   Phase phase = Phase::requesting;
   uint8_t reason = 0; // of phase failed
   bool any_described = false;
+  uint16_t missing = 0, late = 0; // of the last report on the jitter buffer
   Encoder *encoder = nullptr;
   uint64_t ask_at = 0;
   Array<uint8_t> described;

@@ -47,7 +47,7 @@ void Core::on_data(Link &l, Bytes m, uint64_t now) {
     l.shutdown_told = l.shutdown_told || m.size == 1;
     return;
   case 0xcb:
-    on_reports(l, r.rest());
+    on_reports(l, r.rest(), now);
     return;
   case 0xcc:
   case 0xcd: {
@@ -58,7 +58,7 @@ void Core::on_data(Link &l, Bytes m, uint64_t now) {
     if (type == 0xcc)
       on_acks(l, first);
     else
-      on_reports(l, first);
+      on_reports(l, first, now);
     l.worlds.on_data(rest, now);
     return;
   }
@@ -67,12 +67,30 @@ void Core::on_data(Link &l, Bytes m, uint64_t now) {
   }
 }
 
-void Core::on_reports(Link &l, Bytes m) {
-  // Reports on jitter buffers are not used.
+// on_reports handles reports on jitter buffers, and acks. frames.md, 11.
+void Core::on_reports(Link &l, Bytes m, uint64_t now) {
   Reader r(m);
   const uint64_t n = r.little(1);
-  r.bytes(9 * static_cast<size_t>(n));
-  if (n >= 1 && n <= 24 && r.ok()) on_acks(l, r.rest());
+  Reader reports(r.bytes(9 * static_cast<size_t>(n)));
+  if (n < 1 || n > 24 || !r.ok()) return;
+  for (uint64_t i = 0; i < n && l.role == Role::playing; i++) {
+    const auto number = static_cast<size_t>(reports.little(1));
+    const auto slack = static_cast<int16_t>(reports.little(2));
+    const auto target = static_cast<uint16_t>(reports.little(2));
+    const auto missing = static_cast<uint16_t>(reports.little(2));
+    const auto late = static_cast<uint16_t>(reports.little(2));
+    if (number >= rpcs_n_ || l.bindings[number].phase != Phase::bound) continue;
+    Binding &b = l.bindings[number];
+    Rpc &rpc = rpcs_[number];
+    rpc.slack = slack;
+    rpc.target = target;
+    rpc.reported = now;
+    rpc.missing += static_cast<uint16_t>(missing - b.missing);
+    rpc.late += static_cast<uint16_t>(late - b.late);
+    b.missing = missing;
+    b.late = late;
+  }
+  on_acks(l, r.rest());
 }
 
 void Core::on_acks(Link &l, Bytes b) {

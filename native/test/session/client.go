@@ -259,7 +259,8 @@ func (c *native) states() []state {
 	return out
 }
 
-// snapshot returns the tick of the newest snapshot of a world, and the numbers of its objects by id.
+// snapshot returns the tick of the newest snapshot of a world, and the numbers of its objects by
+// id.
 func (c *native) snapshot(world int) (tick uint64, objects map[int]int32) {
 	var s C.uplink_snapshot
 	if C.uplink_snapshot_world_newest(c.worlds[world], &s) == 0 {
@@ -287,6 +288,35 @@ func (c *native) failover(server, token string) error {
 	defer C.free(unsafe.Pointer(address))
 	defer C.free(unsafe.Pointer(text))
 	return check(C.uplink_client_failover(c.client, address, text, C.size_t(len(token)), c.now()))
+}
+
+func (c *native) assign(server, token string) error {
+	address, text := C.CString(server), C.CString(token)
+	defer C.free(unsafe.Pointer(address))
+	defer C.free(unsafe.Pointer(text))
+	return check(C.uplink_client_assign(c.client, address, text, C.size_t(len(token)), c.now()))
+}
+
+// pace is what the server reported of an RPC's jitter buffer.
+type pace struct {
+	rate          float64
+	slack, target time.Duration
+	missing, late uint64
+}
+
+// ticks returns the clock of a world, the tick in which the server will use a call, and the pace of
+// its RPC.
+func (c *native) ticks(world, rpc int) (server, input float64, p pace) {
+	var s C.uplink_stats
+	C.uplink_client_stats(c.client, &s)
+	var t C.uplink_ticks
+	var own C.uplink_pace
+	C.uplink_client_pace(c.client, C.int32_t(rpc), c.now(), &own)
+	if C.uplink_world_clock(C.uplink_snapshot_world_base(c.worlds[world]), c.now(), s.min_rtt, s.rtt, &t) == 0 {
+		return 0, 0, p
+	}
+	p = pace{float64(own.rate), time.Duration(own.slack), time.Duration(own.target), uint64(own.missing), uint64(own.late)}
+	return float64(t.server), float64(C.uplink_ticks_input(&t, &own)), p
 }
 
 func (c *native) call(rpc int, n int32) error {

@@ -209,3 +209,47 @@ func TestFailover(t *testing.T) {
 		}
 	})
 }
+
+// A server falls silent, and the client continues at the one that the backend assigns. That one
+// closes: the client reconnects to the first one, without another socket.
+func TestAssign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, simnet.Config{Delay: 50 * time.Millisecond, Loss: 0.02, Seed: 6})
+		g := f.join()
+		play := func(until func() bool) {
+			for begun := time.Now(); !until(); g.play() {
+				if time.Since(begun) > 20*time.Second {
+					t.Fatalf("%d handovers, %+v; %v", len(g.handovers), g.others, f.left)
+				}
+			}
+		}
+		visits := func() (n int) {
+			f.locked(func() {
+				if n = len(f.visits); len(f.visits[n-1].steps) == 0 {
+					n--
+				}
+			})
+			return n
+		}
+		first := f.servers[0].addr.String()
+		play(func() bool { return visits() == 1 })
+		f.network.Mute(first, true)
+		play(func() bool { return g.silent > 0 })
+		uplinktest.Must(t, g.assign(f.servers[1].addr.String(), f.token(1)))
+		play(func() bool { return visits() == 2 })
+		if status, reason := g.outcome(); status != 1 {
+			t.Errorf("status %d: %s", status, reason)
+		}
+		f.network.Mute(first, false)
+		_ = f.servers[1].Close()
+		again := func() bool { return g.others[len(g.others)-1].kind == eventReconnecting }
+		play(again)
+		uplinktest.Must(t, g.assign(first, f.token(0)))
+		play(func() bool { return visits() == 3 && g.worlds[0].server == 0 })
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.visits[2].at != f.servers[0] || f.player.ClientID() != 7 {
+			t.Errorf("%d visits, client %d", len(f.visits), f.player.ClientID())
+		}
+	})
+}

@@ -33,7 +33,7 @@ type nativePlayer struct {
 	others    []event // but those of RPCs, worlds and messages
 	silent    int
 	worlds    [3]received // by number
-	stale     int // objects with areas
+	stale     int         // objects with areas
 	problems  []string
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -56,17 +57,20 @@ func ballAt(i int, tick uint64) ball {
 func balls(tick uint64) int { return int(tick/60) % 40 }
 
 // Each console client shows a world, over a link that loses and delays datagrams. Each snapshot
-// that it decodes is the one that the server made.
+// that it decodes is the one that the server made. Of a world with areas, it shows the balls in
+// sight.
 func TestWorld(t *testing.T) {
 	for command := range strings.SplitSeq(*commands, ",") {
-		t.Run(filepath.Base(command), func(t *testing.T) {
-			t.Parallel()
-			showWorld(t, command)
-		})
+		for _, areas := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/areas=%t", filepath.Base(command), areas), func(t *testing.T) {
+				t.Parallel()
+				showWorld(t, command, areas)
+			})
+		}
 	}
 }
 
-func showWorld(t *testing.T, command string) {
+func showWorld(t *testing.T, command string, areas bool) {
 	r, err := newRelay(*rtt/2, *loss, *seed)
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +81,11 @@ func showWorld(t *testing.T, command string) {
 		t.Fatal(err)
 	}
 	s, err := ds.Listen("127.0.0.1:0", ds.Config{Joined: func(p *ds.Player) {
-		if _, err := p.Offer("balls"); err != nil {
+		stream, err := p.Offer("balls")
+		if err != nil {
 			t.Error(err)
+		} else if areas {
+			stream.See(2)
 		}
 	}})
 	if err != nil {
@@ -91,7 +98,7 @@ func showWorld(t *testing.T, command string) {
 	if err := ds.HandleSchema(s, rpc, func(*ds.Player, ds.Frame[*schema.Frame]) {}); err != nil {
 		t.Fatal(err)
 	}
-	world, err := ds.NewWorld(s, "balls", ds.WorldConfig[ball]{TickHz: 60, SendHz: 30})
+	world, err := ds.NewWorld(s, "balls", ds.WorldConfig[ball]{TickHz: 60, SendHz: 30, Areas: areas})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +108,7 @@ func showWorld(t *testing.T, command string) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() { _ = s.Serve(ctx) }()
-	go simulate(ctx, t, world)
+	go simulate(ctx, t, world, areas)
 
 	dir := t.TempDir()
 	file, log := filepath.Join(dir, "ball.schema.json"), filepath.Join(dir, "balls.txt")
@@ -113,14 +120,14 @@ func showWorld(t *testing.T, command string) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	snapshots, mismatches := compareBalls(t, log)
-	t.Logf("%d snapshots shown, %d objects differ; %d datagrams passed, %d lost; seed %d", snapshots, mismatches, r.passed, r.lost, *seed)
-	if mismatches > 0 || snapshots < 40 {
+	got := compareBalls(t, log, areas)
+	t.Logf("shown: %+v; %d datagrams passed, %d lost; seed %d", got, r.passed, r.lost, *seed)
+	if got.mismatches > 0 || got.snapshots < 40 || got.stale > got.objects/10 {
 		t.Errorf("the world is not the server's\n%s", out)
 	}
 }
 
-func simulate(ctx context.Context, t *testing.T, world *ds.World[ball]) {
+func simulate(ctx context.Context, t *testing.T, world *ds.World[ball], areas bool) {
 	ticker := time.NewTicker(time.Second / 30)
 	defer ticker.Stop()
 	for tick := uint64(2000); ; tick += 2 {
@@ -131,8 +138,12 @@ func simulate(ctx context.Context, t *testing.T, world *ds.World[ball]) {
 		}
 		err := world.Begin(tick)
 		for i := range balls(tick) {
+			var in []area.ID
+			if areas {
+				in = []area.ID{area.ID(2 + i%2)}
+			}
 			if b := ballAt(i, tick); err == nil {
-				err = world.Put(uint16(3*i), uint8(tick/500), &b)
+				err = world.Put(uint16(3*i), uint8(tick/500), &b, in...)
 			}
 		}
 		if err == nil {
@@ -146,9 +157,16 @@ func simulate(ctx context.Context, t *testing.T, world *ds.World[ball]) {
 	}
 }
 
-// compareBalls returns the numbers of snapshots in a log, and of objects that differ from those of
-// the server.
-func compareBalls(t *testing.T, log string) (snapshots, mismatches int) {
+// shown is what a log of a client has.
+type shown struct {
+	snapshots, objects int
+	stale              int // objects of an earlier tick
+	mismatches         int
+}
+
+// compareBalls compares a log with what the server put. With areas, a snapshot has some of the
+// balls in sight, and a ball may be as it was at an earlier tick.
+func compareBalls(t *testing.T, log string, areas bool) shown {
 	t.Helper()
 	typ, err := snapshot.Compile[ball]("ball")
 	if err != nil {
@@ -159,8 +177,18 @@ func compareBalls(t *testing.T, log string) (snapshots, mismatches int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	row, seen, last := make([]int32, typ.Schema().Components()), map[uint64]int{}, uint64(0)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	row := make([]int32, typ.Schema().Components())
+	// is reports whether values are those of a ball at a tick.
+	is := func(i int, tick uint64, values []int64) bool {
+		b := ballAt(i, tick)
+		if err := typ.Quantize(row, &b); err != nil {
+			t.Fatal(err)
+		}
+		return slices.EqualFunc(values, row, func(a int64, b int32) bool { return a == int64(b) })
+	}
+	var out shown
+	seen, last := map[uint64]int{}, uint64(0)
+	for lines := bufio.NewScanner(f); lines.Scan(); out.objects++ {
 		var got []int64
 		for _, w := range strings.Fields(lines.Text()) {
 			var v int64
@@ -175,22 +203,24 @@ func compareBalls(t *testing.T, log string) (snapshots, mismatches int) {
 				t.Errorf("tick %d after %d", tick, last)
 			}
 			last = tick
-			snapshots++
+			out.snapshots++
 		}
-		b := ballAt(i, tick)
-		if err := typ.Quantize(row, &b); err != nil {
-			t.Fatal(err)
+		at := tick
+		for areas && at+128 > tick && !is(i, at, got[3:]) {
+			at -= 2
 		}
-		equal := slices.EqualFunc(got[3:], row, func(a int64, b int32) bool { return a == int64(b) })
-		if !equal || i != seen[tick] || got[2] != int64(uint8(tick/500)) {
-			mismatches++
+		if at != tick {
+			out.stale++
+		}
+		if !is(i, at, got[3:]) || got[2] != int64(uint8(at/500)) || (areas && i%2 != 0) || (!areas && i != seen[tick]) {
+			out.mismatches++
 		}
 		seen[tick]++
 	}
 	for tick, n := range seen {
-		if n != balls(tick) {
-			mismatches++
+		if n > balls(tick) || (!areas && n != balls(tick)) {
+			out.mismatches++
 		}
 	}
-	return snapshots, mismatches
+	return out
 }
