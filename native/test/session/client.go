@@ -66,6 +66,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -122,10 +123,12 @@ type native struct {
 	state   *C.uplink_state_world
 	kept    *C.states // of state
 
-	pc     transport.PacketConn
-	server netip.AddrPort // of connect
-	inbox  chan []byte
-	start  time.Time
+	pc      transport.PacketConn
+	server  netip.AddrPort // of connect
+	network transport.Network
+	readers sync.WaitGroup
+	inbox   chan []byte
+	start   time.Time
 }
 
 // newNative returns a client whose first server is at an address.
@@ -134,29 +137,45 @@ func newNative(n transport.Network, server netip.AddrPort) (*native, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &native{schemas: map[string]*C.uplink_schema{}, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now(), kept: (*C.states)(C.calloc(1, C.sizeof_states))}
+	c := &native{schemas: map[string]*C.uplink_schema{}, network: n, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now(), kept: (*C.states)(C.calloc(1, C.sizeof_states))}
 	cfg := C.uplink_client_config{handlers: 1, worlds: 3, streams: 1}
 	if err := check(C.uplink_client_create(nil, &cfg, &c.client)); err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(c.inbox)
-		for {
-			b := make([]byte, maxDatagram+1)
-			n, _, err := pc.ReadFrom(b)
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			c.inbox <- b[:n]
-		}
-	}()
+	c.readers.Go(func() { c.read(pc) })
 	return c, nil
+}
+
+func (c *native) read(pc transport.PacketConn) {
+	for {
+		b := make([]byte, maxDatagram+1)
+		n, _, err := pc.ReadFrom(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		select {
+		case c.inbox <- b[:n]:
+		default: // as a socket whose buffer is full
+		}
+	}
+}
+
+// rebind continues from another port.
+func (c *native) rebind() error {
+	_ = c.pc.Close()
+	pc, err := c.network.ListenPacket("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	c.pc = pc
+	c.readers.Go(func() { c.read(pc) })
+	C.uplink_client_rebind(c.client, c.now())
+	return nil
 }
 
 func (c *native) close() {
 	_ = c.pc.Close()
-	for range c.inbox { // until the goroutine has ended
-	}
+	c.readers.Wait()
 	C.uplink_client_destroy(c.client)
 	for _, w := range c.worlds {
 		C.uplink_snapshot_world_destroy(w)

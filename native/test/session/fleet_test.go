@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,42 @@ func (f *fleet) visit(p *ds.Player, do func(*visit)) {
 		}
 	}
 	f.wrong++
+}
+
+// steps returns the numbers of the unreliable calls that arrived, in ascending order, and how many
+// are missing between the visits.
+func (f *fleet) steps() (steps, missing []int) {
+	last := -1
+	for i, v := range f.visits {
+		if len(v.steps) == 0 {
+			f.t.Errorf("no calls at visit %d", i)
+			continue
+		}
+		// Frames by sequence: those of a visit are consecutive numbers.
+		for k, n := range v.steps {
+			if n != v.steps[0]-int32(v.seqs[0])+int32(v.seqs[k]) {
+				f.t.Errorf("visit %d: number %d with sequence %d", i, n, v.seqs[k])
+			}
+			steps = append(steps, int(n))
+		}
+		if i > 0 {
+			missing = append(missing, int(slices.Min(v.steps))-last-1)
+		}
+		last = int(slices.Max(v.steps))
+	}
+	slices.Sort(steps)
+	return steps, missing
+}
+
+// reliable returns the numbers of the reliable calls and messages that arrived.
+func (f *fleet) reliable() (calls, messages []int32) {
+	for _, v := range f.visits {
+		if !slices.IsSorted(v.reliable) || !slices.IsSorted(v.messages) {
+			f.t.Error("reliable calls or messages are out of order")
+		}
+		calls, messages = append(calls, v.reliable...), append(messages, v.messages...)
+	}
+	return calls, messages
 }
 
 func (f *fleet) target(i int) ds.Target {

@@ -73,35 +73,12 @@ func TestHandover(t *testing.T) {
 		if completed != rounds || len(g.handovers) != 2*rounds || len(f.visits) != rounds+1 || g.unsent > 0 || len(g.others) != 1 || f.wrong > 0 {
 			t.Errorf("%d of %d handovers completed, %d visits, %d calls not sent, %d sessions, %d messages of nobody: %+v", completed, rounds, len(f.visits), g.unsent, len(g.others), f.wrong, g.handovers)
 		}
-		var steps, missing []int
-		var reliable, messages []int32
-		last := -1
-		for i, v := range f.visits {
-			if !slices.IsSorted(v.reliable) || !slices.IsSorted(v.messages) {
-				t.Error("reliable calls or messages are out of order")
-			}
-			reliable, messages = append(reliable, v.reliable...), append(messages, v.messages...)
-			if len(v.steps) == 0 {
-				t.Errorf("no calls at visit %d", i)
-				continue
-			}
-			// Frames by sequence: those of a visit are consecutive numbers.
-			for k, n := range v.steps {
-				if n != v.steps[0]-int32(v.seqs[0])+int32(v.seqs[k]) {
-					t.Errorf("visit %d: number %d with sequence %d", i, n, v.seqs[k])
-				}
-				steps = append(steps, int(n))
-			}
-			if i > 0 {
-				missing = append(missing, int(slices.Min(v.steps))-last-1)
-			}
-			last = int(slices.Max(v.steps))
-		}
+		steps, missing := f.steps()
+		reliable, messages := f.reliable()
 		once(t, "reliable calls", reliable, g.bought)
 		once(t, "messages", messages, g.sent)
 		once(t, "messages of servers", g.received, told)
 		once(t, "calls of servers", g.notes, noted)
-		slices.Sort(steps)
 		if distinct := len(slices.Compact(slices.Clone(steps))); distinct != len(steps) || distinct < int(g.stepped)*85/100 {
 			t.Errorf("%d calls, %d distinct ones, of %d", len(steps), distinct, g.stepped)
 		}
@@ -123,6 +100,57 @@ func TestHandover(t *testing.T) {
 		}
 		t.Logf("%d calls of %d, %d reliable ones, %d messages, %d answers, %d messages and %d calls of servers; missing at handovers %v; at most %v without an update of worlds %+v",
 			len(steps), g.stepped, g.bought, g.sent, g.answered, told, noted, missing, g.longest(), g.worlds)
+	})
+}
+
+// A player of the native client plays for a minute, or as -for says, over a link with 100 ms
+// round-trip time and 10 % packet loss, in virtual time. Its port changes after a third of the
+// time, and the server restarts after two thirds.
+func TestPlay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, handoverLink)
+		g := f.join()
+		third := max(*duration, time.Minute) / 3
+		play := func() {
+			for begun := time.Now(); time.Since(begun) < third; g.play() {
+				if last := g.others[len(g.others)-1].kind; last == eventReconnecting {
+					g.others = append(g.others, event{kind: -1}) // once
+					uplinktest.Must(t, g.connect(f.token(0)))
+				}
+			}
+		}
+		play()
+		uplinktest.Must(t, g.rebind())
+		play()
+		before := len(f.visits)
+		_ = f.servers[0].Close()
+		f.servers[0] = f.start(f.servers[0].addr.String(), serverTicks)
+		play()
+		g.wait(2 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, p := range g.problems[:min(len(g.problems), 10)] {
+			t.Error(p)
+		}
+		steps, missing := f.steps()
+		reliable, messages := f.reliable()
+		t.Logf("%d calls of %d, %d reliable ones of %d, %d messages of %d; missing at the restart %v; %d old objects; worlds %+v",
+			len(steps), g.stepped, len(reliable), g.bought, len(messages), g.sent, missing, g.stale, g.worlds)
+		if before != 1 || len(f.visits) != 2 || f.wrong > 0 {
+			t.Errorf("%d sessions before the restart, %d with it, %d messages of nobody: %+v", before, len(f.visits), f.wrong, g.others)
+		}
+		if distinct := len(slices.Compact(slices.Clone(steps))); distinct != len(steps) || distinct < int(g.stepped)*85/100 {
+			t.Errorf("%d calls, %d distinct ones, of %d", len(steps), distinct, g.stepped)
+		}
+		// What was on its way when the server ended is lost.
+		if len(slices.Compact(reliable)) != len(reliable) || len(reliable) < int(g.bought)-20 || len(messages) < int(g.sent)-20 {
+			t.Errorf("%d reliable calls of %d, %d messages of %d", len(reliable), g.bought, len(messages), g.sent)
+		}
+		for i, w := range g.worlds {
+			if w.switches != 1 || w.updates < 600 {
+				t.Errorf("world %d: %+v", i, w)
+			}
+		}
 	})
 }
 
