@@ -18,7 +18,7 @@ type encodings struct {
 	encoders  sync.Pool    // of *snapshot.Encoder
 	count     atomic.Int64 // encodings of the tick
 	total     atomic.Uint64
-	owed      atomic.Int64 // keyframes for which the plan does not make up yet
+	owed      atomic.Int64 // large keyframes for which the plan does not make up yet
 	mu        sync.Mutex
 	messages  map[snapshot.Baseline]*encoding
 	keyframes [2]keyframe                  // against the initial set, and the empty one
@@ -117,9 +117,12 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 		m.age = e.world.ticks.age(uint16(n), b.Distance)
 		e.encoders.Put(enc)
 		if b.Distance == 0 {
-			e.owed.Add(1)
+			large := len(m.message) > transport.MaxPayload
+			if large {
+				e.owed.Add(1)
+			}
 			e.mu.Lock()
-			e.keyframe(b).large = len(m.message) > transport.MaxPayload
+			e.keyframe(b).large = large
 			e.mu.Unlock()
 		}
 	})
