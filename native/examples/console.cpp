@@ -218,7 +218,7 @@ int run(int argc, char **argv) {
       bound = false;
     }
     while (bound && now() >= tick) {
-      tick += interval;
+      tick += client->pace(rpc, now()).interval(interval); // as the server's jitter buffer needs it
       file.fill(*frame, n++);
       const Error e = client->call(rpc, *frame, now());
       if (e != Error::ok) std::fprintf(stderr, "console: call: %s\n", text(e));

@@ -83,7 +83,8 @@ static class Program
             Ticks t;
             if (!world.Sample(0, out s) || !world.Clock(client, out t)) return;
             ulong delay = world.Interpolation(0).Delay;
-            string text = string.Format("tick {0:F1} of the server, {1:F1} shown, {2} objects", t.Server, t.Shown(delay), s.Objects.Count);
+            string text = string.Format("tick {0:F1} of the server, {1:F1} shown, a call now is for {2:F1}, {3} objects",
+                t.Server, t.Shown(delay), t.Input(client.Pace(0)), s.Objects.Count);
             if (s.Objects.Count > 0)
             {
                 Vector at = s.Pose(0).Position;
@@ -113,7 +114,7 @@ static class Program
                 client.Close();
                 bound = false;
             }
-            for (; bound && UplinkClient.Now >= tick; tick += interval)
+            for (; bound && UplinkClient.Now >= tick; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
             {
                 Fill(frame, n++);
                 if (client.Call(rpc, frame) == Error.Ok) log.WriteLine(string.Join(" ", frame.Components(schema)));

@@ -5,6 +5,7 @@ package session
 import (
 	"bufio"
 	"context"
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -15,12 +16,17 @@ import (
 	"github.com/uplink-rpc/uplink/trace"
 )
 
+var program = flag.String("uplink", "", "the command uplink; built if empty")
+
 // Each client plays for 3 s against "uplink ds" on loopback, with the development key. What the
 // server records is what the client sent.
 func TestProgram(t *testing.T) {
-	uplink := filepath.Join(t.TempDir(), "uplink")
-	if out, err := exec.Command("go", "build", "-o", uplink, "../../../cmd/uplink").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	uplink := *program
+	if uplink == "" {
+		uplink = filepath.Join(t.TempDir(), "uplink")
+		if out, err := exec.Command("go", "build", "-o", uplink, "../../../cmd/uplink").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	for command := range strings.SplitSeq(*commands, ",") {
 		t.Run(filepath.Base(command), func(t *testing.T) {
