@@ -33,8 +33,8 @@ struct Hit {
     Schema::destroy(other);
   }
 
-  // bind is the server's request, whose answer it returns.
-  BindAnswer bind(World &w, const Schema &s, uint8_t rpc, bool reliable_channel, uint16_t ring = 64) {
+  // request sends the server's request to bind.
+  static void request(World &w, const Schema &s, uint8_t rpc, bool reliable_channel, uint16_t ring = 64) {
     BindRequest r;
     r.rpc = rpc;
     r.schema = &s;
@@ -44,6 +44,10 @@ struct Hit {
     Data b(1173);
     b.resize(format_bind({b.data(), b.size()}, r));
     REQUIRE(w.server.channel.send(bytes(b)));
+  }
+  // bind is the server's request, whose answer it returns.
+  BindAnswer bind(World &w, const Schema &s, uint8_t rpc, bool reliable_channel, uint16_t ring = 64) {
+    request(w, s, rpc, reliable_channel, ring);
     w.run(50);
     answer.resize(max_reliable);
     answer.resize(w.server.channel.receive(answer.data()));
@@ -78,6 +82,30 @@ ClientConfig with_handlers() {
 }
 
 } // namespace
+
+TEST_CASE("a request to bind waits while the client's messages fill the queue") {
+  Hit hit;
+  World w(0, with_handlers());
+  uint8_t number = 0;
+  REQUIRE(w.client->handle(*hit.schema, &number) == Error::ok);
+  w.connect();
+  w.run(100);
+  w.server.path = 0; // nothing arrives there
+  size_t sent = 0;
+  while (w.client->send(text_bytes("x"), true, w.now) == Error::ok) sent++;
+  CHECK(sent == 8);
+  Hit::request(w, *hit.schema, 0, false);
+  w.run(300);
+  CHECK(w.client->connected());
+  w.server.path = 1472;
+  w.run(3000);
+  Data m(max_reliable);
+  for (size_t i = 0; i < sent; i++) CHECK(w.server.channel.receive(m.data()) == 2);
+  BindAnswer a;
+  m.resize(w.server.channel.receive(m.data()));
+  REQUIRE(parse_answer(bytes(m), &a));
+  CHECK(a.reason == 0);
+}
 
 TEST_CASE("unreliable calls of the server, with losses") {
   Hit hit;
