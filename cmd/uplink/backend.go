@@ -46,7 +46,7 @@ login service, which has authenticated the player in its own way, requests a tok
 
 and gets a server to dial with a token for it: a random one with these labels, more likely one with more room. It passes
 both to the client. "avoid": ["ADDRESS:PORT"] excludes servers that do not answer the player. Other paths: / is the
-page, /servers the directory as JSON, /healthz says that the process runs.
+page, /servers the directory as JSON, /healthz answers while the process runs.
 
 To rotate keys, add the new issuer key with another --key and send SIGHUP, which reads the files again. Each server
 announces which key it has, and gets tokens of that one. On addresses other than loopback, both secrets are required;
