@@ -20,6 +20,14 @@ const (
 	rocketLeague = "../../trace/sample/" + sample.RocketLeagueName + ".csv.gz"
 )
 
+// computes skips a test with -short, as the race detector has it, that only computes for long.
+func computes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it computes for long")
+	}
+}
+
 // uplink runs a command line.
 func uplink(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -122,6 +130,7 @@ func TestBenchMeans(t *testing.T) {
 }
 
 func TestBenchJSON(t *testing.T) {
+	computes(t)
 	one := parse[bench.Result](t, "bench", "--json", "--distance", "6", portal2)
 	if one.Suite != "aes128gcm" || one.Trace != sample.Portal2Name || one.Frames != 3600 || one.Distance != 6 || one.Link != nil || len(one.Codecs) != 3 {
 		t.Errorf("%+v", one)
@@ -143,6 +152,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestBenchFields: what fields take adds up to the payload, in the table and in the picture.
 func TestBenchFields(t *testing.T) {
+	computes(t)
 	svg := filepath.Join(t.TempDir(), "fields.svg")
 	args := strings.Fields("bench --json --fields --codec rle,adaptive --redundancy off --distance 3 --svg")
 	r := parse[bench.Result](t, append(args, svg, rocketLeague)...)

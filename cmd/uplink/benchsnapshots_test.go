@@ -8,6 +8,7 @@ import (
 )
 
 func TestBenchSnapshots(t *testing.T) {
+	computes(t)
 	const file = "../../testdata/traces/cubes_delta_data_120.bin.gz"
 	_, stdout, stderr := uplink(t, "bench-snapshots", file)
 	for _, want := range []string{"114 frames of 901 cubes", "+ at rest", "+ relative indices", "initial state alone", "adaptive, 5 % loss, 100 ms"} {

@@ -119,6 +119,7 @@ func TestCommonErrors(t *testing.T) {
 
 // TestMeasuringErrors tests the errors of commands that read traces.
 func TestMeasuringErrors(t *testing.T) {
+	computes(t)
 	checkFailures(t, "ackrate", []failure{
 		{"a.csv --ack-hz 10,5", 2, "uplink: --ack-hz 10,5: want ascending rates\n"},
 		{"a.csv --ack-hz 0,5", 2, "uplink: --ack-hz 0: want more than 0 and at most 1000 acks a second\n"},

@@ -12,6 +12,7 @@ import (
 // TestTune: what it writes is a schema that the trace can be read by, and what it prints names each
 // step.
 func TestTune(t *testing.T) {
+	computes(t)
 	out := filepath.Join(t.TempDir(), "tuned.schema.json")
 	code, stdout, stderr := uplink(t, "tune", rocketLeague, "--error", "Location=2cm,Rotation=0.5deg", "--loss", "5%", "-o", out)
 	if code != 0 || stderr != "" {
