@@ -33,8 +33,9 @@ type attempt struct {
 	answered bool
 }
 
-// search calls dial, which asks for a server and connects to it, until one call succeeds or the
-// current server answers again. dial calls answered when a server answers.
+// search calls dial, which asks for a server and connects to it, until one call succeeds. It returns
+// an error if none does, or if the current server answers again. dial calls answered when a server
+// answers.
 func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answered func()) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	var all sync.WaitGroup
@@ -69,7 +70,7 @@ func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answer
 			errs = append(errs, err)
 		case now := <-next:
 			if c.hears(now) {
-				return errors.Join(errs...)
+				return errors.Join(append(errs, errAnswersAgain)...)
 			}
 			if now.Sub(s.lastAnswer()) >= wait {
 				if try(); s.count() >= soonAttempts {
@@ -80,6 +81,8 @@ func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answer
 		}
 	}
 }
+
+var errAnswersAgain = errors.New("client: the current server answers again")
 
 // hears reports whether the current server has answered lately.
 func (c *Conn) hears(now time.Time) bool {

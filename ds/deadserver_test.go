@@ -168,6 +168,10 @@ func TestSilentServer(t *testing.T) {
 			settle(1600*ms + time.Duration(i)*700*ms)
 			f.network.Mute(f.members[0].addr, false)
 		}
+		settle(3 * time.Second)
+		f.network.Mute(f.members[0].addr, true) // until it has ended all sessions
+		settle(30 * time.Second)
+		f.network.Mute(f.members[0].addr, false)
 		settle(20 * time.Second)
 		for id, g := range travelers {
 			if g.State() != session.Connected {
