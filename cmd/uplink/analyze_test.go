@@ -13,11 +13,10 @@ import (
 
 // TestAnalyze: all three forms say the same, of one trace or more.
 func TestAnalyze(t *testing.T) {
-	cars, portals, names := rocketLeague, portal2, []string{"rocketleague", "portal2"}
-	if testing.Short() { // the beginning of each, but for what is held against bounds
-		cars, portals = slice(t, sample.RocketLeague(), 400, nil).Name, slice(t, sample.Portal2(), 300, nil).Name
-		names = []string{"slice: 400 frames", "slice: 300 frames"}
-	}
+	computes(t)
+	// The beginning of each, but for what is held against bounds.
+	cars, portals := slice(t, sample.RocketLeague(), 400, nil).Name, slice(t, sample.Portal2(), 300, nil).Name
+	names := []string{"slice: 400 frames", "slice: 300 frames"}
 	r := parse[analysis.Report](t, "analyze", "--distance", "3", "--json", rocketLeague)
 	sum, floor := r.CountBits+r.RoundingBits, 0.0
 	for _, f := range r.Fields {
@@ -50,6 +49,7 @@ func TestAnalyze(t *testing.T) {
 
 // TestAnalyzeWhatIf checks the row of each case, and the JSON array for several traces.
 func TestAnalyzeWhatIf(t *testing.T) {
+	computes(t)
 	args := []string{"analyze", "--what-if", "--losses", "0,20%", "--resolutions", "1,4", "--redundancies", "off", "--rates", "30"}
 	code, stdout, stderr := uplink(t, append(args, "--errors", "Location,Rotation", rocketLeague)...)
 	if code != 0 || stderr != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -241,6 +242,9 @@ var hostileAcks = map[string]func(newest uint64) hostileAck{
 // TestHostileAcksMemory checks that the memory that a server keeps of sent messages does not grow,
 // whatever the player acks.
 func TestHostileAcksMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory")
+	}
 	const players, slack = 4, 16 << 10
 	for name, ack := range hostileAcks {
 		for _, codec := range codecs {

@@ -20,7 +20,7 @@ const ms = time.Millisecond
 func TestPlay(t *testing.T) {
 	seeds, lasts := uint64(4), 30*time.Second
 	if testing.Short() {
-		seeds, lasts = 1, 15*time.Second
+		seeds, lasts = 1, 10*time.Second
 	}
 	var all totals
 	for seed := range seeds {
