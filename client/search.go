@@ -33,9 +33,9 @@ type attempt struct {
 	answered bool
 }
 
-// search calls dial, which asks for a server and connects to it, until one call succeeds. It returns
-// an error if none does, or if the current server answers again. dial calls answered when a server
-// answers.
+// search calls dial, which asks for a server and connects to it, until one call succeeds. It
+// returns an error if none does, or if the current server answers again. dial calls answered when a
+// server answers.
 func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answered func()) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	var all sync.WaitGroup
