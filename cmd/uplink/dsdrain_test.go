@@ -18,11 +18,18 @@ import (
 // startServer starts uplink ds as a program of its own, and returns what sends it a signal.
 func startServer(t *testing.T, args ...string) (p *process, addr string, send func(os.Signal)) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"ds", "--listen", "127.0.0.1:0"}, args...)...)
+	p, send = startCommand(t, append([]string{"ds", "--listen", "127.0.0.1:0"}, args...)...)
+	return p, p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1], send
+}
+
+// startCommand starts a command line as a program of its own, and returns what sends it a signal.
+func startCommand(t *testing.T, args ...string) (p *process, send func(os.Signal)) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	p = startProgram(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return p, p.await(&p.stderr, `msg=listening addr=(\S+)\n`)[1], func(s os.Signal) { _ = cmd.Process.Signal(s) }
+	return p, func(s os.Signal) { _ = cmd.Process.Signal(s) }
 }
 
 // TestDrainOnSignal sends SIGTERM to a server with players, once in a fleet and once with the
