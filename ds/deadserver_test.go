@@ -93,6 +93,35 @@ func TestDeadServers(t *testing.T) {
 	})
 }
 
+// TestDeadServerAgain mutes the server of a client for so long that it looks for another one, which
+// is dead, and later for good. The client finds another one then.
+func TestDeadServerAgain(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
+		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+			return f.members[1].addr, f.token(id), nil
+		}})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		mute := func(server int, mute bool) { f.network.Mute(f.members[server].addr, mute) }
+		mute(0, true)
+		mute(1, true)
+		settle(1700 * ms)
+		mute(0, false)
+		settle(5 * time.Second)
+		if g.State() != session.Connected || g.Server() != f.members[0].addr {
+			t.Errorf("%v on %s", g.State(), g.Server())
+		}
+		mute(1, false)
+		mute(0, true)
+		settle(3 * time.Second)
+		if g.State() != session.Connected || g.Server() != f.members[1].addr {
+			t.Errorf("%v on %s after the end of the first", g.State(), g.Server())
+		}
+	})
+}
+
 // TestSlowServer mutes the server of a client, and another one that it gets first for so long that
 // it asks for a third, which is dead too. The client plays on the second within 3 s.
 func TestSlowServer(t *testing.T) {

@@ -72,9 +72,11 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 
 func (s *socket) LocalAddr() netip.AddrPort { return (*s.current.Load()).LocalAddr() }
 
+// Close closes the current packet connection, which may take time.
 func (s *socket) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	return (*s.current.Load()).Close()
+	pc := *s.current.Load()
+	s.mu.Unlock()
+	return pc.Close()
 }

@@ -60,7 +60,7 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	}
 	client := rand.Uint64()
 	t.addr = server.String()
-	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, server, a.route) }
+	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, a.route, server) }
 	t.token, err = t.renew(ctx)
 	return t, err
 }

@@ -31,8 +31,8 @@ func read(t *testing.T, method, url, body string) string {
 	return string(text)
 }
 
-// TestRotation rotates the keys of a backend and of a server of its fleet, programs of their own, as
-// docs/fleet.md describes it. Players can join all the time.
+// TestRotation rotates the keys of a backend and of a server of its fleet, programs of their own,
+// as docs/fleet.md describes it. Players can join all the time.
 func TestRotation(t *testing.T) {
 	source := slice(t, sample.Portal2(), 30, nil)
 	older, old, last := keygen(t), keygen(t), keygen(t)

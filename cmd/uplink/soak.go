@@ -47,7 +47,8 @@ func newSoakCommand() *cobra.Command {
 		Short: "Soak-test a server and players under changing network conditions",
 		Long: `soak runs a dedicated server and players in one process over real sockets. The players play traces, or built-in
 recordings. Packet loss varies, players change their address, and the server restarts with or without a shutdown
-message. Each decoded frame is compared with the trace.
+message. A second server hands players over to the first one and back, and both send a world. Each decoded frame is
+compared with the trace.
 
 It prints a line at the end of each phase. It fails if a frame differs, if players do not reconnect, or if goroutines,
 memory or file descriptors grow from round to round.

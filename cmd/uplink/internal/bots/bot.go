@@ -51,6 +51,11 @@ func (r *run) newBot(ctx context.Context, i int) (*bot, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.options.Joined != nil {
+		if err := r.options.Joined(ctx, conn); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
 	b := &bot{conn: conn, stream: stream, trace: t, row: i * len(t.Frames) / r.options.Players, since: time.Now()}
 	if r.options.Rate > 0 {
 		b.phase = time.Duration(spread(i) * float64(time.Second) / r.options.Rate)

@@ -40,6 +40,10 @@ type Options struct {
 	// Issuer issues the bots' tokens. With the zero key they have none.
 	Issuer token.IssuerKey
 	Route  string // route id of the tokens that bots get with Issuer
+	// Others are further servers that these tokens name.
+	Others []netip.AddrPort
+	// Joined, if set, is called with each bot's connection when its RPC is bound.
+	Joined func(context.Context, *client.Conn) error
 	// RebindEvery is the interval at which each bot rebinds to another socket; 0: never.
 	RebindEvery time.Duration
 	Network     transport.Network // nil means UDP
@@ -81,7 +85,7 @@ func (r *run) client(i int) (client.Config, error) {
 		if err != nil {
 			return token.Token{}, err
 		}
-		return Issue(o.Issuer, r.firstID+uint64(i), server, o.Route)
+		return Issue(o.Issuer, r.firstID+uint64(i), o.Route, append([]netip.AddrPort{server}, o.Others...)...)
 	}
 	var err error
 	c.Token, err = c.Renew(context.Background())
@@ -97,11 +101,11 @@ func Resolve(addr string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(server.AddrPort().Addr().Unmap(), server.AddrPort().Port()), nil
 }
 
-// Issue issues a token for a client and a server, with a route id, valid for a minute, as a backend
+// Issue issues a token for a client and servers, with a route id, valid for a minute, as a backend
 // does.
-func Issue(key token.IssuerKey, client uint64, server netip.AddrPort, route string) (token.Token, error) {
+func Issue(key token.IssuerKey, client uint64, route string, servers ...netip.AddrPort) (token.Token, error) {
 	return token.Issue(key, token.Claims{
-		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{server}, Route: []byte(route),
+		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: servers, Route: []byte(route),
 	})
 }
 

@@ -119,7 +119,7 @@ func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Con
 	cfg := client.Config{
 		Network: d.network, Codec: s.Codec, Preset: s.Preset, Redundancy: s.Redundancy, BindTimeout: patience,
 		Suites: d.options.Suites, Insecure: d.options.insecure(),
-		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, d.srv.Addr(), "") },
+		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, "", d.srv.Addr()) },
 	}
 	var err error
 	if cfg.Token, err = cfg.Renew(ctx); err != nil {

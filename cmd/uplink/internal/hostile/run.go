@@ -193,7 +193,7 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	if err != nil {
 		return token.Token{}, err
 	}
-	return bots.Issue(token.Development().Issuer(), id, addr, "")
+	return bots.Issue(token.Development().Issuer(), id, "", addr)
 }
 
 func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
@@ -20,19 +22,46 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// server is a dedicated server that restarts at the same address.
+// server is a dedicated server that restarts at the same address, and a second one that does not.
+// They hand players over to each other, and each sends a world.
 type server struct {
 	key     token.Key
 	traces  []*trace.Trace
 	check   *verifier
 	limit   int // players
 	network transport.Network
+	stopped context.CancelFunc
+	working sync.WaitGroup
 
-	srv    *ds.Server
-	served chan error // receives the result of Serve, then is closed
-	addr   string
+	handovers atomic.Uint64 // that completed
+
+	mu     sync.Mutex
+	first  *host
+	second *host
 	past   counts // of previous servers
 }
+
+// host is a running server.
+type host struct {
+	srv    *ds.Server
+	world  *ds.World[thing]
+	served chan error // receives the result of Serve, then is closed
+	addr   netip.AddrPort
+}
+
+// thing is an object of the world.
+type thing struct {
+	X, Y float32 `uplink:"resolution=0.1,min=-1000,max=1000"`
+}
+
+const (
+	worldName = "things"
+	things    = 16
+	worldHz   = 10
+	// handoverTicks is the number of ticks of the world between two handovers of a random player at
+	// each server.
+	handoverTicks = worldHz
+)
 
 // Range of ports for the server, below the ephemeral ports of operating systems, so that no
 // player's socket gets the port during a restart.
@@ -50,46 +79,148 @@ func newServer(o Options, traces []*trace.Trace) (*server, error) {
 		return nil, err
 	}
 	s := &server{key: key, traces: traces, check: newVerifier(traces), limit: o.Players, network: o.Network}
-	for range attempts {
-		s.addr = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
-		if err = s.start(); err == nil {
-			break
+	for _, h := range []**host{&s.first, &s.second} {
+		for range attempts {
+			if *h, err = s.open(fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.close())
 		}
 	}
-	return s, err
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopped = cancel
+	s.working.Go(func() {
+		tick := uint64(0)
+		for range sleep.Every(ctx, time.Second/worldHz) {
+			tick++
+			s.step(tick)
+		}
+	})
+	return s, nil
 }
 
-func (s *server) start() error {
-	srv, err := ds.Listen(s.addr, ds.Config{
-		Key: s.key, MaxPlayers: s.limit + 1, Network: s.network,
-		Left: s.check.Left,
-	})
+func (s *server) open(addr string) (*host, error) {
+	h := &host{served: make(chan error, 1)}
+	cfg := ds.Config{Key: s.key, MaxPlayers: s.limit + 1, Network: s.network, Left: s.check.Left}
+	cfg.Joined = func(p *ds.Player) { _, _ = h.world.Offer(p) } // fails if it has left
+	cfg.HandedOver = func(_ *ds.Player, err error) {
+		if err == nil {
+			s.handovers.Add(1)
+		}
+	}
+	var err error
+	if h.srv, err = ds.Listen(addr, cfg); err != nil {
+		return nil, err
+	}
+	h.addr = h.srv.Addr()
+	err = ds.HandleSchema(h.srv, s.traces[0].Schema, s.check.Frame)
+	if err == nil {
+		h.world, err = ds.NewWorld(h.srv, worldName, ds.WorldConfig[thing]{TickHz: worldHz})
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.srv.Close())
+	}
+	go func() {
+		defer close(h.served)
+		h.served <- h.srv.Serve(context.Background())
+	}()
+	return h, nil
+}
+
+// step sends the worlds, and sometimes hands players over.
+func (s *server) step(tick uint64) {
+	s.mu.Lock()
+	first, second := s.first, s.second
+	s.mu.Unlock()
+	for _, h := range []*host{first, second} {
+		if h == nil || h.world.Begin(tick) != nil {
+			continue
+		}
+		for i := range uint64(things) {
+			_ = h.world.Put(uint16(i), 0, &thing{float32(i * 10), float32((tick + i) % 1000)}) // within its bounds
+		}
+		h.world.Commit()
+		_, _ = h.world.Send() // errors of leaving players do not matter
+	}
+	if first != nil && tick%handoverTicks == 0 {
+		first.handOver(second)
+		second.handOver(first)
+	}
+}
+
+// handOver hands a random player over.
+func (h *host) handOver(to *host) {
+	var chosen *ds.Player
+	n := 0
+	for p := range h.srv.Players() {
+		if n++; rand.IntN(n) == 0 {
+			chosen = p
+		}
+	}
+	if chosen != nil {
+		_ = chosen.Handover(ds.Target{Addrs: []netip.AddrPort{to.addr}}, ds.HandoverConfig{}) // it may have left, or be busy
+	}
+}
+
+func (h *host) close() error {
+	if h == nil {
+		return nil
+	}
+	return errors.Join(h.srv.Close(), <-h.served)
+}
+
+// start starts the server that was stopped.
+func (s *server) start(addr netip.AddrPort) error {
+	h, err := s.open(addr.String())
 	if err != nil {
 		return err
 	}
-	if err := ds.HandleSchema(srv, s.traces[0].Schema, s.check.Frame); err != nil {
-		return errors.Join(err, srv.Close())
-	}
-	served := make(chan error, 1)
-	s.srv, s.served = srv, served
-	go func() {
-		defer close(served)
-		served <- srv.Serve(context.Background())
-	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first = h
 	return nil
 }
 
+// stop ends the first server.
 func (s *server) stop() error {
-	err := errors.Join(s.srv.Close(), <-s.served)
-	s.past = s.counts()
+	s.mu.Lock()
+	h := s.first
+	s.first = nil
+	s.mu.Unlock()
+	err := h.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h != nil {
+		s.past = meter.Sum(s.past, h.counts())
+	}
 	return err
 }
 
-// counts returns the counters of this server and all previous ones.
+// close ends everything.
+func (s *server) close() error {
+	if s.stopped != nil {
+		s.stopped()
+		s.working.Wait()
+	}
+	return errors.Join(s.stop(), s.second.close())
+}
+
+func (h *host) counts() (c counts) {
+	for _, rpc := range h.srv.Stats().RPCs {
+		c = meter.Sum(c, counts{Frames: rpc.Frames(), Missed: rpc.Missed, Desync: rpc.Drops[ds.Desync]})
+	}
+	return c
+}
+
+// counts returns the counters of both servers and all previous ones.
 func (s *server) counts() counts {
-	c := s.past
-	for _, rpc := range s.srv.Stats().RPCs {
-		c = meter.Sum(c, counts{rpc.Frames(), rpc.Missed, rpc.Drops[ds.Desync]})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := meter.Sum(s.past, s.second.counts())
+	if s.first != nil {
+		c = meter.Sum(c, s.first.counts())
 	}
 	return c
 }

@@ -1,15 +1,18 @@
-// Package soak runs bots against a dedicated server in the same process, over real sockets with
-// varying loss, path migrations and restarts of the server, and checks for failures and growth.
+// Package soak runs bots against two dedicated servers in the same process, over real sockets with
+// varying loss, path migrations, worlds, handovers and restarts of one server, and checks for
+// failures and growth.
 package soak
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
@@ -33,6 +36,8 @@ type run struct {
 	network *simnet.WrappedNetwork // the bots'
 	show    func(Phase)
 	last    atomic.Pointer[bots.Progress]
+
+	snapshots atomic.Uint64
 }
 
 // Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each
@@ -54,7 +59,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
+	defer func() { err = errors.Join(err, srv.close()) }()
 	network, err := simnet.WrapNetwork(o.Network, simnet.Config{}, simnet.Config{})
 	if err != nil {
 		return err
@@ -79,10 +84,18 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 
 func (r *run) bots() bots.Options {
 	return bots.Options{
-		To: r.server.addr, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
+		To: r.server.first.addr.String(), Others: []netip.AddrPort{r.server.second.addr}, Joined: r.subscribe, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
 		Wait: answer, Codec: rpcdelta.DefaultCodec, Link: simlink.Config{Burst: 1}, Network: r.network,
 		Issuer: r.server.key.Issuer(), RebindEvery: 2 * r.options.Phase,
 	}
+}
+
+// subscribe subscribes a bot to the world.
+func (r *run) subscribe(ctx context.Context, c *client.Conn) error {
+	_, err := client.SubscribeSnapshots(ctx, c, worldName, client.SnapshotConfig[thing]{
+		Handle: func(*client.Snapshot[thing]) { r.snapshots.Add(1) },
+	})
+	return err
 }
 
 // rounds goes through all conditions again and again. From round to round nothing may grow.
@@ -105,7 +118,7 @@ func (r *run) rounds(ctx context.Context) error {
 }
 
 func (r *run) phase(ctx context.Context, n int, c *condition) error {
-	before := r.server.counts()
+	before, shown, moved := r.server.counts(), r.snapshots.Load(), r.server.handovers.Load()
 	if c.restart != stays {
 		if err := r.restart(ctx, c.restart); err != nil {
 			return err
@@ -118,6 +131,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 		return err
 	}
 	p := r.result(n, c, before)
+	p.Snapshots, p.Handovers = r.snapshots.Load()-shown, r.server.handovers.Load()-moved
 	r.show(p)
 	return p.verdict()
 }
@@ -129,10 +143,11 @@ func (r *run) restart(ctx context.Context, how restart) error {
 			return err
 		}
 	}
+	addr := r.server.first.addr
 	if err := r.server.stop(); err != nil {
 		return err
 	}
-	return errors.Join(sleep.For(ctx, gone), r.server.start())
+	return errors.Join(sleep.For(ctx, gone), r.server.start(addr))
 }
 
 // condition describes the network and the server in a phase.
@@ -200,6 +215,8 @@ type Phase struct {
 	Players   int    `json:"players"`
 	Frames    uint64 `json:"frames"`
 	Missed    uint64 `json:"missed"`
+	Snapshots uint64 `json:"snapshots"` // that arrived
+	Handovers uint64 `json:"handovers"` // that completed
 	// Since the start:
 	Verified       uint64 `json:"verified"`
 	Mismatched     uint64 `json:"mismatched"`
@@ -230,6 +247,10 @@ func (p Phase) verdict() error {
 		return fmt.Errorf("%d frames referred to another baseline than the server has", p.Desync)
 	case p.Frames == 0:
 		return errors.New("no frame came in a whole phase")
+	case p.Snapshots == 0:
+		return errors.New("no snapshot came in a whole phase")
+	case p.settled && p.Handovers == 0:
+		return errors.New("nobody was handed over in a whole phase")
 	case p.settled && p.Connected < p.Players:
 		return fmt.Errorf("%d of %d players have not come back", p.Players-p.Connected, p.Players)
 	}
@@ -238,6 +259,6 @@ func (p Phase) verdict() error {
 
 // String formats the phase as a line.
 func (p Phase) String() string {
-	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
-		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)
+	return fmt.Sprintf("%3d %-20s %d/%d players, %d frames, %d missed, %d snapshots, %d handovers; in all %d verified, %d mismatched, %d reconnections, %d sockets changed; %v",
+		p.Number, p.Condition, p.Connected, p.Players, p.Frames, p.Missed, p.Snapshots, p.Handovers, p.Verified, p.Mismatched, p.Reconnections, p.SocketsChanged, p.Usage)
 }

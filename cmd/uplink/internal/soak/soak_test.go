@@ -87,12 +87,14 @@ func TestAddressIsTaken(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	good := Phase{Connected: 2, Players: 2, Frames: 10, Verified: 10, settled: true}
+	good := Phase{Connected: 2, Players: 2, Frames: 10, Snapshots: 10, Handovers: 1, Verified: 10, settled: true}
 	uplinktest.Must(t, good.verdict())
 	for want, change := range map[string]func(*Phase){
 		"1 of 11 frames are not what":  func(p *Phase) { p.Mismatched = 1 },
 		"3 frames referred to another": func(p *Phase) { p.Desync = 3 },
 		"no frame came":                func(p *Phase) { p.Frames = 0 },
+		"no snapshot came":             func(p *Phase) { p.Snapshots = 0 },
+		"nobody was handed over":       func(p *Phase) { p.Handovers = 0 },
 		"1 of 2 players":               func(p *Phase) { p.Connected = 1 },
 	} {
 		p := good
