@@ -1,16 +1,13 @@
 package fleetload
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"os/exec"
-	"sync"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/child"
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
 )
 
@@ -97,36 +94,20 @@ func (s *Server) answer(q *request) (a response) {
 
 // process is a server in a process of its own.
 type process struct {
-	cmd  *exec.Cmd
+	*child.Process
 	addr netip.AddrPort
-
-	mu  sync.Mutex
-	in  io.WriteCloser
-	out *json.Decoder
 }
 
 // StartProcess starts this program with [Command] as a server, which uses the store at a URL.
 func StartProcess(name, store string, players int) (Node, error) {
-	self, err := os.Executable()
+	c, err := child.Start(Command)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(self, Command)}
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	p.out = json.NewDecoder(bufio.NewReader(out))
+	p := &process{Process: c}
 	a, err := p.exchange(setup{name, store, players})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("fleetload: the server's process did not start: %w", err), p.Kill())
+		return nil, errors.Join(err, p.Kill())
 	}
 	p.addr = a.Addr
 	return p, nil
@@ -134,13 +115,8 @@ func StartProcess(name, store string, players int) (Node, error) {
 
 // exchange sends a line and returns the answer.
 func (p *process) exchange(line any) (a response, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := json.NewEncoder(p.in).Encode(line); err != nil {
-		return a, fmt.Errorf("fleetload: the server's process has ended: %w", err)
-	}
-	if err := p.out.Decode(&a); err != nil {
-		return a, fmt.Errorf("fleetload: the server's process has ended: %w", err)
+	if err := p.Ask(line, &a); err != nil {
+		return a, fmt.Errorf("fleetload: %w", err)
 	}
 	if a.Error != "" {
 		err = errors.New(a.Error)
@@ -168,16 +144,4 @@ func (p *process) Calm() error {
 func (p *process) Record() (Record, error) {
 	a, err := p.exchange(request{Call: callRecord})
 	return a.Record, err
-}
-
-// Kill ends the process as kill -9 does.
-func (p *process) Kill() error {
-	err := p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // reports that it was killed
-	return err
-}
-
-// Close ends the process.
-func (p *process) Close() error {
-	return errors.Join(p.in.Close(), p.cmd.Wait())
 }

@@ -103,11 +103,11 @@ func TestValidate(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	var out bytes.Buffer
 	uplinktest.Must(t, Answer(strings.NewReader("status\nstatus\n"), &out))
-	addr, err := out.ReadString('\n')
-	if err != nil || !strings.HasPrefix(addr, "127.0.0.1:") {
+	d := json.NewDecoder(&out)
+	var addr string
+	if err := d.Decode(&addr); err != nil || !strings.HasPrefix(addr, "127.0.0.1:") {
 		t.Errorf("address %q, %v", addr, err)
 	}
-	d := json.NewDecoder(&out)
 	for range 2 {
 		var st Status
 		if err := d.Decode(&st); err != nil || st.Players != 0 {

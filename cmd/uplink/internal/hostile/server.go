@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/child"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
@@ -189,17 +187,17 @@ func (s *Server) Close() error {
 const Command = "soak-server"
 
 // Answer starts a server and answers requests from in on out: its address in the first line, and
-// then for each line of in its [Status] in a line of JSON. It returns at the end of in.
+// then for each line of in its [Status], in lines of JSON. It returns at the end of in.
 func Answer(in io.Reader, out io.Writer) (err error) {
 	s, err := NewServer("127.0.0.1:0", nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if _, err := fmt.Fprintln(out, s.Addr()); err != nil {
+	lines, encoder := bufio.NewScanner(in), json.NewEncoder(out)
+	if err := encoder.Encode(s.Addr()); err != nil {
 		return err
 	}
-	lines, encoder := bufio.NewScanner(in), json.NewEncoder(out)
 	for lines.Scan() {
 		st, err := s.Status()
 		if err == nil {
@@ -214,37 +212,20 @@ func Answer(in io.Reader, out io.Writer) (err error) {
 
 // process is a server in a process of its own, to measure its CPU time separately.
 type process struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
+	*child.Process
 	addr string
 }
 
 // StartProcess starts this program with [Command] as a server.
 func StartProcess() (Target, error) {
-	self, err := os.Executable()
+	c, err := child.Start(Command)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(self, Command)}
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
+	p := &process{Process: c}
+	if err := p.Ask(nil, &p.addr); err != nil {
+		return nil, errors.Join(fmt.Errorf("hostile: %w", err), p.Close())
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewReader(out)
-	p.out = json.NewDecoder(lines)
-	line, err := lines.ReadString('\n')
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("hostile: the server's process did not start: %w", err), p.Close())
-	}
-	p.addr = strings.TrimSpace(line)
 	return p, nil
 }
 
@@ -252,17 +233,11 @@ func (p *process) Addr() string { return p.addr }
 
 // Status asks the process.
 func (p *process) Status() (st Status, err error) {
-	if _, err = io.WriteString(p.in, "status\n"); err == nil {
-		err = p.out.Decode(&st)
-	}
-	if err != nil {
-		err = fmt.Errorf("hostile: the server's process has ended: %w", err)
+	if err = p.Ask("status", &st); err != nil {
+		err = fmt.Errorf("hostile: %w", err)
 	}
 	return st, err
 }
-
-// Close ends the process and waits for it.
-func (p *process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
 type move struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
