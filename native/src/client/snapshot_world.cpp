@@ -113,7 +113,7 @@ Error SnapshotWorldImpl::begin_interpolation() {
   for (size_t k = 0; k < n; k++) {
     OwnType &t = types[k];
     if (!t.interpolated || t.interpolator != nullptr) continue; // the world is most likely the same
-    if (t.config.interval == 0) t.config.interval = static_cast<uint64_t>(1e9 / rate);
+    if (t.config.interval == 0) t.config.interval = static_cast<uint64_t>(std::min(1e9 / rate, 1e18));
     const Error e = Interpolator::create(allocator, *t.type, t.config, &t.interpolator);
     if (e != Error::ok) return e;
   }

@@ -235,7 +235,8 @@ void Worlds::accept(Subscription *s, Offered *o) {
   }
   o->subscription = s;
   s->number = o->offer.number;
-  s->interval = static_cast<uint64_t>(1e6 / std::min<double>(s->ack_rate, o->offer.rate));
+  const double interval = 1e6 / std::min<double>(s->ack_rate, o->offer.rate);
+  s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
   if (!s->receiver->check(o->offer)) {
     set_phase(s, Phase::refused);
     s->changed = true;

@@ -117,6 +117,15 @@ struct WorldGame : uplink_test::World {
 
 } // namespace
 
+TEST_CASE("a world with the smallest rate") {
+  WorldGame g;
+  Offering o;
+  o.rate = 5e-324;
+  g.reliable(o.message());
+  CHECK(g.answer() == pack({0xc7, 3, 2}));
+  CHECK(g.client->connected());
+}
+
 TEST_CASE("a world: offer, messages, acks, end") {
   WorldGame g;
   uint8_t other = 0;
