@@ -113,8 +113,6 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_handle(IntPtr c, IntPtr schema, out int handler);
         [DllImport(Native.Library)] internal static extern int uplink_client_connect(IntPtr c, byte[] token, UIntPtr n, ulong now);
         [DllImport(Native.Library)]
-        internal static extern int uplink_client_failover(IntPtr c, byte[] server, byte[] token, UIntPtr n, ulong now);
-        [DllImport(Native.Library)]
         internal static extern int uplink_client_assign(IntPtr c, byte[] server, byte[] token, UIntPtr n, ulong now);
         [DllImport(Native.Library)] internal static extern void uplink_client_pace(IntPtr c, int rpc, ulong now, out Pace p);
         [DllImport(Native.Library)] internal static extern void uplink_client_close(IntPtr c, int code, ulong now);
@@ -221,14 +219,7 @@ namespace Uplink
             UplinkException.Check(NativeClient.uplink_client_connect(Pointer, text, Native.Size(text.Length), Now), "token");
         }
 
-        /// <summary>Continues at another server, after the event Silent; events Handover tell of it. Closed: call Connect.</summary>
-        public Error Failover(IPEndPoint other, string token)
-        {
-            byte[] text = Encoding.ASCII.GetBytes(token);
-            return (Error)NativeClient.uplink_client_failover(Pointer, Native.Text(other.ToString()), text, Native.Size(text.Length), Now);
-        }
-
-        /// <summary>Continues at the server that the backend has assigned: after Reconnecting like Connect, after Silent like Failover.</summary>
+        /// <summary>Continues at the server that the backend has assigned: after Reconnecting like Connect; after Silent beside the session, and events Handover tell of it.</summary>
         public Error Assign(IPEndPoint assigned, string token)
         {
             byte[] text = Encoding.ASCII.GetBytes(token);

@@ -133,7 +133,7 @@ enum class EventType : uint8_t {
   stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
   world_update,   // the receiver of a world decoded messages; value is the newest tick
   tick_message,   // of the game, which counts from tick value of a world on
-  silent          // the server has not answered for 1.5 s of calls: failover can be called
+  silent          // the server has not answered for 1.5 s of calls: assign can be called
 };
 
 struct Event {
@@ -194,12 +194,11 @@ public:
   // connect begins a session with the token's text of n characters, after the wait of the last
   // reconnecting event. It ends a session that is open. Error::authentication: it is no token.
   Error connect(const char *token, size_t n, uint64_t now);
-  // failover connects to another server with a token, while the session is open, and switches when it is
-  // ready there. If the current server answers before, the client stays. Events are those of a handover.
-  // Error::closed: call connect. Error::full: a handover has begun. Error::authentication: it is no token.
-  Error failover(const Address &server, const char *token, size_t n, uint64_t now);
-  // assign continues at the server that the backend has assigned to the player, with its token: after
-  // reconnecting like connect, but at another address without another socket, after silent like failover.
+  // assign continues at the server that the backend has assigned to the player, with its token. After
+  // reconnecting it is like connect, but at another address without another socket. While the session is
+  // open, as after silent, it connects there beside the session and switches when it is ready; if the
+  // current server answers before, the client stays. Events are then those of a handover.
+  // Error::full: a handover has begun. Error::authentication: it is no token.
   Error assign(const Address &server, const char *token, size_t n, uint64_t now);
   // close ends the session: three datagrams with the code, 0 or 1, leave.
   void close(uint8_t code, uint64_t now);

@@ -299,10 +299,7 @@ UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema
                                            const uplink_bind_config *b, int32_t *rpc);
 UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);
 UPLINK_API uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now);
-/* uplink_client_failover and uplink_client_assign: server is an IP address with a port, such as
- * 127.0.0.1:7777. */
-UPLINK_API uplink_error uplink_client_failover(uplink_client *c, const char *server, const char *token,
-                                               size_t n, uint64_t now);
+/* uplink_client_assign: server is an IP address with a port, such as 127.0.0.1:7777. */
 UPLINK_API uplink_error uplink_client_assign(uplink_client *c, const char *server, const char *token,
                                              size_t n, uint64_t now);
 UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);

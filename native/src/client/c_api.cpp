@@ -82,12 +82,6 @@ uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int3
 uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now) {
   return code(in(c)->connect(token, n, now));
 }
-uplink_error uplink_client_failover(uplink_client *c, const char *server, const char *token, size_t n,
-                                    uint64_t now) {
-  uplink::Address a;
-  const uplink::Error e = uplink::parse_address(server, &a);
-  return code(e != uplink::Error::ok ? e : in(c)->failover(a, token, n, now));
-}
 uplink_error uplink_client_assign(uplink_client *c, const char *server, const char *token, size_t n,
                                   uint64_t now) {
   uplink::Address a;

@@ -92,9 +92,6 @@ Error Client::bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
 Error Client::connect(const char *token, size_t n, uint64_t now) {
   return core(this)->do_connect(token, n, now / us);
 }
-Error Client::failover(const Address &server, const char *token, size_t n, uint64_t now) {
-  return core(this)->do_failover(server, token, n, now / us);
-}
 Error Client::assign(const Address &server, const char *token, size_t n, uint64_t now) {
   return core(this)->do_assign(server, token, n, now / us);
 }

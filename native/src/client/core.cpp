@@ -139,7 +139,7 @@ Error Core::do_connect(const char *token, size_t n, uint64_t now) {
 }
 
 Error Core::do_assign(const Address &server, const char *token, size_t n, uint64_t now) {
-  if (is_open()) return do_failover(server, token, n, now);
+  if (is_open()) return continue_at(server, token, n, now);
   const Error e = do_connect(token, n, now);
   if (e == Error::ok) server_ = server;
   return e;
@@ -223,7 +223,7 @@ void Core::ended(Link &l) {
 
 void Core::lost(Reason r) {
   // A client whose server was silent has begun a session elsewhere, which replaced this one.
-  const bool own = r == Reason::replaced && failover_at_ != 0 && now_ - failover_at_ < 10 * second;
+  const bool own = r == Reason::replaced && continued_at_ != 0 && now_ - continued_at_ < 10 * second;
   if (!may_reconnect(r) && !own) {
     emit(EventType::disconnected, r);
     return;

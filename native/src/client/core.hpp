@@ -19,7 +19,7 @@ public:
   Error do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc);
   Error do_handle(const Schema &s, uint8_t *handler);
   Error do_connect(const char *token, size_t n, uint64_t now);
-  Error do_failover(const Address &server, const char *token, size_t n, uint64_t now);
+  Error continue_at(const Address &server, const char *token, size_t n, uint64_t now);
   Error do_assign(const Address &server, const char *token, size_t n, uint64_t now);
   void do_close(uint8_t code, uint64_t now);
   bool is_open() const { return active_->is_open(); }
@@ -125,8 +125,8 @@ private:
   uint64_t ready_at_ = never;      // all but worlds is ready
   Reason orphaned_ = Reason::none; // why the session has ended for which the standby steps in
 
-  // The last call, probe, event silent and failover; 0: none.
-  uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, failover_at_ = 0;
+  // The last call, probe, event silent, and call of continue_at; 0: none.
+  uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, continued_at_ = 0;
 
   uint32_t next_request_ = 1, next_stream_ = 1;
   Bucket game_;

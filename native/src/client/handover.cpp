@@ -258,7 +258,7 @@ void Core::part(Link &l, uint64_t now) {
   if (over || now - l.since >= part_wait) l.session.close(0, Reason::quit, now);
 }
 
-Error Core::do_failover(const Address &server, const char *token, size_t n, uint64_t now) {
+Error Core::continue_at(const Address &server, const char *token, size_t n, uint64_t now) {
   if (!is_open()) return Error::closed;
   if (standby_ != nullptr && !notice_->asked) return Error::full;
   auto *to = detail::create<Notice>(allocator_);
@@ -271,7 +271,7 @@ Error Core::do_failover(const Address &server, const char *token, size_t n, uint
   to->asked = true;
   to->servers[0] = server;
   to->n = 1;
-  failover_at_ = now;
+  continued_at_ = now;
   seek(to, now);
   return Error::ok;
 }

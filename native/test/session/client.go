@@ -302,13 +302,6 @@ func (c *native) connect(token string) error {
 	return check(C.uplink_client_connect(c.client, text, C.size_t(len(token)), c.now()))
 }
 
-func (c *native) failover(server, token string) error {
-	address, text := C.CString(server), C.CString(token)
-	defer C.free(unsafe.Pointer(address))
-	defer C.free(unsafe.Pointer(text))
-	return check(C.uplink_client_failover(c.client, address, text, C.size_t(len(token)), c.now()))
-}
-
 func (c *native) assign(server, token string) error {
 	address, text := C.CString(server), C.CString(token)
 	defer C.free(unsafe.Pointer(address))

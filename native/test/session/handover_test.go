@@ -212,7 +212,7 @@ func TestFailover(t *testing.T) {
 			t.Errorf("told after %v", d)
 		}
 		f.network.Mute(first, false)
-		uplinktest.Must(t, g.failover(f.servers[1].addr.String(), f.token(1)))
+		uplinktest.Must(t, g.assign(f.servers[1].addr.String(), f.token(1)))
 		for range 120 {
 			g.play()
 		}
@@ -221,7 +221,7 @@ func TestFailover(t *testing.T) {
 		}
 		f.network.Mute(first, true)
 		d := silence()
-		uplinktest.Must(t, g.failover(f.servers[1].addr.String(), f.token(1)))
+		uplinktest.Must(t, g.assign(f.servers[1].addr.String(), f.token(1)))
 		for range 120 {
 			g.play()
 		}
