@@ -98,7 +98,7 @@ export class Controls {
 
   // show applies the settings of the server, unless the user changed them less than 0.7 s ago.
   show(settings) {
-    if (performance.now() - (this.changed ?? 0) < 700) return;
+    if (performance.now() - (this.changed ?? -Infinity) < 700) return;
     this.settings = settings;
     this.render();
   }
