@@ -31,7 +31,11 @@ func TestPlay(t *testing.T) {
 	t.Logf("%d shots, %d hits; %d decided otherwise within 5 cm of an edge", all.Shots, all.Hits, all.Close)
 	t.Logf("each second and player: %.3f corrections above 5 cm, %.1f kbit up, %.1f kbit down",
 		float64(all.corrections)/all.seconds, float64(all.up)*8/1000/all.seconds, float64(all.down)*8/1000/all.seconds)
-	if all.Hits < all.Shots/5 || all.Hits > all.Shots*4/5 || all.Close > all.Shots/20 {
+	switch {
+	case all.Hits == 0:
+		t.Errorf("%+v: want hits", all)
+	case testing.Short(): // too few shots for shares
+	case all.Hits < all.Shots/5 || all.Hits > all.Shots*4/5 || all.Close > all.Shots/20:
 		t.Errorf("%+v: want hits and misses", all)
 	}
 }
@@ -110,7 +114,7 @@ func (all *totals) play(t *testing.T, seed uint64, bots int, lasts time.Duration
 		}
 		st, n, traffic := c.Prediction(), c.Counts(), c.Stats().Transport
 		t.Logf("player %d: %+v, %+v", c.ID, n, st)
-		if wrong := n.Shots - n.Agreed - n.Close; wrong > 0 || n.Waiting > 0 || n.Shots == 0 {
+		if wrong := n.Shots - n.Agreed - n.Close; wrong > 0 || n.Waiting > 0 {
 			t.Errorf("player %d: of %d shots, %d were decided otherwise than shown, and %d not at all", c.ID, n.Shots+n.Waiting, wrong, n.Waiting)
 		}
 		if perSecond := float64(st.Corrections) / lasts.Seconds(); perSecond >= 1 || st.States < 10*uint64(lasts.Seconds()) {
