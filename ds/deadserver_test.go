@@ -93,17 +93,24 @@ func TestDeadServers(t *testing.T) {
 	})
 }
 
+// playing returns two servers, and a client that plays on the first and is assigned the second.
+func playing(t *testing.T, id uint64) (*squad, *traveler) {
+	t.Helper()
+	f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
+	g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+		return f.members[1].addr, f.token(id), nil
+	}})
+	polling(t, time.Second/60, g.play)
+	settle(time.Second)
+	return f, g
+}
+
 // TestDeadServerAgain mutes the server of a client for so long that it looks for another one, which
 // is dead, and later for good. The client finds another one then.
 func TestDeadServerAgain(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
-		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
-			return f.members[1].addr, f.token(id), nil
-		}})
-		polling(t, time.Second/60, g.play)
-		settle(time.Second)
+		f, g := playing(t, id)
 		mute := func(server int, mute bool) { f.network.Mute(f.members[server].addr, mute) }
 		mute(0, true)
 		mute(1, true)
@@ -153,12 +160,7 @@ func TestSlowServer(t *testing.T) {
 func TestDeadServerBacklog(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
-		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
-			return f.members[1].addr, f.token(id), nil
-		}})
-		polling(t, time.Second/60, g.play)
-		settle(time.Second)
+		f, g := playing(t, id)
 		f.network.Mute(f.members[0].addr, true)
 		var err error
 		for n := int32(0); err == nil && n < 1000; n++ {
