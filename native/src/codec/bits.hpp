@@ -21,15 +21,20 @@ inline uint64_t load64(const uint8_t *p) {
   return v;
 }
 
-// bit_length returns the number of bits of v without leading zeros.
-inline int bit_length(uint64_t v) {
+// highest_bit returns the place of the highest bit of v that is set; v is not 0.
+constexpr int highest_bit(uint64_t v) {
 #if defined(__GNUC__)
-  return v == 0 ? 0 : 64 - __builtin_clzll(v);
+  return 63 - __builtin_clzll(v);
 #else
   int n = 0;
-  for (; v != 0; v >>= 1) n++;
+  while ((v >>= 1) != 0) n++;
   return n;
 #endif
+}
+
+// bit_length returns the number of bits of v without leading zeros.
+inline int bit_length(uint64_t v) {
+  return v == 0 ? 0 : highest_bit(v) + 1;
 }
 
 // fnv is FNV-1a of 64 bits, over numbers or bytes.

@@ -207,7 +207,8 @@ size_t EncoderImpl::choose(Attempt &a, uint8_t *to, size_t capacity) {
   }
   if (!a.based || a.older > 0) return size;
   constexpr size_t long_header = 5;
-  if (s.adaptive && size != 0 && alone_bits(s.model, s.frames.at(a.newest)) / 8 + long_header > bare)
+  if (s.adaptive && size != 0 &&
+      alone_bits(s.model, s.frames.at(a.newest), 8 * bare) / 8 + long_header > bare)
     return size;
   Attempt alone = a;
   alone.based = alone.hashed = false;

@@ -300,9 +300,10 @@ const int32_t *Frame::components() const {
 Error Frame::set_components(const int32_t *components, size_t n) {
   const FrameImpl &f = impl(*this);
   if (n != f.schema->component_count) return Error::invalid;
-  bool in = true;
-  for (size_t i = 0; i < n; i++) in &= in_bounds(*f.schema, i, components[i]);
-  if (!in) return Error::invalid;
+  const int32_t *lowest = f.schema->lowest.data(), *highest = f.schema->highest.data();
+  int32_t outside = 0;
+  for (size_t i = 0; i < n; i++) outside |= components[i] < lowest[i] || components[i] > highest[i] ? 1 : 0;
+  if (outside != 0) return Error::invalid;
   if (n > 0) std::memcpy(f.view.c, components, n * sizeof *components);
   return Error::ok;
 }

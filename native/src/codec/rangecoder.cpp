@@ -2,8 +2,22 @@
 
 namespace uplink::detail {
 
+void RangeEncoder::carry() {
+  if (over_ == 0 || failed_) return;
+  over_ = 0;
+  for (size_t i = size_; i > start_;) {
+    if (++out_[--i] != 0) return;
+  }
+}
+
 void RangeEncoder::emit() {
-  for (int shift = 56; shift >= 32; shift -= 8) write(static_cast<uint8_t>(low_ >> shift));
+  carry();
+  if (capacity_ - size_ >= 4) {
+    for (size_t i = 0; i < 4; i++) out_[size_ + i] = static_cast<uint8_t>(low_ >> (56 - 8 * i));
+    size_ += 4;
+  } else {
+    failed_ = true;
+  }
   low_ <<= 32;
   range_ <<= 32;
 }
@@ -13,7 +27,8 @@ size_t RangeEncoder::finish() {
     uint64_t low_bits = k == 0 ? UINT64_MAX : k == 8 ? 0 : UINT64_MAX >> (8 * k);
     uint64_t v = (low_ + low_bits) & ~low_bits; // modulo 2^64
     if (v - low_ >= range_) continue;
-    if (v < low_) carry();
+    over_ += v < low_ ? 1 : 0;
+    carry();
     for (int i = 0; i < k; i++) write(static_cast<uint8_t>(v >> (56 - 8 * i)));
     break;
   }
@@ -41,17 +56,28 @@ void RangeDecoder::begin(const uint8_t *data, size_t size, int free_bits) {
 }
 
 void RangeDecoder::fill() {
-  for (int i = 0; i < 4; i++) code_ = code_ << 8 | next();
+  uint64_t v = 0;
+  if (size_ >= 4 && pos_ <= size_ - 4) {
+    const uint8_t *from = data_ + pos_;
+    v = static_cast<uint64_t>(from[0]) << 24 | static_cast<uint64_t>(from[1]) << 16 |
+        static_cast<uint64_t>(from[2]) << 8 | from[3];
+    pos_ += 4;
+  } else {
+    for (int i = 0; i < 4; i++) v = v << 8 | next();
+  }
+  code_ = code_ << 32 | v;
   range_ <<= 32;
 }
 
 unsigned RangeDecoder::symbol(const uint16_t *cumulative) {
   uint64_t r = range_ >> 16, x = code_ / r;
   if (x > 65535) x = 65535;
-  unsigned s = 0;
-  for (unsigned step = 32; step > 0; step /= 2) {
-    if (cumulative[s + step] <= x) s += step;
-  }
+  // Quarters of what is left are compared without branches, which would be hard to predict.
+  const uint16_t *at = cumulative;
+  for (size_t step = 16; step > 0; step /= 4)
+    at += step * (static_cast<size_t>(at[step] <= x) + static_cast<size_t>(at[2 * step] <= x) +
+                  static_cast<size_t>(at[3 * step] <= x));
+  unsigned s = static_cast<unsigned>(at - cumulative);
   code_ -= r * cumulative[s];
   range_ = r * static_cast<uint16_t>(cumulative[s + 1] - cumulative[s]);
   check();

@@ -15,7 +15,7 @@ public:
     out_ = out;
     capacity_ = capacity;
     failed_ = false;
-    low_ = 0;
+    low_ = over_ = 0;
     range_ = UINT64_MAX;
     header_ = free_bits > 0;
     if (header_) {
@@ -27,13 +27,9 @@ public:
   }
 
   void decide(bool b, uint32_t chance_of_0) {
-    uint64_t t = (range_ >> 16) * chance_of_0;
-    if (b) {
-      add(t);
-      range_ -= t;
-    } else {
-      range_ = t;
-    }
+    uint64_t t = (range_ >> 16) * chance_of_0, mask = 0 - static_cast<uint64_t>(b);
+    add(t & mask);
+    range_ = t + ((range_ - t - t) & mask);
     renormalize();
   }
 
@@ -61,18 +57,13 @@ public:
 private:
   void add(uint64_t x) {
     low_ += x;
-    if (low_ < x) carry();
-  }
-  void carry() {
-    if (failed_) return;
-    for (size_t i = size_; i > start_;) {
-      if (++out_[--i] != 0) return;
-    }
+    over_ += low_ < x ? 1 : 0;
   }
   void renormalize() {
     if (range_ >> 32 == 0) emit();
   }
   void emit();
+  void carry();
   void write(uint8_t b) {
     if (size_ < capacity_)
       out_[size_++] = b;
@@ -81,6 +72,7 @@ private:
   }
 
   uint64_t low_ = 0;
+  uint64_t over_ = 0; // 1 if low ran over since bytes were written: these are one more
   uint64_t range_ = 0;
   uint8_t *out_ = nullptr;
   size_t size_ = 0;
@@ -100,12 +92,9 @@ public:
   bool decide(uint32_t chance_of_0) {
     uint64_t t = (range_ >> 16) * chance_of_0;
     bool b = code_ >= t;
-    if (b) {
-      code_ -= t;
-      range_ -= t;
-    } else {
-      range_ = t;
-    }
+    uint64_t mask = 0 - static_cast<uint64_t>(b);
+    code_ -= t & mask;
+    range_ = t + ((range_ - t - t) & mask);
     renormalize();
     return b;
   }

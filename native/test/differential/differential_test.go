@@ -333,8 +333,12 @@ func BenchmarkMoves(b *testing.B) {
 			there, err := newSchema(s)
 			uplinktest.Must(b, err)
 			defer there.close()
+			var rows []int32
+			for i := range list {
+				rows = append(rows, list[i].Ints...)
+			}
 			for b.Loop() {
-				n, err := there.playMoves(codec, list, age)
+				n, err := there.playMoves(codec, rows, len(list), age)
 				uplinktest.Must(b, err)
 				if n != len(list) {
 					b.Fatalf("%d of %d frames", n, len(list))

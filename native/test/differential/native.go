@@ -244,9 +244,9 @@ func (d *nativeDecoder) close() {
 	C.free(unsafe.Pointer(d.calls))
 }
 
-// playMoves plays frames through encoder and decoder of the library, without calls from Go in
-// between. It returns the number of frames that came out unchanged.
-func (s *nativeSchema) playMoves(codec rpcdelta.Codec, frames []schema.Frame, age int) (int, error) {
+// playMoves plays frames, whose components are in rows, through encoder and decoder of the library,
+// without calls from Go in between. It returns the number of frames that came out unchanged.
+func (s *nativeSchema) playMoves(codec rpcdelta.Codec, rows []int32, frames, age int) (int, error) {
 	e, err := s.newEncoder(codec, 0, 64, 0)
 	if err != nil {
 		return 0, err
@@ -257,10 +257,5 @@ func (s *nativeSchema) playMoves(codec rpcdelta.Codec, frames []schema.Frame, ag
 		return 0, err
 	}
 	defer d.close()
-	width := len(frames[0].Ints)
-	components := make([]int32, 0, len(frames)*width)
-	for i := range frames {
-		components = append(components, frames[i].Ints...)
-	}
-	return int(C.play_moves(e.e, d.d, e.frame.f, (*C.int32_t)(unsafe.Pointer(&components[0])), C.size_t(width), C.size_t(len(frames)), C.size_t(age))), nil
+	return int(C.play_moves(e.e, d.d, e.frame.f, (*C.int32_t)(unsafe.Pointer(&rows[0])), C.size_t(len(rows)/frames), C.size_t(frames), C.size_t(age))), nil
 }

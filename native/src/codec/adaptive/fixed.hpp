@@ -27,23 +27,31 @@ inline int64_t shr(int64_t a, int n) {
 }
 static_assert((INT64_C(-3) >> 1) == -2, "right shifts of negative numbers must be arithmetic");
 
+// What follows is called for each number that is coded, and does not branch, since the signs and sizes
+// of numbers are hard to predict.
+
+inline int64_t negated_if(bool negative, int64_t a) {
+  int64_t mask = -static_cast<int64_t>(negative);
+  return sub(a ^ mask, mask);
+}
 inline int64_t absolute(int64_t a) {
-  return a < 0 ? sub(0, a) : a;
+  return negated_if(a < 0, a);
 }
 inline int64_t clamp(int64_t x, int64_t lo, int64_t hi) {
   return x < lo ? lo : x > hi ? hi : x;
 }
 
 // log is the binary logarithm of x + 1, for x >= 0, in Q10.
-inline int32_t log(int64_t x) {
+constexpr int32_t log(int64_t x) {
   uint64_t v = static_cast<uint64_t>(x) + 1;
-  int n = bit_length(v) - 1;
+  int n = highest_bit(v);
   return n << 10 | static_cast<int32_t>(v << (63 - n) >> 53 & 1023);
 }
 
 // wrap returns the number of w bits, in two's complement, that equals x modulo 2^w; x if w is 0.
 inline int64_t wrap(int64_t x, int w) {
-  return w == 0 ? x : shr(shl(x, 64 - w), 64 - w);
+  int unused = (64 - w) & 63;
+  return shr(shl(x, unused), unused);
 }
 
 // toward moves a chance to 1 or 0.

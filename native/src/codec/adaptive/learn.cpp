@@ -9,49 +9,43 @@ constexpr int8_t single[21] = {2,    skip, skip, 1,    skip, skip, 2,    skip, s
                                skip, 0,    skip, skip, 2,    skip, skip, 1,    skip, skip};
 constexpr int8_t several[14] = {2, skip, 1, skip, 0, skip, 1, skip, 0, skip, 2, skip, 0, skip};
 
-void step_toward(int16_t &v, int step) {
-  int x = v + step;
-  v = static_cast<int16_t>(x < -20000 ? -20000 : x > 20000 ? 20000 : x);
+// step_toward moves v by a step of at most 1024. Numbers of 16 bits are moved several at a time.
+void step_toward(int16_t &v, int16_t step) {
+  constexpr int16_t most = 20000;
+  int16_t x = static_cast<int16_t>(v + step);
+  x = x < -most ? static_cast<int16_t>(-most) : x;
+  v = x > most ? most : x;
 }
 
 // flag_step moves the chance of a flag toward its outcome.
-void flag_step(int16_t &bias, int16_t w[4], const Inputs &in, bool outcome, bool fast) {
-  int e = (outcome ? 65536 : 0) - static_cast<int>(chance(bias, w, in));
+void flag_step(int16_t &bias, int16_t w[4], unsigned inputs, bool outcome, bool fast) {
+  int e = (outcome ? 65536 : 0) - static_cast<int>(chance(bias, w, inputs));
   int s = fast ? 6 : 7;
-  int step = (e + (1 << (s - 1))) >> s;
+  int16_t step = static_cast<int16_t>((e + (1 << (s - 1))) >> s);
   step_toward(bias, step);
-  for (int i = 0; i < 4; i++) {
-    if (in.x[i]) step_toward(w[i], step);
-  }
+  const int16_t *mask = input_masks.of[inputs & 15];
+  for (int i = 0; i < 4; i++) step_toward(w[i], static_cast<int16_t>(step & mask[i]));
 }
 
-int32_t bits_of(const PriorImpl &p, size_t shape, int row, unsigned s) {
-  const uint16_t *c = p.cumulative[shape][row];
-  return 16384 - log(static_cast<uint16_t>(c[s + 1] - c[s]) - 1);
-}
-
-struct Rates {
-  int16_t weight[max_weights];
-};
-constexpr Rates rates[families] = {
-    {{26, 26, 26, 26, 26, 26}}, {{26, 26, 26, 26, 26, 26}}, {{3, 3, 11, 11}}, {{3}}, {{16, 16}}};
+constexpr int rates[families][max_weights] = {
+    {26, 26, 26, 26, 26, 26}, {26, 26, 26, 26, 26, 26}, {3, 3, 11, 11}, {3}, {16, 16}};
 constexpr int scalar_rate = 110;
 
+// move_weight moves a weight by rate, in the direction that makes the error smaller.
 void move_weight(int16_t &w, int64_t feature, int64_t error, int rate) {
-  if (feature == 0 || error == 0) return;
-  int x = (feature < 0) == (error < 0) ? w + rate : w - rate;
+  int away = static_cast<int>((feature ^ error) >> 63);
+  int moves = static_cast<int>(((feature | sub(0, feature)) & (error | sub(0, error))) >> 63);
+  int x = w + (((rate ^ away) - away) & moves);
   w = static_cast<int16_t>(x < -32000 ? -32000 : x > 32000 ? 32000 : x);
 }
 
 // feature_of returns the place of the feature of weight i.
-size_t feature_of(Family f, size_t i) {
-  if (f == Family::plain || f == Family::angled) return i == 0 ? 0 : i - 1;
-  if (f == Family::derived) return i == 0 ? 0 : i - 1;
-  return i;
+constexpr size_t feature_of(Family f, size_t i) {
+  return i == 0 || f == Family::turned || f == Family::extrapolated ? i : i - 1;
 }
 
 // expert_of returns the expert of weight i.
-size_t expert_of(Family f, size_t i) {
+constexpr size_t expert_of(Family f, size_t i) {
   if (f == Family::plain || f == Family::angled) return i == 0 ? 1 : 2;
   if (f == Family::derived) return i == 0 ? 0 : 1;
   return f == Family::turned ? 0 : i + 1;
@@ -62,8 +56,13 @@ public:
   Learner(State &s, const PriorImpl &p, size_t c) : s_(s), m_(*s.model), p_(p), class_(c) {}
 
   void study(const Reference &r, const FrameView &x) {
-    bool flag = false, buttons = false;
-    for (size_t i = 0; i < m_.groups.size(); i++) group(m_.groups[i], s_.groups[i], r, x, flag, buttons);
+    unsigned last = 0, buttons = 0;
+    for (size_t i = 0; i < m_.groups.size(); i++) {
+      const Group &g = m_.groups[i];
+      bool changed = group(g, s_.groups[i], group_inputs(m_, g, r, x) | last | buttons, r, x);
+      last = changed ? Inputs::after : 0;
+      if (changed && g.type == Group::Type::flags) buttons = Inputs::buttons;
+    }
   }
 
 private:
@@ -73,12 +72,9 @@ private:
   size_t class_;
   Trace trace_;
 
-  void group(const Group &g, GroupState &state, const Reference &r, const FrameView &x, bool &flag,
-             bool &buttons) {
-    Inputs in = group_inputs(m_, g, r, flag, buttons);
-    bool changed = g.type == Group::Type::string ? differs(string_of(m_, g, x), string_of(m_, g, r.b))
-                                                 : differs(g, x, r.b);
-    bool moved = changed;
+  // group learns a group, and returns its flag.
+  bool group(const Group &g, GroupState &state, unsigned inputs, const Reference &r, const FrameView &x) {
+    bool moved = (inputs & Inputs::differs) != 0, changed = moved;
     if (g.counter) {
       bool on = counts_on(g, x.c, r);
       if (state.steps > 2048) changed = !on;
@@ -87,13 +83,10 @@ private:
     }
     bool fast = state.uses <= 16;
     if (fast) state.uses++;
-    flag_step(state.bias[class_], state.w, in, changed, fast);
-    flag = changed;
+    flag_step(state.bias[class_], state.w, inputs, changed, fast);
     switch (g.type) {
     case Group::Type::flags:
-      if (!changed) break;
-      bits(g, r, x);
-      buttons = true;
+      if (changed) bits(g, r, x);
       break;
     case Group::Type::string:
       if (changed) string(g, r, x);
@@ -102,8 +95,14 @@ private:
       quat(g, r, x, changed);
       break;
     case Group::Type::numbers:
-      numbers(g, r, x, changed, fast);
+      if (g.family == Family::derived)
+        numbers<Family::derived>(g, r, x, changed, fast);
+      else if (g.family == Family::angled)
+        numbers<Family::angled>(g, r, x, changed, fast);
+      else
+        numbers<Family::plain>(g, r, x, changed, fast);
     }
+    return changed;
   }
 
   void bits(const Group &g, const Reference &r, const FrameView &x) {
@@ -144,19 +143,28 @@ private:
       for (size_t k = 0; k < 3; k++) fade(s_.components[g.state + k].of[class_]);
       return;
     }
-    Turns turns(g, r, x.c);
+    Turns turns(g, r, x.c, all_experts);
     const int32_t *c = x.c + g.first;
     uint16_t &index = s_.quats[g.quat].index[turns.ambiguity];
     index = toward(index, c[0] == turns.likely);
     int32_t base[3];
     Features f[3];
-    turns.chart(g, c[0], base, f);
+    turns.chart(g, c[0], all_experts, base, f);
     trace_.previous = 0;
-    for (size_t k = 0; k < 3; k++) trial(g.family, s_.components[g.state + k], f[k], c[1 + k] - base[k], 0);
+    for (size_t k = 0; k < 3; k++) {
+      ComponentState &state = s_.components[g.state + k];
+      int64_t y = c[1 + k] - base[k];
+      if (g.family == Family::turned)
+        trial<Family::turned>(state, f[k], y, 0);
+      else
+        trial<Family::extrapolated>(state, f[k], y, 0);
+    }
   }
 
+  template <Family family>
   void numbers(const Group &g, const Reference &r, const FrameView &x, bool changed, bool fast) {
-    bool last = false, some = false;
+    unsigned last = 0;
+    bool some = false;
     trace_.previous = 0;
     for (size_t k = 0; k < g.count; k++) {
       size_t c = g.first + k;
@@ -164,52 +172,58 @@ private:
       int w = g.width(k);
       int64_t y = wrap(static_cast<int64_t>(x.c[c]) - r.b.c[c], w);
       if (changed && g.count > 1 && (some || k + 1 < g.count))
-        flag_step(state.flag_bias, state.flag_w, component_inputs(c, r, last), y != 0, fast);
-      if (y != 0) some = true;
-      last = y != 0;
+        flag_step(state.flag_bias, state.flag_w, r.changes[c] | last, y != 0, fast);
+      last = y != 0 ? Inputs::after : 0;
       if (y == 0) {
         fade(state.of[class_]);
         continue;
       }
+      some = true;
       Features f;
-      number_features(m_, g, k, r, x.c, g.family == Family::angled ? 15 : 7, f);
-      int64_t residual = trial(g.family, state, f, y, w);
-      if (g.family == Family::plain && class_ > 0) count(state, x.c[c], r.b.c[c], residual);
+      number_features<family>(m_, g, k, r, x.c, all_experts, f);
+      int64_t residual = trial<family>(state, f, y, w);
+      if (family == Family::plain && class_ > 0) count(state, x.c[c], r.b.c[c], residual);
     }
   }
 
   static void fade(ClassState &s) {
     s.recent -= s.recent >> 3;
-    s.settle();
+    s.expect();
   }
 
   // trial compares the experts with the change y, moves their weights, and returns the residual.
-  int64_t trial(Family family, ComponentState &c, const Features &x, int64_t y, int w) {
+  template <Family family> int64_t trial(ComponentState &c, const Features &x, int64_t y, int w) {
+    constexpr size_t f = static_cast<size_t>(family);
     ClassState &s = c.of[class_];
-    size_t n = expert_counts[static_cast<size_t>(family)];
     int64_t error[max_experts] = {};
-    for (size_t e = 0; e < n; e++) {
-      int64_t sum = add(expert_sum(family, static_cast<unsigned>(e), s, x), 2048) >> 12;
+    for (unsigned e = 0; e < expert_counts[f]; e++) {
+      int64_t sum = add(expert_sum<family>(e, s, x), 2048) >> 12;
       error[e] = wrap(sub(shl(y, 4), sum), w == 0 ? 0 : w + 4);
     }
-    for (size_t i = 0; i < weight_counts[static_cast<size_t>(family)]; i++)
-      move_weight(s.weight[i], x.f[feature_of(family, i)], error[expert_of(family, i)],
-                  rates[static_cast<size_t>(family)].weight[i]);
+    for (size_t i = 0; i < weight_counts[f]; i++)
+      move_weight(s.weight[i], x.f[feature_of(family, i)], error[expert_of(family, i)], rates[f][i]);
     for (size_t i = 0; family == Family::angled && i < 4; i++)
       move_weight(s.scalar_weight[i], x.f[5 + i], error[3], scalar_rate);
-    int64_t v = error[s.expert], r = v >> 4;
-    for (size_t e = 0; e < n; e++) {
+    for (size_t e = 0; e < expert_counts[f]; e++) {
       int32_t size = log(absolute(error[e]));
       s.cost[e] = static_cast<int16_t>(s.cost[e] + (((size < 31744 ? size : 31744) - s.cost[e]) >> 4));
     }
-    shapes(c, s, sub(y, r), r);
+    int64_t v = error[s.expert], r = v >> 4;
+    learn_residual(c, s, v, sub(y, r), r);
+    return r;
+  }
+
+  // learn_residual learns the error v of the expert in use, whose residual is r and whose offset from
+  // the reference is offset.
+  void learn_residual(ComponentState &c, ClassState &s, int64_t v, int64_t offset, int64_t r) {
+    shapes(c, s, offset, r);
     int64_t a = absolute(v);
     a = (a < 0 || a > 67108864 ? 67108864 : a) << 4;
     s.fast = moved(s.fast, a, 4);
     s.slow = moved(s.slow, a, 24);
     s.recent = static_cast<int32_t>(a);
-    s.settle();
-    return r;
+    s.expect();
+    s.choose();
   }
 
   static int32_t moved(int32_t mean, int64_t a, int slowness) {
@@ -225,15 +239,18 @@ private:
     Row row(at);
     uint64_t size = static_cast<uint64_t>(absolute(r));
     unsigned symbol = symbol_of(row.shift >= 64 ? 0 : size >> row.shift) & 63;
+    const int16_t *costs = p_.costs[row.row][symbol];
     for (size_t i = 0; i < symbol_sets; i++) {
       int32_t cost = s.shape_cost[i];
-      s.shape_cost[i] = static_cast<int16_t>(cost + ((bits_of(p_, i, row.row, symbol) - cost) >> 5));
+      s.shape_cost[i] = static_cast<int16_t>(cost + ((costs[i] - cost) >> 5));
     }
     int below = row.row < 2 ? 0 : row.row - 2, above = row.row > 45 ? 47 : row.row + 2;
-    int64_t gain = bits_of(p_, s.shape, below, symbol) - bits_of(p_, s.shape, above, symbol);
+    int32_t gain = p_.costs[below][symbol][s.shape] - p_.costs[above][symbol][s.shape];
     const int32_t terms[3] = {t.n, t.r, t.o};
-    for (size_t i = 0; i < 3; i++)
-      c.lean[i] = static_cast<int16_t>(clamp(c.lean[i] + ((gain * terms[i] * 2 + 32768) >> 16), -4096, 8192));
+    for (size_t i = 0; i < 3; i++) {
+      int32_t v = c.lean[i] + ((gain * terms[i] * 2 + 32768) >> 16);
+      c.lean[i] = static_cast<int16_t>(v < -4096 ? -4096 : v > 8192 ? 8192 : v);
+    }
     trace_.observe(static_cast<int32_t>(size_table[symbol]) + (row.shift << 10), at);
   }
 
@@ -304,7 +321,8 @@ void learn(State &s, const PriorImpl &p, Known known, uint64_t n, int size, bool
     for (int64_t b = at - d; b > at - 2 * d && b >= 0; b--) {
       if (!known.has(b)) continue;
       Reference r;
-      r.find(known, n, static_cast<uint64_t>(b), s.model->schema->component_count);
+      r.find(known, n, static_cast<uint64_t>(b));
+      r.compare(known.at(n), s.model->schema->component_count);
       Learner(s, p, static_cast<size_t>(c)).study(r, known.at(n));
       break;
     }

@@ -1,5 +1,7 @@
 #include "src/codec/adaptive/model.hpp"
 
+#include "src/codec/adaptive/orientation.hpp"
+
 namespace uplink::detail {
 
 namespace {
@@ -50,15 +52,31 @@ uint8_t flag_kind(const Group &g) {
   return g.counter ? 1 : g.family == Family::angled ? 2 : g.family == Family::derived ? 3 : 0;
 }
 
+// largest returns the number of bits of the largest magnitude that a component of a field can have.
+int largest(const FieldInfo &f) {
+  if (f.is_integer()) return f.width > 32 ? 32 : f.width;
+  int64_t bound = f.hi;
+  if (-static_cast<int64_t>(f.lo) > bound) bound = -static_cast<int64_t>(f.lo);
+  return bound < 0 ? 0 : bit_length(static_cast<uint64_t>(bound));
+}
+
 void fill(Model &m, Group &g, const FieldInfo &f) {
   g.field = &f;
   g.first = f.first;
   g.count = f.components;
+  g.lo = f.lo;
+  g.hi = f.hi;
+  g.most = static_cast<uint8_t>(largest(f));
+  for (size_t k = 0; k < 2; k++) {
+    g.widths[k] = static_cast<uint8_t>(f.kind == Kind::angle ? f.bits : f.is_integer() ? f.part_width(k) : 0);
+    g.signs[k] = f.kind == Kind::int_ && (f.width <= 32 || k == 1);
+  }
   switch (f.kind) {
   case Kind::quat:
     g.type = Group::Type::quat;
     g.family = has_derivative(f) ? Family::turned : Family::extrapolated;
     g.predicted = 3;
+    g.scale = scale_of(f.bits);
     g.quat = static_cast<uint16_t>(m.quats++);
     break;
   case Kind::bits:

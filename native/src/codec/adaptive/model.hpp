@@ -30,18 +30,22 @@ struct Group {
   uint16_t quat = 0;       // number of the quat
   uint16_t derivative = 0; // first component of it
   int64_t factor = 0;      // of the derivative
+  int64_t scale = 0;       // of a quat
+  int32_t lo = 0;          // bounds of components that do not wrap
+  int32_t hi = 0;
+  uint8_t widths[2] = {}; // w of even and odd components
+  bool signs[2] = {};     // whether they are two's complement
+  uint8_t most = 0;       // bits of the largest magnitude that a component can have
   const FieldInfo *field = nullptr;
 
   // width returns w of component k.
-  int width(size_t k) const {
-    return field->kind == Kind::angle ? field->bits : field->is_integer() ? field->part_width(k) : 0;
-  }
-  bool is_signed(size_t k) const { return field->kind == Kind::int_ && (field->width <= 32 || k % 2 == 1); }
+  int width(size_t k) const { return widths[k & 1]; }
+  bool is_signed(size_t k) const { return signs[k & 1]; }
 
   // fit returns the component k that is nearest to x, or equals it modulo its range.
   int32_t fit(int64_t x, size_t k) const {
     int w = width(k);
-    if (w == 0) return static_cast<int32_t>(clamp(x, field->lo, field->hi));
+    if (w == 0) return static_cast<int32_t>(clamp(x, lo, hi));
     if (is_signed(k)) return static_cast<int32_t>(wrap(x, w));
     return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(x) & ((UINT64_C(1) << w) - 1)));
   }

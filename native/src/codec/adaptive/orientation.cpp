@@ -17,16 +17,20 @@ int64_t root(int64_t v) {
 
 } // namespace
 
-Quat unpack(const int32_t *c, int bits) {
+int64_t scale_of(int bits) {
   int64_t m = (INT64_C(1) << (bits - 1)) - 1;
-  int64_t k = (((INT64_C(1) << 45) / m) * 92682 + 32768) >> 16;
-  int64_t small[3] = {}, rest = INT64_C(1) << 60;
+  return (((INT64_C(1) << 45) / m) * 92682 + 32768) >> 16;
+}
+
+Quat unpack(const int32_t *c, int64_t scale) {
+  Quat q;
+  int64_t rest = INT64_C(1) << 60;
   for (int i = 0; i < 3; i++) {
-    small[i] = mul(c[1 + i], k) >> 16;
-    rest = sub(rest, mul(small[i], small[i]));
+    int64_t v = mul(c[1 + i], scale) >> 16;
+    rest = sub(rest, mul(v, v));
+    q.e[i + (i >= c[0] ? 1 : 0)] = v;
   }
-  Quat q{};
-  for (int i = 0, j = 0; i < 4; i++) q.e[i] = i == c[0] ? root(rest) : small[j++];
+  q.e[c[0]] = root(rest);
   return q;
 }
 
@@ -83,9 +87,7 @@ Quat extended(const Quat &from, const Quat &b, int64_t rate) {
 void smallest(const Quat &q, int index, int bits, int64_t out[3]) {
   int64_t k = ((INT64_C(1) << (bits - 1)) - 1) * 92682;
   if (q.e[index] < 0) k = -k;
-  for (int i = 0, j = 0; i < 4; i++) {
-    if (i != index) out[j++] = add(mul(q.e[i], k), INT64_C(1) << 41) >> 42;
-  }
+  for (int i = 0; i < 3; i++) out[i] = add(mul(q.e[i + (i >= index ? 1 : 0)], k), INT64_C(1) << 41) >> 42;
 }
 
 } // namespace uplink::detail

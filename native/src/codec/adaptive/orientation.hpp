@@ -10,8 +10,10 @@ struct Quat {
   int64_t e[4];
 };
 
-// unpack restores the components of a quat of a number of bits: the index and three others.
-Quat unpack(const int32_t *c, int bits);
+// scale_of returns the size of a step of the components of a quat of a number of bits.
+int64_t scale_of(int bits);
+// unpack restores a quat by its components: the index and three others.
+Quat unpack(const int32_t *c, int64_t scale);
 Quat product(const Quat &a, const Quat &b);
 // exp returns the rotation by twice a vector in Q30.
 Quat exp(int64_t x, int64_t y, int64_t z);

@@ -41,23 +41,12 @@ int64_t number_of(const Group &g, size_t k, int32_t c) {
   return c;
 }
 
-// largest returns the number of bits of the largest magnitude that a component of a group can have.
-unsigned largest(const Group &g) {
-  int64_t bound = g.field->hi;
-  if (-static_cast<int64_t>(g.field->lo) > bound) bound = -static_cast<int64_t>(g.field->lo);
-  unsigned most = bound < 0 ? 0 : static_cast<unsigned>(bit_length(static_cast<uint64_t>(bound)));
-  return g.field->is_integer() ? static_cast<unsigned>(g.field->width > 32 ? 32 : g.field->width) : most;
-}
-
 // magnitude returns the number of bits of the largest magnitude that a component of a group has.
 unsigned magnitude(const Group &g, const FrameView &f) {
-  unsigned n = 0;
-  for (size_t k = 0; k < g.count; k++) {
-    unsigned own =
-        static_cast<unsigned>(bit_length(static_cast<uint64_t>(absolute(number_of(g, k, f.c[g.first + k])))));
-    if (own > n) n = own;
-  }
-  return n;
+  uint64_t any = 0;
+  for (size_t k = 0; k < g.count; k++)
+    any |= static_cast<uint64_t>(absolute(number_of(g, k, f.c[g.first + k])));
+  return static_cast<unsigned>(bit_length(any));
 }
 
 // FrameCoder codes one frame.
@@ -95,21 +84,28 @@ public:
   // from codes a frame by its reference.
   void from(const Reference &r) {
     Distance at(r.d);
-    bool flag = false, buttons = false;
+    unsigned last = 0, buttons = 0;
     for (size_t i = 0; i < m_.groups.size(); i++) {
       const Group &g = m_.groups[i];
       const GroupState &state = s_.groups[i];
-      uint32_t p = chance(state.bias[at.cls], state.w, group_inputs(m_, g, r, flag, buttons));
+      unsigned in = group_inputs(m_, g, r, Direction::writes ? x_ : r.b) | last | buttons;
+      bool changed = (in & Inputs::differs) != 0;
       bool counts = g.counter && state.steps > 2048;
-      bool changed = Direction::writes && (counts ? !counts_on(g, x_.c, r) : changed_from(g, r));
-      flag = changed = code_.decide(changed, 65536 - p);
+      if (Direction::writes && counts) changed = !counts_on(g, x_.c, r);
+      changed = code_.decide(changed, 65536 - chance(state.bias[at.cls], state.w, in));
+      last = changed ? Inputs::after : 0;
       if (!changed) {
         if constexpr (!Direction::writes) keep(g, r, counts);
         continue;
       }
       switch (g.type) {
       case Group::Type::numbers:
-        numbers(g, r, at);
+        if (g.family == Family::derived)
+          numbers<Family::derived>(g, r, at);
+        else if (g.family == Family::angled)
+          numbers<Family::angled>(g, r, at);
+        else
+          numbers<Family::plain>(g, r, at);
         break;
       case Group::Type::quat:
         quat(g, r, at);
@@ -119,7 +115,7 @@ public:
         break;
       case Group::Type::flags:
         bits(g, r);
-        buttons = true;
+        buttons = Inputs::buttons;
       }
     }
   }
@@ -135,13 +131,13 @@ private:
   Trace trace_;
   bool bad_ = false;
 
+  // experts returns the experts that predict a component, a set of bits.
+  static unsigned experts(const ComponentState &s, const Distance &at) {
+    return 1u << s.of[at.low].expert | 1u << s.of[at.high].expert;
+  }
+
   bool decide0(bool b, uint32_t p) { return code_.decide(b, p); }
   bool decide1(bool b, uint32_t p) { return code_.decide(b, 65536 - p); }
-
-  bool changed_from(const Group &g, const Reference &r) {
-    if (g.type == Group::Type::string) return differs(string_of(m_, g, x_), string_of(m_, g, r.b));
-    return differs(g, x_, r.b);
-  }
 
   // keep sets a group that is that of the reference, or of a counter that goes on.
   void keep(const Group &g, const Reference &r, bool counts) {
@@ -171,7 +167,7 @@ private:
   }
 
   void quat_values(const Group &g) {
-    int32_t *c = x_.c + g.first, m = g.field->hi;
+    int32_t *c = x_.c + g.first, m = g.hi;
     c[0] = static_cast<int32_t>(code_.raw(static_cast<uint32_t>(c[0]), 2));
     unsigned w = static_cast<unsigned>(bit_length(2 * static_cast<uint64_t>(m)));
     for (size_t k = 1; k < 4; k++) {
@@ -181,7 +177,7 @@ private:
   }
 
   void number_values(const Group &g) {
-    unsigned most = largest(g);
+    unsigned most = g.most;
     unsigned n = Direction::writes ? magnitude(g, x_) : 0;
     n = static_cast<unsigned>(code_.raw(n, static_cast<unsigned>(bit_length(most))));
     if (n > most) {
@@ -216,27 +212,29 @@ private:
 
   // With a reference.
 
-  void numbers(const Group &g, const Reference &r, const Distance &at) {
-    bool last = false, some = false;
+  template <Family family> void numbers(const Group &g, const Reference &r, const Distance &at) {
+    unsigned last = 0;
+    bool some = false;
     trace_.previous = 0;
     for (size_t k = 0; k < g.count; k++) {
       size_t c = g.first + k;
       const ComponentState &state = s_.components[g.state + k];
       if (g.count > 1 && (some || k + 1 < g.count)) {
-        last =
-            decide1(x_.c[c] != r.b.c[c], chance(state.flag_bias, state.flag_w, component_inputs(c, r, last)));
-        if (!last) {
+        bool changed =
+            decide1(x_.c[c] != r.b.c[c], chance(state.flag_bias, state.flag_w, r.changes[c] | last));
+        last = changed ? Inputs::after : 0;
+        if (!changed) {
           x_.c[c] = r.b.c[c];
           continue;
         }
       }
-      if (g.family == Family::plain && state.asks && frequent(state, x_.c[c], r.b.c[c])) {
+      if (family == Family::plain && state.asks && frequent(state, x_.c[c], r.b.c[c])) {
         some = true;
         continue;
       }
-      Features f;
-      number_features(m_, g, k, r, x_.c, 1u << state.of[at.low].expert | 1u << state.of[at.high].expert, f);
-      Prediction p = predict(g.family, state, at, f, trace_);
+      Features f{};
+      number_features<family>(m_, g, k, r, x_.c, experts(state, at), f);
+      Prediction p = predict<family>(state, at, f, trace_);
       int64_t forecast = g.fit(add(r.b.c[c], p.offset), k);
       int w = g.width(k);
       int64_t v = residual(Direction::writes ? wrap(x_.c[c] - forecast, w) : 0, p.magnitude, p.shape);
@@ -288,25 +286,29 @@ private:
       }
     }
     trace_.observe(static_cast<int32_t>(size_table[s]) + (row.shift << 10), magnitude);
-    return negative ? sub(0, static_cast<int64_t>(v)) : static_cast<int64_t>(v);
+    return negated_if(negative, static_cast<int64_t>(v));
   }
 
   void quat(const Group &g, const Reference &r, const Distance &at) {
-    Turns turns(g, r, x_.c);
+    unsigned wanted = 0;
+    for (size_t k = 0; k < 3; k++) wanted |= experts(s_.components[g.state + k], at);
+    Turns turns(g, r, x_.c, wanted);
     int32_t *c = x_.c + g.first;
     c[0] = index(turns, s_.quats[g.quat].index[turns.ambiguity], c[0]);
     int32_t base[3];
     Features f[3];
-    turns.chart(g, c[0], base, f);
+    turns.chart(g, c[0], wanted, base, f);
     trace_.previous = 0;
     for (size_t k = 0; k < 3; k++) {
-      Prediction p = predict(g.family, s_.components[g.state + k], at, f[k], trace_);
-      int64_t forecast = clamp(add(base[k], p.offset), g.field->lo, g.field->hi);
+      const ComponentState &state = s_.components[g.state + k];
+      Prediction p = g.family == Family::turned ? predict<Family::turned>(state, at, f[k], trace_)
+                                                : predict<Family::extrapolated>(state, at, f[k], trace_);
+      int64_t forecast = clamp(add(base[k], p.offset), g.lo, g.hi);
       int64_t v = residual(Direction::writes ? c[1 + k] - forecast : 0, p.magnitude, p.shape);
       if constexpr (!Direction::writes) {
         int64_t sum = add(forecast, v);
-        if (sum < g.field->lo || sum > g.field->hi) bad_ = true;
-        c[1 + k] = static_cast<int32_t>(clamp(sum, g.field->lo, g.field->hi));
+        if (sum < g.lo || sum > g.hi) bad_ = true;
+        c[1 + k] = static_cast<int32_t>(clamp(sum, g.lo, g.hi));
       }
     }
   }
@@ -380,8 +382,8 @@ template <typename Direction> bool code_frames(const Part &p, Direction directio
       coder.alone();
     } else {
       Reference r;
-      r.find(known, first + i, i == 0 ? p.newest - p.distance : first + i - 1,
-             p.model->schema->component_count);
+      r.find(known, first + i, i == 0 ? p.newest - p.distance : first + i - 1);
+      r.compare(Direction::writes ? p.frames[i] : r.b, p.model->schema->component_count);
       coder.from(r);
     }
     if (coder.bad()) return false;
@@ -393,9 +395,10 @@ template <typename Direction> bool code_frames(const Part &p, Direction directio
 
 } // namespace
 
-size_t alone_bits(const Model &m, const FrameView &f) {
+size_t alone_bits(const Model &m, const FrameView &f, size_t enough) {
   size_t bits = 0;
   for (const Group &g : m.groups) {
+    if (bits >= enough) break;
     const int32_t *c = f.c + g.first;
     switch (g.type) {
     case Group::Type::quat:
@@ -412,7 +415,7 @@ size_t alone_bits(const Model &m, const FrameView &f) {
           bits += 1 + (c[k] != 0 && g.width(k) > 1 ? static_cast<size_t>(g.width(k)) : 0);
         break;
       }
-      bits += static_cast<size_t>(bit_length(largest(g))) + g.count * magnitude(g, f);
+      bits += static_cast<size_t>(bit_length(g.most)) + g.count * magnitude(g, f);
       for (size_t k = 0; g.has_signs && k < g.count; k++) bits += c[k] != 0;
     }
   }

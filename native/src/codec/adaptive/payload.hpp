@@ -26,8 +26,8 @@ inline size_t limit_of(uint64_t distance) {
   return distance == 0 || distance > 16 ? 16 : static_cast<size_t>(distance);
 }
 
-// alone_bits returns the size of a frame without a reference.
-size_t alone_bits(const Model &m, const FrameView &f);
+// alone_bits returns the size of a frame without a reference, or if that is larger, one from enough on.
+size_t alone_bits(const Model &m, const FrameView &f, size_t enough);
 
 // encode_part writes the coded part.
 void encode_part(const Part &p, RangeEncoder &out);

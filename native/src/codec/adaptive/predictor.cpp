@@ -8,9 +8,8 @@ bool differs(const ByteString &a, const ByteString &b) {
   return a.size != b.size || (a.size > 0 && std::memcmp(a.data, b.data, a.size) != 0);
 }
 
-Turns::Turns(const Group &g, const Reference &r, const int32_t *now) {
-  int bits = g.field->bits;
-  q = unpack(r.b.c + g.first, bits);
+Turns::Turns(const Group &g, const Reference &r, const int32_t *now, unsigned wanted) {
+  q = unpack(r.b.c + g.first, g.scale);
   if (g.family == Family::turned) {
     int64_t a[3];
     for (size_t i = 0; i < 3; i++) {
@@ -18,10 +17,9 @@ Turns::Turns(const Group &g, const Reference &r, const int32_t *now) {
       a[i] = clamp(mul(sum, mul(r.d, g.factor)) >> 8, -(INT64_C(8) << 30), INT64_C(8) << 30);
     }
     t0 = product(exp(a[0], a[1], a[2]), q);
-    t1 = q;
   } else {
-    t0 = r.r1 == 0 ? q : extended(unpack(r.h1.c + g.first, bits), q, r.r1);
-    t1 = r.rd == 0 ? q : extended(unpack(r.hd.c + g.first, bits), q, r.rd);
+    t0 = r.r1 == 0 ? q : extended(unpack(r.h1.c + g.first, g.scale), q, r.r1);
+    if ((wanted & 4) != 0) t1 = r.rd == 0 ? q : extended(unpack(r.hd.c + g.first, g.scale), q, r.rd);
   }
   likely = 0;
   int64_t most = absolute(t0.e[0]), second = -1;
@@ -39,17 +37,15 @@ Turns::Turns(const Group &g, const Reference &r, const int32_t *now) {
   ambiguity = static_cast<int>(clamp(m, 0, 9));
 }
 
-void Turns::chart(const Group &g, int index, int32_t base[3], Features features[3]) const {
-  int64_t b[3], a0[3], a1[3];
+void Turns::chart(const Group &g, int index, unsigned wanted, int32_t base[3], Features features[3]) const {
+  int64_t b[3], a[3];
   smallest(q, index, g.field->bits, b);
-  smallest(t0, index, g.field->bits, a0);
-  smallest(t1, index, g.field->bits, a1);
-  for (int k = 0; k < 3; k++) {
-    int64_t at = (b[k] + 8) >> 4;
-    base[k] = static_cast<int32_t>(at);
-    features[k].f[0] = a0[k] - shl(at, 4);
-    features[k].f[1] = a1[k] - shl(at, 4);
-  }
+  for (int k = 0; k < 3; k++) base[k] = static_cast<int32_t>((b[k] + 8) >> 4);
+  smallest(t0, index, g.field->bits, a);
+  for (int k = 0; k < 3; k++) features[k].f[0] = a[k] - shl(base[k], 4);
+  if (g.family == Family::turned || (wanted & 4) == 0) return;
+  smallest(t1, index, g.field->bits, a);
+  for (int k = 0; k < 3; k++) features[k].f[1] = a[k] - shl(base[k], 4);
 }
 
 } // namespace uplink::detail

@@ -8,14 +8,22 @@
 
 namespace uplink::detail {
 
-// Inputs are the four inputs of a flag's chance, each 0 or 1.
-struct Inputs {
-  bool x[4];
-};
+// input_masks has, for each set of inputs, -1 for those that are set, and 0 for the others.
+struct InputMasks {
+  int16_t of[16][4] = {};
 
-inline uint32_t chance(int bias, const int16_t w[4], const Inputs &in) {
+  constexpr InputMasks() {
+    for (int in = 0; in < 16; in++) {
+      for (int i = 0; i < 4; i++) of[in][i] = static_cast<int16_t>(-(in >> i & 1));
+    }
+  }
+};
+constexpr InputMasks input_masks;
+
+inline uint32_t chance(int bias, const int16_t w[4], unsigned inputs) {
+  const int16_t *mask = input_masks.of[inputs & 15];
   int v = bias;
-  for (int i = 0; i < 4; i++) v += static_cast<int>(in.x[i]) * w[i];
+  for (int i = 0; i < 4; i++) v += w[i] & mask[i];
   v = v < -16384 ? -16384 : v > 16383 ? 16383 : v;
   return squash[(v + 16384) >> 6];
 }
@@ -30,9 +38,8 @@ struct Trace {
   };
 
   Terms terms(int32_t m, int64_t offset) const {
-    int64_t n = previous == 0 ? 0 : clamp(previous - m, -4096, 4096);
-    int64_t o = clamp(log(add(shl(absolute(offset), 6), 19)) - m, -4096, 4096);
-    return {static_cast<int32_t>(n), run, static_cast<int32_t>(o)};
+    int32_t n = limited(previous - m, 4096) & -static_cast<int32_t>(previous != 0);
+    return {n, run, limited(log(add(shl(absolute(offset), 6), 19)) - m, 4096)};
   }
   static int32_t lean(int32_t m, const int16_t l[3], const Terms &t) {
     int32_t v = m + ((t.n * l[0] + t.r * l[1] + t.o * l[2]) >> 12);
@@ -40,8 +47,11 @@ struct Trace {
   }
   void observe(int32_t size, int32_t m) {
     previous = size;
-    run += (static_cast<int32_t>(clamp(size - m, -3072, 3072)) - run) >> 2;
+    run += (limited(size - m, 3072) - run) >> 2;
   }
+
+private:
+  static int32_t limited(int32_t x, int32_t most) { return x < -most ? -most : x > most ? most : x; }
 };
 
 // Row is the row of a table of frequencies for a magnitude, and the low bits that are coded raw.
@@ -56,16 +66,18 @@ struct Row {
   }
 };
 
+// symbol_of returns the symbol of a magnitude.
 inline unsigned symbol_of(uint64_t v) {
-  if (v < 2) return static_cast<unsigned>(v);
-  int e = bit_length(v) - 1;
-  return static_cast<unsigned>(2 * e) + static_cast<unsigned>(v >> (e - 1) & 1);
+  int e = highest_bit(v | 1);
+  return static_cast<unsigned>(2 * e) + static_cast<unsigned>(v >> (e - (e > 0 ? 1 : 0)) & 1);
 }
+// low_of returns the least magnitude of a symbol other than 0.
 inline uint64_t low_of(unsigned s) {
-  return s < 2 ? s : UINT64_C(1) << (s / 2) | static_cast<uint64_t>(s % 2) << (s / 2 - 1);
+  return (UINT64_C(2) + s % 2) << (s / 2) >> 1;
 }
+// extra_of returns the number of bits that choose a magnitude of a symbol.
 inline unsigned extra_of(unsigned s) {
-  return s < 2 ? 0 : s / 2 - 1;
+  return s / 2 - (s > 1 ? 1 : 0);
 }
 
 // next returns what a counter does if it goes on as before.
@@ -82,13 +94,6 @@ inline bool counts_on(const Group &g, const int32_t *c, const Reference &r) {
   return true;
 }
 
-inline bool differs(const Group &g, const FrameView &a, const FrameView &b) {
-  for (size_t k = 0; k < g.count; k++) {
-    if (a.c[g.first + k] != b.c[g.first + k]) return true;
-  }
-  return false;
-}
-
 // ByteString is a byte string of a frame.
 struct ByteString {
   uint8_t *data;
@@ -102,19 +107,16 @@ inline ByteString string_of(const Model &m, const Group &g, const FrameView &f) 
 
 bool differs(const ByteString &a, const ByteString &b);
 
-inline Inputs group_inputs(const Model &m, const Group &g, const Reference &r, bool flag, bool buttons) {
-  if (g.type == Group::Type::string)
-    return {{differs(string_of(m, g, r.b), string_of(m, g, r.p)), false, flag, buttons}};
-  unsigned one = 0, distant = 0;
-  for (size_t k = 0; k < g.count; k++) {
-    one |= r.moved1[g.first + k];
-    distant |= r.movedd[g.first + k];
+// group_inputs returns the inputs of a group that follow from the reference, and whether the frame x
+// differs from it.
+inline unsigned group_inputs(const Model &m, const Group &g, const Reference &r, const FrameView &x) {
+  unsigned in = 0;
+  if (g.type == Group::Type::string) {
+    if (differs(string_of(m, g, r.b), string_of(m, g, r.p))) in = Inputs::moved;
+    return differs(string_of(m, g, r.b), string_of(m, g, x)) ? in | Inputs::differs : in;
   }
-  return {{one != 0, distant != 0, flag, buttons}};
-}
-
-inline Inputs component_inputs(size_t c, const Reference &r, bool last) {
-  return {{r.moved1[c] != 0, r.movedd[c] != 0, last, false}};
+  for (size_t k = 0; k < g.count; k++) in |= r.changes[g.first + k];
+  return in;
 }
 
 // Features are those of one component, Q4.
@@ -122,43 +124,47 @@ struct Features {
   int64_t f[9];
 };
 
+constexpr unsigned all_experts = 15;
+
 // number_features sets the features of a component that is no part of a quat, as far as the experts in
 // wanted, a set of bits, need them. now has the components of the frame that is coded, as far as
 // they are known.
+template <Family family>
 inline void number_features(const Model &m, const Group &g, size_t k, const Reference &r, const int32_t *now,
                             unsigned wanted, Features &out) {
   size_t c = g.first + k;
-  if (g.family == Family::derived) {
+  if constexpr (family == Family::derived) {
     size_t v = g.derivative + k;
-    int64_t b = r.b.c[v], n = now[v], h = r.h1.c[v], df = mul(r.d, g.factor);
+    int64_t b = r.b.c[v], n = now[v], df = mul(r.d, g.factor);
     out.f[0] = mul(add(b, n), df) >> 16;
-    int64_t bend = sub(shl(n - b, 16), mul(b - h, r.r1)) >> 4;
+    if ((wanted & 2) == 0) return;
+    int64_t bend = sub(shl(n - b, 16), mul(b - r.h1.c[v], r.r1)) >> 4;
     out.f[1] = mul(bend, df / 3) >> 28;
     out.f[2] = mul(n - b, df) >> 16;
-    return;
-  }
-  int w = g.width(k);
-  auto slope = [&](const FrameView &a, const FrameView &b, int64_t rate) {
-    return mul(wrap(static_cast<int64_t>(a.c[c]) - b.c[c], w), rate) >> 12;
-  };
-  if ((wanted & 6) != 0) out.f[0] = slope(r.b, r.h1, r.r1);
-  if ((wanted & 4) != 0) {
-    out.f[1] = slope(r.hd, r.hdd, r.rdd);
-    out.f[2] = slope(r.h1, r.h2, r.r12);
-    out.f[3] = slope(r.b, r.hd, r.rd);
-    out.f[4] = slope(r.h2, r.h4, r.r24);
-  }
-  if ((wanted & 8) == 0) return;
-  for (int i = 0; i < 2; i++) {
-    int y = m.scalars[i];
-    out.f[5 + 2 * i] = y < 0 ? 0 : shl(now[y] * r.d, 6);
-    out.f[6 + 2 * i] = y < 0 ? 0 : shl(r.b.c[y] * r.d, 6);
+  } else {
+    int w = g.width(k);
+    auto slope = [&](const FrameView &a, const FrameView &b, int64_t rate) {
+      return mul(wrap(static_cast<int64_t>(a.c[c]) - b.c[c], w), rate) >> 12;
+    };
+    if ((wanted & 6) != 0) out.f[0] = slope(r.b, r.h1, r.r1);
+    if ((wanted & 4) != 0) {
+      out.f[1] = slope(r.hd, r.hdd, r.rdd);
+      out.f[2] = slope(r.h1, r.h2, r.r12);
+      out.f[3] = slope(r.b, r.hd, r.rd);
+      out.f[4] = slope(r.h2, r.h4, r.r24);
+    }
+    if (family != Family::angled || (wanted & 8) == 0) return;
+    for (int i = 0; i < 2; i++) {
+      int y = m.scalars[i];
+      out.f[5 + 2 * i] = y < 0 ? 0 : shl(now[y] * r.d, 6);
+      out.f[6 + 2 * i] = y < 0 ? 0 : shl(r.b.c[y] * r.d, 6);
+    }
   }
 }
 
 // expert_sum returns the prediction of an expert, as an offset in Q16.
-inline int64_t expert_sum(Family family, unsigned e, const ClassState &s, const Features &x) {
-  const int16_t *w = s.weight;
+template <Family family> inline int64_t expert_sum(unsigned e, const ClassState &s, const Features &x) {
+  const int16_t *w = s.weight, *v = s.scalar_weight;
   switch (family) {
   case Family::plain:
   case Family::angled:
@@ -167,8 +173,7 @@ inline int64_t expert_sum(Family family, unsigned e, const ClassState &s, const 
     if (e == 2)
       return add(add(add(mul(w[1], x.f[0]), mul(w[2], x.f[1])), add(mul(w[3], x.f[2]), mul(w[4], x.f[3]))),
                  mul(w[5], x.f[4]));
-    w = s.scalar_weight;
-    return add(add(mul(w[0], x.f[5]), mul(w[1], x.f[6])), add(mul(w[2], x.f[7]), mul(w[3], x.f[8])));
+    return add(add(mul(v[0], x.f[5]), mul(v[1], x.f[6])), add(mul(v[2], x.f[7]), mul(v[3], x.f[8])));
   case Family::derived:
     if (e == 0) return mul(w[0], x.f[0]);
     return add(add(mul(w[1], x.f[0]), mul(w[2], x.f[1])), mul(w[3], x.f[2]));
@@ -200,12 +205,13 @@ struct Prediction {
   unsigned shape;
 };
 
-inline Prediction predict(Family family, const ComponentState &c, const Distance &at, const Features &x,
+template <Family family>
+inline Prediction predict(const ComponentState &c, const Distance &at, const Features &x,
                           const Trace &trace) {
   const ClassState &low = c.of[at.low], &high = c.of[at.high];
-  int64_t sum = expert_sum(family, low.expert, low, x);
+  int64_t sum = expert_sum<family>(low.expert, low, x);
   if (at.high != at.low) {
-    int64_t other = expert_sum(family, high.expert, high, x);
+    int64_t other = expert_sum<family>(high.expert, high, x);
     sum = add(sum, mul(sub(other, sum) >> 8, at.share_of));
   }
   Prediction p;
@@ -219,13 +225,14 @@ inline Prediction predict(Family family, const ComponentState &c, const Distance
 
 // Turns are the predictions of an orientation.
 struct Turns {
-  Quat q, t0, t1;
+  Quat q, t0;
+  Quat t1;       // if the third expert is wanted
   int likely;    // the index that is likely
   int ambiguity; // 0 to 9
 
-  Turns(const Group &g, const Reference &r, const int32_t *now);
+  Turns(const Group &g, const Reference &r, const int32_t *now, unsigned wanted);
   // chart sets the base and the features of the three components, if they are those beside index.
-  void chart(const Group &g, int index, int32_t base[3], Features features[3]) const;
+  void chart(const Group &g, int index, unsigned wanted, int32_t base[3], Features features[3]) const;
 };
 
 } // namespace uplink::detail

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "src/codec/adaptive/fixed.hpp"
 #include "src/codec/adaptive/tables.hpp"
-#include "src/codec/bits.hpp"
 
 namespace uplink {
 
@@ -13,11 +13,30 @@ namespace {
 
 constexpr size_t max_prior = 4 << 20;
 
+constexpr void fill(const Cumulative (*cumulative)[symbol_rows], Costs *costs) {
+  for (size_t i = 0; i < symbol_sets; i++) {
+    for (size_t row = 0; row < symbol_rows; row++) {
+      const uint16_t *c = cumulative[i][row];
+      for (size_t s = 0; s < symbols; s++)
+        costs[row][s][i] = static_cast<int16_t>(16384 - log(static_cast<uint16_t>(c[s + 1] - c[s]) - 1));
+    }
+  }
+}
+
+struct GenericCosts {
+  Costs rows[symbol_rows] = {};
+
+  constexpr GenericCosts() { fill(generic_cumulative, rows); }
+};
+
+constexpr GenericCosts generic_costs;
+
 struct Generic {
   PriorImpl prior;
 
   constexpr Generic() {
     prior.cumulative = generic_cumulative;
+    prior.costs = generic_costs.rows;
     prior.name = generic_hash;
     size_t at = 0;
     for (size_t k = 0; k < parameter_kinds; k++) {
@@ -161,7 +180,8 @@ Error Prior::create(const Allocator &a, Bytes file, Prior **out) {
   if (!sizes.read()) return Error::malformed;
   size_t cumulative = symbol_sets * symbol_rows * (symbols + 1) * sizeof(uint16_t);
   size_t fields = sizes.field_count * sizeof(FieldParameters);
-  void *memory = allocate(a, fields + cumulative + sizes.value_count * sizeof(int32_t));
+  size_t costs = sizeof(Costs) * symbol_rows;
+  void *memory = allocate(a, fields + costs + cumulative + sizes.value_count * sizeof(int32_t));
   PriorImpl *p = detail::create<PriorImpl>(a);
   if (memory == nullptr || p == nullptr) {
     detail::destroy(a, p);
@@ -176,6 +196,9 @@ Error Prior::create(const Allocator &a, Bytes file, Prior **out) {
   f.kinds = p->kinds;
   f.read();
   p->cumulative = reinterpret_cast<const Cumulative(*)[symbol_rows]>(f.cumulative);
+  Costs *rows = reinterpret_cast<Costs *>(f.cumulative + cumulative / sizeof(uint16_t));
+  fill(p->cumulative, rows);
+  p->costs = rows;
   p->fields = f.fields;
   p->field_count = f.field_count;
   p->name = name;

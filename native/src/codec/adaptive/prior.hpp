@@ -15,6 +15,9 @@ constexpr size_t parameter_kinds = 31;
 // element s + 1, modulo 2^16.
 using Cumulative = uint16_t[symbols + 1];
 
+// Costs are the sizes of the symbols of one row in bits, Q10, in each set.
+using Costs = int16_t[symbols][symbol_sets];
+
 // Parameters are start values.
 struct Parameters {
   const int32_t *values = nullptr;
@@ -32,6 +35,7 @@ struct PriorImpl final : Prior {
   constexpr PriorImpl() = default;
 
   const Cumulative (*cumulative)[symbol_rows] = nullptr;
+  const Costs *costs = nullptr; // of each row
   Parameters kinds[parameter_kinds];
   const FieldParameters *fields = nullptr; // by ascending key
   size_t field_count = 0;

@@ -28,6 +28,15 @@ struct Known {
   bool in_gap(int64_t sequence) const { return sequence > baseline && sequence < gap_end; }
 };
 
+// Inputs are those of a flag's chance, a set of bits.
+struct Inputs {
+  static constexpr unsigned moved = 1;     // b differs from h1
+  static constexpr unsigned moved_far = 2; // b differs from hd
+  static constexpr unsigned after = 4;     // the flag before is set
+  static constexpr unsigned buttons = 8;   // a set of bits differs
+  static constexpr unsigned differs = 16;  // the frame differs from b; no input, but the flag itself
+};
+
 // Reference is what a frame with sequence s is coded against: the frame b, and older ones with the
 // rates at which they changed.
 struct Reference {
@@ -36,14 +45,32 @@ struct Reference {
   FrameView h1{}, h2{}, h4{}, hd{}, hdd{};
   FrameView p{}; // byte strings before b
   int64_t r1 = 0, r12 = 0, r24 = 0, rd = 0, rdd = 0;
-  // Of each component: whether it differs between b and h1, and between b and hd.
-  uint8_t moved1[max_components];
-  uint8_t movedd[max_components];
+  // Inputs of each component: those that tell whether b differs from h1 and from hd, and differs.
+  uint32_t changes[max_components];
 
-  void find(const Known &known, uint64_t s, uint64_t base, size_t components);
+  // find sets the frames and rates.
+  void find(const Known &known, uint64_t s, uint64_t base);
+  // compare sets the changes. x is the frame that is coded, or b if that is not known.
+  void compare(const FrameView &x, size_t components) {
+    for (size_t i = 0; i < components; i++) {
+      int32_t v = b.c[i];
+      changes[i] = (v != h1.c[i] ? Inputs::moved : 0) | (v != hd.c[i] ? Inputs::moved_far : 0) |
+                   (v != x.c[i] ? Inputs::differs : 0);
+    }
+  }
 };
 
-inline void Reference::find(const Known &known, uint64_t s, uint64_t base, size_t components) {
+// reciprocals are 1 / i in Q16.
+struct Reciprocals {
+  int32_t of[65] = {};
+
+  constexpr Reciprocals() {
+    for (int i = 1; i <= 64; i++) of[i] = (65536 + i / 2) / i;
+  }
+};
+constexpr Reciprocals reciprocals;
+
+inline void Reference::find(const Known &known, uint64_t s, uint64_t base) {
   struct Place {
     int64_t sequence;
     FrameView frame;
@@ -58,8 +85,7 @@ inline void Reference::find(const Known &known, uint64_t s, uint64_t base, size_
     uint64_t found = i >= 64 ? 0 : known.mask >> i & 0xffff;
     if (found == 0) return from;
     while ((found & 1) == 0) found >>= 1, to--;
-    int64_t steps = from.sequence - to < 64 ? from.sequence - to : 64;
-    *rate = d * ((65536 + steps / 2) / steps);
+    *rate = d * reciprocals.of[from.sequence - to < 64 ? from.sequence - to : 64];
     return {to, known.at(static_cast<uint64_t>(to))};
   };
   Place at_b{bs, known.at(base)};
@@ -79,8 +105,6 @@ inline void Reference::find(const Known &known, uint64_t s, uint64_t base, size_
     hd = pd.frame;
     hdd = search(pd, pd.sequence - d, &rdd).frame;
   }
-  for (size_t i = 0; i < components; i++) moved1[i] = b.c[i] != h1.c[i];
-  for (size_t i = 0; i < components; i++) movedd[i] = b.c[i] != hd.c[i];
   p = known.has(bs - 1) && !known.in_gap(bs - 1) ? known.at(base - 1) : b;
 }
 

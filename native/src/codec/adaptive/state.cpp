@@ -6,20 +6,6 @@
 
 namespace uplink::detail {
 
-void ClassState::settle() {
-  int64_t mean = 2 * static_cast<int64_t>(fast) + 4 * static_cast<int64_t>(slow) + recent;
-  expected = static_cast<int16_t>(log(mean / 28));
-  expert = 0;
-  int best = cost[0];
-  for (uint8_t e = 1; e < max_experts; e++) {
-    int c = cost[e] + (e == 2 ? 100 : 0);
-    if (c < best) best = c, expert = e;
-  }
-  shape = 1;
-  if (shape_cost[0] < shape_cost[1]) shape = 0;
-  if (shape_cost[2] < shape_cost[shape]) shape = 2;
-}
-
 bool State::create(const Allocator &a, const Model &m) {
   model = &m;
   return groups.create(a, m.groups.size()) && components.create(a, m.components) &&
@@ -258,7 +244,10 @@ void State::start(const PriorImpl &p) {
     if (f != nullptr) starter.by_field(g, s, *f);
   }
   for (ComponentState &c : components) {
-    for (ClassState &d : c.of) d.settle();
+    for (ClassState &d : c.of) {
+      d.expect();
+      d.choose();
+    }
     c.asks = c.n > 0 && c.gain > 0;
   }
 }

@@ -22,7 +22,19 @@ struct ClassState {
   uint8_t expert = 0;
   uint8_t shape = 0;
 
-  void settle();
+  // expect sets expected, and choose the expert and the shape.
+  void expect() {
+    int64_t mean = 2 * static_cast<int64_t>(fast) + 4 * static_cast<int64_t>(slow) + recent;
+    expected = static_cast<int16_t>(log(mean / 28));
+  }
+  void choose() {
+    auto least = [](int a, int b) { return a < b ? a : b; };
+    // The place is in the low bits of what is compared: of equal ones the first is the least.
+    static_assert(max_experts == 4 && symbol_sets == 3);
+    expert = least(least(cost[0] * 4, cost[1] * 4 + 1), least((cost[2] + 100) * 4 + 2, cost[3] * 4 + 3)) & 3;
+    int set = least(least(shape_cost[1] * 4, shape_cost[0] * 4 + 1), shape_cost[2] * 4 + 2) & 3;
+    shape = static_cast<uint8_t>(set == 2 ? 2 : 1 - set); // 1 is before 0
+  }
 };
 
 constexpr size_t max_frequent = 6;
