@@ -133,7 +133,8 @@ enum class EventType : uint8_t {
   stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
   world_update,   // the receiver of a world decoded messages; value is the newest tick
   tick_message,   // of the game, which counts from tick value of a world on
-  silent          // the server has not answered for 1.5 s of calls: assign can be called
+  silent          // the server has not answered for 1.5 s of calls: assign can be called. It comes again
+                  // while those that were assigned do not answer either
 };
 
 struct Event {
@@ -197,7 +198,9 @@ public:
   // assign continues at the server that the backend has assigned to the player, with its token. After
   // reconnecting it is like connect, but at another address without another socket. While the session is
   // open, as after silent, it connects there beside the session and switches when it is ready; if the
-  // current server answers before, the client stays. Events are then those of a handover.
+  // current server answers before, the client stays. Events are then those of a handover. While none has
+  // answered, it tries up to three servers at the same time, those that were assigned last, and chooses the
+  // first that answers.
   // Error::full: a handover has begun. Error::authentication: it is no token.
   Error assign(const Address &server, const char *token, size_t n, uint64_t now);
   // close ends the session: three datagrams with the code, 0 or 1, leave.

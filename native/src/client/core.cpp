@@ -14,10 +14,6 @@ bool queue_size(size_t n, size_t least, size_t most) {
   return n >= least && n <= most && (n & (n - 1)) == 0;
 }
 
-bool same(const Address &a, const Address &b) {
-  return a.family == b.family && a.port == b.port && std::memcmp(a.ip, b.ip, sizeof(a.ip)) == 0;
-}
-
 bool may_reconnect(Reason r) {
   switch (r) {
   case Reason::timeout:
@@ -91,7 +87,9 @@ void Core::remove_links() {
     Link *l = *at;
     const bool rest = l->role == Role::former && (l->reliable.next_size() > 0 || l->bulk.next_size() > 0 ||
                                                   l->requests_n > 0 || l->streams.busy());
-    if (l->role == Role::playing || l->role == Role::standby || l->session.state() != State::idle || rest) {
+    const bool ended =
+        l->role != Role::playing && l->role != Role::standby && l->session.state() == State::idle && !rest;
+    if (!ended) {
       at = &l->next;
       continue;
     }
@@ -167,8 +165,7 @@ void Core::do_close(uint8_t code, uint64_t now) {
   if (standby_ != nullptr) stay(Reason::quit, now);
   for (Link *l = links_; l != nullptr; l = l->next) {
     if (l == active_) continue;
-    l->role = Role::abandoned;
-    l->session.close(0, Reason::quit, now);
+    abandon(*l, now);
   }
   if (waits) {
     emit(EventType::disconnected, Reason::quit);
@@ -179,18 +176,13 @@ void Core::do_close(uint8_t code, uint64_t now) {
   if (connecting) ended(*active_);
 }
 
-bool Core::uses(const Address &server) const {
-  for (const Link *l = links_; l != nullptr; l = l->next)
-    if (same(l->server, server) && l->session.state() != State::idle) return true;
-  return false;
-}
-
 void Core::violation(Link &l, uint64_t now) {
   l.session.close(3, Reason::violation, now);
 }
 
 void Core::opened(Link &l, uint64_t now) {
   l.begin(config_.timeout, now);
+  if (l.role == Role::seeking) promote(l);
   if (l.role == Role::standby) {
     standby_opened(l, now);
     return;
@@ -241,6 +233,7 @@ void Core::step(uint64_t now) {
   now_ = now;
   for (Link *l = links_; l != nullptr; l = l->next) step(*l, now);
   listen(now);
+  choose(now);
   try_switch(now);
   remove_links();
 }

@@ -5,6 +5,10 @@
 
 namespace uplink::detail::client {
 
+constexpr size_t max_links = 4;
+// The time for one address of another server.
+constexpr uint64_t dial_wait = 5 * second;
+
 // Core has the links of a client: one of the program, during a handover one to the next server, and some
 // to former ones. Times are microseconds.
 class Core final : public Client {
@@ -94,8 +98,19 @@ private:
   bool reached() const;
   void switch_over(uint64_t now);
   void part(Link &l, uint64_t now);
+
+  // The search for another server while the current one is silent.
+  bool answers(uint64_t now) const;
+  Link *seeking() const;
+  void promote(Link &l);
+  void choose(uint64_t now);
+  void end_search(uint64_t now);
+  uint64_t ask_at() const;
   void listen(uint64_t now);
+  uint64_t listen_at() const;
+
   uint64_t handover_timeout() const;
+  void abandon(Link &l, uint64_t now);
   void tell(const Address &server, uint8_t status, Reason r);
 
   Allocator allocator_;
@@ -119,14 +134,14 @@ private:
 
   // The server to which the client may switch.
   Notice *notice_ = nullptr;
-  Link *standby_ = nullptr; // null if notice_ is
-  size_t dialed_ = 0;       // number of its address
-  uint64_t dial_until_ = 0;
+  Link *standby_ = nullptr;        // null if notice_ is
+  size_t dialed_ = 0;              // number of its address
   uint64_t ready_at_ = never;      // all but worlds is ready
   Reason orphaned_ = Reason::none; // why the session has ended for which the standby steps in
 
   // The last call, probe, event silent, and call of continue_at; 0: none.
   uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, continued_at_ = 0;
+  unsigned attempts_ = 0; // calls of continue_at of a search
 
   uint32_t next_request_ = 1, next_stream_ = 1;
   Bucket game_;

@@ -8,14 +8,9 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr size_t max_links = 4;
-// The time for one address of the other server, for its answers to requests to bind, for its worlds once
-// all else is ready, and for what is on its way at a former server.
-constexpr uint64_t dial_wait = 5 * second, bind_wait = 10 * second, world_wait = second,
-                   part_wait = 15 * second;
-// A server that is silent for max_silence does not answer. Before, the client asks for answers.
-constexpr uint64_t max_silence = 1500 * ms, probe_silence = 750 * ms, probe_interval = 250 * ms,
-                   tell_interval = 2 * second;
+// The time for the answers of another server to requests to bind, for its worlds once all else is ready,
+// and for what is on its way at a former server.
+constexpr uint64_t bind_wait = 10 * second, world_wait = second, part_wait = 15 * second;
 
 // text_of writes an address as parse_address reads it, and returns its size.
 size_t text_of(const Address &a, char *to, size_t capacity) {
@@ -128,7 +123,7 @@ void Core::seek(Notice *n, uint64_t now) {
 
 void Core::dial(uint64_t now) {
   standby_->server = notice_->servers[dialed_];
-  dial_until_ = now + dial_wait;
+  standby_->since = now;
   if (standby_->session.start(notice_->token, now) != Error::ok) stay(Reason::token_invalid, now);
 }
 
@@ -140,22 +135,29 @@ void Core::standby_opened(Link &l, uint64_t now) {
 }
 
 void Core::standby_ended(Link &l, uint64_t now) {
-  if (!l.opened && ++dialed_ < notice_->n)
+  if (!l.opened && ++dialed_ < notice_->n) {
     dial(now);
-  else
+  } else if (Link *other = l.opened ? nullptr : seeking()) {
+    promote(*other);
+    abandon(l, now);
+  } else {
     stay(l.session.reason(), now);
+  }
+}
+
+void Core::abandon(Link &l, uint64_t now) {
+  l.role = Role::abandoned;
+  l.worlds.discard();
+  l.session.close(0, Reason::quit, now);
 }
 
 // stay abandons the other server. If the session has ended, the client reconnects.
 void Core::stay(Reason r, uint64_t now) {
   Notice *n = notice_;
   notice_ = nullptr;
-  if (standby_ != nullptr) {
-    standby_->role = Role::abandoned;
-    standby_->worlds.discard();
-    standby_->session.close(0, Reason::quit, now);
-    standby_ = nullptr;
-  }
+  end_search(now);
+  if (standby_ != nullptr) abandon(*standby_, now);
+  standby_ = nullptr;
   if (!n->asked) active_->streams.finish_payload(false);
   tell(n->servers[0], 2, r);
   detail::destroy(allocator_, n);
@@ -172,12 +174,12 @@ bool Core::reached() const {
 void Core::try_switch(uint64_t now) {
   if (standby_ == nullptr) return;
   Link &s = *standby_;
-  if (notice_->asked && active_->is_open() && active_->session.silence(now) < max_silence) {
+  if (notice_->asked && answers(now)) {
     stay(Reason::answers, now);
     return;
   }
   if (!s.is_open()) {
-    if (!s.opened && now >= dial_until_) {
+    if (!s.opened && now - s.since >= dial_wait) {
       s.session.close(0, Reason::timeout, now);
       standby_ended(s, now);
     }
@@ -202,6 +204,7 @@ void Core::switch_over(uint64_t now) {
   standby_ = nullptr;
   notice_ = nullptr;
   orphaned_ = Reason::none;
+  end_search(now);
   tell(next.server, 1, Reason::none);
   // What waits for further calls leaves; it may be lost as any datagram.
   for (size_t i = 0; i < rpcs_n_; i++) {
@@ -258,53 +261,15 @@ void Core::part(Link &l, uint64_t now) {
   if (over || now - l.since >= part_wait) l.session.close(0, Reason::quit, now);
 }
 
-Error Core::continue_at(const Address &server, const char *token, size_t n, uint64_t now) {
-  if (!is_open()) return Error::closed;
-  if (standby_ != nullptr && !notice_->asked) return Error::full;
-  auto *to = detail::create<Notice>(allocator_);
-  if (to == nullptr) return Error::no_memory;
-  const Error e = parse_token(config_.crypto, token, n, &to->token);
-  if (e != Error::ok) {
-    detail::destroy(allocator_, to);
-    return e;
-  }
-  to->asked = true;
-  to->servers[0] = server;
-  to->n = 1;
-  continued_at_ = now;
-  seek(to, now);
-  return Error::ok;
-}
-
-// listen tells the program if the server does not answer while it is called.
-void Core::listen(uint64_t now) {
-  Link &l = *active_;
-  if (!l.is_open() || l.shutdown_told || called_at_ == 0 || now - called_at_ > max_silence) return;
-  const uint64_t silent = l.session.silence(now);
-  if (silent < probe_silence) return;
-  if (now - probed_at_ >= probe_interval) {
-    probed_at_ = now;
-    l.session.ask();
-  }
-  if (silent < max_silence || standby_ != nullptr || (told_at_ != 0 && now - told_at_ < tell_interval))
-    return;
-  told_at_ = now;
-  emit(EventType::silent);
-}
-
 uint64_t Core::handover_timeout() const {
-  uint64_t t = never;
-  for (const Link *l = links_; l != nullptr; l = l->next)
+  uint64_t t = listen_at();
+  for (const Link *l = links_; l != nullptr; l = l->next) {
     if (l->role == Role::former && l->is_open()) t = std::min(t, l->since + part_wait);
+    if ((l->role == Role::standby && !l->opened) || l->role == Role::seeking)
+      t = std::min(t, l->since + dial_wait);
+  }
   if (standby_ != nullptr && standby_->is_open())
     t = std::min(t, ready_at_ != never ? ready_at_ + world_wait : standby_->since + bind_wait);
-  else if (standby_ != nullptr && !standby_->opened)
-    t = std::min(t, dial_until_);
-  if (active_->is_open() && called_at_ != 0 && now_ - called_at_ <= max_silence) {
-    const uint64_t silent = active_->session.silence(now_);
-    t = std::min(t, now_ - silent + (silent < probe_silence ? probe_silence : max_silence));
-    if (silent >= probe_silence) t = std::min(t, probed_at_ + probe_interval);
-  }
   return t;
 }
 

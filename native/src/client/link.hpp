@@ -70,6 +70,7 @@ struct Message {
 enum class Role : uint8_t {
   playing,  // the session of the program
   standby,  // the client may switch to it
+  seeking,  // as standby, but its server has not answered, and the program has assigned a later one
   former,   // the client has switched to another one
   abandoned // it ends
 };
@@ -125,7 +126,7 @@ public:
   bool shutdown_told = false;
   bool opened = false;      // the session was open
   bool handed_over = false; // of a former one: its server is to be told that the client has switched
-  uint64_t since = 0;       // the session is open, the client has switched to another one
+  uint64_t since = 0;       // it is dialed, the session is open, the client has switched to another one
 
   // A handover of the server that is not complete yet, and messages that wait for the switch.
   Notice *notice = nullptr;

@@ -40,6 +40,8 @@ public:
   void configure(const Crypto &c, uint8_t offered, uint64_t timeout);
   Error start(const Token &t, uint64_t now);
   State state() const { return state_; }
+  // answered reports whether the server has answered. Before, it has not seen the token.
+  bool answered() const { return message_size_ > 0; }
   // reason is why the session ended. It is set when the state became idle.
   Reason reason() const { return reason_; }
   uint64_t connection() const { return connection_; }

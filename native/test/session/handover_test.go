@@ -238,6 +238,55 @@ func TestFailover(t *testing.T) {
 	})
 }
 
+// A server dies together with others, which the backend assigns first; or the one that it assigns
+// first answers late, and the next one is dead. The client plays on a server within 3 s, and sends no
+// token to any other.
+func TestDeadServers(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		assigned []int // server of each assignment
+		back     time.Duration
+		want     int
+	}{
+		{name: "three dead", assigned: []int{1, 2, 3}, want: 3},
+		{name: "slow", assigned: []int{1, 2, 2}, back: 1830 * time.Millisecond, want: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 4, simnet.Config{Delay: 50 * time.Millisecond, Seed: 5})
+				g := f.join()
+				for range 60 {
+					g.play()
+				}
+				for _, s := range f.servers[:3] {
+					f.network.Mute(s.addr.String(), true)
+				}
+				if c.back > 0 {
+					time.AfterFunc(c.back, func() { f.network.Mute(f.servers[1].addr.String(), false) })
+				}
+				played := func() (at *fleetServer) {
+					f.locked(func() {
+						if v := f.visits[len(f.visits)-1]; len(v.steps) > 0 {
+							at = v.at
+						}
+					})
+					return at
+				}
+				asked := 0
+				for muted := time.Now(); time.Since(muted) < 3*time.Second; g.play() {
+					for ; g.silent > asked; asked++ {
+						to := c.assigned[min(asked, len(c.assigned)-1)]
+						uplinktest.Must(t, g.assign(f.servers[to].addr.String(), f.token(to)))
+					}
+				}
+				if played() != f.servers[c.want] || asked < 2 || asked > len(c.assigned) || len(f.visits) != 2 || len(g.others) != 1 {
+					t.Errorf("%d servers assigned, %d visits, %+v", asked, len(f.visits), g.others)
+				}
+			})
+		})
+	}
+}
+
 // A server falls silent, and the client continues at the one that the backend assigns. That one
 // closes: the client reconnects to the first one, without another socket.
 func TestAssign(t *testing.T) {

@@ -4,25 +4,25 @@ package session
 
 import (
 	"bufio"
-	"context"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
 var (
+	program  = flag.String("uplink", "", "the command uplink; built if empty")
 	commands = flag.String("clients", "../../build/gcc/examples/uplink_console", "console clients to run, comma-separated")
 	duration = flag.Duration("for", 10*time.Second, "duration of each session")
 	loss     = flag.Float64("loss", 0.1, "share of datagrams that are lost in each direction")
@@ -36,141 +36,134 @@ const (
 	counter = 11
 )
 
-// calls are those that a server delivered.
-type calls struct {
-	mu     sync.Mutex
-	frames map[int32][]int32 // by number
-	// last is the newest sequence of each session.
-	last     map[*ds.Player]uint64
-	disorder int
-	repeated int
+// TestSession plays each client against the process uplink ds, with the development key, on a link
+// that loses and delays datagrams. The client's port changes after a third of the time, and the
+// server ends and starts again after two thirds. What the servers record is what the client sent.
+func TestSession(t *testing.T) {
+	uplink := *program
+	if uplink == "" {
+		uplink = filepath.Join(t.TempDir(), "uplink")
+		if out, err := exec.Command("go", "build", "-o", uplink, "../../../cmd/uplink").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for command := range strings.SplitSeq(*commands, ",") {
+		t.Run(filepath.Base(command), func(t *testing.T) { play(t, uplink, command) })
+	}
 }
 
-func (c *calls) take(p *ds.Player, f ds.Frame[*schema.Frame]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last, ok := c.last[p]; ok && f.Seq <= last {
-		c.disorder++
-	}
-	c.last[p] = f.Seq
-	n := f.Value.Ints[counter]
-	if c.frames[n] != nil {
-		c.repeated++
-	}
-	c.frames[n] = slices.Clone(f.Value.Ints)
-}
-
-// serve runs a server until stop is called. addr is where clients believe it to be.
-func (c *calls) serve(t *testing.T, listen string, addr netip.AddrPort) (server netip.AddrPort, stop func()) {
-	t.Helper()
-	rpc, err := trace.LoadSchema(schemaFile)
+func play(t *testing.T, uplink, command string) {
+	r, err := newRelay(*rtt/2, *loss, *seed)
+	uplinktest.Must(t, err)
+	defer r.close()
+	dir := t.TempDir()
+	first := startServer(t, uplink, "127.0.0.1:0", r.addr(), filepath.Join(dir, "1.csv"))
+	uplinktest.Must(t, r.start(first.addr))
+	log := filepath.Join(dir, "calls.txt")
+	words := append(strings.Fields(command), schemaFile, r.addr().String(), fmt.Sprint(int(duration.Seconds())), "-", log)
+	cmd := exec.Command(words[0], words[1:]...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	uplinktest.Must(t, cmd.Start())
+	time.Sleep(*duration / 3)
+	uplinktest.Must(t, r.rebind())
+	time.Sleep(*duration / 3)
+	first.stop()
+	second := startServer(t, uplink, first.addr.String(), r.addr(), filepath.Join(dir, "2.csv"))
+	err = cmd.Wait()
+	second.stop()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, out.String())
 	}
-	s, err := ds.Listen(listen, ds.Config{Addrs: []netip.AddrPort{addr}})
-	if err != nil {
-		t.Fatal(err)
+	sent := logged(t, log)
+	delivered, before := 0, 0
+	for _, s := range []*server{first, second} {
+		numbers, mismatches := s.compare(t, sent)
+		if mismatches > 0 || len(numbers) == 0 || !slices.IsSorted(numbers) || len(slices.Compact(slices.Clone(numbers))) != len(numbers) {
+			t.Errorf("%d calls delivered, of which %d differ", len(numbers), mismatches)
+		} else if numbers[0] < int32(before) {
+			t.Errorf("call %d was delivered again", numbers[0])
+		} else {
+			before = int(numbers[len(numbers)-1]) + 1
+		}
+		delivered += len(numbers)
 	}
-	if err := ds.HandleSchema(s, rpc, c.take); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(context.Background())
-	}()
-	return s.Addr(), func() {
-		_ = s.Close()
-		<-done
+	sessions := strings.Count("\n"+out.String(), "\nconnected")
+	t.Logf("%d calls sent, %d delivered; %d sessions; %d datagrams passed, %d lost; seed %d", len(sent), delivered, sessions, r.passed, r.lost, *seed)
+	if sessions != 2 || delivered < len(sent)*3/5 {
+		t.Errorf("want 2 sessions, and most calls\n%s", out.String())
 	}
 }
 
-// compare returns the number of sent calls, of delivered ones that differ from the sent one, and of
-// delivered ones that were not sent.
-func (c *calls) compare(t *testing.T, log string) (sent, mismatches, unknown int) {
+// logged returns the calls that a client has sent, by their number.
+func logged(t *testing.T, log string) map[int32][]int32 {
 	t.Helper()
 	f, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uplinktest.Must(t, err)
 	defer f.Close()
-	known := map[int32]bool{}
-	for s := bufio.NewScanner(f); s.Scan(); sent++ {
+	calls := map[int32][]int32{}
+	for s := bufio.NewScanner(f); s.Scan(); {
 		var values []int32
-		for _, w := range strings.Fields(s.Text()) {
+		for w := range strings.FieldsSeq(s.Text()) {
 			var v int32
 			if _, err := fmt.Sscan(w, &v); err != nil {
 				t.Fatal(err)
 			}
 			values = append(values, v)
 		}
-		known[values[counter]] = true
-		if got := c.frames[values[counter]]; got != nil && !slices.Equal(got, values) {
+		calls[values[counter]] = values
+	}
+	return calls
+}
+
+// server is a process of uplink ds.
+type server struct {
+	addr   netip.AddrPort
+	record string
+	cmd    *exec.Cmd
+	lines  *bufio.Scanner
+}
+
+// startServer starts a server that records. addr is where clients believe it to be.
+func startServer(t *testing.T, uplink, listen string, addr netip.AddrPort, record string) *server {
+	t.Helper()
+	s := &server{record: record, cmd: exec.Command(uplink, "ds", "--listen", listen, "--addr", addr.String(), "--schema", schemaFile, "--record", record)}
+	pipe, err := s.cmd.StderrPipe()
+	uplinktest.Must(t, err)
+	uplinktest.Must(t, s.cmd.Start())
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	listening := regexp.MustCompile(`msg=listening addr=(\S+)`)
+	s.lines = bufio.NewScanner(pipe)
+	for s.lines.Scan() {
+		if m := listening.FindStringSubmatch(s.lines.Text()); m != nil {
+			s.addr, err = netip.ParseAddrPort(m[1])
+			uplinktest.Must(t, err)
+			return s
+		}
+	}
+	t.Fatal("uplink ds ended before it was listening")
+	return nil
+}
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	for s.lines.Scan() { // until the program has ended
+	}
+	_ = s.cmd.Wait()
+}
+
+// compare returns the numbers of the recorded calls, and how many of them are not those that were
+// sent.
+func (s *server) compare(t *testing.T, sent map[int32][]int32) (numbers []int32, mismatches int) {
+	t.Helper()
+	got, err := trace.Load(s.record, nil)
+	uplinktest.Must(t, err)
+	for i := range got.Frames {
+		values := got.Frames[i].Ints
+		numbers = append(numbers, values[counter])
+		if !slices.Equal(values, sent[values[counter]]) {
 			mismatches++
 		}
 	}
-	for n := range c.frames {
-		if !known[n] {
-			unknown++
-		}
-	}
-	return sent, mismatches, unknown
-}
-
-// Each client plays over a link that loses and delays datagrams. Its port changes after a third of
-// the time, and the server restarts after two thirds.
-func TestSession(t *testing.T) {
-	for _, command := range strings.Split(*commands, ",") {
-		t.Run(filepath.Base(command), func(t *testing.T) { play(t, command) })
-	}
-}
-
-func play(t *testing.T, command string) {
-	r, err := newRelay(*rtt/2, *loss, *seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
-	c := &calls{frames: map[int32][]int32{}, last: map[*ds.Player]uint64{}}
-	server, stop := c.serve(t, "127.0.0.1:0", r.addr())
-	if err := r.start(server); err != nil {
-		t.Fatal(err)
-	}
-	log := filepath.Join(t.TempDir(), "calls.txt")
-	words := strings.Fields(command)
-	words = append(words, schemaFile, r.addr().String(), fmt.Sprint(int(duration.Seconds())), "-", log)
-	cmd := exec.Command(words[0], words[1:]...)
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(*duration / 3)
-	if err := r.rebind(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(*duration / 3)
-	c.mu.Lock()
-	first := len(c.last)
-	c.mu.Unlock()
-	stop()
-	_, stop = c.serve(t, server.String(), r.addr())
-	err = cmd.Wait()
-	stop()
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, strings.Join(lines, "\n"))
-	}
-	sent, mismatches, unknown := c.compare(t, log)
-	t.Logf("%d calls sent, %d delivered, %d differ, %d unknown, %d out of order, %d twice; %d sessions; %d datagrams passed, %d lost; seed %d",
-		sent, len(c.frames), mismatches, unknown, c.disorder, c.repeated, len(c.last), r.passed, r.lost, *seed)
-	if mismatches+unknown+c.disorder+c.repeated > 0 {
-		t.Error("delivered calls are not the sent ones")
-	}
-	if first != 1 || len(c.last) != 2 {
-		t.Errorf("%d sessions before the restart, %d with it; want 1 and 2\n%s", first, len(c.last), strings.Join(lines, "\n"))
-	}
-	if len(c.frames) < sent*3/5 {
-		t.Errorf("%d of %d calls were delivered", len(c.frames), sent)
-	}
+	return numbers, mismatches
 }
