@@ -239,8 +239,8 @@ func TestFailover(t *testing.T) {
 }
 
 // A server dies together with others, which the backend assigns first; or the one that it assigns
-// first answers late, and the next one is dead. The client plays on a server within 3 s, and sends no
-// token to any other.
+// first answers late, and the next one is dead. The client plays on a server within 3 s, and begins
+// no session at another one.
 func TestDeadServers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
