@@ -26,6 +26,9 @@ inline void store_big(uint8_t *b, size_t n, uint64_t v) {
 inline void copy(void *to, const void *from, size_t n) {
   if (n > 0) std::memcpy(to, from, n);
 }
+inline bool equal(Bytes a, Bytes b) {
+  return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
+}
 
 // Reader reads from bytes. After a read beyond the end, ok is false and all results are 0.
 class Reader {

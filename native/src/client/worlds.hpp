@@ -12,6 +12,9 @@ namespace uplink::detail::client {
 // parse_offer parses a message. It reports whether a server sends it. The offer refers to the message.
 bool parse_offer(Bytes message, WorldOffer *o);
 
+// is_name reports whether a world can have a name.
+bool is_name(Bytes name);
+
 // CallCounter tells how many calls the client has made.
 class CallCounter {
 public:

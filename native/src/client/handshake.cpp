@@ -1,0 +1,122 @@
+// The handshake of a session. datagrams.md, 4.1.
+#include <algorithm>
+
+#include "src/client/session.hpp"
+
+namespace uplink::detail::client {
+namespace {
+
+Reason reason_of_code(uint64_t code) {
+  static const Reason reasons[] = {Reason::none,          Reason::token_expired, Reason::token_used,
+                                   Reason::token_invalid, Reason::token_server,  Reason::token_early,
+                                   Reason::server_full,   Reason::no_suite};
+  return code < 8 ? reasons[code] : Reason::violation;
+}
+
+} // namespace
+
+Error Session::start(const Token &t, uint64_t now) {
+  token_ = t;
+  uint8_t nonce[8];
+  if (!crypto_.random(crypto_.context, ephemeral_, 32) || !crypto_.random(crypto_.context, nonce, 8))
+    return Error::no_memory;
+  nonce_ = load_little(nonce, 8);
+  std::memset(cookie_, 0, sizeof(cookie_));
+  message_size_ = 0;
+  started_ = hello_at_ = now;
+  fail_at_ = never;
+  hellos_ = 0;
+  refusal_ = reason_ = Reason::none;
+  window_ = {};
+  number_ = 0;
+  busy_ = has_peer_ = deaf_ = false;
+  first_ = long_ = true;
+  long_until_ = 0;
+  asked_ = loss_at_ = never;
+  wait_ = 2 * second;
+  beat_ = 0;
+  rtt_ = {};
+  generation_ = 0;
+  responses_n_ = 0;
+  closes_ = 0;
+  search();
+  state_ = State::connecting;
+  return Error::ok;
+}
+
+bool Session::handshake(Bytes d, uint64_t now) {
+  Handshake h;
+  if (!parse_handshake(d, &h)) return false;
+  if (h.type == unknown) return on_unknown(h.data, now);
+  if (state_ != State::connecting || h.nonce != nonce_) return false;
+  if (h.type == retry) {
+    copy(cookie_, h.data.data, 24);
+    if (message_size_ == 0) {
+      uint8_t payload[1 + max_sealed];
+      payload[0] = offered_;
+      copy(payload + 1, token_.sealed, token_.sealed_size);
+      const size_t size = 1 + token_.sealed_size;
+      exchange_.start(crypto_, token_.public_key);
+      if (!exchange_.write(ephemeral_, token_.public_key, {payload, size}, message_)) {
+        end(Reason::token_invalid);
+        return true;
+      }
+      message_size_ = size + 48;
+      hello_at_ = now;
+    } else {
+      hello_at_ = std::min(hello_at_, std::max(now, hello_sent_ + 50 * ms));
+    }
+  } else if (h.type == welcome) {
+    return message_size_ > 0 && on_welcome(h.data, now);
+  } else if (h.type == refuse) {
+    const uint8_t r = h.data.data[0];
+    if (r == 2) {
+      if (refusal_ == Reason::none) refusal_ = Reason::busy;
+    } else if (fail_at_ == never) {
+      refusal_ = r == 1 ? Reason::version : Reason::key;
+      fail_at_ = now + 500 * ms;
+    }
+  }
+  return true;
+}
+
+bool Session::on_welcome(Bytes message, uint64_t now) {
+  uint8_t payload[10], up[32], down[32];
+  if (!exchange_.read(ephemeral_, message, payload)) return false;
+  suite_ = payload[9];
+  if (payload[0] != 0) {
+    end(reason_of_code(payload[0]));
+    return true;
+  }
+  if (suite_ >= suites || (offered_ >> suite_ & 1) == 0) {
+    end(Reason::violation);
+    return true;
+  }
+  connection_ = load_little(payload + 1, 8);
+  exchange_.finish(up, down);
+  sealer_.start(crypto_, suite_, up);
+  opener_.start(crypto_, suite_, down);
+  wipe(up, 32);
+  wipe(down, 32);
+  wipe(ephemeral_, 32);
+  state_ = State::open;
+  if (hellos_ == 1) rtt_.add(now - hello_sent_);
+  sent_ = calm_ = received_ = served_ = now;
+  beat(true);
+  return true;
+}
+
+size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
+  Hello h;
+  h.nonce = nonce_;
+  copy(h.cookie, cookie_, 24);
+  copy(h.key_id, token_.key_id, 4);
+  h.route = {token_.route, token_.route_size};
+  h.message = {message_, message_size_};
+  hello_sent_ = now;
+  hello_at_ = now + 250 * ms;
+  if (message_size_ > 0) hellos_++;
+  return format_hello(to, h);
+}
+
+} // namespace uplink::detail::client
