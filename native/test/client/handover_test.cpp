@@ -161,3 +161,46 @@ TEST_CASE("the session ends while the client connects to another server") {
     CHECK(w.last().type == (there ? EventType::handover : EventType::disconnected));
   }
 }
+
+// The server falls silent. Servers at the ports 7780 and following ones are assigned at intervals of 100 ms.
+TEST_CASE("a search tries the servers that were assigned last, until one answers") {
+  enum class End { later, earlier, current, none };
+  for (const End end : {End::later, End::earlier, End::current, End::none}) {
+    World w;
+    Server dead, other;
+    dead.silent = true;
+    other.id = 0x2233445566778899;
+    w.other = &dead;
+    w.third = &other;
+    w.connect();
+    w.run(100);
+    w.server.silent = true;
+    w.run(1600);
+    Address to = {4, {127, 0, 0, 1}, 7779};
+    const auto assign = [&](uint16_t port) {
+      to.port = port;
+      const std::string t = dead.token();
+      REQUIRE(w.client->assign(to, t.data(), t.size(), w.now) == Error::ok);
+      w.run(100);
+    };
+    for (uint16_t port = 7780; port < 7786; port++) assign(port);
+    assign(7784); // again
+    const auto tried = [&] {
+      std::string ports;
+      for (to.port = 7779; to.port < 7786; to.port++)
+        if (w.client->uses(to)) ports += std::to_string(to.port % 10);
+      return ports;
+    };
+    CHECK(tried() == "345");
+    if (end == End::later) assign(7779);
+    dead.silent = end != End::earlier;
+    w.server.silent = end != End::current;
+    w.run(6000);
+    const bool switched = end == End::later || end == End::earlier;
+    CHECK(outcome(w) == (switched ? 1 : 2));
+    CHECK(tried().size() == (switched ? 1 : 0));
+    CHECK(other.open == (end == End::later));
+    CHECK(dead.open == (end == End::earlier));
+    if (!switched) CHECK(w.last().reason == (end == End::current ? Reason::answers : Reason::timeout));
+  }
+}
