@@ -179,7 +179,7 @@ private:
         continue;
       }
       some = true;
-      Features f;
+      Features f{};
       number_features<family>(m_, g, k, r, x.c, all_experts, f);
       int64_t residual = trial<family>(state, f, y, w);
       if (family == Family::plain && class_ > 0) count(state, x.c[c], r.b.c[c], residual);
