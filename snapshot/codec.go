@@ -140,8 +140,8 @@ func (pc *payloadCodec) rows(cur *Set) {
 			cur.push(p.object)
 		}
 	}
-	if pc.refs.since != nil && cur.since.known {
-		pc.findSince(cur)
+	if pc.refs.base.part != nil {
+		pc.findRecent(cur)
 	} else {
 		pc.findMoving()
 		if !pc.Decoding {

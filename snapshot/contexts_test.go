@@ -122,7 +122,7 @@ func TestMarkDifferent(t *testing.T) {
 			}
 		}
 		got := make([]bool, n)
-		markDifferent(got, true, a, b, width)
+		markDifferent(got, a, b, width)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}

@@ -35,7 +35,8 @@ type Info struct {
 // caller fills a set.
 type Encoder struct {
 	codec payloadCodec
-	empty *Set // baseline of parts without one
+	empty *Set          // baseline of parts without one
+	views [2 + refs]Set // of a part: the newest snapshot, its baseline and the references
 }
 
 // checkEvery is the number of snapshots per divergence check.

@@ -2,18 +2,17 @@ package snapshot
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 )
 
-// AppendGroup appends the coded objects of cur, a part of snapshot n, and returns the extended
+// AppendGroup appends the coded objects of cur, a part of a snapshot, and returns the extended
 // slice. There is no header: the decoder must know the baseline's distance. before returns the sets
 // of the same part by their age relative to the baseline, which is that of age 0; ages are
 // multiples of b.Step, up to 6. Objects that are not in the baseline are left out; left is their
 // number. Without a baseline (b.Distance is 0) nothing is read, and all are coded. AppendGroup does
 // not allocate once warm if dst has room.
-func (e *Encoder) AppendGroup(dst []byte, cur *Set, n uint64, b Baseline, before func(age int) *Set) (coded []byte, left int) {
+func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) (coded []byte, left int) {
 	pc := &e.codec
 	if pc.schema != cur.schema {
 		pc.init(cur.schema, false)
@@ -21,9 +20,6 @@ func (e *Encoder) AppendGroup(dst []byte, cur *Set, n uint64, b Baseline, before
 	}
 	if pc.oldOnly = b.Distance > 0; pc.oldOnly {
 		pc.refs.begin(before(0), int64(b.Distance), b.Step)
-		if pc.refs.base.since.known {
-			pc.refs.since, pc.refs.number = &pc.refs.base.since, n-uint64(b.Distance)
-		}
 	} else {
 		pc.refs.begin(e.empty, 1, 0)
 	}
@@ -31,6 +27,16 @@ func (e *Encoder) AppendGroup(dst []byte, cur *Set, n uint64, b Baseline, before
 	pc.Enc.Reset(dst, 0)
 	pc.encode(cur, defaultModel(pc.schema), b.Distance > 0)
 	return pc.Enc.Finish(), pc.leftOut
+}
+
+// AppendPart appends the newest snapshot of a part, coded against another one that the part has, as
+// [Encoder.AppendGroup] does.
+func (e *Encoder) AppendPart(dst []byte, p *Part, b Baseline) (coded []byte, left int) {
+	n, k := p.next-1, 0
+	return e.AppendGroup(dst, p.view(&e.views[0], n), b, func(age int) *Set {
+		k++
+		return p.view(&e.views[k], n-uint64(b.Distance+age))
+	})
 }
 
 // GroupDecoder decodes what [Encoder.AppendGroup] encoded. Not safe for concurrent use.
@@ -93,7 +99,7 @@ func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet) error {
 
 // SameObjects reports whether both sets contain the same objects.
 func (s *Set) SameObjects(o *Set) bool {
-	return s.sameObjects(o) && slices.Equal(s.objects, o.objects)
+	return s.sameObjects(o) && sameList(s.objects, o.objects)
 }
 
 // Check returns a hash of the objects and their components, for divergence checks.
@@ -121,10 +127,7 @@ func (s *Set) Insert(from *Set, i int) error {
 	s.ints = append(s.ints, from.Row(i)...)
 	copy(s.ints[(at+1)*n:], s.ints[at*n:])
 	copy(s.ints[at*n:], from.Row(i))
-	s.ids = 0
-	for _, o := range s.objects {
-		s.ids = s.ids.Add(o.word())
-	}
+	s.ids = idsOf(s.objects)
 	return nil
 }
 

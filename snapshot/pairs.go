@@ -25,7 +25,7 @@ func (pc *payloadCodec) objects(cur *Set) bool {
 	pc.pairs = pc.pairs[:0]
 	base, l := pc.refs.base, &pc.schema.layout
 	kept, born := base.Len(), 0
-	if pc.sameSet = pc.Decoding || pc.sameList(cur); !pc.sameSet {
+	if pc.sameSet = pc.Decoding || cur.SameObjects(base); !pc.sameSet {
 		kept, born = pc.match(cur)
 	}
 	pc.leftOut = 0
@@ -55,17 +55,12 @@ func (pc *payloadCodec) objects(cur *Set) bool {
 	return pc.codeAdded(int(n))
 }
 
-// sameList reports whether the objects of cur are those of the baseline.
-func (pc *payloadCodec) sameList(cur *Set) bool {
-	return pc.refs.since != nil && cur.since.known && cur.since.list <= pc.refs.number || cur.SameObjects(pc.refs.base)
-}
-
 // match finds the objects of cur in the baseline, and returns how many are in it, and how many are
 // not.
 func (pc *payloadCodec) match(cur *Set) (kept, born int) {
 	k := 0
 	for _, o := range cur.objects {
-		p := pair{o, pc.refs.base.follow(&k, o)}
+		p := pair{o, follow(pc.refs.base.objects, &k, o)}
 		if p.base < 0 {
 			born++
 		}

@@ -75,11 +75,7 @@ func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
 	low := [3]int64{-noGround, -noGround, -noGround}
 	if pc.schema.anchor >= 0 && pc.physics.size == [3]size{} {
-		if pc.refs.since != nil {
-			low = pc.refs.since.lowest
-		} else {
-			low = pc.schema.lowest(pc.refs.base)
-		}
+		low = pc.refs.base.lowest()
 	}
 	for k := range pc.physics.size {
 		s := &pc.physics.size[k]
@@ -139,14 +135,14 @@ func (f *fitter) observe(n uint64) physics {
 	}
 	cur, base, before := f.world.set(n), f.world.set(n-fitDistance), f.world.set(n-2*fitDistance)
 	if f.estimate.size == [3]size{} {
-		for k, low := range s.lowest(base) {
+		for k, low := range base.lowest() {
 			f.estimate.size[k] = size{low << floorBits, unknownHalf}
 		}
 	}
 	f.moving, f.resting = f.moving[:0], f.resting[:0]
 	i, j := 0, 0
 	for k, o := range base.objects {
-		a, b := cur.follow(&i, o), before.follow(&j, o)
+		a, b := follow(cur.objects, &i, o), follow(before.objects, &j, o)
 		if a < 0 || b < 0 {
 			continue
 		}

@@ -1,7 +1,5 @@
 package snapshot
 
-import "slices"
-
 // References are the ages of the sets to which payloads refer beside their baseline, in steps
 // before it: see [Baseline].
 var References = [...]int{1, 2, 4, 6}
@@ -21,16 +19,14 @@ type reference struct {
 // refFrames is the baseline and the references before it.
 type refFrames struct {
 	base     *Set
-	distance int64  // from the baseline to the coded snapshot
-	step     int64  // snapshots per step of References; 0: without references
-	since    *since // of the baseline, or nil
-	number   uint64 // of the baseline's snapshot, if since is set
+	distance int64 // from the baseline to the coded snapshot
+	step     int64 // snapshots per step of References; 0: without references
 	frames   [refs]reference
 }
 
 // begin sets the baseline, and forgets the references.
 func (h *refFrames) begin(base *Set, distance int64, step int) {
-	h.base, h.distance, h.step, h.since = base, distance, int64(step), nil
+	h.base, h.distance, h.step = base, distance, int64(step)
 }
 
 // model returns the number of the model.
@@ -49,28 +45,15 @@ func (h *refFrames) load(get func(lag int) *Set) {
 	for i, lag := range References {
 		r := &h.frames[i]
 		r.set = get(lag * int(h.step))
-		if r.same = h.since != nil && h.since.list <= h.number-uint64(lag)*uint64(h.step) || r.set.sameObjects(h.base); r.same {
+		if r.same = r.set.sameObjects(h.base); r.same {
 			continue
 		}
 		r.at = r.at[:0]
 		k := 0
 		for _, o := range h.base.objects {
-			r.at = append(r.at, r.set.follow(&k, o))
+			r.at = append(r.at, follow(r.set.objects, &k, o))
 		}
 	}
-}
-
-// lowest returns the minimum components of the positions of a set.
-func (s *Schema) lowest(set *Set) (low [3]int64) {
-	if set.Len() == 0 {
-		return low
-	}
-	lowX, lowY, lowZ := s.position(set.ints)
-	for at := 0; at < len(set.ints); at += s.ints {
-		x, y, z := s.position(set.ints[at:])
-		lowX, lowY, lowZ = min(lowX, x), min(lowY, y), min(lowZ, z)
-	}
-	return [3]int64{lowX, lowY, lowZ}
 }
 
 // differs reports whether an object of the baseline is another one in reference i, or is not in it.
@@ -79,7 +62,7 @@ func (h *refFrames) differs(i, object int) bool {
 	if !r.same {
 		at = r.at[object]
 	}
-	return at < 0 || !slices.Equal(h.base.Row(object), r.set.Row(int(at)))
+	return at < 0 || !h.base.sameRow(object, r.set, int(at))
 }
 
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that

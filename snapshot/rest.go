@@ -23,7 +23,7 @@ func (pc *payloadCodec) findMoving() {
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same:
-			markDifferent(pc.moves, true, h.base.ints, r.set.ints, pc.schema.ints)
+			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
 			for k := range r.at {
 				pc.moves[k] = pc.moves[k] || h.differs(i, k)
@@ -37,56 +37,50 @@ func (pc *payloadCodec) findChanged(cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, cur.Len())
 	if pc.sameSet {
-		markDifferent(pc.changed, true, cur.ints, base.ints, pc.schema.ints)
+		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
 		return
 	}
 	for i, p := range pc.pairs {
-		pc.changed[i] = p.base < 0 || !slices.Equal(cur.Row(i), base.Row(int(p.base)))
+		pc.changed[i] = p.base < 0 || !cur.sameRow(i, base, int(p.base))
 	}
 }
 
-// findSince is findMoving and findChanged, given since when the objects of cur are as they are.
-func (pc *payloadCodec) findSince(cur *Set) {
-	h := &pc.refs
+// findRecent is findMoving and findChanged for a part, which knows what has changed since the
+// oldest reference.
+func (pc *payloadCodec) findRecent(cur *Set) {
+	h, p := &pc.refs, cur.part
 	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, cur.Len())
-	oldest := int(cur.since.number) - int(h.number) + maxLag*int(h.step)
+	oldest := h.base.number - maxLag*uint64(h.step)
 	recent := pc.recent[:0]
-	for i, age := range cur.since.ages {
-		if int(age) < oldest {
+	for i, slot := range cur.slots {
+		at := pc.inBase(i)
+		if at < 0 || h.base.slots[at] != slot || p.since(p.history[slot].changes, oldest) != 0 {
 			recent = append(recent, int32(i))
 		}
 	}
 	pc.recent = recent
 	if h.step > 0 {
-		pc.touch()
+		pc.touch(cur)
 	}
 	for _, i := range recent {
 		at := pc.inBase(int(i))
-		if pc.changed[i] = at < 0 || !slices.Equal(cur.Row(int(i)), h.base.Row(at)); at >= 0 && h.step > 0 {
+		if pc.changed[i] = at < 0 || !cur.sameRow(int(i), h.base, at); at >= 0 && h.step > 0 {
 			pc.moves[at] = h.differs(0, at) || h.differs(refs-1, at)
 		}
 	}
 }
 
-// touch reads the rows that coding the recent objects compares one after the other: so the
-// processor waits for several at a time where they are not in its cache.
-func (pc *payloadCodec) touch() {
-	h, width, sum := &pc.refs, pc.schema.ints, int32(0)
+// touch reads where the rows of the recent objects may be that are compared one after the other: so
+// the processor waits for several at a time where they are not in its cache.
+func (pc *payloadCodec) touch(cur *Set) {
+	h, p, sum := &pc.refs, cur.part, int32(0)
 	for _, i := range pc.recent {
-		at := pc.inBase(int(i))
-		if at < 0 {
-			continue
-		}
-		row := h.base.ints[at*width:][:width]
-		sum += row[0] + row[width-1]
-		for k := range h.frames {
-			r, at := &h.frames[k], at
-			if !r.same {
-				at = max(int(r.at[at]), 0)
-			}
-			if from := at * width; from+width <= len(r.set.ints) {
-				row := r.set.ints[from:][:width]
-				sum += row[0] + row[width-1]
+		slot := cur.slots[i]
+		sum += p.row(slot)[0]
+		if before := p.history[slot].before; before != nil {
+			sum += before[p.place(h.base.number)]
+			for k := range h.frames {
+				sum += before[p.place(h.frames[k].set.number)]
 			}
 		}
 	}
@@ -101,7 +95,7 @@ func sized(b []bool, n int) []bool {
 }
 
 // markDifferent marks the rows of width components in which a and b differ.
-func markDifferent[M any](marks []M, mark M, a, b []int32, width int) {
+func markDifferent(marks []bool, a, b []int32, width int) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
@@ -114,7 +108,7 @@ func markDifferent[M any](marks []M, mark M, a, b []int32, width int) {
 		for row := from / width; row*width < to; row++ {
 			at := row * width
 			if !slices.Equal(a[at:at+width], b[at:at+width]) {
-				marks[row] = mark
+				marks[row] = true
 			}
 		}
 	}
@@ -134,7 +128,7 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 		if !pc.Decoding && !pc.changed[i] {
 			rows, at = cur, int(i) // equal, and read recently
 		}
-		row := rows.ints[at*s.ints:][:s.ints]
+		row := rows.Row(at)
 		near, flag := reach, s.flagOf(row)
 		if s.anchor >= 0 {
 			if x, y, z := s.position(row); !pc.moving.outside(x, y, z) {

@@ -24,11 +24,13 @@ func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 type Set struct {
 	schema  *Schema
 	objects []Object
-	shared  bool     // other sets use objects too: it must not be modified
 	ids     fnv.Hash // of objects
 	ints    []int32
+	part    *Part // has the rows instead of ints, of the snapshot with the number, in slots
+	number  uint64
+	slots   []uint16
+	shared  bool // other sets use objects too: it must not be modified
 	physics physics
-	since   since
 }
 
 // NewSet returns an empty set.
@@ -37,7 +39,7 @@ func (s *Schema) NewSet() *Set { return &Set{schema: s} }
 // Reset removes all objects and keeps the memory.
 func (s *Set) Reset() {
 	s.clearObjects()
-	s.ints, s.physics, s.since.known = s.ints[:0], physics{}, false
+	s.ints, s.physics = s.ints[:0], physics{}
 }
 
 func (s *Set) clearObjects() {
@@ -58,32 +60,46 @@ func (s *Set) Object(i int) Object { return s.objects[i] }
 
 // Row returns the components of object i. The set owns the slice.
 func (s *Set) Row(i int) []int32 {
+	if s.part != nil {
+		return s.part.rowAt(s.slots[i], s.number)
+	}
 	n := s.schema.ints
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
 }
 
 // Index returns the index of the object with an id, and whether there is one.
 func (s *Set) Index(id uint16) (int, bool) {
-	return slices.BinarySearchFunc(s.objects, id, func(o Object, id uint16) int { return int(o.ID) - int(id) })
+	return slices.BinarySearchFunc(s.objects, id, compareID)
 }
+
+func compareID(o Object, id uint16) int { return int(o.ID) - int(id) }
 
 // Add appends a copy of an object. Its id must be higher than all others, and each component within
 // the bounds of its field. After an error the set is unchanged. Add does not allocate if the set
 // has capacity.
 func (s *Set) Add(o Object, row []int32) error {
-	switch n := len(s.objects); {
-	case n >= MaxObjects:
+	if n := len(s.objects); n >= MaxObjects {
 		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, n, MaxObjects)
-	case n > 0 && s.objects[n-1].ID >= o.ID:
-		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
-	case len(row) != s.schema.ints:
-		return fmt.Errorf("snapshot: object %d: %d components, want %d", o.ID, len(row), s.schema.ints)
+	}
+	if err := s.schema.checkNext(s.objects, o, row); err != nil {
+		return err
 	}
 	if err := s.schema.check(o.ID, row); err != nil {
 		return err
 	}
 	s.addObject(o)
 	s.ints = append(s.ints, row...)
+	return nil
+}
+
+// checkNext checks the id of an object that follows others, and the length of its row.
+func (s *Schema) checkNext(objects []Object, o Object, row []int32) error {
+	switch n := len(objects); {
+	case n > 0 && objects[n-1].ID >= o.ID:
+		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, objects[n-1].ID)
+	case len(row) != s.ints:
+		return fmt.Errorf("snapshot: object %d: %d components, want %d", o.ID, len(row), s.ints)
+	}
 	return nil
 }
 
@@ -143,12 +159,48 @@ func (s *Set) addObject(o Object) {
 // collide; both ends then make the same mistake.
 func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
 
+// lowest returns the minimum components of the positions, 0 if the set is empty.
+func (s *Set) lowest() (low [3]int64) {
+	switch {
+	case len(s.objects) == 0:
+		return low
+	case s.part != nil:
+		l := &s.part.lowest[s.number%Ring]
+		return [3]int64{int64(l[0]), int64(l[1]), int64(l[2])}
+	}
+	lowX, lowY, lowZ := s.schema.position(s.ints)
+	for at := 0; at < len(s.ints); at += s.schema.ints {
+		x, y, z := s.schema.position(s.ints[at:])
+		lowX, lowY, lowZ = min(lowX, x), min(lowY, y), min(lowZ, z)
+	}
+	return [3]int64{lowX, lowY, lowZ}
+}
+
+// sameList reports whether both lists contain the same objects. Sets often share their lists.
+func sameList(a, b []Object) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+}
+
+// sameRow reports whether object i of s has the components of object k of o.
+func (s *Set) sameRow(i int, o *Set, k int) bool {
+	a, b := s.Row(i), o.Row(k)
+	return &a[0] == &b[0] || slices.Equal(a, b)
+}
+
+// idsOf returns the hash of objects.
+func idsOf(objects []Object) (h fnv.Hash) {
+	for _, o := range objects {
+		h = h.Add(o.word())
+	}
+	return h
+}
+
 // follow returns the index of o, or -1. It moves at up to the first id that is not below that of o.
-func (s *Set) follow(at *int, o Object) int32 {
-	for *at < len(s.objects) && s.objects[*at].ID < o.ID {
+func follow(objects []Object, at *int, o Object) int32 {
+	for *at < len(objects) && objects[*at].ID < o.ID {
 		*at++
 	}
-	if *at < len(s.objects) && s.objects[*at] == o {
+	if *at < len(objects) && objects[*at] == o {
 		return int32(*at)
 	}
 	return -1

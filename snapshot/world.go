@@ -91,8 +91,10 @@ func (s *Set) hash() uint16 {
 	for _, o := range s.objects {
 		h = h.Add(o.word())
 	}
-	for _, v := range s.ints {
-		h = h.Add(uint64(uint32(v)))
+	for i := range s.objects {
+		for _, v := range s.Row(i) {
+			h = h.Add(uint64(uint32(v)))
+		}
 	}
 	for _, v := range s.physics.size {
 		h = h.Add(uint64(v.floor)).Add(uint64(v.half))

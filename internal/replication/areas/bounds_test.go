@@ -104,7 +104,7 @@ func TestGroupSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id := 1; id < size; id++ {
-			if err := world.groups[0].openSet().Add(snapshot.Object{ID: uint16(id)}, []int32{2}); err != nil {
+			if err := world.groups[0].part.Put(snapshot.Object{ID: uint16(id)}, []int32{2}); err != nil {
 				t.Fatal(err)
 			}
 		}

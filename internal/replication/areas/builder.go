@@ -94,7 +94,7 @@ func (b *Builder) sharing() uint64 {
 
 // fits reports whether the client can show a group besides those before it, and counts its objects.
 func (m *message) fits(g *Group) bool {
-	size := g.size()
+	size := g.objects
 	m.seen += size
 	n := m.objects[g.typ.number] + size
 	if n > MaxObjects {
@@ -166,7 +166,7 @@ func (m *message) appendEntering(i int) {
 	}
 	e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})
 	if e == nil || m.keys > 0 && m.keys+len(e.data) > m.limits.Enter {
-		m.wait += mem.group.size()
+		m.wait += mem.group.objects
 		return
 	}
 	m.keys += len(e.data)

@@ -12,7 +12,7 @@ import (
 // Group is objects of one type that are in the same areas, and are coded together.
 type Group struct {
 	typ     *Type
-	objects int    // in the newest snapshot that was committed
+	objects int    // in the newest snapshot
 	first   uint64 // number of the first snapshot
 	used    uint64 // the newest snapshot in which it had objects
 
@@ -21,9 +21,7 @@ type Group struct {
 	encodings []*encoding // of the newest snapshot
 	shares                // of that snapshot: as many as there are encodings
 
-	sets     [snapshot.Ring]*snapshot.Set
-	open     *snapshot.Set // being filled, or nil
-	free     []*snapshot.Set
+	part     snapshot.Part
 	areas    []area.ID // ascending
 	key      string
 	arrivals []arrival        // oldest first
@@ -55,73 +53,32 @@ type arrival struct {
 	from   *Group // nil if it was in no group
 }
 
-// size returns the number of objects in the newest snapshot, or in the open one if that has more.
-func (g *Group) size() int {
-	if g.open != nil {
-		return max(g.objects, g.open.Len())
-	}
-	return g.objects
-}
-
-// openSet returns the set that is being filled.
-func (g *Group) openSet() *snapshot.Set {
-	if g.open == nil {
-		if k := len(g.free); k > 0 {
-			g.open, g.free = g.free[k-1], g.free[:k-1]
-		} else {
-			g.open = g.typ.schema.NewSet()
-		}
-		g.open.Reset()
-	}
-	return g.open
-}
-
-// commit stores the set of snapshot n, which is that of the one before if nothing changed.
+// commit ends snapshot n.
 func (g *Group) commit(n uint64) {
-	set, at := g.openSet(), n%snapshot.Ring
-	g.open = nil
-	if old := g.sets[at]; old != nil && old != g.sets[(n+1)%snapshot.Ring] && n >= g.first+snapshot.Ring {
-		g.free = append(g.free, old)
+	g.part.Commit()
+	if g.objects = g.part.Len(); g.objects > 0 {
+		g.used = n
 	}
-	g.sets[at] = set
-	var before *snapshot.Set
-	if n > g.first {
-		before = g.set(n-1, n)
-	}
-	if set.Follow(before, n) {
-		g.sets[at] = before
-		g.free = append(g.free, set)
-	}
-	g.objects = g.sets[at].Len()
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
 }
 
-// set returns the set of snapshot at, if n is the newest, or nil.
-func (g *Group) set(at, n uint64) *snapshot.Set {
-	if at < g.first || at > n || at+snapshot.Ring <= n {
-		return nil
-	}
-	return g.sets[at%snapshot.Ring]
-}
-
-// source returns the group in which object o of g was in snapshot c, and its index there, or nil.
-func (g *Group) source(o snapshot.Object, c, n uint64) (*Group, int) {
+// source returns the group in which object o of g was in snapshot c, and its row there, or nil.
+func (g *Group) source(o snapshot.Object, c uint64) (*Group, []int32) {
 	for range snapshot.Ring {
 		i := len(g.arrivals) - 1
 		for i >= 0 && g.arrivals[i].object != o {
 			i--
 		}
 		if i < 0 || g.arrivals[i].n <= c || g.arrivals[i].from == nil {
-			return nil, 0
+			return nil, nil
 		}
-		g = g.arrivals[i].from
-		if s := g.set(c, n); s != nil {
-			if k, ok := s.Index(o.ID); ok && s.Object(k) == o {
-				return g, k
+		if g = g.arrivals[i].from; g.part.Has(c) {
+			if row := g.part.Row(o, c); row != nil {
+				return g, row
 			}
 		}
 	}
-	return nil, 0
+	return nil, nil
 }
 
 // encoding is a group of the newest snapshot, coded against a baseline.
@@ -211,12 +168,9 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 // code codes the group into e.
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
-	cur, c := g.set(n, n), n-uint64(b.Distance)
-	var base *snapshot.Set
-	if b.Distance > 0 {
-		base = g.set(c, n)
-	}
-	if e.same = base == cur; e.same {
+	c := n - uint64(b.Distance)
+	delta := b.Distance > 0 && g.part.Has(c)
+	if e.same = delta && g.part.Same(c); e.same {
 		return
 	}
 	g.typ.world.Encodings.Add(1)
@@ -229,27 +183,26 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 		enc = new(snapshot.Encoder)
 	}
 	defer g.typ.encoders.Put(enc)
-	if base != nil && n%checkEvery == 0 {
-		h := base.Check()
+	if delta && n%checkEvery == 0 {
+		h := g.part.Check(c)
 		e.data = append(e.data, byte(h), byte(h>>8))
 	}
 	left := 0
-	e.data, left = enc.AppendGroup(e.data, cur, n, b, func(age int) *snapshot.Set { return g.set(c-uint64(age), n) })
+	e.data, left = enc.AppendPart(e.data, &g.part, b)
 	if left > 0 {
-		g.codeAllEntered(e, enc, cur, base, n, b)
+		g.codeAllEntered(e, enc, n, b)
 	}
 }
 
 // codeAllEntered codes the objects that are not in the baseline one by one.
-func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, cur, base *snapshot.Set, n uint64, b snapshot.Baseline) {
-	k := 0
-	for i := range cur.Len() {
-		o := cur.Object(i)
-		for k < base.Len() && base.Object(k).ID < o.ID {
+func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, n uint64, b snapshot.Baseline) {
+	base, k := g.part.Objects(n-uint64(b.Distance)), 0
+	for _, o := range g.part.Objects(n) {
+		for k < len(base) && base[k].ID < o.ID {
 			k++
 		}
-		if k == base.Len() || base.Object(k) != o {
-			g.codeEntered(e, enc, o, cur.Row(i), n, b)
+		if k == len(base) || base[k] != o {
+			g.codeEntered(e, enc, o, n, b)
 		}
 	}
 }
@@ -260,33 +213,33 @@ func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
 	}
 }
 
-func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, row []int32, n uint64, b snapshot.Baseline) {
+func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, n uint64, b snapshot.Baseline) {
 	if g.one[0] == nil {
 		g.one = [2]*snapshot.Set{g.typ.schema.NewSet(), g.typ.schema.NewSet()}
 	}
 	now, before := g.one[0], g.one[1]
 	now.Reset()
-	mustAdd(now, o, row)
-	in := entered{id: o.ID, absolute: g.codeAlone(enc, now, n)}
+	mustAdd(now, o, g.part.Row(o, n))
+	in := entered{id: o.ID, absolute: g.codeAlone(enc, now)}
 	c := n - uint64(b.Distance)
-	if from, i := g.source(o, c, n); from != nil {
+	if from, row := g.source(o, c); from != nil {
 		before.Reset()
-		mustAdd(before, o, from.set(c, n).Row(i))
+		mustAdd(before, o, row)
 		at := len(e.buf)
-		e.buf, _ = enc.AppendGroup(e.buf, now, n, snapshot.Baseline{Distance: b.Distance}, func(int) *snapshot.Set { return before })
+		e.buf, _ = enc.AppendGroup(e.buf, now, snapshot.Baseline{Distance: b.Distance}, func(int) *snapshot.Set { return before })
 		in.from, in.delta = from, e.buf[at:len(e.buf):len(e.buf)]
 	}
 	e.entered = append(e.entered, in)
 }
 
 // codeAlone codes an object without a baseline, once for all encodings of the snapshot.
-func (g *Group) codeAlone(enc *snapshot.Encoder, now *snapshot.Set, n uint64) []byte {
+func (g *Group) codeAlone(enc *snapshot.Encoder, now *snapshot.Set) []byte {
 	id := now.Object(0).ID
 	if i := slices.IndexFunc(g.alone, func(e entered) bool { return e.id == id }); i >= 0 {
 		return g.alone[i].absolute
 	}
 	at := len(g.buf)
-	g.buf, _ = enc.AppendGroup(g.buf, now, n, snapshot.Baseline{Empty: true}, nil)
+	g.buf, _ = enc.AppendGroup(g.buf, now, snapshot.Baseline{Empty: true}, nil)
 	coded := g.buf[at:len(g.buf):len(g.buf)]
 	g.alone = append(g.alone, entered{id: id, absolute: coded})
 	return coded

@@ -100,7 +100,7 @@ func (g *guest) send(t *town) {
 	f := flight{n: n, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint64]int{}}
 	for i, m := range g.view.members {
 		if m.group != nil && m.had&1 != 0 {
-			f.sizes[uint64(i)] = m.group.set(n, n).Len()
+			f.sizes[uint64(i)] = len(m.group.part.Objects(n))
 		}
 	}
 	g.launch(&g.down, n, f)

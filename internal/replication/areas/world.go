@@ -124,7 +124,7 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 			g = w.enter(t, in)
 		}
 	}
-	if err := g.openSet().Add(o, row); err != nil {
+	if err := g.part.Put(o, row); err != nil {
 		return err
 	}
 	if g != from {
@@ -173,12 +173,11 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 	}
 	k.entered++
 	if i := len(k.groups) - 1; i >= 0 {
-		if g := k.groups[i]; g.first == n && g.open.Len() < groupSize || k.entered <= maxArrivals && g.size() < groupSize {
+		if g := k.groups[i]; g.part.Len() < groupSize && (g.first == n || k.entered <= maxArrivals) {
 			return g
 		}
 	}
-	g := &Group{typ: t, areas: slices.Clone(in), key: string(w.key), first: n}
-	g.openSet()
+	g := &Group{typ: t, part: t.schema.PartFrom(n), areas: slices.Clone(in), key: string(w.key), first: n}
 	k.groups = append(k.groups, g)
 	w.groups = append(w.groups, g)
 	for _, a := range in {
@@ -195,9 +194,6 @@ func (w *World) Commit() {
 	n := w.next - 1
 	w.groups = slices.DeleteFunc(w.groups, func(g *Group) bool {
 		g.commit(n)
-		if g.objects > 0 {
-			g.used = n
-		}
 		gone := n >= g.used+snapshot.Ring
 		if gone {
 			w.remove(g)
