@@ -15,12 +15,21 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// requestInterval is the time between two requests to bind that are not answered.
-const requestInterval = 250 * time.Millisecond
+// minRequestWait and maxRequestWait bound the wait before a request to bind is repeated.
+const minRequestWait, maxRequestWait = 100 * time.Millisecond, 250 * time.Millisecond
 
-// minRequestInterval is the minimum of that time at another server, from which a handshake has
-// measured the round-trip time.
-const minRequestInterval = 100 * time.Millisecond
+// requestWait returns that wait over a path with that round-trip time, 0 if it is not known yet. It
+// grows by half with each unanswered request.
+func requestWait(rtt time.Duration, unanswered int) time.Duration {
+	if rtt == 0 {
+		return maxRequestWait
+	}
+	wait := max(rtt*3/2, minRequestWait)
+	for range unanswered - 1 {
+		wait = min(wait*3/2, maxRequestWait)
+	}
+	return min(wait, maxRequestWait)
+}
 
 // binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu
 // guards all fields below answer.
@@ -117,17 +126,18 @@ func (b *binding) tick(now time.Time) {
 	defer b.mu.Unlock()
 	b.retry(now)
 	if b.next != nil {
-		b.next.tick(now)
+		b.next.tick(now, b.link)
 	}
 	if b.link == nil || b.enc != nil || b.refused != nil {
 		return
 	}
-	if now.Sub(b.asked) >= requestInterval {
+	wait := requestWait(b.link.RTT(), b.pending)
+	if now.Sub(b.asked) >= wait {
 		b.asked = now
 		b.pending++
 		_ = b.link.Send(b.request) // the next tick repeats it
 	}
-	b.wakeAt(b.asked.Add(requestInterval))
+	b.wakeAt(b.asked.Add(wait))
 }
 
 func (b *binding) answered(a *control.BindAnswer) {
@@ -396,21 +406,23 @@ func (b *binding) answeredByNext(a *control.BindAnswer) {
 	n.link.Wake(time.Now())
 }
 
-// tick sends the request if it is unanswered.
-func (n *nextBinding) tick(now time.Time) {
+// tick sends the request if it is unanswered. Before the round-trip time is known, that to the
+// current server, if there is one, is taken instead.
+func (n *nextBinding) tick(now time.Time, current *transport.Conn) {
 	if n.enc != nil || n.refused != nil {
 		return
 	}
-	interval := requestInterval
-	if rtt := n.link.RTT(); rtt > 0 {
-		interval = min(max(rtt*3/2, minRequestInterval), interval)
+	rtt := n.link.RTT()
+	if rtt == 0 && current != nil {
+		rtt = current.RTT()
 	}
-	if now.Sub(n.asked) >= interval {
+	wait := requestWait(rtt, n.pending)
+	if now.Sub(n.asked) >= wait {
 		n.asked = now
 		n.pending++
 		_ = n.link.Send(n.request) // the next tick repeats it
 	}
-	n.link.Wake(n.asked.Add(interval))
+	n.link.Wake(n.asked.Add(wait))
 }
 
 // switchOver continues at the other server. It sends the frames that wait at the current one

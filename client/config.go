@@ -32,7 +32,7 @@ type Config struct {
 	// Assign, if set, is used instead of Renew, and returns the server's address too: for games
 	// with several servers.
 	//
-	// If the server does not answer for about 1.5 s while the client calls RPCs, the client gets
+	// If the server does not answer for about 1.25 s while the client calls RPCs, the client gets
 	// another server from Assign, or a token for another one behind the same address from Renew,
 	// and connects to it. If its own server answers before it is ready there, it stays.
 	Assign func(context.Context) (addr string, t token.Token, err error)

@@ -8,7 +8,7 @@ import (
 
 // maxSilence is the time without an answer after which a client that plays looks for another
 // server.
-const maxSilence = 1500 * time.Millisecond
+const maxSilence = 1250 * time.Millisecond
 
 // State returns the state of the connection. Config.OnEvent is called when it changes.
 func (c *Conn) State() session.State {

@@ -161,6 +161,9 @@ func (c *Conn) prepare(st *standby, next *connection, link *transport.Conn, addr
 	if c.standby != st || st.next != nil || isClosed(c.closed) || next.lost != nil {
 		err := next.lost
 		next.role = ignored
+		if st.reader == nil {
+			c.abandoned = time.Now()
+		}
 		c.mu.Unlock()
 		link.CloseWith(session.ErrQuit, "")
 		return err
@@ -355,7 +358,7 @@ func (s *connection) uses(t control.Type) bool {
 
 const (
 	// An answer is requested from probeSilence on, every probeInterval.
-	probeSilence  = 750 * time.Millisecond
+	probeSilence  = 500 * time.Millisecond
 	probeInterval = 250 * time.Millisecond
 	// lookInterval is the minimum time between two such searches.
 	lookInterval = 2 * time.Second

@@ -80,8 +80,8 @@ func TestKickText(t *testing.T) {
 	})
 }
 
-// TestForgedHandshake checks that a client sends at most 20 hellos per second to an attacker on the
-// path who drops them and sends 1,000 forged answers per second.
+// TestForgedHandshake checks that a client sends no more hellos to an attacker on the path who
+// drops them and sends 1,000 forged answers per second.
 func TestForgedHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 5 * time.Second
@@ -125,8 +125,8 @@ func TestForgedHandshake(t *testing.T) {
 		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Timeout: timeout})
 		<-over
 		uplinktest.Must(t, socket.Close())
-		if limit := int(20 * timeout / time.Second); !errors.Is(err, session.ErrServerBusy) || hellos < limit/2 || hellos > limit+2 {
-			t.Errorf("%d hellos, want at most %d: %v", hellos, limit, err)
+		if own := int(4 * timeout / time.Second); !errors.Is(err, session.ErrServerBusy) || hellos < own || hellos > own+3 {
+			t.Errorf("%d hellos, want %d to %d: %v", hellos, own, own+3, err)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestSilentServer(t *testing.T) {
 			t.Error(err)
 		}
 		settle(time.Minute)
-		if n := r.counts().binds - before; n > 21 {
+		if n := r.counts().binds - before; n > 22 {
 			t.Errorf("%d requests to bind", n)
 		}
 		o := v.crate

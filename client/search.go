@@ -11,8 +11,9 @@ import (
 const dialWait = 5 * time.Second
 
 // searchWait is the time after which a search for a server asks for another one. On long paths it
-// is three round trips: the first hello to a server, or the answer, may have been lost.
-const searchWait = 300 * time.Millisecond
+// is two round trips: the first hello to a server, or the answer, may have been lost. After a
+// server's first answer it is twice as long: that server runs.
+const searchWait = 200 * time.Millisecond
 
 // soonAttempts is the number of attempts at that interval. From then on it doubles.
 const soonAttempts = 4
@@ -57,7 +58,7 @@ func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answer
 		})
 	}
 	try()
-	wait := max(searchWait, 3*c.RTT())
+	wait := max(searchWait, 2*c.RTT())
 	var errs []error
 	for next := time.After(wait); ; {
 		select {
@@ -72,7 +73,7 @@ func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answer
 			if c.hears(now) {
 				return errors.Join(append(errs, errAnswersAgain)...)
 			}
-			if now.Sub(s.lastAnswer()) >= wait {
+			if now.Sub(s.lastAnswer()) >= 2*wait {
 				if try(); s.count() >= soonAttempts {
 					wait *= 2
 				}

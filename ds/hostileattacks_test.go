@@ -178,7 +178,7 @@ func slowHandshakes(s *scenario) {
 		from := netip.AddrPortFrom(place(i%networks).Addr(), uint16(5000+i/networks))
 		cfg := transport.Config{Network: handshakesOnly{at{s.Network, from.String()}}, Token: s.attacker()}
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(s.t.Context(), 200*ms)
+			ctx, cancel := context.WithTimeout(s.t.Context(), 140*ms) // before it repeats its hello
 			defer cancel()
 			if conn, err := transport.Dial(ctx, hostAddr.String(), cfg, &raw{t: s.t}); err == nil {
 				s.count(func(*outcome) { s.served++ }) // a welcome, and 5 s to begin

@@ -210,7 +210,8 @@ type traveler struct {
 	longest   time.Duration // without a snapshot
 }
 
-func (f *squad) join(t *testing.T, cfg client.Config) *traveler {
+// join joins the first server, or that at an address.
+func (f *squad) join(t *testing.T, cfg client.Config, addr ...string) *traveler {
 	g := &traveler{t: t}
 	cfg.Network = f.network
 	cfg.OnMessage = func(b []byte) {
@@ -224,7 +225,7 @@ func (f *squad) join(t *testing.T, cfg client.Config) *traveler {
 		g.events = append(g.events, e)
 	}
 	var err error
-	g.Conn, err = client.Dial(t.Context(), f.members[0].addr, cfg)
+	g.Conn, err = client.Dial(t.Context(), append(addr, f.members[0].addr)[0], cfg)
 	uplinktest.Must(t, err)
 	t.Cleanup(func() { uplinktest.Must(t, g.Close()) })
 	g.steps, err = client.Bind[numbered](t.Context(), g.Conn, "Step", client.BindConfig{})

@@ -7,7 +7,6 @@ package httpstore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -112,9 +111,22 @@ type Store struct {
 
 var _ fleet.Store = (*Store)(nil)
 
-// New returns the store at a URL; a nil client selects http.DefaultClient. It calls nothing.
+// idleConns is the number of connections that stay open: when many players of a server that has
+// died join another one at the same time, it makes calls in parallel.
+const idleConns = 64
+
+// New returns the store at a URL. A nil client selects one with the defaults of package http, but
+// more idle connections. It calls nothing.
 func New(url, secret string, client *http.Client) *Store {
-	return &Store{strings.TrimSuffix(url, "/"), secret, cmp.Or(client, http.DefaultClient)}
+	if client == nil {
+		client = &http.Client{}
+		if defaults, ok := http.DefaultTransport.(*http.Transport); ok {
+			own := defaults.Clone()
+			own.MaxIdleConnsPerHost = idleConns
+			client.Transport = own
+		}
+	}
+	return &Store{strings.TrimSuffix(url, "/"), secret, client}
 }
 
 // do sends a request and returns the successful answer, whose body the caller closes.

@@ -133,7 +133,7 @@ enum class EventType : uint8_t {
   stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
   world_update,   // the receiver of a world decoded messages; value is the newest tick
   tick_message,   // of the game, which counts from tick value of a world on
-  silent          // the server has not answered for 1.5 s of calls: assign can be called. It comes again
+  silent          // the server has not answered for 1.25 s of calls: assign can be called. It comes again
                   // while those that were assigned do not answer either
 };
 

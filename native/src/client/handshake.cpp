@@ -13,6 +13,13 @@ Reason reason_of_code(uint64_t code) {
   return code < 8 ? reasons[code] : Reason::violation;
 }
 
+constexpr uint64_t min_hello_wait = 100 * ms, max_hello_wait = 250 * ms;
+
+// hello_wait returns the wait after one of that time, or after a round trip of that time.
+uint64_t hello_wait(uint64_t d) {
+  return std::clamp(d * 3 / 2, min_hello_wait, max_hello_wait);
+}
+
 } // namespace
 
 Error Session::start(const Token &t, uint64_t now) {
@@ -24,6 +31,7 @@ Error Session::start(const Token &t, uint64_t now) {
   std::memset(cookie_, 0, sizeof(cookie_));
   message_size_ = 0;
   started_ = hello_at_ = now;
+  hello_wait_ = min_hello_wait;
   fail_at_ = never;
   hellos_ = 0;
   refusal_ = reason_ = Reason::none;
@@ -63,8 +71,7 @@ bool Session::handshake(Bytes d, uint64_t now) {
       }
       message_size_ = size + 48;
       hello_at_ = now;
-    } else {
-      hello_at_ = std::min(hello_at_, std::max(now, hello_sent_ + 50 * ms));
+      hello_wait_ = hello_wait(now - started_);
     }
   } else if (h.type == welcome) {
     return message_size_ > 0 && on_welcome(h.data, now);
@@ -114,7 +121,8 @@ size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
   h.route = {token_.route, token_.route_size};
   h.message = {message_, message_size_};
   hello_sent_ = now;
-  hello_at_ = now + 250 * ms;
+  hello_at_ = now + hello_wait_;
+  hello_wait_ = hello_wait(hello_wait_);
   if (message_size_ > 0) hellos_++;
   return format_hello(to, h);
 }

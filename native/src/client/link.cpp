@@ -35,6 +35,7 @@ bool Link::add(const Rpc &r, size_t rpc) {
   b.phase = Phase::requesting;
   b.any_described = false;
   b.ask_at = 0;
+  b.asked = 0;
   return b.described.create(allocator, (r.schema->fields() + 7) / 8);
 }
 
@@ -51,6 +52,7 @@ void Link::begin(uint64_t timeout, uint64_t now) {
   for (Binding &b : bindings) {
     b.phase = Phase::requesting;
     b.ask_at = 0;
+    b.asked = 0;
     b.any_described = false;
     b.missing = b.late = 0;
     std::fill(b.described.begin(), b.described.end(), uint8_t{0});

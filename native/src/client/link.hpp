@@ -27,6 +27,7 @@ struct Binding {
   Phase phase = Phase::requesting;
   uint8_t reason = 0; // of phase failed
   bool any_described = false;
+  uint8_t asked = 0;              // requests, up to 255
   uint16_t missing = 0, late = 0; // of the last report on the jitter buffer
   Encoder *encoder = nullptr;
   uint64_t ask_at = 0;

@@ -8,11 +8,11 @@ namespace uplink::detail::client {
 namespace {
 
 // A server that is silent for max_silence does not answer. Before, the client asks for answers.
-constexpr uint64_t max_silence = 1500 * ms, probe_silence = 750 * ms, probe_interval = 250 * ms,
+constexpr uint64_t max_silence = 1250 * ms, probe_silence = 500 * ms, probe_interval = 250 * ms,
                    tell_interval = 2 * second;
-// While no server answers, the program is asked again after search_wait, or after three round trips if
+// While no server answers, the program is asked again after search_wait, or after two round trips if
 // these are longer. After soon_attempts servers the wait doubles each time.
-constexpr uint64_t search_wait = 300 * ms;
+constexpr uint64_t search_wait = 200 * ms;
 constexpr unsigned soon_attempts = 4, most_doublings = 4;
 
 bool same(const Address &a, const Address &b) {
@@ -111,7 +111,7 @@ uint64_t Core::ask_at() const {
   if (!notice_->asked || standby_->session.answered()) return never;
   const unsigned doublings =
       std::min(attempts_ < soon_attempts ? 0 : attempts_ + 1 - soon_attempts, most_doublings);
-  return std::max(told_at_, continued_at_) + (std::max(search_wait, 3 * active_->session.rtt()) << doublings);
+  return std::max(told_at_, continued_at_) + (std::max(search_wait, 2 * active_->session.rtt()) << doublings);
 }
 
 // listen tells the program if the server does not answer while it is called.

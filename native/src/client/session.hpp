@@ -102,7 +102,7 @@ private:
   Token token_;
   Exchange exchange_;
   uint64_t nonce_ = 0;
-  uint64_t hello_at_ = 0, hello_sent_ = 0, started_ = 0, fail_at_ = never;
+  uint64_t hello_at_ = 0, hello_sent_ = 0, hello_wait_ = 0, started_ = 0, fail_at_ = never;
   size_t message_size_ = 0;
   uint8_t message_[max_message] = {};
   uint8_t ephemeral_[32] = {};

@@ -249,7 +249,7 @@ func TestDeadServers(t *testing.T) {
 		want     int
 	}{
 		{name: "three dead", assigned: []int{1, 2, 3}, want: 3},
-		{name: "slow", assigned: []int{1, 2, 2}, back: 1830 * time.Millisecond, want: 1},
+		{name: "slow", assigned: []int{1, 2, 2}, back: 1600 * time.Millisecond, want: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

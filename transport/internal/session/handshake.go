@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	helloInterval = 250 * time.Millisecond // between two hellos
-	minHelloPause = 50 * time.Millisecond  // between two hellos that are caused by retries
+	// The wait before a hello is repeated grows by half each time, within these bounds. It begins
+	// with the minimum, and after the first retry with 1.5 times what that took.
+	minHelloWait, maxHelloWait = 100 * time.Millisecond, 250 * time.Millisecond
 	// refusalWait is the time for which a client still accepts a welcome after a refuse, which is
 	// not authenticated.
-	refusalWait = 2 * helloInterval
+	refusalWait = 500 * time.Millisecond
 	// maxPending is the time for which a listener waits for the first encrypted datagram of a
 	// session.
 	maxPending = 5 * time.Second
@@ -44,8 +45,9 @@ type clientHandshake struct {
 	hello     wire.Hello // its message is empty until a retry is received
 	count     int        // hellos with a message that were sent
 	sent      time.Time  // the last hello
-	refusal   error      // reason of a refuse
-	failAt    time.Time  // when the handshake fails because of a refuse; zero: no refuse
+	wait      time.Duration
+	refusal   error     // reason of a refuse
+	failAt    time.Time // when the handshake fails because of a refuse; zero: no refuse
 }
 
 // NewClient returns the session of a client, and sends its first hello.
@@ -55,6 +57,7 @@ func NewClient(now time.Time, r Request, cfg Config) *Session {
 		request:   r,
 		initiator: seal.NewInitiator(cfg.Random, r.ServerKey, Prologue),
 		hello:     wire.Hello{Version: wire.Version, Nonce: r.Nonce, Key: r.KeyID, Route: r.Route},
+		wait:      minHelloWait,
 	}
 	s.sendHello(now)
 	return s
@@ -70,6 +73,9 @@ func (s *Session) sendHello(now time.Time) {
 	s.output(s.remote, wire.AppendHello(buf[:0], h.hello))
 	s.cfg.Buffers.pool.Put(buf)
 }
+
+// helloWait returns the wait after one of that time, or after a round trip of that time.
+func helloWait(d time.Duration) time.Duration { return min(max(d*3/2, minHelloWait), maxHelloWait) }
 
 // receiveHandshake handles an unencrypted datagram. Only clients receive them.
 func (s *Session) receiveHandshake(now time.Time, from netip.AddrPort, b []byte) Verdict {
@@ -95,8 +101,9 @@ func (s *Session) receiveHandshake(now time.Time, from netip.AddrPort, b []byte)
 	return Unexpected
 }
 
-// receiveRetry sends a hello with the received cookie. The message of the key exchange is made
-// once: the listener recognizes a repeated hello by it.
+// receiveRetry sends a hello with the first cookie that is received; later ones are for repeated
+// hellos. The message of the key exchange is made once: the listener recognizes a repeated hello by
+// it.
 func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRetry(b)
 	h := s.handshake
@@ -107,17 +114,16 @@ func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 		return Unexpected
 	}
 	h.hello.Cookie = r.Cookie
-	first := len(h.hello.Message) == 0
-	if first {
-		offer := wire.AppendOffer(nil, wire.Offer{Suites: h.request.Suites, Token: h.request.Token})
-		if h.hello.Message, err = h.initiator.Hello(nil, offer); err != nil {
-			s.end(token.ErrWrongKey)
-			return Accepted
-		}
+	if len(h.hello.Message) > 0 {
+		return Accepted // the answer to another hello
 	}
-	if first || !now.Before(h.sent.Add(minHelloPause)) {
-		s.sendHello(now)
+	offer := wire.AppendOffer(nil, wire.Offer{Suites: h.request.Suites, Token: h.request.Token})
+	if h.hello.Message, err = h.initiator.Hello(nil, offer); err != nil {
+		s.end(token.ErrWrongKey)
+		return Accepted
 	}
+	h.wait = helloWait(now.Sub(s.start))
+	s.sendHello(now)
 	return Accepted
 }
 

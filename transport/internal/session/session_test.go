@@ -48,7 +48,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		p.server.cut, p.client.cut = false, true
 		p.run(time.Second)
 		p.client.cut = false
-		p.run(2 * helloInterval)
+		p.run(2 * maxHelloWait)
 		p.connect()
 		if p.client.s.Stats().DatagramsSent < 8 {
 			t.Error("the client did not repeat its hello")
@@ -57,6 +57,42 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 			t.Errorf("round trip %v, want %v: a repeated hello must not be measured", smoothed, 2*oneWay)
 		}
 	})
+}
+
+// TestHelloWaits verifies when hellos are repeated: soon at first, and once the path's round-trip
+// time is known, after 1.5 times that.
+func TestHelloWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		retry time.Duration // when it is received; 0: never
+		want  []time.Duration
+	}{
+		"silent server":     {0, []time.Duration{0, 100, 250, 475, 725, 975}},
+		"short round trip":  {20, []time.Duration{0, 20, 120, 270, 495, 745, 995}},
+		"100 ms":            {100, []time.Duration{0, 100, 100, 250, 475, 725, 975}},
+		"a lost first one":  {220, []time.Duration{0, 100, 220, 470, 720, 970}},
+		"beyond the limits": {900, []time.Duration{0, 100, 250, 475, 725, 900}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPair(t, func(t *testing.T, p *pair) {
+				p.server.cut = true
+				begin, sent := time.Now(), []time.Duration{0}
+				for at := time.Duration(1); at < 1000; at++ {
+					time.Sleep(time.Millisecond)
+					before := p.client.s.Stats().DatagramsSent
+					p.client.s.Advance(time.Now())
+					if at == c.retry {
+						p.client.input(time.Now(), wire.AppendRetry(nil, wire.Retry{Nonce: testNonce, Cookie: [wire.CookieSize]byte{7}}))
+					}
+					for range p.client.s.Stats().DatagramsSent - before {
+						sent = append(sent, time.Since(begin)/time.Millisecond)
+					}
+				}
+				if !slices.Equal(sent, c.want) {
+					t.Errorf("hellos at %d ms, want %d", sent, c.want)
+				}
+			})
+		})
+	}
 }
 
 func TestHandshakeGivesUp(t *testing.T) {
@@ -140,8 +176,9 @@ func TestHelloStaysTheSame(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		first := p.last()
-		time.Sleep(minHelloPause)
 		p.client.input(time.Now(), wire.AppendRetry(nil, wire.Retry{Nonce: testNonce, Cookie: [wire.CookieSize]byte{7}}))
+		time.Sleep(maxHelloWait)
+		p.client.s.Advance(time.Now())
 		second := p.last()
 		a, errA := wire.ParseHello(first)
 		b, errB := wire.ParseHello(second)
@@ -194,7 +231,7 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
 		p.server.cut = true
-		p.run(helloInterval + 5*time.Millisecond)
+		p.run(maxHelloWait + 5*time.Millisecond)
 		p.client.input(time.Now(), p.welcomeFor(testNonce))
 		if _, last, _ := p.client.s.RTT(); p.client.s.State() != Open || last != 0 {
 			t.Errorf("state %d, round trip %v", p.client.s.State(), last)

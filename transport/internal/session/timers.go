@@ -223,7 +223,8 @@ func (s *Session) Advance(now time.Time) {
 		s.end(ErrUnknown)
 	case s.state == Open:
 		s.advanceOpen(now)
-	case h != nil && due(now, h.sent.Add(helloInterval)):
+	case h != nil && due(now, h.sent.Add(h.wait)):
+		h.wait = helloWait(h.wait)
 		s.sendHello(now)
 	}
 }
@@ -257,7 +258,7 @@ func (s *Session) Next() time.Time {
 	case s.state == Closed:
 		return time.Time{}
 	case s.handshake != nil:
-		return earliest(s.deadline(), s.handshake.sent.Add(helloInterval))
+		return earliest(s.deadline(), s.handshake.sent.Add(s.handshake.wait))
 	case s.state == Connecting:
 		return s.deadline()
 	}

@@ -22,6 +22,7 @@ var (
 	handovers = flag.Float64("handovers", 8, "handovers per second of TestRun")
 	duration  = flag.Duration("for", 9*time.Second, "duration of the handovers of TestRun")
 	rate      = flag.Float64("rate", 30, "calls per second of each player of TestRun")
+	loss      = flag.Float64("loss", 0.05, "packet loss of TestRun")
 	seed      = flag.Uint64("seed", 1, "random seed of the links of TestRun")
 )
 
@@ -101,13 +102,14 @@ func (v *virtual) Kill() error {
 }
 
 // TestRun hands players over between four servers at random, drains two of these and kills two, in
-// virtual time, over links with a round-trip time of 100 ms and 5 % packet loss.
+// virtual time, over links with a round-trip time of 100 ms and packet
+// loss.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		*players, *handovers = 12, 3
 	}
 	synctest.Test(t, func(t *testing.T) {
-		link := simnet.Config{Delay: 50 * time.Millisecond, Loss: 0.05, Seed: *seed}
+		link := simnet.Config{Delay: 50 * time.Millisecond, Loss: *loss, Seed: *seed}
 		network := uplinktest.NewNetwork(t, link, link)
 		store := fleet.NewMemory()
 		port := 7000
