@@ -36,9 +36,12 @@ func (a *accumulator) Open(n int) {
 // Add adds the priority of an object for this tick to its sum, which the caller sets to zero when
 // the object is sent. Next returns at, which ascends.
 func (a *accumulator) Add(sum *float64, priority float64, at int) {
-	v := min(*sum+priority, math.MaxFloat64)
+	v := *sum + priority
 	if v == 0 {
 		return
+	}
+	if v > math.MaxFloat64 {
+		v = math.MaxFloat64
 	}
 	*sum = v
 	if k := keyOf(v, at); k >= a.bound {
@@ -81,8 +84,8 @@ func sink(h []sumKey, i int) {
 	}
 	k := h[i]
 	for c := 2*i + 1; c < len(h); c = 2*i + 1 {
-		if c+1 < len(h) && h[c+1] > h[c] {
-			c++
+		if c+1 < len(h) {
+			c += int((h[c] - h[c+1]) >> 63) // without a branch: keys are below 1<<63, since no sum is negative
 		}
 		if h[c] <= k {
 			break

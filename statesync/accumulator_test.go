@@ -1,6 +1,7 @@
 package statesync_test
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -174,4 +175,47 @@ func TestManyGone(t *testing.T) {
 	if most > 1 || gone < 1000 {
 		t.Errorf("the one object that is left waits for %d packets, others were said to be gone %d times", most, gone)
 	}
+}
+
+// TestWorldPriorities checks that the priorities of a world count from the tick on at which they are
+// set, before or after its objects, as those of a sender do.
+func TestWorldPriorities(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), len((*world)(nil).things))
+		w.churn = rapid.IntRange(2, 300).Draw(rt, "churn")
+		cfg := config
+		cfg.Budget = 200
+		var worlds [3]*statesync.World
+		var senders [3]*statesync.Sender
+		for i := range worlds {
+			var err error
+			worlds[i], err = statesync.NewWorld(w.schema, cfg)
+			must(rt, err)
+			senders[i], err = worlds[i].NewSender(cfg)
+			must(rt, err)
+		}
+		given := make([]float64, len(w.things))
+		for tick := range int64(60) {
+			w.step()
+			set := w.schema.NewSet()
+			w.fill(t, set)
+			changed := w.r.IntN(len(given))
+			given[changed] = float64(w.r.IntN(5))
+			must(rt, worlds[0].Prioritize(uint16(changed*7), given[changed]))
+			var packets [3][]byte
+			for i := range worlds {
+				must(rt, worlds[i].SetTick(tick, set))
+			}
+			must(rt, worlds[1].Prioritize(uint16(changed*7), given[changed]))
+			for i, p := range given {
+				must(rt, senders[2].Prioritize(uint16(i*7), p))
+			}
+			for i, s := range senders {
+				packets[i], _, _ = s.Append(nil) // nothing has a priority: an error
+			}
+			if !bytes.Equal(packets[0], packets[1]) || !bytes.Equal(packets[0], packets[2]) {
+				rt.Fatalf("tick %d: packets %x", tick, packets)
+			}
+		}
+	})
 }

@@ -189,11 +189,11 @@ func (s *Sender) accumulate() {
 	w := s.world
 	s.accumulator.Open(len(w.states))
 	s.present, s.overdue = 0, 0
-	for i, state := range w.states {
-		o := w.set.Object(i)
-		st, p := s.store.objects.at(o.ID), w.priorities.get(o.ID)
+	for i := range w.states {
+		id, state := w.set.Object(i).ID, &w.states[i]
+		st, p := s.store.objects.at(id), state.priority
 		if s.hasOwn {
-			if own := s.own.at(o.ID); own.set {
+			if own := s.own.at(id); own.set {
 				p, own.set = own.priority, false
 			}
 		}

@@ -18,8 +18,15 @@ type World struct {
 	any        bool // SetTick was called
 	set        *snapshot.Set
 	words      []uint64 // packed rows
-	states     []restState
+	states     []worldState
 	priorities table[float64]
+	indices    table[uint16] // of the objects in the set; others are those of earlier sets
+}
+
+// worldState is what all senders need to know of an object of the set.
+type worldState struct {
+	restState
+	priority float64
 }
 
 type restState struct{ rests, zero bool }
@@ -52,9 +59,10 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 	w.tick, w.set, w.any = tick, set, true
 	w.words, w.states = w.words[:0], w.states[:0]
 	for i := range set.Len() {
-		row := set.Row(i)
+		row, id := set.Row(i), set.Object(i).ID
 		rests, zero := w.plan.rests(row)
-		w.states = append(w.states, restState{rests, zero})
+		w.states = append(w.states, worldState{restState{rests, zero}, w.priorities.get(id)})
+		*w.indices.at(id) = uint16(i)
 		for range w.plan.rowWords {
 			w.words = append(w.words, 0)
 		}
@@ -70,6 +78,9 @@ func (w *World) Prioritize(id uint16, priority float64) error {
 		return err
 	}
 	*w.priorities.at(id) = priority
+	if i := int(w.indices.get(id)); i < w.set.Len() && w.set.Object(i).ID == id {
+		w.states[i].priority = priority
+	}
 	return nil
 }
 
@@ -82,7 +93,7 @@ func checkPriority(id uint16, priority float64) error {
 
 // load sets o to object i of the set.
 func (w *World) load(o *objectState, i int) {
-	o.Object, o.row, o.words, o.restState = w.set.Object(i), w.set.Row(i), w.wordsOf(i), w.states[i]
+	o.Object, o.row, o.words, o.restState = w.set.Object(i), w.set.Row(i), w.wordsOf(i), w.states[i].restState
 }
 
 func (w *World) wordsOf(i int) []uint64 {
