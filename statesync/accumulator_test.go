@@ -177,7 +177,7 @@ func TestManyGone(t *testing.T) {
 	}
 }
 
-// TestWorldPriorities checks that the priorities of a world count from the tick on at which they are
+// TestWorldPriorities checks that priorities of a world count from the tick on in which they are
 // set, before or after its objects, as those of a sender do.
 func TestWorldPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
