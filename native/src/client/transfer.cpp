@@ -9,8 +9,8 @@ namespace {
 // Above max_held bytes of messages before the switch, further ones wait at the other server.
 constexpr size_t max_held = 262144;
 
-// bind_wait returns the wait after so many requests to bind. A round-trip time of 0 is unknown.
-uint64_t bind_wait(uint64_t rtt, uint8_t asked) {
+// request_wait returns the wait after so many requests to bind. A round-trip time of 0 is unknown.
+uint64_t request_wait(uint64_t rtt, uint8_t asked) {
   const uint64_t most = 250 * ms;
   if (rtt == 0) return most;
   uint64_t wait = std::max(rtt * 3 / 2, 100 * ms);
@@ -144,7 +144,7 @@ size_t Core::next_bind(Link &l, uint8_t *to, uint64_t now) {
     const BindConfig &c = rpcs_[i].config;
     if (b.phase != Phase::requesting || now < b.ask_at) continue;
     if (b.asked < 255) b.asked++;
-    b.ask_at = now + bind_wait(l.session.rtt() != 0 ? l.session.rtt() : active_->session.rtt(), b.asked);
+    b.ask_at = now + request_wait(l.session.rtt() != 0 ? l.session.rtt() : active_->session.rtt(), b.asked);
     const Prior &prior = c.prior == nullptr ? Prior::generic() : *c.prior;
     BindRequest r;
     r.rpc = static_cast<uint8_t>(i);
