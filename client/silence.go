@@ -12,6 +12,9 @@ const (
 	// An answer is requested from probeSilence on, every probeInterval.
 	probeSilence  = 500 * time.Millisecond
 	probeInterval = 250 * time.Millisecond
+	// minProbes is the number of such requests that a server must leave without an answer: if this
+	// client was stopped, its server may have sent all the time.
+	minProbes = int((maxSilence - probeSilence) / probeInterval)
 	// lookInterval is the minimum time between two such searches.
 	lookInterval = 2 * time.Second
 )
@@ -21,6 +24,8 @@ type silence struct {
 	sent   uint64    // datagrams with calls, at the last check
 	active time.Time // when more were sent
 	probed time.Time
+	heard  time.Time // when the server was heard last
+	probes int       // since then
 }
 
 // listen looks for another server if this one does not answer while the client plays.
@@ -32,6 +37,10 @@ func (s *connection) listen(now time.Time) {
 		s.silence.sent, s.silence.active = sent, now
 	}
 	silent := s.own.Silence(now)
+	if heard := now.Add(-silent); !heard.Equal(s.silence.heard) {
+		s.silence.heard, s.silence.probes = heard, 0
+	}
+	unanswered := s.silence.probes >= minProbes
 	switch {
 	case silent < probeSilence:
 		s.own.Wake(now.Add(probeSilence - silent))
@@ -41,11 +50,15 @@ func (s *connection) listen(now time.Time) {
 		return
 	case now.Sub(s.silence.probed) >= probeInterval:
 		s.silence.probed = now
+		s.silence.probes++
 		s.own.Probe()
 	}
 	s.own.Wake(now.Add(probeInterval))
 	if silent < maxSilence {
 		s.own.Wake(now.Add(maxSilence - silent))
+		return
+	}
+	if !unanswered {
 		return
 	}
 	s.mu.Lock()

@@ -66,6 +66,30 @@ func TestDeadServer(t *testing.T) {
 	}
 }
 
+// TestStoppedClient stops a client that plays, as if its process did not run, and mutes its server
+// meanwhile. The client does not ask for another one when it runs again.
+func TestStoppedClient(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
+		asked := 0
+		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
+			asked++
+			return f.members[1].addr, f.token(id), nil
+		}})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		g.pause.Store(int64(2 * time.Second))
+		f.network.Mute(f.members[0].addr, true)
+		settle(2 * time.Second)
+		f.network.Mute(f.members[0].addr, false)
+		settle(3 * time.Second)
+		if g.State() != session.Connected || g.Server() != f.members[0].addr || asked > 0 {
+			t.Errorf("%v on %s, %d servers were asked for", g.State(), g.Server(), asked)
+		}
+	})
+}
+
 // TestDeadServers mutes three of four servers for good, of which a client plays on one and gets the
 // others first: it plays on the fourth within 3 s, and asked for each once.
 func TestDeadServers(t *testing.T) {

@@ -200,7 +200,8 @@ type traveler struct {
 
 	next, bought int32
 	sent         uint32
-	unsent       int // calls that were refused
+	unsent       int          // calls that were refused
+	pause        atomic.Int64 // nanoseconds for which the next update of the world stops the client
 
 	mu        sync.Mutex
 	received  []uint32 // messages
@@ -261,6 +262,7 @@ func (g *traveler) shown(id uint16, o *mover) {
 
 // updated notes that the world was received.
 func (g *traveler) updated(at time.Time) {
+	time.Sleep(time.Duration(g.pause.Swap(0)))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.snapshots++; g.snapshots > 1 {
