@@ -123,14 +123,14 @@ var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", sess
 // dialStandby connects to the other server.
 func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
 	if st.reader == nil {
-		return c.search(ctx, func(ctx context.Context, answered func()) error { return c.dialFound(ctx, st, nil, find, answered) })
+		return c.search(ctx, func(ctx context.Context, a *attempt) error { return c.dialFound(ctx, st, nil, find, a) })
 	}
 	return c.dialFound(ctx, st, data, find, nil)
 }
 
-// dialFound tries each address that find returns. Answered is called when a server answers.
+// dialFound tries each address that find returns, as an attempt of a search, if it is one.
 func (c *Conn) dialFound(
-	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), answered func(),
+	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), a *attempt,
 ) error {
 	addrs, t, err := find(ctx)
 	if err != nil {
@@ -138,7 +138,12 @@ func (c *Conn) dialFound(
 	}
 	var errs []error
 	for _, addr := range addrs {
-		next := &connection{Conn: c, role: waiting, onAnswer: answered}
+		next := &connection{Conn: c, role: waiting}
+		if a != nil {
+			if next.onAnswer = a.answer; !a.begin(addr + string(t.Route())) {
+				return errTried
+			}
+		}
 		dialing, cancel := context.WithTimeout(ctx, dialWait)
 		link, err := transport.Dial(dialing, addr, c.cfg.transport(t), next)
 		cancel()

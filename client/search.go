@@ -28,16 +28,17 @@ type search struct {
 	answered time.Time // the last first answer of a server
 }
 
-// attempt is an attempt to connect to one server.
+// attempt is an attempt to connect to one server. search.mu guards what follows cancel.
 type attempt struct {
+	*search
 	cancel   context.CancelFunc
+	server   string // address and route id, while it is being tried
 	answered bool
 }
 
 // search calls dial, which asks for a server and connects to it, until one call succeeds. It
-// returns an error if none does, or if the current server answers again. dial calls answered when a
-// server answers.
-func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answered func()) error) error {
+// returns an error if none does, or if the current server answers again.
+func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	var all sync.WaitGroup
 	defer func() {
@@ -50,7 +51,8 @@ func (c *Conn) search(ctx context.Context, dial func(ctx context.Context, answer
 		trying, a := s.add(ctx)
 		all.Go(func() {
 			defer a.cancel()
-			err := dial(trying, func() { s.answer(a) })
+			err := dial(trying, a)
+			a.end()
 			select {
 			case done <- err:
 			case <-ctx.Done():
@@ -94,22 +96,45 @@ func (c *Conn) hears(now time.Time) bool {
 
 func (s *search) add(ctx context.Context) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &attempt{cancel: cancel}
+	a := &attempt{search: s, cancel: cancel}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts = append(s.attempts, a)
 	return ctx, a
 }
 
+// errTried means that another attempt at the same server continues: a second session of the client
+// would replace that one's.
+var errTried = errors.New("client: the server is being tried already")
+
+// begin reports whether no other attempt tries a server.
+func (a *attempt) begin(server string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range a.attempts {
+		if o.server == server {
+			return false
+		}
+	}
+	a.server = server
+	return true
+}
+
+func (a *attempt) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.server = ""
+}
+
 // answer ends the attempts at servers that have not answered, after one that has.
-func (s *search) answer(a *attempt) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *attempt) answer() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.answered {
 		return
 	}
-	a.answered, s.answered = true, time.Now()
-	for _, o := range s.attempts {
+	a.answered, a.search.answered = true, time.Now()
+	for _, o := range a.attempts {
 		if !o.answered {
 			o.cancel()
 		}
