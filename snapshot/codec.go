@@ -152,13 +152,14 @@ func (pc *payloadCodec) rows(cur *Set) {
 		switch at := pc.inBase(i); {
 		case at < 0 && pc.oldOnly:
 		case at < 0:
-			pc.codeAbsolute(cur.Row(i))
+			pc.codeAbsolute(cur.current(i))
 		case pc.refs.step > 0 && !pc.moves[at]:
 			pc.resting = append(pc.resting, int32(i))
 		default:
-			row, base := cur.Row(i), pc.refs.base.Row(at)
-			if !pc.Decoding && !pc.changed[i] {
-				base = row // equal, and read recently
+			row := cur.current(i)
+			base := row // if they are equal: it was read recently
+			if pc.Decoding || pc.changed[i] {
+				base = pc.refs.base.Row(at)
 			}
 			pc.load(at, base)
 			pc.code(row)

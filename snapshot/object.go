@@ -14,9 +14,10 @@ func (pc *payloadCodec) load(index int, base []int32) {
 	o := &pc.object
 	o.index, o.base = index, base
 	o.moved, o.speedContext, o.resting = 0, 0, false
-	if pc.references(); pc.refs.step == 0 {
+	if pc.refs.step == 0 {
 		return // nothing is known of its motion
 	}
+	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
 		if pc.schema.differ(o.base, o.row[k]) {
 			o.moved |= 1 << i
@@ -65,9 +66,13 @@ func (pc *payloadCodec) code(row []int32) {
 		}
 	}
 	pc.codeKept(row, moved)
-	if moved {
-		pc.codeMoved(row)
+	if !moved {
+		return
 	}
+	if pc.refs.step == 0 {
+		pc.references()
+	}
+	pc.codeMoved(row)
 }
 
 // codeKept codes the fields that are kept or replaced.
@@ -90,11 +95,13 @@ func (pc *payloadCodec) codeFlags(row []int32, changed bool) {
 		if v != f.Lo {
 			ctx |= 16
 		}
-		if !o.resting && o.row[0][at] != v {
-			ctx |= 32
-		}
-		if !o.resting && o.row[refs-1][at] != v {
-			ctx |= 64
+		if !o.resting && pc.refs.step > 0 {
+			if o.row[0][at] != v {
+				ctx |= 32
+			}
+			if o.row[refs-1][at] != v {
+				ctx |= 64
+			}
 		}
 		if o.resting && !changed {
 			ctx = flagContexts + ctx>>4&1

@@ -21,13 +21,14 @@ type Part struct {
 	changed uint64       // snapshots that are not equal to the one before: bit n%Ring for snapshot n
 	lists   []objectList // of all snapshots, oldest first
 	rows    []int32      // newest row of each slot
-	history []slot
-	open    objectList     // of the next snapshot
-	at      int            // where in the newest list the next object is looked for
-	left    []departure    // oldest first
-	free    []uint16       // unused slots
-	blocks  [][]int32      // unused
-	lowest  [Ring][3]int32 // minimum components of the positions, by number of the snapshot
+	changes []uint64     // of each slot: snapshots in which its object came or changed, bit n%Ring for snapshot n
+	before  [][]int32    // of each slot: its rows before these changes, at n%Ring; nil without any
+	open    objectList   // of the next snapshot
+	at      int          // where in the newest list the next object is looked for
+	left    []departure  // oldest first
+	free    []uint16     // unused slots
+	blocks  [][]int32    // unused
+	lows    []low        // of all snapshots, oldest first
 }
 
 // objectList is the objects of a part, from a snapshot on.
@@ -38,10 +39,10 @@ type objectList struct {
 	ids     fnv.Hash // of the objects
 }
 
-// slot holds the rows of an object while it is in the part.
-type slot struct {
-	changes uint64  // snapshots in which the object came or changed: bit n%Ring for snapshot n
-	before  []int32 // its rows before these changes, at n%Ring; nil if it has not changed
+// low is the minimum components of the positions, from a snapshot on.
+type low struct {
+	from uint64
+	at   [3]int64
 }
 
 // departure tells that the object of a slot was not in snapshot n any more.
@@ -74,7 +75,7 @@ func (p *Part) Put(o Object, row []int32) error {
 			at = p.newSlot()
 		}
 		copy(p.row(at), row)
-		p.history[at].changes |= 1 << (p.next % Ring)
+		p.changes[at] |= 1 << (p.next % Ring)
 		p.changed |= 1 << (p.next % Ring)
 	}
 	p.open.objects, p.open.slots = append(p.open.objects, o), append(p.open.slots, at)
@@ -108,21 +109,21 @@ func (p *Part) newSlot() uint16 {
 		return at
 	}
 	p.rows = append(p.rows, make([]int32, p.schema.ints)...)
-	p.history = append(p.history, slot{})
-	return uint16(len(p.history) - 1)
+	p.changes, p.before = append(p.changes, 0), append(p.before, nil)
+	return uint16(len(p.changes) - 1)
 }
 
 // keep keeps the newest row of a slot, which changes with the next snapshot.
 func (p *Part) keep(at uint16) {
-	h := &p.history[at]
-	if h.before == nil {
+	before := &p.before[at]
+	if *before == nil {
 		if k := len(p.blocks) - 1; k >= 0 {
-			h.before, p.blocks = p.blocks[k], p.blocks[:k]
+			*before, p.blocks = p.blocks[k], p.blocks[:k]
 		} else {
-			h.before = make([]int32, Ring*p.schema.ints)
+			*before = make([]int32, Ring*p.schema.ints)
 		}
 	}
-	copy(h.before[p.place(p.next):], p.row(at))
+	copy((*before)[p.place(p.next):], p.row(at))
 }
 
 // Commit completes the next snapshot: it has the objects that were put since the last one.
@@ -130,9 +131,9 @@ func (p *Part) Commit() {
 	n := p.next
 	p.commitList(n)
 	if p.changed>>(n%Ring)&1 != 0 {
-		p.lowest[n%Ring] = p.findLowest()
-	} else {
-		p.lowest[n%Ring] = p.lowest[(n-1)%Ring]
+		if at := p.lowest(); len(p.lows) == 0 || p.lows[len(p.lows)-1].at != at {
+			p.lows = append(p.lows, low{n, at})
+		}
 	}
 	p.discard(n + 1)
 	p.next, p.at = n+1, 0
@@ -146,17 +147,19 @@ func (p *Part) discard(n uint64) {
 		}
 		p.lists = slices.Delete(p.lists, 0, 1)
 	}
+	for len(p.lows) > 1 && p.lows[1].from+Ring <= n {
+		p.lows = slices.Delete(p.lows, 0, 1)
+	}
 	for len(p.left) > 0 && p.left[0].n+Ring <= n {
 		at := p.left[0].slot
-		p.history[at].changes = 0
+		p.changes[at] = 0
 		p.left, p.free = slices.Delete(p.left, 0, 1), append(p.free, at)
 	}
 	keep := ^(uint64(1) << (n % Ring))
 	p.changed &= keep
-	for i := range p.history {
-		h := &p.history[i]
-		if h.changes &= keep; h.changes == 0 && h.before != nil {
-			h.before, p.blocks = nil, append(p.blocks, h.before)
+	for i := range p.changes {
+		if p.changes[i] &= keep; p.changes[i] == 0 && p.before[i] != nil {
+			p.before[i], p.blocks = nil, append(p.blocks, p.before[i])
 		}
 	}
 }
@@ -181,15 +184,25 @@ func (p *Part) commitList(n uint64) {
 	p.lists, p.open = append(p.lists, p.open), objectList{}
 }
 
-func (p *Part) findLowest() (low [3]int32) {
-	for i, at := range p.lists[len(p.lists)-1].slots {
-		x, y, z := p.schema.position(p.row(at))
+// lowest returns the minimum components of the newest positions.
+func (p *Part) lowest() (at [3]int64) {
+	for i, slot := range p.lists[len(p.lists)-1].slots {
+		x, y, z := p.schema.position(p.row(slot))
 		if i == 0 {
-			low = [3]int32{int32(x), int32(y), int32(z)}
+			at = [3]int64{x, y, z}
 		}
-		low[0], low[1], low[2] = min(low[0], int32(x)), min(low[1], int32(y)), min(low[2], int32(z))
+		at[0], at[1], at[2] = min(at[0], x), min(at[1], y), min(at[2], z)
 	}
-	return low
+	return at
+}
+
+// lowestAt returns the minimum components of the positions of snapshot n.
+func (p *Part) lowestAt(n uint64) [3]int64 {
+	k := len(p.lows) - 1
+	for k > 0 && p.lows[k].from > n {
+		k--
+	}
+	return p.lows[k].at
 }
 
 // Has reports whether the part stores snapshot n.
@@ -209,13 +222,15 @@ func (p *Part) place(n uint64) int { return int(n%Ring) * p.schema.ints }
 
 // rowAt returns the row of a slot in snapshot n.
 func (p *Part) rowAt(slot uint16, n uint64) []int32 {
-	h := &p.history[slot]
-	since := p.since(h.changes, n)
+	since := uint64(0)
+	if n+1 < p.next {
+		since = p.since(p.changes[slot], n)
+	}
 	if since == 0 {
 		return p.row(slot)
 	}
 	width := p.schema.ints
-	return h.before[p.place(n+1+uint64(bits.TrailingZeros64(since))):][:width:width]
+	return p.before[slot][p.place(n+1+uint64(bits.TrailingZeros64(since))):][:width:width]
 }
 
 // list returns the list of objects of snapshot n.

@@ -82,9 +82,9 @@ func TestPart(t *testing.T) {
 			}
 			part.Commit()
 		}
-		kept := slices.ContainsFunc(part.history, func(s slot) bool { return s.before != nil })
-		if kept || len(part.lists) != 1 || len(part.left) > 0 || len(part.history)-len(part.free) != last.Len() {
-			t.Fatalf("%d snapshots without a change: %d lists, %d departures, %d slots of which %d are free, for %d objects; rows are kept: %v", Ring, len(part.lists), len(part.left), len(part.history), len(part.free), last.Len(), kept)
+		kept := slices.ContainsFunc(part.before, func(rows []int32) bool { return rows != nil })
+		if kept || len(part.lists) != 1 || len(part.lows) != 1 || len(part.left) > 0 || len(part.changes)-len(part.free) != last.Len() {
+			t.Fatalf("%d snapshots without a change: %d lists, %d departures, %d slots of which %d are free, for %d objects; rows are kept: %v", Ring, len(part.lists), len(part.left), len(part.changes), len(part.free), last.Len(), kept)
 		}
 	})
 }

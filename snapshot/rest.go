@@ -1,13 +1,11 @@
 package snapshot
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
-
-// noneNear is the distance of objects for which no moving object is near.
-const noneNear = 60 * fixed.LogOne
 
 // quietBlock is the number of undisturbed objects that share one decision.
 const quietBlock = 32
@@ -54,7 +52,7 @@ func (pc *payloadCodec) findRecent(cur *Set) {
 	recent := pc.recent[:0]
 	for i, slot := range cur.slots {
 		at := pc.inBase(i)
-		if at < 0 || h.base.slots[at] != slot || p.since(p.history[slot].changes, oldest) != 0 {
+		if at < 0 || h.base.slots[at] != slot || p.since(p.changes[slot], oldest) != 0 {
 			recent = append(recent, int32(i))
 		}
 	}
@@ -77,7 +75,7 @@ func (pc *payloadCodec) touch(cur *Set) {
 	for _, i := range pc.recent {
 		slot := cur.slots[i]
 		sum += p.row(slot)[0]
-		if before := p.history[slot].before; before != nil {
+		if before := p.before[slot]; before != nil {
 			sum += before[p.place(h.base.number)]
 			for k := range h.frames {
 				sum += before[p.place(h.frames[k].set.number)]
@@ -124,11 +122,12 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 	quiet := pc.resting[:0]
 	s, base := pc.schema, pc.refs.base
 	for _, i := range pc.resting {
-		rows, at := base, pc.inBase(int(i))
+		var row []int32
 		if !pc.Decoding && !pc.changed[i] {
-			rows, at = cur, int(i) // equal, and read recently
+			row = cur.current(int(i)) // equal, and read recently
+		} else {
+			row = base.Row(pc.inBase(int(i)))
 		}
-		row := rows.Row(at)
 		near, flag := reach, s.flagOf(row)
 		if s.anchor >= 0 {
 			if x, y, z := s.position(row); !pc.moving.outside(x, y, z) {
@@ -139,11 +138,11 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 			quiet = append(quiet, i)
 			continue
 		}
-		contact := int64(noneNear)
+		contact := noneNear
 		if near < reach {
-			contact = fixed.Log2(near)
+			contact = contactContext(near)
 		}
-		ctx := pc.schema.layout.disturbed + contactContext(contact)*4 + pc.changes&1<<1 + flag
+		ctx := pc.schema.layout.disturbed + contact*4 + pc.changes&1<<1 + flag
 		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
 			pc.codeDisturbed(cur.Row(int(i)), pc.inBase(int(i)))
 			continue
@@ -162,10 +161,16 @@ func reachOf(contact int64) int64 {
 	return (fixed.LogOne + contact%fixed.LogOne) << (contact / fixed.LogOne) >> 4
 }
 
-// contactContext is the context for whether an object at rest changes.
-func contactContext(contact int64) int {
-	return int(fixed.Clamp((contact+fixed.LogOne)*2/fixed.LogOne+1, 1, contactContexts-1))
+// contactContext is the context for whether an object at rest changes, given a quarter of the
+// squared distance of the nearest moving object, below 2^50: two per octave of it.
+func contactContext(near int64) int {
+	x := uint64(near) + 12
+	n := bits.Len64(x)
+	return 2*n - 7 + int(x>>(n-2)&1)
 }
+
+// noneNear is the context if no moving object is near.
+const noneNear = 123
 
 // keep keeps object i as it is in the baseline.
 func (pc *payloadCodec) keep(cur *Set, i int32) {

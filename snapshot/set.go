@@ -67,6 +67,15 @@ func (s *Set) Row(i int) []int32 {
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
 }
 
+// current is Row for a set that is not an older one of a part.
+func (s *Set) current(i int) []int32 {
+	if s.part != nil {
+		return s.part.row(s.slots[i])
+	}
+	n := s.schema.ints
+	return s.ints[i*n : (i+1)*n : (i+1)*n]
+}
+
 // Index returns the index of the object with an id, and whether there is one.
 func (s *Set) Index(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(s.objects, id, compareID)
@@ -165,8 +174,7 @@ func (s *Set) lowest() (low [3]int64) {
 	case len(s.objects) == 0:
 		return low
 	case s.part != nil:
-		l := &s.part.lowest[s.number%Ring]
-		return [3]int64{int64(l[0]), int64(l[1]), int64(l[2])}
+		return s.part.lowestAt(s.number)
 	}
 	lowX, lowY, lowZ := s.schema.position(s.ints)
 	for at := 0; at < len(s.ints); at += s.schema.ints {
