@@ -8,7 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
-// MaxPart is the maximum number of objects of a [Part].
+// MaxPart is the maximum number of objects of a [Part]. So the slots of Ring snapshots have numbers
+// of 16 bits, even if each has other objects than the one before.
 const MaxPart = 1000
 
 // Part is objects of a world that are coded together, in the newest [Ring] snapshots. Rows are kept
