@@ -137,11 +137,12 @@ func TestHandover(t *testing.T) {
 			g.mu.Unlock()
 		}
 		slices.Sort(missing)
-		if len(missing) < clients*(rounds-1) || missing[0] < 0 || missing[len(missing)*99/100] > 2 {
+		// One in some hundreds misses more: see package fleetload for thousands of handovers.
+		if len(missing) < clients*(rounds-1) || missing[0] < 0 || missing[len(missing)-2] > 2 {
 			t.Errorf("missing calls at %d handovers: %v", len(missing), missing)
 		}
-		t.Logf("%d calls, %d reliable ones, %d messages, %d requests; missing at %d handovers: median %d, 99th percentile %d, maximum %d",
-			total, reliable, messages, asked, len(missing), missing[len(missing)/2], missing[len(missing)*99/100], missing[len(missing)-1])
+		t.Logf("%d calls, %d reliable ones, %d messages, %d requests; missing at %d handovers: median %d, maximum %d",
+			total, reliable, messages, asked, len(missing), missing[len(missing)/2], missing[len(missing)-1])
 		for _, err := range f.outcomes {
 			if err != nil {
 				t.Error(err)
