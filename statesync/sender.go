@@ -200,7 +200,7 @@ func (s *Sender) accumulate() {
 		switch {
 		case p == 0 && st.movingPriority == 0:
 		case !state.rests:
-			if p > 0 {
+			if st.compared = 0; p > 0 {
 				st.movingPriority = p
 			}
 		case st.movingPriority > 0 && s.settled(st, i):
@@ -218,10 +218,16 @@ func (s *Sender) accumulate() {
 	}
 }
 
-// settled reports whether the receiver has the state of the world's object i.
+// settled reports whether the receiver has the state of the world's object i, which is at rest. It
+// compares the two once for each baseline.
 func (s *Sender) settled(st *sendState, i int) bool {
+	base := uint16(st.base.seq) + 1
+	if !st.hasBase() || st.compared == base {
+		return false
+	}
+	st.compared = base
 	o := s.world.set.Object(i)
-	return st.hasBase() && st.base.object == o && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), s.world.wordsOf(i))
+	return st.base.object == o && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), s.world.wordsOf(i))
 }
 
 func (s *Sender) commit(tick int64, bytes int) Info {

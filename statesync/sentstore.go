@@ -22,6 +22,7 @@ type sendState struct {
 	index          int32     // of base in sentStore.bases, unless that is stale
 	goneSent       uint32    // sequence number + 1 of the last packet with its removal, low bits; or 0
 	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
+	compared       uint16    // low bits + 1 of base.seq when the state at rest was compared with it, or 0
 	live           bool      // the receiver may have the object
 	based          bool      // there is an update that the receiver has, perhaps a removal
 }
