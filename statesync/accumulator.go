@@ -27,8 +27,8 @@ func keyOf(sum float64, at int) sumKey {
 
 func (k sumKey) index() int { return int(^uint16(k)) }
 
-// boundMargin is the bound relative to the lowest sum that Next returned in the tick before: to sort
-// some keys more takes less time than to sort all of the others.
+// boundMargin is the bound relative to the lowest sum that Next returned in the tick before. To
+// sort some keys more takes less time than to sort all of the others.
 const boundMargin = 0.93
 
 // Open starts a tick without objects. It reserves memory for n.
