@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 )
 
 // crash kills servers while everybody plays.
