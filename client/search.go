@@ -107,7 +107,7 @@ func (s *search) add(ctx context.Context) (context.Context, *attempt) {
 // would replace that one's.
 var errTried = errors.New("client: the server is being tried already")
 
-// begin reports whether no other attempt tries a server.
+// begin records that an attempt tries a server, unless another one does: then it reports false.
 func (a *attempt) begin(server string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,6 +120,7 @@ func (a *attempt) begin(server string) bool {
 	return true
 }
 
+// end lets other attempts try the server again.
 func (a *attempt) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

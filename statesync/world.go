@@ -20,7 +20,7 @@ type World struct {
 	words      []uint64 // packed rows
 	states     []worldState
 	priorities table[float64]
-	indices    table[uint16] // of the objects in the set; others are those of earlier sets
+	indices    table[uint16] // index in the set, by object; that of an object which is not there is out of date
 }
 
 // worldState is what all senders need to know of an object of the set.
