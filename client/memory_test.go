@@ -16,12 +16,18 @@ func TestViewMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	r := newRink(t, replication.SnapshotCodec)
+	for _, codec := range []string{replication.SnapshotCodec, areaCodec} {
+		t.Run(codec, func(t *testing.T) { testViewMemory(t, codec) })
+	}
+}
+
+func testViewMemory(t *testing.T, codec string) {
+	r := newRink(t, codec)
 	r.count, r.toClient.Keep, r.toClient.RoundTrip = 901, true, 200*time.Millisecond
 	v := r.snapshots(SnapshotConfig[puck]{})
 	var acks [12][]byte
 	play := func() {
-		for range 2 * 64 {
+		for range 120 {
 			r.toClient.Sent = nil
 			r.send()
 			for _, fragment := range r.toClient.Sent {

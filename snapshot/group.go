@@ -43,20 +43,25 @@ func (e *Encoder) AppendPart(dst []byte, p *Part, b Baseline) (coded []byte, lef
 type GroupDecoder struct {
 	codec payloadCodec
 	empty *Set
+	base  Set       // scratch: the baseline
+	old   [refs]Set // and the references
 }
 
 // NewGroupDecoder returns a decoder of parts of snapshots.
 func (s *Schema) NewGroupDecoder() *GroupDecoder {
-	d := &GroupDecoder{empty: s.NewSet()}
+	d := &GroupDecoder{empty: s.NewSet(), base: Set{schema: s}}
+	for i := range d.old {
+		d.old[i].schema = s
+	}
 	d.codec.init(s, true)
 	return d
 }
 
 // Decode decodes objects into dst, given the distance to the baseline, 0 if there is none. before
-// is that of [Encoder.AppendGroup]; where it returns nil, the error is [ErrBaselineMissing]. Any
-// input is safe. Another error wraps [ErrMalformed]. After an error the content of dst is
-// undefined. Only errors allocate once warm.
-func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(age int) *Set) error {
+// returns copies of the sets to which [Encoder.AppendGroup] referred; if one is nil, the error is
+// [ErrBaselineMissing]. Any input is safe. Another error wraps [ErrMalformed]. After an error
+// the content of dst is undefined. Only errors allocate once warm.
+func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(age int) *Packed) error {
 	pc := &d.codec
 	pc.Dec.Reset(coded, 0)
 	pc.refs.begin(d.empty, 1, 0)
@@ -65,16 +70,34 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 		if base == nil {
 			return ErrBaselineMissing
 		}
-		pc.refs.begin(base, int64(distance), 0)
-		pc.refs.step = pc.codeStep(0)
-		for _, lag := range References {
-			if pc.refs.step > 0 && before(lag*int(pc.refs.step)) == nil {
-				return ErrBaselineMissing
+		d.base.unpack(base)
+		pc.refs.begin(&d.base, int64(distance), 0)
+		if pc.refs.step = pc.codeStep(0); pc.refs.step > 0 {
+			for i, lag := range References {
+				p := before(lag * int(pc.refs.step))
+				if p == nil {
+					return ErrBaselineMissing
+				}
+				d.old[i].refer(p)
 			}
 		}
 	}
-	pc.refs.load(before)
+	next := 0
+	pc.refs.load(func(int) *Set {
+		s := &d.old[next]
+		next++
+		return s
+	})
 	return pc.decodeInto(dst, defaultModel(pc.schema))
+}
+
+// Step returns the step of the references of what Decode decoded last, 0 if there were none.
+func (d *GroupDecoder) Step() int { return int(d.codec.refs.step) }
+
+// Check returns the hash of objects that [Set.Check] returns.
+func (d *GroupDecoder) Check(p *Packed) uint16 {
+	d.base.unpack(p)
+	return d.base.hash()
 }
 
 // decodeInto decodes objects into dst, against the loaded baseline.

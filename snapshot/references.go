@@ -1,5 +1,7 @@
 package snapshot
 
+import "slices"
+
 // References are the ages of the sets to which payloads refer beside their baseline, in steps
 // before it: see [Baseline].
 var References = [...]int{1, 2, 4, 6}
@@ -22,6 +24,7 @@ type refFrames struct {
 	distance int64 // from the baseline to the coded snapshot
 	step     int64 // snapshots per step of References; 0: without references
 	frames   [refs]reference
+	unpacked [refs][]int32 // scratch of row
 }
 
 // begin sets the baseline, and forgets the references.
@@ -62,20 +65,31 @@ func (h *refFrames) differs(i, object int) bool {
 	if !r.same {
 		at = r.at[object]
 	}
+	if at >= 0 && h.base.packed != nil {
+		return !h.base.samePacked(object, r.set, int(at))
+	}
 	return at < 0 || !h.base.sameRow(object, r.set, int(at))
 }
 
 // row returns an object of the baseline in reference i or the nearest newer one, and its age; that
-// of the baseline is 0.
+// of the baseline is 0. The row is valid until the next call with the same i.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
-	for ; i >= 0; i-- {
-		r, at := &h.frames[i], object
+	for k := i; k >= 0; k-- {
+		r, at := &h.frames[k], object
 		if !r.same {
 			at = int(r.at[object])
 		}
-		if at >= 0 {
-			return r.set.Row(at), int64(References[i]) * h.step
+		if at < 0 {
+			continue
 		}
+		age := int64(References[k]) * h.step
+		if r.set.packed == nil {
+			return r.set.Row(at), age
+		}
+		s := r.set.schema
+		h.unpacked[i] = slices.Grow(h.unpacked[i][:0], s.ints)[:s.ints]
+		s.packing.unpack(h.unpacked[i], r.set.packed[at*s.packing.words():], s.ints)
+		return h.unpacked[i], age
 	}
 	return h.base.Row(object), 0
 }

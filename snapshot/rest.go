@@ -20,6 +20,8 @@ func (pc *payloadCodec) findMoving() {
 	}
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
+		case r.same && h.base.packed != nil:
+			markDifferent(pc.moves, h.base.packed, r.set.packed, pc.schema.packing.words())
 		case r.same:
 			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
@@ -92,15 +94,15 @@ func sized(b []bool, n int) []bool {
 	return b
 }
 
-// markDifferent marks the rows of width components in which a and b differ.
-func markDifferent(marks []bool, a, b []int32, width int) {
+// markDifferent marks the rows of width components, or words, in which a and b differ.
+func markDifferent[T int32 | uint64](marks []bool, a, b []T, width int) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
 		to := from + block
 		if to > len(a) {
 			to = len(a)
-		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
+		} else if *(*[block]T)(a[from:]) == *(*[block]T)(b[from:]) {
 			continue
 		}
 		for row := from / width; row*width < to; row++ {

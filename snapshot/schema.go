@@ -83,9 +83,10 @@ type Schema struct {
 	fields      []Field
 	at          []int // first component of each field
 	ints        int
-	lows, highs []int32          // bounds of the components
-	order       []int            // fields that are predicted: orientations, numbers, angles
-	moving      []interval       // components of the fields that are predicted
+	lows, highs []int32    // bounds of the components
+	order       []int      // fields that are predicted: orientations, numbers, angles
+	moving      []interval // components of the fields that are predicted
+	packing     packing
 	anchor      int              // the field that is the position, or -1
 	positions   interval         // components of the anchor
 	flags       []int            // fields of class ClassInteger
@@ -149,7 +150,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			}
 		}
 	}
-	s.layout = s.newLayout()
+	s.layout, s.packing = s.newLayout(), newPacking(s.lows, s.highs)
 	return s, nil
 }
 

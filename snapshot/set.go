@@ -26,7 +26,8 @@ type Set struct {
 	objects []Object
 	ids     fnv.Hash // of objects
 	ints    []int32
-	part    *Part // has the rows instead of ints, of the snapshot with the number, in slots
+	packed  []uint64 // the same, if the set is that of a Packed; ints may then be empty
+	part    *Part    // has the rows instead of ints, of the snapshot with the number, in slots
 	number  uint64
 	slots   []uint16
 	shared  bool // other sets use objects too: it must not be modified
@@ -193,6 +194,12 @@ func sameList(a, b []Object) bool {
 func (s *Set) sameRow(i int, o *Set, k int) bool {
 	a, b := s.Row(i), o.Row(k)
 	return &a[0] == &b[0] || slices.Equal(a, b)
+}
+
+// samePacked is sameRow for sets of a Packed.
+func (s *Set) samePacked(i int, o *Set, k int) bool {
+	n := s.schema.packing.words()
+	return slices.Equal(s.packed[i*n:(i+1)*n], o.packed[k*n:(k+1)*n])
 }
 
 // idsOf returns the hash of objects.

@@ -18,14 +18,17 @@ const (
 	MaxObjects = snapshot.MaxObjects
 	// maxMembers is the maximum number of groups in a message.
 	maxMembers = 2048
-	// keepBefore is the number of messages that are kept before the newest baseline: references,
-	// and baselines of other groups and of messages that come late.
+	// keepBefore is how much older than the newest baseline a message may be that is kept, if the
+	// step of references is unknown.
 	keepBefore = 28
+	// lateBaselines is how much older than the newest baseline other baselines may be: of messages
+	// that come late, or that many clients share.
+	lateBaselines = 3
+	// maxLag is how much older references are, in steps.
+	maxLag = 6
 	// maxGroup is the maximum number of objects of a group: those that may enter a group in one
 	// message more than groupSize.
 	maxGroup = groupSize + maxArrivals
-	// maxFree is the maximum number of sets of a type that are kept for reuse.
-	maxFree = 1024
 	// maxMalformed consecutive malformed messages suggest that the server uses other baselines.
 	maxMalformed = 8
 )
@@ -52,39 +55,32 @@ type Decoder struct {
 	visible  []receivedMember // all that are shown; their sets are counted
 	parts    []receivedPart
 	objects  int
+	step     uint64 // maximum of the references of its groups, 0 if there are none
 }
 
 // typeDecoder decodes the objects of one type.
 type typeDecoder struct {
-	schema *snapshot.Schema
 	groups *snapshot.GroupDecoder
-	free   []*countedSet
+	group  *snapshot.Set // scratch: what a group decodes to
 	one    *snapshot.Set // scratch: an object that entered
-	before *snapshot.Set // and the same in the baseline
+	free   freeSets
 	shown  *snapshot.Set
 	merged *snapshot.Set // the next one to be shown
-	order  []shownObject // scratch
-}
-
-// countedSet is a set that several messages may contain.
-type countedSet struct {
-	*snapshot.Set
-	typ  *typeDecoder
-	used int // number of messages
+	order  []uint64      // scratch
 }
 
 type received struct{ members []receivedMember }
 
 // receivedMember is a group in a message.
 type receivedMember struct {
-	slot  uint64
 	set   *countedSet
+	slot  uint16
 	stale bool // it is that of an older message, and may have changed since
 }
 
 // receivedPart is a group whose coded bytes follow the directory.
 type receivedPart struct {
-	slot     uint64
+	slot     uint16
 	typ      *typeDecoder
 	distance uint64 // to the baseline, 0 if there is none
 	size     int
@@ -93,18 +89,12 @@ type receivedPart struct {
 	skipped  bool // the baseline is missing
 }
 
-type shownObject struct {
-	object snapshot.Object
-	set    *snapshot.Set
-	index  int
-}
-
 // NewDecoder returns a decoder of a world with these object types.
 func NewDecoder(types ...*snapshot.Schema) *Decoder {
 	d := &Decoder{messages: ringcache.New[received](snapshot.Ring)}
 	for _, s := range types {
 		d.types = append(d.types, &typeDecoder{
-			schema: s, groups: s.NewGroupDecoder(), one: s.NewSet(), before: s.NewSet(), shown: s.NewSet(), merged: s.NewSet(),
+			groups: s.NewGroupDecoder(), group: s.NewSet(), one: s.NewSet(), shown: s.NewSet(), merged: s.NewSet(),
 		})
 	}
 	return d
@@ -163,12 +153,16 @@ func (d *Decoder) at(distance uint64) *received {
 }
 
 // set returns the set of a slot in the message that is older by a distance, or nil.
-func (d *Decoder) set(distance, slot uint64) *countedSet {
-	m := d.at(distance)
+func (d *Decoder) set(distance uint64, slot uint16) *countedSet {
+	return setOf(d.at(distance), slot)
+}
+
+// setOf returns the set of a slot in a message, or nil.
+func setOf(m *received, slot uint16) *countedSet {
 	if m == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(m.members, slot, func(m receivedMember, slot uint64) int { return cmp.Compare(m.slot, slot) })
+	i, ok := slices.BinarySearchFunc(m.members, slot, func(m receivedMember, slot uint16) int { return cmp.Compare(m.slot, slot) })
 	if !ok {
 		return nil
 	}
@@ -195,7 +189,7 @@ var errDirectory = fmt.Errorf("%w: directory", snapshot.ErrMalformed)
 // decode decodes the directory and the groups.
 func (d *Decoder) decode() error {
 	d.release(d.visible)
-	d.members, d.visible, d.parts, d.objects = d.members[:0], d.visible[:0], d.parts[:0], 0
+	d.members, d.visible, d.parts, d.objects, d.step = d.members[:0], d.visible[:0], d.parts[:0], 0, 0
 	if d.distance > 0 {
 		for _, m := range d.at(d.distance).members {
 			if err := d.member(m); err != nil {
@@ -238,17 +232,18 @@ func (d *Decoder) member(m receivedMember) error {
 	case d.bits.ReadBits(1) == 1:
 		return d.addPart(receivedPart{slot: m.slot, typ: m.set.typ, distance: d.distance, counted: true})
 	case d.bits.ReadBits(1) == 1:
-		d.keep(receivedMember{m.slot, m.set, false}, true)
+		d.keep(receivedMember{m.set, m.slot, false}, true)
 	case d.bits.ReadBits(1) == 1:
-		d.keep(receivedMember{m.slot, m.set, true}, false)
+		d.keep(receivedMember{m.set, m.slot, true}, false)
 	}
 	return nil
 }
 
 // entry reads an entry of another member.
 func (d *Decoder) entry(entry uint64) error {
-	p := receivedPart{slot: readCount(&d.bits, slotBits), counted: entry != entryShown}
-	if p.slot >= maxMembers || len(d.members)+len(d.parts) >= maxMembers {
+	slot := readCount(&d.bits, slotBits)
+	p := receivedPart{slot: uint16(slot), counted: entry != entryShown}
+	if slot >= maxMembers || len(d.members)+len(d.parts) >= maxMembers {
 		return errDirectory
 	}
 	if entry == entryKeyframe {
@@ -272,7 +267,7 @@ func (d *Decoder) entry(entry uint64) error {
 	case set == nil:
 		p.skipped = true
 	case !changed:
-		d.keep(receivedMember{p.slot, set, !p.counted}, p.counted)
+		d.keep(receivedMember{set, p.slot, !p.counted}, p.counted)
 		return nil
 	default:
 		p.typ = set.typ
@@ -309,9 +304,9 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	if p.skipped {
 		return d.skipEntered(p, rest)
 	}
-	before := func(age int) *snapshot.Set {
+	before := func(age int) *snapshot.Packed {
 		if s := d.set(p.distance+uint64(age), p.slot); s != nil && s.typ == p.typ {
-			return s.Set
+			return &s.Packed
 		}
 		return nil
 	}
@@ -322,28 +317,33 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 			return nil, d.missing(p.distance)
 		case len(coded) < 2:
 			return nil, fmt.Errorf("%w: no hash", snapshot.ErrMalformed)
-		case uint16(coded[0])|uint16(coded[1])<<8 != base.Check():
+		case uint16(coded[0])|uint16(coded[1])<<8 != p.typ.groups.Check(base):
 			return nil, d.desync()
 		}
 		coded = coded[2:]
 	}
-	set := p.typ.take()
-	d.keep(receivedMember{p.slot, set, false}, p.counted)
-	if err := p.typ.groups.Decode(set.Set, coded, int(p.distance), before); err != nil {
+	set := p.typ.group
+	if err := p.typ.groups.Decode(set, coded, int(p.distance), before); err != nil {
 		if errors.Is(err, snapshot.ErrBaselineMissing) {
 			return nil, d.missing(p.distance)
 		}
 		return nil, err
 	}
+	step := uint64(p.typ.groups.Step())
 	if set.Len() > maxGroup {
 		return nil, fmt.Errorf("%w: a group of %d objects, want at most %d", snapshot.ErrMalformed, set.Len(), maxGroup)
 	}
-	if d.objects += set.Len(); d.objects > MaxObjects*len(d.types) {
+	if d.objects+set.Len() > MaxObjects*len(d.types) {
 		return nil, fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
 	}
 	if p.entered {
-		return d.entered(p, set, rest)
+		var err error
+		if rest, err = d.entered(p, rest); err != nil {
+			return nil, err
+		}
 	}
+	d.step = max(d.step, step)
+	d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, false}, p.counted)
 	return rest, nil
 }
 
@@ -369,7 +369,11 @@ func (d *Decoder) accept() {
 	for _, t := range d.types {
 		t.shown, t.merged = t.merged, t.shown
 	}
-	d.decoded.Add(d.n)
+	if d.decoded.Add(d.n); d.n%trimEvery == 0 {
+		for _, t := range d.types {
+			t.free.trim()
+		}
+	}
 	d.next = max(d.next, d.n+1)
 	if d.distance == 0 {
 		if d.waiting {
@@ -378,7 +382,11 @@ func (d *Decoder) accept() {
 		return
 	}
 	d.floor = max(d.floor, d.n-d.distance)
-	d.removeBefore(max(d.floor-min(d.floor, keepBefore), d.next-min(d.next, snapshot.Ring)))
+	before := uint64(keepBefore)
+	if d.step > 0 && d.n+1 == d.next {
+		before = lateBaselines + maxLag*d.step
+	}
+	d.removeBefore(max(d.floor-min(d.floor, before), d.next-min(d.next, snapshot.Ring)))
 }
 
 // drop forgets the message that could not be decoded.
@@ -413,32 +421,6 @@ func (d *Decoder) remove(n uint64) {
 	}
 }
 
-// release frees the sets of members that no message contains any more.
-func (d *Decoder) release(members []receivedMember) {
-	for _, m := range members {
-		if m.set.used--; m.set.used == 0 {
-			m.set.typ.put(m.set)
-		}
-	}
-}
-
-// put keeps a set for take.
-func (t *typeDecoder) put(s *countedSet) {
-	if len(t.free) < maxFree {
-		t.free = append(t.free, s)
-	}
-}
-
-func (t *typeDecoder) take() *countedSet {
-	if n := len(t.free); n > 0 {
-		s := t.free[n-1]
-		t.free = t.free[:n-1]
-		s.Reset()
-		return s
-	}
-	return &countedSet{Set: t.schema.NewSet(), typ: t}
-}
-
 // Ack returns an ack of the messages decoded so far.
 func (d *Decoder) Ack() snapshot.Ack {
 	a := snapshot.Ack{None: !d.decoded.Any, Epoch: d.epoch}
@@ -446,20 +428,4 @@ func (d *Decoder) Ack() snapshot.Ack {
 		a.Newest, a.Window = uint16(d.decoded.Newest), d.decoded.Low(snapshot.Ring-1)
 	}
 	return a
-}
-
-// Memory returns the size of the stored objects, in bytes.
-func (d *Decoder) Memory() (sum int) {
-	for _, m := range d.messages.All() {
-		for _, e := range m.members {
-			sum += e.set.Memory() / e.set.used
-		}
-	}
-	for _, t := range d.types {
-		for _, s := range t.free {
-			sum += s.Memory()
-		}
-		sum += t.shown.Memory() + t.merged.Memory()
-	}
-	return sum
 }

@@ -53,55 +53,64 @@ func (d *Decoder) skipEntered(p *receivedPart, b []byte) ([]byte, error) {
 	return eachEntered(b, nil)
 }
 
-// entered decodes the objects that entered a group, and adds them to its set.
-func (d *Decoder) entered(p *receivedPart, set *countedSet, b []byte) ([]byte, error) {
+// entered decodes the objects that entered a group, and adds them to what it decoded to.
+func (d *Decoder) entered(p *receivedPart, b []byte) ([]byte, error) {
 	t := p.typ
 	return eachEntered(b, func(coded []byte, delta bool) error {
 		distance := 0
+		var base snapshot.Packed
 		if delta {
 			distance = int(p.distance)
-			if !d.find(t, p.distance, binary.LittleEndian.Uint16(coded)) {
+			var ok bool
+			if base, ok = d.find(t, p.distance, binary.LittleEndian.Uint16(coded)); !ok {
 				return fmt.Errorf("%w: an object that entered a group is in no group of snapshot %d", snapshot.ErrMalformed, uint16(d.n-p.distance))
 			}
 			coded = coded[2:]
 		}
-		if err := t.groups.Decode(t.one, coded, distance, func(age int) *snapshot.Set {
+		if err := t.groups.Decode(t.one, coded, distance, func(age int) *snapshot.Packed {
 			if age > 0 {
 				return nil
 			}
-			return t.before
+			return &base
 		}); errors.Is(err, snapshot.ErrBaselineMissing) {
 			return fmt.Errorf("%w: an object that entered a group has references", snapshot.ErrMalformed)
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 		}
-		if d.objects++; t.one.Len() != 1 || d.objects > MaxObjects*len(d.types) {
+		if t.one.Len() != 1 || d.objects+t.group.Len() >= MaxObjects*len(d.types) {
 			return errEntered
 		}
-		if err := set.Insert(t.one, 0); err != nil {
+		if err := t.group.Insert(t.one, 0); err != nil {
 			return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 		}
 		return nil
 	})
 }
 
-// find stores the object with an id in the message that is older by a distance in t.before.
-func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) bool {
+// find returns the object with an id in the message that is older by a distance.
+func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) (one snapshot.Packed, ok bool) {
 	m := d.at(distance)
 	if m == nil {
-		return false
+		return one, false
 	}
 	for _, e := range m.members {
 		if e.set.typ != t {
 			continue
 		}
 		if i, ok := e.set.Index(id); ok {
-			t.before.Reset()
-			return t.before.Insert(e.set.Set, i) == nil
+			return e.set.Only(i), true
 		}
 	}
-	return false
+	return one, false
 }
+
+// Order of the objects that a message shows: by id, and of several with one id by the place of
+// their group in the directory.
+const (
+	idShift    = 32
+	groupShift = 16
+	orderMask  = 1<<16 - 1
+)
 
 // order merges the visible groups, by type and ascending id. If an object is in two of them,
 // because one is stale, the other one counts.
@@ -110,31 +119,25 @@ func (d *Decoder) order() error {
 		t.merged.Reset()
 		t.order = t.order[:0]
 	}
-	for _, stale := range [...]bool{false, true} {
-		for _, m := range d.visible {
-			if m.stale == stale {
-				m.set.typ.add(m.set.Set)
-			}
+	slices.SortStableFunc(d.visible, func(a, b receivedMember) int { return cmp.Compare(bit(a.stale), bit(b.stale)) })
+	for k, m := range d.visible {
+		t := m.set.typ
+		for i := range m.set.Len() {
+			t.order = append(t.order, uint64(m.set.Object(i).ID)<<idShift|uint64(k)<<groupShift|uint64(i))
 		}
 	}
 	for _, t := range d.types {
-		slices.SortStableFunc(t.order, func(a, b shownObject) int { return cmp.Compare(a.object.ID, b.object.ID) })
-		last := -1
+		slices.Sort(t.order)
+		last := uint64(1) << 16
 		for _, o := range t.order {
-			if int(o.object.ID) == last {
+			if o>>idShift == last {
 				continue
 			}
-			last = int(o.object.ID)
-			if err := t.merged.Insert(o.set, o.index); err != nil {
+			last = o >> idShift
+			if err := t.merged.AppendPacked(&d.visible[o>>groupShift&orderMask].set.Packed, int(o&orderMask)); err != nil {
 				return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 			}
 		}
 	}
 	return nil
-}
-
-func (t *typeDecoder) add(s *snapshot.Set) {
-	for i := range s.Len() {
-		t.order = append(t.order, shownObject{s.Object(i), s, i})
-	}
 }

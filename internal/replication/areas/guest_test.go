@@ -52,7 +52,7 @@ type flight struct {
 	message []byte
 	objects objects
 	sees    []area.ID
-	sizes   map[uint64]int // objects of groups by slot
+	sizes   map[uint16]int // objects of groups by slot
 	ack     snapshot.Ack
 }
 
@@ -97,10 +97,10 @@ func (g *guest) send(t *town) {
 	n := t.newest()
 	g.message = t.builder.Append(nil, t.world, &g.view, g.baseline(n), Limits{Enter: g.enter, Hold: int(2*(g.delay+g.jitter)) + 3})
 	g.sent, g.last = g.sent<<(n-g.last)|1, n
-	f := flight{n: n, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint64]int{}}
+	f := flight{n: n, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint16]int{}}
 	for i, m := range g.view.members {
 		if m.group != nil && m.had&1 != 0 {
-			f.sizes[uint64(i)] = len(m.group.part.Objects(n))
+			f.sizes[uint16(i)] = len(m.group.part.Objects(n))
 		}
 	}
 	g.launch(&g.down, n, f)

@@ -40,6 +40,7 @@ type areaDecoder struct {
 	bad            bool
 	members, shown []group
 	parts          []areaPart
+	step           int64          // the highest one of parts
 	kinds          map[string]int // of codes and entries
 }
 
@@ -114,7 +115,7 @@ func (d *areaDecoder) receive(b []byte) string {
 		}
 		return d.missing()
 	}
-	d.b, d.at, d.bad, d.members, d.shown, d.parts = b, 0, false, nil, nil, nil
+	d.b, d.at, d.bad, d.members, d.shown, d.parts, d.step = b, 0, false, nil, nil, nil, 0
 	if result := d.directory(distance); result != "" {
 		return result
 	}
@@ -140,8 +141,12 @@ func (d *areaDecoder) receive(b []byte) string {
 		return "right"
 	}
 	d.floor = max(d.floor, d.n-distance)
+	before := int64(28)
+	if d.step > 0 && d.n+1 == d.next {
+		before = 3 + 6*d.step
+	}
 	for n := range d.messages {
-		if n < d.floor-28 || n < d.next-64 {
+		if n < d.floor-before || n < d.next-64 {
 			delete(d.messages, n)
 		}
 	}
@@ -240,6 +245,7 @@ func (d *areaDecoder) decode(p *areaPart, b []byte) (rest []byte, result string)
 		}); result != "" {
 			return nil, result
 		}
+		d.step = max(d.step, d.types[p.typ].step)
 		if len(p.set.objects) > 264 {
 			return nil, "malformed"
 		}

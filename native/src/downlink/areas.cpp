@@ -18,7 +18,8 @@ constexpr size_t max_group = 264;
 constexpr size_t max_free = 1024; // sets of a type that are kept for reuse
 constexpr uint64_t max_part = 1 << 20;
 constexpr uint64_t max_entered = 512;
-constexpr uint64_t keep_before = 28; // messages that are kept before the newest baseline
+constexpr uint64_t keep_before = 28;   // messages that are kept before the newest baseline,
+constexpr uint64_t late_baselines = 3; // or these and the references, if their step is known
 constexpr uint64_t check_every = 64;
 
 struct AreaType;
@@ -105,6 +106,7 @@ struct AreaDecoderImpl final : AreaDecoder {
   List<Entry> entries;
   List<Shown> order;
   size_t objects = 0;
+  uint64_t step = 0; // the maximum of its groups, 0 without references
 
   AreaDecoderImpl() = default;
   AreaDecoderImpl(const AreaDecoderImpl &) = delete;
@@ -358,11 +360,12 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
     coded = {coded.data + 2, coded.size - 2};
   }
   const Set *references[reference_count] = {};
-  const uint64_t step = t.part.begin(coded, e.distance > 0);
-  for (size_t i = 0; i < reference_count && step > 0; i++) {
-    references[i] = before(ages[i] * step);
+  const uint64_t own_step = t.part.begin(coded, e.distance > 0);
+  for (size_t i = 0; i < reference_count && own_step > 0; i++) {
+    references[i] = before(ages[i] * own_step);
     if (references[i] == nullptr) return missing();
   }
+  step = std::max(step, own_step);
   // Its place in the list is there before the group is taken.
   if (!visible.add(allocator, {})) return Error::no_memory;
   visible.n--;
@@ -415,6 +418,7 @@ Error AreaDecoderImpl::merge() {
 Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
   release(&visible);
   members.n = entries.n = objects = 0;
+  step = 0;
   Error e = Error::ok;
   if (distance > 0) {
     Message *base = at(distance);
@@ -453,7 +457,10 @@ Error AreaDecoderImpl::accept() {
   received.add(n, distance > 0);
   if (distance == 0) return Error::ok;
   received.floor = std::max(received.floor, n - distance);
-  forget(std::max(received.floor - std::min(received.floor, keep_before),
+  const bool newest = n + 1 == received.next;
+  const uint64_t before =
+      step > 0 && newest ? late_baselines + ages[reference_count - 1] * step : keep_before;
+  forget(std::max(received.floor - std::min(received.floor, before),
                   received.next - std::min(received.next, ring)));
   return Error::ok;
 }
