@@ -2,6 +2,7 @@ package statesync_test
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func waits(t rapid.TB, given []float64, n int) {
 	var a statesync.Accumulator
 	last := make([]int, len(given))
 	for tick := 1; tick <= 3000; tick++ {
-		a.Open(len(given))
+		a.Open(len(given) * 5)
 		for i, p := range given {
 			a.Add(uint16(i*5), p)
 		}
@@ -71,6 +72,31 @@ func waits(t rapid.TB, given []float64, n int) {
 	}
 }
 
+// TestOrder checks that objects come in descending order of sums, then ascending ids, without those
+// whose sum is zero.
+func TestOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		given := rapid.SliceOf(rapid.SampledFrom([]float64{0, 1, 2, 2.5, 1e9})).Draw(t, "priorities")
+		var a statesync.Accumulator
+		a.Open(len(given))
+		var want []uint16
+		for id, p := range given {
+			if a.Add(uint16(id), p); p > 0 {
+				want = append(want, uint16(id))
+			}
+		}
+		slices.SortStableFunc(want, func(a, b uint16) int { return cmp.Compare(given[b], given[a]) })
+		a.Start()
+		var got []uint16
+		for id, ok := a.Next(); ok; id, ok = a.Next() {
+			got = append(got, id)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("order %d, want %d", got, want)
+		}
+	})
+}
+
 func TestBadPriorities(t *testing.T) {
 	s, _ := pair(t, testSchema(t), config)
 	for _, p := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
@@ -81,6 +107,7 @@ func TestBadPriorities(t *testing.T) {
 		}
 	}
 	var a statesync.Accumulator
+	a.Open(2)
 	for range 3 { // sums stay finite
 		a.Add(1, math.MaxFloat64)
 	}

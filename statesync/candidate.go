@@ -20,13 +20,11 @@ type savepoint struct {
 // previous updates and codes them by id. If more or less space is left than expected, it drops the
 // last ones or adds others.
 type packetBuilder struct {
-	typical  [2]int // mean size of an update, without and with a baseline
-	overhead int    // size of the last packet without its updates
-	list     []candidate
-	at       []int32 // by baseline: index of the candidate + 1, or 0
-	out      packet
-	buf      []byte
-	saved    savepoint
+	list  []candidate
+	at    []int32 // by baseline: index of the candidate + 1, or 0
+	out   packet
+	buf   []byte
+	saved savepoint
 
 	attempt     int
 	limit       int   // of the coded part, in bits
@@ -104,7 +102,7 @@ func (s *Sender) list() {
 			continue
 		}
 		st := s.store.objects.at(id)
-		if st.based && st.base.gone {
+		if st.based && st.base == 0 {
 			st.sum, st.live = 0, false
 			continue
 		}
@@ -127,7 +125,7 @@ func (s *Sender) enqueue(id uint16, at, base int32) *candidate {
 		x.with = 1
 		c.at[base] = int32(len(c.list))
 	}
-	x.need = int32(c.typical[x.with])
+	x.need = int32(s.typical[x.with])
 	return x
 }
 
@@ -135,10 +133,10 @@ func (s *Sender) enqueue(id uint16, at, base int32) *candidate {
 func (s *Sender) more() bool {
 	at, ok := s.accumulator.Next()
 	if ok {
-		id, base := s.world.set.Object(at).ID, int32(-1)
+		id, base := s.world.states[at].id, int32(-1)
 		st := s.store.objects.at(id)
-		if !s.codec.keyframe && st.hasBase() {
-			base = st.index
+		if !s.codec.keyframe {
+			base = st.base - 1
 		}
 		if x := s.enqueue(id, int32(at), base); st.bits[x.with] > 0 {
 			x.need = int32(st.bits[x.with]) * needUnit
@@ -164,7 +162,7 @@ func (s *Sender) pickFirst() {
 	}
 	s.pick(c.first)
 	if c.tail = c.first + 1; c.attempt < firstAlone {
-		s.add(c.limit*bit - c.overhead)
+		s.add(c.limit*bit - s.overhead)
 	}
 }
 
@@ -178,7 +176,7 @@ func (s *Sender) pick(i int) {
 
 func (s *Sender) add(room int) {
 	c := &s.builder
-	room += room/overpick + c.typical[1]
+	room += room/overpick + s.typical[1]
 	for passed := 0; passed < maxMisfits && c.count < maxUpdates; c.tail++ {
 		if c.tail == len(c.list) && !s.more() {
 			return
@@ -212,7 +210,7 @@ func (s *Sender) passed(x *candidate) bool {
 func (s *Sender) adjust() {
 	c := &s.builder
 	room := c.limit*bit - s.codec.Enc.BitsQ8()
-	if s.drop(room); c.attempt < firstAlone && c.pending+c.typical[1] < room {
+	if s.drop(room); c.attempt < firstAlone && c.pending+s.typical[1] < room {
 		s.add(room)
 	}
 }
@@ -220,7 +218,7 @@ func (s *Sender) adjust() {
 // drop drops the last picked candidates until the others should fit.
 func (s *Sender) drop(room int) {
 	c := &s.builder
-	for room += room/overpick + c.typical[1]; c.pending > room && c.tail > 0; {
+	for room += room/overpick + s.typical[1]; c.pending > room && c.tail > 0; {
 		c.tail--
 		if x := &c.list[c.tail]; x.state == picked && c.tail != c.first {
 			x.state = waiting

@@ -30,9 +30,9 @@ type payloadCodec struct {
 	out            *packet    // the packet that is coded
 	keyframe       bool       // it has no baselines
 	view           view
-	base           *packet    // newest packet of the view
-	bases          []baseline // by ascending id
-	records        []*record  // of bases, at the receiver
+	base           *packet   // newest packet of the view
+	bases          []update  // baselines by ascending id
+	records        []*record // of bases, at the receiver
 	object         objectContext
 	viewerPosition [3]int64
 	hasViewer      bool   // viewerPosition is known
@@ -101,38 +101,54 @@ func (pc *payloadCodec) codeViewerID(id uint16, has bool) (uint16, bool) {
 }
 
 // codeMember codes whether an object that has a baseline is updated.
-func (pc *payloadCodec) codeMember(base *baseline, is bool) bool {
-	return pc.Bit(pc.member(base), is)
+func (pc *payloadCodec) codeMember(base *update, is bool) bool {
+	return pc.Bit(&pc.out.state.member[pc.memberContext(base)], is)
 }
 
-func (pc *payloadCodec) member(base *baseline) *rangecoder.Prob {
-	ctx := 0
+// memberContext returns the context of codeMember.
+func (pc *payloadCodec) memberContext(base *update) uint8 {
+	ctx := pc.age(base.seq)
 	if base.rests {
-		ctx = 1
+		ctx += ageContexts
 	}
-	return &pc.out.state.member[ctx][pc.age(base.seq)]
+	return ctx
 }
 
 // omit encodes that objects with baselines are not updated. Nothing is coded for the viewer object.
-func (pc *payloadCodec) omit(bases []baseline, viewer int) {
-	for i := range bases {
-		if b := &bases[i]; int(b.id) != viewer {
-			pc.False(pc.member(b))
+func (pc *payloadCodec) omit(bases []update, viewer int) {
+	for len(bases) > 0 {
+		var contexts [64]uint8
+		n, of := 0, bases[:min(len(bases), len(contexts))]
+		for i := range of {
+			contexts[n&63] = pc.memberContext(&of[i])
+			if int(of[i].object.ID) != viewer {
+				n++
+			}
 		}
+		pc.Falses(pc.out.state.member[:], contexts[:n])
+		bases = bases[len(of):]
 	}
 }
 
-// age returns a context for the age of packet seq, in packets.
-func (pc *payloadCodec) age(seq uint32) int {
-	return min(bits.Len32(uint32(pc.view.newest)-seq), ageContexts-1)
+// age returns a context for the age of packet seq, in packets: its length in bits.
+func (pc *payloadCodec) age(seq uint32) uint8 {
+	return ages[min(uint32(pc.view.newest)-seq, uint32(len(ages)-1))]
 }
+
+// ages are the lengths of numbers in bits, up to the first that is ageContexts-1.
+var ages = func() (a [1<<(ageContexts-2) + 1]uint8) {
+	for i := range a {
+		a[i] = uint8(bits.Len(uint(i)))
+	}
+	return a
+}()
 
 // codeNewID codes the id of an object without a baseline as the difference from the previous one.
 func (pc *payloadCodec) codeNewID(id, before int64) int64 {
 	return before + 1 + pc.rare(rareNewID, id-before-1)
 }
 
-func (pc *payloadCodec) members() []baseline {
+func (pc *payloadCodec) members() []update {
 	if pc.keyframe {
 		return nil
 	}
@@ -141,7 +157,7 @@ func (pc *payloadCodec) members() []baseline {
 
 // find returns the index of the baseline of an object among the members, or -1.
 func (pc *payloadCodec) find(id uint16) int32 {
-	at, ok := slices.BinarySearchFunc(pc.members(), id, func(b baseline, id uint16) int { return int(b.id) - int(id) })
+	at, ok := slices.BinarySearchFunc(pc.members(), id, compareID)
 	if !ok {
 		return -1
 	}
@@ -153,7 +169,7 @@ func (pc *payloadCodec) baseline(at int32) *record {
 	if pc.sent == nil {
 		return pc.records[at]
 	}
-	pc.sent.load(pc.bases[at].id, &pc.object.loaded)
+	pc.sent.load(at, &pc.object.loaded)
 	return &pc.object.loaded
 }
 

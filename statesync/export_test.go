@@ -14,9 +14,12 @@ type Accumulator struct {
 	sums table[float64]
 }
 
+// Open starts a tick of objects with ids below n.
+func (a *Accumulator) Open(n int) { clear(a.accumulator.Open(n)) }
+
 // Add adds the priority of an object for this tick.
 func (a *Accumulator) Add(id uint16, priority float64) {
-	a.accumulator.Add(a.sums.at(id), priority, int(id))
+	a.keys[a.n+int(id)] = add(a.sums.at(id), priority, int(id))
 }
 
 // Next returns the next object.

@@ -22,8 +22,8 @@ type modelState struct {
 	texts       []textModel
 	same        [4][ageContexts]rangecoder.Prob // nothing changed
 	zero        [3]rangecoder.Prob
-	near        rangecoder.Prob // a position is relative to the viewer
-	member      [4][ageContexts]rangecoder.Prob
+	near        rangecoder.Prob                  // a position is relative to the viewer
+	member      [4 * ageContexts]rangecoder.Prob // an object that has a baseline is updated
 	gone        [2]rangecoder.Prob
 	regenerated rangecoder.Prob
 	held        [2]rangecoder.Prob
@@ -54,8 +54,8 @@ func (p *plan) newState() *modelState {
 	}
 	for i := range s.same {
 		rangecoder.Fill(s.same[i][:], rangecoder.Half, 0)
-		rangecoder.Fill(s.member[i][:], 16384, 2)
 	}
+	rangecoder.Fill(s.member[:], 16384, 2)
 	s.largest.Init()
 	rangecoder.Fill(s.zero[:], rangecoder.Half, 0)
 	s.near = rangecoder.Prob{P: rangecoder.Half}
@@ -89,9 +89,7 @@ func (pc *payloadCodec) hash() uint16 {
 		}
 	}
 	for i := range s.member {
-		for k := range s.member[i] {
-			add(int64(s.member[i][k].P)<<16 | int64(s.same[i][k].P))
-		}
+		add(int64(s.member[i].P)<<16 | int64(s.same[i/ageContexts][i%ageContexts].P))
 	}
 	for i := range pc.bases {
 		r := pc.baseline(int32(i))

@@ -28,13 +28,12 @@ var tables = func() (t [levels]rangecoder.Table) {
 	return t
 }()
 
-// class returns the class of a magnitude below 2^32, and the number of bits that it leaves open.
-func class(v uint64) (s int, rest uint) {
-	if v < 4 {
-		return int(v), 0
-	}
+// class returns the class of a magnitude below 2^32, and the number of bits that it leaves open,
+// with the sign. It has no branches, which the processor would not predict.
+func class(v uint64) (s int, open uint) {
 	n := bits.Len64(v)
-	return 2*n - 2 + int(v>>(n-2)&1), uint(n - 2)
+	rest := max(n-2, 0)
+	return max(2*n-2, 0) + int(v>>rest&1), uint(min(n, rest+1))
 }
 
 // lowest returns the lowest magnitude of a class, and the number of bits that the class leaves
@@ -53,11 +52,7 @@ func (pc *payloadCodec) number(level int, v int64) int64 {
 	if !pc.Decoding {
 		size := uint64(fixed.Abs(v))
 		s, rest := class(size)
-		if s == 0 {
-			pc.Enc.Symbol(t, 0)
-			return 0
-		}
-		pc.Enc.SymbolRaw(t, s, size<<1&(2<<rest-1)|uint64(v)>>63, rest+1)
+		pc.Enc.SymbolRaw(t, s, size<<1|uint64(v)>>63, rest)
 		return v
 	}
 	s := pc.Dec.Symbol(t)

@@ -77,7 +77,7 @@ func (s *Sender) code(tick int64) (size int, ok bool) {
 	c.limit = (s.cfg.Budget - head) * 8
 	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
 	if s.pickFirst(); s.updates() {
-		c.overhead = pc.Enc.BitsQ8() - c.needed
+		s.overhead = pc.Enc.BitsQ8() - c.needed
 		c.buf = pc.Enc.Finish()
 		return len(c.buf), true
 	}
@@ -132,7 +132,7 @@ func (s *Sender) codeViewer() bool {
 		}
 		if x := &c.list[mine]; x.state == sent {
 			if x.at >= 0 {
-				pc.setViewerPosition(s.world.set.Row(int(x.at)))
+				pc.setViewerPosition(s.world.objects[x.at].row)
 			}
 			return true
 		}
@@ -205,10 +205,9 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	if to.gone = x.at < 0; to.gone {
 		pc.codeUpdate(to, base, nil)
 	} else {
-		var now objectState
-		s.world.load(&now, int(x.at))
+		now := &s.world.objects[x.at]
 		to.object = now.Object
-		pc.codeUpdate(to, base, &now)
+		pc.codeUpdate(to, base, now)
 	}
 	pc.out.sent = append(pc.out.sent, to.identity)
 	c.pending -= int(x.need)
@@ -216,7 +215,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	x.need = int32(need)
 	if x.at >= 0 {
 		s.store.objects.at(x.id).bits[x.with] = uint16(min((need+needUnit-1)/needUnit, 1<<16-1))
-		t := &c.typical[x.with]
+		t := &s.typical[x.with]
 		*t = max(1, *t+(need-*t)/16)
 	}
 	if s.fits(i) {

@@ -182,10 +182,10 @@ func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 	}
 	at, bases := 0, pc.members()
 	for ctx := 0; pc.Bit(&s.more[ctx], false); ctx = 1 {
-		for at < len(bases) && (has && bases[at].id == viewer || !pc.codeMember(&bases[at], false)) {
+		for at < len(bases) && (has && bases[at].object.ID == viewer || !pc.codeMember(&bases[at], false)) {
 			at++
 		}
-		if at == len(bases) || !r.decodeUpdate(bases[at].id, pc.records[at]) {
+		if at == len(bases) || !r.decodeUpdate(bases[at].object.ID, pc.records[at]) {
 			return false
 		}
 		at++

@@ -45,19 +45,20 @@ type SenderStats struct {
 
 // Sender encodes the packets of one player. Not safe for concurrent use.
 type Sender struct {
-	world       *World
-	cfg         Config
-	codec       payloadCodec
-	store       sentStore
-	accumulator accumulator
-	own         table[ownPriority]
-	hasOwn      bool // some are set
-	present     int  // objects of the world's set that the receiver may have
-	overdue     int  // objects that were in no packet for long
-	inputs      inputLog
-	builder     packetBuilder
-	viewer      uint16
-	hasViewer   bool
+	*workspace // during Append
+
+	world     *World
+	cfg       Config
+	store     sentStore
+	own       table[ownPriority]
+	hasOwn    bool // some are set
+	present   int  // objects of the world's set that the receiver may have
+	overdue   int  // objects that were in no packet for long
+	inputs    inputLog
+	viewer    uint16
+	hasViewer bool
+	typical   [2]int // mean size of an update, without and with a baseline
+	overhead  int    // size of the last packet without its updates
 
 	next  uint64 // sequence number of the next packet
 	start uint64 // first sequence number of the epoch
@@ -85,11 +86,8 @@ func (w *World) NewSender(cfg Config) (*Sender, error) {
 	s := &Sender{world: w, cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch}
 	s.store.init(w.plan)
 	s.store.final = cfg.First
-	s.codec.init(w.plan, false)
-	s.codec.sent = &s.store
 	s.inputs.clear()
-	s.builder.typical = [2]int{w.plan.ints * 12 * bit, w.plan.ints * 6 * bit}
-	s.builder.saved.state = w.plan.newState()
+	s.typical = [2]int{w.plan.ints * 12 * bit, w.plan.ints * 6 * bit}
 	return s, nil
 }
 
@@ -135,6 +133,8 @@ func (s *Sender) Append(dst []byte) ([]byte, Info, error) {
 		return dst, Info{}, fmt.Errorf("%w: %d after %d", ErrTick, tick, s.tick)
 	}
 	s.restartIfDue(tick)
+	s.openWorkspace()
+	defer s.closeWorkspace()
 	s.loadView()
 	s.accumulate()
 	out, err := s.choose(tick)
@@ -142,6 +142,30 @@ func (s *Sender) Append(dst []byte) ([]byte, Info, error) {
 		return dst, Info{}, err
 	}
 	return append(dst, out...), s.commit(tick, len(out)), nil
+}
+
+// workspace is what a sender needs only during Append. The senders of a world use the same ones in
+// turn, which are then in the processor's cache.
+type workspace struct {
+	accumulator accumulator
+	codec       payloadCodec
+	builder     packetBuilder
+}
+
+func (s *Sender) openWorkspace() {
+	s.workspace, _ = s.world.workspaces.Get().(*workspace)
+	if s.workspace == nil {
+		s.workspace = new(workspace)
+		s.codec.init(s.world.plan, false)
+		s.builder.saved.state = s.world.plan.newState()
+	}
+	s.codec.sent = &s.store
+}
+
+func (s *Sender) closeWorkspace() {
+	s.codec.sent, s.codec.base, s.codec.bases = nil, nil, nil
+	s.world.workspaces.Put(s.workspace)
+	s.workspace = nil
 }
 
 // restartIfDue restarts if the acked packets are about to be too old, or the tick is too far ahead.
@@ -186,48 +210,47 @@ func (s *Sender) recent() (said uint32) {
 
 // accumulate adds the priorities of the world's objects.
 func (s *Sender) accumulate() {
-	w := s.world
-	s.accumulator.Open(len(w.states))
-	s.present, s.overdue = 0, 0
-	for i := range w.states {
-		id, state := w.set.Object(i).ID, &w.states[i]
-		st, p := s.store.objects.at(id), state.priority
+	states := s.world.states
+	keys := s.accumulator.Open(len(states))[:len(states)]
+	present, over := 0, 0
+	for i := range states {
+		state := &states[i]
+		st, p := s.store.objects.at(state.id), state.priority
 		if s.hasOwn {
-			if own := s.own.at(id); own.set {
+			if own := s.own.at(state.id); own.set {
 				p, own.set = own.priority, false
 			}
 		}
-		switch {
-		case p == 0 && st.movingPriority == 0:
-		case !state.rests:
-			if st.compared = 0; p > 0 {
+		if !state.rests {
+			if st.compared = false; p > 0 {
 				st.movingPriority = p
 			}
-		case st.movingPriority > 0 && s.settled(st, i):
-			st.movingPriority = 0
-		default:
+		} else if st.movingPriority > 0 {
+			if s.settled(st, i) {
+				st.movingPriority = 0
+			}
 			p = max(p, st.movingPriority)
 		}
 		if st.live {
-			s.present++
+			present++
 		}
-		s.accumulator.Add(&st.sum, p, i)
+		keys[i] = add(&st.sum, p, i)
 		if p > 0 && st.sum > overdue*p {
-			s.overdue++
+			over++
 		}
 	}
+	s.present, s.overdue = present, over
 }
 
 // settled reports whether the receiver has the state of the world's object i, which is at rest. It
 // compares the two once for each baseline.
 func (s *Sender) settled(st *sendState, i int) bool {
-	base := uint16(st.base.seq) + 1
-	if !st.hasBase() || st.compared == base {
+	if !st.rests || st.compared {
 		return false
 	}
-	st.compared = base
-	o := s.world.set.Object(i)
-	return st.base.object == o && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), s.world.wordsOf(i))
+	st.compared = true
+	o := &s.world.objects[i]
+	return s.store.bases[st.base-1].object == o.Object && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), o.words)
 }
 
 func (s *Sender) commit(tick int64, bytes int) Info {

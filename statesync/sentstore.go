@@ -8,27 +8,27 @@ import "slices"
 type sentStore struct {
 	packetStore
 	objects table[sendState]
+	removed table[uint32] // sequence number of the removal that the receiver has, if that is its newest update
 	data    [256][]uint64 // of the baselines, by pages of objects
 	live    []uint16      // objects that the receiver may have, ascending
-	bases   []baseline
-	stale   bool // bases is not up to date
+	bases   []update      // baselines by ascending id
+	stale   bool          // sendState.base is not up to date
 	spares  []packet
 }
 
+// sendState is what is stored of an object besides its baseline, of every object that is read in
+// each tick: half a cache line.
 type sendState struct {
 	sum            float64   // of the accumulator
 	movingPriority float64   // priority when the object last moved
-	base           update    // if based
-	index          int32     // of base in sentStore.bases, unless that is stale
+	base           int32     // index + 1 of its baseline in sentStore.bases, perhaps stale, or 0
 	goneSent       uint32    // sequence number + 1 of the last packet with its removal, low bits; or 0
 	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
-	compared       uint16    // low bits + 1 of base.seq when the state at rest was compared with it, or 0
 	live           bool      // the receiver may have the object
 	based          bool      // there is an update that the receiver has, perhaps a removal
+	rests          bool      // the object is at rest in its baseline
+	compared       bool      // its state at rest was compared with the baseline
 }
-
-// hasBase reports whether the object has a baseline.
-func (o *sendState) hasBase() bool { return o.based && !o.base.gone }
 
 // open prepares a packet for coding.
 func (b *sentStore) open(p *packet) {
@@ -85,22 +85,43 @@ func (b *sentStore) hold(p *packet) {
 	p.held = true
 	for i := range p.sent {
 		r := update{uint32(p.seq), uint32(p.tick), p.sent[i]}
-		o := b.objects.at(r.object.ID)
-		if o.based && int32(r.seq-o.base.seq) < 0 {
-			continue
+		id := r.object.ID
+		if o := b.objects.at(id); b.setBase(o, &r) {
+			o.based, o.rests, o.compared = true, r.rests, false
+			copy(b.dataOf(id), p.data[i*b.plan.stride:(i+1)*b.plan.stride])
 		}
-		if o.hasBase() && !r.gone && !b.stale {
-			b.bases[o.index] = baseline{r.seq, r.object.ID, r.rests}
-		} else {
-			b.stale = true
-		}
-		if o.base, o.based = r, true; !r.gone {
-			b.setLive(o, r.object.ID) // an update after a removal was acked before
-		}
-		copy(b.dataOf(r.object.ID), p.data[i*b.plan.stride:(i+1)*b.plan.stride])
 	}
 	b.strip(p)
 }
+
+// setBase sets the baseline of an object to an update, unless there was a newer one.
+func (b *sentStore) setBase(o *sendState, r *update) bool {
+	at, id := int(o.base-1), r.object.ID
+	if b.stale || o.base == 0 {
+		at, _ = slices.BinarySearchFunc(b.bases, id, compareID)
+	}
+	switch {
+	case o.base > 0 && int32(r.seq-b.bases[at].seq) < 0:
+		return false
+	case o.base > 0 && r.gone:
+		b.bases = slices.Delete(b.bases, at, at+1)
+		o.base, b.stale = 0, true
+	case o.base > 0:
+		b.bases[at] = *r
+	case o.based && int32(r.seq-*b.removed.at(id)) < 0:
+		return false
+	case !r.gone:
+		b.bases = slices.Insert(b.bases, at, *r)
+		o.base, b.stale = 1, true
+		b.setLive(o, id) // an update after a removal was acked before
+	}
+	if r.gone {
+		*b.removed.at(id) = r.seq
+	}
+	return true
+}
+
+func compareID(u update, id uint16) int { return int(u.object.ID) - int(id) }
 
 // setLive records that the receiver may have an object.
 func (b *sentStore) setLive(o *sendState, id uint16) {
@@ -122,30 +143,28 @@ func (b *sentStore) clear(final uint64) {
 	}
 	b.packets.Reset()
 	for _, id := range b.live {
-		b.objects.at(id).based = false
+		o := b.objects.at(id)
+		o.base, o.based, o.rests = 0, false, false
 	}
 	b.bases, b.stale = b.bases[:0], false
 	b.final = max(b.final, final)
 }
 
 // list returns the baselines by ascending id, until the next change.
-func (b *sentStore) list() []baseline {
-	if !b.stale {
-		return b.bases
-	}
-	b.bases, b.stale = slices.Grow(b.bases[:0], len(b.live)), false
-	for _, id := range b.live {
-		if o := b.objects.at(id); o.hasBase() {
-			o.index = int32(len(b.bases))
-			b.bases = append(b.bases, baseline{o.base.seq, id, o.base.rests})
+func (b *sentStore) list() []update {
+	if b.stale {
+		b.stale = false
+		for i := range b.bases {
+			b.objects.at(b.bases[i].object.ID).base = int32(i + 1)
 		}
 	}
 	return b.bases
 }
 
-// load sets r to the baseline of an object.
-func (b *sentStore) load(id uint16, r *record) {
-	r.data, r.update = b.dataOf(id), b.objects.at(id).base
+// load sets r to a baseline, by its index.
+func (b *sentStore) load(at int32, r *record) {
+	r.update = b.bases[at]
+	r.data = b.dataOf(r.object.ID)
 }
 
 func (b *sentStore) dataOf(id uint16) []uint64 {

@@ -101,13 +101,6 @@ type baselineStore struct {
 	sweepDue bool // some known objects may be removable
 }
 
-// baseline is what is coded about each baseline.
-type baseline struct {
-	seq   uint32
-	id    uint16
-	rests bool
-}
-
 // view is the set of packets whose updates are baselines: those that the receiver decoded, up to
 // the newest one that the sender knows of.
 type view struct {
@@ -165,10 +158,10 @@ func (b *baselineStore) latest(id uint16, v *view) *record {
 func (b *baselineStore) settled(r *record) bool { return int32(r.seq-uint32(b.final)) < 0 }
 
 // bases appends the baselines of a view: the newest update of each object, unless it was removed.
-func (b *baselineStore) bases(dst []baseline, records []*record, v *view) ([]baseline, []*record) {
+func (b *baselineStore) bases(dst []update, records []*record, v *view) ([]update, []*record) {
 	for _, id := range b.known {
 		if r := b.latest(id, v); r != nil && !r.gone {
-			dst, records = append(dst, baseline{r.seq, id, r.rests}), append(records, r)
+			dst, records = append(dst, r.update), append(records, r)
 		}
 	}
 	return dst, records

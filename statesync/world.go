@@ -3,6 +3,8 @@ package statesync
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -17,26 +19,27 @@ type World struct {
 	tick       int64
 	any        bool // SetTick was called
 	set        *snapshot.Set
-	words      []uint64 // packed rows
-	states     []worldState
+	states     []worldState  // of the objects of the set
+	objects    []objectState // the same objects
+	words      []uint64      // packed rows
 	priorities table[float64]
+	workspaces sync.Pool
 	indices    table[uint16] // index in the set, by object; that of an object which is not there is out of date
 }
 
-// worldState is what all senders need to know of an object of the set.
+// worldState is what each sender reads of each object.
 type worldState struct {
-	restState
 	priority float64
+	id       uint16
+	rests    bool
 }
-
-type restState struct{ rests, zero bool }
 
 // objectState is the state of an object of a world.
 type objectState struct {
 	snapshot.Object
-	row   []int32
-	words []uint64 // row, packed
-	restState
+	rests, zero bool // see identity
+	row         []int32
+	words       []uint64 // row, packed
 }
 
 // NewWorld returns a world without objects. It uses Velocities and Rest of cfg, which must be those
@@ -57,16 +60,16 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 		return fmt.Errorf("%w: %d after %d", ErrTick, tick, w.tick)
 	}
 	w.tick, w.set, w.any = tick, set, true
-	w.words, w.states = w.words[:0], w.states[:0]
+	w.words = slices.Grow(w.words[:0], set.Len()*w.plan.rowWords)[:set.Len()*w.plan.rowWords]
+	clear(w.words)
+	w.states, w.objects = w.states[:0], w.objects[:0]
 	for i := range set.Len() {
-		row, id := set.Row(i), set.Object(i).ID
-		rests, zero := w.plan.rests(row)
-		w.states = append(w.states, worldState{restState{rests, zero}, w.priorities.get(id)})
-		*w.indices.at(id) = uint16(i)
-		for range w.plan.rowWords {
-			w.words = append(w.words, 0)
-		}
-		w.plan.pack(w.words[i*w.plan.rowWords:], row)
+		o := objectState{Object: set.Object(i), row: set.Row(i), words: w.wordsOf(i)}
+		o.rests, o.zero = w.plan.rests(o.row)
+		w.plan.pack(o.words, o.row)
+		w.objects = append(w.objects, o)
+		w.states = append(w.states, worldState{w.priorities.get(o.ID), o.ID, o.rests})
+		*w.indices.at(o.ID) = uint16(i)
 	}
 	return nil
 }
@@ -89,11 +92,6 @@ func checkPriority(id uint16, priority float64) error {
 		return fmt.Errorf("statesync: object %d: priority %v, want a finite number, 0 or above", id, priority)
 	}
 	return nil
-}
-
-// load sets o to object i of the set.
-func (w *World) load(o *objectState, i int) {
-	o.Object, o.row, o.words, o.restState = w.set.Object(i), w.set.Row(i), w.wordsOf(i), w.states[i].restState
 }
 
 func (w *World) wordsOf(i int) []uint64 {

@@ -38,14 +38,31 @@ func (c *Coder) Bit(p *Prob, b bool) bool {
 	return b
 }
 
-// False encodes the decision false, faster than Bit.
-func (c *Coder) False(p *Prob) {
-	e := &c.Enc
-	e.rng = (e.rng >> ScaleBits) * uint64(Scale-uint32(p.P))
-	p.learn(false, c.maxCount)
-	if e.rng < least {
-		e.shift()
+// Falses encodes a decision for each index in at, with the probability p[at[i]] and the outcome
+// false, faster than Bit.
+func (c *Coder) Falses(p []Prob, at []uint8) {
+	if len(at) == 0 {
+		return
 	}
+	e, rng := &c.Enc, c.Enc.rng
+	last, cur := at[0], p[at[0]] // in registers while the index is the same
+	for _, i := range at {
+		if i != last {
+			p[last] = cur
+			last, cur = i, p[i]
+		}
+		rng = (rng >> ScaleBits) * uint64(Scale-uint32(cur.P))
+		cur.P = uint16(max(uint32(cur.P)*uint32(Scale-rates[uint8(cur.N)])>>ScaleBits, unlikely))
+		if cur.N < c.maxCount {
+			cur.N++
+		}
+		if rng < least {
+			e.rng = rng
+			e.shift()
+			rng = e.rng
+		}
+	}
+	p[last], e.rng = cur, rng
 }
 
 // Raw codes the low n bits of v, 0 to 64, each with probability 1/2.

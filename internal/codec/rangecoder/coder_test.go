@@ -193,3 +193,29 @@ func FuzzDecoder(f *testing.F) {
 		}
 	})
 }
+
+// TestFalses checks that Falses encodes and adapts like Bit.
+func TestFalses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prob := rapid.Custom(func(t *rapid.T) rangecoder.Prob {
+			return rangecoder.Prob{P: rapid.Uint16Range(24, 65512).Draw(t, "p"), N: rapid.Uint16Max(rangecoder.MaxCount).Draw(t, "n")}
+		})
+		probs := rapid.SliceOfN(prob, 4, 4).Draw(t, "probabilities")
+		slowest := rapid.Uint16Max(rangecoder.MaxCount).Draw(t, "slowest")
+		one, all := rangecoder.NewCoder(slowest, false), rangecoder.NewCoder(slowest, false)
+		one.Enc.Reset(nil, 0)
+		all.Enc.Reset(nil, 0)
+		want := slices.Clone(probs)
+		for _, at := range rapid.SliceOf(rapid.SliceOf(rapid.Uint8Max(3))).Draw(t, "indices") {
+			for _, i := range at {
+				one.Bit(&want[i], false)
+			}
+			if all.Falses(probs, at); !slices.Equal(probs, want) {
+				t.Fatalf("after %d: %v, want %v", at, probs, want)
+			}
+		}
+		if got, want := all.Enc.Finish(), one.Enc.Finish(); !bytes.Equal(got, want) {
+			t.Fatalf("encoded %x, want %x", got, want)
+		}
+	})
+}

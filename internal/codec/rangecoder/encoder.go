@@ -63,10 +63,9 @@ func (e *Encoder) Symbol(t *Table, s int) {
 func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	r := e.rng >> ScaleBits
 	s &= Symbols - 1
-	below := uint64(t.cum[s])
-	rng := r * uint64(t.cum[s+1]-t.cum[s])
-	e.add(r * below)
+	below, rng := r*uint64(t.cum[s]), r*uint64(t.cum[s+1]-t.cum[s])
 	if rng < least || n > ScaleBits {
+		e.add(below)
 		e.rng = rng
 		e.Renorm()
 		e.Raw(v, n)
@@ -74,7 +73,7 @@ func (e *Encoder) SymbolRaw(t *Table, s int, v uint64, n uint) {
 	}
 	rng >>= n & 63
 	e.rng = rng
-	e.add(rng * (v & (1<<(n&63) - 1)))
+	e.add(below + rng*(v&(1<<(n&63)-1)))
 	e.Renorm()
 }
 
