@@ -128,3 +128,30 @@ func TestAppendErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestSteps checks that clients that receive one snapshot in one to four get references.
+func TestSteps(t *testing.T) {
+	for every := 1; every <= 4; every++ {
+		for delay := 1; delay <= 20; delay++ {
+			var r snapshot.Receipts
+			var decoded uint64 // bit i: snapshot n-i
+			var acks []snapshot.Ack
+			for n := range uint64(200) {
+				decoded <<= 1
+				if n%uint64(every) == 0 {
+					r.Sent(n, r.Baseline(n))
+					decoded |= 1
+				}
+				newest := n - n%uint64(every)
+				acks = append(acks, snapshot.Ack{Newest: uint16(newest), Window: decoded >> (n - newest) >> 1})
+				if n >= uint64(delay) {
+					_, err := r.Ack(acks[n-uint64(delay)])
+					must(t, err)
+				}
+			}
+			if b := r.Baseline(200); b.Step != every || b.Distance > delay+2*every {
+				t.Errorf("one in %d, acks after %d: %+v", every, delay, b)
+			}
+		}
+	}
+}

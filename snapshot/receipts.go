@@ -33,6 +33,10 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 
 // Baselines returns the distances from snapshot n of all baselines that the client has: those with
 // references at a step, and all of them. Bit i is set for distance i.
+//
+// After a payload without references, a client may discard what is older than [References] with a
+// step of 1. If only that stands against those of a higher step, there are no newer baselines than
+// that of the payload until its client has enough newer snapshots.
 func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	if n < r.next || r.next <= r.since {
 		return 0, 0
@@ -48,11 +52,18 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	}
 	from, within := n+1-r.next, seq.Mask(oldest+1)
 	full, bare = full<<from&within, bare<<from&within
-	before := uint64(maxLag * step)
-	if n-r.kept < before {
-		return 0, bare
+	decoded, before := full, uint64(maxLag*step)
+	if full = 0; n-r.kept >= before {
+		full = decoded & seq.Mask(n-r.kept-before+1)
 	}
-	return full & seq.Mask(n-r.kept-before+1), bare
+	if full == 0 && decoded != 0 && r.used > 0 {
+		// The client has all references of snapshot r.kept+before, unless it is too old once acked.
+		delay := uint64(bits.TrailingZeros64(bare))
+		if older := bare &^ seq.Mask(n-r.used); older != 0 && r.kept+before+delay <= r.used+Ring-1-before {
+			bare = older
+		}
+	}
+	return full, bare
 }
 
 // Acked returns the distances from snapshot n of all snapshots that the client has acked, some of
@@ -65,8 +76,8 @@ func (r *Receipts) Acked(n uint64) uint64 {
 }
 
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
-// does not change it.
-const stepWindow = 16
+// does not change it. All steps divide it.
+const stepWindow = 24
 
 // Step returns the step of references that suits how often snapshots were sent, at most maxStep.
 func (r *Receipts) Step() int {
