@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/lab/perplayerstate"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -148,6 +149,9 @@ func BenchmarkPerPlayer(b *testing.B) {
 
 // TestWorldAllocations checks that a tick allocates nothing once warm.
 func TestWorldAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("pools allocate under the race detector")
+	}
 	q, sets := recorded(t)
 	v, tick := newWorldServer(t, q), int64(0)
 	once := func() {

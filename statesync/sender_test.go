@@ -1,13 +1,17 @@
 package statesync_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -92,6 +96,9 @@ func TestTicks(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("pools allocate under the race detector")
+	}
 	w := newWorld(t, 3, 64)
 	w.churn = 1 << 30
 	s, r := pair(t, w.schema, config)
@@ -299,4 +306,54 @@ func TestNoPriority(t *testing.T) {
 			t.Errorf("priority %v, speed %d: sent %d times, want %d to %d; one without any %d times", c.priority, c.speed, n, c.least, c.most, sent[0])
 		}
 	}
+}
+
+// TestSharedWorld checks that the senders of a world do not affect each other: each one's packets are
+// those of a sender with a world of its own.
+func TestSharedWorld(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 64)
+		w.churn = rapid.IntRange(16, 300).Draw(rt, "churn")
+		shared, err := statesync.NewWorld(w.schema, config)
+		must(rt, err)
+		type player struct {
+			s   *statesync.Sender
+			own *sender
+			r   *statesync.Receiver
+		}
+		var players []player
+		for i, budget := range rapid.SliceOfN(rapid.IntRange(8, 400), 2, 3).Draw(rt, "budgets") {
+			cfg := config
+			cfg.Budget = budget
+			p := player{}
+			p.s, err = shared.NewSender(cfg)
+			must(rt, err)
+			p.own, p.r = pair(t, w.schema, cfg)
+			p.s.SetViewer(uint16(i * 7))
+			p.own.SetViewer(uint16(i * 7))
+			players = append(players, p)
+		}
+		set := w.schema.NewSet()
+		for tick := range int64(60) {
+			w.step()
+			w.fill(t, set)
+			must(rt, shared.SetTick(tick, set))
+			for i, p := range players {
+				for k := range set.Len() {
+					must(rt, p.s.Prioritize(set.Object(k).ID, float64(1+k%3)))
+					must(rt, p.own.Prioritize(set.Object(k).ID, float64(1+k%3)))
+				}
+				got, _, err := p.s.Append(nil)
+				want, _, ownErr := p.own.Append(nil, tick, set)
+				if !bytes.Equal(got, want) || errors.Is(err, statesync.ErrBudget) != errors.Is(ownErr, statesync.ErrBudget) {
+					rt.Fatalf("packet %d of player %d is %x (%v), want %x (%v)", tick, i, got, err, want, ownErr)
+				}
+				if err == nil && w.r.IntN(4) > 0 {
+					decode(rt, p.r, got)
+					must(rt, p.s.Ack(p.r.Ack()))
+					must(rt, p.own.Ack(p.r.Ack()))
+				}
+			}
+		}
+	})
 }
