@@ -9,10 +9,10 @@ import (
 // is sent; the object with the highest sum is next. Every object with a priority above zero is sent
 // in bounded time, see docs/state-sync.md. The zero value is empty. It does not allocate once warm.
 type accumulator struct {
-	// keys is a tournament of n objects: their own keys are from n on, and each one before, from 1
-	// on, is the higher one of its children, at 2*i and 2*i+1.
-	keys []sumKey
-	n    int
+	// keys is a tournament of n objects: their own keys are from leaves on, a power of 4, and each
+	// one before, from 1 on, is the highest one of its children, from 4*i to 4*i+3.
+	keys      []sumKey
+	leaves, n int
 }
 
 // sumKey is a sum and an index in ascending order of ids, or 0. Keys are in ascending order of
@@ -29,9 +29,11 @@ func (k sumKey) index() int { return int(^uint16(k)) }
 
 // Open starts a tick of n objects, and returns their keys, which the caller sets.
 func (a *accumulator) Open(n int) []sumKey {
-	a.n = n
-	a.keys = slices.Grow(a.keys[:0], 2*n)[:2*n]
-	return a.keys[n:]
+	for a.leaves, a.n = 1, n; a.leaves < n; {
+		a.leaves *= 4
+	}
+	a.keys = slices.Grow(a.keys[:0], a.leaves+n+3)[:a.leaves+n+3]
+	return a.keys[a.leaves : a.leaves+n]
 }
 
 // add adds the priority of an object for this tick to its sum, which the caller sets to zero when
@@ -50,8 +52,14 @@ func add(sum *float64, priority float64, at int) sumKey {
 
 // Start orders the objects.
 func (a *accumulator) Start() {
-	for i := a.n - 1; i > 0; i-- {
-		a.keys[i] = max(a.keys[2*i], a.keys[2*i+1])
+	for from, to := a.leaves, a.leaves+a.n; from > 1; from, to = from/4, to/4 {
+		for ; to%4 != 0; to++ {
+			a.keys[to] = 0
+		}
+		for i := from / 4; i < to/4; i++ {
+			k := a.keys[4*i : 4*i+4]
+			a.keys[i] = max(k[0], k[1], k[2], k[3])
+		}
 	}
 }
 
@@ -64,9 +72,10 @@ func (a *accumulator) Next() (at int, ok bool) {
 	}
 	at = a.keys[1].index()
 	highest := sumKey(0)
-	for i := a.n + at; i > 0; i >>= 1 {
-		a.keys[i] = highest
-		highest = max(highest, a.keys[i^1])
+	i := a.leaves + at
+	for a.keys[i] = 0; i > 1; a.keys[i] = highest {
+		highest = max(highest, a.keys[i^1], a.keys[i^2], a.keys[i^3])
+		i >>= 2
 	}
 	return at, true
 }

@@ -12,6 +12,7 @@ type savepoint struct {
 	enc     rangecoder.Encoder
 	state   *modelState
 	updates int
+	size    int
 	ctx     int
 	next    int
 }
@@ -28,6 +29,7 @@ type packetBuilder struct {
 
 	attempt     int
 	limit       int   // of the coded part, in bits
+	size        int   // of the coded part after the last update
 	first       int   // the first candidate, which is reserved space, or -1
 	tail        int   // candidates from here on are not picked
 	count       int   // candidates picked or sent
@@ -209,7 +211,7 @@ func (s *Sender) passed(x *candidate) bool {
 // adjust drops or adds the last candidates depending on the space that is left.
 func (s *Sender) adjust() {
 	c := &s.builder
-	room := c.limit*bit - s.codec.Enc.BitsQ8()
+	room := c.limit*bit - c.size
 	if s.drop(room); c.attempt < firstAlone && c.pending+s.typical[1] < room {
 		s.add(room)
 	}

@@ -19,7 +19,7 @@ func (a *Accumulator) Open(n int) { clear(a.accumulator.Open(n)) }
 
 // Add adds the priority of an object for this tick.
 func (a *Accumulator) Add(id uint16, priority float64) {
-	a.keys[a.n+int(id)] = add(a.sums.at(id), priority, int(id))
+	a.keys[a.leaves+int(id)] = add(a.sums.at(id), priority, int(id))
 }
 
 // Next returns the next object.

@@ -166,9 +166,8 @@ const perShift = perBits - quat.Shift
 func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 	s, f := pc.out.state, &pc.plan.fields[i]
 	cur, gr := o.now[f.at:f.at+f.N], &f.grain
-	var was, q quat.Fixed
-	gr.Unpack(&was, o.was[f.at:f.at+f.N])
-	q = was
+	var q quat.Fixed
+	gr.Unpack(&q, o.was[f.at:f.at+f.N])
 	unsteady, speed, velocity := int64(0), int64(0), int64(0)
 	if f.by >= 0 {
 		v := pc.plan.fields[f.by].at
@@ -179,6 +178,7 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 			speed += min(fixed.Abs(is)*o.elapsed>>perShift, maxAngle)
 			unsteady += min(fixed.Abs(is-then)*o.elapsed>>perShift, maxAngle)
 		}
+		was := q
 		q.ExpAny(turn)
 		q.Mul(&q, &was)
 		velocity = o.misses[f.by]

@@ -75,7 +75,7 @@ func (s *Sender) code(tick int64) (size int, ok bool) {
 	pc.codeViewerID(s.viewer, s.hasViewer)
 	pc.codeInputs(&s.inputs)
 	c.limit = (s.cfg.Budget - head) * 8
-	c.viewerCoded, c.ctx, c.next, c.saved.set = false, 0, 0, false
+	c.viewerCoded, c.size, c.ctx, c.next, c.saved.set = false, pc.Enc.BitsQ8(), 0, 0, false
 	if s.pickFirst(); s.updates() {
 		s.overhead = pc.Enc.BitsQ8() - c.needed
 		c.buf = pc.Enc.Finish()
@@ -90,7 +90,7 @@ func (s *Sender) updates() bool {
 	if s.hasViewer && !s.codeViewer() {
 		return false
 	}
-	c.viewerCoded = true
+	c.viewerCoded, c.size = true, pc.Enc.BitsQ8()
 	bases, viewer := pc.members(), -1
 	if s.hasViewer {
 		viewer = int(s.viewer)
@@ -111,7 +111,7 @@ func (s *Sender) updates() bool {
 		s.adjust()
 	}
 	pc.Bit(&pc.out.state.more[c.ctx], false)
-	c.ctx = 2
+	c.ctx, c.size = 2, pc.Enc.BitsQ8()
 	if !s.codeNewObjects() {
 		return false
 	}
@@ -183,13 +183,13 @@ func (c *packetBuilder) nextNewObject() int {
 func (s *Sender) save(i int) {
 	c, pc := &s.builder, &s.codec
 	m := &c.saved
-	left := c.limit*bit - pc.Enc.BitsQ8()
+	left := c.limit*bit - c.size
 	if m.set = c.attempt >= withSavepoints || left < 2*int(c.list[i].need)+128*bit; !m.set {
 		return
 	}
 	m.enc.CopyFrom(&pc.Enc)
 	m.state.copyFrom(pc.out.state)
-	m.updates, m.ctx, m.next = len(pc.out.sent), c.ctx, c.next
+	m.updates, m.size, m.ctx, m.next = len(pc.out.sent), c.size, c.ctx, c.next
 }
 
 // codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
@@ -211,7 +211,8 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	}
 	pc.out.sent = append(pc.out.sent, to.identity)
 	c.pending -= int(x.need)
-	need := max(pc.Enc.BitsQ8()-was, 1)
+	c.size = pc.Enc.BitsQ8()
+	need := max(c.size-was, 1)
 	x.need = int32(need)
 	if x.at >= 0 {
 		s.store.objects.at(x.id).bits[x.with] = uint16(min((need+needUnit-1)/needUnit, 1<<16-1))
@@ -232,7 +233,7 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	pc.Enc.CopyFrom(&m.enc)
 	pc.out.state.copyFrom(m.state)
 	s.store.discard(pc.out, m.updates)
-	c.ctx, c.next = m.ctx, m.next
+	c.size, c.ctx, c.next = m.size, m.ctx, m.next
 	return true
 }
 
@@ -246,7 +247,8 @@ func (s *Sender) fits(i int) bool {
 	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
 		reserve = (int(c.list[c.first].need)*5/4)/bit + 32
 	}
-	return s.codec.Enc.Bits()+slack+s.closingBits()+reserve <= c.limit
+	left := c.limit - (c.size-1)/bit - slack - reserve // as of Encoder.Bits
+	return left >= maxClosingBits || left >= s.closingBits()
 }
 
 // closingBits returns an upper bound of the bits that end the list of updates.
@@ -258,6 +260,9 @@ func (s *Sender) closingBits() int {
 	}
 	return n
 }
+
+// maxClosingBits is an upper bound of closingBits.
+const maxClosingBits = 2 * 17
 
 // falseBits returns an upper bound of the bits that code the decision false.
 func falseBits(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }
