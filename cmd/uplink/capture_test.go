@@ -50,7 +50,7 @@ func TestCapture(t *testing.T) {
 	path, source := captured(t)
 
 	text, _ := try(t, 0, "inspect", path)
-	for _, want := range []string{"file 0 of its row, whole, the last", "unreliable  adaptive", "came to the same as at the server, 0 did not"} {
+	for _, want := range []string{"file 0 of its series, whole, the last", "unreliable  adaptive", "came to the same as at the server, 0 did not"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -21,7 +21,7 @@ import (
 // Summary describes a file, as far as it could be read.
 type Summary struct {
 	Start   time.Time `json:"start"`
-	Index   int       `json:"index"` // of the file in its row
+	Index   int       `json:"index"` // of the file in its series
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`
@@ -167,7 +167,7 @@ func (s *Summary) Write(w io.Writer) error {
 	case s.Continues:
 		ending = "whole, the next one goes on"
 	}
-	fmt.Fprintf(&b, "Begins %s, lasts %.3f s: %d records, %d bytes; file %d of its row, %s.\n",
+	fmt.Fprintf(&b, "Begins %s, lasts %.3f s: %d records, %d bytes; file %d of its series, %s.\n",
 		s.Start.Format("2006-01-02 15:04:05.000 UTC"), s.Seconds, s.Records, s.Bytes, s.Index, ending)
 	if s.Lost != 0 {
 		fmt.Fprintf(&b, "%d records were lost: the server could not write as fast.\n", s.Lost)
