@@ -29,6 +29,7 @@ type payloadCodec struct {
 	moving       spatialGrid
 	moves        []bool  // by object of the baseline: it is not at rest
 	changed      []bool  // by object, while encoding: it is not that of the baseline
+	written      []int32 // indices of the objects that may differ from the baseline
 	recent       []int32 // indices of the objects that may have changed since the oldest reference
 	touched      int32
 	resting      []int32 // indices of the objects at rest
@@ -123,7 +124,7 @@ func (pc *payloadCodec) begin(m *model) {
 
 // rows codes the components of all objects, those at rest last, when the others are known.
 func (pc *payloadCodec) rows(cur *Set) {
-	pc.nearby, pc.resting, pc.changes = pc.nearby[:0], pc.resting[:0], 0
+	pc.nearby, pc.resting, pc.written, pc.changes = pc.nearby[:0], pc.resting[:0], pc.written[:0], 0
 	pc.moving.reset()
 	n := len(pc.pairs)
 	if pc.sameSet {
@@ -152,6 +153,7 @@ func (pc *payloadCodec) rows(cur *Set) {
 		switch at := pc.inBase(i); {
 		case at < 0 && pc.oldOnly:
 		case at < 0:
+			pc.written = append(pc.written, int32(i))
 			pc.codeAbsolute(cur.current(i))
 		case pc.refs.step > 0 && !pc.moves[at]:
 			pc.resting = append(pc.resting, int32(i))
@@ -160,6 +162,7 @@ func (pc *payloadCodec) rows(cur *Set) {
 			base := row // if they are equal: it was read recently
 			if pc.Decoding || pc.changed[i] {
 				base = pc.refs.base.Row(at)
+				pc.written = append(pc.written, int32(i))
 			}
 			pc.load(at, base)
 			pc.code(row)

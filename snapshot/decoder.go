@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
@@ -15,10 +14,13 @@ type Decoder struct {
 	codec   payloadCodec
 	decoded seq.Window // since the last desync
 	sets    setRing
-	cur     *Set
-	next    uint64 // newest decoded sequence number + 1
-	floor   uint64 // baselines before it were discarded
-	step    uint64 // of the references of the newest snapshot
+	base    unpackedSet // scratch: the baseline
+	old     [refs]Set   // and the references
+	newest  *Set        // of the newest snapshot
+	cur     *Set        // for the next one
+	next    uint64      // newest decoded sequence number + 1
+	floor   uint64      // baselines before it were discarded
+	step    uint64      // of the references of the newest snapshot
 
 	epoch     uint8
 	waiting   bool   // for a snapshot without a baseline
@@ -30,7 +32,10 @@ type Decoder struct {
 // NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's
 // [World] started from, or nil if that was empty. It must not be modified any more.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
-	d := &Decoder{origin: s.newOrigin(initial), sets: newSetRing(s)}
+	d := &Decoder{origin: s.newOrigin(initial), sets: newSetRing(), base: unpackedSet{Set: Set{schema: s}}, newest: s.NewSet(), cur: s.NewSet()}
+	for i := range d.old {
+		d.old[i].schema = s
+	}
 	d.codec.init(s, true)
 	return d
 }
@@ -72,13 +77,14 @@ func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 		set, hash = d.empty, d.emptyHash
 	case h.distance > 0:
 		base, distance = n-h.distance, int64(h.distance)
-		if set = d.sets.get(base); h.distance > n || set == nil {
+		stored := d.sets.get(base)
+		if h.distance > n || stored == nil {
 			if base < d.floor || n < d.first {
 				return 0, fmt.Errorf("%w: snapshot %d, %d after its baseline", ErrLate, uint16(n), h.distance)
 			}
 			return 0, d.missing(n, h.distance)
 		}
-		if h.checked {
+		if set = d.base.load(stored); h.checked {
 			hash = set.hash()
 		}
 	}
@@ -93,21 +99,16 @@ func (d *Decoder) baseline(n uint64, h *header) (base uint64, err error) {
 // decode decodes the coded part into d.cur.
 func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 	pc := &d.codec
-	d.cur = d.sets.take()
-	defer func() {
-		if err != nil {
-			d.sets.release(d.cur)
-		}
-	}()
 	pc.Dec.Reset(coded, 0)
 	if h.distance > 0 {
 		pc.refs.step = pc.codeStep(0)
 	}
 	if pc.refs.step > 0 {
-		for _, steps := range References {
+		for i, steps := range References {
 			lag := uint64(steps) * uint64(pc.refs.step)
 			switch ref := base - lag; {
 			case lag <= base && d.sets.get(ref) != nil:
+				d.old[i].refer(d.sets.get(ref))
 			case lag <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // it was discarded
 				return ErrLate
 			default:
@@ -115,22 +116,23 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 			}
 		}
 	}
-	pc.refs.load(func(lag int) *Set { return d.sets.get(base - uint64(lag)) })
-	if err := pc.decodeInto(d.cur, d.model); err != nil {
-		return err
-	}
-	if newest := d.sets.get(d.next - 1); newest != nil && !d.cur.shared && slices.Equal(newest.objects, d.cur.objects) {
-		d.cur.shareObjects(newest, &pc.spare)
-	}
-	return nil
+	pc.refs.loadAll(&d.old)
+	return pc.decodeInto(d.cur, d.model)
 }
 
 // accept stores the decoded snapshot and discards those that are no longer needed.
 func (d *Decoder) accept(n, base uint64, h *header) {
 	d.malformed = 0
-	d.sets.put(n, d.cur)
+	p, from := d.sets.take(), (*Packed)(nil)
+	if h.distance > 0 {
+		from = d.sets.get(base)
+	}
+	p.store(d.cur, d.sets.get(d.next-1), from, d.codec.written)
+	d.sets.put(n, p)
 	d.decoded.Add(n)
-	d.next = max(d.next, n+1)
+	if n >= d.next {
+		d.next, d.newest, d.cur = n+1, d.cur, d.newest
+	}
 	if h.distance == 0 {
 		if d.waiting {
 			d.waiting, d.first = false, n
@@ -189,4 +191,10 @@ func (d *Decoder) Ack() Ack {
 }
 
 // Memory returns the size of the stored snapshots in bytes.
-func (d *Decoder) Memory() int { return memory(append(d.sets.all(), d.initial)...) }
+func (d *Decoder) Memory() int {
+	sum := memory(d.initial, &d.base.Set, d.newest, d.cur) + 8*cap(d.base.words)
+	for _, p := range d.sets.all() {
+		sum += p.Memory()
+	}
+	return sum
+}

@@ -5,12 +5,16 @@ import "math"
 // CorruptSets changes the decoder's sets within their bounds.
 func (d *Decoder) CorruptSets() {
 	for _, e := range d.sets.ring.All() {
-		if s := *e; len(s.ints) > 0 {
-			if f := &s.schema.fields[0]; s.ints[0] < f.Hi {
-				s.ints[0]++
+		if p := *e; p.Len() > 0 {
+			s := d.cur.schema
+			row := make([]int32, s.ints)
+			s.packing.unpack(row, p.rows)
+			if row[0] < s.fields[0].Hi {
+				row[0]++
 			} else {
-				s.ints[0]--
+				row[0]--
 			}
+			s.packing.pack(p.rows, row)
 		}
 	}
 }

@@ -45,6 +45,9 @@ type GroupDecoder struct {
 	empty *Set
 	base  Set       // scratch: the baseline
 	old   [refs]Set // and the references
+
+	decoded *Set    // by the newest call of Decode
+	from    *Packed // its baseline, or nil
 }
 
 // NewGroupDecoder returns a decoder of parts of snapshots.
@@ -63,6 +66,7 @@ func (s *Schema) NewGroupDecoder() *GroupDecoder {
 // the content of dst is undefined. Only errors allocate once warm.
 func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(age int) *Packed) error {
 	pc := &d.codec
+	d.decoded, d.from = dst, nil
 	pc.Dec.Reset(coded, 0)
 	pc.refs.begin(d.empty, 1, 0)
 	if distance > 0 {
@@ -70,6 +74,7 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 		if base == nil {
 			return ErrBaselineMissing
 		}
+		d.from = base
 		d.base.unpack(base)
 		pc.refs.begin(&d.base, int64(distance), 0)
 		if pc.refs.step = pc.codeStep(0); pc.refs.step > 0 {
@@ -82,13 +87,19 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 			}
 		}
 	}
-	next := 0
-	pc.refs.load(func(int) *Set {
-		s := &d.old[next]
-		next++
-		return s
-	})
+	pc.refs.loadAll(&d.old)
 	return pc.decodeInto(dst, defaultModel(pc.schema))
+}
+
+// Store makes p a copy of a set, in the memory of p if that suffices. If another set, which may be
+// nil, has the same objects, they share the list. It is fastest for the set that Decode decoded
+// last, while the sets to which that referred are as they were.
+func (d *GroupDecoder) Store(p *Packed, s *Set, like *Packed) {
+	base := d.from
+	if s != d.decoded {
+		base = nil
+	}
+	p.store(s, like, base, d.codec.written)
 }
 
 // Step returns the step of the references of what Decode decoded last, 0 if there were none.

@@ -19,95 +19,87 @@ type Packed struct {
 
 // packing is the packed form of rows. No component is in two words.
 type packing struct {
-	places []packedPlace // by word
-	ends   []int         // of the places of each word
+	places []packedPlace // of the components
+	words  int           // of a row
 }
 
-// packedPlace is where a component is in its word: v-low, shifted.
+// packedPlace is where a component is: v-low, shifted, in a word.
 type packedPlace struct {
-	at    uint8 // index of the component
-	shift uint8
-	low   int32
-	mask  uint32
+	low         int32
+	mask        uint32
+	word, shift uint8
 }
 
 // newPacking puts each component into the first word with room for it.
 func newPacking(lows, highs []int32) (p packing) {
-	var words [][]packedPlace
 	var used []uint8 // bits of each word
-	for at, low := range lows {
-		width := uint8(bits.Len32(uint32(highs[at] - low)))
+	for i, low := range lows {
+		width := uint8(bits.Len32(uint32(highs[i] - low)))
 		k := slices.IndexFunc(used, func(n uint8) bool { return n+width <= 64 })
 		if k < 0 {
-			k = len(words)
-			words, used = append(words, nil), append(used, 0)
+			k, used = len(used), append(used, 0)
 		}
-		words[k] = append(words[k], packedPlace{uint8(at), used[k], low, uint32(uint64(1)<<width - 1)})
+		p.places = append(p.places, packedPlace{low, uint32(uint64(1)<<width - 1), uint8(k), used[k]})
 		used[k] += width
 	}
-	for _, w := range words {
-		p.places = append(p.places, w...)
-		p.ends = append(p.ends, len(p.places))
-	}
+	p.words = len(used)
 	return p
 }
 
-// words returns the number of words of a packed row.
-func (p *packing) words() int { return len(p.ends) }
-
-// pack packs rows of so many components.
-func (p *packing) pack(dst []uint64, rows []int32, components int) {
-	for len(rows) > 0 {
-		row, from := rows[:components], 0
-		for w, end := range p.ends {
-			word := uint64(0)
-			for i := range p.places[from:end] {
-				c := &p.places[from+i]
-				word |= uint64(uint32(row[c.at]-c.low)) << (c.shift & 63)
-			}
-			dst[w], from = word, end
-		}
-		rows, dst = rows[components:], dst[len(p.ends):]
+// pack packs a row.
+func (p *packing) pack(dst []uint64, row []int32) {
+	clear(dst[:p.words])
+	places := p.places[:len(row)]
+	for i, v := range row {
+		c := &places[i]
+		dst[c.word] |= uint64(uint32(v-c.low)) << (c.shift & 63)
 	}
 }
 
 // unpack is the inverse of pack.
-func (p *packing) unpack(rows []int32, packed []uint64, components int) {
-	for len(rows) > 0 {
-		row, from := rows[:components], 0
-		for w, end := range p.ends {
-			word := packed[w]
-			for i := range p.places[from:end] {
-				c := &p.places[from+i]
-				row[c.at] = int32(uint32(word>>(c.shift&63))&c.mask) + c.low
-			}
-			from = end
-		}
-		rows, packed = rows[components:], packed[len(p.ends):]
+func (p *packing) unpack(row []int32, packed []uint64) {
+	places := p.places[:len(row)]
+	for i := range row {
+		c := &places[i]
+		row[i] = int32(uint32(packed[c.word]>>(c.shift&63))&c.mask) + c.low
 	}
 }
 
-// Store makes p a copy of a set. It reuses the memory of p if that suffices. If another set, which
-// may be nil, has the same objects, they share the list.
-func (p *Packed) Store(s *Set, like *Packed) {
+// store makes p a copy of a set. It reuses the memory of p if that suffices. If another set, which
+// may be nil, has the same objects, they share the list. If s has the objects of base, which may be
+// nil too, only the changed rows differ from it.
+func (p *Packed) store(s *Set, like, base *Packed, changed []int32) {
 	p.objects, p.ids, p.physics = s.objects, s.ids, nil
 	switch {
-	case like != nil && like.ids == s.ids && slices.Equal(like.objects, s.objects):
+	case like != nil && sameList(like.objects, s.objects):
 		p.objects = like.objects
 	case !s.shared:
 		p.objects = slices.Clone(s.objects)
 	}
-	if s.physics != (physics{}) {
+	switch {
+	case s.physics == physics{}:
+	case like != nil && like.physics != nil && *like.physics == s.physics:
+		p.physics = like.physics
+	default:
 		known := s.physics
 		p.physics = &known
 	}
 	k := &s.schema.packing
-	n := len(p.objects) * k.words()
+	n := len(p.objects) * k.words
 	if cap(p.rows) < n {
 		p.rows = make([]uint64, n)
 	}
 	p.rows = p.rows[:n]
-	k.pack(p.rows, s.ints, s.schema.ints)
+	if base == nil || !sameList(base.objects, s.objects) {
+		for i := range p.objects {
+			k.pack(p.rows[i*k.words:], s.Row(i))
+		}
+		return
+	}
+	copy(p.rows, base.rows)
+	for _, i := range changed {
+		k.pack(p.rows[int(i)*k.words:], s.Row(int(i)))
+	}
 }
 
 // Len returns the number of objects.
@@ -139,7 +131,7 @@ func (s *Set) AppendPacked(p *Packed, i int) error {
 		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
 	}
 	k := &s.schema.packing
-	k.unpack(s.push(o), p.rows[i*k.words():], s.schema.ints)
+	k.unpack(s.push(o), p.rows[i*k.words:])
 	return nil
 }
 
@@ -151,7 +143,15 @@ func (s *Set) unpack(p *Packed) {
 	s.refer(p)
 	n := len(p.objects) * s.schema.ints
 	s.ints = slices.Grow(s.ints[:0], n)[:n]
-	s.schema.packing.unpack(s.ints, p.rows, s.schema.ints)
+	for i := range p.objects {
+		s.unpackRow(i)
+	}
+}
+
+// unpackRow unpacks the row of object i.
+func (s *Set) unpackRow(i int) {
+	k := &s.schema.packing
+	k.unpack(s.Row(i), s.packed[i*k.words:])
 }
 
 // refer makes s the objects of p, without unpacking them.
@@ -160,4 +160,47 @@ func (s *Set) refer(p *Packed) {
 	if p.physics != nil {
 		s.physics = *p.physics
 	}
+}
+
+// eachDifferentPacked calls f for the packed rows of width words in which a and b differ, for some
+// twice.
+func eachDifferentPacked(a, b []uint64, width int, f func(row int)) {
+	const block = 32
+	b = b[:len(a)]
+	for from := 0; from < len(a); from += block {
+		to := from + block
+		if to > len(a) {
+			to = len(a)
+		} else if *(*[block]uint64)(a[from:]) == *(*[block]uint64)(b[from:]) {
+			continue
+		}
+		for i := from; i < to; i++ {
+			if a[i] != b[i] {
+				f(i / width)
+			}
+		}
+	}
+}
+
+// unpackedSet is a set that becomes one Packed after the other. It unpacks what differs from the
+// one before.
+type unpackedSet struct {
+	Set
+	words []uint64 // of ints
+}
+
+// load makes u the objects of p, whose list they share.
+func (u *unpackedSet) load(p *Packed) *Set {
+	same := len(u.words) == len(p.rows) && sameList(u.objects, p.objects)
+	if u.refer(p); !same {
+		u.words = append(u.words[:0], p.rows...)
+		u.Set.unpack(p)
+		return &u.Set
+	}
+	width := u.schema.packing.words
+	eachDifferentPacked(p.rows, u.words, width, func(row int) {
+		copy(u.words[row*width:(row+1)*width], p.rows[row*width:])
+		u.unpackRow(row)
+	})
+	return &u.Set
 }

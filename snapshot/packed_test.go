@@ -25,7 +25,7 @@ func TestPacked(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p.Store(set, nil)
+			s.NewGroupDecoder().Store(&p, set, nil)
 			all := s.NewSet()
 			for i := range p.Len() {
 				one, alone := s.NewSet(), p.Only(i)

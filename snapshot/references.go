@@ -59,6 +59,16 @@ func (h *refFrames) load(get func(lag int) *Set) {
 	}
 }
 
+// loadAll loads the references.
+func (h *refFrames) loadAll(sets *[refs]Set) {
+	next := 0
+	h.load(func(int) *Set {
+		s := &sets[next]
+		next++
+		return s
+	})
+}
+
 // differs reports whether an object of the baseline is another one in reference i, or is not in it.
 func (h *refFrames) differs(i, object int) bool {
 	r, at := &h.frames[i], int32(object)
@@ -88,7 +98,7 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 		}
 		s := r.set.schema
 		h.unpacked[i] = slices.Grow(h.unpacked[i][:0], s.ints)[:s.ints]
-		s.packing.unpack(h.unpacked[i], r.set.packed[at*s.packing.words():], s.ints)
+		s.packing.unpack(h.unpacked[i], r.set.packed[at*s.packing.words:])
 		return h.unpacked[i], age
 	}
 	return h.base.Row(object), 0

@@ -21,7 +21,7 @@ func (pc *payloadCodec) findMoving() {
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same && h.base.packed != nil:
-			markDifferent(pc.moves, h.base.packed, r.set.packed, pc.schema.packing.words())
+			eachDifferentPacked(h.base.packed, r.set.packed, pc.schema.packing.words, func(row int) { pc.moves[row] = true })
 		case r.same:
 			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
 		default:
@@ -94,15 +94,15 @@ func sized(b []bool, n int) []bool {
 	return b
 }
 
-// markDifferent marks the rows of width components, or words, in which a and b differ.
-func markDifferent[T int32 | uint64](marks []bool, a, b []T, width int) {
+// markDifferent marks the rows of width components in which a and b differ.
+func markDifferent(marks []bool, a, b []int32, width int) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
 		to := from + block
 		if to > len(a) {
 			to = len(a)
-		} else if *(*[block]T)(a[from:]) == *(*[block]T)(b[from:]) {
+		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
 			continue
 		}
 		for row := from / width; row*width < to; row++ {
@@ -146,7 +146,7 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 		}
 		ctx := pc.schema.layout.disturbed + contact*4 + pc.changes&1<<1 + flag
 		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
-			pc.codeDisturbed(cur.Row(int(i)), pc.inBase(int(i)))
+			pc.codeDisturbed(cur, i)
 			continue
 		}
 		pc.changes <<= 1
@@ -194,7 +194,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, cur *Set) {
 		}
 		for j, i := range block {
 			if here && pc.bit(at+2, pc.anyChanged(block[j:j+1])) {
-				pc.codeDisturbed(cur.Row(int(i)), pc.inBase(int(i)))
+				pc.codeDisturbed(cur, i)
 				continue
 			}
 			pc.keep(cur, i)
@@ -215,8 +215,9 @@ func (pc *payloadCodec) anyChanged(list []int32) bool {
 }
 
 // codeDisturbed codes an object at rest that changed.
-func (pc *payloadCodec) codeDisturbed(row []int32, base int) {
-	o := &pc.object
+func (pc *payloadCodec) codeDisturbed(cur *Set, i int32) {
+	o, row, base := &pc.object, cur.Row(int(i)), pc.inBase(int(i))
+	pc.written = append(pc.written, i)
 	o.index, o.base = base, pc.refs.base.Row(base)
 	o.moved, o.speedContext, o.resting = 0, 0, true
 	if pc.Decoding && !pc.sameSet {

@@ -7,21 +7,18 @@ import (
 	"github.com/uplink-rpc/uplink/ringcache"
 )
 
-// setRing stores sets by sequence number, and a few unused ones for reuse.
+// setRing stores packed sets by sequence number, and a few unused ones for reuse.
 type setRing struct {
-	schema *Schema
-	ring   *ringcache.Ring[*Set]
-	free   []*Set
-	used   int
-	peak   int // maximum of used since puts was 0
-	puts   int
+	ring *ringcache.Ring[*Packed]
+	free []*Packed
+	used int
+	peak int // maximum of used since puts was 0
+	puts int
 }
 
-func newSetRing(s *Schema) setRing {
-	return setRing{schema: s, ring: ringcache.New[*Set](Ring)}
-}
+func newSetRing() setRing { return setRing{ring: ringcache.New[*Packed](Ring)} }
 
-func (s *setRing) get(seq uint64) *Set {
+func (s *setRing) get(seq uint64) *Packed {
 	if e := s.ring.Get(seq); e != nil {
 		return *e
 	}
@@ -29,19 +26,19 @@ func (s *setRing) get(seq uint64) *Set {
 }
 
 // take returns an unused entry, which the caller must pass to put or release.
-func (s *setRing) take() *Set {
+func (s *setRing) take() *Packed {
 	if n := len(s.free); n > 0 {
 		e := s.free[n-1]
 		s.free = s.free[:n-1]
 		return e
 	}
-	return s.schema.NewSet()
+	return new(Packed)
 }
 
-func (s *setRing) release(e *Set) { s.free = append(s.free, e) }
+func (s *setRing) release(e *Packed) { s.free = append(s.free, e) }
 
 // put stores the entry of a snapshot. It replaces the one a whole ring older.
-func (s *setRing) put(seq uint64, e *Set) {
+func (s *setRing) put(seq uint64, e *Packed) {
 	slot := s.ring.Put(seq)
 	if *slot != nil {
 		s.release(*slot)
@@ -83,7 +80,7 @@ func (s *setRing) trim() {
 }
 
 // all returns the stored sets, and the unused ones.
-func (s *setRing) all() []*Set {
+func (s *setRing) all() []*Packed {
 	all := slices.Clone(s.free)
 	for _, e := range s.ring.All() {
 		all = append(all, *e)

@@ -20,7 +20,7 @@ func (d *Decoder) store(t *typeDecoder, slot uint16) *countedSet {
 	if newest := setOf(d.messages.Get(d.next-1), slot); newest != nil {
 		like = &newest.Packed
 	}
-	s.Store(t.group, like)
+	t.groups.Store(&s.Packed, t.group, like)
 	return s
 }
 
