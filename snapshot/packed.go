@@ -194,7 +194,7 @@ func (u *unpackedSet) load(p *Packed) *Set {
 	same := len(u.words) == len(p.rows) && sameList(u.objects, p.objects)
 	if u.refer(p); !same {
 		u.words = append(u.words[:0], p.rows...)
-		u.Set.unpack(p)
+		u.unpack(p)
 		return &u.Set
 	}
 	width := u.schema.packing.words
