@@ -56,7 +56,7 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	if full = 0; n-r.kept >= before {
 		full = decoded & seq.Mask(n-r.kept-before+1)
 	}
-	if full == 0 && decoded != 0 && r.used > 0 {
+	if full == 0 && decoded != 0 && r.used > 0 && r.regular(step) {
 		// The client has all references of snapshot r.kept+before, unless it is too old once acked.
 		delay := uint64(bits.TrailingZeros64(bare))
 		if older := bare &^ seq.Mask(n-r.used); older != 0 && r.kept+before+delay <= r.used+Ring-1-before {
@@ -76,13 +76,25 @@ func (r *Receipts) Acked(n uint64) uint64 {
 }
 
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
-// does not change it. All steps divide it.
-const stepWindow = 24
+// does not change it.
+const stepWindow = 16
 
 // Step returns the step of references that suits how often snapshots were sent, at most maxStep.
 func (r *Receipts) Step() int {
 	n := int(min(r.next, stepWindow))
-	return max(1, min(n/max(1, bits.OnesCount64(r.sent&seq.Mask(stepWindow))), maxStep))
+	step := max(1, min(n/max(1, bits.OnesCount64(r.sent&seq.Mask(stepWindow))), maxStep))
+	if step == 2 && r.regular(3) { // the mean of 6 in 16
+		return 3
+	}
+	return step
+}
+
+// everyStep has a bit for each multiple of the index.
+var everyStep = [maxStep + 1]uint64{1: 0xffff, 2: 0x5555, 3: 0x9249, 4: 0x1111}
+
+// regular reports whether of the newest snapshots at most one in step was sent, at equal intervals.
+func (r *Receipts) regular(step int) bool {
+	return r.sent&seq.Mask(stepWindow)&^everyStep[step] == 0
 }
 
 // Baseline returns the newest baseline for snapshot n.
