@@ -22,6 +22,9 @@ type sumKey uint64
 const indexBits = 16
 
 func keyOf(sum float64, at int) sumKey {
+	if sum == 0 {
+		return 0
+	}
 	return sumKey(math.Float64bits(sum)>>indexBits<<indexBits | uint64(^uint16(at)))
 }
 
@@ -36,18 +39,13 @@ func (a *accumulator) Open(n int) []sumKey {
 	return a.keys[a.leaves : a.leaves+n]
 }
 
-// add adds the priority of an object for this tick to its sum, which the caller sets to zero when
-// the object is sent, and returns its key. Next returns at, which is the index among the keys.
-func add(sum *float64, priority float64, at int) sumKey {
-	v := *sum + priority
-	if v == 0 {
-		return 0
+// add returns the sum of an object with its priority for this tick. The caller sets the sum to zero
+// when the object is sent.
+func add(sum, priority float64) float64 {
+	if sum += priority; sum > math.MaxFloat64 {
+		return math.MaxFloat64
 	}
-	if v > math.MaxFloat64 {
-		v = math.MaxFloat64
-	}
-	*sum = v
-	return keyOf(v, at)
+	return sum
 }
 
 // Start orders the objects.
@@ -74,7 +72,7 @@ func (a *accumulator) Next() (at int, ok bool) {
 	highest := sumKey(0)
 	i := a.leaves + at
 	for a.keys[i] = 0; i > 1; a.keys[i] = highest {
-		highest = max(highest, a.keys[i^1], a.keys[i^2], a.keys[i^3])
+		highest = max(a.keys[i^1], a.keys[i^2], a.keys[i^3], highest)
 		i >>= 2
 	}
 	return at, true
@@ -85,12 +83,15 @@ type table[T any] struct {
 	pages [256]*[256]T
 }
 
-func (t *table[T]) at(id uint16) *T {
+func (t *table[T]) at(id uint16) *T { return &t.page(id)[id&255] }
+
+// page returns the values of the ids with the same high bits, by low bits.
+func (t *table[T]) page(id uint16) *[256]T {
 	p := &t.pages[id>>8]
 	if *p == nil {
 		*p = new([256]T)
 	}
-	return &(*p)[id&255]
+	return *p
 }
 
 // get returns a value, without allocation.

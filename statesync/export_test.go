@@ -19,7 +19,9 @@ func (a *Accumulator) Open(n int) { clear(a.accumulator.Open(n)) }
 
 // Add adds the priority of an object for this tick.
 func (a *Accumulator) Add(id uint16, priority float64) {
-	a.keys[a.leaves+int(id)] = add(a.sums.at(id), priority, int(id))
+	sum := a.sums.at(id)
+	*sum = add(*sum, priority)
+	a.keys[a.leaves+int(id)] = keyOf(*sum, int(id))
 }
 
 // Next returns the next object.

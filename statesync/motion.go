@@ -119,7 +119,9 @@ func (pc *payloadCodec) codeMotion(i int, o *objectContext) {
 		guess := f.clampPrediction(int64(was[k])*16 + move[k])
 		v := (guess + 8) >> 4
 		d := pc.number(c.level(k), f.wrapDifference(int64(cur[k])-v))
-		pc.Store(&cur[k], pc.addDifference(f, v, d))
+		if pc.Decoding {
+			cur[k] = pc.addDifference(f, v, d)
+		}
 		if c.learn(k, (v+d)*16-guess); f.trend >= 0 {
 			o.newTrends[f.trend+k] = uint64(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
 		}
@@ -204,7 +206,9 @@ func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
 		guess := fixed.Clamp(gr.Pack(q[e]), int64(f.Lo)*16, int64(f.Hi)*16)
 		v := (guess + 8) >> 4
 		d := pc.number(c.level(k), int64(cur[k+1])-v)
-		pc.Store(&cur[k+1], pc.Check(v+d, f.Lo, f.Hi))
+		if pc.Decoding {
+			cur[k+1] = pc.Check(v+d, f.Lo, f.Hi)
+		}
 		c.learn(k, (v+d)*16-guess)
 		k++
 	}

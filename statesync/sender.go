@@ -145,11 +145,12 @@ func (s *Sender) Append(dst []byte) ([]byte, Info, error) {
 }
 
 // workspace is what a sender needs only during Append. The senders of a world use the same ones in
-// turn, which are then in the processor's cache.
+// turn, which are then in the processor's cache. The garbage collector frees idle ones.
 type workspace struct {
 	accumulator accumulator
 	codec       payloadCodec
 	builder     packetBuilder
+	mixed       []float64 // priorities of the world and of the sender
 }
 
 func (s *Sender) openWorkspace() {
@@ -211,43 +212,55 @@ func (s *Sender) recent() (said uint32) {
 // accumulate adds the priorities of the world's objects.
 func (s *Sender) accumulate() {
 	states := s.world.states
-	keys := s.accumulator.Open(len(states))[:len(states)]
+	priorities, keys := s.priorities()[:len(states)], s.accumulator.Open(len(states))[:len(states)]
 	present, over := 0, 0
-	for i := range states {
-		state := &states[i]
-		st, p := s.store.objects.at(state.id), state.priority
-		if s.hasOwn {
-			if own := s.own.at(state.id); own.set {
-				p, own.set = own.priority, false
+	for i := 0; i < len(states); {
+		page, high := s.store.objects.page(states[i].id), states[i].id>>8
+		for ; i < len(states) && states[i].id>>8 == high; i++ {
+			st, p := &page[uint8(states[i].id)], priorities[i]
+			if !states[i].rests {
+				if st.compared = false; p > 0 {
+					st.movingPriority = p
+				}
+			} else if st.movingPriority > 0 {
+				if st.rests && !st.compared && s.settled(st, i) {
+					st.movingPriority = 0
+				}
+				if p < st.movingPriority {
+					p = st.movingPriority
+				}
 			}
-		}
-		if !state.rests {
-			if st.compared = false; p > 0 {
-				st.movingPriority = p
+			if st.live {
+				present++
 			}
-		} else if st.movingPriority > 0 {
-			if s.settled(st, i) {
-				st.movingPriority = 0
+			sum := add(st.sum, p)
+			st.sum, keys[i] = sum, keyOf(sum, i)
+			if p > 0 && sum > overdue*p {
+				over++
 			}
-			p = max(p, st.movingPriority)
-		}
-		if st.live {
-			present++
-		}
-		keys[i] = add(&st.sum, p, i)
-		if p > 0 && st.sum > overdue*p {
-			over++
 		}
 	}
 	s.present, s.overdue = present, over
 }
 
+// priorities returns the priorities of the world's objects for the next packet.
+func (s *Sender) priorities() []float64 {
+	w := s.world
+	if !s.hasOwn {
+		return w.current
+	}
+	s.mixed = append(s.mixed[:0], w.current...)
+	for i := range w.states {
+		if own := s.own.at(w.states[i].id); own.set {
+			s.mixed[i], own.set = own.priority, false
+		}
+	}
+	return s.mixed
+}
+
 // settled reports whether the receiver has the state of the world's object i, which is at rest. It
 // compares the two once for each baseline.
 func (s *Sender) settled(st *sendState, i int) bool {
-	if !st.rests || st.compared {
-		return false
-	}
 	st.compared = true
 	o := &s.world.objects[i]
 	return s.store.bases[st.base-1].object == o.Object && slices.Equal(s.store.plan.wordsOf(&record{data: s.store.dataOf(o.ID)}), o.words)

@@ -308,8 +308,8 @@ func TestNoPriority(t *testing.T) {
 	}
 }
 
-// TestSharedWorld checks that the senders of a world do not affect each other: each one's packets are
-// those of a sender with a world of its own.
+// TestSharedWorld checks that the senders of a world do not affect each other: each one's packets
+// are those of a sender with a world of its own.
 func TestSharedWorld(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 64)

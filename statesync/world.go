@@ -20,6 +20,7 @@ type World struct {
 	any        bool // SetTick was called
 	set        *snapshot.Set
 	states     []worldState  // of the objects of the set
+	current    []float64     // their priorities
 	objects    []objectState // the same objects
 	words      []uint64      // packed rows
 	priorities table[float64]
@@ -29,9 +30,8 @@ type World struct {
 
 // worldState is what each sender reads of each object.
 type worldState struct {
-	priority float64
-	id       uint16
-	rests    bool
+	id    uint16
+	rests bool
 }
 
 // objectState is the state of an object of a world.
@@ -62,13 +62,14 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 	w.tick, w.set, w.any = tick, set, true
 	w.words = slices.Grow(w.words[:0], set.Len()*w.plan.rowWords)[:set.Len()*w.plan.rowWords]
 	clear(w.words)
-	w.states, w.objects = w.states[:0], w.objects[:0]
+	w.states, w.current, w.objects = w.states[:0], w.current[:0], w.objects[:0]
 	for i := range set.Len() {
 		o := objectState{Object: set.Object(i), row: set.Row(i), words: w.wordsOf(i)}
 		o.rests, o.zero = w.plan.rests(o.row)
 		w.plan.pack(o.words, o.row)
 		w.objects = append(w.objects, o)
-		w.states = append(w.states, worldState{w.priorities.get(o.ID), o.ID, o.rests})
+		w.states = append(w.states, worldState{o.ID, o.rests})
+		w.current = append(w.current, w.priorities.get(o.ID))
 		*w.indices.at(o.ID) = uint16(i)
 	}
 	return nil
@@ -82,7 +83,7 @@ func (w *World) Prioritize(id uint16, priority float64) error {
 	}
 	*w.priorities.at(id) = priority
 	if i := int(w.indices.get(id)); i < w.set.Len() && w.set.Object(i).ID == id {
-		w.states[i].priority = priority
+		w.current[i] = priority
 	}
 	return nil
 }
