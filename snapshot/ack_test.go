@@ -2,6 +2,8 @@ package snapshot_test
 
 import (
 	"errors"
+	"math/bits"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -152,6 +154,29 @@ func TestSteps(t *testing.T) {
 			if b := r.Baseline(200); b.Step != every || b.Distance > delay+2*every {
 				t.Errorf("one in %d, acks after %d: %+v", every, delay, b)
 			}
+		}
+	}
+}
+
+// TestIrregular checks that a client that misses ticks at random always gets its newest baseline.
+func TestIrregular(t *testing.T) {
+	const delay = 12
+	random := rand.New(rand.NewPCG(1, 2))
+	var r snapshot.Receipts
+	var sent uint64 // bit i: snapshot n-i
+	for n := range uint64(2000) {
+		if n >= delay && sent>>delay != 0 {
+			newest := uint64(delay + bits.TrailingZeros64(sent>>delay))
+			_, err := r.Ack(snapshot.Ack{Newest: uint16(n - 1 - newest), Window: sent >> newest >> 1})
+			must(t, err)
+			if b := r.Baseline(n); b.Distance > 0 && b.Step == 0 && b.Distance != int(newest)+1 {
+				t.Fatalf("snapshot %d: the baseline is %d before it, the newest acked one %d", n, b.Distance, newest+1)
+			}
+		}
+		sent <<= 1
+		if random.IntN(2) == 0 {
+			r.Sent(n, r.Baseline(n))
+			sent |= 1
 		}
 	}
 }

@@ -35,8 +35,8 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 // references at a step, and all of them. Bit i is set for distance i.
 //
 // After a payload without references, a client may discard what is older than [References] with a
-// step of 1. If only that stands against those of a higher step, there are no newer baselines than
-// that of the payload until its client has enough newer snapshots.
+// step of 1. If it receives snapshots at equal intervals, and lacks nothing else for references at
+// a higher step, Baselines returns none that are newer than the payload's, until it has them.
 func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	if n < r.next || r.next <= r.since {
 		return 0, 0
