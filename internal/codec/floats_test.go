@@ -14,7 +14,7 @@ import (
 // floatFiles lists the files of coding packages that may contain float64 or call math functions,
 // with the reason. Nothing that both ends must agree on may depend on them.
 var floatFiles = map[string]string{
-	"internal/codec/fixed/fixed.go":         "Log2 converts exactly, and Sqrt corrects the rounded root",
+	"internal/codec/fixed/fixed.go":         "Sqrt corrects the rounded root to the exact integer",
 	"internal/codec/quat/float.go":          "smoothing and measurements",
 	"internal/codec/rangecoder/encoder.go":  "cost of what was encoded",
 	"rpcdelta/ackrate.go":                   "when the receiver acks",

@@ -30,12 +30,8 @@ const LogOne = 256
 // Log2 returns log2(|v| + 3/4) in Q8, interpolated linearly between powers of two. v is in Q4.
 func Log2(v int64) int64 {
 	x := uint64(Abs(v)) + 12
-	if x < 1<<53 {
-		// A float64 of it is exact, and has the exponent in front of the fraction.
-		return int64(math.Float64bits(float64(int64(x)))>>(52-8)) - (1023+4)*LogOne
-	}
 	n := bits.Len64(x)
-	return int64(n-5)*LogOne + int64(x<<(64-n)>>55&255)
+	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
 }
 
 // Sqrt returns the square root of v, rounded down. v is below 2^52. Square roots of float64 are
