@@ -58,7 +58,7 @@ type layout struct {
 
 	changed   int // whether an object moved, 256 contexts
 	disturbed int // whether an object at rest changed, four by distance of the nearest moving one
-	how       int // whether it moved, by its flag
+	how       int // whether it moved, two by distance of the nearest moving one
 	quiet     int // whether one changed far from what moves: any, any of a block, this
 	removed   int // whether any objects were removed, and whether this one was
 	added     int // the number of those that are not in the baseline
@@ -100,7 +100,7 @@ func (s *Schema) newLayout() (l layout) {
 		}
 		l.same = append(l.same, take(sameSize))
 	}
-	l.changed, l.disturbed, l.how, l.quiet, l.removed = take(256), take(4*contactContexts), take(2), take(3), take(2)
+	l.changed, l.disturbed, l.how, l.quiet, l.removed = take(256), take(4*contactContexts), take(2*contactContexts), take(3), take(2)
 	l.added, l.gap, l.physics = take(slots), take(slots), take(slots)
 	return l
 }
@@ -138,16 +138,20 @@ const (
 	physicsLevel = 18
 )
 
-// The contexts of an integer: of its length at each level of expected magnitude, of its sign, and
-// of its first bits by how much longer it is than expected.
+// The contexts of an integer: of its length at each level of expected magnitude, of its sign, of
+// its sign where the fraction of the prediction counts, and of its first bits by how much longer it
+// is than expected.
 const (
 	levels      = 40 // three per octave
 	slots       = 12 // of a length, by its distance from the middle of the level
 	middleSlot  = 5
 	signs       = 9 * 3 * 3
 	signsAt     = levels * slots
+	fineLevels  = 9 // levels at which the fraction counts: up to 8 steps are expected
+	fractions   = 8
+	fineSigns   = fineLevels / 3 * fractions * 3
 	beyonds     = 16
-	mantissasAt = signsAt + signs
+	mantissasAt = signsAt + signs + fineSigns
 	integerSize = mantissasAt + beyonds*4
 )
 
@@ -185,8 +189,8 @@ func startLength(p []prob, level int) {
 	}
 }
 
-// integer codes v, of at most 32 bits. level is the expected magnitude; sign, below signs, is the
-// context of the sign.
+// integer codes v, of at most 32 bits. level is the expected magnitude; sign, below signs plus
+// fineSigns, is the context of the sign.
 func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
 	n := pc.length(at+level*slots, middle(level), bits.Len64(uint64(max(v, -v))))
 	if n == 0 {
@@ -248,9 +252,14 @@ func (pc *payloadCodec) count(at, level int, v uint64) uint64 {
 }
 
 // predicted codes a component with bounds by its difference from guess, which is in Q4, and returns
-// that difference in Q4. The other arguments are those of integer.
+// that difference in Q4. The other arguments are those of integer, with sign below signs. If the
+// difference is probably small, its sign depends most on how guess is rounded.
 func (pc *payloadCodec) predicted(at, level, sign int, guess int64, component *int32, lo, hi int32) int64 {
 	v := (guess + 8) >> 4
+	if level < fineLevels {
+		fraction := int(guess-v*16+8) * fractions >> 4
+		sign = signs + (level/3*fractions+fraction)*3 + sign%3
+	}
 	v += pc.integer(at, level, sign, int64(*component)-v)
 	pc.Store(component, pc.Check(v, lo, hi))
 	return int64(*component)*16 - guess

@@ -146,7 +146,7 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 		}
 		ctx := pc.schema.layout.disturbed + contact*4 + pc.changes&1<<1 + flag
 		if pc.bit(ctx, !pc.Decoding && pc.changed[i]) {
-			pc.codeDisturbed(cur, i)
+			pc.codeDisturbed(cur, i, contact)
 			continue
 		}
 		pc.changes <<= 1
@@ -194,7 +194,7 @@ func (pc *payloadCodec) codeQuiet(list []int32, cur *Set) {
 		}
 		for j, i := range block {
 			if here && pc.bit(at+2, pc.anyChanged(block[j:j+1])) {
-				pc.codeDisturbed(cur, i)
+				pc.codeDisturbed(cur, i, noneNear)
 				continue
 			}
 			pc.keep(cur, i)
@@ -214,8 +214,8 @@ func (pc *payloadCodec) anyChanged(list []int32) bool {
 	return false
 }
 
-// codeDisturbed codes an object at rest that changed.
-func (pc *payloadCodec) codeDisturbed(cur *Set, i int32) {
+// codeDisturbed codes an object at rest that changed. contact is the context of what moves near it.
+func (pc *payloadCodec) codeDisturbed(cur *Set, i int32, contact int) {
 	o, row, base := &pc.object, cur.Row(int(i)), pc.inBase(int(i))
 	pc.written = append(pc.written, i)
 	o.index, o.base = base, pc.refs.base.Row(base)
@@ -227,7 +227,7 @@ func (pc *payloadCodec) codeDisturbed(cur *Set, i int32) {
 	moved := false
 	pc.changes <<= 1
 	if len(pc.schema.order) > 0 {
-		if moved = pc.bit(pc.schema.layout.how+o.flag, !pc.Decoding && pc.schema.differ(row, o.base)); moved {
+		if moved = pc.bit(pc.schema.layout.how+2*contact+o.flag, !pc.Decoding && pc.schema.differ(row, o.base)); moved {
 			pc.changes |= 1
 		}
 	}

@@ -27,11 +27,11 @@ const (
 var recordings = flag.String("train", "", "recordings of cubes, separated by commas, on which to train snapshots.prior")
 
 // TestTrain trains the built-in models on recordings of package internal/lab/cubes, at several
-// distances to the baseline, and writes them. To train on new recordings, after each change of what
-// is coded:
+// distances to the baseline, and writes them. To repeat it after a change of what is coded, with a
+// recording for each line of testdata/training.txt:
 //
-//	cd examples/cubes && go run . record --seed 4242 --frames 2400 cubes.bin
-//	go test ./snapshot -run TestTrain -train cubes.bin,...
+//	cd examples/cubes && go run . record --frames 2400 OPTIONS 1.bin
+//	go test ./snapshot -run TestTrain -timeout 1h -train 1.bin,...
 func TestTrain(t *testing.T) {
 	if *recordings == "" {
 		t.Skip("no recordings: see -train")

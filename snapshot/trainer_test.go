@@ -32,7 +32,7 @@ func (m *modelSet) appendTo(dst []byte, s *Schema) []byte {
 // each other, then the probabilities that suit them.
 const (
 	trainingStages = weightStages + 2
-	weightStages   = 3
+	weightStages   = 12
 )
 
 // newTrainer returns a trainer of models for objects of schema s.

@@ -200,7 +200,7 @@ func (c *coder) integer(i []int64, level, sign int64) int64 {
 		return 0
 	}
 	negative := c.bit(&i[480+sign])
-	m, b := int64(1), i[561+4*clamp(n-mid+8, 0, 15):]
+	m, b := int64(1), i[633+4*clamp(n-mid+8, 0, 15):]
 	left := n - 1
 	for ; left > 0 && m < 4; left-- {
 		m = m<<1 | truth(c.bit(&b[m]))
@@ -233,6 +233,10 @@ func (c *coder) bounded(v, lo, hi int64) int64 {
 func (c *coder) uniform(lo, hi int64) int64 { return c.bounded(lo+c.raw(bitlen(hi-lo)), lo, hi) }
 
 func (c *coder) component(i []int64, level, sign, guess, lo, hi int64) (v, e int64) {
-	v = c.bounded((guess+8)>>4+c.integer(i, level, sign), lo, hi)
+	v = (guess + 8) >> 4
+	if level < 9 {
+		sign = 81 + (level/3*8+(guess-16*v+8)/2)*3 + sign%3
+	}
+	v = c.bounded(v+c.integer(i, level, sign), lo, hi)
 	return v, 16*v - guess
 }

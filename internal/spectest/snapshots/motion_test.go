@@ -199,7 +199,7 @@ func (p *payload) quat(f *field) int64 {
 	if q[largest] < 0 {
 		q = quat{-q[0], -q[1], -q[2], -q[3]}
 	}
-	at := f.c[322+625*truth(c >= 7):]
+	at := f.c[322+697*truth(c >= 7):]
 	m, k := int64(0), 0
 	for i := range q {
 		if i == largest {
@@ -273,7 +273,7 @@ func (p *payload) number(f *field) {
 				sign += 27
 			}
 		}
-		at := f.c[625*(int64(k>>1)+2*truth(gc >= 7)):]
+		at := f.c[697*(int64(k>>1)+2*truth(gc >= 7)):]
 		p.o.row[f.at+k], e[k] = p.component(at, level(s), sign, guess, f.lo, f.hi)
 		m += abs(e[k])
 	}

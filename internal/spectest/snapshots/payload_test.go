@@ -73,11 +73,11 @@ const (
 	changed   = 0
 	disturbed = 256
 	how       = 768
-	quiet     = 770
-	removed   = 773
-	added     = 775
-	gapAt     = 787
-	physicsAt = 799
+	quiet     = 1024
+	removed   = 1027
+	added     = 1029
+	gapAt     = 1041
+	physicsAt = 1053
 )
 
 // init finds the order and the kinds of the fields.
@@ -390,13 +390,12 @@ func (p *payload) resting(list []*object) {
 			still = append(still, o)
 			continue
 		}
-		d := int64(15360)
+		k := int64(123)
 		if near < reach {
-			d = log(near)
+			k = clamp((log(near)+256)*2/256+1, 1, 127)
 		}
-		k := clamp((d+256)*2/256+1, 1, 127)
 		if p.bit(&p.obj[disturbed+4*k+2*(p.changes&1)+f]) {
-			p.disturbed()
+			p.disturbed(k)
 		} else {
 			p.changes <<= 1
 		}
@@ -411,17 +410,17 @@ func (p *payload) resting(list []*object) {
 		for _, o := range block {
 			if p.bit(&p.obj[quiet+2]) {
 				p.o, p.old = o, p.base.find(o)
-				p.disturbed()
+				p.disturbed(123)
 			}
 		}
 	}
 }
 
-func (p *payload) disturbed() {
+func (p *payload) disturbed(k int64) {
 	p.moved, p.speed, p.rest = 0, 0, true
 	p.loadRows()
 	p.changes <<= 1
-	p.finish(how + p.flag(p.old.row))
+	p.finish(how + 2*k + p.flag(p.old.row))
 }
 
 type grid struct {

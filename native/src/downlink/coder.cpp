@@ -7,8 +7,8 @@
 namespace uplink::detail::downlink {
 namespace {
 
-constexpr size_t number_size = 4 * integer_size, quat_size = 1572, flag_size = 130;
-constexpr size_t bytes_size = 5, same_size = 64, object_size = 811;
+constexpr size_t number_size = 4 * integer_size, quat_size = 322 + 2 * integer_size, flag_size = 130;
+constexpr size_t bytes_size = 5, same_size = 64, object_size = 1065;
 constexpr uint16_t even = 32770;
 
 int middle(int level) {
@@ -50,7 +50,7 @@ bool Part::create(const Allocator &a, const TypeImpl &t) {
   }
   changed_ = take(256);
   disturbed_ = take(512);
-  how_ = take(2);
+  how_ = take(256);
   quiet_ = take(3);
   removed_ = take(2);
   added_ = take(12);
@@ -136,7 +136,7 @@ Int Part::integer(uint16_t *c, Int level, Int sign) {
   const bool negative = bit(c + 480 + sign.index());
   uint64_t m = 1;
   if (n > 1) {
-    uint16_t *first = c + 561 + 4 * std::clamp(n - mid + 8, 0, 15);
+    uint16_t *first = c + 633 + 4 * std::clamp(n - mid + 8, 0, 15);
     int left = n - 1;
     for (; left > 0 && m < 4; left--) m = m << 1 | static_cast<uint64_t>(bit(first + m));
     if (left > 0) m = m << left | in_.raw(static_cast<unsigned>(left));
@@ -161,7 +161,9 @@ int32_t Part::uniform(int32_t lo, int32_t hi) {
 }
 
 Int Part::component(uint16_t *c, Int level, Int sign, Int guess, const RowField &f, int32_t *to) {
-  Int v = ((guess + 8) >> 4) + integer(c, level, sign);
+  Int v = (guess + 8) >> 4;
+  if (level < 9) sign = 81 + (level / 3 * 8 + (guess - v * 16 + 8) / 2) * 3 + (sign - sign / 3 * 3);
+  v = v + integer(c, level, sign);
   if (v < f.lo || v > f.hi) {
     bad_ = true;
     v = f.lo;

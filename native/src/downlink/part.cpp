@@ -298,10 +298,9 @@ void Part::resting(const Set &base, Set *out) {
       resting_[quiet++] = static_cast<uint32_t>(at);
       continue;
     }
-    const Int d = near < reach_ ? log(near) : Int{15360};
-    const size_t k = clamp((d + 256) * 2 / 256 + 1, 1, 127).index();
+    const size_t k = near < reach_ ? clamp((log(near) + 256) * 2 / 256 + 1, 1, 127).index() : none_near;
     if (bit(disturbed_ + 4 * k + 2 * (changes_ & 1) + static_cast<size_t>(f))) {
-      disturbed(base, from, out->row(at));
+      disturbed(base, from, k, out->row(at));
       continue;
     }
     changes_ <<= 1;
@@ -314,13 +313,13 @@ void Part::resting(const Set &base, Set *out) {
     if (i % 32 == 0) here = some && bit(quiet_ + 1);
     const size_t at = resting_[i], from = static_cast<size_t>(pairs_[at].base);
     if (here && bit(quiet_ + 2))
-      disturbed(base, from, out->row(at));
+      disturbed(base, from, none_near, out->row(at));
     else
       std::memcpy(out->row(at), base.row(from), type_->row * sizeof(int32_t));
   }
 }
 
-void Part::disturbed(const Set &base, size_t index, int32_t *row) {
+void Part::disturbed(const Set &base, size_t index, size_t contact, int32_t *row) {
   load(base, index);
   moved_ = speed_context_ = 0;
   rest_ = true;
@@ -328,7 +327,7 @@ void Part::disturbed(const Set &base, size_t index, int32_t *row) {
   changes_ <<= 1;
   bool moved = false;
   if (type_->order_n > 0) {
-    moved = bit(how_ + flag_);
+    moved = bit(how_ + 2 * contact + static_cast<size_t>(flag_));
     if (moved) changes_ |= 1;
   }
   kept(moved, row);

@@ -12,7 +12,8 @@ constexpr size_t reference_count = 4;
 // ages are the distances of the references from the baseline, in steps.
 constexpr uint64_t ages[reference_count] = {1, 2, 4, 6};
 // The contexts of an integer, the classes of numbers and rotations, and the constant input of a prediction.
-constexpr size_t integer_size = 625, classes = 7;
+constexpr size_t integer_size = 697, classes = 7;
+constexpr size_t none_near = 123; // the context of a distance if nothing that moves is near
 constexpr Int bias = 2048;
 
 // Matrix is Q16.
@@ -76,7 +77,7 @@ private:
   void absolute_row(int32_t *row);
   void active(int32_t *row);
   void resting(const Set &base, Set *out);
-  void disturbed(const Set &base, size_t index, int32_t *row);
+  void disturbed(const Set &base, size_t index, size_t contact, int32_t *row);
   void kept(bool moved, int32_t *row);
   void kept_bytes(const RowField &f, uint16_t *contexts, bool moved, int32_t *row);
 
