@@ -147,7 +147,7 @@ const (
 	middleSlot  = 5
 	signs       = 9 * 3 * 3
 	signsAt     = levels * slots
-	fineLevels  = 9 // levels at which the fraction counts: up to 8 steps are expected
+	fineLevels  = 9 // levels at which the fraction counts: less than 4 steps are expected
 	fractions   = 8
 	fineSigns   = fineLevels / 3 * fractions * 3
 	beyonds     = 16
