@@ -8,13 +8,13 @@ func (d *Decoder) CorruptSets() {
 		if p := *e; p.Len() > 0 {
 			s := d.cur.schema
 			row := make([]int32, s.ints)
-			s.packing.unpack(row, p.rows)
+			s.packing.Unpack(row, p.rows)
 			if row[0] < s.fields[0].Hi {
 				row[0]++
 			} else {
 				row[0]--
 			}
-			s.packing.pack(p.rows, row)
+			s.packing.Pack(p.rows, row)
 		}
 	}
 }

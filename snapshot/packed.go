@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
@@ -15,54 +14,6 @@ type Packed struct {
 	ids     fnv.Hash // of objects
 	rows    []uint64
 	physics *physics // nil if unknown
-}
-
-// packing is the packed form of rows. No component is in two words.
-type packing struct {
-	places []packedPlace // of the components
-	words  int           // of a row
-}
-
-// packedPlace is where a component is: v-low, shifted, in a word.
-type packedPlace struct {
-	low         int32
-	mask        uint32
-	word, shift uint8
-}
-
-// newPacking puts each component into the first word with room for it.
-func newPacking(lows, highs []int32) (p packing) {
-	var used []uint8 // bits of each word
-	for i, low := range lows {
-		width := uint8(bits.Len32(uint32(highs[i] - low)))
-		k := slices.IndexFunc(used, func(n uint8) bool { return n+width <= 64 })
-		if k < 0 {
-			k, used = len(used), append(used, 0)
-		}
-		p.places = append(p.places, packedPlace{low, uint32(uint64(1)<<width - 1), uint8(k), used[k]})
-		used[k] += width
-	}
-	p.words = len(used)
-	return p
-}
-
-// pack packs a row.
-func (p *packing) pack(dst []uint64, row []int32) {
-	clear(dst[:p.words])
-	places := p.places[:len(row)]
-	for i, v := range row {
-		c := &places[i]
-		dst[c.word] |= uint64(uint32(v-c.low)) << (c.shift & 63)
-	}
-}
-
-// unpack is the inverse of pack.
-func (p *packing) unpack(row []int32, packed []uint64) {
-	places := p.places[:len(row)]
-	for i := range row {
-		c := &places[i]
-		row[i] = int32(uint32(packed[c.word]>>(c.shift&63))&c.mask) + c.low
-	}
 }
 
 // store makes p a copy of a set. It reuses the memory of p if that suffices. If another set, which
@@ -84,21 +35,22 @@ func (p *Packed) store(s *Set, like, base *Packed, changed []int32) {
 		known := s.physics
 		p.physics = &known
 	}
-	k := &s.schema.packing
-	n := len(p.objects) * k.words
+	packing := &s.schema.packing
+	words := packing.Words()
+	n := len(p.objects) * words
 	if cap(p.rows) < n {
 		p.rows = make([]uint64, n)
 	}
 	p.rows = p.rows[:n]
 	if base == nil || !sameList(base.objects, s.objects) {
 		for i := range p.objects {
-			k.pack(p.rows[i*k.words:], s.Row(i))
+			packing.Pack(p.rows[i*words:], s.Row(i))
 		}
 		return
 	}
 	copy(p.rows, base.rows)
 	for _, i := range changed {
-		k.pack(p.rows[int(i)*k.words:], s.Row(int(i)))
+		packing.Pack(p.rows[int(i)*words:], s.Row(int(i)))
 	}
 }
 
@@ -130,8 +82,8 @@ func (s *Set) AppendPacked(p *Packed, i int) error {
 	case n > 0 && s.objects[n-1].ID >= o.ID:
 		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
 	}
-	k := &s.schema.packing
-	k.unpack(s.push(o), p.rows[i*k.words:])
+	packing := &s.schema.packing
+	packing.Unpack(s.push(o), p.rows[i*packing.Words():])
 	return nil
 }
 
@@ -150,8 +102,8 @@ func (s *Set) unpack(p *Packed) {
 
 // unpackRow unpacks the row of object i.
 func (s *Set) unpackRow(i int) {
-	k := &s.schema.packing
-	k.unpack(s.Row(i), s.packed[i*k.words:])
+	packing := &s.schema.packing
+	packing.Unpack(s.Row(i), s.packed[i*packing.Words():])
 }
 
 // refer makes s the objects of p, without unpacking them.
@@ -197,7 +149,7 @@ func (u *unpackedSet) load(p *Packed) *Set {
 		u.unpack(p)
 		return &u.Set
 	}
-	width := u.schema.packing.words
+	width := u.schema.packing.Words()
 	eachDifferentPacked(p.rows, u.words, width, func(row int) {
 		copy(u.words[row*width:(row+1)*width], p.rows[row*width:])
 		u.unpackRow(row)

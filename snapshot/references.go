@@ -98,7 +98,7 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 		}
 		s := r.set.schema
 		h.unpacked[i] = slices.Grow(h.unpacked[i][:0], s.ints)[:s.ints]
-		s.packing.unpack(h.unpacked[i], r.set.packed[at*s.packing.words:])
+		s.packing.Unpack(h.unpacked[i], r.set.packed[at*s.packing.Words():])
 		return h.unpacked[i], age
 	}
 	return h.base.Row(object), 0

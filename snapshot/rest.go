@@ -21,7 +21,7 @@ func (pc *payloadCodec) findMoving() {
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same && h.base.packed != nil:
-			eachDifferentPacked(h.base.packed, r.set.packed, pc.schema.packing.words, func(row int) { pc.moves[row] = true })
+			eachDifferentPacked(h.base.packed, r.set.packed, pc.schema.packing.Words(), func(row int) { pc.moves[row] = true })
 		case r.same:
 			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
 		default:

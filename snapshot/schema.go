@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -86,7 +87,7 @@ type Schema struct {
 	lows, highs []int32    // bounds of the components
 	order       []int      // fields that are predicted: orientations, numbers, angles
 	moving      []interval // components of the fields that are predicted
-	packing     packing
+	packing     rowpack.Layout
 	anchor      int              // the field that is the position, or -1
 	positions   interval         // components of the anchor
 	flags       []int            // fields of class ClassInteger
@@ -150,7 +151,7 @@ func NewSchema(fields ...Field) (*Schema, error) {
 			}
 		}
 	}
-	s.layout, s.packing = s.newLayout(), newPacking(s.lows, s.highs)
+	s.layout, s.packing = s.newLayout(), rowpack.New(s.lows, s.highs)
 	return s, nil
 }
 

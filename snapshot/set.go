@@ -198,7 +198,7 @@ func (s *Set) sameRow(i int, o *Set, k int) bool {
 
 // samePacked is sameRow for sets of a Packed.
 func (s *Set) samePacked(i int, o *Set, k int) bool {
-	n := s.schema.packing.words
+	n := s.schema.packing.Words()
 	return slices.Equal(s.packed[i*n:(i+1)*n], o.packed[k*n:(k+1)*n])
 }
 

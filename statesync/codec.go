@@ -175,7 +175,7 @@ func (pc *payloadCodec) baseline(at int32) *record {
 
 // unpack returns the row of a baseline, until the next update is coded.
 func (pc *payloadCodec) unpack(at int32) []int32 {
-	pc.plan.unpack(pc.object.was, pc.plan.wordsOf(pc.baseline(at)))
+	pc.plan.packing.Unpack(pc.object.was, pc.plan.wordsOf(pc.baseline(at)))
 	return pc.object.was
 }
 

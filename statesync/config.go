@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -104,19 +105,21 @@ type plan struct {
 	ints       int
 	trends     int              // number of components with a trend
 	rare       [rareNumbers]int // levels of rare numbers
-	widths     []uint8          // of packed components, in bits
-	lows       []int32          // their minimums
-	rowWords   int              // of a packed row
-	trendsAt   int              // parts of record.data, see plan.words
-	stride     int              // size of record.data
+	packing    rowpack.Layout
+	trendsAt   int // parts of record.data, see plan.words
+	stride     int // size of record.data
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	p := &plan{anchor: -1, rest: -1}
+	var lows, highs []int32
 	for _, f := range s.Fields() {
 		p.fields = append(p.fields, field{Field: f, at: p.ints, by: -1, trend: -1})
 		p.ints += f.N
-		p.layOut(&p.fields[len(p.fields)-1])
+		for k := range f.N {
+			lo, hi := p.fields[len(p.fields)-1].bounds(k)
+			lows, highs = append(lows, lo), append(highs, hi)
+		}
 	}
 	for i := range cfg.Velocities {
 		if err := p.link(&cfg.Velocities[i]); err != nil {
@@ -125,7 +128,8 @@ func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
 	}
 	p.sort()
 	p.weigh()
-	p.trendsAt = p.rowWords + (len(p.fields)+7)/8
+	p.packing = rowpack.New(lows, highs)
+	p.trendsAt = p.packing.Words() + (len(p.fields)+7)/8
 	p.stride = p.trendsAt + p.trends
 	p.rare = p.rareLevels()
 	if cfg.Rest == "" {
@@ -230,8 +234,11 @@ func (p *plan) rests(row []int32) (rests, zero bool) {
 }
 
 func (f *field) bounds(k int) (lo, hi int32) {
-	if f.Class == schema.ClassQuat && k == 0 {
+	switch {
+	case f.Class == schema.ClassQuat && k == 0:
 		return 0, 3
+	case f.Class == schema.ClassBytes && k > 0:
+		return 0, -1 // unsigned
 	}
 	return f.Lo, f.Hi
 }

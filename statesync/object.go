@@ -35,9 +35,9 @@ func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
 		pc.codeDelta(to, base)
 	} else {
 		to.object.Generation = uint8(pc.Raw(uint64(to.object.Generation), 8))
-		clear(to.data[p.rowWords:])
+		clear(to.data[p.packing.Words():])
 		if pc.codeAbsolute(to, o.now); pc.Decoding {
-			p.pack(p.wordsOf(to), o.now)
+			p.packing.Pack(p.wordsOf(to), o.now)
 		}
 	}
 	if pc.Decoding {
@@ -61,11 +61,11 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 		clear(o.newTrends)
 		if pc.Decoding {
 			copy(p.wordsOf(to), p.wordsOf(base))
-			p.unpack(o.now, p.wordsOf(to))
+			p.packing.Unpack(o.now, p.wordsOf(to))
 		}
 		return
 	}
-	p.unpack(o.was, p.wordsOf(base))
+	p.packing.Unpack(o.was, p.wordsOf(base))
 	clear(o.newTrends)
 	if clear(o.misses); pc.Decoding {
 		copy(o.now, o.was)
@@ -91,7 +91,7 @@ func (pc *payloadCodec) codeDelta(to, base *record) {
 		}
 	}
 	if pc.Decoding {
-		p.pack(p.wordsOf(to), o.now)
+		p.packing.Pack(p.wordsOf(to), o.now)
 	}
 }
 

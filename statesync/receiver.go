@@ -282,7 +282,7 @@ func (r *Receiver) accept(h *header) *Update {
 			n, ints := len(r.rows), r.store.plan.ints
 			r.rows = r.rows[:n+ints]
 			x.Row = r.rows[n : n+ints : n+ints]
-			r.store.plan.unpack(x.Row, r.store.plan.wordsOf(o))
+			r.store.plan.packing.Unpack(x.Row, r.store.plan.wordsOf(o))
 		}
 		u.Objects = append(u.Objects, x)
 	}

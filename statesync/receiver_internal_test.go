@@ -30,7 +30,7 @@ func forge(t *testing.T, p *plan, seq uint64, tick int64, ids []uint16) []byte {
 	for _, id := range ids {
 		pc.Bit(&s.more[ctx], true)
 		pc.codeNewID(int64(id), last)
-		pc.codeUpdate(pc.newRecord(id), nil, &objectState{row: make([]int32, p.ints), words: make([]uint64, p.rowWords)})
+		pc.codeUpdate(pc.newRecord(id), nil, &objectState{row: make([]int32, p.ints), words: make([]uint64, p.packing.Words())})
 		last, ctx = int64(id), 3
 	}
 	pc.Bit(&s.more[ctx], false)

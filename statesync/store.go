@@ -282,9 +282,9 @@ type identity struct {
 // The data of a record are the packed row, the logarithm of each field's residual (see missShift),
 // eight in each element, and the changes per tick of components with a trend (Q8).
 
-func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.rowWords] }
+func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.packing.Words()] }
 
-func (p *plan) missesOf(r *record) []uint64 { return r.data[p.rowWords:p.trendsAt] }
+func (p *plan) missesOf(r *record) []uint64 { return r.data[p.packing.Words():p.trendsAt] }
 
 func (p *plan) trendsOf(r *record) []uint64 { return r.data[p.trendsAt:] }
 

@@ -60,13 +60,13 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 		return fmt.Errorf("%w: %d after %d", ErrTick, tick, w.tick)
 	}
 	w.tick, w.set, w.any = tick, set, true
-	w.words = slices.Grow(w.words[:0], set.Len()*w.plan.rowWords)[:set.Len()*w.plan.rowWords]
-	clear(w.words)
+	words := set.Len() * w.plan.packing.Words()
+	w.words = slices.Grow(w.words[:0], words)[:words]
 	w.states, w.current, w.objects = w.states[:0], w.current[:0], w.objects[:0]
 	for i := range set.Len() {
 		o := objectState{Object: set.Object(i), row: set.Row(i), words: w.wordsOf(i)}
 		o.rests, o.zero = w.plan.rests(o.row)
-		w.plan.pack(o.words, o.row)
+		w.plan.packing.Pack(o.words, o.row)
 		w.objects = append(w.objects, o)
 		w.states = append(w.states, worldState{o.ID, o.rests})
 		w.current = append(w.current, w.priorities.get(o.ID))
@@ -96,6 +96,6 @@ func checkPriority(id uint16, priority float64) error {
 }
 
 func (w *World) wordsOf(i int) []uint64 {
-	n := w.plan.rowWords
+	n := w.plan.packing.Words()
 	return w.words[i*n : (i+1)*n : (i+1)*n]
 }
