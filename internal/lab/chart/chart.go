@@ -78,18 +78,16 @@ func begin(b *strings.Builder, height int, title string) {
 }
 
 func (c *Chart) axes(b *strings.Builder) {
-	for i, x := range c.X {
-		name := fmt.Sprintf("%g", x)
-		if i == len(c.X)-1 {
-			name += " " + c.XUnit
-		}
-		text(b, c.x(x), height-below+18, "middle", name)
+	last := len(c.X) - 1
+	for _, x := range c.X[:last] {
+		text(b, c.x(x), height-below+18, "middle", fmt.Sprintf("%g", x))
 	}
+	text(b, width-right, height-below+18, "end", fmt.Sprintf("%g %s", c.X[last], c.XUnit))
 	for _, y := range c.marks() {
 		gridLine(b, "M%d %.1fH%d", left, c.y(y), width-right)
 		text(b, left-6, c.y(y)+4, "end", fmt.Sprintf("%g", y))
 	}
-	text(b, left-6, top-10, "end", c.YUnit)
+	text(b, 0, top-10, "start", c.YUnit)
 }
 
 func gridLine(b *strings.Builder, path string, at ...any) {
