@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
@@ -52,20 +53,11 @@ func testViewMemory(t *testing.T, codec string) {
 		t.Errorf("the latest is tick %d with %d objects, want %d with %d", latest.Tick, len(latest.Objects), r.tick, r.count)
 	}
 	clear(acks[:])
-	with := heap()
+	with := allocs.Heap()
 	v, r.conn = nil, nil
-	bytes := with - heap()
+	bytes := with - allocs.Heap()
 	if t.Logf("%d KiB", bytes>>10); bytes < 100<<10 || bytes > 1<<20 {
 		t.Errorf("the client takes %d bytes, want at most 1 MiB", bytes)
 	}
 	runtime.KeepAlive(r)
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	for range 2 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -70,7 +71,7 @@ func TestIdleSessionFitsItsBudget(t *testing.T) {
 			uplinktest.Must(t, conn.SendReliable(make([]byte, ds.MaxMessage)))
 		}
 		settle(5 * time.Second)
-		before := heap()
+		before := float64(allocs.Heap())
 		gone := simnet.Config{Loss: 1}
 		uplinktest.Must(t, network.Set(gone, gone))
 		for _, p := range players {
@@ -78,20 +79,12 @@ func TestIdleSessionFitsItsBudget(t *testing.T) {
 		}
 		clear(players)
 		settle(100 * ms)
-		session := (before - heap()) / count
+		session := (before - float64(allocs.Heap())) / count
 		t.Logf("%.0f bytes per session", session)
 		if session > idleBudget || session < 1000 || greeted != count {
 			t.Errorf("%.0f bytes per session after %d messages, want at most %d", session, greeted, idleBudget)
 		}
 	})
-}
-
-func heap() float64 {
-	runtime.GC()
-	runtime.GC() // frees finalized and pooled objects
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }
 
 // measureMemory measures how the heap grows per player, in bytes: by the session on both ends,
@@ -118,11 +111,11 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	go func() { served <- srv.Serve(context.Background()) }()
 	conns := make([]*transport.Conn, players)
 	grown := func(step func(player int)) float64 {
-		before := heap()
+		before := float64(allocs.Heap())
 		for i := range players {
 			step(i)
 		}
-		return (heap() - before) / players
+		return (float64(allocs.Heap()) - before) / players
 	}
 	m := map[string]float64{}
 	m["both-sessions-B"] = grown(func(i int) {

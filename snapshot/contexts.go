@@ -148,7 +148,7 @@ const (
 	signs       = 9 * 3 * 3
 	signsAt     = levels * slots
 	fineLevels  = 9 // levels at which the fraction counts: less than 4 steps are expected
-	fractions   = 8
+	fractions   = 8 // of a step
 	fineSigns   = fineLevels / 3 * fractions * 3
 	beyonds     = 16
 	mantissasAt = signsAt + signs + fineSigns

@@ -140,13 +140,8 @@ func (d *Decoder) accept(n, base uint64, h *header) {
 		return
 	}
 	d.floor, d.step = max(d.floor, base, d.next-min(d.next, Ring)), uint64(d.codec.refs.step)
-	end := d.floor - min(d.floor, lateBaselines+maxLag*max(1, d.step))
-	d.sets.removeBefore(end)
+	d.sets.removeBefore(d.floor - min(d.floor, MaxAge(d.step)))
 }
-
-// lateBaselines is the number of snapshots by which a baseline may be older than the newest one so
-// far: in payloads that arrive out of order, or that several clients share.
-const lateBaselines = 3
 
 func (d *Decoder) missing(n, distance uint64) error {
 	d.requestReset()

@@ -36,10 +36,10 @@ func TestMemory(t *testing.T) {
 			must(t, err)
 		}
 	}
-	counted, with := dec.Memory(), heap()
+	counted, with := dec.Memory(), allocs.Heap()
 	stored := dec.Stored()
 	dec = nil
-	bytes := with - heap()
+	bytes := with - allocs.Heap()
 	t.Logf("decoder: %d KiB, %d KiB of which are in %d sets; world: %d KiB", bytes>>10, counted>>10, stored, world.Memory()>>10)
 	if bytes < 100<<10 || bytes > 1<<20 {
 		t.Errorf("the decoder takes %d bytes, want at most 1 MiB", bytes)
@@ -48,15 +48,6 @@ func TestMemory(t *testing.T) {
 		t.Errorf("the world keeps %d bytes, want at most 3 MiB", n)
 	}
 	runtime.KeepAlive(enc)
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	for range 2 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 func TestAllocations(t *testing.T) {

@@ -114,26 +114,6 @@ func (s *Set) refer(p *Packed) {
 	}
 }
 
-// eachDifferentPacked calls f for the packed rows of width words in which a and b differ, for some
-// twice.
-func eachDifferentPacked(a, b []uint64, width int, f func(row int)) {
-	const block = 32
-	b = b[:len(a)]
-	for from := 0; from < len(a); from += block {
-		to := from + block
-		if to > len(a) {
-			to = len(a)
-		} else if *(*[block]uint64)(a[from:]) == *(*[block]uint64)(b[from:]) {
-			continue
-		}
-		for i := from; i < to; i++ {
-			if a[i] != b[i] {
-				f(i / width)
-			}
-		}
-	}
-}
-
 // unpackedSet is a set that becomes one Packed after the other. It unpacks what differs from the
 // one before.
 type unpackedSet struct {
@@ -150,7 +130,7 @@ func (u *unpackedSet) load(p *Packed) *Set {
 		return &u.Set
 	}
 	width := u.schema.packing.Words()
-	eachDifferentPacked(p.rows, u.words, width, func(row int) {
+	eachDifferent(p.rows, u.words, width, func(row int) {
 		copy(u.words[row*width:(row+1)*width], p.rows[row*width:])
 		u.unpackRow(row)
 	})

@@ -26,8 +26,7 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 	r.sent, r.acked, r.next = r.sent<<shift|1, r.acked<<shift, n+1
 	if b.Distance > 0 {
 		r.used = max(r.used, n-uint64(b.Distance))
-		before := lateBaselines + maxLag*uint64(max(1, b.Step))
-		r.kept = max(r.kept, r.used-min(r.used, before))
+		r.kept = max(r.kept, r.used-min(r.used, MaxAge(uint64(b.Step))))
 	}
 }
 

@@ -10,7 +10,15 @@ const (
 	refs    = len(References)
 	maxLag  = 6
 	maxStep = 4
+
+	// lateBaselines is the number of snapshots by which a baseline may be older than the newest one
+	// so far: in payloads that arrive out of order, or that several clients share.
+	lateBaselines = 3
 )
+
+// MaxAge returns by how many snapshots a set to which payloads refer may be older than the newest
+// baseline so far, if references are a step apart, or 0 if there are none.
+func MaxAge(step uint64) uint64 { return lateBaselines + maxLag*max(1, step) }
 
 type reference struct {
 	set  *Set

@@ -18,12 +18,13 @@ func (pc *payloadCodec) findMoving() {
 	if h.step == 0 {
 		return
 	}
+	mark := func(row int) { pc.moves[row] = true }
 	for _, i := range [...]int{0, refs - 1} {
 		switch r := &h.frames[i]; {
 		case r.same && h.base.packed != nil:
-			eachDifferentPacked(h.base.packed, r.set.packed, pc.schema.packing.Words(), func(row int) { pc.moves[row] = true })
+			eachDifferent(h.base.packed, r.set.packed, pc.schema.packing.Words(), mark)
 		case r.same:
-			markDifferent(pc.moves, h.base.ints, r.set.ints, pc.schema.ints)
+			eachDifferent(h.base.ints, r.set.ints, pc.schema.ints, mark)
 		default:
 			for k := range r.at {
 				pc.moves[k] = pc.moves[k] || h.differs(i, k)
@@ -37,7 +38,7 @@ func (pc *payloadCodec) findChanged(cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, cur.Len())
 	if pc.sameSet {
-		markDifferent(pc.changed, cur.ints, base.ints, pc.schema.ints)
+		eachDifferent(cur.ints, base.ints, pc.schema.ints, func(row int) { pc.changed[row] = true })
 		return
 	}
 	for i, p := range pc.pairs {
@@ -94,21 +95,23 @@ func sized(b []bool, n int) []bool {
 	return b
 }
 
-// markDifferent marks the rows of width components in which a and b differ.
-func markDifferent(marks []bool, a, b []int32, width int) {
+// eachDifferent calls f for the rows of width components, or words, in which a and b differ, for
+// some twice.
+func eachDifferent[T int32 | uint64](a, b []T, width int, f func(row int)) {
 	const block = 64
 	b = b[:len(a)]
 	for from := 0; from < len(a); from += block {
 		to := from + block
 		if to > len(a) {
 			to = len(a)
-		} else if *(*[block]int32)(a[from:]) == *(*[block]int32)(b[from:]) {
+		} else if *(*[block]T)(a[from:]) == *(*[block]T)(b[from:]) {
 			continue
 		}
-		for row := from / width; row*width < to; row++ {
-			at := row * width
-			if !slices.Equal(a[at:at+width], b[at:at+width]) {
-				marks[row] = true
+		for i := from; i < to; i++ {
+			if a[i] != b[i] {
+				row := i / width
+				f(row)
+				i = row*width + width - 1
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -99,7 +100,7 @@ func BenchmarkPacket(b *testing.B) {
 	for _, kbit := range []float64{64, 256} {
 		for _, both := range []bool{false, true} {
 			b.Run(fmt.Sprintf("kbit=%g/both=%t", kbit, both), func(b *testing.B) {
-				before := heap()
+				before := allocs.Heap()
 				c := newCourse(b, q, sets, int(kbit*1000/8/cubes.Rate)-47)
 				step := func() {
 					if out := c.send(); both {
@@ -109,7 +110,7 @@ func BenchmarkPacket(b *testing.B) {
 				for range 3 * len(sets) {
 					step()
 				}
-				memory := heap() - before
+				memory := allocs.Heap() - before
 				was := c.s.Stats()
 				b.ReportAllocs()
 				for b.Loop() {
@@ -168,7 +169,7 @@ func TestBudgetIsUsed(t *testing.T) {
 // trips of 20 to 200 ms and a share of the world, then without acks, and of a client.
 func TestMemory(t *testing.T) {
 	q, sets := recorded(t)
-	before := heap()
+	before := allocs.Heap()
 	v, tick := newWorldServer(t, q), int64(0)
 	run := func(ticks int) int64 {
 		for range ticks {
@@ -176,7 +177,7 @@ func TestMemory(t *testing.T) {
 			v.send(tick)
 			tick++
 		}
-		return (heap() - before) / comparedPlayers
+		return (allocs.Heap() - before) / comparedPlayers
 	}
 	sender := run(2 * len(sets))
 	v.deaf = true
@@ -188,11 +189,11 @@ func TestMemory(t *testing.T) {
 	for range 2 * len(sets) {
 		packets = append(packets, slices.Clone(c.send()))
 	}
-	before = heap()
+	before = allocs.Heap()
 	for _, p := range packets {
 		c.receive(p)
 	}
-	receiver := heap() - before
+	receiver := allocs.Heap() - before
 	runtime.KeepAlive(packets)
 	runtime.KeepAlive(c)
 	t.Logf("sender %d KiB, without acks %d KiB; receiver %d KiB", sender>>10, deaf>>10, receiver>>10)
@@ -213,10 +214,3 @@ func priority(id int, velocity []int32) float64 {
 }
 
 // heap returns the bytes in use.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}

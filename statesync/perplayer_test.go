@@ -109,7 +109,7 @@ func (v *ownServer) send(tick int64, set *snapshot.Set) {
 // with both; ratio is that of the latter.
 func BenchmarkPerPlayer(b *testing.B) {
 	q, sets := recorded(b)
-	before := heap()
+	before := allocs.Heap()
 	shared := newWorldServer(b, q)
 	tick := int64(0)
 	for ; tick < int64(3*len(sets)); tick++ {
@@ -117,12 +117,12 @@ func BenchmarkPerPlayer(b *testing.B) {
 		shared.setTick(tick, set)
 		shared.send(tick)
 	}
-	sharedBytes := heap() - before
+	sharedBytes := allocs.Heap() - before
 	own := newOwnServer(b, q)
 	for tick = range int64(3 * len(sets)) {
 		own.send(tick, sets[tick%int64(len(sets))])
 	}
-	ownBytes := heap() - before - sharedBytes
+	ownBytes := allocs.Heap() - before - sharedBytes
 	const calls = 1 << 16
 	shared.times, own.times = make([]time.Duration, 0, calls), make([]time.Duration, 0, calls)
 	var once []time.Duration

@@ -209,14 +209,6 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 // reliable channel. At least half are the keys of both directions.
 var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10, ChaCha20SipHash8: 4 << 10}
 
-func heap() float64 {
-	runtime.GC()
-	runtime.GC() // also frees memory of finalizers and pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
-}
-
 func TestSessionFitsItsBudget(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
@@ -224,11 +216,11 @@ func TestSessionFitsItsBudget(t *testing.T) {
 	const count = 500
 	for suite, budget := range sessionBudgets {
 		d := newTestListener(t, Config{MaxConns: count, HandshakesPerNetwork: count, Handshakes: count, Suites: []Suite{suite}})
-		before := heap()
+		before := float64(allocs.Heap())
 		for i := range count {
 			d.arrive(t, place(i), Config{Suites: []Suite{suite}}).enter().open()
 		}
-		each := (heap() - before) / count // the clients are gone
+		each := (float64(allocs.Heap()) - before) / count // the clients are gone
 		if n := d.Stats().Open; n != count {
 			t.Fatalf("%d connections", n)
 		}
@@ -270,11 +262,11 @@ func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 	if allocs := allocs.PerRun(99, throw); allocs != 0 {
 		t.Errorf("%v allocations for a hello and a datagram, want 0", allocs)
 	}
-	before := heap()
+	before := float64(allocs.Heap())
 	for i < count {
 		throw()
 	}
-	grown := heap() - before
+	grown := float64(allocs.Heap()) - before
 	t.Logf("%.0f bytes after %d hellos and as many datagrams of no session", grown, count)
 	if grown > budget {
 		t.Errorf("the heap grew by %.0f bytes, want at most %d", grown, budget)

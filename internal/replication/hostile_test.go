@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -269,7 +270,7 @@ func TestHostileAcksMemory(t *testing.T) {
 						_ = p.streams.HandleAck(b, r.now) // it may be of snapshots that were not sent
 					}
 				}
-				return heap()
+				return allocs.Heap()
 			}
 			before := measure(500)
 			if after := measure(3000); after > before+players*slack {

@@ -215,14 +215,6 @@ func TestBroadcastAllocs(t *testing.T) {
 }
 
 // heap returns the size of reachable memory in bytes.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestPlayerMemory bounds the memory of a player's stream of snapshots.
 func TestPlayerMemory(t *testing.T) {
 	if race.Enabled || testing.Short() {
@@ -230,12 +222,12 @@ func TestPlayerMemory(t *testing.T) {
 	}
 	frames := recorded(t, small, all)
 	measure := func(players int) float64 {
-		before := heap()
+		before := allocs.Heap()
 		r := newRecording(t, SnapshotCodec, frames, true, players)
 		for range 100 {
 			r.step()
 		}
-		n := float64(heap() - before)
+		n := float64(allocs.Heap() - before)
 		runtime.KeepAlive(r)
 		return n
 	}
@@ -253,12 +245,12 @@ func BenchmarkWorldTick(b *testing.B) {
 	world := int64(0)
 	for _, players := range []int{0, 1, 16, 64} {
 		b.Run(fmt.Sprintf("players=%d", players), func(b *testing.B) {
-			before := heap()
+			before := allocs.Heap()
 			r := newRecording(b, SnapshotCodec, frames, true, players)
 			for range 100 {
 				r.step()
 			}
-			memory := heap() - before
+			memory := allocs.Heap() - before
 			b.ReportAllocs()
 			for b.Loop() {
 				r.step()

@@ -52,6 +52,7 @@ func (c *Coder) Falses(p []Prob, at []uint8) {
 			last, cur = i, p[i]
 		}
 		rng = (rng >> ScaleBits) * uint64(Scale-uint32(cur.P))
+		// What learn does with false.
 		cur.P = uint16(max(uint32(cur.P)*uint32(Scale-rates[uint8(cur.N)])>>ScaleBits, unlikely))
 		if cur.N < c.maxCount {
 			cur.N++

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -13,15 +12,7 @@ import (
 // 1,000 clients that see 9 cells each: all coding, and all messages.
 func BenchmarkMessages(b *testing.B) {
 	const side, size, objects, clients = 20, 1 << 12, 10_000, 1000
-	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "R", Class: schema.ClassQuat, N: 4, Hi: 1<<9 - 1},
-		snapshot.Field{Name: "P", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
-		snapshot.Field{Name: "V", Class: schema.ClassNumber, N: 3, Lo: -1 << 13, Hi: 1<<13 - 1},
-		snapshot.Field{Name: "I", Class: schema.ClassInteger, N: 1, Hi: 1},
-	)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := cubeSchema(b)
 	rng := rand.New(rand.NewPCG(1, 1))
 	w := NewWorld()
 	typ := w.AddType(s)

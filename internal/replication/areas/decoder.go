@@ -21,11 +21,6 @@ const (
 	// keepBefore is how much older than the newest baseline a message may be that is kept, if the
 	// step of references is unknown.
 	keepBefore = 28
-	// lateBaselines is how much older than the newest baseline other baselines may be: of messages
-	// that come late, or that many clients share.
-	lateBaselines = 3
-	// maxLag is how much older references are, in steps.
-	maxLag = 6
 	// maxGroup is the maximum number of objects of a group: those that may enter a group in one
 	// message more than groupSize.
 	maxGroup = groupSize + maxArrivals
@@ -384,7 +379,7 @@ func (d *Decoder) accept() {
 	d.floor = max(d.floor, d.n-d.distance)
 	before := uint64(keepBefore)
 	if d.step > 0 && d.n+1 == d.next {
-		before = lateBaselines + maxLag*d.step
+		before = snapshot.MaxAge(d.step)
 	}
 	d.removeBefore(max(d.floor-min(d.floor, before), d.next-min(d.next, snapshot.Ring)))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -116,23 +117,14 @@ func TestMemory(t *testing.T) {
 	if n := c.dec.Shown(0).Len(); n != len(c.rows) {
 		t.Fatalf("%d objects are shown", n)
 	}
-	counted, with := c.dec.Memory(), heap()
+	counted, with := c.dec.Memory(), allocs.Heap()
 	c.dec = nil
-	bytes := with - heap()
+	bytes := with - allocs.Heap()
 	t.Logf("%d KiB, of which %d KiB are counted", bytes>>10, counted>>10)
 	if bytes < 100<<10 || bytes > 1<<20 {
 		t.Errorf("the decoder takes %d bytes, want at most 1 MiB", bytes)
 	}
 	runtime.KeepAlive(c)
-}
-
-func heap() int64 {
-	var m runtime.MemStats
-	for range 2 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // BenchmarkDecode measures the decoding of messages with 901 cubes, after the first ones.
