@@ -1,11 +1,11 @@
--- Wireshark dissector of uplink, version 3 of the wire (docs/spec). For Wireshark 3.6 and later.
+-- Wireshark dissector of uplink, version 4 of the wire (docs/spec). For Wireshark 3.6 and later.
 --
 -- It reads datagrams that are not encrypted (suite none), and the copies that uplink decrypt writes; of encrypted ones
 -- it shows the header. README.md describes the installation, docs/wireshark.md the use.
 
 local uplink = Proto("uplink", "uplink RPCs")
 
-local VERSION = 3
+local VERSION = 4
 
 uplink.prefs.port = Pref.uint("UDP port", 7777, "The server's UDP port")
 uplink.prefs.encryption = Pref.enum("Encryption", 0,

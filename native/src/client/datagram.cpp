@@ -67,7 +67,7 @@ void Window::accept(uint64_t number) {
 size_t format_hello(uint8_t to[max_sent], const Hello &h) {
   Writer w({to, max_sent});
   w.little(0x80, 1);
-  w.little(3, 2);
+  w.little(4, 2);
   w.little(h.nonce, 8);
   w.bytes({h.cookie, 24});
   w.bytes({h.key_id, 4});

@@ -110,7 +110,7 @@ void Exchange::start(const Crypto &c, const uint8_t server_public[32]) {
   crypto_ = c;
   copy(h_, "Noise_NK_25519_ChaChaPoly_SHA256", 32);
   copy(chain_, h_, 32);
-  hash(c, h_, {{h_, 32}, text_bytes("uplink 3")});
+  hash(c, h_, {{h_, 32}, text_bytes("uplink 4")});
   hash(c, h_, {{h_, 32}, {server_public, 32}});
 }
 

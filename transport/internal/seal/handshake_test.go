@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	testPrologue = []byte("uplink 3")
+	testPrologue = []byte("uplink 4")
 	testKey      = NewStaticKey([32]byte{1, 2, 3})
 )
 
@@ -73,7 +73,7 @@ func TestHelloThatIsNotForThisServer(t *testing.T) {
 	p := newPair(t)
 	for name, r := range map[string]*Responder{
 		"other key":      NewResponder(nil, NewStaticKey([32]byte{4}), testPrologue),
-		"other prologue": NewResponder(nil, testKey, []byte("uplink 4")),
+		"other prologue": NewResponder(nil, testKey, []byte("uplink 3")),
 	} {
 		if _, err := r.Hello(p.hello); !errors.Is(err, ErrHandshake) {
 			t.Errorf("%s: %v", name, err)

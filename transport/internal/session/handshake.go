@@ -23,7 +23,7 @@ const (
 )
 
 // Prologue is the prologue of the key exchange: the protocol and [wire.Version].
-var Prologue = []byte("uplink 3")
+var Prologue = []byte("uplink 4")
 
 // MaxToken is the maximum size of an encrypted token in bytes.
 const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1

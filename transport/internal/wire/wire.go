@@ -34,7 +34,7 @@ import (
 
 const (
 	// Version is the protocol version in a hello.
-	Version = 3
+	Version = 4
 	// BaseDatagram is the maximum size of a datagram that every path is assumed to carry, with
 	// header and tag, in bytes.
 	BaseDatagram = 1200
