@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"math/rand/v2"
 	"net/netip"
@@ -14,9 +15,11 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -185,6 +188,48 @@ func TestServerViolations(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestForgedSnapshot sends a snapshot in which objects have the size -1, which the predicted rotation
+// of an object on the ground would be divided by. The client drops it, and the session
+// continues.
+func TestForgedSnapshot(t *testing.T) {
+	// Snapshots 0 and 1 of a crate that turns. The encoder of the second one checked no size.
+	honest := unhex(t, "0000c0bfb1fde1aec1900c50948f2123c848f1db4e04694c9d")
+	forged := unhex(t, "4100fff899c13eaa90f1e1de16")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRogue(t, nil)
+		v := newVictim(r, client.Config{})
+		dec := snapshot.NewDecoder(v.crates.Schema(), nil)
+		if _, _, err := dec.Decode(honest); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := dec.Decode(forged); !errors.Is(err, malformed.ErrBounds) {
+			t.Fatalf("the forged snapshot is refused with %v", err)
+		}
+		var ticks replication.Ticks
+		send := func(n uint16, distance int, payload []byte) {
+			ticks.Set(n, uint64(n))
+			v.sendDown(r, v.crate.Number, append(ticks.Append(nil, n, distance), payload...))
+		}
+		send(0, 0, honest)
+		send(1, 1, forged)
+		if st := v.view.Stats(); st.Messages != 1 || st.BadValues != 1 {
+			t.Fatalf("%+v", st)
+		}
+		r.messages(r.offer(v.crate))
+		v.sendSnapshots(r, v.crate.Number, 3, func(n uint16) uint64 { return uint64(n) }, func(*snapshot.Set) {})
+		if st := v.view.Stats(); st.Messages != 4 || r.counts().sessions != 1 || v.conn.Err() != nil {
+			t.Errorf("%+v, %d sessions, %v", st, r.counts().sessions, v.conn.Err())
+		}
+	})
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	uplinktest.Must(t, err)
+	return b
 }
 
 // TestSilentServer counts the requests to a server that answers no request to bind, and completes

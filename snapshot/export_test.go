@@ -22,8 +22,12 @@ func (d *Decoder) CorruptSets() {
 // Push appends an object that Add may refuse.
 func (s *Set) Push(o Object, row []int32) { copy(s.push(o), row) }
 
-// PushFloor sets the ground, of which Q4 is a position.
-func (s *Set) PushFloor(q4 int64) { s.physics.size[0].floor = q4 }
+// PushPhysics sets the ground and the size of objects along an axis, and the distance of contacts,
+// also out of their ranges.
+func (s *Set) PushPhysics(axis int, floor, half, contact int64) {
+	s.physics.size[axis] = size{floor, half}
+	s.physics.contact = contact
+}
 
 // Stored returns the number of sets in use.
 func (d *Decoder) Stored() int { return d.sets.used }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -26,6 +27,7 @@ var update = flag.Bool("update", false, "write the results that sessions in test
 //	initial ID GENERATION ROW...  an object of the set that both ends start from
 //	set                           begins the next snapshot's set
 //	object ID GENERATION ROW...   of it
+//	physics AXIS FLOOR HALF CONTACT  of it, also out of their ranges
 //	send = HEX                    the encoder's payload
 //	take SEQ = right              the decoder gets the payload of that snapshot, or gives a reason
 //	ack = HEX                     the encoder gets the decoder's ack
@@ -122,6 +124,9 @@ func (p *player) play(line string) string {
 		p.set = p.world.Begin()
 	case "object":
 		p.add(p.set, words[1:])
+	case "physics":
+		n := numbers(p.t, words[1:])
+		p.set.PushPhysics(n[0], int64(n[1]), int64(n[2]), int64(n[3]))
 	case "send":
 		return command + " = " + p.send()
 	case "take":
@@ -179,7 +184,9 @@ func (p *player) take(seq uint16) string {
 	payload, err := hex.DecodeString(p.sent[seq])
 	must(p.t, err)
 	info, got, err := p.dec.Decode(payload)
-	reasons := map[string]error{"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync}
+	reasons := map[string]error{
+		"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync, "malformed": malformed.ErrBounds,
+	}
 	for word, reason := range reasons {
 		if errors.Is(err, reason) {
 			return word

@@ -75,29 +75,32 @@ func TestForgedObjects(t *testing.T) {
 		name           string
 		held, base, to []snapshot.Object // in the decoder's baseline, the encoder's, and the payload
 		row            []int32
-		floor          int64
+		floor, half    int64
 		want           error
 	}{
-		{"too many objects", nil, nil, ids(0, snapshot.MaxObjects+1), good, 0, malformed.ErrCount},
-		{"too many with those of the baseline", ids(0, 10), nil, ids(10, snapshot.MaxObjects+1), good, 0, malformed.ErrCount},
-		{"ids that do not ascend", nil, nil, []snapshot.Object{{ID: 7}, {ID: 3}}, good, 0, malformed.ErrID},
-		{"an id of the baseline", ids(0, 10), ids(0, 9), ids(0, 10), good, 0, malformed.ErrID},
-		{"a new object out of bounds", nil, nil, ids(0, 1), row(5, 5001), 0, malformed.ErrBounds},
-		{"a number out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5001), 0, malformed.ErrBounds},
-		{"an orientation out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(3, -256), 0, malformed.ErrBounds},
-		{"an integer out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(0, 5), 0, malformed.ErrBounds},
-		{"a ground out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), good, 1 << 30, malformed.ErrBounds},
-		{"other objects in the baseline", ids(0, 3), ids(0, 300), ids(0, 300), row(5, 5), 0, malformed.ErrLength},
-		{"nothing forged", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5000), 1<<30 - 1, nil},
+		{"too many objects", nil, nil, ids(0, snapshot.MaxObjects+1), good, 0, 0, malformed.ErrCount},
+		{"too many with those of the baseline", ids(0, 10), nil, ids(10, snapshot.MaxObjects+1), good, 0, 0, malformed.ErrCount},
+		{"ids that do not ascend", nil, nil, []snapshot.Object{{ID: 7}, {ID: 3}}, good, 0, 0, malformed.ErrID},
+		{"an id of the baseline", ids(0, 10), ids(0, 9), ids(0, 10), good, 0, 0, malformed.ErrID},
+		{"a new object out of bounds", nil, nil, ids(0, 1), row(5, 5001), 0, 0, malformed.ErrBounds},
+		{"a number out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5001), 0, 0, malformed.ErrBounds},
+		{"an orientation out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(3, -256), 0, 0, malformed.ErrBounds},
+		{"an integer out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), row(0, 5), 0, 0, malformed.ErrBounds},
+		{"a ground out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), good, 1 << 30, 0, malformed.ErrBounds},
+		{"a ground out of bounds below", ids(0, 3), ids(0, 3), ids(0, 3), good, -1 << 30, 0, malformed.ErrBounds},
+		{"objects of size -1", ids(0, 3), ids(0, 3), ids(0, 3), good, 0, -1, malformed.ErrBounds},
+		{"objects of a size out of bounds", ids(0, 3), ids(0, 3), ids(0, 3), good, 0, 1<<24 + 1, malformed.ErrBounds},
+		{"other objects in the baseline", ids(0, 3), ids(0, 300), ids(0, 300), row(5, 5), 0, 0, malformed.ErrLength},
+		{"nothing forged", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5000), 1<<30 - 1, 1 << 24, nil},
 	} {
-		payloads := func(base, to []snapshot.Object, row []int32, floor int64) (p [2][]byte) {
+		payloads := func(base, to []snapshot.Object, row []int32, floor, half int64) (p [2][]byte) {
 			w := snapshot.NewWorld(s, nil)
 			var enc snapshot.Encoder
 			for i, objects := range [][]snapshot.Object{base, to} {
 				set, r := w.Begin(), good
 				if i > 0 {
 					r = row
-					set.PushFloor(floor)
+					set.PushPhysics(0, floor, half, 0)
 				}
 				for _, o := range objects {
 					set.Push(o, r)
@@ -108,7 +111,7 @@ func TestForgedObjects(t *testing.T) {
 			}
 			return p
 		}
-		honest, forged := payloads(c.held, c.held, good, 0), payloads(c.base, c.to, c.row, c.floor)
+		honest, forged := payloads(c.held, c.held, good, 0, 0), payloads(c.base, c.to, c.row, c.floor, c.half)
 		dec := snapshot.NewDecoder(s, nil)
 		_, _, err := dec.Decode(honest[0])
 		must(t, err)

@@ -12,13 +12,13 @@ import (
 // far objects disturb others. It is a part of each set. The server estimates it; clients decode it.
 type physics struct {
 	size    [3]size // by axis
-	contact int64   // log2 of the distance of contacts, 0 if unknown
+	contact int64   // log2 of the distance of contacts, 0 to maxContact, 0 if unknown
 }
 
 // size is the size of objects and the position of the ground along one axis, Q4.
 type size struct {
-	floor int64 // position of objects that lie flat on the ground
-	half  int64 // 0: unknown
+	floor int64 // position of objects that lie flat on the ground, -maxFloor to maxFloor
+	half  int64 // 0 to maxHalf, 0 if unknown
 }
 
 const (
@@ -46,10 +46,10 @@ func (pc *payloadCodec) codePhysics(cur *Set) {
 	}
 	for k := range to.size {
 		s, from := &to.size[k], &base.size[k]
-		s.floor = pc.physicsNumber(s.floor, from.floor, maxFloor)
-		s.half = pc.physicsNumber(s.half, from.half, maxHalf)
+		s.floor = pc.physicsNumber(s.floor, from.floor, -maxFloor, maxFloor)
+		s.half = pc.physicsNumber(s.half, from.half, 0, maxHalf)
 	}
-	to.contact = pc.physicsNumber(to.contact, base.contact, maxContact)
+	to.contact = pc.physicsNumber(to.contact, base.contact, 0, maxContact)
 	pc.storePhysics(cur, &to)
 }
 
@@ -60,13 +60,14 @@ func (pc *payloadCodec) storePhysics(cur *Set, p *physics) {
 	}
 }
 
-// physicsNumber codes v as its difference from another, both of a magnitude up to limit.
-func (pc *payloadCodec) physicsNumber(v, from, limit int64) int64 {
+// physicsNumber codes v as its difference from another number, both from lo to hi. The difference is
+// from -2^31 to 2^31-1, so that no sum overflows.
+func (pc *payloadCodec) physicsNumber(v, from, lo, hi int64) int64 {
 	d := v - from
 	u := pc.count(pc.schema.layout.physics, physicsLevel, uint64(d<<1^d>>63))
 	v = from + (int64(u>>1) ^ -int64(u&1))
-	pc.Bad = pc.Bad || fixed.Abs(v) > limit
-	return fixed.Clamp(v, -limit, limit)
+	pc.Bad = pc.Bad || v < lo || v > hi
+	return fixed.Clamp(v, lo, hi)
 }
 
 // loadPhysics loads the physics of cur. Along an axis of an unknown size there is no ground, unless
@@ -253,6 +254,6 @@ func (f *fitter) touched(far int64) {
 	if far > *t {
 		*t = min(*t+64, maxContact)
 	} else {
-		*t -= 1 + max(0, *t-far-2*fixed.LogOne)/most
+		*t = max(*t-1-max(0, *t-far-2*fixed.LogOne)/most, 1)
 	}
 }

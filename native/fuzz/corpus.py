@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""corpus.py DIRECTORY writes the inputs from which the fuzz targets start to DIRECTORY/TARGET: the test
-vectors and the fuzz corpora of the Go packages, in the form that each target reads."""
+"""corpus.py DIRECTORY writes the inputs from which the fuzz targets start to DIRECTORY/TARGET: those in
+seeds, the test vectors, and the fuzz corpora of the Go packages, in the form that each target reads."""
 import hashlib
 import json
 import pathlib
@@ -15,6 +15,10 @@ def add(target, data):
     directory = out / target
     directory.mkdir(parents=True, exist_ok=True)
     (directory / hashlib.sha1(data).hexdigest()).write_bytes(data)
+
+
+for seed in (root / "native/fuzz/seeds").glob("*/*"):
+    add(seed.parent.name, seed.read_bytes())
 
 
 def strings(value):

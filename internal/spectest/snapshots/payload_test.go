@@ -157,16 +157,16 @@ func (p *payload) place(row []int64) (at [3]int64) {
 func (p *payload) codePhysics() (ph physics) {
 	ph = p.base.physics
 	if p.position != nil && p.decide(512) {
-		number := func(v *int64, limit int64) {
+		number := func(v *int64, lo, hi int64) {
 			u := p.count(p.obj[physicsAt:], 18)
 			*v += u>>1 ^ -(u & 1)
-			p.bad = p.bad || abs(*v) > limit
+			p.bad = p.bad || *v < lo || *v > hi
 		}
 		for k := range ph.axes {
-			number(&ph.axes[k].floor, 1<<30-1)
-			number(&ph.axes[k].half, 1<<24)
+			number(&ph.axes[k].floor, -(1<<30 - 1), 1<<30-1)
+			number(&ph.axes[k].half, 0, 1<<24)
 		}
-		number(&ph.contact, 16383)
+		number(&ph.contact, 0, 16383)
 	}
 	p.axes, p.contact = ph.axes, ph.contact
 	low := [3]int64{-1 << 40, -1 << 40, -1 << 40}

@@ -52,19 +52,19 @@ Error Part::decode(const Set &base, uint64_t distance, const Set *const (&refere
 void Part::decode_physics(const Set &base, Set *out) {
   out->physics = base.physics;
   if (type_->position < 0 || !in_.decide(65536 - 512)) return;
-  const auto change = [&](Int *v, int64_t limit) {
-    const uint64_t u = count(physics_, 18);
+  const auto change = [&](Int *v, int64_t lo, int64_t hi) {
+    const uint64_t u = count(physics_, 18); // of at most 32 bits: no sum overflows
     *v += wrapped(u >> 1 ^ (0 - (u & 1)));
-    if (absolute(*v) > limit) {
+    if (*v < lo || *v > hi) {
       bad_ = true;
       *v = 0;
     }
   };
   for (int k = 0; k < 3; k++) {
-    change(&out->physics.floor[k], INT64_C(1) << 30);
-    change(&out->physics.half[k], INT64_C(1) << 24);
+    change(&out->physics.floor[k], -max_floor, max_floor);
+    change(&out->physics.half[k], 0, max_half);
   }
-  change(&out->physics.contact, 16383);
+  change(&out->physics.contact, 0, max_contact);
 }
 
 void Part::use_physics(const Set &base, const Physics &p) {

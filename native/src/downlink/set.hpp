@@ -10,10 +10,14 @@ namespace uplink::detail::downlink {
 
 // Physics are what an encoder has learned of the ground and of the size of objects.
 struct Physics {
-  Int floor[3]; // Q4
-  Int half[3];  // Q4; 0: unknown
-  Int contact;  // 0: unknown
+  Int floor[3]; // Q4, -max_floor to max_floor
+  Int half[3];  // Q4, 0 to max_half; 0: unknown
+  Int contact;  // 0 to max_contact; 0: unknown
 };
+
+constexpr int64_t max_floor = (INT64_C(1) << 30) - 1;
+constexpr int64_t max_half = INT64_C(1) << 24;
+constexpr int64_t max_contact = 16383;
 
 // Set is a set of objects by ascending id. It grows, and keeps its memory.
 class Set {

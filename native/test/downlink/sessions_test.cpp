@@ -212,7 +212,7 @@ int play_areas(const std::string &name) {
 } // namespace
 
 TEST_CASE("golden sessions of snapshots") {
-  for (const char *name : {"cubes", "kinds", "ground", "crowd", "world", "reset"}) {
+  for (const char *name : {"cubes", "kinds", "ground", "crowd", "world", "reset", "physics"}) {
     CAPTURE(name);
     CHECK(play_snapshots(name) > 5);
   }
