@@ -24,6 +24,10 @@ func (s *Server) joinFleet() (admit func(context.Context, transport.Join) error,
 	if s.member, err = fleet.NewMember(cfg, s.endReplaced); err != nil {
 		return nil, fmt.Errorf("ds: Config.Fleet: %w", err)
 	}
+	entry := fleet.Server{Name: cfg.Name, Addrs: s.cfg.Addrs, Route: s.cfg.Route, MaxPlayers: s.cfg.MaxPlayers}
+	if err := entry.Check(); err != nil {
+		return nil, fmt.Errorf("ds: Config: %w", err)
+	}
 	return func(ctx context.Context, j transport.Join) error {
 		return s.member.Admit(ctx, fleet.Use{Token: j.Token, Expires: j.Expires, Attempt: j.Attempt})
 	}, nil

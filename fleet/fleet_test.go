@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestChoose(t *testing.T) {
 		{Name: "third", Addrs: at, Players: 30, MaxPlayers: 90},
 		{Name: "full", Addrs: at, Players: 1, MaxPlayers: 1},
 		{Name: "draining", Addrs: at, MaxPlayers: 10, Draining: true},
-		{Name: "without address", MaxPlayers: 10},
+		{Name: "without-address", MaxPlayers: 10},
 	}
 	const rounds = 6500
 	chosen := map[string]int{}
@@ -37,6 +38,26 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestChooseHostile chooses among servers whose numbers are beyond their limits: they are not
+// chosen, and no sum overflows.
+func TestChooseHostile(t *testing.T) {
+	at := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}
+	hostile := []Server{
+		{Name: "a", Addrs: at, MaxPlayers: math.MaxInt}, {Name: "b", Addrs: at, MaxPlayers: math.MaxInt},
+		{Name: "c", Addrs: at, Players: math.MinInt, MaxPlayers: MaxPlayers}, {Name: "d", Addrs: at, Players: -1, MaxPlayers: math.MaxInt},
+	}
+	if s, ok := Choose(hostile, nil); ok {
+		t.Errorf("%+v", s)
+	}
+	honest := make([]Server, MaxServers)
+	for i := range honest {
+		honest[i] = Server{Name: "a", Addrs: at, MaxPlayers: MaxPlayers}
+	}
+	if _, ok := Choose(append(hostile, honest...), nil); !ok {
+		t.Error("no server of a full directory is chosen")
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"Store is nil":        {Name: "a"},
@@ -44,6 +65,7 @@ func TestConfig(t *testing.T) {
 		"Interval is 6s":      {Name: "a", Store: NewMemory(), Interval: 6 * time.Second},
 		"Outage is -1s":       {Name: "a", Store: NewMemory(), Outage: -time.Second},
 		"Timeout is -1s":      {Name: "a", Store: NewMemory(), Timeout: -time.Second},
+		"Config.Labels: ":     {Name: "a", Store: NewMemory(), Labels: map[string]string{"": "a"}},
 		"want 1 to 63":        {Name: strings.Repeat("a", 64), Store: NewMemory()},
 		"the name \"\": want": {Store: NewMemory()},
 	} {

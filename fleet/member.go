@@ -18,7 +18,7 @@ type Config struct {
 	Store Store
 	// Name identifies the server in the fleet: see [CheckName]. It is required, and unique.
 	Name string
-	// Labels are for the game, such as region or map.
+	// Labels are for the game, such as region or map. [Server.Check] states their limits.
 	Labels map[string]string
 	// Interval is the time between two calls of Announce, by default 2 s.
 	Interval time.Duration
@@ -64,6 +64,7 @@ type Member struct {
 	replaced func(client uint64)
 	wake     chan struct{}
 	changed  chan struct{}
+	unlisted bool // the directory does not accept the server; for Run alone
 
 	mu       sync.Mutex
 	stats    Stats
@@ -91,11 +92,14 @@ func NewMember(cfg Config, replaced func(client uint64)) (*Member, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	labels := (&Server{Name: "a", Labels: cfg.Labels}).Check()
 	switch err := CheckName(cfg.Name); {
 	case cfg.Store == nil:
 		return nil, errors.New("fleet: Config.Store is nil")
 	case err != nil:
 		return nil, fmt.Errorf("fleet: Config.Name: %w", err)
+	case labels != nil:
+		return nil, fmt.Errorf("fleet: Config.Labels: %w", labels)
 	case cfg.Interval < 0 || cfg.Interval > ServerTTL/2:
 		return nil, fmt.Errorf("fleet: Config.Interval is %v, want up to %v", cfg.Interval, ServerTTL/2)
 	case cfg.Timeout < 0:
@@ -169,7 +173,7 @@ func (m *Member) call(ctx context.Context, f func(context.Context) error) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case err == nil || errors.Is(err, token.ErrUsed) || errors.Is(err, ErrNewer):
+	case err == nil || errors.Is(err, token.ErrUsed) || errors.Is(err, ErrNewer) || errors.Is(err, ErrInvalid):
 		if !m.failed.IsZero() {
 			m.cfg.Logger.Info("fleet store answers again", "after", time.Since(m.failed))
 		}
@@ -254,8 +258,16 @@ func (m *Member) up() bool {
 
 func (m *Member) announce(ctx context.Context, load func() Server) {
 	s := load()
-	s.Name, s.Labels, s.Updated = m.cfg.Name, m.cfg.Labels, time.Now()
-	_ = m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Announce(ctx, s) })
+	s.Name, s.Labels = m.cfg.Name, m.cfg.Labels
+	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Announce(ctx, s) })
+	switch invalid := errors.Is(err, ErrInvalid); {
+	case invalid && !m.unlisted:
+		m.unlisted = true
+		m.cfg.Logger.Warn("server not listed", "server", m.cfg.Name, "error", err)
+	case err == nil && m.unlisted:
+		m.unlisted = false
+		m.cfg.Logger.Info("server listed again", "server", m.cfg.Name)
+	}
 }
 
 // watch calls Replaced until ctx is done, again after each failure.

@@ -103,10 +103,27 @@ func (m *Memory) Replaced(ctx context.Context, server string, f func(Session)) e
 
 // Announce implements [Store].
 func (m *Memory) Announce(_ context.Context, s Server) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.expire()
+	if _, known := m.servers[s.Name]; !known {
+		if err := s.CheckRoom(len(m.servers)); err != nil {
+			return err
+		}
+	}
+	s.Updated = time.Now()
 	m.servers[s.Name] = s
 	return nil
+}
+
+// expire removes servers that have not announced themselves for ServerTTL. The caller holds the
+// lock.
+func (m *Memory) expire() {
+	now := time.Now()
+	maps.DeleteFunc(m.servers, func(_ string, s Server) bool { return now.Sub(s.Updated) > ServerTTL })
 }
 
 // Withdraw implements [Store].
@@ -121,7 +138,6 @@ func (m *Memory) Withdraw(_ context.Context, name string) error {
 func (m *Memory) Servers(context.Context) ([]Server, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(m.servers, func(_ string, s Server) bool { return now.Sub(s.Updated) > ServerTTL })
+	m.expire()
 	return slices.SortedFunc(maps.Values(m.servers), func(a, b Server) int { return cmp.Compare(a.Name, b.Name) }), nil
 }

@@ -3,10 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net/netip"
-	"regexp"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -29,7 +25,9 @@ type Store interface {
 	// client at a server, until ctx is done: then it returns nil. It may call f more than once with
 	// a session, with sessions that have ended, and with those from before Replaced was called.
 	Replaced(ctx context.Context, server string, f func(Session)) error
-	// Announce adds a server to the directory, or updates it, for [ServerTTL].
+	// Announce adds a server to the directory, or updates it, for [ServerTTL] from the time at
+	// which the store receives it. It returns an error that wraps [ErrInvalid] if [Server.Check]
+	// does, or if the directory has [MaxServers] others.
 	Announce(ctx context.Context, s Server) error
 	// Withdraw removes a server from the directory.
 	Withdraw(ctx context.Context, name string) error
@@ -83,58 +81,4 @@ func (s Session) NewerThan(o Session) bool {
 // Same reports whether both are the same session.
 func (s Session) Same(o Session) bool {
 	return s.Client == o.Client && s.Server == o.Server && s.ID == o.ID
-}
-
-// Server is an entry of the directory.
-type Server struct {
-	// Name identifies the server: see [CheckName].
-	Name string `json:"name"`
-	// Addrs are the addresses that clients dial and tokens name.
-	Addrs []netip.AddrPort `json:"addrs"`
-	// Route is the route id that tokens for the server must have; see token.Claims.Route.
-	Route []byte `json:"route,omitempty"`
-	// Key is the id of the key with which tokens for the server are issued.
-	Key string `json:"key,omitempty"`
-	// Players and MaxPlayers are its load and its capacity.
-	Players    int `json:"players"`
-	MaxPlayers int `json:"max_players"`
-	// Draining reports whether it accepts no new players.
-	Draining bool `json:"draining,omitempty"`
-	// Labels are for the game, such as region or map.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Updated is the time of the last Announce, by the server's clock.
-	Updated time.Time `json:"updated"`
-}
-
-// Full reports whether a server accepts no new players.
-func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers || len(s.Addrs) == 0 }
-
-// Choose returns a random server among those that accept players and for which the function, if not
-// nil, reports true. The probability is proportional to the room that a server has for players: the
-// directory is some seconds old, and the server with most room would get everybody who joins
-// meanwhile. Choose reports false if there is none.
-func Choose(servers []Server, suitable func(*Server) bool) (chosen Server, ok bool) {
-	room := 0
-	for i := range servers {
-		s := &servers[i]
-		if s.Full() || suitable != nil && !suitable(s) {
-			continue
-		}
-		own := s.MaxPlayers - s.Players
-		if room += own; rand.IntN(room) < own {
-			chosen, ok = *s, true
-		}
-	}
-	return chosen, ok
-}
-
-var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,63}$`)
-
-// CheckName returns an error unless a server's name has 1 to 63 letters, digits, hyphens and
-// underscores.
-func CheckName(name string) error {
-	if !nameFormat.MatchString(name) {
-		return fmt.Errorf("the name %q: want 1 to 63 letters, digits, hyphens and underscores", name)
-	}
-	return nil
 }

@@ -78,7 +78,11 @@ func post[T any](call func(context.Context, T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in T
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			code := http.StatusBadRequest
+			if errors.As(err, new(*http.MaxBytesError)) {
+				code = http.StatusRequestEntityTooLarge
+			}
+			http.Error(w, err.Error(), code)
 			return
 		}
 		if err := call(r.Context(), in); err != nil {
@@ -98,6 +102,8 @@ func fail(w http.ResponseWriter, err error) {
 		http.Error(w, used, http.StatusConflict)
 	case errors.Is(err, fleet.ErrNewer):
 		http.Error(w, newer, http.StatusConflict)
+	case errors.Is(err, fleet.ErrInvalid):
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 	default:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
@@ -158,6 +164,8 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 		return nil, token.ErrUsed
 	case res.StatusCode == http.StatusConflict && reason == newer:
 		return nil, fleet.ErrNewer
+	case res.StatusCode == http.StatusUnprocessableEntity:
+		return nil, fmt.Errorf("%w: %s", fleet.ErrInvalid, strings.TrimPrefix(reason, fleet.ErrInvalid.Error()+": "))
 	default:
 		return nil, fmt.Errorf("fleet store %s: %s: %s", s.url, res.Status, reason)
 	}
@@ -201,7 +209,7 @@ func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error)
 		return nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // it was read only
-	return servers, json.NewDecoder(res.Body).Decode(&servers)
+	return servers, json.NewDecoder(io.LimitReader(res.Body, fleet.MaxServers*maxBody)).Decode(&servers)
 }
 
 // Replaced implements [fleet.Store].

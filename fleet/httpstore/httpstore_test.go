@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/fleet/internal/storetest"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -71,11 +72,35 @@ func TestStore(t *testing.T) {
 	if _, err := New(web.URL+"/fleet", "wrong", nil).Servers(ctx); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("a wrong secret: %v", err)
 	}
-	if err := s.post(ctx, "/use", strings.Repeat("x", maxBody)); err == nil || errors.Is(err, token.ErrUsed) {
-		t.Errorf("a large request: %v", err)
-	}
 	web.Close()
 	if err := s.Use(ctx, use); err == nil || errors.Is(err, token.ErrUsed) {
 		t.Errorf("without a server: %v", err)
+	}
+}
+
+// TestDirectory checks the directory of a store over HTTP.
+func TestDirectory(t *testing.T) {
+	web := httptest.NewServer(Handler(fleet.NewMemory(), "secret"))
+	defer web.Close()
+	s := New(web.URL, "secret", web.Client())
+	storetest.Limits(t, s)
+	if err := s.Announce(t.Context(), fleet.Server{Name: "slow", Updated: time.Now().Add(-time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Servers(t.Context()); err != nil || len(all) != 1 || time.Since(all[0].Updated) > time.Minute {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestBodyLimit makes a request that would be valid but for its size: white space in front of it.
+func TestBodyLimit(t *testing.T) {
+	h := Handler(fleet.NewMemory(), "")
+	for size, want := range map[int]int{maxBody: http.StatusNoContent, maxBody + 1: http.StatusRequestEntityTooLarge} {
+		const body = `{"name":"a"}`
+		r := httptest.NewRequest(http.MethodPost, "/announce", strings.NewReader(strings.Repeat(" ", size-len(body))+body))
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%d bytes: %d, %s", size, w.Code, w.Body)
+		}
 	}
 }

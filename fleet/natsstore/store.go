@@ -64,6 +64,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	directory map[string]fleet.Server
+	announced map[string]time.Time // when this Store last announced a server
 }
 
 var _ fleet.Store = (*Store)(nil)
@@ -87,7 +88,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: %w", err)
 	}
-	s := &Store{directory: map[string]fleet.Server{}, listed: make(chan struct{})}
+	s := &Store{directory: map[string]fleet.Server{}, announced: map[string]time.Time{}, listed: make(chan struct{})}
 	for _, b := range [...]struct {
 		kv   *jetstream.KeyValue
 		name string
@@ -243,19 +244,46 @@ func each(ctx context.Context, w jetstream.KeyWatcher, f func(jetstream.KeyValue
 
 // Announce implements [fleet.Store].
 func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
-	if err := fleet.CheckName(server.Name); err != nil {
-		return fmt.Errorf("natsstore: %w", err)
+	if err := server.Check(); err != nil {
+		return err
+	}
+	if !s.announces(server.Name) {
+		status, err := s.servers.Status(ctx)
+		if err != nil {
+			return err
+		}
+		// Servers that left within markerTTL count too.
+		if err := server.CheckRoom(int(min(status.Values(), fleet.MaxServers))); err != nil {
+			return err
+		}
 	}
 	value, err := json.Marshal(server)
 	if err != nil {
 		return err
 	}
-	_, err = s.servers.Put(ctx, server.Name, value)
+	if _, err = s.servers.Put(ctx, server.Name, value); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.announced[server.Name] = time.Now()
+	}
 	return err
+}
+
+// announces reports whether this Store has announced a server within ServerTTL, so that the
+// directory has it.
+func (s *Store) announces(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.announced, func(_ string, at time.Time) bool { return time.Since(at) > fleet.ServerTTL })
+	_, ok := s.announced[name]
+	return ok
 }
 
 // Withdraw implements [fleet.Store].
 func (s *Store) Withdraw(ctx context.Context, name string) error {
+	s.mu.Lock()
+	delete(s.announced, name)
+	s.mu.Unlock()
 	return orMissing(s.servers.Delete(ctx, name))
 }
 
@@ -288,7 +316,8 @@ func (s *Store) watchDirectory(ctx context.Context) {
 	}
 }
 
-// update applies an update of the directory.
+// update applies an update of the directory. The time of receipt is that of the NATS server. An
+// entry that is not within the limits, which no Store writes, is not listed.
 func (s *Store) update(e jetstream.KeyValueEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +331,8 @@ func (s *Store) update(e jetstream.KeyValueEntry) {
 		}
 	case e.Operation() != jetstream.KeyValuePut:
 		delete(s.directory, e.Key())
-	case json.Unmarshal(e.Value(), &server) == nil:
+	case json.Unmarshal(e.Value(), &server) == nil && server.Name == e.Key() && server.Check() == nil:
+		server.Updated = e.Created()
 		s.directory[e.Key()] = server
 	}
 }

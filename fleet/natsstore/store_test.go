@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/fleet/internal/storetest"
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -78,9 +79,22 @@ func TestStore(t *testing.T) {
 	must(s.Withdraw(ctx, "a"))
 	must(s.Withdraw(ctx, "a"))
 	eventually(t, "it is not", func() bool { all, _ := other.Servers(ctx); return len(all) == 0 })
-	if err := s.Announce(ctx, fleet.Server{Name: "a.b"}); err == nil {
-		t.Error("a name with a dot")
+	storetest.Limits(t, s)
+}
+
+// TestReceipt lists servers whose clocks are wrong for the time of the bucket.
+func TestReceipt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the bucket to expire")
 	}
+	t.Parallel()
+	storetest.Receipt(t, newCluster(t, 1).store(), func(what string, done func() bool) { eventually(t, what, done) })
+}
+
+// TestRoom fills the directory.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	storetest.Room(t, newCluster(t, 1).store())
 }
 
 // fleetServers starts four servers with a store each.

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -137,6 +138,30 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestHostileAnnouncements announces servers with numbers that overflow: they are refused with the
+// field and its limit, and tokens are still issued.
+func TestHostileAnnouncements(t *testing.T) {
+	key := newKey(t)
+	s := newService(t, key.Issuer())
+	s.serve(t, "dust", key)
+	for _, name := range []string{"a", "b"} {
+		body := `{"name":"` + name + `","addrs":["203.0.113.66:7777"],"max_players":9223372036854775807}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/fleet/announce", strings.NewReader(body))
+		uplinktest.Must(t, err)
+		req.Header.Set("Authorization", "Bearer "+fleetSecret)
+		res, err := s.Client().Do(req)
+		uplinktest.Must(t, err)
+		text, err := io.ReadAll(res.Body)
+		uplinktest.Must(t, errors.Join(err, res.Body.Close()))
+		if res.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(text), "max_players: 9223372036854775807, want 0 to 1048576") {
+			t.Errorf("%d: %s", res.StatusCode, text)
+		}
+	}
+	if status, a := s.request(t, gameSecret, `{"client":"1"}`); status != http.StatusOK || a.Name != "dust" {
+		t.Errorf("%d, %+v", status, a)
+	}
+}
+
 // get returns status and body of a path, with a password if it is not empty.
 func (s *service) get(t *testing.T, path, password string) (int, string) {
 	t.Helper()
@@ -182,7 +207,7 @@ func (s *service) fill(t *testing.T) {
 		{Name: "eu-2", Players: 400, MaxPlayers: 400, Labels: map[string]string{"map": "<script>document.title='broken'</script>"}},
 		{Name: "us-1", Players: 31, MaxPlayers: 400, Draining: true, Labels: map[string]string{"map": "ice", "region": "us"}},
 	} {
-		e.Updated, e.Addrs = time.Now(), []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777"), netip.MustParseAddrPort("[2001:db8::7]:7777")}
+		e.Addrs = []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777"), netip.MustParseAddrPort("[2001:db8::7]:7777")}
 		uplinktest.Must(t, s.store.Announce(t.Context(), e))
 	}
 }

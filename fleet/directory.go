@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+)
+
+// Server is an entry of the directory. [Server.Check] states the limits of its fields.
+type Server struct {
+	// Name identifies the server: see [CheckName].
+	Name string `json:"name"`
+	// Addrs are the addresses that clients dial and tokens name.
+	Addrs []netip.AddrPort `json:"addrs"`
+	// Route is the route id that tokens for the server must have; see token.Claims.Route.
+	Route []byte `json:"route,omitempty"`
+	// Key is the id of the key with which tokens for the server are issued.
+	Key string `json:"key,omitempty"`
+	// Players and MaxPlayers are its load and its capacity.
+	Players    int `json:"players"`
+	MaxPlayers int `json:"max_players"`
+	// Draining reports whether it accepts no new players.
+	Draining bool `json:"draining,omitempty"`
+	// Labels are for the game, such as region or map.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Updated is the time at which the store received the last Announce, by the store's clock.
+	// Announce ignores the value that it is given.
+	Updated time.Time `json:"updated"`
+}
+
+const (
+	// MaxServers is the maximum number of servers in the directory.
+	MaxServers = 1 << 12
+	// MaxPlayers is the maximum of Server.Players and Server.MaxPlayers.
+	MaxPlayers = 1 << 20
+	// MaxAddrs is the maximum number of addresses of a server: a token names no more.
+	MaxAddrs = token.MaxServers
+	// MaxLabels is the maximum number of labels of a server.
+	MaxLabels = 32
+	// MaxLabelName and MaxLabelValue are the maximum sizes of a label, in bytes.
+	MaxLabelName, MaxLabelValue = 63, 256
+)
+
+// ErrInvalid means that the directory does not accept an entry. The store itself works.
+var ErrInvalid = errors.New("fleet: the directory does not accept the server")
+
+var (
+	nameFormat = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,63}$`)
+	keyFormat  = regexp.MustCompile(`^([0-9a-f]{8})?$`)
+)
+
+// CheckName returns an error unless a server's name has 1 to 63 letters, digits, hyphens and
+// underscores.
+func CheckName(name string) error {
+	if !nameFormat.MatchString(name) {
+		return fmt.Errorf("the name %.80q: want 1 to 63 letters, digits, hyphens and underscores", name)
+	}
+	return nil
+}
+
+// Check returns an error that wraps [ErrInvalid] and names the field and its limit unless all
+// fields are within their limits. Stores check each server that is announced.
+func (s *Server) Check() error {
+	invalid := func(field, format string, args ...any) error {
+		return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
+	}
+	if err := CheckName(s.Name); err != nil {
+		return invalid("name", "%v", err)
+	}
+	switch {
+	case len(s.Addrs) > MaxAddrs:
+		return invalid("addrs", "%d addresses, want at most %d", len(s.Addrs), MaxAddrs)
+	case len(s.Route) > token.MaxRoute:
+		return invalid("route", "%d bytes, want at most %d", len(s.Route), token.MaxRoute)
+	case !keyFormat.MatchString(s.Key):
+		return invalid("key", "%.80q, want 8 hexadecimal digits or nothing", s.Key)
+	case s.Players < 0 || s.Players > MaxPlayers:
+		return invalid("players", "%d, want 0 to %d", s.Players, MaxPlayers)
+	case s.MaxPlayers < 0 || s.MaxPlayers > MaxPlayers:
+		return invalid("max_players", "%d, want 0 to %d", s.MaxPlayers, MaxPlayers)
+	case len(s.Labels) > MaxLabels:
+		return invalid("labels", "%d labels, want at most %d", len(s.Labels), MaxLabels)
+	}
+	for _, a := range s.Addrs {
+		if ip := a.Addr().Unmap(); !ip.IsValid() || ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() || a.Port() == 0 {
+			return invalid("addrs", "%v, want an IP address without a zone that clients can dial, and a port", a)
+		}
+	}
+	for name, value := range s.Labels {
+		if name == "" || len(name) > MaxLabelName || len(value) > MaxLabelValue {
+			return invalid("labels", "the label %.80q has %d bytes and a value of %d, want names of 1 to %d and values of at most %d",
+				name, len(name), len(value), MaxLabelName, MaxLabelValue)
+		}
+	}
+	return nil
+}
+
+// CheckRoom returns an error that wraps [ErrInvalid] if a directory with a number of other servers
+// has no room for this one.
+func (s *Server) CheckRoom(others int) error {
+	if others >= MaxServers {
+		return fmt.Errorf("%w: %s: the directory has %d servers, its maximum", ErrInvalid, s.Name, MaxServers)
+	}
+	return nil
+}
+
+// Full reports whether a server accepts no new players.
+func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers || len(s.Addrs) == 0 }
+
+// Choose returns a random server among those that accept players and for which the function, if not
+// nil, reports true. The probability is proportional to the room that a server has for players: the
+// directory is some seconds old, and the server with most room would get everybody who joins
+// meanwhile. Servers with fields outside their limits are not chosen. Choose reports false if there
+// is none.
+func Choose(servers []Server, suitable func(*Server) bool) (chosen Server, ok bool) {
+	room := uint64(0) // at most MaxPlayers per server
+	for i := range servers {
+		s := &servers[i]
+		if s.Full() || s.Check() != nil || suitable != nil && !suitable(s) {
+			continue
+		}
+		own := uint64(s.MaxPlayers - s.Players)
+		if room += own; rand.Uint64N(room) < own {
+			chosen, ok = *s, true
+		}
+	}
+	return chosen, ok
+}
