@@ -84,6 +84,10 @@ type Config struct {
 	// and so do other methods. Otherwise the client reconnects, as often as necessary, unless the
 	// server kicks the player.
 	NoReconnect bool
+	// LocalHandovers permits the server to hand the client over to addresses of any loopback,
+	// private or link-local network. By default these are refused, unless the server itself has an
+	// address of the same kind: a server on the internet must not reach the player's own network.
+	LocalHandovers bool
 	// Timeout is the time without a datagram from the server after which the connection is lost;
 	// default 15 s.
 	Timeout time.Duration

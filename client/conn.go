@@ -27,15 +27,16 @@ const MaxMessage = control.MaxMessage
 
 // Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
 type Conn struct {
-	cfg    Config
-	addr   string
-	start  time.Time
-	closed chan struct{} // closed by Close
-	close  sync.Once
-	work   sync.WaitGroup // goroutines that reconnect
-	out    outbox
-	worlds replication.Subscriptions
-	offers ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
+	cfg     Config
+	addr    string
+	start   time.Time
+	closed  chan struct{} // closed by Close
+	close   sync.Once
+	work    sync.WaitGroup // goroutines that reconnect
+	out     outbox
+	worlds  replication.Subscriptions
+	offers  ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
+	notices ratelimit.Bucket // handovers since start; guarded by receiving
 
 	streamed [2]atomic.Uint64 // bytes of streams sent, received
 
@@ -50,6 +51,8 @@ type Conn struct {
 	lookAgain  time.Time       // earliest time of the next search for another server
 	abandoned  time.Time       // when the client last gave up a standby that it had searched for
 	former     map[*connection]struct{}
+	unanswered uint64        // bytes that were sent to servers of handovers that did not answer
+	failures   failures      // of handovers
 	leaving    bool          // the server is about to shut down
 	gone       error         // why the connection ended for good; nil if it did not
 	stop       func()        // cancels the goroutine that reconnects; nil if there was none

@@ -6,12 +6,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -26,9 +27,29 @@ const (
 	partingWait = 15 * time.Second
 	// switchStep is the time between two attempts to switch.
 	switchStep = transport.DefaultTick
+	// silentWait is the time in which another server must answer the first of maxHellos hellos.
+	silentWait = 2 * time.Second
+	maxHellos  = 3
+	// helloBytes is the size of such a hello, with the headers of IP and UDP.
+	helloBytes = 64 + 28
+	// A handover that completes costs refunded less than one that fails.
+	refunded = 7. / 8
+	// failuresEvery is the minimum time between two log records of handovers that failed.
+	failuresEvery = time.Minute
 	// maxHeldBytes limits the reliable messages of another server before the switch.
 	maxHeldBytes = 512 << 10
 )
+
+// handoverRate limits the handovers that a connection accepts, over all reconnections: 4 a minute
+// that fail, or 32 that complete. A server that hands the client over more often violates the
+// protocol: each handover lets the client send to addresses that the server chooses.
+var handoverRate = ratelimit.Rate{PerSecond: 4. / 60, Burst: 4}
+
+// failures counts the handovers that failed since the last log record about them.
+type failures struct {
+	count  int
+	logged time.Time
+}
 
 // offered is a handover of a connection's server.
 type offered struct {
@@ -49,6 +70,9 @@ func (s *connection) handover(b []byte) error {
 	n, err := control.ParseHandover(b)
 	if err != nil || s.role != playing {
 		return err
+	}
+	if !s.notices.Take(time.Since(s.start), handoverRate, 1) {
+		return fmt.Errorf("%w: more than %v handovers at once and %.0f per minute", session.ErrProtocol, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
 	s.received.notice = &n
 	s.begin()
@@ -78,25 +102,30 @@ func (s *connection) begin() {
 	if len(o.data) != o.notice.Size || o.notice.Size > 0 && sha256.Sum256(o.data) != o.notice.Hash {
 		o.reader.Finish(false)
 		s.mu.Lock()
-		s.note(session.Event{State: s.state, Handover: session.HandoverFailed, Err: errPayload})
+		s.failed(o.notice, errPayload)
 		s.mu.Unlock()
 		s.report()
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	st := &standby{notice: *o.notice, reader: o.reader, cancel: cancel}
-	s.cfg.Logger.Info("handover", "server", o.notice.Servers[0].String(), "payload", len(o.data))
-	s.seek(ctx, st, o.data, func(ctx context.Context) (addrs []string, t token.Token, err error) {
-		for _, a := range st.notice.Servers {
-			addrs = append(addrs, a.String())
-		}
-		return addrs, st.notice.Token, nil
-	})
+	own := s.own.RemoteAddr().Addr()
+	s.seek(st, func() error { return s.follow(ctx, own, st, o.data) })
 }
 
-// seek connects to another server, whose addresses and token find returns, in place of an earlier
-// one.
-func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) {
+// failed records that a handover has failed. The caller holds c.mu.
+func (c *Conn) failed(n *control.HandoverNotice, err error) {
+	c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
+	f := &c.failures
+	f.count++
+	if now := time.Now(); now.Sub(f.logged) >= failuresEvery {
+		c.cfg.Logger.Warn("not handed over", "server", n.Servers[0].String(), "handovers", f.count, "error", err)
+		*f = failures{logged: now}
+	}
+}
+
+// seek connects to another server by dial, in place of an earlier one.
+func (c *Conn) seek(st *standby, dial func() error) {
 	c.mu.Lock()
 	before := c.standby
 	c.mu.Unlock()
@@ -109,8 +138,7 @@ func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(con
 		c.note(session.Event{State: c.state, Handover: session.HandoverStarted})
 	}
 	c.work.Go(func() {
-		err := c.dialStandby(ctx, st, data, find)
-		if err != nil {
+		if err := dial(); err != nil {
 			c.stay(st, err)
 		}
 	})
@@ -118,43 +146,64 @@ func (c *Conn) seek(ctx context.Context, st *standby, data []byte, find func(con
 	c.report()
 }
 
-var errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
+var (
+	errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
+	errNoCredit         = fmt.Errorf("client: %w: the client would send more to other servers than it has received", session.ErrHandover)
+)
 
-// dialStandby connects to the other server.
-func (c *Conn) dialStandby(ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error)) error {
-	if st.reader == nil {
-		return c.search(ctx, func(ctx context.Context, a *attempt) error { return c.dialFound(ctx, st, nil, find, a) })
-	}
-	return c.dialFound(ctx, st, data, find, nil)
-}
-
-// dialFound tries each address that find returns, as an attempt of a search, if it is one.
-func (c *Conn) dialFound(
-	ctx context.Context, st *standby, data []byte, find func(context.Context) ([]string, token.Token, error), a *attempt,
-) error {
-	addrs, t, err := find(ctx)
-	if err != nil {
-		return err
-	}
+// follow connects to the server of a handover, of which the server at own tells. It tries each
+// address that the client follows.
+func (c *Conn) follow(ctx context.Context, own netip.Addr, st *standby, data []byte) error {
 	var errs []error
-	for _, addr := range addrs {
-		next := &connection{Conn: c, role: waiting}
-		if a != nil {
-			if next.onAnswer = a.answer; !a.begin(addr + string(t.Route())) {
-				return errTried
-			}
+	for _, addr := range st.notice.Servers {
+		if !c.cfg.follows(own, addr.Addr()) {
+			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.LocalHandovers", session.ErrHandover, addr))
+			continue
+		}
+		cfg := c.cfg.transport(st.notice.Token)
+		if cfg.Hellos = c.spendHellos(); cfg.Hellos == 0 {
+			errs = append(errs, errNoCredit)
+			break
 		}
 		dialing, cancel := context.WithTimeout(ctx, dialWait)
-		link, err := transport.Dial(dialing, addr, c.cfg.transport(t), next)
+		silent := time.AfterFunc(silentWait, cancel)
+		next := &connection{Conn: c, role: waiting, onAnswer: func() {
+			if silent.Stop() { // it is the first answer
+				c.refundHellos(cfg.Hellos)
+			}
+		}}
+		link, err := transport.Dial(dialing, addr.String(), cfg, next)
+		silent.Stop()
 		cancel()
 		if err == nil {
-			return c.prepare(st, next, link, addr, data)
+			return c.prepare(st, next, link, addr.String(), data)
 		}
 		if errs = append(errs, err); ctx.Err() != nil {
 			break
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// spendHellos returns the number of hellos that the client may send to a server that has not
+// answered, and counts them: to all such servers it sends no more bytes than it has received.
+func (c *Conn) spendHellos() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.stats.Transport
+	if c.link != nil {
+		t = t.Plus(c.link.Stats())
+	}
+	n := min((t.BytesReceived-min(t.BytesReceived, c.unanswered))/helloBytes, maxHellos)
+	c.unanswered += n * helloBytes
+	return int(n)
+}
+
+// refundHellos is called when the server has answered.
+func (c *Conn) refundHellos(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unanswered -= uint64(n) * helloBytes
 }
 
 // prepare prepares to continue over a link that has opened.
@@ -216,8 +265,7 @@ func (c *Conn) stay(st *standby, err error) {
 	if st.reader == nil {
 		c.abandoned = time.Now() // its session may still replace the current one
 	} else {
-		c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
-		c.cfg.Logger.Warn("not handed over", "server", c.addr, "error", err)
+		c.failed(&st.notice, err)
 	}
 	if c.link == nil && !isClosed(c.closed) && c.gone == nil {
 		c.startReconnecting(err)
@@ -304,6 +352,9 @@ func (c *Conn) switchTo(st *standby, now time.Time) {
 		_ = c.out.flush(left) // nothing can be done about an error
 	}
 	before.role, next.role = former, playing
+	if st.reader != nil {
+		c.notices.Refund(refunded)
+	}
 	before.parting = parting{since: now, reader: st.reader}
 	if st.reader == nil {
 		before.own.CloseWith(session.ErrQuit, "")

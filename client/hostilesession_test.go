@@ -158,7 +158,7 @@ func TestServerViolations(t *testing.T) {
 		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
 		{"64 offers of worlds at once", offer, session.ErrProtocol},
 		{"message", control.AppendMessage(nil, []byte("hello")), nil},
-		{"handover", control.AppendHandover(nil, &handover), nil},
+		{"more than 4 handovers at once", control.AppendHandover(nil, &handover), session.ErrProtocol},
 		{"piece that was not requested", []byte{byte(control.Piece), 1, 2, 3}, nil},
 		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},
 	} {

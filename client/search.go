@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // dialWait is the time for which the client tries one address of another server.
@@ -34,6 +37,27 @@ type attempt struct {
 	cancel   context.CancelFunc
 	server   string // address and route id, while it is being tried
 	answered bool
+}
+
+// lookFor connects to a server that find returns, in a search.
+func (c *Conn) lookFor(ctx context.Context, st *standby, find func(context.Context) (string, token.Token, error)) error {
+	return c.search(ctx, func(ctx context.Context, a *attempt) error {
+		addr, t, err := find(ctx)
+		if err != nil {
+			return err
+		}
+		if !a.begin(addr + string(t.Route())) {
+			return errTried
+		}
+		ctx, cancel := context.WithTimeout(ctx, dialWait)
+		defer cancel()
+		next := &connection{Conn: c, role: waiting, onAnswer: a.answer}
+		link, err := transport.Dial(ctx, addr, c.cfg.transport(t), next)
+		if err != nil {
+			return err
+		}
+		return c.prepare(st, next, link, addr, nil)
+	})
 }
 
 // search calls dial, which asks for a server and connects to it, until one call succeeds. It

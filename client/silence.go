@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/token"
 )
 
 const (
@@ -75,8 +74,6 @@ func (s *connection) listen(now time.Time) {
 	}
 	s.cfg.Logger.Warn("the server does not answer, looking for another one", "server", s.Server(), "silence", silent)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.seek(ctx, &standby{cancel: cancel}, nil, func(ctx context.Context) ([]string, token.Token, error) {
-		addr, t, err := s.assigned(ctx)
-		return []string{addr}, t, err
-	})
+	st := &standby{cancel: cancel}
+	s.seek(st, func() error { return s.lookFor(ctx, st, s.assigned) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
@@ -25,6 +26,10 @@ const (
 	// switched, for what is still on its way.
 	handoverLinger = 10 * time.Second
 )
+
+// handoverRate limits the handovers of a player. A client ends the session above 4 a minute that
+// fail, so that there is one to spare for those that the network delays.
+var handoverRate = ratelimit.Rate{PerSecond: 4. / 60, Burst: 3}
 
 // MaxHandover is the maximum size of HandoverConfig.Payload in bytes.
 const MaxHandover = control.MaxHandover
@@ -60,7 +65,8 @@ type handover struct {
 	mu      sync.Mutex
 	pending bool // neither completed nor failed
 
-	switching bool // pending, or completed
+	switching bool             // pending, or completed
+	taken     ratelimit.Bucket // of handoverRate
 
 	// Of the shard's goroutine:
 	switched time.Time // when the client had switched; zero: it has not
@@ -88,8 +94,9 @@ func (h *handover) begun() bool {
 // until the client has everything: then SendReliable returns an error that wraps
 // session.ErrHandedOver, and Config.Left is called with that reason.
 //
-// One handover of a player can be pending; if there is one, or too many streams are open, the error
-// is session.ErrBacklog. After a handover it wraps session.ErrHandedOver.
+// One handover of a player can be pending, and 3 can fail at once and 4 a minute; beyond that, or
+// if too many streams are open, the error is session.ErrBacklog. After a handover it wraps
+// session.ErrHandedOver.
 func (p *Player) Handover(to Target, cfg HandoverConfig) error {
 	n, err := p.notice(&to, &cfg)
 	if err == nil {
@@ -145,6 +152,8 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte) error {
 		return fmt.Errorf("%w: a handover is pending", session.ErrBacklog)
 	case h.switching:
 		return fmt.Errorf("%w already", session.ErrHandedOver)
+	case !h.taken.Take(time.Since(p.opened), handoverRate, 1):
+		return fmt.Errorf("%w: more than %v handovers at once and %.0f a minute", session.ErrBacklog, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
 	w, err := p.bulk.SendReserved(time.Now(), control.HandoverStream, payload, p.handoverOver)
 	if err != nil {

@@ -103,15 +103,15 @@ func TestHandedOver(t *testing.T) {
 }
 
 // TestHandoverBack hands players over between two servers as soon as they have joined, back to one
-// where their earlier session is not over. No message to them is lost or arrives twice.
+// where their earlier session is not over. A handover whose hellos or answers are lost is repeated.
+// No message to them is lost or arrives twice.
 func TestHandoverBack(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients, visits = 6, 8
 		var f *squad
 		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.15, Seed: 4}), 2, func(c *ds.Config) {
 			joined := c.Joined
-			c.Joined = func(p *ds.Player) {
-				joined(p)
+			back := func(p *ds.Player) {
 				f.mu.Lock()
 				n := len(f.visits[p.ClientID()])
 				f.mu.Unlock()
@@ -119,6 +119,15 @@ func TestHandoverBack(t *testing.T) {
 					if err := p.Handover(f.target(n%2), ds.HandoverConfig{Payload: []byte("back")}); err != nil {
 						t.Error(err)
 					}
+				}
+			}
+			c.Joined = func(p *ds.Player) {
+				joined(p)
+				back(p)
+			}
+			c.HandedOver = func(p *ds.Player, err error) {
+				if errors.Is(err, session.ErrHandover) {
+					back(p)
 				}
 			}
 		})

@@ -92,6 +92,9 @@ type Config struct {
 	// Timeout is the time after which a connection ends if nothing is received from the peer, and
 	// after which Dial gives up: at least 2 s, by default 15 s.
 	Timeout time.Duration
+	// Hellos is the maximum number of hellos that Dial sends to a listener that does not answer; 0,
+	// the default, means no limit. A listener ignores it.
+	Hellos int
 	// Tick is the time between two calls of [Handler.Tick]: at least 1 ms, by default 1/60 s. It is
 	// also the resolution of a listener's heartbeats and retransmissions. Dial accepts [OnWake]
 	// too.
@@ -157,6 +160,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
 	case c.Tick < minTick && c.Tick != OnWake:
 		return c, fmt.Errorf("Config.Tick is %v, must be at least %v", c.Tick, minTick)
+	case c.Hellos < 0:
+		return c, fmt.Errorf("Config.Hellos is %d, must not be negative", c.Hellos)
 	case c.MaxConns < 0:
 		return c, fmt.Errorf("Config.MaxConns is %d, must not be negative", c.MaxConns)
 	case c.MaxPending < 0:

@@ -106,7 +106,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	d.alarm.pc = s
 	c := &Conn{dialer: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
-		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
+		Timeout: cfg.Timeout, Hellos: cfg.Hellos, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
 	})
 	c.outbox.write()
 	d.conn = c

@@ -24,6 +24,9 @@ func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
 	return true
 }
 
+// Refund returns n tokens that were taken.
+func (b *Bucket) Refund(n float64) { b.used = max(b.used-n, 0) }
+
 // Has reports whether there are n tokens at that time.
 func (b *Bucket) Has(now time.Duration, r Rate, n float64) bool {
 	return b.usedAt(now, r)+n <= r.Burst

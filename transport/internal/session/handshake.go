@@ -44,6 +44,7 @@ type clientHandshake struct {
 	initiator *seal.Initiator
 	hello     wire.Hello // its message is empty until a retry is received
 	count     int        // hellos with a message that were sent
+	early     int        // hellos before
 	sent      time.Time  // the last hello
 	wait      time.Duration
 	refusal   error     // reason of a refuse
@@ -68,6 +69,8 @@ func (s *Session) sendHello(now time.Time) {
 	h.sent = now
 	if len(h.hello.Message) > 0 {
 		h.count++
+	} else if h.early++; h.early == s.cfg.Hellos {
+		h.wait = s.cfg.Timeout // no further one unless the listener answers
 	}
 	buf := s.cfg.Buffers.get()
 	s.output(s.remote, wire.AppendHello(buf[:0], h.hello))

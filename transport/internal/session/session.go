@@ -36,6 +36,9 @@ type Config struct {
 	// Timeout is the time after which a session ends without an accepted datagram, and after which
 	// a client gives up its handshake.
 	Timeout time.Duration
+	// Hellos is the maximum number of hellos of a client to a listener that has not answered; 0
+	// means no limit.
+	Hellos int
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to netip.AddrPort, datagram []byte)
