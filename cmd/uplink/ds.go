@@ -183,7 +183,8 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	network, err := o.network()
+	log := o.logging.logger(cmd.ErrOrStderr())
+	network, err := o.network(log)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,6 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	log := o.logging.logger(cmd.ErrOrStderr())
 	keyLog, err := openKeyLog(cmd)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (o *dsOptions) identity() (keys []token.Key, addrs []netip.AddrPort, err er
 }
 
 // network returns the network of a server behind a proxy if --relay-key is set, otherwise nil.
-func (o *dsOptions) network() (transport.Network, error) {
+func (o *dsOptions) network(log *slog.Logger) (transport.Network, error) {
 	if o.relayKey == "" {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (o *dsOptions) network() (transport.Network, error) {
 	if err != nil || len(key) != 32 {
 		return nil, fmt.Errorf("--relay-key %s: want 64 hexadecimal digits", o.relayKey)
 	}
-	return relay.Network(nil, [32]byte(key)), nil
+	return relay.Network(nil, [32]byte(key), log), nil
 }
 
 func (o *dsOptions) loadKeys() (keys []token.Key, err error) {

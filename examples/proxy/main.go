@@ -12,9 +12,12 @@
 // route, and the public address:
 //
 //	ds.Listen("10.0.0.2:7777", ds.Config{
-//		Network: relay.Network(nil, key), Route: []byte("eu-1"), ServerID: 1,
+//		Network: relay.Network(nil, key, logger), Route: []byte("eu-1"), ServerID: 1,
 //		Addrs: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}, Key: dsKey,
 //	})
+//
+// Servers accept envelopes only from the address that they are for. So -internal is the address by
+// which servers see the proxy. If there is a NAT between them, -internal-as is that address.
 //
 // The backend sets token.Claims.Route to the route of the server that a player shall join.
 package main
@@ -37,6 +40,7 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:7777", "address for clients")
 	internal := flag.String("internal", "127.0.0.1:7000", "address for servers")
+	internalAs := flag.String("internal-as", "", "address that servers see instead of -internal")
 	keyFile := flag.String("key", "", "file with the key of proxy and servers, 64 hexadecimal digits")
 	var servers []server
 	flag.Func("server", "a server: ID,ROUTE,ADDRESS:PORT; may be repeated", func(text string) error {
@@ -49,14 +53,14 @@ func main() {
 	if *keyFile == "" && servers == nil {
 		err = demonstrate(context.Background())
 	} else {
-		err = serve(*listen, *internal, *keyFile, servers)
+		err = serve(*listen, *internal, *internalAs, *keyFile, servers)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(listen, internal, keyFile string, servers []server) error {
+func serve(listen, internal, internalAs, keyFile string, servers []server) error {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
 		return err
@@ -74,12 +78,20 @@ func serve(listen, internal, keyFile string, servers []server) error {
 		return err
 	}
 	p := newProxy(up, down, [32]byte(key), servers)
+	if internalAs != "" {
+		if p.addr, err = netip.ParseAddrPort(internalAs); err != nil {
+			return fmt.Errorf("-internal-as: %w", err)
+		}
+	}
+	if p.addr.Addr().IsUnspecified() {
+		return fmt.Errorf("-internal %v: want the address that servers see, or -internal-as with it", p.addr)
+	}
 	go func() {
 		for range time.Tick(10 * time.Second) {
 			log.Printf("%+v", p.snapshot())
 		}
 	}()
-	log.Printf("forwarding %v to %d servers", up.LocalAddr(), len(servers))
+	log.Printf("forwarding %v to %d servers, which see %v", up.LocalAddr(), len(servers), p.addr)
 	return p.run()
 }
 

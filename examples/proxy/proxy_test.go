@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/relay"
+	"github.com/uplink-rpc/uplink/transport/rogue"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -35,6 +40,44 @@ type place struct {
 	proxy   *proxy
 	ended   chan error
 	games   []*game
+	tap     *tap // of the proxy's internal socket
+}
+
+// tap is a packet connection whose datagrams an observer records.
+type tap struct {
+	transport.PacketConn
+	mu       sync.Mutex
+	sent     []packet // to servers
+	received []packet
+}
+
+type packet struct {
+	b    []byte
+	peer netip.AddrPort
+}
+
+func (o *tap) WriteTo(b []byte, to netip.AddrPort) (int, error) {
+	o.mu.Lock()
+	o.sent = append(o.sent, packet{bytes.Clone(b), to})
+	o.mu.Unlock()
+	return o.PacketConn.WriteTo(b, to)
+}
+
+func (o *tap) ReadFrom(b []byte) (int, netip.AddrPort, error) {
+	n, from, err := o.PacketConn.ReadFrom(b)
+	if err == nil {
+		o.mu.Lock()
+		o.received = append(o.received, packet{bytes.Clone(b[:n]), from})
+		o.mu.Unlock()
+	}
+	return n, from, err
+}
+
+// copies returns what was recorded so far.
+func (o *tap) copies() (sent, received []packet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sent, o.received
 }
 
 // game is a server's handler: it echoes payloads.
@@ -129,7 +172,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) startGame(i int) *game {
 	s := p.servers[i]
 	l, err := transport.Listen(s.addr.String(), transport.Config{
-		Network: relay.Network(p.network, relayKey), Key: p.key, Addrs: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
+		Network: relay.Network(p.network, relayKey, nil), Key: p.key, Addrs: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
 		Route: []byte(s.route), ServerID: s.id, Handshakes: sessions, HandshakesPerNetwork: 1, Tick: 50 * time.Millisecond,
 	})
 	must(p.t, err)
@@ -143,7 +186,8 @@ func (p *place) startProxy() {
 	must(p.t, err)
 	internal, err := p.network.ListenPacket(internalAddr)
 	must(p.t, err)
-	proxy, ended := newProxy(public, internal, relayKey, p.servers), make(chan error, 1)
+	p.tap = &tap{PacketConn: internal}
+	proxy, ended := newProxy(public, p.tap, relayKey, p.servers), make(chan error, 1)
 	p.proxy, p.ended = proxy, ended
 	go func() { ended <- proxy.run() }()
 }
@@ -306,18 +350,20 @@ func TestStrangers(t *testing.T) {
 			_, err := stranger.WriteTo(b, netip.MustParseAddrPort(publicAddr))
 			must(t, err)
 		}
-		forged := relay.NewLink([32]byte{9}).Append(nil, relay.ToServer, stranger.LocalAddr(), make([]byte, 64))
-		_, err = stranger.WriteTo(forged, p.servers[0].addr)
+		to := netip.MustParseAddrPort(internalAddr)
+		forged := relay.Envelope{Proxy: stranger.LocalAddr(), Client: stranger.LocalAddr(), Datagram: make([]byte, 64)}
+		_, err = stranger.WriteTo(relay.NewLink([32]byte{9}).Append(nil, relay.ToServer, forged), p.servers[0].addr)
 		must(t, err)
-		_, err = stranger.WriteTo(relay.NewLink(relayKey).Append(nil, relay.ToClient, stranger.LocalAddr(), []byte{0xc0, 1}), netip.MustParseAddrPort(internalAddr))
+		forged = relay.Envelope{Proxy: to, Client: stranger.LocalAddr(), Datagram: []byte{0xc0, 1}}
+		_, err = stranger.WriteTo(relay.NewLink(relayKey).Append(nil, relay.ToClient, forged), to)
 		must(t, err)
 		time.Sleep(time.Second)
 		s := p.proxy.snapshot()
 		if s.Dropped-before.Dropped != len(datagrams)+1 || s.Up != before.Up || s.Flows != 0 {
 			t.Errorf("%+v, before %+v", s, before)
 		}
-		if s := p.games[0].listener.Stats(); s.DatagramsReceived != 0 {
-			t.Errorf("the server received %d datagrams", s.DatagramsReceived)
+		if s := p.games[0].listener.Stats(); s.DatagramsReceived != 1 || s.Dropped.Malformed != 1 || s.DatagramsSent != 0 {
+			t.Errorf("the server received %d datagrams, and sent %d; %+v", s.DatagramsReceived, s.DatagramsSent, s.Dropped)
 		}
 		// A server of another route that gets the hello.
 		p.stopProxy()
@@ -355,6 +401,173 @@ func TestLimitPerNetwork(t *testing.T) {
 		}
 		if s := p.games[0].listener.Stats(); s.Dropped.RateLimited == 0 {
 			t.Errorf("%+v", s.Dropped)
+		}
+	})
+}
+
+// at is a network whose sockets have one address.
+type at struct {
+	*simnet.Network
+	addr string
+}
+
+func (a at) ListenPacket(string) (transport.PacketConn, error) { return a.Network.ListenPacket(a.addr) }
+
+// server returns the id of the server of a client's address, 0 if the proxy knows none.
+func (p *proxy) server(client netip.AddrPort) uint16 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flows[client].server.id
+}
+
+// TestReplayedEnvelopes lets an observer record everything between proxy and servers, and send
+// copies of all of it, from his own address to the servers, and with the addresses of the servers
+// to the proxy, also after a restart of both. He receives nothing, and a player who has changed
+// servers loses nothing.
+func TestReplayedEnvelopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		time.Sleep(time.Second)
+		observer, err := p.network.ListenPacket("127.0.0.3:9")
+		must(t, err)
+		defer observer.Close()
+		client := at{p.network, "203.0.113.7:40000"}
+		addr := netip.MustParseAddrPort(client.addr)
+		join := func(id uint64) *player {
+			t.Helper()
+			player, err := p.connectFrom(client, id, p.servers[id%4].route)
+			must(t, err)
+			for range 200 {
+				_ = player.conn.Send([]byte("echo"))
+				time.Sleep(20 * time.Millisecond)
+			}
+			if got, err := player.count(); got < 190 || err != nil {
+				t.Fatalf("before replays: %d of 200 echoes, %v", got, err)
+			}
+			return player
+		}
+		play := func(what string, player *player, sent, received []packet) {
+			t.Helper()
+			before, _ := player.count()
+			for i := range 500 {
+				_ = player.conn.Send([]byte("echo"))
+				for n := range 4 {
+					if k := 4*i + n; len(sent) > 0 {
+						_, _ = observer.WriteTo(sent[k%len(sent)].b, sent[k%len(sent)].peer)
+						replay := received[k%len(received)]
+						p.proxy.fromServer(replay.peer, replay.b, nil)
+					}
+				}
+				if id := p.proxy.server(addr); i > 50 && id != p.servers[player.id%4].id {
+					t.Errorf("%s: the proxy sends player %d to server %d", what, player.id, id)
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			// The first datagrams after a restart of the proxy are lost.
+			if got, err := player.count(); got-before < 480 || err != nil {
+				t.Errorf("%s: %d of 500 echoes, %v", what, got-before, err)
+			}
+		}
+		first := join(0)
+		must(t, first.conn.Close())
+		time.Sleep(time.Second)
+		second := join(1)
+		sent, received := p.tap.copies()
+		play("with copies", second, sent, received)
+		p.stopProxy()
+		p.startProxy()
+		play("after a restart of the proxy", second, sent, received)
+		must(t, second.conn.Close())
+		must(t, p.games[1].listener.Close())
+		p.games[1] = p.startGame(1)
+		time.Sleep(time.Second)
+		third, err := p.connectFrom(client, 5, p.servers[1].route)
+		must(t, err)
+		play("after a restart of the server", third, sent, received)
+		must(t, third.conn.Close())
+		must(t, observer.SetReadDeadline(time.Now().Add(time.Second)))
+		if n, from, err := observer.ReadFrom(make([]byte, 2000)); err == nil {
+			t.Errorf("the observer received %d bytes from %v", n, from)
+		}
+	})
+}
+
+// TestInternalAddress verifies that a proxy needs an address by which servers see it.
+func TestInternalAddress(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "relay.key")
+	must(t, os.WriteFile(key, []byte(strings.Repeat("ab", 32)), 0o600))
+	for as, want := range map[string]string{"": "want the address that servers see", "10.0.0.1": "-internal-as: ", "0.0.0.0:7000": "-internal 0.0.0.0:7000"} {
+		if err := serve("127.0.0.1:0", "0.0.0.0:0", as, key, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", as, err)
+		}
+	}
+}
+
+// copying is a network whose sockets call a function with each datagram with a connection id.
+type copying struct {
+	*simnet.Network
+	copied func([]byte)
+}
+
+func (c copying) ListenPacket(string) (transport.PacketConn, error) {
+	pc, err := c.Network.ListenPacket("203.0.113.66:0")
+	return copyingConn{pc, c.copied}, err
+}
+
+type copyingConn struct {
+	transport.PacketConn
+	copied func([]byte)
+}
+
+func (c copyingConn) WriteTo(b []byte, to netip.AddrPort) (int, error) {
+	if _, ok := relay.ServerID(b); ok {
+		c.copied(bytes.Clone(b))
+	}
+	return c.PacketConn.WriteTo(b, to)
+}
+
+// TestSpoofedFlows sends copies of a player's datagrams as if from the address of a player of
+// another server. His server validates that address, which changes nothing for the other player.
+func TestSpoofedFlows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		time.Sleep(time.Second)
+		victim, err := p.connect(1, p.servers[1].route)
+		must(t, err)
+		defer victim.conn.Close()
+		time.Sleep(5 * time.Second) // it sends no connection ids any more
+		copies := 0
+		var mu sync.Mutex
+		network := copying{p.network, func(b []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			copies++
+			p.proxy.fromClient(victim.conn.LocalAddr(), b, nil)
+		}}
+		tok, err := token.Issue(p.key.Issuer(), token.Claims{
+			ClientID: 2, Route: []byte(p.servers[2].route), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
+		})
+		must(t, err)
+		cheat, err := rogue.Dial(t.Context(), publicAddr, rogue.Config{Token: tok, Network: network})
+		must(t, err)
+		defer cheat.Close()
+		before, _ := victim.count()
+		const n = 100
+		for i := range uint32(n) {
+			must(t, victim.conn.Send([]byte("echo")))
+			for k := range uint32(12) {
+				must(t, cheat.Heartbeat(12*i+k))
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		time.Sleep(time.Second)
+		if got, err := victim.count(); got-before != n || err != nil {
+			t.Errorf("%d of %d echoes, %v; %d copies, %+v", got-before, n, err, copies, p.proxy.snapshot())
+		}
+		if s := p.proxy.snapshot(); copies < 12*n || s.Hints != 0 {
+			t.Errorf("%d copies, %+v", copies, s)
 		}
 	})
 }

@@ -214,6 +214,12 @@ def token(v):
 # What is written
 
 
+def envelope(v):
+    body = server(v["client"]) + struct.pack("<Q", v["mark"]) + bytes.fromhex(v["datagram"])
+    tag = mac(bytes.fromhex(v["key"]), bytes([v["direction"]]), server(v["proxy"]), body)[:16]
+    return v | {"envelope": (body + tag).hex()}
+
+
 def pattern(size, step, start):
     return bytes((start + i * step) % 256 for i in range(size))
 
@@ -279,6 +285,8 @@ def check():
         same("datagrams.json: keys", v, epoch_keys(v))
     for v in datagrams["sealed"]:
         same("datagrams.json: sealed", v, datagram(keys, v))
+    for v in datagrams["envelopes"]:
+        same("datagrams.json: envelopes", v, envelope(v))
     print("tokens.json, noise.json and datagrams.json agree")
 
 

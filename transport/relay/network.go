@@ -2,29 +2,41 @@ package relay
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// maxClients is the number of clients for each of two generations of which a server remembers the
-// proxy. For any other client it uses the proxy that it heard last.
-const maxClients = 1 << 15
+const (
+	// maxClients is the number of clients for each of two generations of which a server remembers
+	// the proxy. For any other client it uses the proxy that it heard last.
+	maxClients = 1 << 15
+	// warnInterval is the time between two records of datagrams that are no envelopes.
+	warnInterval = time.Minute
+)
 
 // Network returns the network of a server behind proxies: its packet connections accept the
-// envelopes of proxies, and nothing else, and have the addresses of clients. Inner opens the
-// sockets; nil selects UDP. Several proxies may share the key.
-func Network(inner transport.Network, key [32]byte) transport.Network {
+// envelopes of proxies, and nothing else, and have the addresses of clients. Any other datagram is
+// read as an empty one, which the server counts as malformed. Inner opens the sockets; nil selects
+// UDP. Several proxies may share the key. Log receives a record, at most once a minute, of
+// datagrams that are no envelopes; nil disables that.
+func Network(inner transport.Network, key [32]byte, log *slog.Logger) transport.Network {
 	if inner == nil {
 		inner = transport.UDP()
 	}
-	return network{inner, key}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return network{inner, key, log}
 }
 
 type network struct {
 	inner transport.Network
 	key   [32]byte
+	log   *slog.Logger
 }
 
 // ListenPacket implements transport.Network.
@@ -33,7 +45,7 @@ func (n network) ListenPacket(addr string) (transport.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{PacketConn: pc, link: NewLink(n.key), proxies: map[netip.AddrPort]netip.AddrPort{}}
+	c := &conn{PacketConn: pc, link: NewLink(n.key), log: n.log, clients: map[netip.AddrPort]route{}}
 	if inner, ok := pc.(transport.BatchConn); ok {
 		return &batchConn{conn: c, inner: inner, in: newBatch(), out: newBatch()}, nil
 	}
@@ -44,43 +56,68 @@ func (n network) ListenPacket(addr string) (transport.PacketConn, error) {
 type conn struct {
 	transport.PacketConn
 	link *Link
-	in   [MaxDatagram + MaxOverhead]byte // of ReadFrom
+	log  *slog.Logger
+	// The following are of ReadFrom and ReadBatch.
+	in       [MaxDatagram + MaxOverhead]byte
+	rejected int       // datagrams since the last record
+	warned   time.Time // when that was made
 
 	mu   sync.Mutex // guards the following
 	out  [MaxDatagram + MaxOverhead]byte
 	last netip.AddrPort // the proxy that was heard last
-	// proxies contains the proxy of each client. When it is full it becomes older, whose entries
-	// are discarded the next time unless they were used.
-	proxies, older map[netip.AddrPort]netip.AddrPort
+	// When clients is full it becomes older, whose entries are discarded the next time unless they
+	// were used.
+	clients, older map[netip.AddrPort]route
 }
 
-// ReadFrom implements transport.PacketConn. It ignores anything but authentic envelopes.
+// route is the proxy and the mark of the last envelope of a client.
+type route struct {
+	proxy netip.AddrPort
+	mark  uint64
+}
+
+// ReadFrom implements transport.PacketConn.
 func (c *conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
-	for {
-		n, proxy, err := c.PacketConn.ReadFrom(c.in[:])
-		if err != nil {
-			return 0, netip.AddrPort{}, err
-		}
-		client, datagram, ok := c.link.Open(ToServer, c.in[:min(n, len(c.in))])
-		if !ok {
-			continue
-		}
-		c.learn(client, proxy)
-		return copy(p, datagram), client, nil
+	n, proxy, err := c.PacketConn.ReadFrom(c.in[:])
+	if err != nil {
+		return 0, netip.AddrPort{}, err
+	}
+	client, datagram := c.open(proxy, c.in[:min(n, len(c.in))])
+	return copy(p, datagram), client, nil
+}
+
+// open returns the client and the datagram of an envelope, or the source of any other datagram and
+// nothing.
+func (c *conn) open(from netip.AddrPort, b []byte) (netip.AddrPort, []byte) {
+	e, ok := c.link.Open(ToServer, from, b)
+	if !ok {
+		c.reject(from)
+		return from, nil
+	}
+	c.learn(e)
+	return e.Client, e.Datagram
+}
+
+// reject counts a datagram that is no envelope of its source.
+func (c *conn) reject(from netip.AddrPort) {
+	c.rejected++
+	if now := time.Now(); now.Sub(c.warned) >= warnInterval {
+		c.log.Warn("datagrams are no envelopes of a proxy: if they are from one, compare its key with the server's, "+
+			"and the address that it has for itself with the source", "datagrams", c.rejected, "source", from)
+		c.warned, c.rejected = now, 0
 	}
 }
 
-func (c *conn) learn(client, proxy netip.AddrPort) {
+func (c *conn) learn(e Envelope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = proxy
-	if c.proxies[client] == proxy {
-		return
+	c.last = e.Proxy
+	if len(c.clients) >= maxClients {
+		if _, ok := c.clients[e.Client]; !ok {
+			c.clients, c.older = make(map[netip.AddrPort]route), c.clients
+		}
 	}
-	if len(c.proxies) >= maxClients {
-		c.proxies, c.older = make(map[netip.AddrPort]netip.AddrPort), c.proxies
-	}
-	c.proxies[client] = proxy
+	c.clients[e.Client] = route{e.Proxy, e.Mark}
 }
 
 // WriteTo implements transport.PacketConn.
@@ -99,16 +136,16 @@ func (c *conn) WriteTo(p []byte, client netip.AddrPort) (int, error) {
 
 // wrap appends the envelope of a datagram, and returns the client's proxy. The lock is held.
 func (c *conn) wrap(dst, p []byte, client netip.AddrPort) ([]byte, netip.AddrPort, error) {
-	proxy, ok := c.proxies[client]
+	r, ok := c.clients[client]
 	if !ok {
-		if proxy, ok = c.older[client]; !ok {
-			proxy = c.last
+		if r, ok = c.older[client]; !ok {
+			r = route{proxy: c.last}
 		}
 	}
-	if !proxy.IsValid() || len(p) > MaxDatagram {
-		return dst, proxy, fmt.Errorf("relay: no proxy for %v, or a datagram of %d bytes", client, len(p))
+	if !r.proxy.IsValid() || len(p) > MaxDatagram {
+		return dst, r.proxy, fmt.Errorf("relay: no proxy for %v, or a datagram of %d bytes", client, len(p))
 	}
-	return c.link.Append(dst, ToClient, client, p), proxy, nil
+	return c.link.Append(dst, ToClient, Envelope{r.proxy, client, r.mark, p}), r.proxy, nil
 }
 
 // batchSize is the maximum number of datagrams of a system call.
@@ -130,22 +167,14 @@ type batchConn struct {
 }
 
 // ReadBatch implements transport.BatchConn.
-func (c *batchConn) ReadBatch(into []transport.Datagram) (n int, err error) {
-	for n == 0 {
-		read, err := c.inner.ReadBatch(c.in[:min(len(into), len(c.in))])
-		if err != nil {
-			return 0, err
-		}
-		for i := range c.in[:read] {
-			client, datagram, ok := c.link.Open(ToServer, c.in[i].Bytes())
-			if !ok {
-				continue
-			}
-			c.learn(client, c.in[i].Addr)
-			copy(into[n].Buf, datagram)
-			into[n].N, into[n].Addr = len(datagram), client
-			n++
-		}
+func (c *batchConn) ReadBatch(into []transport.Datagram) (int, error) {
+	n, err := c.inner.ReadBatch(c.in[:min(len(into), len(c.in))])
+	if err != nil {
+		return 0, err
+	}
+	for i := range c.in[:n] {
+		client, datagram := c.open(c.in[i].Addr, c.in[i].Bytes())
+		into[i].N, into[i].Addr = copy(into[i].Buf, datagram), client
 	}
 	return n, nil
 }

@@ -2,11 +2,14 @@
 // sessions or tokens. It finds the server of a datagram by what clients send in clear: [Route] and
 // [ServerID]. examples/proxy is a complete one.
 //
-// Between proxy and server, each datagram is in an envelope with the client's address, which a
+// Between proxy and server, each datagram is in an [Envelope] with the client's address, which a
 // [Link] authenticates by a key that both have. So the limits of a server per network, its cookies
 // and path migration use the addresses of clients. A server sets transport.Config.Network to a
-// [Network]. An envelope is neither encrypted nor protected against replay: like an IP network, the
-// path between proxy and server may lose, repeat and reorder datagrams.
+// [Network].
+//
+// An envelope is authentic only between a server and the address of the proxy for which it was
+// made: a copy that is sent from elsewhere is not accepted. It is not encrypted. Like an IP
+// network, the path between proxy and server may lose, repeat and reorder datagrams.
 package relay
 
 import (
@@ -21,9 +24,10 @@ import (
 )
 
 const (
-	macSize = 16
+	macSize  = 16
+	markSize = 8
 	// MaxOverhead is the maximum size of an envelope without its datagram, in bytes.
-	MaxOverhead = 1 + 16 + 2 + macSize
+	MaxOverhead = 1 + 16 + 2 + markSize + macSize
 	// MaxDatagram is the maximum size of a datagram in an envelope, in bytes.
 	MaxDatagram = wire.MaxDatagram
 )
@@ -37,63 +41,84 @@ const (
 	ToClient
 )
 
-// Link makes and opens the envelopes between a proxy and its servers. It is safe for concurrent
-// use.
-type Link struct {
-	mu  sync.Mutex
-	mac hash.Hash
-	sum [sha256.Size]byte
+// Envelope is a datagram between a proxy and a server.
+type Envelope struct {
+	// Proxy is the address of the proxy as the server sees it, which both ends know: it is
+	// authenticated, but not sent.
+	Proxy netip.AddrPort
+	// Client is the address of the client.
+	Client netip.AddrPort
+	// Mark is any number that a proxy chooses. A server returns the one of the client's envelope
+	// that arrived last, or 0 if it knows none. So a proxy recognizes old envelopes.
+	Mark uint64
+	// Datagram is what the client sent or is to receive.
+	Datagram []byte
 }
 
-// NewLink returns a link with a secret key, the same at both ends.
+// Link makes and opens the envelopes between proxies and servers. It is safe for concurrent use.
+type Link struct {
+	mu    sync.Mutex
+	mac   hash.Hash
+	sum   [sha256.Size]byte
+	bound [1 + 1 + 16 + 2]byte // what is authenticated before an envelope
+}
+
+// NewLink returns a link with a secret key, the same at all ends.
 func NewLink(key [32]byte) *Link { return &Link{mac: hmac.New(sha256.New, key[:])} }
 
-// Append appends the envelope of a datagram that a client sent or is to receive, at most
-// [MaxOverhead] bytes longer: family u8, 4 or 6; address; port u16, little-endian; the datagram; 16
-// bytes of HMAC-SHA-256 over the direction u8 and everything before.
-func (l *Link) Append(dst []byte, d Direction, client netip.AddrPort, datagram []byte) []byte {
-	n, a := len(dst), client.Addr().Unmap()
-	family := byte(6)
-	if a.Is4() {
-		family = 4
-		ip := a.As4()
-		dst = append(append(dst, family), ip[:]...)
-	} else {
-		ip := a.As16()
-		dst = append(append(dst, family), ip[:]...)
-	}
-	dst = binary.LittleEndian.AppendUint16(dst, client.Port())
-	dst = append(dst, datagram...)
+// Append appends an envelope, at most [MaxOverhead] bytes longer than its datagram: the client's
+// address: family u8, 4 or 6, IP address, port u16; mark u64; the datagram; 16 bytes of
+// HMAC-SHA-256 over the direction u8, the proxy's address in the same format, and everything
+// before. Integers are little-endian.
+func (l *Link) Append(dst []byte, d Direction, e Envelope) []byte {
+	n := len(dst)
+	dst = appendAddr(dst, e.Client)
+	dst = binary.LittleEndian.AppendUint64(dst, e.Mark)
+	dst = append(dst, e.Datagram...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append(dst, l.tag(d, dst[n:])...)
+	return append(dst, l.tag(d, e.Proxy, dst[n:])...)
 }
 
-// Open returns the client's address and the datagram of an envelope, which shares its memory. It
-// reports false if the envelope is not authentic, or of another direction.
-func (l *Link) Open(d Direction, b []byte) (client netip.AddrPort, datagram []byte, ok bool) {
-	size, end := 4, len(b)-macSize
-	if len(b) > 0 && b[0] == 6 {
-		size = 16
+func appendAddr(dst []byte, at netip.AddrPort) []byte {
+	if a := at.Addr().Unmap(); a.Is4() {
+		ip := a.As4()
+		dst = append(append(dst, 4), ip[:]...)
+	} else {
+		ip := a.As16()
+		dst = append(append(dst, 6), ip[:]...)
 	}
-	if end < 1+size+2 || b[0] != 4 && b[0] != 6 {
-		return client, nil, false
+	return binary.LittleEndian.AppendUint16(dst, at.Port())
+}
+
+// Open returns an envelope, whose datagram shares the memory of b. It reports false if the envelope
+// is not authentic, of another direction, or for another address of the proxy.
+func (l *Link) Open(d Direction, proxy netip.AddrPort, b []byte) (e Envelope, ok bool) {
+	size, end := 1+4+2, len(b)-macSize
+	if len(b) > 0 && b[0] == 6 {
+		size = 1 + 16 + 2
+	}
+	if end < size+markSize || b[0] != 4 && b[0] != 6 {
+		return e, false
 	}
 	l.mu.Lock()
-	ok = hmac.Equal(l.tag(d, b[:end]), b[end:])
+	ok = hmac.Equal(l.tag(d, proxy, b[:end]), b[end:])
 	l.mu.Unlock()
 	if !ok {
-		return client, nil, false
+		return e, false
 	}
-	ip, _ := netip.AddrFromSlice(b[1 : 1+size])
-	return netip.AddrPortFrom(ip.Unmap(), binary.LittleEndian.Uint16(b[1+size:])), b[1+size+2 : end], true
+	ip, _ := netip.AddrFromSlice(b[1 : size-2])
+	return Envelope{
+		Proxy:  proxy,
+		Client: netip.AddrPortFrom(ip.Unmap(), binary.LittleEndian.Uint16(b[size-2:])),
+		Mark:   binary.LittleEndian.Uint64(b[size:]), Datagram: b[size+markSize : end],
+	}, true
 }
 
 // tag returns the MAC of an envelope. The lock is held.
-func (l *Link) tag(d Direction, b []byte) []byte {
+func (l *Link) tag(d Direction, proxy netip.AddrPort, b []byte) []byte {
 	l.mac.Reset()
-	l.sum[0] = byte(d)
-	l.mac.Write(l.sum[:1])
+	l.mac.Write(appendAddr(append(l.bound[:0], byte(d)), proxy))
 	l.mac.Write(b)
 	return l.mac.Sum(l.sum[:0])[:macSize]
 }
@@ -116,12 +141,12 @@ func ServerID(datagram []byte) (id uint16, ok bool) {
 }
 
 // Established reports whether a datagram of a server shows that the server has validated the
-// client's address: if it is encrypted. A proxy then learns which server the address uses. It
-// remembers nothing of other datagrams, whose source may be forged.
+// client's address: if it is a welcome, or encrypted and no challenge. A proxy then learns which
+// server the address uses. It remembers nothing of other datagrams, whose address may be that of
+// somebody else: a server sends challenges to validate an address.
 func Established(datagram []byte) bool {
-	form, err := wire.FormOf(datagram)
-	if err != nil || form != wire.HandshakeForm {
-		return err == nil
+	if h, err := wire.ParseHeader(datagram); err == nil {
+		return h.Kind != wire.ChallengeKind
 	}
 	t, err := wire.ParseType(datagram)
 	return err == nil && t == wire.WelcomeType

@@ -328,19 +328,22 @@ func sealedVectors(t *testing.T) (keys []keyVector, sealed []sealedVector) {
 type envelopeVector struct {
 	Key       hexBytes       `json:"key"`
 	Direction uint8          `json:"direction"`
+	Proxy     netip.AddrPort `json:"proxy"`
 	Client    netip.AddrPort `json:"client"`
+	Mark      uint64         `json:"mark"`
 	Datagram  hexBytes       `json:"datagram"`
 	Envelope  hexBytes       `json:"envelope"`
 }
 
 func envelopeVectors(t *testing.T) (all []envelopeVector) {
 	key := [32]byte(pattern(32, 7))
-	for _, client := range []string{"203.0.113.7:40000", "[2001:db8::7]:40001"} {
+	for _, addrs := range [][2]string{{"10.0.0.1:7000", "203.0.113.7:40000"}, {"[fd00::1]:7000", "[2001:db8::7]:40001"}} {
 		for d := relay.ToServer; d <= relay.ToClient; d++ {
-			v := envelopeVector{Key: key[:], Direction: uint8(d), Client: netip.MustParseAddrPort(client), Datagram: pattern(20, 0xc0)}
-			v.Envelope = relay.NewLink(key).Append(nil, d, v.Client, v.Datagram)
-			if from, b, ok := relay.NewLink(key).Open(d, v.Envelope); !ok || from != v.Client || !bytes.Equal(b, v.Datagram) {
-				t.Errorf("%x is %v, %x, %v", v.Envelope, from, b, ok)
+			e := relay.Envelope{Proxy: netip.MustParseAddrPort(addrs[0]), Client: netip.MustParseAddrPort(addrs[1]), Mark: 0x8877_6655, Datagram: pattern(20, 0xc0)}
+			v := envelopeVector{Key: key[:], Direction: uint8(d), Proxy: e.Proxy, Client: e.Client, Mark: e.Mark, Datagram: e.Datagram}
+			v.Envelope = relay.NewLink(key).Append(nil, d, e)
+			if got, ok := relay.NewLink(key).Open(d, e.Proxy, v.Envelope); !ok || got.Client != e.Client || got.Mark != e.Mark || !bytes.Equal(got.Datagram, e.Datagram) {
+				t.Errorf("%x is %+v, %v", v.Envelope, got, ok)
 			}
 			all = append(all, v)
 		}
