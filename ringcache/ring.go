@@ -24,7 +24,8 @@ func New[T any](capacity int) *Ring[T] {
 }
 
 // NewFunc returns an empty ring of capacity slots and calls prepare, unless it is nil, once for the
-// value of each slot, for example to allocate memory. It panics if capacity is below 1.
+// value of each slot in their order, for example to allocate memory. It panics if capacity is below
+// 1.
 func NewFunc[T any](capacity int, prepare func(slot *T)) *Ring[T] {
 	if capacity < 1 {
 		panic("ringcache: capacity below 1")

@@ -103,5 +103,5 @@ func (s *State) Size() int {
 
 // Size returns the memory of a ring without byte strings, in bytes.
 func (f *Frames) Size() int {
-	return int(unsafe.Sizeof(*f)) + bytesOf(f.seqs) + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
+	return int(unsafe.Sizeof(*f)) + 16*f.Cap() + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
 }

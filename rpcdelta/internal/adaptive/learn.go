@@ -45,8 +45,8 @@ func (s *State) Learn(seq uint64, known *Frames) bool {
 		first = oldest
 	}
 	for n := first; n <= int64(min(seq, known.newest)); n++ {
-		if known.Has(uint64(n)) {
-			s.learnFrame(n, known)
+		if a := known.ring.Get(uint64(n)); a != nil {
+			s.learnFrame(n, a.shape, known)
 		}
 	}
 	return s.newest == int64(seq)
@@ -67,10 +67,11 @@ func (s *State) CopyFrom(o *State) {
 // Newest returns the last frame learned since the last Reset, if any.
 func (s *State) Newest() (seq uint64, ok bool) { return uint64(s.newest), s.newest >= 0 }
 
-func (s *State) learnFrame(n int64, known *Frames) {
+// learnFrame learns frame n of known, which was accepted with the given shape.
+func (s *State) learnFrame(n int64, shape Shape, known *Frames) {
 	s.newest = n
 	l := &s.learned
-	l.counts.learn(known.shapes[known.slot(uint64(n))])
+	l.counts.learn(shape)
 	schedule := aloneSchedule[:]
 	if l.counts.last > 1 {
 		schedule = chainSchedule[:]

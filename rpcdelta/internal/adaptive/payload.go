@@ -127,7 +127,7 @@ func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
 		return v, nil
 	}
 	v = newView(known, s.newest, int64(p.Newest)-s.ring)
-	if v.find(v.base) < 0 {
+	if v.find(v.base) == nil {
 		return v, nil
 	}
 	return v, &s.learned

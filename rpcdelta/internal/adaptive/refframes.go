@@ -28,8 +28,8 @@ func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32
 	if v.gap.includes(to) {
 		to = v.gap.from
 	}
-	if i := v.find(to); i >= 0 { // the usual case
-		return v.known.intsOf(i), to, p.dist * int64(recip[min(from-to, MaxRing)])
+	if a := v.find(to); a != nil { // the usual case
+		return v.known.intsOf(a), to, p.dist * int64(recip[min(from-to, MaxRing)])
 	}
 	for s := to; s > to-searchLimit; s-- {
 		if r := v.ints(s); r != nil {
