@@ -20,6 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/backend"
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
+	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -50,7 +51,8 @@ page, /servers the directory as JSON, /healthz answers while the process runs.
 
 To rotate keys, add the new issuer key with another --key and send SIGHUP, which reads the files again. Each server
 announces which key it has, and gets tokens of that one. On addresses other than loopback, both secrets are required;
-put a proxy with TLS in front.
+put a proxy with TLS in front. Without a secret only programs of this machine are served: no web page of another site,
+and no proxy.
 
 The state is in memory, or with --store at another service, such as the command of module fleet/natsstore.`,
 		Example: `  uplink backend
@@ -151,10 +153,8 @@ func (o *backendOptions) run(cmd *cobra.Command) error {
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	web := http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return base },
-	}
+	server := web.NewServer(h)
+	server.BaseContext = func(net.Listener) context.Context { return base }
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	stop := context.AfterFunc(ctx, func() {
@@ -162,11 +162,11 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 		cancel() // ends watches
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer done()
-		_ = web.Shutdown(end)
-		_ = web.Close()
+		_ = server.Shutdown(end)
+		_ = server.Close()
 	})
 	closing.Add(1)
-	err := web.Serve(l)
+	err := server.Serve(l)
 	if stop() {
 		closing.Done()
 	}

@@ -69,8 +69,9 @@ overflows, the drops have the reason "kernel".
 
 --metrics also serves a dashboard, at / of that address: bit rates, bits by field, and the players with the worst
 connections. On loopback it needs no token. On other addresses it is read-only and needs the token of --http-token, or
-a random one that is printed as part of the URL. /metrics needs none, nor do /healthz, which answers while the process
-runs, and /readyz, whose status is 503 while the server drains.
+a random one that is printed as part of the URL. Set --http-token behind a reverse proxy too: without a token, only
+programs of this machine are served. /metrics needs none, nor do /healthz, which answers while the process runs, and
+/readyz, whose status is 503 while the server drains.
 
 --fleet makes the server part of a fleet, whose state uplink backend keeps: a token starts one session in the fleet, a
 client plays on one server, and the backend finds servers by their load and --label.

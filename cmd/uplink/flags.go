@@ -19,7 +19,7 @@ import (
 )
 
 // debugUsage is the help of --debug.
-const debugUsage = "serve /debug/pprof and /debug/vars too, to loopback only, and add sessions to exemplars"
+const debugUsage = "serve /debug/pprof and /debug/vars too, to this machine only (behind a proxy, with --http-token), and add sessions to exemplars"
 
 // overwriteFlag is the flag that permits replacing existing files.
 const overwriteFlag = "overwrite"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/web"
 )
 
 const (
@@ -48,10 +48,8 @@ func runFleet(cmd *cobra.Command, o *soakOptions) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
-	server := http.Server{
-		Handler: httpstore.Handler(store, ""), ReadHeaderTimeout: time.Minute,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := web.NewServer(httpstore.Handler(store, ""))
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) }) // until Close
 	defer func() {

@@ -183,7 +183,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	backend := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	backend := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	defer backend.Close()
 	go backend.Serve(ln)
 	url := "http://" + ln.Addr().String()

@@ -8,8 +8,6 @@ package httpstore
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,28 +17,21 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/token"
 )
 
 // maxBody is the maximum size of a request, and of an answer other than a directory, in bytes.
 const maxBody = 64 << 10
 
-// Authorized reports whether a request has the header "Authorization: Bearer SECRET". An empty
-// secret authorizes all.
-func Authorized(r *http.Request, secret string) bool {
-	if secret == "" {
-		return true
-	}
-	got, want := sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))), sha256.Sum256([]byte(secret))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// Handler serves a store to servers that have the secret. An empty secret admits all.
+// Handler serves a store to servers that have the secret. If the secret is empty, it serves
+// programs of this machine only: it refuses connections from elsewhere, requests that came through
+// a proxy, and those that pages of other sites cause.
 func Handler(store fleet.Store, secret string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /use", post(store.Use))
-	mux.HandleFunc("POST /begin", post(store.Begin))
-	mux.HandleFunc("POST /end", post(store.End))
+	mux.HandleFunc("POST /begin", post(of(store.Begin)))
+	mux.HandleFunc("POST /end", post(of(store.End)))
 	mux.HandleFunc("POST /announce", post(store.Announce))
 	mux.HandleFunc("POST /withdraw", post(store.Withdraw))
 	mux.HandleFunc("GET /servers", func(w http.ResponseWriter, r *http.Request) {
@@ -53,31 +44,56 @@ func Handler(store fleet.Store, secret string) http.Handler {
 		_ = json.NewEncoder(w).Encode(servers) // the server has gone
 	})
 	mux.HandleFunc("GET /replaced/{server}", func(w http.ResponseWriter, r *http.Request) {
-		flush := http.NewResponseController(w)
-		_ = flush.Flush() // the headers
-		err := store.Replaced(r.Context(), r.PathValue("server"), func(s fleet.Session) {
-			if json.NewEncoder(w).Encode(s) == nil {
-				_ = flush.Flush()
+		if err := checkName(r.PathValue("server")); err != nil {
+			fail(w, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		stream := web.NewStream(w)
+		out := json.NewEncoder(stream)
+		_, gone := stream.Write(nil) // the header
+		err := store.Replaced(ctx, r.PathValue("server"), func(s fleet.Session) {
+			if gone == nil {
+				gone = out.Encode(s)
+			}
+			if gone != nil {
+				cancel()
 			}
 		})
-		if err != nil {
+		if errors.Join(err, gone) != nil {
 			panic(http.ErrAbortHandler) // which the client notices
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !Authorized(r, secret) {
-			http.Error(w, "wrong secret", http.StatusUnauthorized)
-			return
+		if web.Authorize(w, r, secret) {
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	})
+}
+
+// of returns a call with a session whose server's name is checked.
+func of(call func(context.Context, fleet.Session) error) func(context.Context, fleet.Session) error {
+	return func(ctx context.Context, s fleet.Session) error {
+		if err := checkName(s.Server); err != nil {
+			return err
+		}
+		return call(ctx, s)
+	}
+}
+
+func checkName(server string) error {
+	if err := fleet.CheckName(server); err != nil {
+		return fmt.Errorf("%w: server: %w", fleet.ErrInvalid, err)
+	}
+	return nil
 }
 
 // post returns the handler of a call with one argument.
 func post[T any](call func(context.Context, T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in T
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
+		if err := json.NewDecoder(web.Body(w, r, maxBody)).Decode(&in); err != nil {
 			code := http.StatusBadRequest
 			if errors.As(err, new(*http.MaxBytesError)) {
 				code = http.StatusRequestEntityTooLarge

@@ -94,13 +94,53 @@ func TestDirectory(t *testing.T) {
 
 // TestBodyLimit makes a request that would be valid but for its size: white space in front of it.
 func TestBodyLimit(t *testing.T) {
-	h := Handler(fleet.NewMemory(), "")
+	h := Handler(fleet.NewMemory(), "secret")
 	for size, want := range map[int]int{maxBody: http.StatusNoContent, maxBody + 1: http.StatusRequestEntityTooLarge} {
 		const body = `{"name":"a"}`
 		r := httptest.NewRequest(http.MethodPost, "/announce", strings.NewReader(strings.Repeat(" ", size-len(body))+body))
+		r.Header.Set("Authorization", "Bearer secret")
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("%d bytes: %d, %s", size, w.Code, w.Body)
 		}
+	}
+}
+
+// TestWebPagesOfStore makes requests that a page of another site can cause, or that come through a proxy,
+// to a store without a secret. They are refused, and change nothing.
+func TestWebPagesOfStore(t *testing.T) {
+	store := fleet.NewMemory()
+	web := httptest.NewServer(Handler(store, ""))
+	defer web.Close()
+	for _, c := range []struct {
+		path, body, host string
+		header           http.Header
+		status           int
+	}{
+		{"/announce", `{"name":"a"}`, "", http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}}, http.StatusForbidden},
+		{"/announce", `{"name":"a"}`, "", http.Header{"Origin": {"https://evil.example"}}, http.StatusForbidden},
+		{"/announce", `{"name":"a"}`, "evil.example:8081", nil, http.StatusForbidden},
+		{"/announce", `{"name":"a"}`, "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, http.StatusForbidden},
+		{"/begin", `{"server":"a.*"}`, "", nil, http.StatusUnprocessableEntity},
+		{"/end", `{"server":">"}`, "", nil, http.StatusUnprocessableEntity},
+		{"/announce", `{"name":"b"}`, "", nil, http.StatusNoContent},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Host = c.host; c.header != nil {
+			r.Header = c.header
+		}
+		res, err := web.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = res.Body.Close(); res.StatusCode != c.status {
+			t.Errorf("%s %v of host %q: %s, want %d", c.path, c.header, c.host, res.Status, c.status)
+		}
+	}
+	if all, err := store.Servers(t.Context()); err != nil || len(all) != 1 || all[0].Name != "b" {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

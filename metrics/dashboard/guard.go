@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -12,6 +13,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/uplink-rpc/uplink/internal/web"
 )
 
 // MinToken is the minimum length of a token in bytes.
@@ -21,11 +24,13 @@ const MinToken = 16
 // sites cannot send it.
 const ControlHeader = "X-Uplink"
 
-// Guard authorizes requests. On a loopback address without a token it accepts only requests with a
-// loopback name in the Host header, so that DNS rebinding fails. On another address, or if there is
-// a token, requests need the token: in the URL (?token=, which a cookie then replaces), or as a
-// bearer token. Modifying requests are only accepted on loopback addresses, from pages of the same
-// origin, with [ControlHeader]. Its methods are safe for concurrent use.
+// Guard authorizes requests. On a loopback address without a token it accepts only requests of
+// programs on the same machine: with a loopback name in the Host header, so that DNS rebinding
+// fails, and without the traces of a proxy, which would publish the dashboard. On another address,
+// or if there is a token, requests need the token: in the URL (?token=, which a cookie then
+// replaces), or as a bearer token. Modifying requests are only accepted of programs on the same
+// machine, from pages of the same origin, with [ControlHeader]. Its methods are safe for concurrent
+// use.
 type Guard struct {
 	loopback bool
 	cookie   string   // its name: cookies do not tell ports apart
@@ -64,30 +69,26 @@ func (g *Guard) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		if !g.tokened && !isLoopbackName(r.Host) {
-			refuse(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine's loopback address: use http://localhost or http://127.0.0.1, "+
-				"or listen on another address, with a token", r.Host))
-			return
+		if !g.tokened {
+			if err := web.Local(r); err != nil {
+				web.Refuse(w, http.StatusForbidden, err)
+				return
+			}
 		}
 		if g.tokened && isRead(r) && g.is(sha256.Sum256([]byte(r.URL.Query().Get("token")))) {
 			g.admit(w, r)
 			return
 		}
 		if g.tokened && !g.authorized(r) {
-			refuse(w, http.StatusUnauthorized, errors.New("a token is needed: open the URL that the server printed, with ?token= at its end"))
+			web.Refuse(w, http.StatusUnauthorized, errors.New("a token is needed: open the URL that the server printed, with ?token= at its end"))
 			return
 		}
 		if err := g.control(r); err != nil {
-			refuse(w, http.StatusForbidden, err)
+			web.Refuse(w, http.StatusForbidden, err)
 			return
 		}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passed{}, true)))
 	})
-}
-
-func refuse(w http.ResponseWriter, code int, err error) {
-	w.Header().Set("Cache-Control", "no-store")
-	http.Error(w, err.Error(), code)
 }
 
 func (g *Guard) is(hash [32]byte) bool { return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1 }
@@ -125,36 +126,16 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// control returns the reason to refuse a modifying request, or "".
+// control returns the reason to refuse a modifying request.
 func (g *Guard) control(r *http.Request) error {
 	if isRead(r) {
 		return nil
 	}
-	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case !g.loopback:
 		return errors.New("nothing can be set from here: the server listens on another address than loopback")
-	case !isLoopbackName(r.Host):
-		return fmt.Errorf("%q is no name of this machine's loopback address", r.Host)
 	case r.Header.Get(ControlHeader) != "1":
 		return fmt.Errorf("the header %s: 1 is missing", ControlHeader)
-	case site != "" && site != "same-origin":
-		return fmt.Errorf("the request comes from another site: Sec-Fetch-Site is %q", site)
-	case origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host:
-		return fmt.Errorf("the request comes from another site: Origin is %q, Host is %q", origin, r.Host)
 	}
-	return nil
-}
-
-// isLoopbackName reports whether a Host denotes the local machine.
-func isLoopbackName(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	return cmp.Or(web.Local(r), web.SameOrigin(r))
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,8 @@ func guarded(t *testing.T, addr, token string) http.Handler {
 func ask(h http.Handler, method, target, host string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
+	r.RemoteAddr = "127.0.0.1:50000"
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9464}))
 	for _, line := range headers {
 		name, value, _ := strings.Cut(line, ": ")
 		r.Header.Set(name, value)
@@ -55,6 +58,9 @@ func TestGuard(t *testing.T) {
 		{"DNS rebinding", local, "", "GET", "/events", "evil.example:9464", nil, 403, `"evil.example:9464" is no name`},
 		{"almost loopback", local, "", "GET", "/", "localhost.evil.example", nil, 403, "is no name"},
 		{"no Host", local, "", "GET", "/", "", nil, 403, "is no name"},
+		{"a proxy", local, "", "GET", "/", "127.0.0.1:9464", []string{"X-Forwarded-For: 198.51.100.1"}, 403, "through a proxy (header X-Forwarded-For)"},
+		{"a proxy and the token", local, secret, "GET", "/", "game.example", []string{"X-Forwarded-For: 198.51.100.1", "Authorization: Bearer " + secret}, ok, ""},
+		{"a control through a proxy", local, secret, "POST", "/", "127.0.0.1:9464", []string{"X-Uplink: 1", "Via: 1.1 proxy", "Authorization: Bearer " + secret}, 403, "through a proxy"},
 		{"a token on loopback", local, secret, "GET", "/", "127.0.0.1:9464", nil, 401, "?token="},
 
 		{"a control", local, "", "POST", "/demo/state", "127.0.0.1:9464", []string{"X-Uplink: 1", "Origin: http://127.0.0.1:9464", "Sec-Fetch-Site: same-origin"}, ok, ""},
@@ -158,9 +164,7 @@ func TestUnguarded(t *testing.T) {
 		if name == "guarded" {
 			path += "debug/"
 		}
-		w := httptest.NewRecorder()
-		c.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
-		if w.Code != c.want {
+		if w := ask(c.handler, http.MethodGet, path, "localhost"); w.Code != c.want {
 			t.Errorf("%s: status %d, want %d: %s", name, w.Code, c.want, w.Body)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/web"
 )
 
 //go:embed assets
@@ -17,8 +19,6 @@ var assets embed.FS
 
 var errNotGuarded = errors.New("the dashboard is served without access control: wrap its handler with a dashboard.Guard, " +
 	"or set Open in dashboard.Config if another handler authorizes requests")
-
-const writeTimeout = 20 * time.Second
 
 func (d *Dashboard) routes() {
 	d.mux = http.NewServeMux()
@@ -48,7 +48,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !d.cfg.Open && r.Context().Value(passed{}) == nil {
-		refuse(w, http.StatusForbidden, errNotGuarded)
+		web.Refuse(w, http.StatusForbidden, errNotGuarded)
 		return
 	}
 	d.mux.ServeHTTP(w, r)
@@ -87,11 +87,10 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer d.hub.leave(p)
 	w.Header().Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(w)
+	stream := web.NewStream(w)
 	send := func(b []byte) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not all writers support deadlines
-		_, err := w.Write(b)
-		return err == nil && control.Flush() == nil
+		_, err := stream.Write(b)
+		return err == nil
 	}
 	if !send(d.greeting()) {
 		return

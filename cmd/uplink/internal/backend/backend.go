@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
+	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -26,7 +28,7 @@ type Config struct {
 	// Store has the directory of servers. It is served below /fleet/ too.
 	Store fleet.Store
 	// GameSecret authorizes the game's login service to request tokens, and is the password of the
-	// page. FleetSecret authorizes servers. An empty one authorizes everybody.
+	// page. FleetSecret authorizes servers. An empty one authorizes the programs of this machine.
 	GameSecret, FleetSecret string
 	// Lifetime is that of tokens.
 	Lifetime time.Duration
@@ -95,12 +97,11 @@ type Answer struct {
 }
 
 func (b *Backend) issue(w http.ResponseWriter, r *http.Request) {
-	if !httpstore.Authorized(r, b.cfg.GameSecret) {
-		http.Error(w, "wrong secret", http.StatusUnauthorized)
+	if !web.Authorize(w, r, b.cfg.GameSecret) {
 		return
 	}
 	var q Request
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
+	d := json.NewDecoder(web.Body(w, r, 4096))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -121,11 +122,21 @@ func (b *Backend) issue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// storeTimeout limits the time of a call of the store.
+const storeTimeout = 5 * time.Second
+
 var errNoServer = errors.New("no server accepts players")
+
+// list returns the servers of the directory.
+func (b *Backend) list(r *http.Request) ([]fleet.Server, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
+	return b.cfg.Store.Servers(ctx)
+}
 
 // choose issues a token for a server.
 func (b *Backend) choose(r *http.Request, q *Request) (a Answer, err error) {
-	servers, err := b.cfg.Store.Servers(r.Context())
+	servers, err := b.list(r)
 	if err != nil {
 		return a, err
 	}
@@ -157,19 +168,21 @@ func (b *Backend) mayLook(w http.ResponseWriter, r *http.Request) bool {
 	if _, password, ok := r.BasicAuth(); ok {
 		r.Header.Set("Authorization", "Bearer "+password)
 	}
-	if httpstore.Authorized(r, b.cfg.GameSecret) {
-		return true
+	if b.cfg.GameSecret != "" {
+		w.Header().Set("WWW-Authenticate", `Basic realm="fleet"`)
 	}
-	w.Header().Set("WWW-Authenticate", `Basic realm="fleet"`)
-	http.Error(w, "the password is the game's secret", http.StatusUnauthorized)
-	return false
+	if !web.Authorize(w, r, b.cfg.GameSecret) {
+		return false
+	}
+	w.Header().Del("WWW-Authenticate")
+	return true
 }
 
 func (b *Backend) servers(w http.ResponseWriter, r *http.Request) {
 	if !b.mayLook(w, r) {
 		return
 	}
-	servers, err := b.cfg.Store.Servers(r.Context())
+	servers, err := b.list(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -193,7 +206,7 @@ func (b *Backend) page(w http.ResponseWriter, r *http.Request) {
 	if !b.mayLook(w, r) {
 		return
 	}
-	servers, err := b.cfg.Store.Servers(r.Context())
+	servers, err := b.list(r)
 	var view struct {
 		Error             error
 		Servers           []fleet.Server

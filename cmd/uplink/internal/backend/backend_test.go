@@ -162,6 +162,40 @@ func TestHostileAnnouncements(t *testing.T) {
 	}
 }
 
+// TestWebPages makes requests that a page of another site can cause to a backend without secrets,
+// and requests through a proxy. They are refused; a program of this machine gets its token.
+func TestWebPages(t *testing.T) {
+	s := newService(t, token.Development().Issuer())
+	s.serve(t, "dust", token.Development())
+	s.cfg.GameSecret = ""
+	for _, c := range []struct {
+		method, path, host string
+		header             http.Header
+		status             int
+	}{
+		{"POST", "/token", "evil.example:8090", nil, http.StatusForbidden},
+		{"POST", "/token", "", http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}}, http.StatusForbidden},
+		{"POST", "/token", "", http.Header{"X-Forwarded-For": {"198.51.100.1"}}, http.StatusForbidden},
+		{"GET", "/", "evil.example", nil, http.StatusForbidden},
+		{"GET", "/servers", "evil.example", nil, http.StatusForbidden},
+		{"GET", "/servers", "", http.Header{"Via": {"1.1 proxy"}}, http.StatusForbidden},
+		{"GET", "/healthz", "10.0.0.5:8080", http.Header{"Via": {"1.1 proxy"}}, http.StatusOK},
+		{"GET", "/", "", nil, http.StatusOK},
+		{"POST", "/token", "", nil, http.StatusOK},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, strings.NewReader(`{"client":"1"}`))
+		uplinktest.Must(t, err)
+		if r.Host = c.host; c.header != nil {
+			r.Header = c.header
+		}
+		res, err := s.Client().Do(r)
+		uplinktest.Must(t, err)
+		if uplinktest.Must(t, res.Body.Close()); res.StatusCode != c.status {
+			t.Errorf("%s %s %v of host %q: %s, want %d", c.method, c.path, c.header, c.host, res.Status, c.status)
+		}
+	}
+}
+
 // get returns status and body of a path, with a password if it is not empty.
 func (s *service) get(t *testing.T, path, password string) (int, string) {
 	t.Helper()
@@ -217,7 +251,7 @@ func TestPageInBrowser(t *testing.T) {
 	b := browser.Start(t)
 	s := newService(t, newKey(t).Issuer())
 	s.fill(t)
-	s.cfg.GameSecret = ""
+	s.cfg.GameSecret = "" // for programs of this machine
 	b.Open(s.URL)
 	b.Await(`document.querySelectorAll("tbody tr").length === 3 && document.title === "Fleet: 3 servers, 551 players"`)
 	b.Await(`[...document.querySelectorAll(".state")].map((e) => e.textContent).join() === "open,full,draining"`)

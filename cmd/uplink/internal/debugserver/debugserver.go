@@ -4,19 +4,18 @@ package debugserver
 import (
 	"expvar"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers
-// only where the connection came to a loopback address and the request names one, as no page of
-// another site can have a browser do: heaps and profiles tell more of players than metrics do. The
-// command line is not shown, since tokens may be in it.
+// only connections within this machine, since heaps and profiles tell more of players than metrics
+// do: a dashboard.Guard in front of it has to refuse what proxies and pages of other sites send.
+// The command line is not shown, since tokens may be in it.
 func Handler(stats func() any) http.Handler {
 	vars := new(expvar.Map)
 	vars.Set("uplink", expvar.Func(stats))
@@ -33,28 +32,13 @@ func Handler(stats func() any) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r) {
-			http.Error(w, "debug: only at a loopback address; a tunnel leads there: ssh -L 9464:127.0.0.1:9464 HOST", http.StatusForbidden)
+		if err := web.LocalConnection(r); err != nil {
+			web.Refuse(w, http.StatusForbidden, fmt.Errorf("debug: %w; a tunnel leads there: ssh -L 9464:127.0.0.1:9464 HOST", err))
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// isLocal reports whether a request came over a loopback connection and names a loopback host.
-func isLocal(r *http.Request) bool {
-	to, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && isLoopback(to.String()) && isLoopback(r.RemoteAddr) && isLoopback(r.Host)
-}
-
-// isLoopback reports whether an address, with or without a port, is a loopback address.
-func isLoopback(addr string) bool {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		addr = host
-	}
-	ip, err := netip.ParseAddr(addr)
-	return addr == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Stats returns a server's statistics for JSON, with the names of the drop reasons.

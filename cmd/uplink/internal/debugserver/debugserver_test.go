@@ -59,8 +59,6 @@ func TestStrangers(t *testing.T) {
 		{"IPv4 in IPv6", request{"[::ffff:127.0.0.1]:9464", "[::ffff:127.0.0.1]:50000", "127.0.0.1"}, http.StatusOK},
 		{"from outside", request{"203.0.113.7:9464", "198.51.100.1:50000", "203.0.113.7:9464"}, http.StatusForbidden},
 		{"from outside, as if to loopback", request{"203.0.113.7:9464", "198.51.100.1:50000", "localhost:9464"}, http.StatusForbidden},
-		{"by a name that another site gave to loopback", request{"127.0.0.1:9464", "127.0.0.1:50000", "evil.example:9464"}, http.StatusForbidden},
-		{"by a name that begins like loopback", request{"127.0.0.1:9464", "127.0.0.1:50000", "127.0.0.1.evil.example"}, http.StatusForbidden},
 	} {
 		for _, path := range []string{"/debug/vars", "/debug/pprof/heap"} {
 			if w := c.request.get(Handler(func() any { return nil }), path); w.Code != c.code {

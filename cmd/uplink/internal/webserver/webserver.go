@@ -12,12 +12,12 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 type Server struct {
 	listener net.Listener
 	token    string
-	http     http.Server
+	http     *http.Server
 	done     chan error
 
 	cancel  context.CancelFunc
@@ -94,7 +94,7 @@ func Start(cfg Config) (*Server, error) {
 		mux.Handle("/", guard.Handler(d))
 		s.running.Go(func() { d.Run(ctx) })
 	}
-	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s.http = web.NewServer(mux)
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
@@ -168,4 +171,58 @@ func TestHealth(t *testing.T) {
 	if code, body := get(t, s.URL()+"readyz"); code != http.StatusServiceUnavailable || body != "it drains\n" {
 		t.Errorf("%d %s", code, body)
 	}
+}
+
+// TestReverseProxy asks a dashboard and the pages of /debug/ through a reverse proxy that rewrites
+// Host, as nginx does: only with a token, since the proxy publishes them.
+func TestReverseProxy(t *testing.T) {
+	const given = "a token of mine, and no other"
+	for _, c := range []struct {
+		token, bearer string
+		forwarded     bool
+		code          int
+	}{
+		{"", "", true, http.StatusForbidden},
+		{"", "", false, http.StatusOK}, // nothing tells the request from one of this machine
+		{given, "", true, http.StatusUnauthorized},
+		{given, given, true, http.StatusOK},
+	} {
+		s := begin(t, Config{
+			Addr: "127.0.0.1:0", Token: c.token, Source: server(t),
+			Handlers: map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return nil })},
+		})
+		upstream, err := url.Parse("http://" + s.listener.Addr().String())
+		uplinktest.Must(t, err)
+		proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			if r.SetURL(upstream); c.forwarded {
+				r.SetXForwarded()
+			}
+		}})
+		for _, path := range []string{"/", "/debug/vars", "/debug/pprof/heap", "/metrics", "/healthz"} {
+			want := c.code
+			if path == "/metrics" || path == "/healthz" {
+				want = http.StatusOK
+			}
+			if code, body := do(t, http.MethodGet, proxy.URL+path, "Authorization", "Bearer "+c.bearer); code != want {
+				t.Errorf("%+v: %s: code %d, want %d: %.100s", c, path, code, want, body)
+			}
+		}
+		proxy.Close()
+	}
+}
+
+// TestDebugRebinding asks for /debug/ by names that another site gave to loopback.
+func TestDebugRebinding(t *testing.T) {
+	s := begin(t, Config{Addr: "127.0.0.1:0", Handlers: map[string]http.Handler{"/debug/": debugserver.Handler(func() any { return nil })}})
+	for host, want := range map[string]int{"evil.example:9464": http.StatusForbidden, "127.0.0.1.evil.example": http.StatusForbidden, "localhost": http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"debug/vars", nil)
+		uplinktest.Must(t, err)
+		r.Host = host
+		response, err := http.DefaultClient.Do(r)
+		uplinktest.Must(t, err)
+		if uplinktest.Must(t, response.Body.Close()); response.StatusCode != want {
+			t.Errorf("%s: code %d, want %d", host, response.StatusCode, want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -22,12 +22,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
+	"github.com/uplink-rpc/uplink/internal/web"
 )
 
 // options are the flags.
@@ -100,10 +100,10 @@ func run(ctx context.Context, o *options, listening func(url string)) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/", httpstore.Handler(store, secret))
-	web := http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
+	server := web.NewServer(mux)
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	listening("http://" + l.Addr().String() + "/")
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
