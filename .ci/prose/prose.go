@@ -1,17 +1,20 @@
-package docs
+// Prose checks the wording of comments and pages, the width of their lines, and the numbers of the
+// specification's requirements. It prints what it finds and then exits with 1. Run it in the root of
+// the repository.
+package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"iter"
+	"log"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"testing"
 	"unicode/utf8"
 )
 
@@ -40,8 +43,34 @@ var wording = []struct{ phrase, instead string }{
 // oddVerb matches a doc comment whose name is followed by a verb that hides what the function does.
 var oddVerb = regexp.MustCompile(`^[\w.]+ (gives|says|has|takes|is what|is who|is the one)\b`)
 
-// TestProse checks those rules for comments and pages that can be stated as patterns.
-func TestProse(t *testing.T) {
+// findings counts what was reported.
+var findings int
+
+// report prints a finding.
+func report(format string, args ...any) {
+	findings++
+	fmt.Printf(format+"\n", args...)
+}
+
+func main() {
+	log.SetFlags(0)
+	sources, pages := files(".go"), files(".md")
+	checkProse(sources, pages)
+	checkRequirements(pages)
+	if findings > 0 {
+		log.Fatalf("prose: %d findings", findings)
+	}
+}
+
+// must ends the program with an error.
+func must(err error) {
+	if err != nil {
+		log.Fatal("prose: ", err)
+	}
+}
+
+// checkProse checks those rules for comments and pages that can be stated as patterns.
+func checkProse(sources, pages []file) {
 	rules := make([]*regexp.Regexp, len(wording))
 	for i, w := range wording {
 		rules[i] = regexp.MustCompile(`(?i)` + w.phrase)
@@ -50,20 +79,21 @@ func TestProse(t *testing.T) {
 		text = strings.Join(strings.Fields(text), " ")
 		for i, rule := range rules {
 			if found := rule.FindString(text); found != "" {
-				t.Errorf("%s: %q: write instead: %s", place, found, wording[i].instead)
+				report("%s: %q: write instead: %s", place, found, wording[i].instead)
 			}
 		}
 	}
-	for path, text := range repositoryFiles(t, ".go") {
-		files, lines := token.NewFileSet(), strings.Split(text, "\n")
-		f, err := parser.ParseFile(files, path, text, parser.ParseComments|parser.SkipObjectResolution)
-		must(t, err)
+	for _, source := range sources {
+		path := source.path
+		files, lines := token.NewFileSet(), strings.Split(source.text, "\n")
+		f, err := parser.ParseFile(files, path, source.text, parser.ParseComments|parser.SkipObjectResolution)
+		must(err)
 		for _, group := range f.Comments {
 			check(files.Position(group.Pos()).String(), group.Text())
 			for n := files.Position(group.Pos()).Line; n <= files.Position(group.End()).Line; n++ {
 				line := lines[n-1]
 				if strings.HasPrefix(strings.TrimSpace(line), "// ") && columns(line) > maxColumns && !strings.Contains(line, "://") {
-					t.Errorf("%s:%d: a comment line of %d columns; at most %d", path, n, columns(line), maxColumns)
+					report("%s:%d: a comment line of %d columns; at most %d", path, n, columns(line), maxColumns)
 				}
 			}
 		}
@@ -73,13 +103,13 @@ func TestProse(t *testing.T) {
 				continue
 			}
 			if found := oddVerb.FindString(fn.Doc.Text()); found != "" {
-				t.Errorf("%s: %q: write returns, reports, appends, parses or another verb for what it does", files.Position(fn.Pos()), found)
+				report("%s: %q: write returns, reports, appends, parses or another verb for what it does", files.Position(fn.Pos()), found)
 			}
 		}
 	}
-	for path, text := range repositoryFiles(t, ".md") {
-		fenced := false
-		for n, line := range strings.Split(text, "\n") {
+	for _, page := range pages {
+		path, fenced := page.path, false
+		for n, line := range strings.Split(page.text, "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				fenced = !fenced
 			}
@@ -89,7 +119,7 @@ func TestProse(t *testing.T) {
 			}
 			exempt := code || strings.HasPrefix(line, "|") || strings.Contains(line, "](")
 			if !exempt && columns(line) > maxColumns {
-				t.Errorf("%s:%d: a line of %d columns; at most %d", path, n+1, columns(line), maxColumns)
+				report("%s:%d: a line of %d columns; at most %d", path, n+1, columns(line), maxColumns)
 			}
 		}
 	}
@@ -100,26 +130,25 @@ func columns(line string) int {
 	return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
 }
 
-// repositoryFiles yields the path and the text of each file of the repository whose name ends in
-// suffix, except those below testdata, vendor and hidden directories.
-func repositoryFiles(t *testing.T, suffix string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if d.IsDir() && (d.Name() == "testdata" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
-				return fs.SkipDir
-			}
-			if !strings.HasSuffix(path, suffix) || d.IsDir() {
-				return nil
-			}
-			text, err := os.ReadFile(path)
-			if err == nil && !yield(path, string(text)) {
-				return fs.SkipAll
-			}
+// file is a file of the repository.
+type file struct{ path, text string }
+
+// files returns the files whose names end in suffix, except those below testdata, vendor and hidden
+// directories.
+func files(suffix string) (all []file) {
+	must(filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
-		})
-		must(t, err)
-	}
+		}
+		if d.IsDir() && path != "." && (d.Name() == "testdata" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, suffix) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all = append(all, file{path, string(text)})
+		return err
+	}))
+	return all
 }
