@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/rogue"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -71,6 +73,8 @@ type fleetOf struct {
 	key     token.Key
 	addrs   []netip.AddrPort
 	servers []*ds.Server
+	banned  map[uint64]bool // players whom the games kick as soon as they join
+	joined  atomic.Int64    // calls of Joined
 }
 
 func newFleet(t *testing.T, n int, outage time.Duration) *fleetOf {
@@ -94,6 +98,12 @@ func newFleetOver(t *testing.T, n int, outage time.Duration, link simnet.Config)
 		addr := fmt.Sprintf("127.0.0.1:%d", 7000+i)
 		srv, err := ds.Listen(addr, ds.Config{
 			Network: network, Key: key,
+			Joined: func(p *ds.Player) {
+				f.joined.Add(1)
+				if f.banned[p.ClientID()] {
+					p.Kick("banned")
+				}
+			},
 			Fleet: &fleet.Config{Store: f.store, Name: fmt.Sprintf("s%d", i), Outage: outage, Labels: map[string]string{"map": "dust"}},
 		})
 		if err != nil {
@@ -158,6 +168,45 @@ func TestFleetToken(t *testing.T) {
 		}
 		if s.Admitted != tokens || s.Used != tokens*(servers-1) {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestFleetCopiedRequest sends the same request to join to all servers at the same time: one of
+// them tells its game of a player. If the game of one has banned him, no other server admits him
+// with that request either, nor does that one when he repeats it.
+func TestFleetCopiedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, 0)
+		f.banned = map[uint64]bool{2: true}
+		request := func(tok token.Token, servers ...netip.AddrPort) {
+			var dialing sync.WaitGroup
+			for _, addr := range servers {
+				dialing.Go(func() {
+					keys := bytes.NewReader(make([]byte, 64)) // the same for all
+					c, err := rogue.Dial(t.Context(), addr.String(), rogue.Config{Token: tok, Network: f.network, Random: keys})
+					switch {
+					case err == nil:
+						settle(time.Second)
+						c.Close()
+					case !errors.Is(err, token.ErrUsed):
+						t.Error(err)
+					}
+				})
+			}
+			dialing.Wait()
+		}
+		request(f.issue(1), f.addrs...)
+		tok := f.issue(2)
+		request(tok, f.addrs[0])
+		request(tok, f.addrs...)
+		joined, admitted, used := f.joined.Load(), uint64(0), uint64(0)
+		for _, srv := range f.servers {
+			s := srv.Stats().Fleet
+			admitted, used = admitted+s.Admitted, used+s.Used
+		}
+		if joined != 2 || admitted != 2 || used != 3+3 { // the first server refuses him without asking
+			t.Errorf("joined %d times, admitted %d, refused %d", joined, admitted, used)
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/fleet/internal/storetest"
 )
 
+func TestAttempts(t *testing.T) { storetest.Attempts(t, fleet.NewMemory()) }
+
 func TestLimits(t *testing.T) { storetest.Limits(t, fleet.NewMemory()) }
 
 func TestRoom(t *testing.T) { storetest.Room(t, fleet.NewMemory()) }

@@ -83,6 +83,7 @@ func TestDirectory(t *testing.T) {
 	web := httptest.NewServer(Handler(fleet.NewMemory(), "secret"))
 	defer web.Close()
 	s := New(web.URL, "secret", web.Client())
+	storetest.Attempts(t, s)
 	storetest.Limits(t, s)
 	if err := s.Announce(t.Context(), fleet.Server{Name: "slow", Updated: time.Now().Add(-time.Hour)}); err != nil {
 		t.Fatal(err)

@@ -80,6 +80,7 @@ func TestStore(t *testing.T) {
 	must(s.Withdraw(ctx, "a"))
 	eventually(t, "it is not", func() bool { all, _ := other.Servers(ctx); return len(all) == 0 })
 	storetest.Limits(t, s)
+	storetest.Attempts(t, s)
 }
 
 // TestReceipt lists servers whose clocks are wrong for the time of the bucket.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"sync"
@@ -26,6 +27,9 @@ type Config struct {
 	Token token.Token
 	// Network opens the packet connections; nil means UDP.
 	Network transport.Network
+	// Random is the source of the client's keys; nil selects crypto/rand. Clients with equal keys
+	// and tokens send the same request to join.
+	Random io.Reader
 	// Deaf reports whether the client ignores segments of the reliable channel, so that it
 	// acknowledges none.
 	Deaf bool
@@ -76,7 +80,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	c.session = session.NewClient(time.Now(), session.Request{
 		Remote: remote, ServerKey: cfg.Token.ServerKey(), KeyID: cfg.Token.KeyID(), Route: cfg.Token.Route(), Token: cfg.Token.Sealed(),
 		Suites: 1 << transport.AES128GCM, Nonce: binary.LittleEndian.Uint64(nonce[:]),
-	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers)})
+	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers), Random: cfg.Random})
 	c.mu.Unlock()
 	opened := make(chan error, 1)
 	c.work.Go(func() { c.receive(c.pc, opened) })

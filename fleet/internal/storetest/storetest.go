@@ -1,4 +1,4 @@
-// Package storetest checks what package fleet says of the directory of a store, for all stores.
+// Package storetest checks what package fleet says of a store, for all stores.
 package storetest
 
 import (
@@ -12,6 +12,34 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/token"
 )
+
+// Attempts lets two servers ask about one request of a client. The one that asks first admits it,
+// also when it asks again; the other one does not, nor does either admit another request.
+func Attempts(t *testing.T, s fleet.Store) {
+	t.Helper()
+	var members []*fleet.Member
+	for _, name := range []string{"a", "b"} {
+		m, err := fleet.NewMember(fleet.Config{Store: s, Name: name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, m)
+	}
+	request := fleet.Use{Token: token.ID{42}, Expires: time.Now().Add(time.Minute), Attempt: [32]byte{1}}
+	another := request
+	another.Attempt[0]++
+	for i, c := range []struct {
+		server int
+		use    fleet.Use
+		want   error
+	}{
+		{0, request, nil}, {1, request, token.ErrUsed}, {0, request, nil}, {0, another, token.ErrUsed}, {1, another, token.ErrUsed}, {0, request, nil},
+	} {
+		if err := members[c.server].Admit(t.Context(), c.use); !errors.Is(err, c.want) {
+			t.Errorf("call %d: %v, want %v", i, err, c.want)
+		}
+	}
+}
 
 // Limits announces servers with each field beyond its limit. The error names field and limit, and
 // the server is not in the directory.
