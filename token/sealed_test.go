@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,13 @@ func TestOpenErrors(t *testing.T) {
 	bad.Expires = bad.Issued
 	long := make([]byte, MaxSealed+1)
 	long[0] = version
+	altered := bytes.Clone(sealed)
+	altered[1] ^= 1
 	private, shared := testKey.secrets().private, testKey.secrets().token
+	tokenKey, privateKey := newKey(private, [32]byte{4, 5, 7}), newKey([32]byte{1, 2, 4}, shared)
+	named := func(key Key) string {
+		return fmt.Sprintf("%v: it names the key %v, not %v", ErrWrongKey, testKey.ID(), key.ID())
+	}
 	for _, test := range []struct {
 		name   string
 		key    Key
@@ -42,8 +49,9 @@ func TestOpenErrors(t *testing.T) {
 		want   string
 	}{
 		{"no key", Key{}, sealed, ErrNoKey.Error()},
-		{"another token key", newKey(private, [32]byte{4, 5, 7}), sealed, ErrWrongKey.Error()},
-		{"another private key", newKey([32]byte{1, 2, 4}, shared), sealed, ErrWrongKey.Error()},
+		{"another token key", tokenKey, sealed, named(tokenKey)},
+		{"another private key", privateKey, sealed, named(privateKey)},
+		{"an altered key id", testKey, altered, ErrWrongKey.Error() + ": it names the key "},
 		{"nothing", testKey, nil, "malformed token or key: sealed: 0 bytes, want 79 to 528"},
 		{"cut", testKey, sealed[:len(sealed)-1], "malformed token or key: sealed: 78 bytes"},
 		{"grown", testKey, append(bytes.Clone(sealed), 0), ErrWrongKey.Error()},

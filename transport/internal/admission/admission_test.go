@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -233,6 +234,23 @@ func TestUsedTokensAreForgotten(t *testing.T) {
 	}
 	if want := int((maxSetBack+life+sweepInterval)/every) + 1; most > want {
 		t.Errorf("%d tokens are remembered, want at most %d", most, want)
+	}
+}
+
+// TestRoute: a listener with a route id accepts tokens with the same one only, and one without
+// accepts any.
+func TestRoute(t *testing.T) {
+	for own, want := range map[string]map[string]wire.Code{
+		"eu-1": {"eu-1": wire.Granted, "eu-2": wire.TokenServer, "eu-": wire.TokenServer, "": wire.TokenServer},
+		"":     {"eu-1": wire.Granted, "": wire.Granted},
+	} {
+		c := newClocked()
+		c.cfg.Route = []byte(own)
+		for route, code := range want {
+			p := c.issued(time.Minute)
+			p.Route = []byte(route)
+			c.want(t, fmt.Sprintf("a token with the route %q at a listener with %q", route, own), p, code)
+		}
 	}
 }
 

@@ -164,9 +164,14 @@ func validating(t *testing.T, p *pair) *Session {
 // respond passes the server the correct response of an address to the challenge of ago rounds
 // before.
 func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
+	return respondMoved(s, from, ago, 0)
+}
+
+// respondMoved is respond of a client that knows of some changes of its address.
+func respondMoved(s *Session, from netip.AddrPort, ago uint32, generation uint8) Verdict {
 	v := s.validation
 	token, round := v.token(from), v.round-ago
-	r := wire.Response{Data: [wire.ChallengeSize]byte(append(token[:], byte(round), byte(round>>8), byte(round>>16)))}
+	r := wire.Response{Data: [wire.ChallengeSize]byte(append(token[:], byte(round), byte(round>>8), byte(round>>16))), Generation: generation}
 	verdict, _ := s.receiveResponse(time.Now(), from, wire.AppendResponse(nil, r))
 	return verdict
 }
@@ -179,6 +184,30 @@ func TestRoundAge(t *testing.T) {
 		for ago, want := range map[uint32]Verdict{0: Accepted, maxRounds - 1: Accepted, maxRounds: Unexpected, 1 << 23: Unexpected, 1<<24 - 1: Unexpected} {
 			if got := respond(s, otherAddr, ago); got != want {
 				t.Errorf("%d rounds ago: verdict %d, want %d", ago, got, want)
+			}
+		}
+	})
+}
+
+// TestGenerationRound: after a client has reported a change of its address, the first response to a
+// later round shows where it is. In earlier rounds its new address may not have been challenged,
+// and a relay of the old one may have won.
+func TestGenerationRound(t *testing.T) {
+	inPair(t, func(t *testing.T, p *pair) {
+		s := validating(t, p)
+		s.validation.round = 1000
+		for i, c := range []struct {
+			from netip.AddrPort
+			ago  uint32
+			want netip.AddrPort // the current address afterwards
+		}{
+			{otherAddr, 0, clientAddr}, {otherAddr, 1, clientAddr}, {otherAddr, 2, clientAddr}, {movedAddr, 3, clientAddr}, {movedAddr, 0, movedAddr},
+		} {
+			if i == 4 {
+				s.challengeAll(time.Now())
+			}
+			if v := respondMoved(s, c.from, c.ago, 1); v != Accepted || s.Remote() != c.want {
+				t.Errorf("response %d: verdict %d, the server has %v, want %v", i, v, s.Remote(), c.want)
 			}
 		}
 	})
