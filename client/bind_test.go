@@ -146,33 +146,42 @@ func (m *match) bindAndSend() {
 	}
 }
 
-// TestBindTwice binds an RPC several times over one connection, as for the players of a split
-// screen: each stream has its own numbers. The server limits the bindings of an RPC.
+// TestBindTwice binds an RPC again: a connection has one binding of it. The first stream works on.
 func TestBindTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newNetwork(t, 0, 4)
-		count := map[uint64]int{}
-		uplinktest.Serve(t, network, ds.Config{}, func(s *ds.Server) error {
-			return ds.Handle(s, "Move", func(_ *ds.Player, f ds.Frame[moveLike]) { count[f.Seq]++ })
-		})
-		conn := uplinktest.Dial(t, network, client.Config{})
-		const maxBindings = 8
-		for i := range maxBindings {
-			s, err := client.Bind[moveLike](t.Context(), conn, "Move", client.BindConfig{})
-			uplinktest.Must(t, err)
-			for range i + 1 {
-				uplinktest.Must(t, uplinktest.Sent(s.Send(&moveLike{Buttons: uint16(i)})))
+		m := dialMatch(t, 0, 4, client.Config{})
+		m.send()
+		for _, cfg := range []client.BindConfig{{}, {Reliable: true}, {RateHz: 30}} {
+			err := bind[moveLike](t, m.conn, "Move", cfg)
+			if err == nil || !strings.Contains(err.Error(), "client: bind Move: it is bound already") {
+				t.Errorf("%+v: %v", cfg, err)
 			}
 		}
-		if err := bind[moveLike](t, conn, "Move", client.BindConfig{}); err == nil || !strings.Contains(err.Error(), "the player has 8 bindings, the maximum (ds.Config.MaxBindings)") {
-			t.Errorf("the ninth time: %v", err)
-		}
+		m.send()
 		settle(time.Second)
-		for seq := range uint64(maxBindings) {
-			if count[seq] != maxBindings-int(seq) {
-				t.Errorf("frame %d arrived %d times, want %d", seq, count[seq], maxBindings-seq)
-			}
+		if n := m.journal.Only().Frames(); n != 2 || len(m.conn.Stats().RPCs) != 1 {
+			t.Errorf("%d frames, %+v", n, m.conn.Stats().RPCs)
 		}
+	})
+}
+
+// TestBindAgain binds an RPC whose first request the server granted, but without an answer in time.
+// The same request is answered again. Another one is refused, since the server has bound the RPC.
+func TestBindAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMatch(t, 0, 14, ds.Config{})
+		m.conn = uplinktest.Dial(t, m.network, client.Config{BindTimeout: time.Second})
+		settle(100 * ms)
+		uplinktest.Must(t, m.network.Set(newLink(0), newLink(1)))
+		if err := bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrBindTimeout) {
+			t.Fatal(err)
+		}
+		m.setLinks(newLink(0))
+		err := bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{RateHz: 30})
+		if err == nil || !strings.Contains(err.Error(), "Move is bound already, as number 0") {
+			t.Errorf("another rate: %v", err)
+		}
+		m.bindAndSend()
 	})
 }
 
@@ -216,7 +225,7 @@ func TestBindWhileReconnecting(t *testing.T) {
 			defer cancel()
 			bound := make(chan error)
 			go func() {
-				_, err := client.Bind[uplinktest.Move](ctx, m.conn, "Move", client.BindConfig{})
+				_, err := client.Bind[uplinktest.Move](ctx, m.conn, "Turn", client.BindConfig{})
 				bound <- err
 			}()
 			settle(time.Second)
@@ -264,8 +273,7 @@ func TestInvalidBind(t *testing.T) {
 		if n := len(conn.Stats().RPCs); n != 0 {
 			t.Errorf("%d RPCs are counted", n)
 		}
-		uplinktest.Must(t, errors.Join(bind[uplinktest.Move](t, rle, "Move", client.BindConfig{}),
-			bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Reliable: true}), bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Delay: uplinktest.Wait(3, 60)})))
+		uplinktest.Must(t, errors.Join(bind[uplinktest.Move](t, rle, "Move", client.BindConfig{}), bind[uplinktest.Move](t, conn, "Move", client.BindConfig{Reliable: true})))
 	})
 }
 
@@ -286,7 +294,8 @@ func wideSchema(t *testing.T) *schema.Schema {
 // binding.
 func TestRefusedBinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0, 9, client.Config{})
+		m := newMatch(t, 0, 9, ds.Config{})
+		m.conn = uplinktest.Dial(t, m.network, client.Config{})
 		slow := newLink(0)
 		slow.Delay = 700 * ms
 		refuse := func() {
@@ -299,10 +308,9 @@ func TestRefusedBinds(t *testing.T) {
 			refuse()
 		}
 		m.setLinks(slow)
-		for range 3 {
-			refuse()
-			uplinktest.Bind(t, m.conn, "Move")
-		}
+		refuse()
+		uplinktest.Bind(t, m.conn, "Turn")
+		refuse()
 		m.bindAndSend()
 	})
 }

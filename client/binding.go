@@ -78,13 +78,20 @@ func (b *binding) newRequest(describe []int) ([]byte, error) {
 	return request, err
 }
 
-// reusable reports whether another binding can use this one's number: the game does not use this
-// one, the server has not bound the number, and no answer is pending that could be mistaken for
-// another's.
-func (b *binding) reusable() bool {
+// attempt reports whether Bind has failed, so that the game does not use this binding, and whether
+// any other binding can use its number: the server has not bound the number, and no answer is
+// pending that could be mistaken for another's.
+func (b *binding) attempt() (failed, reusable bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failed && b.pending == 0 && !b.granted
+	return b.failed, b.failed && b.pending == 0 && !b.granted
+}
+
+// sameAs reports whether another binding asks the server for the same, so that an answer to one is
+// an answer to the other.
+func (b *binding) sameAs(other *binding) bool {
+	return b.schema.Fingerprint() == other.schema.Fingerprint() && b.schema.RateHz() == other.schema.RateHz() &&
+		b.reliable == other.reliable && b.delay == other.delay
 }
 
 // wait returns the server's first answer. After an error the binding is unused.

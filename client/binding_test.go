@@ -54,10 +54,10 @@ func newTestConn(t testing.TB) *Conn {
 	cfg, err := Config{}.withDefaults()
 	noError(t, err)
 	c := newConn(cfg, "")
-	move, err := schema.New("Move", 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
-	noError(t, err)
-	for range 2 {
-		b, err := c.addBinding(move, BindConfig{})
+	for _, rpc := range []string{"Move", "Turn"} {
+		typ, err := schema.New(rpc, 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
+		noError(t, err)
+		b, err := c.addBinding(typ, BindConfig{})
 		noError(t, err)
 		b.link = new(transport.Conn)
 	}
@@ -140,7 +140,7 @@ func TestOtherBuiltinPrior(t *testing.T) {
 		t.Errorf("%v, %v, %v", p, fallback, err)
 	}
 	_, _, err := b.agreed(&control.BindAnswer{Prior: 0xabc})
-	if err == nil || !strings.Contains(err.Error(), "bind Move: the server's built-in prior is 0000000000000abc, this one's "+generic.String()) {
+	if err == nil || !strings.Contains(err.Error(), "bind Turn: the server's built-in prior is 0000000000000abc, this one's "+generic.String()) {
 		t.Errorf("%v", err)
 	}
 }
@@ -201,7 +201,7 @@ type benchMove struct {
 // BenchmarkSendDelta measures a call that is coded as a delta from a baseline of at most six frames
 // before, with its system call. No server acks at the rate of a benchmark, so it makes the acks.
 func BenchmarkSendDelta(b *testing.B) {
-	typ, err := schema.Compile[benchMove]("Move", 60)
+	typ, err := schema.Compile[benchMove]("Fly", 60)
 	noError(b, err)
 	s, err := newTestConn(b).addBinding(typ.Schema(), BindConfig{})
 	noError(b, err)

@@ -115,37 +115,61 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone != nil {
+	switch {
+	case isClosed(c.closed):
+		return nil, net.ErrClosed
+	case c.gone != nil:
 		return nil, c.gone
-	}
-	n := slices.IndexFunc(c.bindings, (*binding).reusable)
-	if n < 0 {
-		n = len(c.bindings)
-	}
-	if n > rpcdelta.MaxRPC {
-		return nil, fmt.Errorf("a connection has at most %d RPCs", rpcdelta.MaxRPC+1)
 	}
 	b := &binding{
 		sender: sender{
-			cfg: &c.cfg, out: &c.out, closed: c.closed, number: n, schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay,
+			cfg: &c.cfg, out: &c.out, closed: c.closed, schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay,
 			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
 			departures: newDepartures(), stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 		},
 		answer: make(chan error, 1),
 	}
+	if b.number, err = c.numberFor(b); err != nil {
+		return nil, err
+	}
 	if b.request, err = b.newRequest(nil); err != nil {
 		return nil, err
 	}
 	all := slices.Clone(c.bindings)
-	if n == len(all) {
+	if b.number == len(all) {
 		all = append(all, nil)
 	}
-	all[n] = b
+	all[b.number] = b
 	c.bindings = all
 	if st := c.standby; st != nil && st.next != nil {
 		b.prepare(st.next.own)
 	}
 	return b, nil
+}
+
+// numberFor returns the number of a new binding: that of an earlier attempt to bind the same RPC in
+// the same way, which the server may have granted, an unused one, or a new one.
+func (c *Conn) numberFor(b *binding) (int, error) {
+	unused := -1
+	for n, other := range c.bindings {
+		switch failed, reusable := other.attempt(); {
+		case other.schema.RPC() != b.schema.RPC():
+			if reusable && unused < 0 {
+				unused = n
+			}
+		case !failed:
+			return 0, errors.New("it is bound already, and a connection binds an RPC once: use the stream of the first Bind")
+		case reusable || other.sameAs(b):
+			return n, nil
+		}
+	}
+	if unused >= 0 {
+		return unused, nil
+	}
+	if n := len(c.bindings); n <= rpcdelta.MaxRPC {
+		return n, nil
+	}
+	return 0, fmt.Errorf("a connection has at most %d RPCs", rpcdelta.MaxRPC+1)
 }
 
 // binding returns the binding of an RPC number, or nil.

@@ -96,13 +96,13 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 		return fmt.Errorf("client: bind %s: a value is out of the range that the server permits: %s", s.RPC(), shown(cmp.Or(a.Theirs, "ring, batch, velocity factors or fields")))
 	case control.ReasonRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
-	case control.ReasonTick:
-		return fmt.Errorf("client: bind %s: %v calls a second, but the server has a jitter buffer that releases one call in each of its %v ticks a second: "+
-			"set BindConfig.RateHz to %[3]v, or leave ds.JitterBuffer out of Handle", s.RPC(), s.RateHz(), a.LimitHz)
+	case control.ReasonFixedRate:
+		return fmt.Errorf("client: bind %s: %v calls a second, but the server takes %v, since it has a ds.JitterBuffer (ds.Config.TickHz) or a ds.TimeCheck (its RateHz) for it: "+
+			"set BindConfig.RateHz to %[3]v", s.RPC(), s.RateHz(), a.LimitHz)
 	case control.ReasonReliable:
 		return fmt.Errorf("client: bind %s: the server has a jitter buffer for it, which takes no reliable calls: leave out BindConfig.Reliable, or ds.JitterBuffer of Handle", s.RPC())
 	case control.ReasonNumber:
-		return fmt.Errorf("client: bind %s: the server refuses another binding: %s", s.RPC(), shown(cmp.Or(a.Theirs, "its number is in use, or too many are bound")))
+		return fmt.Errorf("client: bind %s: the server refuses the number: %s", s.RPC(), shown(cmp.Or(a.Theirs, "it is in use, or the RPC is bound already")))
 	}
 	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)
 }

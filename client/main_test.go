@@ -32,6 +32,7 @@ func newNetwork(t *testing.T, loss float64, seed uint64) *uplinktest.Network {
 func newLink(loss float64) simnet.Config { return simnet.Config{Delay: 25 * ms, Loss: loss} }
 
 // match is a server with the RPC Move, whose frames a journal checks, and a client that calls it.
+// The server also has an RPC Turn, which does nothing.
 type match struct {
 	t       *testing.T
 	network *uplinktest.Network
@@ -61,7 +62,9 @@ func dialMatch(t *testing.T, loss float64, seed uint64, cfg client.Config, bind 
 // serve starts the server, again after it was closed.
 func (m *match) serve(cfg ds.Config) {
 	m.t.Helper()
-	m.srv = uplinktest.Serve(m.t, m.network, cfg, func(s *ds.Server) error { return ds.Handle(s, "Move", m.journal.Handle) })
+	m.srv = uplinktest.Serve(m.t, m.network, cfg, func(s *ds.Server) error {
+		return errors.Join(ds.Handle(s, "Move", m.journal.Handle), handles[uplinktest.Move]("Turn")(s))
+	})
 }
 
 // crash ends the server without informing the client.

@@ -52,9 +52,9 @@ func refusal(r *control.BindRequest, a *control.BindAnswer) (asked, server strin
 	case control.ReasonInvalid:
 		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), a.Theirs
 	case control.ReasonRate:
-		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint("up to ", a.LimitHz, " Hz")
-	case control.ReasonTick:
-		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " ticks per second")
+		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint(minRate, " to ", a.LimitHz, " Hz")
+	case control.ReasonFixedRate:
+		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " Hz")
 	case control.ReasonReliable, control.ReasonDescribe, control.ReasonNone:
 	}
 	return "", ""
@@ -79,8 +79,15 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	if rpc == nil {
 		return control.BindAnswer{RPC: uint8(r.RPC), Reason: control.ReasonUnknown, Known: known}
 	}
-	fields, a := fieldsOf(rpc.schema, r)
-	if a.Reason != control.ReasonNone {
+	a := control.BindAnswer{RPC: uint8(r.RPC), Ring: s.cfg.Ring}
+	if b := p.bindingOf(rpc, int(r.RPC)); b != nil {
+		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
+			a.Reason, a.Theirs = control.ReasonNumber, b.conflict(rpc, &asked)
+		}
+		a.Prior = priorHash(b.prior)
+		return a // the client repeats the request: the answer was lost
+	}
+	if s.checkRequest(&a, rpc, r); a.Reason != control.ReasonNone {
 		return a
 	}
 	codec, err := rpcdelta.ParseCodec(r.Codec)
@@ -88,58 +95,99 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason, a.Known = control.ReasonCodec, control.Codecs()
 		return a
 	}
-	a.Ring = s.cfg.Ring
-	if b := p.binding(int(r.RPC)); b != nil {
-		if b.rpc != rpc || b.reliable != r.Reliable {
-			a.Reason, a.Theirs = control.ReasonNumber, fmt.Sprintf("number %d is that of %.64s, reliable: %t", r.RPC, b.rpc.schema.RPC(), b.reliable)
-		}
-		a.Prior = priorHash(b.prior)
-		return a // the client repeats the request: the answer was lost
+	fields := fieldsOf(&a, rpc.schema, r)
+	if a.Reason != control.ReasonNone {
+		return a
 	}
-	err = cmp.Or(between("Frames", r.Frames, 0, rpcdelta.MaxHeld), between("Batch", r.Batch, 0, rpcdelta.MaxHeld), between("Deadline", r.Deadline, 0, rpcdelta.MaxRepairAge))
-	switch {
-	case err != nil:
+	version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, r.RateHz, r.PerTick)
+	if err != nil {
+		refuse(&a, fields, err)
+		return a
+	}
+	b, err := s.newBinding(p, rpc, version, r, codec)
+	if err != nil {
 		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
-	case !(r.RateHz <= max(s.cfg.MaxRate, rpc.schema.RateHz())):
-		a.Reason, a.LimitHz = control.ReasonRate, max(s.cfg.MaxRate, rpc.schema.RateHz())
-	case rpc.buffer != nil && r.Reliable:
-		a.Reason = control.ReasonReliable
-	case rpc.buffer != nil && !isRate(cmp.Or(r.RateHz, schema.DefaultRate), s.cfg.TickHz):
-		a.Reason, a.LimitHz = control.ReasonTick, s.cfg.TickHz
-	case p.bound >= s.maxBindings():
-		a.Reason, a.Theirs = control.ReasonNumber, fmt.Sprintf("the player has %d bindings, the maximum (ds.Config.MaxBindings)", p.bound)
-	default:
-		version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, r.RateHz, r.PerTick)
-		if err != nil {
-			refuse(&a, fields, err)
-			return a
-		}
-		b, err := s.newBinding(p, rpc, version, r, codec)
-		if err != nil { // no client declares such a ring
-			a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
-			return a
-		}
-		p.grant(r.RateHz)
-		a.Prior = priorHash(b.prior)
-		s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
-		if c := version.conversion; c != nil {
-			s.cfg.Logger.Info("rpc of another version", "rpc", r.Name, "fields_skipped", c.Skipped(), "fields_missing", c.Missing(), "player", p.ID())
-		}
+		return a
+	}
+	p.grant(r.RateHz)
+	a.Prior = priorHash(b.prior)
+	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
+	if c := version.conversion; c != nil {
+		s.cfg.Logger.Info("rpc of another version", "rpc", r.Name, "fields_skipped", c.Skipped(), "fields_missing", c.Missing(), "player", p.ID())
 	}
 	return a
 }
 
-// isRate reports whether two rates are equal but for rounding.
-func isRate(a, b float64) bool { return math.Abs(a-b) <= b/1000 }
+// minRate is the lowest rate, in calls per second, with which an RPC can be bound.
+const minRate = 0.001
+
+// checkRequest sets the reason of an answer if a number of the request is out of its range. It
+// takes no time to speak of, so it comes before whatever the fields of the request cost.
+func (s *Server) checkRequest(a *control.BindAnswer, rpc *rpc, r *control.BindRequest) {
+	hz, fixed, limit := cmp.Or(r.RateHz, schema.DefaultRate), rpc.fixedRate(&s.cfg), max(s.cfg.MaxRate, rpc.schema.RateHz())
+	limit = max(limit, fixed)
+	err := cmp.Or(
+		between("Ring", cmp.Or(r.Ring, rpcdelta.DefaultRing), 2, rpcdelta.MaxRing), between("Frames", r.Frames, 0, rpcdelta.MaxHeld),
+		between("Batch", r.Batch, 0, rpcdelta.MaxHeld), between("Deadline", r.Deadline, 0, rpcdelta.MaxRepairAge),
+	)
+	switch {
+	case err != nil:
+		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
+	case between("RateHz", hz, minRate, limit) != nil:
+		a.Reason, a.LimitHz = control.ReasonRate, limit
+	case rpc.buffer != nil && r.Reliable:
+		a.Reason = control.ReasonReliable
+	case fixed != 0 && math.Abs(hz-fixed) > fixed/1000:
+		a.Reason, a.LimitHz = control.ReasonFixedRate, fixed
+	}
+}
+
+// fixedRate returns the only rate with which an RPC can be bound, in calls per second, or 0 if
+// there is none.
+func (r *rpc) fixedRate(c *Config) float64 {
+	switch {
+	case r.buffer != nil:
+		return c.TickHz
+	case r.time != nil && r.time.field < 0:
+		return r.time.RateHz
+	}
+	return 0
+}
+
+// boundRequest is what the request of a binding asked for, besides its RPC and descriptions: a
+// client that repeats its request asks for the same.
+type boundRequest struct {
+	number, ring, frames, batch, deadline int
+	hz                                    float64
+	reliable                              bool
+	fingerprint, prior                    uint64
+	codec                                 string
+}
+
+func requestOf(r *control.BindRequest) boundRequest {
+	return boundRequest{
+		number: int(r.RPC), ring: r.Ring, frames: r.Frames, batch: r.Batch, deadline: r.Deadline, hz: r.RateHz, reliable: r.Reliable,
+		fingerprint: r.Fingerprint, prior: r.Prior, codec: r.Codec,
+	}
+}
+
+// conflict explains why a request is refused because of a binding.
+func (b *binding) conflict(asked *rpc, r *boundRequest) string {
+	name := b.rpc.schema.RPC()
+	switch {
+	case b.rpc != asked:
+		return fmt.Sprintf("number %d is that of %.64s", b.number, name)
+	case b.number != r.number:
+		return fmt.Sprintf("%.64s is bound already, as number %d: a session binds an RPC once", name, b.number)
+	}
+	return fmt.Sprintf("%.64s is bound already, with another rate, channel, schema or delay", name)
+}
 
 func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	b := &binding{
 		player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
-	}
-	if rpc.time != nil {
-		b.time = new(clientTime)
+		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
 	if b.reliable {
@@ -174,13 +222,15 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 	if err != nil {
 		return nil, err
 	}
+	if rpc.time != nil {
+		b.time = rpc.time.clock(p.ClientID())
+	}
 	p.acks.Lock()
 	defer p.acks.Unlock()
 	for len(p.bindings) <= b.number {
 		p.bindings = append(p.bindings, nil)
 	}
 	p.bindings[b.number] = b
-	p.bound++
 	if buffer != nil {
 		p.buffers = append(p.buffers, buffer)
 		s.buffers.add(buffer)
@@ -197,6 +247,19 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 			"rpc", r.Name, "prior", prior.Name(r.Prior), "used", b.prior.String(), "player", p.ID())
 	}
 	return b, nil
+}
+
+// bindingOf returns the binding with a number, otherwise that of an RPC, or nil.
+func (p *Player) bindingOf(rpc *rpc, n int) *binding {
+	if b := p.binding(n); b != nil {
+		return b
+	}
+	for _, b := range p.bindings {
+		if b != nil && b.rpc == rpc {
+			return b
+		}
+	}
+	return nil
 }
 
 func (p *Player) binding(n int) *binding {

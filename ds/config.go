@@ -88,11 +88,9 @@ type Config struct {
 	// decoded.
 	RateSlack float64
 	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
-	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too.
+	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too. An RPC
+	// with a [JitterBuffer] or a [TimeCheck] may have a fixed rate. The lowest rate is 0.001.
 	MaxRate float64
-	// MaxBindings is the maximum number of bindings of a player. An RPC that is bound several times
-	// counts each time. The default is twice the number of registered RPCs, and at least 8.
-	MaxBindings int
 	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
 	// ends; 0, the default, means no limit.
 	MaxRejected int
@@ -186,7 +184,6 @@ func (c Config) withDefaults() (Config, error) {
 		notNegative("QueueBytes", c.QueueBytes),
 		between("RateSlack", c.RateSlack, 1, MaxRateSlack),
 		upTo("MaxRate", c.MaxRate, 1000),
-		between("MaxBindings", c.MaxBindings, 0, rpcdelta.MaxRPC+1),
 		between("StreamRate", c.StreamRate, session.MinStreamRate, math.MaxInt32),
 		notNegative("MaxRejected", c.MaxRejected),
 		notNegative("MaxPlayers", c.MaxPlayers),

@@ -113,7 +113,7 @@ var eventTypes = func() (all []struct {
 	for r := control.ReasonUnknown; r < control.ReasonDescribe; r++ {
 		add("bind_refused", [...]string{
 			control.ReasonUnknown: "unknown_rpc", control.ReasonSchema: "schema", control.ReasonCodec: "codec", control.ReasonNumber: "number",
-			control.ReasonInvalid: "invalid", control.ReasonRate: "rate", control.ReasonTick: "tick", control.ReasonReliable: "reliable",
+			control.ReasonInvalid: "invalid", control.ReasonRate: "rate", control.ReasonFixedRate: "fixed_rate", control.ReasonReliable: "reliable",
 		}[r], nil)
 	}
 	return all

@@ -283,7 +283,7 @@ func TestJitterBufferRates(t *testing.T) {
 		g.add(network, gamer{every: hz60})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		for want, cfg := range map[string]client.BindConfig{
-			"client: bind Move: 10 calls a second, but the server has a jitter buffer that releases one call in each of its 60 ticks a second: set BindConfig.RateHz to 60": {RateHz: 10},
+			"client: bind Move: 10 calls a second, but the server takes 60, since it has a ds.JitterBuffer (ds.Config.TickHz) or a ds.TimeCheck (its RateHz) for it: set BindConfig.RateHz to 60": {RateHz: 10},
 			"takes no reliable calls": {RateHz: 60, Reliable: true},
 			"250":                     {RateHz: 300},
 		} {

@@ -3,6 +3,7 @@ package ds_test
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -43,9 +44,11 @@ func TestReliableViolations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var log record
 			cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, schema *schema.Schema) {
-				r.mustBind(request(unreliable, schema, false))
-				r.mustBind(request(reliable, schema, true))
+			besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+				moves, err := schema.Compile[move]("Move", 0)
+				uplinktest.Must(t, err)
+				r.mustBind(request(unreliable, moves.Schema(), false))
+				r.mustBind(request(reliable, buttons, true))
 				r.sayReliably(tt.message, 100, 0, tt.reason) // all but the first are ignored
 				st := srv.Stats()
 				drops := st.Drops
@@ -130,60 +133,90 @@ func payloadsOf(t *testing.T, s *schema.Schema, cfg rpcdelta.EncoderConfig) func
 }
 
 // TestBindLimits verifies that requests for all numbers, at many rates and on both channels, bind
-// only the permitted number, that others are refused, and that little is logged.
+// each RPC once, that others are refused, and that little is logged.
 func TestBindLimits(t *testing.T) {
-	for _, c := range []struct {
-		cfg  ds.Config
-		most int
-	}{{ds.Config{}, 8}, {ds.Config{MaxBindings: 3, MaxRate: 305}, 3}} {
-		var log record
-		c.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		besides(t, c.cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-			bound := 0
-			for range 3 {
-				for n := range rpcdelta.MaxRPC + 1 {
-					settle(20 * ms) // within the limit of requests
-					req := request(n, buttons, n%2 == 1)
-					req.RateHz = float64(50 + n%100) // each a schema of its own
-					switch a := r.bind(req); a.Reason {
-					case control.ReasonNone:
-						bound++
-					case control.ReasonNumber:
-					default:
-						t.Fatalf("number %d: %+v", n, a)
-					}
+	var log record
+	cfg := ds.Config{MaxRate: 305, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		bound := 0
+		for range 3 {
+			for n := range rpcdelta.MaxRPC + 1 {
+				settle(50 * ms) // within the limit of requests
+				req := request(n, buttons, n%2 == 1)
+				req.RateHz = float64(50 + n%100) // each a schema of its own
+				switch a := r.bind(req); a.Reason {
+				case control.ReasonNone:
+					bound++
+				case control.ReasonNumber:
+				default:
+					t.Fatalf("number %d: %+v", n, a)
 				}
 			}
-			if bound != 3*c.most { // the same ones each time
-				t.Errorf("bound %d times", bound)
+		}
+		if bound != 3 { // the same one each time
+			t.Errorf("bound %d times", bound)
+		}
+		settle(time.Second)
+		another := request(0, buttons, false)
+		another.Prior++
+		for want, req := range map[control.Reason]control.BindRequest{
+			control.ReasonNumber:  another,
+			control.ReasonUnknown: {RPC: 0, Name: strings.Repeat("x", 1100)},
+		} {
+			if a := r.bind(req); a.Reason != want {
+				t.Errorf("%+v, want %v", a, want)
 			}
-			settle(time.Second)
-			fast := request(100, buttons, false)
-			fast.RateHz = max(c.cfg.MaxRate, 250) + 1
-			for want, req := range map[control.Reason]control.BindRequest{
-				control.ReasonNumber:   request(0, buttons, true), // bound on the other channel
-				control.ReasonUnknown:  {RPC: 0, Name: strings.Repeat("x", 1100)},
-				control.ReasonInvalid:  {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 300)},
-				control.ReasonDescribe: {RPC: 0, Name: "Buttons", Fingerprint: 1, Fields: make([]uint16, 200)},
-				control.ReasonCodec:    {RPC: 100, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"},
-				control.ReasonRate:     fast,
-			} {
-				if a := r.bind(req); a.Reason != want {
-					t.Errorf("%+v, want %v", a, want)
-				}
+		}
+		if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("\n") > 40 {
+			t.Errorf("%d malformed, %d unknown, %d log records", malformed, unknown, log.count("\n"))
+		}
+	})
+}
+
+// TestBindRanges verifies that a number out of its range is refused, also one that is not
+// comparable, and before anything else of the request costs time.
+func TestBindRanges(t *testing.T) {
+	invalid, rate := control.ReasonInvalid, control.ReasonRate
+	besides(t, ds.Config{}, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		for _, c := range []struct {
+			want control.Reason
+			set  func(*control.BindRequest)
+		}{
+			{rate, func(r *control.BindRequest) { r.RateHz = math.NaN() }},
+			{rate, func(r *control.BindRequest) { r.RateHz = math.Inf(1) }},
+			{rate, func(r *control.BindRequest) { r.RateHz = 250.1 }},
+			{rate, func(r *control.BindRequest) { r.RateHz = -1 }},
+			{rate, func(r *control.BindRequest) { r.RateHz = 1e-9 }},
+			{invalid, func(r *control.BindRequest) { r.Ring = 1 }},
+			{invalid, func(r *control.BindRequest) { r.Ring = -1 }},
+			{invalid, func(r *control.BindRequest) { r.Ring = rpcdelta.MaxRing + 1 }},
+			{invalid, func(r *control.BindRequest) { r.Frames = -1 }},
+			{invalid, func(r *control.BindRequest) { r.Frames = rpcdelta.MaxHeld + 1 }},
+			{invalid, func(r *control.BindRequest) { r.Batch = -1 }},
+			{invalid, func(r *control.BindRequest) { r.Batch = rpcdelta.MaxHeld + 1 }},
+			{invalid, func(r *control.BindRequest) { r.Deadline = -1 }},
+			{invalid, func(r *control.BindRequest) { r.Deadline = rpcdelta.MaxRepairAge + 1 }},
+			{control.ReasonCodec, func(r *control.BindRequest) { r.Codec = "morse" }},
+			{invalid, func(r *control.BindRequest) { r.PerTick = []int64{1} }},
+			{invalid, func(r *control.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 300) }},
+			{control.ReasonDescribe, func(r *control.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 2) }},
+		} {
+			settle(100 * ms)
+			req := request(0, buttons, false)
+			c.set(&req)
+			if a := r.bind(req); a.Reason != c.want {
+				t.Errorf("%+v, want %v", a, c.want)
 			}
-			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("\n") > 40 {
-				t.Errorf("%d malformed, %d unknown, %d log records", malformed, unknown, log.count("\n"))
-			}
-		})
-	}
+		}
+		r.mustBind(request(0, buttons, false))
+	})
 }
 
 // TestBindRefusalLog verifies that the log of a refused binding contains what was asked for and
 // what the server has or permits.
 func TestBindRefusalLog(t *testing.T) {
 	var log record
-	cfg := ds.Config{MaxBindings: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	besides(t, cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		refused := func(req control.BindRequest, want string) {
 			settle(time.Second)
@@ -196,13 +229,14 @@ func TestBindRefusalLog(t *testing.T) {
 			RPC: 1, Name: "Buttons", Codec: "rle", Fingerprint: evolve.Fingerprint("Buttons", []string{"Buttons bool"}),
 			Fields: []uint16{1}, Described: []control.Described{{Description: "Buttons bool"}},
 		}, `"incompatible schema" asked="field 0 of another kind" server="Buttons bits width=16"`)
-		r.mustBind(request(1, buttons, false))
 		fast, deep := request(2, buttons, false), request(2, buttons, false)
 		fast.RateHz, deep.Batch = 300, 99
 		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Buttons, Move"`)
 		refused(control.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
-		refused(request(2, buttons, false), `"number in use, or too many bindings" asked="number 2" server="the player has 1 bindings, the maximum (ds.Config.MaxBindings)"`)
-		refused(fast, `"rate above the maximum" asked="300 Hz" server="up to 250 Hz"`)
+		refused(fast, `"rate out of range" asked="300 Hz" server="0.001 to 250 Hz"`)
 		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server="Batch is 99, want 0 to 8"`)
+		r.mustBind(request(1, buttons, false))
+		refused(request(2, buttons, false), `"number in use, or RPC bound already" asked="number 2" server="Buttons is bound already, as number 1: a session binds an RPC once"`)
+		refused(request(1, buttons, true), `"number in use, or RPC bound already" asked="number 1" server="Buttons is bound already, with another rate, channel, schema or delay"`)
 	})
 }

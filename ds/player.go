@@ -96,9 +96,8 @@ func (p *Player) SendUnreliable(b []byte) error {
 // Rejected returns the number of the player's frames that [Validate] rejected.
 func (p *Player) Rejected() uint64 { return p.drops[Rejected].Load() }
 
-// Buffer returns the state of the jitter buffer of one of the player's RPCs. If the player has
-// bound the RPC several times, Buffer returns the state for the first binding. It reports false if
-// the RPC has no jitter buffer.
+// Buffer returns the state of the jitter buffer of one of the player's RPCs. It reports false if
+// the player has not bound the RPC or it has no jitter buffer.
 func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	s := &p.server.buffers
 	s.mu.Lock()
@@ -188,10 +187,17 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 const (
 	// burstSeconds is the size of bursts, in seconds at the permitted rate.
 	burstSeconds = 2
-	// controlHz is the permitted rate of requests to bind and replies to offers, on both channels
-	// together, and of datagrams besides frames and acks. A client repeats a request to bind four
-	// times a second until it is answered.
+	// controlHz is the permitted rate of replies to offers and answers to requests to bind, and of
+	// datagrams besides frames and acks.
 	controlHz = 50
+	// bindHz is the permitted rate of requests to bind, on both channels together, where one counts
+	// once more per bindUnit bytes, since descriptions of fields cost the server more. A client
+	// repeats a request at most ten times a second until it is answered; if it binds all its RPCs
+	// at once, some of the requests may have to be repeated.
+	bindHz   = 50
+	bindUnit = 256
+	// spareBinds is added to bursts of requests to bind, which are four for each RPC.
+	spareBinds = 16
 	// callAckHz is the rate of a client's acks of one RPC that the server calls.
 	callAckHz = 10
 	// spareFrames is added to bursts of frames, for RPCs with a very low declared rate.
@@ -199,8 +205,6 @@ const (
 	// spareReliable is added to bursts on the reliable channel: the frames that can wait in it
 	// while the network is interrupted.
 	spareReliable = 512
-	// minBindings is the number of bindings that a player may always have.
-	minBindings = 8
 )
 
 func (c *Config) rate(hz float64) ratelimit.Rate {
@@ -208,14 +212,16 @@ func (c *Config) rate(hz float64) ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: perSecond, Burst: burstSeconds * perSecond}
 }
 
-// allow reports whether the player may send one more message of type t. Requests to bind and
-// replies to offers have a rate limit of their own: each costs the server more than a frame.
-// Reliable frames and the game's messages are limited where they are received.
+// allow reports whether the player may send one more message of type t. Requests to bind have a
+// rate limit of their own, and replies to offers and answers another: each costs the server more
+// than a frame. Reliable frames and the game's messages are limited where they are received.
 func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	switch {
-	case t == control.Bind || t == control.Reply || t == control.Bound:
-		rate := ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + float64(p.server.maxBindings())} // reconnecting binds all RPCs at once
-		return p.requests.Take(a.since, rate, 1)
+	case t == control.Bind:
+		rate := ratelimit.Rate{PerSecond: bindHz, Burst: spareBinds + 4*float64(p.server.countRPCs())}
+		return p.binds.Take(a.since, rate, float64(1+len(body)/bindUnit))
+	case t == control.Reply || t == control.Bound:
+		return p.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + control.MaxCalls}, 1)
 	case a.reliable || t == control.Message:
 		return true
 	}
@@ -248,14 +254,4 @@ func (p *Player) grant(hz float64) {
 // are added in any case.
 func (s *Server) maxCalls() int64 {
 	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
-}
-
-// maxBindings is the number of bindings that a player may have: each costs a ring of frames.
-func (s *Server) maxBindings() int {
-	if s.cfg.MaxBindings != 0 {
-		return s.cfg.MaxBindings
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(minBindings, 2*len(s.rpcs))
 }

@@ -30,7 +30,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	case !p.allow(t, body, a):
 		p.drop(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped
-			p.exceed("more than %d requests to bind and replies a second", controlHz)
+			p.exceed("more than %d requests to bind, or %d replies, a second", bindHz, controlHz)
 		}
 	case t == control.Frame:
 		p.receivePayload(b, a)

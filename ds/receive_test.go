@@ -181,7 +181,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 	for i := 0; b.Loop(); i++ {
 		if i%frames == 0 { // the stream starts again
 			b.StopTimer()
-			s.player.bindings, s.player.bound = nil, 0
+			s.player.bindings = nil
 			s.srv.bind(s.player, s.request(0))
 			b.StartTimer()
 		}
@@ -294,6 +294,7 @@ func TestTap(t *testing.T) {
 			t.Errorf("%x: %+v after %+v", hostile, c, before)
 		}
 	}
+	s.player.bindings = nil
 	if a := b.srv.bind(s.player, b.request(1)); a.Reason != 0 || c.bound != 1 {
 		t.Errorf("%+v, %+v", a, c)
 	}

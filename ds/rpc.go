@@ -139,6 +139,12 @@ func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) er
 	return nil
 }
 
+func (s *Server) countRPCs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rpcs)
+}
+
 // lookup returns an RPC by its name, or nil and the names that are registered.
 func (s *Server) lookup(name string) (*rpc, []string) {
 	s.mu.Lock()
@@ -171,7 +177,7 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 func (f *Frame[T]) describe(b *binding, d *rpcdelta.Delivery, at time.Time) {
 	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, d.Recovered, at
 	if b.rpc.time != nil {
-		f.delta = b.rpc.time.delta(b, d.Frame)
+		f.delta = b.rpc.time.delta(b.rpc.schema, d.Frame)
 	}
 }
 

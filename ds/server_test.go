@@ -14,6 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -121,7 +122,7 @@ func TestPlayerStats(t *testing.T) {
 }
 
 // TestPriorOfAnswer verifies that the answer names the prior that is used, also if the request is
-// repeated.
+// repeated, and if the RPC is bound with another one.
 func TestPriorOfAnswer(t *testing.T) {
 	train := func(frames int) *prior.Prior {
 		r := prior.Recording{Schema: buttonsSchema(t)}
@@ -135,31 +136,35 @@ func TestPriorOfAnswer(t *testing.T) {
 		return p
 	}
 	old, now, generic := train(100), train(200), prior.Generic().Hash()
-	besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		for n, c := range []struct {
-			codec       string
-			asks, wants uint64
-		}{
-			{"adaptive", old.Hash(), old.Hash()},
-			{"adaptive", now.Hash(), now.Hash()},
-			{"adaptive", generic, generic},
-			{"adaptive", 0, generic},
-			{"adaptive", 12345, generic},
-			{"rle", 12345, 0},
-			{"rle", old.Hash(), 0},
-		} {
-			req := request(n, buttons, false)
-			req.Codec = c.codec
-			for _, req.Prior = range []uint64{c.asks, now.Hash()} { // at the second one it is bound
-				if a := r.bind(req); a.Reason != 0 || a.Prior != c.wants {
+	for _, c := range []struct {
+		codec       string
+		asks, wants uint64
+		fallbacks   uint64
+	}{
+		{"adaptive", old.Hash(), old.Hash(), 0},
+		{"adaptive", now.Hash(), now.Hash(), 0},
+		{"adaptive", generic, generic, 0},
+		{"adaptive", 0, generic, 1},
+		{"adaptive", 12345, generic, 1},
+		{"rle", 12345, 0, 0},
+		{"rle", old.Hash(), 0, 0},
+	} {
+		besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+			req := request(0, buttons, false)
+			req.Codec, req.Prior = c.codec, c.asks
+			for _, reason := range []control.Reason{control.ReasonNone, control.ReasonNone, control.ReasonNumber} {
+				if reason == control.ReasonNumber {
+					req.Prior++
+				}
+				if a := r.bind(req); a.Reason != reason || a.Prior != c.wants {
 					t.Errorf("%s, prior %x: %+v", c.codec, req.Prior, a)
 				}
 			}
-		}
-		if st := srv.Stats().RPCs; st[0].PriorFallbacks != 2 || st[1].PriorFallbacks != 0 {
-			t.Errorf("%+v", st)
-		}
-	})
+			if st := srv.Stats().RPCs; st[0].PriorFallbacks != c.fallbacks || st[1].PriorFallbacks != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
 }
 
 // TestValidate verifies that rejected frames are not delivered, and count as missed unless they are

@@ -97,6 +97,11 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	delete(h.players, p)
 	h.mu.Unlock()
 	s.buffers.remove(p.buffers)
+	for _, b := range p.bindings {
+		if b != nil && b.time != nil {
+			b.rpc.time.leave(p.ClientID(), time.Now())
+		}
+	}
 	p.acks.Lock()
 	p.bindings, p.buffers = nil, nil
 	p.acks.Unlock()

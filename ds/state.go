@@ -115,15 +115,15 @@ type Player struct {
 	bulk     *streams.Mux
 
 	// Of the shard's goroutine:
-	bindings []*binding       // by RPC number
-	bound    int              // bindings
+	bindings []*binding       // by RPC number; at most one of each RPC
 	buffers  []jitterBuffer   // of the bindings that have one
 	refusals int              // refused bindings
 	due      bool             // is in shard.due
 	hz       float64          // sum of the bindings' rates
 	rate     ratelimit.Rate   // of messages on the unreliable channel
 	messages ratelimit.Bucket // likewise
-	requests ratelimit.Bucket // requests to bind, and replies to offers
+	binds    ratelimit.Bucket // requests to bind
+	replies  ratelimit.Bucket // replies to offers, and answers to requests to bind
 	sent     ratelimit.Bucket // reliable messages of the game
 
 	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings
@@ -172,12 +172,15 @@ type Request struct {
 	answered error // what Reply and Fail return; nil until there is an answer. Guarded by Player.asked
 }
 
-// binding is one RPC of one player. It belongs to the shard's goroutine except for rejected.
+// binding is one RPC of one player, who has no other one of that RPC: what it limits, such as calls
+// and simulated time, the player cannot multiply. It belongs to the shard's goroutine except for
+// rejected.
 type binding struct {
 	player   *Player
 	rpc      *rpc
 	version  *version
-	sink     sink      // the RPC's, a jitter buffer, a sequencer or a converter
+	sink     sink // the RPC's, a jitter buffer, a sequencer or a converter
+	request  boundRequest
 	number   int       // in headers
 	here     *rpcShard // of the player's shard
 	counts   *counts   // of here
@@ -196,7 +199,7 @@ type binding struct {
 	limit      ratelimit.Bucket
 	withheld   uint64        // frames missing since the last delivered one, those dropped here included
 	rejected   uint64        // frames rejected since the last accepted one; of the handlers' goroutine
-	time       *clientTime   // of the handlers' goroutine; nil without a TimeCheck
+	time       *clientTime   // of the client; nil without a TimeCheck
 	processed  atomic.Uint64 // sequence number after the newest frame for which the handler ran
 }
 

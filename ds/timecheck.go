@@ -2,7 +2,10 @@ package ds
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -16,15 +19,24 @@ const (
 )
 
 // TimeCheck is a [HandleOption]: the server compares the time that a player's calls of the RPC
-// simulate with its own, so that a client that calls more often than it declared, or with more time
-// per call, gains no more than a margin. It is for RPCs that move a player's character, without a
+// simulate with its own, so that a client that calls more often than RateHz, or with more time per
+// call, gains no more than the margins. It is for RPCs that move a player's character, without a
 // [JitterBuffer], which takes one call per tick anyway. Zero fields mean the defaults.
 //
-// Each delivered call simulates one interval of the declared rate, or what Delta says. Calls that
-// are lost simulate nothing. The difference of the two clocks is how far the player is ahead; it
-// follows the datagrams' times of arrival, so the margins must cover their jitter, and the bursts
-// that follow an interruption of the path.
+// Each delivered call simulates one interval of RateHz, or what Delta says. Calls that are lost
+// simulate nothing. The difference of the two clocks is how far the player is ahead; it follows the
+// datagrams' times of arrival, so the margins must cover their jitter, and the bursts that follow
+// an interruption of the path.
+//
+// There is one clock per client id and RPC. A player has at most one binding of an RPC, and a
+// client that leaves and joins again continues with its clock. The clocks of servers between which
+// a player moves are independent: with each move it can gain MaxAhead.
 type TimeCheck struct {
+	// RateHz is the number of calls per second of an honest client, up to 1000, without Delta. The
+	// default is the rate of the schema: 60, unless it was passed to [HandleSchema]. The handler
+	// simulates one interval of RateHz per call. A client that declares another rate cannot bind
+	// the RPC.
+	RateHz float64
 	// MaxAhead is how far ahead a player may be, default 250 ms. A call that exceeds it is
 	// detected.
 	MaxAhead time.Duration
@@ -35,7 +47,8 @@ type TimeCheck struct {
 	// 0.001: the clocks of honest clients differ by up to 0.0002.
 	Drift float64
 	// Delta names the field of one number with the time that a call simulates, in seconds. Without
-	// it, each call simulates one interval of the declared rate.
+	// it, each call simulates one interval of RateHz. With it, clients may declare any rate up to
+	// Config.MaxRate.
 	Delta string
 	// Resolve drops calls from a detection on, as ahead_of_time, until the player is not ahead any
 	// more. Otherwise all calls are delivered, and each further MaxAhead is another detection.
@@ -55,8 +68,16 @@ func (c TimeCheck) apply(r *rpc, _ *Config) error {
 	); err != nil {
 		return fmt.Errorf("TimeCheck.%w", err)
 	}
-	check := &timeCheck{TimeCheck: c, field: -1}
-	if c.Delta != "" {
+	check := &timeCheck{field: -1, clocks: map[uint64]*clientTime{}}
+	switch {
+	case c.Delta == "":
+		c.RateHz = cmp.Or(c.RateHz, r.schema.RateHz())
+		if err := between("RateHz", c.RateHz, minRate, 1000); err != nil {
+			return fmt.Errorf("TimeCheck.%w", err)
+		}
+	case c.RateHz != 0:
+		return errors.New("TimeCheck has RateHz and Delta: leave out one of them")
+	default:
 		for i := range r.schema.Fields() {
 			if f := &r.schema.Fields()[i]; f.Name == c.Delta && f.Kind == schema.KindScalar && f.Values() == 1 {
 				check.field = i
@@ -66,6 +87,7 @@ func (c TimeCheck) apply(r *rpc, _ *Config) error {
 			return fmt.Errorf("TimeCheck.Delta is %q, want the name of a field of one number", c.Delta)
 		}
 	}
+	check.TimeCheck = c
 	r.time = check
 	return nil
 }
@@ -74,21 +96,66 @@ func (c TimeCheck) apply(r *rpc, _ *Config) error {
 type timeCheck struct {
 	TimeCheck
 	field int // number of Delta's field, or -1
+
+	mu     sync.Mutex
+	clocks map[uint64]*clientTime // by client id: of the players, and of those in left
+	left   []leftClient           // the first of them to leave first
 }
 
-// delta returns the time that a call of a binding simulates.
-func (c *timeCheck) delta(b *binding, f *schema.Frame) time.Duration {
+// leftClient is a client without a session, whose clock may still be ahead.
+type leftClient struct {
+	id uint64
+	at time.Time
+}
+
+// clock returns the clock of a client for a new binding, which must end with leave.
+func (c *timeCheck) clock(id uint64) *clientTime {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.clocks[id]
+	if t == nil {
+		t = new(clientTime)
+		c.clocks[id] = t
+	}
+	t.bindings++
+	return t
+}
+
+// leave ends a binding of a client. Its clock is kept for MaxAhead: afterwards it is not ahead any
+// more, and a new one permits no more than it does.
+func (c *timeCheck) leave(id uint64, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.clocks[id]
+	t.bindings--
+	t.ended = now
+	c.left = append(c.left, leftClient{id, now})
+	done := 0
+	for ; now.Sub(c.left[done].at) >= c.MaxAhead; done++ {
+		l := &c.left[done]
+		if t := c.clocks[l.id]; t != nil && t.bindings == 0 && t.ended.Equal(l.at) {
+			delete(c.clocks, l.id)
+		}
+	}
+	c.left = slices.Delete(c.left, 0, done)
+}
+
+// delta returns the time that a call of an RPC simulates.
+func (c *timeCheck) delta(own *schema.Schema, f *schema.Frame) time.Duration {
 	if c.field < 0 {
-		return time.Duration(float64(time.Second) / b.hz)
+		return time.Duration(float64(time.Second) / c.RateHz)
 	}
 	var buf [1]float64
-	seconds := b.rpc.schema.RestoreField(buf[:0], f, c.field)[0]
+	seconds := own.RestoreField(buf[:0], f, c.field)[0]
 	return time.Duration(min(max(seconds, 0), maxMargin.Seconds()*2) * float64(time.Second))
 }
 
-// clientTime is how far the calls of a binding are ahead of the server's clock. It belongs to the
-// goroutine of handlers.
+// clientTime is how far the calls of an RPC by a client are ahead of the server's clock.
 type clientTime struct {
+	bindings int       // that use it: several while a session replaces another. Guarded by timeCheck.mu
+	ended    time.Time // the last one of them. Guarded by timeCheck.mu
+
+	mu        sync.Mutex
 	last      time.Time     // arrival of the last call
 	ahead     time.Duration // negative if behind
 	resolving bool
@@ -97,9 +164,10 @@ type clientTime struct {
 // call counts a call that arrived at a time. It reports whether the call is to be dropped, and
 // whether the player was detected, and returns how far ahead it is with the call.
 func (t *clientTime) call(c *timeCheck, at time.Time, delta time.Duration) (ahead time.Duration, drop, detected bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.last.IsZero() {
 		t.last = at
-		return 0, false, false
 	}
 	if passed := at.Sub(t.last); passed > 0 {
 		t.last = at

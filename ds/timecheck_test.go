@@ -89,12 +89,8 @@ func TestTimeGained(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "calls") {
 			passed := time.Duration(rapid.IntRange(0, 60).Draw(t, "passed")) * time.Millisecond
 			delta := time.Duration(rapid.IntRange(0, 60).Draw(t, "delta")) * time.Millisecond
-			first := clock.last.IsZero()
 			now += passed
 			_, drop, _ := clock.call(check, time.Time{}.Add(time.Hour+now), delta)
-			if first {
-				continue
-			}
 			if gained -= passed; !drop {
 				gained += delta
 			}
@@ -106,6 +102,34 @@ func TestTimeGained(t *testing.T) {
 	})
 }
 
+// TestClocksOfClients verifies that a client that leaves and joins again continues with its clock
+// as long as that can be ahead, and that no clock is kept for longer.
+func TestClocksOfClients(t *testing.T) {
+	check, now := newTimeCheck(t, TimeCheck{MaxAhead: time.Second}), time.Now()
+	first := check.clock(1)
+	if check.clock(1) != first || check.clock(2) == first {
+		t.Error("a client has two clocks, or two have one")
+	}
+	check.leave(1, now)
+	check.leave(1, now)
+	check.leave(2, now.Add(900*time.Millisecond))
+	if check.clock(1) != first {
+		t.Error("another clock 900 ms later")
+	}
+	check.leave(1, now.Add(950*time.Millisecond))
+	for i := range 1000 {
+		id := uint64(100 + i)
+		check.clock(id)
+		check.leave(id, now.Add(1900*time.Millisecond+time.Duration(i)*10*time.Millisecond))
+	}
+	if check.clock(1) == first {
+		t.Error("the clock is kept")
+	}
+	if len(check.clocks) > 102 || len(check.left) > 100 {
+		t.Errorf("%d clocks, %d have left", len(check.clocks), len(check.left))
+	}
+}
+
 func TestTimeCheckErrors(t *testing.T) {
 	typ, err := schema.Compile[testCall]("Move", 0)
 	must(t, err)
@@ -113,6 +137,8 @@ func TestTimeCheckErrors(t *testing.T) {
 		"TimeCheck.MaxAhead":        {MaxAhead: -1},
 		"TimeCheck.MaxBehind":       {MaxBehind: time.Hour},
 		"TimeCheck.Drift":           {Drift: 0.2},
+		"TimeCheck.RateHz":          {RateHz: 1001},
+		"RateHz and Delta":          {RateHz: 60, Delta: "Time"},
 		`TimeCheck.Delta is "Time"`: {Delta: "Time"},
 	} {
 		if err := c.apply(&rpc{schema: typ.Schema()}, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -21,16 +21,15 @@ const (
 	maxGrowth = 256
 )
 
-// fieldsOf returns the descriptions of a client's fields, nil if they are the server's. If there is
-// a reason in the answer, they are not known.
-func fieldsOf(own *schema.Schema, r *control.BindRequest) (fields []string, a control.BindAnswer) {
-	a = control.BindAnswer{RPC: uint8(r.RPC)}
+// fieldsOf returns the descriptions of a client's fields, nil if they are the server's, or sets the
+// reason of the answer.
+func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest) (fields []string) {
 	switch {
 	case r.Fingerprint == own.Fingerprint():
-		return nil, a
+		return nil
 	case len(r.Fields) == 0 || len(r.Fields) > schema.MaxFields || len(r.Described) > schema.MaxFields:
 		a.Reason = control.ReasonInvalid
-		return nil, a
+		return nil
 	}
 	fields, a.Ask = r.Descriptions(own)
 	switch {
@@ -45,7 +44,7 @@ func fieldsOf(own *schema.Schema, r *control.BindRequest) (fields []string, a co
 	default:
 		a.Reason = control.ReasonInvalid
 	}
-	return fields, a
+	return fields
 }
 
 // versionOf returns an RPC with the fields of a client, or the server's if there are none, at a

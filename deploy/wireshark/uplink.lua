@@ -48,8 +48,8 @@ local COMMANDS = { [81] = "push", [82] = "ack", [83] = "window probe", [84] = "w
 local RESET_REASONS = { [0] = "none", [1] = "baseline missing", [2] = "desync", [3] = "unknown" }
 local REASONS = {
 	[0] = "bound", [1] = "unknown RPC", [2] = "incompatible schema", [3] = "unknown codec",
-	[4] = "number in use, or too many bindings", [5] = "invalid ring, frames or factors",
-	[6] = "rate above the limit", [7] = "rate other than the tick rate", [8] = "jitter buffer for reliable frames",
+	[4] = "number in use, or RPC bound already", [5] = "invalid ring, frames or factors",
+	[6] = "rate out of range", [7] = "rate other than that of the RPC", [8] = "jitter buffer for reliable frames",
 	[9] = "fields to describe",
 }
 local HEADERS = { [0] = "short", [1] = "long" }

@@ -53,7 +53,7 @@ type BindAnswer struct {
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
 	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
-	// LimitHz is the rate that ReasonRate and ReasonTick speak of.
+	// LimitHz is the rate that ReasonRate and ReasonFixedRate speak of.
 	LimitHz float64
 	Ask     []int // numbers of the client's fields to describe, for ReasonDescribe
 }
@@ -66,21 +66,21 @@ type Reason uint8
 
 // Reasons of a BindAnswer.
 const (
-	ReasonNone     Reason = iota
-	ReasonUnknown         // unknown RPC
-	ReasonSchema          // incompatible schema
-	ReasonCodec           // unknown codec
-	ReasonNumber          // number in use by another RPC
-	ReasonInvalid         // ring, number of frames or factor out of range
-	ReasonRate            // the declared rate is above LimitHz
-	ReasonTick            // the declared rate is not LimitHz, the tick rate of a jitter buffer
-	ReasonReliable        // a jitter buffer cannot take reliable frames
-	ReasonDescribe        // the DS needs descriptions of fields
+	ReasonNone      Reason = iota
+	ReasonUnknown          // unknown RPC
+	ReasonSchema           // incompatible schema
+	ReasonCodec            // unknown codec
+	ReasonNumber           // number in use by another RPC, or RPC bound already
+	ReasonInvalid          // ring, number of frames or factor out of range
+	ReasonRate             // the declared rate is above LimitHz, or next to 0
+	ReasonFixedRate        // the declared rate is not LimitHz, the only one of the RPC
+	ReasonReliable         // a jitter buffer cannot take reliable frames
+	ReasonDescribe         // the DS needs descriptions of fields
 )
 
 var reasons = [...]string{
-	"bound", "unknown RPC", "incompatible schema", "unknown codec", "number in use, or too many bindings",
-	"ring, frames or factors out of range", "rate above the maximum", "rate other than the tick rate of the jitter buffer",
+	"bound", "unknown RPC", "incompatible schema", "unknown codec", "number in use, or RPC bound already",
+	"ring, frames or factors out of range", "rate out of range", "rate other than that of the RPC",
 	"jitter buffer for reliable frames", "fields to describe",
 }
 

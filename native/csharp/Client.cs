@@ -196,7 +196,7 @@ namespace Uplink
             NativeClient.uplink_client_rebind(Pointer, Now);
         }
 
-        /// <summary>Requests an RPC of the server; the event Bound follows in each session.</summary>
+        /// <summary>Requests an RPC of the server, once for each; the event Bound follows in each session.</summary>
         public int Bind(Schema schema, Codec codec = Codec.Adaptive, bool reliable = false, int copies = 0, int batch = 0)
         {
             int rpc;

@@ -127,7 +127,7 @@ func answerVectors(t *testing.T) (all []named[control.BindAnswer]) {
 		{RPC: 1, Ring: 64, Reason: control.ReasonNumber},
 		{RPC: 1, Ring: 64, Reason: control.ReasonInvalid},
 		{RPC: 1, Ring: 64, Reason: control.ReasonRate, LimitHz: 250},
-		{RPC: 1, Ring: 64, Reason: control.ReasonTick, LimitHz: 66.67},
+		{RPC: 1, Ring: 64, Reason: control.ReasonFixedRate, LimitHz: 66.67},
 		{RPC: 1, Ring: 64, Reason: control.ReasonReliable},
 		{RPC: 255, Reason: control.ReasonDescribe, Ask: []int{1, 6}},
 	} {

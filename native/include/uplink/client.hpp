@@ -183,7 +183,8 @@ public:
   static void destroy(Client *c);
 
   // bind requests an RPC of a schema, which must outlive the client, in this session and in later
-  // ones. *rpc is its number. Error::full: there are too many.
+  // ones. *rpc is its number. Error::full: there are too many. Error::invalid: the RPC is bound already,
+  // since a session binds each once, or the configuration is invalid.
   Error bind(const Schema &s, const BindConfig &c, uint8_t *rpc);
 
   // handle registers an RPC that the server calls by the name of the schema, whose fields must be

@@ -295,6 +295,7 @@ UPLINK_API const char *uplink_reason_text(int32_t reason);
 UPLINK_API uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client_config *c,
                                              uplink_client **out);
 UPLINK_API void uplink_client_destroy(uplink_client *c);
+/* uplink_client_bind binds an RPC; a session binds each once. */
 UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema *s,
                                            const uplink_bind_config *b, int32_t *rpc);
 UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);

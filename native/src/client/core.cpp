@@ -1,6 +1,7 @@
 #include "src/client/core.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace uplink::detail::client {
 namespace {
@@ -113,6 +114,10 @@ Error Core::do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
   if (rpcs_n_ == rpcs_.size()) return Error::full;
   if (c.ring < 2 || c.ring > 256 || c.batch > 7 || ((c.codec == Codec::rle || c.reliable) && c.batch > 0))
     return Error::invalid;
+  for (size_t i = 0; i < rpcs_n_; i++) {
+    const bool again = std::strcmp(rpcs_[i].schema->rpc(), s.rpc()) == 0;
+    if (again && active_->bindings[i].phase != Phase::failed) return Error::invalid;
+  }
   Rpc &r = rpcs_[rpcs_n_];
   r = {&s, c};
   for (Link *l = links_; l != nullptr; l = l->next)

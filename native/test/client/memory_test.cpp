@@ -65,6 +65,7 @@ TEST_CASE("a session with an RPC of 20 components takes at most 96 KiB") {
     World w(0, {}, {&counter, allocate, release});
     uint8_t rpc = 0;
     REQUIRE(w.client->bind(*schema, {}, &rpc) == Error::ok);
+    CHECK(w.client->bind(*schema, {}, &rpc) == Error::invalid); // a session binds an RPC once
     for (int session = 0; session < 2; session++) {
       w.server.open = false;
       w.connect();

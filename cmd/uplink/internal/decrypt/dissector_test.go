@@ -228,7 +228,7 @@ func TestWiresharkMalformed(t *testing.T) {
 
 // TestWiresharkRefusal shows the rate that a refused binding must have.
 func TestWiresharkRefusal(t *testing.T) {
-	answer := control.BindAnswer{RPC: 1, Reason: control.ReasonTick, LimitHz: 60}
+	answer := control.BindAnswer{RPC: 1, Reason: control.ReasonFixedRate, LimitHz: 60}
 	b, err := answer.Append(nil)
 	uplinktest.Must(t, err)
 	p := &dissect(t, capture(opened(true, 0, b...)))[0]

@@ -27,7 +27,7 @@ type actor struct {
 	c    *rogue.Client
 	rng  *rand.Rand
 
-	schema   *schema.Schema
+	schemas  []*schema.Schema // by number
 	encoders []*rpcdelta.Encoder
 	frame    *schema.Frame
 	number   uint32 // of the next segment
@@ -43,12 +43,17 @@ type actor struct {
 }
 
 func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
-	typ, err := schema.Compile[move](moveRPC, maxHz)
-	if err != nil {
-		return nil, err
+	var schemas []*schema.Schema
+	for n := range bindings {
+		typ, err := schema.Compile[move](moveRPC(n), maxHz)
+		if err != nil {
+			return nil, err
+		}
+		schemas = append(schemas, typ.Schema())
 	}
+	var err error
 	a := &actor{
-		kind: k, rng: rand.New(rand.NewPCG(seed, 0)), schema: typ.Schema(), frame: typ.Schema().NewFrame(),
+		kind: k, rng: rand.New(rand.NewPCG(seed, 0)), schemas: schemas, frame: schemas[0].NewFrame(),
 		offers: map[string]uint8{}, seqs: map[uint8]uint16{}, epochs: map[uint8]uint8{}, acks: make([][]rpcdelta.Ack, bindings),
 	}
 	a.c, err = rogue.Dial(ctx, addr, rogue.Config{Token: t, Network: network, Deaf: k.deaf, Datagram: a.datagram, Message: a.message})
@@ -162,7 +167,7 @@ func (a *actor) stream(codec string) (n uint8, seq uint16, epoch uint8) {
 	return n, a.seqs[n], a.epochs[n]
 }
 
-// What one client binds: as many RPCs as it may, at the highest rate, called twice as often.
+// What one client binds: all RPCs of the server, at the highest rate, called twice as often.
 const (
 	bindings = 8
 	maxHz    = 250
@@ -172,13 +177,13 @@ const (
 
 func (a *actor) request(n int) control.BindRequest {
 	return control.BindRequest{
-		RPC: msgpack.Byte(n), Name: moveRPC, Fingerprint: a.schema.Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+		RPC: msgpack.Byte(n), Name: moveRPC(n), Fingerprint: a.schemas[n].Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
-		PerTick: a.schema.PerTick(),
+		PerTick: a.schemas[n].PerTick(),
 	}
 }
 
-// bind reports whether all RPCs that the client may bind are bound. Call it until they are.
+// bind reports whether all RPCs are bound. Call it until they are.
 func (a *actor) bind(i int) bool {
 	a.mu.Lock()
 	bound := a.bound
@@ -188,7 +193,7 @@ func (a *actor) bind(i int) bool {
 	}
 	if bound >= bindings {
 		for n := range bindings {
-			e, err := rpcdelta.NewEncoder(a.schema, rpcdelta.EncoderConfig{
+			e, err := rpcdelta.NewEncoder(a.schemas[n], rpcdelta.EncoderConfig{
 				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: a.kind.binds == reliable,
 			})
 			if err != nil {
@@ -242,7 +247,7 @@ func (a *actor) encode(n int) []byte {
 	return b
 }
 
-// player is an honest client. It calls Move and subscribes to both worlds.
+// player is an honest client. It calls one or more of the RPCs and subscribes to both worlds.
 type player struct {
 	number  int
 	hz      float64 // calls a second
@@ -252,7 +257,7 @@ type player struct {
 	err     error
 }
 
-// newPlayer connects a player that calls Move hz times per second, over as many bindings as needed.
+// newPlayer connects a player that makes hz calls per second, over as many RPCs as needed.
 func newPlayer(ctx context.Context, addr string, network transport.Network, t token.Token, number int, hz float64) (*player, error) {
 	p := &player{number: number, hz: hz}
 	var err error
@@ -268,8 +273,8 @@ func newPlayer(ctx context.Context, addr string, network transport.Network, t to
 
 func (p *player) join(ctx context.Context) error {
 	streams := min(1+int(p.hz)/maxHz, bindings)
-	for range streams {
-		s, err := client.Bind[move](ctx, p.conn, moveRPC, client.BindConfig{RateHz: min(max(p.hz/float64(streams), 1), maxHz)})
+	for n := range streams {
+		s, err := client.Bind[move](ctx, p.conn, moveRPC(n), client.BindConfig{RateHz: min(max(p.hz/float64(streams), 1), maxHz)})
 		if err != nil {
 			return err
 		}

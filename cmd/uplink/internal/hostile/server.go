@@ -30,8 +30,8 @@ type Status struct {
 	Drops     map[string]uint64 `json:"drops"` // messages and frames, by reason
 }
 
-// Server is the dedicated server under attack. It accepts the RPC Move, replicates a world as
-// snapshots and another as state, and echoes messages.
+// Server is the dedicated server under attack. It accepts the RPCs Move0 to Move7, replicates a
+// world as snapshots and another as state, and echoes messages.
 type Server struct {
 	srv    *ds.Server
 	frames atomic.Uint64
@@ -69,13 +69,15 @@ func NewServer(addr string, network transport.Network) (*Server, error) {
 }
 
 func (s *Server) game() error {
-	err := ds.Handle(s.srv, moveRPC, func(p *ds.Player, _ ds.Frame[move]) {
-		if p.ClientID() < firstOther {
-			s.frames.Add(1)
+	for n := range bindings {
+		err := ds.Handle(s.srv, moveRPC(n), func(p *ds.Player, _ ds.Frame[move]) {
+			if p.ClientID() < firstOther {
+				s.frames.Add(1)
+			}
+		})
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
 	}
 	cfg := ds.WorldConfig[object]{TickHz: tickHz, SendHz: sendHz, Initial: func(put func(uint16, uint8, *object) error) error {
 		for i := range objects {
@@ -86,6 +88,7 @@ func (s *Server) game() error {
 		}
 		return nil
 	}}
+	var err error
 	if s.snapshots, err = ds.NewWorld(s.srv, snapshotWorld, cfg); err != nil {
 		return err
 	}
@@ -278,9 +281,11 @@ func objectAt(i int, tick uint64) object {
 	}
 }
 
-// Names and rates of the RPC and the worlds.
+// moveRPC returns the name of RPC n.
+func moveRPC(n int) string { return fmt.Sprint("Move", n) }
+
+// Names and rates of the worlds.
 const (
-	moveRPC       = "Move"
 	snapshotWorld = "snapshots"
 	stateWorld    = "state"
 	tickHz        = 60
