@@ -35,8 +35,10 @@ func (o *fleetOptions) check() error {
 		return errors.New("--fleet-name, --fleet-secret, --fleet-outage: they need --fleet")
 	case o.url == "":
 		return nil
-	case err != nil || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("--fleet %q: want a URL such as http://127.0.0.1:8080/fleet/", o.url)
+	case err != nil: // which has the password, if there is one
+		return errors.New("--fleet: want a URL such as http://127.0.0.1:8080/fleet/")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("--fleet %q: want a URL such as http://127.0.0.1:8080/fleet/", u.Redacted())
 	case o.outage < 0:
 		return fmt.Errorf("--fleet-outage %v: want 0s or more", o.outage)
 	}

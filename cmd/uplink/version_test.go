@@ -34,7 +34,8 @@ func TestMan(t *testing.T) {
 func TestFleetUsage(t *testing.T) {
 	checkFailures(t, "ds --schema x.json", []failure{
 		{"--fleet-name a", 2, "--fleet-name...need --fleet"},
-		{"--fleet 127.0.0.1:80 --fleet-name a", 2, "--fleet \"127.0.0.1:80\": want a URL"},
+		{"--fleet 127.0.0.1:80 --fleet-name a", 2, "--fleet: want a URL"},
+		{"--fleet ftp://a:b@127.0.0.1/ --fleet-name a", 2, "--fleet \"ftp://a:xxxxx@127.0.0.1/\": want a URL"},
 		{"--fleet http://127.0.0.1/ --fleet-name a.b", 2, "--fleet-name: the name \"a.b\": want"},
 		{"--fleet http://127.0.0.1/ --fleet-name a --fleet-outage -1s", 2, "--fleet-outage -1s"},
 		{"--label a-b=c", 2, "--label a-b: want a name"},

@@ -128,6 +128,7 @@ func fail(w http.ResponseWriter, err error) {
 // Store is a [fleet.Store] that a [Handler] serves. It is safe for concurrent use.
 type Store struct {
 	url, secret string
+	name        string // the URL without its password, for errors
 	http        *http.Client
 }
 
@@ -139,7 +140,7 @@ const idleConns = 64
 
 // New returns the store at a URL. A nil client selects one with the defaults of package http, but
 // more idle connections. It calls nothing.
-func New(url, secret string, client *http.Client) *Store {
+func New(address, secret string, client *http.Client) *Store {
 	if client == nil {
 		client = &http.Client{}
 		if defaults, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -148,7 +149,11 @@ func New(url, secret string, client *http.Client) *Store {
 			client.Transport = own
 		}
 	}
-	return &Store{strings.TrimSuffix(url, "/"), secret, client}
+	s := &Store{url: strings.TrimSuffix(address, "/"), secret: secret, name: "(invalid URL)", http: client}
+	if u, err := url.Parse(s.url); err == nil {
+		s.name = u.Redacted()
+	}
+	return s
 }
 
 // do sends a request and returns the successful answer, whose body the caller closes.
@@ -159,7 +164,7 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("fleet store %s: no request can be made to it", s.name)
 	}
 	if s.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+s.secret)
@@ -183,7 +188,7 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 	case res.StatusCode == http.StatusUnprocessableEntity:
 		return nil, fmt.Errorf("%w: %s", fleet.ErrInvalid, strings.TrimPrefix(reason, fleet.ErrInvalid.Error()+": "))
 	default:
-		return nil, fmt.Errorf("fleet store %s: %s: %s", s.url, res.Status, reason)
+		return nil, fmt.Errorf("fleet store %s: %s: %s", s.name, res.Status, reason)
 	}
 }
 

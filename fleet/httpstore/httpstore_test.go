@@ -107,8 +107,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// TestWebPagesOfStore makes requests that a page of another site can cause, or that come through a proxy,
-// to a store without a secret. They are refused, and change nothing.
+// TestWebPagesOfStore makes requests that a page of another site can cause, or that come through a
+// proxy, to a store without a secret. They are refused, and change nothing.
 func TestWebPagesOfStore(t *testing.T) {
 	store := fleet.NewMemory()
 	web := httptest.NewServer(Handler(store, ""))
@@ -143,5 +143,20 @@ func TestWebPagesOfStore(t *testing.T) {
 	}
 	if all, err := store.Servers(t.Context()); err != nil || len(all) != 1 || all[0].Name != "b" {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestRedactedErrors: no error has the password of the URL.
+func TestRedactedErrors(t *testing.T) {
+	web := httptest.NewServer(Handler(fleet.NewMemory(), "another secret"))
+	defer web.Close()
+	for url, want := range map[string]string{
+		strings.Replace(web.URL, "http://", "http://fleet:s3cr3t@", 1): "http://fleet:xxxxx@127.0.0.1",
+		"http://fleet:s3cr3t@127.0.0.1:1":                              "connection refused",
+		"http://fleet:s3cr3t@127.0.0.1:port":                           "(invalid URL)",
+	} {
+		if _, err := New(url, "", nil).Servers(t.Context()); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%v, want an error that contains %q", err, want)
+		}
 	}
 }

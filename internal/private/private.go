@@ -93,3 +93,17 @@ func regular(path string) (fs.FileInfo, error) {
 	}
 	return info, nil
 }
+
+// Exposed returns an error that wraps [ErrPublic] if everybody on the machine may read or write an
+// existing file. A group may: it has access to files that systemd and Kubernetes hand to a service.
+// Windows has no such modes.
+func Exposed(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Mode().IsRegular() && info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows":
+		return fmt.Errorf("%s: its mode is %v: %w", path, info.Mode().Perm(), ErrPublic)
+	}
+	return nil
+}

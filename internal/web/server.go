@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// readHeaderTimeout and readTimeout limit the time in which the header of a request arrives, and
-	// the whole request.
+	// readHeaderTimeout and readTimeout limit the time in which the header of a request arrives,
+	// and the whole request.
 	readHeaderTimeout, readTimeout = 5 * time.Second, 15 * time.Second
 	// writeTimeout limits the time from the header of a request to the end of its answer, and the
 	// time of each write of a [Stream].
@@ -31,8 +31,8 @@ func NewServer(h http.Handler) *http.Server {
 }
 
 // Body returns the body of a request for reading. An error of *[http.MaxBytesError] means that the
-// body has more than size bytes. Reading fails if the body does not arrive within 15 s, whatever the
-// limits of the server are.
+// body has more than size bytes. Reading fails if the body does not arrive within 15 s, whatever
+// the limits of the server are.
 func Body(w http.ResponseWriter, r *http.Request, size int64) io.Reader {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)) // not all writers support deadlines
 	return http.MaxBytesReader(w, r.Body, size)

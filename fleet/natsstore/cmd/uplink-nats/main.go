@@ -6,6 +6,9 @@
 //	uplink backend --store http://10.0.0.6:8081/ --fleet-secret fleet.secret ...
 //	uplink ds --fleet http://10.0.0.6:8081/ --fleet-secret fleet.secret --fleet-name eu-1 ...
 //
+// Whoever can reach NATS can change the state: give NATS a password, and the program the same with
+// -nats-user or -nats-creds, and use TLS (-nats-ca) outside of a private network.
+//
 // It has no state of its own: run several.
 package main
 
@@ -20,10 +23,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
@@ -32,20 +32,21 @@ import (
 
 // options are the flags.
 type options struct {
-	listen, nats, secret string
-	replicas             int
+	listen, secret string
+	replicas       int
+	nats           login
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:8081", "TCP address of the service; port 0: any free one")
-	flag.StringVar(&o.nats, "nats", nats.DefaultURL, "URLs of the NATS servers, separated by commas")
+	o.nats.addFlags()
 	flag.IntVar(&o.replicas, "replicas", 1, "number of NATS servers that have each bucket, 1 to 5")
 	flag.StringVar(&o.secret, "secret", "", "file with the secret of the fleet's servers; loopback needs none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, &o, func(url string) { log.Printf("serving %s from %s", url, o.nats) })
+	err := run(ctx, &o, func(url string) { log.Printf("serving %s from %s", url, o.nats.redacted()) })
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,11 +64,10 @@ func (o *options) readSecret() (string, error) {
 		}
 		return "", nil
 	}
-	text, err := os.ReadFile(o.secret)
+	secret, err := readSecret("secret", o.secret)
 	if err != nil {
-		return "", fmt.Errorf("-secret: %w", err)
+		return "", err
 	}
-	secret := strings.TrimSpace(string(text))
 	if len(secret) < 16 {
 		return "", fmt.Errorf("-secret %s: want 16 characters or more", o.secret)
 	}
@@ -83,14 +83,14 @@ func run(ctx context.Context, o *options, listening func(url string)) error {
 	if err != nil {
 		return err
 	}
-	nc, err := nats.Connect(o.nats, natsstore.Options()...)
+	nc, err := o.nats.connect()
 	if err != nil {
-		return fmt.Errorf("-nats %s: %w", o.nats, err)
+		return err
 	}
 	defer nc.Close()
 	store, err := natsstore.New(ctx, nc, natsstore.Config{Replicas: o.replicas})
 	if err != nil {
-		return fmt.Errorf("-nats %s: %w", o.nats, err)
+		return fmt.Errorf("-nats %s: %w", o.nats.redacted(), err)
 	}
 	defer store.Close()
 	l, err := net.Listen("tcp", o.listen)

@@ -47,7 +47,7 @@ func TestServe(t *testing.T) {
 	for i := range urls {
 		listening := make(chan string, 1)
 		go func() {
-			ended <- run(ctx, &options{listen: "127.0.0.1:0", nats: url, replicas: 1, secret: secret}, func(url string) { listening <- url })
+			ended <- run(ctx, &options{listen: "127.0.0.1:0", nats: login{urls: url}, replicas: 1, secret: secret}, func(url string) { listening <- url })
 		}()
 		select {
 		case urls[i] = <-listening:
@@ -97,11 +97,11 @@ func TestMistakes(t *testing.T) {
 	}
 	url := startNATS(t)
 	for want, o := range map[string]options{
-		"want 16 characters or more": {listen: "127.0.0.1:0", nats: url, replicas: 1, secret: empty},
-		"no such file":               {listen: "127.0.0.1:0", nats: url, replicas: 1, secret: empty + "2"},
-		"set -secret":                {listen: "0.0.0.0:0", nats: url, replicas: 1},
-		"want 1 to 5":                {listen: "127.0.0.1:0", nats: url},
-		"missing port":               {listen: "127.0.0.1", nats: url, replicas: 1},
+		"want 16 characters or more": {listen: "127.0.0.1:0", nats: login{urls: url}, replicas: 1, secret: empty},
+		"no such file":               {listen: "127.0.0.1:0", nats: login{urls: url}, replicas: 1, secret: empty + "2"},
+		"set -secret":                {listen: "0.0.0.0:0", nats: login{urls: url}, replicas: 1},
+		"want 1 to 5":                {listen: "127.0.0.1:0", nats: login{urls: url}},
+		"missing port":               {listen: "127.0.0.1", nats: login{urls: url}, replicas: 1},
 	} {
 		if err := run(t.Context(), &o, func(string) { t.Errorf("%s: it serves", want) }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
