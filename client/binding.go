@@ -149,18 +149,36 @@ func (b *binding) tick(now time.Time) {
 
 func (b *binding) answered(a *control.BindAnswer) {
 	start, fallback, err := b.agreed(a)
+	done, err := b.settle(a, start, fallback, err)
+	if !done {
+		return
+	}
+	if fallback {
+		b.warnFallback(start)
+	}
+	if err != nil {
+		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
+	}
+	select {
+	case b.answer <- err:
+	default: // bound again after a reconnection: nobody waits
+	}
+}
+
+// settle starts the encoder, or refuses the RPC because of err. It reports whether that is the
+// outcome of the request: further answers to it have no effect.
+func (b *binding) settle(a *control.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.pending = max(b.pending-1, 0)
 	if err == nil && a.Reason == control.ReasonDescribe {
 		if err = b.describe(a.Ask); err == nil {
-			b.mu.Unlock()
-			return
+			return false, nil
 		}
 	}
 	b.granted = b.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
 	if b.enc != nil || b.refused != nil || b.link == nil {
-		b.mu.Unlock()
-		return // answered before
+		return false, nil // answered before
 	}
 	if err == nil {
 		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.encoder(a.Ring, start)); err != nil {
@@ -173,17 +191,7 @@ func (b *binding) answered(a *control.BindAnswer) {
 		b.stats.PriorFallbacks++
 	}
 	b.refused = err
-	b.mu.Unlock()
-	if fallback {
-		b.warnFallback(start)
-	}
-	if err != nil {
-		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
-	}
-	select {
-	case b.answer <- err:
-	default: // bound again after a reconnection: nobody waits
-	}
+	return true, err
 }
 
 func (b *binding) warnFallback(used *prior.Prior) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -27,7 +28,10 @@ const MaxMessage = control.MaxMessage
 
 // Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
 type Conn struct {
-	cfg     Config
+	cfg Config
+	// panicLog is Config.Logger, or slog's default logger if that is nil: no panic is silent.
+	panicLog *slog.Logger
+
 	addr    string
 	start   time.Time
 	closed  chan struct{} // closed by Close
@@ -90,7 +94,7 @@ type standby struct {
 
 func newConn(cfg Config, addr string) *Conn {
 	c := &Conn{
-		cfg: cfg, addr: addr, start: time.Now(), closed: make(chan struct{}),
+		cfg: cfg, panicLog: cfg.Logger, addr: addr, start: time.Now(), closed: make(chan struct{}),
 		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
 	c.worlds.Refused = func(world string, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -28,11 +29,15 @@ const (
 // accepts or refuses the connection, or ctx is done. If the token has been used and [Config.Renew]
 // is set, it tries once more with another token.
 func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
+	silent := cfg.Logger == nil
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(cfg, addr)
+	if silent {
+		c.panicLog = slog.Default()
+	}
 	err = c.connect(ctx, cfg.Token)
 	if errors.Is(err, token.ErrUsed) && !c.tokenSpent() {
 		// It may have been used by this handshake, if the server's answers were lost.
@@ -134,7 +139,7 @@ type connection struct {
 	callsAcked time.Duration // when acks of them were last sent, since start
 	lost       error         // why the session ended before install; guarded by Conn.mu
 	ended      bool          // guarded by Conn.mu
-	violation  error         // why the client ended the session, if the server violated the protocol
+	cause      error         // why the client ended the session itself; guarded by Conn.mu
 
 	role     role
 	received offered  // handover of the server
@@ -177,16 +182,35 @@ func (s *connection) Opened(link *transport.Conn) {
 func (s *connection) Closed(link *transport.Conn, err error) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
-	c := s.Conn
-	if s.violation != nil {
-		err = s.violation
+	defer s.report()
+	err = s.ending(err)
+	s.guard(func() { s.worlds.Reset(link) })
+	s.streams.End(err)
+	switch st, next := s.unregister(link, err); {
+	case next == s:
+		s.stay(st, err)
+	case next != nil:
+		s.switchTo(st, time.Now())
+	}
+}
+
+// ending returns why the session has ended, if the transport's reason is err.
+func (s *connection) ending(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil {
+		err = s.cause
 	}
 	if s.role == former {
 		err = fmt.Errorf("%w: %w", session.ErrHandedOver, err)
 	}
-	c.worlds.Reset(link)
-	s.streams.End(err)
-	defer c.report()
+	return err
+}
+
+// unregister unregisters the link, and reconnects unless there is a standby to which the client can
+// switch: it returns that and its connection, which may be s itself.
+func (s *connection) unregister(link *transport.Conn, err error) (st *standby, next *connection) {
+	c := s.Conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.former, s)
@@ -194,34 +218,28 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		c.stats.Transport = c.stats.Transport.Plus(link.Stats())
 	}
 	c.requests.fail(link, err)
-	if st := c.standby; st != nil && st.next == s {
-		c.mu.Unlock()
-		c.stay(st, err)
-		c.mu.Lock()
-		return
+	if st = c.standby; st != nil && st.next == s {
+		return st, s
 	}
 	if c.link != link {
 		s.lost = err
-		return // not installed yet, or not in use any more
+		return nil, nil // not installed yet, or not in use any more
 	}
-	if st := c.standby; st != nil && st.next != nil {
-		c.mu.Unlock()
-		c.switchTo(st, time.Now())
-		c.mu.Lock()
-		return
+	if st != nil && st.next != nil {
+		return st, st.next
 	}
 	c.link = nil
 	for _, b := range c.bindings {
 		b.suspend()
 	}
-	if c.standby != nil { // it is being dialed: its outcome decides
+	if st != nil { // it is being dialed: its outcome decides
 		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
-		return
+		return nil, nil
 	}
 	own := errors.Is(err, session.ErrReplaced) && time.Since(c.abandoned) < dialWait // the newer session
-	if final := c.finalError(err); final != nil && s.violation == nil && !own {
+	if final := c.finalError(err); final != nil && s.cause == nil && !own {
 		c.fail(final)
-		return
+		return nil, nil
 	}
 	if time.Since(s.opened) >= stable {
 		c.wait = 0
@@ -231,9 +249,10 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 	}
 	if c.cfg.NoReconnect {
 		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
-		return
+		return nil, nil
 	}
 	c.startReconnecting(err)
+	return nil, nil
 }
 
 // startReconnecting starts the goroutine that reconnects. The caller holds c.mu.

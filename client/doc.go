@@ -14,10 +14,12 @@
 // binds its RPCs again by itself. Until then, Send returns [ErrReconnecting]. The session continues
 // when the client's address changes.
 //
-// The package recovers no panic of the game's callbacks: a client has one player, so its process
-// ends, as with any other panic. Config.OnMessage, SnapshotConfig.Handle, StateConfig.Handle and
-// Config.Renew run on goroutines of the package, where the game cannot recover a panic by itself.
-// A panic in the function that StateView.Poll calls reaches the caller of Poll. If a callback
-// other than Renew ends its goroutine with runtime.Goexit, as FailNow of package testing does, the
-// connection continues on another one.
+// A panic of a callback that handles what the server sent, or of the package's own decoders, ends
+// the session with session.ErrPanic, never the process: a server must not be able to end it. The
+// panic is counted in Stats.Panics and logged with its stack, by slog's default logger if
+// Config.Logger is nil. The client then reconnects, unless Config.NoReconnect is set. A panic of
+// Config.Renew or Config.Assign ends the process. One in the function that StateView.Poll calls, or
+// in SnapshotConfig.OnMessage while SnapshotView.Sample runs, reaches the caller. If a callback
+// other than Renew and Assign ends its goroutine with runtime.Goexit, as FailNow of package testing
+// does, the connection continues on another one.
 package client

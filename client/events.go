@@ -37,14 +37,22 @@ func (c *Conn) report() {
 		return
 	}
 	c.reporting = true
+	defer func() { c.reporting = false }() // also after runtime.Goexit
 	for len(c.events) > 0 {
 		e := c.events[0]
 		c.events = c.events[1:]
-		c.mu.Unlock()
-		c.cfg.OnEvent(e)
-		c.mu.Lock()
+		c.reportEvent(e)
 	}
-	c.reporting = false
+}
+
+// reportEvent calls Config.OnEvent. The caller holds c.mu, which is released during the call.
+func (c *Conn) reportEvent(e session.Event) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	_ = c.guarded(func() error { // which logs the panic
+		c.cfg.OnEvent(e)
+		return nil
+	})
 }
 
 // noteSilence records whether the server is heard. The caller holds c.mu.

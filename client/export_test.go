@@ -1,5 +1,14 @@
 package client
 
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/snapshot"
+)
+
 // Held returns the length of each list of a connection that a server can make longer, by name, and
 // those of its views. Names of sizes in bytes say so. It is for calls while nothing is received.
 func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[string]int {
@@ -25,4 +34,34 @@ func (v *SnapshotView[T]) addHeld(held map[string]int) {
 func (v *StateView[T]) addHeld(held map[string]int) {
 	held["updates"] = len(v.receiver.queue)
 	held["spare updates"] = len(v.receiver.spare)
+}
+
+// SubscribeFaulty subscribes to a world of objects T with a decoder that decodes nothing. It calls
+// offered with each offer, and message with each message.
+func SubscribeFaulty[T any](ctx context.Context, c *Conn, world string, offered, message func()) error {
+	typ, err := snapshot.Compile[T](world)
+	if err != nil {
+		return err
+	}
+	d := replication.NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())
+	_, err = c.subscribe(ctx, world, &faulty{d, offered, message}, "", 0)
+	return err
+}
+
+type faulty struct {
+	replication.SnapshotDecoder
+	offered, message func()
+}
+
+func (r *faulty) Deliver()            {}
+func (r *faulty) Game(uint64, []byte) {}
+
+func (r *faulty) Check(*replication.Offer) error {
+	r.offered()
+	return nil
+}
+
+func (r *faulty) Receive([]byte, Processed, time.Time, *ReplicationStats) (uint64, error) {
+	r.message()
+	return 0, errors.New("not decoded")
 }

@@ -190,8 +190,8 @@ func TestServerViolations(t *testing.T) {
 	}
 }
 
-// TestForgedSnapshot sends a snapshot in which objects have the size -1, which the predicted rotation
-// of an object on the ground would be divided by. The client drops it, and the session
+// TestForgedSnapshot sends a snapshot in which objects have the size -1: the predicted rotation of an
+// object on the ground is divided by the size plus 1. The client drops the snapshot, and the session
 // continues.
 func TestForgedSnapshot(t *testing.T) {
 	// Snapshots 0 and 1 of a crate that turns. The encoder of the second one checked no size.

@@ -199,7 +199,11 @@ func (s *connection) violated(link *transport.Conn, err error) {
 	if !errors.Is(err, session.ErrProtocol) {
 		err = fmt.Errorf("%w: %w", session.ErrProtocol, err)
 	}
-	s.violation = err
+	s.mu.Lock()
+	if s.cause == nil {
+		s.cause = err
+	}
+	s.mu.Unlock()
 	link.CloseWith(session.ErrProtocol, "malformed reliable message") // the client reconnects
 }
 

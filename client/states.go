@@ -287,10 +287,11 @@ func (r *stateReceiver[T]) Adopt(spare replication.Receiver) {
 }
 
 func (r *stateReceiver[T]) Deliver() {
-	for _, u := range r.kept {
+	kept := r.kept
+	r.kept = nil
+	for _, u := range kept {
 		r.handle(&u.StateUpdate)
 	}
-	r.kept = nil
 	if r.fresh == nil {
 		return
 	}

@@ -62,6 +62,9 @@ type Stats struct {
 	StreamBytesSent, StreamBytesReceived uint64
 	// Malformed counts received messages that no server sends.
 	Malformed uint64
+	// Panics counts panics of the game's callbacks and of decoders of the server's data. Each ends
+	// its session with session.ErrPanic.
+	Panics uint64
 	// RTT is the smoothed round-trip time; 0 until it is measured.
 	RTT time.Duration
 	// SentBitsPerSecond and ReceivedBitsPerSecond are the bit rates of the last full second, with

@@ -61,7 +61,7 @@ func (o *streamOwner) Wake() { o.own.WakeBulk() }
 func (o *streamOwner) Accept(r *streams.Reader) bool {
 	f := o.cfg.OnStream
 	if f != nil {
-		o.work.Go(func() { r.Serve(func() { f(r) }) })
+		o.work.Go(func() { r.Serve(func() { (*connection)(o).guard(func() { f(r) }) }) })
 	}
 	return f != nil
 }

@@ -38,7 +38,10 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	err := c.Err()
 	v := view{conn: c}
 	if err == nil {
-		v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
+		err = c.guarded(func() (err error) {
+			v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
+			return err
+		})
 	}
 	if err != nil {
 		return view{}, &opError{"world " + world, err}

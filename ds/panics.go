@@ -35,6 +35,12 @@ func (s *Server) guard(p *Player, f func()) {
 	try(f, func(v any, stack []byte) { s.panicked(p, v, stack) })
 }
 
+// Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
+func (h *shard) Panicked(c *transport.Conn, v any, stack []byte) {
+	p, _ := c.Value.(*Player) // nil before it is set
+	h.server.panicked(p, v, stack)
+}
+
 // onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
 // added or removed are called like this, so that runtime.Goexit does not leave that half done.
 func onGoroutine(f func()) {

@@ -447,3 +447,34 @@ func TestPanicHandlerPanics(t *testing.T) {
 		t.Errorf("the process ended with %v:\n%s", err, out)
 	}
 }
+
+// TestDecoderPanics lets the decoder of one player's calls panic. Its session ends as after a panic
+// of a handler, and another player's continues.
+func TestDecoderPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := perfect(t)
+		moves := uplinktest.NewJournal(t, 1)
+		var joined []*ds.Player
+		var left []error
+		srv := serve(t, network, ds.Config{
+			Logger: slog.New(slog.DiscardHandler),
+			Joined: func(p *ds.Player) { joined = append(joined, p) },
+			Left:   func(_ *ds.Player, err error) { left = append(left, err) },
+		}, handles("Move", moves.Handle))
+		victim, other := uplinktest.Dial(t, network, client.Config{}), uplinktest.Dial(t, network, client.Config{})
+		broken, move := uplinktest.Bind(t, victim, "Move"), uplinktest.Bind(t, other, "Move")
+		settle(time.Second)
+		joined[0].BreakDecoder(0)
+		send(t, broken, 1, 0)
+		send(t, move, 1, 0)
+		settle(time.Second)
+		send(t, move, 1, 1)
+		settle(time.Second)
+		if err := victim.Err(); !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), bugReason) || other.Err() != nil {
+			t.Errorf("the clients have %v and %v", err, other.Err())
+		}
+		if len(left) != 1 || !errors.Is(left[0], session.ErrPanic) || srv.Stats().Panics != 1 || moves.Only().Frames() != 2 {
+			t.Errorf("left with %v, stats %+v", left, srv.Stats())
+		}
+	})
+}

@@ -115,9 +115,7 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.dropPayload(b, a.at, Late, false)
 		return
 	}
-	p.acks.Lock()
-	frames, err := p.server.decode(b, payload)
-	p.acks.Unlock()
+	frames, err := p.decode(b, payload)
 	p.noteAck(b)
 	if err != nil {
 		b.undecoded++
@@ -149,6 +147,12 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		}
 	}
 	p.count(b, frames[:delivered], len(payload), a)
+}
+
+func (p *Player) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
+	p.acks.Lock()
+	defer p.acks.Unlock()
+	return p.server.decode(b, payload)
 }
 
 // shortReach is the number of sequence numbers that the short header of a payload distinguishes.

@@ -19,6 +19,7 @@ var _ interface { // which the transport calls if they are there
 	Handled()
 	Moved(c *transport.Conn, from netip.AddrPort)
 	Refused(client uint64, err error)
+	Panicked(c *transport.Conn, v any, stack []byte)
 } = (*shard)(nil)
 
 // Opened registers a new connection and creates its Player.

@@ -48,6 +48,7 @@ func clientMetrics(s *clientStats) []metric {
 		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
 		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
 		row("calls_dropped_total", "Payloads of such calls that came too late or could not be decoded.", s.CallsDropped),
+		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each ends one session.", s.Panics),
 		labeled("stream_bytes_total", "direction", "sent", "Bytes of byte streams, by direction: sent or received.", s.StreamBytesSent),
 		labeled("stream_bytes_total", "direction", "received", "", s.StreamBytesReceived),
 		row("lost_datagrams_total", "Datagrams of the server that did not arrive.", s.Transport.Lost),

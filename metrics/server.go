@@ -118,7 +118,7 @@ func serverMetrics(s *ds.Stats) []metric {
 			s.Transport.PathMigrations),
 		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
 			s.Transport.Forwarded),
-		row("panics_total", "Recovered panics of the game's handlers and other callbacks. Each closes the session of one player.",
+		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each closes the session of one player.",
 			s.Panics),
 		row("requests_total", "Requests of clients that reached the game.", s.Requests),
 		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),

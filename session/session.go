@@ -33,9 +33,11 @@ var (
 	// ErrLimit means that the client exceeded a limit of the server; the text names the limit, and
 	// what the client did. Both ends. The client does not reconnect.
 	ErrLimit = errors.New("limit exceeded")
-	// ErrPanic means that a callback of the game panicked for this player; the text contains the
-	// value of the panic. Only the server: the client gets [ErrKicked].
-	ErrPanic = errors.New("a callback of the game panicked")
+	// ErrPanic means that a callback of the game, or the code that decodes what the other end sent,
+	// panicked; the text contains the value of the panic. Only the end that panicked: if it is the
+	// server, the client gets [ErrKicked]; if it is the client, the server gets [ErrQuit]. The client
+	// reconnects.
+	ErrPanic = errors.New("a callback of the game or a decoder panicked")
 	// ErrHandedOver means that the client continues at another server, to which this one handed it
 	// over. Both ends.
 	ErrHandedOver = errors.New("handed over to another server")

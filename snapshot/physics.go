@@ -60,8 +60,8 @@ func (pc *payloadCodec) storePhysics(cur *Set, p *physics) {
 	}
 }
 
-// physicsNumber codes v as its difference from another number, both from lo to hi. The difference is
-// from -2^31 to 2^31-1, so that no sum overflows.
+// physicsNumber codes v as its difference from another number, both from lo to hi. The difference
+// has at most 32 bits, so that no sum overflows.
 func (pc *payloadCodec) physicsNumber(v, from, lo, hi int64) int64 {
 	d := v - from
 	u := pc.count(pc.schema.layout.physics, physicsLevel, uint64(d<<1^d>>63))

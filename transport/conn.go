@@ -359,10 +359,10 @@ func (c *Conn) loop() *loop {
 
 // update calls f with the session, and writes the datagrams that it sends.
 func (c *Conn) update(f func(s *session.Session)) {
+	defer c.outbox.write()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	f(c.session)
-	c.mu.Unlock()
-	c.outbox.write()
 }
 
 // locked returns f's result for the session.
@@ -393,6 +393,7 @@ func (c *Conn) notifyClosed(h Handler) {
 	wasOpen := c.phase == opened
 	c.phase = ended
 	if wasOpen {
+		defer c.recovered(h)
 		h.Closed(c, c.err())
 	}
 }

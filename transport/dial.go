@@ -150,6 +150,7 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	if g.from != d.remote {
 		return
 	}
+	defer d.conn.recovered(d.handler)
 	r := d.conn.input(now, g.from, g.b)
 	if r.verdict == session.Accepted && r.state == session.Connecting {
 		if h, ok := d.handler.(interface{ Answered() }); ok {
@@ -163,6 +164,7 @@ func (d *dialer) endBatch(time.Time) {}
 
 // tick follows each batch and each alarm.
 func (d *dialer) tick(now time.Time) {
+	defer d.conn.recovered(d.handler)
 	unanswered := locked(d.conn, func(s *session.Session) bool {
 		s.Advance(now)
 		return s.TakeUnanswered()

@@ -19,9 +19,13 @@ import "time"
 // a hello is answered by a refusal, with the client id of its token if that is authentic, otherwise
 // 0. The error is that of the client. Refused must not call methods of the Listener.
 //
-// A panic in a call ends the process. If a call ends its goroutine with runtime.Goexit, as FailNow
-// of package testing does, another goroutine continues with the next datagrams; the rest of the
-// current batch may be lost.
+// A panic while a datagram of a connection is handled, in a call of the handler or before it, ends
+// this connection with session.ErrPanic, and so does a panic in any call of a dialed connection's
+// handler. If the Handler has the method Panicked(c *Conn, v any, stack []byte), that is called
+// first, and may close the connection with another cause; otherwise the panic is logged. A panic in
+// Tick or Refused of a listener's handler ends the process. If a call ends its goroutine with
+// runtime.Goexit, as FailNow of package testing does, another goroutine continues with the next
+// datagrams; the rest of the current batch may be lost.
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)

@@ -129,7 +129,8 @@ func (l *loop) interrupt() {
 
 // restartOnGoexit runs f as the whole of a goroutine. If a handler that f calls ends the goroutine
 // with runtime.Goexit, as t.FailNow does in a game's test, f runs again in another goroutine; its
-// state must therefore be valid whenever a handler runs. A panic ends the process.
+// state must therefore be valid whenever a handler runs. A panic that [Conn.recovered] does not
+// recover ends the process.
 func restartOnGoexit(f func()) {
 	returned := false
 	defer func() {

@@ -60,6 +60,7 @@ func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
 
 // receiveFor handles a datagram of a connection of this shard, which arrived at the shard via.
 func (s *shard) receiveFor(now time.Time, c *Conn, d datagram, via *shard) {
+	defer c.recovered(s.handler)
 	r := c.input(now, d.from, d.b)
 	s.count(r.verdict)
 	if r.verdict == session.Payload && c.phase == opened && c.via == via {

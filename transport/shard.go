@@ -108,14 +108,19 @@ func (s *shard) tick(now time.Time) {
 	}
 	s.timers.advance(now)
 	for c := s.timers.next(now); c != nil; c = s.timers.next(now) {
-		c.update(func(session *session.Session) { session.Advance(now) })
-		s.reschedule(now, c)
+		s.advance(now, c)
 	}
 	s.counters.publish()
 	if !s.stopped.Load() {
 		s.handler.Tick(now)
 	}
 	_ = s.monitor.check(now, &s.outbox)
+}
+
+func (s *shard) advance(now time.Time, c *Conn) {
+	defer c.recovered(s.handler)
+	c.update(func(session *session.Session) { session.Advance(now) })
+	s.reschedule(now, c)
 }
 
 // reschedule sets the timer of a connection after an event, or removes the connection if it has

@@ -76,33 +76,36 @@ func (all *Subscriptions) Reached(number uint8, tick uint64) bool {
 // Switch continues with the standby, if there is one. It calls methods of receivers, on the
 // goroutine that receives.
 func (all *Subscriptions) Switch(now time.Time) {
-	all.mu.Lock()
-	next := all.standby
-	if next == nil {
-		all.mu.Unlock()
-		return
-	}
-	for n := range all.current.offers {
-		all.current.withdraw(uint8(n))
-	}
-	all.deliverGame() // of the previous server
-	all.mu.Lock()
-	all.current, all.standby = side{offers: next.offers}, nil
-	var adopted []Receiver
-	for _, s := range all.list {
-		if spare := s.spare; spare != nil {
-			s.spare = nil
-			all.adopt(s, spare)
-			adopted = append(adopted, s.receiver)
-		}
-	}
-	for _, o := range all.current.offers {
-		for _, s := range all.list {
-			if o != nil && s.name == o.offer.Name && s.link == nil {
-				all.current.accept(s, o, now)
+	var next *side
+	all.locked(func() {
+		if next = all.standby; next != nil {
+			for n := range all.current.offers {
+				all.current.withdraw(uint8(n))
 			}
 		}
+	})
+	if next == nil {
+		return
 	}
+	all.deliverGame() // of the previous server
+	var adopted []Receiver
+	all.locked(func() {
+		all.current, all.standby = side{offers: next.offers}, nil
+		for _, s := range all.list {
+			if spare := s.spare; spare != nil {
+				s.spare = nil
+				all.adopt(s, spare)
+				adopted = append(adopted, s.receiver)
+			}
+		}
+		for _, o := range all.current.offers {
+			for _, s := range all.list {
+				if o != nil && s.name == o.offer.Name && s.link == nil {
+					all.current.accept(s, o, now)
+				}
+			}
+		}
+	})
 	all.deliverGame()
 	for _, r := range adopted {
 		r.Deliver()

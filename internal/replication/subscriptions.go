@@ -49,7 +49,6 @@ func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now
 			return nil, errSubscribed
 		}
 	}
-	all.list = append(all.list, s)
 	for _, o := range all.current.offers {
 		if o != nil && o.offer.Name == world {
 			all.current.accept(s, o, now)
@@ -62,6 +61,7 @@ func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now
 			}
 		}
 	}
+	all.list = append(all.list, s)
 	return s, nil
 }
 
@@ -131,32 +131,47 @@ func (all *Subscriptions) Offered() (names []string) {
 
 // Reset withdraws what the server offered over a link that was lost.
 func (all *Subscriptions) Reset(link Link) {
-	all.mu.Lock()
-	if all.standby != nil && all.standby.link == link {
-		all.abandon()
-	}
-	for n, o := range all.current.offers {
-		if o != nil && o.link == link {
-			all.current.withdraw(uint8(n))
+	all.locked(func() {
+		if all.standby != nil && all.standby.link == link {
+			all.abandon()
 		}
-	}
+		for n, o := range all.current.offers {
+			if o != nil && o.link == link {
+				all.current.withdraw(uint8(n))
+			}
+		}
+	})
 	all.deliverGame()
 }
 
-// deliverGame passes on the messages of the game that are due. It unlocks the mutex.
+// locked calls f with the lock held, also if f panics: decoders run in it.
+func (all *Subscriptions) locked(f func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	f()
+}
+
+// deliverGame passes on the messages of the game that are due. The caller does not hold the lock.
 func (all *Subscriptions) deliverGame() {
-	for i := 0; i < len(all.list); {
-		s := all.list[i]
-		tick, message, ok := s.game.Take()
-		if !ok {
-			i++
-			continue
+	for {
+		r, tick, message := all.takeGame()
+		if r == nil {
+			return
 		}
-		all.mu.Unlock()
-		s.receiver.Game(tick, message)
-		all.mu.Lock()
+		r.Game(tick, message)
 	}
-	all.mu.Unlock()
+}
+
+// takeGame returns the next message of the game that is due and its receiver, or nil.
+func (all *Subscriptions) takeGame() (r Receiver, tick uint64, message []byte) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if tick, message, ok := s.game.Take(); ok {
+			return s.receiver, tick, message
+		}
+	}
+	return nil, 0, nil
 }
 
 func (d *side) withdraw(n uint8) {
@@ -178,8 +193,14 @@ func (all *Subscriptions) side(link Link) *side {
 // message of the game, or a stop. It returns an error that wraps control.ErrMalformed if no server
 // sends the message.
 func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now time.Time) error {
+	err := all.handleMessage(link, t, b, now)
+	all.deliverGame()
+	return err
+}
+
+func (all *Subscriptions) handleMessage(link Link, t control.Type, b []byte, now time.Time) error {
 	all.mu.Lock()
-	defer all.deliverGame()
+	defer all.mu.Unlock()
 	if t == control.Offer {
 		return all.handleOffer(link, b, now)
 	}
@@ -227,31 +248,38 @@ func (all *Subscriptions) handleOffer(link Link, b []byte, now time.Time) error 
 // HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
 // not offered the world.
 func (all *Subscriptions) HandleDatagram(link Link, t control.Type, b []byte, at time.Time) error {
+	decoded, err := all.handleDatagram(link, t, b, at)
+	all.deliverGame()
+	if decoded != nil {
+		decoded.Deliver()
+	}
+	return err
+}
+
+// handleDatagram returns the receiver that has decoded a message, unless it is a standby's, or nil.
+func (all *Subscriptions) handleDatagram(link Link, t control.Type, b []byte, at time.Time) (decoded Receiver, err error) {
 	n := Number(b)
 	all.mu.Lock()
+	defer all.mu.Unlock()
 	d := all.side(link)
 	s := d.byNumber[n]
 	if s == nil || s.phase != subscribed {
-		defer all.mu.Unlock()
 		if d.offers[n] != nil {
-			return nil // sent before the client unsubscribed
+			return nil, nil // sent before the client unsubscribed
 		}
-		return fmt.Errorf("%w: a message of a world that was not offered", control.ErrMalformed)
+		return nil, fmt.Errorf("%w: a message of a world that was not offered", control.ErrMalformed)
 	}
 	s.stats.Datagrams++
-	var err error
 	if t == control.Down {
 		err = s.receive(b[1:], at)
 	} else {
 		s.stats.Fragments++
 		err = s.receiveFragment(b[1:], at)
 	}
-	spare := d == all.standby
-	all.deliverGame()
-	if err == nil && !spare {
-		s.receiver.Deliver()
+	if err != nil || d == all.standby {
+		return nil, nil // the subscription has counted the error
 	}
-	return nil
+	return s.receiver, nil
 }
 
 // Tick sends replies and acks that are due. It wakes the link at the time of the next call.

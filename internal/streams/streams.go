@@ -56,7 +56,7 @@ type slots struct {
 	turn      int       // stream that is served first by Next
 	start     time.Time // of the rate limits' clock
 	own, peer ratelimit.Bucket
-	calls     []func() // for unlock
+	calls     []func() // to call without the lock: of reserved streams that are over
 }
 
 // New returns the Mux of a new session.
@@ -86,11 +86,18 @@ func (m *Mux) Busy() bool {
 
 // End fails all streams, because the session has ended with err.
 func (m *Mux) End(err error) {
+	for _, f := range m.end(err) {
+		f()
+	}
+}
+
+// end is End, and returns what to call without the lock.
+func (m *Mux) end(err error) (calls []func()) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.err = err
 	if m.slots == nil {
-		m.mu.Unlock()
-		return
+		return nil
 	}
 	for i := range MaxStreams {
 		if w := m.out[i]; w != nil {
@@ -100,17 +107,8 @@ func (m *Mux) End(err error) {
 			r.fail(err)
 		}
 	}
-	m.unlock()
-}
-
-// unlock calls the functions of reserved streams that are over, without the lock.
-func (m *Mux) unlock() {
-	calls := m.calls
-	m.calls = nil
-	m.mu.Unlock()
-	for _, f := range calls {
-		f()
-	}
+	calls, m.calls = m.calls, nil
+	return calls
 }
 
 // Open opens a stream. If ctx is done before the end of the stream, the stream is aborted.
@@ -202,7 +200,20 @@ func (m *Mux) Deliver(now time.Time, b []byte) error {
 	if err != nil {
 		return err
 	}
+	calls, err := m.receive(now, k, number, body, n)
+	for _, f := range calls {
+		f()
+	}
+	if err == nil && (k == credit || k == open) {
+		m.owner.Wake()
+	}
+	return err
+}
+
+// receive handles a parsed message, and returns what to call without the lock.
+func (m *Mux) receive(now time.Time, k kind, number int, body []byte, n int) (calls []func(), err error) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.use(now)
 	switch {
 	case m.err != nil:
@@ -213,11 +224,8 @@ func (m *Mux) Deliver(now time.Time, b []byte) error {
 	default:
 		err = m.in[number].receive(k, body)
 	}
-	m.unlock()
-	if err == nil && (k == credit || k == open) {
-		m.owner.Wake()
-	}
-	return err
+	calls, m.calls = m.calls, nil
+	return calls, err
 }
 
 // accept registers a stream of the peer. The caller holds m.mu.
