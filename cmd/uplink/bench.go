@@ -44,6 +44,7 @@ With --distance there is no link: each frame is encoded against the one this man
 For long-run means, use many links and frames: --seeds 20 --frames 1000000 --warmup 10s. Nothing is timed then.`,
 		Example: `  uplink bench portal2_coop_60hz.csv.gz
   uplink bench --rtt 150ms --jitter 10ms --loss 5% --burst 3 portal2_coop_60hz.csv.gz
+  uplink bench --codec rle --list 40 --loss 10% portal2_coop_60hz.csv.gz
   uplink bench --distance 6 --codec rle --json portal2_coop_60hz.csv.gz rocketleague_solo_30hz.csv.gz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,6 +68,7 @@ For long-run means, use many links and frames: --seeds 20 --frames 1000000 --war
 	f.Var((*presets)(&o.cfg.Presets), "preset", "presets of adaptive to compare: low-latency, balanced, low-bandwidth or all")
 	f.Float64Var(&o.cfg.DownlinkHz, "downlink", 0, "datagrams per second of the server that acks are piggybacked on; 0: acks have datagrams of their own")
 	f.IntVar(&o.cfg.SendEvery, "send-every", 1, "new frames per payload of adaptive (batching)")
+	f.IntVar(&o.cfg.List, "list", 0, "list this many frames at the start, with their parts; of rle and paper")
 	f.StringSliceVar(&o.cfg.Schemes, "codec", bench.Schemes(), "codecs to compare")
 	f.BoolVar(&o.cfg.Fields, "fields", false, "show the bits of adaptive by field")
 	f.StringVar(&o.svg, "svg", "", "with --fields: write a chart to this file")
@@ -110,6 +112,12 @@ func (o *benchOptions) run(cmd *cobra.Command, paths []string) error {
 func (o *benchOptions) writeTables(b *strings.Builder, results []*bench.Result) {
 	for _, r := range results {
 		fmt.Fprintf(b, "%s: %d frames at %g Hz, %.0f s; %s\n\n", r.Trace, r.Frames, r.RateHz, float64(r.Frames)/r.RateHz, o.runText())
+		for i := range r.Codecs {
+			if c := &r.Codecs[i]; len(c.Listed) > 0 {
+				table.Write(b, listTable(c))
+				b.WriteByte('\n')
+			}
+		}
 		table.Write(b, benchTable(r))
 		for _, c := range r.Codecs {
 			if len(c.Fields) > 0 {
@@ -125,6 +133,9 @@ func (o *benchOptions) writeTables(b *strings.Builder, results []*bench.Result) 
 	if len(results) > 1 {
 		table.Write(b, meansTable(results))
 		b.WriteByte('\n')
+	}
+	if o.cfg.List > 0 {
+		b.WriteString(listNotes)
 	}
 	b.WriteString(benchNotes)
 }
@@ -157,6 +168,31 @@ func (o *benchOptions) runText() string {
 
 // nameOf returns the name of a preset, or of a codec without one.
 func nameOf(c *bench.Counts) string { return cmp.Or(c.Preset, c.Name) }
+
+// listTable returns two rows of headings and one row per listed frame.
+func listTable(c *bench.Counts) [][]string {
+	rows := [][]string{
+		{"frame", "base-", "numbers", "XORed", "run-length", "bits", "", "", "", ""},
+		{"of " + nameOf(c), "line", "bits", "bytes", "bytes", "payload", "header", "sum", "full", "arrived"},
+	}
+	for _, l := range c.Listed {
+		baseline, arrived := "none", "lost"
+		if l.Baseline != nil {
+			baseline = fmt.Sprint(*l.Baseline)
+		}
+		if l.Arrived {
+			arrived = "yes"
+		}
+		rows = append(rows, table.Row("%d|%s|%d|%d|%d|%d|%d|%d|%d|%s", l.Seq, baseline, l.NumberBits, l.XORBytes, l.RLEBytes,
+			l.PayloadBits, l.HeaderBits, l.PayloadBits+l.HeaderBits, l.FullBits, arrived))
+	}
+	return rows
+}
+
+const listNotes = `frame, baseline: sequence numbers; without a baseline, a frame is sent in full. payload is the numbers, less those of the
+       baseline, in whole bytes, and the run-length code of the other fields, XORed with those of the baseline; full
+       is the frame as an engine packs it.
+`
 
 // fieldsTable returns the bits of each field.
 func fieldsTable(c *bench.Counts) [][]string {

@@ -173,3 +173,35 @@ func TestBenchFields(t *testing.T) {
 		t.Errorf("%d: %s", code, stdout)
 	}
 }
+
+// TestBenchList: a listed frame has the parts that its payload has, and a baseline only of a frame
+// that arrived.
+func TestBenchList(t *testing.T) {
+	const rows = 300
+	result := parse[bench.Result](t, "bench", "--codec", "rle,paper", "--list", strconv.Itoa(rows), "--loss", "10%", "--json", portal2)
+	for _, c := range result.Codecs {
+		lost, deltas := 0, 0
+		for n, l := range c.Listed {
+			if int(l.Seq) != n || (l.NumberBits+7)/8+l.RLEBytes != l.PayloadBits/8 || l.HeaderBits == 0 || l.FullBits == 0 || l.XORBytes == 0 {
+				t.Errorf("%s: %+v", c.Name, l)
+			}
+			if !l.Arrived {
+				lost++
+			}
+			if l.Baseline != nil {
+				deltas++
+				if *l.Baseline >= l.Seq || !c.Listed[*l.Baseline].Arrived {
+					t.Errorf("%s: frame %d has baseline %d", c.Name, n, *l.Baseline)
+				}
+			}
+		}
+		if len(c.Listed) != rows || lost < rows/20 || lost > rows/5 || deltas < rows*3/4 {
+			t.Errorf("%s: %d frames listed, %d lost, %d with a baseline", c.Name, len(c.Listed), lost, deltas)
+		}
+	}
+	for _, args := range []string{"--list 3 --codec adaptive", "--list 3 --codec rle --seeds 2", "--list -1 --codec rle"} {
+		if code, _, stderr := uplink(t, append([]string{"bench", portal2}, strings.Fields(args)...)...); code != 2 || !strings.Contains(stderr, "--list") {
+			t.Errorf("%s: code %d: %s", args, code, stderr)
+		}
+	}
+}

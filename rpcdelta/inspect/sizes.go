@@ -21,3 +21,8 @@ func FullBits(s *schema.Schema, f *schema.Frame) int { return packed.Of(s).FullB
 func PackedVectorBits(v []float64, scale float64, maxBits int) int {
 	return packed.VectorBits(v, scale, maxBits)
 }
+
+// BinaryBytes returns the size in bytes of the binary part of a frame of schema s in codec rle
+// before run-length coding: the integers and byte strings, which are XORed with those of the
+// baseline.
+func BinaryBytes(s *schema.Schema, f *schema.Frame) int { return packed.Of(s).BinarySize(f) }

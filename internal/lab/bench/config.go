@@ -48,6 +48,9 @@ type Config struct {
 	// Warmup is the time of each run before counting starts. Mismatches always count.
 	Warmup time.Duration
 
+	// List is the number of frames at the start that Counts.Listed describes. It requires schemes
+	// that run-length code, and the trace once over one link.
+	List int
 	// Fields enables Counts.Fields and Counts.Profile for adaptive.
 	Fields bool
 	// Arrivals enables Counts.Arrived if the trace is run once.
@@ -93,6 +96,9 @@ func (c *Config) Validate() error {
 		if s.codec == rpcdelta.Adaptive && c.Distance >= adaptiveReach && c.Distance < c.Ring {
 			return fmt.Errorf("--distance %d: adaptive looks back %d frames at most", c.Distance, adaptiveReach-1)
 		}
+		if c.List > 0 && s.codec != rpcdelta.RLE {
+			return fmt.Errorf("--list: %s does not run-length code; want --codec rle or paper", name)
+		}
 	}
 	switch {
 	case c.Prior != nil && !slices.Contains(c.Schemes, rpcdelta.Adaptive.String()):
@@ -111,6 +117,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--preset: it needs %v among --codec", rpcdelta.Adaptive)
 	case c.Ring < 2 || c.Ring > rpcdelta.MaxRing:
 		return fmt.Errorf("--ring %d: want 2 to %d frames", c.Ring, rpcdelta.MaxRing)
+	case c.List < 0 || c.List > 0 && !c.once():
+		return fmt.Errorf("--list %d: want 0 or more frames, and neither --seeds, --frames nor --warmup", c.List)
 	case c.Seeds < 0 || c.Seeds > maxSeeds:
 		return fmt.Errorf("--seeds %d: want 1 to %d", c.Seeds, maxSeeds)
 	case c.Frames < 0 || c.Frames > maxFrames:

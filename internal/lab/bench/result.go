@@ -83,6 +83,8 @@ type Counts struct {
 
 	// Fields has the bits of each field.
 	Fields []FieldBits `json:"fields,omitempty"`
+	// Listed has the first frames.
+	Listed []Listed `json:"listed,omitempty"`
 
 	// Profile counts the bits of the encoder's payloads.
 	Profile *inspect.Profile `json:"-"`

@@ -57,7 +57,7 @@ func runScheme(ctx context.Context, t *trace.Trace, cfg Config, s scheme) (c Cou
 		return Counts{}, err
 	}
 	c = p.tally.counts(p)
-	c.Fields, c.Profile, c.Arrived = p.fieldBits(), p.profile, p.arrived
+	c.Fields, c.Profile, c.Arrived, c.Listed = p.fieldBits(), p.profile, p.arrived, p.listed
 	if !cfg.Untimed {
 		err = p.measure(&c)
 	}
@@ -116,6 +116,7 @@ type pair struct {
 	profile  *inspect.Profile // of the first run, or nil
 	course   *Course          // to record, or nil
 	arrived  []bool           // to record, or nil
+	listed   []Listed         // the first Config.List frames
 	repairs  [][]byte         // payloads repeated in the datagram
 	urgent   []int            // components of discrete fields
 	room     [2048]byte       // for messages of the timed passes
@@ -179,7 +180,7 @@ func (p *pair) reset() (err error) {
 	if err != nil {
 		return err
 	}
-	if p.cfg.Fields && p.profile == nil && p.scheme.codec == rpcdelta.Adaptive {
+	if p.profile == nil && (p.cfg.List > 0 || p.cfg.Fields && p.scheme.codec == rpcdelta.Adaptive) {
 		p.profile = inspect.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
@@ -208,6 +209,9 @@ func (p *pair) encode(n int) ([]byte, error) {
 	}
 	if n == p.warm+p.perPayload()-1 { // the frames before were the warm-up
 		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
+	}
+	if len(p.listed) < p.cfg.List {
+		p.list(&info)
 	}
 	p.tally.frame(&p.scheme, info, len(message))
 	p.tally.payloadBits += 8 * p.repairSize()
@@ -289,6 +293,9 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 		if n < uint64(len(p.arrived)) {
 			p.arrived[n] = true
 		}
+		if n < uint64(len(p.listed)) {
+			p.listed[n].Arrived = true
+		}
 		if p.course != nil {
 			(*p.course)[n].Arrived = true
 		}
@@ -353,7 +360,7 @@ func (p *pair) takeAck(message []byte, n int) error {
 }
 
 func (p *pair) fieldBits() []FieldBits {
-	if p.profile == nil {
+	if p.profile == nil || !p.cfg.Fields {
 		return nil
 	}
 	out := make([]FieldBits, len(p.profile.Fields))

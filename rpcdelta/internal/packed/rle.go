@@ -131,6 +131,9 @@ func (c *Codec) KeyframeBytes(cur *schema.Frame) int {
 
 func uvarintLen(n int) int { return (bits.Len(uint(n|1)) + 6) / 7 }
 
+// BinarySize returns the size in bytes of the binary part of f before run-length coding.
+func (s *Format) BinarySize(f *schema.Frame) int { return len(s.appendBinary(nil, f, nil)) }
+
 // appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
 // is nil.
 func (s *Format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
