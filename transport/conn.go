@@ -195,12 +195,11 @@ func (c *Conn) Missing(first, last uint64) int {
 	return c.session.Missing(first, last)
 }
 
-// RTT returns the smoothed round-trip time, 0 before the first measurement.
+// RTT returns the round-trip time, 0 before the first measurement; see [Stats].
 func (c *Conn) RTT() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	smoothed, _, _ := c.session.RTT()
-	return smoothed
+	return c.session.Path().RTT()
 }
 
 // Unanswered reports whether a dialed connection has waited for an answer of the listener for two
@@ -326,7 +325,8 @@ func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.session.Stats()
-	smoothed, last, _ := c.session.RTT()
+	path := c.session.Path()
+	last, _ := path.Last()
 	return Stats{
 		DatagramsSent:     s.DatagramsSent,
 		BytesSent:         s.BytesSent,
@@ -340,9 +340,9 @@ func (c *Conn) Stats() Stats {
 		PathMigrations:    s.PathMigrations,
 		MaxDatagram:       c.session.MaxDatagram(),
 		Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
-		RTT:               smoothed,
+		RTT:               path.RTT(),
 		LastRTT:           last,
-		MinRTT:            c.session.MinRTT(),
+		MinRTT:            path.MinRTT(),
 		RTTs:              c.rtts,
 	}
 }

@@ -33,7 +33,7 @@ func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 
 // observeRTT counts a new measurement. It is called with the lock held.
 func (c *Conn) observeRTT() {
-	_, last, n := c.session.RTT()
+	last, n := c.session.Path().Last()
 	if n == c.measured {
 		return
 	}

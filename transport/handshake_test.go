@@ -118,7 +118,7 @@ func TestAddressIsTaken(t *testing.T) {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
-	d.now = d.now.Add(time.Second)
+	d.now = d.now.Add(2 * time.Second)
 	first.Advance(d.now)
 	first.moveTo(place(1))
 	if c := d.conns.get(place(1)); c == nil || c.ClientID() != 1 || d.conns.get(clientAddr).ClientID() != 2 {

@@ -34,8 +34,11 @@ type Stats struct {
 	MaxDatagram int
 	// Dropped counts received datagrams that were not used.
 	Dropped Drops
-	// RTT is the smoothed round-trip time, LastRTT the latest measurement, and MinRTT the lowest of
-	// the last 8 to 16; 0 before the first. There is about one a second.
+	// RTT is the round-trip time, the mean of the middle third of the last 9 measurements. LastRTT
+	// is the latest measurement, and MinRTT the lowest of the last 30 to 40 s. All are 0 before the
+	// first measurement. There is about one a second, fewer while the connection is idle. A client
+	// can delay the answers that are measured, but it cannot make a round trip shorter than by 20
+	// ms, nor add measurements.
 	RTT, LastRTT, MinRTT time.Duration
 	// RTTs contains all measurements.
 	RTTs RTTHistogram

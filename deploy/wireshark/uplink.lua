@@ -79,11 +79,10 @@ local f = {
 	hs_reason = ProtoField.uint8("uplink.handshake.reason", "Reason", base.DEC, REFUSALS),
 	hs_echo = ProtoField.bytes("uplink.handshake.echo", "Header of the unknown datagram"),
 
-	hb_clock = ProtoField.uint32("uplink.heartbeat.clock", "Clock (us)"),
-	hb_echo = ProtoField.uint32("uplink.heartbeat.echo", "Echo (us)"),
+	hb_ask = ProtoField.uint32("uplink.heartbeat.ask", "Ask", base.HEX),
+	hb_echo = ProtoField.uint32("uplink.heartbeat.echo", "Echo of an ask", base.HEX),
 	hb_hold = ProtoField.uint24("uplink.heartbeat.hold", "Hold (us)"),
-	hb_has_echo = ProtoField.bool("uplink.heartbeat.has_echo", "Contains an echo", 8, nil, 0x01),
-	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Requests an answer", 8, nil, 0x02),
+	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Requests an answer", 8, nil, 0x01),
 	close_code = ProtoField.uint8("uplink.close.code", "Code", base.DEC, CLOSES),
 	close_text = ProtoField.string("uplink.close.text", "Text"),
 	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
@@ -985,10 +984,9 @@ local function dissect_heartbeat(tvb, tree, ctx)
 	if tvb:len() ~= 12 then
 		return bad(ctx, tree, "a heartbeat has 12 bytes")
 	end
-	tree:add_le(f.hb_clock, tvb(0, 4))
+	tree:add_le(f.hb_ask, tvb(0, 4))
 	tree:add_le(f.hb_echo, tvb(4, 4))
 	tree:add_le(f.hb_hold, tvb(8, 3))
-	tree:add(f.hb_has_echo, tvb(11, 1))
 	tree:add(f.hb_answer, tvb(11, 1))
 end
 

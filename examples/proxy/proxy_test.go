@@ -558,7 +558,7 @@ func TestSpoofedFlows(t *testing.T) {
 		for i := range uint32(n) {
 			must(t, victim.conn.Send([]byte("echo")))
 			for k := range uint32(12) {
-				must(t, cheat.Heartbeat(12*i+k))
+				must(t, cheat.Heartbeat(12*i+k, 0))
 				time.Sleep(10 * time.Millisecond)
 			}
 		}

@@ -205,9 +205,9 @@ func (c *Client) SendReliable(b []byte) error {
 	return c.session.SendReliable(time.Now(), b)
 }
 
-// Heartbeat sends a heartbeat that asks for an answer.
-func (c *Client) Heartbeat(clock uint32) error {
-	return c.raw(wire.HeartbeatKind, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: clock, Answer: true}))
+// Heartbeat sends a heartbeat with the numbers ask and echo, which requests an answer.
+func (c *Client) Heartbeat(ask, echo uint32) error {
+	return c.raw(wire.HeartbeatKind, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: ask, Echo: echo, Answer: true}))
 }
 
 // Probe sends the largest probe there is.

@@ -153,8 +153,8 @@ struct Event {
 
 // Stats counts since create, but for the round-trip times of the session.
 struct Stats {
-  uint64_t rtt = 0;     // ns, smoothed; 0: not measured
-  uint64_t min_rtt = 0; // ns, the lowest of the last 8 to 16 measurements
+  uint64_t rtt = 0;     // ns, the mean of the middle third of the last 9 measurements; 0: none
+  uint64_t min_rtt = 0; // ns, the lowest of the last 30 to 40 s
   uint64_t sent = 0;    // datagrams
   uint64_t sent_bytes = 0;
   uint64_t received = 0; // accepted datagrams

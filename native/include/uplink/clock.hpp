@@ -82,7 +82,7 @@ struct Ticks {
   double server = 0;    // the tick that the server is simulating, with the part of it that has passed
   double hz = 0;        // ticks per second
   uint64_t one_way = 0; // ns, half of the lowest round-trip time
-  uint64_t rtt = 0;     // ns, smoothed
+  uint64_t rtt = 0;     // ns
 
   // input returns the tick in which the server will use a call that is sent now, after the path and the
   // RPC's jitter buffer (Client::pace).

@@ -97,19 +97,18 @@ bool parse_handshake(Bytes d, Handshake *h) {
 
 bool parse_heartbeat(Bytes body, Heartbeat *h) {
   if (body.size != heartbeat_size) return false;
-  h->clock = static_cast<uint32_t>(load_little(body.data, 4));
+  h->ask = static_cast<uint32_t>(load_little(body.data, 4));
   h->echo = static_cast<uint32_t>(load_little(body.data + 4, 4));
   h->hold = static_cast<uint32_t>(load_little(body.data + 8, 3));
-  h->has_echo = (body.data[11] & 1) != 0;
-  h->ask = (body.data[11] & 2) != 0;
+  h->answer = (body.data[11] & 1) != 0;
   return true;
 }
 
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {
-  store_little(to, 4, h.clock);
-  store_little(to + 4, 4, h.has_echo ? h.echo : 0);
-  store_little(to + 8, 3, h.has_echo ? h.hold : 0);
-  to[11] = static_cast<uint8_t>((h.has_echo ? 1 : 0) | (h.ask ? 2 : 0));
+  store_little(to, 4, h.ask);
+  store_little(to + 4, 4, h.echo);
+  store_little(to + 8, 3, h.hold);
+  to[11] = h.answer ? 1 : 0;
 }
 
 } // namespace uplink::detail::client

@@ -69,11 +69,10 @@ struct Handshake {
 bool parse_handshake(Bytes datagram, Handshake *h);
 
 struct Heartbeat {
-  uint32_t clock = 0;
-  uint32_t echo = 0;
-  uint32_t hold = 0;
-  bool has_echo = false;
-  bool ask = false;
+  uint32_t ask = 0;    // a random number, not 0
+  uint32_t echo = 0;   // the newest ask that the sender received; 0: none
+  uint32_t hold = 0;   // microseconds since then, below 2^24
+  bool answer = false; // requests a heartbeat at once
 };
 
 constexpr size_t heartbeat_size = 12;

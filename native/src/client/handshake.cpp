@@ -37,13 +37,14 @@ Error Session::start(const Token &t, uint64_t now) {
   refusal_ = reason_ = Reason::none;
   window_ = {};
   number_ = 0;
-  busy_ = has_peer_ = deaf_ = false;
+  busy_ = deaf_ = false;
   first_ = long_ = true;
   long_until_ = 0;
   asked_ = loss_at_ = never;
   wait_ = 2 * second;
   beat_ = 0;
-  rtt_ = {};
+  peer_ = 0;
+  path_ = {};
   generation_ = 0;
   responses_n_ = 0;
   closes_ = 0;
@@ -107,7 +108,7 @@ bool Session::on_welcome(Bytes message, uint64_t now) {
   wipe(down, 32);
   wipe(ephemeral_, 32);
   state_ = State::open;
-  if (hellos_ == 1) rtt_.add(now - hello_sent_);
+  if (hellos_ == 1) path_.measured(now, now - hello_sent_);
   sent_ = calm_ = received_ = served_ = now;
   beat(true);
   return true;

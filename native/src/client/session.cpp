@@ -7,6 +7,9 @@ namespace {
 
 constexpr size_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
 constexpr uint8_t path_steps = 5;
+// A server requests a heartbeat each second; without a request for heartbeat_interval, the client sends one.
+constexpr uint64_t heartbeat_interval = 1500 * ms;
+constexpr uint64_t min_probe_interval = 500 * ms; // must exceed the round-trip time
 
 Reason reason_of_close(uint8_t code) {
   static const Reason reasons[] = {Reason::quit,      Reason::shutdown, Reason::replaced,
@@ -15,17 +18,6 @@ Reason reason_of_close(uint8_t code) {
 }
 
 } // namespace
-
-void RoundTrip::add(uint64_t measured) {
-  if (n_ % 8 == 0) {
-    before_ = lowest_;
-    lowest_ = measured;
-  }
-  n_++;
-  lowest_ = std::min(lowest_, measured);
-  const int64_t d = static_cast<int64_t>(measured - smoothed_);
-  smoothed_ += static_cast<uint64_t>(d / std::min<int64_t>(n_, 8));
-}
 
 bool Bucket::take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now) {
   const uint64_t gained = std::min(now - at, 100 * second) * rate / second;
@@ -157,17 +149,12 @@ bool Session::on_unknown(Bytes b, uint64_t now) {
 void Session::on_heartbeat(Bytes body, uint64_t now) {
   Heartbeat h;
   if (!parse_heartbeat(body, &h)) return;
-  const uint32_t ahead = h.clock - peer_clock_;
-  if (!has_peer_ || now - peer_at_ > 60 * second || (ahead >= 1 && ahead < 0x80000000)) {
-    has_peer_ = true;
-    peer_clock_ = h.clock;
-    peer_at_ = now;
-  }
-  if (h.has_echo) {
-    const uint32_t age = static_cast<uint32_t>(now) - h.echo;
-    if (h.hold <= age && age <= 60 * second) rtt_.add(age - h.hold);
-  }
-  if (h.ask && answers_.take(1, 20, 20, now)) beat(false);
+  path_.echoed(now, h.echo, h.hold);
+  peer_ = h.ask;
+  peer_at_ = now;
+  if (!h.answer || !answers_.take(1, 20, 20, now)) return;
+  beat(false);
+  probe_ = step_ < path_steps;
 }
 
 void Session::on_close(Bytes body) {
@@ -175,11 +162,15 @@ void Session::on_close(Bytes body) {
   end(reason_of_close(body.data[0]));
 }
 
+bool Session::idle() const {
+  return sent_ - calm_ >= 5 * second && step_ == path_steps;
+}
+
 uint64_t Session::interval() const {
   const uint64_t every = std::min<uint64_t>(9 * second, timeout_ * 6 / 10);
   if (loss_at_ != never) return 250 * ms;
   if (asked_ != never && sent_ >= served_ + second) return 250 * ms;
-  if (sent_ - calm_ < 5 * second || step_ < path_steps) return second;
+  if (!idle()) return heartbeat_interval;
   return served_ < sent_ ? 250 * ms : every;
 }
 
@@ -202,8 +193,7 @@ void Session::advance(uint64_t now) {
   }
   if (now - served_ >= 300 * ms) extend(now, second);
   if (now - sent_ >= interval() && beat_ == 0 && !first_) {
-    const bool idle = sent_ - calm_ >= 5 * second && step_ == path_steps;
-    beat(idle || loss_at_ != never || now - served_ >= second);
+    beat(true);
     probe_ = step_ < path_steps;
   }
   if (asked_ != never && now - asked_ >= wait_) {
@@ -237,6 +227,7 @@ void Session::search() {
 
 size_t Session::send_probe(Buffer to, uint64_t now) {
   probe_ = false;
+  if (probed_ != never && now - probed_ < min_probe_interval) return 0;
   if (probed_ != never && received_ > probed_ && ++failed_ == 3) step_ = path_steps;
   if (to.capacity < max_datagram) step_ = path_steps;
   if (step_ == path_steps) return 0;
@@ -263,15 +254,20 @@ uint64_t Session::timeout() const {
 
 size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
   Heartbeat h;
-  h.clock = static_cast<uint32_t>(now);
-  h.ask = beat_ == 2;
-  h.has_echo = has_peer_ && now - peer_at_ < 1U << 24;
-  h.echo = peer_clock_;
-  h.hold = static_cast<uint32_t>(now - peer_at_);
+  uint8_t random[4] = {};
+  if (crypto_.random(crypto_.context, random, 4)) {
+    h.ask = std::max<uint32_t>(static_cast<uint32_t>(load_little(random, 4)), 1);
+    path_.ask(now, h.ask);
+  }
+  h.answer = beat_ == 2;
+  if (peer_ != 0 && now - peer_at_ < 1U << 24) {
+    h.echo = peer_;
+    h.hold = static_cast<uint32_t>(now - peer_at_);
+  }
   if (busy_ || first_) calm_ = now;
   busy_ = first_ = false;
   sent_ = now;
-  if (h.ask && asked_ == never) asked_ = now;
+  if (h.answer && asked_ == never) asked_ = now;
   beat_ = 0;
   uint8_t body[heartbeat_size];
   format_heartbeat(body, h);
@@ -308,8 +304,8 @@ size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body) {
 
 void Session::fill(Stats *s) const {
   *s = stats_;
-  s->rtt = rtt_.smoothed() * 1000;
-  s->min_rtt = rtt_.minimum() * 1000;
+  s->rtt = path_.rtt() * 1000;
+  s->min_rtt = path_.min_rtt() * 1000;
   s->suite = suite_;
   s->datagram_size = static_cast<uint16_t>(found_);
 }

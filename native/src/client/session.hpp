@@ -3,6 +3,7 @@
 #pragma once
 
 #include "src/client/datagram.hpp"
+#include "src/client/path.hpp"
 #include "src/client/token.hpp"
 #include "uplink/client.hpp"
 
@@ -16,21 +17,6 @@ struct Bucket {
   uint64_t level = 0, at = 0;
   // take removes n if there is so much, with rate a second and at most burst.
   bool take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now);
-};
-
-// RoundTrip is the round-trip time. The first measurements count equally: a single one may be far from
-// the mean.
-class RoundTrip {
-public:
-  void add(uint64_t measured);
-  uint64_t smoothed() const { return smoothed_; }
-  // minimum returns the lowest of the last 8 to 16 measurements, 0 before the first.
-  uint64_t minimum() const { return n_ > 8 && before_ < lowest_ ? before_ : lowest_; }
-
-private:
-  uint64_t smoothed_ = 0;
-  uint64_t lowest_ = 0, before_ = 0; // of the last 8 measurements or fewer, and of those before
-  uint32_t n_ = 0;
 };
 
 enum class State : uint8_t { idle, connecting, open, closing };
@@ -48,7 +34,7 @@ public:
   // accepted_number returns the packet number of the datagram that was accepted last.
   uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
-  uint64_t rtt() const { return rtt_.smoothed(); }
+  uint64_t rtt() const { return path_.rtt(); }
   // silence returns the time since the last datagram of the server.
   uint64_t silence(uint64_t now) const { return now - served_; }
   // ask requests an answer of the server.
@@ -85,9 +71,11 @@ private:
   void on_close(Bytes body);
   void accepted(uint8_t kind, uint64_t now);
   void extend(uint64_t now, uint64_t time);
-  void beat(bool ask) {
-    if (ask || beat_ == 0) beat_ = ask ? 2 : 1;
+  void beat(bool request) {
+    if (request || beat_ == 0) beat_ = request ? 2 : 1;
   }
+  // idle reports whether heartbeats are less frequent.
+  bool idle() const;
   uint64_t interval() const;
   // search begins the search for the largest datagram of the path.
   void search();
@@ -114,10 +102,11 @@ private:
   uint32_t hellos_ = 0;
 
   // Heartbeats.
-  uint32_t peer_clock_ = 0;
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
-  uint64_t peer_at_ = 0, long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
-  RoundTrip rtt_;
+  uint64_t long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
+  PathEstimator path_;
+  uint32_t peer_ = 0; // ask of the server's last heartbeat, received at peer_at_; 0: none
+  uint64_t peer_at_ = 0;
   Bucket answers_, challenges_;
 
   // The path size.
@@ -139,8 +128,8 @@ private:
   uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the number
   uint8_t body_[max_datagram] = {};
   uint8_t suite_ = 0, generation_ = 0, closes_ = 0, close_code_ = 0;
-  uint8_t beat_ = 0; // 1: a heartbeat is to be sent; 2: one that asks for an answer
-  bool busy_ = false, first_ = true, has_peer_ = false, long_ = true, deaf_ = false;
+  uint8_t beat_ = 0; // 1: a heartbeat is to be sent; 2: one that requests an answer
+  bool busy_ = false, first_ = true, long_ = true, deaf_ = false;
 };
 
 } // namespace uplink::detail::client

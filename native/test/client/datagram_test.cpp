@@ -90,7 +90,10 @@ TEST_CASE("handshake datagrams and heartbeats") {
     const Data d = unhex(x["body"]);
     Heartbeat h;
     REQUIRE(parse_heartbeat(bytes(d), &h));
-    CHECK(h.clock == x["fields"]["clock"].get<uint32_t>());
+    CHECK(h.ask == x["fields"]["ask"].get<uint32_t>());
+    CHECK(h.echo == x["fields"]["echo"].get<uint32_t>());
+    CHECK(h.hold == x["fields"]["hold"].get<uint32_t>());
+    CHECK(h.answer == x["fields"]["answer"].get<bool>());
     uint8_t out[heartbeat_size];
     format_heartbeat(out, h);
     CHECK(hex(out, heartbeat_size) == x["body"].get<std::string>());

@@ -99,11 +99,10 @@ struct Server {
     if (h.kind == heartbeat && parse_heartbeat(bytes(body), &b)) {
       heartbeats++;
       Heartbeat answer;
-      answer.echo = b.clock;
-      answer.has_echo = true;
+      answer.echo = b.ask;
       Data to(heartbeat_size);
       format_heartbeat(to.data(), answer);
-      if (b.ask) send(heartbeat, to);
+      if (b.answer) send(heartbeat, to);
     }
   }
 

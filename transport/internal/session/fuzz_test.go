@@ -33,7 +33,7 @@ func FuzzInput(f *testing.F) {
 			b := wire.AppendHeader(nil, wire.Header{Kind: k, Long: long, ID: testID})
 			f.Add(b)
 			f.Add(append(b, make([]byte, wire.ChallengeSize)...))
-			f.Add(wire.AppendHeartbeat(b, wire.Heartbeat{Answer: true, HasEcho: true}))
+			f.Add(wire.AppendHeartbeat(b, wire.Heartbeat{Ask: 1, Echo: 1, Answer: true}))
 			f.Add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
 		}
 	}

@@ -157,7 +157,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	}
 	s.received, s.served = now, now
 	if h.count == 1 { // otherwise it is unknown which hello it answers
-		s.rtt.add(now.Sub(h.sent))
+		s.path.Measured(now.Sub(s.start), now.Sub(h.sent))
 	}
 	s.begin(grant.ID, seal.Suite(grant.Suite), secrets)
 	s.open(now)

@@ -47,6 +47,8 @@ type end struct {
 	drop func(b []byte) bool
 	// limit is the size of the longest datagram that arrives; 0: any.
 	limit int
+	// heartbeats counts those that this end sent.
+	heartbeats uint64
 }
 
 type flight struct {
@@ -57,12 +59,13 @@ type flight struct {
 	data []byte
 }
 
-// pair is a client and the session that a listener makes for its hello, 20 ms apart. It runs in the
-// virtual time of a synctest bubble, which is KCP's too.
+// pair is a client and the session that a listener makes for its hello, oneWay apart. It runs in
+// the virtual time of a synctest bubble, which is KCP's too.
 type pair struct {
 	t              *testing.T
 	client, server *end
 	flying         []flight
+	delay          time.Duration // one way
 	suite          seal.Suite
 	code           wire.Code // of the grant
 	buffers        Buffers
@@ -73,7 +76,7 @@ func inPair(t *testing.T, f func(t *testing.T, p *pair)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pair{
-			t: t, suite: seal.AES128GCM,
+			t: t, suite: seal.AES128GCM, delay: oneWay,
 			client: &end{name: "client", addr: clientAddr}, server: &end{name: "server", addr: serverAddr},
 		}
 		p.client.s = NewClient(time.Now(), testRequest(), p.config(p.client, p.server))
@@ -100,7 +103,10 @@ func testRequest() Request {
 // config returns the configuration of an end that sends to the other.
 func (p *pair) config(from, to *end) Config {
 	return Config{Timeout: testTimeout, Buffers: &p.buffers, Output: func(addr netip.AddrPort, b []byte) {
-		p.flying = append(p.flying, flight{time.Now().Add(oneWay), from.addr, addr, to, bytes.Clone(b)})
+		if h, err := wire.ParseHeader(b); err == nil && h.Kind == wire.HeartbeatKind {
+			from.heartbeats++
+		}
+		p.flying = append(p.flying, flight{time.Now().Add(p.delay), from.addr, addr, to, bytes.Clone(b)})
 	}}
 }
 
@@ -226,7 +232,7 @@ func (e *end) inputFrom(now time.Time, from netip.AddrPort, b []byte) Verdict {
 // connect runs until both ends are open and have measured the RTT.
 func (p *pair) connect() {
 	p.t.Helper()
-	p.run(7 * oneWay)
+	p.run(8 * oneWay)
 	if p.client.s.State() != Open || p.server.s.State() != Open {
 		p.t.Fatalf("states %d and %d, want %d", p.client.s.State(), p.server.s.State(), Open)
 	}

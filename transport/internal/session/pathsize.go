@@ -19,6 +19,9 @@ var probeSizes = [...]int{wire.BaseDatagram, 1232, 1372, 1452, wire.MaxDatagram}
 // all of them are lost in one of 150 searches.
 const probeTries = 3
 
+// probeInterval is the minimum time between two probes. It must exceed the round-trip time.
+const probeInterval = time.Second / 2
+
 // pathSizeSearch is the state of the search. The zero value is its start.
 type pathSizeSearch struct {
 	passed int       // the largest size that was answered; 0: none
@@ -31,7 +34,7 @@ func (s *Session) searching() bool { return s.client && int(s.pathSize.step) < l
 
 func (s *Session) probePathSize(now time.Time) {
 	p := &s.pathSize
-	if !s.searching() {
+	if !s.searching() || !p.sent.IsZero() && now.Sub(p.sent) < probeInterval {
 		return
 	}
 	if !p.sent.IsZero() && s.received.After(p.sent) {

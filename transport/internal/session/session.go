@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/transport/internal/path"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
@@ -42,7 +43,7 @@ type Config struct {
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to netip.AddrPort, datagram []byte)
-	// Random is the source of keys and challenges; nil selects crypto/rand. It must not fail.
+	// Random is the source of keys, challenges and asks; nil selects crypto/rand. It must not fail.
 	Random io.Reader
 	// Buffers is the memory in which datagrams are built. Sessions may share it.
 	Buffers *Buffers
@@ -61,7 +62,7 @@ type Session struct {
 	id     uint64 // 0 until a client's session is open
 	remote netip.AddrPort
 
-	start      time.Time        // of this end's heartbeat clock
+	start      time.Time        // of the rate limits
 	received   time.Time        // when the last datagram was accepted
 	served     time.Time        // the same without challenges
 	handshake  *clientHandshake // of a client until its session is open
@@ -71,7 +72,7 @@ type Session struct {
 	pathSize   pathSizeSearch
 	longUntil  time.Time // until when a client sends long headers at least
 	unanswered unansweredState
-	rtt        rtt
+	path       path.Estimator
 	answers    ratelimit.Bucket // of answerRate
 
 	generation     uint8            // of the client's address, as far as this end knows
@@ -106,15 +107,8 @@ func (s *Session) State() State { return s.state }
 // package and of package token, possibly wrapped.
 func (s *Session) Err() error { return s.err }
 
-// RTT returns the smoothed round-trip time, the last measurement and the number of measurements.
-// All are 0 before the first one.
-func (s *Session) RTT() (smoothed, last time.Duration, samples uint64) {
-	return s.rtt.smoothed, s.rtt.last, s.rtt.samples
-}
-
-// MinRTT returns the lowest of the last 8 to 16 measurements of the round-trip time, 0 before the
-// first.
-func (s *Session) MinRTT() time.Duration { return s.rtt.minimum() }
+// Path returns what this end has measured of the path.
+func (s *Session) Path() *path.Estimator { return &s.path }
 
 // Number returns the complete packet number of the last accepted datagram.
 func (s *Session) Number() uint64 { return s.number }

@@ -33,7 +33,8 @@ func TestHandshake(t *testing.T) {
 			t.Errorf("client has id %x and suite %v", p.client.s.ID(), p.client.s.Suite())
 		}
 		for _, e := range []*end{p.client, p.server} {
-			smoothed, last, _ := e.s.RTT()
+			smoothed := e.s.path.RTT()
+			last, _ := e.s.path.Last()
 			if smoothed != 2*oneWay || last != 2*oneWay {
 				t.Errorf("%s: round trip %v, last %v, want %v", e.name, smoothed, last, 2*oneWay)
 			}
@@ -53,7 +54,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		if p.client.s.Stats().DatagramsSent < 8 {
 			t.Error("the client did not repeat its hello")
 		}
-		if smoothed, _, _ := p.client.s.RTT(); smoothed != 2*oneWay {
+		if smoothed := p.client.s.path.RTT(); smoothed != 2*oneWay {
 			t.Errorf("round trip %v, want %v: a repeated hello must not be measured", smoothed, 2*oneWay)
 		}
 	})
@@ -233,7 +234,7 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 		p.server.cut = true
 		p.run(maxHelloWait + 5*time.Millisecond)
 		p.client.input(time.Now(), p.welcomeFor(testNonce))
-		if _, last, _ := p.client.s.RTT(); p.client.s.State() != Open || last != 0 {
+		if last, _ := p.client.s.path.Last(); p.client.s.State() != Open || last != 0 {
 			t.Errorf("state %d, round trip %v", p.client.s.State(), last)
 		}
 	})

@@ -2,18 +2,20 @@ package session
 
 import (
 	"cmp"
+	"crypto/rand"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/transport/internal/path"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 const (
 	heartbeatInterval = time.Second
+	maxClientHold     = 20 * time.Millisecond  // that a listener believes
 	idleAfter         = 5 * time.Second        // without anything but heartbeats
 	idleInterval      = 9 * time.Second        // between heartbeats of an idle session, at most 60 % of the timeout
 	requestInterval   = 250 * time.Millisecond // between heartbeats while none is answered
-	maxEchoAge        = time.Minute            // an older echo measures nothing
 	lossProbePeriod   = time.Second            // from the hint to the end of the session
 	lossProbeInterval = 250 * time.Millisecond // between its heartbeats
 	lossProbeNumbers  = 256                    // a hint must echo one of the last datagrams
@@ -33,50 +35,47 @@ type heartbeatState struct {
 	sent   time.Time // the last one
 	calm   time.Time // the last one before which the session was not idle
 	busy   bool      // payloads were sent or received since
-	peer   uint32    // clock in the peer's newest heartbeat
-	peerAt time.Time // when that was received; zero: none
+	peer   uint32    // ask in the peer's last heartbeat; 0: none
+	peerAt time.Time // when that was received
 }
 
-// clock returns this end's clock in heartbeats, in microseconds.
-func (s *Session) clock(now time.Time) uint32 {
-	return uint32(now.Sub(s.start) / time.Microsecond)
-}
-
-// idle reports whether heartbeats are less frequent and request answers.
+// idle reports whether heartbeats are less frequent.
 func (s *Session) idle() bool {
 	return s.heartbeat.sent.Sub(s.heartbeat.calm) >= idleAfter && !s.searching()
 }
 
-// nextHeartbeat returns when the next heartbeat is due. In an idle session the client sends
-// heartbeats and the listener answers; the listener sends one only if it receives none.
+// nextHeartbeat returns when the next heartbeat is due, apart from answers. The listener requests
+// one of the client each second, and in an idle session, the client those of the listener. The
+// other end sends one by itself only if it receives none.
 func (s *Session) nextHeartbeat() time.Time {
-	switch every := min(idleInterval, s.cfg.Timeout*6/10); {
+	every := heartbeatInterval
+	switch {
 	case !s.lossProbe.IsZero():
 		return s.heartbeat.sent.Add(lossProbeInterval)
-	case s.unanswered.waiting() && s.heartbeat.sent.Sub(s.served) >= heartbeatInterval:
+	case s.unanswered.waiting() && s.heartbeat.sent.Sub(s.served) >= heartbeatInterval, s.idle() && s.served.Before(s.heartbeat.sent):
 		return s.heartbeat.sent.Add(requestInterval)
-	case !s.idle():
-		return s.heartbeat.sent.Add(heartbeatInterval)
-	case s.served.Before(s.heartbeat.sent):
-		return s.heartbeat.sent.Add(requestInterval)
+	case s.idle():
+		if every = min(idleInterval, s.cfg.Timeout*6/10); !s.client {
+			every += every / 5
+		}
 	case s.client:
-		return s.heartbeat.sent.Add(every)
-	default:
-		return s.heartbeat.sent.Add(every + every/5)
+		every += every / 2
 	}
+	return s.heartbeat.sent.Add(every)
 }
 
-func (s *Session) sendHeartbeat(now time.Time, answer bool) {
+// sendHeartbeat sends a heartbeat, which requests an answer or not.
+func (s *Session) sendHeartbeat(now time.Time, request bool) {
 	b := &s.heartbeat
-	h := wire.Heartbeat{Clock: s.clock(now), Answer: answer}
-	if hold := now.Sub(b.peerAt) / time.Microsecond; !b.peerAt.IsZero() && hold <= wire.MaxHold {
-		h.HasEcho, h.Echo, h.Hold = true, b.peer, uint32(hold)
+	h := wire.Heartbeat{Ask: s.path.Ask(now.Sub(s.start), cmp.Or(s.cfg.Random, rand.Reader)), Answer: request}
+	if hold := now.Sub(b.peerAt) / time.Microsecond; b.peer != 0 && hold <= wire.MaxHold {
+		h.Echo, h.Hold = b.peer, uint32(hold)
 	}
 	if b.busy || b.calm.IsZero() {
 		b.calm, b.busy = now, false
 	}
 	b.sent = now
-	if s.client && answer && !s.unanswered.waiting() {
+	if s.client && request && !s.unanswered.waiting() {
 		s.unanswered.since = now
 	}
 	s.sendKind(s.remote, wire.HeartbeatKind, wire.AppendHeartbeat(make([]byte, 0, 16), h))
@@ -89,58 +88,28 @@ func (s *Session) Probe(now time.Time) {
 	}
 }
 
-// receiveHeartbeat measures the round-trip time and answers if that is requested. A late heartbeat
-// has an older clock, which after a long silence cannot be distinguished from a newer one; its echo
-// is valid anyway.
+// receiveHeartbeat measures the round-trip time, and answers if that is requested. A longer hold
+// time would make a round trip shorter, so a listener believes only that of a client that answered
+// its request, up to the time between two frames of a game. A client believes its listener, whose
+// next heartbeat follows within a second or so.
 func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
 	if err != nil {
 		return err
 	}
-	if now.Sub(s.heartbeat.peerAt) > maxEchoAge || int32(h.Clock-s.heartbeat.peer) > 0 {
-		s.heartbeat.peer, s.heartbeat.peerAt = h.Clock, now
+	maxHold := maxClientHold
+	if s.client {
+		maxHold = path.MaxAge
 	}
-	if h.HasEcho {
-		age := time.Duration(s.clock(now)-h.Echo) * time.Microsecond
-		hold := time.Duration(h.Hold) * time.Microsecond
-		if hold <= age && age <= maxEchoAge {
-			s.rtt.add(age - hold)
-		}
+	if hold := time.Duration(h.Hold) * time.Microsecond; hold <= maxHold {
+		s.path.Echoed(now.Sub(s.start), h.Echo, hold)
 	}
+	s.heartbeat.peer, s.heartbeat.peerAt = h.Ask, now
 	if h.Answer && s.mayAnswer(now) {
 		s.sendHeartbeat(now, false)
+		s.probePathSize(now)
 	}
 	return nil
-}
-
-// rtt is the round-trip time, smoothed as in RFC 6298, except that the first measurements count
-// equally: a single one may be far from the mean.
-type rtt struct {
-	smoothed, last time.Duration
-	lowest, before time.Duration // of the last rttPeriod measurements or fewer, and of those before
-	samples        uint64
-}
-
-const (
-	rttWeight = 8 // measurements that smoothing averages, about
-	rttPeriod = 8
-)
-
-func (r *rtt) add(d time.Duration) {
-	if r.samples%rttPeriod == 0 {
-		r.before, r.lowest = r.lowest, d
-	}
-	r.samples++
-	r.last, r.lowest = d, min(r.lowest, d)
-	r.smoothed += (d - r.smoothed) / time.Duration(min(r.samples, rttWeight))
-}
-
-// minimum returns the lowest of the last 8 to 16 measurements, 0 before the first.
-func (r *rtt) minimum() time.Duration {
-	if r.samples > rttPeriod {
-		return min(r.lowest, r.before)
-	}
-	return r.lowest
 }
 
 // receiveUnknown handles a hint that the listener does not know the session. If it echoes a header
@@ -237,8 +206,7 @@ func (s *Session) advanceOpen(now time.Time) {
 		s.unanswered.expire(now)
 	}
 	if due(now, s.nextHeartbeat()) {
-		missing := s.client && now.Sub(s.served) >= heartbeatInterval
-		s.sendHeartbeat(now, missing || !s.lossProbe.IsZero() || s.idle())
+		s.sendHeartbeat(now, true)
 		s.probePathSize(now)
 	}
 	if s.validation != nil && due(now, s.validation.next) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -9,45 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// TestRTT checks that the first measurements count equally, that the later ones are smoothed, and
-// that the minimum is that of recent measurements.
-func TestRTT(t *testing.T) {
-	const ms = time.Millisecond
-	var r rtt
-	if r.minimum() != 0 {
-		t.Errorf("%v before the first measurement", r.minimum())
-	}
-	for i, c := range []struct{ measured, smoothed, minimum time.Duration }{
-		{180, 180, 180},
-		{120, 150, 120},
-		{150, 150, 120},
-		{110, 140, 110},
-		{140, 140, 110},
-		{140, 140, 110},
-		{140, 140, 110},
-		{140, 140, 110},
-		{220, 150, 110},
-		{230, 160, 110}, // two of a period of eight
-	} {
-		if r.add(c.measured * ms); r.smoothed != c.smoothed*ms || r.minimum() != c.minimum*ms || r.last != c.measured*ms {
-			t.Errorf("measurement %d: %v and %v, want %v and %v", i, r.smoothed, r.minimum(), c.smoothed*ms, c.minimum*ms)
-		}
-	}
-	for range 15 {
-		r.add(300 * ms)
-	}
-	if r.minimum() != 300*ms {
-		t.Errorf("minimum %v after 15 measurements of 300 ms, want that: the path changed", r.minimum())
-	}
-}
-
 // TestProbing searches paths that carry datagrams of these sizes.
 func TestProbing(t *testing.T) {
 	for limit, want := range map[int]int{
 		100: 0, 1191: 0, 1200: 1200, 1231: 1200, 1300: 1232, 1372: 1372, 1471: 1452, 1472: 1472, 60000: 1472,
 	} {
 		inOpenPair(t, func(t *testing.T, p *pair) {
-			p.server.limit = limit
+			p.server.limit, p.client.s.pathSize = limit, pathSizeSearch{}
 			p.run(9 * time.Second)
 			c := p.client.s
 			if got, most := c.MaxDatagram(), c.MaxPayload(); got != want || most != max(want, 1200)-27 {
@@ -114,6 +83,7 @@ func TestProbingRestarts(t *testing.T) {
 // answer has a size of 2 bytes, and none counts that answers no probe of the client.
 func TestProbeBodies(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.client.s.pathSize = pathSizeSearch{}
 		for _, c := range []struct {
 			from, to *end
 			kind     wire.Kind
@@ -146,23 +116,82 @@ func TestProbeBodies(t *testing.T) {
 	})
 }
 
-// TestRoundTripsAreFine: what a heartbeat measures is exact to a few microseconds, also when clocks
-// have wrapped.
-func TestRoundTripsAreFine(t *testing.T) {
-	inOpenPair(t, func(t *testing.T, p *pair) {
-		for range 3 {
-			p.run(30 * time.Minute)
-			for _, e := range []*end{p.client, p.server} {
-				smoothed, last, _ := e.s.RTT()
-				for _, d := range []time.Duration{smoothed - 2*oneWay, last - 2*oneWay} {
-					if d.Abs() > 5*time.Microsecond {
-						t.Errorf("%s: round trip %v and %v, want %v", e.name, smoothed, last, 2*oneWay)
-					}
+// TestRoundTrips: while the session is not idle, each end measures exactly, about once a second,
+// and both together send no more than two heartbeats a second.
+func TestRoundTrips(t *testing.T) {
+	for _, delay := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 150 * time.Millisecond, 700 * time.Millisecond} {
+		inOpenPair(t, func(t *testing.T, p *pair) {
+			p.delay = delay
+			p.play(20 * time.Second)
+			count := func(e *end) (heartbeats, measurements uint64) {
+				_, measurements = e.s.path.Last()
+				return e.heartbeats, measurements
+			}
+			sent, measured := [2]uint64{}, [2]uint64{}
+			for i, e := range []*end{p.client, p.server} {
+				sent[i], measured[i] = count(e)
+			}
+			const seconds = 60
+			p.play(seconds * time.Second)
+			total := uint64(0)
+			for i, e := range []*end{p.client, p.server} {
+				heartbeats, measurements := count(e)
+				total += heartbeats - sent[i]
+				if n := measurements - measured[i]; n < seconds-2 || n > seconds+1 {
+					t.Errorf("delay %v: %s measured %d times in %d s", delay, e.name, n, seconds)
+				}
+				if rtt, lowest := e.s.path.RTT(), e.s.path.MinRTT(); rtt != 2*delay || lowest != 2*delay {
+					t.Errorf("delay %v: %s has %v and %v", delay, e.name, rtt, lowest)
 				}
 			}
-		}
-		if _, _, n := p.client.s.RTT(); n < 890 || n > 930 {
-			t.Errorf("%d round trips in 90 minutes", n)
+			if total > 2*seconds+2 {
+				t.Errorf("delay %v: %d heartbeats in %d s", delay, total, seconds)
+			}
+		})
+	}
+}
+
+// TestForgedEchoes: echoes of numbers that were not asked, old ones, and a hold time that is longer
+// than a listener believes, or than the ask's age, measure nothing.
+func TestForgedEchoes(t *testing.T) {
+	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.play(10 * time.Second)
+		for _, e := range []*end{p.client, p.server} {
+			peer := p.server
+			if e == p.server {
+				peer = p.client
+			}
+			send := func(echo uint32, hold time.Duration) bool {
+				_, before := e.s.path.Last()
+				peer.s.sendKind(e.addr, wire.HeartbeatKind, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 1, Echo: echo, Hold: uint32(hold.Microseconds())}))
+				e.input(time.Now(), p.last())
+				_, after := e.s.path.Last()
+				return after != before
+			}
+			ask := func() uint32 {
+				time.Sleep(time.Second)
+				return e.s.path.Ask(time.Since(e.s.start), rand.Reader)
+			}
+			rtt, lowest := e.s.path.RTT(), e.s.path.MinRTT()
+			for echo := range uint32(100) {
+				if send(echo, 0) || send(-echo, 100*time.Millisecond) {
+					t.Errorf("%s measures an echo of %d", e.name, echo)
+				}
+			}
+			if e.s.path.RTT() != rtt || e.s.path.MinRTT() != lowest {
+				t.Errorf("%s: RTT %v, minimum %v", e.name, e.s.path.RTT(), e.s.path.MinRTT())
+			}
+			first := ask()
+			time.Sleep(100 * time.Millisecond)
+			if got, want := send(first, maxClientHold+time.Microsecond), e == p.client; got != want {
+				t.Errorf("%s measures an echo that was held for long: %v, want %v", e.name, got, want)
+			}
+			if second := ask(); !send(second, 0) || send(second, 0) {
+				t.Errorf("%s does not measure an echo once", e.name)
+			}
+			if third := ask(); send(third, time.Microsecond) {
+				t.Errorf("%s measures a negative round trip", e.name)
+			}
 		}
 	})
 }

@@ -236,8 +236,8 @@ func bodyVectors() []bodyVector {
 	type fields = map[string]any
 	challenge := [wire.ChallengeSize]byte(pattern(wire.ChallengeSize, 1))
 	return []bodyVector{
-		{wire.HeartbeatKind, "the first heartbeat", fields{"clock": 1000, "answer": true}, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: 1000, Answer: true})},
-		{wire.HeartbeatKind, "heartbeat", fields{"clock": uint32(0xfffffff0), "echo": 0x01020304, "hold": 0x050607, "answer": false}, wire.AppendHeartbeat(nil, wire.Heartbeat{Clock: 0xfffffff0, HasEcho: true, Echo: 0x01020304, Hold: 0x050607})},
+		{wire.HeartbeatKind, "the first heartbeat", fields{"ask": 1000, "echo": 0, "hold": 0, "answer": true}, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 1000, Answer: true})},
+		{wire.HeartbeatKind, "heartbeat", fields{"ask": uint32(0xfffffff0), "echo": 0x01020304, "hold": 0x050607, "answer": false}, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 0xfffffff0, Echo: 0x01020304, Hold: 0x050607})},
 		{wire.CloseKind, "close", fields{"code": 1, "text": "bye"}, wire.AppendClose(nil, wire.Close{Code: wire.CloseShutdown, Text: []byte("bye")})},
 		{wire.ChallengeKind, "challenge", fields{}, challenge[:]},
 		{wire.ResponseKind, "response", fields{"generation": 255}, wire.AppendResponse(nil, wire.Response{Data: challenge, Generation: 255})},

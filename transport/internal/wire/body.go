@@ -9,37 +9,26 @@ const heartbeatBody = 12
 // MaxHold is the maximum hold time in a heartbeat, in microseconds.
 const MaxHold = 1<<24 - 1
 
-// The flags of a heartbeat.
-const (
-	flagEcho   = 1 << 0
-	flagAnswer = 1 << 1
-)
+const flagAnswer = 1 << 0 // of a heartbeat
 
-// Heartbeat keeps a session alive and measures the round-trip time: the receiver of an echo
-// subtracts it and the hold time from its own clock.
+// Heartbeat keeps a session alive and measures the round-trip time: the sender of an ask subtracts
+// the hold time of its echo from the time since it sent the ask.
 type Heartbeat struct {
-	Clock  uint32 // the sender's clock in microseconds, from any start, wrapping after 71 minutes
-	Echo   uint32 // the receiver's newest clock received by the sender; valid if HasEcho
-	Hold   uint32 // microseconds since the sender received that clock, at most MaxHold
-	Answer bool   // requests a heartbeat from the receiver
-	// HasEcho reports whether Echo and Hold are set; otherwise they are zero on the wire.
-	HasEcho bool
+	Ask    uint32 // a random number, not 0
+	Echo   uint32 // the newest ask that the sender received; 0: none
+	Hold   uint32 // microseconds since it received that, at most MaxHold; 0 without an echo
+	Answer bool   // requests a heartbeat from the receiver at once
 }
 
 // AppendHeartbeat appends the body of a heartbeat. Only 24 bits of the hold time are sent.
 func AppendHeartbeat(b []byte, h Heartbeat) []byte {
-	var flags uint8
-	if h.HasEcho {
-		flags |= flagEcho
-	} else {
-		h.Echo, h.Hold = 0, 0
-	}
+	last := h.Hold & MaxHold
 	if h.Answer {
-		flags |= flagAnswer
+		last |= flagAnswer << 24
 	}
-	b = binary.LittleEndian.AppendUint32(b, h.Clock)
+	b = binary.LittleEndian.AppendUint32(b, h.Ask)
 	b = binary.LittleEndian.AppendUint32(b, h.Echo)
-	return binary.LittleEndian.AppendUint32(b, h.Hold&MaxHold|uint32(flags)<<24)
+	return binary.LittleEndian.AppendUint32(b, last)
 }
 
 // ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed]. Unknown
@@ -49,17 +38,10 @@ func ParseHeartbeat(body []byte) (Heartbeat, error) {
 		return Heartbeat{}, ErrMalformed
 	}
 	last := binary.LittleEndian.Uint32(body[8:])
-	flags := uint8(last >> 24)
-	h := Heartbeat{
-		Clock:   binary.LittleEndian.Uint32(body),
-		Answer:  flags&flagAnswer != 0,
-		HasEcho: flags&flagEcho != 0,
-	}
-	if h.HasEcho {
-		h.Echo = binary.LittleEndian.Uint32(body[4:])
-		h.Hold = last & MaxHold
-	}
-	return h, nil
+	return Heartbeat{
+		Ask: binary.LittleEndian.Uint32(body), Echo: binary.LittleEndian.Uint32(body[4:]),
+		Hold: last & MaxHold, Answer: last>>24&flagAnswer != 0,
+	}, nil
 }
 
 // MaxCloseText is the maximum size of the text of a close in bytes.

@@ -169,7 +169,7 @@ func duplicateSegments(a *actor, _ int) {
 // heartbeats asks for answers to heartbeats and to probes.
 func heartbeats(a *actor, i int) {
 	if i%2 == 0 {
-		_ = a.c.Heartbeat(uint32(i) * 1000)
+		_ = a.c.Heartbeat(uint32(i)+1, uint32(i))
 	} else {
 		_ = a.c.Probe()
 	}
@@ -180,7 +180,7 @@ func moves(a *actor, i int) {
 	if i%10 == 0 {
 		_ = a.c.Move()
 	}
-	_ = a.c.Heartbeat(uint32(i) * 5000)
+	_ = a.c.Heartbeat(uint32(i)+1, 0)
 }
 
 func garbage(a *actor, _ int) { _ = a.c.Send(a.rubbish(1 + a.rng.IntN(1000))) }

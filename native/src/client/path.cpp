@@ -1,0 +1,61 @@
+#include "src/client/path.hpp"
+
+#include <algorithm>
+
+namespace uplink::detail::client {
+namespace {
+
+// lower returns the lower of two times, where 0 means none.
+uint32_t lower(uint32_t a, uint32_t b) {
+  if (a == 0) return b;
+  return b == 0 ? a : std::min(a, b);
+}
+
+} // namespace
+
+void PathEstimator::ask(uint64_t now, uint32_t number) {
+  if (asked_ != 0 && now - asks_[(asked_ - 1) % max_asks].sent < interval) return;
+  asks_[asked_ % max_asks] = {now, number};
+  asked_++;
+}
+
+void PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
+  if (number == 0) return;
+  for (Ask &a : asks_) {
+    if (a.number != number) continue;
+    a.number = 0;
+    const uint64_t age = now - a.sent;
+    if (hold <= age && age <= max_age) measured(now, age - hold);
+    return;
+  }
+}
+
+void PathEstimator::measured(uint64_t now, uint64_t rtt) {
+  const uint32_t d = static_cast<uint32_t>(std::clamp<uint64_t>(rtt, 1, max_rtt));
+  recent_[samples_ % recent] = d;
+  samples_++;
+  uint32_t sorted[recent];
+  const size_t n = static_cast<size_t>(std::min<uint64_t>(samples_, recent));
+  std::copy(recent_, recent_ + n, sorted);
+  std::sort(sorted, sorted + n);
+  uint64_t sum = 0;
+  for (size_t i = n / 3; i < n - n / 3; i++) sum += sorted[i];
+  rtt_ = sum / (n - n / 3 * 2);
+
+  if (samples_ == 1) period_at_ = now;
+  for (size_t i = 0; i < periods && now - period_at_ >= period; i++) {
+    std::copy_backward(lowest_, lowest_ + periods - 1, lowest_ + periods);
+    lowest_[0] = 0;
+    period_at_ += period;
+  }
+  if (now - period_at_ >= period) period_at_ = now;
+  lowest_[0] = lower(lowest_[0], d);
+}
+
+uint64_t PathEstimator::min_rtt() const {
+  uint32_t d = 0;
+  for (const uint32_t p : lowest_) d = lower(d, p);
+  return d;
+}
+
+} // namespace uplink::detail::client

@@ -1,0 +1,140 @@
+package path
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// source is a random source that counts up, so that numbers of asks differ.
+type source struct{ n byte }
+
+func (s *source) Read(b []byte) (int, error) {
+	clear(b)
+	s.n++
+	b[0] = s.n
+	return len(b), nil
+}
+
+// TestEchoes: an echo measures once, only if its ask was sent within MaxAge, and at most one ask in
+// Interval measures. A hold time cannot make a round trip negative.
+func TestEchoes(t *testing.T) {
+	var e Estimator
+	var random source
+	if e.RTT() != 0 || e.MinRTT() != 0 || e.Echoed(0, 0, 0) || e.Echoed(0, 1, 0) {
+		t.Error("a measurement before the first ask")
+	}
+	const at = 10 * time.Second
+	var n [6]uint32
+	for i, sent := range []time.Duration{0, Interval - 1, Interval, 2 * Interval, 3 * Interval, 4 * Interval} {
+		n[i] = e.Ask(at+sent, &random)
+	}
+	for _, c := range []struct {
+		name  string
+		at    time.Duration
+		echo  uint32
+		hold  time.Duration
+		valid bool
+	}{
+		{"a number that was never sent", 4 * Interval, 100, 0, false},
+		{"an ask too soon after another one", 4 * Interval, n[1], 0, false},
+		{"none", 4 * Interval, 0, 0, false},
+		{"the newest", 4*Interval + 100*ms, n[5], 0, true},
+		{"the newest again", 4*Interval + 100*ms, n[5], 0, false},
+		{"a hold time", 4 * Interval, n[4], Interval - 50*ms, true},
+		{"held for longer than its age", 4 * Interval, n[3], 2*Interval + 1, false},
+		{"held for its age", 4 * Interval, n[2], 3 * Interval, true},
+		{"the maximum age", MaxAge, n[0], 0, true},
+	} {
+		if got := e.Echoed(at+c.at, c.echo, c.hold); got != c.valid {
+			t.Errorf("%s: %v, want %v", c.name, got, c.valid)
+		}
+	}
+	if last, n := e.Last(); last != MaxAge || n != 4 || e.recent != [recent]time.Duration{100 * ms, 50 * ms, 0, MaxAge} {
+		t.Errorf("measured %v, %d times", e.recent, n)
+	}
+	old := e.Ask(20*time.Second, &random)
+	if e.Echoed(20*time.Second+MaxAge+1, old, 0) {
+		t.Error("an echo after the maximum age")
+	}
+	var all []uint32
+	for i := range maxAsks {
+		all = append(all, e.Ask(time.Minute+time.Duration(i)*Interval, &random))
+	}
+	for i, number := range all {
+		if !e.Echoed(time.Minute+MaxAge, number, 0) {
+			t.Errorf("outstanding ask %d was forgotten before its maximum age", i)
+		}
+	}
+}
+
+// TestAskIsNotZero: a random 0 is not sent, since it means no ask.
+func TestAskIsNotZero(t *testing.T) {
+	var e Estimator
+	if got := e.Ask(0, &source{n: 255}); got != 1 {
+		t.Errorf("%d", got)
+	}
+}
+
+func measure(e *Estimator, at *time.Duration, all ...time.Duration) {
+	for _, d := range all {
+		*at += 1500 * ms
+		e.Measured(*at, d*ms)
+	}
+}
+
+// TestRTT: the first measurements count as soon as they are there, and three of nine that are far
+// off do not move the result.
+func TestRTT(t *testing.T) {
+	for _, c := range []struct {
+		measured []time.Duration
+		want     time.Duration
+	}{
+		{[]time.Duration{100}, 100},
+		{[]time.Duration{100, 120}, 110},
+		{[]time.Duration{100, 900, 120}, 120},
+		{[]time.Duration{100, 900, 120, 110}, 115},
+		{[]time.Duration{100, 100, 100, 106, 103, 900, 900, 900, 100}, 103},
+		{[]time.Duration{100, 100, 100, 106, 103, 0, 0, 0, 100}, 100},
+		{[]time.Duration{1, 1, 1, 1, 1, 1, 1, 1, 1, 200, 200, 200, 200, 200, 200, 200, 200, 200}, 200},
+	} {
+		var e Estimator
+		var at time.Duration
+		if measure(&e, &at, c.measured...); e.RTT() != c.want*ms {
+			t.Errorf("%v: %v, want %v", c.measured, e.RTT(), c.want*ms)
+		}
+	}
+}
+
+// TestMinRTT: the minimum holds for 30 s and is forgotten after 40 s, also if nothing was measured
+// in between.
+func TestMinRTT(t *testing.T) {
+	var e Estimator
+	random := rand.New(rand.NewPCG(1, 2))
+	type sample struct{ at, rtt time.Duration }
+	var all []sample
+	var at time.Duration
+	for range 10_000 {
+		if at += time.Duration(1+random.IntN(3)) * time.Second; random.IntN(100) == 0 {
+			at += time.Duration(random.IntN(60)) * time.Second
+		}
+		rtt := time.Duration(100+random.IntN(100)) * ms
+		if e.Measured(at, rtt); random.IntN(50) == 0 {
+			rtt = time.Duration(random.IntN(100)) * ms
+			e.Measured(at, rtt)
+		}
+		all = append(all, sample{at, e.last})
+		long, short := time.Hour, time.Hour
+		for i := len(all) - 1; i >= 0 && all[i].at > at-40*time.Second; i-- {
+			long = min(long, max(all[i].rtt, 1))
+			if all[i].at >= at-30*time.Second {
+				short = min(short, max(all[i].rtt, 1))
+			}
+		}
+		if got := e.MinRTT(); got < long || got > short {
+			t.Fatalf("at %v: %v, want %v to %v", at, got, long, short)
+		}
+	}
+}
