@@ -103,18 +103,6 @@ func TestFleetDashboard(t *testing.T) {
 	}
 }
 
-// TestUnit checks the systemd unit.
-func TestUnit(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("it needs systemd-analyze")
-	}
-	unit := filepath.Join("systemd", "uplink-ds.service")
-	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) != 0 {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
 // TestFlagsOfCompose checks that the flags in the compose file exist.
 func TestFlagsOfCompose(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("container", "compose.yml"))

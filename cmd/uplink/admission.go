@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 
 	"github.com/uplink-rpc/uplink/session"
@@ -41,7 +42,7 @@ type ticket struct {
 }
 
 // ticket returns the token for a server and, with a key, how to renew it. The client id is random.
-func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err error) {
+func (a *admission) ticket(ctx context.Context, addr string, log *slog.Logger) (t ticket, err error) {
 	t.addr = addr
 	switch {
 	case a.token != "":
@@ -50,7 +51,7 @@ func (a *admission) ticket(ctx context.Context, addr string) (t ticket, err erro
 	case a.key == "":
 		return t, nil
 	}
-	key, err := loadIssuerKey(a.key)
+	key, err := loadIssuerKey(a.key, log)
 	if err != nil {
 		return t, err
 	}
@@ -81,8 +82,8 @@ func readToken(flag string) (t token.Token, err error) {
 	return t, nil
 }
 
-func loadIssuerKey(path string) (token.IssuerKey, error) {
-	key, err := loadKey(path, token.ParseIssuerKey)
+func loadIssuerKey(path string, log *slog.Logger) (token.IssuerKey, error) {
+	key, err := loadKey(path, log, token.ParseIssuerKey)
 	if err != nil {
 		err = hintedError{err, "want the file that uplink keygen wrote next to the server key, such as ds.key" + issuerSuffix}
 	}

@@ -94,11 +94,11 @@ func (o *backendOptions) check() error {
 }
 
 // readSecret returns the secret in a file, or an empty one if the path is empty.
-func readSecret(flag, path string) (string, error) {
+func readSecret(flag, path string, log *slog.Logger) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := readFile(path, 4096)
+	text, err := readSecretFile(path, 4096, log)
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -109,12 +109,12 @@ func readSecret(flag, path string) (string, error) {
 	return secret, nil
 }
 
-func (o *backendOptions) loadKeys() (keys []token.IssuerKey, err error) {
+func (o *backendOptions) loadKeys(log *slog.Logger) (keys []token.IssuerKey, err error) {
 	if len(o.keys) == 0 {
 		return []token.IssuerKey{token.Development().Issuer()}, nil
 	}
 	for _, path := range o.keys {
-		key, err := loadIssuerKey(path)
+		key, err := loadIssuerKey(path, log)
 		if err != nil {
 			return nil, err
 		}
@@ -125,15 +125,15 @@ func (o *backendOptions) loadKeys() (keys []token.IssuerKey, err error) {
 
 func (o *backendOptions) run(cmd *cobra.Command) error {
 	log := o.logging.logger(cmd.ErrOrStderr())
-	keys, err := o.loadKeys()
+	keys, err := o.loadKeys(log)
 	if err != nil {
 		return err
 	}
 	cfg := backend.Config{Store: fleet.NewMemory(), Lifetime: o.lifetime, Log: log}
-	if cfg.GameSecret, err = readSecret("game-secret", o.gameSecret); err != nil {
+	if cfg.GameSecret, err = readSecret("game-secret", o.gameSecret, log); err != nil {
 		return err
 	}
-	if cfg.FleetSecret, err = readSecret("fleet-secret", o.fleetSecret); err != nil {
+	if cfg.FleetSecret, err = readSecret("fleet-secret", o.fleetSecret, log); err != nil {
 		return err
 	}
 	if o.store != "" {
@@ -183,7 +183,7 @@ func (o *backendOptions) reloadKeys(b *backend.Backend, log *slog.Logger) (stop 
 	var work sync.WaitGroup
 	work.Go(func() {
 		for range hangUps {
-			keys, err := o.loadKeys()
+			keys, err := o.loadKeys(log)
 			if err != nil {
 				log.Error("keys not reloaded", "error", err)
 				continue

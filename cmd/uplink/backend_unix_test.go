@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -42,7 +43,7 @@ func TestRotation(t *testing.T) {
 		"--metrics", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--key", old, "--key", older)
 	ids := map[string]string{} // of issuer keys
 	for _, path := range []string{older, old, last} {
-		k, err := loadIssuerKey(path + issuerSuffix)
+		k, err := loadIssuerKey(path+issuerSuffix, slog.New(slog.DiscardHandler))
 		must(t, err)
 		ids[path] = k.ID().String()
 	}

@@ -49,7 +49,8 @@ The report covers the time after all bots have connected. Bots that lose their c
 				return err
 			}
 			if o.key != "" {
-				if o.Issuer, err = loadIssuerKey(o.key); err != nil {
+				log := (&logging{}).logger(cmd.ErrOrStderr())
+				if o.Issuer, err = loadIssuerKey(o.key, log); err != nil {
 					return err
 				}
 			}

@@ -180,16 +180,16 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	keys, addrs, err := o.identity()
+	log := o.logging.logger(cmd.ErrOrStderr())
+	keys, addrs, err := o.identity(log)
 	if err != nil {
 		return err
 	}
-	log := o.logging.logger(cmd.ErrOrStderr())
 	network, err := o.network(log)
 	if err != nil {
 		return err
 	}
-	part, err := o.fleet.config()
+	part, err := o.fleet.config(log)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -59,11 +60,11 @@ func (o *fleetOptions) checkLabels() error {
 }
 
 // config returns the server's part in the fleet, nil for none.
-func (o *fleetOptions) config() (*fleet.Config, error) {
+func (o *fleetOptions) config(log *slog.Logger) (*fleet.Config, error) {
 	if o.url == "" {
 		return nil, nil
 	}
-	secret, err := readSecret("fleet-secret", o.secret)
+	secret, err := readSecret("fleet-secret", o.secret, log)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -18,7 +20,7 @@ import (
 )
 
 // identity returns the keys of --key, or the zero key, and the addresses of --addr.
-func (o *dsOptions) identity() (keys []token.Key, addrs []netip.AddrPort, err error) {
+func (o *dsOptions) identity(log *slog.Logger) (keys []token.Key, addrs []netip.AddrPort, err error) {
 	if addrs, err = parseServers("addr", o.addrs); err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +30,7 @@ func (o *dsOptions) identity() (keys []token.Key, addrs []netip.AddrPort, err er
 	if len(o.keys) == 0 {
 		return []token.Key{{}}, addrs, nil
 	}
-	keys, err = o.loadKeys()
+	keys, err = o.loadKeys(log)
 	return keys, addrs, err
 }
 
@@ -37,7 +39,7 @@ func (o *dsOptions) network(log *slog.Logger) (transport.Network, error) {
 	if o.relayKey == "" {
 		return nil, nil
 	}
-	text, err := readFile(o.relayKey, 4096)
+	text, err := readSecretFile(o.relayKey, 4096, log)
 	if err != nil {
 		return nil, fmt.Errorf("--relay-key: %w", err)
 	}
@@ -48,11 +50,15 @@ func (o *dsOptions) network(log *slog.Logger) (transport.Network, error) {
 	return relay.Network(nil, [32]byte(key), log), nil
 }
 
-func (o *dsOptions) loadKeys() (keys []token.Key, err error) {
+func (o *dsOptions) loadKeys(log *slog.Logger) (keys []token.Key, err error) {
 	for _, path := range o.keys {
-		key, err := loadKey(path, token.ParseKey)
+		key, err := loadKey(path, log, token.ParseKey)
 		if err != nil {
-			return nil, hintedError{err, "want the file of uplink keygen -o; the one with " + issuerSuffix + " is for the backend"}
+			hint := "want the file of uplink keygen -o; the one with " + issuerSuffix + " is for the backend"
+			if errors.Is(err, fs.ErrPermission) {
+				hint = "make the user of the server the owner of the file, or let systemd hand it to the service with LoadCredential, as deploy/systemd does"
+			}
+			return nil, hintedError{err, hint}
 		}
 		keys = append(keys, key)
 	}
@@ -69,7 +75,7 @@ func (o *dsOptions) reloadKeys(srv *ds.Server, log *slog.Logger) (stop func()) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for range hangUps {
-			keys, err := o.loadKeys()
+			keys, err := o.loadKeys(log)
 			if err == nil {
 				err = srv.SetKeys(keys...)
 			}

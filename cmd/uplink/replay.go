@@ -147,7 +147,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 
 // dial connects to the server.
 func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Logger) (*client.Conn, error) {
-	t, err := o.admission.ticket(ctx, o.to)
+	t, err := o.admission.ticket(ctx, o.to, log)
 	if err != nil {
 		return nil, err
 	}

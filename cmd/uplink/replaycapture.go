@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,7 @@ func (o *replayCaptureOptions) run(cmd *cobra.Command, args []string) error {
 	options := rerun.Options{Speed: o.speed, Suites: o.sealing.suites(), Insecure: o.sealing.insecure, Progress: func(done float64) { p.show("playing", done) }}
 	play := rerun.PlaySelf
 	if !o.self {
-		if err := o.admit(cmd.Context(), &options); err != nil {
+		if err := o.admit(cmd.Context(), (&logging{}).logger(cmd.ErrOrStderr()), &options); err != nil {
 			return err
 		}
 		play = rerun.Play
@@ -168,8 +169,8 @@ func (o *replayCaptureOptions) show(cmd *cobra.Command, path string, r io.Reader
 }
 
 // admit sets the server address and the tokens of the clients.
-func (o *replayCaptureOptions) admit(ctx context.Context, to *rerun.Options) error {
-	t, err := o.admission.ticket(ctx, o.to)
+func (o *replayCaptureOptions) admit(ctx context.Context, log *slog.Logger, to *rerun.Options) error {
+	t, err := o.admission.ticket(ctx, o.to, log)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (o *replayCaptureOptions) admit(ctx context.Context, to *rerun.Options) err
 	switch {
 	case o.admission.key != "":
 		to.Token = func(ctx context.Context, _ uint64) (token.Token, error) {
-			each, err := o.admission.ticket(ctx, o.to)
+			each, err := o.admission.ticket(ctx, o.to, slog.New(slog.DiscardHandler)) // warned above
 			return each.token, err
 		}
 	case o.admission.token != "":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"strings"
@@ -52,10 +53,11 @@ it also prints the encrypted part.`,
 			if err := o.check(cmd); err != nil {
 				return usageError{err}
 			}
+			log := (&logging{}).logger(cmd.ErrOrStderr())
 			if cmd.Flags().Changed("show") {
-				return o.runShow(cmd.OutOrStdout(), time.Now())
+				return o.runShow(cmd.OutOrStdout(), log, time.Now())
 			}
-			return o.runIssue(cmd.OutOrStdout(), time.Now())
+			return o.runIssue(cmd.OutOrStdout(), log, time.Now())
 		},
 	}
 	f := c.Flags()
@@ -105,8 +107,8 @@ func parseServers(flag string, list []string) (servers []netip.AddrPort, err err
 	return servers, nil
 }
 
-func (o *tokenOptions) runIssue(w io.Writer, now time.Time) error {
-	key, err := loadIssuerKey(o.key)
+func (o *tokenOptions) runIssue(w io.Writer, log *slog.Logger, now time.Time) error {
+	key, err := loadIssuerKey(o.key, log)
 	if err != nil {
 		return err
 	}
@@ -145,8 +147,8 @@ func readUserData(text string) ([]byte, error) {
 	return data, nil
 }
 
-func loadKey[K any](path string, parse func(string) (K, error)) (key K, err error) {
-	text, err := readFile(path, 4096)
+func loadKey[K any](path string, log *slog.Logger, parse func(string) (K, error)) (key K, err error) {
+	text, err := readSecretFile(path, 4096, log)
 	if err != nil {
 		return key, fmt.Errorf("--key: %w", err)
 	}
@@ -196,14 +198,14 @@ type shownClaims struct {
 	Handover string           `json:"handover_sha256,omitempty"`
 }
 
-func (o *tokenOptions) runShow(w io.Writer, now time.Time) error {
+func (o *tokenOptions) runShow(w io.Writer, log *slog.Logger, now time.Time) error {
 	t, err := token.Parse(o.show)
 	if err != nil {
 		return usageError{fmt.Errorf("--show: %w", err)}
 	}
 	shown := &shownToken{ID: t.ID().String(), KeyID: t.KeyID().String(), Route: t.Route(), ServerKey: keyText(t.ServerKey()), Expires: t.Expires(), AEADBytes: len(t.Sealed())}
 	if o.key != "" {
-		if err := shown.open(t, o.key); err != nil {
+		if err := shown.open(t, o.key, log); err != nil {
 			return err
 		}
 	}
@@ -216,8 +218,8 @@ func (o *tokenOptions) runShow(w io.Writer, now time.Time) error {
 }
 
 // open adds the encrypted claims. Their expiry replaces the public one.
-func (s *shownToken) open(t token.Token, path string) error {
-	key, err := loadKey(path, token.ParseKey)
+func (s *shownToken) open(t token.Token, path string, log *slog.Logger) error {
+	key, err := loadKey(path, log, token.ParseKey)
 	if err != nil {
 		return hintedError{err, "only the server key decrypts a token; leave --key out to see the rest"}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -35,9 +36,9 @@ func TestKeygen(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	key, err := loadKey(path, token.ParseKey)
+	key, err := loadKey(path, slog.New(slog.DiscardHandler), token.ParseKey)
 	must(t, err)
-	issuer, err := loadKey(path+".issuer", token.ParseIssuerKey)
+	issuer, err := loadKey(path+".issuer", slog.New(slog.DiscardHandler), token.ParseIssuerKey)
 	must(t, err)
 	if !key.Issuer().Equal(issuer) || key.Equal(token.Development()) {
 		t.Errorf("the keys are %v and %v", key, issuer)
@@ -57,7 +58,7 @@ func TestKeygen(t *testing.T) {
 func TestKeygenJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ds.key")
 	got := parse[keyFiles](t, "keygen", "-o", path, "--json")
-	key, err := loadKey(got.Key, token.ParseKey)
+	key, err := loadKey(got.Key, slog.New(slog.DiscardHandler), token.ParseKey)
 	must(t, err)
 	if want := (keyFiles{path, path + ".issuer", key.ID().String(), keyText(key.Public())}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -85,7 +86,7 @@ func TestKeygenKeeps(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	path := keygen(t)
-	key, err := loadKey(path, token.ParseKey)
+	key, err := loadKey(path, slog.New(slog.DiscardHandler), token.ParseKey)
 	must(t, err)
 	data := filepath.Join(t.TempDir(), "data.bin")
 	must(t, os.WriteFile(data, []byte{0, 1, 0xff}, 0o600))
@@ -191,9 +192,9 @@ func TestTokenExpired(t *testing.T) {
 	} {
 		var text, coded strings.Builder
 		o.json = false
-		must(t, o.runShow(&text, c.now))
+		must(t, o.runShow(&text, slog.New(slog.DiscardHandler), c.now))
 		o.json = true
-		must(t, o.runShow(&coded, c.now))
+		must(t, o.runShow(&coded, slog.New(slog.DiscardHandler), c.now))
 		if !strings.Contains(text.String(), c.want) || !strings.Contains(coded.String(), fmt.Sprintf(`"expired": %v`, c.expired)) {
 			t.Errorf("%v: %s%s", c.now, &text, &coded)
 		}
@@ -281,7 +282,7 @@ func TestRenew(t *testing.T) {
 // TestHandoverToken shows a token of a server that hands a player over.
 func TestHandoverToken(t *testing.T) {
 	path := keygen(t)
-	key, err := loadKey(path+".issuer", token.ParseIssuerKey)
+	key, err := loadKey(path+".issuer", slog.New(slog.DiscardHandler), token.ParseIssuerKey)
 	must(t, err)
 	claims := token.Claims{ClientID: 1, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort("[::1]:7777")}}
 	claims.Handover[0], claims.Handover[31] = 0xab, 1

@@ -110,3 +110,28 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestExposed checks files of each mode: a group may read a secret, everybody may not.
+func TestExposed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("its files have no such modes")
+	}
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := private.Exposed(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, exposed := range map[fs.FileMode]bool{0o400: false, 0o600: false, 0o640: false, 0o601: false, 0o604: true, 0o602: true, 0o644: true} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := private.Exposed(path); errors.Is(err, private.ErrPublic) != exposed {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
+	if err := private.Exposed(os.DevNull); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+}

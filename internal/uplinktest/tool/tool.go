@@ -14,7 +14,7 @@ import (
 const Required = "UPLINK_TOOLS_REQUIRED"
 
 // packages are the Debian packages whose names differ from those of their programs.
-var packages = map[string]string{"promtool": "prometheus", "editcap": "tshark", "capinfos": "tshark"}
+var packages = map[string]string{"promtool": "prometheus", "editcap": "tshark", "capinfos": "tshark", "systemd-analyze": "systemd", "setpriv": "util-linux"}
 
 // Find returns the path of a program that has one of these names in PATH. If there is none, it
 // skips the test, or fails it if tools are required, and reports the package to install.

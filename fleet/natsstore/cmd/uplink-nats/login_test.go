@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log"
 	"math/big"
 	"net"
 	"os"
@@ -206,5 +207,23 @@ func TestRedactedURLs(t *testing.T) {
 	cancel()
 	if err := run(ctx, &options{listen: "127.0.0.1:0", nats: login{urls: url}, replicas: 1}, func(string) {}); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "fleet:xxxxx@") {
 		t.Error(err)
+	}
+}
+
+// TestReadableSecret warns of a password that everybody may read.
+func TestReadableSecret(t *testing.T) {
+	var said strings.Builder
+	log.SetOutput(&said)
+	defer log.SetOutput(os.Stderr)
+	path := write(t, "password", "a password\n")
+	for mode, want := range map[os.FileMode]string{0o600: "", 0o644: "-nats-password-file: " + path + ": its mode is -rw-r--r--: "} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		said.Reset()
+		password, err := (&login{passwordFile: path}).password()
+		if err != nil || password != "a password" || !strings.Contains(said.String(), want) || want == "" && said.Len() != 0 {
+			t.Errorf("mode %v: %q, %v, %s", mode, password, err, said.String())
+		}
 	}
 }

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/uplink-rpc/uplink/internal/private"
+)
+
+// readSecretFile reads a file of at most maxSize bytes that contains a key or another secret. It
+// logs a warning if everybody on the machine may read it.
+func readSecretFile(path string, maxSize int64, log *slog.Logger) ([]byte, error) {
+	text, err := readFile(path, maxSize)
+	if err == nil && errors.Is(private.Exposed(path), private.ErrPublic) {
+		log.Warn("secret readable by others", "file", path, "hint", "chmod 600 "+path+"; if others had access, replace it")
+	}
+	return text, err
+}
