@@ -144,6 +144,6 @@ func run(w io.Writer) {
 		must(0, enc.Ack(ack))
 	}
 	n := stats.Frames()
-	fmt.Fprintf(w, "%d calls sent, %d received and equal; bits: packed in full %d, this program %d, rpcdelta with RLE %d\n",
+	fmt.Fprintf(w, "%d calls sent, %d received and equal\nbits of a call: packed in full %d, this program %d, rpcdelta with RLE %d\n",
 		n, received, stats.FullBits/n, 8*uint64(bytes)/n, (stats.HeaderBits+stats.PayloadBits)/n)
 }

@@ -10,7 +10,9 @@ import (
 
 func Example() {
 	run(os.Stdout)
-	// Output: 600 calls sent, 488 received and equal; bits: packed in full 144, this program 105, rpcdelta with RLE 91
+	// Output:
+	// 600 calls sent, 488 received and equal
+	// bits of a call: packed in full 144, this program 105, rpcdelta with RLE 91
 }
 
 // TestRings shows what the two rings are for: the client sends a full frame if the acknowledged one
