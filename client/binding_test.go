@@ -145,52 +145,6 @@ func TestOtherBuiltinPrior(t *testing.T) {
 	}
 }
 
-// FuzzDatagram passes messages of a hostile server to a connection.
-func FuzzDatagram(f *testing.F) {
-	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
-	f.Add(ack.Append([]byte{byte(control.Acks)}), []byte{byte(control.Acks)})
-	f.Add([]byte{byte(control.Leaving)}, []byte{byte(control.Leaving)})
-	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
-	f.Add(none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})))
-	for _, a := range []control.BindAnswer{
-		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
-		{RPC: 1, Ring: 2, Prior: 7},
-		{RPC: 1, Ring: -1},
-		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
-		{RPC: 200},
-		{RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}},
-		{RPC: 1, Reason: 99},
-	} {
-		b, err := a.Append(nil)
-		noError(f, err)
-		f.Add(b, b)
-	}
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		c := newTestConn(t)
-		s := &connection{Conn: c, own: new(transport.Conn)}
-		bound, asking := c.bindings[0], c.bindings[1]
-		var buf []byte
-		for range 10 {
-			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
-			noError(t, err)
-		}
-		for _, b := range [][]byte{first, second, first} {
-			s.Datagram(s.own, b, time.Time{})
-			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
-			noError(t, err)
-		}
-		if asking.enc != nil && asking.refused != nil {
-			t.Error("bound and refused")
-		}
-		if asking.refused != nil && len(asking.refused.Error()) > 2000+len(first)+len(second) {
-			t.Errorf("an error of %d bytes", len(asking.refused.Error()))
-		}
-		if n := c.Stats().Malformed; n > 3 {
-			t.Errorf("%d of 3 messages are malformed", n)
-		}
-	})
-}
-
 type benchMove struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"`
 	Rotation schema.Rotator `uplink:"bits=16"`

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -21,14 +22,19 @@ import (
 )
 
 // FuzzSnapshots handles arbitrary messages of a server in a view of snapshots with interpolation.
-func FuzzSnapshots(f *testing.F) { fuzzSnapshots(f, replication.SnapshotCodec) }
+func FuzzSnapshots(f *testing.F) {
+	x := corpus.Target{Parser: "message", Seeds: worldMessages(f, replication.SnapshotCodec), Inputs: 2_000, Check: checkSnapshots(replication.SnapshotCodec)}
+	x.Run(f)
+}
 
 // FuzzAreas does so in a view of a world with areas.
-func FuzzAreas(f *testing.F) { fuzzSnapshots(f, areaCodec) }
+func FuzzAreas(f *testing.F) {
+	x := corpus.Target{Parser: "message", Seeds: worldMessages(f, areaCodec), Inputs: 2_000, Check: checkSnapshots(areaCodec)}
+	x.Run(f)
+}
 
-func fuzzSnapshots(f *testing.F, codec string) {
-	addMessages(f, codec)
-	f.Fuzz(func(t *testing.T, in []byte) {
+func checkSnapshots(codec string) func(testing.TB, []byte) {
+	return func(t testing.TB, in []byte) {
 		r := newRink(t, codec)
 		handled := 0
 		v := r.snapshots(SnapshotConfig[puck]{Handle: func(s *Snapshot[puck]) {
@@ -50,7 +56,7 @@ func fuzzSnapshots(f *testing.F, codec string) {
 		if !v.Latest(&latest) || handled != before+1 || latest.Tick != 1 || len(latest.Objects) != pucks {
 			t.Fatalf("tick %d with %d objects in the new session, stats %+v", latest.Tick, len(latest.Objects), v.Stats())
 		}
-	})
+	}
 }
 
 type blast struct {
@@ -60,6 +66,7 @@ type blast struct {
 
 // FuzzCalls handles arbitrary requests to bind RPCs of the client, and payloads of calls.
 func FuzzCalls(f *testing.F) {
+	var seeds [][]byte
 	for _, name := range []string{"Blast", "Boom"} {
 		for _, fields := range [][]string{{"At vec3 resolution=0.125", "Name bytes max=8"}, {"Name bytes max=4", "Kind uint width=8"}, {"At vec2 resolution=1"}} {
 			s, err := evolve.Parse(name, fields)
@@ -74,10 +81,10 @@ func FuzzCalls(f *testing.F) {
 			must(f, err)
 			payload, _, err := enc.AppendFrame(nil, s.NewFrame())
 			must(f, err)
-			f.Add(append(entries.Of(request, true), entries.Of(payload, false)...))
+			seeds = append(seeds, append(entries.Of(request, true), entries.Of(payload, false)...))
 		}
 	}
-	f.Fuzz(func(t *testing.T, in []byte) {
+	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		handlers, handled := new(Handlers), uint64(0)
 		must(t, Handle(handlers, "Blast", func(c Call[blast]) {
 			if handled++; len(c.Value.Name) > 8 {
@@ -109,13 +116,13 @@ func FuzzCalls(f *testing.F) {
 		if s.stats.Calls != handled {
 			t.Fatalf("%d calls, %d are counted", handled, s.stats.Calls)
 		}
-	})
+	}}
+	x.Run(f)
 }
 
 // FuzzStates handles arbitrary messages of a server in a view of state.
 func FuzzStates(f *testing.F) {
-	addMessages(f, replication.StateCodec)
-	f.Fuzz(func(t *testing.T, in []byte) {
+	x := corpus.Target{Parser: "message", Seeds: worldMessages(f, replication.StateCodec), Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		r := newRink(t, replication.StateCodec)
 		v := r.states(StateConfig[puck]{})
 		wait := 0
@@ -140,12 +147,76 @@ func FuzzStates(f *testing.F) {
 		if n := v.Poll(func(u *StateUpdate[puck]) { complete = u.First && len(u.Objects) == pucks }); n != 1 || !complete {
 			t.Fatalf("%d updates in the new session, stats %+v", n, v.Stats())
 		}
-	})
+	}}
+	x.Run(f)
 }
 
-// addMessages adds seeds: messages of a world by a codec, in and out of order, and messages that
-// end or replace the stream.
-func addMessages(f *testing.F, codec string) {
+// FuzzMessage passes unreliable messages of a hostile server to a connection that has sent frames,
+// and sends another frame after each. The connection stays usable.
+func FuzzMessage(f *testing.F) {
+	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
+	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
+	messages := [][]byte{
+		ack.Append([]byte{byte(control.Acks)}), {byte(control.Acks)}, {byte(control.Leaving)},
+		none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})),
+	}
+	for _, a := range []control.BindAnswer{
+		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
+		{RPC: 1, Ring: 2, Prior: 7},
+		{RPC: 1, Ring: -1},
+		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
+		{RPC: 200},
+		{RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}},
+		{RPC: 1, Reason: 99},
+	} {
+		b, err := a.Append(nil)
+		noError(f, err)
+		messages = append(messages, b)
+	}
+	var seeds [][]byte
+	for i, m := range messages {
+		seeds = append(seeds, append(entries.Of(m, false), entries.Of(messages[(i+1)%len(messages)], false)...))
+	}
+	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
+		c := newTestConn(t)
+		s := &connection{Conn: c, own: new(transport.Conn)}
+		bound, asking := c.bindings[0], c.bindings[1]
+		var buf []byte
+		call := func() {
+			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
+			noError(t, err)
+		}
+		for range 10 {
+			call()
+		}
+		n, size := uint64(0), 0
+		now := time.Unix(1, 0)
+		for b, reliable := range entries.All(in) {
+			if reliable {
+				continue
+			}
+			s.Datagram(s.own, b, now)
+			n++
+			size += len(b)
+			now = now.Add(time.Millisecond)
+			call()
+		}
+		if asking.enc != nil && asking.refused != nil {
+			t.Error("bound and refused")
+		}
+		if asking.refused != nil && len(asking.refused.Error()) > 2000+size {
+			t.Errorf("an error of %d bytes", len(asking.refused.Error()))
+		}
+		if bad := c.Stats().Malformed; bad > n {
+			t.Errorf("%d of %d messages are malformed", bad, n)
+		}
+	}}
+	x.Run(f)
+}
+
+// worldMessages returns inputs with messages of a world by a codec, in and out of order, and with
+// messages that end or replace the stream.
+func worldMessages(f *testing.F, codec string) [][]byte {
 	r := newRink(f, codec)
 	if codec == replication.StateCodec {
 		r.states(StateConfig[puck]{})
@@ -159,11 +230,13 @@ func addMessages(f *testing.F, codec string) {
 		r.ack()
 	}
 	first, delta := entries.Of(messages[0], false), entries.Of(messages[2], false)
-	f.Add(first)
-	f.Add(slices.Concat(delta, first, delta))
-	f.Add(slices.Concat(entries.Of(r.offer, true), first))
-	f.Add(entries.Of([]byte{byte(control.Stop), 0}, true))
-	f.Add(entries.Of([]byte{byte(control.DownFragment), 0, 0, 1, 1, 5}, false))
+	return [][]byte{
+		first,
+		slices.Concat(delta, first, delta),
+		slices.Concat(entries.Of(r.offer, true), first),
+		entries.Of([]byte{byte(control.Stop), 0}, true),
+		entries.Of([]byte{byte(control.DownFragment), 0, 0, 1, 1, 5}, false),
+	}
 }
 
 // handle receives the server's first three ticks, of which the last two are deltas, and then the

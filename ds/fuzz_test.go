@@ -8,28 +8,30 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
 // FuzzReceive passes messages to a player. Each is counted once, and another player is not
-// affected. A message is a byte of length, whose highest bit selects the reliable channel, and that
-// many bytes.
+// affected. Calls are polled if the input has an odd size.
 func FuzzReceive(f *testing.F) {
+	var seeds [][]byte
+	add := func(in []byte) { seeds = append(seeds, in, append(bytes.Clone(in), 1)) }
 	b := newBench(f, Config{}, func(*Player, Frame[testCall]) {})
 	s := b.join(3)
 	payload := append([]byte(nil), s.payload()...)
 	request, err := b.request(4).Append(nil)
 	must(f, err)
 	ack := rpcdelta.Ack{RPC: 3, Seq: 1}
-	f.Add(entries.Of(payload, false), false)
-	f.Add(append(entries.Of(payload, false), entries.Of(payload, false)...), true)
-	f.Add(append(append(entries.Of(request, false), entries.Of(request, false)...), entries.Of(payload, false)...), true)
-	f.Add(entries.Of(ack.Append([]byte{byte(control.Acks)}), false), false)
-	f.Add(entries.Of([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false), true)
-	f.Add(entries.Of([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}, false), false)
-	f.Add([]byte{0x82, 1, 3}, true)
+	add(entries.Of(payload, false))
+	add(append(entries.Of(payload, false), entries.Of(payload, false)...))
+	add(append(append(entries.Of(request, false), entries.Of(request, false)...), entries.Of(payload, false)...))
+	add(entries.Of(ack.Append([]byte{byte(control.Acks)}), false))
+	add(entries.Of([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false))
+	add(entries.Of([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}, false))
+	add([]byte{0x82, 1, 3})
 	bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
 	must(f, err)
 	for _, b := range [][]byte{
@@ -46,26 +48,26 @@ func FuzzReceive(f *testing.F) {
 		{byte(control.Bundle), 200, 2, 3},
 		{byte(control.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
 	} {
-		f.Add(entries.Of(b, false), false)
+		add(entries.Of(b, false))
 	}
 	bundle := control.NewBundler(100)
 	for range 3 {
 		bundle.Add(payload[:min(len(payload), 30)])
 	}
 	bundled := bundle.Take()
-	f.Add(entries.Of(bundled, false), false)
+	add(entries.Of(bundled, false))
 	down := []byte{byte(control.DownAck), 1, 0, 1, 2, byte(control.DownAck), 2, 0x80, 0x4c, 0, 0x45} // two acks
-	f.Add(entries.Of(append(bytes.Clone(down), payload...), false), false)
-	f.Add(entries.Of(append(bytes.Clone(down), bundled...), false), false)
-	f.Add(append(entries.Of(down, false), entries.Of(down[:len(down)-1], false)...), false)
+	add(entries.Of(append(bytes.Clone(down), payload...), false))
+	add(entries.Of(append(bytes.Clone(down), bundled...), false))
+	add(append(entries.Of(down, false), entries.Of(down[:len(down)-1], false)...))
 	must(f, s.enc.SetRedundancy(rpcdelta.MaxRedundancy))
 	var chain []byte
 	for range rpcdelta.MaxRedundancy {
 		chain = s.payload()
 	}
-	f.Add(entries.Of(chain, false), false)
-	f.Add(entries.Of(chain, false), true) // more frames than the queue holds
-	f.Fuzz(func(t *testing.T, in []byte, poll bool) {
+	add(entries.Of(chain, false)) // more frames than the queue holds
+	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 2_000, Check: func(t testing.TB, in []byte) {
+		poll := len(in)%2 == 1
 		delivered := 0
 		b := newBench(t, Config{Poll: poll, QueueBytes: 1024, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
 		hostile, honest := b.join(3), b.join(3)
@@ -124,7 +126,8 @@ func FuzzReceive(f *testing.F) {
 		if delivered != int(frames)+2 {
 			t.Fatalf("the honest player's frames did not come")
 		}
-	})
+	}}
+	x.Run(f)
 }
 
 // inBundle returns the number of messages that a bundle counts for: its payloads, up to and

@@ -1,13 +1,20 @@
 package rpcdelta
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestImpossibleAcks verifies that acks of frames that were never sent and of epochs that were
@@ -168,36 +175,65 @@ func TestHostilePayloads(t *testing.T) {
 	}
 }
 
-// FuzzDecode passes two payloads to a decoder in the middle of a stream.
+// FuzzDecode passes payloads to a decoder that has received the first payloads of a recorded
+// session: the input has the number of the session, the number of these payloads, and entries. What
+// is delivered is in range and in order.
 func FuzzDecode(f *testing.F) {
-	s := mustCompile[ServerMove](f).Schema()
-	codecs := map[bool]Codec{false: RLE, true: Adaptive}
-	for learns, codec := range codecs {
-		p := newPair(f, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{})
-		var last []byte
-		for range 70 {
-			p.frame.Ints[0]++
-			p.send(f)
-			p.exchange(f)
-			if p.enc.next%20 == 0 {
-				f.Add(learns, slices.Clone(p.payload), last)
-			}
-			last = slices.Clone(p.payload)
-		}
+	const history = 16
+	type calls struct {
+		head     sessionHead
+		schema   *schema.Schema
+		codec    Codec
+		payloads [][]byte
 	}
-	f.Fuzz(func(t *testing.T, learns bool, one, two []byte) {
-		p := newPair(t, s, EncoderConfig{Codec: codecs[learns]}, DecoderConfig{Ring: 8, DeliverLate: true})
-		for range 10 {
-			p.exchange(t)
-		}
-		for _, b := range [][]byte{one, two} {
-			out, _ := p.dec.Decode(b)
-			for _, d := range out {
-				must(t, s.Check(d.Frame))
+	var all []calls
+	for _, name := range []string{"rle_kinds", "adaptive_kinds", "adaptive"} {
+		var c calls
+		file, err := os.Open(filepath.Join(sessionDir, name+".jsonl"))
+		must(f, err)
+		lines := json.NewDecoder(file)
+		must(f, lines.Decode(&c.head))
+		c.schema, err = schema.Parse(c.head.Schema)
+		must(f, err)
+		c.codec, err = ParseCodec(c.head.Codec)
+		must(f, err)
+		for len(c.payloads) < history {
+			var s sessionStep
+			must(f, lines.Decode(&s))
+			if s.Payload != nil {
+				payload, err := hex.DecodeString(*s.Payload)
+				must(f, err)
+				c.payloads = append(c.payloads, payload)
 			}
-			if _, _, err := ParseAck(p.dec.AppendAck(nil)); err != nil {
-				t.Fatal(err)
+		}
+		must(f, file.Close())
+		all = append(all, c)
+	}
+	x := corpus.Target{Parser: "frame", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
+		if len(in) < 2 {
+			return
+		}
+		c := &all[int(in[0])%len(all)]
+		dec, err := NewDecoder(c.schema, DecoderConfig{RPC: c.head.RPC, Codec: c.codec, Ring: c.head.PeerRing, PeerRing: c.head.Ring})
+		must(t, err)
+		for _, p := range c.payloads[:int(in[1])%(history+1)] {
+			_, _ = dec.Decode(p)
+		}
+		for payload := range entries.All(in[2:]) {
+			out, err := dec.Decode(payload)
+			if (err == nil) != (len(out) > 0) || len(out) > MaxFrames {
+				t.Fatalf("%d frames, %v", len(out), err)
+			}
+			for i, d := range out {
+				must(t, c.schema.Check(d.Frame))
+				if i > 0 && d.Seq <= out[i-1].Seq {
+					t.Fatalf("frame %d after %d", d.Seq, out[i-1].Seq)
+				}
+			}
+			if _, rest, err := ParseAck(dec.AppendAck(nil)); err != nil || len(rest) > 0 {
+				t.Fatalf("ack: %v, %d bytes more", err, len(rest))
 			}
 		}
-	})
+	}}
+	x.Run(f)
 }

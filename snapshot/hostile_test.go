@@ -7,6 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -168,68 +171,59 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// FuzzDecode passes arbitrary bytes to a decoder that has some snapshots. An accepted payload is a
-// valid set. A rejected one has no effect: the next payload decodes as in a decoder that did not
-// receive it.
+// FuzzDecode passes payloads to a decoder that has received the first payloads of a golden session:
+// the input has the number of the session, the number of these payloads, and entries. An accepted
+// payload is a valid set. Rejected ones have no effect: the next payload of the session decodes as
+// in a decoder that did not receive them.
 func FuzzDecode(f *testing.F) {
-	const held, more = 19, 6
-	sc := newScene(f, 5, 12)
-	world := snapshot.NewWorld(sc.schema, nil)
-	enc := newSender(world)
-	payloads := make([][]byte, 0, held+more)
-	prepare := func(t testing.TB) *snapshot.Decoder {
-		dec := snapshot.NewDecoder(sc.schema, nil)
-		for _, p := range payloads[:min(len(payloads), held)] {
-			_, _, err := dec.Decode(p)
-			must(t, err)
-		}
-		return dec
+	const history = 16
+	var all []sessions.Session
+	for _, name := range []string{"cubes", "ground", "kinds"} {
+		all = append(all, sessions.Read(f, "snapshot/testdata/"+name+".session", "send"))
 	}
-	next := func(enc *sender) []byte {
-		out, _, err := enc.send(nil, 1<<16)
-		must(f, err)
-		return out
-	}
-	dec := prepare(f)
-	for n := range held + more {
-		sc.step()
-		sc.fill(f, world.Begin())
-		payloads = append(payloads, next(enc))
-		f.Add(payloads[n])
-		if n >= held { // of a baseline that is older each time
-			continue
-		}
-		_, _, err := dec.Decode(payloads[n])
-		must(f, err)
-		_, err = enc.Ack(dec.Ack())
-		must(f, err)
-	}
-	f.Add(next(newSender(world))) // without one
-
-	acked := dec.Ack()
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		seq, set, err := dec.Decode(payload)
-		if errors.Is(err, snapshot.ErrDesync) { // nothing is held any more
-			dec = prepare(t)
+	x := corpus.Target{Parser: "snapshot", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
+		if len(in) < 2 {
 			return
 		}
-		if err != nil {
-			a := dec.Ack()
-			a.Epoch = acked.Epoch // a new start may have been asked for
-			if a != acked {
-				t.Fatalf("a refused payload changed the ack to %+v", a)
+		s := all[int(in[0])%len(all)]
+		held := min(int(in[1])%(history+1), len(s.Messages)-1)
+		prepare := func() *snapshot.Decoder {
+			dec := snapshot.NewDecoder(s.Schemas[0], nil)
+			for _, p := range s.Messages[:held] {
+				_, _, _ = dec.Decode(p)
 			}
+			return dec
+		}
+		dec, unchanged := prepare(), true
+		for payload := range entries.All(in[2:]) {
+			before := dec.Ack()
+			_, set, err := dec.Decode(payload)
+			if err != nil {
+				after := dec.Ack()
+				after.Epoch = before.Epoch // a new start may have been asked for
+				lost := errors.Is(err, snapshot.ErrDesync)
+				if unchanged = unchanged && !lost; after != before && !lost {
+					t.Fatalf("%v, and the ack changes from %+v to %+v", err, before, after)
+				}
+				continue
+			}
+			unchanged = false
+			valid := s.Schemas[0].NewSet()
+			for i := range set.Len() {
+				must(t, valid.Add(set.Object(i), set.Row(i)))
+			}
+			if a := dec.Ack(); a.None {
+				t.Fatalf("accepted, and the ack is %+v", a)
+			}
+		}
+		if !unchanged {
 			return
 		}
-		dec = prepare(t)
-		again, same, err := dec.Decode(payload)
-		if err != nil || again != seq || !same.Equal(set) {
-			t.Fatalf("snapshot %+v came as %+v after others were refused: %v", again, seq, err)
+		_, want, wanted := prepare().Decode(s.Messages[held])
+		_, got, err := dec.Decode(s.Messages[held])
+		if !errors.Is(err, wanted) || err == nil && !got.Equal(want) {
+			t.Fatalf("the next payload after rejected ones: %v, want %v", err, wanted)
 		}
-		valid := sc.schema.NewSet()
-		for i := range set.Len() {
-			must(t, valid.Add(set.Object(i), set.Row(i)))
-		}
-		dec = prepare(t)
-	})
+	}}
+	x.Run(f)
 }

@@ -67,6 +67,11 @@ func (l *updateLog) packet(p []byte, u *statesync.Update, reason string, ack sta
 	fmt.Fprintf(l, "ack %x\n", ack.Append(nil))
 }
 
+// kindsVelocities are those of testdata/kinds.golden.
+var kindsVelocities = []schema.Velocity{
+	{Field: "Place", Of: "Speed", PerTick: schema.StepsPerTick(1. / 60)}, {Field: "Heading", Of: "Turning", PerTick: schema.StepsPerTick(-1. / 30)},
+}
+
 // TestGoldenKinds compares a session with fields of all kinds with testdata/kinds.golden: packets
 // that are lost, late or twice, objects that appear, go and are replaced, and two restarts.
 func TestGoldenKinds(t *testing.T) {
@@ -83,9 +88,7 @@ func TestGoldenKinds(t *testing.T) {
 		snapshot.Field{Name: "Asleep", Class: schema.ClassInteger, N: 1, Lo: 0, Hi: 1},
 	)
 	must(t, err)
-	cfg := statesync.Config{Rest: "Asleep", Budget: 90, Velocities: []schema.Velocity{
-		{Field: "Place", Of: "Speed", PerTick: schema.StepsPerTick(1. / 60)}, {Field: "Heading", Of: "Turning", PerTick: schema.StepsPerTick(-1. / 30)},
-	}}
+	cfg := statesync.Config{Rest: "Asleep", Budget: 90, Velocities: kindsVelocities}
 	s, r := pair(t, objects, cfg)
 	rng := rand.New(rand.NewPCG(11, 1))
 	rows, generations := map[uint16]*randomrow.Object{}, map[uint16]uint8{}

@@ -10,6 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -188,39 +191,52 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// FuzzDecode passes packets to a receiver that has received the first packets of a golden session:
+// the input has the number of these packets, and entries. What is decoded is valid.
 func FuzzDecode(f *testing.F) {
-	s, r := pair(f, testSchema(f), config)
-	var sent [][]byte
-	session(f, s, r, 12, func(p []byte, _ *statesync.Update) {
-		sent = append(sent, p)
-		f.Add(p)
-	})
-	f.Fuzz(func(t *testing.T, packet []byte) {
-		_, r := pair(t, testSchema(t), config)
-		for _, p := range sent[:11] {
-			_, _ = r.Decode(p)
-		}
-		u, err := r.Decode(packet)
-		if err != nil {
+	const history = 16
+	s := sessions.Read(f, "statesync/testdata/kinds.golden", "packet")
+	cfg := statesync.Config{Rest: "Asleep", Velocities: kindsVelocities}
+	x := corpus.Target{Parser: "state", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
+		if len(in) == 0 {
 			return
 		}
-		again := testSchema(t).NewSet()
-		for _, o := range u.Objects {
-			if o.Gone {
-				continue
+		_, r := pair(t, s.Schemas[0], cfg)
+		for _, p := range s.Messages[:int(in[0])%(history+1)] {
+			_, _ = r.Decode(p)
+		}
+		for packet := range entries.All(in[1:]) {
+			u, err := r.Decode(packet)
+			if a := r.Ack(); err == nil && a.None {
+				t.Fatalf("decoded, and the ack is %+v", a)
 			}
-			if err := again.Add(o.Object, o.Row); err != nil {
-				t.Fatalf("what was decoded is no object: %v", err)
+			if err == nil {
+				checkUpdate(t, s.Schemas[0], u)
 			}
 		}
-		for _, in := range u.Inputs {
-			for i, x := range in.Inputs {
-				if i > 0 && in.Inputs[i-1].Player >= x.Player {
-					t.Fatalf("inputs of tick %d: %+v", in.Tick, in.Inputs)
-				}
+	}}
+	x.Run(f)
+}
+
+// checkUpdate checks that a decoded update has valid objects and inputs, in their order.
+func checkUpdate(t testing.TB, s *snapshot.Schema, u *statesync.Update) {
+	t.Helper()
+	again := s.NewSet()
+	for _, o := range u.Objects {
+		if o.Gone {
+			continue
+		}
+		if err := again.Add(o.Object, o.Row); err != nil {
+			t.Fatalf("what was decoded is no object: %v", err)
+		}
+	}
+	for _, in := range u.Inputs {
+		for i, x := range in.Inputs {
+			if i > 0 && in.Inputs[i-1].Player >= x.Player {
+				t.Fatalf("inputs of tick %d: %+v", in.Tick, in.Inputs)
 			}
 		}
-	})
+	}
 }
 
 func TestAckComesBack(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 )
 
@@ -18,7 +19,7 @@ func TestSpecTables(t *testing.T) {
 	for l := range levels {
 		frequencyRows = append(frequencyRows, frequencies(l))
 	}
-	page, err := os.ReadFile(filepath.Join(vectors.Root(t), "docs/spec/state.md"))
+	page, err := os.ReadFile(filepath.Join(repo.Root(t), "docs/spec/state.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

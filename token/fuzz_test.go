@@ -5,21 +5,23 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 )
 
 // FuzzParse reads a text as each kind, and one with a right check sum around a body. What is read
 // is written as it was.
 func FuzzParse(f *testing.F) {
+	var seeds [][]byte
 	for _, v := range vectorsOf(f) {
 		for _, s := range []string{v.KeyText, v.IssuerKeyText, v.Token, "", "token.Key(development)"} {
-			f.Add(s+"\n", []byte(s))
-			f.Add(s[:len(s)/2], make([]byte, 64))
+			seeds = append(seeds, []byte(s+"\n"), []byte(s[:len(s)/2]))
 		}
-		f.Add(v.Token, append(append(bytes.Clone(v.PublicKey), make([]byte, 8)...), v.Sealed...))
+		seeds = append(seeds, make([]byte, 64), append(append(bytes.Clone(v.PublicKey), make([]byte, 8)...), v.Sealed...))
 	}
-	f.Fuzz(func(t *testing.T, text string, body []byte) {
+	x := corpus.Target{Parser: "token", Seeds: seeds, Inputs: 20_000, Check: func(t testing.TB, in []byte) {
 		for _, kind := range texts {
-			for _, s := range []string{text, kind.form.encode(body)} {
+			for _, s := range []string{string(in), kind.form.encode(in)} {
 				again, err := kind.parse(s)
 				switch {
 				case err != nil && (again != "" || !errors.Is(err, ErrMalformed)):
@@ -29,7 +31,8 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-	})
+	}}
+	x.Run(f)
 }
 
 // FuzzOpen opens strangers' bytes. Whatever opens is what sealing its claims makes.

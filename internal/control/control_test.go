@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -127,67 +129,104 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
+// FuzzParse parses the messages of an input, which are entries. What is parsed is not larger than
+// the message, and is appended as the same bytes.
 func FuzzParse(f *testing.F) {
 	r := BindRequest{RPC: 1, Name: "Move", Fields: []uint16{1, 2}, Codec: "rle"}
-	f.Add(check.Value(r.Append(nil))(f))
 	a := BindAnswer{RPC: 1, Known: []string{"Move"}}
-	f.Add(check.Value(a.Append(nil))(f))
-	f.Add([]byte{byte(Slack), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
-	f.Add([]byte{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff})
-	f.Add([]byte{byte(WithAcks), 3, 0, 1, 2, byte(Down) | 1, 7, 8})
-	f.Add([]byte{byte(WithSlack), 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, byte(DownFragment), 7})
-	f.Add([]byte{byte(WithAcks), 2, 0, byte(Down)})
-	f.Add([]byte{byte(WithAcks), 1, 0, byte(Bundle), 1})
-	f.Add([]byte{byte(DownAck), 1, 0, 1, 2, byte(DownAck), 2, 0x80, 0x4c, 0, 0x45, 0x10, 1})
-	f.Add([]byte{byte(DownAck), 1, 0x80, 0x4c, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		kind, body, err := Split(b)
+	bundler := NewBundler(100)
+	for range 3 {
+		bundler.Add([]byte("frame"))
+	}
+	var seeds [][]byte
+	for _, m := range [][]byte{
+		check.Value(r.Append(nil))(f),
+		check.Value(a.Append(nil))(f),
+		bundler.Take(),
+		{byte(Slack), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		{byte(Bind), 0xdd, 0xff, 0xff, 0xff, 0xff},
+		{byte(WithAcks), 3, 0, 1, 2, byte(Down) | 1, 7, 8},
+		{byte(WithSlack), 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, byte(DownFragment), 7},
+		{byte(WithAcks), 2, 0, byte(Down)},
+		{byte(WithAcks), 1, 0, byte(Bundle), 1},
+		{byte(DownAck), 1, 0, 1, 2, byte(DownAck), 2, 0x80, 0x4c, 0, 0x45, 0x10, 1},
+		{byte(DownAck), 1, 0x80, 0x4c, 0},
+		{byte(Bundle)},
+		{byte(Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+	} {
+		seeds = append(seeds, entries.Of(m, false))
+	}
+	for k := range requestKinds {
+		seeds = append(seeds, entries.Of(AppendRequest(nil, k, 1<<31, make([]byte, min(maxRequestBody[k], 10))), true))
+	}
+	h := testHandover(f)
+	seeds = append(seeds, entries.Of(AppendHandover(nil, &h), true))
+	h.Stream, h.Tick, h.Size = NoStream, 0, 0
+	seeds = append(seeds, entries.Of(AppendHandover(nil, &h), true))
+	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 20_000, Check: func(t testing.TB, in []byte) {
+		for b := range entries.All(in) {
+			checkMessage(t, b)
+		}
+	}}
+	x.Run(f)
+}
+
+func checkMessage(t testing.TB, b []byte) {
+	t.Helper()
+	kind, body, err := Split(b)
+	if err != nil {
+		return
+	}
+	switch kind {
+	case Bind:
+		if r, err := ParseBindRequest(body); err == nil && len(r.Fields)+len(r.Name) > len(body) {
+			t.Fatalf("%+v of %d bytes", r, len(body))
+		}
+	case Bound:
+		if a, err := ParseBindAnswer(body); err == nil && len(a.Known)+len(a.Theirs) > len(body) {
+			t.Fatalf("%+v of %d bytes", a, len(body))
+		}
+	case Slack:
+		all, acks, err := ParseSlack(nil, body)
 		if err != nil {
 			return
 		}
-		switch kind {
-		case Bind:
-			if r, err := ParseBindRequest(body); err == nil && len(r.Fields)+len(r.Name) > len(body) {
-				t.Fatalf("%+v of %d bytes", r, len(body))
-			}
-		case Bound:
-			if a, err := ParseBindAnswer(body); err == nil && len(a.Known)+len(a.Theirs) > len(body) {
-				t.Fatalf("%+v of %d bytes", a, len(body))
-			}
-		case Slack:
-			all, acks, err := ParseSlack(nil, body)
-			if err != nil {
-				return
-			}
-			again := AppendSlack(nil, len(all))
-			for i := range all {
-				again = all[i].Append(again)
-			}
-			if again = append(again, acks...); !bytes.Equal(again, b) {
-				t.Errorf("%x reads as %+v and %x", b, all, acks)
-			}
-		case WithAcks, WithSlack:
-			acks, message, err := ParseWithAcks(body)
-			if err != nil {
-				return
-			}
-			if again := slices.Concat([]byte{b[0], byte(len(acks))}, acks, message); !bytes.Equal(again, b) {
-				t.Errorf("%x reads as %x and %x", b, acks, message)
-			}
-			if next, _, err := Split(message); err != nil || next != Down && next != DownFragment {
-				t.Errorf("%x is followed by %v, %v", b, next, err)
-			}
-		case DownAck:
-			ack, message := CutDownAck(body)
-			if !bytes.HasSuffix(body, message) || len(message) > 0 && len(ack)+len(message) != len(body) {
-				t.Errorf("%x reads as %x and %x", b, ack, message)
-			}
-			if rest := SkipDownAcks(b); len(rest) > len(message) || len(rest) > 0 && rest[0] == byte(DownAck) {
-				t.Errorf("%x without acks is %x", b, rest)
-			}
-		default:
+		again := AppendSlack(nil, len(all))
+		for i := range all {
+			again = all[i].Append(again)
 		}
-	})
+		if again = append(again, acks...); !bytes.Equal(again, b) {
+			t.Errorf("%x reads as %+v and %x", b, all, acks)
+		}
+	case WithAcks, WithSlack:
+		acks, message, err := ParseWithAcks(body)
+		if err != nil {
+			return
+		}
+		if again := slices.Concat([]byte{b[0], byte(len(acks))}, acks, message); !bytes.Equal(again, b) {
+			t.Errorf("%x reads as %x and %x", b, acks, message)
+		}
+		if next, _, err := Split(message); err != nil || next != Down && next != DownFragment {
+			t.Errorf("%x is followed by %v, %v", b, next, err)
+		}
+	case DownAck:
+		ack, message := CutDownAck(body)
+		if !bytes.HasSuffix(body, message) || len(message) > 0 && len(ack)+len(message) != len(body) {
+			t.Errorf("%x reads as %x and %x", b, ack, message)
+		}
+		if rest := SkipDownAcks(b); len(rest) > len(message) || len(rest) > 0 && rest[0] == byte(DownAck) {
+			t.Errorf("%x without acks is %x", b, rest)
+		}
+	case Request:
+		if k, id, rest, err := ParseRequest(body); err == nil && !bytes.Equal(AppendRequest(nil, k, id, rest), b) {
+			t.Errorf("%x is kind %d of request %d with %x", b, k, id, rest)
+		}
+	case Handover:
+		checkHandover(t, body)
+	case Bundle:
+		checkBundle(t, b, body)
+	default:
+	}
 }
 
 // TestCarriers checks how long acks wait for a message that carries them.
@@ -221,18 +260,4 @@ func TestCarriers(t *testing.T) {
 			t.Errorf("%s: a message is still expected", name)
 		}
 	}
-}
-
-// FuzzRequest verifies that a message that ParseRequest accepts is the one that AppendRequest
-// returns for the results.
-func FuzzRequest(f *testing.F) {
-	for k := range requestKinds {
-		f.Add(AppendRequest(nil, k, 1<<31, make([]byte, maxRequestBody[k]))[1:])
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		k, id, body, err := ParseRequest(b)
-		if err == nil && !bytes.Equal(AppendRequest(nil, k, id, body)[1:], b) {
-			t.Errorf("%x is kind %d of request %d with %x", b, k, id, body)
-		}
-	})
 }

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fuzz/input.hpp"
+
 #include "src/codec/bits.hpp"
 #include "uplink/codec.hpp"
 

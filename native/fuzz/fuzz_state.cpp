@@ -1,6 +1,6 @@
-// Packets of state synchronization: the input is a list of them, each after its length in one byte.
-// What is decoded is within the bounds of its fields.
-#include <cstdlib>
+// Packets of state synchronization. The first byte is how many packets of a golden session the
+// receiver gets before those of the input.
+#include "fuzz/input.hpp"
 
 #include "src/downlink/state/receiver.hpp"
 
@@ -10,47 +10,40 @@ using detail::state::StatePlan;
 
 namespace {
 
-// The fields of statesync/testdata/kinds.golden.
-constexpr ObjectField fields[] = {
-    {ObjectClass::integer, 1, -5, 1 << 20}, {ObjectClass::number, 3, -90000, 90000},
-    {ObjectClass::bytes, 4, 0, 9},          {ObjectClass::angle, 1, 0, 4095},
-    {ObjectClass::number, 1, -2000, 2000},  {ObjectClass::quat, 4, -511, 511},
-    {ObjectClass::angle, 3, -512, 511},     {ObjectClass::number, 3, -4000, 4000},
-    {ObjectClass::number, 2, 10, 100000},   {ObjectClass::integer, 1, 0, 1}};
-constexpr size_t fields_n = sizeof fields / sizeof *fields;
+constexpr size_t max_history = 16;
+
+const fuzz::Session &session() {
+  static const fuzz::Session s("statesync/testdata/kinds.golden", "packet");
+  return s;
+}
 
 StatePlan everything() {
+  const std::vector<ObjectField> &fields = session().types[0];
   ObjectType *type = nullptr;
   StatePlan p;
-  if (ObjectType::create({}, fields, fields_n, &type) != Error::ok) std::abort();
+  fuzz::check(ObjectType::create({}, fields.data(), fields.size(), &type) == Error::ok, "type");
   p.begin(detail::downlink::impl(*type));
-  if (!p.link(1, 7, 8738) || !p.link(3, 4, -17476)) std::abort();
+  fuzz::check(p.link(1, 7, 8738) && p.link(3, 4, -17476), "velocities");
   p.finish();
   p.rest = 9;
   ObjectType::destroy(type);
   return p;
 }
 
-void check(const StateImpl &r, const StateUpdate &u) {
+void check_update(const StateImpl &r, const StateUpdate &u) {
   for (size_t i = 0; i < u.objects; i++) {
-    StateObject o = r.object(i);
-    if (i > 0 && r.object(i - 1).id >= o.id) std::abort();
-    for (size_t f = 0; f < fields_n && !o.removed; f++) {
-      const detail::state::StateField &field = r.plan().fields[f];
-      for (size_t k = 0; k < field.n; k++) {
-        int32_t lo, hi, v = o.components[field.first + k];
-        field.bounds(k, &lo, &hi);
-        if (v < lo || v > hi) std::abort();
-      }
-    }
+    const StateObject o = r.object(i);
+    fuzz::check(i == 0 || r.object(i - 1).id < o.id, "ids ascend");
+    if (!o.removed) fuzz::check_row(session().types[0], o.components);
   }
   for (size_t i = 0; i < u.inputs; i++) {
     TickInputs t = r.inputs(i);
-    uint8_t player;
+    uint8_t player = 0;
     Bytes data;
-    size_t players = 0;
-    while (next_input(&t.inputs, &player, &data)) players++;
-    if (t.inputs.size != 0 || players > 256) std::abort();
+    int before = -1;
+    for (; next_input(&t.inputs, &player, &data); before = player)
+      fuzz::check(player > before, "players ascend");
+    fuzz::check(t.inputs.size == 0, "bytes after the inputs");
   }
 }
 
@@ -58,23 +51,25 @@ void check(const StateImpl &r, const StateUpdate &u) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const StatePlan plan = everything();
+  if (size == 0) return 0;
   StateImpl r({});
   StateConfig c;
-  c.objects = 40;
-  c.updates = 1000;
-  c.input_bytes = 64;
-  if (r.create(plan, c) != Error::ok) std::abort();
-  for (size_t at = 0; at < size;) {
-    size_t n = data[at++];
-    if (n > size - at) n = size - at;
-    StateUpdate u;
-    if (r.receive({data + at, n}, &u) == Error::ok)
-      check(r, u);
-    else if (u.objects + u.inputs > 0)
-      std::abort();
+  c.objects = 100;
+  c.updates = 500;
+  c.input_bytes = 256;
+  fuzz::check(r.create(plan, c) == Error::ok, "create");
+  StateUpdate u;
+  for (size_t i = 0; i < data[0] % (max_history + 1); i++)
+    (void)r.receive(fuzz::bytes(session().messages[i]), &u);
+  fuzz::Entries entries(data + 1, size - 1);
+  for (Bytes packet; entries.next(&packet);) {
+    if (r.receive(packet, &u) == Error::ok)
+      check_update(r, u);
+    else
+      fuzz::check(u.objects + u.inputs == 0, "a dropped packet has no update");
     uint8_t ack[max_ack];
-    if (r.ack(ack) > max_ack) std::abort();
-    at += n;
+    const size_t n = r.ack(ack);
+    fuzz::check(n > 0 && n <= max_ack, "size of an ack");
   }
   return 0;
 }

@@ -10,7 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -122,41 +125,41 @@ func TestUnseen(t *testing.T) {
 	})
 }
 
-// FuzzDecode checks that no input harms a decoder: its work and its memory are bounded, and it does
-// not panic.
+// FuzzDecode passes messages to a decoder that has received the first messages of a golden session:
+// the input has the number of these messages, and entries. What is shown is valid and bounded, and
+// a decoder that has forgotten all messages requests a reset.
 func FuzzDecode(f *testing.F) {
-	town := newTown(1, 3, 3, 60, 0)
-	g := town.guest(1, link{every: 1, delay: 2})
-	var history [][]byte
-	for range 12 {
-		town.step()
-		g.look(town)
-		g.send(town)
-		if err := g.deliver(town); err != nil {
-			f.Fatal(err)
+	const history = 8
+	s := sessions.Read(f, "internal/replication/areas/testdata/moves.session", "take")
+	x := corpus.Target{Parser: "area", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
+		if len(in) == 0 {
+			return
 		}
-		history = append(history, g.message)
-		f.Add(g.message)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		d := NewDecoder(town.schemas()...)
-		for _, m := range history {
+		d := NewDecoder(s.Schemas...)
+		held := int(in[0]) % (history + 1)
+		for _, m := range s.Messages[:held] {
 			if _, _, err := d.Decode(m); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for range 3 {
-			_, _, _ = d.Decode(b)
-			for typ := range d.types {
-				if n := d.Shown(typ).Len(); n > MaxObjects {
+		for m := range entries.All(in[1:]) {
+			_, _, err := d.Decode(m)
+			for typ, schema := range s.Schemas {
+				shown := d.Shown(typ)
+				if n := shown.Len(); n > MaxObjects {
 					t.Fatalf("%d objects", n)
 				}
+				valid := schema.NewSet()
+				for i := range shown.Len() {
+					must(valid.Add(shown.Object(i), shown.Row(i)))
+				}
+			}
+			if a := d.Ack(); held > 0 && a.None && a.Epoch == 0 || err == nil && a.None {
+				t.Fatalf("%v, and the ack is %+v", err, a)
 			}
 		}
-		if a := d.Ack(); a.None && a.Epoch == 0 {
-			t.Fatal("all messages are forgotten, and no reset is requested")
-		}
-	})
+	}}
+	x.Run(f)
 }
 
 // FuzzAcks applies arbitrary acks of one client, each before the next snapshot. Another client is

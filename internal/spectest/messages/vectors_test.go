@@ -20,6 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -179,7 +180,7 @@ func tokensByName(t *testing.T) map[string]token.Token {
 			Token token.Token
 		}
 	}
-	check.Must(t, json.Unmarshal(check.Value(os.ReadFile(filepath.Join(vectors.Root(t), "testdata/vectors/tokens.json")))(t), &file))
+	check.Must(t, json.Unmarshal(check.Value(os.ReadFile(filepath.Join(repo.Root(t), "testdata/vectors/tokens.json")))(t), &file))
 	all := map[string]token.Token{}
 	for _, v := range file.Tokens {
 		all[v.Name] = v.Token

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 )
 
 var update = flag.Bool("update", false, "write recorded files, such as sessions, vectors and tables")
@@ -59,7 +61,7 @@ func Check(t *testing.T, path string, sections ...Section) {
 // -update it writes the file.
 func Compare(t *testing.T, path string, data []byte) {
 	t.Helper()
-	file := filepath.Join(Root(t), path)
+	file := filepath.Join(repo.Root(t), path)
 	if Update() {
 		if err := os.WriteFile(file, data, 0o644); err != nil {
 			t.Fatal(err)
@@ -71,24 +73,6 @@ func Compare(t *testing.T, path string, data []byte) {
 	}
 	if !bytes.Equal(data, want) {
 		t.Errorf("%s differs from the code: if the wire format was to change, run this test with -update", path)
-	}
-}
-
-// Root returns the root directory of the repository.
-func Root(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "CONTRIBUTING.md")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("the root of the repository is not above the test")
-		}
-		dir = filepath.Dir(dir)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 )
 
@@ -66,7 +67,7 @@ func TestSpecTables(t *testing.T) {
 	vectors.Check(t, "docs/spec/tables/adaptive.json", tables...)
 
 	const page = "docs/spec/adaptive.md"
-	text, err := os.ReadFile(filepath.Join(vectors.Root(t), page))
+	text, err := os.ReadFile(filepath.Join(repo.Root(t), page))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -43,11 +44,11 @@ func issue(tb testing.TB, key token.Key) token.Token {
 func FuzzHello(f *testing.F) {
 	key := token.Development()
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: 2, Token: issue(f, key).Sealed()})
-	f.Add(offer)
-	f.Add(offer[:1])
-	f.Add(message(f, key, offer))
-	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	seeds := [][]byte{
+		offer, offer[:1], message(f, key, offer),
+		wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: 1}),
+	}
+	x := corpus.Target{Parser: "handshake", Seeds: seeds, Inputs: 500, Check: func(t testing.TB, b []byte) {
 		g := newClocked()
 		if h, err := wire.ParseHello(b); err == nil && NewCookies(start).Valid(start, client, h) {
 			t.Fatal("a cookie was guessed")
@@ -69,7 +70,8 @@ func FuzzHello(f *testing.F) {
 				t.Fatalf("a welcome of %d bytes", len(welcome))
 			}
 		}
-	})
+	}}
+	x.Run(f)
 }
 
 // TestRefusedTokenIsNotUsed: the token of a refused request can be used later.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 
 	kcp "github.com/xtaci/kcp-go/v5"
 	"go.uber.org/goleak"
@@ -187,41 +189,53 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	}
 }
 
-// FuzzInput feeds datagrams, cut out of the input by their lengths, to a channel with a message
-// under way.
+// FuzzInput feeds the bodies of an input, which are entries, to a channel with a message under way,
+// one each 10 ms, and then all of them again and again. The conversation number is replaced by the
+// right one.
 func FuzzInput(f *testing.F) {
 	push := segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x"))
 	ack := segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, nil)
-	f.Add(push)
-	f.Add(append(bytes.Clone(push), ack...))
-	f.Add(segment(testConv, kcp.IKCP_CMD_PUSH, 3, 63, []byte("far ahead")))
-	f.Add(segment(testConv, kcp.IKCP_CMD_WASK, 0, 0, nil))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		outputs := 0
+	seeds := [][]byte{
+		entries.Of(push, false),
+		entries.Of(append(bytes.Clone(push), ack...), false),
+		append(entries.Of(push, false), entries.Of(ack, false)...),
+		entries.Of(segment(testConv, kcp.IKCP_CMD_PUSH, 3, 63, []byte("far ahead")), false),
+		entries.Of(segment(testConv, kcp.IKCP_CMD_WASK, 0, 0, nil), false),
+	}
+	x := corpus.Target{Parser: "reliable", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
+		inputs, outputs := 1, 0
 		c := newChannel(func(b []byte) {
 			outputs++
 			if len(b) > testMTU {
 				t.Fatalf("%d bytes of segments", len(b))
 			}
 		})
-		now := time.Now()
-		check.Must(t, c.Send(now, make([]byte, 5000)))
-		for i := range 200 { // the same again and again must not pile up
-			b := bytes.Clone(in)
-			if len(b) >= kcp.IKCP_OVERHEAD {
-				binary.LittleEndian.PutUint32(b, testConv)
-				if i%2 == 1 {
-					binary.LittleEndian.PutUint32(b[kcp.IKCP_SN_OFFSET:], uint32(i))
+		now := time.Unix(1, 0)
+		check.Must(t, c.Send(now, make([]byte, 3000)))
+		for range 10 { // the same again and again must not pile up
+			for b := range entries.All(in) {
+				b = bytes.Clone(b)
+				if len(b) >= 4 {
+					binary.LittleEndian.PutUint32(b, testConv)
 				}
+				inputs++
+				_ = c.Input(now, b)
+				for range window {
+					msg, ok, err := c.Receive(now, nil)
+					if len(msg) > MaxMessage {
+						t.Fatalf("a message of %d bytes", len(msg))
+					}
+					if !ok || err != nil {
+						break
+					}
+				}
+				now = now.Add(10 * time.Millisecond)
+				c.Advance(now)
 			}
-			_ = c.Input(now, b)
-			if msg, _, _ := c.Receive(now, nil); len(msg) > MaxMessage {
-				t.Fatalf("a message of %d bytes", len(msg))
-			}
-			c.Advance(now)
 		}
-		if outputs > 2000 {
-			t.Fatalf("%d datagrams out for 200 in", outputs)
+		if outputs > 10*inputs {
+			t.Fatalf("%d datagrams out for %d in", outputs, inputs)
 		}
-	})
+	}}
+	x.Run(f)
 }

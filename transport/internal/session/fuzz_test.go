@@ -1,11 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -28,21 +30,23 @@ func fuzzed(now time.Time, cfg Config) []*Session {
 // FuzzInput feeds one datagram as it is, and then its body again and again as if the peer had
 // encrypted it, to sessions in each state.
 func FuzzInput(f *testing.F) {
+	var seeds [][]byte
+	add := func(b []byte) { seeds = append(seeds, bytes.Clone(b)) }
 	for k := range wire.ProbeAnswerKind + 1 {
 		for _, long := range []bool{false, true} {
 			b := wire.AppendHeader(nil, wire.Header{Kind: k, Long: long, ID: testID})
-			f.Add(b)
-			f.Add(append(b, make([]byte, wire.ChallengeSize)...))
-			f.Add(wire.AppendHeartbeat(b, wire.Heartbeat{Ask: 1, Echo: 1, Answer: true}))
-			f.Add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
+			add(b)
+			add(append(b, make([]byte, wire.ChallengeSize)...))
+			add(wire.AppendHeartbeat(b, wire.Heartbeat{Ask: 1, Echo: 1, Answer: true}))
+			add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
 		}
 	}
-	f.Add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: testNonce}))
-	f.Add(wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}))
-	f.Add(wire.AppendWelcome(nil, wire.Welcome{Nonce: testNonce, Message: make([]byte, wire.WelcomeSize-9)}))
-	f.Add(wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
-	f.Add(wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}))
-	f.Fuzz(func(t *testing.T, in []byte) {
+	add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: testNonce}))
+	add(wire.AppendRetry(nil, wire.Retry{Nonce: testNonce}))
+	add(wire.AppendWelcome(nil, wire.Welcome{Nonce: testNonce, Message: make([]byte, wire.WelcomeSize-9)}))
+	add(wire.AppendRefuse(nil, wire.Refuse{Nonce: testNonce, Reason: wire.RefuseVersion}))
+	add(wire.AppendUnknown(nil, wire.Unknown{Echo: wire.Header{Long: true, ID: testID}}))
+	x := corpus.Target{Parser: "handshake", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		now := time.Unix(1, 0)
 		sent := 0
 		cfg := Config{Timeout: testTimeout, Buffers: &Buffers{}, Output: func(_ netip.AddrPort, b []byte) {
@@ -63,7 +67,8 @@ func FuzzInput(f *testing.F) {
 		if sent > 1000 {
 			t.Fatalf("%d datagrams out for 155 in", sent)
 		}
-	})
+	}}
+	x.Run(f)
 }
 
 // encrypted returns in as a datagram that the session's peer encrypted, or nil.
@@ -82,7 +87,7 @@ func encrypted(s *Session, in []byte) []byte {
 	return seal.NewSealer(s.opener.Suite(), secret).Seal(b, slices.Clone(b), in[h.Size():], number)
 }
 
-func feed(t *testing.T, s *Session, now time.Time, in []byte) {
+func feed(t testing.TB, s *Session, now time.Time, in []byte) {
 	from := clientAddr
 	if s.client {
 		from = serverAddr

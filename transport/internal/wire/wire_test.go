@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 )
 
 var (
@@ -193,10 +194,11 @@ func TestCloseCutsItsText(t *testing.T) {
 // FuzzParse feeds each parser, and checks that what is accepted is written back as something that
 // reads the same.
 func FuzzParse(f *testing.F) {
+	var seeds [][]byte
 	for _, l := range layouts {
-		f.Add(unhex(f, l.hex))
+		seeds = append(seeds, unhex(f, l.hex))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
+	x := corpus.Target{Parser: "handshake", Seeds: seeds, Inputs: 20_000, Check: func(t testing.TB, b []byte) {
 		before := bytes.Clone(b)
 		_, _ = ParseChallenge(b)
 		_ = ParseProbe(b)
@@ -220,5 +222,6 @@ func FuzzParse(f *testing.F) {
 		if !bytes.Equal(b, before) {
 			t.Error("the input was written to")
 		}
-	})
+	}}
+	x.Run(f)
 }
