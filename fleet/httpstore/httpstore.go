@@ -26,7 +26,9 @@ const maxBody = 64 << 10
 
 // Handler serves a store to servers that have the secret. If the secret is empty, it serves
 // programs of this machine only: it refuses connections from elsewhere, requests that came through
-// a proxy, and those that pages of other sites cause.
+// a proxy, and those that pages of other sites cause. It limits the time and the size of bodies;
+// the server has to limit those of headers and answers. Answers to GET /replaced/ extend the limit
+// of the answer with each write.
 func Handler(store fleet.Store, secret string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /use", post(store.Use))
