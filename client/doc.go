@@ -3,7 +3,7 @@
 //
 //	conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{})
 //	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{})
-//	err = move.Send(&m) // 60 times a second
+//	seq, err := move.Send(&m) // 60 times a second
 //
 // Datagrams are encrypted and authenticated. A server on another machine requires a connect token
 // from the game's backend (Config.Token, package token). A token is valid for one connection:
