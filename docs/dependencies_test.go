@@ -48,7 +48,7 @@ func TestDialGoroutines(t *testing.T) {
 	}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{})
 	must(t, err)
-	go srv.Serve(t.Context()) //nolint:errcheck // it ends with Close
+	go srv.Serve(t.Context())
 	defer srv.Close()
 	for _, cfg := range []client.Config{{}, {Tick: time.Second / 60}, {Preset: client.Balanced}} {
 		conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
