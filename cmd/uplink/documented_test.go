@@ -18,7 +18,8 @@ var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Example|Fuzz
 
 // TestDocumentedCommands checks the commands of pages and package comments without running them:
 // those of uplink must parse, and those of go test must name a directory and tests in it. The
-// commands of operations.md are run by TestCommands in docs. Commands of other programs are not run.
+// commands of operations.md are run by TestCommands in docs. Commands of other programs are not
+// run.
 func TestDocumentedCommands(t *testing.T) {
 	checked := 0
 	must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

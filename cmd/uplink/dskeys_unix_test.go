@@ -47,7 +47,8 @@ func TestKeyFiles(t *testing.T) {
 }
 
 // TestReadableSecrets loads keys and secrets that everybody may read: each is warned about, with
-// what to do. A group may read them, as it does files that systemd and Kubernetes hand to a service.
+// what to do. A group may read them, as it does files that systemd and Kubernetes hand to a
+// service.
 func TestReadableSecrets(t *testing.T) {
 	key, secret := keygen(t), filepath.Join(t.TempDir(), "fleet.secret")
 	must(t, os.WriteFile(secret, []byte("a secret of servers\n"), 0o600))
