@@ -240,3 +240,47 @@ func TestDirectoryPadding(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedGroups decodes messages that show one group of an earlier message many times: at most
+// maxMembers groups, and MaxObjects objects of each type.
+func TestRepeatedGroups(t *testing.T) {
+	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size, times int
+		refused     bool
+	}{
+		{200, MaxObjects / 200, false}, {200, MaxObjects/200 + 1, true}, {1, maxMembers, false}, {1, maxMembers + 1, true},
+	} {
+		world, builder, d := NewWorld(), Builder{}, NewDecoder(s)
+		typ := world.AddType(s)
+		world.Begin()
+		for id := range uint16(c.size) {
+			if err := world.Put(typ, snapshot.Object{ID: id}, []int32{1}, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		world.Commit()
+		var v View
+		v.See([]area.ID{5})
+		if _, _, err := d.Decode(builder.Append(nil, world, &v, snapshot.Baseline{}, Limits{Enter: 1 << 16, Hold: 6})); err != nil {
+			t.Fatal(err)
+		}
+		var bits bitio.Writer
+		bits.Reset(appendHeader(nil, 1, 1))
+		bits.WriteBits(memberLeft, 3)
+		for range c.times {
+			bits.WriteBits(entryShown, entryBits)
+			writeCount(&bits, 0, slotBits)
+			bits.WriteBits(1, distanceBits)
+			bits.WriteBits(0, 1)
+		}
+		bits.WriteBits(entryEnd, entryBits)
+		_, _, err := d.Decode(bits.Bytes())
+		if errors.Is(err, snapshot.ErrMalformed) != c.refused || !c.refused && (err != nil || d.Shown(0).Len() != c.size) {
+			t.Errorf("%d objects %d times: %v", c.size, c.times, err)
+		}
+	}
+}

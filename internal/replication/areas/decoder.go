@@ -16,7 +16,7 @@ import (
 const (
 	// MaxObjects is the maximum number of objects of each type in a view.
 	MaxObjects = snapshot.MaxObjects
-	// maxMembers is the maximum number of groups in a message.
+	// maxMembers is the maximum number of groups that a message shows.
 	maxMembers = 2048
 	// keepBefore is how much older than the newest baseline a message may be that is kept, if the
 	// step of references is unknown.
@@ -227,9 +227,9 @@ func (d *Decoder) member(m receivedMember) error {
 	case d.bits.ReadBits(1) == 1:
 		return d.addPart(receivedPart{slot: m.slot, typ: m.set.typ, distance: d.distance, counted: true})
 	case d.bits.ReadBits(1) == 1:
-		d.keep(receivedMember{m.set, m.slot, false}, true)
+		return d.keep(receivedMember{m.set, m.slot, false}, true)
 	case d.bits.ReadBits(1) == 1:
-		d.keep(receivedMember{m.set, m.slot, true}, false)
+		return d.keep(receivedMember{m.set, m.slot, true}, false)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (d *Decoder) member(m receivedMember) error {
 func (d *Decoder) entry(entry uint64) error {
 	slot := readCount(&d.bits, slotBits)
 	p := receivedPart{slot: uint16(slot), counted: entry != entryShown}
-	if slot >= maxMembers || len(d.members)+len(d.parts) >= maxMembers {
+	if slot >= maxMembers || len(d.visible)+len(d.parts) >= maxMembers {
 		return errDirectory
 	}
 	if entry == entryKeyframe {
@@ -262,8 +262,7 @@ func (d *Decoder) entry(entry uint64) error {
 	case set == nil:
 		p.skipped = true
 	case !changed:
-		d.keep(receivedMember{set, p.slot, !p.counted}, p.counted)
-		return nil
+		return d.keep(receivedMember{set, p.slot, !p.counted}, p.counted)
 	default:
 		p.typ = set.typ
 	}
@@ -280,14 +279,19 @@ func (d *Decoder) addPart(p receivedPart) error {
 	return nil
 }
 
-// keep adds a member to the message.
-func (d *Decoder) keep(m receivedMember, counted bool) {
+// keep adds a group to the message. A message of few bytes can refer to many objects, also to the
+// same ones more than once.
+func (d *Decoder) keep(m receivedMember, counted bool) error {
+	if d.objects+m.set.Len() > MaxObjects*len(d.types) {
+		return fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
+	}
 	m.set.used++
 	d.visible = append(d.visible, m)
 	d.objects += m.set.Len()
 	if counted {
 		d.members = append(d.members, m)
 	}
+	return nil
 }
 
 // part decodes the coded bytes of a group and returns what follows them.
@@ -328,9 +332,6 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	if set.Len() > maxGroup {
 		return nil, fmt.Errorf("%w: a group of %d objects, want at most %d", snapshot.ErrMalformed, set.Len(), maxGroup)
 	}
-	if d.objects+set.Len() > MaxObjects*len(d.types) {
-		return nil, fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
-	}
 	if p.entered {
 		var err error
 		if rest, err = d.entered(p, rest); err != nil {
@@ -338,8 +339,7 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 		}
 	}
 	d.step = max(d.step, step)
-	d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, false}, p.counted)
-	return rest, nil
+	return rest, d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, false}, p.counted)
 }
 
 func (d *Decoder) desync() error {

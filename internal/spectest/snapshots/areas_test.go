@@ -177,7 +177,7 @@ func (d *areaDecoder) directory(distance int64) string {
 			break
 		}
 		slot := d.count(5)
-		if slot > 2047 || len(d.members)+len(d.parts) >= 2048 {
+		if slot > 2047 || len(d.shown)+len(d.parts) >= 2048 {
 			return "malformed"
 		}
 		if entry == 1 {

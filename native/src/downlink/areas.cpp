@@ -231,7 +231,10 @@ Group *AreaDecoderImpl::find(uint64_t back, uint16_t slot) {
   return found != m->members.end() && found->slot == slot ? found->group : nullptr;
 }
 
+// keep adds a group to the message. A message of few bytes can refer to many objects, also to the same
+// ones more than once.
 Error AreaDecoderImpl::keep(const Member &m, bool counted) {
+  if (objects + m.group->set.size() > uplink::max_objects * types_n) return Error::malformed;
   if (!visible.add(allocator, m)) return Error::no_memory;
   m.group->used++;
   objects += m.group->set.size();
@@ -264,7 +267,7 @@ Error AreaDecoderImpl::member(BitReader *bits, const Member &m) {
 // entry reads an entry of another member.
 Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
   const uint64_t slot = read_count(bits, 5);
-  if (slot >= max_members || members.n + entries.n >= max_members) return Error::malformed;
+  if (slot >= max_members || visible.n + entries.n >= max_members) return Error::malformed;
   Entry e;
   e.slot = static_cast<uint16_t>(slot);
   e.counted = kind != 3;
