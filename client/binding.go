@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -50,7 +49,7 @@ type binding struct {
 // newRequest returns a request that describes some of the fields, by number.
 func (b *binding) newRequest(describe []int) ([]byte, error) {
 	r := control.BindRequest{
-		RPC: msgpack.Byte(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
+		RPC: uint8(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
 		PerTick: b.schema.PerTick(),
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -138,7 +137,7 @@ func (b *bench) stats() Stats {
 func (b *bench) request(number int) *control.BindRequest {
 	s := b.typ.Schema()
 	return &control.BindRequest{
-		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), PerTick: s.PerTick(),
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -296,7 +295,7 @@ func (r *raw) sayReliably(b []byte, count int, every time.Duration, reason strin
 // request returns a valid request to bind an RPC.
 func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
 	return control.BindRequest{
-		RPC: msgpack.Byte(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
 		RateHz: 60, Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
 		PerTick: s.PerTick(),
 	}

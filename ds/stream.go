@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -110,7 +109,7 @@ func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
 		return err
 	}
 	r := control.BindRequest{
-		RPC: msgpack.Byte(o.number), Name: s.RPC(), Fingerprint: s.Fingerprint(), RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing,
+		RPC: uint8(o.number), Name: s.RPC(), Fingerprint: s.Fingerprint(), RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Reliable: o.config.Reliable, Frames: 1, Prior: generic.Hash(), PerTick: s.PerTick(),
 	}
 	for i, d := range evolve.Descriptions(s) {

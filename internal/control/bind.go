@@ -13,7 +13,7 @@ import (
 type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC         msgpack.Byte // number in the headers, chosen by the client
+	RPC         uint8 // number in the headers, chosen by the client
 	Name        string
 	Fingerprint uint64   // of the schema
 	Fields      []uint16 // FieldHashes of the schema

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	lib "github.com/vmihailenco/msgpack/v5"
@@ -39,7 +40,7 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 // before it allocates memory for them. A value that does not fit the type of v is an error,
 // although the decoder panics at some of them.
 func Unmarshal(b []byte, v any) (err error) {
-	exts, err := check(b)
+	exts, err := check(b, reflect.TypeOf(v))
 	if err != nil {
 		return err
 	}
@@ -173,25 +174,12 @@ func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 	return dst, rest, nil
 }
 
-// Byte is an integer from 0 to 255. Unmarshal returns an error for any other integer; for a uint8
-// it would keep the low 8 bits.
-type Byte uint8
-
-// DecodeMsgpack reads the integer. It makes Byte a lib.CustomDecoder.
-func (b *Byte) DecodeMsgpack(d *lib.Decoder) error {
-	n, err := d.DecodeUint64() // a negative integer becomes a large one
-	if err == nil && n > math.MaxUint8 {
-		err = fmt.Errorf("%w: integer %d, want 0 to %d", ErrMalformed, n, math.MaxUint8)
-	}
-	*b = Byte(n)
-	return err
-}
-
-// check reports whether b is one well-formed value whose counts do not exceed the size of b. It
-// returns the bodies of its extensions, in order.
-func check(b []byte) (exts []span, err error) {
+// check reports whether b is one well-formed value whose counts do not exceed the size of b, and
+// whose integers are in the range of those of type t at their place: the library would cut off their
+// high bits. It returns the bodies of its extensions, in order.
+func check(b []byte, t reflect.Type) (exts []span, err error) {
 	c := checker{size: len(b)}
-	rest, err := c.skip(b, 0)
+	rest, err := c.skip(b, 0, t)
 	if err == nil && len(rest) != 0 {
 		err = fmt.Errorf("%w: %d bytes follow the value", ErrMalformed, len(rest))
 	}
@@ -205,10 +193,14 @@ type checker struct {
 	exts []span
 }
 
-func (c *checker) skip(b []byte, depth int) ([]byte, error) {
+// skip checks a value, which is decoded as type t if that is not nil, and returns what follows it.
+func (c *checker) skip(b []byte, depth int, t reflect.Type) ([]byte, error) {
 	h, err := parseHead(b)
 	if err != nil {
 		return nil, err
+	}
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
 	if h.size > len(b) || h.children > len(b)-h.size || depth > maxDepth {
 		return nil, ErrMalformed
@@ -218,12 +210,71 @@ func (c *checker) skip(b []byte, depth int) ([]byte, error) {
 		end := c.size - len(rest)
 		c.exts = append(c.exts, span{end - h.ext, end})
 	}
-	for range h.children {
-		if rest, err = c.skip(rest, depth+1); err != nil {
+	if h.children == 0 && !fits(b[:h.size], t) {
+		return nil, fmt.Errorf("%w: an integer out of the range of %v", ErrMalformed, t)
+	}
+	for i := range h.children {
+		if rest, err = c.skip(rest, depth+1, elementOf(t, i, h.isMap)); err != nil {
 			return nil, err
 		}
 	}
 	return rest, nil
+}
+
+// elementOf returns the type as which element i of an array is decoded, or nil if it is unknown.
+func elementOf(t reflect.Type, i int, isMap bool) reflect.Type {
+	switch {
+	case t == nil || isMap:
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+		return t.Elem()
+	case t.Kind() == reflect.Struct:
+		for k := range t.NumField() {
+			if f := t.Field(k); !f.IsExported() {
+				continue
+			} else if i == 0 {
+				return f.Type
+			}
+			i--
+		}
+	}
+	return nil
+}
+
+// fits reports whether an integer is in the range of type t. It is true for other values and types.
+func fits(b []byte, t reflect.Type) bool {
+	if t == nil {
+		return true
+	}
+	v, negative, ok := integer(b)
+	switch {
+	case !ok:
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
+		return (negative || v <= math.MaxInt64) && !t.OverflowInt(int64(v))
+	case t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
+		return !negative && !t.OverflowUint(v)
+	}
+	return true
+}
+
+// integer returns the 64 bits of an integer in two's complement, and reports whether it is one.
+func integer(b []byte) (v uint64, negative, ok bool) {
+	switch c := b[0]; {
+	case c <= 0x7f:
+		return uint64(c), false, true
+	case c >= 0xe0:
+		return uint64(int64(int8(c))), true, true
+	case c < 0xcc || c > 0xd3:
+		return 0, false, false
+	}
+	for _, c := range b[1:] {
+		v = v<<8 | uint64(c)
+	}
+	if b[0] >= 0xd0 {
+		shift := 64 - 8*(len(b)-1)
+		signed := int64(v<<shift) >> shift
+		return uint64(signed), signed < 0, true
+	}
+	return v, false, true
 }
 
 // source provides a checked value to the decoder. If the decoder expects a map and finds an

@@ -3,10 +3,13 @@ package msgpack
 import (
 	"bytes"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	lib "github.com/vmihailenco/msgpack/v5"
 )
 
 type inner struct {
@@ -157,7 +160,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte{0xc7, 0x03, 0x05, 0xde, 0x78, 0x30})
 	f.Add([]byte{0x82, 0xa1, 'b', 0x01, 0xa1, 'a', 0x02})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := check(b); err != nil {
+		if _, err := check(b, nil); err != nil {
 			return
 		}
 		sorted, rest, err := appendSorted(nil, b, 0)
@@ -174,4 +177,45 @@ func FuzzUnmarshal(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestIntegerRanges decodes integers next to the bounds of the types of fields.
+func TestIntegerRanges(t *testing.T) {
+	type inner struct {
+		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+		N        int16
+	}
+	type message struct {
+		_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
+		Byte     uint8
+		Hashes   []uint16
+		Inner    []inner
+		Int      int
+		Float    float64
+		Hash     uint64
+	}
+	for _, c := range []struct {
+		value any
+		ok    bool
+	}{
+		{[]any{0, nil, nil, 0, 0, 0}, true},
+		{[]any{255, []int{65535}, []any{[]any{-32768}}, math.MinInt32, -1, uint64(math.MaxUint64)}, true},
+		{[]any{256, nil, nil, 0, 0, 0}, false},
+		{[]any{-1, nil, nil, 0, 0, 0}, false},
+		{[]any{0, []int{1, 65536}, nil, 0, 0, 0}, false},
+		{[]any{0, nil, []any{[]any{-32769}}, 0, 0, 0}, false},
+		{[]any{0, nil, []any{[]any{0}, []any{32768}}, 0, 0, 0}, false},
+		{[]any{0, nil, nil, uint64(math.MaxInt64) + 1, 0, 0}, false},
+		{[]any{0, nil, nil, int64(1) << 31, 0, 0}, math.MaxInt > math.MaxInt32},
+		{[]any{0, nil, nil, 0, 0, -1}, false},
+	} {
+		b, err := lib.Marshal(c.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m message
+		if err := Unmarshal(b, &m); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%v: %+v, %v", c.value, m, err)
+		}
+	}
 }

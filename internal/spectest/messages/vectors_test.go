@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
@@ -85,7 +84,7 @@ type named[T any] struct {
 }
 
 func requestVectors(t *testing.T, schemas []*schema.Schema) (all []named[control.BindRequest]) {
-	of := func(s *schema.Schema, rpc msgpack.Byte) control.BindRequest {
+	of := func(s *schema.Schema, rpc uint8) control.BindRequest {
 		return control.BindRequest{
 			RPC: rpc, Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: s.RateHz(), Ring: 64,
 			Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: s.PerTick(),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -177,7 +176,7 @@ const (
 
 func (a *actor) request(n int) control.BindRequest {
 	return control.BindRequest{
-		RPC: msgpack.Byte(n), Name: moveRPC(n), Fingerprint: a.schemas[n].Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+		RPC: uint8(n), Name: moveRPC(n), Fingerprint: a.schemas[n].Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
 		PerTick: a.schemas[n].PerTick(),
 	}

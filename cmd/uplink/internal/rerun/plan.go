@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -199,7 +198,7 @@ func (l *loader) bound(b *record.Bound) error {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}
 		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
-			RPC: msgpack.Byte(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
+			RPC: uint8(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior, PerTick: b.PerTick,
 			Batch: b.Batch, Deadline: b.Deadline,
 		}})
