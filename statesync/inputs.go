@@ -173,9 +173,11 @@ func (pc *payloadCodec) flat(slot *tickSlot) bool {
 	s := pc.out.state
 	size, n := len(slot.flat), len(pc.older)
 	if !pc.Bit(&s.input[2], size == n) {
-		if n = int(pc.rare(rareBytes, int64(size))); n < 0 || n > maxTickBytes {
+		coded := pc.rare(rareBytes, int64(size))
+		if coded < 0 || coded > maxTickBytes {
 			return false
 		}
+		n = int(coded)
 	}
 	differed := 0
 	for i := range n {

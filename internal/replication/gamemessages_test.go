@@ -3,6 +3,7 @@ package replication
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -104,6 +105,18 @@ func TestGameMessageLimits(t *testing.T) {
 	for _, b := range [][]byte{{3}, {3, 0x80}, append([]byte{3, 1}, make([]byte, MaxGameMessage+1)...), binary.AppendUvarint([]byte{3}, MaxTick+1)} {
 		if err := p.reliable(control.GameMessage, b...); !errors.Is(err, control.ErrMalformed) {
 			t.Errorf("%.9x: %v", b, err)
+		}
+	}
+}
+
+// TestTickAt inverts TickTime, also for times and rates at their bounds.
+func TestTickAt(t *testing.T) {
+	for _, hz := range []float64{MaxRate, 60, 1, 1e-6, 1e-300, math.SmallestNonzeroFloat64} {
+		for _, at := range []time.Duration{math.MinInt64, -1, 0, 1, time.Second, 1 << 61, math.MaxInt64 - 1, math.MaxInt64} {
+			tick := TickAt(at, hz)
+			if tick > MaxTick || tick > 0 && TickTime(tick, hz) > at || tick < MaxTick && at >= 0 && TickTime(tick+1, hz) <= at {
+				t.Errorf("%v Hz at %v: tick %d, which is at %v", hz, at, tick, TickTime(tick, hz))
+			}
 		}
 	}
 }

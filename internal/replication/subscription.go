@@ -297,10 +297,13 @@ func Interval(hz float64) time.Duration { return duration(1 / hz) }
 // TickTime returns the time of a tick since tick 0, at most the longest Duration.
 func TickTime(tick uint64, tickHz float64) time.Duration { return duration(float64(tick) / tickHz) }
 
-// TickAt returns the last tick whose TickTime is not after t; 0 if that is negative.
+// TickAt returns the last tick up to MaxTick whose TickTime is not after t; 0 if that is negative.
 func TickAt(t time.Duration, tickHz float64) uint64 {
-	tick := uint64(max(t.Seconds()*tickHz, 0))
-	for TickTime(tick+1, tickHz) <= t {
+	if t == math.MaxInt64 {
+		return MaxTick
+	}
+	tick := uint64(min(max(t.Seconds()*tickHz, 0), MaxTick))
+	for tick < MaxTick && TickTime(tick+1, tickHz) <= t {
 		tick++
 	}
 	for tick > 0 && TickTime(tick, tickHz) > t {

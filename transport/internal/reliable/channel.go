@@ -37,6 +37,9 @@ const (
 	// KCP skips a flush that is early by its own clock, if only by the time that the caller waited
 	// for a lock. The next one is not.
 	settleFlushes = 2
+	// maxSample is the maximum time to an acknowledgment that is believed, in ms, as KCP's maximum
+	// timeout.
+	maxSample = 60_000
 	// releaseAfter is the time after the last flush at which an idle state machine is released.
 	releaseAfter = 2 * time.Second
 )
@@ -115,7 +118,7 @@ func (c *Channel) begin(now time.Time) {
 // repeats, as KCP does.
 func (c *Channel) measure(now time.Time, s []byte) {
 	sample := int32(uint32(now.Sub(c.start).Milliseconds()) + c.clock - timestamp(s))
-	if s[offCommand] == kcp.IKCP_CMD_ACK && sample >= 0 {
+	if s[offCommand] == kcp.IKCP_CMD_ACK && sample >= 0 && sample <= maxSample {
 		c.rtt = cmp.Or(c.rtt, sample)
 		c.rtt += (sample - c.rtt) / 8
 		if c.bulk != nil {
