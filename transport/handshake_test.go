@@ -199,6 +199,24 @@ func TestHintsOfAllShards(t *testing.T) {
 	}
 }
 
+// TestRefusesAreLimited: hellos of another version are refused at the rate of hints.
+func TestRefusesAreLimited(t *testing.T) {
+	d := newTestListener(t, Config{})
+	refuses := 0
+	d.pc.sent = func(b []byte) {
+		if kind, err := wire.ParseType(b); err == nil && kind == wire.RefuseType {
+			refuses++
+		}
+	}
+	for i := range 1000 {
+		d.now = d.shards[0].start.Add(time.Duration(i) * time.Millisecond)
+		d.receive(place(i), wire.AppendHello(nil, wire.Hello{Version: wire.Version + 1, Nonce: uint64(i)}))
+	}
+	if refuses < 2*hintsPerSecond-2 || refuses > 2*hintsPerSecond {
+		t.Errorf("%d refuses in a second, want a burst of %d and as many more", refuses, hintsPerSecond)
+	}
+}
+
 // TestUnauthenticatedChangesNothing sends forged datagrams and hellos to a connection, those with
 // short headers and hellos from its client's address.
 func TestUnauthenticatedChangesNothing(t *testing.T) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"net/netip"
 	"testing"
 	"time"
@@ -91,16 +92,53 @@ func TestShortHeaderFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestOldDatagramFromElsewhere verifies that a copy far behind the newest datagram does not begin
-// an address validation.
+// TestOldDatagramFromElsewhere: a datagram far behind the newest one does not begin an address
+// validation, whether it is a copy or was held back, and a copy is not decrypted.
 func TestOldDatagramFromElsewhere(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
 		old := p.lastSent()
+		held := p.lastSent()
+		p.flying = p.flying[:len(p.flying)-1]
 		p.play(2 * time.Second)
-		if v := p.server.inputFrom(time.Now(), otherAddr, old); v != Duplicate || p.server.s.validation != nil {
-			t.Errorf("verdict %d; the copy began a validation", v)
+		altered := bytes.Clone(old)
+		altered[len(altered)-1] ^= 1
+		for name, c := range map[string]struct {
+			datagram []byte
+			want     Verdict
+		}{"a copy": {old, Duplicate}, "an altered copy": {altered, Duplicate}, "one that was held back": {held, Late}} {
+			if v := p.server.inputFrom(time.Now(), otherAddr, c.datagram); v != c.want || p.server.s.validation != nil {
+				t.Errorf("%s: verdict %d, want %d; a validation began: %v", name, v, c.want, p.server.s.validation != nil)
+			}
 		}
+	})
+}
+
+// TestClientAcceptsNoLongHeader: a client that takes a datagram with a long header would take it
+// from any address.
+func TestClientAcceptsNoLongHeader(t *testing.T) {
+	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.server.s.long = true
+		for _, from := range []netip.AddrPort{serverAddr, otherAddr} {
+			p.send(p.server, "x")
+			if v := p.client.inputFrom(time.Now(), from, p.last()); v != WrongSession || len(p.client.payloads) > 0 {
+				t.Errorf("from %v: verdict %d", from, v)
+			}
+		}
+	})
+}
+
+// TestForgedRetry: a retry with another nonce than that of the client's hellos, which an off-path
+// attacker does not know, changes nothing.
+func TestForgedRetry(t *testing.T) {
+	inPair(t, func(t *testing.T, p *pair) {
+		h := p.client.s.handshake
+		before, sent := *h, p.client.s.Stats().DatagramsSent
+		forged := wire.AppendRetry(nil, wire.Retry{Nonce: testNonce + 1, Cookie: [wire.CookieSize]byte{7}})
+		if v := p.client.input(time.Now(), forged); v != Unexpected || h.hello.Cookie != before.hello.Cookie || len(h.hello.Message) != 0 || p.client.s.Stats().DatagramsSent != sent {
+			t.Errorf("verdict %d, cookie %x", v, h.hello.Cookie)
+		}
+		p.connect()
 	})
 }
 

@@ -35,7 +35,7 @@ func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload [
 // and only then uses the contents.
 func (s *Session) receiveEncrypted(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
 	switch {
-	case s.client && (h.Long || from != s.remote), h.Long && h.ID != s.id, !h.Long && from != s.remote:
+	case h.Long && (s.client || h.ID != s.id), !h.Long && from != s.remote:
 		return nil, WrongSession
 	case s.state == Closed || s.sealer == nil:
 		return nil, Unexpected
