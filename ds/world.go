@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/rewind"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -275,7 +276,7 @@ func (w *served) offer(p *Player) (*SnapshotStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SnapshotStream{playerStream{w.world, s}}, nil
+	return &SnapshotStream{playerStream{p, w.world, s}}, nil
 }
 
 // See sets the areas of which the player sees the objects from now on, by descending priority, in
@@ -285,6 +286,7 @@ func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 
 // playerStream is what streams of both codecs have in common.
 type playerStream struct {
+	player *Player
 	world  *replication.World
 	stream *replication.Stream
 }
@@ -319,6 +321,24 @@ func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
 
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
+
+// Viewer returns what the server knows of how old the world is that the player sees, at the server
+// time now, which is the time since tick 0 at WorldConfig.TickHz: see [rewind.History.Seen]. The
+// game sets Waited and Delay.
+func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
+	v := rewind.Viewer{RTT: s.player.conn.RTT(), MinRTT: s.player.conn.MinRTT()}
+	sent, acked := s.stream.Newest()
+	age := func(tick uint64) time.Duration {
+		return max(1, now-time.Duration(float64(tick)*float64(time.Second)/s.stream.TickHz()))
+	}
+	if sent != 0 {
+		v.SentAge = age(sent)
+	}
+	if acked != 0 {
+		v.AckAge = age(acked)
+	}
+	return v
+}
 
 // Stop ends the stream and tells the client. The world can be offered again, by either codec.
 func (s playerStream) Stop() { s.stream.Stop() }
@@ -393,7 +413,7 @@ func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream{playerStream{w.world, s}}, nil
+	return &StateStream{playerStream{p, w.world, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].

@@ -13,7 +13,8 @@ import (
 type Config struct {
 	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
 	TickHz float64
-	// Window is how far the history reaches back, up to 10 s; default 1 s.
+	// Window is how far the history reaches back, and so the largest age of what Seen returns, up to
+	// 10 s; default 1 s. A client whose path is longer than that is judged by a later time.
 	Window time.Duration
 	// Objects is the maximum number of objects of a tick, at most 65,536; default 1024.
 	Objects int
@@ -32,7 +33,7 @@ const (
 // Stats counts calls of [History.Seen].
 type Stats struct {
 	// Claims is the number of claims, and Clamped the number of those that differed from the
-	// expected time by more than Config.Tolerance. Expired claims, clamped or not, are before what
+	// expected time by more than Config.Tolerance, or were of a tick that had not been sent. Expired claims, clamped or not, are before what
 	// the history holds.
 	Claims, Clamped, Expired uint64
 	// Largest is the largest difference from the expected time.
@@ -94,11 +95,15 @@ func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 	return nil
 }
 
-// Viewer is what the server knows of how old the world is that a player sees.
+// Viewer is what the server knows of how old the world is that a player sees. The method Viewer of
+// the player's stream of package ds returns it, but for Waited and Delay.
 type Viewer struct {
-	// RTT is the smoothed round-trip time of the player's connection, and MinRTT the lowest recent
-	// one: interpolation follows the fastest snapshots. A MinRTT of 0 means that of RTT.
+	// RTT is the round-trip time of the player's connection, and MinRTT the lowest recent one:
+	// interpolation follows the fastest snapshots. A MinRTT of 0 means that of RTT.
 	RTT, MinRTT time.Duration
+	// AckAge is the age of the newest tick that the player's client has acked, 0 if it has acked
+	// none. SentAge is the age of the newest tick that was sent to it.
+	AckAge, SentAge time.Duration
 	// Waited is how long the call waited at the server before its handler ran, above all in a
 	// jitter buffer. For a call that is made each tick, the mean (ds.BufferStats.Slack) is better
 	// than the time that one call waited, which is shorter the longer its datagram traveled.
@@ -108,22 +113,28 @@ type Viewer struct {
 }
 
 // Expected returns the server time that a player showed when it made the call whose handler runs at
-// the server time now: the mean of RTT and MinRTT, Waited and Delay ago.
+// the server time now. It is the later of two: the mean of RTT and MinRTT ago, and AckAge ago, both
+// less Waited and Delay. So a client that delays what one of them is measured by gains nothing.
 func (v Viewer) Expected(now time.Duration) time.Duration {
-	return now - (v.RTT+cmp.Or(v.MinRTT, v.RTT))/2 - v.Waited - v.Delay
+	age := (v.RTT + cmp.Or(v.MinRTT, v.RTT)) / 2
+	if v.AckAge > 0 {
+		age = min(age, v.AckAge)
+	}
+	return now - age - v.Waited - v.Delay
 }
 
 // Seen returns the server time at which to look up what a player saw when it made the call whose
 // handler runs at the server time now. claim is the time that its client says it showed, such as
 // interpolate.Sample.Time. If it differs from what v lets expect by more than Config.Tolerance,
-// Seen returns the time within that is nearest, so no claim gains more than that. off is by how
-// much the claim is later than expected. The time returned is within what the history holds.
+// Seen returns the time within that is nearest, so no claim gains more than that. A claim that is
+// later than the newest tick that was sent to the player, SentAge ago, is replaced by that tick's
+// time, unless that is too early. off is by how much the claim is later than expected. The time returned is within what the history holds.
 func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
 	expected := v.Expected(now)
 	// A claim may be any number, so the difference could overflow.
 	claim = min(max(claim, expected-time.Hour), expected+time.Hour)
 	off = claim - expected
-	at = min(max(claim, expected-h.cfg.Tolerance), expected+h.cfg.Tolerance)
+	at = max(min(claim, expected+h.cfg.Tolerance, now-v.SentAge), expected-h.cfg.Tolerance)
 	h.stats.Claims++
 	if at != claim {
 		h.stats.Clamped++

@@ -81,29 +81,37 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestSeen checks that no claim gains more than the tolerance, and that honest ones are used as
-// they are.
+// TestSeen checks that no claim gains more than the tolerance, that honest ones are used as they are,
+// that the later of what acks and the round-trip time let expect counts, and that no tick is seen
+// before it is sent.
 func TestSeen(t *testing.T) {
 	h := newHistory(t, rewind.Config{TickHz: 50})
 	play(t, h, 200)
 	rapid.Check(t, func(t *rapid.T) {
-		draw := func(name string) time.Duration { return time.Duration(rapid.IntRange(0, 500).Draw(t, name)) * ms }
-		v := rewind.Viewer{RTT: draw("rtt"), Waited: draw("waited"), Delay: draw("delay")}
-		const now = 3980 * ms
-		expected := now - v.RTT - v.Waited - v.Delay
-		if v.MinRTT = draw("min"); v.MinRTT != 0 { // snapshots travel as fast as the fastest ones
-			expected += (v.RTT - v.MinRTT) / 2
+		draw := func(name string, most int) time.Duration {
+			return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * ms
 		}
+		v := rewind.Viewer{RTT: draw("rtt", 500), AckAge: draw("acked", 800), SentAge: draw("sent", 100), Waited: draw("waited", 500), Delay: draw("delay", 500)}
+		const now = 3980 * ms
+		age := v.RTT
+		if v.MinRTT = draw("min", 500); v.MinRTT != 0 { // snapshots travel as fast as the fastest ones
+			age = (v.RTT + v.MinRTT) / 2
+		}
+		if v.AckAge > 0 && v.AckAge < age {
+			age = v.AckAge
+		}
+		expected := now - age - v.Waited - v.Delay
 		claim := expected + time.Duration(rapid.Int64Range(-200, 200).Draw(t, "off"))*ms
 		if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
 			claim = time.Duration(rapid.Int64().Draw(t, "claim"))
 		}
 		at, off := h.Seen(claim, now, v)
-		within := min(max(claim, expected-50*ms), expected+50*ms)
+		latest := max(min(expected+50*ms, now-v.SentAge), expected-50*ms)
+		within := min(max(claim, expected-50*ms), latest)
 		if want := min(max(within, 2980*ms), now); at != want {
 			t.Fatalf("claim %v, expected %v: looked up at %v, want %v", claim, expected, at, want)
 		}
-		if honest := within == claim; honest && off != claim-expected || (off > 50*ms || off < -50*ms) == honest {
+		if honest := within == claim; honest && off != claim-expected || honest && off.Abs() > 50*ms {
 			t.Fatalf("claim %v, expected %v: off by %v", claim, expected, off)
 		}
 	})

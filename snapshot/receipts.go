@@ -74,6 +74,12 @@ func (r *Receipts) Acked(n uint64) uint64 {
 	return r.acked & seq.Mask(min(r.next-r.since, Ring)) << (n + 1 - r.next)
 }
 
+// NewestAcked returns the number of the newest snapshot that the client has acked, if it is one of
+// the last [Ring] ones.
+func (r *Receipts) NewestAcked() (n uint64, ok bool) {
+	return r.next - 1 - uint64(bits.TrailingZeros64(r.acked)), r.acked != 0
+}
+
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
 // does not change it.
 const stepWindow = 16

@@ -202,6 +202,13 @@ func (c *Conn) RTT() time.Duration {
 	return c.session.Path().RTT()
 }
 
+// MinRTT returns the lowest round-trip time of the last 30 to 40 s, 0 before the first measurement.
+func (c *Conn) MinRTT() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.Path().MinRTT()
+}
+
 // Unanswered reports whether a dialed connection has waited for an answer of the listener for two
 // seconds, after at least a second without any datagram from it.
 func (c *Conn) Unanswered() bool { return locked(c, (*session.Session).Unanswered) }

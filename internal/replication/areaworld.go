@@ -155,12 +155,13 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	return buf, nil
 }
 
-func (s *areaSender) ack(b []byte, _ time.Time) (acked int, err error) {
+func (s *areaSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err error) {
 	a, err := parseAck(b)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return s.view.Ack(a)
+	acked, err = s.view.Ack(a)
+	return acked, s.world.newestAcked(&s.view.Receipts), err
 }
 
 func (s *areaSender) count(st *Stats) {

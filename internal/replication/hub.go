@@ -7,11 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // hub holds the streams of a world, whatever codec each has, and sends to all of them.
 type hub struct {
-	tick atomic.Uint64 // the newest
+	tick  atomic.Uint64                // the newest
+	ticks [snapshot.Ring]atomic.Uint64 // of the most recent snapshots, by number
 
 	mu      sync.Mutex
 	streams []*Stream

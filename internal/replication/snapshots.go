@@ -119,12 +119,22 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	return m.message, nil
 }
 
-func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, err error) {
+func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err error) {
 	a, err := parseAck(b)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return s.receipts.Ack(a)
+	acked, err = s.receipts.Ack(a)
+	return acked, s.world.newestAcked(&s.receipts), err
+}
+
+// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one of
+// the last ones.
+func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
+	if n, ok := r.NewestAcked(); ok {
+		return w.hub.ticks[n%snapshot.Ring].Load()
+	}
+	return 0
 }
 
 func parseAck(b []byte) (snapshot.Ack, error) {

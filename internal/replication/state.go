@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -160,7 +161,7 @@ func (s *stateSender) messageSize(wire int) int {
 	return max(0, whole, fragments*MaxPart+max(0, rest-s.overhead-fragment.HeaderSize))
 }
 
-func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
+func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err error) {
 	a, rest, err := statesync.ParseAck(b)
 	if err == nil && len(rest) > 0 {
 		err = snapshot.ErrMalformed
@@ -170,9 +171,12 @@ func (s *stateSender) ack(b []byte, now time.Time) (int, error) {
 		err = s.sender.Ack(a)
 	}
 	if err != nil || a.None || s.sender.Stats().Acks == before { // or it is of another epoch
-		return 0, err
+		return 0, 0, err
 	}
-	return s.rate.acked(a.Newest, a.Window, now), nil
+	if newest := seq.Recent(a.Newest, s.last.Seq); s.last.Seq-newest < snapshot.Ring {
+		tick = s.ticks[newest%snapshot.Ring]
+	}
+	return s.rate.acked(a.Newest, a.Window, now), tick, nil
 }
 
 func (s *stateSender) count(st *Stats) {

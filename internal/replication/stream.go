@@ -49,9 +49,10 @@ type sender interface {
 	// memory of the world that is valid until the next tick is prepared. message returns errNothing
 	// if there is none now.
 	message(own *[]byte, limit int, now time.Time) ([]byte, error)
-	// ack applies an ack of the client and returns the number of messages acked for the first time.
-	// An error means that no client sends it.
-	ack(b []byte, now time.Time) (acked int, err error)
+	// ack applies an ack of the client. It returns the number of messages acked for the first time,
+	// and the tick of the newest acked one, which is 0 if it is not known. An error means that no
+	// client sends the ack.
+	ack(b []byte, now time.Time) (acked int, tick uint64, err error)
 	// count adds the last message to the counts of the stream, and sets BaselineAge, which is 0 for
 	// a message without a baseline, Objects and Waiting.
 	count(st *Stats)
@@ -87,6 +88,7 @@ type Stream struct {
 	message     []byte // in the buffer, or memory of the world
 	waiting     bool   // release sends the message
 	heard       uint64 // tick in which the client last acked a message
+	sent, acked uint64 // the newest ticks since the client subscribed; 0: none
 	stats       Stats
 }
 
@@ -127,6 +129,7 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 		s.stats.Unsent++
 		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
+	s.sent = s.hub.tick.Load()
 	if s.message, s.waiting = message, true; s.tells {
 		s.processed = s.player.AppendProcessed(s.processed[:0])
 	}
@@ -225,10 +228,13 @@ func (s *Stream) handleAck(b []byte, now time.Time) error {
 		return nil // sent before the client unsubscribed
 	}
 	s.stats.AckBytes += uint64(2 + len(b))
-	n, err := s.sender.ack(b, now)
+	n, tick, err := s.sender.ack(b, now)
 	if err != nil {
 		s.stats.InvalidAcks++
 		return fmt.Errorf("%w: %w", ErrInvalidAck, err)
+	}
+	if tick <= s.sent { // else it is of a message that is too old to be known
+		s.acked = max(s.acked, tick)
 	}
 	if s.stats.Acked += uint64(n); n > 0 {
 		s.heard = s.hub.tick.Load()
@@ -248,6 +254,7 @@ func (s *Stream) setPhase(p phase, now time.Time) {
 	s.stats.BaselineAge, s.stats.Objects, s.stats.Waiting = 0, 0, 0
 	if s.phase, s.sentInitial = p, 0; p == ready {
 		s.heard = s.hub.tick.Load()
+		s.sent, s.acked = 0, 0
 		s.sender.start(now)
 	}
 }
@@ -298,6 +305,17 @@ func (s *Stream) Ready() bool { return s.is(ready) }
 
 // RTT returns the player's round-trip time.
 func (s *Stream) RTT() time.Duration { return s.player.RTT() }
+
+// Newest returns the newest ticks that were sent to the client and that it acked since it
+// subscribed. 0 means none.
+func (s *Stream) Newest() (sent, acked uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent, s.acked
+}
+
+// TickHz returns the number of ticks per second of the world.
+func (s *Stream) TickHz() float64 { return s.mode.offer.TickHz }
 
 // Stats returns the counts of the stream.
 func (s *Stream) Stats() Stats {

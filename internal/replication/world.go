@@ -133,6 +133,7 @@ func (w *World) Begin(tick uint64) error {
 	}
 	w.open = w.sets.Begin()
 	w.ticks.Set(uint16(w.begun), tick)
+	w.hub.ticks[w.begun%snapshot.Ring].Store(tick)
 	w.begun++
 	w.mu.Lock()
 	w.count++

@@ -185,9 +185,9 @@ func (l *player) look(all []*player) {
 func (s *Server) judge(l *player, f *Fired, m moved) {
 	// How long a single move waited depends on how long its datagram traveled, the mean does not.
 	buffer, _ := l.Buffer("Move")
-	at, _ := s.past.Seen(time.Duration(f.Shown)*time.Millisecond, Time(m.tick), rewind.Viewer{
-		RTT: l.RTT(), MinRTT: l.Stats().Transport.MinRTT, Waited: buffer.Slack, Delay: Delay,
-	})
+	v := l.stream.Viewer(Time(s.tick + 1))
+	v.Waited, v.Delay = buffer.Slack, Delay
+	at, _ := s.past.Seen(time.Duration(f.Shown)*time.Millisecond, Time(m.tick), v)
 	s.past.At(at, &s.seen)
 	ray := Ray{m.position, direction(f.Aim)}
 	way := sub(f.Origin, m.position)
