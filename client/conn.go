@@ -82,6 +82,7 @@ type Conn struct {
 type standby struct {
 	notice control.HandoverNotice // of a handover
 	reader *streams.Reader        // of the payload; nil if it is no handover
+	until  time.Time              // when the client stays if it has not switched
 	cancel context.CancelFunc
 
 	// Conn.mu guards the rest.
@@ -362,12 +363,12 @@ func (c *Conn) SendUnreliable(message []byte) error {
 }
 
 func (c *Conn) sendMessage(message []byte, send func(*transport.Conn, []byte) error) error {
-	c.mu.Lock()
+	c.mu.Lock() // also while it sends: a handover may not come in between
 	link, err := c.admit(len(message))
-	c.mu.Unlock()
 	if err == nil {
 		err = send(link, control.AppendMessage(make([]byte, 0, 1+len(message)), message))
 	}
+	c.mu.Unlock()
 	return c.linkError("send a message", err)
 }
 

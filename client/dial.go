@@ -183,6 +183,7 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
 	defer s.report()
+	s.endHandover(link, err)
 	err = s.ending(err)
 	s.guard(func() { s.worlds.Reset(link) })
 	s.streams.End(err)
@@ -191,6 +192,26 @@ func (s *connection) Closed(link *transport.Conn, err error) {
 		s.stay(st, err)
 	case next != nil:
 		s.switchTo(st, time.Now())
+	}
+}
+
+// endHandover ends a handover by a server whose session has ended: if it has not released the
+// client, nobody is left to do so.
+func (s *connection) endHandover(link *transport.Conn, err error) {
+	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", session.ErrHandover, err)
+	if s.role == former {
+		s.passRelease()
+		if s.parting.to != nil {
+			s.unreleased(err)
+		}
+		return
+	}
+	s.mu.Lock()
+	st := s.standby
+	pending := st != nil && st.reader != nil && st.next != s && s.link == link
+	s.mu.Unlock()
+	if pending {
+		s.stay(st, err)
 	}
 }
 

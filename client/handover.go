@@ -22,6 +22,10 @@ const (
 	// worldWait is the time for which the client waits for worlds of another server, once all else
 	// is ready: that may not offer them.
 	worldWait = time.Second
+	// switchWait is the time in which the client switches to another server, or stays; releaseWait
+	// that in which its server must then release it.
+	switchWait  = 20 * time.Second
+	releaseWait = 5 * time.Second
 	// partingWait is the time after which the client ends the session with a server from which it
 	// has switched, if the server does not.
 	partingWait = 15 * time.Second
@@ -60,13 +64,27 @@ type offered struct {
 
 // parting is the end of the session with a former server.
 type parting struct {
-	since  time.Time
-	reader *streams.Reader // to be finished when the server has everything
-	told   bool            // the server has nothing left
+	since time.Time
+	told  bool // the server has nothing left
+
+	// Of a handover:
+	to      *connection     // to the other server, which admits the client with the release; nil: it has
+	reader  *streams.Reader // of the payload
+	asked   bool            // for the release
+	release []byte          // nil: it has not arrived
 }
 
-// handover handles a message Handover.
+// handover handles a message Handover: a notice, or the release by a former server.
 func (s *connection) handover(b []byte) error {
+	if control.IsRelease(b) {
+		p := &s.parting
+		if s.role != former || !p.asked || p.release != nil {
+			return fmt.Errorf("%w: a release without a switch", control.ErrMalformed)
+		}
+		p.release = bytes.Clone(b)
+		s.part(time.Now())
+		return nil
+	}
 	n, err := control.ParseHandover(b)
 	if err != nil || s.role != playing {
 		return err
@@ -107,8 +125,8 @@ func (s *connection) begin() {
 		s.report()
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	st := &standby{notice: *o.notice, reader: o.reader, cancel: cancel}
+	ctx, cancel := context.WithTimeout(context.Background(), switchWait)
+	st := &standby{notice: *o.notice, reader: o.reader, cancel: cancel, until: time.Now().Add(switchWait)}
 	own := s.own.RemoteAddr().Addr()
 	s.seek(st, func() error { return s.follow(ctx, own, st, o.data) })
 }
@@ -282,6 +300,8 @@ func (c *Conn) stay(st *standby, err error) {
 	c.report()
 }
 
+var errLate = fmt.Errorf("client: %w: it takes more than %v", session.ErrHandover, switchWait)
+
 var errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", session.ErrHandover)
 
 // trySwitch switches to the standby if the client is ready there, and the tick has come.
@@ -308,6 +328,8 @@ func (c *Conn) trySwitch(now time.Time) {
 		c.stay(st, nil)
 	case !ready && now.Sub(st.connected) >= bindWait:
 		c.stay(st, errNotBound)
+	case st.reader != nil && !now.Before(st.until):
+		c.stay(st, errLate)
 	case ready && (st.reader == nil || c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(st):
 		c.switchTo(st, now)
 	default:
@@ -355,7 +377,10 @@ func (c *Conn) switchTo(st *standby, now time.Time) {
 	if st.reader != nil {
 		c.notices.Refund(refunded)
 	}
-	before.parting = parting{since: now, reader: st.reader}
+	before.parting = parting{since: now}
+	if st.reader != nil {
+		before.parting.to, before.parting.reader = next, st.reader
+	}
 	if st.reader == nil {
 		before.own.CloseWith(session.ErrQuit, "")
 	}
@@ -373,19 +398,54 @@ func (s *connection) part(now time.Time) {
 			return
 		}
 	}
+	p := &s.parting
+	switch {
+	case p.to == nil:
+	case p.to.role != playing: // the client plays elsewhere
+		p.to = nil
+		p.reader.Finish(true)
+	case !p.asked:
+		p.asked = s.own.SendReliable(control.AppendSwitch(nil)) == nil // behind all that was sent here
+	default:
+		s.passRelease()
+	}
+	if p.to != nil && now.Sub(p.since) >= releaseWait {
+		s.unreleased(errUnreleased)
+	}
 	s.mu.Lock()
 	requests := s.requests.over(s.own)
 	s.mu.Unlock()
-	p := &s.parting
-	unacked := s.own.Unacked() > 0
-	if p.reader != nil && !unacked {
-		p.reader.Finish(true)
-		p.reader = nil
-	}
-	if p.told && !unacked && requests == 0 && !s.streams.Busy() || now.Sub(p.since) >= partingWait {
+	if p.told && s.own.Unacked() == 0 && requests == 0 && !s.streams.Busy() || now.Sub(p.since) >= partingWait {
 		s.own.CloseWith(session.ErrQuit, "")
 	}
 	s.own.Wake(now.Add(switchStep))
+}
+
+var errUnreleased = fmt.Errorf("client: %w: the former server did not release the client in time", session.ErrHandover)
+
+// passRelease passes the release, if it has arrived, to the other server, which then lets the
+// client play.
+func (s *connection) passRelease() {
+	p := &s.parting
+	if p.to == nil || p.release == nil {
+		return
+	}
+	b := append([]byte{byte(control.Handover)}, p.release...)
+	if err := p.to.own.SendReliable(b); !errors.Is(err, session.ErrBacklog) {
+		p.to = nil
+		p.reader.Finish(true)
+	}
+}
+
+// unreleased ends the session with the other server, which does not let the client play. The client
+// reconnects.
+func (s *connection) unreleased(err error) {
+	to := s.parting.to
+	s.parting.to = nil
+	s.mu.Lock()
+	to.cause = err
+	s.mu.Unlock()
+	to.own.CloseWith(session.ErrQuit, "")
 }
 
 // hold keeps a reliable message of the standby until the switch.

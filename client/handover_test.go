@@ -30,7 +30,7 @@ func (bulkOwner) AcceptReserved(*streams.Reader) func([]byte, error) { return ni
 func (bulkOwner) Count(int, int)                                     {}
 
 // TestForgedHandover hands a client over with data, a notice and a token that do not belong
-// together. The client stays, and both ends learn why.
+// together. Nobody joins with other data, and both ends learn why. If the client notices, it stays.
 func TestForgedHandover(t *testing.T) {
 	const second = "127.0.0.1:7999"
 	state := []byte("state")
@@ -46,52 +46,56 @@ func TestForgedHandover(t *testing.T) {
 		"other data":             {[]byte("stats"), 5, state, false, session.ErrHandover, "the payload is not that of the notice"},
 		"less data":              {[]byte("stat"), 5, state, false, session.ErrHandover, "the payload is not that of the notice"},
 		"data without a notice":  {state, 0, state, false, session.ErrHandover, "the payload is not that of the notice"},
-		"another token":          {state, 5, []byte("stats"), false, session.ErrProtocol, "the data of the handover is not that of the token"},
+		"another token":          {state, 5, []byte("stats"), false, session.ErrProtocol, "the release or the data of the handover is not that of the token"},
 		"a token without a hash": {state, 5, nil, false, session.ErrUnhandled, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var mux *streams.Mux
-				r := newRogue(t, func(c *transport.Conn) {
-					mux = streams.New(bulkOwner{c})
-					c.SetBulk(1<<20, mux.Next, func(b []byte, at time.Time) { _ = mux.Deliver(at, b) })
-				})
+				p := newPusher(t, uplinktest.Addr)
+				secret := control.NewSecret()
 				var joined []string
-				srv, err := ds.Listen(second, ds.Config{Network: r.network, Joined: func(p *ds.Player) { joined = append(joined, string(p.HandoverPayload())) }})
+				srv, err := ds.Listen(second, ds.Config{Network: p.network, Joined: func(p *ds.Player) { joined = append(joined, string(p.HandoverPayload())) }})
 				uplinktest.Must(t, err)
 				go func() { _ = srv.Serve(context.Background()) }()
 				t.Cleanup(func() { uplinktest.Must(t, srv.Close()) })
 				var events []session.Event
-				conn := r.dial(client.Config{OnEvent: func(e session.Event) { events = append(events, e) }})
+				conn := p.dial(client.Config{OnEvent: func(e session.Event) { events = append(events, e) }})
 				at := netip.MustParseAddrPort(second)
 				claims := token.Claims{ClientID: 7, Issued: time.Now(), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{at}}
 				if c.promised != nil {
-					claims.Handover = sha256.Sum256(c.promised)
+					claims.Handover = secret.Hash(c.promised)
 				}
 				tok, err := token.Issue(token.Development().Issuer(), claims)
 				uplinktest.Must(t, err)
-				over := make(chan error, 1)
-				_, err = mux.SendReserved(time.Now(), control.HandoverStream, c.data, func(err error) { over <- err })
+				var over error
+				_, err = p.mux.SendReserved(time.Now(), control.HandoverStream, c.data, func(err error) { over = err })
 				uplinktest.Must(t, err)
-				r.messages(control.AppendHandover(nil, &control.HandoverNotice{
+				p.messages(control.AppendHandover(nil, &control.HandoverNotice{
 					Stream: control.NoStream, Size: c.size, Hash: sha256.Sum256(state), Servers: claims.Servers, Token: tok,
 				}))
-				settle(5 * time.Second)
-				if c.joins {
-					if !slices.Equal(joined, []string{"state"}) || conn.State() != session.Connected {
-						t.Errorf("%q joined, %v", joined, events)
-					}
-					return
+				settle(time.Second)
+				switched := len(p.received(control.Handover)) > 0
+				if switched {
+					p.messages(control.AppendRelease(nil, secret))
+					settle(100 * ms)
+				}
+				if len(joined) > 1 || c.joins != slices.Equal(joined, []string{"state"}) && c.promised != nil || switched != slices.Contains([]error{nil, session.ErrProtocol}, c.err) {
+					t.Errorf("%q joined, switched: %v", joined, switched)
 				}
 				e := events[len(events)-1]
-				if e.Handover != session.HandoverFailed || e.State != session.Connected || !errors.Is(e.Err, c.err) || !strings.Contains(e.Err.Error(), c.text) {
+				switch {
+				case c.joins:
+					if conn.State() != session.Connected {
+						t.Errorf("%v", events)
+					}
+				case switched:
+					if e.State != session.Disconnected || !strings.Contains(e.Err.Error(), c.text) {
+						t.Errorf("the last event is %+v", e)
+					}
+				case e.Handover != session.HandoverFailed || e.State != session.Connected || !errors.Is(e.Err, c.err) || !strings.Contains(e.Err.Error(), c.text):
 					t.Errorf("the last event is %+v, want %v", e, c.err)
-				}
-				if conn.State() != session.Connected || r.counts().sessions != 1 || len(joined) > 0 && c.promised != nil {
-					t.Errorf("%v, %d sessions, %q joined", conn.State(), r.counts().sessions, joined)
-				}
-				if err := <-over; !errors.Is(err, session.ErrStreamAborted) {
-					t.Errorf("the server learns %v", err)
+				case p.counts().sessions != 1 || !errors.Is(over, session.ErrStreamAborted):
+					t.Errorf("%d sessions; the server learns %v", p.counts().sessions, over)
 				}
 			})
 		})

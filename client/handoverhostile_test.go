@@ -1,11 +1,13 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +27,25 @@ import (
 type pusher struct {
 	rogue
 	mux *streams.Mux // of the newest session
+	got [][]byte     // reliable messages of clients
+}
+
+func (p *pusher) Message(_ *transport.Conn, b []byte, _ time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got = append(p.got, bytes.Clone(b))
+}
+
+// received returns the reliable messages of a type.
+func (p *pusher) received(t control.Type) (all [][]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.got {
+		if b[0] == byte(t) {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 func (p *pusher) Opened(c *transport.Conn) {
@@ -36,7 +57,12 @@ func (p *pusher) Opened(c *transport.Conn) {
 // newPusher starts a pusher at an address.
 func newPusher(t *testing.T, at string) *pusher {
 	t.Helper()
-	p := &pusher{rogue: rogue{t: t, network: newNetwork(t, 0, 1)}}
+	return newPusherIn(t, newNetwork(t, 0, 1), at)
+}
+
+func newPusherIn(t *testing.T, network *uplinktest.Network, at string) *pusher {
+	t.Helper()
+	p := &pusher{rogue: rogue{t: t, network: network}}
 	var err error
 	p.listener, err = transport.Listen(at, transport.Config{Network: p.network, Insecure: true})
 	uplinktest.Must(t, err)
@@ -193,4 +219,120 @@ func TestHandoverAddresses(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHandoverRelease hands a client over between two rogue servers. The client tells the first one
+// that it has switched, passes the release to the second one, and reconnects if it gets none. It
+// refuses one that it has not asked for.
+func TestHandoverRelease(t *testing.T) {
+	secret := control.NewSecret()
+	release := control.AppendRelease(nil, secret)
+	for name, c := range map[string]struct {
+		run   func(first, second *pusher, conn *client.Conn)
+		lost  bool // the client connects again
+		where string
+	}{
+		"released": {func(first, second *pusher, conn *client.Conn) {
+			first.messages(release)
+			settle(time.Second)
+			if got := second.received(control.Handover); len(got) != 1 || !bytes.Equal(got[0], release) {
+				t.Errorf("passed on: %x", got)
+			}
+			settle(20 * time.Second)
+		}, false, "127.0.0.1:7999"},
+		"released twice": {func(first, second *pusher, conn *client.Conn) {
+			first.messages(release, release)
+			settle(20 * time.Second)
+			if got := second.received(control.Handover); len(got) != 1 {
+				t.Errorf("passed on: %x", got)
+			}
+		}, false, "127.0.0.1:7999"},
+		"not released": {func(_, _ *pusher, conn *client.Conn) { settle(7 * time.Second) }, true, "127.0.0.1:7999"},
+		"the first server ends it": {func(first, _ *pusher, conn *client.Conn) {
+			first.link().CloseWith(session.ErrShutdown, "")
+			settle(2 * time.Second)
+		}, true, "127.0.0.1:7999"},
+		"released without the switch": {func(_, second *pusher, conn *client.Conn) { second.messages(release); settle(2 * time.Second) }, true, "127.0.0.1:7999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := newPusher(t, uplinktest.Addr)
+				second := newPusherIn(t, first.network, "127.0.0.1:7999")
+				conn := first.dial(client.Config{})
+				first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
+				settle(time.Second)
+				if got := first.received(control.Handover); len(got) != 1 || len(got[0]) != 1 || conn.Server() != "127.0.0.1:7999" {
+					t.Fatalf("the first server has received %x; at %s", got, conn.Server())
+				}
+				c.run(first, second, conn)
+				sessions := second.counts().sessions
+				if again := sessions > 1; again != c.lost || conn.Server() != c.where || conn.State() != session.Connected {
+					t.Errorf("%d sessions at the second server, %v at %s", sessions, conn.State(), conn.Server())
+				}
+			})
+		})
+	}
+}
+
+// TestStandbyServer lets a server to which a client may switch, and one that it has left, send what
+// only the current server may: the client acts on none of it, and holds at most 512 KiB.
+func TestStandbyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newPusher(t, uplinktest.Addr)
+		second := newPusherIn(t, first.network, "127.0.0.1:7999")
+		second.silence() // so that the client does not switch
+		var got []string
+		var events []session.Event
+		conn := first.dial(client.Config{
+			OnMessage:    func(b []byte) { got = append(got, string(b)) },
+			OnUnreliable: func(b []byte) { got = append(got, string(b)) },
+			OnEvent:      func(e session.Event) { events = append(events, e) },
+		})
+		uplinktest.Must(t, bind[crate](t, conn, "Move", client.BindConfig{}))
+		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
+		settle(time.Second)
+		asked := make(chan error, 1)
+		go func() {
+			b, err := conn.Request(t.Context(), []byte("balance"))
+			if err == nil && string(b) != "100" {
+				err = fmt.Errorf("the answer is %q", b)
+			}
+			asked <- err
+		}()
+		settle(time.Second)
+		requests := first.received(control.Request)
+		if len(requests) != 1 || second.link() == nil {
+			t.Fatalf("requests %x, standby %v", requests, second.link())
+		}
+		_, id, _, err := control.ParseRequest(requests[0][1:])
+		uplinktest.Must(t, err)
+		second.datagrams([]byte{byte(control.Leaving)}, control.AppendMessage(nil, []byte("forged")))
+		second.messages(control.AppendRequest(nil, control.Answer, id, []byte("1000000")), control.AppendMessage(nil, []byte("later")))
+		settle(time.Second)
+		if len(got) > 0 || len(asked) > 0 || conn.State() != session.Connected || conn.Server() != uplinktest.Addr {
+			t.Errorf("%q, %d answers, %v at %s", got, len(asked), conn.State(), conn.Server())
+		}
+		first.messages(control.AppendRequest(nil, control.Answer, id, []byte("100")))
+		uplinktest.Must(t, <-asked)
+		malformed := conn.Stats().Malformed
+		for range 80 {
+			if second.link().SendReliable(control.AppendMessage(nil, make([]byte, client.MaxMessage))) != nil {
+				settle(100 * ms)
+			}
+		}
+		settle(2 * time.Second)
+		if e := events[len(events)-1]; e.Handover != session.HandoverFailed || !errors.Is(e.Err, session.ErrProtocol) || conn.Stats().Malformed != malformed+1 {
+			t.Errorf("%+v, %d malformed", e, conn.Stats().Malformed-malformed)
+		}
+		second.mu.Lock()
+		second.mute = false
+		second.mu.Unlock()
+		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
+		settle(time.Second)
+		got = nil
+		first.datagrams(control.AppendMessage(nil, []byte("still")), []byte{byte(control.Down) | 1, 0}, []byte{byte(control.Acks), 0, 0})
+		if conn.Server() != "127.0.0.1:7999" || !slices.Equal(got, []string{"still"}) || conn.State() != session.Connected {
+			t.Errorf("%q, %v at %s", got, conn.State(), conn.Server())
+		}
+	})
 }

@@ -48,13 +48,8 @@ func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	got := make(chan answer, 1)
 	c.mu.Lock()
-	link, id, err := c.ask(len(message), got)
+	link, id, err := c.ask(message, got)
 	c.mu.Unlock()
-	if err == nil {
-		if err = link.SendReliable(control.AppendRequest(nil, control.Ask, id, message)); err != nil {
-			c.forget(id)
-		}
-	}
 	if err != nil {
 		return nil, c.linkError("request", err)
 	}
@@ -73,13 +68,14 @@ func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
 	}
 }
 
-// ask registers a request, and returns the link and the id for it. The caller holds c.mu.
-func (c *Conn) ask(size int, got chan<- answer) (*transport.Conn, uint32, error) {
+// ask sends a request, and returns its link and id. The caller holds c.mu: a handover may not come
+// in between.
+func (c *Conn) ask(message []byte, got chan<- answer) (*transport.Conn, uint32, error) {
 	r := &c.requests
 	if len(r.waiting) >= control.MaxRequests {
 		return nil, 0, fmt.Errorf("%w: %d requests wait for an answer, the maximum", session.ErrBacklog, len(r.waiting))
 	}
-	link, err := c.admit(size)
+	link, err := c.admit(len(message))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -87,6 +83,9 @@ func (c *Conn) ask(size int, got chan<- answer) (*transport.Conn, uint32, error)
 		r.waiting = map[uint32]request{}
 	}
 	r.last++
+	if err := link.SendReliable(control.AppendRequest(nil, control.Ask, r.last, message)); err != nil {
+		return nil, 0, err
+	}
 	r.waiting[r.last] = request{link, got}
 	return link, r.last, nil
 }

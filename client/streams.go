@@ -21,13 +21,13 @@ import (
 // does not continue after reconnecting. While reconnecting and after Close, the errors are those of
 // [Stream.Send].
 func (c *Conn) OpenStream(ctx context.Context, name string) (session.StreamWriter, error) {
-	c.mu.Lock()
-	mux, ready := c.streams, c.link != nil && !c.leaving
-	c.mu.Unlock()
-	if !ready {
+	c.mu.Lock() // also while it opens the stream: a handover may not come in between
+	if c.link == nil || c.leaving {
+		c.mu.Unlock()
 		return nil, c.noLink()
 	}
-	w, err := mux.Open(ctx, time.Now(), name)
+	w, err := c.streams.Open(ctx, time.Now(), name)
+	c.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("client: open a stream: %w", err)
 	}

@@ -104,7 +104,13 @@ type Config struct {
 	// Timeout is the time without a datagram after which a player's session ends; default
 	// 15 s.
 	Timeout time.Duration
-	// Joined, if set, is called when a player has connected. Left, if set, is called when the
+	// Connected, if set, is called when a player has connected, before Joined: to offer worlds. A
+	// player whom another server hands over receives them while it still plays there; Joined
+	// follows when that server has released the player, or never. Until then the player is not
+	// among [Server.Players], has no [Player.HandoverPayload], and nothing that it sends is
+	// delivered.
+	Connected func(*Player)
+	// Joined, if set, is called when a player begins to play here. Left, if set, is called when the
 	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
 	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
 	// is called once for a player, where handlers run. With Poll, connections are refused while
@@ -112,8 +118,10 @@ type Config struct {
 	Joined func(*Player)
 	Left   func(*Player, error)
 	// HandedOver, if set, is called with the outcome of each [Player.Handover], where handlers run:
-	// with nil when the client has switched to the other server, which Left follows soon; with an
-	// error that wraps session.ErrHandover if the client could not continue there, and
+	// with nil when this server has released the player, to which nothing of the player is
+	// delivered any more, and which Left follows soon: save the player here, as the other server
+	// may never see it. It is called with an error that wraps session.ErrHandover if the client
+	// could not continue there, and session.ErrTimeout too if it has not switched in time, and with
 	// session.ErrUnhandled if it supports no handovers: then the player stays. If the session ends
 	// first, the error is that of Left, which follows.
 	HandedOver func(*Player, error)

@@ -48,7 +48,8 @@ type drained struct {
 // by load; the handover has no payload. Choose is called again after a second if its error wraps
 // session.ErrServerBusy, as while the directory cannot be read, or if the client cannot reach the
 // other server. If choose returns another error, as without [Config.Fleet], or the client supports
-// no handovers, the player is told to leave as by [Server.Shutdown].
+// no handovers, the player is told to leave as by [Server.Shutdown]. The session of a client that
+// does not switch within 30 s ends.
 //
 // If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
 // calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
@@ -98,6 +99,8 @@ func (d *drain) step(now time.Time) {
 	d.mu.Unlock()
 	for _, o := range outcomes {
 		switch {
+		case errors.Is(o.err, session.ErrTimeout): // a client that obeys neither
+			o.player.end(session.ErrShutdown, "")
 		case errors.Is(o.err, session.ErrHandover):
 			d.next[o.player] = now.Add(drainRetry)
 		case errors.Is(o.err, session.ErrUnhandled):

@@ -64,12 +64,12 @@ func (s *Server) entry() fleet.Server {
 	return e
 }
 
-// endReplaced ends the session of a client that has joined another server, unless this one hands it
-// over: then the client ends it.
+// endReplaced ends the session of a client that has joined another server, unless this one has
+// released it: then the session is about to end.
 func (s *Server) endReplaced(client uint64) {
 	for _, h := range s.shards {
 		for _, p := range h.list() {
-			if p.ClientID() == client && !p.handover.begun() {
+			if p.ClientID() == client && !p.handover.isReleased() {
 				p.end(session.ErrReplaced, "")
 			}
 		}

@@ -17,14 +17,20 @@ import (
 )
 
 const (
-	// handoverLife is the time for which the token of a handover is valid.
+	// handoverLife is the time for which the token of a handover is valid, and within which the
+	// client must switch.
 	handoverLife = 30 * time.Second
-	// handoverWait is the time in which the data of a handover must arrive after the client has
-	// connected.
-	handoverWait = 10 * time.Second
+	// standbyLife is the time for which the new server keeps a session that the old one has not
+	// released. A token can be used until the end of its life.
+	standbyLife = handoverLife + 10*time.Second
 	// handoverLinger is the time for which the old server keeps a session after the client has
 	// switched, for what is still on its way.
 	handoverLinger = 10 * time.Second
+	// maxHeld limits the messages from a player that wait for the release, in bytes. Beyond it,
+	// those of the unreliable channel are dropped, and others end the session.
+	maxHeld = 256 << 10
+	// heldOverhead is the memory of such a message besides its bytes.
+	heldOverhead = 64
 )
 
 // handoverRate limits the handovers of a player. A client ends the session above 4 a minute that
@@ -62,21 +68,47 @@ type HandoverConfig struct {
 
 // handover is the state of a player with respect to handovers to another server.
 type handover struct {
-	mu      sync.Mutex
-	pending bool // neither completed nor failed
-
-	switching bool             // pending, or completed
-	taken     ratelimit.Bucket // of handoverRate
+	mu       sync.Mutex
+	pending  *outbound        // neither completed nor failed
+	released bool             // completed: the player is not this server's any more
+	taken    ratelimit.Bucket // of handoverRate
 
 	// Of the shard's goroutine:
-	switched time.Time // when the client had switched; zero: it has not
+	switched time.Time // when the player was released; zero: it was not
+	release  []byte    // message that waits for room in the reliable channel
 }
 
-// begun reports whether a handover is pending or completed.
-func (h *handover) begun() bool {
+// outbound is a handover to another server.
+type outbound struct {
+	player *Player
+	stream *streams.Writer // with the payload
+	secret control.Secret
+	begun  time.Time
+}
+
+// standby is a player whom another server hands over, before it has released him. It belongs to the
+// shard's goroutine except for over.
+type standby struct {
+	payload  []byte // nil: none has arrived
+	received bool
+	held     []heldMessage
+	size     int           // of held, with overhead
+	over     chan struct{} // closed when Joined is about to be called, or the session has ended
+}
+
+// heldMessage is a message that waits for the release.
+type heldMessage struct {
+	b        []byte
+	at       time.Time
+	number   uint64
+	reliable bool
+}
+
+// isReleased reports whether a handover has completed.
+func (h *handover) isReleased() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.switching
+	return h.released
 }
 
 // Handover hands the player over to another server, without a gap: the client connects there while
@@ -84,9 +116,14 @@ func (h *handover) begun() bool {
 // HandoverConfig.Tick on. Handover does not wait. Config.HandedOver is called with the outcome. If
 // the client cannot reach the other server, or is refused there, the player stays.
 //
-// At the other server, Config.Joined is called before the client switches, when the payload has
-// arrived. There the player has the same [Player.ClientID], and [Player.UserData] unless the
-// configuration has another.
+// The player is this server's until Config.HandedOver is called with nil: then no frame, message or
+// request of the player is delivered here any more. Only that permits the other server to call
+// Config.Joined with the payload: it is called once, or never if the client does not arrive. There
+// the player has the same [Player.ClientID], and [Player.UserData] unless the configuration has
+// another. Before Joined, Config.Connected is called there, for the worlds that the client receives
+// before it switches.
+//
+// If the client has not switched within 30 s, the handover has failed, and the player stays.
 //
 // No reliable message is lost or doubled, in either direction. What the client sends before it
 // switches arrives at this server, what it sends later at the other one. Requests and streams
@@ -98,9 +135,10 @@ func (h *handover) begun() bool {
 // if too many streams are open, the error is session.ErrBacklog. After a handover it wraps
 // session.ErrHandedOver.
 func (p *Player) Handover(to Target, cfg HandoverConfig) error {
-	n, err := p.notice(&to, &cfg)
+	secret := control.NewSecret()
+	n, err := p.notice(&to, &cfg, secret)
 	if err == nil {
-		err = p.sendHandover(&n, slices.Clone(cfg.Payload))
+		err = p.sendHandover(&n, slices.Clone(cfg.Payload), secret)
 	}
 	if err != nil {
 		return fmt.Errorf("ds: hand over player %d: %w", p.ID(), err)
@@ -110,7 +148,7 @@ func (p *Player) Handover(to Target, cfg HandoverConfig) error {
 }
 
 // notice returns the notice of a handover, with a new token.
-func (p *Player) notice(to *Target, cfg *HandoverConfig) (n control.HandoverNotice, err error) {
+func (p *Player) notice(to *Target, cfg *HandoverConfig, secret control.Secret) (n control.HandoverNotice, err error) {
 	n = control.HandoverNotice{Stream: control.NoStream, Size: len(cfg.Payload)}
 	if len(cfg.Payload) > MaxHandover {
 		return n, fmt.Errorf("a payload of %d bytes, at most %d", len(cfg.Payload), MaxHandover)
@@ -136,26 +174,43 @@ func (p *Player) notice(to *Target, cfg *HandoverConfig) (n control.HandoverNoti
 	if data == nil {
 		data = p.UserData()
 	}
-	now := time.Now()
+	issued := time.Now()
+	if own := p.conn.Issued(); !issued.After(own) { // by another clock
+		issued = own.Add(time.Millisecond)
+	}
 	n.Token, err = token.Issue(key, token.Claims{
-		ClientID: p.ClientID(), Issued: now, Expires: now.Add(handoverLife), Servers: n.Servers, UserData: data, Handover: n.Hash, Route: to.Route,
+		ClientID: p.ClientID(), Issued: issued, Expires: issued.Add(handoverLife), Servers: n.Servers, UserData: data,
+		Handover: secret.Hash(cfg.Payload), Route: to.Route,
 	})
 	return n, err
 }
 
-func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte) error {
+func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte, secret control.Secret) error {
 	h := &p.handover
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := time.Now()
 	switch {
-	case h.pending:
+	case h.pending != nil:
 		return fmt.Errorf("%w: a handover is pending", session.ErrBacklog)
-	case h.switching:
+	case h.released:
 		return fmt.Errorf("%w already", session.ErrHandedOver)
-	case !h.taken.Take(time.Since(p.opened), handoverRate, 1):
+	case p.awaits.Load():
+		return fmt.Errorf("%w: the player has not joined yet", session.ErrBacklog)
+	case !h.taken.Take(now.Sub(p.opened), handoverRate, 1):
 		return fmt.Errorf("%w: more than %v handovers at once and %.0f a minute", session.ErrBacklog, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
-	w, err := p.bulk.SendReserved(time.Now(), control.HandoverStream, payload, p.handoverOver)
+	o := &outbound{player: p, secret: secret, begun: now}
+	w, err := p.bulk.SendReserved(now, control.HandoverStream, payload, func(err error) {
+		switch {
+		case errors.Is(err, session.ErrUnhandled):
+			o.fail(fmt.Errorf("ds: %w: the client supports no handovers", session.ErrUnhandled))
+		case errors.Is(err, session.ErrStreamAborted):
+			o.fail(fmt.Errorf("ds: %w: the client stays", session.ErrHandover))
+		case err != nil:
+			o.fail(err)
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -163,34 +218,32 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte) error {
 		w.Abort("") // which the client ignores without the notice
 		return err
 	}
-	h.pending, h.switching = true, true
-	p.conn.Keep(true) // the other server may hand it back before the session here is over
+	o.stream, h.pending = w, o
+	p.shard.mu.Lock()
+	p.shard.handing = append(p.shard.handing, o)
+	p.shard.mu.Unlock()
 	return nil
 }
 
-// handoverOver handles the outcome of a handover, on the shard's goroutine: the error of its
-// stream.
-func (p *Player) handoverOver(err error) {
-	p.handover.mu.Lock()
-	pending := p.handover.pending
-	p.handover.pending, p.handover.switching = false, p.handover.pending && err == nil
-	p.handover.mu.Unlock()
-	if !pending {
-		return
+// fail ends a handover that is pending: the player stays. It runs on the shard's goroutine.
+func (o *outbound) fail(err error) {
+	h := &o.player.handover
+	h.mu.Lock()
+	pending := h.pending == o
+	if pending {
+		h.pending = nil
 	}
-	cause := session.ErrHandedOver
-	switch {
-	case err == nil:
-		p.handover.switched = time.Now()
-		p.shard.switched = append(p.shard.switched, p)
-	case errors.Is(err, session.ErrUnhandled):
-		err = fmt.Errorf("ds: %w: the client supports no handovers", session.ErrUnhandled)
-	case errors.Is(err, session.ErrStreamAborted):
-		err = fmt.Errorf("ds: %w: the client stays", session.ErrHandover)
+	h.mu.Unlock()
+	if pending {
+		o.player.noteOutcome(err)
 	}
-	if err != nil {
-		cause = err
-		p.conn.Keep(false)
+}
+
+// noteOutcome tells the game of the outcome of a handover, on the shard's goroutine.
+func (p *Player) noteOutcome(err error) {
+	cause := err
+	if err == nil {
+		cause = session.ErrHandedOver
 	}
 	p.note(eventOf("handover", cause), "", nil)
 	if f := p.server.outcome.Load(); f != nil {
@@ -199,6 +252,50 @@ func (p *Player) handoverOver(err error) {
 	if f := p.server.cfg.HandedOver; f != nil {
 		p.shard.callback(p, func() { f(p, err) })
 	}
+}
+
+// release ends the player's time at this server, at the request of the client, which has switched
+// to the other one. What arrived before is delivered, nothing that arrives later.
+func (p *Player) release(now time.Time) {
+	h := &p.handover
+	h.mu.Lock()
+	o := h.pending
+	h.pending, h.released = nil, h.released || o != nil
+	h.mu.Unlock()
+	if o == nil {
+		p.violate("it switches to another server without a handover")
+		return
+	}
+	h.switched, h.release = now, control.AppendRelease(nil, o.secret)
+	p.conn.Keep(true) // the other server may hand it back before the session here is over
+	p.shard.switched = append(p.shard.switched, p)
+	for _, q := range p.shard.sequencing {
+		if q.player == p {
+			q.flush()
+		}
+	}
+	if buffers := p.buffers; len(buffers) > 0 {
+		p.shard.callback(p, func() { p.server.buffers.finish(buffers, time.Now()) })
+	}
+	p.acks.Lock()
+	p.bindings, p.buffers = nil, nil
+	p.acks.Unlock()
+	p.noteOutcome(nil)
+	p.sendRelease()
+}
+
+// sendRelease sends the release, if the channel has room, and reports whether it was sent.
+func (p *Player) sendRelease() bool {
+	if h := &p.handover; h.release != nil && p.conn.SendReliable(h.release) == nil {
+		h.release = nil
+	}
+	return p.handover.release == nil
+}
+
+// usesFormer reports whether messages of a type are handled after the player was released: those
+// about what this server has sent.
+func usesFormer(t control.Type, reliable bool) bool {
+	return t == control.Acks || t == control.Reply || t == control.Bound || t == control.Request && reliable
 }
 
 // finishHandovers ends the sessions of players who have switched to another server, once nothing is
@@ -211,7 +308,7 @@ func (h *shard) finishHandovers(now time.Time) {
 		p.asked.Lock()
 		requests := len(p.asked.open)
 		p.asked.Unlock()
-		if requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
+		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
 			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
 		}
 		if now.Sub(p.handover.switched) >= handoverLinger {
@@ -228,29 +325,90 @@ func (p *Player) HandoverPayload() []byte { return p.payload }
 // acceptHandover returns the function that receives the payload of a handover from another server,
 // or nil if the token promises none.
 func (p *Player) acceptHandover(r *streams.Reader) func([]byte, error) {
-	if !p.awaits.Load() || p.payload != nil {
+	if !p.awaits.Load() || p.standby.received {
 		return nil
 	}
+	p.standby.received = true
 	return func(data []byte, err error) {
-		switch {
-		case err != nil:
-			r.Finish(false)
-		case sha256.Sum256(data) != p.conn.Handover():
-			p.violate("the data of the handover is not that of the token")
-		case p.awaits.Load():
-			r.Finish(true)
-			p.payload = data
-			p.shard.join(p)
-		}
+		p.standby.payload = data
+		r.Finish(err == nil)
 	}
 }
 
-// expireHandovers ends the sessions whose payload does not arrive.
+// arrive ends the standby: the old server has released the player, as the secret shows.
+func (p *Player) arrive(secret control.Secret, a *arrival) {
+	st := p.standby
+	if secret.Hash(st.payload) != p.conn.Handover() {
+		p.violate("the release or the data of the handover is not that of the token")
+		return
+	}
+	p.payload, p.standby = st.payload, nil
+	p.shard.join(p)
+	close(st.over)
+	for i := range st.held {
+		m := &st.held[i]
+		a.at, a.since, a.reliable, a.coalesced, a.number = m.at, m.at.Sub(p.shard.start), m.reliable, false, m.number
+		p.handle(m.b, a)
+	}
+}
+
+// usesStandby reports whether messages of a type are handled before the other server has released
+// the player: those that prepare the switch.
+func usesStandby(t control.Type) bool {
+	return t == control.Bind || t == control.Acks || t == control.Reply || t == control.Bound || t == control.Handover
+}
+
+// hold keeps a message until the release.
+func (p *Player) hold(b []byte, a *arrival) {
+	st, size := p.standby, len(b)+heldOverhead
+	switch {
+	case st.size+size <= maxHeld:
+		st.size += size
+		st.held = append(st.held, heldMessage{slices.Clone(b), a.at, a.number, a.reliable})
+	case a.reliable:
+		p.exceed("more than %d bytes of messages before the other server has released the player", maxHeld)
+	default:
+		p.drop(a.at, RateLimited)
+	}
+}
+
+// receiveHandover handles a message Handover: the client has switched from this server, or to it.
+func (p *Player) receiveHandover(b []byte, a *arrival) {
+	secret, released, err := control.ParseRelease(b)
+	switch {
+	case err != nil || released && !p.awaits.Load():
+		p.reject(a, Malformed, "malformed handover")
+	case released:
+		p.arrive(secret, a)
+	default:
+		p.release(a.at)
+	}
+}
+
+// expireHandovers ends the handovers that take too long: to another server, and from one.
 func (h *shard) expireHandovers(now time.Time) {
-	h.awaiting = slices.DeleteFunc(h.awaiting, func(p *Player) bool {
-		if _, open := h.players[p]; open && p.awaits.Load() && now.Sub(p.opened) >= handoverWait {
-			p.violate("the data of the handover did not arrive")
+	h.mu.Lock()
+	var late []*outbound
+	h.handing = slices.DeleteFunc(h.handing, func(o *outbound) bool {
+		over := now.Sub(o.begun) >= handoverLife
+		if over {
+			late = append(late, o)
 		}
-		return !p.awaits.Load() || now.Sub(p.opened) >= handoverWait
+		return over
+	})
+	h.mu.Unlock()
+	for _, o := range late {
+		o.fail(fmt.Errorf("ds: %w: %w: the client has not switched within %v", session.ErrHandover, session.ErrTimeout, handoverLife))
+		o.stream.Abort("it takes too long")
+	}
+	h.awaiting = slices.DeleteFunc(h.awaiting, func(p *Player) bool {
+		if _, open := h.players[p]; !open || !p.awaits.Load() {
+			return true
+		}
+		over := now.Sub(p.opened) >= standbyLife
+		if over {
+			p.violate("the other server has not released the player")
+		}
+		return over
 	})
 }

@@ -1,12 +1,16 @@
 package ds_test
 
 import (
-	"crypto/sha256"
+	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -21,48 +25,77 @@ type forger struct {
 	raw
 	payload []byte // nil: none
 	result  error  // of its stream
+	mux     *streams.Mux
+	double  *twofold // that it belongs to, or nil
 }
 
 func (f *forger) Opened(c *transport.Conn) {
-	if f.payload == nil {
-		return
+	f.mux = streams.New(forgerOwner{conn: c, double: f.double})
+	c.SetBulk(1<<20, f.mux.Next, func(b []byte, at time.Time) { _ = f.mux.Deliver(at, b) })
+	if f.payload != nil {
+		_, err := f.mux.SendReserved(time.Now(), control.HandoverStream, f.payload, func(err error) { f.result = err })
+		uplinktest.Must(f.t, err)
 	}
-	mux := streams.New(forgerOwner{conn: c})
-	c.SetBulk(1<<20, mux.Next, func(b []byte, at time.Time) { _ = mux.Deliver(at, b) })
-	_, err := mux.SendReserved(time.Now(), control.HandoverStream, f.payload, func(err error) { f.result = err })
-	uplinktest.Must(f.t, err)
+}
+
+func (f *forger) Message(_ *transport.Conn, b []byte, _ time.Time) {
+	if f.double != nil {
+		f.double.message(b)
+	}
 }
 
 // forgerOwner is the owner of a forger's streams.
-type forgerOwner struct{ conn *transport.Conn }
+type forgerOwner struct {
+	conn   *transport.Conn
+	double *twofold
+}
 
-func (o forgerOwner) Wake()                                            { o.conn.WakeBulk() }
-func (forgerOwner) Accept(*streams.Reader) bool                        { return false }
-func (forgerOwner) AcceptReserved(*streams.Reader) func([]byte, error) { return nil }
-func (forgerOwner) Count(int, int)                                     {}
+func (o forgerOwner) Wake()                     { o.conn.WakeBulk() }
+func (forgerOwner) Accept(*streams.Reader) bool { return false }
+func (forgerOwner) Count(int, int)              {}
 
-// TestHandoverHostile uses tokens of handovers without their payload, with another one, and twice.
-// Nobody joins with another payload than the token promises.
+func (o forgerOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
+	if o.double == nil {
+		return nil
+	}
+	return o.double.receive(r)
+}
+
+// TestHandoverHostile uses tokens of handovers without their payload or the release, with others,
+// and twice. Nobody joins with another payload than the token promises, or before the release, and
+// no session stays without it.
 func TestHandoverHostile(t *testing.T) {
-	promise := func(c *token.Claims) { c.Handover = sha256.Sum256([]byte("state")) }
+	secret := control.NewSecret()
+	promise := func(c *token.Claims) { c.Handover = secret.Hash([]byte("state")) }
+	bare := func(c *token.Claims) { c.Handover = secret.Hash(nil) }
 	none := func(*token.Claims) {}
+	release := control.AppendRelease(nil, secret)
 	for name, c := range map[string]struct {
 		claims  func(*token.Claims)
 		payload []byte
+		release []byte
 		uses    int
 		dial    error // of the last use
 		end     error // of the first one
 		joined  int
 		result  error // of the stream
 	}{
-		"as promised":   {promise, []byte("state"), 1, nil, nil, 1, nil},
-		"no payload":    {promise, nil, 1, nil, session.ErrProtocol, 0, nil},
-		"replayed":      {promise, nil, 2, token.ErrUsed, session.ErrProtocol, 0, nil},
-		"another one":   {promise, []byte("stats"), 1, nil, session.ErrProtocol, 0, nil},
-		"a shorter one": {promise, []byte("stat"), 1, nil, session.ErrProtocol, 0, nil},
-		"an empty one":  {promise, []byte{}, 1, nil, session.ErrProtocol, 0, nil},
-		"a long one":    {promise, make([]byte, ds.MaxHandover+1), 1, nil, session.ErrProtocol, 0, nil},
-		"not promised":  {none, []byte("state"), 1, nil, nil, 1, session.ErrUnhandled},
+		"as promised":              {promise, []byte("state"), release, 1, nil, nil, 1, nil},
+		"as promised, without one": {bare, nil, release, 1, nil, nil, 1, nil},
+		"no release":               {promise, []byte("state"), nil, 1, nil, session.ErrProtocol, 0, nil},
+		"another release":          {promise, []byte("state"), control.AppendRelease(nil, control.NewSecret()), 1, nil, session.ErrProtocol, 0, nil},
+		"the hash as the release":  {bare, nil, control.AppendRelease(nil, secret.Hash(nil)), 1, nil, session.ErrProtocol, 0, nil},
+		"a short release":          {promise, []byte("state"), release[:20], 1, nil, session.ErrProtocol, 0, nil},
+		"a switch":                 {promise, []byte("state"), control.AppendSwitch(nil), 1, nil, session.ErrProtocol, 0, nil},
+		"no payload":               {promise, nil, release, 1, nil, session.ErrProtocol, 0, nil},
+		"nothing":                  {promise, nil, nil, 1, nil, session.ErrProtocol, 0, nil},
+		"replayed":                 {promise, nil, nil, 2, token.ErrUsed, session.ErrProtocol, 0, nil},
+		"another one":              {promise, []byte("stats"), release, 1, nil, session.ErrProtocol, 0, nil},
+		"a shorter one":            {promise, []byte("stat"), release, 1, nil, session.ErrProtocol, 0, nil},
+		"an empty one":             {promise, []byte{}, release, 1, nil, session.ErrProtocol, 0, nil},
+		"a long one":               {promise, make([]byte, ds.MaxHandover+1), release, 1, nil, session.ErrProtocol, 0, nil},
+		"not promised":             {none, []byte("state"), nil, 1, nil, nil, 1, session.ErrUnhandled},
+		"released, not promised":   {none, nil, release, 1, nil, session.ErrProtocol, 1, nil},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
@@ -79,7 +112,11 @@ func TestHandoverHostile(t *testing.T) {
 			if !errors.Is(err, c.dial) {
 				t.Errorf("dial: %v, want %v", err, c.dial)
 			}
-			settle(12 * time.Second)
+			settle(time.Second)
+			if c.release != nil {
+				uplinktest.Must(t, uses[0].SendReliable(c.release))
+			}
+			settle(45 * time.Second)
 			if len(uses) > 0 && (!errors.Is(uses[0].closed, c.end) || !errors.Is(uses[0].result, c.result)) {
 				t.Errorf("the session ended with %v, want %v; the stream with %v, want %v", uses[0].closed, c.end, uses[0].result, c.result)
 			}
@@ -89,11 +126,262 @@ func TestHandoverHostile(t *testing.T) {
 			if p := f.player(7); p != nil {
 				want := ""
 				if c.result == nil {
-					want = "state"
+					want = string(c.payload)
 				}
 				if got := string(p.HandoverPayload()); got != want {
 					t.Errorf("the payload is %q, want %q", got, want)
 				}
+			}
+		})
+	}
+}
+
+// TestStandby sends messages to a server that another one has not released the player to. They are
+// delivered after Joined, in order, or never, and their memory is bounded.
+func TestStandby(t *testing.T) {
+	secret := control.NewSecret()
+	for name, c := range map[string]struct {
+		size     int // of 90 messages
+		released bool
+		end      error
+		reliable int // delivered
+	}{
+		"released":     {1000, true, nil, 90},
+		"not released": {1000, false, session.ErrProtocol, 0},
+		"too much":     {ds.MaxMessage, true, session.ErrLimit, 0},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var order []string
+			connected, streamed := 0, 0
+			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 1, func(cfg *ds.Config) {
+				cfg.Connected = func(p *ds.Player) {
+					connected++
+					if p.HandoverPayload() != nil {
+						t.Error("the payload is there before the release")
+					}
+				}
+				cfg.Joined = func(p *ds.Player) { order = append(order, "joined") }
+				cfg.Left = func(*ds.Player, error) { order = append(order, "left") }
+				cfg.OnMessage = func(_ *ds.Player, b []byte) { order = append(order, "reliable") }
+				cfg.OnUnreliable = func(_ *ds.Player, b []byte) { order = append(order, "unreliable") }
+				cfg.OnRequest = func(*ds.Request) { order = append(order, "request") }
+				cfg.OnStream = func(*ds.Player, session.StreamReader) { streamed++ }
+			})
+			r := &forger{raw: raw{t: t}}
+			var err error
+			r.payload = []byte{}
+			claims := func(c *token.Claims) { c.Handover = secret.Hash(nil) }
+			r.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7, claims)}, r)
+			uplinktest.Must(t, err)
+			defer r.Close()
+			settle(time.Second)
+			w, err := r.mux.Open(t.Context(), time.Now(), "level")
+			uplinktest.Must(t, err)
+			_ = w
+			for range 90 {
+				_ = r.SendReliable(control.AppendMessage(nil, make([]byte, c.size)))
+				_ = r.Send(control.AppendMessage(nil, make([]byte, min(c.size, 1000))))
+				settle(50 * ms)
+			}
+			_ = r.SendReliable(control.AppendRequest(nil, control.Ask, 1, nil))
+			settle(time.Second)
+			players := slices.Collect(f.members[0].Players())
+			if len(order) > 0 || streamed > 0 || connected != 1 || len(players) > 0 {
+				t.Errorf("before the release: %v, %d streams, connected %d times, %d players", order, streamed, connected, len(players))
+			}
+			if c.released {
+				_ = r.SendReliable(control.AppendRelease(nil, secret))
+			}
+			settle(time.Second)
+			counts := map[string]int{}
+			for _, o := range order {
+				counts[o]++
+			}
+			if counts["reliable"] != c.reliable || c.reliable > 0 && (order[0] != "joined" || counts["unreliable"] != 90 || counts["request"] != 1 || streamed != 1) {
+				t.Errorf("after the release: %v, %d streams", counts, streamed)
+			}
+			settle(45 * time.Second)
+			if !errors.Is(r.closed, c.end) || c.reliable == 0 && (len(order) > 0 || streamed > 0) {
+				t.Errorf("%v, want %v; %v", r.closed, c.end, counts)
+			}
+		})
+	}
+}
+
+// twofold is a hostile client that is handed over and wants to play on both servers.
+type twofold struct {
+	t       *testing.T
+	network transport.Network
+	stays   bool // it tells the first server that it stays, once the second has the payload
+	former  *forger
+	next    *forger
+
+	notice  control.HandoverNotice
+	payload []byte
+	reader  *streams.Reader
+	release []byte
+}
+
+// receive receives the payload at the first server.
+func (d *twofold) receive(r *streams.Reader) func([]byte, error) {
+	return func(b []byte, err error) {
+		uplinktest.Must(d.t, err)
+		d.payload, d.reader = b, r
+	}
+}
+
+// message receives what the first server sends reliably.
+func (d *twofold) message(b []byte) {
+	switch kind, body, err := control.Split(b); {
+	case err != nil || kind != control.Handover:
+	case control.IsRelease(body):
+		d.release = append([]byte{}, b...)
+	default:
+		d.notice, err = control.ParseHandover(body)
+		uplinktest.Must(d.t, err)
+	}
+}
+
+// follow connects to the second server, and sends the payload.
+func (d *twofold) follow() {
+	d.next = &forger{raw: raw{t: d.t}, payload: d.payload}
+	if len(d.payload) == 0 {
+		d.next.payload = []byte{}
+	}
+	var err error
+	d.next.Conn, err = transport.Dial(d.t.Context(), d.notice.Servers[0].String(), transport.Config{Network: d.network, Token: d.notice.Token}, d.next)
+	uplinktest.Must(d.t, err)
+	settle(time.Second)
+	if d.stays {
+		d.reader.Finish(false)
+	}
+}
+
+// TestHandoverDouble hands a client over that wants to play on both servers: it does not switch, or
+// stays when the other server has the payload, or switches and plays on, in a fleet
+// and without one. The payload reaches the game at most once, nothing is delivered at two servers,
+// and 45 s later there is one session at most. Config.HandedOver is called once, and another
+// handover can complete if the first one has failed.
+func TestHandoverDouble(t *testing.T) {
+	for _, how := range []string{"never switches", "stays", "switches, and plays on", "switches, and does not arrive"} {
+		for _, inFleet := range []bool{false, true} {
+			name := how
+			if inFleet {
+				name += " in a fleet"
+			}
+			bubble(t, name, func(t *testing.T) {
+				store := fleet.NewMemory()
+				var got [2]int
+				outcomes := 0
+				f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 0)
+				for i := range 2 {
+					f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) {
+						cfg.OnMessage = func(*ds.Player, []byte) { got[i]++ }
+						outcome := cfg.HandedOver
+						cfg.HandedOver = func(p *ds.Player, err error) {
+							outcomes++
+							outcome(p, err)
+						}
+						if inFleet {
+							cfg.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", i)}
+						}
+					})
+				}
+				d := &twofold{t: t, network: f.network, stays: how == "stays"}
+				d.former = &forger{raw: raw{t: t}, double: d, payload: nil}
+				var err error
+				d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+				uplinktest.Must(t, err)
+				defer d.former.Close()
+				settle(time.Second)
+				p := f.player(7)
+				uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: []byte("gold=100")}))
+				settle(time.Second)
+				d.follow()
+				defer d.next.Close()
+				switches := strings.HasPrefix(how, "switches")
+				if switches {
+					uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+					settle(time.Second)
+				}
+				if how == "switches, and plays on" {
+					uplinktest.Must(t, d.next.SendReliable(d.release))
+					settle(time.Second)
+				}
+				both := 0
+				for range 45 * 10 {
+					before := got
+					_ = d.former.SendReliable(control.AppendMessage(nil, []byte("spend gold")))
+					_ = d.next.SendReliable(control.AppendMessage(nil, []byte("spend gold")))
+					settle(100 * ms)
+					if got[0] > before[0] && got[1] > before[1] {
+						both++
+					}
+				}
+				f.mu.Lock()
+				visits, outcome := f.visits[7], f.outcomes[p]
+				f.mu.Unlock()
+				joins := map[string]int{"switches, and plays on": 2}[how]
+				if joins == 0 {
+					joins = 1
+				}
+				if both > 0 || len(visits) != joins || outcomes != 1 {
+					t.Errorf("%d times both deliver, %d joined, %d outcomes", both, len(visits), outcomes)
+				}
+				open := [2]int{f.members[0].Stats().Transport.Open, f.members[1].Stats().Transport.Open}
+				want := [2]int{1, 0}
+				if switches {
+					want = [2]int{0, joins - 1}
+				}
+				if open != want || (got[0] > 100) == switches || (got[1] > 100) != (joins == 2) {
+					t.Errorf("sessions %v, want %v, messages %v", open, want, got)
+				}
+				switch {
+				case switches:
+					uplinktest.Must(t, outcome)
+					return
+				case !errors.Is(outcome, session.ErrHandover) || how == "never switches" != errors.Is(outcome, session.ErrTimeout):
+					t.Errorf("outcome %v", outcome)
+				}
+				uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{}))
+				settle(time.Second)
+				_ = d.next.Close()
+				d.stays = false
+				d.follow()
+				defer d.next.Close()
+				uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+				settle(time.Second)
+				uplinktest.Must(t, d.next.SendReliable(d.release))
+				settle(time.Second)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if v := f.visits[7]; f.outcomes[p] != nil || outcomes != 2 || len(v) != 2 || v[1].at != f.members[1] {
+					t.Errorf("another handover: %v, %d outcomes, %d joined", f.outcomes[p], outcomes, len(v))
+				}
+			})
+		}
+	}
+}
+
+// TestDrainDouble drains a server whose player does not follow handovers: it ends within its
+// context, and without a deadline of that when the handover has failed.
+func TestDrainDouble(t *testing.T) {
+	for _, limit := range []time.Duration{8 * time.Second, time.Hour} {
+		bubble(t, limit.String(), func(t *testing.T) {
+			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
+			d := &twofold{t: t, network: f.network}
+			d.former = &forger{raw: raw{t: t}, double: d}
+			var err error
+			d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+			uplinktest.Must(t, err)
+			defer d.former.Close()
+			settle(time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			start := time.Now()
+			err = f.members[0].Drain(ctx, func(*ds.Player) (ds.Target, ds.HandoverConfig, error) { return f.target(1), ds.HandoverConfig{}, nil })
+			if d := time.Since(start); d > min(limit, 31*time.Second)+time.Second || (err != nil) != (limit < time.Minute) {
+				t.Errorf("after %v: %v", d, err)
 			}
 		})
 	}

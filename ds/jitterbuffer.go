@@ -32,6 +32,17 @@ func (s *jitterBuffers) remove(gone []jitterBuffer) {
 	}
 }
 
+// finish releases the frames that wait in the buffers of a player who continues at another server,
+// and removes the buffers. It runs in Poll.
+func (s *jitterBuffers) finish(gone []jitterBuffer, now time.Time) {
+	for _, b := range gone {
+		for b.stats().Held > 0 {
+			b.release(now)
+		}
+	}
+	s.remove(gone)
+}
+
 // begin collects the buffers that exist when a Poll begins.
 func (s *jitterBuffers) begin() {
 	s.mu.Lock()

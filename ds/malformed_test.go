@@ -28,7 +28,8 @@ func TestReliableViolations(t *testing.T) {
 		reason  string
 		drop    ds.Drop
 	}{
-		{"unknown type", []byte{0xc0, 1, 2}, unknown, ds.Malformed},
+		{"malformed handover", []byte{byte(control.Handover), 1, 2}, "malformed handover", ds.Malformed},
+		{"release by nobody", control.AppendRelease(nil, control.NewSecret()), "malformed handover", ds.Malformed},
 		{"message of a server", []byte{byte(control.Piece), 1, 2}, unknown, ds.Malformed},
 		{"message of the other channel", []byte{byte(control.DownAck), 0}, unknown, ds.Malformed},
 		{"bundle", []byte{byte(control.Bundle), 1, 0, 0}, unknown, ds.Malformed},

@@ -11,7 +11,13 @@ import (
 
 func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	a := &p.shard.arrival
-	a.at, a.since, a.reliable, a.coalesced = at, at.Sub(p.shard.start), reliable, false
+	a.at, a.since, a.reliable, a.coalesced, a.number = at, at.Sub(p.shard.start), reliable, false, p.conn.Number()
+	p.handle(b, a)
+}
+
+// handle handles a message that was received, or was held before.
+func (p *Player) handle(b []byte, a *arrival) {
+	at, reliable := a.at, a.reliable
 	t, body, err := control.Split(b)
 	for ; t == control.DownAck && !reliable; t, body, err = control.Split(b) {
 		if !p.allow(t, body, a) {
@@ -25,8 +31,10 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	switch {
 	case err != nil:
 		p.reject(a, Malformed, "unknown reliable message")
-	case t != control.Bind && p.awaits.Load(): // it has switched too early
-		p.reject(a, UnknownRPC, "a message before the data of the handover")
+	case p.awaits.Load() && !usesStandby(t):
+		p.hold(b, a)
+	case !p.handover.switched.IsZero() && !usesFormer(t, reliable):
+		p.reject(a, UnknownRPC, "a message after the switch to another server")
 	case !p.allow(t, body, a):
 		p.drop(at, RateLimited)
 		if reliable { // messages of this channel must not be dropped
@@ -54,6 +62,8 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 		if answer, err := control.ParseBindAnswer(body); err != nil || !p.receiveAnswer(&answer) {
 			p.reject(a, Malformed, "answer to no request to bind")
 		}
+	case t == control.Handover && reliable:
+		p.receiveHandover(body, a)
 	case t == control.Bind:
 		r, err := control.ParseBindRequest(body)
 		if err != nil {
@@ -110,7 +120,7 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.reject(a, UnknownRPC, "reliable frame of an RPC that is not bound")
 		return
 	}
-	number := p.conn.Number()
+	number := a.number
 	if b.ambiguous(number) {
 		p.dropPayload(b, a.at, Late, false)
 		return

@@ -52,6 +52,8 @@ func (p *Player) receiveRequest(b []byte, a *arrival) {
 	switch {
 	case err != nil || k != control.Ask && k != control.Cancel:
 		p.reject(a, Malformed, "malformed request")
+	case k == control.Ask && !p.handover.switched.IsZero():
+		p.reject(a, UnknownRPC, "a request after the switch to another server")
 	case k == control.Ask:
 		if r := p.openRequest(id, a); r != nil {
 			p.receiveMessage(body, a, r.handle)

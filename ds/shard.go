@@ -48,25 +48,31 @@ func (h *shard) Opened(c *transport.Conn) {
 		s.populated.Add(1)
 	}
 	s.queue.addPlayers(1)
-	if s.member != nil {
-		s.member.Begin(fleetSession(c))
-	}
 	if s.cfg.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
 			c.SetTap(p.tap.Carried)
 		}
 	}
-	if c.Handover() != [sha256.Size]byte{} {
+	awaits := c.Handover() != [sha256.Size]byte{}
+	if awaits {
 		p.awaits.Store(true)
+		p.standby = &standby{over: make(chan struct{})}
 		h.awaiting = append(h.awaiting, p)
-		return
 	}
-	h.join(p)
+	if f := s.cfg.Connected; f != nil {
+		h.callback(p, func() { f(p) })
+	}
+	if !awaits {
+		h.join(p)
+	}
 }
 
 // join tells the game of a player.
 func (h *shard) join(p *Player) {
 	p.awaits.Store(false)
+	if m := h.server.member; m != nil {
+		m.Begin(fleetSession(p.conn))
+	}
 	p.note(joinedEvent, "", nil)
 	if f := h.server.cfg.Joined; f != nil {
 		h.callback(p, func() { f(p) })
@@ -115,6 +121,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	}
 	awaited := p.awaits.Load()
 	if awaited {
+		close(p.standby.over)
 		h.Refused(p.ClientID(), err)
 	} else {
 		p.note(eventOf("left", err), "", err)
@@ -254,5 +261,5 @@ func (h *shard) drain() {
 
 // fleetSession returns the session of a connection, for the fleet.
 func fleetSession(c *transport.Conn) fleet.Session {
-	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued(), Handover: c.Handover() != [32]byte{}}
+	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued()}
 }

@@ -76,7 +76,7 @@ func newSquad(t testing.TB, n *uplinktest.Network, count int, change ...func(*ds
 func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 	m := &member{addr: addr}
 	cfg := ds.Config{Network: f.network}
-	cfg.Joined = func(p *ds.Player) {
+	cfg.Connected = func(p *ds.Player) {
 		var err error
 		if f.state {
 			_, err = m.world.OfferState(p, ds.StateConfig{})
@@ -84,6 +84,8 @@ func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 			_, err = m.world.Offer(p)
 		}
 		uplinktest.Must(f.t, err)
+	}
+	cfg.Joined = func(p *ds.Player) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.players[p.ClientID()] = p

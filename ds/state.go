@@ -85,12 +85,13 @@ type shard struct {
 	buf         []byte
 	sequencing  []*sequencer // in which frames wait
 	switched    []*Player    // to other servers
-	awaiting    []*Player    // without the payload of their handover to this server
+	awaiting    []*Player    // whom another server has not released
 	resets      uint64       // last Tap.Resets
 	counted     time.Time    // last Tap.Counted
 	empty       bool         // the server shuts down and the last player has left
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex  // guards the rest
+	handing   []*outbound // that began in the last handoverLife
 	acks      AckStats
 	drops     [drops]uint64
 	postponed []func() // handle panics of taps that were recovered while a lock was held
@@ -100,8 +101,9 @@ type arrival struct {
 	at        time.Time
 	since     time.Duration // since the shard's start, for rate limits
 	reliable  bool
-	coalesced bool // not the first payload of its datagram
-	extra     int  // bytes that it added to the datagram besides its own
+	number    uint64 // of its datagram, on the unreliable channel
+	coalesced bool   // not the first payload of its datagram
+	extra     int    // bytes that it added to the datagram besides its own
 }
 
 // Player is one connected client. Its methods are safe for concurrent use, and from within
@@ -143,7 +145,8 @@ type Player struct {
 
 	handover handover
 	payload  []byte      // of the handover to this server; set before Joined is called
-	awaits   atomic.Bool // the payload, before Joined
+	awaits   atomic.Bool // another server has not released the player, before Joined
+	standby  *standby    // while awaits
 	opened   time.Time   // the session
 	leaves   atomic.Bool // the player is told to leave
 

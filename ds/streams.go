@@ -49,12 +49,24 @@ func (o *streamOwner) Wake() { o.conn.WakeBulk() }
 func (o *streamOwner) Accept(r *streams.Reader) bool {
 	p, s := (*Player)(o), o.server
 	f := s.cfg.OnStream
-	if f != nil {
-		s.streaming.Go(func() {
-			r.Serve(func() { s.guard(p, func() { f(p, r) }) })
-		})
+	if f == nil || !p.handover.switched.IsZero() {
+		return false
 	}
-	return f != nil
+	var over chan struct{}
+	if p.awaits.Load() {
+		over = p.standby.over
+	}
+	s.streaming.Go(func() {
+		r.Serve(func() {
+			if over != nil {
+				<-over
+			}
+			if !p.awaits.Load() {
+				s.guard(p, func() { f(p, r) })
+			}
+		})
+	})
+	return true
 }
 
 // AcceptReserved implements streams.Owner.

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -139,45 +138,5 @@ func TestUnrecorded(t *testing.T) {
 	}
 	if got := m.Stats().Unrecorded; got != 2*maxUnrecorded {
 		t.Errorf("%d tokens and sessions to be recorded, want %d", got, 2*maxUnrecorded)
-	}
-}
-
-// TestHandover lets a client play on two servers during a handover. If its new session ends, the
-// old one continues; if not, the old one ends after 30 s.
-func TestHandover(t *testing.T) {
-	for name, fails := range map[string]bool{"succeeds": false, "fails": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, ctx := NewMemory(), t.Context()
-				ended := make(chan uint64, 10)
-				m, err := NewMember(Config{Store: store, Name: "a"}, func(client uint64) { ended <- client })
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(ctx)
-				done := make(chan struct{})
-				go func() { m.Run(ctx, func() Server { return Server{} }); close(done) }()
-				defer func() { cancel(); <-done }()
-				m.Begin(Session{Client: 1, ID: 1, Issued: time.Now()})
-				time.Sleep(time.Second)
-				next := Session{Client: 1, Server: "b", ID: 2, Issued: time.Now(), Handover: true}
-				if err := store.Begin(ctx, next); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(handoverTime - 5*time.Second)
-				if len(ended) != 0 {
-					t.Error("the session ends during the handover")
-				}
-				if fails {
-					if err := store.End(ctx, next); err != nil {
-						t.Fatal(err)
-					}
-				}
-				time.Sleep(10 * time.Second)
-				if len(ended) == 0 != fails {
-					t.Errorf("%d sessions ended", len(ended))
-				}
-			})
-		})
 	}
 }

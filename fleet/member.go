@@ -38,9 +38,6 @@ const (
 	// maxUnrecorded is the maximum number of tokens used and of sessions ended during an outage
 	// that are recorded after it.
 	maxUnrecorded = 1 << 12
-	// handoverTime is the time after which a session ends whose client was handed over, if it has
-	// not ended by itself.
-	handoverTime = 30 * time.Second
 )
 
 // Stats is what a [Member] has counted.
@@ -292,13 +289,6 @@ func (m *Member) notify(newer Session) {
 	m.mu.Lock()
 	c := m.sessions[newer.Client]
 	if c == nil || newer.Server == m.cfg.Name || !newer.NewerThan(c.Session) {
-		m.mu.Unlock()
-		return
-	}
-	if newer.Handover {
-		// It plays on both servers for a while, and stays here if the handover fails. Later it is
-		// recorded again, which shows whether the other session still exists.
-		c.recorded = time.Now().Add(handoverTime - SessionTTL/2)
 		m.mu.Unlock()
 		return
 	}

@@ -66,8 +66,6 @@ type Session struct {
 	// Issued is when the session's token was issued. Of two sessions of a client, that of the newer
 	// token is the newer one.
 	Issued time.Time `json:"issued"`
-	// Handover reports whether another server handed the client over.
-	Handover bool `json:"handover,omitempty"`
 }
 
 // NewerThan reports whether a session is newer than another one of the same client. Of sessions

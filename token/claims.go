@@ -38,8 +38,9 @@ type Claims struct {
 	Servers []netip.AddrPort
 	// UserData is up to 256 bytes from the backend to the game on the DS.
 	UserData []byte
-	// Handover is the SHA-256 of the data that another server hands over to this one through the
-	// client; all zeros if there is none.
+	// Handover is the SHA-256 of a secret, which another server tells the client when it releases
+	// it, and of the data that it hands over to this one through the client; all zeros if the token
+	// is not for a handover.
 	Handover [sha256.Size]byte
 	// Route is up to 16 bytes for proxies: the client sends them in clear, and a proxy finds the
 	// server by them. Neither a client nor a proxy can change them without invalidating the token.

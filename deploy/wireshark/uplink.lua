@@ -93,6 +93,7 @@ local f = {
 	handover_tick = ProtoField.uint64("uplink.handover.tick", "Tick"),
 	handover_size = ProtoField.uint32("uplink.handover.size", "Size of the game's data"),
 	handover_hash = ProtoField.bytes("uplink.handover.hash", "SHA-256 of the game's data"),
+	handover_secret = ProtoField.bytes("uplink.handover.secret", "Secret that releases the player"),
 	handover_servers = ProtoField.uint8("uplink.handover.servers", "Addresses"),
 	request = ProtoField.uint8("uplink.request", "Request", base.DEC, REQUESTS),
 	request_id = ProtoField.uint32("uplink.request.id", "Request id"),
@@ -835,8 +836,15 @@ end
 
 -- Messages ---------------------------------------------------------------------------------------------------------
 
--- dissect_handover shows a handover up to the number of addresses.
+-- dissect_handover shows a handover up to the number of addresses, or the messages that end one.
 local function dissect_handover(tvb, tree, ctx)
+	if tvb:len() == 1 then
+		return
+	end
+	if tvb:len() == 33 then
+		tree:add(f.handover_secret, tvb(1, 32))
+		return
+	end
 	local tick, n = varint(tvb, 2)
 	local at = 2 + (n or 0)
 	if not tick or at + 4 > tvb:len() then

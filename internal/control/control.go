@@ -25,7 +25,8 @@ type Type uint8
 const (
 	// Frame is a payload of rpcdelta; its first byte does not have both high bits set.
 	Frame Type = 0
-	// Handover is followed by a HandoverNotice. Reliable channel only.
+	// Handover is followed by a HandoverNotice, or a [Secret] that releases the player. Of a client
+	// it is followed by nothing, or that secret. Reliable channel only.
 	Handover Type = Mask | (iota - 1)
 	// Acks is followed by acks.
 	Acks

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -32,12 +33,13 @@ type HandoverNotice struct {
 	Stream uint8
 	Tick   uint64
 	// Size is the size of the game's data, up to MaxHandover; 0 if there is none. Hash is its
-	// SHA-256, which the claims of the token contain too; zeros if there is none.
+	// SHA-256; zeros if there is none.
 	Size int
 	Hash [sha256.Size]byte
 	// Servers are 1 to 8 addresses of the other server, without zones, IPv4 unmapped.
 	Servers []netip.AddrPort
-	// Token is the client's connect token for the other server.
+	// Token is the client's connect token for the other server. Its claims have the hash of a
+	// secret, see [Secret.Hash].
 	Token token.Token
 }
 
@@ -104,6 +106,46 @@ func parseHandoverHead(b []byte) (h HandoverNotice, rest []byte, err error) {
 		return h, nil, malformedHandover("no hash")
 	}
 	return HandoverNotice{h.Stream, h.Tick, h.Size, [sha256.Size]byte(b), nil, token.Token{}}, b[sha256.Size:], nil
+}
+
+// Secret is a number by which a server shows that it has released a player: before, nobody else
+// knows it.
+type Secret [32]byte
+
+// NewSecret returns a random secret.
+func NewSecret() (s Secret) {
+	_, _ = rand.Read(s[:]) // never fails
+	return s
+}
+
+// Hash returns the handover hash of a token: the SHA-256 of the secret and the game's data.
+func (s Secret) Hash(data []byte) (hash [sha256.Size]byte) {
+	h := sha256.New()
+	h.Write(s[:])
+	h.Write(data)
+	return [sha256.Size]byte(h.Sum(hash[:0]))
+}
+
+// AppendSwitch appends the message of a client that has switched to another server, with its type.
+func AppendSwitch(dst []byte) []byte { return append(dst, byte(Handover)) }
+
+// AppendRelease appends the message of a server that has released a player, with its type. The
+// client passes it to the other server.
+func AppendRelease(dst []byte, s Secret) []byte { return append(append(dst, byte(Handover)), s[:]...) }
+
+// IsRelease reports whether a message Handover of a server, without its type, is a release.
+func IsRelease(b []byte) bool { return len(b) == len(Secret{}) }
+
+// ParseRelease parses a message Handover of a client without its type: a release, or the message
+// that it has switched. The error is ErrMalformed.
+func ParseRelease(b []byte) (s Secret, released bool, err error) {
+	switch len(b) {
+	case 0:
+		return s, false, nil
+	case len(s):
+		return Secret(b), true, nil
+	}
+	return s, false, malformedHandover("%d bytes of a client", len(b))
 }
 
 // parseServer parses an address and port in the format of the claims of tokens.

@@ -75,6 +75,26 @@ func TestMalformedHandover(t *testing.T) {
 	}
 }
 
+// TestRelease checks the messages that end a handover, and the hash that binds secret and data.
+func TestRelease(t *testing.T) {
+	s := NewSecret()
+	b := AppendRelease(nil, s)
+	if got, released, err := ParseRelease(b[1:]); got != s || !released || err != nil || !IsRelease(b[1:]) || Type(b[0]) != Handover {
+		t.Errorf("%x: %x, %v, %v", b, got, released, err)
+	}
+	if _, released, err := ParseRelease(AppendSwitch(nil)[1:]); released || err != nil {
+		t.Errorf("a switch: %v, %v", released, err)
+	}
+	for _, n := range []int{1, 31, 33} {
+		if _, _, err := ParseRelease(make([]byte, n)); !errors.Is(err, ErrMalformed) || IsRelease(make([]byte, n)) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if s == NewSecret() || s.Hash([]byte("data")) != sha256.Sum256(append(s[:], "data"...)) {
+		t.Error("the hash is not that of secret and data")
+	}
+}
+
 // checkHandover checks that an accepted handover stays the same when it is appended and parsed
 // again.
 func checkHandover(t testing.TB, b []byte) {

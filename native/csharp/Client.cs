@@ -62,6 +62,9 @@ namespace Uplink
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
         public int Offered, Bindings, Handlers, SendQueue, ReceiveQueue, Streams, StreamRate, Worlds;
+        /// <summary>1: the server may hand the client over to addresses of any loopback, private or link-local network.</summary>
+        public int LocalHandovers;
+        internal IntPtr server;
 
         public int EventBytes { set { eventBytes = new UIntPtr((uint)value); } }
         public int DatagramBytes { set { datagramBytes = new UIntPtr((uint)value); } }
@@ -161,7 +164,15 @@ namespace Uplink
         public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig))
         {
             this.server = server;
-            UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out Pointer), "client");
+            config.server = Marshal.StringToHGlobalAnsi(server.ToString());
+            try
+            {
+                UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out Pointer), "client");
+            }
+            finally
+            {
+                Marshal.FreeHGlobal(config.server);
+            }
             OpenSocket(default(NativeClient.Address));
         }
 

@@ -193,6 +193,7 @@ int run(int argc, char **argv) {
   const uint64_t duration = std::strtoull(argv[3], nullptr, 10) * 1000000000;
   ClientConfig config;
   config.crypto = sodium_crypto();
+  config.server = server;
   config.worlds = argc > 7 ? 1 : 0;
   Client *client = nullptr;
   check(Client::create({}, config, &client), "client");

@@ -152,7 +152,7 @@ type handoverValue struct {
 
 func handoverVectors(t *testing.T) (all []named[handoverValue]) {
 	tokens := tokensByName(t)
-	data := []byte("uplink handover") // the claims of the second token have its hash
+	data := []byte("uplink handover")
 	servers := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777"), netip.MustParseAddrPort("[2001:db8::7]:7778")}
 	for name, h := range []control.HandoverNotice{
 		{Stream: control.NoStream, Servers: servers[:1], Token: tokens["one server"]},
@@ -195,8 +195,8 @@ type messageVector struct {
 	Bytes    hexBytes `json:"bytes"`
 }
 
-// messageVectors returns messages of each type but 0xc0, 0xc2 and 0xc3, which have vectors of their
-// own, and payloads.
+// messageVectors returns messages of each type but 0xc2, 0xc3 and the notice of a handover, which
+// have vectors of their own, and payloads.
 func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 	add := func(name, from string, reliable bool, b []byte) {
 		if _, _, err := control.Split(b); err != nil {
@@ -239,6 +239,12 @@ func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 	for _, payload := range [][]byte{{0x80, 0, 0, 0, 0}, {0x80, 1, 0, 0, 0, 1}} {
 		bundler.Add(payload)
 	}
+	var secret control.Secret
+	for i := range secret {
+		secret[i] = byte(i)
+	}
+	add("handover: the client has switched", "client", true, control.AppendSwitch(nil))
+	add("handover: the server has released the player, and the client passes it on", "both", true, control.AppendRelease(nil, secret))
 	add("bundle of two payloads", "client", false, append([]byte(nil), bundler.Take()...))
 	add("request to bind, as in bind_requests", "client", false, request)
 	return all
@@ -257,6 +263,7 @@ func malformedVectors(t *testing.T) []named[string] {
 		{"reports on 25 jitter buffers", "slack", control.AppendSlack(nil, control.MaxBuffered+1)},
 		{"request of an unknown kind", "request", []byte{byte(control.Request), 5, 0, 0, 0, 0}},
 		{"cancel with a body", "request", []byte{byte(control.Request), 1, 0, 0, 0, 0, 1}},
+		{"handover of a client with 31 bytes", "release", append([]byte{byte(control.Handover)}, make([]byte, 31)...)},
 		{"handover without a server", "handover", []byte{byte(control.Handover), 255, 0, 0, 0, 0, 0, 0}},
 	}
 	for _, v := range all {
@@ -270,6 +277,8 @@ func malformedVectors(t *testing.T) []named[string] {
 			_, _, err = control.ParseSlack(nil, body)
 		case "request":
 			_, _, _, err = control.ParseRequest(body)
+		case "release":
+			_, _, err = control.ParseRelease(body)
 		case "handover":
 			_, err = control.ParseHandover(body)
 		}

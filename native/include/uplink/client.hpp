@@ -77,6 +77,10 @@ struct ClientConfig {
   // are larger than a datagram, up to 272 KiB for messages for a tick, and up to 1 MiB for the initial
   // state, while it arrives.
   uint8_t worlds = 0;
+  // The server may hand the client over to public addresses, and to loopback, private and link-local ones
+  // if it has one of the same kind, or with local_handovers. server is the address of connect, if known.
+  Address server;
+  bool local_handovers = false;
 };
 
 // Reason is why a session ended, or did not begin.
@@ -105,7 +109,9 @@ enum class Reason : uint8_t {
   not_bound,     // the other server has not answered the requests to bind in time
   superseded,    // another handover has begun
   answers,       // the server answers again
-  no_memory      // there is no memory for another session, or too many sessions end
+  no_memory,     // there is no memory for another session, or too many sessions end
+  address,       // of a handover: see ClientConfig::local_handovers; or less has arrived than hellos take
+  unreleased     // the server that has handed the client over has not released it: it reconnects
 };
 
 // text returns a description in English. It is never null.

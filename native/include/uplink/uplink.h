@@ -206,6 +206,11 @@ typedef struct uplink_client_config {
   int32_t streams;       /* 0 or 1 */
   int32_t stream_rate;   /* bytes a second; default 262,144 */
   int32_t worlds;        /* worlds that can be subscribed to */
+  /* The server may hand the client over to public addresses, and to loopback, private and link-local ones
+   * if it has one of the same kind, or if this is 1. server is the address of uplink_client_connect, such
+   * as 127.0.0.1:7777, or null. */
+  int32_t local_handovers;
+  const char *server;
 } uplink_client_config;
 
 typedef struct uplink_bind_config {

@@ -30,6 +30,8 @@ bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
   to->event_bytes = c.event_bytes;
   to->datagram_bytes = c.datagram_bytes;
   to->streams = c.streams != 0;
+  to->local_handovers = c.local_handovers != 0;
+  if (c.server != nullptr && uplink::parse_address(c.server, &to->server) != uplink::Error::ok) return false;
   return number(c.offered, 0, &to->offered) && number(c.bindings, to->bindings, &to->bindings) &&
          number(c.handlers, 0, &to->handlers) && number(c.worlds, 0, &to->worlds) &&
          number(c.send_queue, to->send_queue, &to->send_queue) &&

@@ -62,6 +62,10 @@ const char *text(Reason r) {
     return "another handover has begun";
   case Reason::answers:
     return "the server answers again";
+  case Reason::address:
+    return "the client does not follow the server to its address";
+  case Reason::unreleased:
+    return "the former server has not released the client";
   case Reason::no_memory:
     return "there is no memory for another session, or too many sessions end";
   }

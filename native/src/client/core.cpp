@@ -23,6 +23,7 @@ bool may_reconnect(Reason r) {
   case Reason::busy:
   case Reason::shutdown:
   case Reason::refused:
+  case Reason::unreleased:
     return true;
   default:
     return false;
@@ -202,6 +203,7 @@ void Core::ended(Link &l) {
   if (l.role != Role::playing) return;
   quality_at_ = never;
   if (was_open_ && now_ - l.since > 10 * second) backoff_ = 0;
+  if (standby_ != nullptr && !notice_->asked) stay(l.session.reason(), now_); // nobody is left to release it
   if (standby_ != nullptr && standby_->is_open()) {
     switch_over(now_);
     return;

@@ -8,6 +8,9 @@ namespace uplink::detail::client {
 constexpr size_t max_links = 4;
 // The time for one address of another server.
 constexpr uint64_t dial_wait = 5 * second;
+// The time in which a server of a handover must answer the first of max_hellos hellos.
+constexpr uint64_t silent_wait = 2 * second;
+constexpr unsigned max_hellos = 3;
 
 // Core has the links of a client: one of the program, during a handover one to the next server, and some
 // to former ones. Times are microseconds.
@@ -87,7 +90,14 @@ private:
   size_t next_bind(Link &l, uint8_t *to, uint64_t now);
 
   // Handovers. messages.md, 8.
-  bool on_handover(Link &l, Bytes m);
+  bool on_handover(Link &l, Bytes m, uint64_t now);
+  // follows reports whether the client connects to an address of a handover.
+  bool follows(const Address &a) const;
+  // spend returns the number of hellos that may be sent to a server that has not answered.
+  unsigned spend(Link &l);
+  void refund(Link &l);
+  // wait_of returns the time that a server has to complete the handshake.
+  uint64_t wait_of(const Link &l) const;
   void begin_handover(Link &l, uint64_t now);
   void seek(Notice *n, uint64_t now);
   void dial(uint64_t now);
@@ -98,6 +108,8 @@ private:
   bool reached() const;
   void switch_over(uint64_t now);
   void part(Link &l, uint64_t now);
+  void ask_release(Link &l, uint64_t now);
+  void unreleased(Link &l, uint64_t now);
 
   // The search for another server while the current one is silent.
   bool answers(uint64_t now) const;
@@ -134,9 +146,13 @@ private:
 
   // The server to which the client may switch.
   Notice *notice_ = nullptr;
-  Link *standby_ = nullptr;        // null if notice_ is
-  size_t dialed_ = 0;              // number of its address
-  uint64_t ready_at_ = never;      // all but worlds is ready
+  Link *standby_ = nullptr;    // null if notice_ is
+  size_t dialed_ = 0;          // number of its address
+  uint64_t ready_at_ = never;  // all but worlds is ready
+  uint64_t switch_by_ = never; // of a handover
+  Bucket notices_;             // 120 for a handover
+  // Bytes that arrived, and that were sent to servers of handovers that did not answer.
+  uint64_t received_ = 0, unanswered_ = 0;
   Reason orphaned_ = Reason::none; // why the session has ended for which the standby steps in
 
   // The last call, probe, event silent, and call of continue_at; 0: none.

@@ -11,6 +11,32 @@ namespace {
 // The time for the answers of another server to requests to bind, for its worlds once all else is ready,
 // and for what is on its way at a former server.
 constexpr uint64_t bind_wait = 10 * second, world_wait = second, part_wait = 15 * second;
+// The time in which the client switches, or stays, and then that for the release.
+constexpr uint64_t switch_wait = 20 * second, release_wait = 5 * second;
+// The size of a hello to a server that has not answered, with the headers of IP and UDP.
+constexpr uint64_t hello_bytes = 64 + 28;
+// Of handovers that fail, a server may send 4 a minute; those that complete cost an eighth.
+constexpr uint64_t notice_cost = 120, notice_refund = 105, notice_rate = 8, notice_burst = 4 * notice_cost;
+
+// Scope is a range of addresses by who can reach them.
+enum class Scope : uint8_t { global, unreachable, loopback, link_local, local };
+
+Scope scope_of(const Address &a) {
+  const uint8_t *ip = a.ip;
+  if (a.family == 4) {
+    if (ip[0] == 0 || ip[0] >= 224) return Scope::unreachable;
+    if (ip[0] == 127) return Scope::loopback;
+    if (ip[0] == 169 && ip[1] == 254) return Scope::link_local;
+    const bool local = ip[0] == 10 || (ip[0] == 172 && ip[1] >> 4 == 1) || (ip[0] == 192 && ip[1] == 168) ||
+                       (ip[0] == 100 && ip[1] >> 6 == 1);
+    return local ? Scope::local : Scope::global;
+  }
+  static const uint8_t zeros[15] = {};
+  if (a.family != 6 || ip[0] == 0xff) return Scope::unreachable;
+  if (std::memcmp(ip, zeros, 15) == 0) return ip[15] == 1 ? Scope::loopback : Scope::unreachable;
+  if (ip[0] == 0xfe && ip[1] >> 6 == 2) return Scope::link_local;
+  return ip[0] >> 1 == 0x7e || (ip[0] == 0xfe && ip[1] >> 6 == 3) ? Scope::local : Scope::global;
+}
 
 // text_of writes an address as parse_address reads it, and returns its size.
 size_t text_of(const Address &a, char *to, size_t capacity) {
@@ -67,9 +93,20 @@ void Core::tell(const Address &server, uint8_t status, Reason r) {
   events_.push(e);
 }
 
-bool Core::on_handover(Link &l, Bytes m) {
+bool Core::on_handover(Link &l, Bytes m, uint64_t now) {
+  if (m.size == sizeof(l.release)) {
+    if (l.parting != Parting::asked) return false;
+    copy(l.release, m.data, m.size);
+    l.parting = Parting::released;
+    ask_release(l, now);
+    return true;
+  }
   auto *n = detail::create<Notice>(allocator_);
   if (n == nullptr || !parse_notice(config_.crypto, m, n)) {
+    detail::destroy(allocator_, n);
+    return false;
+  }
+  if (l.role == Role::playing && !notices_.take(notice_cost, notice_rate, notice_burst, now)) {
     detail::destroy(allocator_, n);
     return false;
   }
@@ -118,16 +155,52 @@ void Core::seek(Notice *n, uint64_t now) {
   }
   standby_->role = Role::standby;
   dialed_ = 0;
+  switch_by_ = n->asked ? never : now + switch_wait;
   dial(now);
 }
 
+// dial connects to the next address of the other server that the client follows.
 void Core::dial(uint64_t now) {
+  unsigned hellos = 0;
+  if (!notice_->asked) {
+    refund(*standby_);
+    while (dialed_ < notice_->n && !follows(notice_->servers[dialed_])) dialed_++;
+    if (dialed_ == notice_->n || (hellos = spend(*standby_)) == 0) {
+      stay(Reason::address, now);
+      return;
+    }
+  }
   standby_->server = notice_->servers[dialed_];
   standby_->since = now;
-  if (standby_->session.start(notice_->token, now) != Error::ok) stay(Reason::token_invalid, now);
+  if (standby_->session.start(notice_->token, now, hellos) != Error::ok) stay(Reason::token_invalid, now);
+}
+
+bool Core::follows(const Address &a) const {
+  const Scope to = scope_of(a);
+  if (to == Scope::global || to == Scope::unreachable) return to == Scope::global;
+  const Address &own = active_->server.family == 0 ? config_.server : active_->server;
+  return config_.local_handovers || (own.family != 0 && scope_of(own) == to);
+}
+
+unsigned Core::spend(Link &l) {
+  const uint64_t n =
+      std::min<uint64_t>((received_ - std::min(received_, unanswered_)) / hello_bytes, max_hellos);
+  l.spent = n * hello_bytes;
+  unanswered_ += l.spent;
+  return static_cast<unsigned>(n);
+}
+
+void Core::refund(Link &l) {
+  if (l.session.answered()) unanswered_ -= l.spent;
+  l.spent = 0;
+}
+
+uint64_t Core::wait_of(const Link &l) const {
+  return &l == standby_ && !notice_->asked && !l.session.answered() ? silent_wait : dial_wait;
 }
 
 void Core::standby_opened(Link &l, uint64_t now) {
+  refund(l);
   ready_at_ = never;
   if (notice_->size > 0) l.streams.send_payload(&notice_->data, notice_->size);
   active_->worlds.prepare(&l.worlds);
@@ -146,6 +219,7 @@ void Core::standby_ended(Link &l, uint64_t now) {
 }
 
 void Core::abandon(Link &l, uint64_t now) {
+  refund(l);
   l.role = Role::abandoned;
   l.worlds.discard();
   l.session.close(0, Reason::quit, now);
@@ -179,7 +253,9 @@ void Core::try_switch(uint64_t now) {
     return;
   }
   if (!s.is_open()) {
-    if (!s.opened && now - s.since >= dial_wait) {
+    if (now >= switch_by_) {
+      stay(Reason::timeout, now);
+    } else if (!s.opened && now - s.since >= wait_of(s)) {
       s.session.close(0, Reason::timeout, now);
       standby_ended(s, now);
     }
@@ -192,6 +268,8 @@ void Core::try_switch(uint64_t now) {
     stay(Reason::refused, now);
   else if (!ready && now - s.since >= bind_wait)
     stay(Reason::not_bound, now);
+  else if (now >= switch_by_)
+    stay(Reason::timeout, now);
   else if (ready && reached() && (active_->worlds.prepared(s.worlds) || now - ready_at_ >= world_wait))
     switch_over(now);
 }
@@ -223,14 +301,45 @@ void Core::switch_over(uint64_t now) {
   next.worlds.adopt(&before.worlds);
   before.role = Role::former;
   before.release_encoders();
-  before.handed_over = !n->asked;
   before.since = now;
+  if (!n->asked) {
+    before.parting = Parting::switching;
+    before.follower = next.session.connection();
+    notices_.level = std::min(notices_.level + notice_refund, notice_burst);
+    ask_release(before, now);
+  }
   before.streams.refuse_payloads();
   if (n->asked) before.session.close(0, Reason::quit, now);
   detail::destroy(allocator_, n);
   quality_at_ = now + second;
   backoff_ = 0;
   was_open_ = before_ = true;
+}
+
+// ask_release takes the next step of a handover that the client has switched for: the former server is to
+// release the client, and the release lets it play at the other one.
+void Core::ask_release(Link &l, uint64_t now) {
+  static const uint8_t switched[1] = {0xc0};
+  if (l.parting == Parting::none) return;
+  if (active_->session.connection() != l.follower) { // the client plays elsewhere
+    l.parting = Parting::none;
+    return;
+  }
+  // Behind all that was sent to it.
+  if (l.parting == Parting::switching && l.is_open() && l.reliable.send({switched, 1}))
+    l.parting = Parting::asked;
+  if (l.parting == Parting::released && active_->reliable.send({l.release, sizeof(l.release)})) {
+    l.parting = Parting::none;
+    l.streams.finish_payload(true);
+  }
+  if (l.parting != Parting::none && now - l.since >= release_wait) unreleased(l, now);
+}
+
+// unreleased ends the session with the other server, which does not let the client play. The client
+// reconnects.
+void Core::unreleased(Link &l, uint64_t now) {
+  l.parting = Parting::none;
+  active_->session.close(0, Reason::unreleased, now);
 }
 
 // part ends the session with a former server when nothing is on its way in either direction.
@@ -241,6 +350,8 @@ void Core::part(Link &l, uint64_t now) {
       deliver(l, now);
       return;
     }
+    ask_release(l, now);
+    if (l.parting != Parting::none) unreleased(l, now);
     while (l.requests_n > 0 && events_.room() > 0) {
       Event e;
       e.type = EventType::answer;
@@ -252,12 +363,10 @@ void Core::part(Link &l, uint64_t now) {
     return;
   }
   const bool sent = l.waiting_n == 0 && l.reliable.idle();
-  if (l.handed_over && sent) {
-    l.streams.finish_payload(true);
-    l.handed_over = false;
-  }
-  const bool over = l.shutdown_told && sent && l.bulk.idle() && l.requests_n == 0 && !l.streams.busy() &&
-                    l.reliable.next_size() == 0 && l.bulk.next_size() == 0;
+  ask_release(l, now);
+  const bool over = l.parting == Parting::none && l.shutdown_told && sent && l.bulk.idle() &&
+                    l.requests_n == 0 && !l.streams.busy() && l.reliable.next_size() == 0 &&
+                    l.bulk.next_size() == 0;
   if (over || now - l.since >= part_wait) l.session.close(0, Reason::quit, now);
 }
 
@@ -266,8 +375,10 @@ uint64_t Core::handover_timeout() const {
   for (const Link *l = links_; l != nullptr; l = l->next) {
     if (l->role == Role::former && l->is_open()) t = std::min(t, l->since + part_wait);
     if ((l->role == Role::standby && !l->opened) || l->role == Role::seeking)
-      t = std::min(t, l->since + dial_wait);
+      t = std::min(t, l->since + wait_of(*l));
+    if (l->role == Role::former && l->parting != Parting::none) t = std::min(t, l->since + release_wait);
   }
+  if (standby_ != nullptr) t = std::min(t, switch_by_);
   if (standby_ != nullptr && standby_->is_open())
     t = std::min(t, ready_at_ != never ? ready_at_ + world_wait : standby_->since + bind_wait);
   return t;

@@ -22,8 +22,10 @@ uint64_t hello_wait(uint64_t d) {
 
 } // namespace
 
-Error Session::start(const Token &t, uint64_t now) {
+Error Session::start(const Token &t, uint64_t now, unsigned hellos) {
   token_ = t;
+  early_ = 0;
+  max_early_ = hellos;
   uint8_t nonce[8];
   if (!crypto_.random(crypto_.context, ephemeral_, 32) || !crypto_.random(crypto_.context, nonce, 8))
     return Error::no_memory;
@@ -124,7 +126,10 @@ size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
   hello_sent_ = now;
   hello_at_ = now + hello_wait_;
   hello_wait_ = hello_wait(hello_wait_);
-  if (message_size_ > 0) hellos_++;
+  if (message_size_ > 0)
+    hellos_++;
+  else if (++early_ == max_early_)
+    hello_at_ = now + timeout_; // no further one unless the server answers
   return format_hello(to, h);
 }
 

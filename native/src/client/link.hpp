@@ -68,6 +68,14 @@ struct Message {
   size_t size;
 };
 
+// Parting is what a handover still needs of a former server.
+enum class Parting : uint8_t {
+  none,      // nothing
+  switching, // it is to be told that the client has switched
+  asked,     // it is to release the client
+  released   // the release is to be passed to the other server
+};
+
 enum class Role : uint8_t {
   playing,  // the session of the program
   standby,  // the client may switch to it
@@ -125,8 +133,11 @@ public:
   size_t requests_n = 0;
   Role role = Role::playing;
   bool shutdown_told = false;
-  bool opened = false;      // the session was open
-  bool handed_over = false; // of a former one: its server is to be told that the client has switched
+  bool opened = false;   // the session was open
+  uint64_t spent = 0;    // bytes of hellos for which the server's answer is due
+  uint64_t follower = 0; // of a former one: the connection to the server that it has handed over to
+  Parting parting = Parting::none;
+  uint8_t release[33] = {}; // message
   uint64_t since = 0;       // it is dialed, the session is open, the client has switched to another one
 
   // A handover of the server that is not complete yet, and messages that wait for the switch.

@@ -156,7 +156,7 @@ bool Core::on_reliable(Link &l, Bytes m, uint64_t now) {
   Event e;
   switch (type) {
   case 0xc0:
-    return on_handover(l, m);
+    return on_handover(l, m, now);
   case 0xc2:
     return on_bind(l, m);
   case 0xc4:

@@ -24,7 +24,8 @@ enum class State : uint8_t { idle, connecting, open, closing };
 class Session {
 public:
   void configure(const Crypto &c, uint8_t offered, uint64_t timeout);
-  Error start(const Token &t, uint64_t now);
+  // start begins a handshake. It sends at most hellos to a server that has not answered; 0: no limit.
+  Error start(const Token &t, uint64_t now, unsigned hellos = 0);
   State state() const { return state_; }
   // answered reports whether the server has answered. Before, it has not seen the token.
   bool answered() const { return message_size_ > 0; }
@@ -99,7 +100,8 @@ private:
   uint8_t offered_ = 0;
   State state_ = State::idle;
   Reason reason_ = Reason::none;
-  uint32_t hellos_ = 0;
+  uint32_t hellos_ = 0;                // with a message
+  uint32_t early_ = 0, max_early_ = 0; // before
 
   // Heartbeats.
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;

@@ -28,6 +28,7 @@ void Core::do_receive(Bytes d, uint64_t now) {
     Bytes body;
     const State before = l->session.state();
     if (!l->session.receive(d, now, &kind, &body)) continue;
+    received_ += d.size;
     if (before == State::connecting && l->is_open()) opened(*l, now);
     if (before != State::idle && l->session.state() == State::idle) ended(*l);
     if (body.size == 0) return;

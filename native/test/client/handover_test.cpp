@@ -56,7 +56,16 @@ TEST_CASE("a handover with data, and messages before and after the switch") {
   REQUIRE(w.server.channel.send(bytes(late)));
   w.run(100);
   CHECK(taken(w.server.channel).size() == 7);
+  CHECK(taken(w.server.channel) == Data{0xc0});
   CHECK(taken(other.channel).size() == 6);
+  CHECK(taken(other.channel).empty());
+  CHECK(taken(w.server.bulk).empty());
+  // The first server releases the client, which passes that on.
+  Data release(33, 7);
+  release[0] = 0xc0;
+  REQUIRE(w.server.channel.send(bytes(release)));
+  w.run(100);
+  CHECK(taken(other.channel) == release);
   CHECK(taken(w.server.bulk) == done);
   int messages = 0;
   for (const Event &e : w.events) messages += e.type == EventType::message ? 1 : 0;
@@ -120,7 +129,11 @@ TEST_CASE("the next server hands over before the client has switched to it") {
   CHECK(w.events.size() == 2); // connected, and the first handover begins
   CHECK(third.hellos == 0);
   const Data done = {40, 0};
+  Data release(33, 7);
+  release[0] = 0xc0;
   REQUIRE(other.bulk.send(bytes(done)));
+  w.run(10);
+  REQUIRE(w.server.channel.send(bytes(release)));
   w.run(2000);
   std::string got; // statuses of handovers, m for the message
   for (const Event &e : w.events) {
@@ -137,30 +150,126 @@ TEST_CASE("the next server hands over before the client has switched to it") {
   REQUIRE(w.client->send(text_bytes("third"), true, w.now) == Error::ok);
   w.run(100);
   CHECK(taken(third.channel).size() == 6);
+  CHECK(taken(other.channel) == release);
+  CHECK(taken(other.channel) == Data{0xc0});
   CHECK(taken(other.channel).empty());
 }
 
-TEST_CASE("the session ends while the client connects to another server") {
-  for (const bool there : {true, false}) {
+// Without its server, nobody releases the client: it does not play at the other one.
+TEST_CASE("the session ends before the release") {
+  for (const bool switched : {true, false}) {
     World w;
     Server other;
     other.id = 0x2233445566778899;
     w.other = &other;
-    other.silent = true;
+    other.silent = !switched;
     w.connect();
     w.run(100);
     stream(w.server, "");
     REQUIRE(w.server.channel.send(bytes(notice(other, {}))));
     w.run(100);
-    w.server.send(detail::client::close, {0});
+    CHECK(outcome(w) == (switched ? 1 : 0));
+    w.server.send(detail::client::close, {1});
     w.run(100);
     CHECK(!w.client->connected());
-    CHECK(outcome(w) == 0);
-    other.silent = !there;
+    CHECK(outcome(w) == (switched ? 1 : 2));
+    CHECK(w.last().type == EventType::reconnecting);
+    CHECK(w.last().reason == (switched ? Reason::unreleased : Reason::shutdown));
+    other.silent = false;
     w.run(6000);
-    CHECK(outcome(w) == (there ? 1 : 2));
-    CHECK(w.client->connected() == there);
-    CHECK(w.last().type == (there ? EventType::handover : EventType::disconnected));
+    CHECK(!w.client->connected());
+  }
+}
+
+TEST_CASE("the former server does not release the client, or without a switch") {
+  Data release(33, 7);
+  release[0] = 0xc0;
+  for (const bool early : {true, false}) {
+    World w;
+    Server other;
+    other.id = 0x2233445566778899;
+    w.other = &other;
+    w.connect();
+    w.run(100);
+    if (early) {
+      REQUIRE(w.server.channel.send(bytes(release)));
+      w.run(100);
+      CHECK(w.last().type == EventType::disconnected);
+      CHECK(w.last().reason == Reason::violation);
+      continue;
+    }
+    stream(w.server, "");
+    REQUIRE(w.server.channel.send(bytes(notice(other, {}))));
+    w.run(4000);
+    CHECK(w.client->connected());
+    w.run(2000);
+    CHECK(w.last().type == EventType::reconnecting);
+    CHECK(w.last().reason == Reason::unreleased);
+    CHECK(!w.client->connected());
+  }
+}
+
+// A server may hand over 4 times a minute in vain. Each address that does not answer gets 3 hellos.
+TEST_CASE("handovers to a server that is not there") {
+  World w;
+  Server other;
+  w.other = &other;
+  other.refusal = 2;
+  other.silent = true;
+  w.connect();
+  w.run(100);
+  int datagrams = 0;
+  for (int i = 0; i < 5; i++) {
+    stream(w.server, "");
+    REQUIRE(w.server.channel.send(bytes(notice(other, {}))));
+    w.run(3000);
+    datagrams += i < 4 ? 3 : 0;
+    CHECK(outcome(w) == 2);
+    CHECK(w.datagrams_to_other == datagrams);
+    CHECK(w.client->connected() == (i < 4));
+  }
+  CHECK(w.last().reason == Reason::violation);
+}
+
+TEST_CASE("addresses that a client does not follow") {
+  struct Case {
+    Address own, to;
+    bool local, follows;
+  };
+  const Address open = {4, {203, 0, 113, 9}, 7777}, loopback = {4, {127, 0, 0, 1}, 7777},
+                home = {4, {192, 168, 1, 2}, 7777}, link = {4, {169, 254, 7, 7}, 7777};
+  const Address provider = {4, {100, 64, 0, 1}, 1}, shared = {4, {100, 63, 255, 255}, 1},
+                many = {4, {224, 0, 0, 251}, 5353}, zero = {4, {0, 1, 2, 3}, 1};
+  Address unique = {6, {0xfd}, 1}, local6 = {6, {0xfe, 0x80}, 1}, self6 = {6, {}, 1},
+          many6 = {6, {0xff, 2}, 1};
+  unique.ip[15] = local6.ip[15] = self6.ip[15] = many6.ip[15] = 1;
+  const Address open6 = {6, {0x20, 0x01, 0x0d, 0xb8}, 1};
+  for (const Case &c : {Case{open, loopback, false, false},    Case{open, loopback, true, true},
+                        Case{loopback, loopback, false, true}, Case{loopback, home, false, false},
+                        Case{open, home, false, false},        Case{home, home, false, true},
+                        Case{home, provider, false, true},     Case{home, unique, false, true},
+                        Case{open, provider, false, false},    Case{open, shared, false, true},
+                        Case{open, unique, false, false},      Case{open, open6, false, true},
+                        Case{home, open, false, true},         Case{open, link, false, false},
+                        Case{link, link, false, true},         Case{link, local6, false, true},
+                        Case{open, local6, false, false},      Case{open, self6, false, false},
+                        Case{loopback, self6, false, true},    Case{open, many, true, false},
+                        Case{open, many6, true, false},        Case{open, zero, true, false}}) {
+    ClientConfig config;
+    config.server = c.own;
+    config.local_handovers = c.local;
+    World w(0, config);
+    Server other;
+    other.silent = true;
+    w.other = &other;
+    w.connect();
+    w.run(100);
+    stream(w.server, "");
+    REQUIRE(w.server.channel.send(bytes(notice(other, {}, c.to))));
+    w.run(100);
+    CHECK(w.datagrams_to_other == (c.follows ? 1 : 0));
+    CHECK(outcome(w) == (c.follows ? 0 : 2));
+    if (!c.follows) CHECK(w.last().reason == Reason::address);
   }
 }
 

@@ -94,6 +94,10 @@ TEST_CASE("a session with an RPC of 20 components takes at most 96 KiB") {
     REQUIRE(w.last().type == EventType::handover);
     CHECK(w.last().status == 1);
     MESSAGE("bytes at most during a handover: ", counter.most);
+    Data release(33, 7);
+    release[0] = 0xc0;
+    REQUIRE(w.server.channel.send(bytes(release)));
+    w.run(100);
     w.server.send(detail::client::data, {0xc5});
     w.run(100);
     MESSAGE("bytes after it: ", counter.now);

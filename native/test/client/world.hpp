@@ -151,8 +151,8 @@ struct Server {
   }
 };
 
-// notice returns the message of a server that hands over to a port of 127.0.0.1.
-inline Data notice(Server &to, Bytes data, int port = 7778) {
+// notice returns the message of a server that hands over to an address.
+inline Data notice(Server &to, Bytes data, const Address &a) {
   Data m = {0xc0, 255, 0};
   for (size_t i = 0; i < 4; i++) m.push_back(static_cast<uint8_t>(data.size >> 8 * i));
   if (data.size > 0) {
@@ -160,10 +160,18 @@ inline Data notice(Server &to, Bytes data, int port = 7778) {
     to.crypto.sha256(to.crypto.context, hash, &data, 1);
     m.insert(m.end(), hash, hash + 32);
   }
-  for (const int b : {1, 4, 127, 0, 0, 1, port & 255, port >> 8}) m.push_back(static_cast<uint8_t>(b));
+  m.push_back(1);
+  m.push_back(a.family);
+  m.insert(m.end(), a.ip, a.ip + (a.family == 4 ? 4 : 16));
+  for (const int b : {a.port & 255, a.port >> 8}) m.push_back(static_cast<uint8_t>(b));
   const std::string token = to.token();
   m.insert(m.end(), token.begin(), token.end());
   return m;
+}
+
+// notice returns that for a port of 127.0.0.1.
+inline Data notice(Server &to, Bytes data, uint16_t port = 7778) {
+  return notice(to, data, Address{4, {127, 0, 0, 1}, port});
 }
 
 // stream sends the byte stream with data. The number is 0.
@@ -186,14 +194,16 @@ struct World {
   Client *client = nullptr;
   uint64_t now = 1000 * millisecond;
   std::vector<Event> events;
-  std::string text;            // of the last event with data
-  std::string received;        // of byte streams
+  std::string text;     // of the last event with data
+  std::string received; // of byte streams
+  int datagrams_to_other = 0;
   std::vector<int32_t> values; // the first component of each call of the server
 
   explicit World(uint64_t timeout = 0, ClientConfig c = {}, const Allocator &a = {}) {
     c.crypto = server.crypto;
     c.offered = 8;
     c.timeout = timeout;
+    if (c.server.family == 0) c.server = {4, {127, 0, 0, 1}, 7777};
     REQUIRE(Client::create(a, c, &client) == Error::ok);
   }
   ~World() { Client::destroy(client); }
@@ -206,11 +216,13 @@ struct World {
     for (const uint64_t end = now + time * millisecond; now < end; now += millisecond) {
       Data b(1500);
       Address to;
-      while (const size_t n = client->next_datagram({b.data(), b.size()}, &to, now))
+      while (const size_t n = client->next_datagram({b.data(), b.size()}, &to, now)) {
+        datagrams_to_other += to.family != 0 ? 1 : 0;
         (to.family == 0 || other == nullptr    ? server
          : to.port == 7779 && third != nullptr ? *third
                                                : *other)
             .handle(Data(b.begin(), b.begin() + static_cast<long>(n)), now);
+      }
       for (Server *s : {&server, other, third}) {
         if (s == nullptr) continue;
         if (s->open && !s->silent && !s->forgotten)

@@ -85,9 +85,9 @@ func (f *fleet) start(addr string, tick uint64) *fleetServer {
 	s.tick.Store(tick)
 	var err error
 	s.Server, err = ds.Listen(addr, ds.Config{
-		Network: f.network,
+		Network:   f.network,
+		Connected: func(p *ds.Player) { uplinktest.Must(f.t, s.offer(p)) },
 		Joined: func(p *ds.Player) {
-			uplinktest.Must(f.t, s.offer(p))
 			v := &visit{player: p, at: s, payload: p.HandoverPayload()}
 			f.mu.Lock()
 			f.player, f.visits = p, append(f.visits, v)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
@@ -244,6 +245,18 @@ func TestWiresharkHandover(t *testing.T) {
 	got := []string{p.text("uplink.handover.stream"), p.text("uplink.handover.tick"), p.text("uplink.handover.size"), p.text("uplink.handover.servers")}
 	if want := []string{"3", "1099511627776", "70", "0"}; p.all("uplink.malformed") != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWiresharkRelease shows the messages that end a handover.
+func TestWiresharkRelease(t *testing.T) {
+	p := &dissect(t, capture(opened(true, 0, control.AppendRelease(nil, control.Secret{7})...)))[0]
+	if secret := p.text("uplink.handover.secret"); p.all("uplink.malformed") != nil || !strings.HasPrefix(secret, "07:00") {
+		t.Errorf("secret %q", secret)
+	}
+	p = &dissect(t, capture(opened(true, 0, control.AppendSwitch(nil)...)))[0]
+	if p.all("uplink.malformed") != nil || p.all("uplink.handover.secret") != nil {
+		t.Error("the switch is malformed")
 	}
 }
 

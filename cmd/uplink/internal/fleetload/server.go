@@ -63,7 +63,7 @@ func NewServer(addr, name string, store fleet.Store, network transport.Network, 
 	s := &Server{open: map[*ds.Player]*visit{}}
 	var err error
 	s.srv, err = ds.Listen(addr, ds.Config{
-		Network: network, MaxPlayers: players, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
+		Network: network, MaxPlayers: players, Connected: s.connected, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
 		OnMessage: func(p *ds.Player, b []byte) {
 			s.visit(p, func(v *visit) {
 				if len(b) == 4 {
@@ -125,8 +125,9 @@ func payloadOf(client uint64) []byte {
 	return bytes.Repeat(binary.LittleEndian.AppendUint64(nil, client), 1+int(client%100))
 }
 
+func (s *Server) connected(p *ds.Player) { _, _ = s.world.Offer(p) } // fails if it has left
+
 func (s *Server) joined(p *ds.Player) {
-	_, _ = s.world.Offer(p) // fails if it has left
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	got := p.HandoverPayload()

@@ -104,7 +104,7 @@ func newServer(o Options, traces []*trace.Trace) (*server, error) {
 func (s *server) open(addr string) (*host, error) {
 	h := &host{served: make(chan error, 1)}
 	cfg := ds.Config{Key: s.key, MaxPlayers: s.limit + 1, Network: s.network, Left: s.check.Left}
-	cfg.Joined = func(p *ds.Player) { _, _ = h.world.Offer(p) } // fails if it has left
+	cfg.Connected = func(p *ds.Player) { _, _ = h.world.Offer(p) } // fails if it has left
 	cfg.HandedOver = func(_ *ds.Player, err error) {
 		if err == nil {
 			s.handovers.Add(1)
