@@ -31,7 +31,7 @@ func TestHonestClaims(t *testing.T) {
 			})
 		}
 	}
-	if t.Logf("%+v", all); all.Claims < 300 || all.Clamped > all.Claims/200 || all.Expired > 0 {
+	if t.Logf("%+v", all); all.Claims < 150 || all.Clamped > all.Claims/200 || all.Expired > 0 {
 		t.Errorf("%+v, want one of 200 clamped at most", all)
 	}
 }
