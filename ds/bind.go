@@ -84,7 +84,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
 			a.Reason, a.Theirs = control.ReasonNumber, b.conflict(rpc, &asked)
 		}
-		a.Prior = priorHash(b.prior)
+		a.Prior, a.Ring = priorHash(b.prior), b.ring
 		return a // the client repeats the request: the answer was lost
 	}
 	if s.checkRequest(&a, rpc, r); a.Reason != control.ReasonNone {
@@ -99,9 +99,15 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	if a.Reason != control.ReasonNone {
 		return a
 	}
-	version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, r.RateHz, r.PerTick)
+	version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, cmp.Or(r.RateHz, schema.DefaultRate), r.PerTick)
 	if err != nil {
 		refuse(&a, fields, err)
+		return a
+	}
+	memory, most := p.memory+memoryOf(version.schema, version.schema == rpc.schema, s.cfg.Ring), s.bindingMemory()
+	if memory > most {
+		a.Reason = control.ReasonInvalid
+		a.Theirs = fmt.Sprintf("the bindings would take %d bytes, want at most %d, twice those with the server's fields: update the server first", memory, most)
 		return a
 	}
 	b, err := s.newBinding(p, rpc, version, r, codec)
@@ -109,8 +115,9 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
 		return a
 	}
-	p.grant(r.RateHz)
-	a.Prior = priorHash(b.prior)
+	p.memory = memory
+	p.grant(b.hz * payloadShare(rpc.schema, version.schema))
+	a.Prior, a.Ring = priorHash(b.prior), b.ring
 	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
 	if c := version.conversion; c != nil {
 		s.cfg.Logger.Info("rpc of another version", "rpc", r.Name, "fields_skipped", c.Skipped(), "fields_missing", c.Missing(), "player", p.ID())
@@ -185,8 +192,11 @@ func (b *binding) conflict(asked *rpc, r *boundRequest) string {
 
 func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
+	// A ring of larger frames has fewer of them: it takes no more memory than one of the server's.
+	ours, theirs := frameSize(rpc.schema), frameSize(version.schema)
+	ring := max(2, s.cfg.Ring*ours/max(ours, theirs))
 	b := &binding{
-		player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
+		ring: ring, player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
 		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
@@ -215,9 +225,9 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
 	deliverLate := s.cfg.DeliverLate || buffer != nil
-	b.dec, err = rpcdelta.NewDecoder(version.rated, rpcdelta.DecoderConfig{
-		Codec: codec, RPC: b.number, Ring: s.cfg.Ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
-		Reliable: r.Reliable, Scratch: version.scratch,
+	b.dec, err = rpcdelta.NewDecoder(version.schema, rpcdelta.DecoderConfig{
+		Codec: codec, RPC: b.number, Ring: b.ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
+		Reliable: r.Reliable, Scratch: here.scratch,
 	})
 	if err != nil {
 		return nil, err
@@ -237,7 +247,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 	}
 	if p.tap != nil {
 		p.tap.Bound(Binding{
-			RPC: b.number, Schema: version.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: s.cfg.Ring, Codec: codec,
+			RPC: b.number, Schema: version.schema, RateHz: r.RateHz, PerTick: r.PerTick, PeerRing: r.Ring, Frames: r.Frames, Ring: b.ring, Codec: codec,
 			Reliable: r.Reliable, DeliverLate: deliverLate, Deadline: r.Deadline, Batch: r.Batch, Prior: b.prior,
 		})
 	}

@@ -63,7 +63,7 @@ func TestVersions(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "binds") {
 			hz := float64(rapid.IntRange(1, 30).Draw(t, "hz"))
 			v, err := r.versionOf(typ.Schema(), nil, hz, nil)
-			s := v.rated
+			s := v.schema
 			if err != nil || s.RateHz() != hz || s.Fingerprint() != typ.Schema().Fingerprint() {
 				t.Fatalf("at %v Hz: %v, %v", hz, s, err)
 			}
@@ -81,7 +81,7 @@ func TestVersions(t *testing.T) {
 		}
 	})
 	var r rpcShard
-	if v, err := r.versionOf(typ.Schema(), nil, typ.Schema().RateHz(), nil); err != nil || v.rated != typ.Schema() {
+	if v, err := r.versionOf(typ.Schema(), nil, typ.Schema().RateHz(), nil); err != nil || v.schema != typ.Schema() {
 		t.Errorf("its own rate is compiled: %v", err)
 	}
 	if _, err := r.versionOf(typ.Schema(), nil, -1, nil); err == nil || len(r.versions) != 1 {

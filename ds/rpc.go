@@ -84,7 +84,7 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 	r := &rpc{schema: rpcSchema, sink: h, handler: h}
 	for range s.shards {
 		h.frames = append(h.frames, new(Frame[T]))
-		r.shards = append(r.shards, &rpcShard{scratch: rpcdelta.NewScratch(rpcSchema)})
+		r.shards = append(r.shards, &rpcShard{scratch: rpcdelta.NewScratch(rpcSchema), converted: rpcSchema.NewFrame()})
 	}
 	if s.cfg.Poll {
 		in := &inbox[T]{handler: h, queue: &s.queue, size: extra + int(unsafe.Sizeof(item[T]{}))}

@@ -120,6 +120,7 @@ type Player struct {
 	bindings []*binding       // by RPC number; at most one of each RPC
 	buffers  []jitterBuffer   // of the bindings that have one
 	refusals int              // refused bindings
+	memory   int              // of the bindings, about, in bytes
 	due      bool             // is in shard.due
 	hz       float64          // sum of the bindings' rates
 	rate     ratelimit.Rate   // of messages on the unreliable channel
@@ -185,6 +186,7 @@ type binding struct {
 	sink     sink // the RPC's, a jitter buffer, a sequencer or a converter
 	request  boundRequest
 	number   int       // in headers
+	ring     int       // frames that are kept
 	here     *rpcShard // of the player's shard
 	counts   *counts   // of here
 	dec      *rpcdelta.Decoder
@@ -222,9 +224,10 @@ type rpc struct {
 
 // rpcShard is an RPC in one shard. It belongs to the shard's goroutine except for the counters.
 type rpcShard struct {
-	versions []*version // the last used one first
-	scratch  *rpcdelta.Scratch
-	profiler profiler
+	versions  []*version        // the last used one first
+	scratch   *rpcdelta.Scratch // of all decoders
+	converted *schema.Frame     // a frame of another version
+	profiler  profiler
 
 	unreliable, reliable counts
 }
@@ -265,11 +268,8 @@ type jitterBuffers struct {
 // that they declared.
 type version struct {
 	fields     []string           // descriptions; nil if they are the server's
-	schema     *schema.Schema     // of the frames that clients send
-	rated      *schema.Schema     // the same at their rate, with their factors of the velocities
+	schema     *schema.Schema     // of the frames that clients send, with their rate and factors
 	conversion *evolve.Conversion // to the server's fields; nil if they are the same
-	converted  *schema.Frame
-	scratch    *rpcdelta.Scratch
 }
 
 // converter is the sink of an RPC whose client has other fields than the server.

@@ -16,19 +16,33 @@ import (
 const (
 	// maxVersions is the number of versions of an RPC that are kept in a shard.
 	maxVersions = 16
-	// maxGrowth is by how many components, and by how many bytes, the frames of a client may exceed
-	// the server's.
-	maxGrowth = 256
+	// A client may have twice the fields, components and bytes of the server, or so many more, if
+	// that is more: what it costs the server is in proportion to what the game decided.
+	spareFields     = 8
+	spareComponents = 8
+	spareBytes      = 32
+	// spareMemory is the number of bytes that the bindings of a player may take, if that is more
+	// than twice those with the server's fields.
+	spareMemory = 32000
 )
+
+// atMost returns the limit of a number of a client of which the server has n.
+func atMost(n, spare int) int { return n + max(n, spare) }
 
 // fieldsOf returns the descriptions of a client's fields, nil if they are the server's, or sets the
 // reason of the answer.
 func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest) (fields []string) {
+	most := atMost(len(own.Fields()), spareFields)
 	switch {
+	case len(r.Fields) > most || len(r.Described) > len(r.Fields):
+		a.Reason = control.ReasonInvalid
+		a.Theirs = fmt.Sprintf("%d fields and %d descriptions, want at most %d: the server has %d; update the server first",
+			len(r.Fields), len(r.Described), most, len(own.Fields()))
+		return nil
 	case r.Fingerprint == own.Fingerprint():
 		return nil
-	case len(r.Fields) == 0 || len(r.Fields) > schema.MaxFields || len(r.Described) > schema.MaxFields:
-		a.Reason = control.ReasonInvalid
+	case len(r.Fields) == 0:
+		a.Reason, a.Theirs = control.ReasonInvalid, "no fields"
 		return nil
 	}
 	fields, a.Ask = r.Descriptions(own)
@@ -52,7 +66,7 @@ func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest)
 // client that declares many evicts those of others, which are then compiled again.
 func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
 	i := slices.IndexFunc(r.versions, func(v *version) bool {
-		return slices.Equal(v.fields, fields) && v.rated.RateHz() == hz && slices.Equal(v.rated.PerTick(), perTick)
+		return slices.Equal(v.fields, fields) && v.schema.RateHz() == hz && slices.Equal(v.schema.PerTick(), perTick)
 	})
 	var v *version
 	if i >= 0 {
@@ -71,30 +85,69 @@ func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, pe
 var errNoField = errors.New("no field in common")
 
 func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
-	v := &version{fields: fields, schema: own, scratch: r.scratch}
+	v := &version{fields: fields, schema: own}
 	if fields != nil {
 		theirs, err := evolve.Parse(own.RPC(), fields)
-		switch {
-		case err != nil:
-			return nil, err
-		case theirs.Components() > own.Components()+maxGrowth || theirs.BinaryBytes() > own.BinaryBytes()+maxGrowth:
-			return nil, fmt.Errorf("%d components and %d bytes of integers and byte strings, want at most %d and %d, which are %d more than the server has",
-				theirs.Components(), theirs.BinaryBytes(), own.Components()+maxGrowth, own.BinaryBytes()+maxGrowth, maxGrowth)
-		}
-		if v.conversion, err = evolve.New(theirs, own); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		if len(v.conversion.Missing()) == len(own.Fields()) {
-			return nil, errNoField
+		components, bytes := atMost(own.Components(), spareComponents), atMost(own.BinaryBytes(), spareBytes)
+		if theirs.Components() > components || theirs.BinaryBytes() > bytes {
+			return nil, fmt.Errorf("%d components and %d bytes of integers and byte strings, want at most %d and %d: the server has %d and %d; update the server first",
+				theirs.Components(), theirs.BinaryBytes(), components, bytes, own.Components(), own.BinaryBytes())
 		}
-		v.schema, v.scratch, v.converted = theirs, rpcdelta.NewScratch(theirs), own.NewFrame()
+		v.schema = theirs
 	}
-	if v.rated = v.schema; v.rated.RateHz() == hz && slices.Equal(v.rated.PerTick(), perTick) {
+	if v.schema.RateHz() != hz || !slices.Equal(v.schema.PerTick(), perTick) {
+		var err error
+		if v.schema, err = v.schema.WithPerTick(hz, perTick); err != nil {
+			return nil, err
+		}
+	}
+	if fields == nil {
 		return v, nil
 	}
 	var err error
-	v.rated, err = v.schema.WithPerTick(hz, perTick)
-	return v, err
+	if v.conversion, err = evolve.New(v.schema, own); err != nil {
+		return nil, err
+	}
+	if len(v.conversion.Missing()) == len(own.Fields()) {
+		return nil, errNoField
+	}
+	return v, nil
+}
+
+// frameSize returns the maximum number of bytes of a frame in a ring, and of its slot.
+func frameSize(s *schema.Schema) int { return 8 + 4*s.Components() + s.BinaryBytes() }
+
+// memoryOf returns about how many bytes a binding takes with the schema of the server, and with
+// another one, which may be that of no other player.
+func memoryOf(s *schema.Schema, own bool, ring int) int {
+	frames := ring * s.BinaryBytes()
+	if own {
+		return 4000 + 1450*s.Components() + frames
+	}
+	return 6500 + 1750*s.Components() + 1000*len(s.Fields()) + frames
+}
+
+// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all RPCs
+// with the server's fields.
+func (s *Server) bindingMemory() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := 0
+	for _, r := range s.rpcs {
+		sum += memoryOf(r.schema, true, s.cfg.Ring)
+	}
+	return max(2*sum, spareMemory)
+}
+
+// payloadShare returns the share of the payloads of its declared rate that a client may send: fewer
+// if its frames are larger than the server's, since they cost more. An honest client needs about
+// half of what Config.RateSlack permits.
+func payloadShare(own, theirs *schema.Schema) float64 {
+	const least = 0.625
+	return max(least, min(1, float64(frameSize(own))/float64(frameSize(theirs))))
 }
 
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
@@ -111,9 +164,9 @@ func refuse(a *control.BindAnswer, fields []string, err error) {
 }
 
 func (c *converter) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
-	c.conversion.Convert(c.converted, d.Frame)
-	theirs := d.Frame
-	d.Frame = c.converted
+	theirs, ours := d.Frame, b.here.converted
+	c.conversion.Convert(ours, theirs)
+	d.Frame = ours
 	err := c.sink.deliver(p, b, d, at)
 	d.Frame = theirs
 	return err

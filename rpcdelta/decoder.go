@@ -2,7 +2,6 @@ package rpcdelta
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
@@ -30,10 +29,10 @@ type Delivery struct {
 	Frame *schema.Frame
 }
 
-// Scratch is the memory that a decoder needs only while it decodes, about 2 KiB. Decoders whose
-// frames have the same shape may share one Scratch if they are not used concurrently, for example
-// the decoders of all players of a server. The result of Decode is then valid until the next call
-// on any of them.
+// Scratch is the memory that a decoder needs only while it decodes, about 2 KiB. Decoders may share
+// one Scratch if they are not used concurrently, for example the decoders of all players of a
+// server, also if their frames have different schemas. The result of Decode is then valid until the
+// next call on any of them, or of NewDecoder.
 type Scratch struct {
 	coder   adaptive.Coder
 	payload payload // being decoded
@@ -41,7 +40,8 @@ type Scratch struct {
 	out     []Delivery
 }
 
-// NewScratch returns scratch memory for frames of schema s.
+// NewScratch returns scratch memory for frames of schema s. It grows with a decoder whose frames
+// are larger.
 func NewScratch(s *schema.Schema) *Scratch {
 	x := &Scratch{out: make([]Delivery, 0, MaxFrames)}
 	frames := s.NewFrames(len(x.frames))
@@ -49,6 +49,29 @@ func NewScratch(s *schema.Schema) *Scratch {
 		x.frames[i] = &frames[i]
 	}
 	return x
+}
+
+// fit makes room for frames of schema s.
+func (x *Scratch) fit(s *schema.Schema) {
+	ints, strs := max(s.Components(), cap(x.frames[0].Ints)), max(s.Strings(), cap(x.frames[0].Bytes))
+	if ints == cap(x.frames[0].Ints) && strs == cap(x.frames[0].Bytes) {
+		return
+	}
+	allInts, allStrings := make([]int32, len(x.frames)*ints), make([][]byte, len(x.frames)*strs)
+	for i, f := range x.frames {
+		f.Ints = allInts[i*ints : (i+1)*ints : (i+1)*ints]
+		f.Bytes = allStrings[i*strs : (i+1)*strs : (i+1)*strs]
+	}
+}
+
+// shape gives the frames that many components and byte strings, for which there is room.
+func (x *Scratch) shape(ints, strs int) {
+	if f := x.frames[0]; len(f.Ints) == ints && len(f.Bytes) == strs {
+		return
+	}
+	for _, f := range x.frames {
+		f.Ints, f.Bytes = f.Ints[:ints], f.Bytes[:strs]
+	}
 }
 
 // Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
@@ -66,6 +89,7 @@ type Decoder struct {
 	ring        *adaptive.Frames // frames accepted in this epoch
 	reach       uint64           // maximum age of a frame that another refers to
 	scratch     *Scratch
+	ints, strs  int // of a frame
 	profiler    profiler
 	explanation *inspect.Explanation // or nil
 
@@ -87,9 +111,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	if cfg.Scratch == nil {
 		cfg.Scratch = NewScratch(s)
 	}
-	if f := cfg.Scratch.frames[0]; len(f.Ints) != s.Components() || len(f.Bytes) != s.Strings() {
-		return nil, fmt.Errorf("rpcdelta: Scratch of frames of another shape than those of %s", s.RPC())
-	}
+	cfg.Scratch.fit(s)
 	// The ring holds possible baselines and, if payloads of any delay are decoded, those that newer
 	// frames would have evicted by then.
 	capacity := cfg.Ring
@@ -98,7 +120,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 	}
 	ring := min(cfg.Ring, cfg.PeerRing)
 	d := &Decoder{
-		format: packed.Of(s), cfg: cfg, scratch: cfg.Scratch,
+		format: packed.Of(s), cfg: cfg, scratch: cfg.Scratch, ints: s.Components(), strs: s.Strings(),
 		ring: cfg.Codec.newFrames(s, capacity), reach: cfg.Codec.reach(ring),
 	}
 	d.coder = newCoder(s, cfg.Codec, cfg.Prior, ring, d.ring, &d.scratch.coder, cfg.checkpoints())
@@ -238,6 +260,7 @@ func (d *Decoder) kind(h wire.Header) FrameKind {
 func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
 	x := d.scratch
 	x.out = x.out[:0]
+	x.shape(d.ints, d.strs)
 	p := &x.payload
 	p.Newest, p.Base, p.HasBase, p.Frames = n, n-uint64(h.Distance), h.Distance != 0, x.frames[:]
 	if p.baseline, err = d.baseline(h, n); err != nil {

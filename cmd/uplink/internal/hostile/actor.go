@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,7 +49,13 @@ func newActor(ctx context.Context, addr string, network transport.Network, t tok
 		if err != nil {
 			return nil, err
 		}
-		schemas = append(schemas, typ.Schema())
+		s := typ.Schema()
+		if k.evolved {
+			if s, err = evolve(s, seed); err != nil {
+				return nil, err
+			}
+		}
+		schemas = append(schemas, s)
 	}
 	var err error
 	a := &actor{
@@ -60,6 +67,14 @@ func newActor(ctx context.Context, addr string, network transport.Network, t tok
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
 	return a, nil
+}
+
+// evolve returns a schema with a field more that no other client has. A server of all RPCs accepts
+// as many components in all of them.
+func evolve(s *schema.Schema, seed uint64) (*schema.Schema, error) {
+	const components = 3
+	more := schema.Field{Name: fmt.Sprint("Evolved", seed), Kind: schema.KindScalar, Count: components, Resolution: 0.001}
+	return schema.New(s.RPC(), s.RateHz(), append(slices.Clone(s.Fields()), more))
 }
 
 // stepEvery is the time between two bursts of a client.
@@ -175,11 +190,16 @@ const (
 )
 
 func (a *actor) request(n int) control.BindRequest {
-	return control.BindRequest{
-		RPC: uint8(n), Name: moveRPC(n), Fingerprint: a.schemas[n].Fingerprint(), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+	s := a.schemas[n]
+	r := control.BindRequest{
+		RPC: uint8(n), Name: moveRPC(n), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
-		PerTick: a.schemas[n].PerTick(),
+		PerTick: s.PerTick(),
 	}
+	if last := len(s.Fields()) - 1; a.kind.evolved {
+		r.Described = []control.Described{{Field: last, Description: s.Fields()[last].String()}}
+	}
+	return r
 }
 
 // bind reports whether all RPCs are bound. Call it until they are.

@@ -17,6 +17,7 @@ type kind struct {
 	deaf bool    // it acknowledges nothing of the reliable channel
 	step func(a *actor, i int)
 	binds
+	evolved bool // it describes other fields of the RPCs than the server has
 }
 
 // binds is what a kind binds before its first step.
@@ -45,6 +46,7 @@ var kinds = []kind{
 	{name: "garbage", rate: 1000, step: garbage},
 	{name: "malformed-frames", rate: fullRate, step: malformedFrames, binds: unreliable},
 	{name: "heavy-frames", rate: fullRate, step: heavyFrames, binds: unreliable},
+	{name: "evolved", rate: fullRate, step: heavyFrames, binds: unreliable, evolved: true},
 	{name: "old-baselines", rate: fullRate, step: oldBaselines, binds: unreliable},
 	{name: "bundles", rate: fullRate / control.MaxBundle, step: bundles, binds: unreliable},
 	{name: "reliable-frames", rate: fullRate / 2, step: reliableFrames, binds: reliable},

@@ -1,0 +1,197 @@
+package ds
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/streams"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// pose is what the RPCs of these tests have: 5 components in 3 fields.
+type pose struct {
+	Pos   schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
+	Yaw   float64     `uplink:"resolution=0.01,min=0,max=360"`
+	Flags uint16
+}
+
+const poses = 8 // RPCs
+
+// newPoses returns a server of RPCs of a pose.
+func newPoses(t testing.TB) *bench {
+	t.Helper()
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	delete(b.srv.rpcs, "Call")
+	for n := range poses {
+		must(t, Handle(b.srv, fmt.Sprint("Pose", n), func(*Player, Frame[pose]) {}))
+	}
+	return b
+}
+
+// stranger returns a player who has bound nothing.
+func (b *bench) stranger() *Player {
+	b.t.Helper()
+	conn, err := closedConn()
+	must(b.t, err)
+	p := &Player{server: b.srv, shard: b.srv.shards[0], conn: conn, bulk: streams.New(nil)}
+	p.grant(0)
+	return p
+}
+
+// evolvedRequest returns a request of a client whose pose has further fields.
+func evolvedRequest(t testing.TB, n int, more ...schema.Field) *control.BindRequest {
+	t.Helper()
+	typ, err := schema.Compile[pose]("Pose", 0)
+	must(t, err)
+	own := typ.Schema().Fields()
+	s, err := schema.New(fmt.Sprint("Pose", n), 0, append(own[:len(own):len(own)], more...))
+	must(t, err)
+	r := &control.BindRequest{
+		RPC: uint8(n), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: 60, Ring: rpcdelta.DefaultRing,
+		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), PerTick: s.PerTick(), Deadline: rpcdelta.MaxRepairAge,
+	}
+	for i, d := range evolve.Descriptions(s)[len(own):] {
+		r.Described = append(r.Described, control.Described{Field: len(own) + i, Description: d})
+	}
+	return r
+}
+
+// scalars returns fields of some components each, with names that no other client has.
+func scalars(salt string, fields, each int) (all []schema.Field) {
+	for i := range fields {
+		all = append(all, schema.Field{Name: fmt.Sprintf("%s%d", salt, i), Kind: schema.KindScalar, Count: each, Resolution: 0.001})
+	}
+	return all
+}
+
+// TestEvolvedFields verifies by how much the fields of a client may exceed those of the server.
+func TestEvolvedFields(t *testing.T) {
+	text := func(length int) schema.Field {
+		return schema.Field{Name: "Text", Kind: schema.KindBytes, Max: new(float64(length))}
+	}
+	for _, c := range []struct {
+		more []schema.Field
+		want string // in the refusal; "" if there is none
+	}{
+		{scalars("X", 2, 1), ""},
+		{scalars("X", 1, 4), ""},
+		{[]schema.Field{text(31)}, ""},
+		{scalars("X", 1, 9), "14 components and 2 bytes of integers and byte strings, want at most 13 and 34: the server has 5 and 2; update the server first"},
+		{[]schema.Field{text(32)}, "want at most 13 and 34"},
+		{scalars("X", 9, 1), "12 fields and 9 descriptions, want at most 11: the server has 3; update the server first"},
+		{scalars("X", 1, 256), "261 components"},
+	} {
+		b := newPoses(t)
+		a := b.srv.bind(b.stranger(), evolvedRequest(t, 0, c.more...))
+		switch {
+		case c.want == "" && a.Reason != control.ReasonNone:
+			t.Errorf("%v: %+v", c.more, a)
+		case c.want != "" && (a.Reason != control.ReasonInvalid || !strings.Contains(a.Theirs, c.want)):
+			t.Errorf("%d fields more: %v %q, want %q", len(c.more), a.Reason, a.Theirs, c.want)
+		}
+	}
+}
+
+// TestEvolvedMemory verifies that clients that describe whatever they may, differently each, make
+// the server keep at most twice as much as clients that bind all RPCs with the server's fields.
+func TestEvolvedMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory")
+	}
+	const clients = 40
+	measure := func(fields, each int) (bytes int64, bound int) {
+		b := newPoses(t)
+		var requests []*control.BindRequest
+		for i := range clients {
+			for n := range poses {
+				requests = append(requests, evolvedRequest(t, n, scalars(fmt.Sprintf("X%d_%d_", i, n), fields, max(each, 1))...))
+			}
+		}
+		before := allocs.Heap()
+		var all []*Player
+		for i, r := range requests {
+			if i%poses == 0 {
+				all = append(all, b.stranger())
+			}
+			if b.srv.bind(all[len(all)-1], r).Reason == control.ReasonNone {
+				bound++
+			}
+		}
+		bytes = allocs.Heap() - before
+		runtime.KeepAlive(all)
+		runtime.KeepAlive(requests)
+		return bytes / clients, bound / clients
+	}
+	honest, all := measure(0, 0)
+	if all != poses {
+		t.Fatalf("%d RPCs bound", all)
+	}
+	for _, c := range []struct{ fields, each int }{{1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 8}, {2, 4}} {
+		took, bound := measure(c.fields, c.each)
+		t.Logf("%d fields of %d components more: %d of %d RPCs bound, %.2f times the memory", c.fields, c.each, bound, poses, float64(took)/float64(honest))
+		if took > 2*honest || bound < 3 || c.fields*c.each == 1 && bound < poses {
+			t.Errorf("%d bytes, %d without other fields; %d bound", took, honest, bound)
+		}
+	}
+}
+
+// TestRefusedBindsAreCheap verifies that requests with a number out of its range, or for an RPC that
+// is bound already, are refused before their fields are parsed, however many they describe.
+func TestRefusedBindsAreCheap(t *testing.T) {
+	b := newPoses(t)
+	p := b.stranger()
+	if a := b.srv.bind(p, evolvedRequest(t, 0)); a.Reason != control.ReasonNone {
+		t.Fatalf("%+v", a)
+	}
+	for name, change := range map[string]func(*control.BindRequest){
+		"bound": func(r *control.BindRequest) { r.RPC = 9 },
+		"ring":  func(r *control.BindRequest) { r.Name, r.RPC, r.Ring = "Pose1", 1, 99999 },
+		"rate":  func(r *control.BindRequest) { r.Name, r.RPC, r.RateHz = "Pose1", 1, 1e9 },
+		"codec": func(r *control.BindRequest) { r.Name, r.RPC, r.Codec = "Pose1", 1, "morse" },
+		"many":  func(r *control.BindRequest) { r.Name, r.RPC, r.Fields = "Pose1", 1, make([]uint16, 300) },
+	} {
+		r := evolvedRequest(t, 0, scalars("X", 8, 1)...)
+		change(r)
+		if n := allocs.PerRun(100, func() {
+			if b.srv.bind(p, r).Reason == control.ReasonNone {
+				t.Error("bound")
+			}
+		}); n > 10 && !race.Enabled {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	if len(b.srv.rpcs["Pose1"].shards[0].versions) != 0 {
+		t.Error("a version was compiled")
+	}
+}
+
+// TestBurstOfBinds verifies how many requests of a burst are handled: the more a request describes,
+// the fewer.
+func TestBurstOfBinds(t *testing.T) {
+	for _, c := range []struct{ more, most int }{{0, 16 + 4*poses}, {8, (16 + 4*poses) / 2}} {
+		b := newPoses(t)
+		p := b.stranger()
+		r := evolvedRequest(t, 0, scalars("Something", c.more, 1)...)
+		r.Ring = 99999
+		request, err := r.Append(nil)
+		must(t, err)
+		const sent = 1000
+		for range sent {
+			p.receive(request, p.shard.start, false)
+		}
+		if handled := sent - int(p.drops[RateLimited].Load()); handled != c.most {
+			t.Errorf("%d of %d requests of %d bytes were handled, want %d", handled, sent, len(request), c.most)
+		}
+		if p.refusals != maxRefusalsLogged {
+			t.Errorf("%d are logged", p.refusals)
+		}
+	}
+}
