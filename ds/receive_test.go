@@ -316,6 +316,21 @@ func TestTapWithheld(t *testing.T) {
 	}
 }
 
+// TestCancelsAreLimited verifies that cancels of requests count for the limit of messages.
+func TestCancelsAreLimited(t *testing.T) {
+	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
+	p := b.join(0).player
+	cancel, most := control.AppendRequest(nil, control.Cancel, 1, nil), int(control.DSMessages.Burst/control.MessageCost(0))
+	for range most {
+		p.receive(cancel, p.shard.start, true)
+	}
+	before := p.drops[RateLimited].Load()
+	p.receive(cancel, p.shard.start, true)
+	if before != 0 || p.drops[RateLimited].Load() != 1 {
+		t.Errorf("%d of %d cancels are dropped, then %d more", before, most, p.drops[RateLimited].Load()-before)
+	}
+}
+
 // TestNoWorldOffered checks that a player to whom no world is offered has no replication streams,
 // neither after a world is sent nor after the player's own replies and acks, which are dropped.
 func TestNoWorldOffered(t *testing.T) {
