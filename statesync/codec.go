@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxTick bounds ticks, so that their differences do not overflow.
+	// maxTick is the maximum magnitude of a tick, so that their differences do not overflow.
 	maxTick = 1 << 53
 	// maxJump is the maximum difference of a tick from the expected one, except in keyframes.
 	maxJump = 1 << 30
@@ -19,6 +19,8 @@ const (
 	// lower limit costs bits for objects at rest, a higher one for those that move.
 	adaptLimit = 45
 )
+
+func validTick(tick int64) bool { return tick >= -maxTick && tick <= maxTick }
 
 // payloadCodec encodes or decodes the coded part of a packet. The same code does both, see
 // [rangecoder.Coder]: a sender passes values in, and a receiver gets them.
@@ -77,7 +79,7 @@ func (pc *payloadCodec) codeTick() bool {
 	expect := pc.base.tick + p*s.pace
 	pc.out.tick = expect + pc.rare(rareTick, pc.out.tick-expect)
 	s.pace = fixed.Clamp((pc.out.tick-pc.base.tick)/p, 0, 1<<20)
-	return fixed.Abs(pc.out.tick) <= maxTick
+	return validTick(pc.out.tick)
 }
 
 // checkHash codes the hash of the divergence check if due, and reports whether both ends agree.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -59,7 +58,7 @@ func parseHeader(b []byte, next uint64) (h header, rest []byte, err error) {
 	}
 	h.seq, h.epoch = seq.Nearest(h.seq|uint64(b[0])<<shortBits, longBits, next), b[1]
 	tick, n := binary.Varint(b[2:])
-	if n <= 0 || n > 1 && b[1+n] == 0 || fixed.Abs(tick) > maxTick {
+	if n <= 0 || n > 1 && b[1+n] == 0 || !validTick(tick) {
 		return h, nil, fmt.Errorf("%w: tick of a header", snapshot.ErrMalformed)
 	}
 	h.tick = tick

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 )
 
 // Input contains the input of a player for one tick, in the game's own encoding.
@@ -48,7 +46,7 @@ func (l *inputLog) slot(tick int64) *tickSlot { return &l.slots[uint64(tick)%rin
 
 // add adds the inputs of a tick. Omitted ticks are missing.
 func (l *inputLog) add(tick int64, inputs []Input) error {
-	if fixed.Abs(tick) > maxTick || l.any && tick < l.next {
+	if !validTick(tick) || l.any && tick < l.next {
 		return fmt.Errorf("%w: inputs of tick %d, want %d or later", ErrTick, tick, l.next)
 	}
 	size := 0

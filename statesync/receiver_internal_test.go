@@ -2,6 +2,7 @@ package statesync
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/schema"
@@ -82,6 +83,24 @@ func TestForged(t *testing.T) {
 		}
 		if refused++; !errors.Is(err, snapshot.ErrMalformed) || r.Stats().Malformed != refused {
 			t.Errorf("%s: %v, %+v", c.what, err, r.Stats())
+		}
+	}
+}
+
+// TestHeaderBounds parses the header of a keyframe with ticks at the ends of their range, and next to
+// them, and headers with each distance.
+func TestHeaderBounds(t *testing.T) {
+	for _, tick := range []int64{0, maxTick, -maxTick, maxTick + 1, -maxTick - 1, math.MaxInt64, math.MinInt64} {
+		h := header{tick: tick}
+		got, _, err := parseHeader(h.append(nil), 0)
+		if valid := tick >= -1<<53 && tick <= 1<<53; (err == nil) != valid || valid && got.tick != tick {
+			t.Errorf("tick %d: %+v, %v", tick, got, err)
+		}
+	}
+	for distance := uint64(1); distance < 1<<distanceBits; distance++ {
+		h := header{seq: 100, distance: distance}
+		if _, _, err := parseHeader(h.append(nil), 100); (err == nil) != (distance <= maxDistance) {
+			t.Errorf("distance %d: %v", distance, err)
 		}
 	}
 }

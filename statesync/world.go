@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -56,7 +55,7 @@ func NewWorld(schema *snapshot.Schema, cfg Config) (*World, error) {
 // world's schema and not change before the next call. It does what does not depend on the player,
 // once for all senders. An error wraps [ErrTick].
 func (w *World) SetTick(tick int64, set *snapshot.Set) error {
-	if w.any && tick < w.tick || fixed.Abs(tick) > maxTick {
+	if w.any && tick < w.tick || !validTick(tick) {
 		return fmt.Errorf("%w: %d after %d", ErrTick, tick, w.tick)
 	}
 	w.tick, w.set, w.any = tick, set, true
