@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -238,4 +239,20 @@ func FuzzInput(f *testing.F) {
 		}
 	}}
 	x.Run(f)
+}
+
+// TestForgedTimes acknowledges a message with timestamps that a peer makes up: times to the
+// acknowledgment below 0 and above a minute are not believed.
+func TestForgedTimes(t *testing.T) {
+	for ago, believed := range map[int32]bool{1: true, maxSample: true, maxSample + 1: false, math.MaxInt32: false, -1: false, math.MinInt32: false} {
+		c := newChannel(func([]byte) {})
+		now := time.Now()
+		check.Must(t, c.Send(now, []byte("x")))
+		b := segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, nil)
+		binary.LittleEndian.PutUint32(b[offTime:], c.clock-uint32(ago))
+		check.Must(t, c.Input(now, b))
+		if c.rtt > maxSample || (c.rtt > 0) != believed {
+			t.Errorf("%d ms ago: %d ms", ago, c.rtt)
+		}
+	}
 }
