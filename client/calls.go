@@ -121,7 +121,7 @@ func (s *connection) bindCall(link *transport.Conn, b []byte) error {
 	if int(r.RPC) != len(s.calls) || len(s.calls) >= control.MaxCalls {
 		return fmt.Errorf("%w: a request to bind RPC %d, want %d, up to %d", control.ErrMalformed, r.RPC, len(s.calls), control.MaxCalls-1)
 	}
-	a := control.BindAnswer{RPC: uint8(r.RPC), Ring: rpcdelta.DefaultRing}
+	a := control.BindAnswer{RPC: r.RPC, Ring: rpcdelta.DefaultRing}
 	in, err := s.newIncoming(&r, &a)
 	if err != nil {
 		return fmt.Errorf("%w: a request to bind RPC %d: %w", control.ErrMalformed, r.RPC, err)

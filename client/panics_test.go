@@ -147,7 +147,7 @@ func (b *buggy) check(reconnect bool) {
 			}
 		}
 	}
-	if err := b.conn.Err(); ends != 1 || reconnect != (err == nil) || err != nil && !(errors.Is(err, client.ErrLost) && errors.Is(err, session.ErrPanic)) {
+	if err := b.conn.Err(); ends != 1 || reconnect != (err == nil) || err != nil && (!errors.Is(err, client.ErrLost) || !errors.Is(err, session.ErrPanic)) {
 		t.Errorf("%s: events %+v, error %v", b.name, b.events, err)
 	}
 	if len(b.left) != 1 || !errors.Is(b.left[0], session.ErrQuit) || !strings.Contains(b.left[0].Error(), "internal client error") {

@@ -104,7 +104,7 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 		q, err := control.ParseBindRequest(body)
 		uplinktest.Must(r.t, err)
 		// The client repeats its request if it is lost.
-		_ = c.Send(encoded(r.t, &control.BindAnswer{RPC: uint8(q.RPC), Ring: q.Ring, Prior: q.Prior}))
+		_ = c.Send(encoded(r.t, &control.BindAnswer{RPC: q.RPC, Ring: q.Ring, Prior: q.Prior}))
 	case t == control.Frame:
 		r.got.frames++
 	}

@@ -77,9 +77,9 @@ func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
 func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	rpc, known := s.lookup(r.Name)
 	if rpc == nil {
-		return control.BindAnswer{RPC: uint8(r.RPC), Reason: control.ReasonUnknown, Known: known}
+		return control.BindAnswer{RPC: r.RPC, Reason: control.ReasonUnknown, Known: known}
 	}
-	a := control.BindAnswer{RPC: uint8(r.RPC), Ring: s.cfg.Ring}
+	a := control.BindAnswer{RPC: r.RPC, Ring: s.cfg.Ring}
 	if b := p.bindingOf(rpc, int(r.RPC)); b != nil {
 		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
 			a.Reason, a.Theirs = control.ReasonNumber, b.conflict(rpc, &asked)
