@@ -31,7 +31,9 @@ type Listener struct {
 	flushing sync.WaitGroup // goroutines of Flush
 }
 
-// Listen opens addr ("host:port"; port 0 selects a free port). Nothing is read before
+// Listen opens addr ("host:port"; port 0 selects a free port). The host 0.0.0.0 selects every IPv4
+// address of the machine, and :: or an empty host every address of both families. A port belongs to
+// one listener: another one on it, in whatever process, is an error. Nothing is read before
 // [Listener.Serve]. On addresses other than loopback, a [Config.Key] is required; without one the
 // error is [token.ErrNoKey].
 func Listen(addr string, cfg Config) (*Listener, error) {

@@ -1,8 +1,14 @@
 package udp
 
 import (
+	"errors"
+	"net"
 	"net/netip"
+	"os"
+	"os/exec"
 	"runtime"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,10 +76,42 @@ func TestShardsNeedTheirAddress(t *testing.T) {
 	}
 }
 
-// A single shard does not share its address: a second server on the port must be an error.
-func TestOneShardIsAlone(t *testing.T) {
-	one := shards(t, "127.0.0.1:0", 1)[0]
-	if _, err := ListenShards(one.LocalAddr().String(), 2); err == nil {
-		t.Error("another server shares the address")
+// TestPortBelongsToOneServer opens a second server on the port of one with 1 and 2 shards, on the
+// same address and on those that include it.
+func TestPortBelongsToOneServer(t *testing.T) {
+	for _, first := range []int{1, 2} {
+		for _, second := range []int{1, 2} {
+			one := shards(t, "127.0.0.1:0", first)[0]
+			port := strconv.Itoa(int(one.LocalAddr().Port()))
+			for _, host := range []string{"127.0.0.1", "0.0.0.0", "::", ""} {
+				if all, err := ListenShards(net.JoinHostPort(host, port), second); !addressInUse(err) {
+					t.Errorf("a server with %d shards on %q, beside one with %d on 127.0.0.1: %d sockets, %v", second, host, first, len(all), err)
+				}
+			}
+		}
 	}
+}
+
+// TestPortBelongsToOneProcess runs a second server in another process.
+func TestPortBelongsToOneProcess(t *testing.T) {
+	const variable = "UPLINK_TEST_LISTEN"
+	if addr := os.Getenv(variable); addr != "" {
+		all, err := ListenShards(addr, 2)
+		if !addressInUse(err) {
+			t.Errorf("opened %d sockets, %v", len(all), err)
+		}
+		return
+	}
+	one := shards(t, "127.0.0.1:0", 2)[0]
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPortBelongsToOneProcess$")
+	cmd.Env = append(os.Environ(), variable+"="+one.LocalAddr().String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// addressInUse reports whether err says so, on Unix or Windows.
+func addressInUse(err error) bool {
+	const wsaEAddrInUse syscall.Errno = 10048
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaEAddrInUse)
 }

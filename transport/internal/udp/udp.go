@@ -28,7 +28,11 @@ type Conn struct {
 // ListenShards opens n sockets, at least 1, on the same address ("host:port"; an empty host selects
 // every address, port 0 a free port). Their datagrams are not fragmented, if the operating system
 // supports that. The kernel delivers all datagrams of one sender to the same socket while none of
-// them is closed. If the operating system does not support that, ListenShards opens one socket.
+// them is closed. If the operating system does not support that, ListenShards opens one socket. The
+// host 0.0.0.0 selects every IPv4 address, and :: every address of both families.
+//
+// The first socket is bound alone, which fails if any other socket has the port, and shares its
+// address only afterwards. So two servers never share a port.
 func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d shards, must be at least 1", n)
@@ -37,8 +41,11 @@ func ListenShards(addr string, n int) ([]*Conn, error) {
 		n = 1
 	}
 	var shards []*Conn
-	for range n {
-		c, err := listen(addr, n > 1)
+	for i := range n {
+		c, err := listen(addr, i > 0)
+		if err == nil && i == 0 && n > 1 {
+			err = c.share()
+		}
 		if err != nil {
 			for _, s := range shards {
 				err = errors.Join(err, s.Close())
@@ -57,8 +64,12 @@ func ListenShards(addr string, n int) ([]*Conn, error) {
 	return shards, nil
 }
 
-// listen opens a socket, which shares its address with others if it is a shard.
+// listen opens a socket, on the address that it shares with an earlier one if it is a shard.
 func listen(addr string, shard bool) (*Conn, error) {
+	family := "udp"
+	if host, _, err := net.SplitHostPort(addr); err == nil && host == netip.IPv4Unspecified().String() {
+		family = "udp4" // "udp" would open every address of both families
+	}
 	config := net.ListenConfig{Control: func(network, _ string, rc syscall.RawConn) error {
 		var failed error
 		err := rc.Control(func(fd uintptr) {
@@ -69,7 +80,7 @@ func listen(addr string, shard bool) (*Conn, error) {
 		})
 		return errors.Join(err, failed)
 	}}
-	pc, err := config.ListenPacket(context.Background(), "udp", addr)
+	pc, err := config.ListenPacket(context.Background(), family, addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a UDP socket: %w", err)
 	}
@@ -84,6 +95,17 @@ func listen(addr string, shard bool) (*Conn, error) {
 		return nil, fmt.Errorf("cannot use a UDP socket: %w", err)
 	}
 	return c, nil
+}
+
+// share lets shards be bound to the address of the socket.
+func (c *Conn) share() error {
+	raw, err := c.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = shareAddress(fd) })
+	return errors.Join(err, failed)
 }
 
 func newConn(socket *net.UDPConn) (*Conn, error) {

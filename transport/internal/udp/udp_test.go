@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -98,6 +99,28 @@ func TestExchange(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestFamilies opens the wildcard addresses: 0.0.0.0 has IPv4 only, the others have both families.
+func TestFamilies(t *testing.T) {
+	six, four := open(t, "[::1]:0"), open(t, "127.0.0.1:0")
+	for host, want := range map[string]string{"0.0.0.0:0": "4", "[::]:0": "64", ":0": "64"} {
+		c := open(t, host)
+		if c.LocalAddr().Addr().Is4() != (want == "4") {
+			t.Errorf("%s is bound to %v", host, c.LocalAddr())
+		}
+		for _, from := range []*Conn{six, four} {
+			family := map[bool]string{false: "6", true: "4"}[from == four]
+			check.Value(from.WriteTo([]byte(family), netip.AddrPortFrom(from.LocalAddr().Addr(), c.LocalAddr().Port())))(t)
+		}
+		got := ""
+		for !strings.HasSuffix(got, "4") {
+			got += string(collect(t, c, 1, 1)[0].Bytes())
+		}
+		if got != want {
+			t.Errorf("%s receives from families %q, want %q", host, got, want)
+		}
+	}
 }
 
 // TestMappedAddress: a socket of IPv4 alone takes the IPv4-mapped form of an address too.
