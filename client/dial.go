@@ -349,6 +349,6 @@ func (c *Conn) renews() bool { return c.cfg.Renew != nil || c.cfg.Assign != nil 
 
 // refusesToken reports whether the server refused a token, which it will do again.
 func refusesToken(err error) bool {
-	refusals := []error{token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale}
+	refusals := []error{token.ErrExpired, token.ErrUsed, token.ErrWrongKey, token.ErrWrongServer, token.ErrStale, token.ErrAhead}
 	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 }

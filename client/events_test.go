@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -183,6 +185,39 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestBackendAhead: the token of a backend whose clock is over a minute ahead starts no session. The
+// error, and one record of the server a minute, name both clocks. Just before a start, a token is
+// older by less than a second.
+func TestBackendAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, cfg := newBackend(t, false)
+		settle(500 * time.Millisecond)
+		var log bytes.Buffer
+		m := newMatch(t, 0, 5, ds.Config{Key: b.key, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		cfg.Network = m.network
+		_, err := client.Dial(t.Context(), uplinktest.Addr, cfg)
+		if want := "issued less than 1s before the server started"; !errors.Is(err, token.ErrStale) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		cfg.Token, err = token.Issue(b.key.Issuer(), token.Claims{
+			ClientID: 1, Issued: time.Now().Add(10 * time.Minute), Expires: time.Now().Add(11 * time.Minute),
+			Servers: []netip.AddrPort{netip.MustParseAddrPort(uplinktest.Addr)},
+		})
+		uplinktest.Must(t, err)
+		for range 3 {
+			_, err = client.Dial(t.Context(), uplinktest.Addr, cfg)
+			want := ": by 9m59s, when at most 1m0s is permitted: it was issued at 2000-01-01T00:09:59Z, when the server's clock showed 2000-01-01T00:00:00Z"
+			if !errors.Is(err, token.ErrAhead) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+		uplinktest.Must(t, m.srv.Close())
+		if n := strings.Count(log.String(), "2000-01-01T00:09:59Z"); n != 1 || m.srv.Stats().Transport.Dropped.Token != 4 {
+			t.Errorf("%d records of a wrong clock, want 1: %s", n, &log)
+		}
+	})
+}
+
 // TestRefusals checks that the error of a refused Dial names the limit, and what was asked.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +244,7 @@ func TestRefusals(t *testing.T) {
 			cfg  client.Config
 			text string
 		}{
-			token.ErrStale:        {stale, "it was issued 3s before the server started"},
+			token.ErrStale:        {stale, "it was issued 3s before the server started; the clocks of server and backend may differ"},
 			token.ErrExpired:      {expired, "it expired 7s ago"},
 			token.ErrUsed:         {used, ""},
 			session.ErrServerFull: {full, "it has its maximum of 1 players"},

@@ -105,6 +105,7 @@ var eventTypes = func() (all []struct {
 		{"token_used", token.ErrUsed},
 		{"token_wrong_server", token.ErrWrongServer},
 		{"token_stale", token.ErrStale},
+		{"token_ahead", token.ErrAhead},
 		{"token_wrong_key", token.ErrWrongKey},
 		{"other", nil},
 	} {

@@ -35,6 +35,8 @@ var (
 	// ErrStale means that the token was issued before the server started, so the server cannot know
 	// whether it was used.
 	ErrStale = errors.New("the connect token is older than the server, get a new one")
+	// ErrAhead means that [Claims.Issued] is more than a minute ahead of the server's clock.
+	ErrAhead = errors.New("the connect token comes from a clock that is ahead of the server's, set both clocks")
 )
 
 func malformed(format string, args ...any) error {

@@ -12,6 +12,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
+// aheadInterval is the minimum time between two records that the clock of a backend is ahead.
+const aheadInterval = time.Minute
+
 // An admitted hello creates a session, but it may be a copy of somebody else's hello. So the
 // session is pending, registered by its id alone and unknown to the handler, until a datagram
 // encrypted with its keys shows that the client has them.
@@ -125,7 +128,12 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.R
 			s.drops().Token++
 		}
 		s.send(welcome, from)
-		s.refused(request.Client, session.GrantError(wire.Grant{Code: request.Code, Detail: request.Detail}, request.Offered))
+		err := session.GrantError(wire.Grant{Code: request.Code, Detail: request.Detail}, request.Offered)
+		if request.Code == wire.TokenAhead && now.Sub(common.warnedAhead) >= aheadInterval {
+			common.warnedAhead = now
+			common.log.Warn("the clock of the backend is ahead", "remote", from, "client", request.Client, "error", err)
+		}
+		s.refused(request.Client, err)
 	}
 }
 

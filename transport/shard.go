@@ -26,10 +26,11 @@ type common struct {
 
 	// handshakes is held during a handshake, so that no two shards accept the same token or exceed
 	// MaxConns.
-	handshakes sync.Mutex
-	draining   bool // [Listener.Drain] was called
-	admission  *admission.Controller
-	admits     sync.WaitGroup // calls of [Config.Admit]
+	handshakes  sync.Mutex
+	draining    bool      // [Listener.Drain] was called
+	warnedAhead time.Time // when a record of a clock that is ahead was made
+	admission   *admission.Controller
+	admits      sync.WaitGroup // calls of [Config.Admit]
 }
 
 // shard is a packet connection of a listener and the loop that serves it, with the connections that

@@ -100,6 +100,7 @@ var clientHints = []struct {
 	{token.ErrWrongKey, "the server has another key: --key must be the file " + issuerSuffix + " that uplink keygen wrote with the server key, or --token a token issued with it"},
 	{token.ErrWrongServer, "the token must name an address of the server's --addr, by default the one on which it listens"},
 	{token.ErrStale, "the server started after the token was issued: issue another one, or use --key"},
+	{token.ErrAhead, "set the clocks of both machines, for example by NTP"},
 	{session.ErrNoSuite, "use the same --suite at both ends"},
 	{session.ErrServerFull, "raise --max-players of the server"},
 }

@@ -94,16 +94,17 @@ enum class Reason : uint8_t {
   token_server,  // for another server or route
   token_early,   // issued before the server started
   server_full,
-  no_suite,  // no common cipher suite
-  version,   // the server does not support this version
-  busy,      // too many handshakes
-  key,       // the server does not have the token's key
-  quit,      // the server, or the program by close, ended the session
-  shutdown,  // the server shuts down
-  replaced,  // the client id has a new session
-  violation, // one end violated the protocol
-  limit,     // the client exceeded a limit of the server
-  refused,   // the server refuses the session for the time being
+  no_suite,    // no common cipher suite
+  token_ahead, // issued by a clock that is over a minute ahead of the server's
+  version,     // the server does not support this version
+  busy,        // too many handshakes
+  key,         // the server does not have the token's key
+  quit,        // the server, or the program by close, ended the session
+  shutdown,    // the server shuts down
+  replaced,    // the client id has a new session
+  violation,   // one end violated the protocol
+  limit,       // the client exceeded a limit of the server
+  refused,     // the server refuses the session for the time being
   // Why a client stays at its server.
   handover_data, // the data of the handover is not that of its notice
   not_bound,     // the other server has not answered the requests to bind in time

@@ -32,6 +32,8 @@ const char *text(Reason r) {
     return "the token is for another server or route";
   case Reason::token_early:
     return "the token was issued before the server started";
+  case Reason::token_ahead:
+    return "the token comes from a clock that is ahead of the server's";
   case Reason::server_full:
     return "the server is full";
   case Reason::no_suite:

@@ -19,6 +19,7 @@ bool may_reconnect(Reason r) {
   case Reason::token_expired:
   case Reason::token_used:
   case Reason::token_early:
+  case Reason::token_ahead:
   case Reason::server_full:
   case Reason::busy:
   case Reason::shutdown:

@@ -9,8 +9,8 @@ namespace {
 Reason reason_of_code(uint64_t code) {
   static const Reason reasons[] = {Reason::none,          Reason::token_expired, Reason::token_used,
                                    Reason::token_invalid, Reason::token_server,  Reason::token_early,
-                                   Reason::server_full,   Reason::no_suite};
-  return code < 8 ? reasons[code] : Reason::violation;
+                                   Reason::server_full,   Reason::no_suite,      Reason::token_ahead};
+  return code < 9 ? reasons[code] : Reason::violation;
 }
 
 constexpr uint64_t min_hello_wait = 100 * ms, max_hello_wait = 250 * ms;

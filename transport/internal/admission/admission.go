@@ -58,8 +58,8 @@ type Config struct {
 	Wall func() time.Time
 	// Started is when the listener started, on the clock of the times passed to the methods.
 	Started time.Time
-	// AnyAge accepts tokens that were issued before the listener started. Otherwise they are stale,
-	// since they may have been used before.
+	// AnyAge accepts tokens that were issued before the listener started, or by a clock that is
+	// ahead. Otherwise the former are stale, since they may have been used before.
 	AnyAge bool
 	// Random is the source of keys and secrets; nil selects crypto/rand. It must not fail.
 	Random io.Reader
@@ -83,9 +83,9 @@ type Controller struct {
 const (
 	// issueUnit is the precision to which the times in tokens are rounded down.
 	issueUnit = time.Millisecond
-	// clockSkew is how far the clock of an issuer may be ahead after the listener's clock was set
-	// back.
-	clockSkew = time.Minute
+	// clockSkew is how far the clock of an issuer may be ahead of the listener's. For as long, a
+	// token that was used may be accepted again if the listener is restarted.
+	clockSkew = session.MaxTokenAhead
 )
 
 // Hash is a hash of the key exchange's message in a hello. A repeated hello has the same.
@@ -192,6 +192,8 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 		r.Detail = seconds(wall.Sub(claims.Expires))
 	case wire.TokenStale:
 		r.Detail = seconds(c.started.Sub(claims.Issued))
+	case wire.TokenAhead:
+		r.Detail = wire.AheadDetail(int64(claims.Issued.Sub(wall)/time.Second), wall.Unix())
 	case wire.Granted:
 		if r.Suite, r.Code = chooseSuite(c.cfg.Suites, offer.Suites); r.Code == wire.NoSuite {
 			for _, s := range c.cfg.Suites {
@@ -217,6 +219,8 @@ func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Clai
 		return wire.TokenUsed
 	case !slices.ContainsFunc(claims.Servers, c.cfg.Server), len(c.cfg.Route) > 0 && !bytes.Equal(c.cfg.Route, claims.Route):
 		return wire.TokenServer
+	case !c.cfg.AnyAge && claims.Issued.After(wall.Add(clockSkew)):
+		return wire.TokenAhead
 	case !c.cfg.AnyAge && c.stale(now, wall, claims.Issued):
 		return wire.TokenStale
 	}
@@ -230,7 +234,7 @@ func (c *Controller) stale(now time.Duration, wall, issued time.Time) bool {
 	if end.After(c.started) {
 		return false
 	}
-	return !end.After(wall.Add(-now)) || issued.After(wall.Add(clockSkew))
+	return !end.After(wall.Add(-now))
 }
 
 // chooseSuite returns the first suite that is offered, or the code [wire.NoSuite].

@@ -113,7 +113,11 @@ func TestStaleAfterAStep(t *testing.T) {
 	c.now = time.Minute
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour, 0} {
 		c.step = step
-		c.want(t, "issued before the start", before, wire.TokenStale)
+		want := wire.TokenStale
+		if step < 0 {
+			want = wire.TokenAhead
+		}
+		c.want(t, "issued before the start", before, want)
 		c.want(t, "issued now", c.issued(time.Minute), wire.Granted)
 		since := c.issued(24 * time.Hour)
 		since.Issued = start.Add(time.Second)
@@ -124,6 +128,26 @@ func TestStaleAfterAStep(t *testing.T) {
 		ahead.Issued = ahead.Issued.Add(clockSkew / 2)
 		c.want(t, "issued by a clock that is ahead", ahead, wire.Granted)
 	}
+}
+
+// TestTokenFromTheFuture: a token of a clock that is more than a minute ahead is refused, before and
+// after a restart and steps of the wall clock.
+func TestTokenFromTheFuture(t *testing.T) {
+	c := newClocked()
+	for _, step := range []time.Duration{0, time.Hour, -time.Hour} {
+		c.step = step
+		for ahead, want := range map[time.Duration]wire.Code{
+			clockSkew: wire.Granted, clockSkew + time.Millisecond: wire.TokenAhead, 24 * time.Hour: wire.TokenAhead,
+		} {
+			p := c.issued(48 * time.Hour)
+			p.Issued = p.Issued.Add(ahead)
+			c.want(t, "issued by a clock that is "+ahead.String()+" ahead", p, want)
+		}
+	}
+	c.cfg.AnyAge = true
+	p := c.issued(48 * time.Hour)
+	p.Issued = p.Issued.Add(time.Hour)
+	c.want(t, "issued by a client with the development key", p, wire.Granted)
 }
 
 // TestAdmissionIgnoresTheWallClock: the limits are those of the monotonic clock, whatever the wall

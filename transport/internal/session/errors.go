@@ -83,9 +83,14 @@ func GrantError(g wire.Grant, offered uint8) error {
 	age := time.Duration(min(g.Detail, math.MaxInt64/uint64(time.Second))) * time.Second
 	switch g.Code {
 	case wire.TokenExpired:
-		return fmt.Errorf("%w: it expired %v ago", token.ErrExpired, age)
+		return fmt.Errorf("%w: it expired %s ago", token.ErrExpired, span(age))
 	case wire.TokenStale:
-		return fmt.Errorf("%w: it was issued %v before the server started", token.ErrStale, age)
+		return fmt.Errorf("%w: it was issued %s before the server started; the clocks of server and backend may differ", token.ErrStale, span(age))
+	case wire.TokenAhead:
+		seconds, unix := wire.ParseAhead(g.Detail)
+		ahead, clock := time.Duration(seconds)*time.Second, time.Unix(unix, 0).UTC()
+		return fmt.Errorf("%w: by %v, when at most %v is permitted: it was issued at %s, when the server's clock showed %s", token.ErrAhead,
+			ahead, MaxTokenAhead, clock.Add(ahead).Format(time.RFC3339), clock.Format(time.RFC3339))
 	case wire.TokenUsed:
 		return token.ErrUsed
 	case wire.TokenServer:
@@ -100,6 +105,14 @@ func GrantError(g wire.Grant, offered uint8) error {
 	default:
 		return token.ErrWrongKey
 	}
+}
+
+// span returns a duration in whole seconds, rounded down.
+func span(d time.Duration) string {
+	if d == 0 {
+		return "less than 1s"
+	}
+	return d.String()
 }
 
 // suites returns the names of a set of suites, of which bit i is suite i.

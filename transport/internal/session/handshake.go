@@ -22,6 +22,9 @@ const (
 	maxPending = 5 * time.Second
 )
 
+// MaxTokenAhead is how far the clock that issued a token may be ahead of the listener's.
+const MaxTokenAhead = time.Minute
+
 // Prologue is the prologue of the key exchange: the protocol and [wire.Version].
 var Prologue = []byte("uplink 4")
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"math"
 )
 
 // Type is the type of a handshake datagram.
@@ -210,6 +211,7 @@ const (
 	TokenStale        // the token was issued before the server started
 	ServerFull        // the listener has the maximum number of sessions
 	NoSuite           // the listener supports none of the offered suites
+	TokenAhead        // the token was issued by a clock that is too far ahead of the listener's
 	codes
 )
 
@@ -220,9 +222,21 @@ type Grant struct {
 	Suite uint8  // 0 if refused
 	// Detail takes the place of ID if the code is not [Granted]: the seconds since a token expired
 	// ([TokenExpired]) or before the start at which it was issued ([TokenStale]), the maximum
-	// number of sessions ([ServerFull]; 0 if the listener drains), or the permitted suites, bit i
-	// for suite i ([NoSuite]).
+	// number of sessions ([ServerFull]; 0 if the listener drains), the permitted suites, bit i for
+	// suite i ([NoSuite]), or [AheadDetail].
 	Detail uint64
+}
+
+// AheadDetail returns the detail of [TokenAhead]: the time by which the issue of a token is later
+// than the listener's clock, and that clock, in seconds, the latter since 1970.
+func AheadDetail(ahead, clock int64) uint64 {
+	limit := func(n int64) uint64 { return uint64(min(max(n, 0), math.MaxUint32)) }
+	return limit(ahead) | limit(clock)<<32
+}
+
+// ParseAhead returns what [AheadDetail] was called with.
+func ParseAhead(detail uint64) (ahead, clock int64) {
+	return int64(uint32(detail)), int64(detail >> 32)
 }
 
 // AppendGrant appends a grant.

@@ -82,6 +82,7 @@ var layouts = []layout{
 	offers.with("offer", "06 616263", Offer{Suites: 6, Token: []byte("abc")}),
 	grants.with("grant", "00 8877665544332227 01", Grant{ID: 0x2722334455667788, Suite: 1}),
 	grants.with("no grant", "05 0000000000000000 00", Grant{Code: TokenStale}),
+	grants.with("token ahead", "08 3d000000 00e1f505 00", Grant{Code: TokenAhead, Detail: AheadDetail(61, 1e8)}),
 	heartbeats.with("first heartbeat", "e8030000 00000000 000000 01", Heartbeat{Ask: 1000, Answer: true}),
 	heartbeats.with("heartbeat", "e8030000 04030201 070605 00", Heartbeat{Ask: 1000, Echo: 0x01020304, Hold: 0x050607}),
 	answers.with("probe answer", "c005", 1472),
