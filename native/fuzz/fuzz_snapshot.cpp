@@ -23,9 +23,10 @@ void check_objects(const std::vector<ObjectField> &fields, const Objects &o) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const fuzz::Session sessions[] = {{"snapshot/testdata/cubes.session", "send"},
                                            {"snapshot/testdata/ground.session", "send"},
-                                           {"snapshot/testdata/kinds.session", "send"}};
+                                           {"snapshot/testdata/kinds.session", "send"},
+                                           {"snapshot/testdata/physics.session", "send"}};
   if (size < 2) return 0;
-  const fuzz::Session &session = sessions[data[0] % 3];
+  const fuzz::Session &session = sessions[data[0] % 4];
   const std::vector<ObjectField> &fields = session.types[0];
   ObjectType *type = nullptr;
   SnapshotDecoder *d = nullptr;

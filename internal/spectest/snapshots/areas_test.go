@@ -102,7 +102,13 @@ func (d *areaDecoder) receive(b []byte) string {
 	word := int64(b[0]) | int64(b[1])<<8
 	distance, low, width, b := word&63, word>>6, int64(10), b[2:]
 	behind := int64(512)
+	if distance == 63 {
+		return "malformed"
+	}
 	if distance == 0 {
+		if b[0] > 63 {
+			return "malformed"
+		}
 		low, width, behind, b = low|int64(b[0])<<10, 16, 256, b[1:]
 	}
 	d.n = unwrap(low, 1<<width, d.next, behind)
@@ -110,7 +116,7 @@ func (d *areaDecoder) receive(b []byte) string {
 		return "late"
 	}
 	if base := d.n - distance; distance > 0 && d.messages[base] == nil {
-		if base < d.floor || d.n < d.first {
+		if base >= 0 && base < d.floor || d.n < d.first {
 			return "late"
 		}
 		return d.missing()
@@ -119,7 +125,10 @@ func (d *areaDecoder) receive(b []byte) string {
 	if result := d.directory(distance); result != "" {
 		return result
 	}
-	rest := d.b[(d.at+7)>>3:]
+	if d.bits(-d.at&7) != 0 {
+		return "malformed"
+	}
+	rest := d.b[d.at>>3:]
 	for i := range d.parts {
 		var result string
 		if rest, result = d.decode(&d.parts[i], rest); result != "" {
@@ -129,7 +138,7 @@ func (d *areaDecoder) receive(b []byte) string {
 	if d.bad || len(rest) > 0 {
 		return "malformed"
 	}
-	slices.SortFunc(d.members, func(a, b group) int { return int(a.slot - b.slot) })
+	slices.SortStableFunc(d.members, func(a, b group) int { return int(a.slot - b.slot) })
 	d.messages[d.n], d.decoded[d.n], d.next = d.members, true, max(d.next, d.n+1)
 	if d.messages[d.n] == nil {
 		d.messages[d.n] = []group{}
@@ -190,7 +199,7 @@ func (d *areaDecoder) directory(distance int64) string {
 			continue
 		}
 		distance, changed := d.bits(6), d.bits(1) == 1
-		if distance == 0 || distance == 63 {
+		if distance == 0 || distance == 63 || d.bad {
 			return "malformed"
 		}
 		base := d.member(distance, slot)
@@ -224,7 +233,11 @@ func (d *areaDecoder) decode(p *areaPart, b []byte) (rest []byte, result string)
 	if !p.skipped {
 		base := &set{}
 		if p.distance > 0 {
-			base = d.member(p.distance, p.slot).set
+			g := d.member(p.distance, p.slot)
+			if g.typ != p.typ {
+				return nil, d.missing()
+			}
+			base = g.set
 			if d.n%64 == 0 {
 				d.kinds["hash"]++
 				if len(coded) < 2 {

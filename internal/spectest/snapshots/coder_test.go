@@ -29,7 +29,7 @@ type tables struct {
 	Angle  []int64  `json:"angle"`
 }
 
-func readTables(t *testing.T) *tables {
+func readTables(t testing.TB) *tables {
 	b, err := os.ReadFile("../../../docs/spec/tables/snapshots.json")
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +108,7 @@ type coder struct {
 	read      int
 	rng, code uint64
 	bad       bool
+	script    *script // makes the decisions in place of in, if it is not nil
 }
 
 func (c *coder) next(n int) {
@@ -122,7 +123,11 @@ func (c *coder) next(n int) {
 }
 
 func (c *coder) start(in []byte) {
-	*c = coder{in: in, rng: 1<<64 - 1}
+	*c = coder{in: in, rng: 1<<64 - 1, script: c.script}
+	if c.script != nil {
+		c.script.begin(in)
+		return
+	}
 	c.next(8)
 	c.check()
 }
@@ -142,10 +147,13 @@ func (c *coder) renorm() {
 
 func (c *coder) complete() bool {
 	n := len(c.in)
-	return !c.bad && (n == 0 || n <= c.read && c.in[n-1] != 0 && c.code>>(8*(c.read-n)) == 0)
+	return !c.bad && c.script != nil || !c.bad && (n == 0 || n <= c.read && c.in[n-1] != 0 && c.code>>(8*(c.read-n)) == 0)
 }
 
 func (c *coder) decide(p int64) (b bool) {
+	if c.script != nil {
+		return c.script.decide(p)
+	}
 	t := (c.rng >> 16) * uint64(65536-p)
 	if b = c.code >= t; b {
 		c.code -= t
@@ -158,6 +166,9 @@ func (c *coder) decide(p int64) (b bool) {
 }
 
 func (c *coder) raw(n int64) (v int64) {
+	if c.script != nil {
+		return c.script.raw(n)
+	}
 	for n > 0 {
 		k := min(n, 16)
 		n -= k
@@ -182,6 +193,9 @@ func (c *coder) bit(at *int64) bool {
 }
 
 func (c *coder) length(l []int64, mid int64) int64 {
+	if c.script != nil {
+		c.script.length(mid)
+	}
 	n := mid
 	if c.bit(&l[5]) {
 		for n++; n < 32 && c.bit(&l[5+min(n-mid, 6)]); n++ {

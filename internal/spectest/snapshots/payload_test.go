@@ -159,8 +159,7 @@ func (p *payload) codePhysics() (ph physics) {
 	if p.position != nil && p.decide(512) {
 		number := func(v *int64, lo, hi int64) {
 			u := p.count(p.obj[physicsAt:], 18)
-			*v += u>>1 ^ -(u & 1)
-			p.bad = p.bad || *v < lo || *v > hi
+			*v = p.bounded(*v+(u>>1^-(u&1)), lo, hi)
 		}
 		for k := range ph.axes {
 			number(&ph.axes[k].floor, -(1<<30 - 1), 1<<30-1)

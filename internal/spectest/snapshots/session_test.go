@@ -19,6 +19,7 @@ type decoder struct {
 	next, floor int64
 	first       int64
 	waiting     bool
+	malformed   int // payloads in succession
 }
 
 func setHash(s *set) int64 {
@@ -60,6 +61,9 @@ func (d *decoder) receive(b []byte) (*set, string) {
 		if distance == 63 {
 			distance, check = int64(b[0]), int64(b[1])|int64(b[2])<<8
 			b = b[3:]
+			if distance < 1 || distance > 62 {
+				return nil, "malformed"
+			}
 		}
 		n = unwrap(n, 1<<10, d.next, 512)
 	}
@@ -70,7 +74,7 @@ func (d *decoder) receive(b []byte) (*set, string) {
 	switch {
 	case distance > 0:
 		if base = d.sets[from]; base == nil {
-			if from < d.floor || n < d.first {
+			if from >= 0 && from < d.floor || n < d.first {
 				return nil, "late"
 			}
 			return nil, d.missing()
@@ -100,8 +104,12 @@ func (d *decoder) receive(b []byte) (*set, string) {
 	}
 	cur := p.decode()
 	if cur == nil {
+		if d.malformed++; d.malformed == 8 {
+			d.malformed, d.waiting = 0, true
+		}
 		return nil, "malformed"
 	}
+	d.malformed = 0
 	d.sets[n], d.decoded[n], d.next = cur, true, max(d.next, n+1)
 	if distance == 0 {
 		if d.waiting {

@@ -179,19 +179,28 @@ func (r *stateReceiver) frequencies(level int64) (f [64]int64) {
 	return f
 }
 
-func (r *stateReceiver) number(level int64) int64 {
-	f := r.frequencies(level)
-	scale := r.rng >> 16
-	x := min(r.code/scale, 65535)
+// symbol decodes a symbol with these frequencies, whose sum is 65,536.
+func (c *coder) symbol(f *[64]int64) int64 {
+	if c.script != nil {
+		return c.script.symbol(f)
+	}
+	scale := c.rng >> 16
+	x := min(c.code/scale, 65535)
 	s, below := int64(0), uint64(0)
 	for below+uint64(f[s]) <= x {
 		below += uint64(f[s])
 		s++
 	}
-	r.code -= scale * below
-	r.rng = scale * uint64(f[s])
-	r.check()
-	r.renorm()
+	c.code -= scale * below
+	c.rng = scale * uint64(f[s])
+	c.check()
+	c.renorm()
+	return s
+}
+
+func (r *stateReceiver) number(level int64) int64 {
+	f := r.frequencies(level)
+	s := r.symbol(&f)
 	if s == 0 {
 		return 0
 	}

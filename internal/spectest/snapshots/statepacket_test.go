@@ -12,15 +12,25 @@ func (r *stateReceiver) receive(b []byte) (*statePacket, string) {
 	}
 	word := int64(b[0]) | int64(b[1])<<8
 	distance, low, width, epoch, tick := word&63, word>>6, int64(10), int64(0), int64(0)
+	size := len(b)
 	b = b[2:]
+	if distance > 56 || size > 16_384 {
+		return nil, "malformed"
+	}
 	if distance == 0 {
+		if b[0] > 63 {
+			return nil, "malformed"
+		}
 		low, width, epoch, b = low|int64(b[0])<<10, 16, int64(b[1]), b[2:]
 		v := uint64(0)
 		for i := 0; ; i++ {
 			v |= uint64(b[0]&127) << (7 * i)
-			more := b[0]&128 != 0
+			last := b[0]
 			b = b[1:]
-			if !more {
+			if last < 128 {
+				if i > 0 && last == 0 || i > 7 || v>>1 > 1<<53 {
+					return nil, "malformed"
+				}
 				break
 			}
 		}
@@ -140,6 +150,9 @@ func (r *stateReceiver) decode() string {
 		d := p.number - p.base
 		p.tick = base.tick + d*m.pace
 		p.tick += r.rareNumber(rareTick)
+		if abs(p.tick) > 1<<53 {
+			return "malformed"
+		}
 		m.pace = clamp((p.tick-base.tick)/d, 0, 1<<20)
 		if p.number%64 == 0 && r.raw(16) != r.hash() {
 			return "desync"
@@ -224,6 +237,17 @@ func (r *stateReceiver) changedByte(differs, flip []chance, differed *int, was b
 	return was ^ x
 }
 
+// areInputs reports whether bytes are those of players with ascending numbers.
+func areInputs(b []byte) bool {
+	for before := -1; len(b) > 0; {
+		if len(b) < 2 || int(b[0]) <= before || len(b) < 2+int(b[1]) {
+			return false
+		}
+		before, b = int(b[0]), b[2+int(b[1]):]
+	}
+	return true
+}
+
 func (r *stateReceiver) decodeInputs() bool {
 	p, m := r.out, r.out.models
 	r.inputs, r.missing = map[int64][]byte{}, nil
@@ -263,6 +287,9 @@ func (r *stateReceiver) decodeInputs() bool {
 					was = older[i]
 				}
 				is = append(is, r.changedByte(m.differs, m.flip, &differed, was))
+			}
+			if !areInputs(is) {
+				return false
 			}
 			older = is
 			r.inputs[t] = is

@@ -59,7 +59,7 @@ func (r *stateReceiver) updates() bool {
 		}
 		r.update(id, nil)
 	}
-	return !r.bad
+	return !r.bad && len(r.out.updates) <= 255
 }
 
 func (r *stateReceiver) update(id int64, base *stateUpdate) *stateUpdate {
