@@ -14,6 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -157,50 +158,57 @@ func TestHandover(t *testing.T) {
 }
 
 // TestHandoverStreams hands a player over while streams go in both directions: they continue at the
-// first server.
+// first server, also in a fleet, where the new session is recorded meanwhile.
 func TestHandoverStreams(t *testing.T) {
-	bubble(t, "", func(t *testing.T) {
-		read := make(chan error, 10)
-		receive := func(r session.StreamReader) {
-			b, err := io.ReadAll(r)
-			if err == nil && !bytes.Equal(b, streamData(r.Name(), 600_000)) {
-				err = fmt.Errorf("%d bytes", len(b))
-			}
-			read <- err
+	bubble(t, "alone", func(t *testing.T) { testHandoverStreams(t, nil) })
+	bubble(t, "fleet", func(t *testing.T) { testHandoverStreams(t, fleet.NewMemory()) })
+}
+
+func testHandoverStreams(t *testing.T, store fleet.Store) {
+	read := make(chan error, 10)
+	receive := func(r session.StreamReader) {
+		b, err := io.ReadAll(r)
+		if err == nil && !bytes.Equal(b, streamData(r.Name(), 600_000)) {
+			err = fmt.Errorf("%d bytes", len(b))
 		}
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
-			c.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
-		})
-		g := f.join(t, client.Config{OnStream: receive})
-		p := f.player(f.ids()[0])
-		send := func(open func(context.Context, string) (session.StreamWriter, error), name string) {
-			w, err := open(t.Context(), name)
-			uplinktest.Must(t, err)
-			go func() {
-				_, err := w.Write(streamData(name, 600_000))
-				read <- errors.Join(err, w.Close())
-			}()
-		}
-		send(g.OpenStream, "up")
-		send(p.OpenStream, "down")
-		settle(200 * ms)
-		uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: []byte("state")}))
-		settle(time.Second)
-		if g.count(session.HandoverCompleted) != 1 || g.ID() == p.ID() {
-			t.Error("it was not handed over")
-		}
-		for range 4 {
-			if err := <-read; err != nil {
-				t.Error(err)
-			}
-		}
-		settle(time.Second)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if !errors.Is(f.left[p], session.ErrHandedOver) || string(f.visits[p.ClientID()][1].payload) != "state" {
-			t.Errorf("left: %v, payload %q", f.left[p], f.visits[p.ClientID()][1].payload)
+		read <- err
+	}
+	servers := 0
+	f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
+		c.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
+		if servers++; store != nil {
+			c.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", servers)}
 		}
 	})
+	g := f.join(t, client.Config{OnStream: receive})
+	p := f.player(f.ids()[0])
+	send := func(open func(context.Context, string) (session.StreamWriter, error), name string) {
+		w, err := open(t.Context(), name)
+		uplinktest.Must(t, err)
+		go func() {
+			_, err := w.Write(streamData(name, 600_000))
+			read <- errors.Join(err, w.Close())
+		}()
+	}
+	send(g.OpenStream, "up")
+	send(p.OpenStream, "down")
+	settle(200 * ms)
+	uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: []byte("state")}))
+	settle(time.Second)
+	if g.count(session.HandoverCompleted) != 1 || g.ID() == p.ID() {
+		t.Error("it was not handed over")
+	}
+	for range 4 {
+		if err := <-read; err != nil {
+			t.Error(err)
+		}
+	}
+	settle(time.Second)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !errors.Is(f.left[p], session.ErrHandedOver) || string(f.visits[p.ClientID()][1].payload) != "state" {
+		t.Errorf("left: %v, payload %q", f.left[p], f.visits[p.ClientID()][1].payload)
+	}
 }
 
 // TestHandoverUnreachable hands a player over to a server that is not there, one that refuses its

@@ -363,6 +363,58 @@ func TestHandoverDouble(t *testing.T) {
 	}
 }
 
+// TestReleased lets a client that has switched send everything to the former server that only
+// players may. Nothing of it reaches the game, and reliable messages end the session.
+func TestReleased(t *testing.T) {
+	for name, c := range map[string]struct {
+		send func(f *forger) error
+		end  error
+	}{
+		"message":            {func(f *forger) error { return f.SendReliable(control.AppendMessage(nil, []byte("buy"))) }, session.ErrProtocol},
+		"unreliable message": {func(f *forger) error { return f.Send(control.AppendMessage(nil, []byte("buy"))) }, nil},
+		"request":            {func(f *forger) error { return f.SendReliable(control.AppendRequest(nil, control.Ask, 1, nil)) }, session.ErrProtocol},
+		"cancel":             {func(f *forger) error { return f.SendReliable(control.AppendRequest(nil, control.Cancel, 1, nil)) }, nil},
+		"another switch":     {func(f *forger) error { return f.SendReliable(control.AppendSwitch(nil)) }, session.ErrProtocol},
+		"stream": {func(f *forger) error {
+			_, err := f.mux.Open(f.t.Context(), time.Now(), "level")
+			return err
+		}, nil},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			delivered := 0
+			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2, func(cfg *ds.Config) {
+				cfg.OnMessage = func(*ds.Player, []byte) { delivered++ }
+				cfg.OnUnreliable = func(*ds.Player, []byte) { delivered++ }
+				cfg.OnRequest = func(*ds.Request) { delivered++ }
+				cfg.OnStream = func(*ds.Player, session.StreamReader) { delivered++ }
+			})
+			d := &twofold{t: t, network: f.network}
+			d.former = &forger{raw: raw{t: t}, double: d}
+			var err error
+			d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+			uplinktest.Must(t, err)
+			defer d.former.Close()
+			settle(time.Second)
+			p := f.player(7)
+			uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{}))
+			settle(time.Second)
+			uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+			settle(time.Second)
+			f.mu.Lock()
+			_, called := f.outcomes[p]
+			f.mu.Unlock()
+			if !called || d.release == nil {
+				t.Fatalf("released: %v, %x", called, d.release)
+			}
+			uplinktest.Must(t, c.send(d.former))
+			settle(time.Second)
+			if delivered > 0 || !errors.Is(d.former.closed, c.end) || c.end == nil && d.former.closed != nil {
+				t.Errorf("%d delivered, the session ended with %v, want %v", delivered, d.former.closed, c.end)
+			}
+		})
+	}
+}
+
 // TestDrainDouble drains a server whose player does not follow handovers: it ends within its
 // context, and without a deadline of that when the handover has failed.
 func TestDrainDouble(t *testing.T) {
