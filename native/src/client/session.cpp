@@ -110,7 +110,7 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     break;
   case challenge:
     if (size != 8 || !challenges_.take(1, 100, 20, now)) break;
-    if (now - served_ >= 300 * ms) search();
+    if (now - served_ >= 500 * ms) search();
     extend(now, 12 * second);
     if (responses_n_ == 4) break;
     copy(responses_[responses_n_], body_, 8);
@@ -191,7 +191,7 @@ void Session::advance(uint64_t now) {
     end(Reason::timeout);
     return;
   }
-  if (now - served_ >= 300 * ms) extend(now, second);
+  if (now - served_ >= 500 * ms) extend(now, 0);
   if (now - sent_ >= interval() && beat_ == 0 && !first_) {
     beat(true);
     probe_ = step_ < path_steps;

@@ -34,8 +34,8 @@ import (
 //     is contested for [contestPeriod] after a migration: an attacker whose path is slower than the
 //     direct one, or who stops relaying, loses the downlink.
 const (
-	silence             = 300 * time.Millisecond // a client that receives only challenges for this time sends long headers
-	minLongPeriod       = time.Second            // for this time after that or after a hint
+	silence             = 500 * time.Millisecond // a client that receives only challenges for this time sends long headers
+	minLongPeriod       = time.Second            // for this time after a hint or a change of the address
 	challengeLongPeriod = 12 * time.Second       // and after a challenge; longer than contestPeriod
 
 	maxCandidates  = 4                      // addresses that responded, and as many others in a round

@@ -52,7 +52,8 @@ func TestClientMoves(t *testing.T) {
 	})
 }
 
-// TestLongHeaders verifies that headers become long after 300 ms without a datagram of the peer.
+// TestLongHeaders verifies that headers are long from 500 ms without a datagram of the peer until
+// the next one.
 func TestLongHeaders(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		long := func() bool {
@@ -76,6 +77,11 @@ func TestLongHeaders(t *testing.T) {
 		p.run(silence)
 		if !long() {
 			t.Error("short after silence")
+		}
+		p.client.cut = false
+		p.play(time.Second)
+		if long() {
+			t.Error("long although the server was heard again")
 		}
 	})
 }

@@ -277,6 +277,9 @@ func (m *model) arrive(e modelEvent) {
 	if !e.original {
 		return
 	}
+	if v == WrongSession { // the listener finds no session for it
+		m.fromServer(e.from, wire.AppendUnknown(nil, wire.Unknown{Echo: h}))
+	}
 	m.heardDirect = m.at()
 	unknown := e.sent >= m.movedAt && (m.namedAt < m.movedAt || e.sent < m.namedAt) // nobody can tell yet
 	if h.Kind == wire.DataKind && v != Payload && v != Duplicate && (m.movedAt == 0 || !unknown) {

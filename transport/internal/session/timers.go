@@ -200,7 +200,7 @@ func (s *Session) Advance(now time.Time) {
 
 func (s *Session) advanceOpen(now time.Time) {
 	if s.client && due(now, s.served.Add(silence)) {
-		s.useLongHeaders(now.Add(minLongPeriod))
+		s.useLongHeaders(now)
 	}
 	if due(now, s.unanswered.deadline()) {
 		s.unanswered.expire(now)
