@@ -57,7 +57,7 @@ func TestServerRestarts(t *testing.T) {
 		if st.Reconnecting != uint64(m.reconnecting) {
 			t.Errorf("%d calls counted while reconnecting, want %d", st.Reconnecting, m.reconnecting)
 		}
-		if f := st.Delivery; f.Delivered < st.Frames()*6/10 || f.Missed == 0 || f.Delivered+f.Missed > st.Frames() || f.Lost < f.Missed {
+		if f := st.Delivery; f.Delivered < st.Frames()*6/10 || f.Missed > st.Frames()/100 || f.Delivered+f.Missed > st.Frames() || f.Lost < 300 {
 			t.Errorf("%+v of %d frames over all sessions", f, st.Frames())
 		}
 		if st.Delta < st.Frames()*8/10 {

@@ -119,9 +119,11 @@ func TestDropsByReason(t *testing.T) {
 	})
 }
 
-// payloadsOf returns a function that returns payloads, each with another value in the first field.
+// payloadsOf returns a function that returns payloads of one frame, each with another value in the
+// first field.
 func payloadsOf(t *testing.T, s *schema.Schema, cfg rpcdelta.EncoderConfig) func() []byte {
 	t.Helper()
+	cfg.Redundancy = rpcdelta.RedundancyOff
 	enc, err := rpcdelta.NewEncoder(s, cfg)
 	uplinktest.Must(t, err)
 	f := s.NewFrame()

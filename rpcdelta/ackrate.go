@@ -18,9 +18,10 @@ const (
 	ackBits = 16
 	ageCost = 0.17
 	// maxAckInterval is the maximum interval of acks that pay, in frames.
-	maxAckInterval = 8
-	// ringShare limits the interval to this part of the ring, which baselines must not leave.
-	ringShare = 8
+	maxAckInterval = 14
+	// ringShare limits the interval to this part of the ring, which baselines must not leave even
+	// if two acks in a row are lost.
+	ringShare = 4
 )
 
 // observe adds a payload with a number of new frames.

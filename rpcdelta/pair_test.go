@@ -58,11 +58,11 @@ func forVariants(t *testing.T, f func(t *testing.T, v variant)) {
 	}
 }
 
-// forSingles runs a test with the variants that send one frame per payload without loss.
+// forSingles runs a test with the variants that send one frame per payload.
 func forSingles(t *testing.T, f func(t *testing.T, v variant)) {
 	t.Helper()
-	for i := 0; i < 3; i += thin(2) {
-		t.Run(variants[i].String(), func(t *testing.T) { f(t, variants[i]) })
+	for _, v := range variants[:2] {
+		t.Run(v.String(), func(t *testing.T) { f(t, v) })
 	}
 }
 

@@ -36,10 +36,7 @@ func (r *redundancy) configure(c *EncoderConfig) {
 
 // replan computes the number of copies that new frames have with the loss observed so far.
 func (r *redundancy) replan() {
-	loss := r.loss.loss
-	if r.deadline > 0 {
-		loss = r.loss.assume()
-	}
+	loss := r.loss.assume()
 	for n := range r.lost {
 		r.lost[n] = r.loss.allLost(loss, n)
 	}
@@ -177,9 +174,9 @@ func (m *lossMeter) allLost(loss float64, payloads int) float64 {
 	return loss * math.Pow(again, float64(payloads-1))
 }
 
-// A stream with a deadline starts with the loss that mobile networks often have, until enough
-// payloads have been observed: without it, all that is lost before the first ack of a loss would
-// be late.
+// A stream starts with the loss that mobile networks often have, until enough payloads have been
+// observed. Without it, the frames that are lost before the first ack of a loss would be late, or
+// never arrive.
 const (
 	assumedLoss = 0.05
 	assumeUntil = 32 // payloads

@@ -64,7 +64,9 @@ func (o *ackRateOptions) check() error {
 		if i > 0 && hz <= o.rates[i-1] {
 			return fmt.Errorf("--ack-hz %g,%g: want ascending rates", o.rates[i-1], hz)
 		}
-		o.cfg.AckHz = hz
+		if o.cfg.AckHz = hz; hz == 0 {
+			return errors.New("--ack-hz 0: want more than 0 acks a second")
+		}
 		if err := o.cfg.Validate(); err != nil {
 			return err
 		}

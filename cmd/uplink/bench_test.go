@@ -62,9 +62,9 @@ func TestBenchTable(t *testing.T) {
 		repeated = "; 600 frames in all, the trace repeated; without the first 1s of each"
 	)
 	for args, want := range map[string]string{
-		"--loss 5%": begin + "RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks at 10 Hz, seed 1" + gcm,
+		"--loss 5%": begin + "RTT 100ms, jitter 0s, loss 5 % in bursts of 1, acks when they pay, seed 1" + gcm,
 		"--seeds 2 --frames 600 --warmup 1s": begin +
-			"RTT 100ms, jitter 0s, loss 0 % in bursts of 1, acks at 10 Hz, seeds 1 to 2" + gcm + repeated,
+			"RTT 100ms, jitter 0s, loss 0 % in bursts of 1, acks when they pay, seeds 1 to 2" + gcm + repeated,
 		"--distance 3 --suite compact":         noLink + compact,
 		"--distance 3 --suite aes128ctr-hmac8": noLink + compact,
 		"--distance 3 --suite none":            noLink + "; not encrypted",

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -15,7 +14,7 @@ import (
 // the field's default, in every command.
 func TestDefaults(t *testing.T) {
 	defaults := map[string]string{
-		"ack-hz": fmt.Sprint(ds.DefaultAckHz), "ring": fmt.Sprint(rpcdelta.DefaultRing), "delivery": fmt.Sprint(rpcdelta.DefaultDelivery),
+		"ring": fmt.Sprint(rpcdelta.DefaultRing), "delivery": fmt.Sprint(rpcdelta.DefaultDelivery),
 		"redundancy": new(redundancy).String(), "codec": rpcdelta.DefaultCodec.String(), "max-players": fmt.Sprint(transport.DefaultMaxConns),
 	}
 	seen := map[string]int{}
@@ -40,7 +39,7 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("no command has --%s", name)
 		}
 	}
-	if seen["ack-hz"] < 4 || seen["ring"] < 4 {
+	if seen["ring"] < 4 {
 		t.Errorf("flags: %v", seen)
 	}
 }

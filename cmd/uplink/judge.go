@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
@@ -95,8 +94,8 @@ func (j *judge) check(given bool) error {
 func (j *judge) config() bench.Config {
 	return bench.Config{
 		Schemes: []string{rpcdelta.Adaptive.String()}, Redundancy: rpcdelta.RedundancyOff, Distance: j.distance,
-		Link:  simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1},
-		AckHz: ds.DefaultAckHz, Ring: rpcdelta.DefaultRing, Untimed: true,
+		Link: simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1},
+		Ring: rpcdelta.DefaultRing, Untimed: true,
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/bench"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -31,11 +30,14 @@ func (o *traceFlags) add(f *pflag.FlagSet, json string) {
 // load loads a trace without damage.
 func (o *traceFlags) load(path string) (*trace.Trace, error) { return loadTrace(path, o.schema) }
 
+// ackHzUsage is the help text of --ack-hz of commands that measure recordings.
+const ackHzUsage = "maximum acks per second; 0: when they pay, as uplink ds sends them"
+
 // addRun adds the flags that bench and analyze share.
 func addRun(f *pflag.FlagSet, c *bench.Config, prior *string, payload string) {
 	c.Link = simlink.Config{RTT: 100 * time.Millisecond, Burst: 1, Seed: 1}
 	c.Link.AddFlags(f)
-	f.Float64Var(&c.AckHz, "ack-hz", ds.DefaultAckHz, "maximum acks per second")
+	f.Float64Var(&c.AckHz, "ack-hz", 0, ackHzUsage)
 	f.IntVar(&c.Ring, "ring", rpcdelta.DefaultRing, "ring size, in frames")
 	f.Var((*redundancy)(&c.Redundancy), "redundancy", "redundant frames in each "+payload+": auto, off or 1 to 15")
 	f.IntVar(&c.Distance, "distance", 0, "no link: encode each frame against the one this many before it")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/tune"
-	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -46,7 +45,7 @@ vel_x_mps, or if --unit names it. For vectors it is a distance; for angles, quat
 	o.add(f, "print JSON")
 	o.cfg.Link = simlink.Config{RTT: 100 * time.Millisecond, Loss: 0.02, Burst: 1, Seed: 1}
 	o.cfg.Link.AddFlags(f)
-	f.Float64Var(&o.cfg.AckHz, "ack-hz", ds.DefaultAckHz, "maximum acks per second")
+	f.Float64Var(&o.cfg.AckHz, "ack-hz", 0, ackHzUsage)
 	f.Float64Var(&o.cfg.Delivery, "delivery", rpcdelta.DefaultDelivery, "share of frames to deliver in time")
 	f.StringVarP(&o.out, "output", "o", "", "file for the schema")
 	return cmd

@@ -23,7 +23,9 @@ type Config struct {
 	// encrypted.
 	Suite transport.Suite
 	// AckHz is the maximum number of acks per second. The phase of the server's ticks relative to
-	// the client's frames is uniformly distributed.
+	// the client's frames is uniformly distributed. 0 means that a server without other datagrams
+	// sends acks as [ds.Server] does: when they pay, at most ds.DefaultAckHz, which is the rate of
+	// schemes with acks of their own.
 	AckHz float64
 	// Ring is the ring size of both ends, in frames.
 	Ring int
@@ -83,6 +85,9 @@ func (c *Config) String() string {
 	if c.DownlinkHz > 0 {
 		return fmt.Sprintf("%v, acks on %g datagrams a second of the server", &c.Link, c.DownlinkHz)
 	}
+	if c.AckHz == 0 {
+		return fmt.Sprintf("%v, acks when they pay", &c.Link)
+	}
 	return fmt.Sprintf("%v, acks at %g Hz", &c.Link, c.AckHz)
 }
 
@@ -107,8 +112,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--codec: no codec, want some of %s", strings.Join(Schemes(), ", "))
 	case c.Distance < 0 || c.Distance >= rpcdelta.MaxRing:
 		return fmt.Errorf("--distance %d: want 1 to %d frames", c.Distance, rpcdelta.MaxRing-1)
-	case !(c.AckHz > 0 && c.AckHz <= maxAckHz):
-		return fmt.Errorf("--ack-hz %v: want more than 0 and at most %d acks a second", c.AckHz, maxAckHz)
+	case !(c.AckHz >= 0 && c.AckHz <= maxAckHz):
+		return fmt.Errorf("--ack-hz %v: want 0 to %d acks a second", c.AckHz, maxAckHz)
 	case !(c.DownlinkHz >= 0 && c.DownlinkHz <= maxAckHz):
 		return fmt.Errorf("--downlink %v: want 0 to %d datagrams a second", c.DownlinkHz, maxAckHz)
 	case len(c.Presets) > 0 && (c.SendEvery > 1 || c.Distance != 0):

@@ -6,10 +6,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -96,10 +98,11 @@ func (p *pair) overLink() error {
 			}
 		case tick:
 			tick = never
-			if p.cfg.DownlinkHz > 0 && p.scheme.codec == rpcdelta.Adaptive && !p.dec.AckPays(0, p.ackDelay()) && n < p.frames {
+			if p.acksMustPay() && !p.dec.AckPays(p.aroundAck(), p.ackDelay()) && n < p.frames {
 				tick = p.nextTick(now + 1)
 				break
 			}
+			p.acked = now
 			ack := p.makeAck()
 			down.send(now, len(ack)+messageType+p.cfg.around(), ack)
 		case down.next():
@@ -127,8 +130,32 @@ func (p *pair) overLink() error {
 
 // ackDelay returns the number of frames from a payload to its ack.
 func (p *pair) ackDelay() int {
-	delay := p.cfg.Link.RTT.Seconds() + p.cfg.Link.Jitter.Seconds() + 1/cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz)
+	delay := p.cfg.Link.RTT.Seconds() + p.cfg.Link.Jitter.Seconds() + 1/cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz, ds.DefaultAckHz)
 	return int(math.Ceil(delay * p.trace.Schema.RateHz()))
+}
+
+// acksMustPay reports whether the server decides when to send an ack, as [ds.Server] does. Schemes
+// with acks of their own have them at a fixed rate.
+func (p *pair) acksMustPay() bool {
+	return p.scheme.ack == 0 && (p.cfg.DownlinkHz > 0 || p.cfg.AckHz == 0)
+}
+
+// aroundAck returns the bits that an ack costs besides its own: none if it is piggybacked.
+func (p *pair) aroundAck() int {
+	if p.cfg.DownlinkHz > 0 {
+		return 0
+	}
+	return 8 * (messageType + p.cfg.around())
+}
+
+// ackTicks returns the rate of the ticks in which the server may send an ack, in Hz, and the
+// minimum time between two acks.
+func (p *pair) ackTicks() (hz float64, spacing time.Duration) {
+	if p.acksMustPay() && p.cfg.DownlinkHz == 0 {
+		const tick = transport.DefaultTick
+		return float64(time.Second) / float64(tick), time.Second/ds.DefaultAckHz - tick/2
+	}
+	return cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz, ds.DefaultAckHz), 0
 }
 
 func (p *pair) leaves(n int) time.Duration {
@@ -139,7 +166,9 @@ func (p *pair) leaves(n int) time.Duration {
 // interval over the whole trace, so that the phase between ticks and frames is uniformly
 // distributed. Times are rounded to microseconds.
 func (p *pair) nextTick(now time.Duration) time.Duration {
-	interval := 1e9 / cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz)
+	hz, spacing := p.ackTicks()
+	now = max(now, p.acked+spacing)
+	interval := 1e9 / hz
 	interval += interval * interval / float64(p.leaves(p.frames))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))

@@ -107,6 +107,7 @@ type pair struct {
 	dec      *rpcdelta.Decoder
 	tally    tally
 	now      time.Duration // virtual time
+	acked    time.Duration // when the server sent the last ack
 	oneWay   time.Duration
 	deadline time.Duration // after the one-way delay; 0 if there is none
 	frames   int           // to be sent
@@ -123,7 +124,7 @@ type pair struct {
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
-	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, record: cfg.once() && !cfg.Untimed}
+	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, record: cfg.once() && !cfg.Untimed, acked: -time.Second}
 	p.frames = cmp.Or(cfg.Frames, len(t.Frames))
 	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
 	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload

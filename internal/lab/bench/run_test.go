@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -277,7 +278,7 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Schemes = nil }, "--codec: no codec, want some of paper, rle, adaptive"},
 		{func(c *Config) { c.Schemes = []string{"zip"} }, `--codec "zip": want some of paper, rle, adaptive`},
 		{func(c *Config) { c.Link.RTT = -1 }, "--rtt -1ns: want 0s to 1m0s"},
-		{func(c *Config) { c.AckHz = 0 }, "--ack-hz 0: want more than 0 and at most 1000 acks a second"},
+		{func(c *Config) { c.AckHz = -1 }, "--ack-hz -1: want 0 to 1000 acks a second"},
 		{func(c *Config) { c.Ring = 1 }, "--ring 1: want 2 to 256 frames"},
 		{func(c *Config) { c.SendEvery = 9 }, "--send-every 9: want 1 to 8 frames"},
 		{func(c *Config) { c.SendEvery, c.Distance = 2, 6 }, "--send-every 2: with --distance each frame has a payload of its own"},
@@ -361,6 +362,35 @@ func TestPresets(t *testing.T) {
 			}
 			if r.DeliveredRatio < 0.998 || r.WireRatio > c.ratio[i] || r.WireRatio < c.ratio[i]/2 {
 				t.Errorf("%s at %v: %v delivered, ratio %v, want at most %v", r.Preset, c.loss, r.DeliveredRatio, r.WireRatio, c.ratio[i])
+			}
+		}
+	}
+}
+
+// TestDefault verifies that a stream without a preset never costs more than full frames in
+// datagrams of their own, acks included, and delivers its frames from the first one on.
+func TestDefault(t *testing.T) {
+	paths, err := filepath.Glob("../../../testdata/traces/*.csv.gz")
+	uplinktest.Must(t, err)
+	const seeds = 2
+	for loss, ratio := range map[float64]float64{0: 0.88, 0.01: 0.92, 0.05: 0.96, 0.1: 0.99} {
+		if testing.Short() && loss != 0.1 {
+			continue
+		}
+		for _, downlink := range []float64{0, 30} {
+			cfg := config()
+			cfg.Schemes, cfg.AckHz, cfg.DownlinkHz, cfg.Link.Loss, cfg.Seeds = []string{"adaptive"}, 0, downlink, loss, seeds
+			logs, delivered := 0.0, 0.0
+			for _, path := range paths {
+				tr, err := trace.Load(path, nil)
+				uplinktest.Must(t, err)
+				c := mustRun(t, tr, cfg).Codecs[0]
+				logs += math.Log(c.WireRatio)
+				delivered += c.DeliveredRatio
+			}
+			n := float64(len(paths))
+			if got := math.Exp(logs / n); len(paths) != 5 || got > ratio || delivered/n < 0.999 {
+				t.Errorf("loss %v, downlink %v Hz: ratio %.3f on %v recordings, want at most %v; %v delivered", loss, downlink, got, n, ratio, delivered/n)
 			}
 		}
 	}
