@@ -185,9 +185,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestBackendAhead: the token of a backend whose clock is over a minute ahead starts no session. The
-// error, and one record of the server a minute, name both clocks. Just before a start, a token is
-// older by less than a second.
+// TestBackendAhead: the token of a backend whose clock is over a minute ahead starts no session.
+// The error, and one record of the server a minute, name both clocks. Just before a start, a token
+// is older by less than a second.
 func TestBackendAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, cfg := newBackend(t, false)

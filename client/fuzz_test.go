@@ -157,7 +157,9 @@ func FuzzMessage(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
 	messages := [][]byte{
-		ack.Append([]byte{byte(control.Acks)}), {byte(control.Acks)}, {byte(control.Leaving)},
+		ack.Append([]byte{byte(control.Acks)}),
+		{byte(control.Acks)},
+		{byte(control.Leaving)},
 		none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})),
 	}
 	for _, a := range []control.BindAnswer{

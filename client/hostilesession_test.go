@@ -190,9 +190,9 @@ func TestServerViolations(t *testing.T) {
 	}
 }
 
-// TestForgedSnapshot sends a snapshot in which objects have the size -1: the predicted rotation of an
-// object on the ground is divided by the size plus 1. The client drops the snapshot, and the session
-// continues.
+// TestForgedSnapshot sends a snapshot in which objects have the size -1: the predicted rotation of
+// an object on the ground is divided by the size plus 1. The client drops the snapshot, and the
+// session continues.
 func TestForgedSnapshot(t *testing.T) {
 	// Snapshots 0 and 1 of a crate that turns. The encoder of the second one checked no size.
 	honest := unhex(t, "0000c0bfb1fde1aec1900c50948f2123c848f1db4e04694c9d")

@@ -158,9 +158,9 @@ func (b *buggy) check(reconnect bool) {
 	}
 }
 
-// TestCallbackPanics lets each callback that handles what a server sent panic once. The session ends for one
-// reason and with one event; then the client reconnects, unless that is turned off, and calls the
-// callback again.
+// TestCallbackPanics lets each callback that handles what a server sent panic once. The session
+// ends for one reason and with one event; then the client reconnects, unless that is turned off,
+// and calls the callback again.
 func TestCallbackPanics(t *testing.T) {
 	for _, name := range []string{
 		"OnMessage", "OnUnreliable", "OnEvent", "OnQuality", "OnStream", "call", "reliable call", "snapshot", "message of a world", "state",
@@ -186,9 +186,9 @@ func TestCallbackPanics(t *testing.T) {
 	}
 }
 
-// TestPanicOfDecoder lets a decoder of a world panic with a message, and with an offer while the game
-// subscribes, each time with the lock of all subscriptions held. The client can be used, reconnects
-// and closes.
+// TestPanicOfDecoder lets a decoder of a world panic with a message, and with an offer while the
+// game subscribes, each time with the lock of all subscriptions held. The client can be used,
+// reconnects and closes.
 func TestPanicOfDecoder(t *testing.T) {
 	for _, name := range []string{"message", "offer"} {
 		synctest.Test(t, func(t *testing.T) {

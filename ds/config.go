@@ -132,9 +132,10 @@ type Config struct {
 	Moved func(p *Player, from netip.AddrPort)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
 	// validator, Joined, Left, HandedOver, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or
-	// a method of Tap; and when the code that decodes what a player sent has. Its arguments are the player for whom the callback was called (nil for
-	// Tap.Counted and Tap.Resets), the value of the panic (nil after runtime.Goexit, as by FailNow
-	// of package testing), and the goroutine's stack.
+	// a method of Tap; and when the code that decodes what a player sent has. Its arguments are the
+	// player for whom the callback was called (nil for Tap.Counted and Tap.Resets), the value of
+	// the panic (nil after runtime.Goexit, as by FailNow of package testing), and the goroutine's
+	// stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
 	// the player's session is closed. Left gets an error that wraps session.ErrPanic. The client

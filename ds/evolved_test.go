@@ -143,8 +143,8 @@ func TestEvolvedMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedBindsAreCheap verifies that requests with a number out of its range, or for an RPC that
-// is bound already, are refused before their fields are parsed, however many they describe.
+// TestRefusedBindsAreCheap verifies that requests with a number out of its range, or for an RPC
+// that is bound already, are refused before their fields are parsed, however many they describe.
 func TestRefusedBindsAreCheap(t *testing.T) {
 	b := newPoses(t)
 	p := b.stranger()

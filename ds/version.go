@@ -130,8 +130,8 @@ func memoryOf(s *schema.Schema, own bool, ring int) int {
 	return 6500 + 1750*s.Components() + 1000*len(s.Fields()) + frames
 }
 
-// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all RPCs
-// with the server's fields.
+// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all
+// RPCs with the server's fields.
 func (s *Server) bindingMemory() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 type Config struct {
 	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
 	TickHz float64
-	// Window is how far the history reaches back, and so the largest age of what Seen returns, up to
-	// 10 s; default 1 s. A client whose path is longer than that is judged by a later time.
+	// Window is how far the history reaches back, and so the largest age of what Seen returns, up
+	// to 10 s; default 1 s. A client whose path is longer than that is judged by a later time.
 	Window time.Duration
 	// Objects is the maximum number of objects of a tick, at most 65,536; default 1024.
 	Objects int
@@ -33,8 +33,8 @@ const (
 // Stats counts calls of [History.Seen].
 type Stats struct {
 	// Claims is the number of claims, and Clamped the number of those that differed from the
-	// expected time by more than Config.Tolerance, or were of a tick that had not been sent. Expired claims, clamped or not, are before what
-	// the history holds.
+	// expected time by more than Config.Tolerance, or were of a tick that had not been sent.
+	// Expired claims, clamped or not, are before what the history holds.
 	Claims, Clamped, Expired uint64
 	// Largest is the largest difference from the expected time.
 	Largest time.Duration
@@ -128,7 +128,8 @@ func (v Viewer) Expected(now time.Duration) time.Duration {
 // interpolate.Sample.Time. If it differs from what v lets expect by more than Config.Tolerance,
 // Seen returns the time within that is nearest, so no claim gains more than that. A claim that is
 // later than the newest tick that was sent to the player, SentAge ago, is replaced by that tick's
-// time, unless that is too early. off is by how much the claim is later than expected. The time returned is within what the history holds.
+// time, unless that is too early. off is by how much the claim is later than expected. The time
+// returned is within what the history holds.
 func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
 	expected := v.Expected(now)
 	// A claim may be any number, so the difference could overflow.

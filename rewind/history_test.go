@@ -81,9 +81,9 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestSeen checks that no claim gains more than the tolerance, that honest ones are used as they are,
-// that the later of what acks and the round-trip time let expect counts, and that no tick is seen
-// before it is sent.
+// TestSeen checks that no claim gains more than the tolerance, that honest ones are used as they
+// are, that the later of what acks and the round-trip time let expect counts, and that no tick is
+// seen before it is sent.
 func TestSeen(t *testing.T) {
 	h := newHistory(t, rewind.Config{TickHz: 50})
 	play(t, h, 200)

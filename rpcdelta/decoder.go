@@ -64,7 +64,7 @@ func (x *Scratch) fit(s *schema.Schema) {
 	}
 }
 
-// shape gives the frames that many components and byte strings, for which there is room.
+// shape sets the sizes of the frames, for which there is room: components and byte strings.
 func (x *Scratch) shape(ints, strs int) {
 	if f := x.frames[0]; len(f.Ints) == ints && len(f.Bytes) == strs {
 		return

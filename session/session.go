@@ -35,8 +35,8 @@ var (
 	ErrLimit = errors.New("limit exceeded")
 	// ErrPanic means that a callback of the game, or the code that decodes what the other end sent,
 	// panicked; the text contains the value of the panic. Only the end that panicked: if it is the
-	// server, the client gets [ErrKicked]; if it is the client, the server gets [ErrQuit]. The client
-	// reconnects.
+	// server, the client gets [ErrKicked]; if it is the client, the server gets [ErrQuit]. The
+	// client reconnects.
 	ErrPanic = errors.New("a callback of the game or a decoder panicked")
 	// ErrHandedOver means that the client continues at another server, to which this one handed it
 	// over. Both ends.

@@ -87,8 +87,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestHeaderBounds parses the header of a keyframe with ticks at the ends of their range, and next to
-// them, and headers with each distance.
+// TestHeaderBounds parses the header of a keyframe with ticks at the ends of their range, and next
+// to them, and headers with each distance.
 func TestHeaderBounds(t *testing.T) {
 	for _, tick := range []int64{0, maxTick, -maxTick, maxTick + 1, -maxTick - 1, math.MaxInt64, math.MinInt64} {
 		h := header{tick: tick}

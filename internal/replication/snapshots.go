@@ -128,8 +128,8 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err
 	return acked, s.world.newestAcked(&s.receipts), err
 }
 
-// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one of
-// the last ones.
+// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one
+// of the last ones.
 func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
 	if n, ok := r.NewestAcked(); ok {
 		return w.hub.ticks[n%snapshot.Ring].Load()

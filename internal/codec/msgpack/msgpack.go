@@ -175,8 +175,8 @@ func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 }
 
 // check reports whether b is one well-formed value whose counts do not exceed the size of b, and
-// whose integers are in the range of those of type t at their place: the library would cut off their
-// high bits. It returns the bodies of its extensions, in order.
+// whose integers are in the range of those of type t at their place: the library would cut off
+// their high bits. It returns the bodies of its extensions, in order.
 func check(b []byte, t reflect.Type) (exts []span, err error) {
 	c := checker{size: len(b)}
 	rest, err := c.skip(b, 0, t)

@@ -130,8 +130,8 @@ func TestStaleAfterAStep(t *testing.T) {
 	}
 }
 
-// TestTokenFromTheFuture: a token of a clock that is more than a minute ahead is refused, before and
-// after a restart and steps of the wall clock.
+// TestTokenFromTheFuture: a token of a clock that is more than a minute ahead is refused, before
+// and after a restart and steps of the wall clock.
 func TestTokenFromTheFuture(t *testing.T) {
 	c := newClocked()
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour} {

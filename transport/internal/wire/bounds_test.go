@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBodyBounds parses datagrams and bodies with each size and number at the ends of its range, and
-// next to them.
+// TestBodyBounds parses datagrams and bodies with each size and number at the ends of its range,
+// and next to them.
 func TestBodyBounds(t *testing.T) {
 	closing := func(n int) func() error {
 		return func() error {
