@@ -76,6 +76,9 @@ func playTown(seed uint64, sum *tally) error {
 				return fmt.Errorf("client %d, %+v: %w", i, g.link, err)
 			}
 		}
+		for _, g := range guests {
+			g.saw[town.newest()%uint64(len(g.saw))] = g.sees
+		}
 		if complete.missing > 0 {
 			return fmt.Errorf("snapshot %d: %d visible objects are not shown", n, complete.missing)
 		}

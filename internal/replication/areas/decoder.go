@@ -18,9 +18,11 @@ const (
 	MaxObjects = snapshot.MaxObjects
 	// maxMembers is the maximum number of groups that a message shows.
 	maxMembers = 2048
-	// keepBefore is how much older than the newest baseline a message may be that is kept, if the
+	// noSlot is the slot of objects whose groups are not in the message.
+	noSlot = maxMembers
+	// keepMessages is how much older than the newest baseline a message may be that is kept, if the
 	// step of references is unknown.
-	keepBefore = 28
+	keepMessages = 28
 	// maxGroup is the maximum number of objects of a group: those that may enter a group in one
 	// message more than groupSize.
 	maxGroup = groupSize + maxArrivals
@@ -34,8 +36,9 @@ type Decoder struct {
 	types    []*typeDecoder
 	messages *ringcache.Ring[received]
 	decoded  seq.Window
-	next     uint64 // number of the newest message + 1
-	floor    uint64 // the newest baseline
+	next     uint64           // number of the newest message + 1
+	floor    uint64           // the newest baseline
+	last     []receivedMember // what the newest message shows, by slot
 
 	epoch     uint8
 	waiting   bool   // for a message without a baseline
@@ -68,9 +71,9 @@ type received struct{ members []receivedMember }
 
 // receivedMember is a group in a message.
 type receivedMember struct {
-	set   *countedSet
-	slot  uint16
-	stale bool // it is that of an older message, and may have changed since
+	set  *countedSet
+	slot uint16
+	age  uint64 // how much older the message is of which it is; 0 if it is up to date
 }
 
 // receivedPart is a group whose coded bytes follow the directory.
@@ -152,16 +155,34 @@ func (d *Decoder) set(distance uint64, slot uint16) *countedSet {
 	return setOf(d.at(distance), slot)
 }
 
+func compareSlot(m receivedMember, slot uint16) int { return cmp.Compare(m.slot, slot) }
+
+func sortBySlot(members []receivedMember) {
+	slices.SortStableFunc(members, func(a, b receivedMember) int { return cmp.Compare(a.slot, b.slot) })
+}
+
 // setOf returns the set of a slot in a message, or nil.
 func setOf(m *received, slot uint16) *countedSet {
 	if m == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(m.members, slot, func(m receivedMember, slot uint16) int { return cmp.Compare(m.slot, slot) })
+	i, ok := slices.BinarySearchFunc(m.members, slot, compareSlot)
 	if !ok {
 		return nil
 	}
 	return m.members[i].set
+}
+
+// keepBefore adds what the newest message shows in a slot, if the message that is being decoded is
+// newer, and not so much that the slot may have another group since.
+func (d *Decoder) keepBefore(slot uint16) error {
+	i, ok := slices.BinarySearchFunc(d.last, slot, compareSlot)
+	if !ok || d.n < d.next || d.n-(d.next-1) > maxDistance {
+		return nil
+	}
+	m := d.last[i]
+	m.age += d.n - (d.next - 1)
+	return d.keep(m, false)
 }
 
 func (d *Decoder) missing(distance uint64) error {
@@ -227,9 +248,9 @@ func (d *Decoder) member(m receivedMember) error {
 	case d.bits.ReadBits(1) == 1:
 		return d.addPart(receivedPart{slot: m.slot, typ: m.set.typ, distance: d.distance, counted: true})
 	case d.bits.ReadBits(1) == 1:
-		return d.keep(receivedMember{m.set, m.slot, false}, true)
+		return d.keep(receivedMember{m.set, m.slot, 0}, true)
 	case d.bits.ReadBits(1) == 1:
-		return d.keep(receivedMember{m.set, m.slot, true}, false)
+		return d.keep(receivedMember{m.set, m.slot, d.distance}, false)
 	}
 	return nil
 }
@@ -242,14 +263,13 @@ func (d *Decoder) entry(entry uint64) error {
 		return errDirectory
 	}
 	if entry == entryKeyframe {
-		n := readCount(&d.bits, typeBits)
-		if n >= uint64(len(d.types)) {
-			return fmt.Errorf("%w: object type %d of %d", snapshot.ErrMalformed, n, len(d.types))
-		}
-		p.typ = d.types[n]
-		return d.addPart(p)
+		return d.keyframe(p)
 	}
 	p.distance = d.bits.ReadBits(distanceBits)
+	if entry == entryShown && p.distance == 0 {
+		p.slot = noSlot
+		return d.keyframe(p)
+	}
 	changed := d.bits.ReadBits(1) == 1
 	set := d.set(p.distance, p.slot)
 	switch {
@@ -258,14 +278,26 @@ func (d *Decoder) entry(entry uint64) error {
 	case set == nil && p.counted:
 		return d.missing(p.distance)
 	case set == nil && !changed:
-		return nil
+		return d.keepBefore(p.slot)
 	case set == nil:
 		p.skipped = true
+	case !changed && p.counted:
+		return d.keep(receivedMember{set, p.slot, 0}, true)
 	case !changed:
-		return d.keep(receivedMember{set, p.slot, !p.counted}, p.counted)
+		return d.keep(receivedMember{set, p.slot, p.distance}, false)
 	default:
 		p.typ = set.typ
 	}
+	return d.addPart(p)
+}
+
+// keyframe reads an entry whose set has no baseline.
+func (d *Decoder) keyframe(p receivedPart) error {
+	n := readCount(&d.bits, typeBits)
+	if n >= uint64(len(d.types)) {
+		return fmt.Errorf("%w: object type %d of %d", snapshot.ErrMalformed, n, len(d.types))
+	}
+	p.typ = d.types[n]
 	return d.addPart(p)
 }
 
@@ -301,6 +333,9 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	}
 	coded, rest := b[:p.size], b[p.size:]
 	if p.skipped {
+		if err := d.keepBefore(p.slot); err != nil {
+			return nil, err
+		}
 		return d.skipEntered(p, rest)
 	}
 	before := func(age int) *snapshot.Packed {
@@ -339,12 +374,14 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 		}
 	}
 	d.step = max(d.step, step)
-	return rest, d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, false}, p.counted)
+	return rest, d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, 0}, p.counted)
 }
 
 func (d *Decoder) desync() error {
 	d.requestReset()
 	d.decoded = seq.Window{}
+	d.release(d.last)
+	d.last = d.last[:0]
 	d.removeBefore(math.MaxUint64)
 	return fmt.Errorf("%w: the baseline of snapshot %d", snapshot.ErrDesync, uint16(d.n))
 }
@@ -352,7 +389,7 @@ func (d *Decoder) desync() error {
 // accept stores the decoded message and discards those that are no longer needed.
 func (d *Decoder) accept() {
 	d.malformed = 0
-	slices.SortStableFunc(d.members, func(a, b receivedMember) int { return cmp.Compare(a.slot, b.slot) })
+	sortBySlot(d.members)
 	if d.n >= snapshot.Ring {
 		d.remove(d.n - snapshot.Ring)
 	}
@@ -369,7 +406,15 @@ func (d *Decoder) accept() {
 			t.free.trim()
 		}
 	}
-	d.next = max(d.next, d.n+1)
+	if d.n >= d.next {
+		d.next = d.n + 1
+		d.release(d.last)
+		d.last = append(d.last[:0], d.visible...)
+		for _, e := range d.last {
+			e.set.used++
+		}
+		sortBySlot(d.last)
+	}
 	if d.distance == 0 {
 		if d.waiting {
 			d.waiting, d.first = false, d.n
@@ -377,7 +422,7 @@ func (d *Decoder) accept() {
 		return
 	}
 	d.floor = max(d.floor, d.n-d.distance)
-	before := uint64(keepBefore)
+	before := uint64(keepMessages)
 	if d.step > 0 && d.n+1 == d.next {
 		before = snapshot.MaxAge(d.step)
 	}

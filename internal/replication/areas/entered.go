@@ -55,15 +55,18 @@ func (d *Decoder) skipEntered(p *receivedPart, b []byte) ([]byte, error) {
 
 // entered decodes the objects that entered a group, and adds them to what it decoded to.
 func (d *Decoder) entered(p *receivedPart, b []byte) ([]byte, error) {
-	t := p.typ
+	t, from := p.typ, p.distance
+	if from == 0 {
+		from = d.distance
+	}
 	return eachEntered(b, func(coded []byte, delta bool) error {
 		distance := 0
 		var base snapshot.Packed
 		if delta {
-			distance = int(p.distance)
+			distance = int(from)
 			var ok bool
-			if base, ok = d.find(t, p.distance, binary.LittleEndian.Uint16(coded)); !ok {
-				return fmt.Errorf("%w: an object that entered a group is in no group of snapshot %d", snapshot.ErrMalformed, uint16(d.n-p.distance))
+			if base, ok = d.find(t, from, binary.LittleEndian.Uint16(coded)); !ok {
+				return fmt.Errorf("%w: an object that entered a group is in no group of snapshot %d", snapshot.ErrMalformed, uint16(d.n-from))
 			}
 			coded = coded[2:]
 		}
@@ -119,7 +122,7 @@ func (d *Decoder) order() error {
 		t.merged.Reset()
 		t.order = t.order[:0]
 	}
-	slices.SortStableFunc(d.visible, func(a, b receivedMember) int { return cmp.Compare(bit(a.stale), bit(b.stale)) })
+	slices.SortStableFunc(d.visible, func(a, b receivedMember) int { return cmp.Compare(a.age, b.age) })
 	for k, m := range d.visible {
 		t := m.set.typ
 		for i := range m.set.Len() {

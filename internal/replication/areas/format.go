@@ -36,9 +36,11 @@ const (
 	entryBits = 2
 
 	entryEnd      = 0
-	entryKeyframe = 1 // slot, type, size
+	entryKeyframe = 1 // slot, type, size; objects that entered may refer to the baseline's message
 	entryResumed  = 2 // slot, distance of a message that contains it, whether it changed, size
-	entryShown    = 3 // as entryResumed, but the member is not in this message for later references
+	// As entryResumed, but the member is not in this message for later references. With a distance of
+	// 0, type and size follow, as in entryKeyframe: objects whose groups are not in the message.
+	entryShown = 3
 )
 
 // Bits per digit of counts.

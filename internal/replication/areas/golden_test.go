@@ -30,8 +30,9 @@ func TestGolden(t *testing.T) {
 		first   uint64 // number of the first snapshot
 		link    link
 	}{
-		"moves": {seed: 9, types: 2, objects: 40, link: link{every: 1, delay: 2}},
-		"loss":  {seed: 4, types: 3, objects: 60, first: 1<<16 - 20, link: link{every: 2, delay: 3, jitter: 4, loss: 0.3}},
+		"moves":  {seed: 9, types: 2, objects: 40, link: link{every: 1, delay: 2}},
+		"loss":   {seed: 4, types: 3, objects: 60, first: 1<<16 - 20, link: link{every: 2, delay: 3, jitter: 4, loss: 0.3}},
+		"resent": {seed: 6, types: 2, objects: 50, link: link{every: 1, delay: 2, loss: 0.4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

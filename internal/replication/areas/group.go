@@ -1,6 +1,7 @@
 package areas
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -62,23 +63,60 @@ func (g *Group) commit(n uint64) {
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
 }
 
-// source returns the group in which object o of g was in snapshot c, and its row there, or nil.
-func (g *Group) source(o snapshot.Object, c uint64) (*Group, []int32) {
-	for range snapshot.Ring {
-		i := len(g.arrivals) - 1
-		for i >= 0 && g.arrivals[i].object != o {
-			i--
-		}
-		if i < 0 || g.arrivals[i].n <= c || g.arrivals[i].from == nil {
-			return nil, nil
-		}
-		if g = g.arrivals[i].from; g.part.Has(c) {
-			if row := g.part.Row(o, c); row != nil {
-				return g, row
-			}
+// arrived calls f for each object of g that entered it within the last snapshots, with the number of
+// the snapshot. n is the newest one.
+func (g *Group) arrived(n uint64, f func(o snapshot.Object, at uint64)) {
+	for i := range g.arrivals {
+		a := &g.arrivals[i]
+		if p := g.typ.where(a.object, n); p != nil && p.group == g && p.entered == a.n {
+			f(a.object, a.n)
 		}
 	}
-	return nil, nil
+}
+
+// stay is in which group an object was in the snapshots from first to before end.
+type stay struct {
+	group      *Group
+	first, end uint64
+}
+
+// stays calls f for the stays of object o of g in groups before its last one, the newest first, until
+// f returns false. Those of which all snapshots are too old to be baselines are left out.
+func (g *Group) stays(o snapshot.Object, f func(stay) bool) {
+	a := g.arrival(o, math.MaxUint64)
+	for a != nil && a.from != nil {
+		s := stay{group: a.from, end: a.n}
+		if a = a.from.arrival(o, a.n); a != nil {
+			s.first = a.n
+		}
+		if !f(s) {
+			return
+		}
+	}
+}
+
+// arrival returns the newest arrival of an object in g before a snapshot, or nil.
+func (g *Group) arrival(o snapshot.Object, before uint64) *arrival {
+	for i := len(g.arrivals) - 1; i >= 0; i-- {
+		if a := &g.arrivals[i]; a.object == o && a.n < before {
+			return a
+		}
+	}
+	return nil
+}
+
+// source returns the group in which object o of g was in snapshot c, and its row there, or nil.
+func (g *Group) source(o snapshot.Object, c uint64) (from *Group, row []int32) {
+	g.stays(o, func(s stay) bool {
+		if s.first <= c && c < s.end && s.group.part.Has(c) {
+			from, row = s.group, s.group.part.Row(o, c)
+		}
+		return s.end > c && from == nil
+	})
+	if row == nil {
+		from = nil
+	}
+	return from, row
 }
 
 // encoding is a group of the newest snapshot, coded against a baseline.
@@ -107,8 +145,9 @@ const (
 	checkEvery = 64
 )
 
-// encode returns the group in snapshot n, the newest, coded against a baseline. It is nil if that
-// would be one encoding too many. Safe for concurrent use.
+// encode returns the group in snapshot n, the newest, coded against a baseline. With a distance and
+// Empty, the encoding has only the objects that were in another group in the baseline's snapshot.
+// It is nil if that would be one encoding too many. Safe for concurrent use.
 func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,10 +155,7 @@ func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
 }
 
 func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
-	if g.encoded != n {
-		g.before, g.encoded, g.count = g.shares, n, 0
-		g.alone, g.buf = g.alone[:0], g.buf[:0]
-	}
+	g.begin(n)
 	k := compact(b)
 	for i, have := range g.baselines[:g.count] {
 		if have == k {
@@ -127,7 +163,11 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 			return g.encodings[i]
 		}
 	}
-	if g.count >= maxEncodings {
+	room := maxEncodings
+	if b.Distance > 0 && !slices.Contains(g.baselines[:g.count], 0) {
+		room-- // for the one without a baseline, which all clients can decode
+	}
+	if g.count >= room {
 		return nil
 	}
 	if g.count == len(g.encodings) {
@@ -141,8 +181,33 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	return e
 }
 
+// begin discards the encodings of another snapshot than n.
+func (g *Group) begin(n uint64) {
+	if g.encoded != n {
+		g.before, g.encoded, g.count = g.shares, n, 0
+		g.alone, g.buf = g.alone[:0], g.buf[:0]
+	}
+}
+
+// absolute returns an object of the group in snapshot n, the newest, coded without a baseline. Safe
+// for concurrent use.
+func (g *Group) absolute(n uint64, o snapshot.Object) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.begin(n)
+	enc := g.typ.encoder()
+	defer g.typ.encoders.Put(enc)
+	return g.codeAlone(enc, o, n)
+}
+
 // compact returns a baseline in 16 bits.
-func compact(b snapshot.Baseline) uint16 { return uint16(b.Distance)<<8 | uint16(b.Step) }
+func compact(b snapshot.Baseline) uint16 {
+	k := uint16(b.Distance)<<8 | uint16(b.Step)
+	if b.Empty && b.Distance > 0 {
+		k |= 1 << 7
+	}
+	return k
+}
 
 // encodeAny returns the group coded against one of several baselines without references, whose
 // distances are the bits of a mask: one that exists, else the newest. It is nil if that would be
@@ -169,7 +234,7 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
 	c := n - uint64(b.Distance)
-	delta := b.Distance > 0 && g.part.Has(c)
+	delta := b.Distance > 0 && !b.Empty && g.part.Has(c)
 	if e.same = delta && g.part.Same(c); e.same {
 		return
 	}
@@ -178,11 +243,16 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 		o.Encoding()
 		defer func() { o.Encoded(len(e.data) + len(e.buf)) }()
 	}
-	enc, _ := g.typ.encoders.Get().(*snapshot.Encoder)
-	if enc == nil {
-		enc = new(snapshot.Encoder)
-	}
+	enc := g.typ.encoder()
 	defer g.typ.encoders.Put(enc)
+	if b.Distance > 0 && b.Empty {
+		g.arrived(n, func(o snapshot.Object, _ uint64) {
+			if from, _ := g.source(o, c); from != nil {
+				g.codeEntered(e, enc, o, n, b)
+			}
+		})
+		return
+	}
 	if delta && n%checkEvery == 0 {
 		h := g.part.Check(c)
 		e.data = append(e.data, byte(h), byte(h>>8))
@@ -214,13 +284,10 @@ func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
 }
 
 func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, n uint64, b snapshot.Baseline) {
-	if g.one[0] == nil {
-		g.one = [2]*snapshot.Set{g.typ.schema.NewSet(), g.typ.schema.NewSet()}
-	}
+	in := entered{id: o.ID, absolute: g.codeAlone(enc, o, n)}
 	now, before := g.one[0], g.one[1]
 	now.Reset()
 	mustAdd(now, o, g.part.Row(o, n))
-	in := entered{id: o.ID, absolute: g.codeAlone(enc, now)}
 	c := n - uint64(b.Distance)
 	if from, row := g.source(o, c); from != nil {
 		before.Reset()
@@ -233,14 +300,19 @@ func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Objec
 }
 
 // codeAlone codes an object without a baseline, once for all encodings of the snapshot.
-func (g *Group) codeAlone(enc *snapshot.Encoder, now *snapshot.Set) []byte {
-	id := now.Object(0).ID
-	if i := slices.IndexFunc(g.alone, func(e entered) bool { return e.id == id }); i >= 0 {
+func (g *Group) codeAlone(enc *snapshot.Encoder, o snapshot.Object, n uint64) []byte {
+	if i := slices.IndexFunc(g.alone, func(e entered) bool { return e.id == o.ID }); i >= 0 {
 		return g.alone[i].absolute
 	}
+	if g.one[0] == nil {
+		g.one = [2]*snapshot.Set{g.typ.schema.NewSet(), g.typ.schema.NewSet()}
+	}
+	now := g.one[0]
+	now.Reset()
+	mustAdd(now, o, g.part.Row(o, n))
 	at := len(g.buf)
 	g.buf, _ = enc.AppendGroup(g.buf, now, snapshot.Baseline{Empty: true}, nil)
 	coded := g.buf[at:len(g.buf):len(g.buf)]
-	g.alone = append(g.alone, entered{id: id, absolute: coded})
+	g.alone = append(g.alone, entered{id: o.ID, absolute: coded})
 	return coded
 }

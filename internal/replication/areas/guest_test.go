@@ -31,7 +31,20 @@ type guest struct {
 
 	observe func(message []byte, err error) // of each decoded message, or nil
 	message []byte                          // the newest
+	saw     [2 * snapshot.Ring][]area.ID    // what it saw in snapshots
 	missing int                             // visible objects that the newest received message does not show
+	shown   [2 * snapshot.Ring]shows        // by number of the message
+	reset   uint64                          // the first message after the last reset
+	acked   uint64                          // the newest message of which the server has an ack, or 0
+}
+
+// maxKept is how much older an acked message may be of which a view keeps all objects.
+const maxKept = 56
+
+// shows is what a message shows.
+type shows struct {
+	n       uint64
+	objects []map[snapshot.Object]bool // by type
 }
 
 type link struct {
@@ -49,6 +62,7 @@ func (t *tally) add(o *tally) { t.current, t.stale = t.current+o.current, t.stal
 type flight struct {
 	at      uint64 // number of the newest snapshot at its arrival
 	n       uint64
+	acked   uint64 // the newest message that the server knew to be acked, or 0
 	message []byte
 	objects objects
 	sees    []area.ID
@@ -89,15 +103,16 @@ func (g *guest) look(t *town) {
 // rejoin makes a client leave and subscribe again.
 func (g *guest) rejoin(t *town) {
 	g.view.Reset()
-	g.dec, g.down, g.up, g.sent = NewDecoder(t.schemas()...), nil, nil, 0
+	g.dec, g.down, g.up, g.sent, g.acked = NewDecoder(t.schemas()...), nil, nil, 0, 0
 }
 
 // send sends the newest snapshot.
 func (g *guest) send(t *town) {
 	n := t.newest()
+	g.saw[n%uint64(len(g.saw))] = g.sees
 	g.message = t.builder.Append(nil, t.world, &g.view, g.baseline(n), Limits{Enter: g.enter, Hold: int(2*(g.delay+g.jitter)) + 3})
 	g.sent, g.last = g.sent<<(n-g.last)|1, n
-	f := flight{n: n, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint16]int{}}
+	f := flight{n: n, acked: g.acked, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint16]int{}}
 	for i, m := range g.view.members {
 		if m.group != nil && m.had&1 != 0 {
 			f.sizes[uint16(i)] = len(m.group.part.Objects(n))
@@ -144,7 +159,7 @@ func (g *guest) deliver(t *town) (err error) {
 			return false
 		}
 		err = g.receive(t, &f)
-		g.launch(&g.up, now, flight{ack: g.dec.Ack()})
+		g.launch(&g.up, now, flight{ack: g.dec.Ack(), acked: g.dec.decoded.Newest})
 		return true
 	})
 	g.up = slices.DeleteFunc(g.up, func(f flight) bool {
@@ -152,7 +167,14 @@ func (g *guest) deliver(t *town) (err error) {
 			return false
 		}
 		if g.mood != silent {
+			resets := g.view.Receipts.Resets()
 			_, ack := g.view.Ack(f.ack)
+			if g.view.Receipts.Resets() != resets { // all enters the view again
+				g.acked, g.reset = 0, g.last+1
+			}
+			if f.acked >= g.reset {
+				g.acked = max(g.acked, f.acked)
+			}
 			err = errors.Join(err, ack)
 		}
 		return true
@@ -216,7 +238,7 @@ func (g *guest) receive(t *town, f *flight) error {
 		shown[i] = map[snapshot.Object]bool{}
 	}
 	for _, m := range g.dec.visible {
-		if m.stale {
+		if m.age > 0 {
 			continue
 		}
 		if want, ok := f.sizes[m.slot]; ok && want != m.set.Len() {
@@ -261,5 +283,45 @@ func (g *guest) receive(t *town, f *flight) error {
 		}
 		g.missing -= visible
 	}
+	return g.keepsShowing(t, f)
+}
+
+// keepsShowing checks that a message shows the objects of the newest message that the client had
+// acked when it was sent, as far as the client could see them all the time since.
+func (g *guest) keepsShowing(t *town, f *flight) error {
+	now := &g.shown[f.n%uint64(len(g.shown))]
+	*now = shows{n: f.n}
+	for typ := range t.kinds {
+		shown, set := map[snapshot.Object]bool{}, g.dec.Shown(typ)
+		for i := range set.Len() {
+			shown[set.Object(i)] = true
+		}
+		now.objects = append(now.objects, shown)
+	}
+	before := &g.shown[f.acked%uint64(len(g.shown))]
+	if f.acked == 0 || g.hostile || f.n+1 < g.dec.next || before.n != f.acked || f.n-f.acked > maxKept {
+		return nil
+	}
+	for typ, objects := range before.objects {
+		for o := range objects {
+			if !now.objects[typ][o] && g.sawAllTheTime(t, typ, o, f.acked, f.n) {
+				return fmt.Errorf("snapshot %d: object %v of type %d, which snapshot %d shows, vanished", f.n, o, typ, f.acked)
+			}
+		}
+	}
 	return nil
+}
+
+// sawAllTheTime reports whether an object was visible in the snapshots from one to another.
+func (g *guest) sawAllTheTime(t *town, typ int, o snapshot.Object, from, to uint64) bool {
+	for n := from; n <= to; n++ {
+		past, sees := t.past[n%uint64(len(t.past))], g.saw[n%uint64(len(g.saw))]
+		if past == nil {
+			return false
+		}
+		if p, ok := past[typ][o]; !ok || !p.sees(sees) {
+			return false
+		}
+	}
+	return true
 }

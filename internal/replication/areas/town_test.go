@@ -16,7 +16,7 @@ type town struct {
 	rng     *rand.Rand
 	side    int // cells of a row of the grid
 	builder Builder
-	past    [2 * snapshot.Ring]objects // by number of the snapshot
+	past    [8 * snapshot.Ring]objects // by number of the snapshot
 	calm    bool                       // nothing jumps
 }
 
@@ -162,10 +162,10 @@ func (t *town) objects() objects {
 	return out
 }
 
-// was reports whether an object was in a state in one of the snapshots before n of which a client
-// may have the message.
+// was reports whether an object was in a state in one of the snapshots before n that a client may
+// still show.
 func (t *town) was(typ int, o snapshot.Object, row []int32, n uint64) bool {
-	for age := range uint64(snapshot.Ring) {
+	for age := range uint64(len(t.past)) {
 		past := t.past[(n-age)%uint64(len(t.past))]
 		if past == nil {
 			break

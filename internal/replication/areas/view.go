@@ -20,8 +20,9 @@ type View struct {
 	changes uint64       // of the world at that time, or later if nothing has changed here since
 	stale   bool         // the areas have changed
 	members []member     // by slot; some are unused
-	next    uint64       // number of the newest message + 1
-	resends uint8        // keyframes sent again since the last ack
+	moving  []movingObject
+	next    uint64 // number of the newest message + 1
+	resends uint8  // keyframes sent again since the last ack
 }
 
 // Counts describe a message to one client.
@@ -33,11 +34,19 @@ type Counts struct {
 
 // member is a group that the client sees or has seen.
 type member struct {
-	group *Group // nil if the slot is unused
-	had   uint64 // bit i: message next-1-i contains it
-	rank  uint16 // priority of areas: the lowest first
-	sees  bool
-	now   bool // the message that is being built contains it
+	group  *Group // nil if the slot is unused
+	had    uint64 // bit i: message next-1-i contains it
+	rank   uint16 // priority of areas: the lowest first
+	sees   bool
+	now    bool  // the message that is being built contains it
+	unseen uint8 // messages since the client saw it
+	safe   bool  // and the client can decode it if it receives no other message
+}
+
+// movingObject is an object that the client is shown although it may not have its group.
+type movingObject struct {
+	typ    *Type
+	object snapshot.Object
 }
 
 // noRank is the rank of groups that the client does not see.
@@ -49,7 +58,7 @@ func (v *View) See(in []area.ID) { v.areas, v.stale = in, true }
 
 // Reset forgets all messages.
 func (v *View) Reset() {
-	v.Receipts, v.Counts, v.members, v.next, v.resends, v.stale = snapshot.Receipts{}, Counts{}, nil, 0, 0, true
+	v.Receipts, v.Counts, v.members, v.moving, v.next, v.resends, v.stale = snapshot.Receipts{}, Counts{}, nil, nil, 0, 0, true
 }
 
 // update updates the members.
@@ -122,8 +131,11 @@ func (v *View) sent(n uint64, base snapshot.Baseline) {
 		if m.now {
 			m.had |= 1
 		}
-		m.now = false
-		if !m.sees && m.had == 0 {
+		m.now, m.safe = false, false
+		if m.unseen++; m.sees {
+			m.unseen = 0
+		}
+		if m.unseen > maxDistance && m.had == 0 { // until then a client may show what the slot had
 			m.group = nil
 		}
 	}

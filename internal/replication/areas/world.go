@@ -70,11 +70,20 @@ type Type struct {
 	encoders sync.Pool
 }
 
+// encoder returns one of the pool, to which the caller returns it.
+func (t *Type) encoder() *snapshot.Encoder {
+	if e, ok := t.encoders.Get().(*snapshot.Encoder); ok {
+		return e
+	}
+	return new(snapshot.Encoder)
+}
+
 // place is where an object was put last.
 type place struct {
 	group      *Group
 	generation uint8
 	next       uint64 // number of the snapshot + 1
+	entered    uint64 // number of the snapshot with which it entered the group
 }
 
 // NewWorld returns a world without object types.
@@ -127,11 +136,24 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 	if err := g.part.Put(o, row); err != nil {
 		return err
 	}
+	entered := p.entered
 	if g != from {
+		entered = n
 		g.arrivals = append(g.arrivals, arrival{n, o, from})
 	}
-	*p = place{g, o.Generation, n + 1}
+	*p = place{g, o.Generation, n + 1, entered}
 	t.last = int(o.ID)
+	return nil
+}
+
+// where returns the place of an object in snapshot n, the newest, or nil if it has no such object.
+func (t *Type) where(o snapshot.Object, n uint64) *place {
+	if int(o.ID) >= len(t.places) {
+		return nil
+	}
+	if p := &t.places[o.ID]; p.next == n+1 && p.generation == o.Generation {
+		return p
+	}
 	return nil
 }
 

@@ -13,10 +13,10 @@ import (
 
 // group is a set of objects of one type in a slot.
 type group struct {
-	slot  int64
-	typ   int
-	set   *set
-	stale bool
+	slot int64
+	typ  int
+	set  *set
+	age  int64
 }
 
 // areaPart is a part of a message.
@@ -34,11 +34,12 @@ type areaDecoder struct {
 	next, floor    int64
 	first          int64
 	waiting        bool
-	n              int64
+	n, distance    int64
 	b              []byte
 	at             int64 // bits of b that were read
 	bad            bool
 	members, shown []group
+	last           []group // what the newest message shows
 	parts          []areaPart
 	step           int64          // the highest one of parts
 	kinds          map[string]int // of codes and entries
@@ -122,6 +123,7 @@ func (d *areaDecoder) receive(b []byte) string {
 		return d.missing()
 	}
 	d.b, d.at, d.bad, d.members, d.shown, d.parts, d.step = b, 0, false, nil, nil, nil, 0
+	d.distance = distance
 	if result := d.directory(distance); result != "" {
 		return result
 	}
@@ -137,6 +139,9 @@ func (d *areaDecoder) receive(b []byte) string {
 	}
 	if d.bad || len(rest) > 0 {
 		return "malformed"
+	}
+	if d.n >= d.next {
+		d.last = slices.Clone(d.shown)
 	}
 	slices.SortStableFunc(d.members, func(a, b group) int { return int(a.slot - b.slot) })
 	d.messages[d.n], d.decoded[d.n], d.next = d.members, true, max(d.next, d.n+1)
@@ -171,10 +176,10 @@ func (d *areaDecoder) directory(distance int64) string {
 				d.part(areaPart{group: group{slot: g.slot, typ: g.typ}, distance: distance, member: true})
 			case d.bits(1) == 1:
 				d.kinds["same"]++
-				d.show(group{g.slot, g.typ, g.set, false}, true)
+				d.show(group{g.slot, g.typ, g.set, 0}, true)
 			case d.bits(1) == 1:
 				d.kinds["stale"]++
-				d.show(group{g.slot, g.typ, g.set, true}, false)
+				d.show(group{g.slot, g.typ, g.set, distance}, false)
 			default:
 				d.kinds["left"]++
 			}
@@ -190,15 +195,17 @@ func (d *areaDecoder) directory(distance int64) string {
 			return "malformed"
 		}
 		if entry == 1 {
-			typ := d.count(2)
-			if typ >= int64(len(d.types)) {
-				return "malformed"
-			}
 			d.kinds["keyframe"]++
-			d.part(areaPart{group: group{slot: slot, typ: int(typ)}, member: true})
+			d.keyframe(slot, true)
 			continue
 		}
-		distance, changed := d.bits(6), d.bits(1) == 1
+		distance := d.bits(6)
+		if entry == 3 && distance == 0 {
+			d.kinds["in no group"]++
+			d.keyframe(-1, false)
+			continue
+		}
+		changed := d.bits(1) == 1
 		if distance == 0 || distance == 63 || d.bad {
 			return "malformed"
 		}
@@ -215,7 +222,13 @@ func (d *areaDecoder) directory(distance int64) string {
 			d.part(p)
 		case base != nil:
 			d.kinds["entry "+strconv.FormatInt(entry, 10)]++
-			d.show(group{slot, base.typ, base.set, entry == 3}, entry == 2)
+			age := distance
+			if entry == 2 {
+				age = 0
+			}
+			d.show(group{slot, base.typ, base.set, age}, entry == 2)
+		default:
+			d.showLast(slot)
 		}
 	}
 	if d.bad {
@@ -224,13 +237,42 @@ func (d *areaDecoder) directory(distance int64) string {
 	return ""
 }
 
+// keyframe reads an entry of a set without a baseline.
+func (d *areaDecoder) keyframe(slot int64, member bool) {
+	typ := d.count(2)
+	if typ >= int64(len(d.types)) {
+		d.bad = true
+		return
+	}
+	d.part(areaPart{group: group{slot: slot, typ: int(typ)}, member: member})
+}
+
+// showLast shows what the newest message shows in a slot.
+func (d *areaDecoder) showLast(slot int64) {
+	if d.n < d.next || d.n-(d.next-1) > 62 {
+		return
+	}
+	last := slices.Clone(d.last)
+	slices.SortStableFunc(last, func(a, b group) int { return int(a.age - b.age) })
+	for _, g := range last {
+		if g.slot == slot {
+			d.kinds["as in the newest message"]++
+			g.age += d.n - (d.next - 1)
+			d.show(g, false)
+			return
+		}
+	}
+}
+
 // decode decodes a part and returns what follows it.
 func (d *areaDecoder) decode(p *areaPart, b []byte) (rest []byte, result string) {
 	if p.size >= 1<<20 || p.size > int64(len(b)) {
 		return nil, "malformed"
 	}
 	coded, rest := b[:p.size], b[p.size:]
-	if !p.skipped {
+	if p.skipped {
+		d.showLast(p.slot)
+	} else {
 		base := &set{}
 		if p.distance > 0 {
 			g := d.member(p.distance, p.slot)
@@ -302,6 +344,10 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 		d.bad = true
 		return 0
 	}
+	from := p.distance
+	if from == 0 {
+		from = d.distance
+	}
 	n := varint()
 	for range n {
 		v := varint()
@@ -311,7 +357,7 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 			id := int64(b[0]) | int64(b[1])<<8
 			b = b[2:]
 			if !p.skipped {
-				if distance = p.distance; !d.source(p, id, base) {
+				if distance = from; !d.source(p, from, id, base) {
 					return nil, "malformed"
 				}
 			}
@@ -340,9 +386,9 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 	return b, ""
 }
 
-// source puts the object with an id that a message contains into base.
-func (d *areaDecoder) source(p *areaPart, id int64, base *set) bool {
-	for _, g := range d.messages[d.n-p.distance] {
+// source puts the object with an id that the message at a distance contains into base.
+func (d *areaDecoder) source(p *areaPart, distance, id int64, base *set) bool {
+	for _, g := range d.messages[d.n-distance] {
 		for _, o := range g.set.objects {
 			if g.typ == p.typ && o.id == id {
 				base.objects = append(base.objects, o)
@@ -355,11 +401,10 @@ func (d *areaDecoder) source(p *areaPart, id int64, base *set) bool {
 
 // objects returns the shown objects of a type.
 func (d *areaDecoder) objects(typ int) (out []object) {
-	for _, stale := range []bool{false, true} {
-		for _, g := range d.shown {
-			if g.typ != typ || g.stale != stale {
-				continue
-			}
+	shown := slices.Clone(d.shown)
+	slices.SortStableFunc(shown, func(a, b group) int { return int(a.age - b.age) })
+	for _, g := range shown {
+		if g.typ == typ {
 			for _, o := range g.set.objects {
 				if !slices.ContainsFunc(out, func(b object) bool { return b.id == o.id }) {
 					out = append(out, o)
@@ -428,7 +473,7 @@ func TestAreas(t *testing.T) {
 		}
 		t.Logf("%s: %d objects", filepath.Base(file), compared)
 	}
-	for _, kind := range []string{"changed", "same", "stale", "left", "keyframe", "entry 2", "entry 2 changed", "entry 3", "entry 3 changed", "hash", "entered", "entered from another group"} {
+	for _, kind := range []string{"changed", "same", "stale", "left", "keyframe", "entry 2", "entry 2 changed", "entry 3", "entry 3 changed", "hash", "entered", "entered from another group", "in no group", "as in the newest message"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no session has: %s", kind)
 		}

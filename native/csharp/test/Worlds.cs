@@ -14,7 +14,7 @@ static class Program
     {
         CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
         foreach (string name in new[] { "cubes", "kinds", "ground", "crowd", "world", "physics" }) Snapshots(args[0] + "/snapshot/testdata/" + name);
-        foreach (string name in new[] { "moves", "loss" }) Areas(args[0] + "/internal/replication/areas/testdata/" + name + ".session");
+        foreach (string name in new[] { "moves", "loss", "resent" }) Areas(args[0] + "/internal/replication/areas/testdata/" + name + ".session");
         Interpolation(args[0] + "/testdata/sessions/interpolation.session");
         Clock(args[0] + "/testdata/sessions/clock.session");
         Predict();

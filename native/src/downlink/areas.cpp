@@ -14,11 +14,12 @@ namespace {
 
 constexpr size_t max_types = 16;
 constexpr size_t max_members = 2048;
+constexpr uint16_t no_slot = max_members; // that of objects whose groups are not in the message
 constexpr size_t max_group = 264;
 constexpr size_t max_free = 1024; // sets of a type that are kept for reuse
 constexpr uint64_t max_part = 1 << 20;
 constexpr uint64_t max_entered = 512;
-constexpr uint64_t keep_before = 28;   // messages that are kept before the newest baseline,
+constexpr uint64_t keep_messages = 28; // messages that are kept before the newest baseline,
 constexpr uint64_t late_baselines = 3; // or these and the references, if their step is known
 constexpr uint64_t check_every = 64;
 
@@ -44,7 +45,7 @@ struct AreaType {
 // Member is a group in a message.
 struct Member {
   uint16_t slot = 0;
-  bool stale = false; // it is that of an older message
+  uint64_t age = 0;   // how much older the message is of which it is; 0 if it is up to date
   uint32_t order = 0; // in its message
   Group *group = nullptr;
 };
@@ -103,6 +104,7 @@ struct AreaDecoderImpl final : AreaDecoder {
   // The message that is being decoded:
   uint64_t n = 0, distance = 0;
   List<Member> members, visible;
+  List<Member> last; // what the newest message shows, by slot
   List<Entry> entries;
   List<Shown> order;
   size_t objects = 0;
@@ -121,6 +123,7 @@ struct AreaDecoderImpl final : AreaDecoder {
   Error missing() { return n + 1 < received.next ? Error::stale : received.missing(); }
   Error desync() {
     forget(UINT64_MAX);
+    release(&last);
     return received.desync();
   }
   void release(List<Member> *list);
@@ -132,10 +135,14 @@ struct AreaDecoderImpl final : AreaDecoder {
   Error member(BitReader *bits, const Member &m);
   Error entry(BitReader *bits, uint64_t kind);
   Error add_entry(BitReader *bits, Entry e);
+  Error keyframe(BitReader *bits, Entry e);
   Error keep(const Member &m, bool counted);
+  Error keep_before(uint16_t slot);
   Error decode_entry(const Entry &e, Bytes *rest);
   Error entered(const Entry &e, Set *set, Bytes *rest);
   Error one_object(const Entry &e, Bytes coded, bool delta, Set *set);
+  // source returns the distance to the message that objects that entered were in.
+  uint64_t source(const Entry &e) const { return e.distance > 0 ? e.distance : distance; }
   bool find_object(const Entry &e, uint16_t id);
   Error merge();
   Error accept();
@@ -171,6 +178,7 @@ bool read_varint(Bytes *b, uint64_t *v) {
 
 AreaDecoderImpl::~AreaDecoderImpl() {
   release(&visible);
+  release(&last);
   forget(UINT64_MAX);
   for (AreaType &t : types) {
     while (t.free != nullptr) {
@@ -222,12 +230,22 @@ void AreaDecoderImpl::forget(uint64_t end) {
     if (m.used && m.number < end) remove(&m);
 }
 
+bool below(const Member &m, uint16_t slot) {
+  return m.slot < slot;
+}
+
+void sort_by_slot(List<Member> *list) {
+  for (size_t i = 0; i < list->n; i++) list->items[i].order = static_cast<uint32_t>(i);
+  std::sort(list->begin(), list->end(), [](const Member &a, const Member &b) {
+    return a.slot != b.slot ? a.slot < b.slot : a.order < b.order;
+  });
+}
+
 // find returns the group of a slot in the message that is older by a distance, or null.
 Group *AreaDecoderImpl::find(uint64_t back, uint16_t slot) {
   Message *m = at(back);
   if (m == nullptr) return nullptr;
-  const Member *found = std::lower_bound(m->members.begin(), m->members.end(), slot,
-                                         [](const Member &a, uint16_t s) { return a.slot < s; });
+  const Member *found = std::lower_bound(m->members.begin(), m->members.end(), slot, below);
   return found != m->members.end() && found->slot == slot ? found->group : nullptr;
 }
 
@@ -239,6 +257,17 @@ Error AreaDecoderImpl::keep(const Member &m, bool counted) {
   m.group->used++;
   objects += m.group->set.size();
   return !counted || members.add(allocator, m) ? Error::ok : Error::no_memory;
+}
+
+// keep_before adds what the newest message shows in a slot, if the message that is being decoded is
+// newer, and not so much that the slot may have another group since.
+Error AreaDecoderImpl::keep_before(uint16_t slot) {
+  if (n < received.next || n + 1 - received.next > max_distance) return Error::ok;
+  const Member *found = std::lower_bound(last.begin(), last.end(), slot, below);
+  if (found == last.end() || found->slot != slot) return Error::ok;
+  Member m = *found;
+  m.age += n + 1 - received.next;
+  return keep(m, false);
 }
 
 Error AreaDecoderImpl::add_entry(BitReader *bits, Entry e) {
@@ -259,8 +288,8 @@ Error AreaDecoderImpl::member(BitReader *bits, const Member &m) {
     e.counted = true;
     return add_entry(bits, e);
   }
-  if (bits->bits(1) == 1) return keep({m.slot, false, 0, m.group}, true);
-  if (bits->bits(1) == 1) return keep({m.slot, true, 0, m.group}, false);
+  if (bits->bits(1) == 1) return keep({m.slot, 0, 0, m.group}, true);
+  if (bits->bits(1) == 1) return keep({m.slot, distance, 0, m.group}, false);
   return Error::ok;
 }
 
@@ -271,30 +300,37 @@ Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
   Entry e;
   e.slot = static_cast<uint16_t>(slot);
   e.counted = kind != 3;
-  if (kind == 1) {
-    const uint64_t type = read_count(bits, 2);
-    if (type >= types_n) return Error::malformed;
-    e.type = &types[type];
-    return add_entry(bits, e);
-  }
+  if (kind == 1) return keyframe(bits, e);
   e.distance = bits->bits(6);
+  if (kind == 3 && e.distance == 0) {
+    e.slot = no_slot;
+    return keyframe(bits, e);
+  }
   const bool changed = bits->bits(1) == 1;
   if (e.distance == 0 || e.distance > max_distance || bits->failed()) return Error::malformed;
   Group *g = find(e.distance, e.slot);
   if (g == nullptr) {
     if (e.counted) return missing();
-    if (!changed) return Error::ok;
+    if (!changed) return keep_before(e.slot);
     e.skipped = true;
     return add_entry(bits, e);
   }
-  if (!changed) return keep({e.slot, !e.counted, 0, g}, e.counted);
+  if (!changed) return keep({e.slot, e.counted ? 0 : e.distance, 0, g}, e.counted);
   e.type = g->type;
+  return add_entry(bits, e);
+}
+
+// keyframe reads an entry whose set has no baseline.
+Error AreaDecoderImpl::keyframe(BitReader *bits, Entry e) {
+  const uint64_t type = read_count(bits, 2);
+  if (type >= types_n) return Error::malformed;
+  e.type = &types[type];
   return add_entry(bits, e);
 }
 
 // find_object copies the object with an id in the baseline's message.
 bool AreaDecoderImpl::find_object(const Entry &e, uint16_t id) {
-  Message *m = at(e.distance);
+  Message *m = at(source(e));
   if (m == nullptr) return false;
   for (const Member &member : m->members) {
     if (member.group->type != e.type) continue;
@@ -317,8 +353,8 @@ Error AreaDecoderImpl::one_object(const Entry &e, Bytes coded, bool delta, Set *
     coded = {coded.data + 2, coded.size - 2};
   }
   const Set *const none[reference_count] = {};
-  if (t.part.begin(coded, delta && e.distance > 0) > 0) return Error::malformed;
-  const Error error = t.part.decode(t.before, delta ? e.distance : 1, none, &t.one);
+  if (t.part.begin(coded, delta) > 0) return Error::malformed;
+  const Error error = t.part.decode(t.before, delta ? source(e) : 1, none, &t.one);
   if (error != Error::ok) return error;
   objects++;
   if (t.one.size() != 1 || objects > uplink::max_objects * types_n) return Error::malformed;
@@ -348,7 +384,10 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
   if (e.size > rest->size) return Error::malformed;
   Bytes coded = {rest->data, e.size};
   *rest = {rest->data + e.size, rest->size - e.size};
-  if (e.skipped) return e.entered ? entered(e, nullptr, rest) : Error::ok;
+  if (e.skipped) {
+    const Error error = keep_before(e.slot);
+    return error != Error::ok || !e.entered ? error : entered(e, nullptr, rest);
+  }
   const auto before = [&](uint64_t age) -> const Set * {
     const Group *g = find(e.distance + age, e.slot);
     return g != nullptr && g->type == e.type ? &g->set : nullptr;
@@ -375,7 +414,7 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
   Group *g = take(&t);
   if (g == nullptr) return Error::no_memory;
   g->set.clear();
-  Error error = keep({e.slot, false, 0, g}, e.counted);
+  Error error = keep({e.slot, 0, 0, g}, e.counted);
   if (error == Error::ok)
     error = t.part.decode(*base, std::max<uint64_t>(e.distance, 1), references, &g->set);
   if (error != Error::ok) return error;
@@ -388,17 +427,19 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
 // merge collects the visible objects, by type and ascending id.
 Error AreaDecoderImpl::merge() {
   if (objects > max_objects) return Error::no_memory;
+  for (size_t i = 0; i < visible.n; i++) visible.items[i].order = static_cast<uint32_t>(i);
+  std::sort(visible.begin(), visible.end(), [](const Member &a, const Member &b) {
+    return a.age != b.age ? a.age < b.age : a.order < b.order;
+  });
   for (size_t k = 0; k < types_n; k++) {
     AreaType &t = types[k];
     order.n = 0;
-    for (const bool stale : {false, true}) {
-      for (const Member &m : visible) {
-        if (m.stale != stale || m.group->type != &t) continue;
-        const Set &s = m.group->set;
-        for (size_t i = 0; i < s.size(); i++) {
-          const uint64_t key = static_cast<uint64_t>(s.object(i).id) << 32 | order.n;
-          if (!order.add(allocator, {key, &s, static_cast<uint32_t>(i)})) return Error::no_memory;
-        }
+    for (const Member &m : visible) {
+      if (m.group->type != &t) continue;
+      const Set &s = m.group->set;
+      for (size_t i = 0; i < s.size(); i++) {
+        const uint64_t key = static_cast<uint64_t>(s.object(i).id) << 32 | order.n;
+        if (!order.add(allocator, {key, &s, static_cast<uint32_t>(i)})) return Error::no_memory;
       }
     }
     std::sort(order.begin(), order.end(), [](const Shown &a, const Shown &b) { return a.key < b.key; });
@@ -443,10 +484,7 @@ Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
 Error AreaDecoderImpl::accept() {
   Message &m = messages[n % ring];
   if (m.used) remove(&m);
-  for (size_t i = 0; i < members.n; i++) members.items[i].order = static_cast<uint32_t>(i);
-  std::sort(members.begin(), members.end(), [](const Member &a, const Member &b) {
-    return a.slot != b.slot ? a.slot < b.slot : a.order < b.order;
-  });
+  sort_by_slot(&members);
   for (const Member &member : members) {
     if (!m.members.add(allocator, member)) {
       release(&m.members);
@@ -457,12 +495,18 @@ Error AreaDecoderImpl::accept() {
   m.used = true;
   m.number = n;
   for (size_t k = 0; k < types_n; k++) types[k].shown.swap(types[k].merged);
+  if (n >= received.next) {
+    release(&last);
+    last.items.swap(visible.items);
+    std::swap(last.n, visible.n);
+    sort_by_slot(&last);
+  }
   received.add(n, distance > 0);
   if (distance == 0) return Error::ok;
   received.floor = std::max(received.floor, n - distance);
   const bool newest = n + 1 == received.next;
   const uint64_t before =
-      step > 0 && newest ? late_baselines + ages[reference_count - 1] * step : keep_before;
+      step > 0 && newest ? late_baselines + ages[reference_count - 1] * step : keep_messages;
   forget(std::max(received.floor - std::min(received.floor, before),
                   received.next - std::min(received.next, ring)));
   return Error::ok;

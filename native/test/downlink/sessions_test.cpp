@@ -219,7 +219,7 @@ TEST_CASE("golden sessions of snapshots") {
 }
 
 TEST_CASE("golden sessions of worlds with areas") {
-  for (const char *name : {"moves", "loss"}) {
+  for (const char *name : {"moves", "loss", "resent"}) {
     CAPTURE(name);
     CHECK(play_areas(name) > 20);
   }
