@@ -303,7 +303,7 @@ func TestSampleAliasing(t *testing.T) {
 		label := fmt.Sprint("at ", tick)
 		v := note{Name: label, Scores: []int8{int8(tick)}, scribble: scribble{Text: []byte(label)}}
 		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
-		r.receive(uint64(tick), set, nil, now.Add(time.Duration(tick)*50*time.Millisecond))
+		r.receive(uint64(tick), set, nil, nil, now.Add(time.Duration(tick)*50*time.Millisecond))
 	}
 	for tick := range 10 {
 		receive(tick)

@@ -49,8 +49,9 @@ type newestSnapshot struct {
 	tick     uint64
 	tickHz   float64
 	received time.Time
-	// processed is a copy.
+	// processed and ages are copies.
 	processed Processed
+	ages      []uint64
 }
 
 // keep copies a pending set.
@@ -98,7 +99,7 @@ func (r *objects[T]) Latest(out *Snapshot[T]) bool {
 	}
 	restore(out, r.reader, n.set)
 	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
-	out.Processed = append(out.Processed[:0], n.processed...)
+	out.Processed, out.Ages = append(out.Processed[:0], n.processed...), append(out.Ages[:0], n.ages...)
 	return true
 }
 
@@ -199,18 +200,18 @@ func (r *objects[T]) adopt(spare objectReceiver) {
 	if set == nil {
 		set = n.newest.set
 	}
-	r.pass(n.newest.tick, set, n.newest.processed, n.newest.received)
+	r.pass(n.newest.tick, set, n.newest.ages, n.newest.processed, n.newest.received)
 }
 
 // receive passes a snapshot to all its users.
-func (r *objects[T]) receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time) {
+func (r *objects[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pass(tick, set, processed, at)
+	r.pass(tick, set, ages, processed, at)
 }
 
 // pass is receive with the lock held.
-func (r *objects[T]) pass(tick uint64, set *snapshot.Set, processed Processed, at time.Time) {
+func (r *objects[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
 	late := r.newest.any && tick < r.newest.tick
 	r.fresh = r.cfg.Handle != nil
 	if r.buffer != nil && r.aliased {
@@ -219,7 +220,7 @@ func (r *objects[T]) pass(tick uint64, set *snapshot.Set, processed Processed, a
 	if r.fresh || r.buffer != nil {
 		restore(&r.scratch, r.typ, set)
 		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
-		r.scratch.Processed = processed
+		r.scratch.Processed, r.scratch.Ages = processed, ages
 	}
 	if r.buffer != nil {
 		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
@@ -228,6 +229,7 @@ func (r *objects[T]) pass(tick uint64, set *snapshot.Set, processed Processed, a
 		r.newest = newestSnapshot{
 			any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at,
 			processed: append(r.newest.processed[:0], processed...),
+			ages:      append(r.newest.ages[:0], ages...),
 		}
 	}
 	if late || r.wanted {

@@ -58,6 +58,10 @@ type Snapshot[T any] struct {
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
+	// Ages are by how many ticks the Objects are older than Tick. Ages is empty if none is older, which
+	// is always so without areas. With areas, an object can be older if the server codes its group for
+	// too many other players, or if the client has lost the keyframe of a group that it is shown.
+	Ages []uint64
 }
 
 // SplitID splits an element of IDs of a [Snapshot] or an [interpolate.Sample] into the object's id
@@ -157,7 +161,7 @@ type objectReceiver interface {
 	begin(*replication.Offer) error
 	// keep copies what must outlive the decoder's sets.
 	keep()
-	receive(tick uint64, set *snapshot.Set, processed Processed, at time.Time)
+	receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time)
 	deliver()
 	spare() objectReceiver
 	adopt(spare objectReceiver)
@@ -221,9 +225,9 @@ func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.
 		st.CountError(err)
 		return 0, err
 	}
-	r.own.receive(tick, set, processed, at)
+	r.own.receive(tick, set, r.Ages(0), processed, at)
 	for i, t := range r.further {
-		t.receive(tick, r.Further(i), processed, at)
+		t.receive(tick, r.Further(i), r.Ages(i+1), processed, at)
 	}
 	return tick, nil
 }

@@ -159,6 +159,7 @@ type SnapshotDecoder struct {
 	dec     *snapshot.Decoder
 	areas   *areas.Decoder // instead of dec, for a world with areas
 	ticks   Ticks
+	ages    [][]uint64 // in ticks, by type
 }
 
 // NewSnapshotDecoder returns a decoder for a client that knows the initial state initial.
@@ -201,6 +202,7 @@ func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
 	d.dec, d.areas, d.ticks = nil, nil, Ticks{}
 	if o.Areas {
 		d.areas = areas.NewDecoder(append([]*snapshot.Schema{d.schema}, d.types...)...)
+		d.ages = make([][]uint64, 1+len(d.types))
 	} else {
 		d.dec = snapshot.NewDecoder(d.schema, from)
 	}
@@ -226,8 +228,36 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	if err != nil {
 		return 0, nil, err
 	}
-	tick, err = d.ticks.resolve(seq, distance, difference)
+	if tick, err = d.ticks.resolve(seq, distance, difference); err == nil && d.areas != nil {
+		for typ := range d.ages {
+			d.ages[typ] = d.ageInTicks(d.ages[typ], seq, d.areas.Ages(typ))
+		}
+	}
 	return tick, set, err
+}
+
+// ageInTicks converts ages, in snapshots, of objects of a snapshot that was decoded. Those of 64
+// snapshots and more become at least as many ticks. It reuses dst, and returns its first 0 elements if
+// there are none.
+func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []uint64 {
+	dst = dst[:0]
+	for _, age := range ages {
+		if age < snapshot.Ring {
+			age = d.ticks.age(seq, int(age))
+		}
+		dst = append(dst, age)
+	}
+	return dst
+}
+
+// Ages returns by how many ticks objects are older than the snapshot that was decoded last: those of
+// the world's own type for 0, else those of Further(typ-1). It is empty if none is older, and valid as
+// long as the objects.
+func (d *SnapshotDecoder) Ages(typ int) []uint64 {
+	if d.areas == nil {
+		return nil
+	}
+	return d.ages[typ]
 }
 
 // Further returns the objects of a further type in the message that was decoded last. They are

@@ -167,8 +167,8 @@ func (l *player) measured() bool {
 // of the snapshot's tick, and what only one player sees always is.
 const selfArea = 1 << 16
 
-// look sets the players whom a player sees. Each is in an area of its own: a player who crosses a
-// border between areas may be missing in a snapshot.
+// look sets the players whom a player sees. Each is in an area of its own, so this depends on the
+// distance alone.
 func (l *player) look(all []*player) {
 	sees := []area.ID{selfArea + area.ID(l.id)}
 	for _, o := range all {

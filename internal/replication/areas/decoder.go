@@ -58,13 +58,20 @@ type Decoder struct {
 
 // typeDecoder decodes the objects of one type.
 type typeDecoder struct {
-	groups *snapshot.GroupDecoder
-	group  *snapshot.Set // scratch: what a group decodes to
-	one    *snapshot.Set // scratch: an object that entered
-	free   freeSets
-	shown  *snapshot.Set
-	merged *snapshot.Set // the next one to be shown
-	order  []uint64      // scratch
+	groups           *snapshot.GroupDecoder
+	group            *snapshot.Set // scratch: what a group decodes to
+	one              *snapshot.Set // scratch: an object that entered
+	free             freeSets
+	shown            *snapshot.Set
+	merged           *snapshot.Set // the next one to be shown
+	order            []uint64      // scratch
+	ages, mergedAges ages          // of shown and merged
+}
+
+// ages are by how many snapshots objects are older than their message.
+type ages struct {
+	of  []uint64
+	any bool // one is above 0
 }
 
 type received struct{ members []receivedMember }
@@ -141,6 +148,15 @@ func (d *Decoder) check() error {
 // Shown returns the objects of one type that the message shows that was decoded last. They are
 // valid until Decode has decoded another one.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
+
+// Ages returns by how many snapshots the objects of Shown are older than the message, or nil if none
+// is older. It is valid as long as those.
+func (d *Decoder) Ages(typ int) []uint64 {
+	if a := &d.types[typ].ages; a.any {
+		return a.of
+	}
+	return nil
+}
 
 // at returns the message that is older by a distance, or nil.
 func (d *Decoder) at(distance uint64) *received {
@@ -400,6 +416,7 @@ func (d *Decoder) accept() {
 	}
 	for _, t := range d.types {
 		t.shown, t.merged = t.merged, t.shown
+		t.ages, t.mergedAges = t.mergedAges, t.ages
 	}
 	if d.decoded.Add(d.n); d.n%trimEvery == 0 {
 		for _, t := range d.types {

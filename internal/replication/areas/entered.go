@@ -120,7 +120,7 @@ const (
 func (d *Decoder) order() error {
 	for _, t := range d.types {
 		t.merged.Reset()
-		t.order = t.order[:0]
+		t.order, t.mergedAges = t.order[:0], ages{of: t.mergedAges.of[:0]}
 	}
 	slices.SortStableFunc(d.visible, func(a, b receivedMember) int { return cmp.Compare(a.age, b.age) })
 	for k, m := range d.visible {
@@ -137,9 +137,12 @@ func (d *Decoder) order() error {
 				continue
 			}
 			last = o >> idShift
-			if err := t.merged.AppendPacked(&d.visible[o>>groupShift&orderMask].set.Packed, int(o&orderMask)); err != nil {
+			m := &d.visible[o>>groupShift&orderMask]
+			if err := t.merged.AppendPacked(&m.set.Packed, int(o&orderMask)); err != nil {
 				return fmt.Errorf("%w: %w", snapshot.ErrMalformed, err)
 			}
+			t.mergedAges.of = append(t.mergedAges.of, m.age)
+			t.mergedAges.any = t.mergedAges.any || m.age > 0
 		}
 	}
 	return nil

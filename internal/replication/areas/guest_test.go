@@ -258,6 +258,9 @@ func (g *guest) receive(t *town, f *flight) error {
 		set, visible := g.dec.Shown(typ), 0
 		for i := range set.Len() {
 			o, row := set.Object(i), set.Row(i)
+			if err := t.checkAge(typ, o, row, f.n, g.dec.Ages(typ), i); err != nil && !g.hostile {
+				return err
+			}
 			want, ok := all[o]
 			switch {
 			case ok && want.sees(f.sees) && slices.Equal(want.row, row):
@@ -284,6 +287,17 @@ func (g *guest) receive(t *town, f *flight) error {
 		g.missing -= visible
 	}
 	return g.keepsShowing(t, f)
+}
+
+// checkAge checks that an object was in a state in the snapshot that is its age before snapshot n.
+func (t *town) checkAge(typ int, o snapshot.Object, row []int32, n uint64, ages []uint64, i int) error {
+	if ages == nil {
+		return nil // compared with snapshot n itself
+	}
+	if past := t.past[(n-ages[i])%uint64(len(t.past))]; past != nil && !slices.Equal(past[typ][o].row, row) {
+		return fmt.Errorf("snapshot %d: object %v of type %d is not as %d snapshots before", n, o, typ, ages[i])
+	}
+	return nil
 }
 
 // keepsShowing checks that a message shows the objects of the newest message that the client had
