@@ -147,18 +147,17 @@ private:
   // The server to which the client may switch.
   Notice *notice_ = nullptr;
   Link *standby_ = nullptr;    // null if notice_ is
-  size_t dialed_ = 0;          // number of its address
   uint64_t ready_at_ = never;  // all but worlds is ready
   uint64_t switch_by_ = never; // of a handover
   Bucket notices_;             // 120 for a handover
   // Bytes that arrived, and that were sent to servers of handovers that did not answer.
   uint64_t received_ = 0, unanswered_ = 0;
+  uint8_t dialed_ = 0;             // number of the address of notice_
   Reason orphaned_ = Reason::none; // why the session has ended for which the standby steps in
+  unsigned attempts_ = 0;          // calls of continue_at of a search
 
   // The last call, probe, event silent, and call of continue_at; 0: none.
   uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, continued_at_ = 0;
-  unsigned attempts_ = 0; // calls of continue_at of a search
-
   uint32_t next_request_ = 1, next_stream_ = 1;
   Bucket game_;
   uint64_t calls_ = 0, acks_ = 0, server_calls_ = 0, server_calls_dropped_ = 0, dropped_ = 0;

@@ -185,7 +185,7 @@ bool Core::follows(const Address &a) const {
 unsigned Core::spend(Link &l) {
   const uint64_t n =
       std::min<uint64_t>((received_ - std::min(received_, unanswered_)) / hello_bytes, max_hellos);
-  l.spent = n * hello_bytes;
+  l.spent = static_cast<uint32_t>(n * hello_bytes);
   unanswered_ += l.spent;
   return static_cast<unsigned>(n);
 }

@@ -25,7 +25,7 @@ uint64_t hello_wait(uint64_t d) {
 Error Session::start(const Token &t, uint64_t now, unsigned hellos) {
   token_ = t;
   early_ = 0;
-  max_early_ = hellos;
+  max_early_ = static_cast<uint8_t>(hellos);
   uint8_t nonce[8];
   if (!crypto_.random(crypto_.context, ephemeral_, 32) || !crypto_.random(crypto_.context, nonce, 8))
     return Error::no_memory;
@@ -72,7 +72,7 @@ bool Session::handshake(Bytes d, uint64_t now) {
         end(Reason::token_invalid);
         return true;
       }
-      message_size_ = size + 48;
+      message_size_ = static_cast<uint16_t>(size + 48);
       hello_at_ = now;
       hello_wait_ = hello_wait(now - started_);
     }
@@ -128,7 +128,7 @@ size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
   hello_wait_ = hello_wait(hello_wait_);
   if (message_size_ > 0)
     hellos_++;
-  else if (++early_ == max_early_)
+  else if (max_early_ != 0 && ++early_ == max_early_)
     hello_at_ = now + timeout_; // no further one unless the server answers
   return format_hello(to, h);
 }

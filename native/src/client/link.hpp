@@ -130,14 +130,14 @@ public:
   uint64_t acked_at = 0;
   uint32_t server_binds = 0;
   uint32_t requests[64] = {};
-  size_t requests_n = 0;
+  uint32_t requests_n = 0;
   Role role = Role::playing;
   bool shutdown_told = false;
-  bool opened = false;   // the session was open
-  uint64_t spent = 0;    // bytes of hellos for which the server's answer is due
-  uint64_t follower = 0; // of a former one: the connection to the server that it has handed over to
+  bool opened = false; // the session was open
   Parting parting = Parting::none;
   uint8_t release[33] = {}; // message
+  uint32_t spent = 0;       // bytes of hellos for which the server's answer is due
+  uint64_t follower = 0;    // of a former one: the connection to the server that it has handed over to
   uint64_t since = 0;       // it is dialed, the session is open, the client has switched to another one
 
   // A handover of the server that is not complete yet, and messages that wait for the switch.

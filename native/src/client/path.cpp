@@ -14,8 +14,9 @@ uint32_t lower(uint32_t a, uint32_t b) {
 } // namespace
 
 void PathEstimator::ask(uint64_t now, uint32_t number) {
-  if (asked_ != 0 && now - asks_[(asked_ - 1) % max_asks].sent < interval) return;
-  asks_[asked_ % max_asks] = {now, number};
+  const uint32_t at = static_cast<uint32_t>(now);
+  if (asked_ != 0 && at - asks_[(asked_ - 1) % max_asks].sent < interval) return;
+  asks_[asked_ % max_asks] = {at, number};
   asked_++;
 }
 
@@ -24,7 +25,7 @@ void PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
   for (Ask &a : asks_) {
     if (a.number != number) continue;
     a.number = 0;
-    const uint64_t age = now - a.sent;
+    const uint32_t age = static_cast<uint32_t>(now) - a.sent;
     if (hold <= age && age <= max_age) measured(now, age - hold);
     return;
   }
@@ -40,7 +41,7 @@ void PathEstimator::measured(uint64_t now, uint64_t rtt) {
   std::sort(sorted, sorted + n);
   uint64_t sum = 0;
   for (size_t i = n / 3; i < n - n / 3; i++) sum += sorted[i];
-  rtt_ = sum / (n - n / 3 * 2);
+  rtt_ = static_cast<uint32_t>(sum / (n - n / 3 * 2));
 
   if (samples_ == 1) period_at_ = now;
   for (size_t i = 0; i < periods && now - period_at_ >= period; i++) {

@@ -28,12 +28,12 @@ private:
   static constexpr size_t max_asks = max_age / interval + 1, recent = 9, periods = 4;
   static constexpr uint64_t period = 10000000, max_rtt = 60000000;
   struct Ask {
-    uint64_t sent = 0;
+    uint32_t sent = 0;   // low bits: a session lasts no 71 minutes without an ask
     uint32_t number = 0; // 0: answered
   };
   Ask asks_[max_asks];
   uint32_t asked_ = 0, samples_ = 0;
-  uint64_t rtt_ = 0;
+  uint32_t rtt_ = 0;
   uint32_t recent_[recent] = {};
   uint32_t lowest_[periods] = {}; // of the current period, then of earlier ones; 0: none
   uint64_t period_at_ = 0;        // when the current period began

@@ -5,7 +5,7 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr size_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
+constexpr uint16_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
 constexpr uint8_t path_steps = 5;
 // A server requests a heartbeat each second; without a request for heartbeat_interval, the client sends one.
 constexpr uint64_t heartbeat_interval = 1500 * ms;
@@ -199,7 +199,7 @@ void Session::advance(uint64_t now) {
   if (asked_ != never && now - asked_ >= wait_) {
     deaf_ = true;
     asked_ = now;
-    wait_ = std::min(2 * wait_, 16 * second);
+    wait_ = static_cast<uint32_t>(std::min(2 * uint64_t{wait_}, 16 * second));
   }
 }
 

@@ -92,7 +92,6 @@ private:
   Exchange exchange_;
   uint64_t nonce_ = 0;
   uint64_t hello_at_ = 0, hello_sent_ = 0, hello_wait_ = 0, started_ = 0, fail_at_ = never;
-  size_t message_size_ = 0;
   uint8_t message_[max_message] = {};
   uint8_t ephemeral_[32] = {};
   uint8_t cookie_[24] = {};
@@ -100,12 +99,14 @@ private:
   uint8_t offered_ = 0;
   State state_ = State::idle;
   Reason reason_ = Reason::none;
-  uint32_t hellos_ = 0;                // with a message
-  uint32_t early_ = 0, max_early_ = 0; // before
+  uint16_t message_size_ = 0;
+  uint16_t hellos_ = 0;               // with a message
+  uint8_t early_ = 0, max_early_ = 0; // before
 
   // Heartbeats.
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
-  uint64_t long_until_ = 0, asked_ = never, wait_ = 2000000, loss_at_ = never;
+  uint64_t long_until_ = 0, asked_ = never, loss_at_ = never;
+  uint32_t wait_ = 2000000; // for an answer
   PathEstimator path_;
   uint32_t peer_ = 0; // ask of the server's last heartbeat, received at peer_at_; 0: none
   uint64_t peer_at_ = 0;
@@ -113,7 +114,7 @@ private:
 
   // The path size.
   uint64_t probed_ = never;
-  size_t found_ = max_sent;
+  uint16_t found_ = max_sent;
   uint8_t step_ = 0, failed_ = 0;
   bool probe_ = false; // one is to be sent
 
@@ -125,8 +126,7 @@ private:
   Sealer sealer_;
   Opener opener_;
   Stats stats_;
-  size_t responses_n_ = 0;
-  uint8_t responses_[4][9] = {};
+  uint8_t responses_n_ = 0, responses_[4][9] = {};
   uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the number
   uint8_t body_[max_datagram] = {};
   uint8_t suite_ = 0, generation_ = 0, closes_ = 0, close_code_ = 0;
