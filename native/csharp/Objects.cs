@@ -11,7 +11,7 @@ namespace Uplink
     public struct Objects
     {
         internal UIntPtr n, components;
-        internal IntPtr objects, rows;
+        internal IntPtr objects, rows, ages;
 
         public int Count { get { return (int)n; } }
         public int Components { get { return (int)components; } }
@@ -20,6 +20,10 @@ namespace Uplink
 
         /// <summary>An id whose generation changed is another object.</summary>
         public int Generation(int i) { return Marshal.ReadByte(objects, 4 * Checked(i) + 2); }
+
+        /// <summary>By how many ticks object i is older than the snapshot; of an AreaDecoder, by how many
+        /// snapshots. Always 0 without areas.</summary>
+        public long Age(int i) { return ages == IntPtr.Zero ? 0 : Marshal.ReadInt64(ages, 8 * Checked(i)); }
 
         /// <summary>Copies the integers of object i to an array with Components elements.</summary>
         public void Row(int i, int[] to) { Marshal.Copy(RowPointer(i), to, 0, Components); }

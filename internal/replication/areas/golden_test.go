@@ -109,6 +109,9 @@ func writeTake(out *bytes.Buffer, d *Decoder, message []byte, err error) {
 		s := d.Shown(typ)
 		for i := range s.Len() {
 			fmt.Fprintf(out, "show %d %d %d %s\n", typ, s.Object(i).ID, s.Object(i).Generation, strings.Trim(fmt.Sprint(s.Row(i)), "[]"))
+			if ages := d.Ages(typ); ages != nil && ages[i] > 0 {
+				fmt.Fprintf(out, "age %d\n", ages[i])
+			}
 		}
 	}
 }

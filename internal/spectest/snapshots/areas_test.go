@@ -399,20 +399,26 @@ func (d *areaDecoder) source(p *areaPart, distance, id int64, base *set) bool {
 	return false
 }
 
+// agedObject is an object, and by how many snapshots it is older than the message.
+type agedObject struct {
+	object
+	age int64
+}
+
 // objects returns the shown objects of a type.
-func (d *areaDecoder) objects(typ int) (out []object) {
+func (d *areaDecoder) objects(typ int) (out []agedObject) {
 	shown := slices.Clone(d.shown)
 	slices.SortStableFunc(shown, func(a, b group) int { return int(a.age - b.age) })
 	for _, g := range shown {
 		if g.typ == typ {
 			for _, o := range g.set.objects {
-				if !slices.ContainsFunc(out, func(b object) bool { return b.id == o.id }) {
-					out = append(out, o)
+				if !slices.ContainsFunc(out, func(b agedObject) bool { return b.id == o.id }) {
+					out = append(out, agedObject{o, g.age})
 				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b object) int { return int(a.id - b.id) })
+	slices.SortFunc(out, func(a, b agedObject) int { return int(a.id - b.id) })
 	return out
 }
 
@@ -427,7 +433,8 @@ func TestAreas(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &areaDecoder{messages: map[int64][]group{}, decoded: map[int64]bool{}, kinds: kinds}
-		want, components, took, compared := map[int][]object{}, 0, "", 0
+		want, components, took, compared := map[int][]agedObject{}, 0, "", 0
+		typ := 0 // of the last object
 		compare := func(i int) {
 			for typ := range d.types {
 				if got := d.objects(typ); took == "right" && len(got)+len(want[typ]) > 0 && !reflect.DeepEqual(got, want[typ]) {
@@ -435,7 +442,7 @@ func TestAreas(t *testing.T) {
 				}
 				compared += len(want[typ])
 			}
-			want = map[int][]object{}
+			want = map[int][]agedObject{}
 		}
 		for i, line := range append(strings.Split(string(b), "\n"), "take") {
 			words := strings.Fields(line)
@@ -456,7 +463,10 @@ func TestAreas(t *testing.T) {
 				components += int(n[1])
 				p.init()
 			case "show":
-				want[int(n[0])] = append(want[int(n[0])], object{n[1], n[2], n[3:]})
+				typ = int(n[0])
+				want[typ] = append(want[typ], agedObject{object: object{n[1], n[2], n[3:]}})
+			case "age":
+				want[typ][len(want[typ])-1].age = n[0]
 			case "take":
 				compare(i)
 				if len(words) == 1 {

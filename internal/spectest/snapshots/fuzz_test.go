@@ -246,6 +246,18 @@ func (d *areaDecoder) clone() *areaDecoder {
 	return &c
 }
 
+func sameAged(t testing.TB, got *snapshot.Set, ages []uint64, want []agedObject) {
+	t.Helper()
+	var objects []object
+	for i, o := range want {
+		objects = append(objects, o.object)
+		if ages == nil && o.age > 0 || ages != nil && int64(ages[i]) != o.age {
+			t.Fatalf("ages %d, and %+v according to the specification", ages, o)
+		}
+	}
+	same(t, got, objects)
+}
+
 // FuzzAreas compares the decoder of worlds with areas with that of the specification, also on
 // messages of a sender that makes random decisions.
 func FuzzAreas(f *testing.F) {
@@ -296,7 +308,7 @@ func FuzzAreas(f *testing.F) {
 			}
 			for typ := range s.Schemas {
 				if err == nil {
-					same(t, d.Shown(typ), next.objects(typ))
+					sameAged(t, d.Shown(typ), d.Ages(typ), next.objects(typ))
 				}
 			}
 			spec = next
@@ -382,9 +394,23 @@ func (w *areaWriter) message() []byte {
 // entry writes a group without the baseline of the message.
 func (w *areaWriter) entry(known []int64) {
 	slot := w.r.Int64N(1 << (1 + w.r.IntN(11)))
-	if len(known) == 0 || w.r.IntN(2) == 0 {
-		w.bits(1, 2)
+	switch {
+	case w.r.IntN(8) == 0: // most likely of a message that the decoder does not have
+		w.bits(3, 2)
 		w.count(slot, 5)
+		w.bits(1+w.r.Int64N(62), 6)
+		w.bits(0, 1)
+		return
+	case len(known) == 0 || w.r.IntN(2) == 0:
+		keyframe := w.r.IntN(2) == 0
+		if keyframe {
+			w.bits(1, 2)
+		} else {
+			w.bits(3, 2)
+		}
+		if w.count(slot, 5); !keyframe {
+			w.bits(0, 6)
+		}
 		typ := w.r.IntN(len(w.d.types))
 		w.count(int64(typ), 2)
 		w.part(slot, typ, 0)

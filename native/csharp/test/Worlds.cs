@@ -72,7 +72,7 @@ static class Program
         for (int i = 0; i < o.Count; i++)
         {
             o.Row(i, row);
-            lines.Add(prefix + o.Id(i) + " " + o.Generation(i) + " " + string.Join(" ", row));
+            lines.Add(prefix + o.Id(i) + " " + o.Generation(i) + " " + string.Join(" ", row) + (o.Age(i) > 0 ? " age " + o.Age(i) : ""));
         }
         return string.Join("\n", lines);
     }
@@ -146,6 +146,9 @@ static class Program
                     break;
                 case "show":
                     shown.Add(string.Join(" ", w.Skip(1)));
+                    break;
+                case "age":
+                    shown[shown.Count - 1] += " age " + w[1];
                     break;
                 case "reset": // eight messages without a directory let the decoder ask for it
                     int next = (number + 1) & 0xffff;

@@ -60,6 +60,9 @@ struct Objects {
   size_t components = 0; // of a row
   const Object *objects = nullptr;
   const int32_t *rows = nullptr;
+  // ages are by how much objects are older than their snapshot, in ticks, from an AreaDecoder in numbers
+  // of snapshots. It is null if none is older, which is always so without areas.
+  const uint64_t *ages = nullptr;
 
   const int32_t *row(size_t i) const { return rows + i * components; }
 };

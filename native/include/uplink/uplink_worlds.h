@@ -63,12 +63,14 @@ typedef struct uplink_object {
 } uplink_object;
 
 /* uplink_objects are objects of one type, by ascending id: the row of object i begins at
- * rows[i * components]. */
+ * rows[i * components]. ages are by how much objects are older than their snapshot, in ticks, from an
+ * area decoder in numbers of snapshots. It is null if none is older, which is always so without areas. */
 typedef struct uplink_objects {
   size_t n;
   size_t components;
   const uplink_object *objects;
   const int32_t *rows;
+  const uint64_t *ages;
 } uplink_objects;
 
 typedef int32_t uplink_object_class;

@@ -28,6 +28,8 @@ struct OwnType {
   bool interpolated = false;
   Interpolator *interpolator = nullptr;
   Set newest;
+  Array<uint64_t> ages; // of newest, in ticks
+  bool older = false;   // one is above 0
 };
 
 struct SnapshotWorldImpl final : SnapshotWorld {
@@ -64,7 +66,10 @@ struct SnapshotWorldImpl final : SnapshotWorld {
 
   const Snapshot *newest() const override { return any ? &snapshot : nullptr; }
   Objects objects(size_t type) const override {
-    return any && type < n ? types[type].newest.view() : Objects{};
+    if (!any || type >= n) return {};
+    Objects o = types[type].newest.view();
+    if (types[type].older) o.ages = types[type].ages.data();
+    return o;
   }
   const ObjectType &type(size_t type) const override { return *types[type].type; }
   bool sample(size_t type, uint64_t now, Sample *s) override {
@@ -78,7 +83,8 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   void release_decoders();
   Error begin_interpolation();
   // take passes the objects of a type of the server on. It reports whether there was memory.
-  bool take(const Objects &o, size_t type, uint64_t now, uint64_t time, bool newer);
+  bool take(const Objects &o, size_t type, size_t number, uint64_t now, uint64_t time, bool newer);
+  uint64_t age_in_ticks(size_t number, uint64_t age) const;
 };
 
 SnapshotWorldImpl::~SnapshotWorldImpl() {
@@ -143,7 +149,8 @@ Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
   return Error::ok;
 }
 
-bool SnapshotWorldImpl::take(const Objects &o, size_t type, uint64_t now, uint64_t time, bool newer) {
+bool SnapshotWorldImpl::take(const Objects &o, size_t type, size_t number, uint64_t now, uint64_t time,
+                             bool newer) {
   OwnType &t = types[type];
   if (t.interpolator != nullptr) (void)t.interpolator->add(now, time, o); // it counts what it drops
   if (!newer) return true;
@@ -151,7 +158,17 @@ bool SnapshotWorldImpl::take(const Objects &o, size_t type, uint64_t now, uint64
   if (!t.newest.reserve(allocator, o.n)) return false;
   for (size_t i = 0; i < o.n; i++) t.newest.push(o.objects[i]);
   if (o.n > 0) std::memcpy(t.newest.row(0), o.rows, o.n * o.components * sizeof(int32_t));
+  t.older = o.ages != nullptr;
+  if (!t.older) return true;
+  if (t.ages.size() < o.n && !t.ages.create(allocator, o.n)) return false;
+  for (size_t i = 0; i < o.n; i++) t.ages[i] = age_in_ticks(number, o.ages[i]);
   return true;
+}
+
+// age_in_ticks returns the age of an object of a snapshot that was received, from that in numbers of
+// snapshots. Those of 64 and more become at least as many ticks.
+uint64_t SnapshotWorldImpl::age_in_ticks(size_t number, uint64_t age) const {
+  return age < ring ? ticks_of[number % ring] - ticks_of[(number - static_cast<size_t>(age)) % ring] : age;
 }
 
 Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
@@ -173,7 +190,7 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   const bool newer = !any || *tick > snapshot.tick;
   bool ok = true;
   for (size_t k = 0; k < n; k++)
-    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], m.now, time, newer) && ok;
+    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], info.number, m.now, time, newer) && ok;
   if (!newer) return Error::ok;
   any = ok;
   snapshot.tick = *tick;
@@ -220,6 +237,8 @@ void SnapshotWorldImpl::adopt(WorldReceiver *spare) {
   const uint64_t time = observe(m, snapshot.tick);
   for (size_t k = 0; k < n; k++) {
     types[k].newest.swap(s.types[k].newest);
+    types[k].ages.swap(s.types[k].ages);
+    types[k].older = s.types[k].older;
     if (types[k].interpolator != nullptr)
       (void)types[k].interpolator->add(snapshot.received, time, types[k].newest.view());
   }

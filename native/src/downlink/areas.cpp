@@ -25,31 +25,6 @@ constexpr uint64_t check_every = 64;
 
 struct AreaType;
 
-// Group is a set that several messages may contain.
-struct Group {
-  Set set;
-  AreaType *type = nullptr;
-  size_t used = 0; // by messages
-  Group *next = nullptr;
-};
-
-struct AreaType {
-  const TypeImpl *type = nullptr;
-  Part part;
-  Group *free = nullptr;
-  size_t free_n = 0;
-  Set one, before; // an object that entered, and the same in the baseline
-  Set shown, merged;
-};
-
-// Member is a group in a message.
-struct Member {
-  uint16_t slot = 0;
-  uint64_t age = 0;   // how much older the message is of which it is; 0 if it is up to date
-  uint32_t order = 0; // in its message
-  Group *group = nullptr;
-};
-
 // List grows.
 template <typename T> struct List {
   Array<T> items;
@@ -67,6 +42,38 @@ template <typename T> struct List {
   }
   T *begin() { return items.data(); }
   T *end() { return items.data() + n; }
+};
+
+// Ages are by how many snapshots objects are older than their message.
+struct Ages {
+  List<uint64_t> of;
+  bool any = false; // one is above 0
+};
+
+// Group is a set that several messages may contain.
+struct Group {
+  Set set;
+  AreaType *type = nullptr;
+  size_t used = 0; // by messages
+  Group *next = nullptr;
+};
+
+struct AreaType {
+  const TypeImpl *type = nullptr;
+  Part part;
+  Group *free = nullptr;
+  size_t free_n = 0;
+  Set one, before; // an object that entered, and the same in the baseline
+  Set shown, merged;
+  Ages ages, merged_ages; // of shown and merged
+};
+
+// Member is a group in a message.
+struct Member {
+  uint16_t slot = 0;
+  uint64_t age = 0;   // how much older the message is of which it is; 0 if it is up to date
+  uint32_t order = 0; // in its message
+  Group *group = nullptr;
 };
 
 struct Message {
@@ -91,6 +98,7 @@ struct Shown {
   uint64_t key = 0;
   const Set *set = nullptr;
   uint32_t index = 0;
+  uint64_t age = 0;
 };
 
 struct AreaDecoderImpl final : AreaDecoder {
@@ -439,7 +447,7 @@ Error AreaDecoderImpl::merge() {
       const Set &s = m.group->set;
       for (size_t i = 0; i < s.size(); i++) {
         const uint64_t key = static_cast<uint64_t>(s.object(i).id) << 32 | order.n;
-        if (!order.add(allocator, {key, &s, static_cast<uint32_t>(i)})) return Error::no_memory;
+        if (!order.add(allocator, {key, &s, static_cast<uint32_t>(i), m.age})) return Error::no_memory;
       }
     }
     std::sort(order.begin(), order.end(), [](const Shown &a, const Shown &b) { return a.key < b.key; });
@@ -449,9 +457,13 @@ Error AreaDecoderImpl::merge() {
         order.items[distinct++] = order.items[i];
     if (distinct > uplink::max_objects) return Error::malformed;
     t.merged.clear();
+    t.merged_ages.of.n = 0;
+    t.merged_ages.any = false;
     if (!t.merged.reserve(allocator, distinct)) return Error::no_memory;
     for (size_t i = 0; i < distinct; i++) {
       const Shown &s = order.items[i];
+      if (!t.merged_ages.of.add(allocator, s.age)) return Error::no_memory;
+      t.merged_ages.any = t.merged_ages.any || s.age > 0;
       t.merged.push(s.set->object(s.index));
       std::memcpy(t.merged.row(i), s.set->row(s.index), t.type->row * sizeof(int32_t));
     }
@@ -494,7 +506,13 @@ Error AreaDecoderImpl::accept() {
   }
   m.used = true;
   m.number = n;
-  for (size_t k = 0; k < types_n; k++) types[k].shown.swap(types[k].merged);
+  for (size_t k = 0; k < types_n; k++) {
+    AreaType &t = types[k];
+    t.shown.swap(t.merged);
+    t.ages.of.items.swap(t.merged_ages.of.items);
+    std::swap(t.ages.of.n, t.merged_ages.of.n);
+    std::swap(t.ages.any, t.merged_ages.any);
+  }
   if (n >= received.next) {
     release(&last);
     last.items.swap(visible.items);
@@ -573,7 +591,11 @@ Error AreaDecoder::decode(Bytes message, SnapshotInfo *info) {
 
 Objects AreaDecoder::shown(size_t type) const {
   const auto &d = *static_cast<const AreaDecoderImpl *>(this);
-  return type < d.types_n ? d.types[type].shown.view() : Objects{};
+  if (type >= d.types_n) return {};
+  const AreaType &t = d.types[type];
+  Objects o = t.shown.view();
+  if (t.ages.any) o.ages = t.ages.of.items.data();
+  return o;
 }
 
 size_t AreaDecoder::ack(uint8_t *to) const {

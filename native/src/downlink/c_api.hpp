@@ -13,7 +13,7 @@ static_assert(sizeof(uplink_object) == sizeof(Object) && sizeof(uplink_objects) 
               "structures are the same in both interfaces");
 
 inline uplink_objects of(const Objects &o) {
-  return {o.n, o.components, as<const uplink_object>(o.objects), o.rows};
+  return {o.n, o.components, as<const uplink_object>(o.objects), o.rows, o.ages};
 }
 
 inline uplink_sample of(const Sample &s) {

@@ -52,7 +52,7 @@ public:
   uint16_t hash() const;
   // content is the hash of an initial state. docs/spec/streams.md, 2.
   uint64_t content() const;
-  Objects view() const { return {n_, type_->row, objects_.data(), rows_.data()}; }
+  Objects view() const { return {n_, type_->row, objects_.data(), rows_.data(), nullptr}; }
 
 private:
   const TypeImpl *type_ = nullptr;

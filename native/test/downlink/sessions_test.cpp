@@ -173,6 +173,9 @@ int play_areas(const std::string &name) {
       fields.back().push_back(field(w, 1));
     } else if (w[0] == "show") {
       want.push_back(row(w, 1));
+      want.back().push_back(0);
+    } else if (w[0] == "age") {
+      want.back().back() = std::stoi(w[1]);
     } else if (w[0] == "take") {
       if (decoder == nullptr) {
         for (const auto &f : fields) {
@@ -196,8 +199,11 @@ int play_areas(const std::string &name) {
       taken++;
       for (size_t k = 0; k < types.size(); k++) {
         std::vector<Row> shown;
-        append(&shown, decoder->shown(k));
-        for (Row &r : shown) {
+        const Objects objects = decoder->shown(k);
+        append(&shown, objects);
+        for (size_t i = 0; i < shown.size(); i++) {
+          Row &r = shown[i];
+          r.push_back(objects.ages == nullptr ? 0 : static_cast<int32_t>(objects.ages[i]));
           r.insert(r.begin(), static_cast<int32_t>(k));
           got.push_back(r);
         }
