@@ -132,6 +132,7 @@ func (c *Conn) Server() string {
 type connection struct {
 	*Conn
 	own        *transport.Conn // also before it is installed
+	tag        int             // size of the session's AEAD tags
 	opened     time.Time
 	streams    *streams.Mux
 	nextFlush  time.Time
@@ -171,7 +172,7 @@ func (s *connection) Answered() {
 func (s *connection) Opened(link *transport.Conn) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
-	s.own, s.opened = link, time.Now()
+	s.own, s.tag, s.opened = link, link.Suite().Overhead(), time.Now()
 	s.openStreams()
 	if s.role == waiting {
 		s.worlds.Prepare(link)

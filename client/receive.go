@@ -28,10 +28,12 @@ func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
 	switch {
 	case err != nil:
 	case t == control.Acks:
+		s.acksAlone()
 		err = s.acks(link, body, at)
 	case t == control.Frame:
 		err = s.call(b, link.Number())
 	case t == control.Slack:
+		s.acksAlone()
 		err = s.slack(link, body, at)
 	case t == control.WithAcks || t == control.WithSlack:
 		err = s.withAcks(t, body, at)
@@ -51,6 +53,14 @@ func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
 	if err != nil {
 		s.count(&s.stats.Malformed, 1)
 	}
+}
+
+// acksAlone counts a datagram of acks alone.
+func (s *connection) acksAlone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.AckMessages++
+	s.stats.AckAEADBytes += uint64(s.tag)
 }
 
 // acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from

@@ -44,6 +44,57 @@ type RPCStats struct {
 	Pace Pace
 }
 
+// Datagrams returns the number of datagrams with payloads of the RPC: one that contains payloads of
+// several RPCs belongs to the first.
+func (s *RPCStats) Datagrams() uint64 { return s.Messages - s.Coalesced }
+
+// WireBytes returns the bytes of these datagrams, including AEAD overhead and all headers down to
+// IP. For the reliable channel it is an estimate without retransmissions.
+func (s *RPCStats) WireBytes() uint64 {
+	header := uint64(transport.HeaderSize)
+	if s.Reliable {
+		header = transport.SegmentHeaderSize
+	}
+	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+transport.IPSize)
+}
+
+// FullWireBytes returns the bytes of the frames if each were bit-packed and in an encrypted datagram
+// of its own: see transport.FullOverhead.
+func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + transport.FullOverhead*s.Frames() }
+
+// AckWireBytes returns the bytes of the received datagrams with acks alone, including AEAD overhead
+// and all headers down to IP, and of piggybacked acks without headers.
+func (s *Stats) AckWireBytes() uint64 {
+	return s.AckBytes + s.AckAEADBytes + s.AckMessages*(transport.HeaderSize+transport.IPSize)
+}
+
+// WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
+// rpc is "": all bits in both directions, including acks and all headers down to IP, relative to
+// the same frames bit-packed, each in an encrypted datagram of its own. Acks that were lost count
+// with the mean size of the others. The RPCs share the acks in proportion to their datagrams. It is
+// 0 if there were no frames.
+func (s *Stats) WireRatio(rpc string) float64 {
+	var up, datagrams, all, full uint64
+	for i := range s.RPCs {
+		r := &s.RPCs[i]
+		if r.Reliable {
+			continue
+		}
+		all += r.Datagrams()
+		if rpc == "" || rpc == r.RPC {
+			up += r.WireBytes()
+			datagrams += r.Datagrams()
+			full += r.FullWireBytes()
+		}
+	}
+	if full == 0 {
+		return 0
+	}
+	sent := 1 + float64(s.Transport.Lost)/float64(max(1, s.Transport.DatagramsReceived))
+	acks := float64(s.AckWireBytes()) * sent * float64(datagrams) / float64(max(1, all))
+	return (float64(up) + acks) / float64(full)
+}
+
 // Stats counts the traffic of a connection since Dial, over all reconnections.
 type Stats struct {
 	// RPCs is in the order of the RPCs' numbers: the order of binding, except that an RPC may reuse
@@ -53,8 +104,9 @@ type Stats struct {
 	// subscription.
 	Replication []ReplicationStats
 	// AckBytes counts the bytes of received acks, with their message types and the reports about
-	// jitter buffers in the same messages.
-	AckBytes uint64
+	// jitter buffers in the same messages. AckMessages counts the datagrams with acks alone, and
+	// AckAEADBytes their AEAD overhead.
+	AckBytes, AckMessages, AckAEADBytes uint64
 	// Calls counts the server's calls for which a handler ran ([Handle]), CallsDropped payloads of
 	// unreliable ones that came too late, could not be decoded or are of an unknown RPC.
 	Calls, CallsDropped uint64

@@ -90,6 +90,33 @@ type Stats struct {
 	Transport transport.ListenerStats
 }
 
+// WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
+// rpc is "": all bits in both directions, including acks and all headers down to IP, relative to
+// the same frames bit-packed, each in an encrypted datagram of its own. Datagrams that were lost on
+// the way to the server count with the mean size of the others. The RPCs share the acks in
+// proportion to their datagrams. It is 0 if there were no frames.
+func (s *Stats) WireRatio(rpc string) float64 {
+	var up, datagrams, all, full uint64
+	for i := range s.RPCs {
+		r := &s.RPCs[i]
+		if r.Reliable {
+			continue
+		}
+		all += r.Datagrams()
+		if rpc == "" || rpc == r.RPC {
+			up += r.WireBytes()
+			datagrams += r.Datagrams()
+			full += r.FullWireBytes()
+		}
+	}
+	if full == 0 {
+		return 0
+	}
+	sent := 1 + float64(s.Transport.Lost)/float64(max(1, s.Transport.DatagramsReceived))
+	acks := float64(s.Acks.WireBytes()) * float64(datagrams) / float64(max(1, all))
+	return (float64(up)*sent + acks) / float64(full)
+}
+
 // RPCStats counts the frames of one RPC on one channel, over all players, past ones included.
 type RPCStats struct {
 	RPC      string
@@ -121,6 +148,32 @@ type RPCStats struct {
 	Drops [drops]uint64
 	// Buffer describes the jitter buffers, if there are any; see [JitterBuffer].
 	Buffer BufferStats
+}
+
+// Datagrams returns the number of datagrams with payloads of the RPC: one that contains payloads of
+// several RPCs belongs to the first.
+func (st *RPCStats) Datagrams() uint64 { return st.Messages - st.Coalesced }
+
+// WireBytes returns the bytes of the datagrams that the server received, including AEAD overhead
+// and all headers down to IP. For the reliable channel it is an estimate without retransmissions.
+func (st *RPCStats) WireBytes() uint64 {
+	header := uint64(transport.HeaderSize)
+	if st.Reliable {
+		header = transport.SegmentHeaderSize
+	}
+	return st.Bytes + st.CoalescedBytes + st.AEADBytes + st.Datagrams()*(header+transport.IPSize)
+}
+
+// FullWireBytes returns the bytes of all frames that were sent if each were bit-packed and in an
+// encrypted datagram of its own: see transport.FullOverhead. Missed frames count with the mean size
+// of the delivered ones.
+func (st *RPCStats) FullWireBytes() uint64 {
+	n := st.Frames()
+	if n == 0 {
+		return 0
+	}
+	full := float64(st.FullBits)/8 + float64(transport.FullOverhead*n)
+	return uint64(full * (1 + float64(st.Missed)/float64(n)))
 }
 
 // count counts a delivered frame.
@@ -166,6 +219,12 @@ type AckStats struct {
 	Messages, AEADBytes, Piggybacked uint64
 	// Bytes is the size of all acks, with the type and length of their message, without headers.
 	Bytes uint64
+}
+
+// WireBytes returns the bytes of the datagrams with acks alone, including AEAD overhead and all
+// headers down to IP, and of piggybacked acks without headers.
+func (a AckStats) WireBytes() uint64 {
+	return a.Bytes + a.AEADBytes + a.Messages*(transport.HeaderSize+transport.IPSize)
 }
 
 // BufferStats describes the jitter buffers of one RPC, of one player or of all.

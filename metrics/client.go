@@ -46,6 +46,8 @@ type clientStats struct {
 func clientMetrics(s *clientStats) []metric {
 	return []metric{
 		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
+		row("ack_wire_bytes_total", "Bytes of the datagrams of acks alone that were received, including AEAD overhead and all headers down to IP, and of piggybacked acks.",
+			s.AckWireBytes()),
 		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
 		row("calls_dropped_total", "Payloads of such calls that came too late or could not be decoded.", s.CallsDropped),
 		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each ends one session.", s.Panics),
@@ -133,7 +135,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		r := &sums.RPCs[i]
 		c.collectRPC(ch, r.RPC, &rpcStats{
 			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
-			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
+			aeadBytes: r.AEADBytes, wireBytes: r.WireBytes(), fullWireBytes: r.FullWireBytes(), fallbacks: r.PriorFallbacks, reliable: r.Reliable,
 		}, drops{
 			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
 		})

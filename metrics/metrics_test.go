@@ -85,8 +85,8 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_frames_total rpc=ServerMove", 600, 600},
 			{"uplink_client_payloads_total rpc=ServerMove", 600, 600},
 			{"uplink_client_coalesced_payloads_total", 0, 0},
-			{"uplink_ds_frames_total rpc=ServerMove", 500, 599},
-			{"uplink_ds_missed_frames_total rpc=ServerMove", 1, 600 - v.sum("uplink_ds_frames_total", "rpc=ServerMove")},
+			{"uplink_ds_frames_total rpc=ServerMove", 590, 600},
+			{"uplink_ds_missed_frames_total rpc=ServerMove", 0, 600 - v.sum("uplink_ds_frames_total", "rpc=ServerMove")},
 			{"uplink_ds_frames_total rpc=ServerFire channel=reliable", 10, 10},
 			{"uplink_client_frame_bytes_total stage=full rpc=ServerMove", 600, 1e5},
 			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 400, 1e5},
@@ -169,7 +169,7 @@ func TestAEADBytes(t *testing.T) {
 				for channel, header := range map[string]float64{"channel=unreliable": 2, "channel=reliable": 3 + 24} {
 					payloads := v.sum(side+"payloads_total", channel)
 					aead := v.sum(side+"frame_bytes_total", "stage=aead", channel)
-					wire := v.sum(side+"frame_bytes_total", "stage=wire", channel)
+					wire := v.sum(side+"wire_bytes_total", channel)
 					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(28+header+tag)
 					if payloads < 10 || aead != payloads*tag || wire < least || wire > least+5*payloads {
 						t.Errorf("%v: %s %s: %v bytes of AEAD overhead of %v payloads, %v wire bytes, want %v and payload headers", suite, side, channel, aead, payloads, wire, least)
@@ -266,7 +266,7 @@ func TestCoalescing(t *testing.T) {
 			{"uplink_client_payloads_total rpc=ServerMove", 50, 400},
 			{"uplink_client_coalesced_payloads_total rpc=ServerMove", 50, 400},
 			{"uplink_ds_coalesced_payloads_total rpc=ServerMove", coalesced / 2, coalesced},
-			{"uplink_client_frame_bytes_total stage=wire rpc=ServerMove", payload + 100*31, payload + 400*15},
+			{"uplink_client_wire_bytes_total rpc=ServerMove", payload + 100*31, payload + 400*15},
 			{"uplink_client_bandwidth_limit_bytes_per_second", 100, 100},
 			{"uplink_client_bandwidth_bytes_per_second", 1, 1e5},
 			{"uplink_client_over_bandwidth_bytes_total", 1, 1e6},

@@ -110,10 +110,11 @@ func serverMetrics(s *ds.Stats) []metric {
 		row("acks_piggybacked_total", "Messages of worlds with acks in front of them.", s.Acks.Piggybacked),
 		row("ack_bytes_total", "Bytes of the acks sent, without headers.", s.Acks.Bytes),
 		row("ack_aead_bytes_total", "AEAD overhead of the datagrams of acks, in bytes.", s.Acks.AEADBytes),
-		row("ack_wire_bytes_total", "Bytes of the datagrams of acks, including AEAD overhead and all headers down to IP.",
-			s.Acks.Bytes+s.Acks.AEADBytes+s.Acks.Messages*headerSize(false)),
+		row("ack_wire_bytes_total", "Bytes of the datagrams of acks alone, including AEAD overhead and all headers down to IP, and of piggybacked acks.",
+			s.Acks.WireBytes()),
 		row("players", "Connected players.", s.Transport.Open),
 		row("max_players", "Maximum number of players.", s.Transport.MaxConns),
+		row("lost_datagrams_total", "Datagrams of the clients that did not arrive.", s.Transport.Lost),
 		row("path_migrations_total", "Changes of players' addresses, after path validation.",
 			s.Transport.PathMigrations),
 		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
@@ -138,7 +139,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		r := &st.RPCs[i]
 		s.collectRPC(ch, r.RPC, &rpcStats{
 			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
-			aeadBytes: r.AEADBytes, fallbacks: r.PriorFallbacks, reliable: r.Reliable,
+			aeadBytes: r.AEADBytes, wireBytes: r.WireBytes(), fullWireBytes: r.FullWireBytes(), fallbacks: r.PriorFallbacks, reliable: r.Reliable,
 		}, serverDrops(r.Drops[:]))
 		s.collect(ch, serverRPCMetrics(r), r.RPC, channel(r.Reliable))
 		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {

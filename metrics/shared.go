@@ -72,26 +72,15 @@ func channel(reliable bool) string {
 	return "unreliable"
 }
 
-// headerSize returns the bytes of all headers of a payload's datagram, down to IP.
-func headerSize(reliable bool) uint64 {
-	if reliable {
-		return transport.SegmentHeaderSize + transport.IPSize
-	}
-	return transport.HeaderSize + transport.IPSize
-}
-
 // rpcStats are the statistics of an RPC that both endpoints have.
 type rpcStats struct {
 	rpcdelta.Stats
 	payloads, payloadBytes    uint64
 	coalesced, coalescedBytes uint64 // payloads in a datagram after another one, and their overhead
 	aeadBytes                 uint64
+	wireBytes, fullWireBytes  uint64
 	fallbacks                 uint64
 	reliable                  bool
-}
-
-func (s *rpcStats) wireBytes() uint64 {
-	return s.payloadBytes + s.coalescedBytes + s.aeadBytes + (s.payloads-s.coalesced)*headerSize(s.reliable)
 }
 
 func rpcMetrics(s *rpcStats, sent string) []metric {
@@ -104,12 +93,16 @@ func rpcMetrics(s *rpcStats, sent string) []metric {
 		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.payloads),
 		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.coalesced),
 		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
-			"payload (encoded), aead (AEAD overhead of their datagrams), wire (payloads, AEAD overhead and all headers down to IP; "+
-			"an estimate without retransmissions for the reliable channel).",
+			"payload (encoded), aead (AEAD overhead of their datagrams).",
 			(s.FullBits+7)/8),
 		labeled("frame_bytes_total", "stage", "payload", "", (s.PayloadBits+7)/8),
 		labeled("frame_bytes_total", "stage", "aead", "", s.aeadBytes),
-		labeled("frame_bytes_total", "stage", "wire", "", s.wireBytes()),
+		row("wire_bytes_total", "Bytes of the datagrams with frames "+sent+", including AEAD overhead and all headers down to IP; "+
+			"an estimate without retransmissions for the reliable channel. "+
+			"The wire ratio divides these and ack_wire_bytes_total by full_wire_bytes_total (docs/operations.md).",
+			s.wireBytes),
+		row("full_wire_bytes_total", "Bytes of all frames sent if each were bit-packed, in an encrypted datagram of its own, including all headers down to IP.",
+			s.fullWireBytes),
 		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges(s)},
 		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
 			s.fallbacks),

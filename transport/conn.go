@@ -26,7 +26,8 @@ type Conn struct {
 	client uint64  // client id of the token
 	claims *claims // of a listener's connection, nil for a dialed one
 	outbox connOutbox
-	total  *RTTHistogram // of the shard; nil for a dialed connection
+	total  *ListenerStats // of the shard; nil for a dialed connection
+	lost   uint64         // datagrams, as far as total has them
 
 	dirty bool // in the shard's dirtyConns, whose lock guards it
 

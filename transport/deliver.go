@@ -25,6 +25,11 @@ func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
 	if v != session.Payload {
 		c.observeRTT()
 	}
+	if c.total != nil {
+		lost := c.session.Lost()
+		c.total.Lost += lost - c.lost
+		c.lost = lost
+	}
 	return received{
 		payload: payload, number: c.session.Number(), size: len(b), verdict: v,
 		state: c.session.State(), remote: c.session.Remote(),
@@ -40,7 +45,7 @@ func (c *Conn) observeRTT() {
 	c.measured = n
 	c.rtts.observe(last)
 	if c.total != nil {
-		c.total.observe(last)
+		c.total.RTTs.observe(last)
 	}
 }
 

@@ -142,7 +142,7 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.R
 func (s *shard) accept(now time.Time, request *admission.Request, g session.Grant) {
 	cfg := &s.common.cfg
 	c := &Conn{
-		shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.batch.RTTs,
+		shard: s, via: s, pc: s.pc, outbox: connOutbox{outbox: &s.outbox}, total: &s.counters.batch,
 		id: g.ID, hash: request.Hash, client: request.Claims.ClientID,
 		claims: &claims{data: bytes.Clone(request.Claims.UserData), issued: request.Claims.Issued, handover: request.Claims.Handover},
 	}

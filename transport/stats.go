@@ -76,6 +76,7 @@ type ListenerStats struct {
 	MaxConns                         int // as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
+	Lost                             uint64 // datagrams of clients: not received before 64 newer ones
 	SendFailed                       uint64 // datagrams that packet connections rejected, as in [Stats]
 	PathMigrations                   uint64 // changes of a peer's address
 	Forwarded                        uint64 // datagrams that arrived at another shard than their connection's
@@ -249,6 +250,7 @@ func (c *shardCounters) addTo(t *ListenerStats) {
 func (t *ListenerStats) add(o *ListenerStats) {
 	t.DatagramsReceived += o.DatagramsReceived
 	t.BytesReceived += o.BytesReceived
+	t.Lost += o.Lost
 	t.PathMigrations += o.PathMigrations
 	t.Forwarded += o.Forwarded
 	t.ProtocolErrors += o.ProtocolErrors

@@ -40,6 +40,10 @@ const (
 	SegmentHeaderSize = wire.ShortSize + reliable.SegmentSize
 	// IPSize is the size of the IPv4 and UDP headers of a datagram, in bytes.
 	IPSize = 20 + 8
+	// FullOverhead is the size in bytes of what surrounds a call that is sent bit-packed, in an
+	// encrypted datagram of its own: a header of 3 bytes, a tag of 16, UDP and IPv4. Wire ratios
+	// compare with it whatever the suite, so that they are comparable.
+	FullOverhead = 3 + 16 + IPSize
 )
 
 // PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other

@@ -28,6 +28,7 @@ type flow struct {
 	// server received.
 	Frames    uint64 `json:"frames"` // new ones
 	Payloads  uint64 `json:"payloads"`
+	Datagrams uint64 `json:"datagrams"`
 	Redundant uint64 `json:"redundant"` // frames
 
 	Full    uint64 `json:"full"`    // bits of full frames
@@ -49,7 +50,7 @@ func newFlow(r *ds.RPCStats) flow {
 		RPC: r.RPC, Reliable: r.Reliable,
 		Calls: r.Frames(), Missed: r.Missed, Late: r.LateFrames, Delta: r.Delta, Keyframe: r.Keyframe, Reset: r.Reset,
 		Age:    r.AgeSum,
-		Frames: r.Frames(), Payloads: r.Messages, Redundant: r.Redundant,
+		Frames: r.Frames(), Payloads: r.Messages, Datagrams: r.Datagrams(), Redundant: r.Redundant,
 		Full: r.FullBits, Encoded: r.PayloadBits, Header: since(8*r.Bytes, r.PayloadBits), AEAD: 8 * r.AEADBytes,
 		Headers:   8 * (r.CoalescedBytes + (r.Messages-r.Coalesced)*header),
 		Fallbacks: r.PriorFallbacks,
@@ -60,7 +61,7 @@ func newFlow(r *ds.RPCStats) flow {
 // setSent replaces the counts of what was received by those of what was sent.
 func (f *flow) setSent(r *ds.RPCStats) {
 	sent := newFlow(r)
-	f.Frames, f.Payloads, f.Redundant = sent.Frames, sent.Payloads, sent.Redundant
+	f.Frames, f.Payloads, f.Datagrams, f.Redundant = sent.Frames, sent.Payloads, sent.Datagrams, sent.Redundant
 	f.Full, f.Encoded, f.Header, f.AEAD, f.Headers = sent.Full, sent.Encoded, sent.Header, sent.AEAD, sent.Headers
 }
 
@@ -172,7 +173,9 @@ type totals struct {
 	RTTTime        uint64 `json:"rtt_time"` // sum of the measurements, in microseconds
 	PathMigrations uint64 `json:"path_migrations"`
 	Received       uint64 `json:"received"` // datagrams
-	Happened       uint64 `json:"happened"` // events of sessions
+	// Lost counts datagrams that clients sent and that did not arrive; 0 if Config.Sent is set.
+	Lost     uint64 `json:"lost"`
+	Happened uint64 `json:"happened"` // events of sessions
 	// Drops counts dropped datagrams, messages and handshakes by reason.
 	Drops map[string]uint64 `json:"drops,omitempty"`
 }
@@ -210,9 +213,12 @@ func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	o.totals = totals{
 		Players: t.Open,
 		Acks:    st.Acks.Messages,
-		AckBits: 8 * (st.Acks.Bytes + st.Acks.AEADBytes + st.Acks.Messages*(transport.HeaderSize+transport.IPSize)),
+		AckBits: 8 * st.Acks.WireBytes(),
 		RTTTime: uint64(t.RTTs.Sum.Microseconds()), PathMigrations: t.PathMigrations, Received: t.DatagramsReceived,
 		Drops: dropped(st.Drops[:]),
+	}
+	if sent == nil {
+		o.Lost = t.Lost
 	}
 	for _, n := range t.RTTs.Counts {
 		o.RTTs += n

@@ -42,5 +42,5 @@ export function showRPCs(observed) {
     ...columns.slice(1).map((c) => make("td", { class: c === "Drops" ? "text wrap" : undefined }))),
   (tr, i) => cells(i.r).forEach((text, n) => setText(tr.children[n + 1], text)));
   const other = f.drops(observed.drops, per);
-  setText($("dropped"), store.state ? `Drops outside of RPCs: ${other}. Acks are divided among the RPCs by their payloads.${items.some((i) => i.r.ratio > 1) ? aboveOne(items) : ""}` : "");
+  setText($("dropped"), store.state ? `Drops outside of RPCs: ${other}. Acks are divided among the RPCs by their datagrams.${items.some((i) => i.r.ratio > 1) ? aboveOne(items) : ""}` : "");
 }

@@ -18,7 +18,7 @@ export function addSample(s) {
   if (store.samples.length > store.span) store.samples.splice(0, store.samples.length - store.span);
 }
 
-const counted = ["calls", "missed", "late", "delta", "keyframe", "reset", "frames", "payloads", "redundant", "age", "full", "encoded", "header", "aead", "headers"];
+const counted = ["calls", "missed", "late", "delta", "keyframe", "reset", "frames", "payloads", "datagrams", "redundant", "age", "full", "encoded", "header", "aead", "headers"];
 
 export function empty() {
   return { ...Object.fromEntries(counted.map((k) => [k, 0])), drops: {} };
@@ -51,7 +51,7 @@ export const key = (f) => `${f.reliable ? "r" : "u"} ${f.rpc}`;
 
 // recently returns the sums over the last seconds.
 export function recently(seconds) {
-  const out = { seconds: 0, rpcs: new Map(), acks: 0, ackBits: 0, rtts: 0, rttTime: 0, drops: {}, link: null };
+  const out = { seconds: 0, rpcs: new Map(), acks: 0, ackBits: 0, received: 0, lost: 0, rtts: 0, rttTime: 0, drops: {}, link: null };
   const taken = [];
   const link = { lost: 0, bursts: 0, received: 0 };
   for (let i = store.samples.length - 1; i >= 0 && out.seconds < seconds - 0.5; i--) {
@@ -64,6 +64,8 @@ export function recently(seconds) {
     }
     out.acks += s.acks;
     out.ackBits += s.ack_bits;
+    out.received += s.received;
+    out.lost += s.lost;
     out.rtts += s.rtts;
     out.rttTime += s.rtt_time;
     for (const [reason, n] of Object.entries(s.drops ?? {})) out.drops[reason] = (out.drops[reason] ?? 0) + n;
@@ -86,13 +88,13 @@ export function total() {
   return {
     seconds: 0, // totals are not rates
     rpcs: new Map(s.rpcs.map((f) => [key(f), add({ ...empty(), rpc: f.rpc, reliable: f.reliable }, f)])),
-    acks: s.acks, ackBits: s.ack_bits, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null, worlds: worlds([s]), buffers: buffers([s]),
+    acks: s.acks, ackBits: s.ack_bits, received: s.received, lost: s.lost, rtts: s.rtts, rttTime: s.rtt_time, drops: s.drops ?? {}, link: null, worlds: worlds([s]), buffers: buffers([s]),
   };
 }
 
 // of returns the sums of one sample.
 export function of(sample) {
-  return { seconds: sample.dt, rpcs: new Map(sample.rpcs.map((f) => [key(f), f])), ackBits: sample.ack_bits };
+  return { seconds: sample.dt, rpcs: new Map(sample.rpcs.map((f) => [key(f), f])), ackBits: sample.ack_bits, received: sample.received, lost: sample.lost };
 }
 
 function summed(observed) {
@@ -105,24 +107,27 @@ function summed(observed) {
 const fullAround = 47;
 
 // figures returns the bits of an RPC, or of all, and the acks that belong to it. Every ratio and bit rate on
-// the page is computed here.
-function figures(f, acks, seconds) {
+// the page is computed here. Counts of what the server received are without what was lost, so the ratio adds
+// that: datagrams with the mean size of the others, and frames likewise.
+function figures(f, acks, observed) {
   const payload = f.encoded + f.header;
   const up = payload + f.aead + f.headers;
   const full = f.full + 8 * fullAround * f.frames;
-  return { ...f, seconds, payload, up, down: acks, full, ratio: (up + acks) / full, delivered: f.calls / (f.calls + f.missed) };
+  const sent = observed.received ? 1 + observed.lost / observed.received : 1;
+  const all = full * Math.max(1, (f.calls + f.missed) / (f.frames || 1));
+  return { ...f, seconds: observed.seconds, payload, up, down: acks, full, ratio: (up * sent + acks) / all, delivered: f.calls / (f.calls + f.missed) };
 }
 
 // together returns the figures of all RPCs.
 export function together(observed) {
-  return figures(summed(observed), observed.ackBits, observed.seconds);
+  return figures(summed(observed), observed.ackBits, observed);
 }
 
-// each returns the figures of each RPC by its key. Acks are divided by the number of payloads.
+// each returns the figures of each RPC by its key. Acks are divided by the number of datagrams.
 export function each(observed) {
-  const acked = [...observed.rpcs.values()].reduce((sum, f) => sum + (f.reliable ? 0 : f.payloads), 0);
-  const part = (f) => (f.reliable || !acked ? 0 : (observed.ackBits * f.payloads) / acked);
-  return new Map([...observed.rpcs].map(([k, f]) => [k, figures(f, part(f), observed.seconds)]));
+  const acked = [...observed.rpcs.values()].reduce((sum, f) => sum + (f.reliable ? 0 : f.datagrams), 0);
+  const part = (f) => (f.reliable || !acked ? 0 : (observed.ackBits * f.datagrams) / acked);
+  return new Map([...observed.rpcs].map(([k, f]) => [k, figures(f, part(f), observed)]));
 }
 
 export const lostShare = (l) => l.lost / (l.lost + l.received);

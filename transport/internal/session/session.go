@@ -152,10 +152,13 @@ type Stats struct {
 	Verdicts                         [Verdicts]uint64 // by verdict
 }
 
+// Lost returns the number of lost datagrams of the peer: not received before 64 newer ones.
+func (s *Session) Lost() uint64 { return s.window.Lost() }
+
 // Stats returns what the session has counted.
 func (s *Session) Stats() Stats {
 	st := s.stats
-	st.Lost, st.LossBursts = s.window.Lost(), s.window.Bursts()
+	st.Lost, st.LossBursts = s.Lost(), s.window.Bursts()
 	for _, n := range st.Verdicts {
 		st.DatagramsReceived += n
 	}

@@ -202,16 +202,14 @@ func (r *row) ip() float64       { return float64(8 * r.Messages * transport.IPS
 func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 func (r *row) wire() float64     { return r.coded() + r.around() }
 
-// fullAround is the size in bytes of what surrounds a full frame in an encrypted datagram of its
-// own: a header of 3 bytes, the tag of the default suite, UDP and IP.
-const fullAround = 47
-
-func (r *row) fullWire() float64 { return r.full() + 8*fullAround*float64(r.Sent.Frames()) }
+func (r *row) fullWire() float64 {
+	return r.full() + 8*transport.FullOverhead*float64(r.Sent.Frames())
+}
 
 func (r *row) share() float64    { return float64(r.Delivered) / float64(max(1, r.Delivered+r.Missed)) }
 func (r *row) keyframes() uint64 { return r.Sent.Keyframe + r.Sent.Reset }
 func (o *observation) ackBits() float64 {
-	return float64(8 * (o.acks.Bytes + o.acks.AEADBytes + o.acks.Messages*(transport.HeaderSize+transport.IPSize)))
+	return float64(8 * o.acks.WireBytes())
 }
 
 // Line is the JSON form of a row of the table.

@@ -223,7 +223,7 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 			t.Fatalf("%s: %v calls", rpc, calls)
 		}
 		want := map[int]float64{
-			0: calls, 2: stage("wire"), 4: stage("full") + 47*calls,
+			0: calls, 2: series("uplink_ds_wire_bytes_total"), 4: stage("full") + 47*calls,
 			6: calls / (calls + series("uplink_ds_missed_frames_total") - series("uplink_ds_late_frames_total")),
 			7: series("uplink_ds_baseline_age_frames_sum") / deltas, 8: (calls - deltas) / calls,
 			9: series("uplink_ds_redundant_frames_total") / series("uplink_ds_payloads_total"),
@@ -246,7 +246,7 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 	calls, missed := v.sum("uplink_ds_frames_total"), v.sum("uplink_ds_missed_frames_total")-v.sum("uplink_ds_late_frames_total")
 	for tile, want := range map[string]float64{
 		"calls": calls, "full": v.sum("uplink_ds_frame_bytes_total", "stage=full") + 47*calls,
-		"up": v.sum("uplink_ds_frame_bytes_total", "stage=wire"), "delivered": calls / (calls + missed),
+		"up": v.sum("uplink_ds_wire_bytes_total"), "delivered": calls / (calls + missed),
 		"rtt": v.sum("uplink_ds_rtt_seconds_sum") / v.sum("uplink_ds_rtt_seconds_count"),
 	} {
 		compare("tile "+tile, browser.Value[string](b, `[...document.querySelectorAll("#tile-`+tile+` .value > *")].map((e) => e.textContent).join(" ").trim()`), want)
