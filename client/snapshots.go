@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -33,8 +35,9 @@ type SnapshotConfig[T any] struct {
 	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
 	// Types are further types of objects of the world, as ds.AddType adds them, in any order. The
-	// client must know all that the server has. Unused in the configuration of an ObjectType, as
-	// are OnMessage, Initial and AckHz.
+	// server must have all of them. Objects of types that only the server has are skipped: see
+	// [SnapshotView.SkippedTypes]. Unused in the configuration of an ObjectType, as are OnMessage,
+	// Initial and AckHz.
 	Types []AnyObjectType
 	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
 	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
@@ -88,6 +91,14 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 	return ok
 }
 
+// SkippedTypes returns the names of the types of objects that the world has at the server, but
+// SnapshotConfig.Types does not. Their objects are received and dropped. Config.Logger logs each once.
+func (v *SnapshotView[T]) SkippedTypes() []string {
+	v.receiver.mu.Lock()
+	defer v.receiver.mu.Unlock()
+	return slices.Clone(v.receiver.skipped)
+}
+
 // ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are
 // safe for concurrent use.
 type ObjectType[T any] struct{ *objects[T] }
@@ -123,7 +134,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
+	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, log: c.cfg.Logger, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
 	for _, t := range cfg.Types {
 		r.further = append(r.further, t.receiver())
 	}
@@ -143,13 +154,40 @@ type snapshotReceiver struct {
 	name    string
 	own     objectReceiver
 	further []objectReceiver // in any order until the offer is checked, then in the server's
+	log     *slog.Logger
 
 	onMessage func(tick uint64, message []byte) // or nil
 	plays     bool                              // Sample delivers messages
 
 	mu       sync.Mutex
 	messages replication.GameMessages // that came before Sample reached their ticks
+	skipped  []string                 // names of types of the server that the client does not have
 }
+
+// skippedType receives the objects of a type that the client does not have.
+type skippedType struct{ name string }
+
+func (t skippedType) typeName() string { return t.name }
+
+func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, error) {
+	source, err := evolve.Parse(t.name, fields)
+	if err != nil {
+		return nil, malformedFields(world, err)
+	}
+	s, err := snapshot.SchemaOf(source)
+	if err != nil {
+		return nil, malformedFields(world, err)
+	}
+	return s, nil
+}
+
+func (skippedType) subscribed(*replication.Subscription)                          {}
+func (skippedType) begin(*replication.Offer) error                                { return nil }
+func (skippedType) keep()                                                         {}
+func (skippedType) receive(uint64, *snapshot.Set, []uint64, Processed, time.Time) {}
+func (skippedType) deliver()                                                      {}
+func (t skippedType) spare() objectReceiver                                       { return t }
+func (skippedType) adopt(objectReceiver)                                          {}
 
 // objectReceiver receives the objects of one type. Its methods are those of the goroutine that
 // receives, except typeName.
@@ -182,23 +220,51 @@ func (r *snapshotReceiver) Check(o *replication.Offer) error {
 	}
 	var ordered []objectReceiver
 	var schemas []*snapshot.Schema
+	var skipped []string
+	missing := r.ownTypes()
 	for _, offered := range o.Types {
-		i := slices.IndexFunc(r.further, func(t objectReceiver) bool { return t.typeName() == offered.Name })
-		if i < 0 {
-			return fmt.Errorf("client: world %s: it has objects of type %s: add it to SnapshotConfig.Types", r.name, shown(offered.Name))
+		var t objectReceiver = skippedType{offered.Name}
+		if i := slices.IndexFunc(missing, func(t objectReceiver) bool { return t.typeName() == offered.Name }); i >= 0 {
+			t = missing[i]
+			missing = slices.Delete(missing, i, i+1)
+		} else {
+			skipped = append(skipped, offered.Name)
 		}
-		schema, err := r.further[i].offer(r.name+"/"+offered.Name, offered.Fields)
+		schema, err := t.offer(r.name+"/"+offered.Name, offered.Fields)
 		if err != nil {
 			return err
 		}
-		ordered, schemas = append(ordered, r.further[i]), append(schemas, schema)
+		ordered, schemas = append(ordered, t), append(schemas, schema)
 	}
-	if len(ordered) != len(r.further) {
-		return fmt.Errorf("client: world %s: it has %d further types of objects, SnapshotConfig.Types has %d", r.name, len(ordered), len(r.further))
+	if len(missing) > 0 {
+		return fmt.Errorf("client: world %s: it has no objects of type %s: update the server first, or remove it from SnapshotConfig.Types", r.name, missing[0].typeName())
 	}
 	r.further = ordered
+	r.skip(skipped)
 	r.SetTypes(own, schemas...)
 	return nil
+}
+
+// ownTypes returns the further types that the client has.
+func (r *snapshotReceiver) ownTypes() (own []objectReceiver) {
+	for _, t := range r.further {
+		if _, ok := t.(skippedType); !ok {
+			own = append(own, t)
+		}
+	}
+	return own
+}
+
+// skip sets the types of which objects are dropped, and logs those that are new.
+func (r *snapshotReceiver) skip(names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		if !slices.Contains(r.skipped, name) {
+			r.log.Warn("objects of a world are dropped, since SnapshotConfig.Types does not have their type", "world", r.name, "type", shown(name))
+		}
+	}
+	r.skipped = names
 }
 
 // Begin implements [replication.Receiver].
@@ -279,8 +345,8 @@ func (r *snapshotReceiver) Deliver() {
 
 // Spare implements [replication.Standby].
 func (r *snapshotReceiver) Spare() replication.Receiver {
-	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare()}
-	for _, t := range r.further {
+	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare(), log: r.log, skipped: slices.Clone(r.skipped)}
+	for _, t := range r.ownTypes() {
 		spare.further = append(spare.further, t.spare())
 	}
 	return spare
@@ -291,11 +357,18 @@ func (r *snapshotReceiver) Adopt(spare replication.Receiver) {
 	next := spare.(*snapshotReceiver)
 	r.SnapshotDecoder = next.SnapshotDecoder
 	r.own.adopt(next.own)
-	for i, t := range next.further { // in the order of its server
-		k := slices.IndexFunc(r.further, func(o objectReceiver) bool { return o.typeName() == t.typeName() })
-		r.further[i], r.further[k] = r.further[k], r.further[i]
-		r.further[i].adopt(t)
+	own := r.ownTypes()
+	r.further = r.further[:0]
+	for _, t := range next.further { // in the order of its server
+		if k := slices.IndexFunc(own, func(o objectReceiver) bool { return o.typeName() == t.typeName() }); k >= 0 {
+			own[k].adopt(t)
+			t = own[k]
+		}
+		r.further = append(r.further, t)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipped = next.skipped
 }
 
 // restore restores the objects of a set into slices that are reused.

@@ -34,7 +34,7 @@ func Compile[T any](name string) (*Type[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	s, err := schemaOf(rpc.Schema())
+	s, err := SchemaOf(rpc.Schema())
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func Compile[T any](name string) (*Type[T], error) {
 // 0, or the number of its range that is nearest to 0. Numbers may have another resolution and
 // range. An error names the field whose values cannot be converted. The Type cannot quantize.
 func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
-	s, err := schemaOf(source)
+	s, err := SchemaOf(source)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,9 @@ func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
 	return (&Type[T]{rpc: t.rpc, source: source, schema: s, conversion: c}).Clone(), nil
 }
 
-func schemaOf(rpc *schema.Schema) (*Schema, error) {
+// SchemaOf returns the schema of the rows of objects whose fields are those of another schema. An
+// error names the limit that they exceed.
+func SchemaOf(rpc *schema.Schema) (*Schema, error) {
 	var fields []Field
 	for _, f := range objectfields.Of(rpc) {
 		fields = append(fields, Field(f))

@@ -1,0 +1,42 @@
+package client
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
+)
+
+// TestSkippedTypes checks that a client plays on without the objects of a type that it does not have,
+// and logs the type once, whatever the number of offers.
+func TestSkippedTypes(t *testing.T) {
+	r := newRink(t, areaCodec)
+	var log bytes.Buffer
+	r.conn.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	v, err := SubscribeSnapshots(t.Context(), r.conn, "pucks", SnapshotConfig[puck]{AckHz: 1000})
+	must(t, err)
+	r.subscribed()
+	var latest Snapshot[puck]
+	for range 200 {
+		r.deliver(r.send())
+		r.ack()
+		if !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != pucks {
+			t.Fatalf("tick %d: the latest is tick %d with %d objects", r.tick, latest.Tick, len(latest.Objects))
+		}
+	}
+	if got := v.SkippedTypes(); !slices.Equal(got, []string{"goals"}) {
+		t.Errorf("skipped types are %q", got)
+	}
+	_, body, err := control.Split(r.offer)
+	must(t, err)
+	offer, err := replication.ParseOffer(body)
+	must(t, err)
+	must(t, v.receiver.Check(&offer))
+	if n := strings.Count(log.String(), "type=goals"); n != 1 {
+		t.Errorf("logged %d times: %s", n, &log)
+	}
+}
