@@ -3,11 +3,11 @@ package transport
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -15,11 +15,11 @@ const maxAdmit = 5 * time.Second
 
 // ask asks [Config.Admit] about a granted request; the shard handles the answer. Meanwhile the
 // token is used. The handshake lock is held.
-func (s *shard) ask(from netip.AddrPort, hello wire.Hello, request *admission.Request) {
+func (s *shard) ask(from session.Path, hello wire.Hello, request *admission.Request) {
 	common, claims := s.common, &request.Claims
 	common.admission.Reserve(request)
 	ctx, cancel := context.WithTimeout(context.Background(), maxAdmit)
-	if !common.startAsking(request.Hash, asking{from.Addr(), cancel}) {
+	if !common.startAsking(request.Hash, asking{from.Addr.Addr(), cancel}) {
 		return
 	}
 	hello.Route, hello.Message = nil, nil // of the read buffer
@@ -37,7 +37,7 @@ func (s *shard) ask(from netip.AddrPort, hello wire.Hello, request *admission.Re
 }
 
 // admitted handles the answer of [Config.Admit].
-func (s *shard) admitted(now time.Time, from netip.AddrPort, hello wire.Hello, request *admission.Request, err error) {
+func (s *shard) admitted(now time.Time, from session.Path, hello wire.Hello, request *admission.Request, err error) {
 	common := s.common
 	common.handshakes.Lock()
 	defer common.handshakes.Unlock()
@@ -51,7 +51,7 @@ func (s *shard) admitted(now time.Time, from netip.AddrPort, hello wire.Hello, r
 		request.Code = wire.TokenUsed
 		s.welcome(now, from, request, false)
 	default:
-		common.log.Warn("client not admitted", "remote", from, "client", request.Client, "error", err)
+		common.log.Warn("client not admitted", "remote", from.Addr, "client", request.Client, "error", err)
 		common.admission.Release(request)
 		s.refuse(now, from, hello, wire.RefuseBusy)
 	}

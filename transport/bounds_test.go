@@ -54,7 +54,7 @@ func TestMovesAreBounded(t *testing.T) {
 		g.out = nil
 		f()
 		for k := 0; k < len(g.out); k++ {
-			beside.receive(d.now, datagram{from, bytes.Clone(g.out[k])})
+			beside.receive(d.now, datagram{on(from), bytes.Clone(g.out[k])})
 			d.shard.endBatch(d.now)
 			d.write()
 		}
@@ -87,7 +87,7 @@ func TestMovesAreBounded(t *testing.T) {
 func TestDirtyConnsAreBounded(t *testing.T) {
 	d := newTestListener(t, Config{})
 	d.visit(t, clientAddr, 0).open()
-	c := d.conns.get(clientAddr)
+	c := d.conns.get(on(clientAddr))
 	send := func() {
 		for range 50 {
 			if err := c.SendReliable([]byte("x")); err != nil {
@@ -252,9 +252,9 @@ func TestSpoofedHellosTakeNoMemory(t *testing.T) {
 		if i%3 > 1 {
 			h.Cookie[i%len(h.Cookie)] = byte(1 + i%255)
 		}
-		d.shard.receive(d.now, datagram{from, wire.AppendHello(buf[:0], h)})
+		d.shard.receive(d.now, datagram{on(from), wire.AppendHello(buf[:0], h)})
 		stray := wire.AppendHeader(buf[:0], wire.Header{Kind: wire.DataKind, Long: i%2 == 0, ID: uint64(i), Number: uint32(i)})
-		d.shard.receive(d.now, datagram{from, append(stray, message[:40]...)})
+		d.shard.receive(d.now, datagram{on(from), append(stray, message[:40]...)})
 		d.write()
 		d.now = d.now.Add(10 * time.Microsecond)
 		i++

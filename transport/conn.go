@@ -46,8 +46,8 @@ type Conn struct {
 	timer  timer
 	hash   admission.Hash // of the hello that started the session
 	kept   atomic.Bool    // see Keep
-	// The shard via receives datagrams from the address addr, and finds the connection by it.
-	addr netip.AddrPort
+	// The shard via receives datagrams on the path, and finds the connection by it.
+	path session.Path
 	via  *shard
 	// If the client had another connection before, the handler learns of this one when that has
 	// ended.
@@ -215,7 +215,7 @@ func (c *Conn) MinRTT() time.Duration {
 func (c *Conn) Unanswered() bool { return locked(c, (*session.Session).Unanswered) }
 
 // RemoteAddr returns the peer's current address.
-func (c *Conn) RemoteAddr() netip.AddrPort { return locked(c, (*session.Session).Remote) }
+func (c *Conn) RemoteAddr() netip.AddrPort { return locked(c, (*session.Session).Remote).Addr }
 
 // MaxPayload returns the current maximum size of a payload of [Conn.Send], in bytes: [MaxPayload],
 // or more for a dialed connection whose path size probes were answered (see [Stats]), which takes

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -14,11 +13,11 @@ type received struct {
 	number  uint64 // of the datagram, if it was accepted
 	size    int    // of the datagram
 	verdict session.Verdict
-	state   session.State  // after it
-	remote  netip.AddrPort // address of the peer after it
+	state   session.State // after it
+	remote  session.Path  // path to the peer after it
 }
 
-func (c *Conn) input(now time.Time, from netip.AddrPort, b []byte) received {
+func (c *Conn) input(now time.Time, from session.Path, b []byte) received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	payload, v := c.session.Input(now, from, b)

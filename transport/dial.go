@@ -85,7 +85,7 @@ func (c Config) request(remote netip.AddrPort) (session.Request, error) {
 	if err != nil {
 		return session.Request{}, err
 	}
-	r := session.Request{Remote: remote, ServerKey: t.ServerKey(), KeyID: t.KeyID(), Route: t.Route(), Token: t.Sealed(), Nonce: randomID()}
+	r := session.Request{Remote: session.Path{Addr: remote}, ServerKey: t.ServerKey(), KeyID: t.KeyID(), Route: t.Route(), Token: t.Sealed(), Nonce: randomID()}
 	for _, s := range c.Suites {
 		r.Suites |= 1 << s
 	}
@@ -96,7 +96,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	s := newSocket(pc)
 	d := &dialer{
 		network: cfg.Network,
-		remote:  r.Remote,
+		remote:  r.Remote.Addr,
 		socket:  s,
 		handler: h,
 		log:     cfg.Logger,
@@ -147,9 +147,10 @@ func (d *dialer) run() error {
 }
 
 func (d *dialer) receive(now time.Time, g datagram) {
-	if g.from != d.remote {
+	if g.from.Addr != d.remote {
 		return
 	}
+	g.from.Local = netip.Addr{} // the system selects the source
 	defer d.conn.recovered(d.handler)
 	r := d.conn.input(now, g.from, g.b)
 	if r.verdict == session.Accepted && r.state == session.Connecting {

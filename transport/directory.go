@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
 // directory contains the connections of all shards of a listener. It is used when a connection
@@ -142,42 +143,49 @@ func (d *directory) counts() (all, open int) {
 	return len(d.ids), len(d.clients)
 }
 
-// addresses maps the source addresses of a shard's datagrams to connections. For IPv4 the key is an
-// integer, which takes a third of the time.
-type addresses struct {
+// paths maps the paths of a shard's datagrams to connections. For IPv4 the key is an integer, which
+// takes a third of the time: the address and port of the peer, and 16 bits of the local address. A
+// NAT may give two peers one address if they dial different addresses of the listener. IPv6 has no
+// such NATs.
+type paths struct {
 	ipv4 map[uint64]*Conn
 	ipv6 map[netip.AddrPort]*Conn
 }
 
-func newAddresses() addresses {
-	return addresses{ipv4: make(map[uint64]*Conn), ipv6: make(map[netip.AddrPort]*Conn)}
+func newPaths() paths {
+	return paths{ipv4: make(map[uint64]*Conn), ipv6: make(map[netip.AddrPort]*Conn)}
 }
 
-func ipv4Key(a netip.AddrPort) uint64 {
-	ip := a.Addr().As4()
-	return uint64(binary.BigEndian.Uint32(ip[:]))<<16 | uint64(a.Port())
-}
-
-func (m *addresses) get(a netip.AddrPort) *Conn {
-	if a.Addr().Is4() {
-		return m.ipv4[ipv4Key(a)]
+func ipv4Key(p session.Path) uint64 {
+	ip := p.Addr.Addr().As4()
+	key := uint64(binary.BigEndian.Uint32(ip[:]))<<32 | uint64(p.Addr.Port())<<16
+	if p.Local.Is4() {
+		ip = p.Local.As4()
+		key |= uint64(binary.BigEndian.Uint16(ip[2:]))
 	}
-	return m.ipv6[a]
+	return key
 }
 
-func (m *addresses) set(a netip.AddrPort, c *Conn) {
-	if a.Addr().Is4() {
-		m.ipv4[ipv4Key(a)] = c
+func (m *paths) get(p session.Path) *Conn {
+	if p.Addr.Addr().Is4() {
+		return m.ipv4[ipv4Key(p)]
+	}
+	return m.ipv6[p.Addr]
+}
+
+func (m *paths) set(p session.Path, c *Conn) {
+	if p.Addr.Addr().Is4() {
+		m.ipv4[ipv4Key(p)] = c
 	} else {
-		m.ipv6[a] = c
+		m.ipv6[p.Addr] = c
 	}
 }
 
-func (m *addresses) remove(a netip.AddrPort, c *Conn) {
-	if a.Addr().Is4() {
-		deleteIf(m.ipv4, ipv4Key(a), c)
+func (m *paths) remove(p session.Path, c *Conn) {
+	if p.Addr.Addr().Is4() {
+		deleteIf(m.ipv4, ipv4Key(p), c)
 	} else {
-		deleteIf(m.ipv6, a, c)
+		deleteIf(m.ipv6, p.Addr, c)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestFlushByAllShards(t *testing.T) {
 		for _, s := range d.shards {
 			s.outbox.pc = meeting{new(script), &all}
 			for range minFlush {
-				s.outbox.add([]byte("state"), port(1), nil)
+				s.outbox.add([]byte("state"), on(port(1)), nil)
 			}
 		}
 		d.Flush()

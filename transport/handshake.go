@@ -3,7 +3,6 @@ package transport
 import (
 	"bytes"
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -21,7 +20,7 @@ const aheadInterval = time.Minute
 
 // receiveHello handles a hello. Until its sender's address is validated, it costs at most two MACs
 // and no memory.
-func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
+func (s *shard) receiveHello(now time.Time, from session.Path, b []byte) {
 	hello, err := wire.ParseHello(b)
 	switch {
 	case err != nil:
@@ -29,11 +28,11 @@ func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 	case hello.Version != wire.Version:
 		s.drops().Version++
 		s.refuse(now, from, hello, wire.RefuseVersion)
-	case !s.cookies.Valid(now, from, hello):
+	case !s.cookies.Valid(now, from.Addr, hello):
 		if hello.Cookie != [wire.CookieSize]byte{} {
 			s.drops().Cookie++
 		}
-		s.send(wire.AppendRetry(s.out[:0], s.cookies.Retry(now, from, hello)), from)
+		s.send(wire.AppendRetry(s.out[:0], s.cookies.Retry(now, from.Addr, hello)), from)
 	case len(hello.Message) == 0:
 		s.count(session.Malformed)
 	default:
@@ -42,7 +41,7 @@ func (s *shard) receiveHello(now time.Time, from netip.AddrPort, b []byte) {
 }
 
 // refuse answers a hello with an unauthenticated reason, within the rate limit of such answers.
-func (s *shard) refuse(now time.Time, to netip.AddrPort, hello wire.Hello, reason wire.RefuseReason) {
+func (s *shard) refuse(now time.Time, to session.Path, hello wire.Hello, reason wire.RefuseReason) {
 	if s.mayHint(now) {
 		s.send(wire.AppendRefuse(s.out[:0], wire.Refuse{Nonce: hello.Nonce, Reason: reason}), to)
 		s.refused(0, session.Refusal(reason, token.KeyID(hello.Key)))
@@ -59,7 +58,7 @@ func (s *shard) refused(client uint64, err error) {
 }
 
 // handshake handles a hello whose sender's address is validated.
-func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) {
+func (s *shard) handshake(now time.Time, from session.Path, hello wire.Hello) {
 	common := s.common
 	hash := admission.HashOf(hello.Message)
 	common.handshakes.Lock()
@@ -75,7 +74,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 	err := admission.ErrBusy
 	if !common.admission.HasKey(hello) {
 		err = admission.ErrUnreadable
-	} else if common.mayPend(from.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr()) {
+	} else if common.mayPend(from.Addr.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr.Addr()) {
 		request, err = common.admission.Read(now, hello)
 	}
 	switch {
@@ -88,7 +87,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 		s.drops().RateLimited++
 		s.refuse(now, from, hello, wire.RefuseBusy)
 	default:
-		common.log.Debug("hello refused", "remote", from, "key", token.KeyID(hello.Key))
+		common.log.Debug("hello refused", "remote", from.Addr, "key", token.KeyID(hello.Key))
 		s.count(session.Unauthenticated)
 		s.refuse(now, from, hello, wire.RefuseKey)
 	}
@@ -96,7 +95,7 @@ func (s *shard) handshake(now time.Time, from netip.AddrPort, hello wire.Hello) 
 
 // welcome answers a request, and creates its session if it is granted: after a Drain only if it was
 // admitted by [Config.Admit], which has used the token. The handshake lock is held.
-func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.Request, admitted bool) {
+func (s *shard) welcome(now time.Time, from session.Path, request *admission.Request, admitted bool) {
 	common := s.common
 	switch {
 	case request.Code != wire.Granted:
@@ -118,7 +117,7 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.R
 			Remote: from, ID: id, Suite: request.Suite, Secrets: secrets, Welcome: welcome,
 		})
 	default:
-		common.log.Debug("connection refused", "remote", from, "code", request.Code)
+		common.log.Debug("connection refused", "remote", from.Addr, "code", request.Code)
 		switch request.Code {
 		case wire.ServerFull:
 			s.drops().Full++
@@ -131,7 +130,7 @@ func (s *shard) welcome(now time.Time, from netip.AddrPort, request *admission.R
 		err := session.GrantError(wire.Grant{Code: request.Code, Detail: request.Detail}, request.Offered)
 		if request.Code == wire.TokenAhead && now.Sub(common.warnedAhead) >= aheadInterval {
 			common.warnedAhead = now
-			common.log.Warn("the clock of the backend is ahead", "remote", from, "client", request.Client, "error", err)
+			common.log.Warn("the clock of the backend is ahead", "remote", from.Addr, "client", request.Client, "error", err)
 		}
 		s.refused(request.Client, err)
 	}

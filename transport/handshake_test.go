@@ -20,7 +20,7 @@ func TestPendingUntilSealed(t *testing.T) {
 		t.Fatalf("state %d, %+v", g.State(), d.calls)
 	}
 	g.open()
-	c := d.conns.get(clientAddr)
+	c := d.conns.get(on(clientAddr))
 	if d.calls.opened != 1 || len(d.pending) != 0 || c == nil || c.ClientID() != 7 || string(c.UserData()) != "red team" || c.ID() != g.ID() {
 		t.Errorf("%+v, %+v", d.calls, c)
 	}
@@ -44,7 +44,7 @@ func TestSameHelloSameWelcome(t *testing.T) {
 	if s := d.Stats(); len(welcomes) != 3 || s.Conns != 1 || s.Open != 1 || s.Dropped.Token != 1 {
 		t.Errorf("the hello of an open session was answered by %x: %+v", welcomes[2:], s)
 	}
-	if g.Input(d.now, d.pc.LocalAddr(), welcomes[2]); g.State() != session.Open {
+	if g.Input(d.now, on(d.pc.LocalAddr()), welcomes[2]); g.State() != session.Open {
 		t.Errorf("the client took what was not for it: %v", g.Err())
 	}
 }
@@ -58,7 +58,7 @@ func TestHandshakeMoves(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	g.deliverFrom(place(1), firstHeartbeat)
-	if d.conns.get(place(1)) == nil || d.conns.get(clientAddr) != nil {
+	if d.conns.get(on(place(1))) == nil || d.conns.get(on(clientAddr)) != nil {
 		t.Error("the connection is not where its client is")
 	}
 }
@@ -80,7 +80,7 @@ func TestSameClientReplaces(t *testing.T) {
 		if d.calls.opened != 2 || len(d.calls.closed) != 1 || !errors.Is(d.calls.closed[0], session.ErrReplaced) {
 			t.Fatalf("%+v", d.calls)
 		}
-		if c := d.conns.get(from); c == nil || c.ID() != second.ID() || d.Stats().Open != 1 || d.entries() != 4 {
+		if c := d.conns.get(on(from)); c == nil || c.ID() != second.ID() || d.Stats().Open != 1 || d.entries() != 4 {
 			t.Errorf("%d entries, %+v", d.entries(), d.Stats())
 		}
 	}
@@ -114,20 +114,20 @@ func TestAddressIsTaken(t *testing.T) {
 	d := newTestListener(t, Config{})
 	first := d.visit(t, clientAddr, 1).open()
 	second := d.visit(t, clientAddr, 2).open()
-	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(clientAddr).ClientID() != 2 {
+	if s := d.Stats(); s.Open != 2 || len(d.calls.closed) != 0 || d.conns.get(on(clientAddr)).ClientID() != 2 {
 		t.Fatalf("%+v, %+v", s, d.calls)
 	}
 	// The first one is found by its id, wherever it is.
 	d.now = d.now.Add(2 * time.Second)
 	first.Advance(d.now)
 	first.moveTo(place(1))
-	if c := d.conns.get(place(1)); c == nil || c.ClientID() != 1 || d.conns.get(clientAddr).ClientID() != 2 {
+	if c := d.conns.get(on(place(1))); c == nil || c.ClientID() != 1 || d.conns.get(on(clientAddr)).ClientID() != 2 {
 		t.Errorf("%v", d.conns)
 	}
 	if second.State() != session.Open {
 		t.Errorf("second: %v", second.Err())
 	}
-	for _, c := range []*Conn{d.conns.get(place(1)), d.conns.get(clientAddr)} {
+	for _, c := range []*Conn{d.conns.get(on(place(1))), d.conns.get(on(clientAddr))} {
 		_ = c.Close()
 	}
 	if d.advance(0); d.entries() != 0 || len(d.calls.closed) != 2 {
@@ -186,7 +186,7 @@ func TestHintsOfAllShards(t *testing.T) {
 		for i := range 1000 {
 			d.now = d.shards[0].start.Add(time.Duration(i) * time.Millisecond)
 			for _, s := range d.shards {
-				s.receive(d.now, datagram{place(i), stray})
+				s.receive(d.now, datagram{on(place(i)), stray})
 			}
 			d.write()
 		}
@@ -222,7 +222,7 @@ func TestRefusesAreLimited(t *testing.T) {
 func TestUnauthenticatedChangesNothing(t *testing.T) {
 	d := newTestListener(t, Config{})
 	g := d.visit(t, clientAddr, 0).open()
-	before, entries := d.conns.get(clientAddr).timer, d.entries()
+	before, entries := d.conns.get(on(clientAddr)).timer, d.entries()
 	d.pc.sent = func(b []byte) {
 		if kind, err := wire.ParseType(b); err != nil || kind != wire.RetryType {
 			t.Errorf("answered by %x", b)
@@ -240,7 +240,7 @@ func TestUnauthenticatedChangesNothing(t *testing.T) {
 		d.receive(clientAddr, wire.AppendHello(nil, hello))
 	}
 	dropped := d.Stats().Dropped
-	if dropped.Unauthenticated != 200 || d.conns.get(clientAddr).timer != before || d.entries() != entries {
+	if dropped.Unauthenticated != 200 || d.conns.get(on(clientAddr)).timer != before || d.entries() != entries {
 		t.Errorf("%d entries, %+v", d.entries(), dropped)
 	}
 }
@@ -278,10 +278,10 @@ func TestUsedToken(t *testing.T) {
 	cfg := Config{Token: d.issue(t, 1, nil)}
 	first := d.arrive(t, clientAddr, cfg).enter().open()
 	second := d.arrive(t, place(1), cfg).enter()
-	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(clientAddr) == nil || first.State() != session.Open {
+	if !errors.Is(second.Err(), token.ErrUsed) || d.Stats().Open != 1 || d.conns.get(on(clientAddr)) == nil || first.State() != session.Open {
 		t.Errorf("got %v", second.Err())
 	}
-	_ = d.conns.get(clientAddr).Close()
+	_ = d.conns.get(on(clientAddr)).Close()
 	d.advance(0)
 	if third := d.arrive(t, clientAddr, cfg).enter(); !errors.Is(third.Err(), token.ErrUsed) {
 		t.Errorf("after the session: %v", third.Err())

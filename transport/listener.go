@@ -58,6 +58,9 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	}
 	l := &Listener{pcs: pcs, done: make(chan struct{}), development: isDevelopment(keys)}
 	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
+	if _, ok := cfg.Network.(udpNetwork); ok && !udp.ReportsLocal && l.Addr().Addr().IsUnspecified() {
+		cfg.Logger.Warn("answers may leave from another address than the one that was dialed: listen on one address", "local", l.Addr())
+	}
 	for _, pc := range pcs {
 		s := newShard(&l.common, pc, len(pcs))
 		s.flush = func() {

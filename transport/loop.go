@@ -3,11 +3,11 @@ package transport
 import (
 	"errors"
 	"log/slog"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -25,7 +25,7 @@ type endpoint interface {
 }
 
 type datagram struct {
-	from netip.AddrPort
+	from session.Path
 	b    []byte // valid until the next read; longer than [wire.MaxDatagram] if it was truncated
 }
 
@@ -102,7 +102,7 @@ func (l *loop) handle(e endpoint, now time.Time, batch []Datagram, due bool) {
 		if l.stopped.Load() {
 			return
 		}
-		e.receive(now, datagram{from: batch[i].Addr, b: batch[i].Bytes()})
+		e.receive(now, datagram{from: session.Path{Addr: batch[i].Addr, Local: batch[i].Local}, b: batch[i].Bytes()})
 	}
 	e.endBatch(now)
 	if due {

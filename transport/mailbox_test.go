@@ -39,7 +39,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	const more = 10
 	forward := func(n int) {
 		for _, b := range g.datagrams(t, n) {
-			beside.receive(d.now, datagram{place(1), bytes.Clone(b)})
+			beside.receive(d.now, datagram{on(place(1)), bytes.Clone(b)})
 		}
 	}
 	forward(maxForwarded + more)
@@ -55,7 +55,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	}
 	large := append(wire.AppendHeader(nil, wire.Header{Long: true, ID: g.ID()}), make([]byte, wire.MaxDatagram-wire.LongSize)...)
 	for range maxForwarded {
-		beside.receive(d.now, datagram{place(1), large})
+		beside.receive(d.now, datagram{on(place(1)), large})
 	}
 	if s := d.Stats(); s.Dropped.Overrun < maxForwarded/2 || len(d.mailbox.mail.memory) > forwardedMemory {
 		t.Errorf("%+v", s)
@@ -66,11 +66,11 @@ func TestMailboxIsBounded(t *testing.T) {
 func TestForwardToEndedConn(t *testing.T) {
 	d, g, beside := neighbors(t)
 	b := g.datagrams(t, 2)
-	beside.receive(d.now, datagram{clientAddr, b[0]})
-	_ = d.conns.get(clientAddr).Close()
+	beside.receive(d.now, datagram{on(clientAddr), b[0]})
+	_ = d.conns.get(on(clientAddr)).Close()
 	d.advance(0)
 	d.endBatch()
-	beside.receive(d.now, datagram{clientAddr, b[1]})
+	beside.receive(d.now, datagram{on(clientAddr), b[1]})
 	if s := d.Stats(); s.Forwarded != 1 || s.Dropped.UnknownSession != 2 || d.calls.datagrams != 0 || len(d.calls.closed) != 1 {
 		t.Errorf("%+v, %+v", s, d.calls)
 	}
@@ -84,7 +84,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	move := func(to netip.AddrPort, via *shard) {
 		t.Helper()
 		deliver := func(b []byte) {
-			via.receive(d.now, datagram{to, bytes.Clone(b)})
+			via.receive(d.now, datagram{on(to), bytes.Clone(b)})
 			d.endBatch()
 		}
 		for range 20 {
@@ -103,7 +103,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	check := func(known *shard) {
 		t.Helper()
 		for _, s := range d.shards {
-			if c := s.conns.get(at); (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
+			if c := s.conns.get(on(at)); (c != nil) != (s == known) || c != nil && c.RemoteAddr() != at {
 				t.Errorf("at the shard: %v, want %v", c != nil, s == known)
 			}
 			if n := s.conns.len(); n > 0 && s != known || n > 1 {
@@ -119,7 +119,7 @@ func TestShardLearnsAddress(t *testing.T) {
 	move(at, d.shard) // the network takes the same address elsewhere
 	check(d.shard)
 	move(at, beside)
-	beside.conns.get(at).CloseWith(session.ErrKicked, "over")
+	beside.conns.get(on(at)).CloseWith(session.ErrKicked, "over")
 	d.advance(0)
 	d.endBatch()
 	check(nil)
@@ -134,7 +134,7 @@ func TestForwardAllocatesNothing(t *testing.T) {
 	b := g.datagrams(t, (runs+3)*each)
 	handOver := func() {
 		for range each {
-			beside.receive(d.now, datagram{clientAddr, b[0]})
+			beside.receive(d.now, datagram{on(clientAddr), b[0]})
 			b = b[1:]
 		}
 		d.endBatch()
@@ -164,7 +164,7 @@ func TestInterruptedOnce(t *testing.T) {
 	d.loop.pc = batched(pc)
 	for round := 1; round <= 3; round++ {
 		for _, b := range g.datagrams(t, 5) {
-			beside.receive(d.now, datagram{clientAddr, b})
+			beside.receive(d.now, datagram{on(clientAddr), b})
 		}
 		beside.runOn(d.now, d.shard, func(time.Time) {})
 		if pc.times != round {

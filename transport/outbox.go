@@ -2,11 +2,11 @@ package transport
 
 import (
 	"log/slog"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
@@ -48,7 +48,7 @@ func newOutbox(pc BatchConn, most batchSize, sent *sentCounters) outbox {
 
 // add queues a copy of b, which is at most [wire.MaxDatagram] bytes. If the packet connection
 // rejects it, failed is incremented unless it is nil.
-func (o *outbox) add(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
+func (o *outbox) add(b []byte, to session.Path, failed *atomic.Uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == cap(o.queue) || len(b) > cap(o.memory)-len(o.memory) {
@@ -56,7 +56,7 @@ func (o *outbox) add(b []byte, to netip.AddrPort, failed *atomic.Uint64) {
 	}
 	start := len(o.memory)
 	o.memory = append(o.memory, b...)
-	o.queue = append(o.queue, Datagram{Buf: o.memory[start:], N: len(b), Addr: to})
+	o.queue = append(o.queue, Datagram{Buf: o.memory[start:], N: len(b), Addr: to.Addr, Local: to.Local})
 	o.failed = append(o.failed, failed)
 }
 
@@ -68,7 +68,7 @@ type connOutbox struct {
 
 // enqueue is the output function of the connection's session. It is called with the lock of the
 // connection held; write is called after that was released.
-func (o *connOutbox) enqueue(to netip.AddrPort, b []byte) { o.add(b, to, &o.failed) }
+func (o *connOutbox) enqueue(to session.Path, b []byte) { o.add(b, to, &o.failed) }
 
 // write writes the queue, unless the loop will do so at the end of a batch.
 func (o *outbox) write() {
@@ -115,7 +115,7 @@ func (o *outbox) writeQueue() {
 }
 
 func (o *outbox) writeBatch(batch []Datagram) (int, error) {
-	if o.batching || len(batch) > 1 {
+	if o.batching || len(batch) > 1 || batch[0].Local.IsValid() {
 		return o.pc.WriteBatch(batch)
 	}
 	if _, err := o.pc.WriteTo(batch[0].Bytes(), batch[0].Addr); err != nil {

@@ -107,7 +107,7 @@ func TestOutboxKeepsOrder(t *testing.T) {
 					b[i] = byte(len(want))
 				}
 				to := port(rapid.Uint16Range(0, 3).Draw(t, "port"))
-				o.add(b, to, &failed)
+				o.add(b, on(to), &failed)
 				if rapid.Bool().Draw(t, "write") {
 					o.write()
 				}
@@ -135,7 +135,7 @@ func TestOutboxFlushesWhenFull(t *testing.T) {
 	o := newOutbox(pc, small(4), new(sentCounters))
 	o.setBatching(true)
 	for range 10 {
-		o.add([]byte("ack"), port(1), new(atomic.Uint64))
+		o.add([]byte("ack"), on(port(1)), new(atomic.Uint64))
 	}
 	if want := []int{4, 4}; !slices.Equal(pc.batches, want) {
 		t.Errorf("batches of %d, want %d", pc.batches, want)
@@ -158,7 +158,7 @@ func TestOutboxAllocatesNothing(t *testing.T) {
 	allocs := allocs.PerRun(100, func() {
 		o.setBatching(true)
 		for range 20 {
-			o.add(b, to, failed)
+			o.add(b, on(to), failed)
 		}
 		o.setBatching(false)
 	})
@@ -193,7 +193,7 @@ func (e *echoing) endBatch(time.Time) {}
 
 func (e *echoing) tick(time.Time) {
 	e.ticks++
-	e.outbox.add([]byte("tick"), port(9), nil)
+	e.outbox.add([]byte("tick"), on(port(9)), nil)
 }
 
 // letters makes a batch of one-byte datagrams.
@@ -244,7 +244,7 @@ func TestLoopEndsInBatch(t *testing.T) {
 	if want := []int{3}; !slices.Equal(pc.batches, want) || pc.out[2] != fmt.Sprintf("%v %x", port(9), "tick") {
 		t.Errorf("batches of %d, %q are out", pc.batches, pc.out)
 	}
-	l.outbox.add([]byte("later"), port(9), nil)
+	l.outbox.add([]byte("later"), on(port(9)), nil)
 	if l.outbox.write(); pc.direct != 1 {
 		t.Error("what is sent outside of a batch waits")
 	}

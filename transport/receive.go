@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -49,9 +48,8 @@ func (s *shard) receiveHandshake(now time.Time, d datagram) {
 	}
 }
 
-// lookup returns the connection with the session id of the header, or with the source address; or
-// nil.
-func (s *shard) lookup(from netip.AddrPort, h wire.Header) *Conn {
+// lookup returns the connection with the session id of the header, or on the path; or nil.
+func (s *shard) lookup(from session.Path, h wire.Header) *Conn {
 	if h.Long {
 		return s.common.byID(h.ID)
 	}
@@ -72,7 +70,7 @@ func (s *shard) receiveFor(now time.Time, c *Conn, d datagram, via *shard) {
 		if r.remote != d.from {
 			via = c.via
 		}
-		s.setAddress(now, c, r.remote, via)
+		s.setPath(now, c, r.remote, via)
 	}
 	if announced {
 		c.deliver(now, r, s.handler)

@@ -44,9 +44,9 @@ type shard struct {
 	flush    func() // of Listener.Flush, bound once
 
 	// Only the loop uses these.
-	handler  Handler   // set before serve
-	conns    addresses // of open connections, including those of other shards
-	timers   timers    // of this shard's connections
+	handler  Handler // set before serve
+	conns    paths   // of open connections, including those of other shards
+	timers   timers  // of this shard's connections
 	cookies  *admission.Cookies
 	start    time.Time
 	hints    ratelimit.Bucket
@@ -59,7 +59,7 @@ func newShard(c *common, pc PacketConn, shards int) *shard {
 	now, rate := time.Now(), float64(max(hintsPerSecond/shards, 1))
 	s := &shard{
 		common:   c,
-		conns:    newAddresses(),
+		conns:    newPaths(),
 		timers:   newTimers(now),
 		cookies:  admission.NewCookies(now),
 		start:    now,
@@ -70,7 +70,7 @@ func newShard(c *common, pc PacketConn, shards int) *shard {
 }
 
 // send sends an answer that belongs to no session.
-func (s *shard) send(b []byte, to netip.AddrPort) { s.outbox.add(b, to, nil) }
+func (s *shard) send(b []byte, to session.Path) { s.outbox.add(b, to, nil) }
 
 // drops returns the counts of the current batch.
 func (s *shard) drops() *Drops { return &s.counters.batch.Dropped }
@@ -133,22 +133,22 @@ func (s *shard) reschedule(now time.Time, c *Conn) {
 	case over:
 		s.remove(now, c)
 		s.counters.batch.ended(c.err())
-		s.common.log.Debug("connection ended", "remote", c.addr, "cause", c.err())
+		s.common.log.Debug("connection ended", "remote", c.path.Addr, "cause", c.err())
 	case !next.Equal(c.timer.at):
 		s.timers.set(c, next)
 	}
 }
 
-// setAddress registers a connection's address at the shard that receives its datagrams. A
-// connection that had the address before is still found by its session id.
-func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *shard) {
-	if c.addr == addr && c.via == via {
+// setPath registers a connection's path at the shard that receives its datagrams. A connection that
+// had the path before is still found by its session id.
+func (s *shard) setPath(now time.Time, c *Conn, path session.Path, via *shard) {
+	if c.path == path && c.via == via {
 		return
 	}
-	from := c.addr
-	s.clearAddress(now, c)
-	c.addr, c.via = addr, via
-	if from.IsValid() && from != addr {
+	from := c.path.Addr
+	s.clearPath(now, c)
+	c.path, c.via = path, via
+	if from.IsValid() && from != path.Addr {
 		s.counters.batch.PathMigrations++
 		if h, ok := s.handler.(interface {
 			Moved(c *Conn, from netip.AddrPort)
@@ -156,12 +156,12 @@ func (s *shard) setAddress(now time.Time, c *Conn, addr netip.AddrPort, via *sha
 			h.Moved(c, from)
 		}
 	}
-	s.runOn(now, via, func(time.Time) { via.conns.set(addr, c) })
+	s.runOn(now, via, func(time.Time) { via.conns.set(path, c) })
 }
 
-func (s *shard) clearAddress(now time.Time, c *Conn) {
-	if addr, via := c.addr, c.via; addr.IsValid() {
-		s.runOn(now, via, func(time.Time) { via.conns.remove(addr, c) })
+func (s *shard) clearPath(now time.Time, c *Conn) {
+	if path, via := c.path, c.via; path.Addr.IsValid() {
+		s.runOn(now, via, func(time.Time) { via.conns.remove(path, c) })
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *shard) remove(now time.Time, c *Conn) {
 		return
 	}
 	s.timers.remove(c)
-	s.clearAddress(now, c)
+	s.clearPath(now, c)
 	s.common.remove(c)
 	c.notifyClosed(s.handler)
 }

@@ -89,7 +89,7 @@ func (d *testListener) wall() time.Time { return d.now.Add(d.ahead) }
 // The methods below call the shard's and write what it sends.
 
 func (d *testListener) receive(from netip.AddrPort, b []byte) {
-	d.shard.receive(d.now, datagram{from, bytes.Clone(b)})
+	d.shard.receive(d.now, datagram{on(from), bytes.Clone(b)})
 	d.write()
 }
 
@@ -153,7 +153,7 @@ func (d *testListener) arriveWith(from netip.AddrPort, request session.Request) 
 	g := &testClient{listener: d, from: from}
 	g.Session = session.NewClient(d.now, request, session.Config{
 		Timeout: time.Hour,
-		Output:  func(_ netip.AddrPort, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
+		Output:  func(_ session.Path, b []byte) { g.out = append(g.out, bytes.Clone(b)) },
 		Buffers: &session.Buffers{},
 	})
 	return g
@@ -194,7 +194,7 @@ func (g *testClient) deliverFrom(from netip.AddrPort, i int) {
 
 // answered passes what the listener sends during f to the client.
 func (g *testClient) answered(f func()) {
-	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, g.listener.pc.LocalAddr(), bytes.Clone(b)) }
+	g.listener.pc.sent = func(b []byte) { g.Input(g.listener.now, on(g.listener.pc.LocalAddr()), bytes.Clone(b)) }
 	f()
 	g.listener.pc.sent = func([]byte) {}
 }
@@ -251,6 +251,9 @@ func (d *testListener) issue(tb testing.TB, client uint64, change func(*token.Cl
 
 var clientAddr = netip.MustParseAddrPort("127.0.0.1:4000")
 
+// on returns the path from an address to a listener on one address.
+func on(from netip.AddrPort) session.Path { return session.Path{Addr: from} }
+
 // place returns the i-th of many addresses, each in a network of its own.
 func place(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}), 4000)
@@ -262,4 +265,4 @@ func near(i, networks int) netip.AddrPort {
 }
 
 // len returns the number of addresses with a connection.
-func (m *addresses) len() int { return len(m.ipv4) + len(m.ipv6) }
+func (m *paths) len() int { return len(m.ipv4) + len(m.ipv6) }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/transport/internal/session"
+
 	"pgregory.net/rapid"
 )
 
@@ -80,17 +82,23 @@ func TestNextTick(t *testing.T) {
 	}
 }
 
-// TestAddressesAgainstModel compares them with one map, on addresses that differ in little: in the
-// port, in one bit, in the family, in the zone.
-func TestAddressesAgainstModel(t *testing.T) {
-	var all []netip.AddrPort
+// TestPathsAgainstModel compares them with one map, on paths that differ in little: in the port, in
+// one bit, in the family, in the zone, in the local address.
+func TestPathsAgainstModel(t *testing.T) {
+	var all []session.Path
 	for _, ip := range []string{"0.0.0.0", "127.0.0.1", "127.0.0.2", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "fe80::1%a", "fe80::1%b"} {
 		for _, port := range []uint16{0, 1, 0xffff} {
-			all = append(all, netip.AddrPortFrom(netip.MustParseAddr(ip), port))
+			p := on(netip.AddrPortFrom(netip.MustParseAddr(ip), port))
+			if all = append(all, p); p.Addr.Addr().Is4() {
+				for _, local := range []string{"203.0.113.7", "203.0.113.8"} {
+					p.Local = netip.MustParseAddr(local)
+					all = append(all, p)
+				}
+			}
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m, model := newAddresses(), map[netip.AddrPort]*Conn{}
+		m, model := newPaths(), map[session.Path]*Conn{}
 		conns := []*Conn{{id: 1}, {id: 2}}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			a, c := rapid.SampledFrom(all).Draw(t, "address"), rapid.SampledFrom(conns).Draw(t, "conn")
@@ -108,7 +116,7 @@ func TestAddressesAgainstModel(t *testing.T) {
 				}
 			}
 			if m.len() != len(model) {
-				t.Fatalf("%d addresses, want %d", m.len(), len(model))
+				t.Fatalf("%d paths, want %d", m.len(), len(model))
 			}
 		}
 	})

@@ -83,8 +83,10 @@ type BatchConn interface {
 //	Buf  []byte         // the caller's memory
 //	N    int            // size in bytes; larger than len(Buf) if a received datagram did not fit
 //	Addr netip.AddrPort // source or destination
+//	Local netip.Addr    // the other end, an address of this machine; the zero value if it has only one
 //
-// Its method Bytes returns the first N bytes of Buf, or all if there are fewer.
+// A listener answers from the address at which a datagram arrived, so the answer to a client comes
+// from the address that it has dialed. Its method Bytes returns the first N bytes of Buf, or all if there are fewer.
 type Datagram = udp.Datagram
 
 // Network opens packet connections. It may also have the method

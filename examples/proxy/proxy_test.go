@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -455,7 +456,7 @@ func TestReplayedEnvelopes(t *testing.T) {
 					if k := 4*i + n; len(sent) > 0 {
 						_, _ = observer.WriteTo(sent[k%len(sent)].b, sent[k%len(sent)].peer)
 						replay := received[k%len(received)]
-						p.proxy.fromServer(replay.peer, replay.b, nil)
+						p.proxy.fromServer(transport.Datagram{Buf: replay.b, N: len(replay.b), Addr: replay.peer}, nil)
 					}
 				}
 				if id := p.proxy.server(addr); i > 50 && id != p.servers[player.id%4].id {
@@ -544,7 +545,7 @@ func TestSpoofedFlows(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			copies++
-			p.proxy.fromClient(victim.conn.LocalAddr(), b, nil)
+			p.proxy.fromClient(transport.Datagram{Buf: b, N: len(b), Addr: victim.conn.LocalAddr()}, nil)
 		}}
 		tok, err := token.Issue(p.key.Issuer(), token.Claims{
 			ClientID: 2, Route: []byte(p.servers[2].route), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
@@ -570,4 +571,46 @@ func TestSpoofedFlows(t *testing.T) {
 			t.Errorf("%d copies, %+v", copies, s)
 		}
 	})
+}
+
+// TestWildcardAddresses plays over real sockets with a proxy and a server that both listen on all
+// addresses of the machine: each answers from the address that was dialed.
+func TestWildcardAddresses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("127.0.0.2 is not everywhere an address of the loopback interface")
+	}
+	key, err := token.NewKey()
+	must(t, err)
+	public, err := transport.UDP().ListenPacket("0.0.0.0:0")
+	must(t, err)
+	internal, err := transport.UDP().ListenPacket("127.0.0.1:0")
+	must(t, err)
+	name := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), public.LocalAddr().Port())
+	l, err := transport.Listen("0.0.0.0:0", transport.Config{
+		Network: relay.Network(nil, relayKey, nil), Key: key, Addrs: []netip.AddrPort{name}, Route: []byte("eu-1"), ServerID: 1,
+	})
+	must(t, err)
+	g := &game{listener: l, open: map[uint64]*transport.Conn{}}
+	go func() { _ = l.Serve(context.Background(), g) }()
+	defer l.Close()
+	p := newProxy(public, internal, relayKey, []server{{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), l.Addr().Port()), 1, "eu-1"}})
+	ended := make(chan error, 1)
+	go func() { ended <- p.run() }()
+	defer func() {
+		p.close()
+		<-ended
+	}()
+	tok, err := token.Issue(key.Issuer(), token.Claims{
+		ClientID: 1, Route: []byte("eu-1"), Issued: time.Now().Add(time.Second), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{name},
+	})
+	must(t, err)
+	player := &player{id: 1}
+	player.conn, err = transport.Dial(t.Context(), name.String(), transport.Config{Token: tok}, player)
+	must(t, err)
+	defer player.conn.Close()
+	for got := 0; got == 0; got, err = player.count() {
+		must(t, err)
+		must(t, player.conn.Send([]byte("echo")))
+		time.Sleep(10 * time.Millisecond)
+	}
 }

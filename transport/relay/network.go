@@ -64,16 +64,18 @@ type conn struct {
 
 	mu   sync.Mutex // guards the following
 	out  [MaxDatagram + MaxOverhead]byte
-	last netip.AddrPort // the proxy that was heard last
+	last route // of the proxy that was heard last
 	// When clients is full it becomes older, whose entries are discarded the next time unless they
 	// were used.
 	clients, older map[netip.AddrPort]route
 }
 
-// route is the proxy and the mark of the last envelope of a client.
+// route is the proxy and the mark of the last envelope of a client, and the address of this machine
+// at which it arrived: the proxy accepts only envelopes from there.
 type route struct {
 	proxy netip.AddrPort
 	mark  uint64
+	local netip.Addr
 }
 
 // ReadFrom implements transport.PacketConn.
@@ -82,19 +84,19 @@ func (c *conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	if err != nil {
 		return 0, netip.AddrPort{}, err
 	}
-	client, datagram := c.open(proxy, c.in[:min(n, len(c.in))])
+	client, datagram := c.open(proxy, netip.Addr{}, c.in[:min(n, len(c.in))])
 	return copy(p, datagram), client, nil
 }
 
 // open returns the client and the datagram of an envelope, or the source of any other datagram and
 // nothing.
-func (c *conn) open(from netip.AddrPort, b []byte) (netip.AddrPort, []byte) {
+func (c *conn) open(from netip.AddrPort, local netip.Addr, b []byte) (netip.AddrPort, []byte) {
 	e, ok := c.link.Open(ToServer, from, b)
 	if !ok {
 		c.reject(from)
 		return from, nil
 	}
-	c.learn(e)
+	c.learn(e, local)
 	return e.Client, e.Datagram
 }
 
@@ -108,25 +110,25 @@ func (c *conn) reject(from netip.AddrPort) {
 	}
 }
 
-func (c *conn) learn(e Envelope) {
+func (c *conn) learn(e Envelope, local netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = e.Proxy
+	c.last = route{proxy: e.Proxy, local: local}
 	if len(c.clients) >= maxClients {
 		if _, ok := c.clients[e.Client]; !ok {
 			c.clients, c.older = make(map[netip.AddrPort]route), c.clients
 		}
 	}
-	c.clients[e.Client] = route{e.Proxy, e.Mark}
+	c.clients[e.Client] = route{e.Proxy, e.Mark, local}
 }
 
 // WriteTo implements transport.PacketConn.
 func (c *conn) WriteTo(p []byte, client netip.AddrPort) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	envelope, proxy, err := c.wrap(c.out[:0], p, client)
+	envelope, r, err := c.wrap(c.out[:0], p, client)
 	if err == nil {
-		_, err = c.PacketConn.WriteTo(envelope, proxy)
+		_, err = c.PacketConn.WriteTo(envelope, r.proxy)
 	}
 	if err != nil {
 		return 0, err
@@ -134,18 +136,18 @@ func (c *conn) WriteTo(p []byte, client netip.AddrPort) (int, error) {
 	return len(p), nil
 }
 
-// wrap appends the envelope of a datagram, and returns the client's proxy. The lock is held.
-func (c *conn) wrap(dst, p []byte, client netip.AddrPort) ([]byte, netip.AddrPort, error) {
+// wrap appends the envelope of a datagram, and returns the client's route. The lock is held.
+func (c *conn) wrap(dst, p []byte, client netip.AddrPort) ([]byte, route, error) {
 	r, ok := c.clients[client]
 	if !ok {
 		if r, ok = c.older[client]; !ok {
-			r = route{proxy: c.last}
+			r = c.last
 		}
 	}
 	if !r.proxy.IsValid() || len(p) > MaxDatagram {
-		return dst, r.proxy, fmt.Errorf("relay: no proxy for %v, or a datagram of %d bytes", client, len(p))
+		return dst, r, fmt.Errorf("relay: no proxy for %v, or a datagram of %d bytes", client, len(p))
 	}
-	return c.link.Append(dst, ToClient, Envelope{r.proxy, client, r.mark, p}), r.proxy, nil
+	return c.link.Append(dst, ToClient, Envelope{r.proxy, client, r.mark, p}), r, nil
 }
 
 // batchSize is the maximum number of datagrams of a system call.
@@ -164,6 +166,9 @@ type batchConn struct {
 	*conn
 	inner   transport.BatchConn
 	in, out []transport.Datagram // out is guarded by the lock
+
+	single sync.Mutex
+	one    [1]transport.Datagram // of WriteTo
 }
 
 // ReadBatch implements transport.BatchConn.
@@ -173,10 +178,21 @@ func (c *batchConn) ReadBatch(into []transport.Datagram) (int, error) {
 		return 0, err
 	}
 	for i := range c.in[:n] {
-		client, datagram := c.open(c.in[i].Addr, c.in[i].Bytes())
-		into[i].N, into[i].Addr = copy(into[i].Buf, datagram), client
+		client, datagram := c.open(c.in[i].Addr, c.in[i].Local, c.in[i].Bytes())
+		into[i].N, into[i].Addr, into[i].Local = copy(into[i].Buf, datagram), client, netip.Addr{}
 	}
 	return n, nil
+}
+
+// WriteTo implements transport.PacketConn.
+func (c *batchConn) WriteTo(p []byte, client netip.AddrPort) (int, error) {
+	c.single.Lock()
+	defer c.single.Unlock()
+	c.one[0] = transport.Datagram{Buf: p, N: len(p), Addr: client}
+	if _, err := c.WriteBatch(c.one[:]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // WriteBatch implements transport.BatchConn.
@@ -187,8 +203,9 @@ func (c *batchConn) WriteBatch(out []transport.Datagram) (sent int, err error) {
 		part, n := out[sent:min(sent+batchSize, len(out))], 0
 		for ; n < len(part) && err == nil; n++ {
 			var envelope []byte
-			envelope, c.out[n].Addr, err = c.wrap(c.out[n].Buf[:0], part[n].Bytes(), part[n].Addr)
-			c.out[n].N = len(envelope)
+			var r route
+			envelope, r, err = c.wrap(c.out[n].Buf[:0], part[n].Bytes(), part[n].Addr)
+			c.out[n].N, c.out[n].Addr, c.out[n].Local = len(envelope), r.proxy, r.local
 		}
 		if err != nil {
 			n-- // the last one has no envelope

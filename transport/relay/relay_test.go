@@ -236,7 +236,7 @@ func TestProxies(t *testing.T) {
 	c := pc.(*conn)
 	for i := range 3 * maxClients {
 		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 1)
-		c.learn(Envelope{Proxy: proxies[0], Client: client})
+		c.learn(Envelope{Proxy: proxies[0], Client: client}, netip.Addr{})
 	}
 	if n := len(c.clients) + len(c.older); n > 2*maxClients {
 		t.Errorf("%d clients are remembered", n)

@@ -78,7 +78,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	rand.Read(nonce[:])
 	c.mu.Lock()
 	c.session = session.NewClient(time.Now(), session.Request{
-		Remote: remote, ServerKey: cfg.Token.ServerKey(), KeyID: cfg.Token.KeyID(), Route: cfg.Token.Route(), Token: cfg.Token.Sealed(),
+		Remote: session.Path{Addr: remote}, ServerKey: cfg.Token.ServerKey(), KeyID: cfg.Token.KeyID(), Route: cfg.Token.Route(), Token: cfg.Token.Sealed(),
 		Suites: 1 << transport.AES128GCM, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 	}, session.Config{Timeout: timeout, Output: c.output, Buffers: new(session.Buffers), Random: cfg.Random})
 	c.mu.Unlock()
@@ -97,8 +97,8 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 }
 
 // output is the session's output function. It is called with the lock held.
-func (c *Client) output(to netip.AddrPort, b []byte) {
-	_, _ = c.pc.WriteTo(b, to) // an error is packet loss
+func (c *Client) output(to session.Path, b []byte) {
+	_, _ = c.pc.WriteTo(b, to.Addr) // an error is packet loss
 }
 
 // receive reads datagrams from pc until that is closed. It sends the result of
@@ -134,7 +134,7 @@ func (c *Client) input(now time.Time, from netip.AddrPort, b []byte) (session.St
 	c.mu.Lock()
 	var payload []byte
 	if len(b) > 0 && !c.ignores(b) {
-		payload, _ = c.session.Input(now, from, b)
+		payload, _ = c.session.Input(now, session.Path{Addr: from}, b)
 	}
 	c.session.Advance(now)
 	c.mu.Unlock()

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -174,7 +173,7 @@ func TestFloodOfMoves(t *testing.T) {
 		const seconds, each = 5, 1000
 		for i := range seconds * each {
 			time.Sleep(time.Second / each)
-			from := netip.AddrPortFrom(otherAddr.Addr(), uint16(1000+i/50%40))
+			from := withPort(otherAddr, uint16(1000+i/50%40))
 			p.client.s.Rebound(time.Now())
 			for len(p.flying) > 0 {
 				f := p.flying[0]

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func FuzzInput(f *testing.F) {
 	x := corpus.Target{Parser: "handshake", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		now := time.Unix(1, 0)
 		sent := 0
-		cfg := Config{Timeout: testTimeout, Buffers: &Buffers{}, Output: func(_ netip.AddrPort, b []byte) {
+		cfg := Config{Timeout: testTimeout, Buffers: &Buffers{}, Output: func(_ Path, b []byte) {
 			sent++
 			if len(b) > wire.MaxDatagram {
 				t.Fatalf("a datagram of %d bytes", len(b))

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -33,13 +32,13 @@ const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1
 
 // Request is a client's request for a session.
 type Request struct {
-	Remote    netip.AddrPort // of the listener
-	ServerKey [32]byte       // the listener's public key
-	KeyID     token.KeyID    // of the key that issued Token
-	Route     []byte         // of the token; at most [wire.MaxRoute] bytes
-	Token     []byte         // encrypted; at most [MaxToken] bytes
-	Suites    uint8          // bit i: suite i is permitted
-	Nonce     uint64         // random
+	Remote    Path        // of the listener
+	ServerKey [32]byte    // the listener's public key
+	KeyID     token.KeyID // of the key that issued Token
+	Route     []byte      // of the token; at most [wire.MaxRoute] bytes
+	Token     []byte      // encrypted; at most [MaxToken] bytes
+	Suites    uint8       // bit i: suite i is permitted
+	Nonce     uint64      // random
 }
 
 type clientHandshake struct {
@@ -84,7 +83,7 @@ func (s *Session) sendHello(now time.Time) {
 func helloWait(d time.Duration) time.Duration { return min(max(d*3/2, minHelloWait), maxHelloWait) }
 
 // receiveHandshake handles an unencrypted datagram. Only clients receive them.
-func (s *Session) receiveHandshake(now time.Time, from netip.AddrPort, b []byte) Verdict {
+func (s *Session) receiveHandshake(now time.Time, from Path, b []byte) Verdict {
 	t, err := wire.ParseType(b)
 	switch {
 	case s.client && from != s.remote:
@@ -196,8 +195,8 @@ func (s *Session) Refusal() error {
 
 // Grant is what a listener grants a client.
 type Grant struct {
-	Remote  netip.AddrPort // validated
-	ID      uint64         // random, not 0
+	Remote  Path   // validated
+	ID      uint64 // random, not 0
 	Suite   seal.Suite
 	Secrets seal.Secrets
 	Welcome []byte // the datagram with the grant
@@ -214,7 +213,7 @@ func NewServer(now time.Time, g Grant, cfg Config) *Session {
 
 // Hello answers a repeated hello from a validated address, which means that the welcome was lost or
 // the hello was duplicated. It does nothing unless the session is [Connecting].
-func (s *Session) Hello(now time.Time, from netip.AddrPort) {
+func (s *Session) Hello(now time.Time, from Path) {
 	if s.state == Connecting {
 		if s.remote != from { // a copy from another address
 			s.remote, s.contestedUntil = from, now.Add(contestPeriod)

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"io"
 	mrand "math/rand/v2"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -55,7 +54,7 @@ var responseRate = ratelimit.Rate{PerSecond: 100, Burst: 20}
 
 // candidate is an address that responded to a challenge, or the current one.
 type candidate struct {
-	addr       netip.AddrPort
+	addr       Path
 	received   time.Time // the last authentic datagram from there
 	challenged time.Time // zero: never
 	responded  time.Time // the last correct response; zero: none
@@ -75,7 +74,7 @@ type validation struct {
 	candidates []candidate
 	// A random sample of the source addresses of other datagrams since the last round. Copies from
 	// many addresses and the original have the same probability.
-	sample  []netip.AddrPort
+	sample  []Path
 	sampled uint64 // datagrams
 	round   uint32 // the last one; 24 bits are sent
 	won     uint64 // bit n: round-n was won
@@ -89,7 +88,7 @@ type validation struct {
 func (s *Session) newValidation(now time.Time) *validation {
 	v := &validation{
 		current: candidate{addr: s.remote, received: now}, generation: s.generation,
-		candidates: make([]candidate, 0, maxCandidates), sample: make([]netip.AddrPort, 0, maxCandidates),
+		candidates: make([]candidate, 0, maxCandidates), sample: make([]Path, 0, maxCandidates),
 	}
 	if _, err := io.ReadFull(cmp.Or(s.cfg.Random, rand.Reader), v.secret[:]); err != nil {
 		panic("session: the random source failed: " + err.Error())
@@ -102,16 +101,18 @@ func (s *Session) newValidation(now time.Time) *validation {
 // three bytes are the round.
 const tokenSize = wire.ChallengeSize - 3
 
-// token returns the token of challenges to an address.
-func (v *validation) token(addr netip.AddrPort) [tokenSize]byte {
+// token returns the token of challenges on a path.
+func (v *validation) token(addr Path) [tokenSize]byte {
 	mac := hmac.New(sha256.New, v.secret[:])
-	b, _ := addr.MarshalBinary() // it has no error
-	mac.Write(b)
+	peer, _ := addr.Addr.MarshalBinary() // these have no error
+	local, _ := addr.Local.MarshalBinary()
+	mac.Write(peer)
+	mac.Write(local)
 	return [tokenSize]byte(mac.Sum(nil))
 }
 
 // find returns the candidate with the address addr, which may be the current one, or nil.
-func (v *validation) find(addr netip.AddrPort) *candidate {
+func (v *validation) find(addr Path) *candidate {
 	if v.current.addr == addr {
 		return &v.current
 	}
@@ -128,7 +129,7 @@ func (s *Session) recent(number uint64) bool { return number+recentNumbers >= s.
 
 // observeAddress records the source address of an authentic datagram, which may be a duplicate. It
 // does nothing at a client.
-func (s *Session) observeAddress(now time.Time, from netip.AddrPort, number uint64) {
+func (s *Session) observeAddress(now time.Time, from Path, number uint64) {
 	if s.client || !s.recent(number) {
 		return
 	}
@@ -153,7 +154,7 @@ func (s *Session) observeAddress(now time.Time, from netip.AddrPort, number uint
 }
 
 // observe records an authentic datagram from another address than the current one.
-func (v *validation) observe(now time.Time, from netip.AddrPort) {
+func (v *validation) observe(now time.Time, from Path) {
 	if c := v.find(from); c != nil && now.Sub(c.responded) < responseLife {
 		c.received = now
 		return
@@ -189,14 +190,14 @@ func (s *Session) challengeAll(now time.Time) {
 	s.challenge(v.current.addr)
 }
 
-func (s *Session) challenge(to netip.AddrPort) {
+func (s *Session) challenge(to Path) {
 	token, round := s.validation.token(to), s.validation.round
 	s.sendKind(to, wire.ChallengeKind, append(token[:], byte(round), byte(round>>8), byte(round>>16)))
 }
 
 // receiveChallenge responds to a challenge. The client sends long headers as long as challenges
 // arrive, so that no datagram is lost while the listener does not know where the client is.
-func (s *Session) receiveChallenge(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
+func (s *Session) receiveChallenge(now time.Time, from Path, body []byte) (Verdict, error) {
 	data, err := wire.ParseChallenge(body)
 	if err != nil || !s.client || !s.responses.Take(now.Sub(s.start), responseRate, 1) {
 		return Unexpected, err
@@ -219,7 +220,7 @@ func (s *Session) useLongHeaders(until time.Time) {
 
 // receiveResponse handles a client's response to a challenge, which may be a duplicate: the
 // original and a copy arrive from different addresses, and either can be the client's.
-func (s *Session) receiveResponse(now time.Time, from netip.AddrPort, body []byte) (Verdict, error) {
+func (s *Session) receiveResponse(now time.Time, from Path, body []byte) (Verdict, error) {
 	r, err := wire.ParseResponse(body)
 	v := s.validation
 	if err != nil || v == nil {

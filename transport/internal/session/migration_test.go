@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	movedAddr = netip.MustParseAddrPort("192.0.2.77:5000")
-	otherAddr = netip.MustParseAddrPort("198.51.100.9:6000")
+	movedAddr = Path{Addr: netip.MustParseAddrPort("192.0.2.77:5000")}
+	otherAddr = Path{Addr: netip.MustParseAddrPort("198.51.100.9:6000")}
 )
 
 // play sends payloads from both ends at 60 Hz for a while.
@@ -48,6 +48,26 @@ func TestClientMoves(t *testing.T) {
 		p.play(500 * time.Millisecond)
 		if n := len(p.server.payloads); n < 29 {
 			t.Errorf("%d payloads in half a second", n)
+		}
+	})
+}
+
+// TestCopiesToAnotherLocalAddress sends a copy of each of the client's datagrams to another address of
+// the listener, before the original arrives. The client receives nothing from there, so the listener
+// continues to send from the address that the client has dialed.
+func TestCopiesToAnotherLocalAddress(t *testing.T) {
+	copied := clientAddr
+	copied.Local = netip.MustParseAddr("203.0.113.2")
+	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.client.s.useLongHeaders(time.Now().Add(time.Hour))
+		p.server.drop = func(b []byte) bool {
+			p.server.inputFrom(time.Now(), copied, b)
+			return false
+		}
+		p.client.payloads = nil
+		p.play(5 * time.Second)
+		if r := p.server.s.Remote(); r != clientAddr || p.server.s.Stats().PathMigrations != 0 || len(p.client.payloads) < 290 {
+			t.Errorf("the server sends to %v, and the client got %d of 300 payloads", r, len(p.client.payloads))
 		}
 	})
 }
@@ -125,7 +145,7 @@ func TestOldDatagramFromElsewhere(t *testing.T) {
 func TestClientAcceptsNoLongHeader(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		p.server.s.long = true
-		for _, from := range []netip.AddrPort{serverAddr, otherAddr} {
+		for _, from := range []Path{serverAddr, otherAddr} {
 			p.send(p.server, "x")
 			if v := p.client.inputFrom(time.Now(), from, p.last()); v != WrongSession || len(p.client.payloads) > 0 {
 				t.Errorf("from %v: verdict %d", from, v)
@@ -207,12 +227,12 @@ func validating(t *testing.T, p *pair) *Session {
 
 // respond passes the server the correct response of an address to the challenge of ago rounds
 // before.
-func respond(s *Session, from netip.AddrPort, ago uint32) Verdict {
+func respond(s *Session, from Path, ago uint32) Verdict {
 	return respondMoved(s, from, ago, 0)
 }
 
 // respondMoved is respond of a client that knows of some changes of its address.
-func respondMoved(s *Session, from netip.AddrPort, ago uint32, generation uint8) Verdict {
+func respondMoved(s *Session, from Path, ago uint32, generation uint8) Verdict {
 	v := s.validation
 	token, round := v.token(from), v.round-ago
 	r := wire.Response{Data: [wire.ChallengeSize]byte(append(token[:], byte(round), byte(round>>8), byte(round>>16))), Generation: generation}
@@ -241,9 +261,9 @@ func TestGenerationRound(t *testing.T) {
 		s := validating(t, p)
 		s.validation.round = 1000
 		for i, c := range []struct {
-			from netip.AddrPort
+			from Path
 			ago  uint32
-			want netip.AddrPort // the current address afterwards
+			want Path // the current address afterwards
 		}{
 			{otherAddr, 0, clientAddr}, {otherAddr, 1, clientAddr}, {otherAddr, 2, clientAddr}, {movedAddr, 3, clientAddr}, {movedAddr, 0, movedAddr},
 		} {
@@ -277,7 +297,7 @@ func TestValidationEnds(t *testing.T) {
 func TestHelloFromElsewhere(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		p.run(2 * oneWay)
-		s := NewServer(time.Now(), Grant{Remote: clientAddr, ID: testID}, Config{Timeout: testTimeout, Output: func(netip.AddrPort, []byte) {}})
+		s := NewServer(time.Now(), Grant{Remote: clientAddr, ID: testID}, Config{Timeout: testTimeout, Output: func(Path, []byte) {}})
 		if s.Hello(time.Now(), clientAddr); !s.contestedUntil.IsZero() {
 			t.Error("contested after a hello from the same address")
 		}
@@ -294,11 +314,11 @@ func TestSample(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		s := validating(t, p)
 		const addrs, rounds = 40, 1000
-		last := netip.AddrPortFrom(otherAddr.Addr(), addrs-1)
+		last := withPort(otherAddr, addrs-1)
 		challenged := 0
 		for range rounds {
 			for i := range uint16(addrs) {
-				s.observeAddress(time.Now(), netip.AddrPortFrom(otherAddr.Addr(), i), s.window.Next())
+				s.observeAddress(time.Now(), withPort(otherAddr, i), s.window.Next())
 			}
 			if d := time.Until(s.validation.next); d < 25*time.Millisecond {
 				t.Fatalf("the next round begins after %v", d)

@@ -19,7 +19,7 @@ import (
 // observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the
 // copies, forges unauthenticated datagrams and sends from any address, but drops nothing.
 type observer struct {
-	addrs          []netip.AddrPort
+	addrs          []Path
 	start, stop    time.Duration // of copying and forging
 	relayUntil     time.Duration // end of relaying from his addresses to the client
 	copies         float64       // probability that a datagram of the client is copied, per address
@@ -40,8 +40,8 @@ func (o *observer) relaying(at time.Duration) bool {
 type modelEvent struct {
 	at       time.Time
 	toServer bool
-	from     netip.AddrPort
-	dest     netip.AddrPort
+	from     Path
+	dest     Path
 	data     []byte
 	original bool // sent by the client itself
 	sent     time.Duration
@@ -54,7 +54,7 @@ type model struct {
 	began, now     time.Time
 	events         []modelEvent // the earliest first
 	client, server *Session
-	addr           netip.AddrPort // of the client
+	addr           Path // of the client
 	moves          int
 	movedAt        time.Duration // the last change of the client's address; 0: none
 	namedAt        time.Duration // the first long header after that
@@ -85,9 +85,9 @@ func newModel(seed uint64) *model {
 	binary.LittleEndian.PutUint64(secrets.ToServer[:], ^seed)
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	cfg := Config{Timeout: testTimeout, Buffers: &m.buffers, Random: random}
-	cfg.Output = func(to netip.AddrPort, b []byte) { m.fromClient(to, b) }
+	cfg.Output = func(to Path, b []byte) { m.fromClient(to, b) }
 	m.client = &Session{cfg: cfg, client: true, long: true, remote: serverAddr, start: m.now, received: m.now, served: m.now}
-	cfg.Output = func(to netip.AddrPort, b []byte) { m.fromServer(to, b) }
+	cfg.Output = func(to Path, b []byte) { m.fromServer(to, b) }
 	m.server = &Session{cfg: cfg, remote: clientAddr, start: m.now, received: m.now, served: m.now}
 	m.delay = time.Duration(5+m.rng.IntN(95)) * time.Millisecond
 	m.jitter = time.Duration(m.rng.IntN(5)) * time.Millisecond
@@ -113,7 +113,7 @@ func (m *model) push(delay time.Duration, e modelEvent) {
 	m.events = slices.Insert(m.events, i, e)
 }
 
-func (m *model) fromClient(to netip.AddrPort, b []byte) {
+func (m *model) fromClient(to Path, b []byte) {
 	if m.rng.Float64() >= m.loss {
 		m.push(m.directDelay(), modelEvent{toServer: true, from: m.addr, dest: to, data: b, original: true})
 	}
@@ -154,7 +154,7 @@ func (m *model) directDelay() time.Duration {
 	return m.delay + time.Duration(m.rng.Int64N(int64(m.jitter)+1)) - m.jitter/2
 }
 
-func (m *model) fromServer(to netip.AddrPort, b []byte) {
+func (m *model) fromServer(to Path, b []byte) {
 	if m.rng.Float64() >= m.loss && m.at() >= m.deafUntil {
 		m.push(m.directDelay(), modelEvent{from: serverAddr, dest: to, data: b})
 	}
@@ -202,7 +202,7 @@ func (m *model) fail(format string, args ...any) {
 // move changes the client's address. known is whether the client notices.
 func (m *model) move(known bool) {
 	m.moves++
-	m.addr = netip.AddrPortFrom(movedAddr.Addr(), uint16(5000+m.moves))
+	m.addr = withPort(movedAddr, uint16(5000+m.moves))
 	m.movedAt, m.foundAt, m.namedAt = m.at(), 0, 0
 	if known {
 		m.client.Rebound(m.now)
@@ -292,7 +292,7 @@ func (m *model) schedule(late bool) {
 	r := m.rng
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Int64N(int64(hi-lo))) }
 	o := &observer{
-		addrs: []netip.AddrPort{otherAddr, netip.MustParseAddrPort("198.51.100.10:6001")}[:1+r.IntN(2)],
+		addrs: []Path{otherAddr, Path{Addr: netip.MustParseAddrPort("198.51.100.10:6001")}}[:1+r.IntN(2)],
 		start: between(0, 2*time.Second), copies: []float64{0.2, 0.5, 1}[r.IntN(3)], relays: r.IntN(3) > 0,
 		late: between(0, 2*time.Second), hints: []float64{0, 0.1, 1}[r.IntN(3)],
 	}
@@ -368,9 +368,9 @@ func TestOnPathObserver(t *testing.T) {
 // acts.
 func TestObservers(t *testing.T) {
 	const moved, stop, end = time.Second, 18 * time.Second, 20 * time.Second
-	addrs := make([]netip.AddrPort, 12)
+	addrs := make([]Path, 12)
 	for i := range addrs {
-		addrs[i] = netip.AddrPortFrom(otherAddr.Addr(), uint16(6000+i))
+		addrs[i] = withPort(otherAddr, uint16(6000+i))
 	}
 	for name, c := range map[string]struct {
 		observer observer
@@ -411,7 +411,7 @@ func TestObservers(t *testing.T) {
 func TestOldResponses(t *testing.T) {
 	m := newModel(1)
 	m.rate, m.delay, m.jitter = time.Second/60, 10*time.Millisecond, 0
-	m.observer = &observer{addrs: []netip.AddrPort{otherAddr}, copies: 1, stop: time.Minute, relays: true, relayUntil: 300 * time.Millisecond}
+	m.observer = &observer{addrs: []Path{otherAddr}, copies: 1, stop: time.Minute, relays: true, relayUntil: 300 * time.Millisecond}
 	m.observer.delayResponses = 4 * time.Second
 	m.client.useLongHeaders(m.now.Add(time.Minute))
 	m.open(5 * time.Second)

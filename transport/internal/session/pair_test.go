@@ -27,8 +27,8 @@ const (
 )
 
 var (
-	clientAddr = netip.MustParseAddrPort("192.0.2.1:4000")
-	serverAddr = netip.MustParseAddrPort("203.0.113.1:7000")
+	clientAddr = Path{Addr: netip.MustParseAddrPort("192.0.2.1:4000")}
+	serverAddr = Path{Addr: netip.MustParseAddrPort("203.0.113.1:7000")}
 	serverKey  = seal.NewStaticKey([32]byte{1})
 	testToken  = []byte("a token, which sessions do not look into")
 )
@@ -37,7 +37,7 @@ var (
 type end struct {
 	name     string
 	s        *Session
-	addr     netip.AddrPort // where its datagrams come from
+	addr     Path // where its datagrams come from
 	payloads []string
 	messages []string
 	verdicts []Verdict
@@ -53,8 +53,8 @@ type end struct {
 
 type flight struct {
 	at   time.Time
-	from netip.AddrPort
-	dest netip.AddrPort
+	from Path
+	dest Path
 	to   *end
 	data []byte
 }
@@ -102,7 +102,7 @@ func testRequest() Request {
 
 // config returns the configuration of an end that sends to the other.
 func (p *pair) config(from, to *end) Config {
-	return Config{Timeout: testTimeout, Buffers: &p.buffers, Output: func(addr netip.AddrPort, b []byte) {
+	return Config{Timeout: testTimeout, Buffers: &p.buffers, Output: func(addr Path, b []byte) {
 		if h, err := wire.ParseHeader(b); err == nil && h.Kind == wire.HeartbeatKind {
 			from.heartbeats++
 		}
@@ -111,7 +111,7 @@ func (p *pair) config(from, to *end) Config {
 }
 
 // testGrant returns a listener's grant for a hello.
-func testGrant(h wire.Hello, from netip.AddrPort, grant wire.Grant) (Grant, error) {
+func testGrant(h wire.Hello, from Path, grant wire.Grant) (Grant, error) {
 	r := seal.NewResponder(nil, serverKey, Prologue)
 	if _, err := r.Hello(h.Message); err != nil {
 		return Grant{}, err
@@ -214,7 +214,7 @@ func (e *end) input(now time.Time, b []byte) Verdict {
 	return e.inputFrom(now, clientAddr, b)
 }
 
-func (e *end) inputFrom(now time.Time, from netip.AddrPort, b []byte) Verdict {
+func (e *end) inputFrom(now time.Time, from Path, b []byte) Verdict {
 	payload, v := e.s.Input(now, from, bytes.Clone(b))
 	e.verdicts = append(e.verdicts, v)
 	if v == Payload {
@@ -246,4 +246,10 @@ func (p *pair) send(e *end, payload string) {
 	if err := e.s.Send([]byte(payload)); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// withPort returns the path with another port of the peer.
+func withPort(p Path, port uint16) Path {
+	p.Addr = netip.AddrPortFrom(p.Addr.Addr(), port)
+	return p
 }

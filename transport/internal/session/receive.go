@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
@@ -19,7 +18,7 @@ const maxReordering = 64
 // [Payload] are reasons why the datagram was dropped. Afterwards the state and [Session.Remote] may
 // have changed, and messages may be ready for [Session.Receive]. An unauthenticated datagram
 // changes only counters, except for the handshake's hints.
-func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload []byte, v Verdict) {
+func (s *Session) Input(now time.Time, from Path, b []byte) (payload []byte, v Verdict) {
 	h, err := wire.ParseHeader(b)
 	if err == nil {
 		payload, v = s.receiveEncrypted(now, from, b, h)
@@ -33,7 +32,7 @@ func (s *Session) Input(now time.Time, from netip.AddrPort, b []byte) (payload [
 
 // receiveEncrypted checks the session id and source address, then the packet number, then decrypts,
 // and only then uses the contents.
-func (s *Session) receiveEncrypted(now time.Time, from netip.AddrPort, b []byte, h wire.Header) ([]byte, Verdict) {
+func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.Header) ([]byte, Verdict) {
 	switch {
 	case h.Long && (s.client || h.ID != s.id), !h.Long && from != s.remote:
 		return nil, WrongSession
@@ -73,7 +72,7 @@ func (s *Session) receiveEncrypted(now time.Time, from netip.AddrPort, b []byte,
 // receiveDuplicate handles a datagram whose number was received before. Of two copies, the second
 // may be the one from the client's address, so both count for path migration. Otherwise it is
 // dropped, and it is decrypted only if it can matter.
-func (s *Session) receiveDuplicate(now time.Time, from netip.AddrPort, b []byte, h wire.Header, number uint64) Verdict {
+func (s *Session) receiveDuplicate(now time.Time, from Path, b []byte, h wire.Header, number uint64) Verdict {
 	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
 		return Duplicate
 	}
@@ -92,7 +91,7 @@ func (s *Session) receiveDuplicate(now time.Time, from netip.AddrPort, b []byte,
 }
 
 // receiveControl handles the decrypted body of a datagram that is not a payload.
-func (s *Session) receiveControl(now time.Time, from netip.AddrPort, h wire.Header, body []byte) Verdict {
+func (s *Session) receiveControl(now time.Time, from Path, h wire.Header, body []byte) Verdict {
 	var err error
 	v := Accepted
 	switch h.Kind {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -106,7 +105,7 @@ func (p *Buffers) get() *buffer {
 }
 
 // sendKind encrypts a body and sends it in a datagram of kind k.
-func (s *Session) sendKind(to netip.AddrPort, k wire.Kind, body []byte) {
+func (s *Session) sendKind(to Path, k wire.Kind, body []byte) {
 	buf := s.cfg.Buffers.get()
 	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})
 	header := len(b)
@@ -116,7 +115,7 @@ func (s *Session) sendKind(to netip.AddrPort, k wire.Kind, body []byte) {
 	s.cfg.Buffers.pool.Put(buf)
 }
 
-func (s *Session) output(to netip.AddrPort, b []byte) {
+func (s *Session) output(to Path, b []byte) {
 	s.stats.DatagramsSent++
 	s.stats.BytesSent += uint64(len(b))
 	s.cfg.Output(to, b)

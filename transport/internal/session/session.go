@@ -20,6 +20,15 @@ import (
 // ipSize is the size of the headers of IPv4 and UDP in bytes.
 const ipSize = 20 + 8
 
+// Path is the path of a datagram: the addresses of both ends. A datagram that arrives at another
+// address of the listener takes another path.
+type Path struct {
+	Addr netip.AddrPort // of the peer
+	// Local is this end's address, if it is known and the socket has several: always the zero value at
+	// a client.
+	Local netip.Addr
+}
+
 // State is the state of a session. It only increases.
 type State uint8
 
@@ -42,7 +51,7 @@ type Config struct {
 	Hellos int
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
-	Output func(to netip.AddrPort, datagram []byte)
+	Output func(to Path, datagram []byte)
 	// Random is the source of keys, challenges and asks; nil selects crypto/rand. It must not fail.
 	Random io.Reader
 	// Buffers is the memory in which datagrams are built. Sessions may share it.
@@ -60,7 +69,7 @@ type Session struct {
 	client bool
 	long   bool   // a client sends long headers
 	id     uint64 // 0 until a client's session is open
-	remote netip.AddrPort
+	remote Path
 
 	start      time.Time        // of the rate limits
 	received   time.Time        // when the last datagram was accepted
@@ -94,8 +103,8 @@ type Session struct {
 // ID returns the session's id, which is 0 until a client's session is [Open].
 func (s *Session) ID() uint64 { return s.id }
 
-// Remote returns the peer's address. A path migration changes it.
-func (s *Session) Remote() netip.AddrPort { return s.remote }
+// Remote returns the path to the peer. A path migration changes it.
+func (s *Session) Remote() Path { return s.remote }
 
 // Served returns when the last datagram but challenges was accepted.
 func (s *Session) Served() time.Time { return s.served }

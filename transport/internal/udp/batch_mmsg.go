@@ -21,6 +21,7 @@ import (
 type batcher struct {
 	raw   syscall.RawConn
 	four  bool // the socket is of the family AF_INET
+	local bool // received datagrams have control messages with their destination
 	reads struct {
 		messages
 		got   int
@@ -37,7 +38,8 @@ type batcher struct {
 }
 
 func (b *batcher) init(socket *net.UDPConn) (err error) {
-	b.four = socket.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4()
+	addr := socket.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+	b.four, b.local = addr.Is4(), addr.IsUnspecified()
 	b.reads.call, b.writes.call = b.receive, b.send
 	b.raw, err = socket.SyscallConn()
 	return err
@@ -50,6 +52,9 @@ func (b *batcher) readBatch(into []Datagram) (int, error) {
 	for i := range into {
 		r.point(i, into[i].Buf)
 		r.headers[i].Hdr.Namelen = sockaddrSize
+		if b.local {
+			r.control(i, controlSize)
+		}
 	}
 	if err := b.raw.Read(r.call); err != nil {
 		return 0, err
@@ -60,6 +65,7 @@ func (b *batcher) readBatch(into []Datagram) (int, error) {
 	for i := range into[:r.got] {
 		into[i].N = int(r.headers[i].Len)
 		into[i].Addr = r.names[i].addr(&r.zones)
+		into[i].Local = r.controls[i].local(r.headers[i].Hdr.Controllen)
 	}
 	return r.got, nil
 }
@@ -90,6 +96,7 @@ func (b *batcher) writeBatch(out []Datagram) (int, error) {
 			break
 		}
 		w.headers[i].Hdr.Namelen = size
+		w.control(i, w.controls[i].set(out[i].Local, b.four))
 		w.point(i, out[i].Bytes())
 		w.n++
 	}
@@ -130,11 +137,12 @@ type message struct {
 }
 
 type messages struct {
-	headers []message
-	vectors []unix.Iovec
-	names   []sockaddr
-	pending int // messages of this call
-	zones   zones
+	headers  []message
+	vectors  []unix.Iovec
+	names    []sockaddr
+	controls []control
+	pending  int // messages of this call
+	zones    zones
 }
 
 // grow makes room for n messages, each with its vector and name.
@@ -144,6 +152,7 @@ func (m *messages) grow(n int) {
 		return
 	}
 	m.headers, m.vectors, m.names = make([]message, n), make([]unix.Iovec, n), make([]sockaddr, n)
+	m.controls = make([]control, n)
 	for i := range m.headers {
 		h := &m.headers[i].Hdr
 		h.Name = &m.names[i][0]
@@ -155,6 +164,15 @@ func (m *messages) grow(n int) {
 func (m *messages) point(i int, p []byte) {
 	m.vectors[i].Base = unsafe.SliceData(p)
 	m.vectors[i].SetLen(len(p))
+}
+
+// control sets the size of a control message: the room for a received one, or 0 for none.
+func (m *messages) control(i int, size uint64) {
+	h := &m.headers[i].Hdr
+	h.Control, h.Controllen = nil, size
+	if size > 0 {
+		h.Control = (*byte)(unsafe.Pointer(&m.controls[i]))
+	}
 }
 
 // transfer makes one system call for the messages from first to end, at least one, and returns the
@@ -222,6 +240,55 @@ func (s *sockaddr) addr(z *zones) netip.AddrPort {
 	default:
 		return netip.AddrPort{}
 	}
+}
+
+// control is a control message with a local address: a struct in_pktinfo, which is the number of an
+// interface, the source of answers, and the destination, or a struct in6_pktinfo, which is an address
+// and the number of an interface.
+type control struct {
+	header unix.Cmsghdr
+	data   [24]byte // unix.SizeofInet6Pktinfo, aligned
+}
+
+const controlSize = uint64(unsafe.Sizeof(control{}))
+
+const (
+	controlLen4 = uint64(unix.SizeofCmsghdr + infoSize4)
+	controlLen6 = uint64(unix.SizeofCmsghdr + unix.SizeofInet6Pktinfo)
+)
+
+// set sets c to the source of a datagram, of a socket of IPv4 or of both families, and returns its
+// size: 0 for no source.
+func (c *control) set(local netip.Addr, four bool) (size uint64) {
+	switch {
+	case !local.IsValid() || four && !local.Is4():
+		return 0
+	case four:
+		c.header = unix.Cmsghdr{Len: controlLen4, Level: unix.IPPROTO_IP, Type: infoType4}
+		c.data = [24]byte{}
+		*(*[4]byte)(c.data[infoAt4:]) = local.As4()
+		return uint64(unix.CmsgSpace(infoSize4))
+	default:
+		c.header = unix.Cmsghdr{Len: controlLen6, Level: unix.IPPROTO_IPV6, Type: unix.IPV6_PKTINFO}
+		c.data = [24]byte{}
+		*(*[16]byte)(c.data[:]) = local.As16()
+		return controlSize
+	}
+}
+
+// local returns the address to which a received datagram was sent, or the zero value if it has no
+// such control message or was sent to several machines.
+func (c *control) local(size uint64) (a netip.Addr) {
+	switch h := &c.header; {
+	case size >= controlLen4 && h.Len == controlLen4 && h.Level == unix.IPPROTO_IP && h.Type == infoType4:
+		a = netip.AddrFrom4([4]byte(c.data[infoAt4:]))
+	case size >= controlLen6 && h.Len == controlLen6 && h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO:
+		a = netip.AddrFrom16([16]byte(c.data[:])).Unmap()
+	}
+	if a.IsMulticast() || a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
 }
 
 // zones caches the interfaces of link-local addresses, since to query the kernel takes system calls

@@ -92,6 +92,48 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestAnswersFromDialedAddress: a socket on a wildcard address reports to which address of the machine
+// a datagram was sent, and answers from there.
+func TestAnswersFromDialedAddress(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("127.0.0.2 is not everywhere an address of the loopback interface")
+	}
+	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		for _, count := range []int{1, 2} {
+			all := shards(t, addr, count)
+			for _, dialed := range []string{"127.0.0.1", "127.0.0.2", "127.1.2.3", "::1"} {
+				to := netip.AddrPortFrom(netip.MustParseAddr(dialed), all[0].LocalAddr().Port())
+				from := open(t, "127.0.0.1:0")
+				if to.Addr().Is6() {
+					if from = open(t, "[::1]:0"); all[0].LocalAddr().Addr().Is4() {
+						continue
+					}
+				}
+				check.Value(from.WriteTo([]byte("?"), to))(t)
+				for _, c := range all {
+					check.Must(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+					batch := room(2, 16)
+					n, _ := c.ReadBatch(batch)
+					for _, d := range batch[:n] {
+						if d.Local != to.Addr() {
+							t.Errorf("%s, %d sockets: a datagram to %v, want %v", addr, count, d.Local, to.Addr())
+						}
+					}
+					check.Value(c.WriteBatch(batch[:n]))(t)
+				}
+				if d := collect(t, from, 1, 1)[0]; d.Addr != to {
+					t.Errorf("%s, %d sockets: an answer from %v, want %v", addr, count, d.Addr, to)
+				}
+			}
+		}
+	}
+	one := open(t, "127.0.0.2:0")
+	check.Value(one.WriteTo([]byte("!"), one.LocalAddr()))(t)
+	if d := collect(t, one, 1, 1)[0]; d.Local.IsValid() {
+		t.Errorf("a socket on one address reports %v", d.Local)
+	}
+}
+
 func TestConcurrentWriteBatch(t *testing.T) {
 	const writers, each = 4, 50
 	a, b := open(t, "127.0.0.1:0"), open(t, "127.0.0.1:0")

@@ -70,10 +70,13 @@ func listen(addr string, shard bool) (*Conn, error) {
 	if host, _, err := net.SplitHostPort(addr); err == nil && host == netip.IPv4Unspecified().String() {
 		family = "udp4" // "udp" would open every address of both families
 	}
-	config := net.ListenConfig{Control: func(network, _ string, rc syscall.RawConn) error {
+	config := net.ListenConfig{Control: func(network, address string, rc syscall.RawConn) error {
 		var failed error
 		err := rc.Control(func(fd uintptr) {
 			dontFragment(fd, network == "udp6")
+			if unspecified(address) {
+				reportLocal(fd, network == "udp6")
+			}
 			if shard {
 				failed = shareAddress(fd)
 			}
@@ -95,6 +98,14 @@ func listen(addr string, shard bool) (*Conn, error) {
 		return nil, fmt.Errorf("cannot use a UDP socket: %w", err)
 	}
 	return c, nil
+}
+
+// unspecified reports whether a socket that is bound to the address receives datagrams to any
+// address of the machine.
+func unspecified(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, _ := netip.ParseAddr(host)
+	return err == nil && (host == "" || ip.IsUnspecified())
 }
 
 // share lets shards be bound to the address of the socket.
@@ -160,6 +171,10 @@ type Datagram struct {
 	N int
 	// Addr is the source or destination.
 	Addr netip.AddrPort
+	// Local is the address of this machine to which a received datagram was sent, or from which one
+	// is sent. It is the zero value if the socket is bound to one address, or if the operating system
+	// does not tell ([ReportsLocal]): the system then selects the source.
+	Local netip.Addr
 }
 
 // Bytes returns the first N bytes of Buf, or all if there are fewer.
