@@ -256,17 +256,17 @@ func (p *Player) noteOutcome(err error) {
 
 // release ends the player's time at this server, at the request of the client, which has switched
 // to the other one. What arrived before is delivered, nothing that arrives later.
-func (p *Player) release(now time.Time) {
+func (p *Player) release(a *arrival) {
 	h := &p.handover
 	h.mu.Lock()
 	o := h.pending
 	h.pending, h.released = nil, h.released || o != nil
 	h.mu.Unlock()
 	if o == nil {
-		p.violate("it switches to another server without a handover")
+		p.reject(a, Malformed, "it switches to another server without a handover")
 		return
 	}
-	h.switched, h.release = now, control.AppendRelease(nil, o.secret)
+	h.switched, h.release = a.at, control.AppendRelease(nil, o.secret)
 	p.conn.Keep(true) // the other server may hand it back before the session here is over
 	p.shard.switched = append(p.shard.switched, p)
 	for _, q := range p.shard.sequencing {
@@ -339,7 +339,7 @@ func (p *Player) acceptHandover(r *streams.Reader) func([]byte, error) {
 func (p *Player) arrive(secret control.Secret, a *arrival) {
 	st := p.standby
 	if secret.Hash(st.payload) != p.conn.Handover() {
-		p.violate("the release or the data of the handover is not that of the token")
+		p.reject(a, Malformed, "the release or the data of the handover is not that of the token")
 		return
 	}
 	p.payload, p.standby = st.payload, nil
@@ -381,7 +381,7 @@ func (p *Player) receiveHandover(b []byte, a *arrival) {
 	case released:
 		p.arrive(secret, a)
 	default:
-		p.release(a.at)
+		p.release(a)
 	}
 }
 
