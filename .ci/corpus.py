@@ -6,11 +6,16 @@ corpus.py seeds DIRECTORY     writes inputs from test vectors, golden sessions a
                               testdata/fuzz to DIRECTORY/PARSER
 corpus.py from-go FILE        writes the input of a file of Go's fuzzer ("go test fuzz v1")
 corpus.py to-go FILE          writes a raw input as such a file
+corpus.py compare TARGETS DIRECTORY
+                              runs the C++ targets on the inputs in DIRECTORY/PARSER, and compares
+                              the results with those that the Go targets have written there
 """
 import hashlib
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parents[1]
@@ -128,7 +133,33 @@ def stored(parser):
     return [file.read_bytes() for file in sorted((corpora / parser).glob("*"))]
 
 
+def compare(target, directory):
+    """compare returns an error if results of a C++ target differ, and stores the first such input."""
+    inputs = sorted(f for f in directory.iterdir() if f.suffix != ".results")
+    environment = {**os.environ, "UPLINK_FUZZ_RESULTS": "1"}
+    for i in range(0, len(inputs), 1000):
+        some = inputs[i:i + 1000]
+        done = subprocess.run([target, *some], env=environment, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            return f"{target}: {done.stderr[-5000:]}"
+        lines = done.stdout.split("\n")[:-1][-len(some):]  # libFuzzer may run the first one twice
+        for file, got in zip(some, lines, strict=False):
+            want = file.with_name(file.name + ".results").read_text().split()
+            got = got.split()
+            if "full" in got:  # the C++ receiver has less memory
+                got = got[:got.index("full")]
+                want = want[:len(got)]
+            if got != want:
+                return f"{store(corpora / directory.name, file.read_bytes())}: C++ makes of it\n{got}\nand Go\n{want}"
+    print(f"{directory.name}: {len(inputs)} inputs have the same results in Go and C++")
+    return None
+
+
 def main():
+    if sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
+        targets, directory = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+        failed = [compare(targets / f"fuzz_{d.name}", d) for d in sorted(directory.iterdir())]
+        sys.exit("\n".join(filter(None, failed)) or None)
     if len(sys.argv) != 3 or sys.argv[1] not in ("seeds", "from-go", "to-go"):
         sys.exit(__doc__.strip())
     path = pathlib.Path(sys.argv[2])

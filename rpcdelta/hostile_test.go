@@ -1,9 +1,11 @@
 package rpcdelta
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -234,6 +236,44 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("ack: %v, %d bytes more", err, len(rest))
 			}
 		}
+	}, Results: func(t testing.TB, in []byte) (line string) {
+		if len(in) < 2 {
+			return ""
+		}
+		c := &all[int(in[0])%len(all)]
+		dec, err := NewDecoder(c.schema, DecoderConfig{RPC: c.head.RPC, Codec: c.codec, Ring: c.head.PeerRing, PeerRing: c.head.Ring})
+		must(t, err)
+		for _, p := range c.payloads[:int(in[1])%(history+1)] {
+			_, _ = dec.Decode(p)
+		}
+		for payload := range entries.All(in[2:]) {
+			var h corpus.Hash
+			out, err := dec.Decode(payload)
+			for _, d := range out {
+				h.Add(int32(d.Seq))
+				h.Add(d.Frame.Ints...)
+				for _, b := range d.Frame.Bytes {
+					h.Add(int32(len(b)))
+					for _, x := range b {
+						h.Add(int32(x))
+					}
+				}
+			}
+			line += cmp.Or(dropWord(err), fmt.Sprintf("%016x", uint64(h))) + " "
+		}
+		return line
 	}}
 	x.Run(f)
+}
+
+// dropWord returns the word for the reason of a dropped payload in results, empty if there is none.
+func dropWord(err error) string {
+	for word, target := range map[string]error{
+		"late": ErrLate, "duplicate": ErrDuplicate, "missing": ErrBaselineMissing, "desync": ErrDesync, "malformed": ErrMalformed,
+	} {
+		if errors.Is(err, target) {
+			return word
+		}
+	}
+	return ""
 }

@@ -14,6 +14,7 @@ constexpr size_t max_history = 8;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const fuzz::Session session("internal/replication/areas/testdata/moves.session", "take");
+  fuzz::Results results;
   if (size == 0) return 0;
   std::vector<ObjectType *> types;
   for (const std::vector<ObjectField> &fields : session.types) {
@@ -33,12 +34,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 "error");
     for (size_t k = 0; k < types.size(); k++) {
       const Objects o = d->shown(k);
+      results.add(o);
       fuzz::check(o.n <= max_objects, "number of objects");
       for (size_t i = 0; i < o.n; i++) {
         fuzz::check(i == 0 || o.objects[i].id > o.objects[i - 1].id, "ids ascend");
         fuzz::check_row(session.types[k], o.row(i));
       }
     }
+    results.end(e);
     uint8_t ack[max_ack];
     const size_t n = d->ack(ack);
     fuzz::check(n > 0 && n <= max_ack, "size of an ack");

@@ -37,6 +37,7 @@ struct Calls {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const Calls sessions[] = {Calls("rle_kinds"), Calls("adaptive_kinds"), Calls("adaptive")};
+  fuzz::Results results;
   if (size < 2) return 0;
   const Calls &session = sessions[data[0] % 3];
   Decoder *d = nullptr;
@@ -56,7 +57,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       fuzz::check(copy->set_components(calls[i].frame->components(), session.schema->components()) ==
                       Error::ok,
                   "bounds of a component");
+      const auto &frame = detail::impl(*calls[i].frame);
+      results.add(static_cast<int32_t>(calls[i].sequence));
+      for (size_t k = 0; k < frame.schema->component_count; k++) results.add(frame.view.c[k]);
+      for (size_t k = 0; k < frame.schema->strings.size(); k++) {
+        results.add(frame.view.lengths[k]);
+        for (size_t j = 0; j < frame.view.lengths[k]; j++)
+          results.add(frame.view.bytes[frame.schema->offsets[k] + j]);
+      }
     }
+    results.end(e);
     uint8_t ack[max_ack];
     const size_t size_of_ack = d->ack(ack);
     fuzz::check(size_of_ack > 0 && size_of_ack <= max_ack, "size of an ack");

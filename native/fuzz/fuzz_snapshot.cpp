@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                            {"snapshot/testdata/ground.session", "send"},
                                            {"snapshot/testdata/kinds.session", "send"},
                                            {"snapshot/testdata/physics.session", "send"}};
+  fuzz::Results results;
   if (size < 2) return 0;
   const fuzz::Session &session = sessions[data[0] % 4];
   const std::vector<ObjectField> &fields = session.types[0];
@@ -35,12 +36,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               "create");
   SnapshotInfo info;
   Objects o;
-  for (size_t i = 0; i < data[1] % (max_history + 1) && i < session.messages.size(); i++)
+  for (size_t i = 0; i < data[1] % (max_history + 1) && i + 1 < session.messages.size(); i++)
     (void)d->decode(fuzz::bytes(session.messages[i]), &info, &o);
   fuzz::Entries entries(data + 2, size - 2);
   for (Bytes payload; entries.next(&payload);) {
     const Error e = d->decode(payload, &info, &o);
-    if (e == Error::ok) check_objects(fields, o);
+    if (e == Error::ok) {
+      check_objects(fields, o);
+      results.add(o);
+    }
+    results.end(e);
     fuzz::check(e == Error::ok || e == Error::malformed || e == Error::no_baseline || e == Error::stale ||
                     e == Error::desync,
                 "error");

@@ -51,6 +51,7 @@ void check_update(const StateImpl &r, const StateUpdate &u) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const StatePlan plan = everything();
+  fuzz::Results results;
   if (size == 0) return 0;
   StateImpl r({});
   StateConfig c;
@@ -63,10 +64,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)r.receive(fuzz::bytes(session().messages[i]), &u);
   fuzz::Entries entries(data + 1, size - 1);
   for (Bytes packet; entries.next(&packet);) {
-    if (r.receive(packet, &u) == Error::ok)
+    const Error e = r.receive(packet, &u);
+    if (e == Error::ok) {
       check_update(r, u);
-    else
+      results.add(static_cast<int32_t>(u.tick));
+      results.add(static_cast<int32_t>(u.objects));
+      for (size_t i = 0; i < u.objects; i++) {
+        const StateObject o = r.object(i);
+        if (o.removed)
+          results.add(o.id);
+        else
+          results.add(o, o.components, r.plan().components);
+      }
+    } else {
       fuzz::check(u.objects + u.inputs == 0, "a dropped packet has no update");
+    }
+    results.end(e == Error::duplicate ? Error::stale : e);
     uint8_t ack[max_ack];
     const size_t n = r.ack(ack);
     fuzz::check(n > 0 && n <= max_ack, "size of an ack");

@@ -100,6 +100,49 @@ private:
   }
 };
 
+// Results are what a target makes of an input, in one line that the Go target of the parser makes too:
+// for each message the hash of what was decoded, or the word for the reason why nothing was. They are
+// printed if the environment variable UPLINK_FUZZ_RESULTS is set.
+class Results {
+public:
+  ~Results() {
+    if (std::getenv("UPLINK_FUZZ_RESULTS") != nullptr) std::printf("%s\n", line_.c_str());
+  }
+  // add adds a number of 32 bits to the hash of the next result.
+  void add(int32_t v) {
+    for (int i = 0; i < 4; i++) hash_ = (hash_ ^ (static_cast<uint32_t>(v) >> 8 * i & 255)) * 1099511628211;
+  }
+  void add(const uplink::Object &o, const int32_t *row, size_t components) {
+    add(o.id);
+    add(o.generation);
+    for (size_t k = 0; k < components; k++) add(row[k]);
+  }
+  void add(const uplink::Objects &o) {
+    add(static_cast<int32_t>(o.n));
+    for (size_t i = 0; i < o.n; i++) add(o.objects[i], o.row(i), o.components);
+  }
+  // end ends the result of a message.
+  void end(uplink::Error e) {
+    using uplink::Error;
+    char text[18];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash_));
+    line_ += e == Error::ok            ? text
+             : e == Error::malformed   ? "malformed"
+             : e == Error::stale       ? "late"
+             : e == Error::no_baseline ? "missing"
+             : e == Error::duplicate   ? "duplicate"
+             : e == Error::desync      ? "desync"
+                                       : "full";
+    line_ += ' ';
+    hash_ = start;
+  }
+
+private:
+  static constexpr uint64_t start = UINT64_C(14695981039346656037);
+  uint64_t hash_ = start;
+  std::string line_;
+};
+
 // check_row checks that the components of a row are within the bounds of its fields.
 inline void check_row(const std::vector<uplink::ObjectField> &fields, const int32_t *row) {
   using uplink::ObjectClass;

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"runtime"
@@ -72,6 +73,23 @@ func same(t testing.TB, got *snapshot.Set, want []object) {
 	}
 }
 
+// addSet adds the objects of a set to the hash of results.
+func addSet(h *corpus.Hash, s *snapshot.Set) {
+	h.Add(int32(s.Len()))
+	for i := range s.Len() {
+		h.Add(int32(s.Object(i).ID), int32(s.Object(i).Generation))
+		h.Add(s.Row(i)...)
+	}
+}
+
+// result returns the result of a message in a line of results: the word for an error, or the hash.
+func result(err error, h corpus.Hash) string {
+	if err != nil {
+		return word(err) + " "
+	}
+	return fmt.Sprintf("%016x ", uint64(h))
+}
+
 func (d *decoder) clone() *decoder {
 	c := *d
 	c.sets, c.decoded = maps.Clone(d.sets), maps.Clone(d.decoded)
@@ -113,7 +131,7 @@ func FuzzSnapshots(f *testing.F) {
 		}
 		return in
 	}
-	x := corpus.Target{Parser: "snapshot", Inputs: 60_000, Generate: generate, Check: func(t testing.TB, in []byte) {
+	x := corpus.Target{Parser: "snapshot", Inputs: 100_000, Generate: generate, Check: func(t testing.TB, in []byte) {
 		if len(in) < 2 {
 			return
 		}
@@ -136,6 +154,24 @@ func FuzzSnapshots(f *testing.F) {
 			}
 			spec = next
 		}
+	}, Results: func(_ testing.TB, in []byte) (line string) {
+		if len(in) < 2 {
+			return ""
+		}
+		i := int(in[0]) % len(all)
+		dec := snapshot.NewDecoder(all[i].Schemas[0], nil)
+		for _, m := range all[i].Messages[:min(int(in[1])%(history+1), len(held[i])-1)] {
+			_, _, _ = dec.Decode(m)
+		}
+		for m := range entries.All(in[2:]) {
+			var h corpus.Hash
+			_, set, err := dec.Decode(m)
+			if err == nil {
+				addSet(&h, set)
+			}
+			line += result(err, h)
+		}
+		return line
 	}}
 	x.Run(f)
 }
@@ -222,6 +258,32 @@ func FuzzState(f *testing.F) {
 			}
 			spec = next
 		}
+	}, Results: func(t testing.TB, in []byte) (line string) {
+		if len(in) == 0 {
+			return ""
+		}
+		r, err := statesync.NewReceiver(s.Schemas[0], cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range s.Messages[:int(in[0])%(history+1)] {
+			_, _ = r.Decode(p)
+		}
+		for p := range entries.All(in[1:]) {
+			var h corpus.Hash
+			u, err := r.Decode(p)
+			if err == nil {
+				h.Add(int32(u.Tick), int32(len(u.Objects)))
+				for _, o := range u.Objects {
+					if h.Add(int32(o.ID)); !o.Gone {
+						h.Add(int32(o.Generation))
+						h.Add(o.Row...)
+					}
+				}
+			}
+			line += result(err, h)
+		}
+		return line
 	}}
 	x.Run(f)
 }
@@ -313,6 +375,23 @@ func FuzzAreas(f *testing.F) {
 			}
 			spec = next
 		}
+	}, Results: func(_ testing.TB, in []byte) (line string) {
+		if len(in) == 0 {
+			return ""
+		}
+		d := areas.NewDecoder(s.Schemas...)
+		for _, m := range s.Messages[:int(in[0])%(history+1)] {
+			_, _, _ = d.Decode(m)
+		}
+		for m := range entries.All(in[1:]) {
+			var h corpus.Hash
+			_, _, err := d.Decode(m)
+			for typ := range s.Schemas {
+				addSet(&h, d.Shown(typ))
+			}
+			line += result(err, h)
+		}
+		return line
 	}}
 	x.Run(f)
 }

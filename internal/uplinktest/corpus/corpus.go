@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -32,6 +33,9 @@ type Target struct {
 	// Check parses an input and fails the test if the parser misbehaves. It must not modify the
 	// input.
 	Check func(t testing.TB, in []byte)
+	// Results returns what the parser makes of an input, in one line that the C++ target prints
+	// too. It may be nil.
+	Results func(t testing.TB, in []byte) string
 }
 
 // Run runs the target on its seeds, its corpus and, with go test -fuzz, the inputs of the fuzzer.
@@ -39,6 +43,9 @@ type Target struct {
 // If the environment variable UPLINK_FUZZ is set, the target runs on Inputs random inputs first, or
 // on UPLINK_FUZZ of them if that is above 1. They depend on the seed UPLINK_FUZZ_SEED, by default a
 // random one. An input that fails is stored in the corpus.
+//
+// If UPLINK_FUZZ_WRITE is the name of a directory, random inputs are not run but written to
+// PARSER/N there, each with its results in PARSER/N.results.
 func (x *Target) Run(f *testing.F) {
 	f.Helper()
 	directory := filepath.Join(repo.Root(f), "testdata", "fuzz", x.Parser)
@@ -75,6 +82,7 @@ func (x *Target) random(f *testing.F, directory string, inputs [][]byte) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var in []byte
 	n, done := 0, false
+	to := os.Getenv("UPLINK_FUZZ_WRITE")
 	defer func() {
 		if done {
 			return
@@ -93,10 +101,40 @@ func (x *Target) random(f *testing.F, directory string, inputs [][]byte) {
 		} else {
 			in = Mutate(r, inputs)
 		}
-		x.Check(f, in)
+		if to == "" {
+			x.Check(f, in)
+		} else if x.Results != nil {
+			x.write(f, filepath.Join(to, x.Parser, strconv.Itoa(n)), in)
+		}
 	}
 	done = !f.Failed()
 	f.Logf("UPLINK_FUZZ_SEED=%d: %d inputs in %v", seed, n, time.Since(start))
+}
+
+// write writes an input and its results.
+func (x *Target) write(f *testing.F, file string, in []byte) {
+	f.Helper()
+	for name, data := range map[string][]byte{file: in, file + ".results": []byte(x.Results(f, in) + "\n")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(name, data, 0o644)); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// Hash is the hash of what a parser returned, in results: FNV-1a over numbers of 32 bits, low byte
+// first.
+type Hash uint64
+
+// Add adds numbers.
+func (h *Hash) Add(numbers ...int32) {
+	if *h == 0 {
+		*h = 14695981039346656037
+	}
+	for _, v := range numbers {
+		for i := range 4 {
+			*h = (*h ^ Hash(byte(v>>(8*i)))) * 1099511628211
+		}
+	}
 }
 
 // Mutate returns an input with one to eight random changes of one of the inputs.
