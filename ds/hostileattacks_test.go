@@ -35,7 +35,7 @@ const (
 func (s *scenario) helloWith(nonce uint64, cookie, message []byte) []byte {
 	b := make([]byte, max(helloSize, helloMessage+len(message)))
 	b[0] = helloByte
-	binary.LittleEndian.PutUint16(b[1:], 3)
+	binary.LittleEndian.PutUint16(b[1:], 4)
 	binary.LittleEndian.PutUint64(b[helloNonce:], nonce)
 	copy(b[helloCookie:helloCookie+cookieSize], cookie)
 	for _, hello := range s.hello {

@@ -1,13 +1,11 @@
 // Command architecture checks docs/architecture.md against the code: that each step of its paths
-// calls the next one, that no path returns to a file that it has left, and how many references
-// between the files of a package run against the order of layers.
+// calls the next one, and that no limited path returns to a file that it has left.
 //
 //	go run ./docs/architecture
 package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +15,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -27,11 +24,8 @@ import (
 	"strings"
 )
 
-// Limits of what the document may describe.
-const (
-	maxFiles   = 8    // of a path with a limit
-	maxAgainst = 0.10 // of the references between the files of a package, against its order
-)
+// maxFiles is the maximum number of files of a path with a limit.
+const maxFiles = 8
 
 const page = "docs/architecture.md"
 
@@ -42,7 +36,7 @@ func main() {
 	}
 }
 
-// run checks the page, and prints a line for each path and each package.
+// run checks the page, and prints a line for each path.
 func run(w io.Writer, dir string) error {
 	doc, err := readDocument(dir)
 	if err != nil {
@@ -60,19 +54,6 @@ func run(w io.Writer, dir string) error {
 		}
 		code.checkPath(p, &faults)
 	}
-	for _, order := range doc.orders {
-		refs := code.references(order.pkg)
-		names := slices.Clone(code.packages[order.pkg].names)
-		missing := slices.DeleteFunc(names, func(f string) bool { return slices.Contains(order.files, f) })
-		if len(missing) > 0 {
-			faults.addf("%s: the order of layers lacks %v", order.pkg, missing)
-		}
-		against := order.against(refs)
-		fmt.Fprintf(w, "%s: %d of %d references between files run against the order of layers\n", order.pkg, len(against), len(refs))
-		if float64(len(against)) > maxAgainst*float64(len(refs)) {
-			faults.addf("%s: more than %.0f %% of the references between files run against the order: %v", order.pkg, 100*maxAgainst, against)
-		}
-	}
 	return faults.err()
 }
 
@@ -88,10 +69,7 @@ func (l *faultList) err() error {
 }
 
 // document is what the page states about the code.
-type document struct {
-	paths  []callPath
-	orders []layerOrder
-}
+type document struct{ paths []callPath }
 
 // callPath is a table of the page: functions, each of which calls the next one, or is called by it
 // and returns to it.
@@ -116,19 +94,11 @@ const (
 	pause             // the program continues with another call
 )
 
-// layerOrder lists the files of a package from the top layer to the bottom one.
-type layerOrder struct {
-	pkg   string
-	files []string
-}
-
 var (
 	heading   = regexp.MustCompile(`^## (.+)$`)
 	stepRow   = regexp.MustCompile("^\\| \\[[^\\]]+\\]\\(\\.\\./([^)]+\\.go)\\) \\| `([\\w.]+)` \\|")
 	handRow   = regexp.MustCompile("^\\| \\| `(\\w+\\.\\w+)` \\|")
 	pauseRow  = regexp.MustCompile(`^\| \| \| `)
-	orderHead = regexp.MustCompile("^### `([\\w/]+)`$")
-	orderRow  = regexp.MustCompile("^\\| `(\\w+\\.go)` \\|")
 	limitNote = fmt.Sprintf("at most %d files", maxFiles)
 )
 
@@ -142,11 +112,6 @@ func readDocument(dir string) (*document, error) {
 		line = strings.TrimRight(line, "\n")
 		if m := heading.FindStringSubmatch(line); m != nil {
 			title, limited = m[1], false
-		} else if m := orderHead.FindStringSubmatch(line); m != nil {
-			d.orders = append(d.orders, layerOrder{pkg: m[1]})
-		} else if m := orderRow.FindStringSubmatch(line); m != nil && len(d.orders) > 0 {
-			last := &d.orders[len(d.orders)-1]
-			last.files = append(last.files, m[1])
 		} else if m := stepRow.FindStringSubmatch(line); m != nil {
 			d.add(title, limited, step{file: m[1], name: m[2]})
 		} else if m := handRow.FindStringSubmatch(line); m != nil {
@@ -156,8 +121,8 @@ func readDocument(dir string) (*document, error) {
 		}
 		limited = limited || strings.Contains(line, limitNote)
 	}
-	if len(d.paths) == 0 || len(d.orders) == 0 {
-		return nil, fmt.Errorf("%s: no table of a path or no order of layers found", page)
+	if len(d.paths) == 0 {
+		return nil, fmt.Errorf("%s: no table of a path found", page)
 	}
 	return d, nil
 }
@@ -180,9 +145,6 @@ func (d *document) packages() (dirs []string) {
 			}
 		}
 	}
-	for _, o := range d.orders {
-		dirs = append(dirs, o.pkg)
-	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
 }
@@ -196,16 +158,6 @@ func (p *callPath) files() (files []string) {
 		}
 	}
 	return files
-}
-
-// against returns the references that run from a lower file to a higher one.
-func (o *layerOrder) against(refs []reference) (up []reference) {
-	for _, r := range refs {
-		if slices.Index(o.files, r.from) > slices.Index(o.files, r.to) {
-			up = append(up, r)
-		}
-	}
-	return up
 }
 
 // code is the type-checked source of some packages, without their tests.
@@ -225,11 +177,6 @@ type funcBody struct {
 	object *types.Func
 	decl   *ast.FuncDecl
 }
-
-// reference is a use in one file of a package of what another one of its files declares.
-type reference struct{ from, to string }
-
-func (r reference) String() string { return r.from + " -> " + r.to }
 
 // listedPackage is what the go command prints about a package.
 type listedPackage struct {
@@ -404,29 +351,3 @@ func isCallOf(used types.Object, fn *types.Func) bool {
 	receiver := f.Signature().Recv()
 	return receiver != nil && types.IsInterface(receiver.Type()) && fn.Signature().Recv() != nil && f.Name() == fn.Name()
 }
-
-// references returns the pairs of files of a package of which one uses a function, type, variable,
-// constant, method or field that the other declares.
-func (c *code) references(dir string) []reference {
-	p, found := c.packages[dir], map[reference]bool{}
-	for id, object := range p.info.Uses {
-		if object.Pkg() != p.types || !object.Pos().IsValid() || isLocal(object, p.types) {
-			continue
-		}
-		r := reference{c.fileOf(id.Pos()), c.fileOf(object.Pos())}
-		if r.from != r.to {
-			found[r] = true
-		}
-	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b reference) int {
-		return cmp.Or(strings.Compare(a.from, b.from), strings.Compare(a.to, b.to))
-	})
-}
-
-// isLocal reports whether an object is a variable that a function declares.
-func isLocal(object types.Object, p *types.Package) bool {
-	v, ok := object.(*types.Var)
-	return ok && !v.IsField() && v.Parent() != p.Scope()
-}
-
-func (c *code) fileOf(pos token.Pos) string { return filepath.Base(c.files.Position(pos).Filename) }

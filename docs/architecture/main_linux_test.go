@@ -17,7 +17,7 @@ func TestPage(t *testing.T) {
 	t.Log("\n" + out.String())
 }
 
-// TestFaults checks that wrong paths and orders are found.
+// TestFaults checks that wrong paths are found.
 func TestFaults(t *testing.T) {
 	doc, err := readDocument(root)
 	if err != nil {
@@ -40,13 +40,6 @@ func TestFaults(t *testing.T) {
 		code.checkPath(p, &faults)
 		if err := faults.err(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want a fault with %q, got %v", name, err)
-		}
-	}
-	for _, order := range doc.orders {
-		refs := code.references(order.pkg)
-		slices.Reverse(order.files)
-		if n := len(order.against(refs)); float64(n) < 0.9*float64(len(refs)) {
-			t.Errorf("%s: %d of %d references run against the reversed order", order.pkg, n, len(refs))
 		}
 	}
 }
