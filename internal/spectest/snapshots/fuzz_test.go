@@ -439,9 +439,8 @@ func (w *areaWriter) message() []byte {
 		}
 	}
 	slices.Sort(known)
-	base := int64(-1)
 	if len(known) > 0 && w.r.IntN(8) > 0 {
-		base = known[w.r.IntN(len(known))]
+		base := known[w.r.IntN(len(known))]
 		w.bits(d.n-base, 6)
 		w.bits(d.n, 10)
 		for _, g := range d.messages[base] {

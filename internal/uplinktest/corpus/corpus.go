@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 )
@@ -94,7 +93,6 @@ func (x *Target) random(f *testing.F, directory string, inputs [][]byte) {
 		}
 		fmt.Fprintf(os.Stderr, "%s: random input %d of UPLINK_FUZZ_SEED=%d failed, see %s\n", f.Name(), n, seed, file)
 	}()
-	start := time.Now()
 	for ; n < x.Inputs; n++ {
 		if x.Generate != nil && n%2 == 1 {
 			in = x.Generate(r)
@@ -108,7 +106,7 @@ func (x *Target) random(f *testing.F, directory string, inputs [][]byte) {
 		}
 	}
 	done = !f.Failed()
-	f.Logf("UPLINK_FUZZ_SEED=%d: %d inputs in %v", seed, n, time.Since(start))
+	f.Logf("UPLINK_FUZZ_SEED=%d: %d inputs", seed, n)
 }
 
 // write writes an input and its results.
