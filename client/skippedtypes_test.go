@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
-// TestSkippedTypes checks that a client plays on without the objects of a type that it does not have,
-// and logs the type once, whatever the number of offers.
+// TestSkippedTypes checks that a client plays on without the objects of a type that it does not
+// have, and logs the type once, whatever the number of offers.
 func TestSkippedTypes(t *testing.T) {
 	r := newRink(t, areaCodec)
 	var log bytes.Buffer

@@ -61,9 +61,10 @@ type Snapshot[T any] struct {
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
-	// Ages are by how many ticks the Objects are older than Tick. Ages is empty if none is older, which
-	// is always so without areas. With areas, an object can be older if the server codes its group for
-	// too many other players, or if the client has lost the keyframe of a group that it is shown.
+	// Ages are by how many ticks the Objects are older than Tick. Ages is empty if none is older,
+	// which is always so without areas. With areas, an object can be older if the server codes its
+	// group for too many other players, or if the client has lost the keyframe of a group that it
+	// is shown.
 	Ages []uint64
 }
 
@@ -92,7 +93,8 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 }
 
 // SkippedTypes returns the names of the types of objects that the world has at the server, but
-// SnapshotConfig.Types does not. Their objects are received and dropped. Config.Logger logs each once.
+// SnapshotConfig.Types does not. Their objects are received and dropped. Config.Logger logs each
+// once.
 func (v *SnapshotView[T]) SkippedTypes() []string {
 	v.receiver.mu.Lock()
 	defer v.receiver.mu.Unlock()

@@ -58,8 +58,8 @@ func (s *RPCStats) WireBytes() uint64 {
 	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+transport.IPSize)
 }
 
-// FullWireBytes returns the bytes of the frames if each were bit-packed and in an encrypted datagram
-// of its own: see transport.FullOverhead.
+// FullWireBytes returns the bytes of the frames if each were bit-packed and in an encrypted
+// datagram of its own: see transport.FullOverhead.
 func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + transport.FullOverhead*s.Frames() }
 
 // AckWireBytes returns the bytes of the received datagrams with acks alone, including AEAD overhead

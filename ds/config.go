@@ -62,8 +62,9 @@ type Config struct {
 	Ring int
 	// AckHz is the maximum number of datagrams per second with acks of a player's frames alone, all
 	// of its RPCs in one. They leave less often unless they save more bits than they cost; see
-	// [rpcdelta.Decoder.AckPays]. Acks that are sent with messages of a world count too: where these
-	// are more frequent, there are no datagrams of acks alone. 1 to 1000, default DefaultAckHz.
+	// [rpcdelta.Decoder.AckPays]. Acks that are sent with messages of a world count too: where
+	// these are more frequent, there are no datagrams of acks alone. 1 to 1000, default
+	// DefaultAckHz.
 	AckHz float64
 	// DeliverLate delivers late frames, marked as such, instead of dropping them.
 	DeliverLate bool

@@ -19,8 +19,8 @@ type movingCar struct {
 	Position schema.Vec3 `uplink:"resolution=0.05,min=-500,max=500" interpolate:"position"`
 }
 
-// TestMovingObjects checks that players see each of a few cars that drive through the cells of a grid
-// in every snapshot and every frame, over links that lose packets.
+// TestMovingObjects checks that players see each of a few cars that drive through the cells of a
+// grid in every snapshot and every frame, over links that lose packets.
 func TestMovingObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		link   simnet.Config

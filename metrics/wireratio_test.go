@@ -68,7 +68,7 @@ func checkWireRatio(t *testing.T, preset client.Preset, loss float64) {
 	r.MustRegister(metrics.NewServer(srv), metrics.NewClient(conn))
 	play := func(seconds int) {
 		for i := range 60 * seconds {
-			must(t, uplinktest.Sent(streams[0].Send(&move{X: 100 * math.Sin(float64(i) / 50)})))
+			must(t, uplinktest.Sent(streams[0].Send(&move{X: 100 * math.Sin(float64(i)/50)})))
 			if i%2 == 0 {
 				must(t, uplinktest.Sent(streams[1].Send(&move{X: float64(i * i % 997), Buttons: uint8(i / 20)})))
 			}

@@ -45,8 +45,8 @@ const (
 // Values of EncoderConfig.Redundancy other than 1 to MaxRedundancy.
 const (
 	// RedundancyAuto adapts to the loss that acks report: no redundancy without loss, otherwise as
-	// much as EncoderConfig.Delivery requires. Until acks have reported on 32 payloads, a loss of up
-	// to 5 % is assumed.
+	// much as EncoderConfig.Delivery requires. Until acks have reported on 32 payloads, a loss of
+	// up to 5 % is assumed.
 	RedundancyAuto = 0
 	// RedundancyOff sends each frame once.
 	RedundancyOff = -1

@@ -86,7 +86,8 @@ type BatchConn interface {
 //	Local netip.Addr    // the other end, an address of this machine; the zero value if it has only one
 //
 // A listener answers from the address at which a datagram arrived, so the answer to a client comes
-// from the address that it has dialed. Its method Bytes returns the first N bytes of Buf, or all if there are fewer.
+// from the address that it has dialed. Its method Bytes returns the first N bytes of Buf, or all if
+// there are fewer.
 type Datagram = udp.Datagram
 
 // Network opens packet connections. It may also have the method

@@ -237,8 +237,8 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 }
 
 // ageInTicks converts ages, in snapshots, of objects of a snapshot that was decoded. Those of 64
-// snapshots and more become at least as many ticks. It reuses dst, and returns its first 0 elements if
-// there are none.
+// snapshots and more become at least as many ticks. It reuses dst, and returns its first 0 elements
+// if there are none.
 func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []uint64 {
 	dst = dst[:0]
 	for _, age := range ages {
@@ -250,9 +250,9 @@ func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []
 	return dst
 }
 
-// Ages returns by how many ticks objects are older than the snapshot that was decoded last: those of
-// the world's own type for 0, else those of Further(typ-1). It is empty if none is older, and valid as
-// long as the objects.
+// Ages returns by how many ticks objects are older than the snapshot that was decoded last: those
+// of the world's own type for 0, else those of Further(typ-1). It is empty if none is older, and
+// valid as long as the objects.
 func (d *SnapshotDecoder) Ages(typ int) []uint64 {
 	if d.areas == nil {
 		return nil

@@ -149,8 +149,8 @@ func (d *Decoder) check() error {
 // valid until Decode has decoded another one.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 
-// Ages returns by how many snapshots the objects of Shown are older than the message, or nil if none
-// is older. It is valid as long as those.
+// Ages returns by how many snapshots the objects of Shown are older than the message, or nil if
+// none is older. It is valid as long as those.
 func (d *Decoder) Ages(typ int) []uint64 {
 	if a := &d.types[typ].ages; a.any {
 		return a.of

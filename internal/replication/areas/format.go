@@ -38,8 +38,8 @@ const (
 	entryEnd      = 0
 	entryKeyframe = 1 // slot, type, size; objects that entered may refer to the baseline's message
 	entryResumed  = 2 // slot, distance of a message that contains it, whether it changed, size
-	// As entryResumed, but the member is not in this message for later references. With a distance of
-	// 0, type and size follow, as in entryKeyframe: objects whose groups are not in the message.
+	// As entryResumed, but the member is not in this message for later references. With a distance
+	// of 0, type and size follow, as in entryKeyframe: objects whose groups are not in the message.
 	entryShown = 3
 )
 

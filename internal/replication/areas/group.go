@@ -63,8 +63,8 @@ func (g *Group) commit(n uint64) {
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
 }
 
-// arrived calls f for each object of g that entered it within the last snapshots, with the number of
-// the snapshot. n is the newest one.
+// arrived calls f for each object of g that entered it within the last snapshots, with the number
+// of the snapshot. n is the newest one.
 func (g *Group) arrived(n uint64, f func(o snapshot.Object, at uint64)) {
 	for i := range g.arrivals {
 		a := &g.arrivals[i]
@@ -80,8 +80,8 @@ type stay struct {
 	first, end uint64
 }
 
-// stays calls f for the stays of object o of g in groups before its last one, the newest first, until
-// f returns false. Those of which all snapshots are too old to be baselines are left out.
+// stays calls f for the stays of object o of g in groups before its last one, the newest first,
+// until f returns false. Those of which all snapshots are too old to be baselines are left out.
 func (g *Group) stays(o snapshot.Object, f func(stay) bool) {
 	a := g.arrival(o, math.MaxUint64)
 	for a != nil && a.from != nil {

@@ -52,9 +52,9 @@ func TestClientMoves(t *testing.T) {
 	})
 }
 
-// TestCopiesToAnotherLocalAddress sends a copy of each of the client's datagrams to another address of
-// the listener, before the original arrives. The client receives nothing from there, so the listener
-// continues to send from the address that the client has dialed.
+// TestCopiesToAnotherLocalAddress sends a copy of each of the client's datagrams to another address
+// of the listener, before the original arrives. The client receives nothing from there, so the
+// listener continues to send from the address that the client has dialed.
 func TestCopiesToAnotherLocalAddress(t *testing.T) {
 	copied := clientAddr
 	copied.Local = netip.MustParseAddr("203.0.113.2")

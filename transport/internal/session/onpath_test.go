@@ -292,7 +292,7 @@ func (m *model) schedule(late bool) {
 	r := m.rng
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Int64N(int64(hi-lo))) }
 	o := &observer{
-		addrs: []Path{otherAddr, Path{Addr: netip.MustParseAddrPort("198.51.100.10:6001")}}[:1+r.IntN(2)],
+		addrs: []Path{otherAddr, {Addr: netip.MustParseAddrPort("198.51.100.10:6001")}}[:1+r.IntN(2)],
 		start: between(0, 2*time.Second), copies: []float64{0.2, 0.5, 1}[r.IntN(3)], relays: r.IntN(3) > 0,
 		late: between(0, 2*time.Second), hints: []float64{0, 0.1, 1}[r.IntN(3)],
 	}

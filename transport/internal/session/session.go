@@ -24,8 +24,8 @@ const ipSize = 20 + 8
 // address of the listener takes another path.
 type Path struct {
 	Addr netip.AddrPort // of the peer
-	// Local is this end's address, if it is known and the socket has several: always the zero value at
-	// a client.
+	// Local is this end's address, if it is known and the socket has several: always the zero value
+	// at a client.
 	Local netip.Addr
 }
 

@@ -243,8 +243,8 @@ func (s *sockaddr) addr(z *zones) netip.AddrPort {
 }
 
 // control is a control message with a local address: a struct in_pktinfo, which is the number of an
-// interface, the source of answers, and the destination, or a struct in6_pktinfo, which is an address
-// and the number of an interface.
+// interface, the source of answers, and the destination, or a struct in6_pktinfo, which is an
+// address and the number of an interface.
 type control struct {
 	header unix.Cmsghdr
 	data   [24]byte // unix.SizeofInet6Pktinfo, aligned

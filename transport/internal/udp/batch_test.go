@@ -92,8 +92,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestAnswersFromDialedAddress: a socket on a wildcard address reports to which address of the machine
-// a datagram was sent, and answers from there.
+// TestAnswersFromDialedAddress: a socket on a wildcard address reports to which address of the
+// machine a datagram was sent, and answers from there.
 func TestAnswersFromDialedAddress(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("127.0.0.2 is not everywhere an address of the loopback interface")

@@ -12,8 +12,8 @@ const (
 	infoAt4   = 0
 )
 
-// reportLocal makes the kernel report the destinations of received datagrams. Errors are ignored: the
-// kernel then selects the source of answers.
+// reportLocal makes the kernel report the destinations of received datagrams. Errors are ignored:
+// the kernel then selects the source of answers.
 func reportLocal(fd uintptr, six bool) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVDSTADDR, 1)
 	if six {

@@ -172,8 +172,8 @@ type Datagram struct {
 	// Addr is the source or destination.
 	Addr netip.AddrPort
 	// Local is the address of this machine to which a received datagram was sent, or from which one
-	// is sent. It is the zero value if the socket is bound to one address, or if the operating system
-	// does not tell ([ReportsLocal]): the system then selects the source.
+	// is sent. It is the zero value if the socket is bound to one address, or if the operating
+	// system does not tell ([ReportsLocal]): the system then selects the source.
 	Local netip.Addr
 }
 
