@@ -17,8 +17,10 @@ const (
 	// payload grows if the age of its baseline doubles, as a share of its size.
 	ackBits = 16
 	ageCost = 0.17
-	// maxAckInterval is the maximum interval of acks that pay, in frames.
-	maxAckInterval = 14
+	// maxAckInterval is the maximum interval of acks that pay, in frames, and maxFreeInterval that
+	// of piggybacked ones, which also tell the encoder earlier what was lost.
+	maxAckInterval  = 14
+	maxFreeInterval = 8
 	// ringShare limits the interval to this part of the ring, which baselines must not leave even
 	// if two acks in a row are lost.
 	ringShare = 4
@@ -59,5 +61,9 @@ func (r *ackRate) promptPays(overhead int) bool {
 func (r *ackRate) pays(newest uint64, overhead, ring int) bool {
 	growth := r.bits * ageCost / math.Ln2 / max(1, r.age) / max(1, r.frames) // bits a frame and frame of age
 	interval := math.Sqrt(2 * float64(ackBits+overhead) / max(growth, 0.01))
-	return float64(newest-r.last) >= min(interval, maxAckInterval, float64(ring)/ringShare)
+	limit := float64(maxAckInterval)
+	if overhead == 0 {
+		limit = maxFreeInterval
+	}
+	return float64(newest-r.last) >= min(interval, limit, float64(ring)/ringShare)
 }
