@@ -232,32 +232,38 @@ func fieldsChart(results []*bench.Result) *chart.Stacks {
 
 const benchNotes = `bits   per frame sent: full as an engine packs it; payload without headers; the headers of message and datagram, AEAD,
        IP and UDP; wire is their sum in whole bytes. ack wire: acks in encrypted datagrams of their own.
-saved  wire relative to full frames, each in an encrypted datagram of its own.
-ratio  of both ways: all bits in both directions relative to full frames in encrypted datagrams of their own, with a tag
-       of 16 bytes; delay: mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a
-       frame in which a bit or bool changed. Frames that arrive after the deadline of their preset are not delivered.
+wire ratio  all bits in both directions relative to full frames, each in an encrypted datagram of its own, with 47 bytes
+       of headers and tag.
+batched ratio  that of full frames in the datagrams of the preset: its batching without a codec, redundancy and acks.
+delay  mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a frame in which a bit or
+       bool changed. Frames that arrive after the deadline of their preset are not delivered.
 frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
 ns     per frame, median of several passes; encode includes processing acks, decode writing them; -: not measured.
-traces together: geometric means of their bits, whose ratio is that to the first codec's, and of the ratios of both
-       ways; the arithmetic mean of delivery.
+traces together: geometric means of their bits, whose ratio is that to the first codec's, and of the wire ratios; the
+       arithmetic mean of delivery.
 paper  is rle with two 32-bit sequence numbers per frame; their size is inferred from the article's 32-bit ack.
 `
 
 // meansTable returns the geometric means over all traces: of bits, with their ratios to the first
-// codec's, and of the ratios of both ways.
+// codec's, and of the wire ratios; with presets, also of those of their batching alone.
 func meansTable(results []*bench.Result) [][]string {
 	n := float64(len(results))
 	rows := [][]string{
-		{fmt.Sprintf("%d traces", len(results)), "payload + header", "", "both ways", "frames", ""},
+		{fmt.Sprintf("%d traces", len(results)), "payload + header", "", "wire", "frames", ""},
 		{"codec", "bits", "ratio", "ratio", "delivered", "wrong"},
+	}
+	presets := hasPresets(results[0])
+	if presets {
+		rows[0], rows[1] = append(rows[0], "batched"), append(rows[1], "ratio")
 	}
 	first := 0.0
 	for i := range results[0].Codecs {
-		bits, ratio, delivered, wrong := 0.0, 0.0, 0.0, 0
+		bits, ratio, batched, delivered, wrong := 0.0, 0.0, 0.0, 0.0, 0
 		for _, r := range results {
 			c := &r.Codecs[i]
 			bits += math.Log(c.PayloadBits + c.HeaderBits)
 			ratio += math.Log(c.WireRatio)
+			batched += math.Log(c.BatchedRatio)
 			delivered += c.DeliveredRatio
 			wrong += c.Mismatches
 		}
@@ -267,19 +273,26 @@ func meansTable(results []*bench.Result) [][]string {
 		}
 		name := nameOf(&results[0].Codecs[i])
 		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f|%.3f %%|%d", name, mean, mean/first, math.Exp(ratio/n), 100*delivered/n, wrong))
+		if presets {
+			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%.3f", math.Exp(batched/n)))
+		}
 	}
 	return rows
+}
+
+func hasPresets(r *bench.Result) bool {
+	return slices.ContainsFunc(r.Codecs, func(c bench.Counts) bool { return c.Preset != "" })
 }
 
 // benchTable returns two rows of headings and one row per codec.
 func benchTable(r *bench.Result) [][]string {
 	rows := [][]string{
-		{"", "bits", "", "", "", "", "", "", "", "ack", "kbit/s", "", "", "frames", "", "", "", "ns", "", ""},
-		{"codec", "full", "payload", "header", "datagram", "AEAD", "IP, UDP", "wire", "ack", "wire", "up", "down", "saved", "delivered", "late", "keyframes", "wrong", "encode", "decode", "allocs"},
+		{"", "bits", "", "", "", "", "", "", "", "ack", "kbit/s", "", "wire", "frames", "", "", "", "ns", "", ""},
+		{"codec", "full", "payload", "header", "datagram", "AEAD", "IP, UDP", "wire", "ack", "wire", "up", "down", "ratio", "delivered", "late", "keyframes", "wrong", "encode", "decode", "allocs"},
 	}
-	presets := slices.ContainsFunc(r.Codecs, func(c bench.Counts) bool { return c.Preset != "" })
+	presets := hasPresets(r)
 	if presets {
-		rows[0], rows[1] = append(rows[0], "both ways", "ms", ""), append(rows[1], "ratio", "delay", "urgent")
+		rows[0], rows[1] = append(rows[0], "batched", "ms", ""), append(rows[1], "ratio", "delay", "urgent")
 	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
@@ -290,10 +303,10 @@ func benchTable(r *bench.Result) [][]string {
 		rows = append(rows, slices.Concat(
 			table.Row("%s|%.1f|%.1f|%.1f|%.1f", nameOf(c), c.FullBits, c.PayloadBits, c.HeaderBits, c.DatagramBits),
 			table.Row("%.1f|%.1f|%.1f|%.1f|%.1f", c.AEADBits, c.IPBits, c.WireBits, c.AckBits, c.AckWireBits),
-			table.Row("%.2f|%.2f|%.1f %%", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), 100*c.Saved()),
+			table.Row("%.2f|%.2f|%.3f", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), c.WireRatio),
 			table.Row("%.3f %%|%.2f %%|%d|%d", 100*c.DeliveredRatio, 100*c.Late, c.Keyframes, c.Mismatches), times))
 		if last := len(rows) - 1; presets {
-			rows[last] = append(rows[last], table.Row("%.3f|%.1f|%.1f", c.WireRatio, c.DelayMsMean, c.UrgentDelayMsMax)...)
+			rows[last] = append(rows[last], table.Row("%.3f|%.1f|%.1f", c.BatchedRatio, c.DelayMsMean, c.UrgentDelayMsMax)...)
 		}
 	}
 	return rows

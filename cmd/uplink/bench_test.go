@@ -117,7 +117,7 @@ func TestBenchPresets(t *testing.T) {
 	}
 }
 
-// TestBenchMeans: the last table has the geometric means, also of the ratios of both ways.
+// TestBenchMeans: the last table has the geometric means, also of the wire ratios.
 func TestBenchMeans(t *testing.T) {
 	of := func(bits, ratio float64) *bench.Result {
 		return &bench.Result{Codecs: []bench.Counts{{Name: "rle", PayloadBits: 4, DeliveredRatio: 1, WireRatio: 1}, {Name: "adaptive", PayloadBits: bits, DeliveredRatio: 0.5, WireRatio: ratio}}}

@@ -143,18 +143,18 @@ func TestTotals(t *testing.T) {
 			{"name": "paper", "payload_bits_per_frame": paper, "header_bits_per_frame": 64.0, "delivered_ratio": 0.9, "mismatches": 0.0},
 			{
 				"name": "rle", "payload_bits_per_frame": rle, "header_bits_per_frame": 16.0, "delivered_ratio": 1.0, "mismatches": 0.0,
-				"full_wire_bits_per_frame": 400.0, "wire_bits_per_frame": 300.0,
+				"wire_ratio": 0.75,
 			},
 		}}
 	}
 	got := fillTable([]string{
-		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | saved |", "| --- |", "| together | 1 |",
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | wire ratio |", "| --- |", "| together | 1 |",
 	}, []result{two("a", 36, 9), two("b", 336, 84)})
 	want := []string{
-		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | saved |", "| --- |",
-		"| a | 100.0 | 25.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
-		"| b | 400.0 | 100.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
-		"| together | 200.0 | 50.0 | 0.25 | 90.00 % | 0 | 25.0 % |",
+		"| trace | paper total | rle total | rle / paper | paper delivered | rle wrong | wire ratio |", "| --- |",
+		"| a | 100.0 | 25.0 | 0.25 | 90.00 % | 0 | 0.750 |",
+		"| b | 400.0 | 100.0 | 0.25 | 90.00 % | 0 | 0.750 |",
+		"| together | 200.0 | 50.0 | 0.25 | 90.00 % | 0 | 0.750 |",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -172,24 +172,25 @@ func (r *result) wrong() bool {
 // members maps names of columns to JSON keys of bench. A column shows the last codec of the
 // results, or the codec or preset that precedes the name, as in "paper wire".
 var members = map[string]string{
-	"full":      "full_bits_per_frame",
-	"payload":   "payload_bits_per_frame",
-	"header":    "header_bits_per_frame",
-	"datagram":  "datagram_bits_per_frame",
-	"AEAD":      "aead_bits_per_frame",
-	"IP, UDP":   "ip_udp_bits_per_frame",
-	"wire":      "wire_bits_per_frame",
-	"full wire": "full_wire_bits_per_frame",
-	"ack":       "ack_bits_per_frame",
-	"ack wire":  "ack_wire_bits_per_frame",
-	"ratio":     "wire_ratio",
-	"delay":     "delay_ms_mean",
-	"delivered": "delivered_ratio",
-	"keyframes": "keyframes",
-	"wrong":     "mismatches",
-	"encode ns": "encode_ns_per_frame",
-	"decode ns": "decode_ns_per_frame",
-	"allocs":    "allocs_per_frame",
+	"full":          "full_bits_per_frame",
+	"payload":       "payload_bits_per_frame",
+	"header":        "header_bits_per_frame",
+	"datagram":      "datagram_bits_per_frame",
+	"AEAD":          "aead_bits_per_frame",
+	"IP, UDP":       "ip_udp_bits_per_frame",
+	"wire":          "wire_bits_per_frame",
+	"ack":           "ack_bits_per_frame",
+	"ack wire":      "ack_wire_bits_per_frame",
+	"ratio":         "wire_ratio",
+	"wire ratio":    "wire_ratio",
+	"batched ratio": "batched_ratio",
+	"delay":         "delay_ms_mean",
+	"delivered":     "delivered_ratio",
+	"keyframes":     "keyframes",
+	"wrong":         "mismatches",
+	"encode ns":     "encode_ns_per_frame",
+	"decode ns":     "decode_ns_per_frame",
+	"allocs":        "allocs_per_frame",
 }
 
 // together is the first cell of the row with the geometric mean of all traces, or the arithmetic
@@ -266,9 +267,9 @@ func mean(results []result, name string) (string, bool) {
 	return show(name, sum), true
 }
 
-// number returns the number of a column: one of members; "total", the sum of payload and header;
-// "saved", the saving on the wire relative to full frames; or the quotient of the totals of two
-// codecs, as in "rle / paper". It returns false if the name is unknown.
+// number returns the number of a column: one of members; "total", the sum of payload and header; or
+// the quotient of the totals of two codecs, as in "rle / paper". It returns false if the name is
+// unknown.
 func (r *result) number(name string) (float64, bool) {
 	if a, b, ok := strings.Cut(name, " / "); ok {
 		x, ok1 := r.number(a + " total")
@@ -283,15 +284,10 @@ func (r *result) number(name string) (float64, bool) {
 			}
 		}
 	}
-	number := func(member string) float64 {
-		v, _ := codec[members[member]].(float64)
-		return v
-	}
-	switch name {
-	case "saved":
-		return 1 - number("wire")/number("full wire"), true
-	case "total":
-		return number("payload") + number("header"), true
+	if name == "total" {
+		payload, _ := codec[members["payload"]].(float64)
+		header, _ := codec[members["header"]].(float64)
+		return payload + header, true
 	}
 	v, ok := codec[members[name]].(float64)
 	return v, ok
@@ -301,8 +297,6 @@ func show(name string, v float64) string {
 	switch {
 	case strings.HasSuffix(name, "delivered"):
 		return fmt.Sprintf("%.2f %%", 100*v)
-	case strings.HasSuffix(name, "saved"):
-		return fmt.Sprintf("%.1f %%", 100*v)
 	case strings.HasSuffix(name, "ratio"):
 		return fmt.Sprintf("%.3f", v)
 	case strings.Contains(name, " / "):

@@ -51,17 +51,19 @@ type Counts struct {
 	AEADBits     float64 `json:"aead_bits_per_frame"`
 	IPBits       float64 `json:"ip_udp_bits_per_frame"`
 	WireBits     float64 `json:"wire_bits_per_frame"`
-	// FullWireBits is a full frame in an encrypted datagram of its own, whose header has 3 bytes,
-	// without a message header.
+	// FullWireBits is a full frame in an encrypted datagram of its own, with
+	// transport.FullOverhead, whatever the suite.
 	FullWireBits float64 `json:"full_wire_bits_per_frame"`
 	// AckBits is the acks alone, AckWireBits the acks in encrypted datagrams of their own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
 	AckWireBits float64 `json:"ack_wire_bits_per_frame"`
 	// WireBothBits is WireBits and the acks: their own bytes if they are piggybacked, otherwise in
-	// datagrams of their own. WireRatio divides it by a full frame in an encrypted datagram of the
-	// default suite.
+	// datagrams of their own. WireRatio divides it by FullWireBits.
 	WireBothBits float64 `json:"wire_both_bits_per_frame"`
 	WireRatio    float64 `json:"wire_ratio"`
+	// BatchedRatio is the wire ratio of full frames in the same datagrams: the batching without a
+	// codec, redundancy and acks.
+	BatchedRatio float64 `json:"batched_ratio"`
 	// DelayMsMean is the mean time from a frame's Send to its first arrival, less the one-way
 	// delay.
 	DelayMsMean float64 `json:"delay_ms_mean"`
@@ -120,10 +122,6 @@ type FieldBits struct {
 	PayloadBits float64 `json:"payload_bits_per_frame"`
 }
 
-// fullHeader is the size of the datagram's header around a full frame, in bytes. It is fixed, so
-// that ratios stay comparable: with the tag of the default suite, UDP and IP it makes 47 bytes.
-const fullHeader = 3
-
 // messageType is the size of the message type before an ack, in bytes.
 const messageType = 1
 
@@ -132,10 +130,6 @@ const bundleLength = 1
 
 // around returns the overhead of a message in bytes.
 func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
-
-// Saved returns the saving relative to full frames in datagrams of their own: at most 1, negative
-// for a loss.
-func (c *Counts) Saved() float64 { return 1 - c.WireBits/c.FullWireBits }
 
 // UpKbits returns the rate of a client's datagrams, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }
@@ -221,7 +215,7 @@ func (t *tally) counts(p *pair) Counts {
 		ack = 0
 	}
 	both := 8 * (around*t.messages + t.ackBytes + ack*t.acks)
-	full := 8 * (fullHeader + transport.AES128GCM.Overhead() + transport.IPSize)
+	full := t.fullBits + 8*transport.FullOverhead*t.sent
 	preset := ""
 	if p.scheme.preset != nil {
 		preset = p.scheme.preset.Name
@@ -230,7 +224,8 @@ func (t *tally) counts(p *pair) Counts {
 		Preset:             preset,
 		Suite:              cfg.Suite.String(),
 		WireBothBits:       share(t.frameBits+both, t.sent),
-		WireRatio:          share(t.frameBits+both, t.fullBits+full*t.sent),
+		WireRatio:          share(t.frameBits+both, full),
+		BatchedRatio:       share(t.fullBits+8*around*t.messages, full),
 		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.arrivals))),
 		UrgentDelayMsMax:   thousandths(1e3 * t.urgentDelay.Seconds()),
 		UrgentPerSecond:    thousandths(float64(t.urgent) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),
@@ -245,7 +240,7 @@ func (t *tally) counts(p *pair) Counts {
 		DatagramBits:       share(8*transport.HeaderSize*t.messages, t.sent),
 		AEADBits:           share(8*cfg.Suite.Overhead()*t.messages, t.sent),
 		IPBits:             share(8*transport.IPSize*t.messages, t.sent),
-		FullWireBits:       share(t.fullBits+8*(fullHeader+cfg.Suite.Overhead()+transport.IPSize)*t.sent, t.sent),
+		FullWireBits:       share(full, t.sent),
 		WireBits:           share(t.frameBits+8*around*t.messages, t.sent),
 		AckBits:            share(8*t.ackBytes, t.sent),
 		AckWireBits:        share(8*(t.ackBytes+(messageType+around)*t.acks), t.sent),

@@ -100,8 +100,8 @@ func TestSendEvery(t *testing.T) {
 		if got := c.WireBits - c.PayloadBits - c.HeaderBits; math.Abs(got-want) > 1e-3 || c.WireBits > 0.7*before {
 			t.Errorf("every %d: %v bits around messages, want %v; %v in all, %v before", every, got, want, c.WireBits, before)
 		}
-		if got := c.FullWireBits - c.FullBits; got != 8*47 || c.Saved() != 1-c.WireBits/c.FullWireBits {
-			t.Errorf("every %d: %v bits around a full frame, %v saved", every, got, c.Saved())
+		if got := c.FullWireBits - c.FullBits; got != 8*47 || c.WireRatio < c.WireBits/c.FullWireBits {
+			t.Errorf("every %d: %v bits around a full frame, ratio %v", every, got, c.WireRatio)
 		}
 		if rle := r.Codecs[0]; rle.FramesDelivered != 1200 || rle.WireBits < 8*around {
 			t.Errorf("every %d: rle: %+v", every, rle)
@@ -192,7 +192,7 @@ func TestAccounting(t *testing.T) {
 			for what, v := range map[string][2]float64{
 				// Binary fields end each payload: it has whole bytes.
 				"wire":          {c.WireBits, c.PayloadBits + c.HeaderBits + around},
-				"full wire":     {c.FullWireBits, c.FullBits + around + 8},
+				"full wire":     {c.FullWireBits, c.FullBits + 8*transport.FullOverhead},
 				"ack wire":      {c.AckWireBits, c.AckBits + (around+8)*acks/600},
 				"kbit/s":        {c.UpKbits(60), c.WireBits * 60 / 1000},
 				"kbit/s down":   {c.DownKbits(60), c.AckWireBits * 60 / 1000},
@@ -226,7 +226,7 @@ func TestDeafLink(t *testing.T) {
 func TestJSON(t *testing.T) {
 	const counts = "name suite frames_sent frames_delivered delivered_ratio full_bits_per_frame payload_bits_per_frame header_bits_per_frame " +
 		"datagram_bits_per_frame aead_bits_per_frame ip_udp_bits_per_frame wire_bits_per_frame full_wire_bits_per_frame ack_bits_per_frame ack_wire_bits_per_frame " +
-		"wire_both_bits_per_frame wire_ratio delay_ms_mean urgent_delay_ms_max urgent_frames_per_s datagrams_per_s keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
+		"wire_both_bits_per_frame wire_ratio batched_ratio delay_ms_mean urgent_delay_ms_max urgent_frames_per_s datagrams_per_s keyframes mismatches encode_ns_per_frame decode_ns_per_frame allocs_per_frame"
 	tr := short(sample.Portal2(), 20)
 	cfg := config()
 	cfg.Schemes = []string{"rle"}
