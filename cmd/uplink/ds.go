@@ -263,7 +263,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if err != nil || o.json {
 		return err
 	}
-	writeTotals(cmd.OutOrStdout(), srv.Stats().RPCs)
+	writeTotals(cmd.OutOrStdout(), srv.Stats())
 	return nil
 }
 
@@ -335,15 +335,15 @@ func listenError(err error) error {
 	return hintedError{err, "choose another address with --listen; port 0: any free one"}
 }
 
-func writeTotals(w io.Writer, rpcs []ds.RPCStats) {
-	for i := range rpcs {
-		r := &rpcs[i]
-		channel := "unreliable"
-		if r.Reliable {
-			channel = "reliable"
+func writeTotals(w io.Writer, st ds.Stats) {
+	for i := range st.RPCs {
+		r := &st.RPCs[i]
+		channel, ratio := "reliable", ""
+		if !r.Reliable {
+			channel, ratio = "unreliable", fmt.Sprintf("wire ratio %.2f; ", st.WireRatio(r.RPC))
 		}
 		n := float64(max(1, r.Frames()))
-		fmt.Fprintf(w, "%s, %s: %d frames delivered, %d missed; %.0f bits each in full, %.0f as sent\n",
-			r.RPC, channel, r.Frames(), r.Missed, float64(r.FullBits)/n, float64(r.HeaderBits+r.PayloadBits)/n)
+		fmt.Fprintf(w, "%s, %s: %d frames delivered, %d missed; %spayloads without the datagrams' headers %.0f bits a frame, bit-packed %.0f\n",
+			r.RPC, channel, r.Frames(), r.Missed, ratio, float64(r.HeaderBits+r.PayloadBits)/n, float64(r.FullBits)/n)
 	}
 }

@@ -133,7 +133,8 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	}
 	time.Sleep(linger)
 	stop()
-	sent := newSent(stream.Stats(), skipped)
+	total := conn.Stats()
+	sent := newSent(stream.Stats(), total.WireRatio(t.Schema.RPC()), skipped)
 	if o.json {
 		err = encodeJSON(cmd.OutOrStdout(), sent)
 	} else {
@@ -195,22 +196,23 @@ func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again
 	return skipped, nil
 }
 
-// sent is the result of a replay. Bits are means per frame.
+// sent is the result of a replay. Bits are means per frame, without the headers of datagrams.
 type sent struct {
 	RPC           string  `json:"rpc"`
 	Frames        uint64  `json:"frames"`
 	Full          float64 `json:"full_bits"`
-	Sent          float64 `json:"sent_bits"` // payload and message header
+	Sent          float64 `json:"sent_bits"`  // payload and message header
+	WireRatio     float64 `json:"wire_ratio"` // 0 on the reliable channel
 	Keyframes     uint64  `json:"keyframes"`
 	Skipped       int     `json:"skipped"`
 	PriorFallback bool    `json:"prior_fallback"`
 }
 
-func newSent(st client.RPCStats, skipped int) *sent {
+func newSent(st client.RPCStats, ratio float64, skipped int) *sent {
 	n := float64(max(1, st.Frames()))
 	return &sent{
 		RPC: st.RPC, Frames: st.Frames(), Full: float64(st.FullBits) / n, Sent: float64(st.HeaderBits+st.PayloadBits) / n,
-		Keyframes: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
+		WireRatio: ratio, Keyframes: st.Keyframe + st.Reset, Skipped: skipped, PriorFallback: st.PriorFallbacks != 0,
 	}
 }
 
@@ -226,7 +228,12 @@ func (s *sent) complete() error {
 }
 
 func (s *sent) write(w io.Writer) {
-	fmt.Fprintf(w, "%d frames sent: %.0f bits each in full, %.0f as sent; %d keyframes\n", s.Frames, s.Full, s.Sent, s.Keyframes)
+	ratio := ""
+	if s.WireRatio != 0 {
+		ratio = fmt.Sprintf("wire ratio %.2f; ", s.WireRatio)
+	}
+	fmt.Fprintf(w, "%d frames sent: %spayloads without the datagrams' headers %.0f bits a frame, bit-packed %.0f; %d keyframes\n",
+		s.Frames, ratio, s.Sent, s.Full, s.Keyframes)
 	if s.PriorFallback {
 		fmt.Fprintln(w, "the server does not have the prior; the built-in one was used")
 	}

@@ -129,6 +129,7 @@ func play(ctx context.Context, url, session string) error {
 	if err != nil {
 		return err
 	}
+	// Without a preset: the example is about tokens, and its few calls need no batching.
 	conn, err := client.Dial(ctx, a.Server.String(), client.Config{
 		Token: a.Token,
 		Renew: func(ctx context.Context) (token.Token, error) {

@@ -121,7 +121,7 @@ func run() error {
 		}
 	}
 	n := float64(stats.Frames())
-	fmt.Printf("%d frames sent, %d delivered, %d missed; %.0f bits each as full frames, %.0f as sent\n",
-		stats.Frames(), delivered, missed, float64(stats.FullBits)/n, float64(stats.HeaderBits+stats.PayloadBits)/n)
+	fmt.Printf("%d frames sent, %d delivered, %d missed; payloads without your transport's headers have %.0f bits a frame, bit-packed %.0f\n",
+		stats.Frames(), delivered, missed, float64(stats.HeaderBits+stats.PayloadBits)/n, float64(stats.FullBits)/n)
 	return nil
 }

@@ -61,6 +61,7 @@ func demonstrate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// Without a preset: each call passes the proxy in a datagram of its own.
 		conn, err := client.Dial(ctx, public.LocalAddr().String(), client.Config{Token: t})
 		if err != nil {
 			return err

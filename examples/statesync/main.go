@@ -110,7 +110,7 @@ func run(ctx context.Context) error {
 	go srv.Serve(ctx)
 	go func() { log.Fatal(g.run()) }()
 
-	// The client subscribes to the world.
+	// The client subscribes to the world. It has no preset: these concern calls, and it makes none.
 	conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{Network: network})
 	if err != nil {
 		return err

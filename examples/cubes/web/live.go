@@ -258,6 +258,7 @@ func newSteering(ctx context.Context, l session.Link) (s *steering, err error) {
 	go func() { _ = s.server.Serve(context.WithoutCancel(ctx)) }() // returns after Close
 	dial, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
+	// Without a preset: presets concern calls, and what is compared here is the world.
 	if s.conn, err = client.Dial(dial, s.server.Addr().String(), client.Config{Network: s.network}); err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ func Dial(ctx context.Context, s *Server, id uint16, network transport.Network) 
 	c = &Client{ID: id, fired: map[uint32]fired{}}
 	login := func(context.Context) (token.Token, error) { return s.Login(id) }
 	var calls client.Handlers
+	// Without a preset each call leaves at once: prediction and hits are compared without a wait.
 	cfg := client.Config{Network: network, Renew: login, Handlers: &calls}
 	cfg.Token, err = s.Login(id)
 	if err = errors.Join(err, client.Handle(&calls, "Hit", c.onShot), client.Handle(&calls, "Shot", c.onShot)); err != nil {

@@ -429,7 +429,7 @@ func good() *Report {
 		Rate:    60, Codec: "adaptive", Link: "none", Seconds: 30.02,
 		Frames:    FrameCounts{Sent: 900_120, PerSecond: 29984, Delivered: 900_100, Missed: 0},
 		Datagrams: DatagramCounts{Sent: 915_000, Received: 165_000},
-		Bits:      FrameBits{Full: 198, Payload: 41.6, Up: 291.2, Down: 54.1},
+		Bits:      FrameBits{Full: 198, Payload: 41.6, Up: 291.2, Down: 54.1, WireRatio: 0.602},
 		RTT:       meter.Summary{Count: 15_000, P50: 1, P90: 1, P99: 2, P999: 3, Max: 7},
 		Lateness:  meter.Summary{Count: 900_120, P50: 0.214, P90: 0.631, P99: 1.37, P999: 4.02, Max: 12.6},
 		CPU:       CPUUse{Seconds: 11.7, Cores: 0.39, Micros: 13.02},

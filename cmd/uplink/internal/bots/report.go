@@ -68,9 +68,11 @@ type DatagramCounts struct {
 // FrameBits has mean sizes of a call.
 type FrameBits struct {
 	Full    float64 `json:"full"`    // as an engine packs it
-	Payload float64 `json:"payload"` // as sent, with its header
+	Payload float64 `json:"payload"` // with its header, without that of the datagram
 	Up      float64 `json:"up"`      // all datagrams up, UDP and IP included
 	Down    float64 `json:"down"`    // all datagrams down, UDP and IP included
+	// WireRatio is Up and Down relative to full frames in encrypted datagrams of their own.
+	WireRatio float64 `json:"wire_ratio"`
 }
 
 // CPUUse is the CPU time of this process.
@@ -92,7 +94,7 @@ func (r *run) report(begin, end observation) *Report {
 		link = r.options.Link.String()
 	}
 	failed, _ := r.failures()
-	return &Report{
+	report := &Report{
 		Players: PlayerCounts{
 			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
 			Failed: failed, Ended: d.ended, Reconnections: d.Reconnections, Rebinds: d.Rebinds,
@@ -114,6 +116,10 @@ func (r *run) report(begin, end observation) *Report {
 		Lateness: r.late.Summary(),
 		CPU:      CPUUse{Seconds: d.cpu.Seconds(), Cores: d.cpu.Seconds() / seconds, Micros: 1e6 * d.cpu.Seconds() / frames},
 	}
+	if b := &report.Bits; b.Full > 0 {
+		b.WireRatio = (b.Up + b.Down) / (b.Full + 8*transport.FullOverhead)
+	}
+	return report
 }
 
 // onWire is the bits of datagrams with UDP and IP.
@@ -140,7 +146,8 @@ func (r *Report) String() string {
 	if d.SendFailed > 0 {
 		fmt.Fprintf(&b, "; %d refused by the socket", d.SendFailed)
 	}
-	fmt.Fprintf(&b, "\nbits a frame %.0f in full, %.0f as sent; on the wire %.0f up, %.0f down\n", r.Bits.Full, r.Bits.Payload, r.Bits.Up, r.Bits.Down)
+	fmt.Fprintf(&b, "\nbits a frame %.0f up, %.0f down with all headers; wire ratio %.2f; payloads without headers %.0f, bit-packed %.0f\n",
+		r.Bits.Up, r.Bits.Down, r.Bits.WireRatio, r.Bits.Payload, r.Bits.Full)
 	fmt.Fprintf(&b, "RTT          %v\n", r.RTT)
 	fmt.Fprintf(&b, "lateness     %v\n", r.Lateness)
 	fmt.Fprintf(&b, "cpu          %.1f s, %.2f cores, %.1f us a frame\n", r.CPU.Seconds, r.CPU.Cores, r.CPU.Micros)
