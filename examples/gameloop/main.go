@@ -82,7 +82,8 @@ func run(ctx context.Context) error {
 
 // startClient starts a client that plays until the process ends.
 func startClient(ctx context.Context, addr string, number int) error {
-	// Without a preset each call leaves at once, so that one loop of the server has calls to handle.
+	// Without a preset each call leaves at once, so that one loop of the server has calls to
+	// handle.
 	conn, err := client.Dial(ctx, addr, client.Config{})
 	if err != nil {
 		return err

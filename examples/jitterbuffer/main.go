@@ -97,7 +97,8 @@ func play(ctx context.Context, addr string, number uint64) error {
 	if err != nil {
 		return err
 	}
-	// Without a preset no call waits at the client, so that the buffer shows the network's jitter only.
+	// Without a preset no call waits at the client, so that the buffer shows the network's jitter
+	// only.
 	conn, err := client.Dial(ctx, addr, client.Config{Network: network})
 	if err != nil {
 		return err

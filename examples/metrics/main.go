@@ -64,9 +64,10 @@ func run(ctx context.Context) error {
 		}
 		time.Sleep(time.Second / 60)
 	}
-	// The wire ratio divides the first three of the server's metrics; deploy/prometheus/recording.yml
-	// has the rule. The last two are the health of the link: frames that never arrived, and the age of
-	// baselines, about a round trip and half an ack interval unless acks are lost.
+	// The wire ratio divides the first three of the server's metrics;
+	// deploy/prometheus/recording.yml has the rule. The last two are the health of the link: frames
+	// that never arrived, and the age of baselines, about a round trip and half an ack interval
+	// unless acks are lost.
 	if err := show(web.URL, "uplink_ds_wire_bytes_total", "uplink_ds_ack_wire_bytes_total", "uplink_ds_full_wire_bytes_total",
 		"uplink_ds_missed_frames_total", "uplink_ds_baseline_age_frames_sum"); err != nil {
 		return err
