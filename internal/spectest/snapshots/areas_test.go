@@ -34,6 +34,7 @@ type areaDecoder struct {
 	next, floor    int64
 	first          int64
 	waiting        bool
+	malformed      int // messages in succession
 	n, distance    int64
 	b              []byte
 	at             int64 // bits of b that were read
@@ -124,22 +125,15 @@ func (d *areaDecoder) receive(b []byte) string {
 	}
 	d.b, d.at, d.bad, d.members, d.shown, d.parts, d.step = b, 0, false, nil, nil, nil, 0
 	d.distance = distance
-	if result := d.directory(distance); result != "" {
+	if result := d.body(); result != "" {
+		if result == "malformed" {
+			if d.malformed++; d.malformed == 8 {
+				d.malformed, d.waiting = 0, true
+			}
+		}
 		return result
 	}
-	if d.bits(-d.at&7) != 0 {
-		return "malformed"
-	}
-	rest := d.b[d.at>>3:]
-	for i := range d.parts {
-		var result string
-		if rest, result = d.decode(&d.parts[i], rest); result != "" {
-			return result
-		}
-	}
-	if d.bad || len(rest) > 0 {
-		return "malformed"
-	}
+	d.malformed = 0
 	if d.n >= d.next {
 		d.last = slices.Clone(d.shown)
 	}
@@ -165,6 +159,27 @@ func (d *areaDecoder) receive(b []byte) string {
 		}
 	}
 	return "right"
+}
+
+// body decodes the directory and the parts. It returns the reason if they are dropped.
+func (d *areaDecoder) body() string {
+	if result := d.directory(d.distance); result != "" {
+		return result
+	}
+	if d.bits(-d.at&7) != 0 {
+		return "malformed"
+	}
+	rest := d.b[d.at>>3:]
+	for i := range d.parts {
+		var result string
+		if rest, result = d.decode(&d.parts[i], rest); result != "" {
+			return result
+		}
+	}
+	if d.bad || len(rest) > 0 {
+		return "malformed"
+	}
+	return ""
 }
 
 func (d *areaDecoder) directory(distance int64) string {
@@ -333,11 +348,14 @@ func (d *areaDecoder) coded(typ int, b []byte, distance int64, base *set, before
 
 // enter decodes the objects that entered the group of a part.
 func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
-	varint := func() (v int64) {
+	varint := func() (v uint64) {
 		for i := 0; len(b) > 0; i += 7 {
 			x := b[0]
 			b = b[1:]
-			if v |= int64(x&127) << i; x < 128 {
+			if i > 63 || i == 63 && x > 1 {
+				break
+			}
+			if v |= uint64(x&127) << i; x < 128 {
 				return v
 			}
 		}
@@ -349,11 +367,17 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 		from = d.distance
 	}
 	n := varint()
+	if n > 512 || d.bad {
+		return nil, "malformed"
+	}
 	for range n {
 		v := varint()
 		size, delta := v>>1, v&1 == 1
 		base, distance := &set{}, int64(0)
-		if delta && len(b) >= 2 {
+		if delta && len(b) < 2 {
+			return nil, "malformed"
+		}
+		if delta {
 			id := int64(b[0]) | int64(b[1])<<8
 			b = b[2:]
 			if !p.skipped {
@@ -363,7 +387,7 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 			}
 			d.kinds["entered from another group"]++
 		}
-		if size > int64(len(b)) || d.bad {
+		if size > uint64(len(b)) || d.bad {
 			return nil, "malformed"
 		}
 		coded := b[:size]
@@ -372,7 +396,9 @@ func (d *areaDecoder) enter(p *areaPart, b []byte) ([]byte, string) {
 			continue
 		}
 		d.kinds["entered"]++
+		waiting := d.waiting
 		one, result := d.coded(p.typ, coded, distance, base, func(int64) *set { return nil })
+		d.waiting = waiting // references are malformed here, not missing
 		if result != "" || len(one.objects) != 1 {
 			return nil, "malformed"
 		}
