@@ -89,8 +89,11 @@ func checkWireRatio(t *testing.T, preset client.Preset, loss float64) {
 	var up, full float64
 	check := func(rpc string, up, down, full float64) {
 		want, tolerance := (up+down)/full, 0.01
-		if rpc != "" && loss > 0 {
-			tolerance = 0.03 // the server does not know of which RPC the lost datagrams were
+		switch { // the server knows neither the RPCs nor the sizes of the lost datagrams
+		case loss > 0 && rpc != "":
+			tolerance = 0.1
+		case loss > 0:
+			tolerance = 0.03
 		}
 		for _, endpoint := range []string{"uplink_ds_", "uplink_client_"} {
 			if got := wireRatio(scrape, now, endpoint, rpc); math.Abs(got/want-1) > tolerance {
@@ -106,7 +109,7 @@ func checkWireRatio(t *testing.T, preset client.Preset, loss float64) {
 	}
 	check("", up, float64(acks), full)
 	srvStats := srv.Stats()
-	if d, c := srvStats.WireRatio(""), after.WireRatio(""); math.Abs(d/c-1) > 0.02 {
+	if d, c := srvStats.WireRatio(""), after.WireRatio(""); math.Abs(d/c-1) > 0.03 {
 		t.Errorf("loss %v: since the start %.4f at the server, %.4f at the client", loss, d, c)
 	}
 }
