@@ -27,6 +27,7 @@ type Object struct {
 	Type       string `json:"type"`
 	ID         uint16 `json:"id"`
 	Generation uint8  `json:"generation"`
+	Age        uint64 `json:"age,omitempty"` // by how many ticks it is older than the snapshot
 	Fields     Fields `json:"fields"`
 }
 
@@ -67,6 +68,9 @@ func (s *Snapshot) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "  %s %d.%d", o.Type, o.ID, o.Generation)
 		for _, f := range o.Fields {
 			fmt.Fprintf(&b, " %s=%v", f.Name, f.Value)
+		}
+		if o.Age > 0 {
+			fmt.Fprintf(&b, " (%d ticks older)", o.Age)
 		}
 		b.WriteByte('\n')
 	}

@@ -245,10 +245,14 @@ func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, st
 
 // add adds the objects of a type.
 func (w *world) add(typ int, set *snapshot.Set) {
-	t := &w.types[typ]
+	t, ages := &w.types[typ], w.decoder.Ages(typ)
 	for i := range set.Len() {
 		o := set.Object(i)
 		set.Schema().Unpack(t.frame, set.Row(i))
-		w.shown.Objects = append(w.shown.Objects, Object{t.name, o.ID, o.Generation, t.values()})
+		age := uint64(0)
+		if i < len(ages) {
+			age = ages[i]
+		}
+		w.shown.Objects = append(w.shown.Objects, Object{t.name, o.ID, o.Generation, age, t.values()})
 	}
 }

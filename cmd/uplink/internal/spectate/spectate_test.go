@@ -160,8 +160,12 @@ func TestRun(t *testing.T) {
 				uplinktest.Must(t, s.WriteText(&b))
 				lines := strings.Split(b.String(), "\n  ")
 				for i, o := range s.Objects {
-					if got := strings.TrimSpace(lines[i+1]); got != want(o.Type, o.ID, s.Tick) || c.world == "town" && o.Type == "town" && o.ID%3+1 != uint16(c.shown) {
-						t.Fatalf("%s, tick %d: %s, want %s", c.world, s.Tick, got, want(o.Type, o.ID, s.Tick))
+					w := want(o.Type, o.ID, s.Tick-o.Age)
+					if o.Age > 0 {
+						w += fmt.Sprintf(" (%d ticks older)", o.Age)
+					}
+					if got := strings.TrimSpace(lines[i+1]); got != w || c.world == "town" && o.Type == "town" && o.ID%3+1 != uint16(c.shown) {
+						t.Fatalf("%s, tick %d: %s, want %s", c.world, s.Tick, got, w)
 					}
 				}
 				if s.Tick <= last || s.World != c.world || s.Player != c.shown {
