@@ -3,6 +3,7 @@ package ds_test
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,7 +102,8 @@ func playMovingObjects(t *testing.T, link simnet.Config, inBoth bool) {
 	for range players {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			var snapshots, frames int
+			var snapshots atomic.Int64
+			var frames int
 			conn, err := client.Dial(ctx, "127.0.0.1:7777", client.Config{Network: network})
 			if err != nil {
 				t.Error(err)
@@ -113,7 +115,7 @@ func playMovingObjects(t *testing.T, link simnet.Config, inBoth bool) {
 				Interpolate: &interpolate.Config{Delay: 130 * time.Millisecond},
 				Handle: func(s *client.Snapshot[movingCar]) {
 					if complete = complete || len(s.IDs) == cars; complete && !s.Late {
-						if snapshots++; len(s.IDs) < cars {
+						if snapshots.Add(1); len(s.IDs) < cars {
 							t.Errorf("tick %d: %d of %d cars", s.Tick, len(s.IDs), cars)
 						}
 					}
@@ -133,8 +135,8 @@ func playMovingObjects(t *testing.T, link simnet.Config, inBoth bool) {
 				}
 				time.Sleep(time.Second / tickHz)
 			}
-			if snapshots < 600 || frames < 30*tickHz {
-				t.Errorf("%d snapshots, %d frames", snapshots, frames)
+			if snapshots.Load() < 600 || frames < 30*tickHz {
+				t.Errorf("%d snapshots, %d frames", snapshots.Load(), frames)
 			}
 		}()
 	}
