@@ -20,14 +20,20 @@ const (
 	// minWait and maxWait bound the time between two attempts to reconnect.
 	minWait = 100 * time.Millisecond
 	maxWait = 2 * time.Second
+	// restartWait is the time between two attempts, with the same token, to reach a server that
+	// does not run, and restartTime the time after which the client gets another token.
+	restartWait = 250 * time.Millisecond
+	restartTime = 15 * time.Second
 	// stable is the duration of a session after which the first attempt to reconnect is made at
 	// once. A server that ends each session soon does not get more requests for that.
 	stable = 10 * time.Second
 )
 
-// Dial connects to the server at addr, for example "127.0.0.1:7777". It waits until the server
-// accepts or refuses the connection, or ctx is done. If the token has been used and [Config.Renew]
-// is set, it tries once more with another token.
+// Dial connects to the server at addr, for example "127.0.0.1:7777" or "game.example:7777". It
+// waits until the server accepts or refuses the connection, or ctx is done. If the name has several
+// addresses, of IPv4 or IPv6, Dial tries another one each 250 ms and continues with the first that
+// answers, and so does each attempt to reconnect. The error names the addresses that were tried. If
+// the token has been used and [Config.Renew] is set, it tries once more with another token.
 func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	silent := cfg.Logger == nil
 	cfg, err := cfg.withDefaults()
@@ -103,7 +109,18 @@ func (c *Conn) connectAgain(ctx context.Context) error {
 	c.mu.Lock()
 	c.addr = addr
 	c.mu.Unlock()
-	return c.connect(ctx, t)
+	for start := time.Now(); ; {
+		err := c.connect(ctx, t)
+		if !errors.Is(err, session.ErrNoServer) || c.cfg.Assign != nil || time.Since(start) >= restartTime {
+			return err
+		}
+		// The server may be restarting, and has not seen the token.
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(restartWait):
+		}
+	}
 }
 
 // assigned returns the server to connect to, and a new token if there is one.

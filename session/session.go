@@ -24,6 +24,10 @@ var (
 	// ErrTimeout means that the other end sent nothing, or acknowledged nothing, for too long. Each
 	// end learns of it by itself. The client reconnects.
 	ErrTimeout = errors.New("timed out")
+	// ErrNoServer means that the network reported, before any answer, that no program receives at
+	// the server's address. Such reports are not authenticated. The client tries again when it
+	// reconnects.
+	ErrNoServer = errors.New("no server at this address")
 	// ErrReplaced means that the same client has a newer session. Both ends. The client does not
 	// reconnect.
 	ErrReplaced = errors.New("replaced by a newer session of the same client")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -135,27 +136,79 @@ func (c Config) keyLog() func(uint64, seal.Suite, seal.Secrets) {
 	}
 }
 
-// resolve returns the address that addr, "host:port", names. Errors tell which part is wrong.
-func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
+// maxAddresses is the maximum number of addresses of a name that Dial tries.
+const maxAddresses = 8
+
+// lookupIP returns the addresses of a name. Tests replace it.
+var lookupIP = net.DefaultResolver.LookupNetIP
+
+// resolve returns the addresses that addr, "host:port", names, in the order in which they are
+// tried: that of the resolver (RFC 6724), with alternating families (RFC 8305, section 4). Errors
+// tell which part is wrong.
+func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {
 		if a.Port() == 0 {
-			return a, errors.New("the address has port 0, want that of a server")
+			return nil, errors.New("the address has port 0, want that of a server")
 		}
-		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+		return []netip.AddrPort{netip.AddrPortFrom(scoped(a.Addr()), a.Port())}, nil
 	}
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return netip.AddrPort{}, err
+		return nil, err
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, "udp", service)
 	if err != nil {
-		return netip.AddrPort{}, err
+		return nil, err
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := lookupIP(ctx, "ip", host)
 	if err != nil {
-		return netip.AddrPort{}, err
+		return nil, err
 	}
-	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
+	ips = alternating(ips)
+	all := make([]netip.AddrPort, min(len(ips), maxAddresses))
+	for i := range all {
+		all[i] = netip.AddrPortFrom(ips[i], uint16(port))
+	}
+	return all, nil
+}
+
+// alternating returns the different addresses of ips, with alternating families as long as there
+// are addresses of both, and otherwise in the same order. The first one stays.
+func alternating(ips []netip.Addr) []netip.Addr {
+	var families [2][]netip.Addr
+	for _, ip := range ips {
+		f := 0
+		if ip = scoped(ip); ip.Is4() != scoped(ips[0]).Is4() {
+			f = 1
+		}
+		if !slices.Contains(families[f], ip) {
+			families[f] = append(families[f], ip)
+		}
+	}
+	var all []netip.Addr
+	for i := range max(len(families[0]), len(families[1])) {
+		for _, f := range families {
+			if i < len(f) {
+				all = append(all, f[i])
+			}
+		}
+	}
+	return all
+}
+
+// scoped returns an address in the form that received datagrams have: only link-local addresses
+// have a zone, which is the name of an interface.
+func scoped(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap()
+	if !ip.IsLinkLocalUnicast() {
+		return ip.WithZone("")
+	}
+	if n, err := strconv.Atoi(ip.Zone()); err == nil {
+		if i, err := net.InterfaceByIndex(n); err == nil {
+			return ip.WithZone(i.Name)
+		}
+	}
+	return ip
 }
 
 // localFor returns the local address for dialing a remote one: of the same family, and loopback if

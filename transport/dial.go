@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/transport/internal/udp"
 )
 
 // dialerBuffers are shared by all dialed connections: of thousands in a process few send at the
@@ -30,7 +31,14 @@ type dialer struct {
 	sent    sentCounters
 	alarm   alarm
 	ready   chan struct{} // closed after Opened has returned
+	// reporter is the first packet connection, before the listener's first answer, if it can report
+	// that there is no listener.
+	reporter refusalReporter
 }
+
+// refusalReporter is a [PacketConn] whose reads return an error that wraps udp.ErrRefused, if set
+// so, when the network reports that no program receives at the destination.
+type refusalReporter interface{ ReportRefused(on bool) }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
 // [Handler.Opened] has returned, or with an error if the listener refuses (session.ErrServerFull
@@ -41,43 +49,40 @@ type dialer struct {
 // was received. If ctx is done at the moment when the connection opens, h sees it opened and closed
 // and Dial returns an error. If h has a method Answered(), it is called for each answer that does
 // not complete the handshake: the listener runs.
+//
+// If the host is a name with several addresses, of IPv4 or IPv6, Dial tries the next one too after
+// 250 ms, or at once when an attempt fails. It continues only at the address that answers first,
+// and only that one gets the token. At most 8 addresses are tried. An error names those that were.
+//
+// On Linux and Windows, Dial fails with session.ErrNoServer if the network reports that no program
+// receives at the address: at once if that is a loopback address, otherwise if no answer follows
+// within 500 ms, since such reports can be forged.
 func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	remote, err := resolve(ctx, addr)
+	remotes, err := resolve(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	request, err := cfg.request(remote)
-	if err != nil {
-		return nil, err
-	}
-	pc, err := cfg.Network.ListenPacket(localFor(remote))
-	if err != nil {
-		return nil, err
-	}
-	d := newDialer(pc, request, cfg, h)
-	go restartOnGoexit(d.serve)
-	stop := context.AfterFunc(ctx, d.stop)
-	defer stop()
-	select {
-	case <-d.ready:
-	case <-d.done:
-	}
-	if ctx.Err() != nil {
-		refusal := locked(d.conn, (*session.Session).Refusal)
-		_ = d.conn.Close()
-		if refusal != nil {
-			return nil, fmt.Errorf("refused by an answer that is not authenticated: %w; no other answer from the server: %w", refusal, context.Cause(ctx))
+	r := newAddressRace(cfg, remotes, h)
+	d := r.run(ctx)
+	for _, other := range r.dialers {
+		if other != d {
+			_ = other.conn.Close() // always nil
 		}
-		return nil, fmt.Errorf("no answer from the server: %w", context.Cause(ctx))
 	}
-	if !d.opened() {
-		return nil, d.conn.err()
+	if d != nil {
+		return d.conn, nil
 	}
-	return d.conn, nil
+	if len(r.errs) == 0 {
+		return nil, fmt.Errorf("no server was tried: %w", context.Cause(ctx))
+	}
+	if len(r.errs) == 1 && remotes[0].String() == addr {
+		return nil, r.errs[0].error
+	}
+	return nil, addressErrors(r.errs)
 }
 
 func (c Config) request(remote netip.AddrPort) (session.Request, error) {
@@ -92,7 +97,8 @@ func (c Config) request(remote netip.AddrPort) (session.Request, error) {
 	return r, nil
 }
 
-func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer {
+// newDialer returns a dialer that has sent its first hello. Claim is [session.Config.Claim].
+func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler, claim func() bool) *dialer {
 	s := newSocket(pc)
 	d := &dialer{
 		network: cfg.Network,
@@ -104,9 +110,12 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler) *dialer 
 	}
 	d.loop = newLoop(s, cfg.Tick, dialerBatch, &d.sent, cfg.Logger)
 	d.alarm.pc = s
+	if d.reporter, _ = pc.(refusalReporter); d.reporter != nil {
+		d.reporter.ReportRefused(true)
+	}
 	c := &Conn{dialer: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
-		Timeout: cfg.Timeout, Hellos: cfg.Hellos, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(),
+		Timeout: cfg.Timeout, Hellos: cfg.Hellos, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(), Claim: claim,
 	})
 	c.outbox.write()
 	d.conn = c
@@ -136,6 +145,11 @@ func (d *dialer) run() error {
 			return nil
 		}
 		n, err := d.pc.ReadBatch(d.batch)
+		if errors.Is(err, udp.ErrRefused) {
+			refused := err
+			d.conn.update(func(s *session.Session) { s.Refused(time.Now(), refused) })
+			err = nil
+		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			if d.stopped.Load() {
 				return nil
@@ -153,6 +167,10 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	g.from.Local = netip.Addr{} // the system selects the source
 	defer d.conn.recovered(d.handler)
 	r := d.conn.input(now, g.from, g.b)
+	if d.reporter != nil && r.verdict == session.Accepted {
+		d.reporter.ReportRefused(false)
+		d.reporter = nil
+	}
 	if r.verdict == session.Accepted && r.state == session.Connecting {
 		if h, ok := d.handler.(interface{ Answered() }); ok {
 			h.Answered()

@@ -99,8 +99,13 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 
 // hint adds a hint if no bot could connect.
 func (o *botsOptions) hint(err error) error {
-	if !hasHint(err) && (errors.Is(err, bots.ErrSilence) || errors.Is(err, session.ErrTimeout)) {
-		return hintedError{err, "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one; --wait waits longer"}
+	hint := "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one"
+	switch {
+	case hasHint(err):
+	case errors.Is(err, session.ErrNoServer):
+		return hintedError{err, hint}
+	case errors.Is(err, bots.ErrSilence) || errors.Is(err, session.ErrTimeout):
+		return hintedError{err, hint + "; --wait waits longer"}
 	}
 	return hintFor(err)
 }

@@ -168,8 +168,13 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
 	defer cancel()
 	conn, err := client.Dial(ctx, t.addr, cfg)
-	if !hasHint(err) && (errors.Is(err, silence) || errors.Is(err, session.ErrTimeout)) {
-		return nil, hintedError{err, "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one; --wait waits longer"}
+	hint := "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one"
+	switch {
+	case hasHint(err):
+	case errors.Is(err, session.ErrNoServer):
+		return nil, hintedError{err, hint}
+	case errors.Is(err, silence) || errors.Is(err, session.ErrTimeout):
+		return nil, hintedError{err, hint + "; --wait waits longer"}
 	}
 	return conn, hintFor(err)
 }

@@ -26,11 +26,15 @@ var (
 	ErrProtocol       = session.ErrProtocol
 	ErrUnacknowledged = fmt.Errorf("%w: a reliable segment was sent %d times without an acknowledgement", ErrTimeout, reliable.MaxTransmissions)
 
+	ErrNoServer   = session.ErrNoServer
 	ErrVersion    = session.ErrVersion
 	ErrServerFull = session.ErrServerFull
 	ErrServerBusy = session.ErrServerBusy
 	ErrNoSuite    = session.ErrNoSuite
 )
+
+// ErrOvertaken means that another attempt to connect got an answer first.
+var ErrOvertaken = errors.New("transport: another address answered first")
 
 // Why nothing was sent.
 var (

@@ -2,6 +2,8 @@ package session
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -13,8 +15,8 @@ const (
 	// The wait before a hello is repeated grows by half each time, within these bounds. It begins
 	// with the minimum, and after the first retry with 1.5 times what that took.
 	minHelloWait, maxHelloWait = 100 * time.Millisecond, 250 * time.Millisecond
-	// refusalWait is the time for which a client still accepts a welcome after a refuse, which is
-	// not authenticated.
+	// refusalWait is the time for which a client still accepts an answer after a refuse or the
+	// report that there is no listener, which are not authenticated.
 	refusalWait = 500 * time.Millisecond
 	// maxPending is the time for which a listener waits for the first encrypted datagram of a
 	// session.
@@ -49,8 +51,8 @@ type clientHandshake struct {
 	early     int        // hellos before
 	sent      time.Time  // the last hello
 	wait      time.Duration
-	refusal   error     // reason of a refuse
-	failAt    time.Time // when the handshake fails because of a refuse; zero: no refuse
+	refusal   error     // reason of a refuse, or of the report of a missing listener
+	failAt    time.Time // when the handshake fails because of that; zero: never
 }
 
 // NewClient returns the session of a client, and sends its first hello.
@@ -122,6 +124,13 @@ func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	if len(h.hello.Message) > 0 {
 		return Accepted // the answer to another hello
 	}
+	if s.cfg.Claim != nil && !s.cfg.Claim() {
+		s.end(ErrOvertaken)
+		return Accepted
+	}
+	if errors.Is(h.refusal, ErrNoServer) {
+		h.refusal, h.failAt = nil, time.Time{} // there is one
+	}
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: h.request.Suites, Token: h.request.Token})
 	if h.hello.Message, err = h.initiator.Hello(nil, offer); err != nil {
 		s.end(token.ErrWrongKey)
@@ -184,8 +193,22 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	return Accepted
 }
 
-// Refusal returns the reason of an unauthenticated refusal that a client received during the
-// handshake, or nil.
+// Refused tells a client's session that the network reported that there is no listener. Reports can
+// be forged: they count only before an answer, and the handshake then continues for refusalWait,
+// unless both ends are on this machine.
+func (s *Session) Refused(now time.Time, err error) {
+	h := s.handshake
+	if h == nil || s.state != Connecting || h.refusal != nil || len(h.hello.Message) > 0 {
+		return
+	}
+	h.refusal, h.failAt = fmt.Errorf("%w: %w", ErrNoServer, err), now
+	if !s.remote.Addr.Addr().IsLoopback() {
+		h.failAt = now.Add(refusalWait)
+	}
+}
+
+// Refusal returns the reason of an unauthenticated refusal, or report of a missing listener, that a
+// client received during the handshake, or nil.
 func (s *Session) Refusal() error {
 	if s.handshake == nil {
 		return nil

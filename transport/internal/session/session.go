@@ -52,6 +52,9 @@ type Config struct {
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to Path, datagram []byte)
+	// Claim is called when a client receives its first answer, before it sends its token. If it
+	// returns false, the session ends with [ErrOvertaken]. Nil permits all.
+	Claim func() bool
 	// Random is the source of keys, challenges and asks; nil selects crypto/rand. It must not fail.
 	Random io.Reader
 	// Buffers is the memory in which datagrams are built. Sessions may share it.

@@ -467,3 +467,35 @@ func TestServerCloses(t *testing.T) {
 		}
 	})
 }
+
+// TestReportOfMissingListener reports during a handshake that there is no listener, as an attacker
+// can who guesses the client's port: the report counts only if no answer follows, or comes before.
+func TestReportOfMissingListener(t *testing.T) {
+	report := errors.New("connection refused")
+	inPair(t, func(t *testing.T, p *pair) {
+		p.client.s.Refused(time.Now(), report)
+		p.connect()
+		p.client.s.Refused(time.Now(), report)
+		p.run(time.Second)
+		if p.client.s.State() != Open {
+			t.Errorf("a forged report ended the session: %v", p.client.s.Err())
+		}
+	})
+	inPair(t, func(t *testing.T, p *pair) {
+		p.server.cut = true
+		p.client.s.Refused(time.Now(), report)
+		if p.run(refusalWait - time.Millisecond); p.client.s.State() != Connecting {
+			t.Errorf("the handshake did not wait for an answer: %v", p.client.s.Err())
+		}
+		if p.run(time.Millisecond); !errors.Is(p.client.s.Err(), ErrNoServer) || !errors.Is(p.client.s.Err(), report) {
+			t.Errorf("after the report: %v", p.client.s.Err())
+		}
+	})
+	inPair(t, func(t *testing.T, p *pair) {
+		p.run(3 * oneWay) // it has received a retry
+		p.server.cut = true
+		if p.client.s.Refused(time.Now(), report); p.client.s.Refusal() != nil {
+			t.Error("a report counts after an answer")
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -19,6 +20,8 @@ import (
 // batcher reads and writes batches by recvmmsg and sendmmsg. Their arguments are allocated once and
 // grow to the largest batch.
 type batcher struct {
+	refused atomic.Bool // see [Conn.ReportRefused]
+
 	raw   syscall.RawConn
 	four  bool // the socket is of the family AF_INET
 	local bool // received datagrams have control messages with their destination

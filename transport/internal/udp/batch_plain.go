@@ -6,10 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
 
 // batcher reads and writes batches of one datagram.
 type batcher struct {
+	refused atomic.Bool // see [Conn.ReportRefused]
+
 	socket *net.UDPConn
 	in     []byte // for the control message of a received datagram; nil if the socket has none
 	mu     sync.Mutex

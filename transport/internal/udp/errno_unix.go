@@ -4,6 +4,9 @@ package udp
 
 import "syscall"
 
+// refusedErrno is the error of a port without a program.
+const refusedErrno = syscall.ECONNREFUSED
+
 func transientErrno(e syscall.Errno) bool {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,

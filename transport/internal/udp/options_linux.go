@@ -25,6 +25,17 @@ func shareAddress(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
+// reportRefused sets whether the kernel reports ICMP errors to the socket, which has no connection.
+// Errors are ignored.
+func reportRefused(fd uintptr, on bool) {
+	value := 0
+	if on {
+		value = 1
+	}
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVERR, value)
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVERR, value) // fails for IPv4
+}
+
 // forceBuffers sets the sizes of the kernel's buffers beyond the system's limits, if the process
 // has the privilege.
 func forceBuffers(socket *net.UDPConn) {

@@ -14,6 +14,9 @@ const (
 	wsaERefused  syscall.Errno = 10061
 )
 
+// refusedErrno is the error of a port without a program, at a socket without a connection.
+const refusedErrno = syscall.WSAECONNRESET
+
 func transientErrno(e syscall.Errno) bool {
 	switch e {
 	case syscall.WSAECONNRESET, wsaEMsgSize, wsaENetReset, wsaENoBufs, wsaERefused:

@@ -25,6 +25,10 @@ type Conn struct {
 	batcher
 }
 
+// ErrRefused means that the network reported that no program receives at the address to which a
+// datagram was sent; see [Conn.ReportRefused].
+var ErrRefused = errors.New("refused")
+
 // ListenShards opens n sockets, at least 1, on the same address ("host:port"; an empty host selects
 // every address, port 0 a free port). Their datagrams are not fragmented, if the operating system
 // supports that. The kernel delivers all datagrams of one sender to the same socket while none of
@@ -140,6 +144,18 @@ func (c *Conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	}
 }
 
+// ReportRefused sets whether ReadBatch returns errors that wrap [ErrRefused] and the system's
+// error. It is supported on Linux, and on Windows. Everybody can forge such reports who knows both
+// addresses.
+func (c *Conn) ReportRefused(on bool) {
+	c.refused.Store(on)
+	raw, err := c.socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { reportRefused(fd, on) })
+}
+
 // WriteTo sends p as one datagram. It waits only for room in the kernel's buffer.
 func (c *Conn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return c.socket.WriteToUDPAddrPort(p, to)
@@ -192,8 +208,11 @@ func (b *batcher) ReadBatch(into []Datagram) (n int, err error) {
 	}
 	for {
 		n, err = b.readBatch(into[:min(len(into), maxBatch)])
-		if err == nil || !transient(err) {
+		switch {
+		case err == nil || !transient(err):
 			return n, err
+		case b.refused.Load() && isRefused(err):
+			return 0, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
 }
@@ -217,4 +236,10 @@ func (b *batcher) WriteBatch(out []Datagram) (sent int, err error) {
 func transient(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && transientErrno(errno)
+}
+
+// isRefused reports whether a read failed because no program received an earlier datagram.
+func isRefused(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && errno == refusedErrno
 }
