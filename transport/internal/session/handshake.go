@@ -128,6 +128,7 @@ func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 		s.end(ErrOvertaken)
 		return Accepted
 	}
+	s.cfg.Claim = nil // frees what it refers to
 	if errors.Is(h.refusal, ErrNoServer) {
 		h.refusal, h.failAt = nil, time.Time{} // there is one
 	}
