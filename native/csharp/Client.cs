@@ -13,7 +13,7 @@ namespace Uplink
     public enum EventType
     {
         Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, World, Quality, NewSocket, ServerCall,
-        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent
+        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent, Mismatch
     }
 
     /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>
@@ -33,6 +33,9 @@ namespace Uplink
 
         /// <summary>A copy of the event's data.</summary>
         public byte[] Data { get { return Native.Copy(Memory, Length); } }
+
+        /// <summary>The data as text: why BindFailed or World with status 1, and what differs by Mismatch.</summary>
+        public string Text { get { return Encoding.UTF8.GetString(Data); } }
     }
 
     [StructLayout(LayoutKind.Sequential)]

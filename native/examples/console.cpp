@@ -280,9 +280,15 @@ int run(int argc, char **argv) {
         if (spectator != nullptr) spectator->print();
         break;
       case EventType::world:
-        std::printf("world %s\n", e.status == 0   ? "subscribed"
-                                  : e.status == 1 ? "refused: its objects have other fields"
-                                                  : "ended");
+        std::printf("world %s%.*s\n",
+                    e.status == 0   ? "subscribed"
+                    : e.status == 1 ? "refused: "
+                                    : "ended",
+                    static_cast<int>(e.data.size), reinterpret_cast<const char *>(e.data.data));
+        break;
+      case EventType::mismatch:
+        std::printf("mismatch: %.*s\n", static_cast<int>(e.data.size),
+                    reinterpret_cast<const char *>(e.data.data));
         break;
       case EventType::world_update:
         spectator->write();

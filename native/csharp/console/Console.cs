@@ -145,7 +145,10 @@ static class Program
                         Console.WriteLine("disconnected: " + UplinkClient.ReasonText(e.Reason) + "; " + client.Stats.Calls + " calls, " + client.Stats.Acks + " acks");
                         return 0;
                     case EventType.World:
-                        Console.WriteLine("world " + (e.Status == 0 ? "subscribed" : e.Status == 1 ? "refused: its objects have other fields" : "ended"));
+                        Console.WriteLine("world " + (e.Status == 0 ? "subscribed" : e.Status == 1 ? "refused: " + e.Text : "ended"));
+                        break;
+                    case EventType.Mismatch:
+                        Console.WriteLine("mismatch: " + e.Text);
                         break;
                     case EventType.WorldUpdate:
                         spectator.Write();

@@ -128,7 +128,8 @@ enum class EventType : uint8_t {
   answer,       // to request value: status 2 answer, 3 refused by the game, 4 not handled, 5 none will come
   shutdown,     // the server shuts down soon: finish, then close
   handover, // to the server whose address is data: status 0 it begins, 1 the client has switched, 2 it stays
-  world,    // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, 2 it ended
+  world,    // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, data is a
+            // text that tells why, 2 it ended
   quality,  // once a second: see stats
   new_socket,  // nothing arrives: continue from another local port, then call rebind
   server_call, // the server called an RPC: rpc is the number of handle, value the sequence from 0
@@ -140,8 +141,10 @@ enum class EventType : uint8_t {
   stream_done,    // an own stream is over: status 0 the server read all, 1 not, 2 it reads no such streams
   world_update,   // the receiver of a world decoded messages; value is the newest tick
   tick_message,   // of the game, which counts from tick value of a world on
-  silent          // the server has not answered for 1.25 s of calls: assign can be called. It comes again
+  silent,         // the server has not answered for 1.25 s of calls: assign can be called. It comes again
                   // while those that were assigned do not answer either
+  mismatch // both ends differ, and play on without what only one of them has: data is a text that tells
+           // what. status 1: in a world. Each text comes once
 };
 
 struct Event {

@@ -14,7 +14,8 @@ namespace uplink {
 
 struct SnapshotWorldConfig {
   // The types of objects: the first is that of the world, with any name, the others are known by the name
-  // of their schema. Fields must be those of the server. Schemas are copied.
+  // of their schema. Fields must be those of the server, which must have all of these types. Objects of
+  // further types of the server are dropped; the event mismatch tells it once. Schemas are copied.
   const Schema *types[max_world_types] = {};
   size_t n = 0;
   // Interpolation of each type; null: none.

@@ -244,7 +244,8 @@ enum {
   UPLINK_STREAM_DONE = 17,
   UPLINK_WORLD_UPDATE = 18,
   UPLINK_TICK_MESSAGE = 19,
-  UPLINK_SILENT = 20
+  UPLINK_SILENT = 20,
+  UPLINK_MISMATCH = 21
 };
 
 /* An IP address and a UDP port. Of IPv4 ip has the first 4 bytes. */

@@ -45,6 +45,16 @@ struct WorldOffer {
   int64_t factors[64] = {}; // velocity factors of the fields, for the codec state
 };
 
+// max_report is the room for a text that tells how both ends differ, with its final zero.
+constexpr size_t max_report = 512;
+
+// WorldReport tells how an offer differs from what the program has.
+struct WorldReport {
+  uint16_t skipped = 0; // bit k: the program has no type k of the offer, whose objects are dropped
+  size_t n = 0;         // characters of the text
+  char text[max_report] = {};
+};
+
 // ProcessedCalls tells how many calls of an RPC the server's program had processed before a message.
 struct ProcessedCalls {
   uint8_t rpc = 0;   // number of Client::bind
@@ -65,8 +75,9 @@ struct WorldMessage {
 // WorldReceiver decodes the messages of one world. The client calls its functions.
 class WorldReceiver {
 public:
-  // check reports whether the receiver can decode the messages of an offer.
-  virtual bool check(const WorldOffer &o) = 0;
+  // check reports whether the receiver can decode the messages of an offer. *r is how the offer differs, or
+  // why the receiver cannot decode them.
+  virtual bool check(const WorldOffer &o, WorldReport *r) = 0;
   // knows reports whether the receiver has the initial state with this hash.
   virtual bool knows(uint64_t hash) const = 0;
   // begin prepares the first message of a stream that check accepted. initial is the coded initial

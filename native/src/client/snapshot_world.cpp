@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
-#include "src/client/bytes.hpp"
+#include "src/base/nearest.hpp"
 #include "src/client/suite.hpp"
+#include "src/client/worlds.hpp"
+#include "src/codec/description.hpp"
 #include "src/downlink/set.hpp"
 
 namespace uplink {
@@ -16,10 +18,6 @@ namespace {
 
 constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
 constexpr size_t ring = 64;
-
-bool equal(Bytes a, Bytes b) {
-  return a.size == b.size && (a.size == 0 || std::memcmp(a.data, b.data, a.size) == 0);
-}
 
 // OwnType is a type of the program.
 struct OwnType {
@@ -37,7 +35,10 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   size_t max_objects = 0;
   size_t n = 0;
   OwnType types[max_world_types];
-  size_t order[max_world_types] = {}; // types of the program, by that of the server
+  // Of each type of the server that of the program, or n, and then the type whose objects are dropped.
+  size_t order[max_world_types] = {};
+  ObjectType *skipped[max_world_types] = {};
+  size_t offered = 0; // types of the server
   double rate = 0;
   Array<uint8_t> initial; // the coded initial state that arrived last
   uint64_t initial_hash = 0;
@@ -53,7 +54,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   SnapshotWorldImpl &operator=(const SnapshotWorldImpl &) = delete;
   ~SnapshotWorldImpl();
 
-  bool check(const WorldOffer &o) override;
+  bool check(const WorldOffer &o, WorldReport *r) override;
   bool knows(uint64_t hash) const override {
     return hash == 0 || (initial.size() > 0 && hash == initial_hash);
   }
@@ -81,6 +82,9 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   }
 
   void release_decoders();
+  Bytes name(size_t type) const { return client::text_bytes(types[type].type->schema()->rpc()); }
+  bool match(const WorldOffer &o, Text *to, WorldReport *r);
+  bool skip(const WorldType &t, size_t type, Text *to);
   Error begin_interpolation();
   // take passes the objects of a type of the server on. It reports whether there was memory.
   bool take(const Objects &o, size_t type, size_t number, uint64_t now, uint64_t time, bool newer);
@@ -100,18 +104,84 @@ void SnapshotWorldImpl::release_decoders() {
   AreaDecoder::destroy(areas);
   decoder = nullptr;
   areas = nullptr;
+  for (ObjectType *&t : skipped) {
+    ObjectType::destroy(t);
+    t = nullptr;
+  }
 }
 
-bool SnapshotWorldImpl::check(const WorldOffer &o) {
-  if (!equal(o.codec, client::text_bytes("snapshot")) || o.types_n != n || (n > 1 && !o.areas)) return false;
-  for (size_t k = 0; k < n; k++) {
+bool SnapshotWorldImpl::check(const WorldOffer &o, WorldReport *r) {
+  Text text(r->text, sizeof(r->text));
+  release_decoders();
+  const bool ok = match(o, &text, r);
+  r->n = text.end();
+  return ok;
+}
+
+// match finds the types of an offer. It tells the types that are skipped, or why it reports false.
+bool SnapshotWorldImpl::match(const WorldOffer &o, Text *to, WorldReport *r) {
+  if (!client::equal(o.codec, client::text_bytes("snapshot"))) {
+    to->add("the codec of the world is ");
+    to->quote(o.codec);
+    to->add(": subscribe to it by a StateWorld");
+    return false;
+  }
+  if (!o.areas && o.types_n > 1) {
+    to->add("the world has several types of objects, but no areas");
+    return false;
+  }
+  bool found[max_world_types] = {};
+  offered = o.types_n;
+  for (size_t k = 0; k < offered; k++) {
     size_t own = 0;
     if (k > 0)
-      for (own = 1; own < n; own++)
-        if (equal(o.types[k].name, client::text_bytes(types[own].type->schema()->rpc()))) break;
-    if (own == n || !same_fields(o.types[k], *types[own].type->schema())) return false;
+      for (own = 1; own < n && !client::equal(o.types[k].name, name(own));) own++;
     order[k] = own;
+    if (own == n) continue;
+    found[own] = true;
+    if (!client::explain_fields(*to, o.types[k], *types[own].type->schema())) continue;
+    to->add(", in objects of type ");
+    to->quote(o.types[k].name);
+    return false;
   }
+  for (size_t own = 1; own < n; own++) {
+    if (found[own]) continue;
+    Nearest nearest(name(own));
+    for (size_t k = 1; k < offered; k++)
+      if (order[k] == n) nearest.consider(o.types[k].name);
+    to->add("the server has no objects of type ");
+    to->quote(name(own));
+    if (nearest.best().size == 0) return false;
+    to->add(", nearest ");
+    to->quote(nearest.best());
+    return false;
+  }
+  for (size_t k = 0; k < offered; k++) {
+    if (order[k] < n) continue;
+    if (!skip(o.types[k], k, to)) return false;
+    r->skipped = static_cast<uint16_t>(r->skipped | 1U << k);
+  }
+  return true;
+}
+
+// skip prepares a type of which the objects are dropped.
+bool SnapshotWorldImpl::skip(const WorldType &t, size_t type, Text *to) {
+  Bytes fields[max_fields];
+  for (size_t i = 0; i < t.n; i++) fields[i] = field(t, i);
+  Schema *s = nullptr;
+  const bool ok = parse_schema(allocator, t.name, fields, t.n, &s) == Error::ok &&
+                  ObjectType::create(allocator, *s, &skipped[type]) == Error::ok;
+  Schema::destroy(s);
+  if (to->size() > 0) to->add("; ");
+  to->add(ok ? "objects are dropped of type " : "objects cannot be skipped of type ");
+  to->quote(t.name);
+  if (!ok) return false;
+  to->add(", which the program does not have");
+  Nearest nearest(t.name);
+  for (size_t own = 1; own < n; own++) nearest.consider(name(own));
+  if (nearest.best().size == 0) return true;
+  to->add(", nearest ");
+  to->quote(nearest.best());
   return true;
 }
 
@@ -127,7 +197,6 @@ Error SnapshotWorldImpl::begin_interpolation() {
 }
 
 Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
-  release_decoders();
   any = false;
   rate = o.rate;
   restart(o.ticks);
@@ -136,8 +205,8 @@ Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
   if (e != Error::ok) return e;
   if (o.areas) {
     const ObjectType *of[max_world_types] = {};
-    for (size_t k = 0; k < n; k++) of[k] = types[order[k]].type;
-    return AreaDecoder::create(allocator, of, n, &areas, max_objects);
+    for (size_t k = 0; k < offered; k++) of[k] = order[k] < n ? types[order[k]].type : skipped[k];
+    return AreaDecoder::create(allocator, of, offered, &areas, max_objects);
   }
   const Bytes known = o.initial > 0 && state.size == 0 ? Bytes{initial.data(), initial.size()} : state;
   e = SnapshotDecoder::create(allocator, *types[0].type, known, &decoder, max_objects);
@@ -189,8 +258,11 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   const uint64_t time = observe(m, *tick);
   const bool newer = !any || *tick > snapshot.tick;
   bool ok = true;
-  for (size_t k = 0; k < n; k++)
-    ok = take(areas != nullptr ? areas->shown(k) : all, order[k], info.number, m.now, time, newer) && ok;
+  for (size_t k = 0; k < offered; k++) {
+    if (order[k] == n) continue;
+    const Objects shown = areas != nullptr ? areas->shown(k) : all;
+    ok = take(shown, order[k], info.number, m.now, time, newer) && ok;
+  }
   if (!newer) return Error::ok;
   any = ok;
   snapshot.tick = *tick;
@@ -221,7 +293,9 @@ void SnapshotWorldImpl::adopt(WorldReceiver *spare) {
   auto &s = *static_cast<SnapshotWorldImpl *>(spare);
   std::swap(decoder, s.decoder);
   std::swap(areas, s.areas);
-  std::copy(s.order, s.order + n, order);
+  std::swap(order, s.order);
+  std::swap(skipped, s.skipped);
+  offered = s.offered;
   std::copy(s.ticks_of, s.ticks_of + ring, ticks_of);
   rate = s.rate;
   take_over(s);

@@ -4,11 +4,14 @@
 #include <cstring>
 #include <new>
 
+#include "src/client/suite.hpp"
+#include "src/client/worlds.hpp"
 #include "src/downlink/state/receiver.hpp"
 
 namespace uplink {
 
 using namespace detail;
+using namespace detail::client;
 
 namespace {
 
@@ -44,7 +47,7 @@ struct StateWorldImpl final : StateWorld {
   state::StateImpl &impl() const { return *static_cast<state::StateImpl *>(own); }
   bool plan(const WorldOffer &o, state::StatePlan *p) const;
 
-  bool check(const WorldOffer &o) override;
+  bool check(const WorldOffer &o, WorldReport *r) override;
   bool knows(uint64_t hash) const override { return hash == 0; }
   Error begin(const WorldOffer &o, Bytes initial) override;
   Error receive(const WorldMessage &m, uint64_t *tick) override;
@@ -71,23 +74,22 @@ bool StateWorldImpl::plan(const WorldOffer &o, state::StatePlan *p) const {
   return o.factors_n == type.source->velocity_factors() && state::plan_of(type, o.factors, p);
 }
 
-bool StateWorldImpl::check(const WorldOffer &o) {
-  constexpr char codec[] = "state", rest[] = " rest";
-  const Schema &s = *impl().type->schema();
+bool StateWorldImpl::check(const WorldOffer &o, WorldReport *r) {
+  Text why(r->text, sizeof(r->text));
   state::StatePlan p;
-  if (o.codec.size != sizeof codec - 1 || std::memcmp(o.codec.data, codec, o.codec.size) != 0) return false;
-  if (o.areas || o.types_n != 1 || o.initial != 0 || o.types[0].n != s.fields()) return false;
-  for (size_t i = 0; i < s.fields(); i++) {
-    char text[2 * max_name + 256 + sizeof rest];
-    size_t n = s.description(i, text, 2 * max_name + 256);
-    if (static_cast<int>(i) == impl().rest_field) {
-      std::memcpy(text + n, rest, sizeof rest);
-      n += sizeof rest - 1;
-    }
-    const Bytes there = field(o.types[0], i);
-    if (there.size != n || std::memcmp(there.data, text, n) != 0) return false;
+  bool ok = false;
+  if (!equal(o.codec, text_bytes("state"))) {
+    why.add("the codec of the world is ");
+    why.quote(o.codec);
+    why.add(": subscribe to it by a SnapshotWorld");
+  } else if (o.areas || o.types_n != 1 || o.initial != 0) {
+    why.add("the world has areas, or an initial state");
+  } else if (!explain_fields(why, o.types[0], *impl().type->schema(), impl().rest_field)) {
+    ok = plan(o, &p);
+    if (!ok) why.add("velocity factors are out of range");
   }
-  return plan(o, &p);
+  r->n = why.end();
+  return ok;
 }
 
 Error StateWorldImpl::begin(const WorldOffer &o, Bytes) {

@@ -1,6 +1,7 @@
 // What a server tells about a world that it offers.
 #include <cstring>
 
+#include "src/base/nearest.hpp"
 #include "src/client/bind.hpp"
 #include "src/client/worlds.hpp"
 #include "src/codec/schema.hpp"
@@ -17,21 +18,104 @@ Bytes field(const WorldType &t, size_t i) {
 }
 
 bool same_fields(const WorldType &t, const Schema &s) {
-  // A description has up to two names, and numbers.
-  char text[2 * max_name + 256];
-  if (t.n != s.fields()) return false;
-  Unpacker u(t.fields);
-  for (size_t i = 0; i < t.n; i++) {
-    const Bytes there = u.string();
-    const size_t n = s.description(i, text, sizeof(text));
-    if (n >= sizeof(text) || there.size != n || std::memcmp(there.data, text, n) != 0) return false;
-  }
-  return true;
+  Text ignored(nullptr, 0);
+  return !explain_fields(ignored, t, s);
 }
 
 } // namespace uplink
 
 namespace uplink::detail::client {
+
+namespace {
+
+// name_of returns the name of the field with a description.
+Bytes name_of(Bytes description) {
+  size_t n = 0;
+  while (n < description.size && description.data[n] != ' ') n++;
+  return {description.data, n};
+}
+
+// described returns the description of a field; that of rest has a mark behind it. text has room.
+constexpr char rest_mark[] = " rest";
+constexpr size_t max_described = max_description + sizeof rest_mark;
+
+Bytes described(const Schema &s, size_t field, int rest, char *text) {
+  size_t n = s.description(field, text, max_description);
+  if (static_cast<int>(field) == rest) {
+    std::memcpy(text + n, rest_mark, sizeof rest_mark);
+    n += sizeof rest_mark - 1;
+  }
+  return {reinterpret_cast<const uint8_t *>(text), n};
+}
+
+// find returns the number of the field of a schema with a name, or that of its fields.
+size_t find(const Schema &s, Bytes name) {
+  char text[max_described];
+  size_t i = 0;
+  while (i < s.fields() && !equal(name_of(described(s, i, -1, text)), name)) i++;
+  return i;
+}
+
+// find returns the description of the field of an offer with a name, or no bytes.
+Bytes find(const WorldType &t, Bytes name) {
+  Unpacker u(t.fields);
+  for (size_t i = 0; i < t.n; i++) {
+    const Bytes there = u.string();
+    if (equal(name_of(there), name)) return there;
+  }
+  return {};
+}
+
+// add_missing tells that the server has no field of a name, and which it has in its place.
+void add_missing(Text &to, const WorldType &t, const Schema &s, Bytes name) {
+  Nearest nearest(name);
+  Unpacker u(t.fields);
+  for (size_t i = 0; i < t.n; i++) {
+    const Bytes there = name_of(u.string());
+    if (find(s, there) == s.fields()) nearest.consider(there);
+  }
+  to.add("the server has no field ");
+  to.quote(name);
+  if (nearest.best().size == 0) return;
+  to.add(", nearest ");
+  to.quote(nearest.best());
+}
+
+} // namespace
+
+bool explain_fields(Text &to, const WorldType &t, const Schema &s, int rest) {
+  char text[max_described];
+  bool ordered = t.n == s.fields();
+  for (size_t i = 0; i < s.fields(); i++) {
+    const Bytes here = described(s, i, rest, text);
+    if (i < t.n && equal(here, field(t, i))) continue;
+    ordered = false;
+    const Bytes there = find(t, name_of(here));
+    if (there.size == 0) {
+      add_missing(to, t, s, name_of(here));
+      return true;
+    }
+    if (equal(here, there)) continue;
+    to.add("a field differs: here ");
+    to.quote(here);
+    to.add(", at the server ");
+    to.quote(there);
+    return true;
+  }
+  if (ordered) return false;
+  Unpacker u(t.fields);
+  for (size_t i = 0; i < t.n; i++) {
+    const Bytes name = name_of(u.string());
+    if (find(s, name) < s.fields()) continue;
+    to.add("the program has no field ");
+    to.quote(name);
+    to.add(" of the server");
+    return true;
+  }
+  to.add("the server has its fields in another order");
+  return true;
+}
+
 namespace {
 
 constexpr uint32_t max_initial = 1048576;

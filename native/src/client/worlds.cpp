@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "src/codec/bits.hpp"
+
 namespace uplink::detail::client {
 namespace {
 
@@ -15,6 +17,16 @@ constexpr size_t max_waiting = 262144, held_overhead = 64;
 constexpr uint64_t max_wait = 100000, same_tick = 1000;
 // Bytes of a datagram around an ack, down to IP.
 constexpr uint64_t datagram_overhead = 50;
+
+Bytes text_of(const WorldReport &r) {
+  return {reinterpret_cast<const uint8_t *>(r.text), r.n};
+}
+
+uint64_t hash_of(const WorldReport &r) {
+  Fnv h;
+  h.put(r.text);
+  return h.sum();
+}
 
 } // namespace
 
@@ -68,7 +80,8 @@ void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, 
   s->ack_rate = ack_rate;
   s->phase = Phase::none;
   s->changed = s->updated = s->any = false;
-  s->newest = 0;
+  s->newest = s->told = 0;
+  s->report = {};
   for (Offered &o : offers_)
     if (o.message.size() > 0 && equal(o.offer.name, name)) accept(s, &o);
 }
@@ -143,7 +156,8 @@ void Worlds::accept(Subscription *s, Offered *o) {
   s->number = o->offer.number;
   const double interval = 1e6 / std::min<double>(s->ack_rate, o->offer.rate);
   s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
-  if (!s->receiver->check(o->offer)) {
+  s->report = {};
+  if (!s->receiver->check(o->offer, &s->report)) {
     set_phase(s, Phase::refused);
     s->changed = true;
     reply(s);
@@ -288,15 +302,26 @@ bool Worlds::blocked() const {
   return false;
 }
 
+// report_due reports whether the report on an offer that was accepted has been no event yet.
+bool Worlds::report_due(const Subscription &s) {
+  return s.phase == Phase::subscribed && s.report.n > 0 && hash_of(s.report) != s.told;
+}
+
 bool Worlds::pop(Event *e) {
   for (Subscription &s : list_) {
-    if (s.receiver == nullptr || !(s.changed || s.updated)) continue;
+    if (s.receiver == nullptr || !(s.changed || s.updated || report_due(s))) continue;
     *e = {};
     e->world = static_cast<uint8_t>(&s - list_.data());
     if (s.changed) {
       e->type = EventType::world;
       e->status = s.phase == Phase::subscribed ? 0 : s.phase == Phase::refused ? 1 : 2;
+      if (s.phase == Phase::refused) e->data = text_of(s.report);
       s.changed = false;
+    } else if (report_due(s)) {
+      e->type = EventType::mismatch;
+      e->status = 1;
+      e->data = text_of(s.report);
+      s.told = hash_of(s.report);
     } else {
       e->type = EventType::world_update;
       e->value = s.newest;

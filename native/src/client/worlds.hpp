@@ -1,6 +1,7 @@
 // Replication streams: offers, initial states, fragments, acks, messages for a tick. streams.md.
 #pragma once
 
+#include "src/base/text.hpp"
 #include "src/client/channel.hpp"
 #include "src/client/events.hpp"
 #include "src/client/fragments.hpp"
@@ -11,6 +12,10 @@ namespace uplink::detail::client {
 
 // parse_offer parses a message. It reports whether a server sends it. The offer refers to the message.
 bool parse_offer(Bytes message, WorldOffer *o);
+
+// explain_fields tells how the fields of a type differ from those of a schema, of which field rest, if it is
+// not negative, has the mark of rest. It reports false if they are the same.
+bool explain_fields(Text &to, const WorldType &t, const Schema &s, int rest = -1);
 
 // is_name reports whether a world can have a name.
 bool is_name(Bytes name);
@@ -101,6 +106,8 @@ private:
     bool updated = false; // newest, since the last event
     bool any = false;     // a message was decoded
     uint64_t newest = 0;  // tick
+    WorldReport report;   // on the newest offer
+    uint64_t told = 0;    // hash of the report that was the last event of this type
     Array<uint8_t> initial;
     size_t initial_n = 0;
     Assembler assembler;
@@ -129,6 +136,7 @@ private:
   void accept(Subscription *s, Offered *o);
   void begin(Subscription *s, Offered *o, Bytes initial);
   void set_phase(Subscription *s, Phase p);
+  static bool report_due(const Subscription &s);
   void withdraw(Subscription *s);
   void reply(Subscription *s);
   void receive(Subscription *s, Bytes message, uint64_t now);

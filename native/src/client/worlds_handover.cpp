@@ -47,6 +47,7 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
     s->owner = nullptr;
   }
   s->changed = s->changed || was;
+  s->told = before->told;
   s->updated = s->any;
   // Messages of the former server for a tick are delivered first.
   for (Held *h = before->first; h != nullptr; h = h->next) h->due = true;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/base/text.hpp"
+
 namespace uplink {
 
 using namespace detail;
@@ -14,12 +16,6 @@ namespace {
 constexpr int32_t default_bound = (1 << 23) - 1;
 constexpr double max_bound = 2147483647.0;
 constexpr int64_t max_factor = (INT64_C(1) << 40) - 1;
-
-const char *kind_name(Kind k) {
-  static const char *const names[] = {"vec2", "vec3", "scalar", "angle", "quat",  "unitvec",
-                                      "uint", "int",  "bits",   "bool",  "fixed", "bytes"};
-  return names[static_cast<size_t>(k)];
-}
 
 // steps rounds a value to a number of steps.
 bool steps(double v, double resolution, int32_t *out) {
@@ -128,33 +124,9 @@ int64_t factor_of(const SchemaImpl &s, const FieldInfo &f) {
   return v > max_factor || v < -max_factor ? 0 : v;
 }
 
-// Text writes to a buffer and counts what does not fit.
-struct Text {
-  char *to;
-  size_t capacity;
-  size_t size = 0;
-
-  void add(const char *s) {
-    for (; *s != 0; s++) {
-      if (size + 1 < capacity) to[size] = *s;
-      size++;
-    }
-  }
-  void number(const char *name, long long v) {
-    char b[32];
-    std::snprintf(b, sizeof b, "%lld", v);
-    add(name);
-    add(b);
-  }
-  void number(const char *name, double v);
-  void end() {
-    if (capacity > 0) to[size < capacity ? size : capacity - 1] = 0;
-  }
-};
-
 // number writes the fewest digits that read back as v, as values.md has it (V-8).
-void Text::number(const char *name, double v) {
-  add(name);
+void number(Text &t, const char *name, double v) {
+  t.add(name);
   char b[40];
   int digits = 0;
   for (; digits < 17; digits++) {
@@ -164,7 +136,7 @@ void Text::number(const char *name, double v) {
   char d[20] = {};
   size_t n = 0;
   const char *p = b;
-  if (*p == '-') add("-"), p++;
+  if (*p == '-') t.add("-"), p++;
   for (; *p != 'e' && *p != 0; p++) {
     if (*p >= '0' && *p <= '9' && n < sizeof d - 1) d[n++] = *p;
   }
@@ -190,7 +162,7 @@ void Text::number(const char *name, double v) {
       put(i < n ? d[i] : '0');
     }
   }
-  add(out);
+  t.add(out);
 }
 
 void describe(const SchemaImpl &s, const FieldInfo &f, Text &t) {
@@ -199,7 +171,7 @@ void describe(const SchemaImpl &s, const FieldInfo &f, Text &t) {
   t.add(kind_name(f.kind));
   bool counted = f.kind == Kind::scalar || f.kind == Kind::angle || f.is_integer();
   if (counted && f.values > 1) t.number(" count=", static_cast<long long>(f.values));
-  if (f.is_vector()) t.number(" resolution=", f.resolution);
+  if (f.is_vector()) number(t, " resolution=", f.resolution);
   if (f.bits != 0) t.number(" bits=", static_cast<long long>(f.bits));
   if (f.is_integer() && f.kind != Kind::boolean) t.number(" width=", static_cast<long long>(f.width));
   if (f.kind == Kind::fixed) t.number(" size=", static_cast<long long>(f.max_length));
@@ -211,7 +183,7 @@ void describe(const SchemaImpl &s, const FieldInfo &f, Text &t) {
   if (f.velocity >= 0) {
     t.add(" velocity=");
     t.add(s.infos[static_cast<size_t>(f.velocity)].name);
-    if (f.velocity_scale != 1) t.number(" velocity_scale=", f.velocity_scale);
+    if (f.velocity_scale != 1) number(t, " velocity_scale=", f.velocity_scale);
   }
 }
 
@@ -288,6 +260,12 @@ template <typename T> bool copy_array(const Allocator &a, Array<T> &to, const Ar
 }
 
 } // namespace
+
+const char *detail::kind_name(Kind k) {
+  static const char *const names[] = {"vec2", "vec3", "scalar", "angle", "quat",  "unitvec",
+                                      "uint", "int",  "bits",   "bool",  "fixed", "bytes"};
+  return names[static_cast<size_t>(k)];
+}
 
 Error detail::clone(const Allocator &a, const Schema &from, Schema **out) {
   const SchemaImpl &s = impl(from);
@@ -389,10 +367,10 @@ uint64_t Schema::fingerprint() const {
 }
 
 size_t Schema::description(size_t field, char *to, size_t capacity) const {
-  Text t{to, capacity};
+  Text t(to, capacity);
   if (field < fields()) describe(impl(*this), impl(*this).infos[field], t);
   t.end();
-  return t.size;
+  return t.size();
 }
 
 uint16_t Schema::field_hash(size_t field) const {

@@ -13,6 +13,11 @@ constexpr size_t max_fields = 256;
 constexpr size_t max_components = 1024;
 constexpr size_t max_bytes = 16384; // of integers and byte strings in a frame
 constexpr size_t max_name = 255;
+// max_description is the room for a field's description with its final zero: up to two names, and numbers.
+constexpr size_t max_description = 2 * max_name + 256;
+
+// kind_name returns the name of a kind in descriptions.
+const char *kind_name(Kind k);
 
 // FieldInfo is a field with its defaults filled in.
 struct FieldInfo {

@@ -194,8 +194,9 @@ struct World {
   Client *client = nullptr;
   uint64_t now = 1000 * millisecond;
   std::vector<Event> events;
-  std::string text;     // of the last event with data
-  std::string received; // of byte streams
+  std::vector<std::string> texts; // the data of events
+  std::string text;               // of the last event with data
+  std::string received;           // of byte streams
   int datagrams_to_other = 0;
   std::vector<int32_t> values; // the first component of each call of the server
 
@@ -236,7 +237,9 @@ struct World {
         text.assign(reinterpret_cast<const char *>(e.data.data), e.data.size);
         if (e.type == EventType::stream_data) received += text;
         if (e.frame != nullptr) values.push_back(e.frame->components()[0]);
-        if (e.type != EventType::quality) events.push_back(e);
+        if (e.type == EventType::quality) continue;
+        events.push_back(e);
+        texts.push_back(text);
       }
     }
   }

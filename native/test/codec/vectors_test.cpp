@@ -2,6 +2,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "src/codec/description.hpp"
 #include "src/codec/header.hpp"
 #include "src/codec/rangecoder.hpp"
 #include "src/codec/rle.hpp"
@@ -87,6 +88,57 @@ TEST_CASE("values") {
   }
 }
 
+// parsed returns the fingerprint of the schema with these descriptions, or 0.
+static uint64_t parsed(const std::string &name, const std::vector<std::string> &descriptions) {
+  const auto view = [](const std::string &t) {
+    return uplink::Bytes{reinterpret_cast<const uint8_t *>(t.data()), t.size()};
+  };
+  std::vector<uplink::Bytes> views;
+  for (const std::string &d : descriptions) views.push_back(view(d));
+  uplink::Schema *s = nullptr;
+  if (detail::parse_schema({}, view(name), views.data(), views.size(), &s) != uplink::Error::ok) return 0;
+  const uint64_t fingerprint = s->fingerprint();
+  uplink::Schema::destroy(s);
+  return fingerprint;
+}
+
+TEST_CASE("descriptions that are none") {
+  CHECK(parsed("Move", {"At vec3 resolution=0.01 steps=-10..20", "Turn angle bits=12"}) != 0);
+  for (const char *d : {"",
+                        "At",
+                        "At vec4",
+                        "At vec3",
+                        "At vec3 resolution=0",
+                        "At vec3 resolution=0.010",
+                        "At vec3 resolution=nan",
+                        "At vec3 resolution=0x1p-4",
+                        "At vec3 resolution=",
+                        "At  vec3",
+                        "At vec3 resolution=0.01 ",
+                        "At vec3 resolution=0.01 steps=5..4",
+                        "At vec3 resolution=0.01 steps=1",
+                        "At vec3 resolution=0.01 steps=1..99999999999999999999",
+                        "At vec3 steps=0..1 resolution=0.01",
+                        "At uint width=65",
+                        "At uint width=+8",
+                        "At uint width=8 count=2",
+                        "At bits",
+                        "At bool width=1",
+                        "At fixed max=8",
+                        "At bytes size=8",
+                        "At bytes max=0",
+                        "At uint width=8 velocity=Speed",
+                        "At vec3 resolution=0.01 velocity=At",
+                        " vec3 resolution=0.01",
+                        "At uint width=8\n"}) {
+    CAPTURE(d);
+    CHECK(parsed("Move", {d}) == 0);
+  }
+  CHECK(parsed("Move", {"A bool", "A bool"}) == 0);
+  CHECK(parsed("Move", {std::string("A bool\0", 7)}) == 0);
+  CHECK(parsed("Move", std::vector<std::string>(257, "A bool")) == 0);
+}
+
 TEST_CASE("schemas") {
   for (const char *name : {"vectors/values.json", "vectors/messages.json"}) {
     json all = load(name);
@@ -99,6 +151,9 @@ TEST_CASE("schemas") {
         CHECK(v["field_hashes"][i] == s->field_hash(i));
       }
       CHECK(std::stoull(v["fingerprint"].get<std::string>(), nullptr, 16) == s->fingerprint());
+      std::vector<std::string> texts;
+      for (size_t i = 0; i < s->fields(); i++) texts.push_back(v["descriptions"][i]);
+      CHECK(parsed(s->rpc(), texts) == s->fingerprint());
       size_t n = v["velocity_factors"].is_null() ? 0 : v["velocity_factors"].size();
       REQUIRE(n == s->velocity_factors());
       for (size_t i = 0; i < n; i++) CHECK(v["velocity_factors"][i] == s->velocity_factor(i));
