@@ -67,6 +67,7 @@ func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, Handov
 	s.outcome.Store(&outcome)
 	s.draining.Store(true)
 	s.refuseJoins()
+	s.cfg.Logger.Info("draining", "players", s.Stats().Transport.Open)
 	var cut error
 	if s.serving.Load() {
 		cut = d.run(ctx)

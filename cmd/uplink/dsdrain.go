@@ -67,7 +67,6 @@ func (o *drainOptions) serve(ctx context.Context, srv *ds.Server, inFleet bool, 
 	draining, stop := o.limit(context.WithoutCancel(ctx))
 	defer stop()
 	begun := time.Now()
-	log.Info("draining", "players", srv.Stats().Transport.Open, "timeout", o.timeout)
 	err := srv.Drain(draining, choose)
 	if err == nil {
 		log.Info("drained", "after", time.Since(begun))
