@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/web"
 
@@ -57,20 +58,17 @@ func TestPage(t *testing.T) {
 
 	b.Run(`document.querySelector("input[value=full]").click()`)
 	b.Await(fmt.Sprintf(figure, "kbits") + " > 1000")
-	if got := l.Settings(); got.Mode != "full" || got.Rate != 10 {
-		t.Errorf("%+v", got)
-	}
+	await(t, l, func(s web.Settings) bool { return s.Mode == "full" && s.Rate == 10 })
 	b.Run(`const loss = document.querySelector("[name=loss]"); loss.value = 0; loss.dispatchEvent(new Event("input"))`)
 	b.Run(`document.querySelector("input[value=snapshots]").click()`)
 	b.Await(fmt.Sprintf(figure, "kbits") + " < 400")
-	if got := l.Settings(); got.Loss != 0 || got.Mode != "snapshots" {
-		t.Errorf("%+v", got)
-	}
+	await(t, l, func(s web.Settings) bool { return s.Loss == 0 && s.Mode == "snapshots" })
 
 	b.Run(`const sight = document.querySelector("[name=sight]"); sight.value = 1; sight.dispatchEvent(new Event("input"))`)
 	b.Await(fmt.Sprintf(figure, "updates") + " > 1 && " + fmt.Sprintf(figure, "updates") + " < 30000")
-	if got := l.Settings(); got.Sight != 6 || !sightShown(b) {
-		t.Errorf("%+v", got)
+	await(t, l, func(s web.Settings) bool { return s.Sight == 6 })
+	if !sightShown(b) {
+		t.Error("no slider for what the client sees")
 	}
 
 	b.Run(`document.querySelector("input[value=state]").click()`)
@@ -81,8 +79,9 @@ func TestPage(t *testing.T) {
 	b.Run(`dispatchEvent(new KeyboardEvent("keydown", {code: "ArrowRight"}))`)
 	b.Await(`!document.querySelector("#auto").checked && document.querySelector("[data-key='2']").ariaPressed === "true"`)
 	b.Run(`dispatchEvent(new KeyboardEvent("keyup", {code: "ArrowRight"}))`)
-	if got := l.Settings(); got.Mode != "state" || got.Smooth || !got.Delta || sightShown(b) {
-		t.Errorf("%+v", got)
+	await(t, l, func(s web.Settings) bool { return s.Mode == "state" && !s.Smooth && s.Delta })
+	if sightShown(b) {
+		t.Error("a slider for what the client sees")
 	}
 	b.Run(`document.querySelector("[name=smooth]").click()`)
 	b.Run(`document.querySelector("#auto").click()`)
@@ -98,6 +97,16 @@ func TestPage(t *testing.T) {
 		}
 	}
 	b.Blank() // the page would report an error when the server stops
+}
+
+// await waits until the server has the settings that were chosen in the page.
+func await(t *testing.T, l *web.Live, are func(web.Settings) bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !are(l.Settings()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%+v", l.Settings())
+		}
+	}
 }
 
 // sightShown reports whether the page shows the slider for what the client sees.
