@@ -1,7 +1,6 @@
 package ds_test
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -53,8 +52,8 @@ func (m *walk) step(rng *rand.Rand) {
 // frameAge is how old the baselines of these benchmarks are.
 const frameAge = 6
 
-// BenchmarkFrame measures, in one run, the adaptive codec at both ends on a frame of 20 components,
-// learning included, and the time to send a datagram of that size over loopback.
+// BenchmarkFrame measures the adaptive codec at both ends on a frame of 20 components, learning
+// included, and the sending of its datagrams over loopback, in turns of 64 frames.
 func BenchmarkFrame(b *testing.B) {
 	b.Run("play", func(b *testing.B) { benchmarkFrames(b, pawnAt) })
 	b.Run("noise", func(b *testing.B) {
@@ -99,33 +98,35 @@ func benchmarkFrames[T any](b *testing.B, at func(n int) T) {
 		name       string
 		redundancy int
 	}{{"alone", rpcdelta.RedundancyOff}, {"2 older", 2}} {
-		var payloads [][]byte
-		size, encode := 0, encoder(c.redundancy)
-		for range frames {
-			payloads = append(payloads, bytes.Clone(encode()))
-			size += len(payloads[len(payloads)-1])
-		}
-		b.Run(c.name+"/encode", func(b *testing.B) {
-			encode := encoder(c.redundancy)
-			b.ReportAllocs()
+		b.Run(c.name, func(b *testing.B) {
+			encode, scratch := encoder(c.redundancy), rpcdelta.NewScratch(typ.Schema())
+			dec := newDecoder(b, typ.Schema(), rpcdelta.Adaptive, scratch)
+			l, payloads := newLoop(b), make([][]byte, turn)
+			var encoding, decoding, sending time.Duration
+			n := 0
 			for b.Loop() {
-				encode()
-			}
-		})
-		b.Run(c.name+"/decode", func(b *testing.B) {
-			b.ReportAllocs()
-			scratch := rpcdelta.NewScratch(typ.Schema())
-			var dec *rpcdelta.Decoder
-			for i := 0; b.Loop(); i++ {
-				if i %= len(payloads); i == 0 {
-					dec = newDecoder(b, typ.Schema(), rpcdelta.Adaptive, scratch)
+				begin := time.Now()
+				for i := range payloads {
+					payloads[i] = append(payloads[i][:0], encode()...)
 				}
-				if _, err := dec.Decode(payloads[i]); err != nil {
-					b.Fatal(err)
+				encoding += time.Since(begin)
+				sending += l.send(b, payloads)
+				begin = time.Now()
+				for _, p := range payloads {
+					if _, err := dec.Decode(p); err != nil {
+						b.Fatal(err)
+					}
 				}
+				decoding += time.Since(begin)
+				n += turn
 			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(encoding.Nanoseconds())/float64(n), "encode-ns")
+			b.ReportMetric(float64(decoding.Nanoseconds())/float64(n), "decode-ns")
+			b.ReportMetric(float64(sending.Nanoseconds())/float64(n), "send-ns")
+			b.ReportMetric(float64(encoding)/float64(sending), "encode/send")
+			b.ReportMetric(float64(decoding)/float64(sending), "decode/send")
 		})
-		b.Run(c.name+"/send", func(b *testing.B) { benchmarkSend(b, 3+size/len(payloads)) })
 	}
 }
 
@@ -135,36 +136,42 @@ func newDecoder(b *testing.B, s *schema.Schema, codec rpcdelta.Codec, scratch *r
 	return d
 }
 
-// benchmarkSend reports the time of one send. The receiver reads what came
-// between batches, so that its buffer never overflows.
-func benchmarkSend(b *testing.B, size int) {
-	const batch = 64
-	from, err := transport.UDP().ListenPacket("127.0.0.1:0")
-	uplinktest.Must(b, err)
-	to, err := transport.UDP().ListenPacket("127.0.0.1:0")
-	uplinktest.Must(b, err)
-	datagram := make([]byte, size)
-	in := make([]byte, 2*size)
-	var spent time.Duration
-	sent := 0
-	for b.Loop() {
-		begin := time.Now()
-		for range batch {
-			if _, err := from.WriteTo(datagram, to.LocalAddr()); err != nil {
-				b.Fatal(err)
-			}
-		}
-		spent += time.Since(begin)
-		sent += batch
-		uplinktest.Must(b, to.SetReadDeadline(time.Now().Add(time.Minute))) // one may be lost, over loopback too
-		for range batch {
-			if _, _, err := to.ReadFrom(in); err != nil {
-				b.Fatal(err)
-			}
+// turn is the number of frames that are encoded, sent and decoded in turns. The sockets' buffers
+// hold them.
+const turn = 64
+
+// loop sends datagrams over loopback.
+type loop struct {
+	from, to transport.PacketConn
+	in       []byte
+}
+
+func newLoop(b *testing.B) *loop {
+	l := &loop{in: make([]byte, 2048)}
+	for _, end := range []*transport.PacketConn{&l.from, &l.to} {
+		conn, err := transport.UDP().ListenPacket("127.0.0.1:0")
+		uplinktest.Must(b, err)
+		b.Cleanup(func() { _ = conn.Close() })
+		*end = conn
+	}
+	return l
+}
+
+// send returns the time of the sends of these datagrams, and then receives them.
+func (l *loop) send(b *testing.B, datagrams [][]byte) time.Duration {
+	to := l.to.LocalAddr()
+	begin := time.Now()
+	for _, d := range datagrams {
+		if _, err := l.from.WriteTo(d, to); err != nil {
+			b.Fatal(err)
 		}
 	}
-	uplinktest.Must(b, from.Close())
-	uplinktest.Must(b, to.Close())
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(sent), "ns/op")
-	b.ReportMetric(float64(size), "bytes")
+	spent := time.Since(begin)
+	uplinktest.Must(b, l.to.SetReadDeadline(time.Now().Add(time.Minute))) // one may be lost, over loopback too
+	for range datagrams {
+		if _, _, err := l.to.ReadFrom(l.in); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return spent
 }

@@ -234,7 +234,8 @@ const benchNotes = `bits   per frame sent: full as an engine packs it; payload w
        IP and UDP; wire is their sum in whole bytes. ack wire: acks in encrypted datagrams of their own.
 wire ratio  all bits in both directions relative to full frames, each in an encrypted datagram of its own, with 47 bytes
        of headers and tag.
-batched ratio  that of full frames in the datagrams of the preset: its batching without a codec, redundancy and acks.
+batched  wire ratios of the batching of the preset with other frames in its datagrams, none of which is repeated: full
+       frames, without acks, and those of rle.
 delay  mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a frame in which a bit or
        bool changed. Frames that arrive after the deadline of their preset are not delivered.
 frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
@@ -245,7 +246,7 @@ paper  is rle with two 32-bit sequence numbers per frame; their size is inferred
 `
 
 // meansTable returns the geometric means over all traces: of bits, with their ratios to the first
-// codec's, and of the wire ratios; with presets, also of those of their batching alone.
+// codec's, and of the wire ratios; with presets, also of those of other frames in their datagrams.
 func meansTable(results []*bench.Result) [][]string {
 	n := float64(len(results))
 	rows := [][]string{
@@ -254,16 +255,17 @@ func meansTable(results []*bench.Result) [][]string {
 	}
 	presets := hasPresets(results[0])
 	if presets {
-		rows[0], rows[1] = append(rows[0], "batched"), append(rows[1], "ratio")
+		rows[0], rows[1] = append(rows[0], "batched", ""), append(rows[1], "full", "rle")
 	}
 	first := 0.0
 	for i := range results[0].Codecs {
-		bits, ratio, batched, delivered, wrong := 0.0, 0.0, 0.0, 0.0, 0
+		bits, ratio, batched, rle, delivered, wrong := 0.0, 0.0, 0.0, 0.0, 0.0, 0
 		for _, r := range results {
 			c := &r.Codecs[i]
 			bits += math.Log(c.PayloadBits + c.HeaderBits)
 			ratio += math.Log(c.WireRatio)
 			batched += math.Log(c.BatchedRatio)
+			rle += math.Log(c.BatchedRLERatio)
 			delivered += c.DeliveredRatio
 			wrong += c.Mismatches
 		}
@@ -274,10 +276,19 @@ func meansTable(results []*bench.Result) [][]string {
 		name := nameOf(&results[0].Codecs[i])
 		rows = append(rows, table.Row("%s|%.1f|%.3f|%.3f|%.3f %%|%d", name, mean, mean/first, math.Exp(ratio/n), 100*delivered/n, wrong))
 		if presets {
-			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%.3f", math.Exp(batched/n)))
+			rows[len(rows)-1] = append(rows[len(rows)-1], batchedCells(math.Exp(batched/n), math.Exp(rle/n))...)
 		}
 	}
 	return rows
+}
+
+// batchedCells returns the wire ratios of full frames and of rle in the datagrams of a preset. A
+// codec without a preset has no rle of its own datagrams.
+func batchedCells(full, rle float64) []string {
+	if rle == 0 {
+		return table.Row("%.3f|-", full)
+	}
+	return table.Row("%.3f|%.3f", full, rle)
 }
 
 func hasPresets(r *bench.Result) bool {
@@ -292,7 +303,7 @@ func benchTable(r *bench.Result) [][]string {
 	}
 	presets := hasPresets(r)
 	if presets {
-		rows[0], rows[1] = append(rows[0], "batched", "ms", ""), append(rows[1], "ratio", "delay", "urgent")
+		rows[0], rows[1] = append(rows[0], "batched", "", "ms", ""), append(rows[1], "full", "rle", "delay", "urgent")
 	}
 	for i := range r.Codecs {
 		c := &r.Codecs[i]
@@ -306,7 +317,8 @@ func benchTable(r *bench.Result) [][]string {
 			table.Row("%.2f|%.2f|%.3f", c.UpKbits(r.RateHz), c.DownKbits(r.RateHz), c.WireRatio),
 			table.Row("%.3f %%|%.2f %%|%d|%d", 100*c.DeliveredRatio, 100*c.Late, c.Keyframes, c.Mismatches), times))
 		if last := len(rows) - 1; presets {
-			rows[last] = append(rows[last], table.Row("%.3f|%.1f|%.1f", c.BatchedRatio, c.DelayMsMean, c.UrgentDelayMsMax)...)
+			rows[last] = append(rows[last], slices.Concat(batchedCells(c.BatchedRatio, c.BatchedRLERatio),
+				table.Row("%.1f|%.1f", c.DelayMsMean, c.UrgentDelayMsMax))...)
 		}
 	}
 	return rows

@@ -64,6 +64,9 @@ type Counts struct {
 	// BatchedRatio is the wire ratio of full frames in the same datagrams: the batching without a
 	// codec, redundancy and acks.
 	BatchedRatio float64 `json:"batched_ratio"`
+	// BatchedRLERatio is the wire ratio of rle in the datagrams of a preset, with the baselines and
+	// acks of the preset, but without redundancy: it delivers the frames of datagrams that arrive.
+	BatchedRLERatio float64 `json:"batched_rle_ratio,omitempty"`
 	// DelayMsMean is the mean time from a frame's Send to its first arrival, less the one-way
 	// delay.
 	DelayMsMean float64 `json:"delay_ms_mean"`
@@ -155,6 +158,7 @@ type tally struct {
 	fullBits, payloadBits, headerBits, frameBits int
 	acks, ackBytes                               int
 	arrivals, inTime, urgent                     int
+	rleBits                                      int // of the datagrams' messages, as rle sends them
 	delay, urgentDelay                           time.Duration
 }
 
@@ -204,6 +208,7 @@ func (t *tally) add(o *tally) {
 	t.arrivals += o.arrivals
 	t.inTime += o.inTime
 	t.urgent += o.urgent
+	t.rleBits += o.rleBits
 	t.delay += o.delay
 	t.urgentDelay = max(t.urgentDelay, o.urgentDelay)
 }
@@ -216,9 +221,9 @@ func (t *tally) counts(p *pair) Counts {
 	}
 	both := 8 * (around*t.messages + t.ackBytes + ack*t.acks)
 	full := t.fullBits + 8*transport.FullOverhead*t.sent
-	preset := ""
+	preset, rle := "", 0
 	if p.scheme.preset != nil {
-		preset = p.scheme.preset.Name
+		preset, rle = p.scheme.preset.Name, t.rleBits+both
 	}
 	return Counts{
 		Preset:             preset,
@@ -226,6 +231,7 @@ func (t *tally) counts(p *pair) Counts {
 		WireBothBits:       share(t.frameBits+both, t.sent),
 		WireRatio:          share(t.frameBits+both, full),
 		BatchedRatio:       share(t.fullBits+8*around*t.messages, full),
+		BatchedRLERatio:    share(rle, full),
 		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.arrivals))),
 		UrgentDelayMsMax:   thousandths(1e3 * t.urgentDelay.Seconds()),
 		UrgentPerSecond:    thousandths(float64(t.urgent) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),

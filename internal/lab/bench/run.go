@@ -114,13 +114,14 @@ type pair struct {
 	warm     int           // frames at the start that are not counted
 	record   bool
 	script   script
-	profile  *inspect.Profile // of the first run, or nil
-	course   *Course          // to record, or nil
-	arrived  []bool           // to record, or nil
-	listed   []Listed         // the first Config.List frames
-	repairs  [][]byte         // payloads repeated in the datagram
-	urgent   []int            // components of discrete fields
-	room     [2048]byte       // for messages of the timed passes
+	profile  *inspect.Profile  // of the first run, or nil
+	course   *Course           // to record, or nil
+	arrived  []bool            // to record, or nil
+	listed   []Listed          // the first Config.List frames
+	repairs  [][]byte          // payloads repeated in the datagram
+	rle      *rpcdelta.Encoder // of the same frames in the datagrams of the preset, or nil
+	urgent   []int             // components of discrete fields
+	room     [2048]byte        // for messages of the timed passes
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
@@ -176,6 +177,9 @@ func (p *pair) reset() (err error) {
 		enc.Delivery, enc.UrgentLoss = preset.Delivery, preset.UrgentLoss
 		enc.MaxBatchDelay, enc.Deadline = preset.FramesAt(p.trace.Schema.RateHz())
 		enc.Repair = preset.Repair
+		if p.rle, err = rpcdelta.NewEncoder(p.trace.Schema, rpcdelta.EncoderConfig{Codec: rpcdelta.RLE, Ring: c.Ring, PeerRing: c.Ring}); err != nil {
+			return err
+		}
 	}
 	p.enc, err = rpcdelta.NewEncoder(p.trace.Schema, enc)
 	if err != nil {
@@ -215,6 +219,9 @@ func (p *pair) encode(n int) ([]byte, error) {
 		p.list(&info)
 	}
 	p.tally.frame(&p.scheme, info, len(message))
+	if err := p.encodeRLE(&info); err != nil {
+		return nil, err
+	}
 	p.tally.payloadBits += 8 * p.repairSize()
 	p.tally.frameBits += 8 * p.repairSize()
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
@@ -231,6 +238,24 @@ func (p *pair) encode(n int) ([]byte, error) {
 		*p.course = append(*p.course, Passage{Base: base, HeaderBits: info.HeaderBits})
 	}
 	return message, nil
+}
+
+// encodeRLE counts the frames of a datagram of a preset as rle sends them in the same datagram: a
+// bundle of one payload per frame.
+func (p *pair) encodeRLE(info *rpcdelta.Info) error {
+	if p.rle == nil {
+		return nil
+	}
+	size := min(info.Held, 1) + bundleLength*info.Held
+	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
+		message, _, err := p.rle.AppendFrame(p.room[:0], p.frame(int(q)))
+		if err != nil {
+			return err
+		}
+		size += len(message)
+	}
+	p.tally.rleBits += 8 * size
+	return nil
 }
 
 // repairSize returns by how many bytes the repaired payloads make a datagram larger, in a bundle.
@@ -356,6 +381,11 @@ func (p *pair) takeAck(message []byte, n int) error {
 	}
 	if p.record {
 		p.script.acks = append(p.script.acks, ackAt{frame: n, ack: ack})
+	}
+	if p.rle != nil {
+		if err := p.rle.Ack(ack); err != nil {
+			return err
+		}
 	}
 	return p.enc.Ack(ack)
 }

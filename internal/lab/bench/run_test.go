@@ -212,6 +212,21 @@ func TestAccounting(t *testing.T) {
 }
 
 // TestDeafLink loses everything.
+// TestBatchedRLE compares a preset that does not batch with rle by itself, and one that does with
+// full frames and adaptive.
+func TestBatchedRLE(t *testing.T) {
+	cfg := config()
+	cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"rle", "adaptive"}, []client.Preset{client.LowLatency, client.Balanced}, 30
+	c := mustRun(t, short(sample.Portal2(), 1000), cfg).Codecs
+	rle, single, balanced := &c[0], &c[1], &c[2]
+	if rle.BatchedRLERatio != 0 || math.Abs(single.BatchedRLERatio/rle.WireRatio-1) > 0.01 {
+		t.Errorf("rle alone: %v, %v; in single datagrams: %v", rle.WireRatio, rle.BatchedRLERatio, single.BatchedRLERatio)
+	}
+	if b := balanced.BatchedRLERatio; b <= balanced.WireRatio || b >= balanced.BatchedRatio {
+		t.Errorf("batched: rle %v, full frames %v, adaptive %v", b, balanced.BatchedRatio, balanced.WireRatio)
+	}
+}
+
 func TestDeafLink(t *testing.T) {
 	cfg := config()
 	cfg.Link.Loss = 1
