@@ -4,7 +4,7 @@ import { $, make, rows, setText } from "./dom.js";
 import * as f from "./format.js";
 import { each, store, together } from "./store.js";
 
-const columns = ["RPC", "Calls/s", "Wire ratio", "Up", "Down, acks", "Full frames", "Payload", "Delivery", "Baseline age", "No baseline", "Redundancy", "Drops"];
+const columns = ["RPC", "Calls/s", "Wire ratio", "Batched", "Up", "Down, acks", "Full frames", "Payload", "Delivery", "Baseline age", "No baseline", "Redundancy", "Drops"];
 const totals = ["RPC", "Calls", ...columns.slice(2)];
 let body;
 let head;
@@ -19,10 +19,10 @@ function cells(r) {
   const per = r.seconds;
   const flow = (bits) => f.joined(f.flow(bits, per));
   return [
-    per ? f.significant(r.frames / per) : f.number(r.frames), f.ratio(r.ratio), flow(r.up), flow(r.down), flow(r.full), flow(r.payload),
+    per ? f.significant(r.frames / per) : f.number(r.frames), f.ratio(r.ratio), f.ratio(r.batchedRatio), flow(r.up), flow(r.down), flow(r.full), flow(r.payload),
     f.percent(r.delivered), r.delta ? `${f.number(r.age / r.delta, 1)} frames` : f.dash,
     r.calls ? `${f.percent((r.keyframe + r.reset) / r.calls)}` : f.dash,
-    r.payloads ? `${f.number(r.redundant / r.payloads, 2)} frames per payload` : f.dash, f.drops(r.drops, per),
+    r.payloads ? `${f.number(r.redundant / r.payloads, 2)} per payload` : f.dash, f.drops(r.drops, per),
   ];
 }
 

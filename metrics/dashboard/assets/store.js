@@ -115,7 +115,8 @@ function figures(f, acks, observed) {
   const full = f.full + 8 * fullAround * f.frames;
   const sent = observed.received ? 1 + observed.lost / observed.received : 1;
   const all = full * Math.max(1, (f.calls + f.missed) / (f.frames || 1));
-  return { ...f, seconds: observed.seconds, payload, up, down: acks, full, ratio: (up * sent + acks) / all, delivered: f.calls / (f.calls + f.missed) };
+  const batched = f.full + f.aead + f.headers; // the same datagrams with full frames, none of which is repeated
+  return { ...f, seconds: observed.seconds, payload, up, down: acks, full, batched, batchedRatio: batched / full, ratio: (up * sent + acks) / all, delivered: f.calls / (f.calls + f.missed) };
 }
 
 // together returns the figures of all RPCs.

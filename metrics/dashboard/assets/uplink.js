@@ -61,6 +61,7 @@ export function mountUplink() {
       { label: "Encoded frames", color: "--s0" }, { label: "Payload headers", color: "--s6" },
       { label: "AEAD tags", color: "--s4" }, { label: "Datagram, UDP and IP headers", color: "--s9" },
       { label: "Acks to clients", color: "--s2" }, { label: "Full frames", color: "--fg", dash: [5, 4] },
+      { label: "Batched without a codec", color: "--muted", dash: [2, 3] },
     ],
   });
   link = chart($("chart-link"), {
@@ -77,8 +78,8 @@ export function showCharts() {
   const t = store.samples.map((s) => s.t / 1000);
   const all = store.samples.map((s) => together(of(s)));
   const per = (get) => all.map((s) => get(s) / s.seconds);
-  bits.set([t, per((s) => s.encoded), per((s) => s.header), per((s) => s.aead), per((s) => s.headers), per((s) => s.down), per((s) => s.full)],
-    `both ways in bit/s, on the wire, ${vantage()}; the dashed line is full frames, each in a datagram`);
+  bits.set([t, per((s) => s.encoded), per((s) => s.header), per((s) => s.aead), per((s) => s.headers), per((s) => s.down), per((s) => s.full), per((s) => s.batched)],
+    `both ways in bit/s, on the wire, ${vantage()}; the dashed line is full frames, each in a datagram, the dotted one full frames in the datagrams of the batching`);
   link.set([t, store.samples.map((s) => (s.link?.received ? lostShare(s.link) : null)), all.map((s) => (s.calls + s.missed ? 1 - s.delivered : null))], "share of datagrams, of frames");
   const mean = (s) => (s.rtts ? s.rtt_time / s.rtts / 1000 : null);
   trip.set([t, store.samples.map((s) => (s.link?.rtt95 ? s.link.rtt95 / 10 : null)), store.samples.map((s) => (s.link?.rtt50 ? s.link.rtt50 / 10 : mean(s)))], "ms, of all players");

@@ -49,7 +49,7 @@ func await(t *testing.T, url, what string, ok func(*state) bool) {
 // agree reports whether tiles, panel and the table of RPCs have the figures of the same series,
 // which it sums up by itself.
 const agree = `(() => {
-	let [up, down, full, seconds] = [0, 0, 0, 0];
+	let [up, down, full, batched, seconds] = [0, 0, 0, 0, 0];
 	for (const s of series.samples.toReversed()) {
 		if (seconds >= 9.5) break;
 		seconds += s.dt;
@@ -57,6 +57,7 @@ const agree = `(() => {
 		for (const r of s.rpcs) {
 			up += r.encoded + r.header + r.aead + r.headers;
 			full += r.full + 8 * 47 * r.frames;
+			batched += r.full + r.aead + r.headers;
 		}
 	}
 	const text = (e) => e.textContent.replace(/\s+/g, '');
@@ -65,7 +66,7 @@ const agree = `(() => {
 	const tile = (name) => text(document.querySelector('#tile-' + name + ' .value'));
 	return full > 0 && tile('ratio') === ((up + down) / full).toFixed(2) && Math.abs(parseFloat(tile('up')) - up / seconds / 1000) < 0.06
 		&& tile('ratio') === panel[0] && tile('up') === panel[1] && tile('down') === panel[2] && tile('full') === text(document.querySelector('.lab-bars .lab-value')) && tile('delivered') === panel[3]
-		&& tile('ratio') === sums[2] && tile('up') === sums[3] && tile('down') === sums[4] && tile('full') === sums[5];
+		&& tile('ratio') === sums[2] && (batched / full).toFixed(2) === sums[3] && tile('up') === sums[4] && tile('down') === sums[5] && tile('full') === sums[6];
 })()`
 
 // TestFigures verifies that the figures of the page agree under every preset of the link and of the
