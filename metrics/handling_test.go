@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
 )
 
@@ -22,7 +23,7 @@ func sessions(t *testing.T, h *metrics.Handling) (named []string, observed uint6
 	if len(problems) != 0 {
 		t.Error(problems)
 	}
-	hist := gather(t, r).each("uplink_ds_to_handler_seconds", "rpc=Move")[0].GetHistogram()
+	hist := scrape.Gather(t, r).Each("uplink_ds_to_handler_seconds", "rpc=Move")[0].GetHistogram()
 	for _, b := range hist.GetBucket() {
 		for _, l := range b.GetExemplar().GetLabel() {
 			named = append(named, l.GetName()+"="+l.GetValue())

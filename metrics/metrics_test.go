@@ -12,11 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -77,7 +77,7 @@ func TestEndpoints(t *testing.T) {
 		for _, p := range problems {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
-		v := gather(t, r)
+		v := scrape.Gather(t, r)
 		for _, c := range []struct {
 			series      string
 			least, most float64
@@ -86,7 +86,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_payloads_total rpc=ServerMove", 600, 600},
 			{"uplink_client_coalesced_payloads_total", 0, 0},
 			{"uplink_ds_frames_total rpc=ServerMove", 590, 600},
-			{"uplink_ds_missed_frames_total rpc=ServerMove", 0, 600 - v.sum("uplink_ds_frames_total", "rpc=ServerMove")},
+			{"uplink_ds_missed_frames_total rpc=ServerMove", 0, 600 - v.Sum("uplink_ds_frames_total", "rpc=ServerMove")},
 			{"uplink_ds_frames_total rpc=ServerFire channel=reliable", 10, 10},
 			{"uplink_client_frame_bytes_total stage=full rpc=ServerMove", 600, 1e5},
 			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 400, 1e5},
@@ -94,7 +94,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_ds_max_players", transport.DefaultMaxConns, transport.DefaultMaxConns},
 			{"uplink_ds_build_info", 1, 1},
 			{"uplink_client_build_info", 1, 1},
-			{"uplink_client_ack_bytes_total", 1, v.sum("uplink_ds_ack_bytes_total") - 1},
+			{"uplink_client_ack_bytes_total", 1, v.Sum("uplink_ds_ack_bytes_total") - 1},
 			{"uplink_client_rtt_seconds", 5, 20},
 			{"uplink_ds_baseline_age_frames rpc=ServerMove", 300, 600},
 			{"uplink_client_loss_ratio", 0.005, 0.2},
@@ -109,9 +109,9 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_max_redundancy_payloads", rpcdelta.MaxRedundancy, rpcdelta.MaxRedundancy},
 			{"uplink_client_min_frames_per_payload", 1, 1},
 		} {
-			v.between(t, c.series, c.least, c.most)
+			v.Between(t, c.series, c.least, c.most)
 		}
-		if v.has("uplink_client_loss_ratio", "rpc=ServerFire") {
+		if v.Has("uplink_client_loss_ratio", "rpc=ServerFire") {
 			t.Error("a reliable RPC has a loss")
 		}
 		checkLabels(t, v)
@@ -120,7 +120,7 @@ func TestEndpoints(t *testing.T) {
 }
 
 // checkLabels checks that the number of series does not depend on the players.
-func checkLabels(t *testing.T, v families) {
+func checkLabels(t *testing.T, v scrape.Families) {
 	allowed := []string{"rpc", "channel", "kind", "stage", "reason", "cause", "event", "direction", "version", "go_version"}
 	for name, family := range v {
 		if !strings.HasPrefix(name, "uplink_") {
@@ -138,7 +138,7 @@ func checkLabels(t *testing.T, v families) {
 
 // checkReasons checks that each drop reason has a series before the first drop, so that rates are
 // right from the start.
-func checkReasons(t *testing.T, v families) {
+func checkReasons(t *testing.T, v scrape.Families) {
 	for name, reasons := range map[string][]string{
 		"uplink_ds_dropped_total": {
 			"baseline_missing", "desync", "late", "duplicate", "malformed", "unknown_rpc", "queue_full", "rate_limited", "rejected", "kicked",
@@ -149,12 +149,12 @@ func checkReasons(t *testing.T, v families) {
 		},
 	} {
 		for _, reason := range reasons {
-			if !v.has(name, "reason="+reason) {
+			if !v.Has(name, "reason="+reason) {
 				t.Errorf("%s has no series for %s", name, reason)
 			}
 		}
 	}
-	if has := v.has("uplink_ds_dropped_total", "reason=kernel"); has != (runtime.GOOS == "linux") {
+	if has := v.Has("uplink_ds_dropped_total", "reason=kernel"); has != (runtime.GOOS == "linux") {
 		t.Errorf("series for kernel on the server: %v", has)
 	}
 }
@@ -164,21 +164,21 @@ func TestAEADBytes(t *testing.T) {
 	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
 		cfg := client.Config{Suites: []transport.Suite{suite}, Insecure: true}
 		registry(t, cfg, func(t *testing.T, r *prometheus.Registry) {
-			v := gather(t, r)
+			v := scrape.Gather(t, r)
 			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
 				for channel, header := range map[string]float64{"channel=unreliable": 2, "channel=reliable": 3 + 24} {
-					payloads := v.sum(side+"payloads_total", channel)
-					aead := v.sum(side+"frame_bytes_total", "stage=aead", channel)
-					wire := v.sum(side+"wire_bytes_total", channel)
-					least := v.sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(28+header+tag)
+					payloads := v.Sum(side+"payloads_total", channel)
+					aead := v.Sum(side+"frame_bytes_total", "stage=aead", channel)
+					wire := v.Sum(side+"wire_bytes_total", channel)
+					least := v.Sum(side+"frame_bytes_total", "stage=payload", channel) + payloads*(28+header+tag)
 					if payloads < 10 || aead != payloads*tag || wire < least || wire > least+5*payloads {
 						t.Errorf("%v: %s %s: %v bytes of AEAD overhead of %v payloads, %v wire bytes, want %v and payload headers", suite, side, channel, aead, payloads, wire, least)
 					}
 				}
 			}
-			acks := v.sum("uplink_ds_acks_total")
-			aead, wire := v.sum("uplink_ds_ack_aead_bytes_total"), v.sum("uplink_ds_ack_wire_bytes_total")
-			if want := v.sum("uplink_ds_ack_bytes_total") + acks*(30+tag); acks == 0 || aead != acks*tag || wire != want {
+			acks := v.Sum("uplink_ds_acks_total")
+			aead, wire := v.Sum("uplink_ds_ack_aead_bytes_total"), v.Sum("uplink_ds_ack_wire_bytes_total")
+			if want := v.Sum("uplink_ds_ack_bytes_total") + acks*(30+tag); acks == 0 || aead != acks*tag || wire != want {
 				t.Errorf("%v: %v bytes of AEAD overhead of %v acks, %v wire bytes, want %v", suite, aead, acks, wire, want)
 			}
 		})
@@ -192,13 +192,13 @@ func TestPathMigrations(t *testing.T) {
 		addr := make(chan netip.AddrPort, 1)
 		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { addr <- p.Addr() }})
 		uplinktest.Dial(t, network, client.Config{})
-		if v := collect(t, metrics.NewServer(srv)); v.sum("uplink_ds_path_migrations_total") != 0 || !v.has("uplink_ds_path_migrations_total") {
-			t.Errorf("%v path migrations before the first", v.sum("uplink_ds_path_migrations_total"))
+		if v := scrape.Collect(t, metrics.NewServer(srv)); v.Sum("uplink_ds_path_migrations_total") != 0 || !v.Has("uplink_ds_path_migrations_total") {
+			t.Errorf("%v path migrations before the first", v.Sum("uplink_ds_path_migrations_total"))
 		}
 		_, err := network.Rebind(<-addr)
 		must(t, err)
 		time.Sleep(5 * time.Second)
-		if n := collect(t, metrics.NewServer(srv)).sum("uplink_ds_path_migrations_total"); n != 1 {
+		if n := scrape.Collect(t, metrics.NewServer(srv)).Sum("uplink_ds_path_migrations_total"); n != 1 {
 			t.Errorf("%v path migrations", n)
 		}
 	})
@@ -218,8 +218,8 @@ func TestPanics(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		srv.Poll()
-		v := collect(t, metrics.NewServer(srv.Server))
-		if panics, drops := v.sum("uplink_ds_panics_total"), v.sum("uplink_ds_dropped_total", "reason=kicked"); panics != 1 || drops != 4 {
+		v := scrape.Collect(t, metrics.NewServer(srv.Server))
+		if panics, drops := v.Sum("uplink_ds_panics_total"), v.Sum("uplink_ds_dropped_total", "reason=kicked"); panics != 1 || drops != 4 {
 			t.Errorf("%v panics, %v frames dropped, want 1 and 4", panics, drops)
 		}
 	})
@@ -239,12 +239,12 @@ func TestLateFrames(t *testing.T) {
 		for i := range 600 {
 			must(t, uplinktest.Sent(stream.Send(&move{X: float64(i)})))
 			time.Sleep(time.Second / 60)
-			v := collect(t, metrics.NewServer(srv))
-			missed := v.sum("uplink_ds_missed_frames_total")
+			v := scrape.Collect(t, metrics.NewServer(srv))
+			missed := v.Sum("uplink_ds_missed_frames_total")
 			if missed < before {
 				t.Fatalf("frame %d: %v missed, before it were %v", i, missed, before)
 			}
-			before, late, frames = missed, v.sum("uplink_ds_late_frames_total"), v.sum("uplink_ds_frames_total")
+			before, late, frames = missed, v.Sum("uplink_ds_late_frames_total"), v.Sum("uplink_ds_frames_total")
 		}
 		if lost := before - late; late < 20 || lost < 0 || frames+lost > 600 || frames+lost < 590 {
 			t.Errorf("%v missed, %v late, %v delivered", before, late, frames)
@@ -255,9 +255,9 @@ func TestLateFrames(t *testing.T) {
 // TestCoalescing checks the counts of coalesced payloads, and of a bandwidth limit that is too low.
 func TestCoalescing(t *testing.T) {
 	registry(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
-		v := gather(t, r)
-		coalesced := v.sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
-		payload := v.sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")
+		v := scrape.Gather(t, r)
+		coalesced := v.Sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
+		payload := v.Sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")
 		for _, c := range []struct {
 			series      string
 			least, most float64
@@ -273,64 +273,7 @@ func TestCoalescing(t *testing.T) {
 			{"uplink_client_max_redundancy_payloads", 0, 0},
 			{"uplink_client_min_frames_per_payload", 4, 4},
 		} {
-			v.between(t, c.series, c.least, c.most)
+			v.Between(t, c.series, c.least, c.most)
 		}
 	})
-}
-
-type families map[string]*dto.MetricFamily
-
-// collect gathers the metrics of collectors.
-func collect(t *testing.T, collectors ...prometheus.Collector) families {
-	t.Helper()
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(collectors...)
-	return gather(t, r)
-}
-
-func gather(t *testing.T, r *prometheus.Registry) families {
-	t.Helper()
-	all, err := r.Gather()
-	must(t, err)
-	out := families{}
-	for _, f := range all {
-		out[f.GetName()] = f
-	}
-	return out
-}
-
-// each returns the series with all these labels, "name=value".
-func (f families) each(name string, labels ...string) (series []*dto.Metric) {
-	for _, m := range f[name].GetMetric() {
-		has := 0
-		for _, l := range m.GetLabel() {
-			if slices.Contains(labels, l.GetName()+"="+l.GetValue()) {
-				has++
-			}
-		}
-		if has == len(labels) {
-			series = append(series, m)
-		}
-	}
-	return series
-}
-
-func (f families) has(name string, labels ...string) bool { return len(f.each(name, labels...)) != 0 }
-
-// sum returns the sum of the series; for histograms the number of observations.
-func (f families) sum(name string, labels ...string) float64 {
-	total := 0.0
-	for _, m := range f.each(name, labels...) {
-		total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-	}
-	return total
-}
-
-// between checks the sum of a series, given as its name and labels.
-func (f families) between(t *testing.T, series string, least, most float64) {
-	t.Helper()
-	words := strings.Fields(series)
-	if n := f.sum(words[0], words[1:]...); n < least || n > most || !f.has(words[0], words[1:]...) {
-		t.Errorf("%s is %v, want %v to %v", series, n, least, most)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -25,7 +26,7 @@ func TestReplace(t *testing.T) {
 		var collector *metrics.Client
 		r := prometheus.NewPedanticRegistry()
 		var conn *client.Conn
-		var before families
+		var before scrape.Families
 		for round := 1.0; round <= 4; round++ {
 			next := uplinktest.Dial(t, network, client.Config{Bandwidth: 1000})
 			stream, err := client.Bind[move](t.Context(), next, "ServerMove", client.BindConfig{})
@@ -44,25 +45,25 @@ func TestReplace(t *testing.T) {
 				time.Sleep(time.Second / 60)
 			}
 			time.Sleep(time.Second)
-			v := gather(t, r)
-			if n := v.sum("uplink_client_frames_total", "rpc=ServerMove"); n != round*180 {
+			v := scrape.Gather(t, r)
+			if n := v.Sum("uplink_client_frames_total", "rpc=ServerMove"); n != round*180 {
 				t.Errorf("round %v: %v frames", round, n)
 			}
-			if n := v.sum("uplink_client_bandwidth_limit_bytes_per_second"); n != 125 {
+			if n := v.Sum("uplink_client_bandwidth_limit_bytes_per_second"); n != 125 {
 				t.Errorf("round %v: a limit of %v bytes a second", round, n)
 			}
 			for name := range v {
-				if now, then := v.sum(name), before.sum(name); strings.HasSuffix(name, "_total") && now < then {
+				if now, then := v.Sum(name), before.Sum(name); strings.HasSuffix(name, "_total") && now < then {
 					t.Errorf("round %v: %s went from %v to %v", round, name, then, now)
 				}
 			}
 			before = v
 		}
 		sent := srv.Stats().Transport.DatagramsReceived
-		if n := before.sum("uplink_client_datagrams_total", "direction=sent"); n != float64(sent) {
+		if n := before.Sum("uplink_client_datagrams_total", "direction=sent"); n != float64(sent) {
 			t.Errorf("%v datagrams sent, %d arrived where nothing is lost", n, sent)
 		}
-		if n := before.sum("uplink_client_over_bandwidth_bytes_total"); n == 0 {
+		if n := before.Sum("uplink_client_over_bandwidth_bytes_total"); n == 0 {
 			t.Error("a limit far too low was met")
 		}
 	})

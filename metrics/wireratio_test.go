@@ -11,36 +11,10 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-// increase returns the increase of a metric between two scrapes.
-func increase(before, after families, name string, labels ...string) float64 {
-	return after.sum(name, labels...) - before.sum(name, labels...)
-}
-
-// wireRatio evaluates the rule of deploy/prometheus/recording.yml for one RPC, or for all, from two
-// scrapes of an endpoint.
-func wireRatio(before, after families, endpoint, rpc string) float64 {
-	labels := []string{"channel=unreliable"}
-	of := func(name string, labels ...string) float64 { return increase(before, after, endpoint+name, labels...) }
-	datagrams := func(labels ...string) float64 {
-		return of("payloads_total", labels...) - of("coalesced_payloads_total", labels...)
-	}
-	all := datagrams(labels...)
-	if rpc != "" {
-		labels = append(labels, "rpc="+rpc)
-	}
-	sent := 1 + of("lost_datagrams_total")/of("datagrams_total", "direction=received")
-	up, down := of("wire_bytes_total", labels...), of("ack_wire_bytes_total")*datagrams(labels...)/all
-	if endpoint == "uplink_ds_" {
-		up *= sent
-	} else {
-		down *= sent
-	}
-	return (up + down) / of("full_wire_bytes_total", labels...)
-}
 
 // TestWireRatio verifies that both endpoints' metrics give the wire ratio by one rule, per RPC and
 // in all: what both ends sent, as uplink demo counts it, over 15 s with losses.
@@ -76,10 +50,10 @@ func checkWireRatio(t *testing.T, preset client.Preset, loss float64) {
 		}
 	}
 	play(3)
-	scrape, sent, acks := gather(t, r), conn.Stats(), srv.Stats().Acks.WireBytes()
+	before, sent, acks := scrape.Gather(t, r), conn.Stats(), srv.Stats().Acks.WireBytes()
 	play(15)
 	time.Sleep(2 * time.Second) // the last datagrams and acks arrive
-	now, after := gather(t, r), conn.Stats()
+	now, after := scrape.Gather(t, r), conn.Stats()
 	acks = srv.Stats().Acks.WireBytes() - acks
 
 	all := float64(0)
@@ -95,8 +69,8 @@ func checkWireRatio(t *testing.T, preset client.Preset, loss float64) {
 		case loss > 0:
 			tolerance = 0.03
 		}
-		for _, endpoint := range []string{"uplink_ds_", "uplink_client_"} {
-			if got := wireRatio(scrape, now, endpoint, rpc); math.Abs(got/want-1) > tolerance {
+		for _, endpoint := range []string{scrape.Server, scrape.Client} {
+			if got := scrape.WireRatio(before, now, endpoint, rpc); math.Abs(got/want-1) > tolerance {
 				t.Errorf("loss %v: %s, RPC %q: %.4f, want %.4f", loss, endpoint, rpc, got, want)
 			}
 		}

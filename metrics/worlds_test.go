@@ -8,6 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -51,14 +52,14 @@ func (o *offered) run(t *testing.T, ticks int, send func()) {
 // compare gathers the metrics of both endpoints and checks the sums for the world.
 func (o *offered) compare(t *testing.T, unpolled float64, want map[string]float64) {
 	t.Helper()
-	v := collect(t, metrics.NewServer(o.srv), metrics.NewClient(o.conn))
+	v := scrape.Collect(t, metrics.NewServer(o.srv), metrics.NewClient(o.conn))
 	for name, n := range want {
-		if got := v.sum(name, "world=moves"); got != n {
+		if got := v.Sum(name, "world=moves"); got != n {
 			t.Errorf("%s is %v, want %v", name, got, n)
 		}
 	}
 	for reason, n := range map[string]float64{"late": 0, "desync": 0, "unpolled": unpolled} {
-		if got := v.sum("uplink_client_dropped_total", "rpc=moves", "channel=replication", "reason="+reason); got != n {
+		if got := v.Sum("uplink_client_dropped_total", "rpc=moves", "channel=replication", "reason="+reason); got != n {
 			t.Errorf("%v drops with reason %s, want %v", got, reason, n)
 		}
 	}

@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
+	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -328,4 +332,40 @@ func TestSince(t *testing.T) {
 	if got.acks != (ds.AckStats{Bytes: 40_000}) {
 		t.Errorf("%+v", got.acks)
 	}
+}
+
+// TestWireRatio compares the ratios on the console with those of the recording rule, which reads
+// the metrics of the server, or of the clients, over the same time.
+func TestWireRatio(t *testing.T) {
+	o := options()
+	o.For, o.JSON, o.Codec, o.Preset = 0, true, rpcdelta.Adaptive, client.Balanced
+	d, served := prepare(t, o)
+	uplinktest.Must(t, d.connect(t.Context()))
+	defer d.hangUp()
+	before := d.scrape(t)
+	ctx, stop := context.WithCancel(t.Context())
+	played := make(chan error, 1)
+	var console strings.Builder
+	go func() { played <- d.play(ctx, &console, served) }()
+	until(t, "a thousand calls arrive", func() bool { return d.observe().total().Delivered > 1000 })
+	stop()
+	uplinktest.Must(t, <-played)
+	after := d.scrape(t)
+	lines := strings.Split(strings.TrimSpace(console.String()), "\n")
+	var whole Line
+	uplinktest.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &whole))
+	whole.Total.RPC = ""
+	for _, r := range append(whole.RPCs, whole.Total) {
+		for _, endpoint := range []string{scrape.Server, scrape.Client} {
+			if got := scrape.WireRatio(before, after, endpoint, r.RPC); math.Abs(got/r.WireRatio-1) > 0.01 {
+				t.Errorf("RPC %q: %.4f by %s, %.4f on the console", r.RPC, got, endpoint, r.WireRatio)
+			}
+		}
+	}
+}
+
+// scrape returns the metrics of the server and of all clients.
+func (d *demo) scrape(t *testing.T) scrape.Families {
+	t.Helper()
+	return scrape.Collect(t, metrics.NewServer(d.srv), metrics.NewClient(d.conns()...))
 }
