@@ -30,7 +30,7 @@ func newSpreader(w *replication.World, spread time.Duration) *spreader {
 
 // send is World.Send.
 func (s *spreader) send() (int, error) {
-	n, err := s.world.Broadcast(time.Now, s.spread)
+	n, err := s.world.Send(time.Now, s.spread)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running || s.closed {

@@ -26,15 +26,16 @@ type ReplicationStats = replication.Stats
 // have the world's initial state yet.
 var ErrNotReady = replication.ErrNotReady
 
-var errUncommitted = errors.New("ds: the tick is not committed: call Commit first")
+var errUncommitted = errors.New("ds: the tick is not committed: call Commit before Send of a stream")
 
 // WorldConfig configures a [World]. The zero value of each field means its default.
 type WorldConfig[T any] struct {
 	// TickHz is the number of ticks per second, from which clients derive the world's time. Up to
 	// 1000; default 60.
 	TickHz float64
-	// SendHz is the maximum number of messages per second to each player. It is also the maximum
-	// number of acks per second from each client. Up to TickHz, which is the default.
+	// SendHz is the maximum number of messages per second to each player: Send does nothing in the
+	// other ticks. It is also the maximum number of acks per second from each client. Up to TickHz,
+	// which is the default.
 	SendHz float64
 	// Spread is the time over which Send spreads the datagrams to the players, so that they are no
 	// burst that overflows queues: the first player's leave at once, and each other player's at the
@@ -68,8 +69,12 @@ const (
 //	for ... {
 //		err := w.Put(id, generation, &object) // in ascending order of ids
 //	}
-//	w.Commit()
 //	n, err := w.Send()
+//
+// Call all of it in each tick of the game: Send sends at most WorldConfig.SendHz ticks a second. A
+// tick that is not sent costs its Puts, and nothing else: it has no influence on how many messages
+// arrive, nor on their sizes. A game that sends to each player by itself ends a tick with Commit,
+// and calls Send of the players' streams.
 //
 // Put quantizes each object once, and again only if its value changes. A player to whom
 // [World.Offer] offers the world receives snapshots, each a delta from one that its client acked. A
@@ -147,8 +152,8 @@ func (w *served) join(s *Server) error {
 	return nil
 }
 
-// Begin begins a tick, whose number must be higher than those before it; ticks may be skipped.
-// Objects that were put without a Commit are discarded.
+// Begin begins a tick, whose number must be higher than those before it; ticks may be skipped. If
+// the tick before was not sent, its objects are discarded.
 func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
@@ -206,20 +211,20 @@ func (w *World[T]) Prioritize(id uint16, priority float64) error {
 	return w.world.Prioritize(id, priority)
 }
 
-// Commit ends the tick, which can then be sent.
+// Commit ends the tick, which Send of streams can then send. [World.Send] does so itself.
 func (w *World[T]) Commit() { w.world.Commit() }
 
-// Send sends the newest tick to all players whose clients have subscribed, each by the codec of its
-// offer, and returns the number of these players. The others are not ready, have received the tick
-// already, or have no bandwidth for it yet. Send returns when all messages are encoded; those that
+// Send ends the tick. If WorldConfig.SendHz permits a message in it, Send sends it to all players
+// whose clients have subscribed, each by the codec of its offer, and returns the number of these
+// players. The others are not ready, have received the tick already, or have no bandwidth for it
+// yet. SendHz counts in ticks: with 60 ticks and 25 messages a second, there are two or three ticks
+// from one message to the next. Send returns when all messages are encoded; those that
 // have not left by then leave in the background, over WorldConfig.Spread, or at the latest with the
 // next Send. Send uses several goroutines if there are many players. The error is the first one of
 // a player, such as a snapshot of more than 64 datagrams.
 func (w *World[T]) Send() (int, error) {
-	switch {
-	case w.world.Open() != nil:
-		return 0, errUncommitted
-	case w.server.Load() == nil:
+	if w.server.Load() == nil {
+		w.Commit()
 		return 0, nil // it was offered to nobody
 	}
 	return w.spreader.send()
@@ -293,9 +298,9 @@ type playerStream struct {
 
 // Send sends the world's newest tick to this player alone, for games that send to some players less
 // often than to others. It returns [ErrNotReady] while the client has not subscribed. Each tick is
-// sent at most once. A state stream sends only if the bandwidth has room for more than headers.
-// Other errors are those of the codec, such as [statesync.ErrBudget] if no object fits the
-// bandwidth, or wrap net.ErrClosed.
+// sent at most once, and at most WorldConfig.SendHz of them a second. A state stream sends only if
+// the bandwidth has room for more than headers. Other errors are those of the codec, such as
+// [statesync.ErrBudget] if no object fits the bandwidth, or wrap net.ErrClosed.
 func (s playerStream) Send() error {
 	if s.world.Open() != nil {
 		return errUncommitted

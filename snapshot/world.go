@@ -77,6 +77,16 @@ func (w *World) Begin() *Set {
 	return s
 }
 
+// Again empties the newest set, which Begin returned, and returns it: another state takes the place
+// of one that no encoder has encoded.
+func (w *World) Again() *Set {
+	s := w.set(w.next - 1)
+	p := s.physics // of the sets before it
+	s.Reset()
+	s.physics = p
+	return s
+}
+
 // Schema returns the schema of the objects.
 func (w *World) Schema() *Schema { return w.schema }
 

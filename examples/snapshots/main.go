@@ -98,14 +98,11 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// serve is the game loop of the server: it sends every third tick.
+// serve is the game loop of the server. The world sends every third tick.
 func serve(world *ds.World[Ball]) error {
 	tick := uint64(0)
 	for range time.Tick(time.Second / tickHz) {
 		tick++
-		if tick%(tickHz/sendHz) != 0 {
-			continue
-		}
 		if err := world.Begin(tick); err != nil {
 			return err
 		}
@@ -115,7 +112,6 @@ func serve(world *ds.World[Ball]) error {
 				return err
 			}
 		}
-		world.Commit()
 		if _, err := world.Send(); err != nil {
 			return err
 		}

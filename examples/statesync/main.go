@@ -209,7 +209,6 @@ func (g *game) send(tick uint64, kick byte, state *[balls]Ball) error {
 			return err
 		}
 	}
-	g.world.Commit()
 	_, err := g.world.Send()
 	return err
 }

@@ -22,6 +22,56 @@ type areaWorld struct {
 	types    []*areas.Type
 	builders sync.Pool // of *areas.Builder
 	enter    int       // bytes of a message for objects that enter a view
+	tick     []areaTick
+}
+
+// areaTick is the objects of one type in the newest tick, until it becomes a snapshot.
+type areaTick struct {
+	objects []snapshot.Object // by ascending id
+	rows    []int32
+	in      []area.ID // the areas of all objects
+	count   []uint8   // of each object's areas
+}
+
+// put adds an object.
+func (t *areaTick) put(o snapshot.Object, row []int32, in []area.ID) error {
+	if n := len(t.objects); n > 0 && o.ID <= t.objects[n-1].ID {
+		return fmt.Errorf("object %d after object %d: want ascending ids", o.ID, t.objects[n-1].ID)
+	}
+	if len(in) > areas.MaxAreas {
+		return fmt.Errorf("object %d is in %d areas, want at most %d", o.ID, len(in), areas.MaxAreas)
+	}
+	t.objects, t.rows = append(t.objects, o), append(t.rows, row...)
+	t.in, t.count = append(t.in, in...), append(t.count, uint8(len(in)))
+	return nil
+}
+
+// reset removes the objects of the newest tick.
+func (w *areaWorld) reset() {
+	for i := range w.tick {
+		t := &w.tick[i]
+		t.objects, t.rows, t.in, t.count = t.objects[:0], t.rows[:0], t.in[:0], t.count[:0]
+	}
+}
+
+// apply makes the newest tick a snapshot.
+func (w *areaWorld) apply() {
+	w.Begin()
+	for i := range w.tick {
+		t := &w.tick[i]
+		rows, in, width := t.rows, t.in, 0
+		if len(t.objects) > 0 {
+			width = len(rows) / len(t.objects)
+		}
+		for k, o := range t.objects {
+			n := int(t.count[k])
+			if err := w.Put(w.types[i], o, rows[:width], in[:n]...); err != nil {
+				panic(err) // areaTick.put and the quantizer have checked it
+			}
+			rows, in = rows[width:], in[n:]
+		}
+	}
+	w.Commit()
 }
 
 // WithAreas makes a new world one of which each client sees some areas. enter is the number of
@@ -31,11 +81,16 @@ func (w *World) WithAreas(enter int) error {
 		return fmt.Errorf("ds: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
 	}
 	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
-	w.areas.types = append(w.areas.types, w.areas.AddType(w.schema))
+	w.areas.add(w.schema)
 	w.plan.room = areaEncodings
 	w.snapshots.offer.Areas = true
 	w.stateErr = fmt.Errorf("ds: world %s: it has areas, so it cannot be sent as state", w.name)
 	return nil
+}
+
+// add adds a type of objects.
+func (w *areaWorld) add(s *snapshot.Schema) {
+	w.types, w.tick = append(w.types, w.AddType(s)), append(w.tick, areaTick{})
 }
 
 // AddType adds a type of objects to a world with areas that has not been offered, and returns its
@@ -54,7 +109,7 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 		return 0, fmt.Errorf("ds: world %s: type %s: %w", w.name, name, offer.check())
 	}
 	w.snapshots.offer = offer
-	w.areas.types = append(w.areas.types, w.areas.AddType(s))
+	w.areas.add(s)
 	return len(w.areas.types) - 1, nil
 }
 
@@ -69,7 +124,7 @@ func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err
 	case w.open == nil:
 		err = errNotBegun
 	case w.areas != nil:
-		err = w.areas.Put(w.areas.types[typ], o, row, in...)
+		err = w.areas.tick[typ].put(o, row, in)
 	case len(in) > 0:
 		err = errNoAreas
 	default:
@@ -119,7 +174,7 @@ func (s *areaSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = r.Step()
 	c.full, c.bare = r.Baselines(s.world.begun-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	return c, c.judge(s.player.RTT().Seconds()*s.world.snapshots.offer.RateHz) && s.active
+	return c, c.judge(s.player.RTT().Seconds()*s.world.rate) && s.active
 }
 
 func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {

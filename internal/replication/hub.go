@@ -13,6 +13,8 @@ import (
 
 // hub holds the streams of a world, whatever codec each has, and sends to all of them.
 type hub struct {
+	interval float64 // between two messages to a player, in ticks: at least 1
+
 	tick  atomic.Uint64                // the newest
 	ticks [snapshot.Ring]atomic.Uint64 // of the most recent snapshots, by number
 

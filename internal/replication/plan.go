@@ -61,8 +61,8 @@ func (c *clientBaselines) of(step int) uint64 {
 // pretends so.
 func (c *clientBaselines) judge(rtt float64) bool {
 	newest := bits.TrailingZeros64(c.bare)
-	c.late = c.full == 0 || newest > 4+int(rtt*5/4)
-	return newest <= 8+3*int(rtt)
+	c.late = c.full == 0 || newest > 4*c.step+int(rtt*5/4)
+	return newest <= 8*c.step+3*int(rtt)
 }
 
 // costs are the sizes of snapshots by the distance to the baseline, relative to each other: they

@@ -89,6 +89,7 @@ type Stream struct {
 	waiting     bool   // release sends the message
 	heard       uint64 // tick in which the client last acked a message
 	sent, acked uint64 // the newest ticks since the client subscribed; 0: none
+	pace        pacer
 	stats       Stats
 }
 
@@ -101,10 +102,19 @@ const (
 	stopped
 )
 
-// Send sends the newest tick, unless it was sent before or the bandwidth has no room for it yet.
-// It returns ErrNotReady if the client has not subscribed, the encoder's error, or an error that
-// wraps the player's.
+// Send sends the newest tick, unless it was sent before, or the rate of messages of the world or
+// the bandwidth has no room for it yet. It returns ErrNotReady if the client has not subscribed,
+// the encoder's error, or an error that wraps the player's.
 func (s *Stream) Send(now time.Time) error {
+	s.mu.Lock()
+	isReady, due := s.phase == ready, s.pace.due(s.hub.tick.Load())
+	s.mu.Unlock()
+	switch {
+	case !isReady:
+		return ErrNotReady
+	case !due:
+		return nil
+	}
 	s.hub.prepareAll(now)
 	_, err := s.send(now, false)
 	return err
@@ -121,6 +131,10 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 	if s.waiting {
 		_ = s.transmit() // as release
 	}
+	tick := s.hub.tick.Load()
+	if !s.pace.due(tick) {
+		return false, nil
+	}
 	message, err := s.sender.message(&s.own, maxCoded, now)
 	switch {
 	case errors.Is(err, errNothing):
@@ -129,7 +143,8 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 		s.stats.Unsent++
 		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
-	s.sent = s.hub.tick.Load()
+	s.pace.take(tick, s.hub.interval)
+	s.sent = tick
 	if s.message, s.waiting = message, true; s.tells {
 		s.processed = s.player.AppendProcessed(s.processed[:0])
 	}

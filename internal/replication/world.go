@@ -10,9 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// World is a server's world: the most recent ticks, and a stream for each player. Begin, Open,
-// Commit, Broadcast and Stream.Send are for one goroutine at a time; all other methods are safe for
-// concurrent use.
+// World is a server's world: the most recent ticks that were sent, and a stream for each player.
+// Begin, Put, Open, Commit, Send and Stream.Send are for one goroutine at a time; all other methods
+// are safe for concurrent use.
+//
+// A tick becomes a snapshot, with a number, when it is sent to the first player. One that is not
+// sent leaves no trace: the next tick takes its place. So how often a game makes ticks has no
+// influence on the distances between snapshots and their baselines.
 type World struct {
 	hub
 	name   string
@@ -21,13 +25,15 @@ type World struct {
 	open   *snapshot.Set // being filled, or nil
 	newest *snapshot.Set
 	ticks  Ticks
-	begun  uint64 // number of ticks
+	begun  uint64 // number of snapshots, with the newest tick, which may not be one yet
 	last   uint64 // the newest tick
+	pace   pacer  // of Send
 	count  uint64 // of ticks, for Stats
 
 	areas     *areaWorld // objects by area, instead of sets; or nil
 	plan      plan
-	planned   uint64 // ticks at the last plan
+	planned   uint64  // begun at the last plan: the newest tick is a snapshot if both are equal
+	rate      float64 // snapshots per second of the last ones
 	encodings encodings
 
 	snapshots mode
@@ -68,6 +74,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
 	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
 	w.stateErr = fmt.Errorf("ds: world %s: it has no velocities", name)
+	w.interval = tickHz / sendHz
 	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}, shared: map[snapshot.Baseline]uint64{}}
 	w.prepare, w.plan.room = w.choose, maxEncodings
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: fields, RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
@@ -128,13 +135,18 @@ func (w *World) Begin(tick uint64) error {
 	if w.begun > 0 && tick <= w.last || tick > MaxTick {
 		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.name, tick, w.last, uint64(MaxTick))
 	}
-	if w.areas != nil {
-		w.areas.Begin()
+	if w.planned == w.begun {
+		w.open = w.sets.Begin()
+		w.begun++
+	} else {
+		w.open = w.sets.Again()
 	}
-	w.open = w.sets.Begin()
-	w.ticks.Set(uint16(w.begun), tick)
-	w.hub.ticks[w.begun%snapshot.Ring].Store(tick)
-	w.begun++
+	if w.areas != nil {
+		w.areas.reset()
+	}
+	n := w.begun - 1
+	w.ticks.Set(uint16(n), tick)
+	w.hub.ticks[n%snapshot.Ring].Store(tick)
 	w.mu.Lock()
 	w.count++
 	w.mu.Unlock()
@@ -167,17 +179,49 @@ func (w *World) Commit() {
 		return
 	}
 	w.newest, w.open = w.open, nil
-	if w.areas != nil {
-		w.areas.Commit()
-	}
 }
 
-// choose chooses the baselines of the newest tick, once.
+// Send ends the tick, as Commit does, and sends it by [World.Broadcast]: at most as many ticks a
+// second as the world's rate of messages. It returns 0 for the others.
+func (w *World) Send(clock func() time.Time, spread time.Duration) (int, error) {
+	w.Commit()
+	if w.planned != w.begun && !w.pace.take(w.last, w.interval) || w.begun == 0 {
+		return 0, nil
+	}
+	return w.Broadcast(clock, spread)
+}
+
+// pacer limits how many ticks a second are sent. The zero value is ready.
+type pacer struct {
+	next float64 // the next tick that may be sent
+}
+
+// paceTolerance is by how much a tick may be earlier than the next one, which is not exact.
+const paceTolerance = 0.01
+
+// due reports whether a tick may be sent.
+func (p *pacer) due(tick uint64) bool { return float64(tick)+paceTolerance >= p.next }
+
+// take reports whether a tick may be sent, with a mean interval of so many ticks from one to the
+// next, and counts it if so. One that comes later than it might does not delay the next one.
+func (p *pacer) take(tick uint64, interval float64) bool {
+	if !p.due(tick) {
+		return false
+	}
+	p.next = max(p.next+interval, float64(tick)+2*paceTolerance)
+	return true
+}
+
+// choose makes the newest tick a snapshot and chooses its baselines, once.
 func (w *World) choose(streams []*Stream, now time.Time) {
 	if w.planned == w.begun {
 		return
 	}
 	w.planned = w.begun
+	if w.areas != nil {
+		w.areas.apply()
+	}
+	w.rate = w.measured()
 	w.releaseAll() // messages that still wait are in the memory of encodings
 	w.encodings.begin()
 	w.plan.reset()
@@ -194,6 +238,18 @@ func (w *World) choose(streams []*Stream, now time.Time) {
 	}
 	w.plan.owe(int(w.encodings.owed.Swap(0)))
 	w.plan.choose()
+}
+
+// measured returns the number of snapshots per second of the last ones, which may be lower than
+// that of the offer, or higher if different ticks are sent to the players.
+func (w *World) measured() float64 {
+	const last = 16
+	o := &w.snapshots.offer
+	n := w.begun - 1
+	if n < last {
+		return o.RateHz
+	}
+	return last * o.TickHz / float64(w.ticks[n%snapshot.Ring]-w.ticks[(n-last)%snapshot.Ring])
 }
 
 // MaxTick is the highest tick of a world.

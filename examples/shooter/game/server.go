@@ -149,7 +149,6 @@ func (s *Server) Advance() error {
 		l.look(sorted)
 		err = errors.Join(err, s.world.Put(l.id, s.joined[l.id], o, area.ID(l.id)), s.selves.Put(l.id, s.joined[l.id], &l.body, selfArea+area.ID(l.id)))
 	}
-	s.world.Commit()
 	_, sent := s.world.Send()
 	return errors.Join(err, sent)
 }

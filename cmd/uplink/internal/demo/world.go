@@ -123,7 +123,6 @@ func (w *botWorld) step(tick uint64) error {
 		b := botAt(i, t)
 		err = errors.Join(err, w.world.Put(uint16(i), 0, &b, w.grid.At(b.Position.X, b.Position.Y)))
 	}
-	w.world.Commit()
 	_, sent := w.world.Send()
 	return errors.Join(err, sent)
 }

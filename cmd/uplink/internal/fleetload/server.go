@@ -178,7 +178,6 @@ func (s *Server) sendWorld(tick uint64) {
 	for i := range uint64(things) {
 		_ = s.world.Put(uint16(i), 0, &thing{float32(i * 10), float32((tick + i) % 1000)}) // within its bounds
 	}
-	s.world.Commit()
 	_, _ = s.world.Send() // errors of leaving players do not matter
 }
 

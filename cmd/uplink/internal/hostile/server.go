@@ -139,7 +139,6 @@ func (s *Server) tick(tick uint64) {
 			o := objectAt(i, tick)
 			_ = w.Put(uint16(i), 0, &o) // within its bounds
 		}
-		w.Commit()
 		_, _ = w.Send() // errors of leaving players do not matter
 	}
 }

@@ -141,7 +141,6 @@ func (s *server) step(tick uint64) {
 		for i := range uint64(things) {
 			_ = h.world.Put(uint16(i), 0, &thing{float32(i * 10), float32((tick + i) % 1000)}) // within its bounds
 		}
-		h.world.Commit()
 		_, _ = h.world.Send() // errors of leaving players do not matter
 	}
 	if first != nil && tick%handoverTicks == 0 {

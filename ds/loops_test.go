@@ -1,0 +1,167 @@
+package ds_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+// gameLoop is what a game does with its world in each tick.
+type gameLoop struct {
+	name   string
+	sendHz float64
+	// commits and sends report whether the loop makes and sends a tick.
+	commits, sends func(tick uint64) bool
+	// alone, if set, reports whether the loop sends a tick to a player alone, instead of to all.
+	alone func(player int, tick uint64) bool
+}
+
+// loopResult is what the players of a loop have received.
+type loopResult struct {
+	sent      []uint64 // the ticks that were sent
+	snapshots []uint64 // by player
+	bytes     []uint64
+}
+
+// playLoop plays a loop of 60 ticks a second for some time.
+func playLoop(t *testing.T, l gameLoop, areas bool, link simnet.Config, players, ticks int) (r loopResult) {
+	const objects = 100
+	network := linkedBy(t, 60*ms, link)
+	joined := make(chan *ds.Player, players)
+	var world *ds.World[mover]
+	serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
+		world, err = ds.NewWorld(s, "movers", ds.WorldConfig[mover]{SendHz: l.sendHz, Areas: areas})
+		return err
+	})
+	var streams []*ds.SnapshotStream
+	var views []*client.SnapshotView[mover]
+	for range players {
+		conn := uplinktest.Dial(t, network, client.Config{})
+		s, err := world.Offer(<-joined)
+		uplinktest.Must(t, err)
+		s.See(1, 2, 3)
+		v, err := client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{})
+		uplinktest.Must(t, err)
+		streams, views = append(streams, s), append(views, v)
+	}
+	settle(time.Second)
+	for tick := uint64(1); tick <= uint64(ticks); tick++ {
+		if l.commits(tick) {
+			uplinktest.Must(t, world.Begin(tick))
+			for i := range objects {
+				m := moverAt(i, tick, never)
+				var in []area.ID
+				if areas {
+					in = []area.ID{1 + area.ID(i%3)}
+				}
+				uplinktest.Must(t, world.Put(uint16(i), 0, &m, in...))
+			}
+			world.Commit()
+		}
+		switch {
+		case l.alone != nil:
+			for i, s := range streams {
+				if l.alone(i, tick) {
+					uplinktest.Must(t, s.Send())
+				}
+			}
+		case l.sends(tick):
+			n, err := world.Send()
+			uplinktest.Must(t, err)
+			if n > 0 {
+				r.sent = append(r.sent, tick)
+			}
+		}
+		settle(time.Second / 60)
+	}
+	settle(time.Second)
+	for _, v := range views {
+		st := v.Stats()
+		r.snapshots, r.bytes = append(r.snapshots, st.Messages), append(r.bytes, st.Bytes)
+	}
+	return r
+}
+
+func always(uint64) bool { return true }
+
+func each(n uint64) func(uint64) bool { return func(tick uint64) bool { return tick%n == 0 } }
+
+// TestLoops checks that the ticks that a game does not send have no influence: as many snapshots
+// arrive, of the same size, as if it only made those that are sent; and that SendHz is the maximum.
+func TestLoops(t *testing.T) {
+	const ticks, seconds = 1200, 20
+	rng := rand.New(rand.NewPCG(7, 7))
+	random := make([]bool, ticks+1)
+	for i := range random {
+		random[i] = i > 1 && rng.IntN(3) == 0
+	}
+	for _, l := range []gameLoop{
+		{name: "every 2nd", sendHz: 30, commits: always, sends: each(2)},
+		{name: "every 3rd", sendHz: 20, commits: always, sends: each(3)},
+		{name: "every 3rd of 60", commits: always, sends: each(3)},
+		{name: "every 4th of 60", commits: always, sends: each(4)},
+		{name: "every 6th", sendHz: 10, commits: always, sends: each(6)},
+		{name: "20 Hz", sendHz: 20, commits: always, sends: always},
+		{name: "25 Hz", sendHz: 25, commits: always, sends: always},
+		{name: "every 2nd made, 20 Hz", sendHz: 20, commits: each(2), sends: always},
+		{name: "at random", sendHz: 20, commits: always, sends: func(tick uint64) bool { return random[tick] }},
+	} {
+		for _, areas := range []bool{false, true} {
+			for _, link := range []simnet.Config{{}, {Loss: 0.05, Jitter: 10 * ms}} {
+				if testing.Short() && (link.Loss > 0 || l.sendHz != 20) {
+					continue
+				}
+				bubble(t, fmt.Sprintf("%s/areas=%v/loss=%v", l.name, areas, link.Loss), func(t *testing.T) {
+					got := playLoop(t, l, areas, link, 1, ticks)
+					made := map[uint64]bool{}
+					for _, tick := range got.sent {
+						made[tick] = true
+					}
+					of := func(tick uint64) bool { return made[tick] }
+					want := playLoop(t, gameLoop{sendHz: l.sendHz, commits: of, sends: of}, areas, link, 1, ticks)
+					t.Logf("%d ticks sent, %d and %d snapshots, %d and %d bytes", len(got.sent), got.snapshots[0], want.snapshots[0], got.bytes[0], want.bytes[0])
+					most := l.sendHz * seconds
+					if sent := float64(len(got.sent)); most > 0 && sent > most+1 || l.sends(1) && sent < 0.99*most {
+						t.Errorf("%v ticks are sent in %v s", sent, seconds)
+					}
+					lost := 0.0 // the same numbers of datagrams are lost, which are those of other ticks
+					if link.Loss > 0 {
+						lost = 0.03
+					}
+					if float64(got.snapshots[0]) < (1-lost)*float64(want.snapshots[0]) || float64(got.bytes[0]) > (1.02+lost)*float64(want.bytes[0]) {
+						t.Errorf("%d snapshots of %d bytes, but %d of %d if only ticks that are sent are made", got.snapshots[0], got.bytes[0], want.snapshots[0], want.bytes[0])
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestLoopsOfPlayers checks that all snapshots arrive if a game sends to each player by itself, in
+// other ticks than to the others.
+func TestLoopsOfPlayers(t *testing.T) {
+	const players = 4
+	ticks := 600 / thin(3)
+	for _, every := range []uint64{2, 3, 4, 6} {
+		for _, areas := range []bool{false, true} {
+			bubble(t, fmt.Sprintf("every %d/areas=%v", every, areas), func(t *testing.T) {
+				got := playLoop(t, gameLoop{sendHz: 60 / float64(every), commits: always, alone: func(player int, tick uint64) bool {
+					return tick%every == uint64(player)%every
+				}}, areas, simnet.Config{}, players, ticks)
+				for i := range players {
+					t.Logf("%d snapshots, %d bytes", got.snapshots[i], got.bytes[i])
+					if want := uint64(ticks)/every - 2; got.snapshots[i] < want {
+						t.Errorf("player %d received %d snapshots, want %d", i, got.snapshots[i], want)
+					}
+				}
+			})
+		}
+	}
+}
