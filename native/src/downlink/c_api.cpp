@@ -141,7 +141,8 @@ void uplink_interpolator_destroy(uplink_interpolator *i) {
 }
 uplink_error uplink_interpolator_add(uplink_interpolator *i, uint64_t now, uint64_t time,
                                      const uplink_objects *o) {
-  const uplink::Objects objects = {o->n, o->components, as<const uplink::Object>(o->objects), o->rows, o->ages};
+  const uplink::Objects objects = {o->n, o->components, as<const uplink::Object>(o->objects), o->rows,
+                                   o->ages};
   return code(as<uplink::Interpolator>(i)->add(now, time, objects));
 }
 int32_t uplink_interpolator_sample(uplink_interpolator *i, uint64_t now, uplink_sample *s) {
