@@ -406,8 +406,8 @@ func (d *Decoder) desync() error {
 func (d *Decoder) accept() {
 	d.malformed = 0
 	sortBySlot(d.members)
-	if d.n >= snapshot.Ring {
-		d.remove(d.n - snapshot.Ring)
+	if end := max(d.next, d.n+1); end > snapshot.Ring {
+		d.removeBefore(end - snapshot.Ring)
 	}
 	m := d.messages.Put(d.n)
 	m.members = append(m.members[:0], d.members...)
@@ -443,7 +443,7 @@ func (d *Decoder) accept() {
 	if d.step > 0 && d.n+1 == d.next {
 		before = snapshot.MaxAge(d.step)
 	}
-	d.removeBefore(max(d.floor-min(d.floor, before), d.next-min(d.next, snapshot.Ring)))
+	d.removeBefore(d.floor - min(d.floor, before))
 }
 
 // drop forgets the message that could not be decoded.

@@ -142,6 +142,7 @@ func (d *areaDecoder) receive(b []byte) string {
 	if d.messages[d.n] == nil {
 		d.messages[d.n] = []group{}
 	}
+	d.discardBefore(d.next - 64)
 	if distance == 0 {
 		if d.waiting {
 			d.waiting, d.first = false, d.n
@@ -153,12 +154,16 @@ func (d *areaDecoder) receive(b []byte) string {
 	if d.step > 0 && d.n+1 == d.next {
 		before = 3 + 6*d.step
 	}
+	d.discardBefore(d.floor - before)
+	return "right"
+}
+
+func (d *areaDecoder) discardBefore(end int64) {
 	for n := range d.messages {
-		if n < d.floor-before || n < d.next-64 {
+		if n < end {
 			delete(d.messages, n)
 		}
 	}
-	return "right"
 }
 
 // body decodes the directory and the parts. It returns the reason if they are dropped.

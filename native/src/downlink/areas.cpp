@@ -494,8 +494,9 @@ Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
 }
 
 Error AreaDecoderImpl::accept() {
+  const uint64_t end = std::max(received.next, n + 1);
+  forget(end - std::min(end, ring));
   Message &m = messages[n % ring];
-  if (m.used) remove(&m);
   sort_by_slot(&members);
   for (const Member &member : members) {
     if (!m.members.add(allocator, member)) {
@@ -525,8 +526,7 @@ Error AreaDecoderImpl::accept() {
   const bool newest = n + 1 == received.next;
   const uint64_t before =
       step > 0 && newest ? late_baselines + ages[reference_count - 1] * step : keep_messages;
-  forget(std::max(received.floor - std::min(received.floor, before),
-                  received.next - std::min(received.next, ring)));
+  forget(received.floor - std::min(received.floor, before));
   return Error::ok;
 }
 
