@@ -54,6 +54,7 @@ func clientMetrics(s *clientStats) []metric {
 		labeled("stream_bytes_total", "direction", "sent", "Bytes of byte streams, by direction: sent or received.", s.StreamBytesSent),
 		labeled("stream_bytes_total", "direction", "received", "", s.StreamBytesReceived),
 		row("lost_datagrams_total", "Datagrams of the server that did not arrive.", s.Transport.Lost),
+		row("small_paths_total", "Findings that a path carries no datagrams of 1,200 bytes: larger ones than it carries are sent in parts.", s.Transport.SmallPaths),
 		labeled("link_bytes_per_second", "direction", "sent", "Rate of all connections in the last second, including all headers down to IP, by direction: sent or received.",
 			s.SentBitsPerSecond/8),
 		labeled("link_bytes_per_second", "direction", "received", "", s.ReceivedBitsPerSecond/8),

@@ -117,6 +117,7 @@ func serverMetrics(s *ds.Stats) []metric {
 		row("lost_datagrams_total", "Datagrams of the clients that did not arrive.", s.Transport.Lost),
 		row("path_migrations_total", "Changes of players' addresses, after path validation.",
 			s.Transport.PathMigrations),
+		row("small_paths_total", "Findings that a path carries no datagrams of 1,200 bytes: larger ones than it carries are sent in parts.", s.Transport.SmallPaths),
 		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
 			s.Transport.Forwarded),
 		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each closes the session of one player.",

@@ -195,8 +195,8 @@ func (h Handover) String() string {
 type Quality struct {
 	RTT  time.Duration // smoothed
 	Loss float64       // share of the server's datagrams that did not arrive, over about the last ten seconds
-	// PathSize is the size in bytes of the largest probe of the path size that the server answered,
-	// without the headers of UDP and IP; 0 before the first answer. See
-	// transport.Stats.MaxDatagram.
+	// PathSize is the size in bytes of the largest datagram that the path is known to carry to the
+	// server, without the headers of UDP and IP; 0 while that is not known. Paths below 1,200 are
+	// unusual: larger datagrams are sent in parts there. See transport.Stats.MaxDatagram.
 	PathSize int
 }

@@ -72,9 +72,10 @@ const (
 	ended // Closed has been called, or never will be
 )
 
-// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes. It does not block and
-// does not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss,
-// also at this end, is not an error.
+// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes, or as several ones that
+// arrive together or not at all if the path carries less. It does not block and does not allocate.
+// It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss, also at this end,
+// is not an error.
 func (c *Conn) Send(b []byte) error {
 	err := c.send(b)
 	c.outbox.write()
@@ -97,11 +98,12 @@ func (c *Conn) send(b []byte) error {
 	if c.session.State() == session.Closed {
 		return c.closedError()
 	}
+	now := time.Now()
 	if c.tap != nil && len(b) <= c.session.MaxPayload() {
-		number, size := c.session.NextSend(len(b))
-		c.tap(TapEvent{At: time.Now(), Sent: true, Number: number, Size: size, Body: b})
+		number, size := c.session.NextSend(now, len(b))
+		c.tap(TapEvent{At: now, Sent: true, Number: number, Size: size, Body: b})
 	}
-	return c.session.Send(b)
+	return c.session.Send(now, b)
 }
 
 // SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if too much is
@@ -346,6 +348,7 @@ func (c *Conn) Stats() Stats {
 		Lost:              s.Lost,
 		LossBursts:        s.LossBursts,
 		PathMigrations:    s.PathMigrations,
+		SmallPaths:        s.SmallPaths,
 		MaxDatagram:       c.session.MaxDatagram(),
 		Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
 		RTT:               path.RTT(),

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/session"
@@ -11,10 +12,11 @@ import (
 type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted
-	size    int    // of the datagram
+	size    int    // of its datagram, or of those of its parts
 	verdict session.Verdict
 	state   session.State // after it
 	remote  session.Path  // path to the peer after it
+	small   int           // size of the largest datagram of the path, if that was found to be small now; otherwise 0
 }
 
 func (c *Conn) input(now time.Time, from session.Path, b []byte) received {
@@ -30,8 +32,27 @@ func (c *Conn) input(now time.Time, from session.Path, b []byte) received {
 		c.lost = lost
 	}
 	return received{
-		payload: payload, number: c.session.Number(), size: len(b), verdict: v,
-		state: c.session.State(), remote: c.session.Remote(),
+		payload: payload, number: c.session.Number(), size: c.session.Size(), verdict: v,
+		state: c.session.State(), remote: c.session.Remote(), small: c.observePathSize(),
+	}
+}
+
+// observePathSize counts a path that was found to be small, and returns the size of its largest
+// datagram; otherwise it returns 0. It is called with the lock held.
+func (c *Conn) observePathSize() int {
+	if !c.session.TakeSmall() {
+		return 0
+	}
+	if c.total != nil {
+		c.total.SmallPaths++
+	}
+	return c.session.MaxDatagram()
+}
+
+// logPath logs that the path was found to be small.
+func (c *Conn) logPath(r received, log *slog.Logger) {
+	if r.small != 0 {
+		log.Info("small path", "remote", r.remote.Addr, "datagram", r.small)
 	}
 }
 

@@ -167,6 +167,7 @@ func (d *dialer) receive(now time.Time, g datagram) {
 	g.from.Local = netip.Addr{} // the system selects the source
 	defer d.conn.recovered(d.handler)
 	r := d.conn.input(now, g.from, g.b)
+	d.conn.logPath(r, d.log)
 	if d.reporter != nil && r.verdict == session.Accepted {
 		d.reporter.ReportRefused(false)
 		d.reporter = nil

@@ -139,7 +139,7 @@ func TestNothingIsDeliveredAfterCloseInOpened(t *testing.T) {
 	d := newTestListener(t, Config{})
 	d.calls.onOpened = func(c *Conn) { c.CloseWith(session.ErrKicked, "") }
 	g := d.visit(t, clientAddr, 0)
-	if err := g.Send([]byte("too late")); err != nil {
+	if err := g.Send(time.Now(), []byte("too late")); err != nil {
 		t.Fatal(err)
 	}
 	g.deliver(firstHeartbeat + 1) // the heartbeat before it is lost

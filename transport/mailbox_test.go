@@ -26,7 +26,7 @@ func (g *testClient) datagrams(tb testing.TB, n int) [][]byte {
 	g.Rebound(g.listener.now)
 	g.out = nil
 	for range n {
-		if err := g.Send([]byte("move")); err != nil {
+		if err := g.Send(time.Now(), []byte("move")); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -300,7 +300,7 @@ func TestPublish(t *testing.T) {
 	before, handled := d.Listener.Stats(), h.handled
 	const count = 3
 	for range count {
-		if err := g.Send([]byte("call")); err != nil {
+		if err := g.Send(time.Now(), []byte("call")); err != nil {
 			t.Fatal(err)
 		}
 		d.receive(clientAddr, g.out[len(g.out)-1])

@@ -60,6 +60,7 @@ func (s *shard) lookup(from session.Path, h wire.Header) *Conn {
 func (s *shard) receiveFor(now time.Time, c *Conn, d datagram, via *shard) {
 	defer c.recovered(s.handler)
 	r := c.input(now, d.from, d.b)
+	c.logPath(r, s.common.log)
 	s.count(r.verdict)
 	if r.verdict == session.Payload && c.phase == opened && c.via == via {
 		c.deliverPayload(now, r, s.handler) // the address is the same, and no timer is due earlier

@@ -29,8 +29,14 @@ type Stats struct {
 	LossBursts uint64
 	// PathMigrations counts changes of the peer's address.
 	PathMigrations uint64
-	// MaxDatagram is the size in bytes of the largest path size probe that the peer has answered,
-	// or 0 before the first answer. Only a dialed connection probes.
+	// SmallPaths counts how often the path was found to carry less than datagrams of 1,200 bytes:
+	// more than once if it changes.
+	SmallPaths uint64
+	// MaxDatagram is the size in bytes of the largest datagram that the path is known to carry to
+	// the peer, 548 if only datagrams arrive that every path carries. Payloads and messages that
+	// need more are sent in parts. It is 0 while the size is not known: a dialed connection
+	// searches for it when it opens and after a change of its local address, a listener's when
+	// large datagrams are lost.
 	MaxDatagram int
 	// Dropped counts received datagrams that were not used.
 	Dropped Drops
@@ -57,6 +63,7 @@ func (s Stats) Plus(o Stats) Stats {
 	s.Lost += o.Lost
 	s.LossBursts += o.LossBursts
 	s.PathMigrations += o.PathMigrations
+	s.SmallPaths += o.SmallPaths
 	s.Dropped = s.Dropped.Plus(o.Dropped)
 	s.RTTs = s.RTTs.Plus(o.RTTs)
 	if o.RTT != 0 {
@@ -79,6 +86,7 @@ type ListenerStats struct {
 	Lost                             uint64 // datagrams of clients: not received before 64 newer ones
 	SendFailed                       uint64 // datagrams that packet connections rejected, as in [Stats]
 	PathMigrations                   uint64 // changes of a peer's address
+	SmallPaths                       uint64 // as in [Stats]
 	Forwarded                        uint64 // datagrams that arrived at another shard than their connection's
 	ProtocolErrors                   uint64 // connections that ended with session.ErrProtocol
 	Unacknowledged                   uint64 // connections that ended after 20 transmissions of a reliable segment
@@ -252,6 +260,7 @@ func (t *ListenerStats) add(o *ListenerStats) {
 	t.BytesReceived += o.BytesReceived
 	t.Lost += o.Lost
 	t.PathMigrations += o.PathMigrations
+	t.SmallPaths += o.SmallPaths
 	t.Forwarded += o.Forwarded
 	t.ProtocolErrors += o.ProtocolErrors
 	t.Unacknowledged += o.Unacknowledged

@@ -30,7 +30,8 @@ import (
 
 const (
 	// MaxPayload is the maximum size of a payload of [Conn.Send] on any path, in bytes: what fits a
-	// UDP payload of 1,200 bytes. [Conn.MaxPayload] may be larger.
+	// UDP payload of 1,200 bytes. [Conn.MaxPayload] may be larger. Paths that carry less get such
+	// payloads in parts.
 	MaxPayload = wire.MaxBody
 	// HeaderSize is the size of the header of a datagram with a payload, in bytes. It is 9 bytes
 	// more for datagrams of a client that hears nothing from its listener.

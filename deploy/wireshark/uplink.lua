@@ -18,9 +18,9 @@ local FORMS = { [0] = "short", [1] = "long", [2] = "handshake", [3] = "data" }
 local LONG, HANDSHAKE, DATA_FORM = 1, 2, 3
 local KINDS = {
 	[0] = "Data", [1] = "Reliable", [2] = "Heartbeat", [3] = "Close",
-	[4] = "Challenge", [5] = "Response", [6] = "Probe", [7] = "Probe answer",
+	[4] = "Challenge", [5] = "Response", [6] = "Probe", [7] = "Part",
 }
-local DATA, RELIABLE, HEARTBEAT, CLOSE, CHALLENGE, RESPONSE, PROBE, PROBE_ANSWER = 0, 1, 2, 3, 4, 5, 6, 7
+local DATA, RELIABLE, HEARTBEAT, CLOSE, CHALLENGE, RESPONSE, PROBE, PART = 0, 1, 2, 3, 4, 5, 6, 7
 local DIRECTIONS = { [0] = "to the server", [1] = "to the client" }
 local UP, DOWN = 0, 1
 local SUITES = {
@@ -83,11 +83,17 @@ local f = {
 	hb_echo = ProtoField.uint32("uplink.heartbeat.echo", "Echo of an ask", base.HEX),
 	hb_hold = ProtoField.uint24("uplink.heartbeat.hold", "Hold (us)"),
 	hb_answer = ProtoField.bool("uplink.heartbeat.answer", "Requests an answer", 8, nil, 0x01),
+	hb_largest = ProtoField.uint8("uplink.heartbeat.largest", "Largest datagram since the last heartbeat, above 548 bytes, in 8 bytes", base.DEC, nil, 0xfe),
 	close_code = ProtoField.uint8("uplink.close.code", "Code", base.DEC, CLOSES),
 	close_text = ProtoField.string("uplink.close.text", "Text"),
 	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
 	generation = ProtoField.uint8("uplink.response.generation", "Address generation"),
 	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
+	part_kind = ProtoField.uint16("uplink.part.kind", "Kind of the body", base.DEC, { [0] = "Data", [1] = "Reliable" }, 0x8000),
+	part_count = ProtoField.uint16("uplink.part.last", "Index of the last part", base.DEC, nil, 0x6000),
+	part_index = ProtoField.uint16("uplink.part.index", "Index", base.DEC, nil, 0x1800),
+	part_offset = ProtoField.uint16("uplink.part.offset", "Offset", base.DEC, nil, 0x07ff),
+	part_data = ProtoField.bytes("uplink.part.data", "Data"),
 
 	handover_stream = ProtoField.uint8("uplink.handover.stream", "Replication stream (255: none)"),
 	handover_tick = ProtoField.uint64("uplink.handover.tick", "Tick"),
@@ -196,7 +202,7 @@ function uplink.init()
 end
 
 local function new_session(id)
-	local s = { id = id, [UP] = { fragments = {}, rpcs = {} }, [DOWN] = { fragments = {}, rpcs = {} } }
+	local s = { id = id, [UP] = { fragments = {}, parts = {}, rpcs = {} }, [DOWN] = { fragments = {}, parts = {}, rpcs = {} } }
 	if id then
 		sessions[id] = s
 	end
@@ -996,9 +1002,51 @@ local function dissect_heartbeat(tvb, tree, ctx)
 	tree:add_le(f.hb_echo, tvb(4, 4))
 	tree:add_le(f.hb_hold, tvb(8, 3))
 	tree:add(f.hb_answer, tvb(11, 1))
+	tree:add(f.hb_largest, tvb(11, 1))
 end
 
-local function dissect_body(kind, tvb, tree, ctx)
+local dissect_body
+
+-- dissect_part dissects a part, and with the last one that arrives, the whole body.
+local function dissect_part(tvb, tree, ctx)
+	local n = tvb:len()
+	local head = n > 2 and tvb(0, 2):le_uint() or 0
+	local offset, index, last = head % 2048, math.floor(head / 2048) % 4, math.floor(head / 8192) % 4
+	local reliable = head >= 32768
+	if n <= 2 or last == 0 or index > last or offset + n - 2 > 1472 or (index == 0) ~= (offset == 0) then
+		return bad(ctx, tree, "a part that is none")
+	end
+	for _, field in ipairs({ f.part_kind, f.part_count, f.part_index, f.part_offset }) do
+		tree:add_le(field, tvb(0, 2))
+	end
+	tree:add(f.part_data, tvb(2))
+	ctx.info[#ctx.info + 1] = string.format("part %d of %d", index + 1, last + 1)
+	local body = once(ctx, function()
+		local bodies, first = ctx.session[ctx.direction].parts, (ctx.low - index) % 524288
+		local b = bodies[first]
+		if not b or b.last ~= last or b.reliable ~= reliable then
+			b = { last = last, reliable = reliable, count = 0 }
+			bodies[first] = b
+		end
+		if not b[index] then
+			b[index], b.count = tvb(2):bytes(), b.count + 1
+		end
+		if b.count <= last then
+			return false
+		end
+		bodies[first] = nil
+		local whole = ByteArray.new()
+		for i = 0, last do
+			whole:append(b[i])
+		end
+		return whole
+	end)
+	if body then
+		dissect_body(reliable and RELIABLE or DATA, body:tvb("body of " .. (last + 1) .. " parts"), tree, ctx)
+	end
+end
+
+function dissect_body(kind, tvb, tree, ctx)
 	if kind == DATA then
 		dissect_message(tvb, tree, ctx)
 	elseif kind == RELIABLE then
@@ -1025,12 +1073,14 @@ local function dissect_body(kind, tvb, tree, ctx)
 		tree:add(f.challenge, tvb(0, 8))
 		tree:add(f.generation, tvb(8, 1))
 	elseif kind == PROBE then
-		generated(tree, f.probe_size, ctx.size)
-	elseif kind == PROBE_ANSWER then
-		if tvb:len() ~= 2 then
-			return bad(ctx, tree, "an answer to a probe has 2 bytes")
+		if tvb:len() == 2 then
+			ctx.info[1] = "Probe answer"
+			tree:add_le(f.probe_size, tvb(0, 2))
+		else
+			generated(tree, f.probe_size, ctx.size)
 		end
-		tree:add_le(f.probe_size, tvb(0, 2))
+	elseif kind == PART then
+		dissect_part(tvb, tree, ctx)
 	end
 end
 
@@ -1064,6 +1114,7 @@ local function dissect_session(tvb, tree, ctx, opened)
 	local id = opened and opened.id or (long and tvb(1, 8):le_uint64():tohex(16)) or nil
 	ctx.session, ctx.direction = look(ctx.pinfo, id, opened and opened.direction or UP)
 	local low = data and tvb(0, 2):bitfield(2, 14) or tvb(0, 1):bitfield(5, 3) * 65536 + tvb(header - 2, 2):le_uint()
+	ctx.low = low
 	tree:add(f.form, tvb(0, 1))
 	if data then
 		generated(tree, f.kind, kind)

@@ -195,7 +195,7 @@ func (c *Client) Sent() uint64 {
 func (c *Client) Send(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session.Send(b)
+	return c.session.Send(time.Now(), b)
 }
 
 // SendReliable queues b as a message of the reliable channel.

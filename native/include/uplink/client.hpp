@@ -175,7 +175,9 @@ struct Stats {
   uint64_t server_calls = 0;
   uint64_t server_calls_dropped = 0; // payloads that were late or damaged, and calls without room
   uint8_t suite = 0;
-  uint16_t datagram_size = 1200; // in bytes: the largest that the path is known to carry
+  // The largest datagram that the path is known to carry to the server, in bytes; 0 while that is not
+  // known. Below 1,200, larger datagrams are sent in parts.
+  uint16_t datagram_size = 0;
 };
 
 struct BindConfig {
@@ -242,7 +244,7 @@ public:
   // tick after Pace::interval. Of several RPCs that are called in the same tick, one is enough.
   Pace pace(uint8_t rpc, uint64_t now) const;
   // send sends a message of the game: reliable up to 8,192 bytes, otherwise 28 less than
-  // Stats::datagram_size. Error::full: try later.
+  // Stats::datagram_size, or than 1,200 if that is more. Error::full: try later.
   Error send(Bytes message, bool reliable, uint64_t now);
   // request sends a request of at most 8,192 bytes, whose answer is an event with *id as value.
   Error request(Bytes body, uint32_t *id, uint64_t now);

@@ -101,6 +101,7 @@ bool parse_heartbeat(Bytes body, Heartbeat *h) {
   h->echo = static_cast<uint32_t>(load_little(body.data + 4, 4));
   h->hold = static_cast<uint32_t>(load_little(body.data + 8, 3));
   h->answer = (body.data[11] & 1) != 0;
+  h->largest = body.data[11] >> 1;
   return true;
 }
 
@@ -108,7 +109,27 @@ void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {
   store_little(to, 4, h.ask);
   store_little(to + 4, 4, h.echo);
   store_little(to + 8, 3, h.hold);
-  to[11] = h.answer ? 1 : 0;
+  to[11] = static_cast<uint8_t>((h.answer ? 1U : 0U) | static_cast<unsigned>(h.largest) << 1);
+}
+
+bool parse_part(Bytes body, Part *p) {
+  if (body.size <= part_header) return false;
+  const auto v = static_cast<uint16_t>(load_little(body.data, 2));
+  p->offset = v & 0x7ff;
+  p->index = v >> 11 & 3;
+  p->count = static_cast<uint8_t>((v >> 13 & 3) + 1);
+  p->reliable = v >> 15 != 0;
+  p->data = {body.data + part_header, body.size - part_header};
+  return p->count > 1 && p->index < p->count && p->offset + p->data.size <= max_datagram &&
+         (p->index == 0) == (p->offset == 0);
+}
+
+size_t format_part(uint8_t *to, const Part &p) {
+  const unsigned v = p.offset | static_cast<unsigned>(p.index) << 11 |
+                     static_cast<unsigned>(p.count - 1) << 13 | (p.reliable ? 0x8000U : 0U);
+  store_little(to, 2, v);
+  copy(to + part_header, p.data.data, p.data.size);
+  return part_header + p.data.size;
 }
 
 } // namespace uplink::detail::client

@@ -7,10 +7,11 @@ namespace uplink::detail::client {
 
 enum class Form : uint8_t { brief, extended, handshake, data }; // short, long, handshake, data
 
-enum DatagramKind : uint8_t { data, reliable, heartbeat, close, challenge, response, probe, probe_answer };
+enum DatagramKind : uint8_t { data, reliable, heartbeat, close, challenge, response, probe, part };
 
 constexpr size_t max_datagram = 1472;
-constexpr size_t max_sent = 1200;
+constexpr size_t max_sent = 1200;    // in one datagram, on ordinary paths
+constexpr size_t min_datagram = 548; // that every path carries
 constexpr size_t max_body = max_sent - 27;
 constexpr size_t max_header = 11;
 
@@ -73,10 +74,29 @@ struct Heartbeat {
   uint32_t echo = 0;   // the newest ask that the sender received; 0: none
   uint32_t hold = 0;   // microseconds since then, below 2^24
   bool answer = false; // requests a heartbeat at once
+  uint8_t largest = 0; // excess of the largest datagram received since the sender's previous heartbeat
 };
+
+// excess returns the part of the size of a datagram that is above min_datagram, in units of 8 bytes.
+constexpr uint8_t excess(size_t size) {
+  return size <= min_datagram ? 0 : static_cast<uint8_t>((size - min_datagram + 7) / 8);
+}
 
 constexpr size_t heartbeat_size = 12;
 bool parse_heartbeat(Bytes body, Heartbeat *h);
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h);
+
+// Part is a part of the body of a datagram of kind data or reliable.
+struct Part {
+  bool reliable = false;
+  uint8_t count = 0, index = 0;
+  uint16_t offset = 0;
+  Bytes data;
+};
+
+constexpr size_t part_header = 2;
+bool parse_part(Bytes body, Part *p);
+// format_part writes a part and returns its size.
+size_t format_part(uint8_t *to, const Part &p);
 
 } // namespace uplink::detail::client

@@ -50,7 +50,11 @@ Error Session::start(const Token &t, uint64_t now, unsigned hellos) {
   generation_ = 0;
   responses_n_ = 0;
   closes_ = 0;
-  search();
+  size_ = {};
+  parts_.clear();
+  splitter_.clear();
+  largest_ = probe_answer_ = 0;
+  probe_ = false;
   state_ = State::connecting;
   return Error::ok;
 }

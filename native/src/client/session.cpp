@@ -5,11 +5,8 @@
 namespace uplink::detail::client {
 namespace {
 
-constexpr uint16_t path_sizes[] = {1200, 1232, 1372, 1452, 1472};
-constexpr uint8_t path_steps = 5;
 // A server requests a heartbeat each second; without a request for heartbeat_interval, the client sends one.
 constexpr uint64_t heartbeat_interval = 1500 * ms;
-constexpr uint64_t min_probe_interval = 500 * ms; // must exceed the round-trip time
 
 Reason reason_of_close(uint8_t code) {
   static const Reason reasons[] = {Reason::quit,      Reason::shutdown, Reason::replaced,
@@ -70,7 +67,7 @@ void Session::accepted(uint8_t kind, uint64_t now) {
     wait_ = 2 * second;
     if (long_ && now >= long_until_) long_ = false;
   }
-  if (kind == data || kind == reliable) busy_ = true;
+  if (kind == data || kind == reliable || kind == part) busy_ = true;
 }
 
 bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
@@ -93,6 +90,7 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   window_.accept(n);
   accepted_number_ = n;
   accepted(h.kind, now);
+  if (h.kind != probe) largest_ = std::max(largest_, static_cast<uint16_t>(d.size));
   *kind = h.kind;
   const Bytes all = {body_, size};
   switch (h.kind) {
@@ -110,17 +108,26 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     break;
   case challenge:
     if (size != 8 || !challenges_.take(1, 100, 20, now)) break;
-    if (now - served_ >= 500 * ms) search();
+    if (now - served_ >= 500 * ms) size_ = {};
     extend(now, 12 * second);
     if (responses_n_ == 4) break;
     copy(responses_[responses_n_], body_, 8);
     responses_[responses_n_++][8] = generation_;
     break;
-  case probe_answer:
-    if (size != 2 || step_ == path_steps || load_little(body_, 2) != path_sizes[step_]) break;
-    found_ = path_sizes[step_++];
-    failed_ = 0;
-    probed_ = never;
+  case part:
+    if (const Assembly::Body *b = parts_.add(n, all)) {
+      if (!b->reliable && b->first + 64 < window_.next()) break;
+      accepted_number_ = b->first;
+      *kind = b->reliable ? reliable : data;
+      *body = {b->data, b->size};
+    }
+    break;
+  case probe:
+    if (size == 2)
+      size_.answered(now, load_little(body_, 2));
+    else if (std::all_of(body_, body_ + size, [](uint8_t x) { return x == 0; }) &&
+             answers_.take(1, 20, 20, now))
+      probe_answer_ = static_cast<uint16_t>(d.size);
     break;
   default:
     break;
@@ -152,9 +159,10 @@ void Session::on_heartbeat(Bytes body, uint64_t now) {
   path_.echoed(now, h.echo, h.hold);
   peer_ = h.ask;
   peer_at_ = now;
+  size_.reported(now, path_.rtt(), h.largest);
   if (!h.answer || !answers_.take(1, 20, 20, now)) return;
   beat(false);
-  probe_ = step_ < path_steps;
+  probe_ = size_.searching();
 }
 
 void Session::on_close(Bytes body) {
@@ -163,7 +171,7 @@ void Session::on_close(Bytes body) {
 }
 
 bool Session::idle() const {
-  return sent_ - calm_ >= 5 * second && step_ == path_steps;
+  return sent_ - calm_ >= 5 * second && !size_.searching();
 }
 
 uint64_t Session::interval() const {
@@ -194,7 +202,7 @@ void Session::advance(uint64_t now) {
   if (now - served_ >= 500 * ms) extend(now, 0);
   if (now - sent_ >= interval() && beat_ == 0 && !first_) {
     beat(true);
-    probe_ = step_ < path_steps;
+    probe_ = size_.searching();
   }
   if (asked_ != never && now - asked_ >= wait_) {
     deaf_ = true;
@@ -213,28 +221,18 @@ void Session::rebind(uint64_t now) {
   if (state_ != State::open) return;
   generation_++;
   asked_ = now;
-  search();
+  size_ = {};
   extend(now, second);
   beat(true);
 }
 
-void Session::search() {
-  found_ = max_sent;
-  step_ = failed_ = 0;
-  probed_ = never;
-  probe_ = false;
-}
-
 size_t Session::send_probe(Buffer to, uint64_t now) {
   probe_ = false;
-  if (probed_ != never && now - probed_ < min_probe_interval) return 0;
-  if (probed_ != never && received_ > probed_ && ++failed_ == 3) step_ = path_steps;
-  if (to.capacity < max_datagram) step_ = path_steps;
-  if (step_ == path_steps) return 0;
-  probed_ = now;
+  if (to.capacity < max_datagram) return 0;
+  const uint16_t size = size_.probe(now, path_.rtt(), received_);
+  if (size == 0) return 0;
   static const uint8_t zeros[max_datagram] = {};
-  const size_t around = (long_ ? max_header : 3) + sealer_.overhead();
-  return seal(to.data, probe, {zeros, path_sizes[step_] - around});
+  return seal(to.data, probe, {zeros, size - around(probe)});
 }
 
 uint64_t Session::timeout() const {
@@ -244,7 +242,7 @@ uint64_t Session::timeout() const {
   case State::closing:
     return 0;
   case State::open:
-    if (beat_ != 0 || responses_n_ > 0 || probe_) return 0;
+    if (beat_ != 0 || responses_n_ > 0 || probe_ || probe_answer_ != 0 || !splitter_.empty()) return 0;
     return std::min(
         {loss_at_, received_ + timeout_, sent_ + interval(), asked_ == never ? never : asked_ + wait_});
   default:
@@ -260,6 +258,8 @@ size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
     path_.ask(now, h.ask);
   }
   h.answer = beat_ == 2;
+  h.largest = excess(largest_);
+  largest_ = 0;
   if (peer_ != 0 && now - peer_at_ < 1U << 24) {
     h.echo = peer_;
     h.hold = static_cast<uint32_t>(now - peer_at_);
@@ -283,19 +283,47 @@ size_t Session::next(Buffer b, uint64_t now) {
     return n;
   }
   if (state_ != State::open) return 0;
+  if (!splitter_.empty()) return send_part(to, now);
   if (beat_ != 0) return send_heartbeat(to, now);
   if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9});
+  if (probe_answer_ != 0) {
+    uint8_t body[2];
+    store_little(body, 2, probe_answer_);
+    probe_answer_ = 0;
+    return seal(to, probe, {body, 2});
+  }
   return probe_ ? send_probe(b, now) : 0;
 }
 
+size_t Session::send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now) {
+  if (body.size > (kind == data ? max_data() : max_body)) return 0;
+  busy_ = true;
+  const size_t size = around(kind) + body.size, limit = size_.limit(now, kind);
+  if (size <= limit) {
+    size_.whole(now, kind, size);
+    return seal(to, kind, body);
+  }
+  splitter_.start(kind, body, limit - around(part) - part_header);
+  if (size_.split(now)) {
+    if (idle()) beat(true); // from now on, the server reports each second
+    probe_ = true;
+  }
+  return send_part(to, now);
+}
+
+size_t Session::send_part(uint8_t *to, uint64_t now) {
+  uint8_t body[max_datagram];
+  const size_t n = splitter_.next(body);
+  size_.whole(now, part, around(part) + n);
+  return seal(to, part, {body, n});
+}
+
 size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body) {
-  if (body.size > (kind == data ? max_data() : kind == probe ? max_datagram : max_body)) return 0;
   const size_t header = format_header(to, long_, kind, connection_, number_);
   copy(to + header, body.data, body.size);
   if (!sealer_.seal(number_, {to, header}, to + header, body.size)) return 0;
   forms_[number_ & 255] = static_cast<uint8_t>(to[0] & (to[0] >> 6 == 3 ? 0xc0 : 0xf8));
   number_++;
-  if (kind == data || kind == reliable) busy_ = true;
   const size_t size = header + body.size + sealer_.overhead();
   stats_.sent++;
   stats_.sent_bytes += size;
@@ -307,7 +335,7 @@ void Session::fill(Stats *s) const {
   s->rtt = path_.rtt() * 1000;
   s->min_rtt = path_.min_rtt() * 1000;
   s->suite = suite_;
-  s->datagram_size = static_cast<uint16_t>(found_);
+  s->datagram_size = size_.size();
 }
 
 } // namespace uplink::detail::client

@@ -2,8 +2,12 @@
 // close, path size. datagrams.md, 2 to 8. Times are microseconds.
 #pragma once
 
+#include <algorithm>
+
 #include "src/client/datagram.hpp"
+#include "src/client/parts.hpp"
 #include "src/client/path.hpp"
+#include "src/client/path_size.hpp"
 #include "src/client/token.hpp"
 #include "uplink/client.hpp"
 
@@ -23,6 +27,8 @@ enum class State : uint8_t { idle, connecting, open, closing };
 
 class Session {
 public:
+  // create allocates memory.
+  bool create(const Allocator &a) { return parts_.create(a, 8); }
   void configure(const Crypto &c, uint8_t offered, uint64_t timeout);
   // start begins a handshake. It sends at most hellos to a server that has not answered; 0: no limit.
   Error start(const Token &t, uint64_t now, unsigned hellos = 0);
@@ -51,11 +57,12 @@ public:
   // next writes the next datagram without messages and returns its size, or 0. Probes are sent if to
   // has room for max_datagram bytes; otherwise it has room for max_sent.
   size_t next(Buffer to, uint64_t now);
-  // seal writes a datagram with a body of at most max_data bytes, or max_body if it is reliable, and
-  // returns its size, or 0.
-  size_t seal(uint8_t *to, uint8_t kind, Bytes body);
+  // send writes a datagram with a body of kind data, of at most max_data bytes, or reliable, of at most
+  // max_body, and returns its size, or 0. If the path may not carry that, it writes the first part, and
+  // next the others. next must have returned 0 before.
+  size_t send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now);
   // max_data returns the maximum size of a body of kind data.
-  size_t max_data() const { return found_ - (max_sent - max_body); }
+  size_t max_data() const { return std::max<size_t>(size_.size(), max_sent) - (max_sent - max_body); }
   uint64_t timeout() const;
   void close(uint8_t code, Reason reason, uint64_t now);
   void rebind(uint64_t now);
@@ -78,8 +85,12 @@ private:
   // idle reports whether heartbeats are less frequent.
   bool idle() const;
   uint64_t interval() const;
-  // search begins the search for the largest datagram of the path.
-  void search();
+  // around returns the size of the header and tag of the next datagram.
+  size_t around(uint8_t kind) const {
+    return (long_ ? max_header : kind == data ? 2U : 3U) + sealer_.overhead();
+  }
+  size_t seal(uint8_t *to, uint8_t kind, Bytes body);
+  size_t send_part(uint8_t *to, uint64_t now);
   size_t send_probe(Buffer to, uint64_t now);
   size_t send_hello(uint8_t to[max_sent], uint64_t now);
   size_t send_heartbeat(uint8_t to[max_sent], uint64_t now);
@@ -113,10 +124,12 @@ private:
   Bucket answers_, challenges_;
 
   // The path size.
-  uint64_t probed_ = never;
-  uint16_t found_ = max_sent;
-  uint8_t step_ = 0, failed_ = 0;
-  bool probe_ = false; // one is to be sent
+  PathSize size_;
+  Assembly parts_;
+  Splitter splitter_;
+  uint16_t largest_ = 0;      // size of the largest datagram received since the last heartbeat was sent
+  bool probe_ = false;        // a probe is to be sent
+  uint16_t probe_answer_ = 0; // size of a probe that is to be answered; 0: none
 
   // The session.
   uint64_t connection_ = 0;

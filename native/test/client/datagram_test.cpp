@@ -86,6 +86,18 @@ TEST_CASE("handshake datagrams and heartbeats") {
   }
   CHECK(hellos == 3);
   for (const auto &x : v["bodies"]) {
+    if (x["kind"] == part) {
+      const Data d = unhex(x["body"]);
+      Part p;
+      REQUIRE(parse_part(bytes(d), &p));
+      CHECK(p.reliable == x["fields"]["reliable"].get<bool>());
+      CHECK(p.count == x["fields"]["count"].get<int>());
+      CHECK(p.index == x["fields"]["index"].get<int>());
+      CHECK(p.offset == x["fields"]["offset"].get<int>());
+      Data out(d.size());
+      CHECK(format_part(out.data(), p) == d.size());
+      CHECK(out == d);
+    }
     if (x["kind"] != heartbeat) continue;
     const Data d = unhex(x["body"]);
     Heartbeat h;
@@ -94,6 +106,7 @@ TEST_CASE("handshake datagrams and heartbeats") {
     CHECK(h.echo == x["fields"]["echo"].get<uint32_t>());
     CHECK(h.hold == x["fields"]["hold"].get<uint32_t>());
     CHECK(h.answer == x["fields"]["answer"].get<bool>());
+    CHECK(h.largest == x["fields"].value("largest", 0));
     uint8_t out[heartbeat_size];
     format_heartbeat(out, h);
     CHECK(hex(out, heartbeat_size) == x["body"].get<std::string>());

@@ -1,4 +1,6 @@
 // The client against a small server in virtual time.
+#include <algorithm>
+
 #include "test/client/world.hpp"
 
 using namespace uplink;
@@ -110,9 +112,75 @@ TEST_CASE("the largest datagram of the path") {
   // Another path has another size.
   w.server.path = 1232;
   w.client->rebind(w.now);
-  CHECK(w.client->stats().datagram_size == 1200);
+  CHECK(w.client->stats().datagram_size == 0);
   w.run(20000);
   CHECK(w.client->stats().datagram_size == 1232);
+}
+
+// large sends a message of 1,000 bytes each 50 ms for a time, and returns how many did not arrive.
+static long large(World &w, uint64_t time) {
+  const auto arrived = [&w] {
+    return std::count_if(w.server.bodies[data].begin(), w.server.bodies[data].end(),
+                         [](const Data &b) { return b == Data(1001, 0xc4); });
+  };
+  const long before = arrived();
+  const Data m(1000, 0xc4);
+  for (uint64_t i = 0; i < time / 50; i++) {
+    CHECK(w.client->send(bytes(m), false, w.now) == Error::ok);
+    w.run(50);
+  }
+  return static_cast<long>(time / 50) - (arrived() - before);
+}
+
+TEST_CASE("a path that shrinks and grows") {
+  for (const size_t size : {548, 900}) {
+    World w;
+    w.connect();
+    w.run(10);
+    CHECK(large(w, 5000) == 0);
+    const size_t probes = w.server.bodies[probe].size();
+    CHECK(large(w, 10000) == 0);
+    CHECK(w.server.bodies[probe].size() <= probes + 3);
+    w.server.path = size;
+    CHECK(large(w, 10000) <= 50);
+    CHECK(large(w, 5000) == 0);
+    CHECK(w.client->stats().datagram_size == (size < 872 ? 548 : 872));
+    std::string text(8000, 'x');
+    CHECK(w.client->send(text_bytes(text.c_str()), true, w.now) == Error::ok);
+    w.run(2000);
+    Data got(max_reliable);
+    CHECK(w.server.channel.receive(got.data()) == 8001);
+    w.server.path = 1472;
+    CHECK(large(w, 70000) == 0);
+    CHECK(w.client->stats().datagram_size >= 1200);
+  }
+}
+
+TEST_CASE("parts and probes of the server") {
+  World w;
+  w.connect();
+  w.run(100);
+  Splitter s;
+  Data m(1000, 1), body(max_datagram);
+  m[0] = 0xc4;
+  s.start(data, bytes(m), 500);
+  std::vector<Data> parts;
+  while (!s.empty()) {
+    const size_t n = s.next(body.data());
+    w.server.send(part, Data(body.begin(), body.begin() + static_cast<long>(n)));
+  }
+  REQUIRE(w.server.out.size() == 2);
+  std::swap(w.server.out[0], w.server.out[1]);
+  const size_t before = w.events.size();
+  w.run(10);
+  REQUIRE(w.events.size() == before + 1);
+  CHECK(w.last().type == EventType::message);
+  CHECK(w.text.size() == 999);
+  w.server.bodies[probe].clear();
+  w.server.send(probe, Data(1000));
+  w.run(10);
+  REQUIRE(w.server.bodies[probe].size() == 1);
+  CHECK(w.server.bodies[probe][0] == Data{0xfb, 0x03}); // 1,000 bytes, a header of 3 and a tag of 16
 }
 
 TEST_CASE("refusals") {

@@ -27,6 +27,8 @@ struct Server {
   Opener opener;
   Window window;
   Channel channel, bulk;
+  Assembly parts;
+  size_t largest = 0; // datagram but probes since the last heartbeat
   bool open = false, silent = false, forgotten = false;
   uint8_t code = 0, refusal = 0;
   int hellos = 0, closes = 0, heartbeats = 0, long_headers = 0;
@@ -41,6 +43,7 @@ struct Server {
     REQUIRE(development_key(crypto, &key) == Error::ok);
     REQUIRE(channel.create({}, 256, 64));
     REQUIRE(bulk.create({}, 64, 64));
+    REQUIRE(parts.create({}, 8));
   }
 
   std::string token() {
@@ -86,20 +89,30 @@ struct Server {
     window.accept(n);
     body.resize(size);
     bodies[h.kind].push_back(body);
+    if (h.kind != probe) largest = std::max(largest, d.size());
+    if (h.kind == part) {
+      const Assembly::Body *whole = parts.add(n, bytes(body));
+      if (whole == nullptr) return;
+      h.kind = whole->reliable ? reliable : data;
+      body.assign(whole->data, whole->data + whole->size);
+      bodies[h.kind].push_back(body);
+    }
     if (h.form == Form::extended) long_headers++;
     if (h.kind == DatagramKind::close) closes++;
     if (h.kind == reliable)
       CHECK((channel.input(bytes(body), now / millisecond) || bulk.input(bytes(body), now / millisecond)));
-    if (h.kind == probe) {
+    if (h.kind == probe && size > 2) {
       Data answer(2);
       store_little(answer.data(), 2, d.size());
-      send(probe_answer, answer);
+      send(probe, answer);
     }
     Heartbeat b;
     if (h.kind == heartbeat && parse_heartbeat(bytes(body), &b)) {
       heartbeats++;
       Heartbeat answer;
       answer.echo = b.ask;
+      answer.largest = excess(largest);
+      largest = 0;
       Data to(heartbeat_size);
       format_heartbeat(to.data(), answer);
       if (b.answer) send(heartbeat, to);

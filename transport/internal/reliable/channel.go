@@ -66,7 +66,7 @@ type Config struct {
 	Patience time.Duration
 	// Output sends segments to the peer: at most MTU bytes, valid during the call. Send, Input and
 	// Advance call it.
-	Output func(segments []byte)
+	Output func(now time.Time, segments []byte)
 }
 
 // Channel is one end of a reliable channel. While it is in use, and 2 s longer, it has a state of
@@ -288,7 +288,7 @@ func (c *Channel) emit(b []byte) {
 		}
 		c.numbers.output(s)
 	}
-	c.cfg.Output(due)
+	c.cfg.Output(c.start.Add(c.now), due)
 }
 
 // Unacked returns the number of segments that wait to be sent or acknowledged.

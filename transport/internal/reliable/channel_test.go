@@ -34,7 +34,7 @@ const (
 
 // newChannel returns a channel of the tests' configuration.
 func newChannel(output func([]byte)) Channel {
-	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Output: output})
+	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Output: func(_ time.Time, b []byte) { output(b) }})
 }
 
 // message makes the n-th test message; sizes from a byte to the limit.

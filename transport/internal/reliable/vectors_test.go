@@ -111,7 +111,7 @@ func TestVectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &trace{t: t, start: time.Now(), lost: [2]map[int]bool{{1: true, 4: true}, {3: true}}}
 		for i := range tr.ends {
-			tr.ends[i] = New(Config{Conv: 0x77665544, MTU: testMTU, Overhead: testOverhead, Patience: 15 * time.Second, Output: func(b []byte) { tr.output(i, b) }})
+			tr.ends[i] = New(Config{Conv: 0x77665544, MTU: testMTU, Overhead: testOverhead, Patience: 15 * time.Second, Output: func(_ time.Time, b []byte) { tr.output(i, b) }})
 		}
 		tr.run(5 * time.Millisecond)
 		tr.send(0, "first")

@@ -31,13 +31,14 @@ func fuzzed(now time.Time, cfg Config) []*Session {
 func FuzzInput(f *testing.F) {
 	var seeds [][]byte
 	add := func(b []byte) { seeds = append(seeds, bytes.Clone(b)) }
-	for k := range wire.ProbeAnswerKind + 1 {
+	for k := range wire.PartKind + 1 {
 		for _, long := range []bool{false, true} {
 			b := wire.AppendHeader(nil, wire.Header{Kind: k, Long: long, ID: testID})
 			add(b)
 			add(append(b, make([]byte, wire.ChallengeSize)...))
 			add(wire.AppendHeartbeat(b, wire.Heartbeat{Ask: 1, Echo: 1, Answer: true}))
 			add(wire.AppendClose(b, wire.Close{Text: []byte("bye")}))
+			add(append(wire.AppendPart(b, wire.Part{Count: 2}), "part"...))
 		}
 	}
 	add(wire.AppendHello(nil, wire.Hello{Version: wire.Version, Nonce: testNonce}))

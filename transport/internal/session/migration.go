@@ -203,7 +203,7 @@ func (s *Session) receiveChallenge(now time.Time, from Path, body []byte) (Verdi
 		return Unexpected, err
 	}
 	if now.Sub(s.served) >= silence {
-		s.pathSize = pathSizeSearch{} // the path has probably changed
+		s.resetPathSize() // the path has probably changed
 	}
 	s.useLongHeaders(now.Add(challengeLongPeriod))
 	s.sendKind(from, wire.ResponseKind, wire.AppendResponse(nil, wire.Response{Data: data, Generation: s.generation}))
@@ -301,6 +301,7 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	v.current.wins, c.wins = 0, 0
 	s.remote, s.contestedUntil = v.current.addr, now.Add(contestPeriod)
 	s.stats.PathMigrations++
+	s.resetPathSize()
 	s.sendHeartbeat(now, true) // which tells the client that it was found
 }
 
@@ -310,7 +311,7 @@ func (s *Session) Rebound(now time.Time) {
 	if s.state == Open {
 		s.generation++
 		s.unanswered.since = now
-		s.pathSize = pathSizeSearch{}
+		s.resetPathSize()
 		s.useLongHeaders(now.Add(minLongPeriod))
 		s.sendHeartbeat(now, true)
 	}

@@ -235,8 +235,8 @@ func (m *model) run(until time.Duration) {
 		if !m.now.Before(nextSend) {
 			nextSend = m.now.Add(m.rate)
 			binary.LittleEndian.PutUint64(payload[:], uint64(m.at()))
-			_ = m.client.Send(payload[:])
-			_ = m.server.Send(payload[:])
+			_ = m.client.Send(time.Now(), payload[:])
+			_ = m.server.Send(time.Now(), payload[:])
 		}
 		m.client.Advance(m.now)
 		m.server.Advance(m.now)

@@ -243,7 +243,7 @@ func (p *pair) last() []byte { return p.flying[len(p.flying)-1].data }
 
 func (p *pair) send(e *end, payload string) {
 	p.t.Helper()
-	if err := e.s.Send([]byte(payload)); err != nil {
+	if err := e.s.Send(time.Now(), []byte(payload)); err != nil {
 		p.t.Fatal(err)
 	}
 }

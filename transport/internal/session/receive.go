@@ -54,10 +54,16 @@ func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.He
 	}
 	newest := number >= s.window.Next()
 	s.window.Mark(number)
-	s.number = number
+	s.number, s.size = number, uint16(len(b))
 	s.accept(now, h.Kind)
+	if h.Kind != wire.ProbeKind {
+		s.largest = max(s.largest, uint16(len(b)))
+	}
 	if h.Long || s.validation != nil { // otherwise it came from the current address
 		s.observeAddress(now, from, number)
+	}
+	if h.Kind == wire.PartKind {
+		return s.receivePart(now, number, len(b), body)
 	}
 	if h.Kind == wire.DataKind {
 		s.heartbeat.busy = true
@@ -96,9 +102,7 @@ func (s *Session) receiveControl(now time.Time, from Path, h wire.Header, body [
 	v := Accepted
 	switch h.Kind {
 	case wire.ReliableKind:
-		s.heartbeat.busy = true
-		err = s.channelOf(body).Input(now, body)
-		s.endIfExhausted()
+		v = s.receiveSegments(now, body)
 	case wire.HeartbeatKind:
 		err = s.receiveHeartbeat(now, body)
 	case wire.CloseKind:
@@ -109,8 +113,6 @@ func (s *Session) receiveControl(now time.Time, from Path, h wire.Header, body [
 		v, err = s.receiveResponse(now, from, body)
 	case wire.ProbeKind:
 		err = s.receiveProbe(now, h, body)
-	case wire.ProbeAnswerKind:
-		v, err = s.receiveProbeAnswer(body)
 	default:
 		v = Unexpected
 	}
@@ -118,6 +120,17 @@ func (s *Session) receiveControl(now time.Time, from Path, h wire.Header, body [
 		return Malformed
 	}
 	return v
+}
+
+// receiveSegments handles the body of a reliable datagram.
+func (s *Session) receiveSegments(now time.Time, body []byte) Verdict {
+	s.heartbeat.busy = true
+	err := s.channelOf(body).Input(now, body)
+	s.endIfExhausted()
+	if err != nil {
+		return Malformed
+	}
+	return Accepted
 }
 
 // accept records that an authentic datagram was received.

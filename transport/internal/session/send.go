@@ -8,24 +8,28 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Send sends b as one unreliable datagram. It returns [ErrTooLarge] for more than
-// [Session.MaxPayload] bytes and [ErrNotOpen] in any state but [Open]. It does not allocate.
-func (s *Session) Send(b []byte) error {
+// Send sends b as one unreliable datagram, or in parts if the path may not carry that. It returns
+// [ErrTooLarge] for more than [Session.MaxPayload] bytes and [ErrNotOpen] in any state but [Open].
+// It does not allocate.
+func (s *Session) Send(now time.Time, b []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
 	}
 	if len(b) > wire.MaxBody && len(b) > s.MaxPayload() {
 		return fmt.Errorf("%w: %d bytes, at most %d fit a datagram", ErrTooLarge, len(b), s.MaxPayload())
 	}
-	s.heartbeat.busy = true
-	s.sendKind(s.remote, wire.DataKind, b)
+	s.sendBody(now, wire.DataKind, b)
 	return nil
 }
 
-// NextSend returns the packet number of the next datagram, and its size if [Session.Send] sends n
-// bytes in it.
-func (s *Session) NextSend(n int) (number uint64, size int) {
-	return s.next, s.around(wire.DataKind) + n
+// NextSend returns the packet number of the next datagram, and the size of what [Session.Send]
+// sends for n bytes.
+func (s *Session) NextSend(now time.Time, n int) (number uint64, size int) {
+	size = s.around(wire.DataKind) + n
+	if limit := s.sendLimit(now, wire.DataKind); size > limit {
+		size = n + s.partsOf(n, limit)*(s.around(wire.PartKind)+wire.PartSize)
+	}
+	return s.next, size
 }
 
 // around returns the size of the header and tag of the next datagram.
@@ -54,10 +58,7 @@ func (s *Session) endIfExhausted() {
 }
 
 // sendSegments is the output function of the reliable channel and the bulk channel.
-func (s *Session) sendSegments(b []byte) {
-	s.heartbeat.busy = true
-	s.sendKind(s.remote, wire.ReliableKind, b)
-}
+func (s *Session) sendSegments(now time.Time, b []byte) { s.sendBody(now, wire.ReliableKind, b) }
 
 // SendRaw sends any body as a datagram of kind k. Package rogue uses it for protocol violations. It
 // returns [ErrNotOpen] in any state but [Open].
@@ -104,12 +105,33 @@ func (p *Buffers) get() *buffer {
 	return new(buffer)
 }
 
-// sendKind encrypts a body and sends it in a datagram of kind k.
-func (s *Session) sendKind(to Path, k wire.Kind, body []byte) {
+// sendBody sends a body of kind data or reliable, in parts if its datagram may be too large for the
+// path.
+func (s *Session) sendBody(now time.Time, k wire.Kind, b []byte) {
+	s.heartbeat.busy = true
+	size := s.around(k) + len(b)
+	if size > wire.MinDatagram {
+		if limit := s.sendLimit(now, k); size > limit {
+			s.sendParts(now, k, b, limit)
+			s.noteSplit(now)
+			return
+		}
+		s.pathSize.noteWhole(s.at(now), size)
+		if k == wire.DataKind {
+			s.pathSize.large = s.at(now)
+		}
+	}
+	s.sendKind(s.remote, k, b)
+}
+
+// sendKind encrypts a body, which may be in pieces, and sends it in a datagram of kind k.
+func (s *Session) sendKind(to Path, k wire.Kind, body ...[]byte) {
 	buf := s.cfg.Buffers.get()
 	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})
 	header := len(b)
-	b = append(b, body...)
+	for _, piece := range body {
+		b = append(b, piece...)
+	}
 	s.output(to, s.sealer.Seal(b[:header], b[:header], b[header:], s.next))
 	s.next++
 	s.cfg.Buffers.pool.Put(buf)

@@ -70,9 +70,12 @@ type Session struct {
 	err   error // why it is Closed; nil if this end closed it
 
 	client bool
-	long   bool   // a client sends long headers
-	id     uint64 // 0 until a client's session is open
-	remote Path
+	long   bool // a client sends long headers
+	small  bool // see noteSize
+	// See TakeSmall.
+	foundSmall bool
+	id         uint64 // 0 until a client's session is open
+	remote     Path
 
 	start      time.Time        // of the rate limits
 	received   time.Time        // when the last datagram was accepted
@@ -81,7 +84,9 @@ type Session struct {
 	welcome    []byte           // of a listener's session until it is open
 	heartbeat  heartbeatState
 	lossProbe  time.Time // see [Session.receiveUnknown]
-	pathSize   pathSizeSearch
+	pathSize   pathSize
+	parts      *assembly // of received bodies in parts; nil before the first one
+	largest    uint16    // size of the largest datagram but probes, received since the last heartbeat was sent
 	longUntil  time.Time // until when a client sends long headers at least
 	unanswered unansweredState
 	path       path.Estimator
@@ -95,7 +100,8 @@ type Session struct {
 	window   seal.Window
 	opener   seal.Opener  // set together with sealer
 	sealer   *seal.Sealer // nil until the keys are known
-	number   uint64       // of the last accepted datagram
+	number   uint64       // see Number
+	size     uint16       // see Size
 	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
 	bulk     bulk
@@ -122,8 +128,13 @@ func (s *Session) Err() error { return s.err }
 // Path returns what this end has measured of the path.
 func (s *Session) Path() *path.Estimator { return &s.path }
 
-// Number returns the complete packet number of the last accepted datagram.
+// Number returns the complete packet number of the last accepted datagram. That of a payload in
+// parts is the number of its first part.
 func (s *Session) Number() uint64 { return s.number }
+
+// Size returns the size of the last accepted datagram. That of a payload in parts is the size of
+// all their datagrams.
+func (s *Session) Size() int { return int(s.size) }
 
 // Missing returns the number of packet numbers from first to last that were not received, as far as
 // the replay window shows.
@@ -161,6 +172,7 @@ type Stats struct {
 	LossBursts                       uint64           // runs of lost datagrams
 	ProbesSent, ProbeBytes           uint64           // path size probes among the sent datagrams
 	PathMigrations                   uint64           // changes of the peer's address
+	SmallPaths                       uint64           // findings that the path carries less than usual
 	Verdicts                         [Verdicts]uint64 // by verdict
 }
 
@@ -189,6 +201,7 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	}
 	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
 	s.reliable = reliable.New(s.channel(s.conversation()))
+	s.resetPathSize()
 }
 
 // conversation returns the conversation number of the reliable channel. That of the bulk channel is

@@ -251,7 +251,7 @@ func TestBrokenReliableChannel(t *testing.T) {
 			segment[4], segment[5] = 81, fragments-1 // a push; each claims to be the first fragment
 			binary.LittleEndian.PutUint32(segment[12:], sn)
 			binary.LittleEndian.PutUint32(segment[20:], wire.MaxBody-header)
-			p.client.s.sendSegments(segment)
+			p.client.s.sendSegments(time.Now(), segment)
 		}
 		p.run(oneWay)
 		if !errors.Is(p.server.s.Err(), ErrProtocol) {
@@ -285,7 +285,7 @@ func TestSendOnlyWhileOpen(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
 		check := func() {
 			t.Helper()
-			if err := p.client.s.Send(nil); !errors.Is(err, ErrNotOpen) {
+			if err := p.client.s.Send(time.Now(), nil); !errors.Is(err, ErrNotOpen) {
 				t.Errorf("Send: %v", err)
 			}
 			if err := p.client.s.SendReliable(time.Now(), []byte("x")); !errors.Is(err, ErrNotOpen) {
@@ -294,7 +294,7 @@ func TestSendOnlyWhileOpen(t *testing.T) {
 		}
 		check()
 		p.connect()
-		if err := p.client.s.Send(make([]byte, wire.MaxBody+1)); !errors.Is(err, ErrTooLarge) {
+		if err := p.client.s.Send(time.Now(), make([]byte, wire.MaxBody+1)); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a payload that does not fit: %v", err)
 		}
 		p.send(p.client, strings.Repeat("x", wire.MaxBody))

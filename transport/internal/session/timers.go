@@ -67,7 +67,15 @@ func (s *Session) nextHeartbeat() time.Time {
 // sendHeartbeat sends a heartbeat, which requests an answer or not.
 func (s *Session) sendHeartbeat(now time.Time, request bool) {
 	b := &s.heartbeat
-	h := wire.Heartbeat{Ask: s.path.Ask(now.Sub(s.start), cmp.Or(s.cfg.Random, rand.Reader)), Answer: request}
+	h := wire.Heartbeat{
+		Ask: s.path.Ask(now.Sub(s.start), cmp.Or(s.cfg.Random, rand.Reader)), Answer: request, Largest: wire.Excess(int(s.largest)),
+	}
+	s.largest = 0
+	if p := s.parts; p != nil && !p.used {
+		s.parts = nil
+	} else if p != nil {
+		p.used = false
+	}
 	if hold := now.Sub(b.peerAt) / time.Microsecond; b.peer != 0 && hold <= wire.MaxHold {
 		h.Echo, h.Hold = b.peer, uint32(hold)
 	}
@@ -105,6 +113,7 @@ func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 		s.path.Echoed(now.Sub(s.start), h.Echo, hold)
 	}
 	s.heartbeat.peer, s.heartbeat.peerAt = h.Ask, now
+	s.receiveReport(now, h.Largest)
 	if h.Answer && s.mayAnswer(now) {
 		s.sendHeartbeat(now, false)
 		s.probePathSize(now)

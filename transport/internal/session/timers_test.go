@@ -13,11 +13,12 @@ import (
 // TestProbing searches paths that carry datagrams of these sizes.
 func TestProbing(t *testing.T) {
 	for limit, want := range map[int]int{
-		100: 0, 1191: 0, 1200: 1200, 1231: 1200, 1300: 1232, 1372: 1372, 1471: 1452, 1472: 1472, 60000: 1472,
+		548: 548, 871: 548, 872: 872, 1191: 872, 1200: 1200, 1231: 1200, 1300: 1232, 1372: 1372, 1471: 1452, 1472: 1472, 60000: 1472,
 	} {
 		inOpenPair(t, func(t *testing.T, p *pair) {
-			p.server.limit, p.client.s.pathSize = limit, pathSizeSearch{}
-			p.run(9 * time.Second)
+			p.server.limit = limit
+			p.client.s.resetPathSize()
+			p.run(11 * time.Second)
 			c := p.client.s
 			if got, most := c.MaxDatagram(), c.MaxPayload(); got != want || most != max(want, 1200)-27 {
 				t.Errorf("at most %d bytes pass: found %d and payloads of %d, want %d", limit, got, most, want)
@@ -25,19 +26,19 @@ func TestProbing(t *testing.T) {
 			p.server.payloads = nil
 			large := bytes.Repeat([]byte("x"), c.MaxPayload())
 			p.send(p.client, string(large))
-			if err := c.Send(append(large, 'x')); !errors.Is(err, ErrTooLarge) {
+			if err := c.Send(time.Now(), append(large, 'x')); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("a payload that does not fit: %v", err)
 			}
 			sent := c.Stats().DatagramsSent
 			p.run(10 * time.Second)
-			if arrived := len(p.server.payloads) == 1; arrived != (want != 0) {
-				t.Errorf("at most %d bytes pass: the largest payload arrived: %v", limit, arrived)
+			if len(p.server.payloads) != 1 || p.server.payloads[0] != string(large) {
+				t.Errorf("at most %d bytes pass: %d payloads arrived", limit, len(p.server.payloads))
 			}
 			if n := c.Stats().DatagramsSent - sent; n > 14 {
 				t.Errorf("%d datagrams in 10 s after the search", n)
 			}
 			if s := p.server.s; s.MaxDatagram() != 0 || s.MaxPayload() != wire.MaxBody {
-				t.Errorf("the server's end: %d, %d", s.MaxDatagram(), s.MaxPayload())
+				t.Errorf("the server's end, which sent nothing large: %d, %d", s.MaxDatagram(), s.MaxPayload())
 			}
 		})
 	}
@@ -79,11 +80,11 @@ func TestProbingRestarts(t *testing.T) {
 	}
 }
 
-// TestProbeBodies: probes of any size are answered if they are zeros, a server never asks, an
-// answer has a size of 2 bytes, and none counts that answers no probe of the client.
+// TestProbeBodies: probes of any size are answered if they are zeros, an answer has a size of 2
+// bytes, and none counts that answers no probe.
 func TestProbeBodies(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.client.s.pathSize = pathSizeSearch{}
+		p.client.s.resetPathSize()
 		for _, c := range []struct {
 			from, to *end
 			kind     wire.Kind
@@ -93,10 +94,10 @@ func TestProbeBodies(t *testing.T) {
 		}{
 			{p.client, p.server, wire.ProbeKind, make([]byte, 1000), Accepted, 1},
 			{p.client, p.server, wire.ProbeKind, []byte("x"), Malformed, 0},
-			{p.client, p.server, wire.ProbeAnswerKind, []byte{0, 5}, Unexpected, 0},
-			{p.client, p.server, wire.ProbeAnswerKind, []byte{0}, Malformed, 0},
-			{p.server, p.client, wire.ProbeAnswerKind, []byte{0, 5, 0}, Malformed, 0},
-			{p.server, p.client, wire.ProbeAnswerKind, []byte{0xff, 0xff}, Accepted, 0},
+			{p.server, p.client, wire.ProbeKind, make([]byte, 3), Accepted, 1},
+			{p.client, p.server, wire.ProbeKind, []byte{0, 5}, Accepted, 0},
+			{p.server, p.client, wire.ProbeKind, []byte{0, 5, 0}, Malformed, 0},
+			{p.server, p.client, wire.ProbeKind, []byte{0xff, 0xff}, Accepted, 0},
 		} {
 			c.from.s.sendKind(c.to.addr, c.kind, c.body)
 			b := p.last()

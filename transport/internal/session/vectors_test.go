@@ -70,7 +70,7 @@ var forms = [...]string{wire.ShortForm: "short", wire.LongForm: "long", wire.Dat
 
 // headerVectors returns a header of each kind in each form.
 func headerVectors(t *testing.T) (all []headerVector) {
-	for kind := wire.DataKind; kind <= wire.ProbeAnswerKind; kind++ {
+	for kind := wire.DataKind; kind <= wire.PartKind; kind++ {
 		for _, long := range []bool{false, true} {
 			h := wire.Header{Kind: kind, Long: long, Number: 0x5_1234}
 			v := headerVector{Kind: kind}
@@ -238,11 +238,14 @@ func bodyVectors() []bodyVector {
 	return []bodyVector{
 		{wire.HeartbeatKind, "the first heartbeat", fields{"ask": 1000, "echo": 0, "hold": 0, "answer": true}, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 1000, Answer: true})},
 		{wire.HeartbeatKind, "heartbeat", fields{"ask": uint32(0xfffffff0), "echo": 0x01020304, "hold": 0x050607, "answer": false}, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 0xfffffff0, Echo: 0x01020304, Hold: 0x050607})},
+		{wire.HeartbeatKind, "heartbeat after a datagram of 1,200 bytes", fields{"ask": 7, "echo": 8, "hold": 9, "answer": true, "largest": 82}, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 7, Echo: 8, Hold: 9, Answer: true, Largest: wire.Excess(1200)})},
 		{wire.CloseKind, "close", fields{"code": 1, "text": "bye"}, wire.AppendClose(nil, wire.Close{Code: wire.CloseShutdown, Text: []byte("bye")})},
 		{wire.ChallengeKind, "challenge", fields{}, challenge[:]},
 		{wire.ResponseKind, "response", fields{"generation": 255}, wire.AppendResponse(nil, wire.Response{Data: challenge, Generation: 255})},
 		{wire.ProbeKind, "probe", fields{}, make([]byte, 5)},
-		{wire.ProbeAnswerKind, "probe answer", fields{"size": 1472}, wire.AppendProbeAnswer(nil, 1472)},
+		{wire.ProbeKind, "probe answer", fields{"size": 1472}, wire.AppendProbeAnswer(nil, 1472)},
+		{wire.PartKind, "part of a payload", fields{"reliable": false, "count": 2, "index": 0, "offset": 0}, append(wire.AppendPart(nil, wire.Part{Count: 2}), "first"...)},
+		{wire.PartKind, "part of segments", fields{"reliable": true, "count": 3, "index": 2, "offset": 1038}, append(wire.AppendPart(nil, wire.Part{Reliable: true, Count: 3, Index: 2, Offset: 1038}), "last"...)},
 	}
 }
 

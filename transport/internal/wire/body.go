@@ -11,6 +11,10 @@ const MaxHold = 1<<24 - 1
 
 const flagAnswer = 1 << 0 // of a heartbeat
 
+// Excess returns the part of the size of a datagram that is above [MinDatagram], in units of 8
+// bytes, rounded up. It is 0 for datagrams that every path carries, and below 128 for all.
+func Excess(size int) uint8 { return uint8(max(size-MinDatagram+7, 0) / 8) }
+
 // Heartbeat keeps a session alive and measures the round-trip time: the sender of an ask subtracts
 // the hold time of its echo from the time since it sent the ask.
 type Heartbeat struct {
@@ -18,21 +22,25 @@ type Heartbeat struct {
 	Echo   uint32 // the newest ask that the sender received; 0: none
 	Hold   uint32 // microseconds since it received that, at most MaxHold; 0 without an echo
 	Answer bool   // requests a heartbeat from the receiver at once
+	// Largest is the [Excess] of the largest datagram, except probes, that the sender has received
+	// since its previous heartbeat.
+	Largest uint8
 }
 
-// AppendHeartbeat appends the body of a heartbeat. Only 24 bits of the hold time are sent.
+// AppendHeartbeat appends the body of a heartbeat. Only 24 bits of the hold time, and 7 of Largest,
+// are sent.
 func AppendHeartbeat(b []byte, h Heartbeat) []byte {
 	last := h.Hold & MaxHold
 	if h.Answer {
 		last |= flagAnswer << 24
 	}
+	last |= uint32(h.Largest&127) << 25
 	b = binary.LittleEndian.AppendUint32(b, h.Ask)
 	b = binary.LittleEndian.AppendUint32(b, h.Echo)
 	return binary.LittleEndian.AppendUint32(b, last)
 }
 
-// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed]. Unknown
-// flags are ignored.
+// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed].
 func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	if len(body) != heartbeatBody {
 		return Heartbeat{}, ErrMalformed
@@ -41,6 +49,7 @@ func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	return Heartbeat{
 		Ask: binary.LittleEndian.Uint32(body), Echo: binary.LittleEndian.Uint32(body[4:]),
 		Hold: last & MaxHold, Answer: last>>24&flagAnswer != 0,
+		Largest: uint8(last >> 25),
 	}, nil
 }
 
@@ -112,6 +121,11 @@ func ParseResponse(body []byte) (Response, error) {
 	return Response{Data: [ChallengeSize]byte(body), Generation: body[ChallengeSize]}, nil
 }
 
+const probeAnswerBody = 2
+
+// IsProbeAnswer reports whether a body of [ProbeKind] is an answer. That of a probe has more bytes.
+func IsProbeAnswer(body []byte) bool { return len(body) == probeAnswerBody }
+
 // ParseProbe checks the body of a probe. Any byte but zero is [ErrMalformed].
 func ParseProbe(body []byte) error {
 	for _, b := range body {
@@ -130,8 +144,49 @@ func AppendProbeAnswer(b []byte, size int) []byte {
 // ParseProbeAnswer reads the size from the body of the answer to a probe; any other length than 2
 // bytes is [ErrMalformed].
 func ParseProbeAnswer(body []byte) (size int, err error) {
-	if len(body) != 2 {
+	if len(body) != probeAnswerBody {
 		return 0, ErrMalformed
 	}
 	return int(binary.LittleEndian.Uint16(body)), nil
+}
+
+const (
+	// PartSize is the size of the header of a part in bytes.
+	PartSize = 2
+	// MaxParts is the maximum number of parts of a body.
+	MaxParts = 4
+)
+
+// Part is the header of a part of a body. The parts of a body are in consecutive datagrams. Those
+// of a data datagram stand for that datagram, with the packet number of the first of them.
+type Part struct {
+	Reliable bool // the body is of the reliable kind, otherwise of the data kind
+	Count    int  // of the parts of the body, 2 to MaxParts
+	Index    int  // of this part, below Count
+	Offset   int  // of its first byte in the body, less than MaxDatagram
+}
+
+// AppendPart appends the header of a part.
+func AppendPart(b []byte, p Part) []byte {
+	v := uint16(p.Offset) | uint16(p.Index)<<11 | uint16(p.Count-1)<<13
+	if p.Reliable {
+		v |= 1 << 15
+	}
+	return binary.LittleEndian.AppendUint16(b, v)
+}
+
+// ParsePart reads the header of a part, and returns the rest of the body, which is not empty. An
+// index that is not below the count, a single part, and bytes from [MaxDatagram] on are
+// [ErrMalformed], and so is a first part that does not begin the body.
+func ParsePart(body []byte) (p Part, data []byte, err error) {
+	if len(body) <= PartSize {
+		return Part{}, nil, ErrMalformed
+	}
+	v := binary.LittleEndian.Uint16(body)
+	p = Part{Reliable: v>>15 != 0, Count: int(v>>13&3) + 1, Index: int(v >> 11 & 3), Offset: int(v & (1<<11 - 1))}
+	data = body[PartSize:]
+	if p.Count < 2 || p.Index >= p.Count || p.Offset+len(data) > MaxDatagram || (p.Index == 0) != (p.Offset == 0) {
+		return Part{}, nil, ErrMalformed
+	}
+	return p, data, nil
 }

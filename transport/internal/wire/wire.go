@@ -35,8 +35,11 @@ import (
 const (
 	// Version is the protocol version in a hello.
 	Version = 4
-	// BaseDatagram is the maximum size of a datagram that every path is assumed to carry, with
-	// header and tag, in bytes.
+	// MinDatagram is the maximum size of a datagram that every path is assumed to carry, with
+	// header and tag, in bytes: with UDP it fills 576 bytes of IPv4.
+	MinDatagram = 548
+	// BaseDatagram is the same of ordinary paths. Bodies of datagrams up to this size fit one
+	// datagram there, and are sent in parts elsewhere.
 	BaseDatagram = 1200
 	// MaxDatagram is the maximum size of a datagram in bytes: with UDP and IPv4 it fills an
 	// Ethernet frame. Only path size probes, and payloads on a path on which a probe of that size
@@ -116,14 +119,14 @@ type Kind uint8
 
 // The kinds of encrypted datagrams. All eight values are in use.
 const (
-	DataKind        Kind = iota // an unreliable payload
-	ReliableKind                // segments of the reliable channel
-	HeartbeatKind               // keeps the session alive, and measures the RTT
-	CloseKind                   // sender has ended the session
-	ChallengeKind               // path challenge
-	ResponseKind                // path response
-	ProbeKind                   // path size probe
-	ProbeAnswerKind             // answer to a probe
+	DataKind      Kind = iota // an unreliable payload
+	ReliableKind              // segments of the reliable channel
+	HeartbeatKind             // keeps the session alive, and measures the RTT
+	CloseKind                 // sender has ended the session
+	ChallengeKind             // path challenge
+	ResponseKind              // path response
+	ProbeKind                 // path size probe, or the answer to one
+	PartKind                  // a part of the body of a data or reliable datagram
 	kinds
 )
 

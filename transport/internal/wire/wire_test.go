@@ -65,7 +65,7 @@ var layouts = []layout{
 	headers.with("short header", "15 3412", Header{Kind: HeartbeatKind, Number: 0x51234}),
 	headers.with("long data header", "45 8877665544332227 3412", Header{Kind: DataKind, Long: true, ID: 0x2722334455667788, Number: 0x51234}),
 	headers.with("long header", "5b 8877665544332227 ffff", Header{Kind: CloseKind, Long: true, ID: 0x2722334455667788, Number: 0x3ffff}),
-	headers.with("last kind", "38 0100", Header{Kind: ProbeAnswerKind, Number: 1}),
+	headers.with("last kind", "38 0100", Header{Kind: PartKind, Number: 1}),
 	hellos.with("first hello", "80 0400 "+nonceHex+strings.Repeat("00", 24)+"01020304 00 0000"+strings.Repeat("00", 22),
 		Hello{Version: 4, Nonce: testNonce, Key: testKeyID, Message: []byte{}}),
 	hellos.with("hello", "80 0400 "+nonceHex+cookieHex+"01020304 00 3a00"+messageHex,

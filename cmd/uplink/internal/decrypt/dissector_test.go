@@ -149,6 +149,25 @@ func TestWiresharkNumbers(t *testing.T) {
 	}
 }
 
+// TestWiresharkParts dissects a body that arrives in parts, the second of which arrives first.
+func TestWiresharkParts(t *testing.T) {
+	body := short(30, 1)
+	part := func(index int, data []byte) shot {
+		record := opened(false, 0).b[:keylog.RecordHeader]
+		b := append(bytes.Clone(record), 7<<3, byte(5+index), 0)
+		// The second part begins with byte 1 of the body.
+		return shot{false, append(binary.LittleEndian.AppendUint16(b, uint16(1<<13|index<<11|index)), data...)}
+	}
+	packets := dissect(t, capture(part(1, body[1:]), part(0, body[:1])))
+	wellFormed(t, packets)
+	for i, n := range []int{0, 1} {
+		if got := len(packets[i].all("uplink.frame")); got != n {
+			t.Errorf("packet %d: %d frames, want %d", i+1, got, n)
+		}
+		compare(t, i+1, &packets[i], map[string]int{"uplink.part.index": 1 - i, "uplink.part.last": 1})
+	}
+}
+
 // TestWiresharkPreferences reads an unencrypted session from the middle, at a configured port.
 func TestWiresharkPreferences(t *testing.T) {
 	shots := []shot{

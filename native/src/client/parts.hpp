@@ -1,0 +1,48 @@
+// Bodies that arrive in parts. datagrams.md, 8.2.
+#pragma once
+
+#include "src/base/memory.hpp"
+#include "src/client/datagram.hpp"
+
+namespace uplink::detail::client {
+
+// Assembly collects bodies that arrive in parts.
+class Assembly {
+public:
+  struct Body {
+    uint64_t first = 0; // packet number of the first part
+    uint16_t size = 0, bytes = 0;
+    bool reliable = false;
+    uint8_t count = 0, arrived = 0; // count of 0: the entry is free
+    uint8_t data[max_datagram] = {};
+  };
+  // create allocates memory for so many bodies.
+  bool create(const Allocator &a, size_t n) { return bodies_.create(a, n); }
+  void clear();
+  // add adds a part, the body of the datagram with a number. It returns the whole body if that is
+  // complete, valid until the next call, or nullptr.
+  const Body *add(uint64_t number, Bytes part);
+
+private:
+  Body *find(uint64_t first, const Part &p);
+  Array<Body> bodies_;
+};
+
+// Splitter cuts a body into parts of about the same size.
+class Splitter {
+public:
+  bool empty() const { return index_ == count_; }
+  void clear() { count_ = index_ = 0; }
+  // start begins a body of kind data or reliable, of which each part has room for so many bytes.
+  void start(uint8_t kind, Bytes body, size_t room);
+  // next writes the body of the next datagram, at most max_datagram bytes, and returns its size.
+  size_t next(uint8_t *to);
+
+private:
+  uint16_t size_ = 0, at_ = 0;
+  bool reliable_ = false;
+  uint8_t count_ = 0, index_ = 0;
+  uint8_t data_[max_datagram] = {};
+};
+
+} // namespace uplink::detail::client
