@@ -47,14 +47,14 @@ type Preset struct {
 }
 
 // presetDelivery is the Delivery of all presets. It leaves a margin to 99.9 %.
-const presetDelivery = 0.9992
+const presetDelivery = 0.9993
 
 // The presets.
 var (
 	// LowLatency sends every frame at once.
 	LowLatency = Preset{
 		"low-latency",
-		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: 0.9993},
+		DelayPolicy{Deadline: 55 * time.Millisecond, Delivery: presetDelivery},
 		transport.AES128GCM,
 	}
 	// Balanced lets frames wait for up to 33 ms: 2 frames at 60 Hz, 1 at 30 Hz.

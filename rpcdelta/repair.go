@@ -66,10 +66,12 @@ func (t *ackTimer) resolve(delay int) {
 func (t *ackTimer) usual() int { return max(t.longest[0], t.longest[1]) }
 
 // repairs returns how many times a payload can be repeated by the deadline of all its frames after
-// its ack did not arrive.
+// its ack did not arrive. It is 0 while acks do not show losses, and while no payload of the last
+// two deadlines was acked, because nothing arrives then.
 func (t *ackTracker) repairs() int {
 	a := &t.repair.acks
-	if t.repair.payloads == nil || t.redundancy.setting != RedundancyAuto || a.periods == 0 || a.prompt < promptShare {
+	silent := t.next-t.resolved > 2*uint64(t.deadline)
+	if t.repair.payloads == nil || t.redundancy.setting != RedundancyAuto || a.periods == 0 || a.prompt < promptShare || silent {
 		return 0
 	}
 	return max(0, min(t.deadline, MaxRepairAge)-t.batch-a.usual())
@@ -77,14 +79,14 @@ func (t *ackTracker) repairs() int {
 
 // overdue returns how many more times payload n is to be repeated because it is lost or its ack is
 // overdue, and the number of ticks after this one in which that helps all frames that only this
-// payload brings.
-func (t *ackTracker) overdue(n uint64) (copies, left int) {
+// payload brings. Only frames before the given one count.
+func (t *ackTracker) overdue(n, before uint64) (copies, left int) {
 	f := t.sent.Get(n)
 	if f == nil || f.fresh == 0 || t.repair.payloads.Get(n) == nil || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {
 		return 0, 0
 	}
 	left = t.deadline
-	for q := n + 1 - uint64(f.fresh); q <= n; q++ {
+	for q := n + 1 - uint64(f.fresh); q <= n && q < before; q++ {
 		f, age := t.sent.Get(q), int(t.next-1-q)
 		planned := t.redundancy.limited(f.planned)
 		if f.delivered || f.payloads >= planned || age > t.deadline {
@@ -109,7 +111,7 @@ func (t *ackTracker) repairIsDue() bool {
 		return false
 	}
 	for n := t.repairable(); n < t.next; n++ {
-		if copies, left := t.overdue(n); copies > left {
+		if copies, left := t.overdue(n, t.next); copies > left {
 			return true
 		}
 	}
@@ -125,10 +127,11 @@ func (e *Encoder) AppendRepair(dst []byte) []byte {
 	if e.repairs() == 0 {
 		return dst
 	}
-	for r.next = max(r.next, e.repairable()); r.next < e.next; {
+	oldest := e.next - 1 - uint64(e.sent.Get(e.next-1).older) // of the payload in the same datagram
+	for r.next = max(r.next, e.repairable()); r.next < oldest; {
 		n := r.next
 		r.next++
-		if copies, _ := e.overdue(n); copies == 0 {
+		if copies, _ := e.overdue(n, oldest); copies == 0 {
 			continue
 		}
 		if b := r.payloads.Get(n); b != nil && len(*b) <= r.room {

@@ -238,7 +238,8 @@ batched  wire ratios of the batching of the preset with other frames in its data
        frames, without acks, and those of rle.
 delay  mean time from Send to the first arrival, less the one-way delay; urgent: longest wait of a frame in which a bit or
        bool changed. Frames that arrive after the deadline of their preset are not delivered.
-frames delivered in time, late, sent as keyframes, wrong: different from what was sent (must be 0).
+frames delivered in time; late: shares that reached the server in some payload, but not in time; keyframes: payloads
+       without a baseline; wrong: different from what was sent (must be 0). All of a run count but those of the warm-up.
 ns     per frame, median of several passes; encode includes processing acks, decode writing them; -: not measured.
 traces together: geometric means of their bits, whose ratio is that to the first codec's, and of the wire ratios; the
        arithmetic mean of delivery.

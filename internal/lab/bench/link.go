@@ -17,7 +17,7 @@ import (
 
 type datagram struct {
 	number   uint64
-	messages [][]byte // of one frame stream or one ack
+	payloads []payload // of one frame stream, or an ack without sequence numbers
 }
 
 // direction is one direction of the link. Like the transport, it drops datagrams that arrive after
@@ -37,19 +37,19 @@ func newDirection(cfg simnet.Config, frames int) (*direction, error) {
 	return &direction{queue: simnet.NewQueue[datagram](link), frames: uint64(frames)}, nil
 }
 
-// send sends messages in a datagram and returns the number of copies that will arrive. size
+// send sends payloads in a datagram and returns the number of copies that will arrive. size
 // includes the datagram's headers.
-func (w *direction) send(now time.Duration, size int, messages ...[]byte) int {
+func (w *direction) send(now time.Duration, size int, payloads ...payload) int {
 	w.sent++
-	return w.queue.Push(now, datagram{w.sent, messages}, size)
+	return w.queue.Push(now, datagram{w.sent, payloads}, size)
 }
 
-// receive returns the messages of the next datagram that has arrived. It returns false for one that
+// receive returns the payloads of the next datagram that has arrived. It returns false for one that
 // the transport drops.
-func (w *direction) receive(now time.Duration) ([][]byte, bool) {
+func (w *direction) receive(now time.Duration) ([]payload, bool) {
 	d, _, ok := w.queue.Pop(now)
 	w.newest = max(w.newest, d.number)
-	return d.messages, ok && (w.newest-d.number+1)*w.frames <= seq.WindowSize
+	return d.payloads, ok && (w.newest-d.number+1)*w.frames <= seq.WindowSize
 }
 
 // never is later than any time.
@@ -86,12 +86,13 @@ func (p *pair) overLink() error {
 		case never:
 			return nil
 		case up.next():
-			if messages, ok := up.receive(now); ok {
-				for _, m := range messages {
+			payloads, ok := up.receive(now)
+			for _, m := range payloads {
+				if ok {
 					p.decode(m)
+				} else {
+					p.reached(m)
 				}
-			} else {
-				p.tally.late++
 			}
 			if tick == never && p.dec.AckDue() {
 				tick = p.nextTick(now)
@@ -104,22 +105,21 @@ func (p *pair) overLink() error {
 			}
 			p.acked = now
 			ack := p.makeAck()
-			down.send(now, len(ack)+messageType+p.cfg.around(), ack)
+			down.send(now, len(ack)+messageType+p.cfg.around(), payload{message: ack})
 		case down.next():
-			if messages, ok := down.receive(now); ok {
-				if err := p.takeAck(messages[0], n); err != nil {
+			if acks, ok := down.receive(now); ok {
+				if err := p.takeAck(acks[0].message, n); err != nil {
 					return err
 				}
 			}
 		default:
-			message, err := p.encode(n)
+			payloads, err := p.encode(n)
 			if err != nil {
 				return err
 			}
-			if message != nil {
-				size := len(message) + p.repairSize() + p.cfg.around()
-				messages := append([][]byte{message}, p.repairs...)
-				if up.send(now, size, messages...) == 0 {
+			if len(payloads) > 0 {
+				size := len(payloads[0].message) + p.repairSize() + p.cfg.around()
+				if up.send(now, size, payloads...) == 0 && p.counts(payloads[0].newest) {
 					p.tally.lost++
 				}
 			}
@@ -169,7 +169,7 @@ func (p *pair) nextTick(now time.Duration) time.Duration {
 	hz, spacing := p.ackTicks()
 	now = max(now, p.acked+spacing)
 	interval := 1e9 / hz
-	interval += interval * interval / float64(p.leaves(p.frames))
+	interval += interval * interval / float64(p.leaves(p.end))
 	k := math.Ceil((float64(now) - 1e3) / interval)
 	return max(now, time.Duration(math.Round(k*interval)))
 }
@@ -220,11 +220,11 @@ func (p *pair) atDistance() error {
 				return err
 			}
 		}
-		message, err := p.encode(n)
+		payloads, err := p.encode(n)
 		if err != nil {
 			return err
 		}
-		p.decode(message)
+		p.decode(payloads[0])
 		acks[n] = p.makeAck()
 	}
 	return nil

@@ -96,7 +96,8 @@ type Counts struct {
 	// Arrived reports for each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 
-	// Lost and Late are the fractions of datagrams that were lost and late.
+	// Lost is the share of lost datagrams. Late is the share of the frames that reached the server
+	// in some payload, but were not delivered in time.
 	Lost float64 `json:"-"`
 	Late float64 `json:"-"`
 	// BaselineAge is the mean distance of a delta to its baseline, in frames.
@@ -151,24 +152,15 @@ func share(a, b int) float64 {
 }
 
 type tally struct {
-	sent, messages                               int
-	delivered, mismatches, undecodable           int
-	lost, late                                   int // datagrams
+	frames, inTime, late, delivered              int // of those that count
+	sent, messages, lost                         int // frames, datagrams and lost datagrams of payloads that count
+	mismatches, undecodable                      int // of all
 	intra, deltas, ages                          int
 	fullBits, payloadBits, headerBits, frameBits int
 	acks, ackBytes                               int
-	arrivals, inTime, urgent                     int
+	urgent                                       int
 	rleBits                                      int // of the datagrams' messages, as rle sends them
 	delay, urgentDelay                           time.Duration
-}
-
-// arrival counts the first arrival of a frame, delay after its Send without the one-way delay.
-func (t *tally) arrival(delay, deadline time.Duration) {
-	t.arrivals++
-	t.delay += delay
-	if deadline == 0 || delay <= deadline {
-		t.inTime++
-	}
 }
 
 // frame counts a message of size bytes and its frames. The size includes the codec's header.
@@ -205,7 +197,7 @@ func (t *tally) add(o *tally) {
 	t.frameBits += o.frameBits
 	t.acks += o.acks
 	t.ackBytes += o.ackBytes
-	t.arrivals += o.arrivals
+	t.frames += o.frames
 	t.inTime += o.inTime
 	t.urgent += o.urgent
 	t.rleBits += o.rleBits
@@ -232,14 +224,14 @@ func (t *tally) counts(p *pair) Counts {
 		WireRatio:          share(t.frameBits+both, full),
 		BatchedRatio:       share(t.fullBits+8*around*t.messages, full),
 		BatchedRLERatio:    share(rle, full),
-		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.arrivals))),
+		DelayMsMean:        thousandths(1e3 * t.delay.Seconds() / float64(max(1, t.delivered))),
 		UrgentDelayMsMax:   thousandths(1e3 * t.urgentDelay.Seconds()),
 		UrgentPerSecond:    thousandths(float64(t.urgent) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),
 		DatagramsPerSecond: thousandths(float64(t.messages) * p.trace.Schema.RateHz() / float64(max(1, t.sent))),
 		Name:               p.scheme.name,
-		FramesSent:         t.sent,
+		FramesSent:         t.frames,
 		FramesDelivered:    t.delivered,
-		DeliveredRatio:     share(t.inTime, t.sent),
+		DeliveredRatio:     share(t.inTime, t.frames),
 		FullBits:           share(t.fullBits, t.sent),
 		PayloadBits:        share(t.payloadBits, t.sent),
 		HeaderBits:         share(t.headerBits, t.sent),
@@ -254,7 +246,7 @@ func (t *tally) counts(p *pair) Counts {
 		Mismatches:         t.mismatches,
 		Undecodable:        t.undecodable,
 		Lost:               share(t.lost, t.messages),
-		Late:               share(t.late, t.messages),
+		Late:               share(t.late, t.frames),
 		BaselineAge:        share(t.ages, t.deltas),
 	}
 }

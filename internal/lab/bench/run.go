@@ -4,12 +4,14 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,8 +112,12 @@ type pair struct {
 	acked    time.Duration // when the server sent the last ack
 	oneWay   time.Duration
 	deadline time.Duration // after the one-way delay; 0 if there is none
-	frames   int           // to be sent
-	warm     int           // frames at the start that are not counted
+	warm     int           // frames at the start that do not count
+	end      int           // first frame after those that count
+	frames   int           // to be sent: those until end, and others that may repeat them
+	fates    []fate        // of the frames that count
+	newest   uint64        // frame that reached the server
+	recent   []payload     // those that may be repaired
 	record   bool
 	script   script
 	profile  *inspect.Profile  // of the first run, or nil
@@ -126,10 +132,13 @@ type pair struct {
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 	p := &pair{ctx: ctx, cfg: cfg, scheme: s, trace: t, record: cfg.once() && !cfg.Untimed, acked: -time.Second}
-	p.frames = cmp.Or(cfg.Frames, len(t.Frames))
 	p.warm = int(math.Ceil(cfg.Warmup.Seconds() * t.Schema.RateHz()))
-	p.warm += (p.perPayload() - p.warm%p.perPayload()) % p.perPayload() // to the end of a payload
-	p.frames += p.warm
+	p.end = p.warm + cmp.Or(cfg.Frames, len(t.Frames))
+	p.frames = p.end
+	if cfg.Distance == 0 && s.codec == rpcdelta.Adaptive {
+		p.frames += rpcdelta.MaxFrames
+	}
+	p.fates = make([]fate, p.end-p.warm)
 	p.oneWay = cfg.Link.RTT / 2
 	p.urgent = urgentColumns(t.Schema)
 	if s.preset != nil {
@@ -137,7 +146,7 @@ func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {
 		p.cfg.Suite = s.preset.Suite
 	}
 	if cfg.Arrivals && cfg.once() {
-		p.arrived = make([]bool, p.frames)
+		p.arrived = make([]bool, p.end)
 	}
 	return p
 }
@@ -149,10 +158,13 @@ func (p *pair) run() error {
 	if err := p.reset(); err != nil {
 		return err
 	}
-	if p.cfg.Distance == 0 {
-		return p.overLink()
+	send := p.overLink
+	if p.cfg.Distance != 0 {
+		send = p.atDistance
 	}
-	return p.atDistance()
+	err := send()
+	p.settle()
+	return err
 }
 
 type script struct {
@@ -197,9 +209,15 @@ func (p *pair) reset() (err error) {
 	return err
 }
 
-// encode returns the message of frame n and of the frames batched with it, or nil if frame n waits
-// for a later one.
-func (p *pair) encode(n int) ([]byte, error) {
+// payload is a message of frames, with the sequence numbers of its first and last frame.
+type payload struct {
+	message        []byte
+	oldest, newest uint64
+}
+
+// encode returns the payloads that leave in a datagram at frame n: one of it and of the frames
+// batched with it, and repaired ones. There are none if frame n waits for a later one.
+func (p *pair) encode(n int) ([]payload, error) {
 	if n%1024 == 0 {
 		if err := p.ctx.Err(); err != nil {
 			return nil, err
@@ -208,24 +226,27 @@ func (p *pair) encode(n int) ([]byte, error) {
 			p.cfg.Progress(p.scheme.name, float64(n)/float64(p.frames))
 		}
 	}
+	if n == p.end {
+		p.enc.Measure(nil)
+	}
 	message, info, err := p.appendFrame(nil, n)
 	if err != nil || message == nil {
 		return nil, err
 	}
-	if n == p.warm+p.perPayload()-1 { // the frames before were the warm-up
-		p.tally = tally{mismatches: p.tally.mismatches, undecodable: p.tally.undecodable}
-	}
+	payloads := p.with(payload{message, info.Seq - uint64(info.Redundant), info.Seq})
 	if len(p.listed) < p.cfg.List {
 		p.list(&info)
 	}
-	p.tally.frame(&p.scheme, info, len(message))
+	if p.counts(info.Seq) {
+		p.tally.frame(&p.scheme, info, len(message))
+		p.tally.payloadBits += 8 * p.repairSize()
+		p.tally.frameBits += 8 * p.repairSize()
+	}
 	if err := p.encodeRLE(&info); err != nil {
 		return nil, err
 	}
-	p.tally.payloadBits += 8 * p.repairSize()
-	p.tally.frameBits += 8 * p.repairSize()
 	for q := info.Seq - uint64(info.Held); q <= info.Seq; q++ {
-		if p.isUrgent(int(q)) {
+		if p.counts(q) && p.isUrgent(int(q)) {
 			p.tally.urgent++
 			p.tally.urgentDelay = max(p.tally.urgentDelay, p.leaves(n)-p.leaves(int(q)))
 		}
@@ -237,8 +258,23 @@ func (p *pair) encode(n int) ([]byte, error) {
 		}
 		*p.course = append(*p.course, Passage{Base: base, HeaderBits: info.HeaderBits})
 	}
-	return message, nil
+	return payloads, nil
 }
+
+// with returns a new payload and the repaired ones, which are copies of recent ones.
+func (p *pair) with(first payload) []payload {
+	all := []payload{first}
+	for _, m := range p.repairs {
+		i := slices.IndexFunc(p.recent, func(r payload) bool { return bytes.Equal(r.message, m) })
+		all = append(all, p.recent[i])
+	}
+	p.recent = append(p.recent, first)
+	p.recent = p.recent[max(0, len(p.recent)-rpcdelta.MaxRepairAge):]
+	return all
+}
+
+// counts reports whether frame n counts.
+func (p *pair) counts(n uint64) bool { return n >= uint64(p.warm) && n < uint64(p.end) }
 
 // encodeRLE counts the frames of a datagram of a preset as rle sends them in the same datagram: a
 // bundle of one payload per frame.
@@ -254,7 +290,9 @@ func (p *pair) encodeRLE(info *rpcdelta.Info) error {
 		}
 		size += len(message)
 	}
-	p.tally.rleBits += 8 * size
+	if p.counts(info.Seq) {
+		p.tally.rleBits += 8 * size
+	}
 	return nil
 }
 
@@ -299,19 +337,27 @@ func (p *pair) perPayload() int {
 	return 1
 }
 
-func (p *pair) decode(message []byte) {
-	got, err := p.dec.Decode(message)
+func (p *pair) decode(m payload) {
+	p.reached(m)
+	got, err := p.dec.Decode(m.message)
 	p.count(got, err)
 	if p.record {
-		p.script.arrivals = append(p.script.arrivals, arrival{payload: message})
+		p.script.arrivals = append(p.script.arrivals, arrival{payload: m.message})
+	}
+}
+
+// reached notes that a payload reached the server, in time or not.
+func (p *pair) reached(m payload) {
+	p.newest = max(p.newest, m.newest)
+	for q := m.oldest; q <= m.newest; q++ {
+		if p.counts(q) {
+			p.fates[q-uint64(p.warm)].arrived = true
+		}
 	}
 }
 
 func (p *pair) count(got []rpcdelta.Delivery, err error) {
-	switch {
-	case errors.Is(err, rpcdelta.ErrLate), errors.Is(err, rpcdelta.ErrDuplicate):
-		p.tally.late++
-	case err != nil:
+	if err != nil && !errors.Is(err, rpcdelta.ErrLate) && !errors.Is(err, rpcdelta.ErrDuplicate) {
 		p.tally.undecodable++
 	}
 	for i := range got {
@@ -325,13 +371,32 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 		if p.course != nil {
 			(*p.course)[n].Arrived = true
 		}
-		if n >= uint64(p.warm) {
-			p.tally.delivered++
-		}
-		if n >= uint64(p.frames) || !got[i].Frame.Equal(p.frame(int(n))) {
+		switch {
+		case n >= uint64(p.frames) || !got[i].Frame.Equal(p.frame(int(n))):
 			p.tally.mismatches++
-		} else if n >= uint64(p.warm) {
-			p.tally.arrival(p.now-p.leaves(int(n))-p.oneWay, p.deadline)
+		case p.counts(n):
+			p.tally.delivered++
+			delay := p.now - p.leaves(int(n)) - p.oneWay
+			p.tally.delay += delay
+			if p.deadline == 0 || delay <= p.deadline {
+				p.fates[n-uint64(p.warm)].inTime = true
+			}
+		}
+	}
+}
+
+// fate is what became of a frame: it reached the server in a payload, and was delivered in time.
+type fate struct{ arrived, inTime bool }
+
+// settle counts the fates of all frames.
+func (p *pair) settle() {
+	for _, f := range p.fates {
+		p.tally.frames++
+		switch {
+		case f.inTime:
+			p.tally.inTime++
+		case f.arrived:
+			p.tally.late++
 		}
 	}
 }
@@ -365,8 +430,10 @@ func (p *pair) isUrgent(n int) bool {
 // makeAck returns the decoder's ack.
 func (p *pair) makeAck() []byte {
 	ack := p.dec.AppendAck(nil)
-	p.tally.acks++
-	p.tally.ackBytes += cmp.Or(p.scheme.ack, len(ack))
+	if p.counts(p.newest) {
+		p.tally.acks++
+		p.tally.ackBytes += cmp.Or(p.scheme.ack, len(ack))
+	}
 	if p.record {
 		p.script.arrivals[len(p.script.arrivals)-1].acked = true
 	}
@@ -396,7 +463,7 @@ func (p *pair) fieldBits() []FieldBits {
 	}
 	out := make([]FieldBits, len(p.profile.Fields))
 	for i, f := range p.profile.Fields {
-		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.frames), PayloadBits: thousandths(f.Bits / float64(p.frames))}
+		out[i] = FieldBits{Name: f.Name, FullBits: share(int(f.FullBits), p.end), PayloadBits: thousandths(f.Bits / float64(p.end))}
 	}
 	return out
 }

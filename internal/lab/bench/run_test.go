@@ -410,3 +410,41 @@ func TestDefault(t *testing.T) {
 		}
 	}
 }
+
+// TestWarmup expects every frame to count once, whichever warm-up precedes those that count, also
+// if payloads have several frames and there are others before and after.
+func TestWarmup(t *testing.T) {
+	cfg := config()
+	cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"adaptive"}, []client.Preset{client.Balanced, client.LowBandwidth}, 30
+	for _, cfg.Warmup = range []time.Duration{0, 500 * time.Millisecond, 1017 * time.Millisecond, 1050 * time.Millisecond} {
+		for _, c := range mustRun(t, short(sample.Portal2(), 600), cfg).Codecs {
+			if c.FramesSent != 600 || c.DeliveredRatio != 1 || c.FramesDelivered != 600 {
+				t.Errorf("%v, %s: %d frames, %d delivered, %v in time", cfg.Warmup, c.Preset, c.FramesSent, c.FramesDelivered, c.DeliveredRatio)
+			}
+		}
+	}
+}
+
+// TestLongBursts expects the preset for the fewest bits to take no more than Balanced where bursts
+// are longer than its deadline.
+func TestLongBursts(t *testing.T) {
+	for _, tr := range []*trace.Trace{sample.Portal2(), sample.RocketLeague()} {
+		for _, loss := range []float64{0.1, 0.2, 0.3} {
+			for _, burst := range []float64{10, 20} {
+				cfg := config()
+				cfg.Schemes, cfg.Presets, cfg.DownlinkHz = []string{"adaptive"}, []client.Preset{client.Balanced, client.LowBandwidth}, 30
+				cfg.Link.Loss, cfg.Link.Burst, cfg.Seeds = loss, burst, 2
+				c := mustRun(t, short(tr, 1800), cfg).Codecs
+				balanced, low := &c[0], &c[1]
+				if low.WireBothBits > balanced.WireBothBits {
+					t.Errorf("%s, %v in bursts of %v: %s %v bits, %s %v", tr.Name, loss, burst, low.Preset, low.WireBothBits, balanced.Preset, balanced.WireBothBits)
+				}
+				for _, c := range c {
+					if sum := c.DeliveredRatio + c.Late; c.Late < 0 || sum > 1 || c.DeliveredRatio < 1-loss-0.2 {
+						t.Errorf("%s: %v delivered, %v late", c.Preset, c.DeliveredRatio, c.Late)
+					}
+				}
+			}
+		}
+	}
+}

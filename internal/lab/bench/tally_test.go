@@ -26,7 +26,7 @@ func TestTallyNotices(t *testing.T) {
 	for _, err := range []error{rpcdelta.ErrLate, rpcdelta.ErrDuplicate, rpcdelta.ErrBaselineMissing, rpcdelta.ErrDesync, fmt.Errorf("%w: x", rpcdelta.ErrMalformed)} {
 		p.count(nil, err)
 	}
-	if c.delivered != 3 || c.mismatches != 2 || c.late != 2 || c.undecodable != 3 {
+	if c.delivered != 1 || c.mismatches != 2 || c.undecodable != 3 {
 		t.Errorf("%+v", c)
 	}
 }
