@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run in the namespace of clients, whose interface is c0. The namespace of servers has
-// two addresses of each family, besides a link-local one. Unless a program selects the source of a
-// datagram, the kernel takes one of them.
+// The tests run in the namespace of clients, whose interface to that of servers is c0. The
+// namespace of servers has two addresses of each family, besides a link-local one. Unless a program
+// selects the source of a datagram, the kernel takes one of them.
 const (
 	server1, server2     = "10.77.0.1", "10.77.0.2"
 	server1v6, server2v6 = "fd77::1", "fd77::2"
@@ -39,6 +39,28 @@ var layout = []string{
 	"-n servers addr add " + server1v6 + "/64 dev s0 nodad",
 	"-n servers addr add " + server2v6 + "/64 dev s0 nodad",
 	"-n servers addr add fe80::77/64 dev s0 nodad",
+
+	// A second network with a router.
+	"netns add router",
+	"link add c1 mtu 9000 type veth peer name r0 mtu 9000 netns router",
+	"-n servers link add s1 mtu 9000 type veth peer name r1 mtu 9000 netns router",
+	"-n router link set r0 up",
+	"-n router link set r1 up",
+	"link set c1 up",
+	"-n servers link set s1 up",
+	"netns exec router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+	"addr add 10.88.0.10/24 dev c1",
+	"addr add fd88:0::10/64 dev c1 nodad",
+	"-n router addr add 10.88.0.254/24 dev r0",
+	"-n router addr add fd88:0::ff/64 dev r0 nodad",
+	"-n router addr add 10.88.1.254/24 dev r1",
+	"-n router addr add fd88:1::ff/64 dev r1 nodad",
+	"-n servers addr add 10.88.1.1/24 dev s1",
+	"-n servers addr add fd88:1::1/64 dev s1 nodad",
+	"route add 10.88.1.0/24 via 10.88.0.254",
+	"route add fd88:1::/64 via fd88:0::ff",
+	"-n servers route add 10.88.0.0/24 via 10.88.1.254",
+	"-n servers route add fd88:0::/64 via fd88:1::ff",
 }
 
 // servers is the namespace of servers.
