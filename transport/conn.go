@@ -180,6 +180,11 @@ func (c *Conn) Silence(now time.Time) time.Duration {
 	return now.Sub(locked(c, (*session.Session).Served))
 }
 
+// Returned returns when the peer was last heard after a second without a datagram of it, was found
+// at another address, or showed by an echo that it receives, after some seconds without any. The
+// zero time means never.
+func (c *Conn) Returned() time.Time { return locked(c, (*session.Session).Returned) }
+
 // Probe requests an answer of the peer.
 func (c *Conn) Probe() {
 	c.update(func(s *session.Session) { s.Probe(time.Now()) })

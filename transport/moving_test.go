@@ -63,6 +63,38 @@ func TestRebind(t *testing.T) {
 	}
 }
 
+// TestFoundByPayloads checks that a server validates the new address of a client that sends
+// payloads at once, not only when another timer of the session is due: after an interruption of the
+// path, a round trip and a half, with the delays of a challenge and of ticks.
+func TestFoundByPayloads(t *testing.T) {
+	link := simnet.Config{Delay: 20 * time.Millisecond}
+	const limit = 3*20*time.Millisecond + 120*time.Millisecond
+	inWorld(t, link, func(t *testing.T, w *world) {
+		s := w.serverConn(t)
+		w.play(t, s, time.Second)
+		for round := range 5 {
+			w.cut(t)
+			time.Sleep(8*time.Second + time.Duration(round)*170*time.Millisecond)
+			w.set(t, link)
+			outside, err := w.network.Rebind(w.conn.LocalAddr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			for s.RemoteAddr() != outside && time.Since(start) < 2*time.Second {
+				if err := w.conn.Send([]byte("payload")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second / 60)
+			}
+			if took := time.Since(start); took > limit {
+				t.Errorf("round %d: found after %v, want at most %v", round, took, limit)
+			}
+			w.play(t, s, 15*time.Second)
+		}
+	})
+}
+
 // TestWake ticks a handler when it asks for it: at the earliest of the times, once. Between ticks
 // an idle connection sleeps: each second there are a heartbeat of its own, one of the peer, and the
 // moments at which it has been silent for too long.

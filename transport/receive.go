@@ -62,7 +62,7 @@ func (s *shard) receiveFor(now time.Time, c *Conn, d datagram, via *shard) {
 	r := c.input(now, d.from, d.b)
 	c.logPath(r, s.common.log)
 	s.count(r.verdict)
-	if r.verdict == session.Payload && c.phase == opened && c.via == via {
+	if r.verdict == session.Payload && c.phase == opened && c.via == via && d.from == r.remote {
 		c.deliverPayload(now, r, s.handler) // the address is the same, and no timer is due earlier
 		return
 	}

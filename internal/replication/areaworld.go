@@ -160,6 +160,7 @@ type areaSender struct {
 	sentAt time.Time
 	missed uint   // messages while its baselines are too old for the plan
 	age    uint64 // ticks between the last snapshot and its baseline
+	returns
 }
 
 func (s *areaSender) start(time.Time) { s.active = true }
@@ -184,6 +185,10 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	}
 	c, recent := s.baselines(now)
 	base, _ := w.plan.baseline(c)
+	if (s.missed > 0 || s.view.Resends() > 0) && s.returned(s.player) {
+		s.missed = 0
+		s.view.Retry()
+	}
 	switch {
 	case recent || base.Distance > 0:
 		s.missed = 0
@@ -197,7 +202,7 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	if b == nil {
 		b = new(areas.Builder)
 	}
-	hold := max(minHold, s.player.RTT()*3/2).Seconds() * w.snapshots.offer.TickHz
+	hold := max(minHold, s.player.RTT()*3/2).Seconds() * w.rate
 	n := uint16(w.begun - 1)
 	buf := w.ticks.Append((*own)[:0], n, base.Distance)
 	buf = b.Append(buf, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})

@@ -225,6 +225,27 @@ func TestLargeUntilAcked(t *testing.T) {
 	}
 }
 
+// TestSilentAllTheTime checks that a client that acks nothing receives more large snapshots once it
+// is heard after a silence, but not for as often as it likes.
+func TestSilentAllTheTime(t *testing.T) {
+	messages := func(silences bool) uint64 {
+		r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
+		p := r.players[0]
+		for n := range 60 * tickHz {
+			if silences && n%tickHz == 0 {
+				p.Back = r.now
+			}
+			r.next()
+			must(t, p.stream.Send(r.now))
+		}
+		return p.stream.Stats().Messages
+	}
+	never, always := messages(false), messages(true)
+	if t.Logf("%d messages in a minute, %d if it is silent all the time", never, always); never > 20 || always < 2*never || always > 100 {
+		t.Errorf("%d messages in a minute, %d if it is silent all the time", never, always)
+	}
+}
+
 // hostileAck is an ack of a client that knows what was sent.
 type hostileAck struct {
 	none, reset    bool

@@ -37,6 +37,29 @@ var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 // ackWindow is the number of messages on which an ack of either codec reports.
 const ackWindow = 64
 
+// returnRate is how often a client that is heard after a silence receives what is held back from
+// one that acks nothing. A client that falls silent all the time waits until the hold ends.
+var returnRate = ratelimit.Rate{PerSecond: .2, Burst: 3}
+
+// returns are those of a client after a silence.
+type returns struct {
+	last  time.Time // known
+	first time.Time // known, the start of the bucket's times
+	count ratelimit.Bucket
+}
+
+// returned reports whether the client has returned since the last call, and may receive at once.
+func (r *returns) returned(p Player) bool {
+	at := p.Returned()
+	if !at.After(r.last) {
+		return false
+	}
+	if r.last = at; r.first.IsZero() {
+		r.first = at
+	}
+	return r.count.Take(at.Sub(r.first), returnRate, 1)
+}
+
 type snapshotSender struct {
 	world  *World
 	player Player
@@ -59,6 +82,7 @@ type keyframeLimit struct {
 	lost      ratelimit.Bucket // counts how often
 	heldUntil time.Time
 	unacked   uint // holds since the last snapshot that had a baseline
+	returns
 }
 
 func (s *snapshotSender) start(now time.Time) {
@@ -87,6 +111,9 @@ func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error
 	}
 	c, _ := s.baselines(now)
 	b, ok := w.plan.baseline(c)
+	if now.Before(s.heldUntil) && s.returned(s.player) {
+		s.heldUntil, s.unacked, s.often = time.Time{}, 0, false
+	}
 	switch {
 	case ok:
 	case c.bare != 0 && now.Sub(s.sentAt) < minHold:

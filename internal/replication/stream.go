@@ -18,6 +18,8 @@ import (
 type Player interface {
 	ID() uint64
 	RTT() time.Duration
+	// Returned returns when the client was last heard after a silence, or the zero time.
+	Returned() time.Time
 	// Overhead returns the size of all headers of a datagram, down to IP, in bytes.
 	Overhead() uint64
 	// Send sends a datagram, or queues it for the function of [World.FlushBy]. An error means that

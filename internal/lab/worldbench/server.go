@@ -51,6 +51,9 @@ func (p *player) RTT() time.Duration {
 	return time.Duration(p.server.clients[p.index].rtt) * time.Second / rate
 }
 
+// Returned implements [replication.Player].
+func (p *player) Returned() time.Time { return time.Time{} }
+
 // AppendProcessed implements [replication.Player].
 func (p *player) AppendProcessed(dst []byte) []byte { return dst }
 

@@ -182,7 +182,7 @@ func (m *message) appendEntering(i int) {
 		m.showMoved(mem.group, moved)
 		return
 	}
-	if newest > min(m.limits.Hold<<m.view.resends, maxDistance) {
+	if m.view.retry || newest > min(m.limits.Hold<<m.view.resends, maxDistance) {
 		e := mem.group.encode(m.n, snapshot.Baseline{Empty: true})
 		if e != nil && (has != 0 || m.keys == 0 || m.keys+len(e.data) <= m.limits.Enter) {
 			m.keys += len(e.data)

@@ -23,6 +23,7 @@ type View struct {
 	moving  []movingObject
 	next    uint64 // number of the newest message + 1
 	resends uint8  // keyframes sent again since the last ack
+	retry   bool   // the next message sends unacked keyframes again
 }
 
 // Counts describe a message to one client.
@@ -139,7 +140,7 @@ func (v *View) sent(n uint64, base snapshot.Baseline) {
 			m.group = nil
 		}
 	}
-	v.next = n + 1
+	v.next, v.retry = n+1, false
 	v.Receipts.Sent(n, base)
 }
 
@@ -157,6 +158,13 @@ func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
 	}
 	return acked, err
 }
+
+// Resends returns how often the time for which an unacked keyframe is held was doubled.
+func (v *View) Resends() int { return int(v.resends) }
+
+// Retry ends the doubling and sends unacked keyframes again with the next message, to a client that
+// is heard after a silence.
+func (v *View) Retry() { v.resends, v.retry = 0, true }
 
 // maxResends bounds how often the time for which an unacked keyframe is held is doubled.
 const maxResends = 5

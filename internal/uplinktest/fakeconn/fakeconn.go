@@ -20,6 +20,7 @@ type Conn struct {
 	Full      bool // the reliable channel has no room
 	Stall     int  // segments that stay unacknowledged
 	RoundTrip time.Duration
+	Back      time.Time // when the client was last heard after a silence
 	// Processed is what AppendProcessed appends.
 	Processed []byte
 }
@@ -49,6 +50,9 @@ func (c *Conn) ID() uint64 { return 1 }
 
 // RTT returns RoundTrip.
 func (c *Conn) RTT() time.Duration { return c.RoundTrip }
+
+// Returned returns Back.
+func (c *Conn) Returned() time.Time { return c.Back }
 
 // Overhead returns the size of all headers.
 func (c *Conn) Overhead() uint64 {

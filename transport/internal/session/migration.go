@@ -299,7 +299,7 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	v := s.validation
 	v.current, *c = *c, v.current
 	v.current.wins, c.wins = 0, 0
-	s.remote, s.contestedUntil = v.current.addr, now.Add(contestPeriod)
+	s.remote, s.contestedUntil, s.returned = v.current.addr, now.Add(contestPeriod), now.Sub(s.start)
 	s.stats.PathMigrations++
 	s.resetPathSize()
 	s.sendHeartbeat(now, true) // which tells the client that it was found

@@ -55,6 +55,9 @@ func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.He
 	newest := number >= s.window.Next()
 	s.window.Mark(number)
 	s.number, s.size = number, uint16(len(b))
+	if now.Sub(s.served) >= silentAfter && from == s.remote && h.Kind != wire.ChallengeKind {
+		s.returned = now.Sub(s.start)
+	}
 	s.accept(now, h.Kind)
 	if h.Kind != wire.ProbeKind {
 		s.largest = max(s.largest, uint16(len(b)))

@@ -74,19 +74,22 @@ type Session struct {
 	small  bool // see noteSize
 	// See TakeSmall.
 	foundSmall bool
+	largest    uint16 // size of the largest datagram but probes, received since the last heartbeat was sent
+	size       uint16 // see Size
 	id         uint64 // 0 until a client's session is open
 	remote     Path
 
 	start      time.Time        // of the rate limits
 	received   time.Time        // when the last datagram was accepted
 	served     time.Time        // the same without challenges
+	echoed     time.Duration    // since the start, when an echo last showed that the peer receives
+	returned   time.Duration    // since the start; 0: never; see [Session.Returned]
 	handshake  *clientHandshake // of a client until its session is open
 	welcome    []byte           // of a listener's session until it is open
 	heartbeat  heartbeatState
 	lossProbe  time.Time // see [Session.receiveUnknown]
 	pathSize   pathSize
 	parts      *assembly // of received bodies in parts; nil before the first one
-	largest    uint16    // size of the largest datagram but probes, received since the last heartbeat was sent
 	longUntil  time.Time // until when a client sends long headers at least
 	unanswered unansweredState
 	path       path.Estimator
@@ -101,7 +104,6 @@ type Session struct {
 	opener   seal.Opener  // set together with sealer
 	sealer   *seal.Sealer // nil until the keys are known
 	number   uint64       // see Number
-	size     uint16       // see Size
 	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
 	bulk     bulk
@@ -117,6 +119,16 @@ func (s *Session) Remote() Path { return s.remote }
 
 // Served returns when the last datagram but challenges was accepted.
 func (s *Session) Served() time.Time { return s.served }
+
+// Returned returns when the peer was last heard after a second without a datagram of it, was found
+// at another address, or showed by an echo that it receives, after a time without any in which two
+// or three were due. The zero time means never.
+func (s *Session) Returned() (t time.Time) {
+	if s.returned > 0 {
+		t = s.start.Add(s.returned)
+	}
+	return t
+}
 
 // State returns the state of the session.
 func (s *Session) State() State { return s.state }

@@ -12,15 +12,17 @@ import (
 
 const (
 	heartbeatInterval = time.Second
-	maxClientHold     = 20 * time.Millisecond  // that a listener believes
-	idleAfter         = 5 * time.Second        // without anything but heartbeats
-	idleInterval      = 9 * time.Second        // between heartbeats of an idle session, at most 60 % of the timeout
-	requestInterval   = 250 * time.Millisecond // between heartbeats while none is answered
-	lossProbePeriod   = time.Second            // from the hint to the end of the session
-	lossProbeInterval = 250 * time.Millisecond // between its heartbeats
-	lossProbeNumbers  = 256                    // a hint must echo one of the last datagrams
-	unansweredAfter   = 2 * time.Second        // a client without an answer rebinds after this time
-	maxUnansweredWait = 16 * time.Second       // it doubles up to this
+	maxClientHold     = 20 * time.Millisecond   // that a listener believes
+	idleAfter         = 5 * time.Second         // without anything but heartbeats
+	idleInterval      = 9 * time.Second         // between heartbeats of an idle session, at most 60 % of the timeout
+	requestInterval   = 250 * time.Millisecond  // between heartbeats while none is answered
+	lossProbePeriod   = time.Second             // from the hint to the end of the session
+	lossProbeInterval = 250 * time.Millisecond  // between its heartbeats
+	lossProbeNumbers  = 256                     // a hint must echo one of the last datagrams
+	unansweredAfter   = 2 * time.Second         // a client without an answer rebinds after this time
+	maxUnansweredWait = 16 * time.Second        // it doubles up to this
+	silentAfter       = time.Second             // without a datagram, for [Session.Returned]
+	deafAfter         = 2500 * time.Millisecond // without an echo, likewise
 )
 
 // answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams
@@ -110,7 +112,13 @@ func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 		maxHold = path.MaxAge
 	}
 	if hold := time.Duration(h.Hold) * time.Microsecond; hold <= maxHold {
-		s.path.Echoed(now.Sub(s.start), h.Echo, hold)
+		if s.path.Echoed(now.Sub(s.start), h.Echo, hold) {
+			at := now.Sub(s.start)
+			if at-s.echoed >= deafAfter {
+				s.returned = at
+			}
+			s.echoed = at
+		}
 	}
 	s.heartbeat.peer, s.heartbeat.peerAt = h.Ask, now
 	s.receiveReport(now, h.Largest)
