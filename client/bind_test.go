@@ -58,7 +58,7 @@ func TestSchemaMismatch(t *testing.T) {
 			want client.SchemaError
 		}{
 			{bind[otherButtons](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Buttons", Here: "Buttons uint width=32", There: "Buttons uint width=16"}},
-			{bind[otherNames](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Place", Here: "Place vec3 resolution=1"}},
+			{bind[otherNames](t, conn, "Move", client.BindConfig{}), client.SchemaError{Field: "Place", Here: "Place vec3 resolution=1", Nearest: "Location"}},
 		} {
 			c.want.RPC = "Move"
 			if e, ok := errors.AsType[*client.SchemaError](c.err); !ok || *e != c.want {

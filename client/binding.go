@@ -34,7 +34,8 @@ func requestWait(rtt time.Duration, unanswered int) time.Duration {
 // guards all fields below answer.
 type binding struct {
 	sender
-	answer chan error // receives the first answer
+	answer     chan error // receives the first answer
+	mismatches *mismatches
 
 	failed    bool // Bind returned an error: the game does not use this binding
 	request   []byte
@@ -157,6 +158,8 @@ func (b *binding) answered(a *control.BindAnswer) {
 	}
 	if err != nil {
 		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
+	} else {
+		b.compare(a)
 	}
 	select {
 	case b.answer <- err:
@@ -191,6 +194,13 @@ func (b *binding) settle(a *control.BindAnswer, start *prior.Prior, fallback boo
 	}
 	b.refused = err
 	return true, err
+}
+
+// compare reports the fields that only one end has, which the answer names.
+func (b *binding) compare(a *control.BindAnswer) {
+	if d := a.Differences(); d.Any() {
+		b.mismatches.add(&MismatchError{RPC: b.schema.RPC(), Here: d.Asking, There: d.Answering})
+	}
 }
 
 func (b *binding) warnFallback(used *prior.Prior) {

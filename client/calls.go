@@ -72,7 +72,9 @@ func (h *Handlers) lookup(name string) (callType, []string) {
 	if t := h.types[name]; t != nil {
 		return t, nil
 	}
-	return nil, slices.Sorted(maps.Keys(h.types))
+	known := slices.Sorted(maps.Keys(h.types))
+	control.SortByDistance(known, name) // the last ones may not fit into the answer
+	return nil, known
 }
 
 // callType is an RPC with its type.
@@ -129,8 +131,11 @@ func (s *connection) bindCall(link *transport.Conn, b []byte) error {
 	s.calls = append(s.calls, in)
 	if a.Reason != control.ReasonNone {
 		s.cfg.Logger.Warn("call refused", "rpc", shown(r.Name), "reason", a.Reason.String())
+	} else if d := a.Differences(); d.Any() {
+		s.mismatches.add(&MismatchError{RPC: r.Name, Call: true, Here: d.Answering, There: d.Asking})
+		link.Wake(time.Now()) // Tick reports it
 	}
-	answer, err := a.Append(nil)
+	answer, err := a.Fit(nil, transport.MaxPayload)
 	if err == nil {
 		err = link.SendReliable(answer)
 	}
@@ -166,6 +171,7 @@ func (s *connection) newIncoming(r *control.BindRequest, a *control.BindAnswer) 
 			a.Reason, a.Theirs = control.ReasonSchema, shown(err.Error())
 			return in, nil
 		}
+		a.Report(control.Differences{Asking: in.conversion.Skipped(), Answering: in.conversion.Missing()})
 		if len(in.conversion.Missing()) == len(own.Fields()) {
 			a.Reason = control.ReasonSchema
 			return in, nil

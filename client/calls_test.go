@@ -135,7 +135,7 @@ func TestCallsRefused(t *testing.T) {
 				uplinktest.Must(t, uplinktest.Sent(other.Send(&shifted{})))
 			}
 			settle(time.Second)
-			if _, err := unknown.Send(&explosion{}); err == nil || !strings.Contains(err.Error(), "no such RPC, but Explosion") {
+			if _, err := unknown.Send(&explosion{}); err == nil || !strings.Contains(err.Error(), `no such RPC, nearest "Explosion"; it handles Explosion`) {
 				t.Errorf("unknown: %v", err)
 			}
 			if _, err := other.Send(&shifted{}); err == nil || !strings.Contains(err.Error(), `field "At"`) {

@@ -42,6 +42,8 @@ type Conn struct {
 	offers  ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 	notices ratelimit.Bucket // handovers since start; guarded by receiving
 
+	mismatches mismatches
+
 	streamed [2]atomic.Uint64 // bytes of streams sent, received
 
 	// receiving is held while one of the connections handles what it received: during a handover
@@ -98,9 +100,7 @@ func newConn(cfg Config, addr string) *Conn {
 		cfg: cfg, panicLog: cfg.Logger, addr: addr, start: time.Now(), closed: make(chan struct{}),
 		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
-	c.worlds.Refused = func(world string, err error) {
-		cfg.Logger.Warn("world refused", "world", world, "error", err)
-	}
+	c.worlds.Report = c.worldReport
 	c.out.bundle, c.out.worlds = control.NewBundler(transport.MaxPayload), &c.worlds
 	return c
 }
@@ -132,7 +132,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
 			departures: newDepartures(), stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 		},
-		answer: make(chan error, 1),
+		answer: make(chan error, 1), mismatches: &c.mismatches,
 	}
 	if b.number, err = c.numberFor(b); err != nil {
 		return nil, err

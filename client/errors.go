@@ -34,11 +34,14 @@ type SchemaError struct {
 	Field string
 	Here  string // the client's description of the field; empty if it has no such field
 	There string // the server's, as received: arbitrary bytes; empty if it has no such field
+	// Nearest is the name of the field of the server that was probably meant, if no field of both
+	// ends has the same name; as received.
+	Nearest string
 }
 
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("client: bind %s: field \"%s\" cannot be converted: here %s, at the server %s",
-		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There))
+	return fmt.Sprintf("client: bind %s: field \"%s\" cannot be converted: here %s, at the server %s%s",
+		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There), control.AsNearest(e.Nearest))
 }
 
 func orNothing(field string) string {
@@ -73,7 +76,7 @@ func (e *UnknownRPCError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.RPC)
 	}
-	return fmt.Sprintf("client: bind %s: the server handles no such RPC, but %s", e.RPC, shown(strings.Join(e.Known, ", ")))
+	return fmt.Sprintf("client: bind %s: the server has no such RPC%s; it has %s", e.RPC, control.Nearest(e.RPC, e.Known), shown(strings.Join(e.Known, ", ")))
 }
 
 // bindError returns the error of a refused binding, or nil if the RPC is bound.
@@ -88,6 +91,9 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) er
 		e.Field, _, _ = strings.Cut(a.Theirs, " ")
 		if fields := s.Fields(); a.Field >= 0 && a.Field < len(fields) {
 			e.Here, e.Field = fields[a.Field].String(), fields[a.Field].Name
+		}
+		if a.Theirs == "" {
+			e.Nearest = control.NearestName(e.Field, a.Answering)
 		}
 		return e
 	case control.ReasonCodec:

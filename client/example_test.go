@@ -125,7 +125,7 @@ func ExampleBind() {
 		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
 	}
 	// Output:
-	// client: bind ServerJump: the server handles no such RPC, but ServerMove
+	// client: bind ServerJump: the server has no such RPC, nearest "ServerMove"; it has ServerMove
 	// here:  Buttons uint width=32
 	// there: Buttons uint width=16
 }

@@ -72,6 +72,9 @@ func (b *binding) answeredBy(link *transport.Conn, a *control.BindAnswer) {
 
 func (b *binding) answeredByNext(a *control.BindAnswer) {
 	start, fallback, err := b.agreed(a)
+	if err == nil {
+		b.compare(a)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.next

@@ -144,6 +144,8 @@ func (r *objects[T]) offer(world string, fields []string) (*snapshot.Schema, err
 	return r.offered.Schema(), nil
 }
 
+func (r *objects[T]) fieldNames() []string { return namesOf(r.own.Source()) }
+
 func (r *objects[T]) subscribed(world *replication.Subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -139,6 +139,7 @@ func (c *Conn) bound(link *transport.Conn, b []byte) error {
 		return fmt.Errorf("%w: an answer for an RPC that is not bound", control.ErrMalformed)
 	}
 	target.answeredBy(link, &a)
+	link.Wake(time.Now()) // Tick reports a mismatch
 	return nil
 }
 
@@ -241,6 +242,8 @@ func (s *connection) Tick(now time.Time) {
 
 func (s *connection) tick(now time.Time) {
 	quality, measured := s.regulate(now)
+	s.checkOffers(now)
+	s.noteMismatches()
 	s.report()
 	if measured && s.cfg.OnQuality != nil {
 		s.cfg.OnQuality(quality)

@@ -35,8 +35,17 @@ func TestSkippedTypes(t *testing.T) {
 	must(t, err)
 	offer, err := replication.ParseOffer(body)
 	must(t, err)
-	must(t, v.receiver.Check(&offer))
-	if n := strings.Count(log.String(), "type=goals"); n != 1 {
+	d, err := v.receiver.Check(&offer)
+	must(t, err)
+	if !slices.Equal(d.Asking, []string{"goals/"}) || d.Answering != nil {
+		t.Errorf("differences are %+v", d)
+	}
+	r.conn.worldReport("pucks", d, nil)
+	r.conn.noteMismatches()
+	if n := strings.Count(log.String(), "goals/"); n != 1 {
 		t.Errorf("logged %d times: %s", n, &log)
+	}
+	if n := r.conn.Stats().Mismatches; n != 1 {
+		t.Errorf("%d mismatches, want 1", n)
 	}
 }

@@ -3,11 +3,11 @@ package client
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/interpolate"
@@ -93,8 +93,8 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 }
 
 // SkippedTypes returns the names of the types of objects that the world has at the server, but
-// SnapshotConfig.Types does not. Their objects are received and dropped. Config.Logger logs each
-// once.
+// SnapshotConfig.Types does not. Their objects are received and dropped. A [MismatchError] reports
+// them once.
 func (v *SnapshotView[T]) SkippedTypes() []string {
 	v.receiver.mu.Lock()
 	defer v.receiver.mu.Unlock()
@@ -136,7 +136,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, log: c.cfg.Logger, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
+	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
 	for _, t := range cfg.Types {
 		r.further = append(r.further, t.receiver())
 	}
@@ -156,7 +156,6 @@ type snapshotReceiver struct {
 	name    string
 	own     objectReceiver
 	further []objectReceiver // in any order until the offer is checked, then in the server's
-	log     *slog.Logger
 
 	onMessage func(tick uint64, message []byte) // or nil
 	plays     bool                              // Sample delivers messages
@@ -170,6 +169,8 @@ type snapshotReceiver struct {
 type skippedType struct{ name string }
 
 func (t skippedType) typeName() string { return t.name }
+
+func (skippedType) fieldNames() []string { return nil }
 
 func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, error) {
 	source, err := evolve.Parse(t.name, fields)
@@ -195,6 +196,8 @@ func (skippedType) adopt(objectReceiver)                                        
 // receives, except typeName.
 type objectReceiver interface {
 	typeName() string
+	// fieldNames returns the names of the client's fields, nil if it does not have the type.
+	fieldNames() []string
 	// offer returns the schema of the server's objects, from the description of their fields.
 	offer(world string, fields []string) (*snapshot.Schema, error)
 	subscribed(*replication.Subscription)
@@ -212,14 +215,15 @@ func (r *snapshotReceiver) types() []objectReceiver {
 }
 
 // Check implements [replication.Receiver].
-func (r *snapshotReceiver) Check(o *replication.Offer) error {
+func (r *snapshotReceiver) Check(o *replication.Offer) (d control.Differences, err error) {
 	if err := checkCodec(r.name, replication.SnapshotCodec, o); err != nil {
-		return err
+		return d, err
 	}
 	own, err := r.own.offer(r.name, o.Fields)
 	if err != nil {
-		return err
+		return d, err
 	}
+	addDifferences(&d, "", fieldNames(o.Fields), r.own.fieldNames())
 	var ordered []objectReceiver
 	var schemas []*snapshot.Schema
 	var skipped []string
@@ -234,17 +238,24 @@ func (r *snapshotReceiver) Check(o *replication.Offer) error {
 		}
 		schema, err := t.offer(r.name+"/"+offered.Name, offered.Fields)
 		if err != nil {
-			return err
+			return d, err
+		}
+		if names := t.fieldNames(); names != nil {
+			addDifferences(&d, offered.Name+"/", fieldNames(offered.Fields), names)
+		} else {
+			addDifferences(&d, offered.Name+"/", []string{""}, nil)
 		}
 		ordered, schemas = append(ordered, t), append(schemas, schema)
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("client: world %s: it has no objects of type %s: update the server first, or remove it from SnapshotConfig.Types", r.name, missing[0].typeName())
+		name := missing[0].typeName()
+		return d, &replication.RefusedError{Reason: control.ReasonSchema, Err: fmt.Errorf("client: world %s: the server has no objects of type %s%s: update the server first, or remove it from SnapshotConfig.Types",
+			r.name, name, control.Nearest(name, skipped))}
 	}
 	r.further = ordered
 	r.skip(skipped)
 	r.SetTypes(own, schemas...)
-	return nil
+	return d, nil
 }
 
 // ownTypes returns the further types that the client has.
@@ -257,15 +268,10 @@ func (r *snapshotReceiver) ownTypes() (own []objectReceiver) {
 	return own
 }
 
-// skip sets the types of which objects are dropped, and logs those that are new.
+// skip sets the types of which objects are dropped.
 func (r *snapshotReceiver) skip(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range names {
-		if !slices.Contains(r.skipped, name) {
-			r.log.Warn("objects of a world are dropped, since SnapshotConfig.Types does not have their type", "world", r.name, "type", shown(name))
-		}
-	}
 	r.skipped = names
 }
 
@@ -347,7 +353,7 @@ func (r *snapshotReceiver) Deliver() {
 
 // Spare implements [replication.Standby].
 func (r *snapshotReceiver) Spare() replication.Receiver {
-	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare(), log: r.log, skipped: slices.Clone(r.skipped)}
+	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare(), skipped: slices.Clone(r.skipped)}
 	for _, t := range r.ownTypes() {
 		spare.further = append(spare.further, t.spare())
 	}

@@ -149,25 +149,26 @@ func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T
 	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, own: typ, typ: typ, format: format}, nil
 }
 
-func (r *stateReceiver[T]) Check(o *replication.Offer) error {
+func (r *stateReceiver[T]) Check(o *replication.Offer) (d control.Differences, err error) {
 	if err := checkCodec(r.name, replication.StateCodec, o); err != nil {
-		return err
+		return d, err
 	}
 	if !slices.Equal(o.Fields, r.format.Fields) {
 		format, source, err := replication.ParseStateFormat(r.name, o.Fields)
 		if err != nil {
-			return malformedFields(r.name, err)
+			return d, malformedFields(r.name, err)
 		}
 		typ, err := versionOf(r.own, r.name, source)
 		if err != nil {
-			return err
+			return d, err
 		}
 		r.typ, r.format = typ, format
 	}
 	if o.Initial != 0 {
-		return fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", control.ErrMalformed, r.name, o.Initial)
+		return d, fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", control.ErrMalformed, r.name, o.Initial)
 	}
-	return nil
+	addDifferences(&d, "", fieldNames(o.Fields), namesOf(r.own.Source()))
+	return d, nil
 }
 
 func (r *stateReceiver[T]) Knows(uint64) bool { return true }

@@ -114,6 +114,8 @@ type Stats struct {
 	StreamBytesSent, StreamBytesReceived uint64
 	// Malformed counts received messages that no server sends.
 	Malformed uint64
+	// Mismatches counts the differences from the server that were reported: see [MismatchError].
+	Mismatches uint64
 	// Panics counts panics of the game's callbacks and of decoders of the server's data. Each ends
 	// its session with session.ErrPanic.
 	Panics uint64

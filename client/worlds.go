@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -76,11 +75,7 @@ func (v view) notReady(world string, waited time.Duration) error {
 	if n, size := v.conn.worlds.Received(v.sub); size > 0 {
 		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
 	}
-	names := v.conn.worlds.Offered()
-	if len(names) == 0 {
-		return fmt.Errorf("%w: %s within %v, nor any other", ErrNotOffered, world, waited)
-	}
-	return fmt.Errorf("%w: %s within %v, but %s", ErrNotOffered, world, waited, shown(strings.Join(names, ", ")))
+	return &MismatchError{World: world, NotOffered: true, Waited: waited, Offered: v.conn.worlds.Offered()}
 }
 
 // Ticks is a client's clock in ticks of a world's server: for prediction, jitter buffers and
@@ -134,16 +129,19 @@ type WorldError struct {
 	Field string
 	Here  string // the client's field
 	There string // the server's field as received, any bytes, or "" if it has no such field
+	// Nearest is the name of the field of the server that was probably meant, if it has no such
+	// field; as received.
+	Nearest string
 }
 
 func (e *WorldError) Error() string {
-	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There))
+	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s%s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There), control.AsNearest(e.Nearest))
 }
 
 // checkCodec returns an error if the server offers a world by another codec.
 func checkCodec(world, codec string, o *replication.Offer) error {
 	if o.Codec != codec {
-		return fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)
+		return &replication.RefusedError{Reason: control.ReasonCodec, Err: fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)}
 	}
 	return nil
 }
@@ -160,16 +158,21 @@ func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema)
 		return own, nil
 	}
 	if !slices.ContainsFunc(here.Fields(), func(f schema.Field) bool { return hasField(there, f.Name) }) {
-		return nil, &WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String()}
+		return nil, incompatible(&WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: control.NearestName(here.Fields()[0].Name, namesOf(there))})
 	}
 	typ, err := own.From(there)
 	if e, ok := errors.AsType[*evolve.FieldError](err); ok {
-		return nil, &WorldError{World: world, Field: e.Name, Here: e.To, There: e.From}
+		return nil, incompatible(&WorldError{World: world, Field: e.Name, Here: e.To, There: e.From})
 	}
 	if err != nil {
 		return nil, malformedFields(world, err)
 	}
 	return typ, nil
+}
+
+// incompatible returns the error of an offer with fields that cannot be converted.
+func incompatible(e *WorldError) error {
+	return &replication.RefusedError{Reason: control.ReasonSchema, Err: e}
 }
 
 func hasField(s *schema.Schema, name string) bool {

@@ -363,8 +363,12 @@ func TestOffersRefused(t *testing.T) {
 		if _, err = SubscribeState(t.Context(), r.conn, "pucks", StateConfig[puck]{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
 		}
-		if got := r.toServer.Last; !bytes.Equal(got, replication.AppendReply(nil, o.Number, replication.Refused)) {
+		got := r.toServer.Last
+		if !bytes.HasPrefix(got, replication.AppendReply(nil, o.Number, replication.Refused)) {
 			t.Errorf("%s: answered %x", want, got)
+		}
+		if a, err := control.ParseBindAnswer(got[3:]); err != nil || a.Reason == control.ReasonNone || !strings.Contains(a.Theirs, want) {
+			t.Errorf("%s: explained %+v: %v", want, a, err)
 		}
 	}
 }

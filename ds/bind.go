@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -14,22 +13,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-const (
-	// maxRefusalsLogged is the number of refused bindings of a player that are logged.
-	maxRefusalsLogged = 8
-	// maxTheirs is the number of bytes of a field's description that an answer repeats.
-	maxTheirs = 512
-)
-
 func (s *Server) answer(p *Player, r *control.BindRequest) {
 	a := s.bind(p, r)
-	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe && p.refusals < maxRefusalsLogged {
-		p.refusals++
-		asked, server := refusal(r, &a)
-		p.note(bindEvent(a.Reason), fmt.Sprintf("%.64q: %s; asked for %.64q, permitted %.64q", r.Name, a.Reason, asked, server), nil)
-		s.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
+	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe {
+		p.bindRefused(r, &a)
 	}
-	b, err := appendAnswer(nil, a)
+	b, err := a.Fit(nil, transport.MaxPayload)
 	if err == nil {
 		err = p.conn.Send(b)
 	}
@@ -38,45 +27,11 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 	}
 }
 
-// refusal returns what a refused request asked for, and what the server has or permits.
-func refusal(r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
-	switch a.Reason {
-	case control.ReasonUnknown:
-		return r.Name, strings.Join(a.Known, ", ")
-	case control.ReasonSchema:
-		return fmt.Sprintf("field %d of another kind", a.Field), cmp.Or(a.Theirs, "no field in common")
-	case control.ReasonCodec:
-		return r.Codec, strings.Join(a.Known, ", ")
-	case control.ReasonNumber:
-		return fmt.Sprintf("number %d", r.RPC), a.Theirs
-	case control.ReasonInvalid:
-		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), a.Theirs
-	case control.ReasonRate:
-		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint(minRate, " to ", a.LimitHz, " Hz")
-	case control.ReasonFixedRate:
-		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " Hz")
-	case control.ReasonReliable, control.ReasonDescribe, control.ReasonNone:
-	}
-	return "", ""
-}
-
-// appendAnswer appends an answer, without the known names that do not fit into a datagram.
-func appendAnswer(dst []byte, a control.BindAnswer) ([]byte, error) {
-	a.Theirs = a.Theirs[:min(len(a.Theirs), maxTheirs)]
-	known := a.Known
-	b, err := a.Append(dst)
-	for n := len(known); err == nil && n > 0 && len(b)-len(dst) > transport.MaxPayload; {
-		n /= 2
-		a.Known = append(known[:n:n], "...")
-		b, err = a.Append(dst)
-	}
-	return b, err
-}
-
 // bind binds an RPC, or refuses to, and returns the answer.
 func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	rpc, known := s.lookup(r.Name)
 	if rpc == nil {
+		control.SortByDistance(known, r.Name) // the last ones may not fit into the answer
 		return control.BindAnswer{RPC: r.RPC, Reason: control.ReasonUnknown, Known: known}
 	}
 	a := control.BindAnswer{RPC: r.RPC, Ring: s.cfg.Ring}
@@ -85,6 +40,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 			a.Reason, a.Theirs = control.ReasonNumber, b.conflict(rpc, &asked)
 		}
 		a.Prior, a.Ring = priorHash(b.prior), b.ring
+		a.Report(b.version.differences())
 		return a // the client repeats the request: the answer was lost
 	}
 	if s.checkRequest(&a, rpc, r); a.Reason != control.ReasonNone {
@@ -101,7 +57,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	}
 	version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, cmp.Or(r.RateHz, schema.DefaultRate), r.PerTick)
 	if err != nil {
-		refuse(&a, fields, err)
+		refuse(&a, rpc.schema, fields, err)
 		return a
 	}
 	memory, most := p.memory+memoryOf(version.schema, version.schema == rpc.schema, s.cfg.Ring), s.bindingMemory()
@@ -119,9 +75,8 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	p.grant(b.hz * payloadShare(rpc.schema, version.schema))
 	a.Prior, a.Ring = priorHash(b.prior), b.ring
 	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
-	if c := version.conversion; c != nil {
-		s.cfg.Logger.Info("rpc of another version", "rpc", r.Name, "fields_skipped", c.Skipped(), "fields_missing", c.Missing(), "player", p.ID())
-	}
+	a.Report(version.differences())
+	p.differ("rpc", r.Name, a.Differences(), "client", "server")
 	return a
 }
 

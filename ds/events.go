@@ -16,14 +16,16 @@ import (
 // Event is something that happened to a player's session, or to a client that asked for one; see
 // [Server.Events] and Stats.Events.
 type Event struct {
-	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, ahead_of_time or
-	// panic.
+	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, call_refused,
+	// world_refused, mismatch, ahead_of_time or panic.
 	// Reconnected means that the client joined again after one of the last 256 events.
 	Kind string
-	// Cause is why a session ended (left), why there is none (refused), why an RPC is not bound
-	// (bind_refused), or the outcome of a handover to another server: a word for an error of
-	// package session or token, such as kicked or token_expired, or for a reason of a binding. It
-	// is empty for the other kinds.
+	// Cause is why a session ended (left), why there is none (refused), why an RPC of the server
+	// (bind_refused) or of the client (call_refused) is not bound, why the client does not receive
+	// a world (world_refused), in what both ends differ (mismatch: rpc, call or world), or the
+	// outcome of a handover to another server: a word for an error of package session or token,
+	// such as kicked or token_expired, or for a reason of an answer. It is empty for the other
+	// kinds.
 	Cause string
 	// At is when it happened, the last time if Count is not 1.
 	At time.Time
@@ -111,11 +113,31 @@ var eventTypes = func() (all []struct {
 	} {
 		add("refused", c.cause, c.err)
 	}
-	for r := control.ReasonUnknown; r < control.ReasonDescribe; r++ {
-		add("bind_refused", [...]string{
-			control.ReasonUnknown: "unknown_rpc", control.ReasonSchema: "schema", control.ReasonCodec: "codec", control.ReasonNumber: "number",
-			control.ReasonInvalid: "invalid", control.ReasonRate: "rate", control.ReasonFixedRate: "fixed_rate", control.ReasonReliable: "reliable",
-		}[r], nil)
+	for _, kind := range [...]string{"call", "rpc", "world"} {
+		add("mismatch", kind, nil)
+	}
+	for _, c := range [...]struct {
+		kind, cause string
+		reason      control.Reason
+	}{
+		{"bind_refused", "unknown_rpc", control.ReasonUnknown},
+		{"bind_refused", "schema", control.ReasonSchema},
+		{"bind_refused", "codec", control.ReasonCodec},
+		{"bind_refused", "number", control.ReasonNumber},
+		{"bind_refused", "invalid", control.ReasonInvalid},
+		{"bind_refused", "rate", control.ReasonRate},
+		{"bind_refused", "fixed_rate", control.ReasonFixedRate},
+		{"bind_refused", "reliable", control.ReasonReliable},
+		{"call_refused", "unknown_rpc", control.ReasonUnknown},
+		{"call_refused", "schema", control.ReasonSchema},
+		{"call_refused", "codec", control.ReasonCodec},
+		{"call_refused", "other", control.ReasonNone},
+		{"world_refused", "unknown_world", control.ReasonUnknown},
+		{"world_refused", "schema", control.ReasonSchema},
+		{"world_refused", "codec", control.ReasonCodec},
+		{"world_refused", "other", control.ReasonNone},
+	} {
+		add(c.kind, c.cause, reasonError(c.reason))
 	}
 	return all
 }()
@@ -142,9 +164,19 @@ func eventOf(kind string, cause error) (t eventType) {
 	return t
 }
 
-// bindEvent returns the type of the events of a binding that is refused for a reason.
-func bindEvent(reason control.Reason) eventType {
-	return eventType(len(eventTypes)) - eventType(control.ReasonDescribe-reason)
+// reasonError is the cause of an event about an answer: see eventOf.
+type reasonError control.Reason
+
+func (e reasonError) Error() string { return control.Reason(e).String() }
+
+// causeOf returns the type of the events of a kind with a cause.
+func causeOf(kind, cause string) eventType {
+	for i, e := range eventTypes {
+		if e.kind == kind && e.cause == cause {
+			return eventType(i)
+		}
+	}
+	panic("no event " + kind + " " + cause)
 }
 
 // events are the newest events of a server, and the counts of all.

@@ -190,8 +190,8 @@ func TestBurstOfBinds(t *testing.T) {
 		if handled := sent - int(p.drops[RateLimited].Load()); handled != c.most {
 			t.Errorf("%d of %d requests of %d bytes were handled, want %d", handled, sent, len(request), c.most)
 		}
-		if p.refusals != maxRefusalsLogged {
-			t.Errorf("%d are logged", p.refusals)
+		if p.mistakes != maxMistakes {
+			t.Errorf("%d are logged", p.mistakes)
 		}
 	}
 }

@@ -234,7 +234,7 @@ func TestBindRefusalLog(t *testing.T) {
 		}, `"incompatible schema" asked="field 0 of another kind" server="Buttons bits width=16"`)
 		fast, deep := request(2, buttons, false), request(2, buttons, false)
 		fast.RateHz, deep.Batch = 300, 99
-		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Buttons, Move"`)
+		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Move, Buttons"`)
 		refused(control.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
 		refused(fast, `"rate out of range" asked="300 Hz" server="0.001 to 250 Hz"`)
 		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server="Batch is 99, want 0 to 8"`)

@@ -51,7 +51,7 @@ func (p *Player) handle(b []byte, a *arrival) {
 	case t == control.Bundle && !reliable:
 		p.receiveBundle(body, a)
 	case t == control.Reply && reliable:
-		if p.streams.Load().HandleReply(body, &p.shard.initial, at) != nil {
+		if !p.receiveReply(body, a) {
 			p.reject(a, Malformed, "reply to no offer")
 		}
 	case t == control.Acks && !reliable:

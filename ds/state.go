@@ -119,7 +119,7 @@ type Player struct {
 	// Of the shard's goroutine:
 	bindings []*binding       // by RPC number; at most one of each RPC
 	buffers  []jitterBuffer   // of the bindings that have one
-	refusals int              // refused bindings
+	mistakes int              // of the client: see Player.mistake
 	memory   int              // of the bindings, about, in bytes
 	due      bool             // is in shard.due
 	hz       float64          // sum of the bindings' rates

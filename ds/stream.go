@@ -270,21 +270,24 @@ func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if a.Reason == control.ReasonNone || o.refused != nil {
-		return true
+	switch {
+	case o.refused != nil:
+	case a.Reason == control.ReasonNone:
+		p.differ("call", o.name, a.Differences(), "server", "client")
+	default:
+		o.refused = o.wrap(refusedCall(o.name, a))
+		p.callRefused(o.name, a.Reason, o.refused)
 	}
-	o.refused = o.wrap(refusedCall(a))
-	p.server.cfg.Logger.Warn("call refused", "rpc", o.name, "reason", a.Reason.String(), "player", p.ID(), "error", o.refused)
 	return true
 }
 
 // refusedCall returns the error of a call that the client does not take. Its text may be hostile.
-func refusedCall(a *control.BindAnswer) error {
+func refusedCall(name string, a *control.BindAnswer) error {
 	switch a.Reason {
 	case control.ReasonUnknown:
-		return fmt.Errorf("the client handles no such RPC, but %s", control.Printable(cmp.Or(strings.Join(a.Known, ", "), "no RPCs"), maxTheirs))
+		return fmt.Errorf("the client handles no such RPC%s; it handles %s", control.Nearest(name, a.Known), control.Printable(cmp.Or(strings.Join(a.Known, ", "), "no RPCs"), control.MaxTheirs))
 	case control.ReasonSchema:
-		return fmt.Errorf("the client cannot convert its fields: %s", control.Printable(cmp.Or(a.Theirs, "none has a name that the client knows"), maxTheirs))
+		return fmt.Errorf("the client cannot convert its fields: %s", control.Printable(cmp.Or(a.Theirs, "none has a name that the client knows"), control.MaxTheirs))
 	case control.ReasonCodec:
 		return errors.New("the client has another built-in prior: both ends need the same version of uplink")
 	default:

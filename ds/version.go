@@ -117,6 +117,14 @@ func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, p
 	return v, nil
 }
 
+// differences returns the fields that only the client or only the server has.
+func (v *version) differences() (d control.Differences) {
+	if v.conversion == nil {
+		return d
+	}
+	return control.Differences{Asking: v.conversion.Skipped(), Answering: v.conversion.Missing()}
+}
+
 // frameSize returns the maximum number of bytes of a frame in a ring, and of its slot.
 func frameSize(s *schema.Schema) int { return 8 + 4*s.Components() + s.BinaryBytes() }
 
@@ -151,7 +159,7 @@ func payloadShare(own, theirs *schema.Schema) float64 {
 }
 
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
-func refuse(a *control.BindAnswer, fields []string, err error) {
+func refuse(a *control.BindAnswer, own *schema.Schema, fields []string, err error) {
 	a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
 	var field *evolve.FieldError
 	switch {
@@ -160,6 +168,10 @@ func refuse(a *control.BindAnswer, fields []string, err error) {
 		a.Field = slices.IndexFunc(fields, func(d string) bool { return strings.HasPrefix(d, field.Name+" ") })
 	case errors.Is(err, errNoField):
 		a.Reason, a.Theirs = control.ReasonSchema, ""
+		for i := range own.Fields() {
+			a.Answering = append(a.Answering, own.Fields()[i].Name)
+		}
+		a.Report(a.Differences())
 	}
 }
 

@@ -50,6 +50,7 @@ func clientMetrics(s *clientStats) []metric {
 			s.AckWireBytes()),
 		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
 		row("calls_dropped_total", "Payloads of such calls that came too late or could not be decoded.", s.CallsDropped),
+		row("mismatches_total", "Differences from servers that were reported: fields and types of objects that one end lacks, and worlds that were not offered.", s.Mismatches),
 		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each ends one session.", s.Panics),
 		labeled("stream_bytes_total", "direction", "sent", "Bytes of byte streams, by direction: sent or received.", s.StreamBytesSent),
 		labeled("stream_bytes_total", "direction", "received", "", s.StreamBytesReceived),

@@ -166,6 +166,10 @@ type Event struct {
 	New bool
 	// Handover tells about a handover to another server; 0 if the event is about none.
 	Handover Handover
+	// Mismatch tells in what client and server differ while they play on, once for each difference:
+	// a *client.MismatchError. It is nil if the event is about something else. The state is the one
+	// of the event before.
+	Mismatch error
 }
 
 // Handover is a step of a handover of a client from one server to another. In all of them the

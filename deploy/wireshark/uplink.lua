@@ -178,8 +178,10 @@ local f = {
 	bind_reason = ProtoField.uint8("uplink.bind.reason", "Answer", base.DEC, REASONS),
 	bind_field = ProtoField.uint16("uplink.bind.field", "Field"),
 	bind_described = ProtoField.string("uplink.bind.described", "Described field"),
-	bind_theirs = ProtoField.string("uplink.bind.theirs", "The server's field"),
+	bind_theirs = ProtoField.string("uplink.bind.theirs", "Explanation"),
 	bind_known = ProtoField.string("uplink.bind.known", "Known to the server"),
+	bind_asking = ProtoField.string("uplink.bind.asking", "Only the asking end has"),
+	bind_answering = ProtoField.string("uplink.bind.answering", "Only the answering end has"),
 	bind_limit = ProtoField.double("uplink.bind.limit", "Limit (Hz)"),
 }
 for _, field in pairs(f) do
@@ -766,11 +768,12 @@ local function hex64(v)
 end
 
 local function dissect_bind(tvb, tree, ctx, answer)
-	local v, _, ok = msgpack(tvb, 1, 0)
+	local from = answer == "offer" and 3 or 1
+	local v, _, ok = msgpack(tvb, from, 0)
 	if not ok or type(v) ~= "table" or type(v[1]) ~= "number" or #v < (answer and 8 or 12) then
-		return bad(ctx, tree, "no " .. (answer and "answer to a bind" or "bind"))
+		return bad(ctx, tree, "no " .. (answer and "answer" or "bind"))
 	end
-	local body = tvb(1)
+	local body = tvb(from)
 	local function put(field, value, want)
 		if type(value) == want then
 			tree:add(field, body, value)
@@ -782,6 +785,8 @@ local function dissect_bind(tvb, tree, ctx, answer)
 		put(f.bind_reason, v[3], "number")
 		if v[3] == 2 then
 			put(f.bind_field, v[4], "number")
+		end
+		if v[5] ~= "" then
 			put(f.bind_theirs, v[5], "string")
 		end
 		for _, name in ipairs(type(v[6]) == "table" and v[6] or {}) do
@@ -794,7 +799,14 @@ local function dissect_bind(tvb, tree, ctx, answer)
 		for _, field in ipairs(type(v[9]) == "table" and v[9] or {}) do
 			put(f.bind_field, field, "number")
 		end
-		ctx.info[#ctx.info + 1] = rpc_name(ctx, v[1], true) .. ": " .. (REASONS[v[3]] or "?")
+		for _, name in ipairs(type(v[10]) == "table" and v[10] or {}) do
+			put(f.bind_asking, name, "string")
+		end
+		for _, name in ipairs(type(v[11]) == "table" and v[11] or {}) do
+			put(f.bind_answering, name, "string")
+		end
+		local what = answer == "offer" and "world " .. v[1] or rpc_name(ctx, v[1], true)
+		ctx.info[#ctx.info + 1] = what .. ": " .. (REASONS[v[3]] or "?")
 		return
 	end
 	put(f.bind_name, v[2], "string")
@@ -929,7 +941,15 @@ local function dissect_message(tvb, tree, ctx)
 			tree:add(f.data, tvb(6))
 		end
 	elseif first == 0xc2 or first == 0xc3 then
-		dissect_bind(tvb, tree, ctx, first == 0xc3)
+		dissect_bind(tvb, tree, ctx, first == 0xc3 and "bind")
+	elseif first == 0xc7 then
+		if tvb:len() < 3 then
+			return bad(ctx, tree, "no answer to an offer")
+		end
+		tree:add(f.data, tvb(1, 2))
+		if tvb:len() > 3 then
+			dissect_bind(tvb, tree, ctx, "offer")
+		end
 	elseif tvb:len() > 1 then
 		tree:add(f.data, tvb(1))
 	end

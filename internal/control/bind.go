@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
+	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -39,16 +41,17 @@ type Described struct {
 	Description string
 }
 
-// BindAnswer is the DS's answer to a BindRequest.
+// BindAnswer is the answer to a BindRequest, and explains a client's answer to the offer of a
+// world: asking end and answering end are those of the request or the offer.
 type BindAnswer struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC    uint8
+	RPC    uint8  // number of the request, or of the offer
 	Ring   int    // capacity of the DS's ring
 	Reason Reason // ReasonNone if the RPC is bound
 	// Field is the number of the client's incompatible field for ReasonSchema, and Theirs the DS's
 	// description of it; empty if no field of the two schemas has the same name. For ReasonNumber
-	// and ReasonInvalid, Theirs explains the reason.
+	// and ReasonInvalid, and for offers, Theirs explains the reason.
 	Field  int
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
@@ -56,6 +59,45 @@ type BindAnswer struct {
 	// LimitHz is the rate that ReasonRate and ReasonFixedRate speak of.
 	LimitHz float64
 	Ask     []int // numbers of the client's fields to describe, for ReasonDescribe
+	// Asking and Answering are those of Differences, for ReasonNone.
+	Asking    []string
+	Answering []string
+}
+
+// Differences returns the differences that the answer reports.
+func (a *BindAnswer) Differences() Differences { return Differences{a.Asking, a.Answering} }
+
+// Report makes the answer report differences.
+func (a *BindAnswer) Report(d Differences) {
+	a.Asking = d.Asking[:min(len(d.Asking), MaxDifferences)]
+	a.Answering = d.Answering[:min(len(d.Answering), MaxDifferences)]
+}
+
+// Differences are what only one end has, at most MaxDifferences names in each list. A field of a
+// further type of objects is TYPE/FIELD, a whole type TYPE/.
+type Differences struct {
+	Asking    []string // names of the fields that only the asking end has: the other one skips them
+	Answering []string // those that only the answering end has: they have no values
+}
+
+// MaxDifferences is the maximum number of names in each list of Differences.
+const MaxDifferences = 32
+
+// Any reports whether there are differences.
+func (d *Differences) Any() bool { return len(d.Asking)+len(d.Answering) > 0 }
+
+// Text tells the differences, where the ends are named asking and answering. Names may be hostile.
+func (d *Differences) Text(asking, answering string) string {
+	var out []string
+	for _, side := range []struct {
+		end          string
+		names, other []string
+	}{{asking, d.Asking, d.Answering}, {answering, d.Answering, d.Asking}} {
+		for _, name := range side.names {
+			out = append(out, fmt.Sprintf(`only the %s has "%s"%s`, side.end, Printable(name, maxNearest), Nearest(name, side.other)))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // MaxCalls is the maximum number of a client's RPCs that a server can bind.
@@ -106,7 +148,42 @@ func (a *BindAnswer) Append(dst []byte) ([]byte, error) {
 }
 
 // ParseBindAnswer parses an answer without its type.
-func ParseBindAnswer(b []byte) (BindAnswer, error) { return parse[BindAnswer](b) }
+func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
+	if a, err = parse[BindAnswer](b); err == nil && max(len(a.Asking), len(a.Answering)) > MaxDifferences {
+		err = fmt.Errorf("%w: %d and %d names of fields, want at most %d", ErrMalformed, len(a.Asking), len(a.Answering), MaxDifferences)
+	}
+	return a, err
+}
+
+// Fit appends the answer with its type. Until it has at most so many bytes, it replaces the last
+// names of the longest list by "...".
+func (a BindAnswer) Fit(dst []byte, most int) ([]byte, error) {
+	a.Theirs = a.Theirs[:min(len(a.Theirs), MaxTheirs)]
+	lists := [...]struct {
+		to    *[]string
+		names []string
+	}{{&a.Known, a.Known}, {&a.Asking, a.Asking}, {&a.Answering, a.Answering}}
+	b, err := a.Append(dst)
+	for err == nil && len(b)-len(dst) > most {
+		longest := &lists[0]
+		for i := range lists {
+			if len(lists[i].names) > len(longest.names) {
+				longest = &lists[i]
+			}
+		}
+		n := len(longest.names)
+		if n == 0 {
+			break
+		}
+		longest.names = longest.names[:n/2]
+		*longest.to = append(slices.Clone(longest.names), "...")
+		b, err = a.Append(dst)
+	}
+	return b, err
+}
+
+// MaxTheirs is the maximum number of bytes of BindAnswer.Theirs.
+const MaxTheirs = 512
 
 func parse[T any](b []byte) (v T, err error) {
 	if err = msgpack.Unmarshal(b, &v); err != nil {

@@ -1,8 +1,10 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -146,6 +148,69 @@ const (
 // returns the extended slice.
 func AppendReply(dst []byte, number uint8, a Answer) []byte {
 	return append(dst, byte(control.Reply), number, byte(a))
+}
+
+// NoOffer is the number in a reply about a world that was not offered within [OfferWait].
+const NoOffer = 255
+
+// OfferWait is the time after which a client reports that a world to which it has subscribed was
+// not offered. It continues to wait.
+const OfferWait = 2 * time.Second
+
+// AppendExplained appends a reply with what it is about: why the client does not take part, or how
+// the ends differ.
+func AppendExplained(dst []byte, number uint8, a Answer, why *control.BindAnswer) ([]byte, error) {
+	why.RPC = number
+	b, err := why.Fit(nil, maxPiece)
+	if err != nil {
+		return dst, err
+	}
+	return append(AppendReply(dst, number, a), b[1:]...), nil // without the type of an answer
+}
+
+// parseReply parses a reply without its type. why is nil if it explains nothing.
+func parseReply(b []byte) (number uint8, a Answer, why *control.BindAnswer, err error) {
+	if len(b) < 2 || b[0] >= MaxStreams && b[0] != NoOffer || b[1] >= byte(answers) {
+		return 0, 0, nil, fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
+	}
+	if number, a = b[0], Answer(b[1]); len(b) > 2 {
+		var explained control.BindAnswer
+		if explained, err = control.ParseBindAnswer(b[2:]); err != nil {
+			return 0, 0, nil, err
+		}
+		why = &explained
+	}
+	if number == NoOffer && (a != Refused || why == nil || why.Reason != control.ReasonUnknown || len(why.Theirs) > MaxName) {
+		return 0, 0, nil, fmt.Errorf("%w: a reply to no offer", control.ErrMalformed)
+	}
+	return number, a, why, nil
+}
+
+// RefusedError is why a client refuses an offer.
+type RefusedError struct {
+	Reason control.Reason
+	Err    error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// explain returns what a reply to an offer explains, nil if there is nothing.
+func explain(d control.Differences, err error) *control.BindAnswer {
+	if err == nil && !d.Any() {
+		return nil
+	}
+	a := new(control.BindAnswer)
+	if err == nil {
+		a.Report(d)
+		return a
+	}
+	a.Reason = control.ReasonInvalid
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		a.Reason = refused.Reason
+	}
+	a.Theirs = err.Error()
+	return a
 }
 
 // parseNumber parses the number of a stream and returns the rest of b.

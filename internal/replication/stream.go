@@ -483,21 +483,58 @@ func (all *Streams) Close() {
 // HandleReply handles the client's reply to an offer. If it requests the initial state, q sends it.
 // An error means that no client sends the reply.
 func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
-	s, answer, err := all.find(b)
+	_, answer, _, err := parseReply(b)
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(answer) != 1 || answer[0] >= byte(answers):
-		return fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
-	case answer[0] == byte(Refused):
-		s.pause()
-	case answer[0] == byte(Request):
+	s, _, err := all.find(b)
+	if err != nil {
+		return err
+	}
+	switch answer {
+	case Request:
 		q.add(s)
-	default:
+	case Ready:
 		s.subscribe(now)
+	default:
+		s.pause()
 	}
 	return nil
+}
+
+// Explained returns what a reply explains, and the name of the world. why is nil if it explains
+// nothing. The reply may be about a world that was not offered, which is none for HandleReply:
+// offered is then false.
+func (all *Streams) Explained(b []byte) (world string, why *control.BindAnswer, offered bool, err error) {
+	number, _, why, err := parseReply(b)
+	switch {
+	case err != nil:
+		return "", nil, false, err
+	case number == NoOffer:
+		return why.Theirs, why, false, nil
+	case why == nil:
+		return "", nil, true, nil
+	}
+	s, _, err := all.find(b)
+	if err != nil {
+		return "", nil, true, err
+	}
+	return s.mode.offer.Name, why, true, nil
+}
+
+// Offered returns the names of the worlds that are offered to the player.
+func (all *Streams) Offered() (names []string) {
+	if all == nil {
+		return nil
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if s != nil && !s.is(stopped) {
+			names = append(names, s.mode.offer.Name)
+		}
+	}
+	return names
 }
 
 // HandleAck handles an ack of a stream's messages. The error is ErrInvalidAck or another one if no

@@ -29,8 +29,9 @@ type Link interface {
 // Receiver decodes the messages of a world at a client. Its methods are called one at a time, with
 // the lock of Subscriptions held, except Deliver.
 type Receiver interface {
-	// Check returns an error if the server's offer does not match the client's type.
-	Check(o *Offer) error
+	// Check returns what only one end has, the server asking, or an error if the objects of the
+	// offer cannot be converted.
+	Check(o *Offer) (control.Differences, error)
 	// Knows reports whether the client has the initial state with that hash.
 	Knows(hash uint64) bool
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
@@ -63,9 +64,12 @@ type Subscription struct {
 	link       Link // of the offer, or nil
 	offer      Offer
 	phase      subscriptionPhase
+	differ     control.Differences // from the offer
 	refused    error
-	initial    []byte // what was received of the initial state
-	replyDue   bool   // there was no room for the reply
+	unoffered  time.Time // since when it waits for an offer, zero if it does not; see Unoffered
+	told       bool      // the program was told that there is none
+	initial    []byte    // what was received of the initial state
+	replyDue   bool      // there was no room for the reply
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
 	newest     uint64 // tick
@@ -102,7 +106,9 @@ const replyInterval = transport.DefaultTick
 
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Clock{}
-	switch err := s.receiver.Check(&o); {
+	s.unoffered, s.told = time.Time{}, false
+	var err error
+	switch s.differ, err = s.receiver.Check(&o); {
 	case err != nil:
 		s.begun(err)
 	case o.Initial == 0 || s.receiver.Knows(o.Hash):
@@ -119,10 +125,11 @@ func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 func (s *Subscription) begun(err error) {
 	s.setPhase(subscribed)
 	if err != nil {
-		if s.all.Refused != nil {
-			s.all.Refused(s.name, err)
-		}
 		s.phase, s.refused = refusing, err
+	}
+	if s.all.Report != nil && (err != nil || s.differ.Any()) {
+		s.all.Report(s.name, s.differ, err)
+		s.link.Wake(s.start) // Tick passes it on
 	}
 	select {
 	case s.outcome <- err:
@@ -139,10 +146,25 @@ func (s *Subscription) setPhase(p subscriptionPhase) {
 }
 
 func (s *Subscription) reply(now time.Time) {
-	err := s.link.SendReliable(AppendReply(nil, s.offer.Number, s.phase.answer()))
+	err := s.link.SendReliable(s.appendReply())
 	if s.replyDue = errors.Is(err, session.ErrBacklog); s.replyDue {
 		s.link.Wake(now.Add(replyInterval))
 	}
+}
+
+// appendReply returns the reply to the offer. It explains why the client refuses it, and how the
+// ends differ.
+func (s *Subscription) appendReply() []byte {
+	var why *control.BindAnswer
+	if s.phase == subscribed || s.refused != nil {
+		why = explain(s.differ, s.refused)
+	}
+	if why != nil {
+		if reply, err := AppendExplained(nil, s.offer.Number, s.phase.answer(), why); err == nil {
+			return reply
+		}
+	}
+	return AppendReply(nil, s.offer.Number, s.phase.answer())
 }
 
 // errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
@@ -175,6 +197,7 @@ func (s *Subscription) withdraw() {
 		s.phase = unoffered
 	}
 	s.link, s.replyDue = nil, false
+	s.unoffered, s.told = time.Time{}, false
 	s.all.acks.restart(&s.ack, nil, 0)
 	s.newest = 0
 	s.game.Reach(MaxTick)

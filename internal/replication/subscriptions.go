@@ -13,8 +13,9 @@ import (
 // Subscriptions are a client's subscriptions. The methods are safe for concurrent use. The zero
 // value is ready.
 type Subscriptions struct {
-	// Refused, if set, is called when the client refuses an offer, with a lock held.
-	Refused func(world string, err error)
+	// Report, if set, is called when the client refuses an offer because of an error, or accepts
+	// one although the ends differ, the server asking; with a lock held.
+	Report func(world string, d control.Differences, err error)
 
 	mu      sync.Mutex
 	list    []*Subscription
@@ -42,6 +43,7 @@ var errSubscribed = errors.New("it is subscribed already: close the other view f
 // sent alone at most ackHz times a second.
 func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now time.Time) (*Subscription, error) {
 	s := &Subscription{all: all, name: world, receiver: r, ackHz: ackHz, outcome: make(chan error, 1)}
+	s.unoffered = now
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, o := range all.list {
@@ -292,6 +294,33 @@ func (all *Subscriptions) Tick(now time.Time) {
 			s.spare.tick(now)
 		}
 	}
+}
+
+// Unoffered returns the names of the worlds to which the client has subscribed, and that the server
+// has not offered within [OfferWait] of the subscription, or of the first call in a session: each
+// once, until it is offered. It tells the server, and wakes the link at the time of the next call.
+func (all *Subscriptions) Unoffered(link Link, now time.Time) (worlds []string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if s.link != nil || s.told {
+			continue
+		}
+		if s.unoffered.IsZero() {
+			s.unoffered = now
+		}
+		if at := s.unoffered.Add(OfferWait); now.Before(at) {
+			link.Wake(at)
+			continue
+		}
+		s.told = true
+		worlds = append(worlds, s.name)
+		why := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: s.name}
+		if b, err := AppendExplained(nil, NoOffer, Refused, &why); err == nil {
+			_ = link.SendReliable(b) // what the program learns is not less without it
+		}
+	}
+	return worlds
 }
 
 // Stats returns the counts of each world, past subscriptions included.

@@ -128,6 +128,7 @@ namespace Uplink
         internal static extern UIntPtr uplink_client_next_datagram(IntPtr c, [Out] byte[] to, UIntPtr capacity, out Address server, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_uses(IntPtr c, ref Address server);
         [DllImport(Native.Library)] internal static extern ulong uplink_client_next_timeout(IntPtr c);
+        [DllImport(Native.Library)] internal static extern void uplink_client_unreachable(IntPtr c, ref Address server, ulong now);
         [DllImport(Native.Library)] internal static extern void uplink_client_rebind(IntPtr c, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
         [DllImport(Native.Library)] internal static extern int uplink_client_call(IntPtr c, int rpc, IntPtr frame, ulong now);
@@ -265,12 +266,12 @@ namespace Uplink
         /// <summary>Receives and sends what there is. Call it in each frame of the game, then Poll until it returns false.</summary>
         public void Run()
         {
-            foreach (End end in ends) Receive(end.Socket);
+            foreach (End end in ends) Receive(end);
             NativeClient.Address to;
             for (int n = Next(out to); n > 0; n = Next(out to))
             {
                 try { EndTo(to).Socket.Send(datagram, n, SocketFlags.None); }
-                catch (SocketException) { } // the datagram is lost
+                catch (SocketException e) { Failed(to, e); } // the datagram is lost
             }
             for (int i = ends.Count - 1; i > 0; i--)
             {
@@ -281,13 +282,24 @@ namespace Uplink
             }
         }
 
-        void Receive(Socket socket)
+        /// Tells the client that the system reports that no program receives at a server's address.
+        void Failed(NativeClient.Address server, SocketException e)
         {
-            for (int i = 0; i < 1024 && socket.Available > 0; i++)
+            if (e.SocketErrorCode == SocketError.ConnectionRefused || e.SocketErrorCode == SocketError.ConnectionReset)
+                NativeClient.uplink_client_unreachable(Pointer, ref server, Now);
+        }
+
+        void Receive(End end)
+        {
+            for (int i = 0; i < 1024 && end.Socket.Available > 0; i++)
             {
                 int n;
-                try { n = socket.Receive(datagram); }
-                catch (SocketException) { continue; } // the server's port is closed, or the datagram is too long
+                try { n = end.Socket.Receive(datagram); }
+                catch (SocketException e) // the server's port is closed, or the datagram is too long
+                {
+                    Failed(end.To, e);
+                    continue;
+                }
                 NativeClient.uplink_client_receive(Pointer, datagram, Native.Size(n), Now);
             }
         }

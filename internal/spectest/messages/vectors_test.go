@@ -130,6 +130,8 @@ func answerVectors(t *testing.T) (all []named[control.BindAnswer]) {
 		{RPC: 1, Ring: 64, Reason: control.ReasonFixedRate, LimitHz: 66.67},
 		{RPC: 1, Ring: 64, Reason: control.ReasonReliable},
 		{RPC: 255, Reason: control.ReasonDescribe, Ask: []int{1, 6}},
+		{RPC: 3, Ring: 64, Prior: generic, Asking: []string{"Loc", "Boost"}, Answering: []string{"Location"}},
+		{RPC: 2, Reason: control.ReasonSchema, Theirs: "no field in common", Answering: []string{"Location"}},
 	} {
 		b := check.Value(a.Append(nil))(t)
 		if got, err := control.ParseBindAnswer(b[1:]); err != nil || !reflect.DeepEqual(got, a) {
@@ -217,6 +219,12 @@ func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 	for a := replication.Answer(0); a <= 2; a++ {
 		add(fmt.Sprintf("answer %d to an offer", a), "client", true, replication.AppendReply(nil, 2, a))
 	}
+	differ := control.BindAnswer{Asking: []string{"Height", "goals/"}}
+	add("answer 2 to an offer, with what only the server has", "client", true, check.Value(replication.AppendExplained(nil, 2, replication.Ready, &differ))(t))
+	refused := control.BindAnswer{Reason: control.ReasonSchema, Theirs: "Place vec2 resolution=0.1"}
+	add("answer 0 to an offer, with a reason", "client", true, check.Value(replication.AppendExplained(nil, 2, replication.Refused, &refused))(t))
+	unknown := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: "wrold"}
+	add("a world that was not offered", "client", true, check.Value(replication.AppendExplained(nil, replication.NoOffer, replication.Refused, &unknown))(t))
 	add("piece of an initial state", "server", true, []byte{byte(control.Piece), 2, 9, 9, 9})
 	add("end of a replication stream", "server", true, []byte{byte(control.Stop), 2})
 	downAck := append([]byte{byte(control.DownAck), 2}, acks...)

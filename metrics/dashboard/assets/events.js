@@ -22,7 +22,7 @@ export function mountEvents() {
   });
 }
 
-const bad = ["refused", "bind_refused", "panic", "ahead_of_time"];
+const bad = ["refused", "bind_refused", "call_refused", "world_refused", "mismatch", "panic", "ahead_of_time"];
 const worse = ["panic", "limit", "protocol", "timeout"];
 
 export async function showEvents() {

@@ -112,7 +112,8 @@ enum class Reason : uint8_t {
   answers,       // the server answers again
   no_memory,     // there is no memory for another session, or too many sessions end
   address,       // of a handover: see ClientConfig::local_handovers; or less has arrived than hellos take
-  unreleased     // the server that has handed the client over has not released it: it reconnects
+  unreleased,    // the server that has handed the client over has not released it: it reconnects
+  no_server      // the system reports that no program receives at the server's address
 };
 
 // text returns a description in English. It is never null.
@@ -232,6 +233,11 @@ public:
   bool uses(const Address &server) const;
   // next_timeout returns when next_datagram is to be called again, if nothing else happens.
   uint64_t next_timeout() const;
+  // unreachable tells that the system reports that no program receives at a server's address, as
+  // next_datagram names it: ECONNREFUSED of its socket. Before the server has answered, an attempt to connect
+  // then ends with Reason::no_server: at once if ClientConfig::server is a loopback address, otherwise unless
+  // an answer follows within 500 ms, since such reports can be forged. Later reports have no effect.
+  void unreachable(const Address &server, uint64_t now);
   // rebind continues the session from another local address: the program has opened a new socket.
   void rebind(uint64_t now);
   // poll_event returns the next event and reports whether there was one.

@@ -318,6 +318,7 @@ UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, siz
 /* uplink_client_uses returns 1 if there is a session with a server, otherwise 0. */
 UPLINK_API int32_t uplink_client_uses(const uplink_client *c, const uplink_address *server);
 UPLINK_API uint64_t uplink_client_next_timeout(const uplink_client *c);
+UPLINK_API void uplink_client_unreachable(uplink_client *c, const uplink_address *server, uint64_t now);
 UPLINK_API void uplink_client_rebind(uplink_client *c, uint64_t now);
 /* uplink_client_poll_event returns 1 if there was an event, otherwise 0. */
 UPLINK_API int32_t uplink_client_poll_event(uplink_client *c, uplink_event *e);

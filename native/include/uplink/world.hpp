@@ -50,6 +50,7 @@ constexpr size_t max_report = 512;
 
 // WorldReport tells how an offer differs from what the program has.
 struct WorldReport {
+  uint8_t reason = 5;   // of a refusal: 2 fields or types cannot be converted, 3 another codec, 5 others
   uint16_t skipped = 0; // bit k: the program has no type k of the offer, whose objects are dropped
   size_t n = 0;         // characters of the text
   char text[max_report] = {};

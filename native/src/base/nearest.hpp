@@ -5,11 +5,11 @@
 
 namespace uplink::detail {
 
-// Nearest finds the candidate with the fewest insertions, deletions and replacements of characters from a
-// name, where the case does not count. docs/spec/messages.md, 2.1.
+// Nearest finds the candidate with the fewest insertions and deletions of bytes from a name,
+// and among these the one that has the most bytes in common with its start. The case does not count.
 class Nearest {
 public:
-  explicit Nearest(Bytes name) : name_(name) {}
+  explicit Nearest(Bytes name) : name_{name.data, name.size < max_size ? name.size : max_size} {}
   void consider(Bytes candidate) {
     const size_t d = distance(candidate);
     if (d >= distance_) return;
@@ -31,14 +31,17 @@ private:
       size_t diagonal = row[0];
       row[0] = i + 1;
       for (size_t k = 0; k < n; k++) {
-        const size_t replaced = diagonal + (lower(name_.data[i]) == lower(other.data[k]) ? 0 : 1);
+        const size_t replaced = diagonal + (lower(name_.data[i]) == lower(other.data[k]) ? 0 : 2);
         diagonal = row[k + 1];
         size_t least = row[k] < row[k + 1] ? row[k] + 1 : row[k + 1] + 1;
         if (replaced < least) least = replaced;
         row[k + 1] = least;
       }
     }
-    return row[n];
+    size_t common = 0;
+    while (common < n && common < name_.size && lower(name_.data[common]) == lower(other.data[common]))
+      common++;
+    return 256 * (row[n] + 1) - common;
   }
 
   Bytes name_;

@@ -12,6 +12,7 @@ class Text {
 public:
   Text(char *to, size_t capacity) : to_(to), capacity_(capacity) {}
   size_t size() const { return size_; }
+  const char *text() const { return to_; }
 
   void add(char c) {
     if (size_ + 1 < capacity_) to_[size_] = c;

@@ -166,22 +166,38 @@ size_t format_bind(Buffer to, const BindRequest &r) {
   return p.writer().ok() ? p.writer().size() : 0;
 }
 
+namespace {
+
+// names reads an array of strings. m ends where u does.
+Names names(Unpacker *u, Bytes m) {
+  Names out;
+  out.n = u->array();
+  const size_t left = u->left();
+  for (size_t i = 0; i < out.n && u->ok(); i++) u->string();
+  out.items = {m.data + (m.size - left), left - u->left()};
+  return out;
+}
+
+} // namespace
+
 bool parse_answer(Bytes m, BindAnswer *a) {
   if (m.size < 2) return false;
   Unpacker u({m.data + 1, m.size - 1});
-  if (u.array() != 9) return false;
+  if (u.array() != 11) return false;
   a->rpc = u.number();
   a->ring = u.number();
   a->reason = u.number();
   a->field = u.number();
   a->theirs = u.string();
-  for (size_t n = u.array(); n > 0 && u.ok(); n--) u.string();
+  a->known = names(&u, m);
   a->prior = u.number();
   a->limit = u.real();
   const size_t left = u.left();
   for (size_t n = u.array(); n > 0 && u.ok(); n--) u.number();
-  if (!u.end()) return false;
-  a->ask = {m.data + (m.size - left), left};
+  a->ask = {m.data + (m.size - left), left - u.left()};
+  a->asking = names(&u, m);
+  a->answering = names(&u, m);
+  if (!u.end() || a->asking.n > max_differences || a->answering.n > max_differences) return false;
   return a->rpc < 256 && a->reason < 256 && a->ring <= 256;
 }
 
@@ -231,16 +247,25 @@ bool parse_server_bind(Bytes m, ServerBind *r) {
 
 size_t format_answer(Buffer to, const ServerBindAnswer &a) {
   Packer p(to);
-  p.writer().little(0xc3, 1);
-  p.array(9);
+  p.array(11);
   p.fixed(0xcc, a.rpc, 1);
   p.integer(a.ring);
   p.fixed(0xcc, a.reason, 1);
   p.integer(0);
   p.string(a.theirs);
-  p.array(0);
+  p.array(a.known.size > 0 ? 1 : 0);
+  if (a.known.size > 0) p.string(a.known);
   p.fixed(0xcf, a.prior, 8);
   p.real(0);
+  p.array(0);
+  p.array(a.asking_n);
+  for (size_t i = 0; i < a.asking_n; i++) {
+    uint8_t name[65];
+    const size_t n = a.asking[i].size < sizeof(name) ? a.asking[i].size : sizeof(name) - 1;
+    copy(name, a.asking[i].data, n);
+    name[n] = '/';
+    p.string({name, n + 1});
+  }
   p.array(0);
   return p.writer().ok() ? p.writer().size() : 0;
 }

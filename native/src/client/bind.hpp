@@ -63,13 +63,25 @@ struct BindRequest {
 // format_bind writes a message, or returns 0 if it does not fit.
 size_t format_bind(Buffer to, const BindRequest &r);
 
+// Names are strings of an array, as msgpack.
+struct Names {
+  size_t n = 0;
+  Bytes items;
+};
+
+// BindAnswer is an answer to a request to bind. asking are fields that only the end has that sent the
+// request, answering those that only the other one has.
 struct BindAnswer {
   uint64_t rpc = 0, ring = 0, reason = 0, prior = 0;
   uint64_t field = 0;
   Bytes theirs;
   double limit = 0;
   Bytes ask; // the array's msgpack
+  Names known, asking, answering;
 };
+
+// max_differences is the maximum number of names in asking and answering.
+constexpr size_t max_differences = 32;
 
 // parse_answer parses a message. It reports whether it is well-formed.
 bool parse_answer(Bytes message, BindAnswer *a);
@@ -90,15 +102,19 @@ struct ServerBind {
 // parse_server_bind reports whether the message is well-formed.
 bool parse_server_bind(Bytes message, ServerBind *r);
 
+// ServerBindAnswer is the answer to such a request, and explains one to the offer of a world.
 struct ServerBindAnswer {
-  uint8_t rpc = 0, reason = 0;
+  uint8_t rpc = 0, reason = 0; // number of the RPC, or of the offer
   uint16_t ring = 0;
   uint64_t prior = 0;
-  Bytes theirs; // at most 512 bytes
+  Bytes theirs;        // at most 512 bytes
+  Bytes known;         // the nearest name that the client has, or none
+  size_t asking_n = 0; // names of types of objects, which get a slash
+  Bytes asking[16];    // at most 64 bytes each
 };
 
-// format_answer writes the answer to such a request and returns its size, at most max_answer.
-constexpr size_t max_answer = 576;
+// format_answer writes the answer without its type, and returns its size, at most max_answer.
+constexpr size_t max_answer = 2048;
 size_t format_answer(Buffer to, const ServerBindAnswer &a);
 
 } // namespace uplink::detail::client

@@ -24,6 +24,14 @@ uplink::Bytes bytes(const char *s) {
   return {reinterpret_cast<const uint8_t *>(s), std::strlen(s)};
 }
 
+bool address_of(const uplink_address &server, uplink::Address *a) {
+  if (server.family < 0 || server.family > 6 || server.port < 0 || server.port > 65535) return false;
+  a->family = static_cast<uint8_t>(server.family);
+  a->port = static_cast<uint16_t>(server.port);
+  std::memcpy(a->ip, server.ip, sizeof(a->ip));
+  return true;
+}
+
 bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
   to->crypto = uplink::sodium_crypto();
   to->timeout = c.timeout;
@@ -110,11 +118,11 @@ size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacit
 }
 int32_t uplink_client_uses(const uplink_client *c, const uplink_address *server) {
   uplink::Address a;
-  if (server->family < 0 || server->family > 6 || server->port < 0 || server->port > 65535) return 0;
-  a.family = static_cast<uint8_t>(server->family);
-  a.port = static_cast<uint16_t>(server->port);
-  std::memcpy(a.ip, server->ip, sizeof(a.ip));
-  return in(c)->uses(a) ? 1 : 0;
+  return address_of(*server, &a) && in(c)->uses(a) ? 1 : 0;
+}
+void uplink_client_unreachable(uplink_client *c, const uplink_address *server, uint64_t now) {
+  uplink::Address a;
+  if (address_of(*server, &a)) in(c)->unreachable(a, now);
 }
 uint64_t uplink_client_next_timeout(const uplink_client *c) {
   return in(c)->next_timeout();

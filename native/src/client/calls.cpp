@@ -1,6 +1,7 @@
 // RPCs that the server calls. messages.md, 4.
 #include <algorithm>
 
+#include "src/base/nearest.hpp"
 #include "src/client/core.hpp"
 #include "src/codec/schema.hpp"
 
@@ -79,7 +80,12 @@ int Core::accept_bind(const ServerBind &r, Incoming *in, ServerBindAnswer *a) {
     const Bytes name = text_bytes(handlers_[i].schema->rpc());
     if (name.size == r.name.size && std::memcmp(name.data, r.name.data, name.size) == 0) break;
   }
-  if (i == handlers_n_) return unknown_name;
+  if (i == handlers_n_) {
+    Nearest nearest(r.name);
+    for (size_t k = 0; k < handlers_n_; k++) nearest.consider(text_bytes(handlers_[k].schema->rpc()));
+    a->known = nearest.best();
+    return unknown_name;
+  }
   const Schema &own = *handlers_[i].schema;
   in->handler = static_cast<uint8_t>(i);
   if (r.fingerprint != own.fingerprint()) {
@@ -113,9 +119,10 @@ bool Core::on_bind(Link &l, Bytes m) {
   const int reason = accept_bind(r, l.incoming.size() > 0 ? &l.incoming[r.rpc] : &none, &a);
   if (reason < 0) return false;
   a.reason = static_cast<uint8_t>(reason);
-  uint8_t answer[max_answer];
-  const size_t n = format_answer({answer, sizeof(answer)}, a);
-  return n > 0 && l.reliable.send({answer, n});
+  if (reason != bound && l.role == Role::playing) tell_refused(r, a);
+  uint8_t answer[1 + max_answer] = {0xc3};
+  const size_t n = format_answer({answer + 1, max_answer}, a);
+  return n > 0 && l.reliable.send({answer, 1 + n});
 }
 
 void Core::take_call(Incoming *in, const Call &c) {

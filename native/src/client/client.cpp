@@ -68,6 +68,8 @@ const char *text(Reason r) {
     return "the client does not follow the server to its address";
   case Reason::unreleased:
     return "the former server has not released the client";
+  case Reason::no_server:
+    return "no program receives at the server's address";
   case Reason::no_memory:
     return "there is no memory for another session, or too many sessions end";
   }
@@ -136,6 +138,9 @@ bool Client::uses(const Address &server) const {
 }
 uint64_t Client::next_timeout() const {
   return core(this)->do_timeout();
+}
+void Client::unreachable(const Address &server, uint64_t now) {
+  core(this)->do_unreachable(server, now / us);
 }
 void Client::rebind(uint64_t now) {
   core(this)->do_rebind(now / us);

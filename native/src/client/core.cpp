@@ -25,6 +25,7 @@ bool may_reconnect(Reason r) {
   case Reason::shutdown:
   case Reason::refused:
   case Reason::unreleased:
+  case Reason::no_server:
     return true;
   default:
     return false;
@@ -264,6 +265,7 @@ void Core::step(Link &l, uint64_t now) {
   const bool deaf = l.session.take_deaf();
   if (l.role != Role::playing) return;
   if (deaf) emit(EventType::new_socket);
+  l.worlds.await(now);
   if (now >= quality_at_) {
     quality_at_ = now + second;
     if (events_.room() > 0) emit(EventType::quality);

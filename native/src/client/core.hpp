@@ -34,6 +34,8 @@ public:
   void do_receive(Bytes datagram, uint64_t now);
   size_t do_next(Buffer to, Address *server, uint64_t now);
   uint64_t do_timeout() const;
+  static bool is_loopback(const Address &a);
+  void do_unreachable(const Address &server, uint64_t now);
   void do_rebind(uint64_t now);
   bool do_poll(Event *e);
   Error do_call(uint8_t rpc, const Frame &f, uint64_t now);
@@ -68,6 +70,11 @@ private:
   void ended(Link &l);
   void lost(Reason r);
   void violation(Link &l, uint64_t now);
+  // These make events mismatch: about the fields of an RPC once, about a call of the server that the
+  // client refuses once in a session.
+  void tell_mismatch(uint8_t rpc, Text *text);
+  void tell_differences(uint8_t rpc, const BindAnswer &a);
+  void tell_refused(const ServerBind &r, const ServerBindAnswer &a);
   void emit(EventType type, Reason r = Reason::none, uint64_t value = 0);
   void deliver(Link &l, uint64_t now);
   size_t next_of(Link &l, Buffer to, uint64_t now);

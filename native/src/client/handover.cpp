@@ -54,6 +54,10 @@ size_t text_of(const Address &a, char *to, size_t capacity) {
 
 } // namespace
 
+bool Core::is_loopback(const Address &a) {
+  return scope_of(a) == Scope::loopback;
+}
+
 bool parse_notice(const Crypto &c, Bytes m, Notice *h) {
   Reader r(m);
   const bool type = r.little(1) == 0xc0;

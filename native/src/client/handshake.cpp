@@ -13,6 +13,8 @@ Reason reason_of_code(uint64_t code) {
   return code < 9 ? reasons[code] : Reason::violation;
 }
 
+// A refusal that is not authenticated counts if nothing else arrives within this time.
+constexpr uint64_t refusal_wait = 500 * ms;
 constexpr uint64_t min_hello_wait = 100 * ms, max_hello_wait = 250 * ms;
 
 // hello_wait returns the wait after one of that time, or after a round trip of that time.
@@ -66,6 +68,10 @@ bool Session::handshake(Bytes d, uint64_t now) {
   if (state_ != State::connecting || h.nonce != nonce_) return false;
   if (h.type == retry) {
     copy(cookie_, h.data.data, 24);
+    if (refusal_ == Reason::no_server) { // there is one
+      refusal_ = Reason::none;
+      fail_at_ = never;
+    }
     if (message_size_ == 0) {
       uint8_t payload[1 + max_sealed];
       payload[0] = offered_;
@@ -88,10 +94,16 @@ bool Session::handshake(Bytes d, uint64_t now) {
       if (refusal_ == Reason::none) refusal_ = Reason::busy;
     } else if (fail_at_ == never) {
       refusal_ = r == 1 ? Reason::version : Reason::key;
-      fail_at_ = now + 500 * ms;
+      fail_at_ = now + refusal_wait;
     }
   }
   return true;
+}
+
+void Session::unreachable(bool here, uint64_t now) {
+  if (state_ != State::connecting || refusal_ != Reason::none || message_size_ > 0) return;
+  refusal_ = Reason::no_server;
+  fail_at_ = here ? now : now + refusal_wait;
 }
 
 bool Session::on_welcome(Bytes message, uint64_t now) {

@@ -16,6 +16,7 @@ struct Rpc {
   BindConfig config;
   int16_t slack = 0;     // 0.1 ms
   uint16_t target = 0;   // 0.1 ms
+  bool told = false;     // the program knows in what the fields differ from those of the server
   uint64_t reported = 0; // when; 0: not at this server
   uint64_t missing = 0, late = 0;
 };

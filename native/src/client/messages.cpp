@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/client/core.hpp"
+#include "src/client/mistakes.hpp"
 #include "src/codec/header.hpp"
 
 namespace uplink::detail::client {
@@ -126,8 +127,12 @@ void Core::on_answer(Link &l, Bytes m, uint64_t now) {
   if (l.role != Role::playing) return;
   e.type = ok ? EventType::bound : EventType::bind_failed;
   e.value = a.reason;
-  if (!ok) e.data = a.theirs;
+  char text[max_report];
+  Text why(text, sizeof(text));
+  if (!ok) explain_answer(&why, *rpcs_[e.rpc].schema, a);
+  e.data = {reinterpret_cast<const uint8_t *>(text), why.end()};
   events_.push(e);
+  if (ok) tell_differences(e.rpc, a);
 }
 
 // start_encoder creates the encoder for an answer. It reports whether the client can code so.

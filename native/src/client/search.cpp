@@ -21,6 +21,13 @@ bool same(const Address &a, const Address &b) {
 
 } // namespace
 
+void Core::do_unreachable(const Address &server, uint64_t now) {
+  const Address &own = server.family == 0 ? config_.server : server;
+  for (Link *l = links_; l != nullptr; l = l->next)
+    if (same(l->server, server)) l->session.unreachable(is_loopback(own), now);
+  step(now);
+}
+
 bool Core::uses(const Address &server) const {
   for (const Link *l = links_; l != nullptr; l = l->next)
     if (same(l->server, server) && l->session.state() != State::idle) return true;

@@ -65,6 +65,8 @@ public:
   size_t max_data() const { return std::max<size_t>(size_.size(), max_sent) - (max_sent - max_body); }
   uint64_t timeout() const;
   void close(uint8_t code, Reason reason, uint64_t now);
+  // unreachable handles a report that there is no server. here tells that it would be on this machine.
+  void unreachable(bool here, uint64_t now);
   void rebind(uint64_t now);
   // take_deaf reports once that the client should continue from another socket.
   bool take_deaf();

@@ -124,6 +124,7 @@ bool SnapshotWorldImpl::match(const WorldOffer &o, Text *to, WorldReport *r) {
     to->add("the codec of the world is ");
     to->quote(o.codec);
     to->add(": subscribe to it by a StateWorld");
+    r->reason = 3;
     return false;
   }
   if (!o.areas && o.types_n > 1) {
@@ -139,6 +140,7 @@ bool SnapshotWorldImpl::match(const WorldOffer &o, Text *to, WorldReport *r) {
     order[k] = own;
     if (own == n) continue;
     found[own] = true;
+    r->reason = 2;
     if (!client::explain_fields(*to, o.types[k], *types[own].type->schema())) continue;
     to->add(", in objects of type ");
     to->quote(o.types[k].name);

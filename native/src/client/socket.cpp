@@ -67,7 +67,9 @@ void Socket::run(Client &c) {
   for (End &e : ends_) {
     // A flood of datagrams does not keep the program here.
     for (int i = 0; i < 1024 && e.handle != -1; i++) {
-      const size_t n = receive_socket(e.handle, {datagram, sizeof(datagram)});
+      bool refused = false;
+      const size_t n = receive_socket(e.handle, {datagram, sizeof(datagram)}, &refused);
+      if (refused) c.unreachable(e.server, uplink::now());
       if (n == 0) break;
       c.receive({datagram, n}, uplink::now());
     }
@@ -75,7 +77,8 @@ void Socket::run(Client &c) {
   Address server;
   while (const size_t n = c.next_datagram({datagram, sizeof(datagram)}, &server, uplink::now())) {
     const End *e = end(server);
-    if (e != nullptr && e->handle != -1) send_socket(e->handle, {datagram, n});
+    if (e != nullptr && e->handle != -1 && !send_socket(e->handle, {datagram, n}))
+      c.unreachable(server, uplink::now());
   }
   for (End &e : ends_)
     if (e.handle != -1 && e.server.family != 0 && !c.uses(e.server)) {

@@ -1,5 +1,6 @@
 // The socket driver of Linux, macOS and other POSIX systems.
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -45,12 +46,13 @@ void close_socket(intptr_t handle) {
   ::close(static_cast<int>(handle));
 }
 
-void send_socket(intptr_t handle, Bytes d) {
-  (void)!::send(static_cast<int>(handle), d.data, d.size, 0);
+bool send_socket(intptr_t handle, Bytes d) {
+  return ::send(static_cast<int>(handle), d.data, d.size, 0) >= 0 || errno != ECONNREFUSED;
 }
 
-size_t receive_socket(intptr_t handle, Buffer to) {
+size_t receive_socket(intptr_t handle, Buffer to, bool *refused) {
   const ssize_t n = ::recv(static_cast<int>(handle), to.data, to.capacity, 0);
+  if (n < 0 && errno == ECONNREFUSED) *refused = true;
   return n > 0 ? static_cast<size_t>(n) : 0;
 }
 

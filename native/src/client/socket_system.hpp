@@ -9,10 +9,12 @@ namespace uplink::detail::client {
 // flag "don't fragment". *handle is not -1 after success.
 Error open_socket(const Address &server, intptr_t *handle);
 void close_socket(intptr_t handle);
-// send_socket ignores errors: the datagram is lost then.
-void send_socket(intptr_t handle, Bytes datagram);
-// receive_socket returns the size of the next datagram, or 0 if there is none.
-size_t receive_socket(intptr_t handle, Buffer to);
+// send_socket ignores errors: the datagram is lost then. It reports false if the system reports that no
+// program receives at the server's address.
+bool send_socket(intptr_t handle, Bytes datagram);
+// receive_socket returns the size of the next datagram, or 0 if there is none. *refused is set if the system
+// reports that no program receives at the server's address.
+size_t receive_socket(intptr_t handle, Buffer to, bool *refused);
 // wait_sockets waits until one of at most 8 has a datagram, at most so many ns.
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns);
 

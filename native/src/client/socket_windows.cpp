@@ -40,13 +40,15 @@ void close_socket(intptr_t handle) {
   WSACleanup();
 }
 
-void send_socket(intptr_t handle, Bytes d) {
+bool send_socket(intptr_t handle, Bytes d) {
   ::send(static_cast<SOCKET>(handle), reinterpret_cast<const char *>(d.data), static_cast<int>(d.size), 0);
+  return true; // receive_socket tells
 }
 
-size_t receive_socket(intptr_t handle, Buffer to) {
+size_t receive_socket(intptr_t handle, Buffer to, bool *refused) {
   const int n = ::recv(static_cast<SOCKET>(handle), reinterpret_cast<char *>(to.data),
                        static_cast<int>(to.capacity), 0);
+  if (n < 0 && WSAGetLastError() == WSAECONNRESET) *refused = true;
   return n > 0 ? static_cast<size_t>(n) : 0;
 }
 

@@ -82,9 +82,12 @@ bool StateWorldImpl::check(const WorldOffer &o, WorldReport *r) {
     why.add("the codec of the world is ");
     why.quote(o.codec);
     why.add(": subscribe to it by a SnapshotWorld");
+    r->reason = 3;
   } else if (o.areas || o.types_n != 1 || o.initial != 0) {
     why.add("the world has areas, or an initial state");
-  } else if (!explain_fields(why, o.types[0], *impl().type->schema(), impl().rest_field)) {
+  } else if (explain_fields(why, o.types[0], *impl().type->schema(), impl().rest_field)) {
+    r->reason = 2;
+  } else {
     ok = plan(o, &p);
     if (!ok) why.add("velocity factors are out of range");
   }

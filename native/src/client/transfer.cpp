@@ -120,7 +120,7 @@ size_t Core::next_of(Link &l, Buffer to, uint64_t now) {
 uint64_t Core::do_timeout() const {
   uint64_t t = handover_timeout();
   if (active_->session.state() == State::idle) t = std::min(t, start_at_);
-  if (active_->is_open()) t = std::min(t, quality_at_);
+  if (active_->is_open()) t = std::min({t, quality_at_, active_->worlds.await_at()});
   for (const Link *l = links_; l != nullptr; l = l->next) t = std::min(t, timeout_of(*l));
   return t == never ? never : t * 1000;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "src/base/nearest.hpp"
+#include "src/client/bind.hpp"
 #include "src/codec/bits.hpp"
 
 namespace uplink::detail::client {
@@ -46,6 +48,10 @@ void Worlds::release(Subscription *s) {
 }
 
 void Worlds::start() {
+  for (Subscription &s : list_) {
+    s.since = 0;
+    s.missing = false;
+  }
   for (Offered &o : offers_) {
     if (o.subscription != nullptr) withdraw(o.subscription);
     o.subscription = nullptr;
@@ -80,7 +86,8 @@ void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, 
   s->ack_rate = ack_rate;
   s->phase = Phase::none;
   s->changed = s->updated = s->any = false;
-  s->newest = s->told = 0;
+  s->newest = s->told = s->since = 0;
+  s->missing = false;
   s->report = {};
   for (Offered &o : offers_)
     if (o.message.size() > 0 && equal(o.offer.name, name)) accept(s, &o);
@@ -117,8 +124,8 @@ void Worlds::set_phase(Subscription *s, Phase p) {
 void Worlds::withdraw(Subscription *s) {
   s->changed = s->changed || s->phase == Phase::subscribed;
   set_phase(s, Phase::none);
-  s->any = false;
-  s->newest = 0;
+  s->any = s->missing = false;
+  s->newest = s->since = 0;
   for (Held *h = s->first; h != nullptr; h = h->next) h->due = true;
 }
 
@@ -126,8 +133,66 @@ void Worlds::reply(Subscription *s) {
   uint8_t answer = 0;
   if (s->phase == Phase::requesting) answer = 1;
   if (s->phase == Phase::subscribed) answer = 2;
-  const uint8_t m[3] = {0xc7, s->number, answer};
-  s->reply_due = !channel_.send({m, 3});
+  uint8_t m[3 + max_answer] = {0xc7, s->number, answer};
+  ServerBindAnswer why;
+  why.rpc = s->number;
+  why.reason = s->phase == Phase::refused ? s->report.reason : 0;
+  if (s->phase == Phase::refused) why.theirs = text_of(s->report);
+  const WorldOffer &o = offers_[s->number].offer;
+  for (size_t k = 0; k < o.types_n && s->phase == Phase::subscribed; k++)
+    if ((s->report.skipped >> k & 1) != 0) why.asking[why.asking_n++] = o.types[k].name;
+  size_t n = 3;
+  if (why.reason != 0 || why.asking_n > 0) n += format_answer({m + 3, max_answer}, why);
+  s->reply_due = !channel_.send({m, n});
+}
+
+void Worlds::await(uint64_t now) {
+  for (Subscription &s : list_) {
+    if (s.receiver == nullptr || s.owner != nullptr || s.phase != Phase::none || s.missing) continue;
+    if (s.since == 0) s.since = now;
+    if (now - s.since >= offer_wait) explain_missing(&s);
+  }
+}
+
+uint64_t Worlds::await_at() const {
+  uint64_t at = never;
+  for (const Subscription &s : list_)
+    if (s.receiver != nullptr && s.owner == nullptr && s.phase == Phase::none && !s.missing)
+      at = std::min(at, s.since + offer_wait);
+  return at;
+}
+
+void Worlds::explain_missing(Subscription *s) {
+  const Bytes name = {reinterpret_cast<uint8_t *>(s->name), s->name_n};
+  Text text(s->report.text, sizeof(s->report.text));
+  Nearest nearest(name);
+  for (const Offered &o : offers_)
+    if (o.message.size() > 0) nearest.consider(o.offer.name);
+  text.add("the server has not offered a world ");
+  text.quote(name);
+  text.add(" within 2 s");
+  if (nearest.best().size > 0) {
+    text.add(", nearest ");
+    text.quote(nearest.best());
+    text.add("; it offers ");
+  } else {
+    text.add(", nor any other");
+  }
+  bool any = false;
+  for (const Offered &o : offers_) {
+    if (o.message.size() == 0) continue;
+    if (any) text.add(", ");
+    text.quote(o.offer.name);
+    any = true;
+  }
+  s->report.n = text.end();
+  s->missing = true;
+  uint8_t m[3 + max_answer] = {0xc7, 255, 0};
+  ServerBindAnswer why;
+  why.rpc = 255;
+  why.reason = 1;
+  why.theirs = name;
+  (void)channel_.send({m, 3 + format_answer({m + 3, max_answer}, why)}); // the program is told anyway
 }
 
 bool Worlds::on_offer(Bytes m, uint64_t now) {
@@ -157,6 +222,7 @@ void Worlds::accept(Subscription *s, Offered *o) {
   const double interval = 1e6 / std::min<double>(s->ack_rate, o->offer.rate);
   s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
   s->report = {};
+  s->missing = false;
   if (!s->receiver->check(o->offer, &s->report)) {
     set_phase(s, Phase::refused);
     s->changed = true;
@@ -304,7 +370,7 @@ bool Worlds::blocked() const {
 
 // report_due reports whether the report on an offer that was accepted has been no event yet.
 bool Worlds::report_due(const Subscription &s) {
-  return s.phase == Phase::subscribed && s.report.n > 0 && hash_of(s.report) != s.told;
+  return (s.phase == Phase::subscribed || s.missing) && s.report.n > 0 && hash_of(s.report) != s.told;
 }
 
 bool Worlds::pop(Event *e) {

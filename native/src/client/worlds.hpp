@@ -58,10 +58,15 @@ public:
   // step sends answers that wait for room, and passes messages for a tick to the program, if deliver is
   // set.
   void step(bool deliver = true);
+  // await tells the program and the server of worlds that the server has not offered within offer_wait.
+  void await(uint64_t now);
+  // await_at returns when await is to be called again.
+  uint64_t await_at() const;
   // blocked reports whether no message for a tick must be received: too many wait.
   bool blocked() const;
   // pop returns an event about a world. It reports whether there is one.
   bool pop(Event *e);
+  static constexpr uint64_t offer_wait = 2000000; // us
 
   // During a handover, next are the worlds of the other server, with a spare receiver for each one here
   // that has spares. prepare subscribes to them, prepared reports whether each world that is received
@@ -108,6 +113,8 @@ private:
     uint64_t newest = 0;  // tick
     WorldReport report;   // on the newest offer
     uint64_t told = 0;    // hash of the report that was the last event of this type
+    uint64_t since = 0;   // when it began to wait for an offer in this session; 0: it does not
+    bool missing = false; // none came within offer_wait
     Array<uint8_t> initial;
     size_t initial_n = 0;
     Assembler assembler;
@@ -139,6 +146,7 @@ private:
   static bool report_due(const Subscription &s);
   void withdraw(Subscription *s);
   void reply(Subscription *s);
+  void explain_missing(Subscription *s);
   void receive(Subscription *s, Bytes message, uint64_t now);
   bool parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) const;
   void release(Subscription *s);

@@ -72,6 +72,18 @@ TEST_CASE("request to bind of a server") {
   FAIL("no vector");
 }
 
+// strings returns the names as they are in a vector: null if there are none.
+static nlohmann::json strings(const Names &names) {
+  nlohmann::json out;
+  Unpacker u(names.items);
+  for (size_t i = 0; i < names.n; i++) {
+    const Bytes name = u.string();
+    out.push_back(std::string(reinterpret_cast<const char *>(name.data), name.size));
+  }
+  CHECK(u.end());
+  return out;
+}
+
 TEST_CASE("answers to requests to bind") {
   const nlohmann::json v = load("messages.json");
   for (const auto &x : v["bind_answers"]) {
@@ -90,6 +102,9 @@ TEST_CASE("answers to requests to bind") {
     uint8_t described[1] = {};
     CHECK(mark_described(a, described, 8) == !value["Ask"].is_null());
     if (!value["Ask"].is_null()) CHECK(described[0] == 0x42);
+    CHECK(strings(a.known) == value["Known"]);
+    CHECK(strings(a.asking) == value["Asking"]);
+    CHECK(strings(a.answering) == value["Answering"]);
     for (size_t cut = 0; cut < d.size(); cut++) CHECK(!parse_answer({d.data(), cut}, &a));
     Data longer = d;
     longer.push_back(0);

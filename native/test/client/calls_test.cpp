@@ -190,6 +190,8 @@ TEST_CASE("RPCs that the client refuses") {
   w.connect();
   w.run(20);
   CHECK(hit.bind(w, *hit.schema, 0, false).reason == 1);
+  CHECK(w.last().type == EventType::mismatch);
+  CHECK(w.text == "the server calls \"Hit\", which the program does not handle");
   w.server.send(data, hit.payload(1));
   REQUIRE(w.client->handle(*hit.schema, &handler) == Error::ok);
   const BindAnswer a = hit.bind(w, *hit.other, 1, true);

@@ -34,11 +34,11 @@ void release(void *context, void *memory) {
 
 // grant answers a request to bind RPC 0.
 void grant(Server &s) {
-  Data answer = {0xc3, 0x99, 0, 64, 0, 0, 0xa0, 0xc0, 0xcf};
+  Data answer = {0xc3, 0x9b, 0, 64, 0, 0, 0xa0, 0xc0, 0xcf};
   const uint64_t prior = Prior::generic().hash();
   for (int i = 7; i >= 0; i--) answer.push_back(static_cast<uint8_t>(prior >> 8 * i));
   answer.push_back(0);
-  answer.push_back(0xc0);
+  for (int i = 0; i < 3; i++) answer.push_back(0xc0);
   s.send(detail::client::data, answer);
 }
 

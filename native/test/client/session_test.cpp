@@ -204,6 +204,43 @@ TEST_CASE("refusals") {
   }
 }
 
+TEST_CASE("a system that reports that there is no server") {
+  const auto attempt = [](World &w, const Address &server) {
+    w.server.silent = true;
+    w.connect();
+    w.run(5);
+    w.client->unreachable(server, w.now);
+    w.run(1);
+  };
+  World w; // 127.0.0.1
+  attempt(w, {});
+  CHECK(w.last().type == EventType::reconnecting);
+  CHECK(w.last().reason == Reason::no_server);
+  CHECK(std::string(text(w.last().reason)) == "no program receives at the server's address");
+  ClientConfig c;
+  c.server = {4, {192, 0, 2, 1}, 7777};
+  World far(0, c);
+  attempt(far, {});
+  CHECK(far.events.empty());
+  far.run(490);
+  CHECK(far.events.empty());
+  far.run(10);
+  CHECK(far.last().reason == Reason::no_server);
+  // An answer, and the address of another server.
+  World answered(0, c);
+  attempt(answered, {});
+  answered.server.silent = false;
+  answered.run(1000);
+  CHECK(answered.client->connected());
+  answered.client->unreachable({}, answered.now);
+  answered.run(1000);
+  CHECK(answered.client->connected());
+  World other;
+  attempt(other, {4, {192, 0, 2, 1}, 7777});
+  other.run(1000);
+  CHECK(other.events.empty());
+}
+
 TEST_CASE("forged datagrams change nothing") {
   World w;
   w.connect();

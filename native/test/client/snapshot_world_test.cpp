@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/client/bind.hpp"
 #include "test/client/world.hpp"
 #include "uplink/snapshot_world.hpp"
 
@@ -76,6 +77,21 @@ struct Game : uplink_test::World {
   bool areas;
   size_t types;
   uint8_t number = 0;
+  Data explained; // by the last answer to an offer: a byte, and an answer without its type
+
+  // explanation returns its reason, its text and the names that only the server has.
+  std::string explanation() const {
+    BindAnswer a;
+    if (!parse_answer(bytes(explained), &a)) return "";
+    std::string out = std::to_string(a.reason) + " ";
+    out.append(reinterpret_cast<const char *>(a.theirs.data), a.theirs.size);
+    Unpacker u(a.asking.items);
+    for (size_t i = 0; i < a.asking.n; i++) {
+      const Bytes name = u.string();
+      out.append(" ").append(reinterpret_cast<const char *>(name.data), name.size);
+    }
+    return out;
+  }
 
   static ClientConfig config() {
     ClientConfig c;
@@ -118,6 +134,11 @@ struct Game : uplink_test::World {
       run(60);
       Data answer(max_reliable);
       answer.resize(server.channel.receive(answer.data()));
+      explained.clear();
+      if (answer.size() > 3) { // what it explains follows the answer
+        explained.assign(answer.begin() + 2, answer.end());
+        answer.resize(3);
+      }
       CHECK(answer == unhex(line.value("answer", "")));
       return;
     }
@@ -213,6 +234,7 @@ TEST_CASE("a type of objects that the program does not have is skipped, and told
   std::string line;
   std::getline(in, line);
   g.play(json::parse(line));
+  CHECK(g.explanation() == "0  lamps/");
   std::vector<std::string> told;
   for (size_t i = 0; i < g.events.size(); i++)
     if (g.events[i].type == EventType::mismatch) told.push_back(g.texts[i]);
@@ -278,5 +300,6 @@ TEST_CASE("a world whose types the program does not know") {
   g.play(offer);
   CHECK(g.last().type == EventType::world);
   CHECK(g.last().status == 1);
+  CHECK(g.explanation() == "2 " + g.text);
   CHECK(g.text == "the server has no field \"Name\", nearest \"Lit\", in objects of type \"balls\"");
 }

@@ -178,7 +178,9 @@ TEST_CASE("an offer of other fields, and of an unknown world") {
   Offering o;
   o.field = "position vec3 resolution=0.02";
   g.reliable(o.message());
-  CHECK(g.answer() == pack({0xc7, 3, 0}));
+  const Data refusal = g.answer();
+  REQUIRE(refusal.size() > 3);
+  CHECK(Data(refusal.begin(), refusal.begin() + 3) == pack({0xc7, 3, 0}));
   CHECK(g.last().status == 1);
   o.number = 5;
   o.name = "lobby";

@@ -108,6 +108,8 @@ const (
 	eventServerCall   = int(C.UPLINK_SERVER_CALL)
 	eventWorldUpdate  = int(C.UPLINK_WORLD_UPDATE)
 	eventSilent       = int(C.UPLINK_SILENT)
+	eventMismatch     = int(C.UPLINK_MISMATCH)
+	eventWorld        = int(C.UPLINK_WORLD)
 )
 
 // reasonText returns the text of event.reason.

@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -254,6 +255,34 @@ func TestWiresharkRefusal(t *testing.T) {
 	p := &dissect(t, capture(opened(true, 0, b...)))[0]
 	if reason, limit := p.text("uplink.bind.reason"), p.text("uplink.bind.limit"); p.all("uplink.malformed") != nil || reason != "7" || limit != "60" {
 		t.Errorf("reason %q, limit %q", reason, limit)
+	}
+}
+
+// TestWiresharkExplained shows why a client refuses a world, and in what the ends differ.
+func TestWiresharkExplained(t *testing.T) {
+	refused := control.BindAnswer{Reason: control.ReasonSchema, Theirs: "the field Position"}
+	differ := control.BindAnswer{Asking: []string{"Height", "goals/"}, Answering: []string{"Depth"}}
+	var shots []shot
+	for _, why := range []*control.BindAnswer{&refused, &differ} {
+		b, err := replication.AppendExplained(nil, 2, replication.Ready, why)
+		uplinktest.Must(t, err)
+		shots = append(shots, opened(true, 0, b...))
+	}
+	packets := dissect(t, capture(append(shots, opened(true, 0, replication.AppendReply(nil, 2, replication.Ready)...))...))
+	for i := range packets {
+		if packets[i].all("uplink.malformed") != nil {
+			t.Errorf("packet %d is malformed", i)
+		}
+	}
+	if reason, text := packets[0].text("uplink.bind.reason"), packets[0].text("uplink.bind.theirs"); reason != "2" || text != refused.Theirs {
+		t.Errorf("reason %q, %q", reason, text)
+	}
+	var got []string
+	for _, n := range append(packets[1].all("uplink.bind.asking"), packets[1].all("uplink.bind.answering")...) {
+		got = append(got, n.Show)
+	}
+	if !slices.Equal(got, []string{"Height", "goals/", "Depth"}) {
+		t.Errorf("differences are %q", got)
 	}
 }
 

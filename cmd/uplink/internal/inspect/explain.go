@@ -292,6 +292,8 @@ func (e *Explained) answer(b []byte) {
 		{"prior", fmt.Sprintf("%016x", a.Prior)},
 		{"limit", fmt.Sprint(a.LimitHz, " Hz")},
 		{"fields to describe", fmt.Sprint(a.Ask)},
+		{"only the asking end has", fmt.Sprintf("%q", a.Asking)},
+		{"only the answering end has", fmt.Sprintf("%q", a.Answering)},
 	})
 }
 

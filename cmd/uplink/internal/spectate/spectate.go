@@ -107,7 +107,7 @@ func (p *playback) message(b *record.Message) {
 	case p.sub == nil || b.Player != p.report.Player:
 	case b.Sent && (t == control.Offer || t == control.Piece || t == control.Stop):
 		_ = p.all.HandleMessage(link{}, t, body, p.now()) // an error is one of the server, or of a damaged file
-	case !b.Sent && t == control.Reply && len(body) == 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
+	case !b.Sent && t == control.Reply && len(body) >= 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
 		p.restart()
 	}
 }
@@ -181,10 +181,10 @@ type objectType struct {
 	frame  *schema.Frame
 }
 
-func (w *world) Check(o *replication.Offer) error {
+func (w *world) Check(o *replication.Offer) (d control.Differences, err error) {
 	if o.Codec != replication.SnapshotCodec {
 		w.playback.err = ErrState
-		return ErrState
+		return d, ErrState
 	}
 	w.types = w.types[:0]
 	own, err := w.addType(o.Name, o.Fields)
@@ -195,14 +195,14 @@ func (w *world) Check(o *replication.Offer) error {
 	}
 	if err != nil {
 		w.playback.err = fmt.Errorf("the offer of %s: %w", o.Name, err)
-		return err
+		return d, err
 	}
 	if o.Number != w.offer.Number || o.Hash != w.offer.Hash || w.offer.Name == "" {
 		w.own, w.decoder = own, replication.NewSnapshotDecoder(own, own.NewSet())
 	}
 	w.decoder.SetTypes(w.own, further...)
 	w.offer = *o
-	return nil
+	return d, nil
 }
 
 func (w *world) addType(name string, fields []string) (*snapshot.Schema, error) {

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
+)
+
+// maxMismatches is the number of different mismatches of a connection that are reported.
+const maxMismatches = 64
+
+// MismatchError tells that a client and its server differ, while both play on: in the fields of an
+// RPC or of objects, in types of objects, or because the server does not offer a world. It is
+// session.Event.Mismatch. The names of the server are as received: arbitrary bytes.
+type MismatchError struct {
+	RPC   string // name of the RPC, of the client's if Call is set
+	Call  bool   // the server calls the RPC
+	World string // name of the world, if it is no RPC
+
+	// Here are the names of the fields that only the client has, and There those that only the
+	// server has, at most 32 each. The receiver of a field that it does not have skips it, and a
+	// field that the sender does not have stays 0. A field of a further type of objects is
+	// TYPE/FIELD; TYPE/ is the whole type, whose objects are dropped.
+	Here, There []string
+
+	// NotOffered means that the server has not offered the world within Waited, and Offered are the
+	// worlds that it offers. The subscription continues to wait.
+	NotOffered bool
+	Waited     time.Duration
+	Offered    []string
+}
+
+func (e *MismatchError) Error() string {
+	switch {
+	case e.NotOffered && len(e.Offered) == 0:
+		return fmt.Sprintf("client: world %s: the server has not offered it within %v, nor any other", e.World, e.Waited)
+	case e.NotOffered:
+		return fmt.Sprintf("client: world %s: the server has not offered it within %v%s; it offers %s",
+			e.World, e.Waited, control.Nearest(e.World, e.Offered), shown(strings.Join(e.Offered, ", ")))
+	}
+	what := "rpc " + e.RPC
+	switch {
+	case e.World != "":
+		what = "world " + e.World
+	case e.Call:
+		what = "call " + e.RPC
+	}
+	return fmt.Sprintf("client: %s: %s", what, (&control.Differences{Asking: e.Here, Answering: e.There}).Text("client", "server"))
+}
+
+// Unwrap returns [ErrNotOffered] if the server does not offer the world.
+func (e *MismatchError) Unwrap() error {
+	if e.NotOffered {
+		return ErrNotOffered
+	}
+	return nil
+}
+
+// mismatches are those of a connection. It may be used with any lock held.
+type mismatches struct {
+	mu   sync.Mutex
+	told map[string]struct{} // texts of those that were added
+	list []*MismatchError    // not noted yet
+}
+
+// add adds a mismatch, unless the same was added before.
+func (m *mismatches) add(e *MismatchError) {
+	text := e.Error()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, told := m.told[text]; told || len(m.told) >= maxMismatches {
+		return
+	}
+	if m.told == nil {
+		m.told = map[string]struct{}{}
+	}
+	m.told[text] = struct{}{}
+	m.list = append(m.list, e)
+}
+
+func (m *mismatches) take() []*MismatchError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.list
+	m.list = nil
+	return list
+}
+
+// noteMismatches logs and counts the mismatches that were added, and records their events. The
+// caller does not hold c.mu, and calls report.
+func (c *Conn) noteMismatches() {
+	list := c.mismatches.take()
+	if len(list) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range list {
+		c.stats.Mismatches++
+		c.cfg.Logger.Warn("both ends differ", "error", e)
+		c.note(session.Event{State: c.state, Mismatch: e})
+	}
+}
+
+// worldReport handles what a subscription found in an offer.
+func (c *Conn) worldReport(world string, d control.Differences, err error) {
+	if err != nil {
+		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
+		return
+	}
+	c.mismatches.add(&MismatchError{World: world, Here: d.Answering, There: d.Asking})
+}
+
+// checkOffers reports the worlds that the server has not offered in time.
+func (s *connection) checkOffers(now time.Time) {
+	for _, world := range s.worlds.Unoffered(s.own, now) {
+		s.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: s.worlds.Offered()})
+	}
+}
+
+// fieldNames returns the names of the fields with these descriptions.
+func fieldNames(descriptions []string) (names []string) {
+	for _, d := range descriptions {
+		name, _, _ := strings.Cut(d, " ")
+		names = append(names, name)
+	}
+	return names
+}
+
+// addDifferences adds what only one end has of a type of objects, with a prefix before the names.
+func addDifferences(d *control.Differences, prefix string, there, here []string) {
+	d.Asking = appendMissing(d.Asking, prefix, there, here)
+	d.Answering = appendMissing(d.Answering, prefix, here, there)
+}
+
+// appendMissing appends the names that are not in others.
+func appendMissing(to []string, prefix string, names, others []string) []string {
+	known := map[string]struct{}{}
+	for _, name := range others {
+		known[name] = struct{}{}
+	}
+	for _, name := range names {
+		if _, ok := known[name]; !ok && len(to) < control.MaxDifferences {
+			to = append(to, prefix+name)
+		}
+	}
+	return to
+}
+
+func namesOf(s *schema.Schema) []string { return fieldNames(evolve.Descriptions(s)) }

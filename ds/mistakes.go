@@ -1,0 +1,101 @@
+package ds
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// maxMistakes is the number of differences between a player's client and the server that are logged
+// and become events.
+const maxMistakes = 8
+
+// mistake counts a mistake of a player's client, and reports whether it is logged.
+func (p *Player) mistake() bool {
+	if p.mistakes == maxMistakes {
+		return false
+	}
+	p.mistakes++
+	return true
+}
+
+// bindRefused reports that the server refuses a request to bind.
+func (p *Player) bindRefused(r *control.BindRequest, a *control.BindAnswer) {
+	if !p.mistake() {
+		return
+	}
+	asked, server := refusal(r, a)
+	p.note(eventOf("bind_refused", reasonError(a.Reason)), fmt.Sprintf("%.64q: %s; asked for %.64q, permitted %.64q", r.Name, a.Reason, asked, server), nil)
+	p.server.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
+}
+
+// refusal returns what a refused request asked for, and what the server has or permits.
+func refusal(r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
+	switch a.Reason {
+	case control.ReasonUnknown:
+		return r.Name, strings.Join(a.Known, ", ")
+	case control.ReasonSchema:
+		return fmt.Sprintf("field %d of another kind", a.Field), cmp.Or(a.Theirs, "no field in common")
+	case control.ReasonCodec:
+		return r.Codec, strings.Join(a.Known, ", ")
+	case control.ReasonNumber:
+		return fmt.Sprintf("number %d", r.RPC), a.Theirs
+	case control.ReasonInvalid:
+		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), a.Theirs
+	case control.ReasonRate:
+		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint(minRate, " to ", a.LimitHz, " Hz")
+	case control.ReasonFixedRate:
+		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " Hz")
+	case control.ReasonReliable, control.ReasonDescribe, control.ReasonNone:
+	}
+	return "", ""
+}
+
+// callRefused reports that a client refuses an RPC that the server calls.
+func (p *Player) callRefused(name string, reason control.Reason, err error) {
+	if !p.mistake() {
+		return
+	}
+	p.note(eventOf("call_refused", reasonError(reason)), "", err)
+	p.server.cfg.Logger.Warn("call refused", "rpc", name, "reason", reason.String(), "player", p.ID(), "error", err)
+}
+
+// differ reports that both ends play on without the fields or types of objects that only one of
+// them has. kind is rpc, call or world, and name its name; asking and answering are the ends.
+func (p *Player) differ(kind, name string, d control.Differences, asking, answering string) {
+	if !d.Any() || !p.mistake() {
+		return
+	}
+	text := d.Text(asking, answering)
+	p.note(causeOf("mismatch", kind), fmt.Sprintf("%s %.64q: %s", kind, name, text), nil)
+	p.server.cfg.Logger.Warn("both ends differ", "kind", kind, "name", name, "differences", text, "player", p.ID())
+}
+
+// receiveReply handles the client's reply to the offer of a world. It returns false if no client
+// sends it.
+func (p *Player) receiveReply(b []byte, a *arrival) bool {
+	worlds := p.streams.Load()
+	world, why, offered, err := worlds.Explained(b)
+	if err == nil && offered {
+		err = worlds.HandleReply(b, &p.shard.initial, a.at)
+	}
+	switch {
+	case err != nil:
+		return false
+	case why == nil:
+	case why.Reason == control.ReasonNone:
+		p.differ("world", world, why.Differences(), "server", "client")
+	case p.mistake():
+		text := control.Printable(why.Theirs, control.MaxTheirs)
+		if !offered {
+			text = fmt.Sprintf("not offered within %v%s", replication.OfferWait, control.Nearest(world, worlds.Offered()))
+		}
+		p.note(eventOf("world_refused", reasonError(why.Reason)), fmt.Sprintf("%.64q: %s", world, text), nil)
+		p.server.cfg.Logger.Warn("world refused", "world", control.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
+	}
+	return true
+}
