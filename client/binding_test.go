@@ -194,9 +194,14 @@ func TestPace(t *testing.T) {
 	if got := p.at(now); got != (Pace{Rate: 1}) {
 		t.Errorf("before any report: %+v", got)
 	}
-	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 65000, Late: 3})
+	for _, missing := range []uint16{30000, 60000} {
+		p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: missing, Late: 3})
+	}
 	now = now.Add(250 * ms)
 	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
+	for _, stale := range []control.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
+		p.report(now, &stale) // it arrives after a newer one
+	}
 	want := Pace{Rate: 1.01, Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
 	if got := p.at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)

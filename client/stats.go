@@ -185,7 +185,12 @@ type pace struct {
 	stats Pace
 }
 
+// report handles a report, unless a newer one arrived before: the counts of a buffer never
+// decrease.
 func (p *pace) report(now time.Time, b *control.Buffered) {
+	if int16(b.Missing-p.last.Missing) < 0 || int16(b.Late-p.last.Late) < 0 {
+		return
+	}
 	if p.start.IsZero() {
 		p.start = now
 	}

@@ -197,8 +197,9 @@ type event struct {
 	err            error // instead of text
 }
 
-// add adds an event. A client that joins and is known from an earlier event has reconnected.
-func (l *events) add(e event) {
+// add adds an event, and reports whether it is not the repetition of one. A client that joins and
+// is known from an earlier event has reconnected.
+func (l *events) add(e event) bool {
 	if e.text = strings.ToValidUTF8(e.text[:min(len(e.text), maxEventText)], "\uFFFD"); e.at.IsZero() {
 		e.at = time.Now()
 	}
@@ -219,12 +220,13 @@ func (l *events) add(e event) {
 			l.counts[e.typ]++
 			e.count += old.count
 			*old = e
-			return
+			return false
 		}
 	}
 	l.counts[e.typ]++
 	l.ring[l.next] = e
 	l.next = (l.next + 1) % maxEvents
+	return true
 }
 
 // newest returns the last events, the newest first.

@@ -1,6 +1,7 @@
 package ds_test
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,9 +27,10 @@ func TestEvents(t *testing.T) {
 		network := linkedBy(t, 20*ms, simnet.Config{})
 		key, err := token.NewKey()
 		uplinktest.Must(t, err)
+		var log bytes.Buffer // written on the server's goroutine, read when all is settled
 		players := map[uint64]*ds.Player{}
 		srv := serve(t, network, ds.Config{
-			Key: key, MaxPlayers: 2, Timeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+			Key: key, MaxPlayers: 2, Timeout: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Joined:    func(p *ds.Player) { players[p.ClientID()] = p },
 			OnMessage: func(*ds.Player, []byte) { panic(bug) },
 		}, handles("Fast", func(*ds.Player, frame) {}, ds.TimeCheck{}))
@@ -94,6 +96,15 @@ func TestEvents(t *testing.T) {
 		for i, part := range map[int]string{2: "2 players", 4: `"Fast": `, 5: `"Slow\x00": unknown RPC`, 6: "enough", 10: bug} {
 			if e := got[len(got)-1-i]; !strings.Contains(e.Text, part) {
 				t.Errorf("%+v, want %q", e, part)
+			}
+		}
+		for _, line := range []string{
+			fmt.Sprintf(`msg="player connected" player=%d client=1 addr=`, players[1].ID()),
+			fmt.Sprintf(`msg="player disconnected" player=%d client=1 cause=`, players[1].ID()),
+			`msg="client refused" client=3 cause=server_full error=`, `msg="client refused" client=4 cause=token_used error=`,
+		} {
+			if !strings.Contains(log.String(), line) {
+				t.Errorf("no line %q in the log:\n%s", line, &log)
 			}
 		}
 		if n := counts["ahead_of_time"]; n < 2 {

@@ -74,6 +74,7 @@ func (h *shard) join(p *Player) {
 		m.Begin(fleetSession(p.conn))
 	}
 	p.note(joinedEvent, "", nil)
+	h.server.cfg.Logger.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
 	if f := h.server.cfg.Joined; f != nil {
 		h.callback(p, func() { f(p) })
 	}
@@ -125,6 +126,7 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 		h.Refused(p.ClientID(), err)
 	} else {
 		p.note(eventOf("left", err), "", err)
+		s.cfg.Logger.Info("player disconnected", "player", p.ID(), "client", p.ClientID(), "cause", err)
 	}
 	if p.tap != nil {
 		onGoroutine(func() { p.tap.Left(err) })
@@ -134,9 +136,12 @@ func (h *shard) Closed(c *transport.Conn, err error) {
 	}
 }
 
-// Refused notes that a client got no session.
+// Refused notes that a client got no session. Of repeated events, only the first one is logged.
 func (h *shard) Refused(client uint64, err error) {
-	h.server.events.add(event{typ: eventOf("refused", err), client: client, err: err})
+	s, t := h.server, eventOf("refused", err)
+	if s.events.add(event{typ: t, client: client, err: err}) {
+		s.cfg.Logger.Info("client refused", "client", client, "cause", eventTypes[t].cause, "error", err)
+	}
 }
 
 // Moved tells the game of a player's new address. Of several changes, at most one call waits for

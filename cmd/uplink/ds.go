@@ -202,10 +202,6 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
 		Network: network, Route: []byte(o.route), ServerID: o.serverID, Fleet: part,
 		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
-		Joined: func(p *ds.Player) {
-			log.Info("player connected", "player", p.ID(), "client", p.ClientID(), "addr", p.Addr())
-		},
-		Left: func(p *ds.Player, err error) { log.Info("player disconnected", "player", p.ID(), "cause", err) },
 	})
 	if err != nil {
 		return listenError(err)

@@ -82,6 +82,8 @@ void Core::on_reports(Link &l, Bytes m, uint64_t now) {
     const auto late = static_cast<uint16_t>(reports.little(2));
     if (number >= rpcs_n_ || l.bindings[number].phase != Phase::bound) continue;
     Binding &b = l.bindings[number];
+    // A report that arrives after a newer one has lower counts.
+    if (static_cast<int16_t>(missing - b.missing) < 0 || static_cast<int16_t>(late - b.late) < 0) continue;
     Rpc &rpc = rpcs_[number];
     rpc.slack = slack;
     rpc.target = target;

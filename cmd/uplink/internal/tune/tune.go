@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -146,7 +147,9 @@ func (t *tuner) step(what string) error {
 
 func (t *tuner) last() analysis.Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
 
-// tighten fits resolutions to the bounds.
+// tighten fits resolutions to the bounds. A field whose values fit its bound in the recordings
+// keeps its resolution if another one is finer or takes more bits, and whole multiples of its
+// resolution stay such.
 func (t *tuner) tighten() error {
 	for i := range t.cfg.Bounds {
 		b := &t.cfg.Bounds[i]
@@ -160,8 +163,18 @@ func (t *tuner) tighten() error {
 			return err
 		}
 		before := *f
+		exact, err := t.roundingError(at)
+		if err != nil {
+			return err
+		}
 		if err := tighten(f, limit); err != nil {
 			return err
+		}
+		if whole := exact <= before.Resolution*wholeSteps; whole && f.Resolution > before.Resolution {
+			f.Resolution = math.Floor(f.Resolution/before.Resolution) * before.Resolution
+		}
+		if finer := f.Resolution < before.Resolution || f.Bits > before.Bits; finer && exact <= limit {
+			*f = before
 		}
 		t.result.Kept = append(t.result.Kept, Kept{Field: b.Field, Bound: limit})
 		what := fmt.Sprintf("%s: resolution %g, was %g", f.Name, f.Resolution, before.Resolution)
@@ -171,11 +184,31 @@ func (t *tuner) tighten() error {
 		if f.Resolution == before.Resolution && f.Bits == before.Bits {
 			what = f.Name + ": fits its bound as it is"
 		}
-		if err := t.step(what); err != nil {
+		c, err := t.cost(what)
+		if err != nil {
 			return err
 		}
+		if c.Bits > t.last().Bits && exact <= limit {
+			*f, what, c = before, f.Name+": fits its bound as it is", t.last()
+		}
+		t.result.Steps = append(t.result.Steps, Step{what, c})
 	}
 	return nil
+}
+
+// wholeSteps is the share of a step up to which values are whole multiples of it.
+const wholeSteps = 1e-6
+
+// roundingError returns the largest error of a field in the current schema, on the recordings.
+func (t *tuner) roundingError(at int) (most float64, err error) {
+	for _, r := range t.recordings {
+		sent, err := t.sent(r)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, sent.RoundingError(at))
+	}
+	return most, nil
 }
 
 func (t *tuner) index(name string) int {

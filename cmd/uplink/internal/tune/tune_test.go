@@ -241,3 +241,28 @@ func must(t *testing.T, s *schema.Schema, change func([]schema.Field)) *schema.S
 	uplinktest.Must(t, err)
 	return out
 }
+
+// TestWholeNumbers expects values that are whole multiples of their resolution to stay such, with
+// the resolution that the schema has unless a coarser one keeps the bound.
+func TestWholeNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cells.csv")
+	var b strings.Builder
+	b.WriteString("x,y\n")
+	for n := range 600 {
+		fmt.Fprintf(&b, "%d,%d\n", 500+n*7%23, 400-n*5%17)
+	}
+	schemaJSON := `{"rpc": "Mouse", "rate_hz": 60, "fields": [{"name": "Cursor", "kind": "vec2", "columns": ["x", "y"], "resolution": 1}]}`
+	uplinktest.Must(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	uplinktest.Must(t, os.WriteFile(trace.SchemaPath(path), []byte(schemaJSON), 0o600))
+	r, err := analysis.Load(path, nil)
+	uplinktest.Must(t, err)
+	for bound, want := range map[float64]float64{0.25: 1, 0.5: 1, 1: 1, 1.6: 2} {
+		cfg := Config{Bounds: []Bound{{"Cursor", bound, ""}}, Delivery: .99}
+		cfg.Link, cfg.AckHz = simlink.Config{RTT: 50 * time.Millisecond, Burst: 1, Seed: 1}, 60
+		got, err := Run(t.Context(), []*analysis.Recording{r}, cfg)
+		uplinktest.Must(t, err)
+		if f := got.Schema.Fields()[0]; f.Resolution != want || got.Kept[0].Measured > bound || want == 1 && got.Kept[0].Measured != 0 {
+			t.Errorf("within %v: resolution %v, want %v; off by %v", bound, f.Resolution, want, got.Kept[0].Measured)
+		}
+	}
+}
