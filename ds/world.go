@@ -327,9 +327,9 @@ func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
 
-// Viewer returns what the server knows of how old the world is that the player sees, at the server
-// time now, which is the time since tick 0 at WorldConfig.TickHz: see [rewind.History.Seen]. The
-// game sets Waited and Delay.
+// Viewer returns what the server knows of how old the world is that the player sees, and of which
+// ticks its client shows, at the server time now, which is the time since tick 0 at
+// WorldConfig.TickHz: see [rewind.History.Seen]. The game sets Waited and Delay.
 func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
 	v := rewind.Viewer{RTT: s.player.conn.RTT(), MinRTT: s.player.conn.MinRTT()}
 	sent, acked := s.stream.Newest()
@@ -342,6 +342,7 @@ func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
 	if acked != 0 {
 		v.AckAge = age(acked)
 	}
+	v.Ticks = s.stream.Shown(nil)
 	return v
 }
 

@@ -29,11 +29,16 @@ func (b *Buffer[T]) Sample(now time.Duration, out *Sample[T]) bool {
 // oldest snapshot they are those of the oldest. An object that the next snapshot lacks, or that
 // teleports in between, does not move until the time of the next snapshot. If the time between both
 // snapshots exceeds Config.Gap, no object moves until then.
-func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool {
+func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool { return b.AtOf(nil, t, out) }
+
+// AtOf is At for a buffer that had stored only some of its snapshots: those whose times, which
+// ascend, are within half of Config.Interval of one of these. If there are none, or t is before
+// all of them, it is At.
+func (b *Buffer[T]) AtOf(only []time.Duration, t time.Duration, out *Sample[T]) bool {
 	if len(b.held) == 0 {
 		return false
 	}
-	from, other := b.shown(t)
+	from, other := b.shown(only, t)
 	out.Time, out.Starved = t, t > b.held[len(b.held)-1].time
 	out.IDs = append(out.IDs[:0], from.ids...)
 	out.Objects = append(out.Objects[:0], from.objects...)
@@ -47,10 +52,15 @@ func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool {
 
 // Object sets out to one object at server time t, as At does, and reports whether it exists then.
 func (b *Buffer[T]) Object(t time.Duration, id uint32, out *T) bool {
+	return b.ObjectOf(nil, t, id, out)
+}
+
+// ObjectOf is Object as AtOf is At.
+func (b *Buffer[T]) ObjectOf(only []time.Duration, t time.Duration, id uint32, out *T) bool {
 	if len(b.held) == 0 {
 		return false
 	}
-	from, other := b.shown(t)
+	from, other := b.shown(only, t)
 	i, ok := slices.BinarySearch(from.ids, id)
 	if !ok {
 		return false
@@ -66,8 +76,11 @@ func (b *Buffer[T]) Object(t time.Duration, id uint32, out *T) bool {
 
 // shown returns the snapshot whose objects are shown at t, and the one to which they move or, after
 // the newest snapshot, from which they have moved. The latter is nil if no object moves.
-func (b *Buffer[T]) shown(t time.Duration) (from, other *snapshot[T]) {
+func (b *Buffer[T]) shown(only []time.Duration, t time.Duration) (from, other *snapshot[T]) {
 	at, until := b.bracket(t)
+	if len(only) > 0 {
+		at, until = b.bracketOf(only, t)
+	}
 	from = b.held[at]
 	switch {
 	case at != until:
@@ -113,6 +126,35 @@ func (b *Buffer[T]) bracket(t time.Duration) (at, until int) {
 		return at, at
 	}
 	return at, at + 1
+}
+
+// bracketOf is bracket for the snapshots with some times, which ascend.
+func (b *Buffer[T]) bracketOf(only []time.Duration, t time.Duration) (at, until int) {
+	k, _ := slices.BinarySearch(only, t+b.cfg.Interval/2)
+	found := false
+	for !found && k > 0 {
+		k--
+		at, found = b.nearest(only[k])
+		found = found && b.held[at].time <= t
+	}
+	if !found {
+		return b.bracket(t)
+	}
+	for _, next := range only[k+1:] {
+		if until, found = b.nearest(next); found && until > at {
+			return at, until
+		}
+	}
+	return at, at
+}
+
+// nearest returns the index of the snapshot with a time, within half of Config.Interval.
+func (b *Buffer[T]) nearest(t time.Duration) (at int, ok bool) {
+	at = len(b.held) - 1
+	for at > 0 && t-b.held[at-1].time < b.held[at].time-t {
+		at--
+	}
+	return at, (b.held[at].time - t).Abs() <= b.cfg.Interval/2
 }
 
 // common yields the indices of the ids in both of two ascending lists.

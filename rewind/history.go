@@ -3,6 +3,7 @@ package rewind
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,6 +111,21 @@ type Viewer struct {
 	Waited time.Duration
 	// Delay is the interpolation delay of the player's client, which the game chose.
 	Delay time.Duration
+	// Ticks are the times of the ticks that the player's client shows, ascending: those that it has
+	// acked, and those that were sent to it since. The others were not sent to it, or are lost. It
+	// is taken to show all ticks if there are none, and where they are more than Delay apart: no
+	// client interpolates over a longer time, so one that acks few ticks on purpose gains no more.
+	Ticks []time.Duration
+}
+
+// around returns the ticks between which the player's client interpolates at a time, and others; or
+// none if they are too far apart.
+func (v *Viewer) around(at time.Duration) []time.Duration {
+	k, _ := slices.BinarySearch(v.Ticks, at)
+	if k > 0 && k < len(v.Ticks) && v.Ticks[k]-v.Ticks[k-1] > v.Delay {
+		return nil
+	}
+	return v.Ticks
 }
 
 // Expected returns the server time that a player showed when it made the call whose handler runs at
@@ -147,17 +163,20 @@ func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Dura
 	return min(max(at, h.oldest), h.newest), off
 }
 
-// Object sets out to an object at a server time that Seen returned, interpolated between the ticks
-// before and after it, and reports whether it existed then. At another time it is the object at the
-// nearest time that the history holds.
-func (h *History[T]) Object(at time.Duration, id uint32, out *T) bool {
-	return h.buffer.Object(min(max(at, h.oldest), h.newest), id, out)
+// Object sets out to an object as a player saw it at a server time that Seen returned, and reports
+// whether it existed then: interpolated between the ticks before and after it that v.Ticks has, as
+// the player's client did. At another time it is the object at the nearest time that the history
+// holds.
+func (h *History[T]) Object(v Viewer, at time.Duration, id uint32, out *T) bool {
+	at = min(max(at, h.oldest), h.newest)
+	return h.buffer.ObjectOf(v.around(at), at, id, out)
 }
 
-// At sets out to all objects at a server time, as Object does, and reports whether there are any
-// ticks. It reuses the slices of out.
-func (h *History[T]) At(at time.Duration, out *interpolate.Sample[T]) bool {
-	return h.buffer.At(min(max(at, h.oldest), h.newest), out)
+// At sets out to all objects as a player saw them at a server time, as Object does, and reports
+// whether there are any ticks. It reuses the slices of out.
+func (h *History[T]) At(v Viewer, at time.Duration, out *interpolate.Sample[T]) bool {
+	at = min(max(at, h.oldest), h.newest)
+	return h.buffer.AtOf(v.around(at), at, out)
 }
 
 // Stats returns the counts.

@@ -1,7 +1,9 @@
 package rewind_test
 
 import (
+	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -65,19 +67,111 @@ func TestObject(t *testing.T) {
 		5000 * ms: {schema.Vec3{X: 199}, -99},
 	} {
 		var got target
-		if !h.Object(at, 1, &got) || math.Abs(got.Position.X-want.Position.X) > 1e-9 || got.Health != want.Health {
+		if !h.Object(rewind.Viewer{}, at, 1, &got) || math.Abs(got.Position.X-want.Position.X) > 1e-9 || got.Health != want.Health {
 			t.Errorf("at %v: %+v, want %+v", at, got, want)
 		}
 		var all interpolate.Sample[target]
-		if !h.At(at, &all) || len(all.Objects) != 2 || all.Objects[0] != got {
+		if !h.At(rewind.Viewer{}, at, &all) || len(all.Objects) != 2 || all.Objects[0] != got {
 			t.Errorf("at %v: all are %+v", at, all)
 		}
 	}
 	early := newHistory(t, rewind.Config{TickHz: 50})
 	play(t, early, 32)
 	var got target
-	if early.Object(590*ms, 2, &got) || !early.Object(600*ms, 2, &got) || early.Object(600*ms, 3, &got) {
+	if early.Object(rewind.Viewer{}, 590*ms, 2, &got) || !early.Object(rewind.Viewer{}, 600*ms, 2, &got) || early.Object(rewind.Viewer{}, 600*ms, 3, &got) {
 		t.Error("object 2 exists before tick 30, or not from then on, or object 3 exists")
+	}
+}
+
+// TestTicks compares objects as a client shows them, which interpolates between the ticks that it
+// receives, with those of the history, which has all ticks: at several rates, after lost ticks, and
+// with objects that teleport or are replaced by others.
+func TestTicks(t *testing.T) {
+	type body struct {
+		Position schema.Vec3 `interpolate:"position"`
+		Jumps    uint8       `interpolate:"teleports"`
+	}
+	motions := map[string]func(t float64) (generation uint32, b body){
+		"strafe": func(t float64) (uint32, body) {
+			u := math.Mod(t, 46.0/60)
+			return 1, body{Position: schema.Vec3{X: 5 * min(u, 46.0/60-u)}}
+		},
+		"jump": func(t float64) (uint32, body) {
+			u := math.Mod(t, 1.02)
+			return 1, body{Position: schema.Vec3{Z: 5*u - 4.9*u*u}}
+		},
+		"blink": func(t float64) (uint32, body) {
+			k := math.Floor(t*60/53 + 1e-9)
+			return 1, body{Position: schema.Vec3{X: 8 * k}, Jumps: uint8(k)}
+		},
+		"respawn": func(t float64) (uint32, body) {
+			k := math.Floor(t*60/71 + 1e-9)
+			return uint32(k), body{Position: schema.Vec3{X: 20 * k, Y: 3 * t}}
+		},
+	}
+	adapter, err := interpolate.Tagged[body]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, motion := range motions {
+		for _, every := range []int{1, 2, 3, 6} {
+			for _, loss := range []float64{0, 0.1} {
+				shown, err := interpolate.New(adapter, interpolate.Config{Interval: time.Duration(every) * time.Second / 60, Delay: 400 * ms, Snapshots: 500})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h, err := rewind.New(adapter, rewind.Config{TickHz: 60, Window: 10 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := rewind.Viewer{Delay: 400 * ms}
+				for i := range 300 {
+					at := time.Duration(i) * time.Second / 60
+					id, b := motion(at.Seconds())
+					err := h.Add(at, []uint32{id}, []body{b})
+					if i%every == 0 && rng.Float64() >= loss {
+						err = errors.Join(err, shown.Add(at, at, []uint32{id}, []body{b}))
+						v.Ticks = append(v.Ticks, at+time.Duration(rng.IntN(3)-1)) // in other units, rounded
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				for at := time.Second; at < 4*time.Second; at += 3 * ms {
+					var want, got interpolate.Sample[body]
+					shown.At(at, &want)
+					h.At(v, at, &got)
+					var one body
+					if len(got.IDs) != 1 || got.IDs[0] != want.IDs[0] || !h.Object(v, at, want.IDs[0], &one) || one != got.Objects[0] {
+						t.Fatalf("%s, sent every %d ticks, loss %v: at %v object %v is %+v, want %v", name, every, loss, at, got.IDs, one, want.IDs)
+					}
+					a, b := got.Objects[0].Position, want.Objects[0].Position
+					if d := math.Hypot(math.Hypot(a.X-b.X, a.Y-b.Y), a.Z-b.Z); d > 1e-6 {
+						t.Fatalf("%s, sent every %d ticks, loss %v: at %v shown and rewound differ by %v m", name, every, loss, at, d)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFewAcks checks that a client that acks few ticks is not taken to interpolate over a longer
+// time than its delay.
+func TestFewAcks(t *testing.T) {
+	h := newHistory(t, rewind.Config{TickHz: 50})
+	for tick := range 100 {
+		x := float64(tick % 50)
+		if err := h.Add(time.Duration(tick)*20*ms, []uint32{1}, []target{{Position: schema.Vec3{X: x}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for delay, want := range map[time.Duration]float64{100 * ms: 5, 300 * ms: 49 - 36*120./280} {
+		v := rewind.Viewer{Delay: delay, Ticks: []time.Duration{980 * ms, 1260 * ms}}
+		var got target
+		if !h.Object(v, 1100*ms, 1, &got) || math.Abs(got.Position.X-want) > 1e-9 {
+			t.Errorf("with a delay of %v: %+v, want %v", delay, got, want)
+		}
 	}
 }
 
@@ -157,7 +251,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	var got target
-	if !h.Object(time.Second, 1, &got) || got.Position.X != 1 {
+	if !h.Object(rewind.Viewer{}, time.Second, 1, &got) || got.Position.X != 1 {
 		t.Errorf("after errors: %+v", got)
 	}
 }
@@ -168,7 +262,7 @@ func TestAllocations(t *testing.T) {
 	var out target
 	if n := allocs.PerRun(100, func() {
 		at, _ := h.Seen(1500*ms, 1980*ms, rewind.Viewer{RTT: 100 * ms, Delay: 400 * ms})
-		h.Object(at, 1, &out)
+		h.Object(rewind.Viewer{}, at, 1, &out)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

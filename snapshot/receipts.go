@@ -80,6 +80,18 @@ func (r *Receipts) NewestAcked() (n uint64, ok bool) {
 	return r.next - 1 - uint64(bits.TrailingZeros64(r.acked)), r.acked != 0
 }
 
+// Received returns the numbers of the snapshots that the client shows, ascending: those of the last
+// [Ring] that it has acked, and those that were sent after them.
+func (r *Receipts) Received(dst []uint64) []uint64 {
+	since := seq.Mask(uint64(bits.TrailingZeros64(r.acked)))
+	for m := r.acked | r.sent&since; m != 0; {
+		age := bits.Len64(m) - 1
+		m &^= 1 << age
+		dst = append(dst, r.next-1-uint64(age))
+	}
+	return dst
+}
+
 // stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
 // does not change it.
 const stepWindow = 16

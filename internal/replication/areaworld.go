@@ -224,6 +224,8 @@ func (s *areaSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err err
 	return acked, s.world.newestAcked(&s.view.Receipts), err
 }
 
+func (s *areaSender) received(dst []uint64) []uint64 { return s.view.Receipts.Received(dst) }
+
 func (s *areaSender) count(st *Stats) {
 	c := &s.view.Counts
 	st.BaselineAge, st.Objects, st.Waiting = s.age, c.Objects, c.Waiting

@@ -172,6 +172,8 @@ func parseAck(b []byte) (snapshot.Ack, error) {
 	return a, err
 }
 
+func (s *snapshotSender) received(dst []uint64) []uint64 { return s.receipts.Received(dst) }
+
 func (s *snapshotSender) count(st *Stats) {
 	st.BaselineAge, st.Objects = s.age, s.objects
 	st.Sharing += s.sharing

@@ -179,6 +179,8 @@ func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err 
 	return s.rate.acked(a.Newest, a.Window, now), tick, nil
 }
 
+func (s *stateSender) received(dst []uint64) []uint64 { return dst }
+
 func (s *stateSender) count(st *Stats) {
 	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
 	st.Objects, st.Waiting = s.last.Known, s.last.Overdue

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -55,6 +56,9 @@ type sender interface {
 	// and the tick of the newest acked one, which is 0 if it is not known. An error means that no
 	// client sends the ack.
 	ack(b []byte, now time.Time) (acked int, tick uint64, err error)
+	// received appends the numbers of the messages that the client shows, as far as is known from
+	// acks, ascending; or nothing if what it shows is not a snapshot.
+	received(dst []uint64) []uint64
 	// count adds the last message to the counts of the stream, and sets BaselineAge, which is 0 for
 	// a message without a baseline, Objects and Waiting.
 	count(st *Stats)
@@ -329,6 +333,25 @@ func (s *Stream) Newest() (sent, acked uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent, s.acked
+}
+
+// Shown appends the times of the ticks that the client shows, ascending: of the last snapshots,
+// those that it has acked, and those that were sent after them.
+func (s *Stream) Shown(dst []time.Duration) []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
+		return dst
+	}
+	var numbers [snapshot.Ring]uint64
+	of := s.sender.received(numbers[:0])
+	for _, n := range of {
+		tick := s.hub.ticks[n%snapshot.Ring].Load()
+		if tick <= s.sent { // otherwise it is that of a newer snapshot, which was not sent to the client
+			dst = append(dst, TickTime(tick, s.mode.offer.TickHz))
+		}
+	}
+	return dst
 }
 
 // TickHz returns the number of ticks per second of the world.

@@ -187,7 +187,7 @@ func (s *Server) judge(l *player, f *Fired, m moved) {
 	v := l.stream.Viewer(Time(s.tick + 1))
 	v.Waited, v.Delay = buffer.Slack, Delay
 	at, _ := s.past.Seen(time.Duration(f.Shown)*time.Millisecond, Time(m.tick), v)
-	s.past.At(at, &s.seen)
+	s.past.At(v, at, &s.seen)
 	ray := Ray{m.position, direction(f.Aim)}
 	way := sub(f.Origin, m.position)
 	if d := length(way); d == 0 || d < maxOriginError && (Ray{m.position, schema.Vec3{X: way.X / d, Y: way.Y / d, Z: way.Z / d}}).Free(d) == d {
