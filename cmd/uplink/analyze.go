@@ -38,7 +38,7 @@ With --what-if it runs a grid instead: resolution x redundancy x loss x rate. Fo
 and the error of the newest frame at the server against the recording. The error contains the resolution, and the age
 of the newest frame if frames were lost or not sent. It does not contain the delay of the path.
 
-A trace is a .csv or .csv.gz file with its schema in NAME.schema.json.`,
+A trace is a .csv or .csv.gz file with its schema in NAME.schema.json, or a capture: the longest play in it.`,
 		Example: `  uplink analyze portal2_coop_60hz.csv.gz
   uplink analyze --rtt 150ms --loss 5% --html report.html monday.csv.gz tuesday.csv.gz
   uplink analyze --distance 6 --json portal2_coop_60hz.csv.gz

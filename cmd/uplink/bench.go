@@ -32,7 +32,7 @@ func newBenchCommand() *cobra.Command {
 sent at the schema's rate. The server acks on its ticks, whose phase relative to the frames is uniformly distributed.
 The link delays by half the RTT in each direction, and loses frames and acks alike.
 
-A trace is a .csv or .csv.gz file with its schema in NAME.schema.json. Codecs:
+A trace is a .csv or .csv.gz file with its schema in NAME.schema.json, or a capture: the longest play in it. Codecs:
 
   paper     rle with the article's own header: two 32-bit sequence numbers per frame and 32 bits per ack (the article
             does not state the size of its sequence numbers; it is inferred from its 32-bit ack)

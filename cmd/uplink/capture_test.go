@@ -44,6 +44,38 @@ func captured(t *testing.T) (path string, source *trace.Trace) {
 	return path, source
 }
 
+// TestCaptureAsTrace reads a capture with the commands that read recordings.
+func TestCaptureAsTrace(t *testing.T) {
+	t.Parallel()
+	path, source := captured(t)
+	traces, err := loadTraces([]string{path}, "")
+	must(t, err)
+	if len(traces) != 1 || traces[0].Schema.RPC() != source.Schema.RPC() || len(traces[0].Frames) < 120 {
+		t.Fatalf("%d plays, %+v", len(traces), traces)
+	}
+	next := 0 // of the source, from which some frames are missing
+	for n := range traces[0].Frames {
+		for ; next < len(source.Frames) && !source.Frames[next].Equal(&traces[0].Frames[n]); next++ {
+		}
+	}
+	if next == len(source.Frames) {
+		t.Error("the capture has frames that were not sent, or in another order")
+	}
+	prior := filepath.Join(t.TempDir(), "game.prior")
+	for _, args := range [][]string{
+		{"bench", "--codec", "adaptive", path}, {"analyze", path}, {"tune", path, "--error", "Location=1"}, {"train", path, "-o", prior},
+	} {
+		if out, _ := try(t, 0, args...); !strings.Contains(out, " of player ") && args[0] != "tune" && args[0] != "train" {
+			t.Errorf("%s: no player in\n%s", args, out)
+		}
+	}
+	_, addr := startDS(t, "--schema", trace.SchemaPath(source.Name))
+	try(t, 0, "bots", "--to", addr, "--players", "2", "--for", "500ms", path)
+	if _, said := try(t, 1, "bench", "--schema", trace.SchemaPath(source.Name), path); !strings.Contains(said, "which has its schemas") {
+		t.Error(said)
+	}
+}
+
 // TestCapture makes a bug report of a game, looks into it, and plays it again.
 func TestCapture(t *testing.T) {
 	t.Parallel()

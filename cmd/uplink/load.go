@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/internal/private"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -49,6 +53,13 @@ func loadSchema(tracePath, flag string) (*schema.Schema, error) {
 
 // loadRecording loads a trace as it was recorded, with the schema of loadSchema.
 func loadRecording(tracePath, flag string) (*analysis.Recording, error) {
+	if isCapture(tracePath) {
+		t, err := loadTrace(tracePath, flag)
+		if t == nil {
+			return nil, err
+		}
+		return analysis.Restored(t), err
+	}
 	rpcSchema, err := loadSchema(tracePath, flag)
 	if err != nil {
 		return nil, err
@@ -70,7 +81,49 @@ func checkTrace(path string) error {
 	return nil // trace.Open reports other errors
 }
 
+// isCapture reports whether a file begins like a capture.
+func isCapture(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	head := capture.AppendHeader(nil)
+	got := make([]byte, len(head))
+	_, err = io.ReadFull(f, got)
+	return err == nil && bytes.Equal(got, head)
+}
+
+// loadCapture returns the plays of a capture, the longest first. If it is damaged, it returns those
+// before the damage, with the error.
+func loadCapture(path, flag string) ([]inspect.Play, error) {
+	if flag != "" {
+		return nil, fmt.Errorf("--%s: leave it out: %s is a capture, which has its schemas", schemaFlag, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	plays, err := inspect.Plays(f, filepath.Base(path))
+	if err == nil && len(plays) == 0 {
+		err = errors.New("it has no frame of an RPC")
+	}
+	if err != nil {
+		err = fmt.Errorf("capture %s: %w", path, err)
+	}
+	return plays, err
+}
+
+// loadTrace loads a trace, or the longest play of a capture: what one player called of one RPC.
 func loadTrace(path, flag string) (*trace.Trace, error) {
+	if isCapture(path) {
+		plays, err := loadCapture(path, flag)
+		if len(plays) == 0 {
+			return nil, err
+		}
+		return plays[0].Trace, err
+	}
 	s, err := loadSchema(path, flag)
 	if err != nil {
 		return nil, err
@@ -78,8 +131,19 @@ func loadTrace(path, flag string) (*trace.Trace, error) {
 	return trace.Load(path, s)
 }
 
+// loadTraces loads traces, and all plays of captures.
 func loadTraces(paths []string, flag string) (traces []*trace.Trace, err error) {
 	for _, path := range paths {
+		if isCapture(path) {
+			plays, err := loadCapture(path, flag)
+			if err != nil {
+				return nil, err
+			}
+			for i := range plays {
+				traces = append(traces, plays[i].Trace)
+			}
+			continue
+		}
 		t, err := loadTrace(path, flag)
 		if err != nil {
 			return nil, err

@@ -153,9 +153,9 @@ func runSoak(cmd *cobra.Command, paths []string, o *soakOptions) error {
 	if len(traces) == 0 {
 		traces = append(traces, sample.Portal2())
 	}
-	for i, t := range traces {
+	for _, t := range traces {
 		if t.Schema.Fingerprint() != traces[0].Schema.Fingerprint() {
-			return fmt.Errorf("%s: its schema differs from that of %s; run a soak for each", paths[i], paths[0])
+			return fmt.Errorf("%s: its schema differs from that of %s; run a soak for each", t.Name, traces[0].Name)
 		}
 	}
 	status := func(elapsed time.Duration) string { return fmt.Sprintf("%v of %v", elapsed, o.For) }

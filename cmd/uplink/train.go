@@ -74,13 +74,9 @@ func (o *trainOptions) check(cmd *cobra.Command, traces int) error {
 func (o *trainOptions) run(cmd *cobra.Command, paths []string) error {
 	ctx, stdout, p := cmd.Context(), cmd.OutOrStdout(), newProgress(cmd.ErrOrStderr())
 	defer p.clear()
-	var traces []*trace.Trace
-	for _, path := range paths {
-		t, err := o.load(path)
-		if err != nil {
-			return err
-		}
-		traces = append(traces, t)
+	traces, err := loadTraces(paths, o.schema)
+	if err != nil {
+		return err
 	}
 	o.judge.progress, o.judge.json = p.show, o.json
 	switch {

@@ -41,6 +41,17 @@ func Load(path string, s *schema.Schema) (_ *Recording, err error) {
 	return r, damaged
 }
 
+// Restored returns a trace as a recording of the values that its frames have.
+func Restored(t *trace.Trace) *Recording {
+	r := &Recording{Trace: t, values: make([][]float64, len(t.Schema.Fields()))}
+	for n := range t.Frames {
+		for i := range r.values {
+			r.values[i] = t.Schema.RestoreField(r.values[i], &t.Frames[n], i)
+		}
+	}
+	return r
+}
+
 // Values are what was recorded of a field in a row; valid as long as r, and read only. A byte
 // string has none.
 func (r *Recording) Values(row, field int) []float64 {

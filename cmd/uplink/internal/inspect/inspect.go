@@ -32,6 +32,8 @@ type Options struct {
 	Memory int64
 	// Progress, if not nil, is called from time to time with the bytes read so far.
 	Progress func(done int64)
+
+	frame func(x *inspection, player uint64, s *schema.Schema, d *rpcdelta.Delivery) // called for each frame; may be nil
 }
 
 func (o *Options) wants(player uint64, rpc string, at time.Duration) bool {

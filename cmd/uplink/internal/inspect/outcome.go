@@ -76,6 +76,9 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 	for i := range frames {
 		d := &frames[i]
 		r.Stats.Count(&d.Info)
+		if x.options.frame != nil {
+			x.options.frame(x, p.session.Player, s.schema, d)
+		}
 		if d.Late {
 			r.Late++
 		}
