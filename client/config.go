@@ -117,6 +117,11 @@ type Config struct {
 	// default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a congested
 	// path it is less.
 	StreamRate int
+	// ReliableQueue is the maximum number of bytes of reliable data for the server that wait to be
+	// sent or acknowledged: messages, requests and calls. The default is 256 KiB, the minimum 32
+	// KiB. Beyond it, sending returns session.ErrBacklog. See [Conn.ReliableRoom] and
+	// [Conn.WaitReliable].
+	ReliableQueue int
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
 	// and is for debugging; see transport.Config.
 	KeyLog io.Writer
@@ -159,7 +164,8 @@ func (cfg Config) withDefaults() (Config, error) {
 
 func (cfg *Config) transport(t token.Token) transport.Config {
 	return transport.Config{
-		Network: cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
+		ReliableQueue: cfg.ReliableQueue,
+		Network:       cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
 		Timeout: cfg.Timeout, Tick: transport.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
 	}
 }

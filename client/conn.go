@@ -26,6 +26,9 @@ import (
 // MaxMessage is the maximum size of a message in bytes.
 const MaxMessage = control.MaxMessage
 
+// roomInterval is the time after which a goroutine that waits for room looks again.
+const roomInterval = 10 * time.Millisecond
+
 // Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
 type Conn struct {
 	cfg Config
@@ -341,14 +344,59 @@ func (c *Conn) SetRedundancy(n int) error {
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
 // connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
-// each message counts 64 bytes more than its size. If it is exceeded, or too many bytes are
-// unacknowledged, the error is session.ErrBacklog. While reconnecting and after Close, the errors
-// are those of [Stream.Send]. SendReliable never waits.
+// each message counts 64 bytes more than its size. If it is exceeded, or [Config.ReliableQueue]
+// leaves no room, the error wraps session.ErrBacklog and names the limit. While reconnecting and
+// after Close, the errors are those of [Stream.Send]. SendReliable never waits: [Conn.WaitReliable]
+// does.
 func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
 	}
 	return c.sendMessage(message, (*transport.Conn).SendReliable)
+}
+
+// ReliableRoom returns how many bytes a message of [Conn.SendReliable] may have now, up to
+// [MaxMessage]: what the rate limit and [Config.ReliableQueue] leave. It is 0 while reconnecting.
+func (c *Conn) ReliableRoom() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reliableRoom()
+}
+
+func (c *Conn) reliableRoom() int {
+	if c.link == nil || c.leaving {
+		return 0
+	}
+	rate := control.ClientMessages.Burst - c.messages.Used(time.Since(c.start), control.ClientMessages) - control.MessageCost(0)
+	return max(min(c.link.ReliableRoom()-1, int(rate), MaxMessage), 0)
+}
+
+// WaitReliable waits until there is room for a reliable message of n bytes, up to [MaxMessage],
+// also while the client reconnects. Another goroutine may take the room first. The error is that of
+// the context, or after the end of the connection that of [Stream.Send]. Callbacks of the
+// connection must not call it: they would hold up what makes room.
+func (c *Conn) WaitReliable(ctx context.Context, n int) error {
+	if n > MaxMessage {
+		return fmt.Errorf("client: a message of %d bytes, want at most %d", n, MaxMessage)
+	}
+	ticker := time.NewTicker(roomInterval)
+	defer ticker.Stop()
+	for {
+		c.mu.Lock()
+		room, gone := c.reliableRoom(), c.gone
+		c.mu.Unlock()
+		switch {
+		case gone != nil || isClosed(c.closed):
+			return c.linkError("wait for room", net.ErrClosed)
+		case room >= n:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("client: %w: no room for %d bytes of reliable data: %w", session.ErrBacklog, n, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
 }
 
 // SendUnreliable sends a copy of message, at most transport.MaxPayload-1 bytes, to the server,

@@ -20,6 +20,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
+// maxUnackedCalls is the number of segments of reliable data above which no reliable call is sent:
+// the server would receive all of them at once, and limits the rate of calls.
+const maxUnackedCalls = 256
+
 // queuedRetry is the time until a reliable message is sent again for which the link had no room.
 const queuedRetry = transport.DefaultTick
 
@@ -255,7 +259,12 @@ func (s *sender) post(info *rpcdelta.Info) error {
 // transmit sends the payload in buf over the reliable channel. The next delta depends on it: if the
 // link has no room, the payload is queued, and the next frame has to wait for it.
 func (s *sender) transmit() error {
-	err := s.link.SendReliable(s.buf)
+	var err error
+	if n := s.link.Unacked(); n >= maxUnackedCalls {
+		err = fmt.Errorf("%w: %d segments are not acknowledged", session.ErrBacklog, n)
+	} else {
+		err = s.link.SendReliable(s.buf)
+	}
 	queued := errors.Is(err, session.ErrBacklog)
 	if queued && !s.queued {
 		s.wakeAt(time.Now().Add(queuedRetry))

@@ -96,6 +96,12 @@ type Config struct {
 	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
 	// ends; 0, the default, means no limit.
 	MaxRejected int
+	// ReliableQueue is the maximum number of bytes of reliable data for a player that wait to be
+	// sent or acknowledged: calls, messages, answers, and what worlds send. The default is 256 KiB,
+	// the minimum 32 KiB. TotalReliableQueue is the maximum of all players together; default 64
+	// MiB. Beyond them, sending returns session.ErrBacklog. See [Player.ReliableRoom] and
+	// [Player.WaitReliable].
+	ReliableQueue, TotalReliableQueue int
 	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
 	MaxPlayers int
 	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default

@@ -2,6 +2,7 @@ package ds
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -66,15 +67,32 @@ const MaxMessage = control.MaxMessage
 
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
-// does not block. If too many messages are unacknowledged, about 250 to 290 KB, the error is
-// session.ErrBacklog. After the end of the session, the error wraps net.ErrClosed. The
-// channel takes about 21 KB at each end, until 2 s after the last message was acknowledged.
+// does not block. If [Config.ReliableQueue] or [Config.TotalReliableQueue] leaves no room, the
+// error wraps session.ErrBacklog and names the limit. After the end of the session, the error wraps
+// net.ErrClosed. The channel takes about 21 KB at each end, until 2 s after the last message was
+// acknowledged.
 func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
 	}
 	if err := p.conn.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", p.ID(), err)
+	}
+	return nil
+}
+
+// ReliableRoom returns how many bytes a message of [Player.SendReliable] may have now, up to
+// [MaxMessage]: what waits for the player and for all players leaves so much room. Calls take about
+// their size in it.
+func (p *Player) ReliableRoom() int { return min(max(p.conn.ReliableRoom()-1, 0), MaxMessage) }
+
+// WaitReliable waits until there is room for n bytes, up to [MaxMessage], of a reliable message or
+// call. Another goroutine may take the room first. The error is that of the context, or wraps
+// net.ErrClosed after the end of the session. Callbacks of the server, such as handlers, must not
+// call it: they would hold up what makes room.
+func (p *Player) WaitReliable(ctx context.Context, n int) error {
+	if err := p.conn.WaitReliable(ctx, n+1); err != nil {
+		return fmt.Errorf("ds: player %d: %w", p.ID(), err)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	ln, err := transport.Listen(addr, transport.Config{
+		ReliableQueue: cfg.ReliableQueue, TotalReliableQueue: cfg.TotalReliableQueue,
 		Admit:   admit,
 		Network: cfg.Network,
 		Key:     cfg.Key, OtherKeys: cfg.OtherKeys, Route: cfg.Route, ServerID: cfg.ServerID,

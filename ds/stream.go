@@ -21,9 +21,6 @@ const (
 	// maxStreams is the number of RPCs of a client that a player can have bound: each costs a ring
 	// of frames at both ends.
 	maxStreams = control.MaxCalls
-	// maxUnacked is the number of segments of the reliable channel that may wait for acks when a
-	// frame is encoded, which the channel must then accept.
-	maxUnacked = 192
 	// maxReliableFrame is the maximum size of a payload on the reliable channel, in bytes.
 	maxReliableFrame = 8 << 10
 )
@@ -129,8 +126,9 @@ func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
 // Send makes one call, and returns its sequence number: client.Call.Seq of the call, from 0. It
 // does not wait and, apart from fields coded as msgpack, does not allocate. A call is not sent, but
 // the stream remains usable, if a value exceeds the range of its field (a [*schema.RangeError]), if
-// it does not fit into a datagram ([rpcdelta.ErrTooLarge]), or if too many reliable messages wait
-// for acks (session.ErrBacklog). After the end of the session, the error wraps net.ErrClosed.
+// it does not fit into a datagram ([rpcdelta.ErrTooLarge]), or if less than 8 KiB of the reliable
+// queues are left (session.ErrBacklog; see [Player.WaitReliable]). After the end of the session,
+// the error wraps net.ErrClosed.
 func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +162,8 @@ func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
 	switch {
 	case o.refused != nil:
 		return 0, o.refused
-	case o.config.Reliable && o.player.conn.Unacked() > maxUnacked:
-		return 0, o.wrap(fmt.Errorf("%w: %d messages are unacknowledged", session.ErrBacklog, maxUnacked))
+	case o.config.Reliable && o.player.conn.ReliableRoom() < maxReliableFrame:
+		return 0, o.wrap(fmt.Errorf("%w: less than %d bytes are left of Config.ReliableQueue or of Config.TotalReliableQueue", session.ErrBacklog, maxReliableFrame))
 	case o.queued:
 		if err := o.transmit(); err != nil {
 			return 0, err

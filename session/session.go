@@ -73,8 +73,9 @@ var ErrDraining = fmt.Errorf("%w: it is draining", ErrServerBusy)
 // over, and stays. The text tells the client why.
 var ErrHandover = errors.New("not handed over")
 
-// ErrBacklog means that a message was not sent because too many bytes wait for
-// acknowledgement, or because too many messages were sent. The same message can be sent later.
+// ErrBacklog means that a message was not sent because too many bytes wait for acknowledgement, or
+// because too many messages were sent. The error names the limit. The same message can be sent
+// later.
 var ErrBacklog = errors.New("too much is waiting, try again later")
 
 // ErrUnhandled means that the server handles no requests, or the other end no streams.

@@ -42,6 +42,9 @@ const (
 
 	defaultTimeout              = 15 * time.Second
 	defaultHandshakes           = 500
+	defaultReliableQueue        = 256 << 10
+	defaultTotalReliableQueue   = 64 << 20
+	minReliableQueue            = 32 << 10
 	defaultHandshakesPerNetwork = 20
 )
 
@@ -83,6 +86,11 @@ type Config struct {
 	// ServerID, if not 0, is in the highest 16 bits of connection ids, so that a proxy finds the
 	// listener without keys when a client's address has changed. Dial ignores it.
 	ServerID uint16
+	// ReliableQueue is the maximum number of bytes of reliable messages of a connection that wait
+	// to be sent or acknowledged, by default 256 KiB, at least 32 KiB. TotalReliableQueue is the
+	// maximum of all connections of a listener together, by default 64 MiB; Dial ignores it. Beyond
+	// them, [Conn.SendReliable] returns session.ErrBacklog.
+	ReliableQueue, TotalReliableQueue int
 	// Suites are the permitted suites; by default AES128GCM and ChaCha20Poly1305. A listener
 	// selects its first suite that the client offers.
 	Suites []Suite
@@ -155,7 +163,13 @@ func (c Config) withDefaults() (Config, error) {
 	c.Handshakes = cmp.Or(c.Handshakes, defaultHandshakes)
 	c.HandshakesPerNetwork = cmp.Or(c.HandshakesPerNetwork, defaultHandshakesPerNetwork)
 	c.Shards = cmp.Or(c.Shards, 1)
+	c.ReliableQueue = cmp.Or(c.ReliableQueue, defaultReliableQueue)
+	c.TotalReliableQueue = cmp.Or(c.TotalReliableQueue, max(defaultTotalReliableQueue, c.ReliableQueue))
 	switch {
+	case c.ReliableQueue < minReliableQueue:
+		return c, fmt.Errorf("Config.ReliableQueue is %d, must be at least %d", c.ReliableQueue, minReliableQueue)
+	case c.TotalReliableQueue < c.ReliableQueue:
+		return c, fmt.Errorf("Config.TotalReliableQueue is %d, less than the %d of ReliableQueue", c.TotalReliableQueue, c.ReliableQueue)
 	case c.Timeout < minTimeout:
 		return c, fmt.Errorf("Config.Timeout is %v, must be at least %v", c.Timeout, minTimeout)
 	case c.Tick < minTick && c.Tick != OnWake:

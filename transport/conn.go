@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
+
+// roomInterval is the time after which a goroutine that waits for room looks again: that of the
+// channel's flushes.
+const roomInterval = 10 * time.Millisecond
 
 // Conn is one end of a connection. Its methods are safe for concurrent use. All but Close may be
 // called by a [Handler].
@@ -106,8 +112,9 @@ func (c *Conn) send(b []byte) error {
 	return c.session.Send(now, b)
 }
 
-// SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if too much is
-// unacknowledged, it returns session.ErrBacklog. Other errors are [ErrTooLarge], one for an empty
+// SendReliable queues a copy of b as a message, 1 byte to 16 KiB. It does not block: if
+// [Config.ReliableQueue] or [Config.TotalReliableQueue] leaves no room, it returns an error that
+// wraps session.ErrBacklog and names the limit. Other errors are [ErrTooLarge], one for an empty
 // message, and one that wraps [net.ErrClosed]. The channel takes about 21 KB at each end, until 2 s
 // after the last message was acknowledged.
 func (c *Conn) SendReliable(b []byte) error {
@@ -134,6 +141,35 @@ func (c *Conn) sendReliable(b []byte) error {
 		c.tap(TapEvent{At: now, Sent: true, Reliable: true, Body: b})
 	}
 	return err
+}
+
+// ReliableRoom returns the size in bytes of the largest message that [Conn.SendReliable] accepts
+// now: what [Config.ReliableQueue] and [Config.TotalReliableQueue] leave.
+func (c *Conn) ReliableRoom() int {
+	return locked(c, (*session.Session).ReliableRoom)
+}
+
+// WaitReliable waits until [Conn.SendReliable] has room for a message of n bytes, which another
+// goroutine may take first. The error is that of the context, or wraps [net.ErrClosed]. A Handler
+// must not call it.
+func (c *Conn) WaitReliable(ctx context.Context, n int) error {
+	ticker := time.NewTicker(roomInterval)
+	defer ticker.Stop()
+	for {
+		switch {
+		case c.state() == session.Closed:
+			return closedError{c.err()}
+		case n > session.MaxMessage:
+			return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, session.MaxMessage)
+		case c.ReliableRoom() >= n:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no room for %d bytes of reliable data: %w", session.ErrBacklog, n, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
 }
 
 // SetBulk opens the bulk channel: a second reliable channel, for much data, which does not delay

@@ -193,7 +193,7 @@ func TestSendLimits(t *testing.T) {
 		}
 		var err error
 		for range 1000 {
-			if err = c.SendReliable([]byte("x")); err != nil {
+			if err = c.SendReliable(make([]byte, 1000)); err != nil {
 				break
 			}
 		}

@@ -116,6 +116,7 @@ func newDialer(pc PacketConn, r session.Request, cfg Config, h Handler, claim fu
 	c := &Conn{dialer: d, pc: s, outbox: connOutbox{outbox: &d.outbox}}
 	c.session = session.NewClient(time.Now(), r, session.Config{
 		Timeout: cfg.Timeout, Hellos: cfg.Hellos, Output: c.outbox.enqueue, Buffers: &dialerBuffers, KeyLog: cfg.keyLog(), Claim: claim,
+		Limits: session.NewLimits(cfg.ReliableQueue, cfg.ReliableQueue),
 	})
 	c.outbox.write()
 	d.conn = c

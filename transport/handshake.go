@@ -146,7 +146,7 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 		claims: &claims{data: bytes.Clone(request.Claims.UserData), issued: request.Claims.Issued, handover: request.Claims.Handover},
 	}
 	c.session = session.NewServer(now, g, session.Config{
-		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(),
+		Timeout: cfg.Timeout, Output: c.outbox.enqueue, Buffers: &s.buffers, KeyLog: cfg.keyLog(), Limits: s.common.limits,
 	})
 	if old := s.common.add(c); old != nil {
 		s.runOn(now, old.shard, func(now time.Time) { old.shard.remove(now, old) })

@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/admission"
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 	"github.com/uplink-rpc/uplink/transport/internal/udp"
 )
 
@@ -57,7 +58,7 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 		return nil, errors.Join(err, closeAll(pcs))
 	}
 	l := &Listener{pcs: pcs, done: make(chan struct{}), development: isDevelopment(keys)}
-	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller}
+	l.common = common{directory: newDirectory(), cfg: cfg, log: cfg.Logger, stop: l.stopShards, admission: controller, limits: session.NewLimits(cfg.ReliableQueue, cfg.TotalReliableQueue)}
 	if _, ok := cfg.Network.(udpNetwork); ok && !udp.ReportsLocal && l.Addr().Addr().IsUnspecified() {
 		cfg.Logger.Warn("answers may leave from another address than the one that was dialed: listen on one address", "local", l.Addr())
 	}

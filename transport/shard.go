@@ -24,6 +24,8 @@ type common struct {
 	log  *slog.Logger
 	stop func() // stops all shards
 
+	limits *session.Limits // of the reliable messages of all connections
+
 	// handshakes is held during a handshake, so that no two shards accept the same token or exceed
 	// MaxConns.
 	handshakes  sync.Mutex

@@ -32,6 +32,9 @@ func (b *Bucket) Has(now time.Duration, r Rate, n float64) bool {
 	return b.usedAt(now, r)+n <= r.Burst
 }
 
+// Used returns the number of tokens that are not refilled at that time.
+func (b *Bucket) Used(now time.Duration, r Rate) float64 { return b.usedAt(now, r) }
+
 // FullAt returns the time at which the bucket will be or was full again, or 0 if no token was ever
 // removed.
 func (b *Bucket) FullAt(r Rate) time.Duration {

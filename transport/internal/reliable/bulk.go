@@ -74,7 +74,7 @@ func (c *Channel) pull() (more bool) {
 			return false
 		}
 		c.kcp.Send(b.buf)
-		b.charge(len(b.buf) + SegmentSize + c.cfg.Overhead)
+		b.charge(len(b.buf) + SegmentSize + int(c.cfg.Overhead))
 	}
 	return false
 }

@@ -26,8 +26,6 @@ const (
 	MaxMessage = 16 << 10
 	// SegmentSize is the size of a segment's header in bytes.
 	SegmentSize = kcp.IKCP_OVERHEAD
-	// MaxBacklog is the maximum number of segments that wait to be sent or acknowledged.
-	MaxBacklog = 256
 
 	window   = 64                    // segments in flight, and segments held by the receiver
 	interval = 10 * time.Millisecond // between two flushes; KCP's minimum
@@ -57,10 +55,13 @@ type Config struct {
 	// Conv is the conversation number, the same at both ends.
 	Conv uint32
 	// MTU is the maximum size of a body for Output, in bytes.
-	MTU int
+	MTU uint16
 	// Overhead is the overhead of a datagram in bytes, including headers down to IP. It counts as
 	// sent.
-	Overhead int
+	Overhead uint16
+	// Limits limit the messages that wait to be sent or acknowledged, each with 2 bytes more while
+	// it waits to be sent; nil means no limit.
+	Limits *Limits
 	// Patience is the minimum time for which retransmission continues while the peer is
 	// unreachable.
 	Patience time.Duration
@@ -89,6 +90,7 @@ type Channel struct {
 	now         time.Duration // of the current call
 	progress    time.Duration // of the last new acknowledgment
 	budget      budget
+	queue       *queue       // nil while the channel is idle
 	bulk        *bulk        // nil if the channel is not paced
 	outstanding *outstanding // nil while the channel is idle
 	exhausted   bool
@@ -105,9 +107,9 @@ func (c *Channel) begin(now time.Time) {
 	if c.start.IsZero() {
 		c.start, c.budget = now, budget{bytes: baseBurst, at: now}
 	}
-	c.outstanding = new(outstanding)
+	c.outstanding, c.queue = new(outstanding), new(queue)
 	c.kcp = kcp.NewKCP(c.cfg.Conv, func(buf []byte, size int) { c.emit(buf[:size]) })
-	c.kcp.SetMtu(c.cfg.MTU)
+	c.kcp.SetMtu(int(c.cfg.MTU))
 	c.kcp.NoDelay(1, int(interval/time.Millisecond), fastResend, noCongestionWindow)
 	if c.rtt > 0 {
 		c.kcp.Input(c.measurement(), kcp.IKCP_PACKET_REGULAR, false)
@@ -143,7 +145,7 @@ func (c *Channel) measurement() []byte {
 // received is in order and was delivered. A new one continues with the next sequence numbers.
 func (c *Channel) release() {
 	if c.kcp.WaitSnd() == 0 && c.kcp.PeekSize() < 0 && c.numbers.complete() {
-		c.kcp, c.outstanding = nil, nil
+		c.kcp, c.outstanding, c.queue = nil, nil, nil
 		c.numbers.restart()
 	}
 }
@@ -161,11 +163,11 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(b), MaxMessage)
 	}
-	c.begin(now)
-	if c.kcp.WaitSnd()+c.fragments(len(b)) > MaxBacklog {
-		return fmt.Errorf("%w: %d bytes do not fit beside %d of %d segments", ErrBacklog, len(b), c.kcp.WaitSnd(), MaxBacklog)
+	if err := c.reserve(len(b)); err != nil {
+		return err
 	}
-	c.kcp.Send(b)
+	c.begin(now)
+	c.push(b)
 	c.flush(now)
 	return nil
 }
@@ -182,6 +184,7 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 		c.measure(now, s)
 		if n := c.outstanding.acknowledged(s); n > 0 {
 			c.budget.credit(n)
+			c.free(n)
 			c.progress = now.Sub(c.start)
 		}
 	}
@@ -235,6 +238,7 @@ func (c *Channel) Next() (time.Time, bool) {
 // unacknowledged.
 func (c *Channel) flush(now time.Time) {
 	c.prepare(now)
+	c.feed()
 	more := c.pull()
 	c.kcp.Update()
 	c.settle = max(c.settle-1, 0)
@@ -258,7 +262,7 @@ func (c *Channel) scheduleFlush(now time.Time) {
 func (c *Channel) prepare(now time.Time) {
 	c.now = now.Sub(c.start)
 	c.budget.refill(now)
-	room := int(c.budget.bytes) / (c.cfg.MTU + c.cfg.Overhead)
+	room := int(c.budget.bytes) / int(c.cfg.MTU+c.cfg.Overhead)
 	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)
 }
 
@@ -275,7 +279,7 @@ func (c *Channel) emit(b []byte) {
 			due = append(due, s...)
 		}
 	}
-	if c.exhausted || len(due) == 0 || !c.budget.take(len(due)+c.cfg.Overhead) {
+	if c.exhausted || len(due) == 0 || !c.budget.take(len(due)+int(c.cfg.Overhead)) {
 		return
 	}
 	for s := range segmentsOf(due) {
@@ -283,7 +287,7 @@ func (c *Channel) emit(b []byte) {
 			n := c.outstanding.sent(c.now, s)
 			c.exhausted = c.exhausted || n == MaxTransmissions
 			if n > 1 {
-				c.bulk.charge(len(s) + c.cfg.Overhead)
+				c.bulk.charge(len(s) + int(c.cfg.Overhead))
 			}
 		}
 		c.numbers.output(s)
@@ -296,5 +300,5 @@ func (c *Channel) Unacked() int {
 	if c.kcp == nil {
 		return 0
 	}
-	return c.kcp.WaitSnd()
+	return c.kcp.WaitSnd() + c.queue.segments
 }

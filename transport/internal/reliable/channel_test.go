@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +29,8 @@ func TestMain(m *testing.M) {
 const (
 	testConv = 0x1234
 	testMTU  = 1173
+	// testQueue is the default limit of a connection.
+	testQueue = 256 << 10
 	// testOverhead is that of the default suite, and testPatience the default timeout.
 	testOverhead = 11 + 16 + 28
 	testPatience = 15 * time.Second
@@ -34,7 +38,7 @@ const (
 
 // newChannel returns a channel of the tests' configuration.
 func newChannel(output func([]byte)) Channel {
-	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Output: func(_ time.Time, b []byte) { output(b) }})
+	return New(Config{Conv: testConv, MTU: testMTU, Overhead: testOverhead, Patience: testPatience, Limits: NewLimits(testQueue, 64<<20), Output: func(_ time.Time, b []byte) { output(b) }})
 }
 
 // message makes the n-th test message; sizes from a byte to the limit.
@@ -133,11 +137,54 @@ func TestSendLimits(t *testing.T) {
 	if c.kcp != nil {
 		t.Error("a message that was not sent started the channel")
 	}
-	for range MaxBacklog {
-		check.Must(t, c.Send(now, []byte("x")))
-	}
-	if err := c.Send(now, []byte("x")); !errors.Is(err, ErrBacklog) {
-		t.Errorf("a message above the backlog: %v", err)
+}
+
+// TestQueue fills the queue of a channel with messages of several sizes: it takes them by their
+// bytes, whatever their number, names the limit beyond, and everything arrives in order.
+func TestQueue(t *testing.T) {
+	for _, size := range []int{1, 100, MaxMessage} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLink(t, 1, 40*time.Millisecond, 0)
+			limits := NewLimits(testQueue, testQueue+1000)
+			for i := range l.ends {
+				l.ends[i].cfg.Limits = limits
+			}
+			b := make([]byte, size)
+			sent := 0
+			for l.ends[0].Room() >= size {
+				b[0] = byte(sent)
+				check.Must(t, l.ends[0].Send(time.Now(), b))
+				sent++
+			}
+			if n := sent * size; n < testQueue*size/(size+queueHeader)-size {
+				t.Errorf("%d messages of %d bytes fit", sent, size)
+			}
+			err := l.ends[0].Send(time.Now(), b)
+			if !errors.Is(err, ErrBacklog) || !strings.Contains(err.Error(), strconv.Itoa(testQueue)) {
+				t.Errorf("a message above the limit: %v", err)
+			}
+			err = l.ends[1].Send(time.Now(), make([]byte, 2000))
+			if size < MaxMessage && (!errors.Is(err, ErrBacklog) || !strings.Contains(err.Error(), strconv.Itoa(testQueue+1000))) {
+				t.Errorf("a message above the limit of all: %v", err)
+			}
+			arrived := 0
+			for arrived < min(sent, 2000) {
+				for _, m := range l.step()[1] {
+					if len(m) != size || m[0] != byte(arrived) {
+						t.Fatalf("message %d: %d bytes, number %d", arrived, len(m), m[0])
+					}
+					arrived++
+				}
+			}
+			l.ends[0].Drop()
+			if sent > 2000 {
+				return
+			}
+			l.ends[1].Drop()
+			if n := limits.used.Load(); n != 0 {
+				t.Errorf("%d bytes are still reserved", n)
+			}
+		})
 	}
 }
 

@@ -72,8 +72,8 @@ func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time
 	for n := 0; time.Since(start) < d && !h.channel.Exhausted(); n++ {
 		for h.channel.Send(time.Now(), make([]byte, message)) == nil {
 		}
-		if waiting := h.channel.Unacked(); waiting > MaxBacklog {
-			h.meter.t.Fatalf("%d segments wait", waiting)
+		if waiting := h.channel.waiting(); waiting > testQueue {
+			h.meter.t.Fatalf("%d bytes wait", waiting)
 		}
 		time.Sleep(time.Duration(every) * time.Millisecond)
 		act(n)

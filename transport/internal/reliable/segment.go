@@ -49,7 +49,7 @@ func Conversation(b []byte) uint32 {
 }
 
 func (c *Channel) fragments(n int) int {
-	mss := c.cfg.MTU - kcp.IKCP_OVERHEAD
+	mss := int(c.cfg.MTU) - kcp.IKCP_OVERHEAD
 	return (n + mss - 1) / mss
 }
 
@@ -57,7 +57,7 @@ func (c *Channel) fragments(n int) int {
 // command, fragment number and length that Send can produce. KCP checks less, and stops in the
 // middle of a datagram: acks of its first half would accumulate.
 func (c *Channel) valid(b []byte) bool {
-	if len(b) == 0 || len(b) > c.cfg.MTU {
+	if len(b) == 0 || len(b) > int(c.cfg.MTU) {
 		return false
 	}
 	for len(b) > 0 {

@@ -51,6 +51,9 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 // Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
+// ReliableRoom returns the size in bytes of the largest reliable message for which there is room.
+func (s *Session) ReliableRoom() int { return s.reliable.Room() }
+
 func (s *Session) endIfExhausted() {
 	if s.reliable.Exhausted() || s.bulk.channel != nil && s.bulk.channel.Exhausted() {
 		s.end(ErrUnacknowledged)

@@ -52,6 +52,8 @@ type Config struct {
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to Path, datagram []byte)
+	// Limits limit the reliable messages that wait; nil means no limit. Sessions may share them.
+	Limits *Limits
 	// Claim is called when a client receives its first answer, before it sends its token. If it
 	// returns false, the session ends with [ErrOvertaken]. Nil permits all.
 	Claim func() bool
@@ -62,6 +64,15 @@ type Config struct {
 	// KeyLog, if not nil, is called with the secrets of the session.
 	KeyLog func(id uint64, suite seal.Suite, secrets seal.Secrets)
 }
+
+// MaxMessage is the maximum size of a reliable message in bytes.
+const MaxMessage = reliable.MaxMessage
+
+// Limits are those of [reliable.Limits].
+type Limits = reliable.Limits
+
+// NewLimits returns limits of so many bytes for each session, and for all together.
+func NewLimits(each, all int) *Limits { return reliable.NewLimits(each, all) }
 
 // Session is one end of a connection. It is not safe for concurrent use.
 type Session struct {
@@ -212,7 +223,9 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 		out, in = in, out
 	}
 	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
-	s.reliable = reliable.New(s.channel(s.conversation()))
+	c := s.channel(s.conversation())
+	c.Limits = s.cfg.Limits
+	s.reliable = reliable.New(c)
 	s.resetPathSize()
 }
 
@@ -222,7 +235,7 @@ func (s *Session) conversation() uint32 { return uint32(s.id >> 24) }
 
 func (s *Session) channel(conversation uint32) reliable.Config {
 	return reliable.Config{
-		Conv: conversation, MTU: wire.MaxBody, Overhead: wire.LongSize + s.Suite().Overhead() + ipSize,
+		Conv: conversation, MTU: wire.MaxBody, Overhead: uint16(wire.LongSize + s.Suite().Overhead() + ipSize),
 		Patience: s.cfg.Timeout, Output: s.sendSegments,
 	}
 }
@@ -238,4 +251,5 @@ func (s *Session) open(now time.Time) {
 func (s *Session) end(err error) {
 	s.state = Closed
 	s.err = err
+	s.reliable.Drop()
 }
