@@ -129,6 +129,8 @@ func TestBadRegistrations(t *testing.T) {
 		"world's name has 65 bytes":    world(strings.Repeat("x", 65), ds.WorldConfig[mover]{}),
 		"SendHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1000, SendHz: 1001}),
 		"SendHz is 61":                 world("wrong", ds.WorldConfig[mover]{SendHz: 61}),
+		"SendHz is 0.05":               world("wrong", ds.WorldConfig[mover]{SendHz: 0.05}),
+		"TickHz is 0.5":                world("wrong", ds.WorldConfig[mover]{TickHz: 0.5}),
 		"SendHz is -1":                 world("wrong", ds.WorldConfig[mover]{SendHz: -1}),
 		"Spread is 51ms":               world("wrong", ds.WorldConfig[mover]{SendHz: 20, Spread: 51 * ms}),
 		"TickHz is 1001":               world("wrong", ds.WorldConfig[mover]{TickHz: 1001}),
@@ -157,8 +159,10 @@ func TestWorldErrors(t *testing.T) {
 	uplinktest.Must(t, w.Put(7, 0, &m))
 	again := w.Put(7, 0, &m)
 	w.Commit()
+	milliseconds := w.Begin(1_795_871_188_934)
 	wantErrors(t, "", map[string]error{
 		"Begin first": withoutTick, "object 7": outside, "ascend": again, "tick 3": w.Begin(3),
+		"not milliseconds": milliseconds,
 	})
 	if out := new(schema.RangeError); !errors.As(outside, &out) || out.Field != "Position" {
 		t.Errorf("out of bounds: %v", outside)

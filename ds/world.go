@@ -30,12 +30,12 @@ var errUncommitted = errors.New("ds: the tick is not committed: call Commit befo
 
 // WorldConfig configures a [World]. The zero value of each field means its default.
 type WorldConfig[T any] struct {
-	// TickHz is the number of ticks per second, from which clients derive the world's time. Up to
+	// TickHz is the number of ticks per second, from which clients derive the world's time. 1 to
 	// 1000; default 60.
 	TickHz float64
 	// SendHz is the maximum number of messages per second to each player: Send does nothing in the
-	// other ticks. It is also the maximum number of acks per second from each client. Up to TickHz,
-	// which is the default.
+	// other ticks. It is also the maximum number of acks per second from each client. 0.1 to
+	// TickHz, which is the default.
 	SendHz float64
 	// Spread is the time over which Send spreads the datagrams to the players, so that they are no
 	// burst that overflows queues: the first player's leave at once, and each other player's at the
@@ -57,6 +57,8 @@ type WorldConfig[T any] struct {
 }
 
 const (
+	minSendHz = 0.1 // clients interpolate between snapshots that are up to 10 s apart
+
 	minEnterBytes     = 64
 	defaultEnterBytes = 600
 	maxEnterBytes     = 1 << 15
@@ -100,7 +102,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	}
 	cfg.TickHz = cmp.Or(cfg.TickHz, defaultTickHz)
 	cfg.SendHz = cmp.Or(cfg.SendHz, cfg.TickHz)
-	if err := cmp.Or(upTo("TickHz", cfg.TickHz, replication.MaxRate), upTo("SendHz", cfg.SendHz, cfg.TickHz)); err != nil {
+	if err := cmp.Or(between("TickHz", cfg.TickHz, 1, replication.MaxRate), between("SendHz", cfg.SendHz, minSendHz, cfg.TickHz)); err != nil {
 		return nil, fmt.Errorf("ds: world %s: WorldConfig.%w", name, err)
 	}
 	interval := replication.Interval(cfg.SendHz)
@@ -153,7 +155,8 @@ func (w *served) join(s *Server) error {
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped. If
-// the tick before was not sent, its objects are discarded.
+// the tick before was not sent, its objects are discarded. A tick that is more than 73 years after
+// tick 0 at WorldConfig.TickHz is an error: it is most likely a time in another unit.
 func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
@@ -438,8 +441,8 @@ func (s *StateStream) Prioritize(id uint16, priority float64) error {
 // tick may have inputs whether or not its state is sent. AddInputs returns an error if the inputs
 // are invalid.
 func (s *StateStream) AddInputs(tick uint64, inputs ...statesync.Input) error {
-	if tick > replication.MaxTick {
-		return fmt.Errorf("ds: world %s: inputs of tick %d, want up to %d", s.world.Name(), tick, uint64(replication.MaxTick))
+	if err := s.world.SnapshotOffer().CheckTick(tick); err != nil {
+		return err
 	}
 	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
 }

@@ -23,8 +23,8 @@ func (s *Stream) SendGameMessage(tick uint64, message []byte) error {
 	switch {
 	case len(message) > MaxGameMessage:
 		return fmt.Errorf("ds: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(message), MaxGameMessage)
-	case tick > MaxTick:
-		return fmt.Errorf("ds: %s to player %d: tick %d of a message, want at most %d", s.mode.offer.Name, s.player.ID(), tick, uint64(MaxTick))
+	case s.mode.offer.CheckTick(tick) != nil:
+		return s.mode.offer.CheckTick(tick)
 	case !s.is(ready):
 		return ErrNotReady
 	}

@@ -130,10 +130,13 @@ func (w *World) Stats() Stats {
 // Name returns the name of the world.
 func (w *World) Name() string { return w.name }
 
-// Begin begins a tick, which must be higher than those before it, and at most MaxTick.
+// Begin begins a tick, which must be higher than those before it, and one of [Offer.CheckTick].
 func (w *World) Begin(tick uint64) error {
-	if w.begun > 0 && tick <= w.last || tick > MaxTick {
-		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones up to %d", w.name, tick, w.last, uint64(MaxTick))
+	if err := w.snapshots.offer.CheckTick(tick); err != nil {
+		return err
+	}
+	if w.begun > 0 && tick <= w.last {
+		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones", w.name, tick, w.last)
 	}
 	if w.planned == w.begun {
 		w.open = w.sets.Begin()
@@ -252,8 +255,22 @@ func (w *World) measured() float64 {
 	return last * o.TickHz / float64(w.ticks[n%snapshot.Ring]-w.ticks[(n-last)%snapshot.Ring])
 }
 
-// MaxTick is the highest tick of a world.
-const MaxTick = 1<<53 - 1
+const (
+	// MaxTick is the highest tick of a world.
+	MaxTick = 1<<53 - 1
+	// maxTime is the maximum time of a tick since tick 0: 73 years, the maximum of package
+	// interpolate.
+	maxTime = time.Duration(1) << 61
+)
+
+// CheckTick returns an error if the world of an offer cannot have a tick: it is above MaxTick, or
+// more than 73 years after tick 0.
+func (o *Offer) CheckTick(tick uint64) error {
+	if tick <= MaxTick && TickTime(tick, o.TickHz) <= maxTime {
+		return nil
+	}
+	return fmt.Errorf("ds: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
+}
 
 // Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the
 // tick in front of a snapshot's payload: as a signed varint, the difference from the tick that the
