@@ -18,6 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/metrics"
@@ -44,7 +45,7 @@ type dsOptions struct {
 	ring, maxPlayers       int
 	shards                 int
 	report                 time.Duration
-	json, debug            bool
+	json, debug, world     bool
 	logging                logging
 }
 
@@ -67,6 +68,10 @@ With --report it prints the load at each interval and for the whole time at the 
 the socket to the handler, CPU time, and drops by reason. Time in the kernel's buffer is not measured; if that buffer
 overflows, the drops have the reason "kernel".
 
+--world serves a demo world, to try a client in any language: snapshots of the world "bots" at 20 Hz, with areas, for
+64 players; the reliable server call "Notice" (Tick uint32, Players uint8) once a second; a reliable message and the
+stream "lines.txt" for each player. Reliable messages and requests come back, a stream is answered with its size.
+
 --metrics also serves a dashboard, at / of that address: bit rates, bits by field, and the players with the worst
 connections. On loopback it needs no token. On other addresses it is read-only and needs the token of --http-token, or
 a random one that is printed as part of the URL. Set --http-token behind a reverse proxy too: without a token, only
@@ -84,6 +89,7 @@ Without them it ends at once; clients reconnect if there is a server again.
 players and capacity as labels, gets the public address that tokens name, and asks to be removed at the end.`,
 		Example: `  uplink ds --listen 127.0.0.1:7777 --metrics 127.0.0.1:9464 --schema ServerMove.schema.json
   uplink ds --schema ServerMove.schema.json --record out.csv.gz
+  uplink ds --world
   uplink ds --schema ServerMove.schema.json --report 1s --max-players 4000 --shards 2
   uplink ds --schema ServerMove.schema.json --capture out.uplink
   uplink ds --schema ServerMove.schema.json --fleet http://127.0.0.1:8080/fleet/ --fleet-name eu-1 --label map=dust
@@ -109,6 +115,7 @@ players and capacity as labels, gets the public address that tokens name, and as
 	f.BoolVar(&o.debug, "debug", false, debugUsage)
 	f.StringArrayVar(&o.schemas, schemaFlag, nil, "schema file of an RPC; may be repeated")
 	f.StringArrayVar(&o.priors, priorFlag, nil, "prior from uplink train that clients may use; may be repeated")
+	f.BoolVar(&o.world, "world", false, "serve a demo world with areas, server calls, reliable messages and streams, for clients in any language")
 	f.StringVar(&o.record, "record", "", "write each frame to this .csv or .csv.gz file, and its schema to NAME.schema.json")
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "acks per second and player")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "ring size per RPC and player, in frames")
@@ -126,8 +133,8 @@ players and capacity as labels, gets the public address that tokens name, and as
 }
 
 func (o *dsOptions) check() error {
-	if len(o.schemas) == 0 {
-		return errors.New("--schema: name the schema file of an RPC, such as one beside a trace")
+	if len(o.schemas) == 0 && !o.world {
+		return errors.New("--schema: name the schema file of an RPC, such as one beside a trace, or set --world")
 	}
 	if o.record != "" && len(o.schemas) != 1 {
 		return fmt.Errorf("--record: a file contains the frames of one RPC, but there are %d --schema; leave --record out, or run a server for each", len(o.schemas))
@@ -198,11 +205,20 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		return err
 	}
 	tap := &lateTap{}
-	srv, err := ds.Listen(o.listen, ds.Config{
+	cfg := ds.Config{
 		KeyLog: keyLog, Tap: tap.of(&o.capturing),
 		Network: network, Route: []byte(o.route), ServerID: o.serverID, Fleet: part,
 		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
-	})
+	}
+	var world *playground.Playground
+	if o.world {
+		if world, err = playground.New(log); err != nil {
+			return err
+		}
+		world.Configure(&cfg)
+		defer world.Wait()
+	}
+	srv, err := ds.Listen(o.listen, cfg)
 	if err != nil {
 		return listenError(err)
 	}
@@ -253,9 +269,16 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	if load != nil {
 		reports.Go(func() { load.Run(reporting, o.report, cmd.OutOrStdout(), o.json) })
 	}
+	moved := make(chan error, 1)
+	if world != nil {
+		reports.Go(func() { moved <- world.Run(reporting) })
+	}
 	err = o.agones.run(cmd.Context(), srv, log, func(ctx context.Context) error { return o.drain.serve(ctx, srv, part != nil, log) })
 	cancel()
 	reports.Wait()
+	if world != nil {
+		err = errors.Join(err, <-moved)
+	}
 	if err != nil || o.json {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
@@ -41,7 +42,7 @@ type demo struct {
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
-	world   *botWorld
+	world   *playground.World
 
 	stage     *lab.Stage
 	network   *simnet.WrappedNetwork
@@ -74,7 +75,7 @@ func newDemo(o Options) (*demo, error) {
 	if d.network, err = o.Link.Network(); err != nil {
 		return nil, err
 	}
-	if d.world, err = newBotWorld(o.Clients); err != nil {
+	if d.world, err = playground.NewWorld(); err != nil {
 		return nil, err
 	}
 	var played []*trace.Trace
@@ -200,7 +201,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 	senders.Go(func() { d.follow(ctx) })
 	replicated := make(chan error, 1)
-	senders.Go(func() { replicated <- d.world.run(ctx) })
+	senders.Go(func() { replicated <- d.world.Run(ctx, nil) })
 	defer senders.Wait()
 	defer cancel()
 	begin := time.Now()
@@ -300,7 +301,7 @@ func (d *demo) listen() (err error) {
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
 		Key: d.key, Suites: d.options.permitted(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
-		MaxPlayers: 2 * len(d.players), Joined: d.world.joined, Left: d.world.left,
+		MaxPlayers: 2 * len(d.players), Joined: d.joined, Left: d.left,
 	})
 	if err != nil {
 		return err

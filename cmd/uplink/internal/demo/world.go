@@ -2,136 +2,24 @@ package demo
 
 import (
 	"context"
-	"errors"
-	"math"
-	"sync"
-	"time"
 
-	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
-const (
-	worldName = "bots"
-	worldHz   = 20
-	botCount  = 96
-	// field is the size of the field on which the bots walk, and cell that of an area, in meters.
-	field, cell = 80.0, 20.0
-	// sight is how far a player sees, in meters.
-	sight = 15.0
-	// maxWatchers is the number of clients who get the world, so that a demo with many clients
-	// measures their calls.
-	maxWatchers = 64
-)
-
-// bot is an object of the world.
-type bot struct {
-	Position schema.Vec3 `uplink:"resolution=0.01,min=-100,max=200,velocity=Velocity" interpolate:"position"`
-	Velocity schema.Vec3 `uplink:"resolution=0.05,min=-20,max=20" interpolate:"velocity"`
-	Firing   bool
+// joined offers the world to a player, unless its client is beyond the watchers.
+func (d *demo) joined(p *ds.Player) {
+	d.world.Join(p, int((p.ClientID()-1)%uint64(len(d.players)))) // see dial
 }
 
-// botAt returns bot i at a time in seconds. It walks in a circle.
-func botAt(i int, t float64) bot {
-	_, part := math.Modf(float64(i) / math.Phi)
-	radius := 4 + 16*part
-	speed := 3 + float64(i%4)
-	sin, cos := math.Sincos(t*speed/radius + float64(i))
-	columns := 12
-	x, y := (float64(i%columns)+.5)/float64(columns), (float64(i/columns)+.5)/float64(botCount/columns)
-	return bot{
-		Position: schema.Vec3{X: field*x + radius*cos, Y: field*y + radius*sin},
-		Velocity: schema.Vec3{X: -speed * sin, Y: speed * cos},
-		Firing:   (int(t)+i)%7 == 0,
-	}
-}
+func (d *demo) left(p *ds.Player, _ error) { d.world.Leave(p) }
 
-// botWorld is a world of bots of which each player sees the areas around a bot of its own.
-type botWorld struct {
-	world   *ds.World[bot]
-	grid    *area.Grid
-	clients int // of the demo
-
-	mu       sync.Mutex
-	watchers map[*ds.Player]*watcher
-}
-
-type watcher struct {
-	stream *ds.SnapshotStream
-	watch  *area.Watch
-	bot    int
-}
-
-func newBotWorld(clients int) (w *botWorld, err error) {
-	w = &botWorld{clients: clients, watchers: map[*ds.Player]*watcher{}}
-	if w.grid, err = area.NewGrid(1, 0, 0, cell, field/cell, field/cell); err != nil {
-		return nil, err
-	}
-	w.world, err = ds.NewWorld(nil, worldName, ds.WorldConfig[bot]{TickHz: worldHz, Areas: true, EnterBytes: 200})
-	return w, err
-}
-
-// joined offers the world to a player, unless its client is beyond maxWatchers.
-func (w *botWorld) joined(p *ds.Player) {
-	index := int((p.ClientID() - 1) % uint64(w.clients)) // see demo.dial
-	if index >= maxWatchers {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	watch, err := area.NewWatch(w.grid, sight, sight+cell/4)
-	if err != nil {
-		return
-	}
-	stream, err := w.world.Offer(p)
-	if err == nil { // else the session has ended
-		w.watchers[p] = &watcher{stream, watch, 7 * index % botCount}
-	}
-}
-
-func (w *botWorld) left(p *ds.Player, _ error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.watchers, p)
-}
-
-// run moves the bots and sends the world until the context is done.
-func (w *botWorld) run(ctx context.Context) error {
-	tick := uint64(0)
-	for range sleep.Every(ctx, time.Second/worldHz) {
-		tick++
-		if err := w.step(tick); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *botWorld) step(tick uint64) error {
-	t := float64(tick) / worldHz
-	w.mu.Lock()
-	for _, o := range w.watchers {
-		at := botAt(o.bot, t).Position
-		o.stream.See(o.watch.Move(at.X, at.Y)...)
-	}
-	w.mu.Unlock()
-	err := w.world.Begin(tick)
-	for i := range botCount {
-		b := botAt(i, t)
-		err = errors.Join(err, w.world.Put(uint16(i), 0, &b, w.grid.At(b.Position.X, b.Position.Y)))
-	}
-	_, sent := w.world.Send()
-	return errors.Join(err, sent)
-}
-
-// subscribe subscribes the client with an index to the world, unless it is beyond maxWatchers.
+// subscribe subscribes the client with an index to the world, unless it is beyond the watchers.
 func subscribe(ctx context.Context, conn *client.Conn, index int) error {
-	if index >= maxWatchers {
+	if index >= playground.MaxWatchers {
 		return nil
 	}
-	_, err := client.SubscribeSnapshots(ctx, conn, worldName, client.SnapshotConfig[bot]{})
+	_, err := client.SubscribeSnapshots(ctx, conn, playground.WorldName, client.SnapshotConfig[playground.Bot]{})
 	return err
 }
