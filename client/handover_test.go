@@ -68,7 +68,7 @@ func TestForgedHandover(t *testing.T) {
 				tok, err := token.Issue(token.Development().Issuer(), claims)
 				uplinktest.Must(t, err)
 				var over error
-				_, err = p.mux.SendReserved(time.Now(), control.HandoverStream, c.data, func(err error) { over = err })
+				_, err = p.mux.Load().SendReserved(time.Now(), control.HandoverStream, c.data, func(err error) { over = err })
 				uplinktest.Must(t, err)
 				p.messages(control.AppendHandover(nil, &control.HandoverNotice{
 					Stream: control.NoStream, Size: c.size, Hash: sha256.Sum256(state), Servers: claims.Servers, Token: tok,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,8 +27,8 @@ import (
 // pusher is a hostile server that hands its clients over to addresses that it chooses.
 type pusher struct {
 	rogue
-	mux *streams.Mux // of the newest session
-	got [][]byte     // reliable messages of clients
+	mux atomic.Pointer[streams.Mux] // of the newest session
+	got [][]byte                    // reliable messages of clients
 }
 
 func (p *pusher) Message(_ *transport.Conn, b []byte, _ time.Time) {
@@ -50,8 +51,9 @@ func (p *pusher) received(t control.Type) (all [][]byte) {
 
 func (p *pusher) Opened(c *transport.Conn) {
 	p.rogue.Opened(c)
-	p.mux = streams.New(bulkOwner{c})
-	c.SetBulk(1<<20, p.mux.Next, func(b []byte, at time.Time) { _ = p.mux.Deliver(at, b) })
+	mux := streams.New(bulkOwner{c})
+	p.mux.Store(mux)
+	c.SetBulk(1<<20, mux.Next, func(b []byte, at time.Time) { _ = mux.Deliver(at, b) })
 }
 
 // newPusher starts a pusher at an address.
@@ -83,7 +85,7 @@ func issued(t *testing.T, to ...netip.AddrPort) token.Token {
 
 // push hands the client of the newest session over.
 func (p *pusher) push(to ...netip.AddrPort) {
-	_, err := p.mux.SendReserved(time.Now(), control.HandoverStream, nil, func(error) {})
+	_, err := p.mux.Load().SendReserved(time.Now(), control.HandoverStream, nil, func(error) {})
 	if err == nil {
 		n := control.HandoverNotice{Stream: control.NoStream, Servers: to, Token: issued(p.t, to[0])}
 		_ = p.link().SendReliable(control.AppendHandover(nil, &n))
