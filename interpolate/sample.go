@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/pose"
 )
 
 // Sample is the world at one time. Its slices are reused when it is filled again.
@@ -107,11 +109,12 @@ func (b *Buffer[T]) shown(only []time.Duration, t time.Duration) (from, other *s
 func (b *Buffer[T]) move(from, other *snapshot[T], i, k int, t time.Duration, out *T) {
 	p, q := b.adapter.Pose(&from.objects[i]), b.adapter.Pose(&other.objects[k])
 	interval := other.time - from.time
+	hermite, apart := b.cfg.Method == Hermite, interval.Seconds()
 	switch {
 	case interval < 0 && p.Teleports == q.Teleports:
-		b.adapter.SetPose(out, extrapolate(b.cfg.Method, q, p, -interval, min(t-from.time, b.cfg.Extrapolate)))
-	case interval > 0 && !still(b.cfg.Method, p, q):
-		b.adapter.SetPose(out, blend(b.cfg.Method, p, q, float64(t-from.time)/float64(interval), interval))
+		b.adapter.SetPose(out, pose.Extrapolate(hermite, &q, &p, -apart, min(t-from.time, b.cfg.Extrapolate).Seconds()))
+	case interval > 0 && !pose.Still(hermite, &p, &q):
+		b.adapter.SetPose(out, pose.Blend(hermite, &p, &q, float64(t-from.time)/float64(interval), apart))
 	}
 }
 

@@ -253,12 +253,12 @@ func TestTagged(t *testing.T) {
 	}
 	a, err := interpolate.Tagged[object]()
 	must(t, err)
-	want := interpolate.Pose{schema.Vec3{X: 1}, schema.Vec3{Y: 2}, schema.Quat{W: 1}, 65535}
+	want := interpolate.Pose{Position: schema.Vec3{X: 1}, Velocity: schema.Vec3{Y: 2}, Orientation: schema.Quat{W: 1}, Teleports: 65535}
 	o := object{Name: "a", placed: placed{want.Position, want.Velocity}, Facing: want.Orientation, Jumps: 65535}
 	if got := a.Pose(&o); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	moved := interpolate.Pose{schema.Vec3{X: 3}, schema.Vec3{Y: 4}, schema.Quat{X: 1}, 7}
+	moved := interpolate.Pose{Position: schema.Vec3{X: 3}, Velocity: schema.Vec3{Y: 4}, Orientation: schema.Quat{X: 1}, Teleports: 7}
 	a.SetPose(&o, moved)
 	moved.Teleports = want.Teleports // it is not written
 	if got := a.Pose(&o); got != moved || o.Name != "a" {
@@ -286,22 +286,104 @@ func TestTaggedKinds(t *testing.T) {
 	}
 }
 
+// tank is an object in 2D.
+type tank struct {
+	Body struct {
+		Place schema.Vec2 `interpolate:"position"`
+		Speed schema.Vec2 `interpolate:"velocity"`
+	}
+	Heading schema.Angle   `interpolate:"orientation"`
+	Turret  schema.Rotator `interpolate:"blend"`
+	Charge  float32        `interpolate:"blend"`
+	Wheels  [2]float64     `interpolate:"blend"`
+	Aim     schema.Vec3    `interpolate:"blend"`
+	Name    string
+	Seen    [2]schema.Angle // steps
+}
+
+// TestTaggedValues interpolates angles the short way round, vectors in 2D, numbers and the fields
+// of inner structs, without allocating, and extrapolates them.
+func TestTaggedValues(t *testing.T) {
+	adapter, err := interpolate.Tagged[tank]()
+	must(t, err)
+	from := tank{Heading: 170, Turret: schema.Rotator{Pitch: -10, Yaw: -179, Roll: 90}, Charge: 1, Wheels: [2]float64{10, 20}, Aim: schema.Vec3{X: 1}, Name: "a"}
+	to := tank{Heading: -150, Turret: schema.Rotator{Pitch: 10, Yaw: 179, Roll: 90}, Charge: 2, Wheels: [2]float64{20, 0}, Aim: schema.Vec3{X: 3}, Name: "b"}
+	from.Body.Place, to.Body.Place, to.Seen = schema.Vec2{X: 1, Y: 2}, schema.Vec2{X: 3, Y: -2}, [2]schema.Angle{1, 2}
+	b, err := interpolate.New(adapter, interpolate.Config{Interval: 100 * ms, Extrapolate: 100 * ms})
+	must(t, err)
+	must(t, b.Add(0, 0, []uint32{1}, []tank{from}))
+	must(t, b.Add(100*ms, 100*ms, []uint32{1}, []tank{to}))
+	got := new(tank)
+	for at, want := range map[time.Duration]tank{
+		0:        from,
+		50 * ms:  {Heading: -170, Turret: schema.Rotator{Yaw: -180, Roll: 90}, Charge: 1.5, Wheels: [2]float64{15, 10}, Aim: schema.Vec3{X: 2}, Name: "a"},
+		150 * ms: {Heading: -130, Turret: schema.Rotator{Pitch: 20, Yaw: 178, Roll: 90}, Charge: 2.5, Wheels: [2]float64{25, -10}, Aim: schema.Vec3{X: 4}, Name: "b", Seen: to.Seen},
+	} {
+		switch at {
+		case 0:
+			want.Body.Place = from.Body.Place
+		case 50 * ms:
+			want.Body.Place = schema.Vec2{X: 2}
+		default:
+			want.Body.Place = schema.Vec2{X: 4, Y: -4}
+		}
+		if !b.Object(at, 1, got) || !close(adapter.Pose(got), adapter.Pose(&want)) || got.Name != want.Name || got.Seen != want.Seen {
+			t.Errorf("%v: %+v, want %+v", at, *got, want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { b.Object(50*ms, 1, got) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// close reports whether positions, angles and numbers are those of another pose.
+func close(a, b interpolate.Pose) bool {
+	near := math.Abs(a.Position.X-b.Position.X)+math.Abs(a.Position.Y-b.Position.Y) < 1e-9
+	for i := range a.Angles {
+		near = near && math.Abs(math.Remainder(a.Angles[i]-b.Angles[i], 360)) < 1e-9
+	}
+	for i := range a.Numbers {
+		near = near && math.Abs(a.Numbers[i]-b.Numbers[i]) < 1e-6
+	}
+	return near
+}
+
 func TestTaggedErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"not a struct": errorOf(interpolate.Tagged[int]()),
 		`field "A"`: errorOf(interpolate.Tagged[struct {
 			A float64 `interpolate:"position"`
 		}]()),
-		"unknown tag": errorOf(interpolate.Tagged[struct {
+		`interpolate:"place" is not possible for a float64: possible are "blend", "position.x"`: errorOf(interpolate.Tagged[struct {
 			A float64 `interpolate:"place"`
 		}]()),
 		"twice": errorOf(interpolate.Tagged[struct {
 			A, B schema.Vec3 `interpolate:"velocity"`
 		}]()),
-		"unsigned": errorOf(interpolate.Tagged[struct {
+		"position.z\" is there twice": errorOf(interpolate.Tagged[struct {
+			A schema.Vec3 `interpolate:"position"`
+			B float64     `interpolate:"position.z"`
+		}]()),
+		"nor is another tag": errorOf(interpolate.Tagged[struct {
+			A string `interpolate:"blend"`
+		}]()),
+		`a schema.Vec2: possible are "position", "velocity", "blend"`: errorOf(interpolate.Tagged[struct {
+			A schema.Vec2 `interpolate:"orientation"`
+		}]()),
+		`a schema.Angle: possible are "orientation", "blend"`: errorOf(interpolate.Tagged[struct {
+			A schema.Angle `interpolate:"position"`
+		}]()),
+		"at most 4 angles": errorOf(interpolate.Tagged[struct {
+			A schema.Rotator  `interpolate:"orientation"`
+			B [2]schema.Angle `interpolate:"blend"`
+		}]()),
+		"at most 8 blended numbers": errorOf(interpolate.Tagged[struct {
+			A [9]float32 `interpolate:"blend"`
+		}]()),
+		`a uint64, nor`: errorOf(interpolate.Tagged[struct {
 			A uint64 `interpolate:"teleports"`
 		}]()),
-		"want a schema.Quat": errorOf(interpolate.Tagged[struct {
+		`a schema.Vec3: possible are`: errorOf(interpolate.Tagged[struct {
 			A schema.Vec3 `interpolate:"orientation"`
 		}]()),
 	} {

@@ -147,3 +147,34 @@ func TestSnap(t *testing.T) {
 		t.Error("an error below the bound is not smoothed")
 	}
 }
+
+// TestSmoothedValues smooths an object in 2D without an orientation: its heading fades the short
+// way round, and a number whose error is too large jumps alone.
+func TestSmoothedValues(t *testing.T) {
+	var s statesync.Smoother
+	from := statesync.Pose{Position: schema.Vec3{X: 1}, Angles: [4]float64{179}, Numbers: [8]float64{1, 10}}
+	to := statesync.Pose{Position: schema.Vec3{X: 1.5}, Angles: [4]float64{-171}, Numbers: [8]float64{1.5, 20}}
+	s.Correct(from, to)
+	drawn := s.Drawn(to)
+	want := from
+	want.Numbers[1] = 20
+	if drawn != want {
+		t.Errorf("drawn at %+v, want %+v", drawn, want)
+	}
+	last := 10.0
+	for range 60 {
+		s.Step(1. / 60)
+		drawn = s.Drawn(to)
+		left := math.Remainder(to.Angles[0]-drawn.Angles[0], 360)
+		if left < 0 || left >= last && left != 0 {
+			t.Fatalf("%v degrees are left after %v", left, last)
+		}
+		last = left
+	}
+	for range 600 {
+		s.Step(1. / 60)
+	}
+	if drawn = s.Drawn(to); drawn != to || !s.Settled() {
+		t.Errorf("drawn at %+v, want %+v", drawn, to)
+	}
+}
