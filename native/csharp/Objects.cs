@@ -54,7 +54,9 @@ namespace Uplink
     {
         public Interpolation Method;
         public bool Adaptive;
+        /// <summary>Position and Velocity have 2 or 3 numbers, Orientation is a quat or angles, Blended, at most 8, are further fields of numbers or angles.</summary>
         public string Position, Velocity, Orientation, Teleports;
+        public string[] Blended;
         public ulong Interval, Delay, Jitter, MaxDelay, Extrapolate, Gap;
         public double Loss, Late;
     }
@@ -81,13 +83,31 @@ namespace Uplink
         public Vector Position, Velocity;
         public Quaternion Orientation;
         public uint Teleports;
+        /// <summary>In degrees: 4, those of the orientation, then those of the blended fields, which turn the short way round.</summary>
+        public Angles Angles;
+        /// <summary>8, those of the blended fields.</summary>
+        public Numbers Numbers;
+    }
+
+    public struct Angles
+    {
+        internal double A, B, C, D;
+
+        public double this[int i] { get { return i == 0 ? A : i == 1 ? B : i == 2 ? C : D; } }
+    }
+
+    public struct Numbers
+    {
+        internal Angles First, Last;
+
+        public double this[int i] { get { return i < 4 ? First[i] : Last[i - 4]; } }
     }
 
     /// <summary>A world at one time, valid until the next call of a method of its owner.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Sample
     {
-        const int PoseSize = 88;
+        const int PoseSize = 184;
 
         ulong time;
         int starved, reserved;
@@ -113,9 +133,11 @@ namespace Uplink
                 Position = new Vector { X = Real(at, 0), Y = Real(at, 1), Z = Real(at, 2) },
                 Velocity = new Vector { X = Real(at, 3), Y = Real(at, 4), Z = Real(at, 5) },
                 Orientation = new Quaternion { X = Real(at, 6), Y = Real(at, 7), Z = Real(at, 8), W = Real(at, 9) },
-                Teleports = (uint)Marshal.ReadInt32(at, 80)
+                Teleports = (uint)Marshal.ReadInt32(at, 80), Angles = Four(at, 11), Numbers = new Numbers { First = Four(at, 15), Last = Four(at, 19) }
             };
         }
+
+        static Angles Four(IntPtr at, int i) { return new Angles { A = Real(at, i), B = Real(at, i + 1), C = Real(at, i + 2), D = Real(at, i + 3) }; }
 
         static double Real(IntPtr at, int i) { return BitConverter.Int64BitsToDouble(Marshal.ReadInt64(at, 8 * i)); }
     }
@@ -128,6 +150,7 @@ namespace Uplink
             public ulong interval;
             public int method, adaptive;
             public IntPtr position, velocity, orientation, teleports;
+            public IntPtr blended0, blended1, blended2, blended3, blended4, blended5, blended6, blended7;
             public ulong delay, jitter;
             public double loss, late;
             public ulong maxDelay, extrapolate, gap;
@@ -156,6 +179,8 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_area_decoder_decode(IntPtr d, [In] byte[] message, UIntPtr n, out Info info);
         [DllImport(Native.Library)] internal static extern void uplink_area_decoder_shown(IntPtr d, UIntPtr type, out Objects objects);
         [DllImport(Native.Library)] internal static extern UIntPtr uplink_area_decoder_ack(IntPtr d, [Out] byte[] to);
+        [DllImport(Native.Library)]
+        internal static extern int uplink_interpolation_problem(IntPtr schema, ref Config c, [Out] byte[] to, UIntPtr capacity);
         [DllImport(Native.Library)] internal static extern int uplink_interpolator_create(IntPtr a, IntPtr type, ref Config c, out IntPtr interpolator);
         [DllImport(Native.Library)] internal static extern void uplink_interpolator_destroy(IntPtr i);
         [DllImport(Native.Library)] internal static extern int uplink_interpolator_add(IntPtr i, ulong now, ulong time, ref Objects objects);
@@ -163,12 +188,28 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern void uplink_interpolator_reset(IntPtr i);
         [DllImport(Native.Library)] internal static extern void uplink_interpolator_get_stats(IntPtr i, out InterpolatorStats s);
 
+        static IntPtr Blended(InterpolatorConfig c, int i, Texts texts)
+        {
+            if (c.Blended != null && c.Blended.Length > 8) throw new ArgumentException("at most 8 blended fields", "Blended");
+            return texts.Add(c.Blended != null && i < c.Blended.Length ? c.Blended[i] : null);
+        }
+
+        /// Throws if a field cannot be meant: the message tells which are possible.
+        internal static void Check(IntPtr schema, ref Config c)
+        {
+            var text = new byte[512];
+            if (uplink_interpolation_problem(schema, ref c, text, Native.Size(text.Length)) == 0) return;
+            throw new ArgumentException(System.Text.Encoding.UTF8.GetString(text, 0, Array.IndexOf(text, (byte)0)));
+        }
+
         internal static Config Of(InterpolatorConfig c, Texts texts)
         {
             return new Config
             {
                 interval = c.Interval, method = (int)c.Method, adaptive = c.Adaptive ? 1 : 0, position = texts.Add(c.Position),
-                velocity = texts.Add(c.Velocity), orientation = texts.Add(c.Orientation), teleports = texts.Add(c.Teleports), delay = c.Delay,
+                velocity = texts.Add(c.Velocity), orientation = texts.Add(c.Orientation), teleports = texts.Add(c.Teleports),
+                blended0 = Blended(c, 0, texts), blended1 = Blended(c, 1, texts), blended2 = Blended(c, 2, texts), blended3 = Blended(c, 3, texts),
+                blended4 = Blended(c, 4, texts), blended5 = Blended(c, 5, texts), blended6 = Blended(c, 6, texts), blended7 = Blended(c, 7, texts), delay = c.Delay,
                 jitter = c.Jitter, loss = c.Loss, late = c.Late, maxDelay = c.MaxDelay, extrapolate = c.Extrapolate, gap = c.Gap
             };
         }

@@ -92,7 +92,9 @@ namespace Uplink
                 {
                     schemas[i] = types[i].Pointer;
                     if (interpolation == null || interpolation[i] == null) continue;
-                    pinned[i] = GCHandle.Alloc(NativeObjects.Of(interpolation[i], texts), GCHandleType.Pinned);
+                    NativeObjects.Config config = NativeObjects.Of(interpolation[i], texts);
+                    NativeObjects.Check(schemas[i], ref config);
+                    pinned[i] = GCHandle.Alloc(config, GCHandleType.Pinned);
                     configs[i] = pinned[i].AddrOfPinnedObject();
                 }
                 int e = NativeWorlds.uplink_snapshot_world_create(IntPtr.Zero, schemas, configs, Native.Size(types.Length), Native.Size(maxObjects), out Pointer);

@@ -17,8 +17,41 @@ static class Program
         foreach (string name in new[] { "moves", "loss", "resent" }) Areas(args[0] + "/internal/replication/areas/testdata/" + name + ".session");
         Interpolation(args[0] + "/testdata/sessions/interpolation.session");
         Clock(args[0] + "/testdata/sessions/clock.session");
+        Blended();
         Predict();
         return 0;
+    }
+
+    /// <summary>Angles turn the short way round, numbers are blended, and an error names the fields that are possible.</summary>
+    static void Blended()
+    {
+        var schema = new Schema("tank", 0,
+            new Field { Name = "View", Kind = Kind.Angle, Bits = 16 }, new Field { Name = "Charge", Kind = Kind.Scalar, Resolution = 1 });
+        var type = new ObjectType(schema);
+        var config = new InterpolatorConfig { Orientation = "View", Blended = new[] { "Charge" }, Interval = 50000000 };
+        var interpolator = new Interpolator(type, config);
+        var snapshot = new Builder(type.Components);
+        snapshot.Put(new[] { "object", "1", "0", "31000", "10" });
+        Check(snapshot.AddTo(interpolator, 0, 0) == Error.Ok, "the first snapshot");
+        snapshot.Put(new[] { "object", "1", "0", "38229", "20" });
+        Check(snapshot.AddTo(interpolator, 50000000, 50000000) == Error.Ok, "the second snapshot");
+        Sample sample;
+        // The delay is 3 intervals and 50 ms.
+        Check(interpolator.Sample(25000000, out sample), "a sample");
+        for (ulong now = 50000000; now <= 225000000; now += 25000000) interpolator.Sample(now, out sample);
+        Pose p = sample.Pose(0);
+        double part = sample.Time / 50e6, want = 31000 * 360.0 / 65536 + part * (38229 - 31000) * 360.0 / 65536;
+        Check(part > 0 && part < 1, "a time between the snapshots: " + sample.Time);
+        Check(Math.Abs(Math.IEEERemainder(p.Angles[0] - want, 360)) < 0.01 && Math.Abs(p.Numbers[0] - 10 - 10 * part) < 0.01, "angle " + p.Angles[0] + ", number " + p.Numbers[0]);
+        try
+        {
+            new SnapshotWorld(new[] { schema }, new[] { new InterpolatorConfig { Position = "View" } });
+            Check(false, "a position that is an angle");
+        }
+        catch (ArgumentException e)
+        {
+            Check(e.Message.StartsWith("position: the field \"View\" is of kind angle"), e.Message);
+        }
     }
 
     static void Check(bool ok, string what)

@@ -12,15 +12,20 @@ enum class Interpolation : uint8_t {
   nearest  // the snapshot that is nearer in time
 };
 
+// Limits of a pose.
+constexpr size_t max_pose_angles = 4, max_pose_numbers = 8, max_blended = 8;
+
 struct InterpolatorConfig {
   uint64_t interval = 0; // between two snapshots of the server, 1 ms to 10 s; a SnapshotWorld sets it
   Interpolation method = Interpolation::linear;
-  // Fields of the schema; null: objects have none. position and velocity have 3 values, orientation is a
-  // quat, teleports an unsigned integer or a boolean that changes when an object jumps.
+  // Fields of the schema; null: objects have none. position and velocity have 2 or 3 numbers, orientation is
+  // a quat or angles, teleports an unsigned integer or a boolean that changes when an object jumps. blended
+  // are further fields of numbers or angles. interpolation_problem tells what is possible.
   const char *position = nullptr;
   const char *velocity = nullptr;
   const char *orientation = nullptr;
   const char *teleports = nullptr;
+  const char *blended[max_blended] = {};
   // The interpolation delay. 0: jitter, and as many intervals as loss makes likely to be lost in a row.
   // With adaptive it is the initial one.
   uint64_t delay = 0;
@@ -39,7 +44,11 @@ struct Pose {
   double velocity[3] = {};
   double orientation[4] = {};
   uint32_t teleports = 0;
-  uint32_t reserved = 0; // 88 bytes for every compiler
+  uint32_t reserved = 0; // 184 bytes for every compiler
+  // Angles in degrees, from -180 to below 180, which turn the short way round: those of the orientation, then
+  // those of the blended fields, in order. The numbers are those of the blended fields.
+  double angles[max_pose_angles] = {};
+  double numbers[max_pose_numbers] = {};
 };
 
 // Sample is the world at one time. Its memory is valid until the next call of a function of its owner.
@@ -56,6 +65,10 @@ struct InterpolatorStats {
   uint64_t hitches = 0;  // the playback reached the newest snapshot
   uint64_t delay = 0;    // the current interpolation delay
 };
+
+// interpolation_problem writes which field of a configuration cannot be meant, and which are possible, as a
+// text of at most capacity bytes with its final zero. It returns false if all can.
+bool interpolation_problem(const Schema &s, const InterpolatorConfig &c, char *to, size_t capacity);
 
 // Interpolator buffers snapshots of objects of one type. It allocates memory while it grows to the
 // largest snapshots.

@@ -142,6 +142,7 @@ typedef struct uplink_interpolator_config {
   const char *velocity;
   const char *orientation;
   const char *teleports;
+  const char *blended[8];
   uint64_t delay;
   uint64_t jitter;
   double loss;
@@ -157,6 +158,8 @@ typedef struct uplink_pose {
   double orientation[4];
   uint32_t teleports;
   uint32_t reserved;
+  double angles[4]; /* degrees */
+  double numbers[8];
 } uplink_pose;
 
 typedef struct uplink_sample {
@@ -178,6 +181,9 @@ typedef struct uplink_interpolator_stats {
 
 typedef struct uplink_interpolator uplink_interpolator;
 
+/* The result is 1 if a field cannot be meant: *to is a text that tells which are possible. Otherwise 0. */
+UPLINK_API int32_t uplink_interpolation_problem(const uplink_schema *s, const uplink_interpolator_config *c,
+                                                char *to, size_t capacity);
 UPLINK_API uplink_error uplink_interpolator_create(const uplink_allocator *a, const uplink_object_type *t,
                                                    const uplink_interpolator_config *c,
                                                    uplink_interpolator **out);

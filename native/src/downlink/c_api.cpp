@@ -14,6 +14,7 @@ bool uplink::detail::c_api::config_of(const uplink_interpolator_config &c, Inter
   to->velocity = c.velocity;
   to->orientation = c.orientation;
   to->teleports = c.teleports;
+  for (size_t i = 0; i < max_blended; i++) to->blended[i] = c.blended[i];
   to->delay = c.delay;
   if (c.jitter != 0) to->jitter = c.jitter;
   if (c.loss != 0) to->loss = c.loss;
@@ -135,6 +136,12 @@ uplink_error uplink_interpolator_create(const uplink_allocator *a, const uplink_
   const uplink_error e = code(uplink::Interpolator::create(uplink::detail::c_api::of(a), *in(t), config, &i));
   *out = as<uplink_interpolator>(i);
   return e;
+}
+int32_t uplink_interpolation_problem(const uplink_schema *s, const uplink_interpolator_config *c, char *to,
+                                     size_t capacity) {
+  uplink::InterpolatorConfig config;
+  if (!config_of(*c, &config)) return 0;
+  return uplink::interpolation_problem(*as<const uplink::Schema>(s), config, to, capacity) ? 1 : 0;
 }
 void uplink_interpolator_destroy(uplink_interpolator *i) {
   uplink::Interpolator::destroy(as<uplink::Interpolator>(i));

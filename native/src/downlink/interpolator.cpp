@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/text.hpp"
 #include "src/downlink/set.hpp"
 #include "src/downlink/timeline.hpp"
 
@@ -20,12 +21,31 @@ constexpr double nearly_same = 1 - 1e-6;
 struct Held {
   int64_t time = 0;
   Set set;
-  Array<Pose> poses;
+  Array<double> poses; // the values of each object's fields, then its teleports
 };
 
-// Fields are the indices of the fields of a pose, or -1.
+// Target is a part of a pose.
+enum class Target : uint8_t { position, velocity, orientation, angles, numbers };
+
+// Part is a field whose values are values of a pose.
+struct Part {
+  size_t field = 0;
+  Target target = Target::position;
+  size_t first = 0; // value of the target
+  size_t n = 0;
+
+  double *of(Pose *p) const {
+    double *const targets[] = {p->position, p->velocity, p->orientation, p->angles, p->numbers};
+    return targets[static_cast<size_t>(target)] + first;
+  }
+};
+
+// Fields are the fields of a pose.
 struct Fields {
-  int position = -1, velocity = -1, orientation = -1, teleports = -1;
+  Part parts[3 + max_blended];
+  size_t n = 0;
+  size_t angles = 0, numbers = 0; // used
+  int teleports = -1;             // field
 };
 
 struct InterpolatorImpl final : Interpolator {
@@ -47,6 +67,10 @@ struct InterpolatorImpl final : Interpolator {
   Error setup(const InterpolatorConfig &c);
   bool load(Held *to, const Objects &o);
   Pose pose(const int32_t *row);
+  // The poses of snapshots that are kept have the values alone that objects have, stride of them.
+  void pack(Held *h, size_t i, Pose p) const;
+  Pose unpack(const Held &h, size_t i) const;
+  size_t stride() const;
   void bracket(int64_t time, size_t *at, size_t *until) const;
   void move(const Held &from, const Held &other, int64_t time);
   void move_one(const Held &from, size_t i, const Held &other, size_t k, int64_t time);
@@ -114,9 +138,24 @@ void cubic(const Pose &a, const Pose &b, double f, double dt, Pose *out) {
   }
 }
 
+// turn returns the turn from a to b the short way round, in degrees.
+double turn(double a, double b) {
+  const double d = std::remainder(b - a, 360);
+  return d == d ? (d == 180 ? -180 : d) : 0;
+}
+
+void mix_values(const Pose &a, const Pose &b, double f, Pose *out) {
+  for (size_t i = 0; i < max_pose_angles; i++) {
+    const double d = turn(a.angles[i], b.angles[i]);
+    out->angles[i] = d == 0 ? a.angles[i] : turn(0, a.angles[i] + f * d);
+  }
+  for (size_t i = 0; i < max_pose_numbers; i++) out->numbers[i] = (1 - f) * a.numbers[i] + f * b.numbers[i];
+}
+
 // blend sets the pose at the share f, 0 to 1, of the time dt between a and b, in s.
 void blend(Interpolation m, const Pose &a, const Pose &b, double f, double dt, Pose *out) {
   if (f <= 0 || a.teleports != b.teleports) return;
+  mix_values(a, b, f, out);
   slerp(a.orientation, b.orientation, f, out->orientation);
   // A cubic would move an object out and back that starts or stops at the same position.
   const bool rests = equal(a.position, b.position) && (is_zero(a.velocity) || is_zero(b.velocity));
@@ -131,6 +170,7 @@ void blend(Interpolation m, const Pose &a, const Pose &b, double f, double dt, P
 // extrapolate sets the pose a time after b. dt is the time between a and b. Both are in s.
 void extrapolate(Interpolation m, const Pose &a, const Pose &b, double dt, double on, Pose *out) {
   const double f = on / dt;
+  mix_values(a, b, 1 + f, out);
   slerp(a.orientation, b.orientation, 1 + f, out->orientation);
   if (m == Interpolation::hermite)
     mix(b.position, 1, b.velocity, on, out->position);
@@ -142,24 +182,98 @@ double seconds(int64_t t) {
   return static_cast<double>(t) / 1e9;
 }
 
-bool find(const SchemaImpl &s, const char *name, int *field) {
-  if (name == nullptr) return true;
-  for (size_t i = 0; i < s.infos.size(); i++)
-    if (std::strcmp(s.infos[i].name, name) == 0) *field = static_cast<int>(i);
-  return *field >= 0;
-}
+// Finder finds the fields of a pose, and tells why one cannot be meant.
+class Finder {
+public:
+  Finder(const SchemaImpl &s, Fields *f, Text *why) : schema_(s), fields_(*f), why_(*why) {}
+
+  bool find(const InterpolatorConfig &c) {
+    if (!vector("position", c.position, Target::position) ||
+        !vector("velocity", c.velocity, Target::velocity))
+      return false;
+    if (!orientation(c.orientation) || !teleports(c.teleports)) return false;
+    for (const char *name : c.blended)
+      if (!blended(name)) return false;
+    return true;
+  }
+
+private:
+  const FieldInfo *info(const char *what, const char *name) {
+    for (const FieldInfo &f : schema_.infos)
+      if (std::strcmp(f.name, name) == 0) return &f;
+    why_.add(what);
+    why_.add(": the schema has no field ");
+    why_.quote({reinterpret_cast<const uint8_t *>(name), std::strlen(name)});
+    return nullptr;
+  }
+  bool refuse(const char *what, const FieldInfo &f, const char *possible) {
+    why_.add(what);
+    why_.add(": the field ");
+    why_.quote({reinterpret_cast<const uint8_t *>(f.name), std::strlen(f.name)});
+    why_.add(" is of kind ");
+    why_.add(kind_name(f.kind));
+    why_.number(" with ", f.values);
+    why_.add(" values, possible are ");
+    why_.add(possible);
+    return false;
+  }
+  void add(const FieldInfo &f, Target target, size_t first) {
+    fields_.parts[fields_.n++] = {static_cast<size_t>(&f - schema_.infos.data()), target, first, f.values};
+  }
+  bool vector(const char *what, const char *name, Target target) {
+    if (name == nullptr) return true;
+    const FieldInfo *f = info(what, name);
+    if (f == nullptr) return false;
+    if (!f->is_vector() || f->values < 2 || f->values > 3)
+      return refuse(what, *f, "vec2, vec3, and scalar with 2 or 3 values");
+    add(*f, target, 0);
+    return true;
+  }
+  bool angles(const FieldInfo &f, const char *what) {
+    if (fields_.angles + f.values > max_pose_angles) return refuse(what, f, "4 angles of an object together");
+    add(f, Target::angles, fields_.angles);
+    fields_.angles += f.values;
+    return true;
+  }
+  bool orientation(const char *name) {
+    if (name == nullptr) return true;
+    const FieldInfo *f = info("orientation", name);
+    if (f == nullptr) return false;
+    if (f->kind == Kind::angle) return angles(*f, "orientation");
+    if (f->kind != Kind::quat) return refuse("orientation", *f, "quat, and angle with up to 4 values");
+    add(*f, Target::orientation, 0);
+    return true;
+  }
+  bool teleports(const char *name) {
+    if (name == nullptr) return true;
+    const FieldInfo *f = info("teleports", name);
+    if (f == nullptr) return false;
+    if (!f->is_integer() || f->kind == Kind::int_ || f->values != 1 || f->width > 32)
+      return refuse("teleports", *f, "bool, and uint and bits with one value of up to 32 bits");
+    fields_.teleports = static_cast<int>(f - schema_.infos.data());
+    return true;
+  }
+  bool blended(const char *name) {
+    if (name == nullptr) return true;
+    const FieldInfo *f = info("blended", name);
+    if (f == nullptr) return false;
+    if (f->kind == Kind::angle) return angles(*f, "blended");
+    if (!f->is_vector()) return refuse("blended", *f, "vec2, vec3, scalar and angle");
+    if (fields_.numbers + f->values > max_pose_numbers)
+      return refuse("blended", *f, "8 numbers of an object together");
+    add(*f, Target::numbers, fields_.numbers);
+    fields_.numbers += f->values;
+    return true;
+  }
+
+  const SchemaImpl &schema_;
+  Fields &fields_;
+  Text &why_;
+};
 
 bool find_fields(const SchemaImpl &s, const InterpolatorConfig &c, Fields *f) {
-  if (!find(s, c.position, &f->position) || !find(s, c.velocity, &f->velocity) ||
-      !find(s, c.orientation, &f->orientation) || !find(s, c.teleports, &f->teleports))
-    return false;
-  const auto info = [&](int i) -> const FieldInfo & { return s.infos[static_cast<size_t>(i)]; };
-  for (const int i : {f->position, f->velocity})
-    if (i >= 0 && (!info(i).is_vector() || info(i).values != 3)) return false;
-  if (f->orientation >= 0 && info(f->orientation).kind != Kind::quat) return false;
-  if (f->teleports < 0) return true;
-  const FieldInfo &t = info(f->teleports);
-  return t.is_integer() && t.kind != Kind::int_ && t.values == 1 && t.width <= 32;
+  Text ignored(nullptr, 0);
+  return Finder(s, f, &ignored).find(c);
 }
 
 Error InterpolatorImpl::setup(const InterpolatorConfig &c) {
@@ -195,25 +309,53 @@ Pose InterpolatorImpl::pose(const int32_t *row) {
   Pose p;
   uint64_t teleports = 0;
   if (type->restore(row, frame) != Error::ok) return p;
-  const auto get = [&](int field, double *to, size_t n) {
-    if (field >= 0) (void)frame->get(static_cast<size_t>(field), to, n);
-  };
-  get(fields.position, p.position, 3);
-  get(fields.velocity, p.velocity, 3);
-  get(fields.orientation, p.orientation, 4);
+  for (size_t i = 0; i < fields.n; i++) {
+    const Part &part = fields.parts[i];
+    (void)frame->get(part.field, part.of(&p), part.n);
+  }
   if (fields.teleports >= 0) (void)frame->get_integers(static_cast<size_t>(fields.teleports), &teleports, 1);
   p.teleports = static_cast<uint32_t>(teleports);
+  return p;
+}
+
+size_t InterpolatorImpl::stride() const {
+  size_t n = 1;
+  for (size_t i = 0; i < fields.n; i++) n += fields.parts[i].n;
+  return n;
+}
+
+void InterpolatorImpl::pack(Held *h, size_t i, Pose p) const {
+  double *to = h->poses.data() + i * stride();
+  for (size_t k = 0; k < fields.n; k++) {
+    const Part &part = fields.parts[k];
+    std::copy(part.of(&p), part.of(&p) + part.n, to);
+    to += part.n;
+  }
+  *to = p.teleports;
+}
+
+Pose InterpolatorImpl::unpack(const Held &h, size_t i) const {
+  Pose p;
+  const double *from = h.poses.data() + i * stride();
+  for (size_t k = 0; k < fields.n; k++) {
+    const Part &part = fields.parts[k];
+    std::copy(from, from + part.n, part.of(&p));
+    from += part.n;
+  }
+  p.teleports = static_cast<uint32_t>(*from);
   return p;
 }
 
 bool InterpolatorImpl::load(Held *to, const Objects &o) {
   to->set.clear();
   if (!to->set.reserve(allocator, o.n)) return false;
-  if (to->poses.size() < o.n && !to->poses.create(allocator, std::min(2 * o.n, max_objects))) return false;
+  if (to->poses.size() < o.n * stride() &&
+      !to->poses.create(allocator, std::min(2 * o.n, max_objects) * stride()))
+    return false;
   for (size_t i = 0; i < o.n; i++) {
     to->set.push(o.objects[i]);
     std::memcpy(to->set.row(i), o.row(i), type->row * sizeof(int32_t));
-    to->poses[i] = pose(o.row(i));
+    pack(to, i, pose(o.row(i)));
   }
   return true;
 }
@@ -226,7 +368,7 @@ void InterpolatorImpl::bracket(int64_t time, size_t *at, size_t *until) const {
 }
 
 void InterpolatorImpl::move_one(const Held &from, size_t i, const Held &other, size_t k, int64_t time) {
-  const Pose &p = from.poses[i], &q = other.poses[k];
+  const Pose p = shown[i], q = unpack(other, k);
   const int64_t interval = other.time - from.time;
   if (interval > 0) {
     blend(config.method, p, q, static_cast<double>(time - from.time) / static_cast<double>(interval),
@@ -248,6 +390,14 @@ void InterpolatorImpl::move(const Held &from, const Held &other, int64_t time) {
 }
 
 } // namespace
+
+bool interpolation_problem(const Schema &s, const InterpolatorConfig &c, char *to, size_t capacity) {
+  Fields fields;
+  Text why(to, capacity);
+  const bool ok = Finder(detail::impl(s), &fields, &why).find(c);
+  why.end();
+  return !ok;
+}
 
 Error Interpolator::create(const Allocator &a, const ObjectType &t, const InterpolatorConfig &c,
                            Interpolator **out) {
@@ -340,7 +490,7 @@ bool Interpolator::at(uint64_t time, Sample *s) {
   }
   const size_t n = from->set.size();
   if (b.shown.size() < n && !b.shown.create(b.allocator, std::min(2 * n, max_objects))) return false;
-  std::copy(from->poses.begin(), from->poses.begin() + n, b.shown.begin());
+  for (size_t i = 0; i < n; i++) b.shown[i] = b.unpack(*from, i);
   if (other != nullptr && t != from->time) b.move(*from, *other, t);
   s->time = time;
   s->starved = t > b.held[b.held_n - 1]->time;

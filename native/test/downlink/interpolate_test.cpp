@@ -1,5 +1,6 @@
 // Interpolation: what is shown between two snapshots, and when.
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -170,4 +171,99 @@ TEST_CASE("configurations of interpolators") {
   c.position = nullptr;
   c.loss = 1;
   CHECK(Interpolator::create({}, *w.type, c, &i) == Error::invalid);
+}
+
+TEST_CASE("angles turn the short way round, and numbers and positions in 2D are blended") {
+  Field f[5];
+  f[0].name = "Place";
+  f[0].kind = Kind::vec2;
+  f[1].name = "View";
+  f[1].kind = Kind::angle;
+  f[1].bits = 20;
+  f[2].name = "Turret";
+  f[2].kind = Kind::angle;
+  f[2].count = 3;
+  f[2].bits = 20;
+  f[3].name = "Charge";
+  f[3].count = 2;
+  f[0].resolution = f[3].resolution = 0.01;
+  f[4].name = "Lit";
+  f[4].kind = Kind::boolean;
+  Schema *schema = nullptr;
+  ObjectType *type = nullptr;
+  Frame *frame = nullptr;
+  Interpolator *i = nullptr;
+  REQUIRE(Schema::create({}, "Tank", 0, f, 5, &schema) == Error::ok);
+  REQUIRE(ObjectType::create({}, *schema, &type) == Error::ok);
+  REQUIRE(Frame::create({}, *schema, &frame) == Error::ok);
+  InterpolatorConfig c;
+  c.interval = 50 * ms;
+  c.extrapolate = 50 * ms;
+  c.position = "Place";
+  c.orientation = "View";
+  c.blended[0] = "Charge";
+  c.blended[1] = "Turret";
+  char text[256];
+  CHECK(!interpolation_problem(*schema, c, text, sizeof(text)));
+  REQUIRE(Interpolator::create({}, *type, c, &i) == Error::ok);
+  const double place[2][2] = {{1, 2}, {3, -2}}, view[2] = {170, -150};
+  const double turret[2][3] = {{-10, -179, 90}, {10, 179, 90}}, charge[2][2] = {{1, 10}, {2, 20}};
+  for (size_t k = 0; k < 2; k++) {
+    REQUIRE(frame->set(0, place[k], 2) == Error::ok);
+    REQUIRE(frame->set(1, &view[k], 1) == Error::ok);
+    REQUIRE(frame->set(2, turret[k], 3) == Error::ok);
+    REQUIRE(frame->set(3, charge[k], 2) == Error::ok);
+    const Object o = {7, 0};
+    REQUIRE(i->add(k * 50 * ms, k * 50 * ms, {1, type->components(), &o, frame->components()}) == Error::ok);
+  }
+  const auto near = [](double v) { return doctest::Approx(v).epsilon(0.001); };
+  Sample s;
+  REQUIRE(i->at(25 * ms, &s));
+  CHECK(s.poses[0].position[0] == near(2));
+  CHECK(s.poses[0].position[1] == near(0));
+  CHECK(s.poses[0].position[2] == 0);
+  CHECK(s.poses[0].angles[0] == near(-170));
+  CHECK(s.poses[0].angles[1] == near(0));
+  CHECK(std::fabs(s.poses[0].angles[2]) == near(180));
+  CHECK(s.poses[0].angles[3] == near(90));
+  CHECK(s.poses[0].numbers[0] == near(1.5));
+  CHECK(s.poses[0].numbers[1] == near(15));
+  REQUIRE(i->at(75 * ms, &s));
+  CHECK(s.poses[0].position[1] == near(-4));
+  CHECK(s.poses[0].angles[0] == near(-130));
+  CHECK(s.poses[0].numbers[1] == near(25));
+
+  const auto problem = [&](const InterpolatorConfig &config) {
+    Interpolator *none = nullptr;
+    CHECK(Interpolator::create({}, *type, config, &none) == Error::invalid);
+    REQUIRE(interpolation_problem(*schema, config, text, sizeof(text)));
+    return std::string(text);
+  };
+  InterpolatorConfig bad = c;
+  bad.position = "View";
+  CHECK(problem(bad) ==
+        "position: the field \"View\" is of kind angle with 1 values, possible are vec2, vec3, and "
+        "scalar with 2 or 3 values");
+  bad = c;
+  bad.orientation = "Place";
+  CHECK(problem(bad) ==
+        "orientation: the field \"Place\" is of kind vec2 with 2 values, possible are quat, and "
+        "angle with up to 4 values");
+  bad = c;
+  bad.blended[2] = "Lit";
+  CHECK(problem(bad) ==
+        "blended: the field \"Lit\" is of kind bool with 1 values, possible are vec2, vec3, scalar "
+        "and angle");
+  bad = c;
+  bad.blended[2] = "View";
+  CHECK(problem(bad) ==
+        "blended: the field \"View\" is of kind angle with 1 values, possible are 4 angles of an "
+        "object together");
+  bad = c;
+  bad.velocity = "Speed";
+  CHECK(problem(bad) == "velocity: the schema has no field \"Speed\"");
+  Interpolator::destroy(i);
+  Frame::destroy(frame);
+  ObjectType::destroy(type);
+  Schema::destroy(schema);
 }
