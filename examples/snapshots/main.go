@@ -98,11 +98,16 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// serve is the game loop of the server. The world sends every third tick.
+// serve is the game loop of the server. The world sends every third tick. The tick follows real
+// time: if the loop was late, time.Tick has dropped ticks, and their numbers are skipped.
 func serve(world *ds.World[Ball]) error {
-	tick := uint64(0)
-	for range time.Tick(time.Second / tickHz) {
-		tick++
+	start, tick := time.Now(), uint64(0)
+	for now := range time.Tick(time.Second / tickHz) {
+		due := uint64(now.Sub(start).Seconds()*tickHz + 0.5)
+		if due <= tick {
+			continue
+		}
+		tick = due
 		if err := world.Begin(tick); err != nil {
 			return err
 		}

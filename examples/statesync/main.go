@@ -167,21 +167,34 @@ func (g *game) run() error {
 	if err != nil {
 		return err
 	}
-	tick := uint64(0)
+	const maxLate = tickHz / 4 // ticks behind real time; if there are more, the game runs slower
+	start, tick := time.Now(), uint64(0)
 	for range time.Tick(time.Second / tickHz) {
-		tick++
-		kick := byte(0)
-		if tick%20 == 0 { // in a game, the player sends this by an RPC
-			kick = byte(1 + tick/20%200)
+		// If the loop was late, time.Tick has dropped ticks: they run now.
+		due := uint64(time.Since(start).Seconds() * tickHz)
+		if due > tick+maxLate {
+			start = start.Add(time.Duration(due-tick-maxLate) * time.Second / tickHz)
+			due = tick + maxLate
 		}
-		if err := sim.step(kick); err != nil {
-			return err
-		}
-		if err := g.send(tick, kick, &sim.balls); err != nil {
-			return err
+		for tick < due {
+			tick++
+			if err := g.step(sim, tick); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (g *game) step(sim *simulation, tick uint64) error {
+	kick := byte(0)
+	if tick%20 == 0 { // in a game, the player sends this by an RPC
+		kick = byte(1 + tick/20%200)
+	}
+	if err := sim.step(kick); err != nil {
+		return err
+	}
+	return g.send(tick, kick, &sim.balls)
 }
 
 func (g *game) send(tick uint64, kick byte, state *[balls]Ball) error {
