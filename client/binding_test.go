@@ -195,25 +195,25 @@ func TestPace(t *testing.T) {
 		t.Errorf("before any report: %+v", got)
 	}
 	for _, missing := range []uint16{30000, 60000} {
-		p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: missing, Late: 3})
+		p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 1, Missing: missing, Late: 3})
 	}
 	now = now.Add(250 * ms)
-	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Missing: 1, Late: 3})
+	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 0.9, Missing: 1, Late: 3})
 	for _, stale := range []control.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
 		p.report(now, &stale) // it arrives after a newer one
 	}
-	want := Pace{Rate: 1.01, Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
+	want := Pace{Rate: 0.9 * jitter.Rate(20*ms, 50*ms), Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
 	if got := p.at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if d := want.Interval(101 * ms); d != 100*ms {
+	if d := (Pace{Rate: 1.01}).Interval(101 * ms); d != 100*ms {
 		t.Errorf("an interval is %v", d)
 	}
 	if got := p.at(now.Add(3 * time.Second)); got.Rate != 1 {
 		t.Errorf("long after: %+v", got)
 	}
 	p.relink()
-	p.report(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Missing: 2, Late: 2})
+	p.report(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Rate: 1, Missing: 2, Late: 2})
 	if got := p.at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
 		t.Errorf("over another connection: %+v", got)
 	}

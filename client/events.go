@@ -65,6 +65,20 @@ func (c *Conn) noteSilence(now time.Time) {
 	}
 }
 
+// noteTickRates records which worlds have ticks that are not as fast as they should be.
+func (c *Conn) noteTickRates() {
+	for _, r := range c.worlds.RateNews() {
+		if r.Off {
+			c.cfg.Logger.Warn("the server's ticks are not as fast as they should be: playback follows, in slow or fast motion", "world", r.World, "rate", r.Rate)
+		} else {
+			c.cfg.Logger.Info("the server's ticks are as fast as they should be again", "world", r.World, "rate", r.Rate)
+		}
+		c.mu.Lock()
+		c.note(session.Event{State: c.state, World: r.World, TickRate: r.Rate})
+		c.mu.Unlock()
+	}
+}
+
 // lossDecay is the part of its weight that a datagram keeps for the measured loss after a window of
 // one second.
 const lossDecay = 0.9

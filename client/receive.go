@@ -244,6 +244,9 @@ func (s *connection) tick(now time.Time) {
 	quality, measured := s.regulate(now)
 	s.checkOffers(now)
 	s.noteMismatches()
+	if measured {
+		s.noteTickRates()
+	}
 	s.report()
 	if measured && s.cfg.OnQuality != nil {
 		s.cfg.OnQuality(quality)

@@ -194,7 +194,7 @@ func (p *pace) report(now time.Time, b *control.Buffered) {
 	if p.start.IsZero() {
 		p.start = now
 	}
-	p.pacer.Report(now.Sub(p.start), b.Slack, b.Target)
+	p.pacer.Report(now.Sub(p.start), b.Slack, b.Target, b.Rate)
 	p.stats.Slack, p.stats.Target = b.Slack, b.Target
 	p.stats.Missing += uint64(b.Missing - p.last.Missing)
 	p.stats.Late += uint64(b.Late - p.last.Late)

@@ -83,8 +83,9 @@ func (v view) notReady(world string, waited time.Duration) error {
 type Ticks struct {
 	// Server is the tick that the server is simulating now, with the part of it that has passed.
 	Server float64
-	// Hz is the number of ticks per second.
-	Hz float64
+	// Hz is the nominal number of ticks per second, and Rate the rate of the server's ticks as
+	// measured over the last seconds: 1 if there are Hz of them in a second.
+	Hz, Rate float64
 	// OneWay is the shortest one-way delay of the path: half of the lowest round-trip time.
 	OneWay time.Duration
 	// RTT is the smoothed round-trip time.
@@ -93,19 +94,25 @@ type Ticks struct {
 
 // Input returns the tick of the server in which it will use a call that is sent now, after the
 // path and the RPC's jitter buffer ([Stream.Pace]). It is how far ahead of Server the client plays.
-func (t Ticks) Input(p Pace) float64 { return t.Server + (t.RTT/2+p.Target).Seconds()*t.Hz }
+func (t Ticks) Input(p Pace) float64 { return t.Server + t.in(t.RTT/2+p.Target) }
 
 // Shown returns the tick that interpolation with a delay shows now (interpolate.Config.Delay).
-func (t Ticks) Shown(delay time.Duration) float64 { return t.Server - (t.OneWay+delay).Seconds()*t.Hz }
+func (t Ticks) Shown(delay time.Duration) float64 {
+	return t.Server - t.in(t.OneWay) - delay.Seconds()*t.Hz
+}
 
-// Ticks returns the clock at now. It follows the messages that had the shortest delay, and the
-// drift of the server's clock. Over the calls of a session, Server does not decrease: it runs up to
-// 5 % faster or slower while the estimate changes, and jumps over more than 250 ms. It reports
-// false before the first message of a session.
+// in returns the number of ticks in a time.
+func (t Ticks) in(d time.Duration) float64 { return d.Seconds() * t.Hz * t.Rate }
+
+// Ticks returns the clock at now. It follows the messages that had the shortest delay, and the rate
+// of the server's ticks, from a quarter to twice Hz. Server runs up to 5 % faster or slower while
+// the estimate changes, up to half if it is more than 12.5 ms off, and jumps ahead over more than
+// 250 ms. Over the calls of a session it does not decrease, unless the server stood still for more
+// than 250 ms. It reports false before the first message of a session.
 func (v view) Ticks(now time.Time) (t Ticks, ok bool) {
 	lowest, rtt := v.conn.rtts()
 	t.OneWay, t.RTT = lowest/2, rtt
-	t.Server, t.Hz, ok = v.sub.Tick(now, t.OneWay)
+	t.Server, t.Hz, t.Rate, ok = v.sub.Tick(now, t.OneWay)
 	return t, ok
 }
 

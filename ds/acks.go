@@ -106,7 +106,7 @@ func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 		for _, b := range all {
 			_, of := b.owner()
 			st := b.stats()
-			r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Missing: uint16(st.Missing), Late: uint16(st.Late)}
+			r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Rate: st.Rate, Missing: uint16(st.Missing), Late: uint16(st.Late)}
 			dst = r.Append(dst)
 		}
 	}

@@ -17,15 +17,15 @@ import (
 // [Server.Events] and Stats.Events.
 type Event struct {
 	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, call_refused,
-	// world_refused, mismatch, ahead_of_time or panic.
+	// world_refused, mismatch, ahead_of_time, panic or tick_rate.
 	// Reconnected means that the client joined again after one of the last 256 events.
 	Kind string
 	// Cause is why a session ended (left), why there is none (refused), why an RPC of the server
 	// (bind_refused) or of the client (call_refused) is not bound, why the client does not receive
-	// a world (world_refused), in what both ends differ (mismatch: rpc, call or world), or the
-	// outcome of a handover to another server: a word for an error of package session or token,
-	// such as kicked or token_expired, or for a reason of an answer. It is empty for the other
-	// kinds.
+	// a world (world_refused), in what both ends differ (mismatch: rpc, call or world), whether
+	// the rate of ticks is off or normal (tick_rate), or the outcome of a handover to another
+	// server: a word for an error of package session or token, such as kicked or token_expired, or
+	// for a reason of an answer. It is empty for the other kinds.
 	Cause string
 	// At is when it happened, the last time if Count is not 1.
 	At time.Time
@@ -65,6 +65,8 @@ var eventTypes = func() (all []struct {
 	for _, kind := range [...]string{"joined", "reconnected", "moved", "ahead_of_time", "panic"} {
 		add(kind, "", nil)
 	}
+	add("tick_rate", "off", nil)
+	add("tick_rate", "normal", nil)
 	for _, c := range [...]struct {
 		cause string
 		err   error
@@ -142,13 +144,15 @@ var eventTypes = func() (all []struct {
 	return all
 }()
 
-// The kinds without a cause, in the order of eventTypes.
+// The types that are no errors, in the order of eventTypes.
 const (
 	joinedEvent eventType = iota
 	reconnectedEvent
 	movedEvent
 	aheadEvent
 	panicEvent
+	tickRateOffEvent
+	tickRateNormalEvent
 )
 
 // eventOf returns the type of events of a kind whose cause is an error, or its last one.

@@ -215,6 +215,6 @@ func (b *playerBuffer[T]) stats() BufferStats {
 	s := b.frames.Stats()
 	return BufferStats{
 		Buffers: 1, Released: s.Released, Missing: s.Missing, Dry: s.Dry, Repeated: b.repeated, Late: s.Late, Early: s.Early,
-		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target,
+		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target, Rate: s.Rate,
 	}
 }

@@ -26,7 +26,7 @@ func TestBufferLeavesWhileReleased(t *testing.T) {
 	s = b.join(0)
 	at := time.Now()
 	for i := range frames {
-		s.player.receive(s.payload(), at.Add(time.Duration(i)*time.Millisecond), false)
+		s.player.receive(s.payload(), at.Add(time.Duration(i-frames)*time.Second/60), false)
 	}
 	for range 100 {
 		b.srv.buffers.begin()

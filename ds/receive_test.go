@@ -28,7 +28,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 	}{
 		"Serve":        {},
 		"Poll":         {cfg: Config{Poll: true}},
-		"JitterBuffer": {cfg: Config{Poll: true, TickHz: 60}, options: []HandleOption{JitterBuffer{Repeat: 1}, ForPrediction{}}},
+		"JitterBuffer": {cfg: Config{Poll: true, TickHz: 60}, options: []HandleOption{JitterBuffer{Repeat: 1, Depth: 33 * time.Millisecond}, ForPrediction{}}},
 		"TimeCheck":    {options: []HandleOption{TimeCheck{Resolve: true}}},
 		"Profile":      {profile: 1},
 		"Tap":          {tap: &countingTap{}},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -23,6 +24,9 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, silent: silent, rpcs: map[string]*rpc{}, worlds: map[string]*served{}, drained: make(chan struct{}), served: make(chan struct{})}
+	if cfg.Poll && cfg.TickHz != 0 {
+		s.polls = newTickClock("polls", cfg.TickHz, replication.Interval(cfg.TickHz))
+	}
 	admit, err := s.joinFleet()
 	if err != nil {
 		return nil, err
@@ -185,6 +189,10 @@ func (s *Server) refuseJoins() {
 // A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.
 func (s *Server) Poll() int {
+	if s.polls != nil {
+		s.polled++
+		s.polls.tick(s, time.Now(), replication.TickTime(s.polled, s.cfg.TickHz))
+	}
 	n := s.queue.drain() + s.buffers.release(time.Now()) // the rest of a Poll that did not return
 	s.buffers.begin()                                    // before Joined of their players is called
 	n += s.queue.run()
@@ -208,7 +216,7 @@ func (s *Server) Stats() Stats {
 	worlds := maps.Clone(s.worlds)
 	s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(worlds)) {
-		out.Replication = append(out.Replication, worlds[name].world.Stats())
+		out.Replication = append(out.Replication, worlds[name].stats())
 	}
 	for _, h := range s.shards {
 		h.mu.Lock()

@@ -30,6 +30,8 @@ type Server struct {
 	queue   queue
 	buffers jitterBuffers
 	events  events
+	polls   *tickClock // nil without Config.TickHz
+	polled  uint64     // calls of Poll; of its goroutine
 
 	mu     sync.Mutex         // guards rpcs and worlds
 	rpcs   map[string]*rpc    // by name
@@ -63,7 +65,14 @@ type served struct {
 	joining  sync.Mutex
 	server   atomic.Pointer[Server] // nil until the world belongs to a server; set with joining locked
 	world    *replication.World
+	ticks    *tickClock
 	spreader *spreader
+}
+
+func (w *served) stats() ReplicationStats {
+	st := w.world.Stats()
+	st.Rate = w.ticks.rate()
+	return st
 }
 
 // shard handles a part of the server's players. The transport calls its methods one at a time, on

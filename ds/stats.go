@@ -244,6 +244,9 @@ type BufferStats struct {
 	// Slack is the smoothed time from a frame's arrival to its release. Target is the slack at
 	// which the buffer aims. For several buffers, both are means.
 	Slack, Target time.Duration
+	// Rate is the rate of the ticks, as measured by the calls of Poll: 1 if they are as fast as
+	// Config.TickHz says. For several buffers, it is the mean.
+	Rate float64
 }
 
 // add adds the counts of o, and its present state if o has buffers.
@@ -264,6 +267,7 @@ func (s *BufferStats) add(o *BufferStats) {
 	n := time.Duration(s.Buffers)
 	s.Slack += (o.Slack - s.Slack) / n
 	s.Target += (o.Target - s.Target) / n
+	s.Rate += (o.Rate - s.Rate) / float64(n)
 }
 
 // counts are the counters of a shard for one RPC on one channel. The shard's goroutine counts the

@@ -120,7 +120,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 	if err != nil {
 		return nil, err
 	}
-	served := &served{world: w, spreader: newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))}
+	served := &served{world: w, ticks: newTickClock("world "+name, cfg.TickHz, interval), spreader: newSpreader(w, max(0, cmp.Or(cfg.Spread, interval/2)))}
 	if s != nil {
 		err = served.join(s)
 	}
@@ -157,7 +157,18 @@ func (w *served) join(s *Server) error {
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped. If
 // the tick before was not sent, its objects are discarded. A tick that is more than 73 years after
 // tick 0 at WorldConfig.TickHz is an error: it is most likely a time in another unit.
-func (w *World[T]) Begin(tick uint64) error { return w.world.Begin(tick) }
+//
+// Clients play at the rate at which ticks begin, measured over the last seconds, from a quarter to
+// twice WorldConfig.TickHz. The rate is in Stats; an [Event] tells when it leaves 1 ± 0.05. A
+// server that was overloaded skips the ticks that it missed, or runs them at once, so that the
+// world does not fall behind.
+func (w *World[T]) Begin(tick uint64) error {
+	if err := w.world.Begin(tick); err != nil {
+		return err
+	}
+	w.ticks.tick(w.server.Load(), time.Now(), replication.TickTime(tick, w.ticks.hz))
+	return nil
+}
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
 // id one after the other differ in the generation. With WorldConfig.Areas, the object is in up to
@@ -234,7 +245,7 @@ func (w *World[T]) Send() (int, error) {
 }
 
 // Stats returns the counts of all players.
-func (w *World[T]) Stats() ReplicationStats { return w.world.Stats() }
+func (w *World[T]) Stats() ReplicationStats { return w.stats() }
 
 // streamsOf returns the player's streams, to which the world can be offered.
 func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
@@ -284,7 +295,7 @@ func (w *served) offer(p *Player) (*SnapshotStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SnapshotStream{playerStream{p, w.world, s}}, nil
+	return &SnapshotStream{playerStream{p, w, s}}, nil
 }
 
 // See sets the areas of which the player sees the objects from now on, by descending priority, in
@@ -295,7 +306,7 @@ func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 // playerStream is what streams of both codecs have in common.
 type playerStream struct {
 	player *Player
-	world  *replication.World
+	of     *served
 	stream *replication.Stream
 }
 
@@ -305,10 +316,10 @@ type playerStream struct {
 // the bandwidth has room for more than headers. Other errors are those of the codec, such as
 // [statesync.ErrBudget] if no object fits the bandwidth, or wrap net.ErrClosed.
 func (s playerStream) Send() error {
-	if s.world.Open() != nil {
+	if s.of.world.Open() != nil {
 		return errUncommitted
 	}
-	defer s.world.Flush()
+	defer s.of.world.Flush()
 	return s.stream.Send(time.Now())
 }
 
@@ -335,6 +346,7 @@ func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
 // WorldConfig.TickHz: see [rewind.History.Seen]. The game sets Waited and Delay.
 func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
 	v := rewind.Viewer{RTT: s.player.conn.RTT(), MinRTT: s.player.conn.MinRTT()}
+	v.Rate, v.Unsettled = s.of.ticks.viewer(time.Now())
 	sent, acked := s.stream.Newest()
 	age := func(tick uint64) time.Duration {
 		return max(1, now-time.Duration(float64(tick)*float64(time.Second)/s.stream.TickHz()))
@@ -422,7 +434,7 @@ func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream{playerStream{p, w.world, s}}, nil
+	return &StateStream{playerStream{p, w, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].
@@ -441,7 +453,7 @@ func (s *StateStream) Prioritize(id uint16, priority float64) error {
 // tick may have inputs whether or not its state is sent. AddInputs returns an error if the inputs
 // are invalid.
 func (s *StateStream) AddInputs(tick uint64, inputs ...statesync.Input) error {
-	if err := s.world.SnapshotOffer().CheckTick(tick); err != nil {
+	if err := s.of.world.SnapshotOffer().CheckTick(tick); err != nil {
 		return err
 	}
 	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
@@ -453,7 +465,7 @@ func (s *StateStream) SetViewer(id uint16) { s.stream.SetViewer(id) }
 // SetBandwidth changes StateConfig.Bandwidth and MinBandwidth, from the next message on.
 func (s *StateStream) SetBandwidth(bandwidth, least int) error {
 	if err := checkBandwidth(bandwidth, least); err != nil {
-		return fmt.Errorf("ds: world %s: StateConfig.%w", s.world.Name(), err)
+		return fmt.Errorf("ds: world %s: StateConfig.%w", s.of.world.Name(), err)
 	}
 	s.stream.SetBandwidth(bandwidth, least)
 	return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/serverclock"
 )
 
 // Errors of [Buffer.Add]. All but ErrInput occur on a lossy link.
@@ -49,8 +51,11 @@ type Stats struct {
 	Restarts uint64
 	// Hitches is the number of times that playback reached the newest snapshot.
 	Hitches uint64
-	// Delay is the current interpolation delay.
+	// Delay is the current interpolation delay, in time of the server.
 	Delay time.Duration
+	// Rate is the rate of the server's time, as measured: 1 if its ticks take as long as they
+	// should, 0.9 if they take 11 % longer. Play plays at this rate.
+	Rate float64
 }
 
 // restartAfter is the number of consecutive snapshots, all older than the newest by a gap, after
@@ -69,7 +74,7 @@ func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Buffer[T]{cfg: cfg, adapter: adapter, line: timeline{cfg: cfg}, held: make([]*snapshot[T], 0, cfg.Snapshots)}
+	b := &Buffer[T]{cfg: cfg, adapter: adapter, line: timeline{cfg: cfg, line: serverclock.Remote(cfg.Interval)}, held: make([]*snapshot[T], 0, cfg.Snapshots)}
 	if cfg.Adaptive {
 		b.line.needed.sorted = make([]time.Duration, 0, windowSize)
 	}
@@ -155,8 +160,10 @@ func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects [
 }
 
 // Play returns the server time to show at now, or false before the first snapshot. The playback
-// clock runs up to 5 % faster or slower to follow clock drift and changes of the delay; if it is
-// more than 250 ms off, it jumps ahead or stops. It runs backwards only in two cases: after a
+// clock runs at the rate of the server's time, Stats.Rate. It runs up to 5 % faster or slower to
+// follow clock drift and changes of the delay, up to half faster or slower if it is more than 12.5
+// ms off, and jumps ahead if it is more than 250 ms behind. Before the newest snapshot it slows
+// down, to 25 % at the least. It runs backwards only in two cases: after a
 // Reset, and if the first snapshot after a pause shows that the server's time had stopped too. In
 // the second case the clock returns to the last snapshot before the pause. The time between two
 // calls may be of any length. If now is before the now of the last call, Play uses that of the last
@@ -186,6 +193,6 @@ func (b *Buffer[T]) Reset() {
 // Stats returns the counters.
 func (b *Buffer[T]) Stats() Stats {
 	s := b.stats
-	s.Delay = b.line.delay()
+	s.Delay, s.Rate = b.line.delay(), b.line.line.Rate()
 	return s
 }

@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// A packet counts for the base during one to two periods of this length, or of this number of
-	// intervals if that is longer. A slower link or clock is recognized after that time.
-	baseLength    = time.Second
-	baseIntervals = 10
 	// minSamples is the number of samples from which on the delay is learned.
 	minSamples = 32
+	// brakePercent is the lowest speed to which playback brakes before the newest snapshot, in
+	// percent: below the rate of any server whose snapshots it can play.
+	brakePercent = 25
 )
 
 // timeline is the playback clock. It maps the client's time to the server time to show.
 //
-// Its base is the minimum difference between a snapshot's arrival and its server time over the last
-// seconds: the sum of the offset between the clocks and of the shortest delay of the link. It
-// follows clock drift. The server time to show is the client's time minus the base and the delay.
+// Its line is the server's time by the snapshots that had the shortest delay in the last second. It
+// has the rate of the server's ticks, and follows clock drift. The server time to show is that of
+// the line, less the delay.
 type timeline struct {
 	cfg Config
 
@@ -29,7 +28,7 @@ type timeline struct {
 	offset  time.Duration // their difference
 	started bool
 
-	base     serverclock.Base
+	line     serverclock.Line
 	needed   window // delays with which the newest snapshots would not have been late
 	playback serverclock.Playback
 }
@@ -43,36 +42,37 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	switch {
 	case !l.started || server > l.newest && (now-l.arrived > l.cfg.Gap || (offset-l.offset).Abs() > l.cfg.Gap):
 		restarted = true
+		l.line.Restart(now, server)
 	case server <= l.newest: // late or duplicate: it shows only how short the delay can be
-		l.base.Lower(offset)
+		l.line.Raise(now, server)
 		return false
 	default:
-		restarted = l.follow(now, offset)
+		restarted = l.follow(now, server)
 	}
 	switch {
 	case restarted:
-		l.restart(now, offset)
+		l.restart()
 	case l.cfg.Adaptive:
-		l.needed.add(now, now-l.newest-l.base.Fastest())
+		l.needed.add(now, l.line.At(now)-l.newest)
 	}
 	l.started, l.newest, l.arrived, l.offset = true, server, now, offset
 	return restarted
 }
 
-// follow updates the base with an offset. It reports whether the base increased so much that
-// learned delays are invalid: the path changed, or the server stalled.
-func (l *timeline) follow(now, offset time.Duration) (restarted bool) {
-	was := l.base.Fastest()
-	l.base.Follow(now, offset, max(baseLength, baseIntervals*l.cfg.Interval))
-	return l.base.Fastest()-was > serverclock.MaxSlew
+// follow updates the line with a snapshot. It reports whether the line fell so much that learned
+// delays are invalid: the path changed, or the server stalled.
+func (l *timeline) follow(now, server time.Duration) (restarted bool) {
+	was := l.line.At(now)
+	l.line.Follow(now, server)
+	return was-l.line.At(now) > serverclock.MaxSlew
 }
 
-// restart restarts with an offset. If the clock had run past the newest snapshot, it returns there.
-func (l *timeline) restart(now, offset time.Duration) {
+// restart forgets the learned delays. If the clock had run past the newest snapshot, it returns
+// there.
+func (l *timeline) restart() {
 	if l.started {
 		l.playback.At = min(l.playback.At, l.newest+l.cfg.Extrapolate)
 	}
-	l.base.Restart(now, offset)
 	l.needed.sorted = l.needed.sorted[:0]
 }
 
@@ -83,12 +83,23 @@ func (l *timeline) delay() time.Duration {
 	return max(0, min(l.needed.quantile(l.cfg.Late), l.cfg.MaxDelay))
 }
 
+// play returns the server time to show. Before it reaches the newest snapshot, it brakes: a server
+// that has just become slower is shown in slow motion until the line follows.
 func (l *timeline) play(now time.Duration) time.Duration {
-	return l.playback.Step(now, now-l.base.Fastest()-l.delay())
+	delay, from, since := l.delay(), l.playback.At, l.playback.Now
+	started := l.playback.Playing
+	at := l.playback.Step(now, l.line.At(now)-delay, &l.line)
+	end := l.newest + l.cfg.Extrapolate
+	if zone := (delay + l.cfg.Extrapolate - l.cfg.Interval) * 2 / 5; started && zone > 0 && at > end-zone {
+		percent := max(brakePercent, min(100*(end-from)/zone, 100))
+		at = min(at, max(end-zone, from+max(0, now-since)*percent/100))
+		l.playback.At = at
+	}
+	return at
 }
 
 func (l *timeline) reset() {
-	*l = timeline{cfg: l.cfg, needed: window{sorted: l.needed.sorted[:0]}}
+	*l = timeline{cfg: l.cfg, line: serverclock.Remote(l.cfg.Interval), needed: window{sorted: l.needed.sorted[:0]}}
 }
 
 const (

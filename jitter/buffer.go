@@ -3,6 +3,8 @@ package jitter
 import (
 	"math"
 	"time"
+
+	"github.com/uplink-rpc/uplink/internal/serverclock"
 )
 
 // AddResult is the result of [Buffer.Add].
@@ -39,6 +41,17 @@ const (
 	// below the target after which release times are delayed: the sender does not follow, or too
 	// slowly.
 	shortBlocks = 8
+	// longBlocks is the number of consecutive blocks with a mean slack more than longIntervals
+	// above the target after which values are skipped, if the excess has not halved meanwhile: the
+	// sender does not follow.
+	longBlocks    = 12
+	longIntervals = 1.25
+	// A sender has stalled if it was silent for so many intervals, more than what is learned. For
+	// the duration of the silence, at most maxStall, values may be late because of it. Their
+	// lateness is not learned, unless there was another stall within stallsEvery.
+	stallIntervals = 3
+	maxStall       = time.Second
+	stallsEvery    = 10 * time.Second
 )
 
 type slot[T any] struct {
@@ -54,6 +67,10 @@ const (
 	full
 	released // stored to recognize duplicates
 )
+
+// maxFollowed is the longest time for which the ticks of a sender are followed without a restart of
+// the clock: a day.
+const maxFollowed = 24 * time.Hour
 
 // never is before all other times.
 const never = time.Duration(math.MinInt64 / 2)
@@ -77,8 +94,26 @@ type Buffer[T any] struct {
 	stray     int // consecutive values far from those before
 	late      int // consecutive late values that were the newest
 	lateSince time.Duration
-	short     int // consecutive blocks
+	short     int           // consecutive blocks
+	long      int           // consecutive blocks
+	excess    time.Duration // of the first of the long blocks
 
+	// The sender stalled until stallAt, or values start there: excused is set for stallLength if
+	// that is not to be learned. Meanwhile stalled is set while the newest values are late.
+	excused     bool
+	stalled     bool
+	starting    bool
+	stallAt     time.Duration
+	stallLength time.Duration
+	stalledAt   time.Duration // end of the last stall
+	wasEarly    time.Duration // how early the newest value was
+	overdue     int           // values that were skipped while the receiver stalled
+
+	// clock follows the calls of Step, with the time that ticks should take; with ownTicks, it
+	// follows the arrivals.
+	clock    serverclock.Clock
+	steps    int64         // calls of Step
+	first    uint64        // tick that is the start of the clock with ownTicks
 	ownTicks bool          // Pop was called: the buffer determines the ticks
 	next     time.Duration // time of the next tick
 	slack    slack
@@ -104,8 +139,10 @@ func (b *Buffer[T]) Reset() {
 		b.slots[i].state = empty
 	}
 	b.held, b.playing, b.releasedAny = 0, false, false
-	b.stray, b.late, b.short = 0, 0, 0
-	b.ownTicks, b.at = false, never
+	b.stray, b.late, b.short, b.long, b.overdue = 0, 0, 0, 0, 0
+	b.excused, b.stalled, b.starting, b.stallAt, b.stalledAt = false, false, false, never, never
+	b.ownTicks, b.at, b.steps = false, never, 0
+	b.clock = serverclock.New(serverclock.Local(b.cfg.Interval))
 	b.slack.restart(b.slack.target())
 }
 
@@ -145,8 +182,9 @@ func (b *Buffer[T]) add(now time.Duration, tick uint64, v *T) AddResult {
 		return Late
 	}
 	b.stray = 0
-	if after(tick, b.played) > int64(len(b.slots)) { // the sender is much too fast
-		b.skip(b.early(now, tick) - b.slack.target())
+	if over := after(tick, b.played) - int64(len(b.slots)); over > 0 { // the receiver stalls
+		b.overdue += b.advance(int(over) + len(b.slots)/4)
+		b.slack.restart(b.slack.mean)
 	}
 	b.arrived(now, tick)
 	if after(tick, b.played) <= 0 || b.passed(tick) {
@@ -182,7 +220,8 @@ func (b *Buffer[T]) start(now time.Duration, tick uint64) {
 			b.slots[i].state = empty
 		}
 	}
-	b.playing, b.newest, b.late, b.short = true, tick-1, 0, 0
+	b.playing, b.newest, b.late, b.short, b.long = true, tick-1, 0, 0, 0
+	b.starting, b.excused, b.stalled, b.stallAt, b.stallLength = true, true, false, now, maxStall
 	b.schedule(now, tick, b.slack.target())
 }
 
@@ -201,29 +240,54 @@ func (b *Buffer[T]) schedule(now time.Duration, tick uint64, slack time.Duration
 		wait = slack / b.cfg.Interval
 		b.next = now + slack - wait*b.cfg.Interval
 		b.at = b.next - b.cfg.Interval
+	} else if b.clock.Started() {
+		wait = max(b.clock.At(now+slack)-b.due(0)-1, 0) / b.cfg.Interval
 	} else {
-		last := max(b.at, now-b.cfg.Interval) // an overdue tick is now
-		wait = max(now+slack-last-1, 0) / b.cfg.Interval
+		wait = max(slack-1, 0) / b.cfg.Interval
 	}
-	b.played, b.from = tick-1-uint64(wait), tick
+	b.played, b.from, b.overdue = tick-1-uint64(wait), tick, 0
 	b.slack.restart(slack)
+}
+
+// due returns the time, of b.clock, of the step so many after the last one.
+func (b *Buffer[T]) due(steps int64) time.Duration {
+	return time.Duration(b.steps+steps) * b.cfg.Interval
 }
 
 // early returns the slack of a value that arrives now.
 func (b *Buffer[T]) early(now time.Duration, tick uint64) time.Duration {
-	next := max(b.at+b.cfg.Interval, now)
-	return next - now + time.Duration(after(tick, b.played)-1)*b.cfg.Interval
+	steps := after(tick, b.played)
+	switch {
+	case b.ownTicks:
+		return b.next - now + time.Duration(float64(time.Duration(steps-1)*b.cfg.Interval)/b.clock.Rate())
+	case b.clock.Started():
+		return b.clock.When(b.due(steps)) - now
+	}
+	return time.Duration(steps) * b.cfg.Interval
 }
 
 // arrived records the arrival of a value, and resyncs if release times no longer suit the arrivals.
 func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	newest := after(tick, b.newest) > 0
+	if newest && b.ownTicks {
+		b.follow(now, tick)
+	}
 	early := b.early(now, tick)
-	ended := b.slack.add(now, early, newest)
+	if newest {
+		early = b.stall(now, tick, early)
+	}
+	ended := false
+	if !b.stalled && (newest || !b.excused) && b.overdue == 0 {
+		ended = b.slack.add(now, early, newest)
+	}
 	if !newest {
 		return
 	}
 	b.newest, b.arrivedAt = tick, now
+	if b.stalled && early > b.wasEarly+b.cfg.Interval/2 { // the sender catches up
+		b.late = 0
+	}
+	b.wasEarly = early
 	if after(tick, b.played) > 0 {
 		b.late = 0
 		if ended {
@@ -241,14 +305,56 @@ func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	}
 }
 
-// checkBlock resyncs if the mean slack of the last block is far from the target.
+// stall watches for stalls of the sender, before a value that is newer than all before and that
+// many early. After a start, values that come faster than they should were held back until then:
+// release times become earlier. It returns how early the value is.
+func (b *Buffer[T]) stall(now time.Duration, tick uint64, early time.Duration) time.Duration {
+	since := now - b.arrivedAt
+	if now-b.stallAt > b.stallLength {
+		b.starting, b.excused = false, false
+	}
+	if over := early - b.slack.target(); b.starting && over > b.cfg.Interval && since < b.cfg.Interval/2 {
+		b.newest = tick
+		b.advance(int(over / b.cfg.Interval))
+		b.slack.restart(b.slack.target())
+		return b.early(now, tick)
+	}
+	if since >= stallIntervals*b.cfg.Interval+b.slack.needed && !b.starting {
+		b.excused = now-b.stalledAt > stallsEvery
+		b.stallAt, b.stallLength, b.stalledAt = now, min(since, maxStall), now
+		b.stalled = b.excused
+	}
+	b.stalled = b.stalled && b.excused && early < b.slack.mean-b.slack.needed
+	return early
+}
+
+// follow follows the sender's ticks.
+func (b *Buffer[T]) follow(now time.Duration, tick uint64) {
+	if jump := after(tick, b.first); !b.clock.Started() || jump < 0 || jump > int64(maxFollowed/b.cfg.Interval) {
+		b.clock, b.first = serverclock.New(serverclock.Remote(b.cfg.Interval)), tick
+	}
+	b.clock.Observe(now, time.Duration(after(tick, b.first))*b.cfg.Interval)
+}
+
+// checkBlock resyncs if the mean slack of the last block is far from the target, and the sender
+// does not follow.
 func (b *Buffer[T]) checkBlock() {
-	if b.short++; b.slack.target()-b.slack.mean <= b.cfg.Interval {
+	over := b.slack.mean - b.slack.target()
+	if b.short++; -over <= b.cfg.Interval {
 		b.short = 0
 	}
-	switch over := b.slack.mean - b.cfg.MaxDepth; {
-	case over > spareIntervals*b.cfg.Interval:
-		b.skip(b.slack.mean - b.slack.target())
+	switch {
+	case over <= time.Duration(longIntervals*float64(b.cfg.Interval)):
+		b.long = 0
+	case b.long == 0 || over < b.excess/2:
+		b.long, b.excess = 1, over
+	default:
+		b.long++
+	}
+	switch {
+	case b.long >= longBlocks:
+		b.long = 0
+		b.skip(over)
 	case b.short >= shortBlocks:
 		b.short = 0
 		b.delay()
@@ -267,14 +373,20 @@ func (b *Buffer[T]) delay() {
 
 // skip discards the values of the next span.
 func (b *Buffer[T]) skip(span time.Duration) {
-	n := uint64(span / b.cfg.Interval)
-	n = min(n, uint64(after(b.newest, b.played)-1))
+	n := b.advance(int(span / b.cfg.Interval))
 	b.slack.restart(b.slack.mean - time.Duration(n)*b.cfg.Interval)
-	for ; n > 0; n-- {
+	b.overdue = 0
+}
+
+// advance skips so many ticks, at most those before the newest, and returns their number.
+func (b *Buffer[T]) advance(ticks int) int {
+	ticks = max(0, min(ticks, int(after(b.newest, b.played))-1))
+	for range ticks {
 		b.played++
 		b.drop(b.slot(b.played))
 	}
 	b.stats.Resyncs++
+	return ticks
 }
 
 // Step advances by one tick, for a receiver with ticks of its own. It returns the next tick and its
@@ -282,8 +394,15 @@ func (b *Buffer[T]) skip(span time.Duration) {
 // memory of *v, see Add. Otherwise *v does not change.
 func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	b.at = max(b.at, now)
+	if !b.ownTicks {
+		b.stepped()
+	}
 	if !b.playing {
 		return 0, Waiting
+	}
+	if b.overdue > 0 && b.held == 0 { // the value of this tick was skipped, and this one catches up
+		b.overdue--
+		return b.played, Waiting
 	}
 	b.played++
 	s := b.slot(b.played)
@@ -308,18 +427,31 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	return b.played, Missing
 }
 
+// stepped adds a step to the clock. If the release times of later ticks change by it, the slack
+// that was measured does not count.
+func (b *Buffer[T]) stepped() {
+	was := b.clock.At(b.at)
+	b.steps++
+	b.clock.Observe(b.at, b.due(0))
+	if moved := b.clock.At(b.at) - was; max(moved, -moved) > b.cfg.Interval/2 {
+		b.slack.restart(b.slack.mean)
+		b.overdue = 0
+	}
+}
+
 // Pop is [Buffer.Step] for a receiver that follows the sender. Each call returns one tick that is
-// due by now, or [Waiting] if there is none; call it until it returns Waiting. Ticks run up to
-// MaxPace faster or slower to bring slack to its target. After a pause of the caller all overdue
-// ticks follow at once.
+// due by now, or [Waiting] if there is none; call it until it returns Waiting. Ticks follow the
+// rate of the sender's, and run up to MaxPace faster or slower to bring slack to its target. After
+// a pause of the caller all overdue ticks follow at once.
 func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 	if !b.ownTicks {
 		b.ownTicks, b.next = true, max(b.at+b.cfg.Interval, now)
+		b.clock = serverclock.New(serverclock.Remote(b.cfg.Interval))
 	}
 	for b.playing && b.next <= now {
 		at := b.next
 		tick, state = b.Step(at, v)
-		b.next += time.Duration(float64(b.cfg.Interval) * Rate(b.slack.mean, b.slack.target()))
+		b.next += time.Duration(float64(b.cfg.Interval) * Rate(b.slack.mean, b.slack.target()) / b.clock.Rate())
 		if state != Waiting {
 			return tick, state
 		}
@@ -331,6 +463,6 @@ func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 func (b *Buffer[T]) Stats() Stats {
 	s := b.stats
 	s.Late, s.Duplicate, s.Early = b.results[Late], b.results[Duplicate], b.results[Early]
-	s.Held, s.Slack, s.Target = b.held, b.slack.mean, b.slack.target()
+	s.Held, s.Slack, s.Target, s.Rate = b.held, b.slack.mean, b.slack.target(), b.clock.Rate()
 	return s
 }

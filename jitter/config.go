@@ -15,15 +15,15 @@ type Config struct {
 	// more. 0, the default, means a learned target.
 	Depth time.Duration
 	// MinDepth and MaxDepth bound the learned target; default a quarter of an Interval, and 250 ms
-	// or 4 Intervals, whichever is more. If the mean slack exceeds MaxDepth, or Depth, by more than
-	// 4 Intervals, values are skipped.
+	// or 4 Intervals, whichever is more.
 	MinDepth, MaxDepth time.Duration
 	// Gap is the time without values that counts as a pause: ticks are not missing then, and the
 	// next value resyncs the buffer. The default is 500 ms or 8 Intervals, whichever is more.
 	Gap time.Duration
 	// Capacity is the maximum number of values to store, at most 4096, rounded up to a power of
 	// two. The default and minimum is the number of values that arrive in twice the maximum
-	// depth and some reserve, at least 8.
+	// depth and some reserve, at least 8. If more arrive while the receiver stalls, the oldest are
+	// skipped.
 	Capacity int
 }
 
@@ -32,8 +32,8 @@ const (
 	minInterval = time.Millisecond
 	maxInterval = 10 * time.Second
 	maxCapacity = 4096
-	// spareIntervals is the excess over the maximum depth, in Intervals, from which on values are
-	// skipped.
+	// spareIntervals is the reserve of the capacity, in Intervals, and the default MaxDepth at
+	// least.
 	spareIntervals = 4
 )
 
@@ -88,4 +88,7 @@ type Stats struct {
 	Held int
 	// Slack is the recent mean slack, negative if values were late; Target is its target.
 	Slack, Target time.Duration
+	// Rate is the rate of the ticks, as measured: 1 if they take Config.Interval, 0.9 if they take
+	// 11 % longer. Of Pop, it is that of the sender's.
+	Rate float64
 }

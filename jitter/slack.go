@@ -81,19 +81,30 @@ func (s *slack) restart(value time.Duration) { s.mean, s.count = value, 0 }
 
 const (
 	// MaxPace is the maximum relative change of a clock's rate.
-	MaxPace = 0.02
-	// settle is the time constant with which a clock corrects a difference. It exceeds three times
-	// the delay of the control loop, with a block and an RTT of 300 ms, so that slack does not
-	// overshoot.
-	settle = 3 * time.Second
+	MaxPace = 0.25
+	// A clock corrects differences with the time constant settle. It exceeds three times the delay
+	// of the control loop, with a block and an RTT of 300 ms, so that slack does not overshoot. Of
+	// differences above small, which are those of stalls, it corrects the excess with settleFast.
+	settle     = 3 * time.Second
+	small      = 12 * time.Millisecond
+	settleFast = time.Second
 	// stale is the age at which a report expires.
 	stale = 2 * time.Second
+	// minRate and maxRate bound the rates of the receiver's ticks that are believed.
+	minRate, maxRate = 0.25, 2
 )
 
 // Rate returns the rate of a clock, 1 ± MaxPace, that brings slack to its target.
 func Rate(slack, target time.Duration) float64 {
-	short := float64(target-slack) / float64(settle)
-	return 1 + max(-MaxPace, min(short, MaxPace))
+	short := float64(target) - float64(slack)
+	rate := short / float64(settle)
+	switch {
+	case short > float64(small):
+		rate += (short - float64(small)) / float64(settleFast)
+	case short < -float64(small):
+		rate += (short + float64(small)) / float64(settleFast)
+	}
+	return 1 + max(-MaxPace, min(rate, MaxPace))
 }
 
 // Pacer adjusts the rate of a sender's clock to the reports of the receiver's buffer. The zero
@@ -103,9 +114,10 @@ type Pacer struct {
 	rate     float64 // 0 before the first report
 }
 
-// Report records slack and target that the receiver reported.
-func (p *Pacer) Report(now, slack, target time.Duration) {
-	p.reported, p.rate = now, Rate(slack, target)
+// Report records slack and target, and the rate of the receiver's ticks, that the receiver
+// reported: those of [Stats].
+func (p *Pacer) Report(now, slack, target time.Duration, rate float64) {
+	p.reported, p.rate = now, max(minRate, min(rate, maxRate))*Rate(slack, target)
 }
 
 // Rate returns the rate of the clock. For two seconds after a report, the rate follows from the

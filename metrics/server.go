@@ -56,6 +56,7 @@ func bufferMetrics(s *ds.BufferStats) []metric {
 		row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
 			s.Slack.Seconds()),
 		row("buffer_target_seconds", "Mean target of the slack.", s.Target.Seconds()),
+		row("buffer_tick_rate_ratio", "Measured rate of the ticks of jitter buffers, the calls of Poll: 1 if they are as fast as TickHz says.", s.Rate),
 	}
 }
 
@@ -63,6 +64,7 @@ func serverWorldMetrics(s *ds.ReplicationStats) []metric {
 	return []metric{
 		row("world_players", "Players that are subscribed to a world.", s.Ready),
 		row("world_ticks_total", "Ticks of a world.", s.Ticks),
+		row("world_tick_rate_ratio", "Measured rate of a world's ticks: 1 if they are as fast as TickHz says.", s.Rate),
 		row("world_encodings_total", "Encodings of a world's snapshots, or of its groups of objects if it has areas. Players with the same baseline share one.",
 			s.Encodings),
 		row("world_acked_messages_total", "Acknowledged messages of a world.", s.Acked),

@@ -102,14 +102,22 @@ type Viewer struct {
 	// RTT is the round-trip time of the player's connection, and MinRTT the lowest recent one:
 	// interpolation follows the fastest snapshots. A MinRTT of 0 means that of RTT.
 	RTT, MinRTT time.Duration
+	// Rate is the rate of the server's ticks, as measured: 0.9 if they take 11 % longer than
+	// Config.TickHz says. 0 means 1.
+	Rate float64
+	// Unsettled is how far what honest clients show may differ from what is expected, because ticks
+	// were irregular in the last seconds: 0 if they are as regular as clocks.
+	Unsettled time.Duration
 	// AckAge is the age of the newest tick that the player's client has acked, 0 if it has acked
 	// none. SentAge is the age of the newest tick that was sent to it.
 	AckAge, SentAge time.Duration
 	// Waited is how long the call waited at the server before its handler ran, above all in a
-	// jitter buffer. For a call that is made each tick, the mean (ds.BufferStats.Slack) is better
-	// than the time that one call waited, which is shorter the longer its datagram traveled.
+	// jitter buffer, in real time. For a call that is made each tick, the mean
+	// (ds.BufferStats.Slack) is better than the time that one call waited, which is shorter the
+	// longer its datagram traveled.
 	Waited time.Duration
-	// Delay is the interpolation delay of the player's client, which the game chose.
+	// Delay is the interpolation delay of the player's client, which the game chose, in time of the
+	// ticks.
 	Delay time.Duration
 	// Ticks are the times of the ticks that the player's client shows, ascending: those that it has
 	// acked, and those that were sent to it since. The others were not sent to it, or are lost. It
@@ -130,28 +138,32 @@ func (v *Viewer) around(at time.Duration) []time.Duration {
 
 // Expected returns the server time that a player showed when it made the call whose handler runs at
 // the server time now. It is the later of two: the mean of RTT and MinRTT ago, and AckAge ago, both
-// less Waited and Delay. So a client that delays what one of them is measured by gains nothing.
+// less Waited and Delay. The clients follow the rate of the ticks, so RTT and Waited count at Rate.
+// So a client that delays what one of them is measured by gains nothing.
 func (v Viewer) Expected(now time.Duration) time.Duration {
-	age := (v.RTT + cmp.Or(v.MinRTT, v.RTT)) / 2
+	rate := cmp.Or(v.Rate, 1)
+	ticks := func(d time.Duration) time.Duration { return time.Duration(rate * float64(d)) }
+	age := ticks((v.RTT + cmp.Or(v.MinRTT, v.RTT)) / 2)
 	if v.AckAge > 0 {
 		age = min(age, v.AckAge)
 	}
-	return now - age - v.Waited - v.Delay
+	return now - age - ticks(v.Waited) - v.Delay
 }
 
 // Seen returns the server time at which to look up what a player saw when it made the call whose
 // handler runs at the server time now. claim is the time that its client says it showed, such as
 // interpolate.Sample.Time. If it differs from what v lets expect by more than Config.Tolerance,
-// Seen returns the time within that is nearest, so no claim gains more than that. A claim that is
+// Seen returns the time within that is nearest, so no claim gains more than that. While
+// v.Unsettled is not 0, it adds to the tolerance. A claim that is
 // later than the newest tick that was sent to the player, SentAge ago, is replaced by that tick's
 // time, unless that is too early. off is by how much the claim is later than expected. The time
 // returned is within what the history holds.
 func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
-	expected := v.Expected(now)
+	expected, tolerance := v.Expected(now), h.cfg.Tolerance+v.Unsettled
 	// A claim may be any number, so the difference could overflow.
 	claim = min(max(claim, expected-time.Hour), expected+time.Hour)
 	off = claim - expected
-	at = max(min(claim, expected+h.cfg.Tolerance, now-v.SentAge), expected-h.cfg.Tolerance)
+	at = max(min(claim, expected+tolerance, now-v.SentAge), expected-tolerance)
 	h.stats.Claims++
 	if at != claim {
 		h.stats.Clamped++

@@ -149,7 +149,8 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Event is a change of the state of a client's connection, or another attempt to reconnect.
+// Event is a change of the state of a client's connection, another attempt to reconnect, or a
+// change of the rate of a world's ticks.
 type Event struct {
 	State State
 	// Err is why the client is Reconnecting or Disconnected, that is why the session ended or the
@@ -171,6 +172,10 @@ type Event struct {
 	// a *client.MismatchError. It is nil if the event is about something else. The state is the one
 	// of the event before.
 	Mismatch error
+	// TickRate is not 0 if the ticks of World have begun to be faster or slower at the server than
+	// they should be, by more than 5 %, or are normal again. It is the measured rate: 1 is normal.
+	TickRate float64
+	World    string
 }
 
 // Handover is a step of a handover of a client from one server to another. In all of them the

@@ -146,6 +146,7 @@ local f = {
 	slack_rpc = ProtoField.uint8("uplink.slack.rpc", "RPC"),
 	slack_now = ProtoField.int16("uplink.slack.slack", "Slack, in 0.1 ms"),
 	slack_target = ProtoField.uint16("uplink.slack.target", "Target, in 0.1 ms"),
+	slack_rate = ProtoField.uint16("uplink.slack.rate", "Rate of the ticks, in 1/10,000"),
 	slack_missing = ProtoField.uint16("uplink.slack.missing", "Missing ticks"),
 	slack_late = ProtoField.uint16("uplink.slack.late", "Late frames"),
 	ack_rpc = ProtoField.uint8("uplink.ack.rpc", "RPC"),
@@ -834,21 +835,22 @@ end
 
 local function dissect_slack(tvb, tree, ctx)
 	local n = tvb:len() > 1 and tvb(1, 1):uint() or 0
-	if n == 0 or n > 32 or 2 + 9 * n > tvb:len() then
+	if n == 0 or n > 32 or 2 + 11 * n > tvb:len() then
 		return bad(ctx, tree, "no jitter buffers")
 	end
 	for i = 0, n - 1 do
-		local at = 2 + 9 * i
-		local item = tree:add(f.slack, tvb(at, 9))
+		local at = 2 + 11 * i
+		local item = tree:add(f.slack, tvb(at, 11))
 		item:add(f.slack_rpc, tvb(at, 1))
 		item:add_le(f.slack_now, tvb(at + 1, 2))
 		item:add_le(f.slack_target, tvb(at + 3, 2))
-		item:add_le(f.slack_missing, tvb(at + 5, 2))
-		item:add_le(f.slack_late, tvb(at + 7, 2))
+		item:add_le(f.slack_rate, tvb(at + 5, 2))
+		item:add_le(f.slack_missing, tvb(at + 7, 2))
+		item:add_le(f.slack_late, tvb(at + 9, 2))
 		item:append_text(": " .. rpc_name(ctx, tvb(at, 1):uint(), true))
 	end
-	if 2 + 9 * n < tvb:len() then
-		dissect_acks(tvb, tree, ctx, 2 + 9 * n)
+	if 2 + 11 * n < tvb:len() then
+		dissect_acks(tvb, tree, ctx, 2 + 11 * n)
 	end
 end
 

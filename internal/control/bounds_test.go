@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 func TestMessageBounds(t *testing.T) {
 	slack := func(n, size int) func() error {
 		return func() error {
-			_, _, err := ParseSlack(nil, append([]byte{byte(n)}, make([]byte, size*BufferedSize)...))
+			_, _, err := ParseSlack(nil, append([]byte{byte(n)}, bytes.Repeat((&Buffered{Rate: 1}).Append(nil), size)...))
 			return err
 		}
 	}

@@ -14,14 +14,20 @@ type Buffered struct {
 	// which the buffer aims. On the wire they have a resolution of 0.1 ms; Slack is within ±3.2 s,
 	// Target within 0 to 6.5 s.
 	Slack, Target time.Duration
+	// Rate is the rate of the DS's ticks, as it measured it: 1 if they take as long as they should.
+	// On the wire it has a resolution of 1/10,000 and is within 0.25 to 2.
+	Rate float64
 	// Missing counts ticks without a frame, Late frames after their tick, both modulo 2^16.
 	Missing, Late uint16
 }
 
 const (
 	// BufferedSize is the size of a report in bytes.
-	BufferedSize = 9
+	BufferedSize = 11
 	slackUnit    = 100 * time.Microsecond
+	rateUnits    = 10_000 // of a rate of 1
+	// minRate and maxRate bound rates, in 1/rateUnits.
+	minRate, maxRate = 2500, 20000
 	// MaxBuffered is the maximum number of reports in a message.
 	MaxBuffered = 24
 )
@@ -33,6 +39,7 @@ func (s *Buffered) Append(dst []byte) []byte {
 	target := max(0, min(s.Target.Round(slackUnit)/slackUnit, math.MaxUint16))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(slack))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(target))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(max(minRate, min(math.Round(s.Rate*rateUnits), maxRate))))
 	dst = binary.LittleEndian.AppendUint16(dst, s.Missing)
 	return binary.LittleEndian.AppendUint16(dst, s.Late)
 }
@@ -53,12 +60,17 @@ func ParseSlack(dst []Buffered, b []byte) (all []Buffered, acks []byte, err erro
 		return dst, nil, fmt.Errorf("%w: %d reports about jitter buffers in %d bytes, want 1 to %d of %d bytes each", ErrMalformed, n, len(b), MaxBuffered, BufferedSize)
 	}
 	for range n {
+		rate := binary.LittleEndian.Uint16(b[5:])
+		if rate < minRate || rate > maxRate {
+			return dst, nil, fmt.Errorf("%w: a rate of %d/10000, want 0.25 to 2", ErrMalformed, rate)
+		}
 		dst = append(dst, Buffered{
 			RPC:     b[0],
 			Slack:   time.Duration(int16(binary.LittleEndian.Uint16(b[1:]))) * slackUnit,
 			Target:  time.Duration(binary.LittleEndian.Uint16(b[3:])) * slackUnit,
-			Missing: binary.LittleEndian.Uint16(b[5:]),
-			Late:    binary.LittleEndian.Uint16(b[7:]),
+			Rate:    float64(rate) / rateUnits,
+			Missing: binary.LittleEndian.Uint16(b[7:]),
+			Late:    binary.LittleEndian.Uint16(b[9:]),
 		})
 		b = b[BufferedSize:]
 	}

@@ -75,6 +75,10 @@ type Stats struct {
 	// priority and were in none of the last 32 messages.
 	Waiting int
 
+	// Rate is the rate of the world's ticks, as measured over the last seconds: 1 if they are as
+	// fast as TickHz says, 0.9 if they take 11 % longer.
+	Rate float64
+
 	// Fragments counts the datagrams with fragments, at a client.
 	Fragments uint64
 	// Initial is the size of the initial states that a client requested, one for each session.
@@ -105,8 +109,8 @@ type Stats struct {
 	Malformed uint64
 }
 
-// Add adds the counts of o. BaselineAge and AckAge become the maximum of both; Name and TickHz
-// stay.
+// Add adds the counts of o. BaselineAge and AckAge become the maximum of both; Name, TickHz and
+// Rate stay.
 func (st *Stats) Add(o *Stats) {
 	baseline, ack := max(st.BaselineAge, o.BaselineAge), max(st.AckAge, o.AckAge)
 	sum, more := reflect.ValueOf(st).Elem(), reflect.ValueOf(o).Elem()

@@ -73,8 +73,9 @@ type Subscription struct {
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
 	newest     uint64 // tick
-	clock      serverclock.Clock
+	clock      serverclock.Monitor
 	start      time.Time // of the clock's times
+	rateNews   bool      // clock.Off is not reported
 	game       GameMessages
 	buf        []byte
 	ack        ack
@@ -105,7 +106,7 @@ func (p subscriptionPhase) answer() Answer {
 const replyInterval = transport.DefaultTick
 
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
-	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Clock{}
+	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(Interval(o.RateHz)))}
 	s.unoffered, s.told = time.Time{}, false
 	var err error
 	switch s.differ, err = s.receiver.Check(&o); {
@@ -251,7 +252,9 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 	if err == nil {
 		s.stats.Messages++
 		s.newest = max(s.newest, tick)
-		s.clock.Observe(at.Sub(s.start), TickTime(tick, s.offer.TickHz))
+		if s.clock.Watch(at.Sub(s.start), TickTime(tick, s.offer.TickHz)) {
+			s.rateNews = !s.rateNews
+		}
 		s.game.Reach(s.newest)
 	}
 	// Even after an error: an ack also reports what is missing.
@@ -272,7 +275,7 @@ func (s *Subscription) tick(now time.Time) {
 
 func (s *Subscription) counted() Stats {
 	st := s.stats
-	st.Name = s.name
+	st.Name, st.Rate = s.name, s.clock.Rate()
 	s.all.acks.addTo(&st, &s.ack)
 	return st
 }
@@ -293,18 +296,40 @@ func (s *Subscription) Stats() (st Stats) {
 	return st
 }
 
-// Tick returns the server's tick at now and the number of ticks per second, if the shortest one-way
-// delay from the server is known. It reports false before the first message of a session.
-func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz float64, ok bool) {
+// Tick returns the server's tick at now, the number of ticks per second and their measured rate, if
+// the shortest one-way delay from the server is known. It reports false before the first message of
+// a session.
+func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz, rate float64, ok bool) {
 	s.Locked(func() {
 		if s.phase == subscribed {
 			var at time.Duration
 			at, ok = s.clock.Server(now.Sub(s.start), oneWay)
-			hz = s.offer.TickHz
+			hz, rate = s.offer.TickHz, s.clock.Rate()
 			tick = at.Seconds() * hz
 		}
 	})
-	return tick, hz, ok
+	return tick, hz, rate, ok
+}
+
+// TickRate is the measured rate of the ticks of a world.
+type TickRate struct {
+	World string
+	Rate  float64
+	Off   bool // it is not within 1 ± 0.05
+}
+
+// RateNews returns the worlds whose rate of ticks has left 1 ± 0.05, or returned, since the last
+// call.
+func (all *Subscriptions) RateNews() (news []TickRate) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if s.rateNews {
+			s.rateNews = false
+			news = append(news, TickRate{s.name, s.clock.Rate(), s.clock.Off})
+		}
+	}
+	return news
 }
 
 // Locked calls f while no method of the receiver runs, except Deliver.

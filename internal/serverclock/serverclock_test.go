@@ -31,6 +31,8 @@ func TestSession(t *testing.T) {
 		{"20 ms of delay, with jitter and loss", 20 * ms, 60 * ms, 0, 1},
 		{"the server's clock is fast", 50 * ms, 10 * ms, 2e-3, 2},
 		{"the server's clock is slow", 50 * ms, 10 * ms, -2e-3, 3},
+		{"the server runs at 0.8 of its rate", 50 * ms, 10 * ms, -0.2, 4},
+		{"the server runs at 1.1 of its rate", 50 * ms, 10 * ms, 0.1, 5},
 	} {
 		fmt.Fprintln(&out, "#", c.what)
 		record(&out, c.delay, c.jitter, c.drift, c.seed)
@@ -55,7 +57,7 @@ func TestSession(t *testing.T) {
 func record(out *bytes.Buffer, delay, jitter time.Duration, drift float64, seed uint64) {
 	const slower, pause, restart, end = 200, 400, 520, 800
 	rng := rand.New(rand.NewPCG(7, seed))
-	var c serverclock.Clock
+	c := serverclock.New(serverclock.Remote(40 * ms))
 	arrivals := map[int][]time.Duration{} // server times by the step of 10 ms in which they arrive
 	fmt.Fprintln(out, "clock")
 	for step := range end {

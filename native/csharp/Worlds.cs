@@ -11,13 +11,16 @@ namespace Uplink
     public struct Ticks
     {
         public double Server, Hz;
+
+        /// <summary>The rate of the ticks as measured over the last seconds: 1 if there are Hz in a second.</summary>
+        public double Rate;
         public ulong OneWay, Rtt;
 
         /// <summary>The tick in which the server will use a call that is sent now, after the path and the RPC's jitter buffer (UplinkClient.Pace).</summary>
-        public double Input(Pace p) { return Server + (Rtt / 2.0 + p.Target) / 1e9 * Hz; }
+        public double Input(Pace p) { return Server + (Rtt / 2.0 + p.Target) / 1e9 * Hz * Rate; }
 
         /// <summary>The tick that interpolation with a delay in ns shows now.</summary>
-        public double Shown(ulong delay) { return Server - ((double)OneWay + delay) / 1e9 * Hz; }
+        public double Shown(ulong delay) { return Server - (OneWay * Rate + delay) / 1e9 * Hz; }
     }
 
     static class NativeWorlds

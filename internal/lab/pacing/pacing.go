@@ -26,7 +26,10 @@ type Options struct {
 	Seed     uint64
 }
 
-type report struct{ slack, target time.Duration }
+type report struct {
+	slack, target time.Duration
+	rate          float64
+}
 
 // Result has the figures after Settle.
 type Result struct {
@@ -105,7 +108,7 @@ func (w *world) play(interval time.Duration) error {
 				if !ok {
 					break
 				}
-				w.pacer.Report(now, r.slack, r.target)
+				w.pacer.Report(now, r.slack, r.target, r.rate)
 			}
 			w.frames.Push(now, sent, 100)
 			sent++
@@ -123,7 +126,7 @@ func (w *world) play(interval time.Duration) error {
 		if now-told >= reportEvery && w.buffer.Stats().Released > 0 {
 			told = now
 			st := w.buffer.Stats()
-			w.reports.Push(now, report{st.Slack, st.Target}, 60)
+			w.reports.Push(now, report{st.Slack, st.Target, st.Rate}, 60)
 		}
 		nominal += interval
 		tick = nominal

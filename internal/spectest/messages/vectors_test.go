@@ -209,7 +209,7 @@ func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 	ack := seq.Ack{Newest: 700, Len: 3, Window: 7}
 	acks := ack.Append(nil)
 	slack := control.AppendSlack(nil, 1)
-	slack = (&control.Buffered{RPC: 3, Slack: -1500 * time.Microsecond, Target: 4 * time.Millisecond, Missing: 2, Late: 1}).Append(slack)
+	slack = (&control.Buffered{RPC: 3, Slack: -1500 * time.Microsecond, Target: 4 * time.Millisecond, Rate: 0.95, Missing: 2, Late: 1}).Append(slack)
 	whole := []byte{byte(control.Down) | 2, 1, 2, 3}
 	add("acks", "both", false, append([]byte{byte(control.Acks)}, acks...))
 	add("message of the game", "both", true, control.AppendMessage(nil, []byte("hello")))

@@ -27,7 +27,8 @@ UPLINK_API int32_t uplink_server_clock_server(uplink_server_clock *c, uint64_t n
 /* uplink_ticks is a client's clock in ticks of a world's server. */
 typedef struct uplink_ticks {
   double server;
-  double hz;
+  double hz;        /* nominal ticks per second */
+  double rate;      /* of the ticks as measured: 1 if there are hz in a second */
   uint64_t one_way; /* ns */
   uint64_t rtt;     /* ns */
 } uplink_ticks;

@@ -108,9 +108,11 @@ public:
   // ticks returns the ticks per second, or 0 before the first offer.
   double ticks() const { return ticks_; }
   // clock sets the client's clock in ticks of the server, from Stats::min_rtt and Stats::rtt. It follows
-  // the messages that had the shortest delay. In a session the tick does not decrease over the calls: it
-  // runs up to 5 % faster or slower while the estimate changes, and jumps over more than 250 ms. It
-  // reports false before the first message of a session.
+  // the messages that had the shortest delay, and the rate of the server's ticks, from a quarter to twice
+  // the nominal one. It runs up to 5 % faster or slower while the estimate changes, up to half if it is more
+  // than 12.5 ms off, and jumps ahead over more than 250 ms. In a session the tick does not decrease over the
+  // calls, unless the server stood still for more than 250 ms. It reports false before the first message of a
+  // session.
   bool clock(uint64_t now, uint64_t min_rtt, uint64_t rtt, Ticks *t);
   // processed reports whether the newest message has the number of calls of an RPC that the server's
   // program had processed. *next is the sequence after the last of them, for Predictor::correct.
@@ -120,8 +122,9 @@ protected:
   ClientWorld() = default;
   ~ClientWorld() = default;
 
-  // restart begins with a stream of a number of ticks per second.
-  void restart(double ticks);
+  // restart begins with a stream of a number of ticks, and of messages, per second.
+  void restart(double ticks, double rate);
+  double rate() const { return rate_; }
   // observe passes the tick of a decoded message to the clock, and returns its time since tick 0.
   uint64_t observe(const WorldMessage &m, uint64_t tick);
   // keep keeps what a message says about processed calls.
@@ -130,7 +133,7 @@ protected:
   void take_over(const ClientWorld &spare) { *this = spare; }
 
 private:
-  double ticks_ = 0;
+  double ticks_ = 0, rate_ = 0;
   ServerClock clock_;
   ProcessedCalls calls_[max_processed];
   size_t calls_n_ = 0;

@@ -72,16 +72,16 @@ double uplink_world_ticks(const uplink_world *w) {
 int32_t uplink_world_clock(uplink_world *w, uint64_t now, uint64_t min_rtt, uint64_t rtt, uplink_ticks *t) {
   uplink::Ticks own;
   if (!as<uplink::ClientWorld>(w)->clock(now, min_rtt, rtt, &own)) return 0;
-  *t = {own.server, own.hz, own.one_way, own.rtt};
+  *t = {own.server, own.hz, own.rate, own.one_way, own.rtt};
   return 1;
 }
 double uplink_ticks_input(const uplink_ticks *t, const uplink_pace *p) {
   uplink::Pace own;
   own.target = p->target;
-  return uplink::Ticks{t->server, t->hz, t->one_way, t->rtt}.input(own);
+  return uplink::Ticks{t->server, t->hz, t->rate, t->one_way, t->rtt}.input(own);
 }
 double uplink_ticks_shown(const uplink_ticks *t, uint64_t delay) {
-  return uplink::Ticks{t->server, t->hz, t->one_way, t->rtt}.shown(delay);
+  return uplink::Ticks{t->server, t->hz, t->rate, t->one_way, t->rtt}.shown(delay);
 }
 int32_t uplink_world_processed(const uplink_world *w, int32_t rpc, uint64_t *next) {
   const auto *own = as<const uplink::ClientWorld>(w);

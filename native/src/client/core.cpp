@@ -156,9 +156,11 @@ Pace Core::do_pace(uint8_t rpc, uint64_t now) const {
   p.target = uint64_t{r.target} * 100000;
   p.missing = r.missing;
   p.late = r.late;
-  // A difference is corrected within 3 s, by at most 2 %.
-  if (r.reported != 0 && now - r.reported <= 2 * second)
-    p.rate += std::max(-0.02, std::min((r.target - r.slack) / 30000.0, 0.02));
+  // A difference is corrected within 3 s, what exceeds 12 ms within 1 s, by at most 25 %.
+  if (r.reported != 0 && now - r.reported <= 2 * second) {
+    const double few = r.target - r.slack, excess = few > 120 ? few - 120 : few < -120 ? few + 120 : 0;
+    p.rate = r.rate / 10000.0 * (1 + std::max(-0.25, std::min(few / 30000 + excess / 10000, 0.25)));
+  }
   return p;
 }
 

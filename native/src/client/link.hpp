@@ -17,6 +17,7 @@ struct Rpc {
   int16_t slack = 0;     // 0.1 ms
   uint16_t target = 0;   // 0.1 ms
   bool told = false;     // the program knows in what the fields differ from those of the server
+  uint16_t rate = 10000; // of the server's ticks, in 1/10,000
   uint64_t reported = 0; // when; 0: not at this server
   uint64_t missing = 0, late = 0;
 };

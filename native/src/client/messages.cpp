@@ -72,14 +72,16 @@ void Core::on_data(Link &l, Bytes m, uint64_t now) {
 void Core::on_reports(Link &l, Bytes m, uint64_t now) {
   Reader r(m);
   const uint64_t n = r.little(1);
-  Reader reports(r.bytes(9 * static_cast<size_t>(n)));
+  Reader reports(r.bytes(11 * static_cast<size_t>(n)));
   if (n < 1 || n > 24 || !r.ok()) return;
   for (uint64_t i = 0; i < n && l.role == Role::playing; i++) {
     const auto number = static_cast<size_t>(reports.little(1));
     const auto slack = static_cast<int16_t>(reports.little(2));
     const auto target = static_cast<uint16_t>(reports.little(2));
+    const auto rate = static_cast<uint16_t>(reports.little(2));
     const auto missing = static_cast<uint16_t>(reports.little(2));
     const auto late = static_cast<uint16_t>(reports.little(2));
+    if (rate < 2500 || rate > 20000) return;
     if (number >= rpcs_n_ || l.bindings[number].phase != Phase::bound) continue;
     Binding &b = l.bindings[number];
     // A report that arrives after a newer one has lower counts.
@@ -87,6 +89,7 @@ void Core::on_reports(Link &l, Bytes m, uint64_t now) {
     Rpc &rpc = rpcs_[number];
     rpc.slack = slack;
     rpc.target = target;
+    rpc.rate = rate;
     rpc.reported = now;
     rpc.missing += static_cast<uint16_t>(missing - b.missing);
     rpc.late += static_cast<uint16_t>(late - b.late);

@@ -201,7 +201,7 @@ Error SnapshotWorldImpl::begin_interpolation() {
 Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
   any = false;
   rate = o.rate;
-  restart(o.ticks);
+  restart(o.ticks, o.rate);
   std::fill(ticks_of, ticks_of + ring, uint64_t{0});
   Error e = begin_interpolation();
   if (e != Error::ok) return e;

@@ -100,7 +100,7 @@ Error StateWorldImpl::begin(const WorldOffer &o, Bytes) {
   if (!plan(o, &p)) return Error::invalid;
   p.rest = impl().plan().rest;
   impl().relink(p);
-  restart(o.ticks);
+  restart(o.ticks, o.rate);
   return Error::ok;
 }
 
@@ -152,7 +152,7 @@ WorldReceiver *StateWorldImpl::spare() {
 void StateWorldImpl::adopt(WorldReceiver *spare) {
   auto &s = *static_cast<StateWorldImpl *>(spare);
   impl().relink(s.impl().plan());
-  restart(s.ticks());
+  restart(s.ticks(), s.rate());
   for (const Kept *k = s.first; k != nullptr; k = k->next) {
     WorldMessage m;
     uint64_t tick = 0;

@@ -4,42 +4,109 @@
 
 namespace uplink {
 namespace detail {
+namespace {
 
-void Base::restart(int64_t now, int64_t offset) {
-  base_ = before_ = offset;
-  since_ = now;
+constexpr int64_t second = 1000000000, ms = 1000000;
+constexpr int64_t min_rate = Line::one / 4, max_rate = 2 * Line::one;
+constexpr int64_t exact = Line::one / 100;  // a rate that differs from one by less counts as one
+constexpr int64_t changed = Line::one / 25; // of the quick rate, so that the precise one does not count
+constexpr int period_bins = 5;
+constexpr int64_t silence = 3; // a slope across so many times the shortest span does not count
+constexpr int64_t limit = int64_t{1} << 61;
+
+int64_t clamp(int64_t v, int64_t low, int64_t high) {
+  return std::max(low, std::min(v, high));
 }
 
-void Base::follow(int64_t now, int64_t offset, int64_t length) {
-  if (now - since_ > length) {
-    before_ = base_;
-    base_ = offset;
-    since_ = now;
+} // namespace
+
+Line::Line(int64_t interval) : bin_(std::max(100 * ms, std::min(interval, 10 * second) * 5 / 4)) {}
+
+void Line::restart(Point p) {
+  best_ = before_ = current_ = p;
+  since_ = begun_ = p.at;
+  complete_ = 0;
+}
+
+void Line::follow(Point p) {
+  if (p.at - since_ > period_bins * bin_) {
+    before_ = best_;
+    best_ = p;
+    since_ = p.at;
   }
-  lower(offset);
+  raise(p);
+  put(p);
 }
 
-void Base::lower(int64_t offset) {
-  base_ = std::min(base_, offset);
+void Line::raise(Point p) {
+  if (through(p, best_.at) > best_.server) best_ = p;
 }
 
-int64_t Playback::step(int64_t now, int64_t want) {
+void Line::put(Point p) {
+  if (p.at - begun_ >= bin_) {
+    ring_[complete_ % bins] = current_;
+    complete_++;
+    current_ = p;
+    begun_ = p.at;
+    measure();
+  } else if (through(p, current_.at) > current_.server) {
+    current_ = p;
+  }
+}
+
+// measure measures the rate by the complete bins: the quick one, unless the precise one is near it.
+void Line::measure() {
+  int64_t quick = 0, precise = 0;
+  if (!slope(quick_lag, quick_pairs, &quick)) return;
+  int64_t rate = quick;
+  if (slope(precise_lag, precise_pairs, &precise) && std::max(quick - precise, precise - quick) <= changed)
+    rate = precise;
+  if (std::max(rate - one, one - rate) <= exact) rate = one;
+  rate_ = clamp(rate, min_rate, max_rate);
+}
+
+// slope sets the median slope between the newest bins and those that are lag older, and reports whether there
+// are more than half of the pairs.
+bool Line::slope(int lag, int pairs, int64_t *rate) const {
+  int64_t slopes[precise_pairs];
+  int n = 0;
+  for (int64_t i = complete_ - 1; i >= std::max<int64_t>(lag, complete_ - pairs); i--) {
+    const Point &to = ring_[i % bins], &from = ring_[(i - lag) % bins];
+    const int64_t span = to.at - from.at;
+    if (span <= 0 || span > silence * lag * bin_) continue;
+    const int64_t rise = std::min(to.server - from.server, 2 * max_rate / one * span); // more would overflow
+    slopes[n++] = rise * one / span;
+  }
+  if (n <= pairs / 2) return false;
+  std::sort(slopes, slopes + n);
+  *rate = slopes[n / 2];
+  return true;
+}
+
+int64_t Line::at(int64_t now) const {
+  return std::max(through(best_, now), through(before_, now));
+}
+
+int64_t Line::scale(int64_t d) const {
+  d = clamp(d, -limit / 2, limit / 2);
+  return d / one * rate_ + d % one * rate_ / one;
+}
+
+int64_t Playback::step(int64_t now, int64_t want, const Line &l) {
   if (!playing_) {
     playing_ = true;
     now_ = now;
     at_ = want;
     return want;
   }
-  const int64_t step = std::max<int64_t>(0, now - now_), limit = step / 20;
+  const int64_t step = std::max<int64_t>(0, now - now_), advance = l.scale(step);
   now_ += step;
-  at_ += step;
-  const int64_t behind = want - at_;
-  if (behind > max_slew)
-    at_ = want;
-  else if (behind < -max_slew)
-    at_ -= std::min(step, -behind);
-  else
-    at_ += std::max(-limit, std::min(behind, limit));
+  at_ += advance;
+  const int64_t behind = want - at_, off = std::max(behind, -behind);
+  int64_t most =
+      std::max(step / 20, std::min(std::min(off, second) * std::min(step, second) / max_slew, step / 2));
+  if (behind < 0) most = std::min(most, advance / 2);
+  at_ = behind > max_slew ? want : at_ + clamp(behind, -most, most);
   return at_;
 }
 
@@ -50,28 +117,57 @@ void Playback::limit(int64_t at) {
 } // namespace detail
 
 void ServerClock::observe(uint64_t now, uint64_t server) {
-  constexpr int64_t period = 1000000000, max_gap = 1000000000;
+  constexpr int64_t max_jump = 1000000000;
   constexpr uint64_t limit = uint64_t{1} << 61; // no difference overflows below it
   if (server > limit || now > limit) return;
-  const int64_t at = static_cast<int64_t>(now), time = static_cast<int64_t>(server), offset = at - time,
-                last = arrived_ - newest_, jump = offset > last ? offset - last : last - offset;
-  if (!started_ || (time > newest_ && (at - arrived_ > max_gap || jump > max_gap))) {
-    base_.restart(at, offset);
-  } else if (time <= newest_) {
-    base_.lower(offset);
+  const detail::Point p = {static_cast<int64_t>(now), static_cast<int64_t>(server)};
+  if (!started_ || (p.server > newest_ && (p.at - p.server) - (arrived_ - newest_) < -max_jump)) {
+    line_.restart(p);
+    probing_ = false;
+  } else if (p.server <= newest_) {
+    line_.raise(p);
     return;
   } else {
-    base_.follow(at, offset, period);
+    if (!probing_ && p.at - arrived_ > 2 * line_.bin()) {
+      probing_ = true;
+      probe_ = p;
+      since_ = p.at;
+      lag_ = line_.at(p.at) - p.server;
+    }
+    if (probing_) { // the line stays until the probe ends
+      line_.raise(p);
+      line_.put(p);
+      compare(p);
+    } else {
+      line_.follow(p);
+    }
   }
   started_ = true;
-  newest_ = time;
-  arrived_ = at;
+  newest_ = p.server;
+  arrived_ = p.at;
+}
+
+// compare adds a packet to the probe. When it ends, the line restarts if the server stood still.
+void ServerClock::compare(detail::Point p) {
+  if (line_.through(p, probe_.at) > probe_.server) probe_ = p;
+  if (p.at - since_ < line_.bin()) return;
+  const int64_t lag = line_.at(p.at) - line_.through(probe_, p.at), little = line_.bin() / 8;
+  if (lag > little && lag < lag_ - line_.bin() / 2) { // the server catches up
+    since_ = p.at;
+    lag_ = lag;
+    return;
+  }
+  probing_ = false;
+  if (lag <= little) return;
+  line_.restart(probe_);
+  if (lag > detail::max_slew) play_ = {};
 }
 
 bool ServerClock::server(uint64_t now, uint64_t one_way, uint64_t *time) {
-  if (!started_) return false;
-  const int64_t at = static_cast<int64_t>(now);
-  const int64_t t = play_.step(at, at - base_.fastest() + static_cast<int64_t>(one_way));
+  constexpr uint64_t limit = uint64_t{1} << 61;
+  if (!started_ || now > limit) return false;
+  const int64_t at = static_cast<int64_t>(now), way = static_cast<int64_t>(std::min(one_way, limit));
+  const int64_t t = play_.step(at, line_.at(at) + line_.scale(way), line_);
   *time = static_cast<uint64_t>(std::max<int64_t>(t, 0));
   return true;
 }

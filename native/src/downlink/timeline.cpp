@@ -5,8 +5,9 @@
 namespace uplink::detail::downlink {
 namespace {
 
-constexpr int64_t second = 1000000000;
 constexpr size_t min_samples = 32;
+// The lowest speed to which playback brakes before the newest snapshot, in percent.
+constexpr int64_t brake_percent = 25;
 
 } // namespace
 
@@ -31,19 +32,20 @@ bool Timeline::arrive(int64_t now, int64_t time) {
   bool restarted = false;
   if (!started_ || (time > newest_ && (now - arrived_ > gap || jump > gap))) {
     restarted = true;
+    line_.restart({now, time});
   } else if (time <= newest_) { // late or duplicate: it shows only how short the delay can be
-    base_.lower(offset);
+    line_.raise({now, time});
     return false;
   } else {
-    const int64_t was = base_.fastest();
-    base_.follow(now, offset, std::max(second, 10 * static_cast<int64_t>(config_.interval)));
-    // If the base increases so much, the path changed, or the server stalled.
-    restarted = base_.fastest() - was > max_slew;
+    const int64_t was = line_.at(now);
+    line_.follow({now, time});
+    // If the line falls so much, the path changed, or the server stalled.
+    restarted = was - line_.at(now) > max_slew;
   }
   if (restarted)
-    restart(now, offset);
+    restart();
   else if (config_.adaptive)
-    needed.add(now, now - newest_ - base_.fastest());
+    needed.add(now, line_.at(now) - newest_);
   started_ = true;
   newest_ = time;
   arrived_ = now;
@@ -51,10 +53,9 @@ bool Timeline::arrive(int64_t now, int64_t time) {
   return restarted;
 }
 
-void Timeline::restart(int64_t now, int64_t offset) {
+void Timeline::restart() {
   // A clock that had run past the newest snapshot returns there.
   if (started_) playback_.limit(newest_ + static_cast<int64_t>(config_.extrapolate));
-  base_.restart(now, offset);
   needed.clear();
 }
 
@@ -64,14 +65,27 @@ int64_t Timeline::delay() const {
                            std::min(needed.quantile(config_.late), static_cast<int64_t>(config_.max_delay)));
 }
 
+// play returns the server time to show. Before it reaches the newest snapshot, it brakes: a server that has
+// just become slower is shown in slow motion until the line follows.
 int64_t Timeline::play(int64_t now) {
-  return playback_.step(now, now - base_.fastest() - delay());
+  const bool started = playback_.playing();
+  const int64_t wait = delay(), extrapolate = static_cast<int64_t>(config_.extrapolate),
+                from = playback_.at(), passed = std::max<int64_t>(0, now - playback_.now());
+  int64_t at = playback_.step(now, line_.at(now) - wait, line_);
+  const int64_t end = newest_ + extrapolate,
+                zone = (wait + extrapolate - static_cast<int64_t>(config_.interval)) * 2 / 5;
+  if (started && zone > 0 && at > end - zone) {
+    const int64_t percent = std::max(brake_percent, std::min<int64_t>(100 * (end - from) / zone, 100));
+    at = std::min(at, std::max(end - zone, from + passed * percent / 100));
+    playback_.limit(at);
+  }
+  return at;
 }
 
 void Timeline::reset() {
   started_ = false;
   newest_ = arrived_ = offset_ = 0;
-  base_ = {};
+  line_ = Line(static_cast<int64_t>(config_.interval));
   playback_ = {};
   needed.clear();
 }

@@ -38,20 +38,24 @@ class Timeline {
 public:
   Window needed; // delays with which the newest snapshots would not have been late
 
-  void configure(const InterpolatorConfig &c) { config_ = c; }
+  void configure(const InterpolatorConfig &c) {
+    config_ = c;
+    line_ = Line(static_cast<int64_t>(c.interval));
+  }
   // arrive records the arrival of a snapshot, and reports whether the clock restarts with it.
   bool arrive(int64_t now, int64_t time);
   int64_t play(int64_t now);
   int64_t delay() const;
+  double rate() const { return static_cast<double>(line_.rate()) / static_cast<double>(Line::one); }
   void reset();
 
 private:
-  void restart(int64_t now, int64_t offset);
+  void restart();
 
   InterpolatorConfig config_;
   bool started_ = false;
   int64_t newest_ = 0, arrived_ = 0, offset_ = 0;
-  Base base_;
+  Line line_;
   Playback playback_;
 };
 

@@ -7,6 +7,7 @@ namespace uplink {
 bool ClientWorld::clock(uint64_t now, uint64_t min_rtt, uint64_t rtt, Ticks *t) {
   uint64_t time = 0;
   t->hz = ticks_;
+  t->rate = clock_.rate();
   t->one_way = min_rtt / 2;
   t->rtt = rtt;
   if (!clock_.server(now, t->one_way, &time)) return false;
@@ -23,9 +24,10 @@ bool ClientWorld::processed(uint8_t rpc, uint64_t *next) const {
   return false;
 }
 
-void ClientWorld::restart(double ticks) {
+void ClientWorld::restart(double ticks, double rate) {
   ticks_ = ticks;
-  clock_ = {};
+  rate_ = rate;
+  clock_ = ServerClock(static_cast<uint64_t>(std::min(1e9 / rate, 1e12)));
   calls_n_ = 0;
 }
 

@@ -1,0 +1,98 @@
+package ds
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/serverclock"
+)
+
+// tickClock measures how fast ticks follow each other, by the actual times at which they begin.
+type tickClock struct {
+	what string  // whose ticks, for people
+	hz   float64 // their nominal rate
+
+	mu      sync.Mutex
+	start   time.Time
+	monitor serverclock.Monitor
+	off     recentMax // how far the clock of a client whose path has no jitter was from the ticks
+}
+
+func newTickClock(what string, hz float64, interval time.Duration) *tickClock {
+	return &tickClock{what: what, hz: hz, start: time.Now(), monitor: serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(interval))}}
+}
+
+// tick records that a tick begins, which is at that time since tick 0, and reports to the server
+// when the rate leaves 1 ± 0.05 and when it returns.
+func (c *tickClock) tick(s *Server, now time.Time, at time.Duration) {
+	c.mu.Lock()
+	own := now.Sub(c.start)
+	if shown, ok := c.monitor.Server(own, 0); ok {
+		c.off.add(own, max(shown-at, at-shown))
+	}
+	changed, off, rate := c.monitor.Watch(own, at), c.monitor.Off, c.monitor.Rate()
+	c.mu.Unlock()
+	if !changed || s == nil {
+		return
+	}
+	text := fmt.Sprintf("%s: %.3g of %.3g ticks a second", c.what, rate*c.hz, c.hz)
+	if !off {
+		s.events.add(event{typ: tickRateNormalEvent, text: text, at: now})
+		s.cfg.Logger.Info("ticks are as fast as they should be again", "of", c.what, "rate", rate)
+		return
+	}
+	s.events.add(event{typ: tickRateOffEvent, text: text, at: now})
+	s.cfg.Logger.Warn("ticks are not as fast as they should be: clients follow, in slow or fast motion", "of", c.what, "rate", rate, "ticks_per_second", rate*c.hz,
+		"hint", "if the server is overloaded, skip tick numbers, or run several ticks at once, so that ticks follow real time")
+}
+
+// rate returns the measured rate: 1 if ticks are as fast as they should be.
+func (c *tickClock) rate() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.monitor.Rate()
+}
+
+// viewer returns what a [rewind.Viewer] contains of the ticks.
+func (c *tickClock) viewer(now time.Time) (rate float64, unsettled time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := now.Sub(c.start)
+	// A client learns of a change later than that, and the mean slack of its inputs follows later.
+	return c.monitor.Rate(), (c.off.get(own) * 3 / 2).Truncate(time.Millisecond)
+}
+
+const (
+	// recentSpan is the time for which a client's clock may still be off after the ticks are
+	// regular again.
+	recentSpan = 2 * time.Second
+	// maxUnsettled bounds how far off it may be: that is what an overload to half of the rate does.
+	maxUnsettled = 600 * time.Millisecond
+)
+
+// recentMax is the maximum, from 0 to maxUnsettled, over the last one to two periods of recentSpan.
+type recentMax struct {
+	now, before time.Duration
+	since       time.Duration
+}
+
+func (m *recentMax) add(now, v time.Duration) {
+	m.advance(now)
+	m.now = max(m.now, min(v, maxUnsettled))
+}
+
+func (m *recentMax) get(now time.Duration) time.Duration {
+	m.advance(now)
+	return max(m.now, m.before)
+}
+
+func (m *recentMax) advance(now time.Duration) {
+	if now-m.since > recentSpan {
+		m.now, m.before = 0, m.now
+		if now-m.since > 2*recentSpan {
+			m.before = 0
+		}
+		m.since = now
+	}
+}
