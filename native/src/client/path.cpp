@@ -26,13 +26,27 @@ void PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
     if (a.number != number) continue;
     a.number = 0;
     const uint32_t age = static_cast<uint32_t>(now) - a.sent;
-    if (hold <= age && age <= max_age) measured(now, age - hold);
+    if (hold <= age && age <= max_age) measured_by(now, a.sent, age - hold);
     return;
   }
 }
 
+// measured_by adds the measurement of an ask. If one end stalled, the asks that were under way are all
+// answered late, at the same time: together they are one measurement, the lowest.
+void PathEstimator::measured_by(uint64_t now, uint32_t sent, uint64_t rtt) {
+  const uint32_t at = static_cast<uint32_t>(now);
+  if (echoed_ && static_cast<int32_t>(sent - echoed_at_) < 0 && at - echoed_at_ < interval / 2) {
+    if (rtt >= last_) return;
+    samples_--;
+  }
+  echoed_ = true;
+  echoed_at_ = at;
+  measured(now, rtt);
+}
+
 void PathEstimator::measured(uint64_t now, uint64_t rtt) {
   const uint32_t d = static_cast<uint32_t>(std::clamp<uint64_t>(rtt, 1, max_rtt));
+  last_ = d;
   recent_[samples_ % recent] = d;
   samples_++;
   uint32_t sorted[recent];

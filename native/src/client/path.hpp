@@ -25,6 +25,8 @@ public:
   uint64_t min_rtt() const;
 
 private:
+  void measured_by(uint64_t now, uint32_t sent, uint64_t rtt);
+
   static constexpr size_t max_asks = max_age / interval + 1, recent = 9, periods = 4;
   static constexpr uint64_t period = 10000000, max_rtt = 60000000;
   struct Ask {
@@ -33,7 +35,9 @@ private:
   };
   Ask asks_[max_asks];
   uint32_t asked_ = 0, samples_ = 0;
-  uint32_t rtt_ = 0;
+  uint32_t rtt_ = 0, last_ = 0;
+  uint32_t echoed_at_ = 0; // when the last echo that measured arrived, if echoed_
+  bool echoed_ = false;
   uint32_t recent_[recent] = {};
   uint32_t lowest_[periods] = {}; // of the current period, then of earlier ones; 0: none
   uint64_t period_at_ = 0;        // when the current period began

@@ -34,6 +34,8 @@ type Estimator struct {
 	asked  uint         // the number of them
 	random [4]byte
 
+	echoed   bool
+	echoedAt time.Duration // when the last echo that measured arrived
 	last     time.Duration
 	samples  uint64
 	recent   [recent]time.Duration // a ring
@@ -74,10 +76,24 @@ func (e *Estimator) Echoed(now time.Duration, number uint32, hold time.Duration)
 		if hold < 0 || hold > age || age > MaxAge {
 			return false
 		}
-		e.Measured(now, age-hold)
-		return true
+		return e.measuredBy(now, a.sent, age-hold)
 	}
 	return false
+}
+
+// measuredBy adds the measurement of an ask and reports whether it counts. If one end stalled, the
+// asks that were under way are all answered late, at the same time: together they are one
+// measurement, the lowest.
+func (e *Estimator) measuredBy(now, sent, rtt time.Duration) bool {
+	if e.echoed && sent < e.echoedAt && now-e.echoedAt < Interval/2 {
+		if rtt >= e.last {
+			return false
+		}
+		e.samples--
+	}
+	e.echoed, e.echoedAt = true, now
+	e.Measured(now, rtt)
+	return true
 }
 
 // Measured adds a measurement of the round-trip time, such as that of a handshake.

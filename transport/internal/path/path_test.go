@@ -19,7 +19,8 @@ func (s *source) Read(b []byte) (int, error) {
 }
 
 // TestEchoes: an echo measures once, only if its ask was sent within MaxAge, and at most one ask in
-// Interval measures. A hold time cannot make a round trip negative.
+// Interval measures. Of those that are answered at the same time, the lowest measures. A hold time
+// cannot make a round trip negative.
 func TestEchoes(t *testing.T) {
 	var e Estimator
 	var random source
@@ -52,7 +53,7 @@ func TestEchoes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.valid)
 		}
 	}
-	if last, n := e.Last(); last != MaxAge || n != 4 || e.recent != [recent]time.Duration{100 * ms, 50 * ms, 0, MaxAge} {
+	if last, n := e.Last(); last != MaxAge || n != 2 || e.recent != [recent]time.Duration{0, MaxAge} {
 		t.Errorf("measured %v, %d times", e.recent, n)
 	}
 	old := e.Ask(20*time.Second, &random)
@@ -66,6 +67,44 @@ func TestEchoes(t *testing.T) {
 	for i, number := range all {
 		if !e.Echoed(time.Minute+MaxAge, number, 0) {
 			t.Errorf("outstanding ask %d was forgotten before its maximum age", i)
+		}
+	}
+}
+
+// TestStall: either end stalls for 0.1 to 5 s, at any phase, while asks are under way, and their
+// echoes arrive at once after it. Two seconds later the round-trip time differs by at most 5 ms.
+func TestStall(t *testing.T) {
+	const rtt = 60 * ms
+	for _, stall := range []time.Duration{100 * ms, 300 * ms, time.Second, 2 * time.Second, 5 * time.Second} {
+		for phase := time.Duration(0); phase < time.Second; phase += 100 * ms {
+			for _, asks := range []bool{false, true} { // during the stall: it is the peer that stalls
+				var e Estimator
+				var random source
+				begins := 20*time.Second + phase
+				ends := begins + stall
+				type echo struct {
+					at     time.Duration
+					number uint32
+				}
+				var echoes []echo
+				for at := time.Duration(0); at < ends+2*time.Second; at += 100 * ms {
+					for len(echoes) > 0 && echoes[0].at <= at {
+						e.Echoed(echoes[0].at, echoes[0].number, 0)
+						echoes = echoes[1:]
+					}
+					stalls := at >= begins && at < ends
+					if at%time.Second == 0 && (asks || !stalls) {
+						arrives := at + rtt
+						if arrives >= begins && arrives < ends {
+							arrives = ends + rtt/2
+						}
+						echoes = append(echoes, echo{arrives, e.Ask(at, &random)})
+					}
+				}
+				if got := e.RTT(); got < rtt-5*ms || got > rtt+5*ms || e.MinRTT() != rtt {
+					t.Errorf("stall of %v at %v, asks meanwhile: %v: RTT %v, minimum %v, want %v", stall, begins, asks, got, e.MinRTT(), rtt)
+				}
+			}
 		}
 	}
 }
