@@ -223,10 +223,10 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 			t.Fatalf("%s: %v calls", rpc, calls)
 		}
 		want := map[int]float64{
-			0: calls, 2: series("uplink_ds_wire_bytes_total"), 4: stage("full") + 47*calls,
-			6: calls / (calls + series("uplink_ds_missed_frames_total") - series("uplink_ds_late_frames_total")),
-			7: series("uplink_ds_baseline_age_frames_sum") / deltas, 8: (calls - deltas) / calls,
-			9: series("uplink_ds_redundant_frames_total") / series("uplink_ds_payloads_total"),
+			0: calls, 3: series("uplink_ds_wire_bytes_total"), 5: stage("full") + 47*calls,
+			7: calls / (calls + series("uplink_ds_missed_frames_total") - series("uplink_ds_late_frames_total")),
+			8: series("uplink_ds_baseline_age_frames_sum") / deltas, 9: (calls - deltas) / calls,
+			10: series("uplink_ds_redundant_frames_total") / series("uplink_ds_payloads_total"),
 		}
 		got := browser.Value[[]string](b, fmt.Sprintf(
 			`[...[...document.querySelectorAll("#rpcs tbody tr")].find((e) => e.firstChild.textContent === %s).children].slice(1).map((e) => e.textContent)`, strconv.QuoteToASCII(rpc)))
@@ -235,11 +235,11 @@ func differences(t *testing.T, b *browser.Browser, v values) (differ []string) {
 		}
 		for _, reason := range []string{"late", "duplicate", "malformed"} {
 			dropped, n := 0.0, series("uplink_ds_dropped_total", "reason="+reason)
-			if m := regexp.MustCompile(reason + ` ([\d,]+)`).FindStringSubmatch(got[10]); m != nil {
+			if m := regexp.MustCompile(reason + ` ([\d,]+)`).FindStringSubmatch(got[11]); m != nil {
 				dropped, _ = strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
 			}
 			if dropped != n {
-				differ = append(differ, fmt.Sprintf("%s: the page says %q, /metrics %v %s", rpc, got[10], n, reason))
+				differ = append(differ, fmt.Sprintf("%s: the page says %q, /metrics %v %s", rpc, got[11], n, reason))
 			}
 		}
 	}
