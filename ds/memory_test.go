@@ -22,7 +22,7 @@ import (
 // Limits of the heap of a player on the DS, in bytes.
 const (
 	rpcBudget      = 16 << 10 // of an RPC of 20 components
-	sessionsBudget = 20 << 10 // of both ends of a session
+	sessionsBudget = 21 << 10 // of both ends of a session
 	// idleBudget is that of a session whose reliable channel is idle. Together with a stream of
 	// snapshots, it has 16 KiB.
 	idleBudget = 6 << 10

@@ -373,6 +373,7 @@ func (b *Buffer[T]) delay() {
 
 // skip discards the values of the next span.
 func (b *Buffer[T]) skip(span time.Duration) {
+	b.stats.Resyncs++
 	n := b.advance(int(span / b.cfg.Interval))
 	b.slack.restart(b.slack.mean - time.Duration(n)*b.cfg.Interval)
 	b.overdue = 0
@@ -385,7 +386,6 @@ func (b *Buffer[T]) advance(ticks int) int {
 		b.played++
 		b.drop(b.slot(b.played))
 	}
-	b.stats.Resyncs++
 	return ticks
 }
 
