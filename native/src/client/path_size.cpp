@@ -8,7 +8,7 @@ namespace {
 constexpr uint8_t probe_tries = 3;
 // So many datagrams of the largest size, or reports, show that the path has shrunk.
 constexpr uint8_t lost_largest = 4, max_unproven = 3;
-constexpr uint64_t probe_interval = 500000;
+constexpr uint64_t size_probe_interval = 500000;
 constexpr uint64_t stale_time = 1500000;
 constexpr uint64_t grow_interval = 60000000;
 constexpr uint64_t report_delay = 50000;
@@ -60,7 +60,7 @@ bool PathSize::split(uint64_t now) {
 }
 
 uint16_t PathSize::probe(uint64_t now, uint64_t rtt, uint64_t received) {
-  if (!running_ || (probed_ != none && now - probed_ < probe_interval + rtt)) return 0;
+  if (!running_ || (probed_ != none && now - probed_ < size_probe_interval + rtt)) return 0;
   if (probed_ != none && received > probed_) failed_++;
   if (failed_ == probe_tries && !give_up(now)) return 0;
   probed_ = now;

@@ -14,10 +14,6 @@ constexpr int period_bins = 5;
 constexpr int64_t silence = 3; // a slope across so many times the shortest span does not count
 constexpr int64_t limit = int64_t{1} << 61;
 
-int64_t clamp(int64_t v, int64_t low, int64_t high) {
-  return std::max(low, std::min(v, high));
-}
-
 } // namespace
 
 Line::Line(int64_t interval) : bin_(std::max(100 * ms, std::min(interval, 10 * second) * 5 / 4)) {}
@@ -62,7 +58,7 @@ void Line::measure() {
   if (slope(precise_lag, precise_pairs, &precise) && std::max(quick - precise, precise - quick) <= changed)
     rate = precise;
   if (std::max(rate - one, one - rate) <= exact) rate = one;
-  rate_ = clamp(rate, min_rate, max_rate);
+  rate_ = std::clamp(rate, min_rate, max_rate);
 }
 
 // slope sets the median slope between the newest bins and those that are lag older, and reports whether there
@@ -88,7 +84,7 @@ int64_t Line::at(int64_t now) const {
 }
 
 int64_t Line::scale(int64_t d) const {
-  d = clamp(d, -limit / 2, limit / 2);
+  d = std::clamp(d, -limit / 2, limit / 2);
   return d / one * rate_ + d % one * rate_ / one;
 }
 
@@ -106,7 +102,7 @@ int64_t Playback::step(int64_t now, int64_t want, const Line &l) {
   int64_t most =
       std::max(step / 20, std::min(std::min(off, second) * std::min(step, second) / max_slew, step / 2));
   if (behind < 0) most = std::min(most, advance / 2);
-  at_ = behind > max_slew ? want : at_ + clamp(behind, -most, most);
+  at_ = behind > max_slew ? want : at_ + std::clamp(behind, -most, most);
   return at_;
 }
 
