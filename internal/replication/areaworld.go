@@ -175,7 +175,7 @@ func (s *areaSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = r.Step()
 	c.full, c.bare = r.Baselines(s.world.begun-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	return c, c.judge(s.player.RTT().Seconds()*s.world.rate) && s.active
+	return c, c.judge(s.player.RTT().Seconds()*s.world.rate, s.world.every()) && s.active
 }
 
 func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {

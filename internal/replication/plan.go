@@ -57,12 +57,13 @@ func (c *clientBaselines) of(step int) uint64 {
 }
 
 // judge sets whether the client is late, and reports whether its baselines affect the plan, given
-// the round trip in snapshots. If they are older, it has not received anything for some time, or
-// pretends so.
-func (c *clientBaselines) judge(rtt float64) bool {
+// the round trip in snapshots, and the number of snapshots from one message of a player to the
+// next. If they are older, the client has not received anything for some time, or pretends so. That
+// the server sends to it less often for that reason does not count.
+func (c *clientBaselines) judge(rtt float64, every int) bool {
 	newest := bits.TrailingZeros64(c.bare)
-	c.late = c.full == 0 || newest > 4*c.step+int(rtt*5/4)
-	return newest <= 8*c.step+3*int(rtt)
+	c.late = c.full == 0 || newest > 4*every+int(rtt*5/4)
+	return newest <= 8*every+3*int(rtt)
 }
 
 // costs are the sizes of snapshots by the distance to the baseline, relative to each other: they

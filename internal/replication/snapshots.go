@@ -101,7 +101,7 @@ func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = s.receipts.Step()
 	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
 	c.waits = now.Sub(s.sentAt) > maxWait
-	return c, c.judge(s.player.RTT().Seconds()*s.world.rate) && s.active
+	return c, c.judge(s.player.RTT().Seconds()*s.world.rate, s.world.every()) && s.active
 }
 
 func (s *snapshotSender) message(_ *[]byte, _ int, now time.Time) ([]byte, error) {

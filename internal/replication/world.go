@@ -3,6 +3,7 @@ package replication
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -254,6 +255,10 @@ func (w *World) measured() float64 {
 	}
 	return last * o.TickHz / float64(w.ticks[n%snapshot.Ring]-w.ticks[(n-last)%snapshot.Ring])
 }
+
+// every returns the number of snapshots from one message of a player to the next: 1, unless
+// different ticks are sent to the players.
+func (w *World) every() int { return max(1, int(math.Round(w.rate/w.snapshots.offer.RateHz))) }
 
 const (
 	// MaxTick is the highest tick of a world.
