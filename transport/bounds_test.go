@@ -206,8 +206,8 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 }
 
 // sessionBudgets are the maximum heap bytes of a connection at its listener before it uses the
-// reliable channel. At least half are the keys of both directions.
-var sessionBudgets = map[Suite]float64{AES128GCM: 4 << 10, AES128CTRHMAC8: 5 << 10, ChaCha20SipHash8: 4 << 10}
+// reliable channel. Most of them are the keys of both directions.
+var sessionBudgets = map[Suite]float64{AES128GCM: 4608, AES128CTRHMAC8: 5632, ChaCha20SipHash8: 3072}
 
 func TestSessionFitsItsBudget(t *testing.T) {
 	if race.Enabled {
