@@ -216,22 +216,22 @@ TEST_CASE("angles turn the short way round, and numbers and positions in 2D are 
     const Object o = {7, 0};
     REQUIRE(i->add(k * 50 * ms, k * 50 * ms, {1, type->components(), &o, frame->components()}) == Error::ok);
   }
-  const auto near = [](double v) { return doctest::Approx(v).epsilon(0.001); };
+  const auto about = [](double v) { return doctest::Approx(v).epsilon(0.001); };
   Sample s;
   REQUIRE(i->at(25 * ms, &s));
-  CHECK(s.poses[0].position[0] == near(2));
-  CHECK(s.poses[0].position[1] == near(0));
+  CHECK(s.poses[0].position[0] == about(2));
+  CHECK(s.poses[0].position[1] == about(0));
   CHECK(s.poses[0].position[2] == 0);
-  CHECK(s.poses[0].angles[0] == near(-170));
-  CHECK(s.poses[0].angles[1] == near(0));
-  CHECK(std::fabs(s.poses[0].angles[2]) == near(180));
-  CHECK(s.poses[0].angles[3] == near(90));
-  CHECK(s.poses[0].numbers[0] == near(1.5));
-  CHECK(s.poses[0].numbers[1] == near(15));
+  CHECK(s.poses[0].angles[0] == about(-170));
+  CHECK(s.poses[0].angles[1] == about(0));
+  CHECK(std::fabs(s.poses[0].angles[2]) == about(180));
+  CHECK(s.poses[0].angles[3] == about(90));
+  CHECK(s.poses[0].numbers[0] == about(1.5));
+  CHECK(s.poses[0].numbers[1] == about(15));
   REQUIRE(i->at(75 * ms, &s));
-  CHECK(s.poses[0].position[1] == near(-4));
-  CHECK(s.poses[0].angles[0] == near(-130));
-  CHECK(s.poses[0].numbers[1] == near(25));
+  CHECK(s.poses[0].position[1] == about(-4));
+  CHECK(s.poses[0].angles[0] == about(-130));
+  CHECK(s.poses[0].numbers[1] == about(25));
 
   const auto problem = [&](const InterpolatorConfig &config) {
     Interpolator *none = nullptr;
