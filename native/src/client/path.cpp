@@ -53,9 +53,9 @@ void PathEstimator::measured(uint64_t now, uint64_t rtt) {
   const size_t n = static_cast<size_t>(std::min<uint64_t>(samples_, recent));
   std::copy(recent_, recent_ + n, sorted);
   std::sort(sorted, sorted + n);
-  uint64_t sum = 0;
-  for (size_t i = n / 3; i < n - n / 3; i++) sum += sorted[i];
-  rtt_ = static_cast<uint32_t>(sum / (n - n / 3 * 2));
+  uint64_t sum = 0, middle = 0;
+  for (size_t i = n / 3; i < n - n / 3; i++, middle++) sum += sorted[i];
+  rtt_ = static_cast<uint32_t>(sum / std::max<uint64_t>(middle, 1));
 
   if (samples_ == 1) period_at_ = now;
   for (size_t i = 0; i < periods && now - period_at_ >= period; i++) {
