@@ -65,13 +65,14 @@ func (c *Conn) noteSilence(now time.Time) {
 	}
 }
 
-// noteTickRates records which worlds have ticks that are not as fast as they should be.
+// noteTickRates logs the worlds whose tick rate has left 1 ± 0.05 or returned, and records their
+// events.
 func (c *Conn) noteTickRates() {
 	for _, r := range c.worlds.RateNews() {
 		if r.Off {
-			c.cfg.Logger.Warn("the server's ticks are not as fast as they should be: playback follows, in slow or fast motion", "world", r.World, "rate", r.Rate)
+			c.cfg.Logger.Warn("tick rate of the server is off: playback follows in slow or fast motion", "world", r.World, "rate", r.Rate)
 		} else {
-			c.cfg.Logger.Info("the server's ticks are as fast as they should be again", "world", r.World, "rate", r.Rate)
+			c.cfg.Logger.Info("tick rate of the server is normal again", "world", r.World, "rate", r.Rate)
 		}
 		c.mu.Lock()
 		c.note(session.Event{State: c.state, World: r.World, TickRate: r.Rate})

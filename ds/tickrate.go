@@ -39,15 +39,15 @@ func (c *tickClock) tick(s *Server, now time.Time, at time.Duration) {
 	text := fmt.Sprintf("%s: %.3g of %.3g ticks a second", c.what, rate*c.hz, c.hz)
 	if !off {
 		s.events.add(event{typ: tickRateNormalEvent, text: text, at: now})
-		s.cfg.Logger.Info("ticks are as fast as they should be again", "of", c.what, "rate", rate)
+		s.cfg.Logger.Info("tick rate is normal again", "of", c.what, "rate", rate)
 		return
 	}
 	s.events.add(event{typ: tickRateOffEvent, text: text, at: now})
-	s.cfg.Logger.Warn("ticks are not as fast as they should be: clients follow, in slow or fast motion", "of", c.what, "rate", rate, "ticks_per_second", rate*c.hz,
+	s.cfg.Logger.Warn("tick rate is off: clients follow in slow or fast motion", "of", c.what, "rate", rate, "ticks_per_second", rate*c.hz,
 		"hint", "if the server is overloaded, skip tick numbers, or run several ticks at once, so that ticks follow real time")
 }
 
-// rate returns the measured rate: 1 if ticks are as fast as they should be.
+// rate returns the measured rate: 1 is the nominal one.
 func (c *tickClock) rate() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,7 +56,7 @@ func bufferMetrics(s *ds.BufferStats) []metric {
 		row("buffer_slack_seconds", "Mean slack of frames in the jitter buffers: the time from arrival to release, negative if they are late.",
 			s.Slack.Seconds()),
 		row("buffer_target_seconds", "Mean target of the slack.", s.Target.Seconds()),
-		row("buffer_tick_rate_ratio", "Measured rate of the ticks of jitter buffers, the calls of Poll: 1 if they are as fast as TickHz says.", s.Rate),
+		row("buffer_tick_rate_ratio", "Measured rate of the calls of Poll, divided by TickHz: 1 is normal.", s.Rate),
 	}
 }
 
@@ -64,7 +64,7 @@ func serverWorldMetrics(s *ds.ReplicationStats) []metric {
 	return []metric{
 		row("world_players", "Players that are subscribed to a world.", s.Ready),
 		row("world_ticks_total", "Ticks of a world.", s.Ticks),
-		row("world_tick_rate_ratio", "Measured rate of a world's ticks: 1 if they are as fast as TickHz says.", s.Rate),
+		row("world_tick_rate_ratio", "Measured tick rate of a world, divided by TickHz: 1 is normal.", s.Rate),
 		row("world_encodings_total", "Encodings of a world's snapshots, or of its groups of objects if it has areas. Players with the same baseline share one.",
 			s.Encodings),
 		row("world_acked_messages_total", "Acknowledged messages of a world.", s.Acked),
@@ -119,7 +119,7 @@ func serverMetrics(s *ds.Stats) []metric {
 		row("lost_datagrams_total", "Datagrams of the clients that did not arrive.", s.Transport.Lost),
 		row("path_migrations_total", "Changes of players' addresses, after path validation.",
 			s.Transport.PathMigrations),
-		row("small_paths_total", "Findings that a path carries no datagrams of 1,200 bytes: larger ones than it carries are sent in parts.", s.Transport.SmallPaths),
+		row("small_paths_total", "How often a path was found not to carry datagrams of 1,200 bytes, which are sent in parts there.", s.Transport.SmallPaths),
 		row("forwarded_datagrams_total", "Datagrams that arrived at another shard than their session's and were forwarded.",
 			s.Transport.Forwarded),
 		row("panics_total", "Recovered panics of the game's callbacks and of decoders. Each closes the session of one player.",

@@ -147,7 +147,7 @@ func statements() []statement {
 	all := []statement{
 		{"link carries # of the bits", of(presets.ratio)[1:2]},
 		{
-			"batching alone makes it #, and the codec # of that",
+			"Batching alone reduces them to # of their number, and the codec reduces the rest to # of it",
 			[]float64{presets.batched("balanced"), presets.ratio("balanced") / presets.batched("balanced")},
 		},
 		{
