@@ -124,7 +124,7 @@ enum class EventType : uint8_t {
   reconnecting, // the session ended: call connect with a new token; value is the wait in ns
   disconnected, // the session ended, or could not begin; reconnecting is no use
   bound,        // calls of rpc are sent from now on
-  bind_failed,  // value is the reason of messages.md, 2; data the server's description
+  bind_failed,  // value is the reason of messages.md, 2; data is a text that states it, or empty
   message,      // of the game; reliable is set if it came on the reliable channel
   answer,       // to request value: status 2 answer, 3 refused by the game, 4 not handled, 5 none will come
   shutdown,     // the server shuts down soon: finish, then close
