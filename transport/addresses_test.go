@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/internal/udp"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -138,6 +139,44 @@ func TestNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
+}
+
+// desertedNetwork is a network that reports for each first datagram that no program receives it.
+type desertedNetwork struct{ transport.Network }
+
+func (n desertedNetwork) ListenPacket(addr string) (transport.PacketConn, error) {
+	pc, err := n.Network.ListenPacket(addr)
+	return &deserted{PacketConn: pc}, err
+}
+
+type deserted struct {
+	transport.PacketConn
+	told bool
+}
+
+func (*deserted) ReportRefused(bool) {}
+
+func (c *deserted) ReadFrom(p []byte) (int, netip.AddrPort, error) {
+	if !c.told {
+		c.told = true
+		return 0, netip.AddrPort{}, udp.ErrRefused
+	}
+	return c.PacketConn.ReadFrom(p)
+}
+
+// TestNoServerAtAnyAddress dials a name whose addresses are all refused: the attempt ends.
+func TestNoServerAtAnyAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport.SetAddresses(t, netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"))
+		n := newNetwork(t, simnet.Config{Delay: 10 * time.Millisecond})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := transport.Dial(ctx, "game.example:7000", transport.Config{Network: desertedNetwork{n}, Insecure: true}, &recorder{t: t})
+		if took := time.Since(start); !errors.Is(err, session.ErrNoServer) || took > 2*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }
 
 // TestZone dials an address with a zone that it does not need, so that answers have none.

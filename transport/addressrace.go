@@ -21,7 +21,8 @@ const raceDelay = 250 * time.Millisecond
 type addressRace struct {
 	cfg     Config
 	handler Handler
-	remotes []netip.AddrPort // those without a server are repeated
+	count   int              // of different addresses
+	remotes []netip.AddrPort // those without a server are repeated while another one has not failed
 	next    int              // the next of remotes to try
 	dialers []*dialer        // that were started
 	running int              // dialers whose handshake is not over
@@ -61,7 +62,7 @@ func (e addressErrors) Unwrap() []error {
 }
 
 func newAddressRace(cfg Config, remotes []netip.AddrPort, h Handler) *addressRace {
-	return &addressRace{cfg: cfg, handler: h, remotes: remotes, over: make(chan *dialer, len(remotes)), won: make(chan struct{})}
+	return &addressRace{cfg: cfg, handler: h, count: len(remotes), remotes: remotes, over: make(chan *dialer, len(remotes)), won: make(chan struct{})}
 }
 
 // run returns the dialer whose connection has opened, or nil: then errs has the reasons. The others
@@ -92,7 +93,7 @@ func (r *addressRace) run(ctx context.Context) *dialer {
 			if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrQuit) {
 				r.failed(d.remote, err)
 			}
-			if errors.Is(err, session.ErrNoServer) && won != nil && (r.running > 0 || r.next < len(r.remotes)) {
+			if errors.Is(err, session.ErrNoServer) && won != nil && len(r.errs) < r.count {
 				// A server may start there while the other addresses are tried.
 				r.remotes = append(r.remotes, d.remote)
 			}
