@@ -72,10 +72,13 @@ type mismatches struct {
 
 // add adds a mismatch, unless the same was added before.
 func (m *mismatches) add(e *MismatchError) {
-	text := e.Error()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, told := m.told[text]; told || len(m.told) >= maxMismatches {
+	if len(m.told) >= maxMismatches {
+		return
+	}
+	text := e.Error()
+	if _, told := m.told[text]; told {
 		return
 	}
 	if m.told == nil {

@@ -94,7 +94,7 @@ func (d *Differences) Text(asking, answering string) string {
 		names, other []string
 	}{{asking, d.Asking, d.Answering}, {answering, d.Answering, d.Asking}} {
 		for _, name := range side.names {
-			out = append(out, fmt.Sprintf(`only the %s has "%s"%s`, side.end, Printable(name, maxNearest), Nearest(name, side.other)))
+			out = append(out, fmt.Sprintf(`only the %s has "%s"%s`, side.end, Printable(name, maxPrinted), Nearest(name, side.other)))
 		}
 	}
 	return strings.Join(out, "; ")

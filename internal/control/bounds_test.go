@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -13,6 +14,25 @@ func TestMessageBounds(t *testing.T) {
 	slack := func(n, size int) func() error {
 		return func() error {
 			_, _, err := ParseSlack(nil, append([]byte{byte(n)}, bytes.Repeat((&Buffered{Rate: 1}).Append(nil), size)...))
+			return err
+		}
+	}
+	rate := func(units uint16) func() error {
+		return func() error {
+			b := append([]byte{1}, (&Buffered{Rate: 1}).Append(nil)...)
+			binary.LittleEndian.PutUint16(b[6:], units)
+			_, _, err := ParseSlack(nil, b)
+			return err
+		}
+	}
+	differences := func(asking, answering int) func() error {
+		return func() error {
+			a := BindAnswer{Asking: make([]string, asking), Answering: make([]string, answering)}
+			b, err := a.Append(nil)
+			if err != nil {
+				return err
+			}
+			_, err = ParseBindAnswer(b[1:])
 			return err
 		}
 	}
@@ -61,6 +81,13 @@ func TestMessageBounds(t *testing.T) {
 		"24 reports":                {slack(MaxBuffered, MaxBuffered), true},
 		"25 reports":                {slack(MaxBuffered+1, MaxBuffered+1), false},
 		"255 reports in 24":         {slack(255, MaxBuffered), false},
+		"rate 0.25":                 {rate(2500), true},
+		"rate below 0.25":           {rate(2499), false},
+		"rate 2":                    {rate(20000), true},
+		"rate above 2":              {rate(20001), false},
+		"32 names of both ends":     {differences(MaxDifferences, MaxDifferences), true},
+		"33 of the asking end":      {differences(MaxDifferences+1, 0), false},
+		"33 of the answering end":   {differences(0, MaxDifferences+1), false},
 		"no acks before a message":  {withAcks(0, 1), true},
 		"acks without a message":    {withAcks(1, 1), false},
 		"255 bytes of acks":         {withAcks(255, 256), true},

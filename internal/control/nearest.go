@@ -3,11 +3,13 @@ package control
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
-// maxNearest is the number of bytes of a name that count for its distance from another one.
-const maxNearest = 255
+// maxNearest is the number of bytes of a name that count for its distance from another one: names
+// may be hostile, and the time grows with its square.
+const maxNearest = 64
 
 // distance returns how far b is from a: 256 for each insertion and deletion of a byte that leads
 // from one to the other, less 1 for each byte that they have in common at the start. The
@@ -47,16 +49,23 @@ func lower(b byte) byte {
 
 // SortByDistance sorts names such that those come first that were probably meant by name.
 func SortByDistance(names []string, name string) {
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+	distances := make(map[string]int, len(names))
+	for _, n := range names {
+		distances[n] = distance(name, n)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distances[a], distances[b]) })
 }
 
 // NearestName returns the one of other names that was probably meant by name, or "" if there are
 // none.
-func NearestName(name string, names []string) string {
-	if len(names) == 0 {
-		return ""
+func NearestName(name string, names []string) (nearest string) {
+	least := math.MaxInt
+	for _, n := range names {
+		if d := distance(name, n); d < least {
+			nearest, least = n, d
+		}
 	}
-	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+	return nearest
 }
 
 // Nearest returns the text of an error about that name: nothing if there are none.
@@ -67,5 +76,8 @@ func AsNearest(nearest string) string {
 	if nearest == "" {
 		return ""
 	}
-	return fmt.Sprintf(`, nearest "%s"`, Printable(nearest, maxNearest))
+	return fmt.Sprintf(`, nearest "%s"`, Printable(nearest, maxPrinted))
 }
+
+// maxPrinted is the maximum number of bytes of a name in an error.
+const maxPrinted = 255

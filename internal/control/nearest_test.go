@@ -8,6 +8,7 @@ import (
 
 // TestNearest checks which of several names is offered in place of a wrong one.
 func TestNearest(t *testing.T) {
+	long := strings.Repeat("n", maxNearest)
 	for _, test := range []struct {
 		name  string
 		names []string
@@ -18,6 +19,7 @@ func TestNearest(t *testing.T) {
 		{"arena", []string{"lobby", "Arena"}, `, nearest "Arena"`},
 		{"x", []string{"\x1b[2J"}, `, nearest "\x1b[2J"`},
 		{"x", nil, ""},
+		{long + "a", []string{long + "b", long + "a"}, `, nearest "` + long + `b"`}, // bytes that do not count
 		{strings.Repeat("\xff", 300), []string{strings.Repeat("\xfe", 300)}, `, nearest "` + strings.Repeat(`\xfe`, 255) + `..."`},
 	} {
 		if got := Nearest(test.name, test.names); got != test.want {
