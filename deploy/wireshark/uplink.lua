@@ -1020,6 +1020,9 @@ local function dissect_heartbeat(tvb, tree, ctx)
 	if tvb:len() ~= 12 then
 		return bad(ctx, tree, "a heartbeat has 12 bytes")
 	end
+	if tvb(11, 1):uint() >= 2 * 117 then
+		return bad(ctx, tree, "no datagram is that large")
+	end
 	tree:add_le(f.hb_ask, tvb(0, 4))
 	tree:add_le(f.hb_echo, tvb(4, 4))
 	tree:add_le(f.hb_hold, tvb(8, 3))

@@ -102,7 +102,7 @@ bool parse_heartbeat(Bytes body, Heartbeat *h) {
   h->hold = static_cast<uint32_t>(load_little(body.data + 8, 3));
   h->answer = (body.data[11] & 1) != 0;
   h->largest = body.data[11] >> 1;
-  return true;
+  return h->largest <= excess(max_datagram);
 }
 
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {

@@ -110,6 +110,11 @@ TEST_CASE("handshake datagrams and heartbeats") {
     uint8_t out[heartbeat_size];
     format_heartbeat(out, h);
     CHECK(hex(out, heartbeat_size) == x["body"].get<std::string>());
+    for (const int largest : {116, 117}) { // that of the largest datagram, and more
+      h.largest = static_cast<uint8_t>(largest);
+      format_heartbeat(out, h);
+      CHECK(parse_heartbeat({out, heartbeat_size}, &h) == (largest == 116));
+    }
   }
 }
 

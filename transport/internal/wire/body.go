@@ -40,16 +40,21 @@ func AppendHeartbeat(b []byte, h Heartbeat) []byte {
 	return binary.LittleEndian.AppendUint32(b, last)
 }
 
-// ParseHeartbeat reads the body of a heartbeat; one of any other length is [ErrMalformed].
+// ParseHeartbeat reads the body of a heartbeat; one of any other length, or with a Largest above
+// that of [MaxDatagram], is [ErrMalformed].
 func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	if len(body) != heartbeatBody {
 		return Heartbeat{}, ErrMalformed
 	}
 	last := binary.LittleEndian.Uint32(body[8:])
+	largest := uint8(last >> 25)
+	if largest > Excess(MaxDatagram) {
+		return Heartbeat{}, ErrMalformed
+	}
 	return Heartbeat{
 		Ask: binary.LittleEndian.Uint32(body), Echo: binary.LittleEndian.Uint32(body[4:]),
 		Hold: last & MaxHold, Answer: last>>24&flagAnswer != 0,
-		Largest: uint8(last >> 25),
+		Largest: largest,
 	}, nil
 }
 

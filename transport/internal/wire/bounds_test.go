@@ -55,6 +55,12 @@ func TestBodyBounds(t *testing.T) {
 			return err
 		}
 	}
+	heartbeat := func(largest uint8) func() error {
+		return func() error {
+			_, err := ParseHeartbeat(AppendHeartbeat(nil, Heartbeat{Ask: 1, Largest: largest}))
+			return err
+		}
+	}
 	for name, c := range map[string]struct {
 		parse func() error
 		ok    bool
@@ -82,6 +88,8 @@ func TestBodyBounds(t *testing.T) {
 		"an answer to a probe":      {answer(2), true},
 		"half an answer":            {answer(1), false},
 		"a long answer":             {answer(3), false},
+		"the largest report":        {heartbeat(Excess(MaxDatagram)), true},
+		"a larger report":           {heartbeat(Excess(MaxDatagram) + 1), false},
 		"a challenge":               {challenge(ChallengeSize), true},
 		"a short challenge":         {challenge(ChallengeSize - 1), false},
 		"a long challenge":          {challenge(ChallengeSize + 1), false},
