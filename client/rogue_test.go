@@ -342,24 +342,31 @@ func crowds(r *rogue, v *victim) {
 }
 
 // jumps sends snapshots whose ticks are random, for worlds with several numbers of ticks per
-// second.
+// second, and then one that is too late.
 func jumps(r *rogue, v *victim) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for i, hz := range []float64{1000, 60, 1, 1e-6, 1e-300} {
 		o := v.crate
 		o.Number, o.TickHz = uint8(i), hz
 		r.messages(r.offer(o))
-		before := v.conn.Stats().Replication[0].Messages
-		randomTick := func(uint16) uint64 { return rng.Uint64() % (replication.MaxTick + 1) >> rng.IntN(53) }
-		v.sendSnapshots(r, o.Number, 600, randomTick, func(set *snapshot.Set) {
+		before := v.conn.Stats().Replication[0]
+		last := replication.TickAt(1<<61, hz)
+		tick := func(n uint16) uint64 {
+			if n == 600 {
+				return last + 1
+			}
+			return rng.Uint64() % (last + 1) >> rng.IntN(53)
+		}
+		v.sendSnapshots(r, o.Number, 601, tick, func(set *snapshot.Set) {
 			for id := range uint16(3) {
 				q := schema.Quat{X: rng.NormFloat64(), Y: rng.NormFloat64(), W: 1}
 				c := crate{Position: schema.Vec3{X: rng.Float64() * 999}, Velocity: schema.Vec3{Y: rng.Float64() * 999}, Orientation: q}
 				uplinktest.Must(r.t, v.crates.Add(set, snapshot.Object{ID: id}, &c))
 			}
 		})
-		if n := v.conn.Stats().Replication[0].Messages - before; n != 600 {
-			r.t.Errorf("%v Hz: %d messages were accepted", hz, n)
+		after := v.conn.Stats().Replication[0]
+		if n, malformed := after.Messages-before.Messages, after.Malformed-before.Malformed; n != 600 || malformed != 1 {
+			r.t.Errorf("%v Hz: %d messages were accepted, %d malformed", hz, n, malformed)
 		}
 	}
 }

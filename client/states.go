@@ -193,7 +193,7 @@ func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.
 		return 0, errUnpolled
 	}
 	u, err := r.dec.Decode(message)
-	if err == nil && u.Tick < 0 {
+	if err == nil && (u.Tick < 0 || !replication.ValidTick(uint64(u.Tick), r.tickHz)) {
 		err = fmt.Errorf("%w: tick %d", snapshot.ErrMalformed, u.Tick)
 	}
 	if err == nil && len(u.Inputs) > 0 && u.Inputs[0].Tick < 0 { // they ascend

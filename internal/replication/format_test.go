@@ -48,7 +48,7 @@ func TestTicks(t *testing.T) {
 				if err != nil || !bytes.Equal(rest, payload) {
 					t.Fatalf("%x: %q, %v", b, rest, err)
 				}
-				if got, err := here.resolve(seq, distance, offset); err != nil || got != tick {
+				if got, err := here.resolve(seq, distance, offset, 1e6); err != nil || got != tick {
 					t.Fatalf("tick %d, %v, want %d", got, err, tick)
 				}
 				if here.age(seq, distance) != there.age(seq, distance) {
@@ -70,9 +70,22 @@ func TestTickBounds(t *testing.T) {
 		}
 	}
 	var ticks Ticks
-	for _, offset := range []int64{-1, MaxTick + 1} {
-		if _, err := ticks.resolve(0, 0, offset); !errors.Is(err, snapshot.ErrMalformed) {
-			t.Errorf("tick %d: %v", offset, err)
+	last := int64(TickAt(maxTime, 60))
+	for _, c := range []struct {
+		offset int64
+		hz     float64
+		ok     bool
+	}{
+		{-1, 60, false},
+		{0, 60, true},
+		{last, 60, true},
+		{last + 1, 60, false},
+		{MaxTick, 1e9, true},
+		{MaxTick + 1, 1e9, false},
+	} {
+		tick, err := ticks.resolve(0, 0, c.offset, c.hz)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, snapshot.ErrMalformed) || err == nil && tick != uint64(c.offset) {
+			t.Errorf("tick %d at %v Hz: %d, %v", c.offset, c.hz, tick, err)
 		}
 	}
 }
@@ -126,7 +139,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var ticks Ticks
-		if tick, err := ticks.resolve(9, 0, offset); err == nil {
+		if tick, err := ticks.resolve(9, 0, offset, 1e9); err == nil {
 			again := append(ticks.Append(nil, 9, 0), payload...)
 			if o, _, err := parseTick(again); err != nil || o != offset || tick > MaxTick {
 				t.Fatalf("tick %d, %x, %v", tick, again, err)

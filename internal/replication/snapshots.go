@@ -188,6 +188,7 @@ type SnapshotDecoder struct {
 	dec     *snapshot.Decoder
 	areas   *areas.Decoder // instead of dec, for a world with areas
 	ticks   Ticks
+	tickHz  float64    // ticks per second
 	ages    [][]uint64 // in ticks, by type
 }
 
@@ -228,7 +229,7 @@ func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
 	if o.Initial == 0 {
 		from = nil
 	}
-	d.dec, d.areas, d.ticks = nil, nil, Ticks{}
+	d.dec, d.areas, d.ticks, d.tickHz = nil, nil, Ticks{}, o.TickHz
 	if o.Areas {
 		d.areas = areas.NewDecoder(append([]*snapshot.Schema{d.schema}, d.types...)...)
 		d.ages = make([][]uint64, 1+len(d.types))
@@ -257,7 +258,7 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	if err != nil {
 		return 0, nil, err
 	}
-	if tick, err = d.ticks.resolve(seq, distance, difference); err == nil && d.areas != nil {
+	if tick, err = d.ticks.resolve(seq, distance, difference, d.tickHz); err == nil && d.areas != nil {
 		for typ := range d.ages {
 			d.ages[typ] = d.ageInTicks(d.ages[typ], seq, d.areas.Ages(typ))
 		}

@@ -271,10 +271,16 @@ const (
 // CheckTick returns an error if the world of an offer cannot have a tick: it is above MaxTick, or
 // more than 73 years after tick 0.
 func (o *Offer) CheckTick(tick uint64) error {
-	if tick <= MaxTick && TickTime(tick, o.TickHz) <= maxTime {
+	if ValidTick(tick, o.TickHz) {
 		return nil
 	}
 	return fmt.Errorf("ds: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
+}
+
+// ValidTick reports whether a world with that many ticks a second can have a tick: see
+// [Offer.CheckTick].
+func ValidTick(tick uint64, tickHz float64) bool {
+	return tick <= MaxTick && TickTime(tick, tickHz) <= maxTime
 }
 
 // Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the
@@ -315,11 +321,12 @@ func parseTick(message []byte) (difference int64, payload []byte, err error) {
 	return difference, message[n:], nil
 }
 
-// resolve returns and stores the tick of a snapshot. The ring must hold that of its baseline.
-func (t *Ticks) resolve(seq uint16, distance int, difference int64) (uint64, error) {
+// resolve returns and stores the tick of a snapshot of a world with that many ticks a second. The
+// ring must hold that of its baseline.
+func (t *Ticks) resolve(seq uint16, distance int, difference int64, tickHz float64) (uint64, error) {
 	tick := t.expected(seq, distance) + uint64(difference)
-	if tick > MaxTick {
-		return 0, fmt.Errorf("%w: tick %d of snapshot %d", snapshot.ErrMalformed, int64(tick), seq)
+	if !ValidTick(tick, tickHz) {
+		return 0, fmt.Errorf("%w: tick %d of snapshot %d, with %v ticks a second", snapshot.ErrMalformed, int64(tick), seq, tickHz)
 	}
 	t.Set(seq, tick)
 	return tick, nil

@@ -125,7 +125,10 @@ protected:
   // restart begins with a stream of a number of ticks, and of messages, per second.
   void restart(double ticks, double rate);
   double rate() const { return rate_; }
-  // observe passes the tick of a decoded message to the clock, and returns its time since tick 0.
+  // valid reports whether the stream can have a tick: below 2^53, and at most 73 years after tick 0.
+  bool valid(uint64_t tick) const;
+  // observe passes the tick of a decoded message, which is valid, to the clock, and returns its time since
+  // tick 0.
   uint64_t observe(const WorldMessage &m, uint64_t tick);
   // keep keeps what a message says about processed calls.
   void keep(const WorldMessage &m);

@@ -255,7 +255,7 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
       info.distance == 0 ? 0
                          : ticks_of[static_cast<size_t>(info.number - info.distance) % ring] + info.distance;
   *tick = before + difference;
-  if (*tick > max_tick) return Error::malformed;
+  if (!valid(*tick)) return Error::malformed;
   ticks_of[info.number % ring] = *tick;
   const uint64_t time = observe(m, *tick);
   const bool newer = !any || *tick > snapshot.tick;

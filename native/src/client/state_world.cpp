@@ -112,12 +112,13 @@ Error StateWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
     if (memory == nullptr) return Error::no_memory;
   }
   StateUpdate u;
-  const Error e = own->receive(m.body, &u);
+  Error e = own->receive(m.body, &u);
+  if (e == Error::ok && (u.tick < 0 || !valid(static_cast<uint64_t>(u.tick)))) e = Error::malformed;
   if (e != Error::ok) {
     if (memory != nullptr) detail::release(allocator, memory);
     return e;
   }
-  *tick = u.tick < 0 ? 0 : static_cast<uint64_t>(u.tick);
+  *tick = static_cast<uint64_t>(u.tick);
   if (of == nullptr) {
     observe(m, *tick);
     keep(m);

@@ -31,10 +31,13 @@ void ClientWorld::restart(double ticks, double rate) {
   calls_n_ = 0;
 }
 
+bool ClientWorld::valid(uint64_t tick) const {
+  constexpr double longest = 2305843009213693952.0; // 2^61 ns, about 73 years
+  return tick < uint64_t{1} << 53 && static_cast<double>(tick) / ticks_ * 1e9 <= longest;
+}
+
 uint64_t ClientWorld::observe(const WorldMessage &m, uint64_t tick) {
-  constexpr double longest = 4611686018427387904.0; // 2^62 ns, about 146 years
-  const double ns = static_cast<double>(tick) / ticks_ * 1e9;
-  const uint64_t time = static_cast<uint64_t>(ns < longest ? ns : longest);
+  const auto time = static_cast<uint64_t>(static_cast<double>(tick) / ticks_ * 1e9);
   clock_.observe(m.now, time);
   return time;
 }

@@ -5,6 +5,7 @@
 
 #include "src/client/bind.hpp"
 #include "test/client/world.hpp"
+#include "test/hex.hpp"
 #include "uplink/snapshot_world.hpp"
 
 using namespace uplink;
@@ -15,13 +16,6 @@ namespace {
 
 using nlohmann::json;
 using Rows = std::vector<std::vector<int32_t>>;
-
-Data unhex(const std::string &s) {
-  Data d;
-  for (size_t i = 0; i + 1 < s.size(); i += 2)
-    d.push_back(static_cast<uint8_t>(std::stoul(s.substr(i, 2), nullptr, 16)));
-  return d;
-}
 
 Field position(const char *name, double min, double max) {
   Field f;
@@ -206,6 +200,33 @@ TEST_CASE("a session of a world, with an initial state in pieces") {
   offer["answer"] = "c70302";
   g.play(offer);
   CHECK(g.world->newest() == nullptr);
+}
+
+TEST_CASE("a tick that is more than 73 years after tick 0") {
+  const Ball ball;
+  for (const uint64_t tick : {uint64_t{138350580552}, uint64_t{138350580553}}) {
+    CAPTURE(tick);
+    SnapshotWorldConfig c;
+    c.types[0] = ball.schema;
+    c.n = 1;
+    Game g(c, false);
+    std::ifstream in(UPLINK_TESTDATA "/sessions/downstreams/world.jsonl");
+    std::string line;
+    while (std::getline(in, line) && !json::parse(line).contains("sent")) g.play(json::parse(line));
+    const Data d = unhex(json::parse(line)["sent"][0]);
+    size_t end = 1; // of the tick
+    while (d[end++] >= 0x80) {
+    }
+    Data m = {d[0]};
+    uint64_t rest = 2 * tick;
+    for (; rest >= 0x80; rest >>= 7) m.push_back(static_cast<uint8_t>(rest | 0x80));
+    m.push_back(static_cast<uint8_t>(rest));
+    m.insert(m.end(), d.begin() + static_cast<long>(end), d.end());
+    g.server.send(DatagramKind::data, m);
+    g.run(50);
+    CHECK((g.world->newest() != nullptr) == (tick == 138350580552));
+    CHECK(g.client->connected());
+  }
 }
 
 TEST_CASE("a session of a world with areas and two types of objects") {
