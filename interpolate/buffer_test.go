@@ -227,6 +227,12 @@ func TestRule(t *testing.T) {
 			t.Errorf("loss %v: %v, want %v", loss, got, want)
 		}
 	}
+	if got := interpolate.Delay(math.MaxInt64, math.MaxInt64, 0.9); got != 16*10*time.Second+time.Hour {
+		t.Errorf("of the longest times: %v", got)
+	}
+	if got := interpolate.Delay(math.MinInt64, math.MinInt64, 0); got != 0 {
+		t.Errorf("of negative times: %v", got)
+	}
 }
 
 func TestConfig(t *testing.T) {

@@ -60,6 +60,7 @@ type Config struct {
 const (
 	minInterval  = time.Millisecond
 	maxInterval  = 10 * time.Second
+	maxTimeSpan  = time.Hour // of Delay, Jitter, MaxDelay, Extrapolate and Gap
 	maxSnapshots = 1024
 	maxObjects   = 65536
 )
@@ -75,10 +76,12 @@ const hitchShare = 2e-4
 // Delay returns the default interpolation delay: the jitter plus a number of intervals that covers
 // loss bursts. Fewer than one in 5,000 snapshots belongs to a longer loss burst. For a loss of 2 to
 // 5 %, the number is three. A loss of 1 or more, or NaN, counts as 0.5, a negative one as 0.
+// Interval counts within 0 to 10 s and jitter within 0 to 1 h, which are the ranges of Config.
 func Delay(interval, jitter time.Duration, loss float64) time.Duration {
 	if !(loss < 1) {
 		loss = 0.5
 	}
+	interval, jitter = max(0, min(interval, maxInterval)), max(0, min(jitter, maxTimeSpan))
 	n := 1
 	for left := loss; left > hitchShare && n < 16; left *= loss {
 		n++
@@ -100,7 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 		field string
 		value time.Duration
 	}{{"Delay", c.Delay}, {"Jitter", c.Jitter}, {"MaxDelay", c.MaxDelay}, {"Extrapolate", c.Extrapolate}, {"Gap", c.Gap}} {
-		if d.value < 0 || d.value > time.Hour {
+		if d.value < 0 || d.value > maxTimeSpan {
 			return bad(d.field, d.value, "from 0 to 1h")
 		}
 	}
