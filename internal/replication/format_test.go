@@ -182,7 +182,30 @@ func TestOfferLimits(t *testing.T) {
 
 func TestInvalidReplies(t *testing.T) {
 	p := newPair(t)
-	for _, b := range [][]byte{nil, {3}, {3, 1, 1}, {MaxStreams, 1}, {3, byte(answers)}} {
+	explained := func(number uint8, a Answer, why control.BindAnswer) []byte {
+		b, err := AppendExplained(nil, number, a, &why)
+		must(t, err)
+		return b[1:]
+	}
+	unknown := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: strings.Repeat("n", MaxName)}
+	if _, _, why, err := parseReply(explained(NoOffer, Refused, unknown)); err != nil || why.Theirs != unknown.Theirs {
+		t.Errorf("a world that was not offered: %+v, %v", why, err)
+	}
+	long, other := unknown, unknown
+	long.Theirs += "n"
+	other.Reason = control.ReasonSchema
+	for _, b := range [][]byte{
+		nil,
+		{3},
+		{3, 1, 1},
+		{MaxStreams, 1},
+		{3, byte(answers)},
+		{NoOffer, byte(Refused)},
+		explained(NoOffer, Ready, unknown),
+		explained(NoOffer, Refused, long),
+		explained(NoOffer, Refused, other),
+		explained(NoOffer-1, Refused, unknown),
+	} {
 		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, control.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
