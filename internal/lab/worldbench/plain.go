@@ -113,7 +113,7 @@ func (p *plain) NewWorld() (*replication.World, error) {
 
 func (p *plain) NewReceiver() (*replication.SnapshotDecoder, error) {
 	d := replication.NewSnapshotDecoder(p.typ.Schema(), p.typ.Schema().NewSet())
-	return &d, d.Begin(&replication.Offer{Areas: true}, nil)
+	return &d, d.Begin(&replication.Offer{TickHz: rate, Areas: true}, nil)
 }
 
 func (p *plain) Put(w *replication.World, tick int) error {

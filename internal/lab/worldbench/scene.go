@@ -100,7 +100,7 @@ func (r recorded) NewWorld() (*replication.World, error) {
 
 func (r recorded) NewReceiver() (*replication.SnapshotDecoder, error) {
 	d := replication.NewSnapshotDecoder(r.Schema(), r.sets[0])
-	return &d, d.Begin(&replication.Offer{Initial: 1, Hash: replication.Hash(r.sets[0])}, nil)
+	return &d, d.Begin(&replication.Offer{TickHz: rate, Initial: 1, Hash: replication.Hash(r.sets[0])}, nil)
 }
 
 // Put quantizes the objects, and adds them as they were recorded.
