@@ -34,6 +34,12 @@ public:
     add(name);
     add(b);
   }
+  // real writes 6 digits, for people.
+  void real(double v) {
+    char b[32];
+    std::snprintf(b, sizeof b, "%g", v);
+    add(b);
+  }
   // end adds a zero, which may replace the last character, and returns how many characters there are.
   size_t end() {
     if (capacity_ == 0) return 0;

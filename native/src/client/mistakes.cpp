@@ -56,7 +56,7 @@ void explain_answer(Text *to, const Schema &s, const BindAnswer &a) {
     to->add("the server has no RPC ");
     to->quote(text_bytes(s.rpc()));
     add_nearest(to, nearest_of(text_bytes(s.rpc()), a.known));
-    to->add("; it has ");
+    if (a.known.n > 0) to->add("; it has ");
     add_names(to, a.known);
     break;
   case 2: {
@@ -83,7 +83,7 @@ void explain_answer(Text *to, const Schema &s, const BindAnswer &a) {
   case 7:
     to->add(a.reason == 6 ? "calls per second are more than the server permits, or next to none; it permits "
                           : "the server has a fixed number of calls per second for it: ");
-    to->number("", static_cast<long long>(std::min(std::max(a.limit, 0.0), 1e6)));
+    to->real(a.limit);
     break;
   case 8:
     to->add("the server has a jitter buffer for it, which takes no reliable calls");
@@ -125,8 +125,8 @@ void Core::tell_refused(const ServerBind &r, const ServerBindAnswer &a) {
     add_nearest(&text, a.known);
   } else {
     text.number(", which the client refuses for reason ", a.reason);
-    text.add(": ");
-    text.quote(a.theirs);
+    if (a.theirs.size > 0) text.add(": ");
+    if (a.theirs.size > 0) text.quote(a.theirs);
   }
   tell_mismatch(0, &text);
 }

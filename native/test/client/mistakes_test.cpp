@@ -1,4 +1,6 @@
 // What a client is told of names and fields that only one end has.
+#include <cmath>
+
 #include "src/client/bind.hpp"
 #include "src/client/worlds.hpp"
 #include "test/client/world.hpp"
@@ -106,6 +108,8 @@ TEST_CASE("why an RPC is not bound") {
   a.known = {"ServerMove", "Moove", "..."};
   CHECK(why(a) ==
         "the server has no RPC \"Move\", nearest \"Moove\"; it has \"ServerMove\", \"Moove\", \"...\"");
+  a.known = {};
+  CHECK(why(a) == "the server has no RPC \"Move\"");
   a = {};
   a.reason = 2;
   a.theirs = "Loc vec2 resolution=1";
@@ -121,6 +125,12 @@ TEST_CASE("why an RPC is not bound") {
   a.reason = 7;
   a.limit = 30;
   CHECK(why(a) == "the server has a fixed number of calls per second for it: 30");
+  a.limit = 66.67;
+  CHECK(why(a) == "the server has a fixed number of calls per second for it: 66.67");
+  for (const double none : {std::nan(""), -HUGE_VAL, 1e300}) {
+    a.limit = none;
+    CHECK(why(a).size() < 80);
+  }
   a = {};
   a.reason = 5;
   a.theirs = "Ring is 1\n";
