@@ -18,11 +18,11 @@ Link::~Link() {
 }
 
 bool Link::create(const ClientConfig &c, uint8_t offered, const Rpc *rpcs, size_t n) {
-  session.configure(c.crypto, offered, c.timeout / 1000);
+  session.configure(allocator, c.crypto, offered, c.timeout / 1000);
   streams.configure(c.streams, c.streams ? c.stream_rate : 0);
   // Without streams only answers to their opens use the bulk channel, and the data of handovers.
   const size_t segments = c.streams ? 16 : 2;
-  bool ok = session.create(allocator) && reliable.create(allocator, c.send_queue, c.receive_queue) &&
+  bool ok = reliable.create(allocator, c.send_queue, c.receive_queue) &&
             bulk.create(allocator, segments, segments) && bindings.create(allocator, c.bindings) &&
             incoming.create(allocator, c.handlers > 0 ? max_incoming : 0) &&
             waiting.create(allocator, c.datagram_bytes) && worlds.create(c.worlds);

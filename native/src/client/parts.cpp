@@ -4,10 +4,6 @@
 
 namespace uplink::detail::client {
 
-void Assembly::clear() {
-  for (Body &b : bodies_) b.count = 0;
-}
-
 Assembly::Body *Assembly::find(uint64_t first, const Part &p) {
   Body *to = nullptr;
   for (Body &b : bodies_) {
@@ -27,6 +23,7 @@ Assembly::Body *Assembly::find(uint64_t first, const Part &p) {
 const Assembly::Body *Assembly::add(uint64_t number, Bytes part) {
   Part p;
   if (!parse_part(part, &p) || number < p.index) return nullptr;
+  if (bodies_.size() == 0 && !bodies_.create(allocator_, max_bodies)) return nullptr;
   Body *b = find(number - p.index, p);
   if (b == nullptr || b->reliable != p.reliable || b->count != p.count || (b->arrived >> p.index & 1) != 0)
     return nullptr;

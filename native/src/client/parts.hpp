@@ -6,7 +6,7 @@
 
 namespace uplink::detail::client {
 
-// Assembly collects bodies that arrive in parts.
+// Assembly collects bodies that arrive in parts. It has memory from the first part on.
 class Assembly {
 public:
   struct Body {
@@ -16,15 +16,19 @@ public:
     uint8_t count = 0, arrived = 0; // count of 0: the entry is free
     uint8_t data[max_datagram] = {};
   };
-  // create allocates memory for so many bodies.
-  bool create(const Allocator &a, size_t n) { return bodies_.create(a, n); }
-  void clear();
+  // configure sets where memory is allocated.
+  void configure(const Allocator &a) { allocator_ = a; }
+  // clear forgets all parts and releases the memory.
+  void clear() { bodies_.clear(); }
   // add adds a part, the body of the datagram with a number. It returns the whole body if that is
-  // complete, valid until the next call, or nullptr.
+  // complete, valid until the next call, or nullptr. Without memory the part is lost.
   const Body *add(uint64_t number, Bytes part);
 
 private:
+  static constexpr size_t max_bodies = 8; // of which parts are missing
+
   Body *find(uint64_t first, const Part &p);
+  Allocator allocator_;
   Array<Body> bodies_;
 };
 

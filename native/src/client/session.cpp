@@ -30,7 +30,8 @@ bool Bucket::take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now) {
   return true;
 }
 
-void Session::configure(const Crypto &c, uint8_t offered, uint64_t timeout) {
+void Session::configure(const Allocator &a, const Crypto &c, uint8_t offered, uint64_t timeout) {
+  parts_.configure(a);
   crypto_ = c;
   offered_ = offered;
   timeout_ = timeout;

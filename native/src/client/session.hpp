@@ -27,9 +27,8 @@ enum class State : uint8_t { idle, connecting, open, closing };
 
 class Session {
 public:
-  // create allocates memory.
-  bool create(const Allocator &a) { return parts_.create(a, 8); }
-  void configure(const Crypto &c, uint8_t offered, uint64_t timeout);
+  // configure must be called first. Memory is allocated for parts that arrive.
+  void configure(const Allocator &a, const Crypto &c, uint8_t offered, uint64_t timeout);
   // start begins a handshake. It sends at most hellos to a server that has not answered; 0: no limit.
   Error start(const Token &t, uint64_t now, unsigned hellos = 0);
   State state() const { return state_; }

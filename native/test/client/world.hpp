@@ -43,7 +43,6 @@ struct Server {
     REQUIRE(development_key(crypto, &key) == Error::ok);
     REQUIRE(channel.create({}, 256, 64));
     REQUIRE(bulk.create({}, 64, 64));
-    REQUIRE(parts.create({}, 8));
   }
 
   std::string token() {
