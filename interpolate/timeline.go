@@ -91,7 +91,7 @@ func (l *timeline) play(now time.Duration) time.Duration {
 	at := l.playback.Step(now, l.line.At(now)-delay, &l.line)
 	end := l.newest + l.cfg.Extrapolate
 	if zone := (delay + l.cfg.Extrapolate - l.cfg.Interval) * 2 / 5; started && zone > 0 && at > end-zone {
-		percent := max(brakePercent, min(100*(end-from)/zone, 100))
+		percent := max(brakePercent, 100*min(end-from, zone)/zone)
 		at = min(at, max(end-zone, from+max(0, now-since)*percent/100))
 		l.playback.At = at
 	}

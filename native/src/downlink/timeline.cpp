@@ -75,7 +75,7 @@ int64_t Timeline::play(int64_t now) {
   const int64_t end = newest_ + extrapolate,
                 zone = (wait + extrapolate - static_cast<int64_t>(config_.interval)) * 2 / 5;
   if (started && zone > 0 && at > end - zone) {
-    const int64_t percent = std::max(brake_percent, std::min<int64_t>(100 * (end - from) / zone, 100));
+    const int64_t percent = std::max(brake_percent, 100 * std::min(end - from, zone) / zone);
     at = std::min(at, std::max(end - zone, from + passed * percent / 100));
     playback_.limit(at);
   }

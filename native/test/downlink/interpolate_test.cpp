@@ -146,6 +146,25 @@ TEST_CASE("the playback follows the server's clock with the delay") {
   CHECK(w.interpolator->stats().restarts == 2);
 }
 
+TEST_CASE("a server's time that jumps by decades") {
+  InterpolatorConfig c;
+  c.delay = 120 * ms;
+  World w(c);
+  uint64_t time = 0;
+  for (uint64_t n = 0; n < 3; n++) {
+    w.put(1, 1);
+    REQUIRE(w.add(5000 * ms + n * 50 * ms, n * 50 * ms) == Error::ok);
+    REQUIRE(w.interpolator->play(5000 * ms + n * 50 * ms, &time));
+  }
+  const uint64_t jump = uint64_t{1} << 62;
+  w.put(1, 2);
+  REQUIRE(w.add(5150 * ms, jump) == Error::ok);
+  // Playback follows, and does not run past what has arrived.
+  REQUIRE(w.interpolator->play(5260 * ms, &time));
+  CHECK(time > jump - 120 * ms);
+  CHECK(time <= jump);
+}
+
 TEST_CASE("an adaptive delay") {
   InterpolatorConfig c;
   c.adaptive = true;
