@@ -76,12 +76,12 @@ struct WorldMessage {
 // WorldReceiver decodes the messages of one world. The client calls its functions.
 class WorldReceiver {
 public:
-  // check reports whether the receiver can decode the messages of an offer. *r is how the offer differs, or
+  // accepts reports whether the receiver can decode the messages of an offer. *r is how the offer differs, or
   // why the receiver cannot decode them.
-  virtual bool check(const WorldOffer &o, WorldReport *r) = 0;
+  virtual bool accepts(const WorldOffer &o, WorldReport *r) = 0;
   // knows reports whether the receiver has the initial state with this hash.
   virtual bool knows(uint64_t hash) const = 0;
-  // begin prepares the first message of a stream that check accepted. initial is the coded initial
+  // begin prepares the first message of a stream that it accepts. initial is the coded initial
   // state; it is empty if that is known, or empty. After an error the client refuses the offer.
   virtual Error begin(const WorldOffer &o, Bytes initial) = 0;
   // receive decodes a message. *tick is its tick.

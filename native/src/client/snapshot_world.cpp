@@ -54,7 +54,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   SnapshotWorldImpl &operator=(const SnapshotWorldImpl &) = delete;
   ~SnapshotWorldImpl();
 
-  bool check(const WorldOffer &o, WorldReport *r) override;
+  bool accepts(const WorldOffer &o, WorldReport *r) override;
   bool knows(uint64_t hash) const override {
     return hash == 0 || (initial.size() > 0 && hash == initial_hash);
   }
@@ -110,7 +110,7 @@ void SnapshotWorldImpl::release_decoders() {
   }
 }
 
-bool SnapshotWorldImpl::check(const WorldOffer &o, WorldReport *r) {
+bool SnapshotWorldImpl::accepts(const WorldOffer &o, WorldReport *r) {
   Text text(r->text, sizeof(r->text));
   release_decoders();
   const bool ok = match(o, &text, r);

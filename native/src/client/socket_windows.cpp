@@ -1,5 +1,11 @@
 // The socket driver of Windows. The program links ws2_32 and has called WSAStartup; open calls it
 // again, which only counts.
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
 #include <winsock2.h>
 #include <ws2tcpip.h>
 

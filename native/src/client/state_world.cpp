@@ -47,7 +47,7 @@ struct StateWorldImpl final : StateWorld {
   state::StateImpl &impl() const { return *static_cast<state::StateImpl *>(own); }
   bool plan(const WorldOffer &o, state::StatePlan *p) const;
 
-  bool check(const WorldOffer &o, WorldReport *r) override;
+  bool accepts(const WorldOffer &o, WorldReport *r) override;
   bool knows(uint64_t hash) const override { return hash == 0; }
   Error begin(const WorldOffer &o, Bytes initial) override;
   Error receive(const WorldMessage &m, uint64_t *tick) override;
@@ -74,7 +74,7 @@ bool StateWorldImpl::plan(const WorldOffer &o, state::StatePlan *p) const {
   return o.factors_n == type.source->velocity_factors() && state::plan_of(type, o.factors, p);
 }
 
-bool StateWorldImpl::check(const WorldOffer &o, WorldReport *r) {
+bool StateWorldImpl::accepts(const WorldOffer &o, WorldReport *r) {
   Text why(r->text, sizeof(r->text));
   state::StatePlan p;
   bool ok = false;

@@ -223,7 +223,7 @@ void Worlds::accept(Subscription *s, Offered *o) {
   s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
   s->report = {};
   s->missing = false;
-  if (!s->receiver->check(o->offer, &s->report)) {
+  if (!s->receiver->accepts(o->offer, &s->report)) {
     set_phase(s, Phase::refused);
     s->changed = true;
     reply(s);

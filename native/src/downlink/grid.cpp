@@ -57,10 +57,10 @@ Int Grid::quarter(size_t i, const Int (&p)[3]) const {
 }
 
 Int Grid::closest(const Int (&p)[3]) const {
-  Int near = reach_;
+  Int result = reach_;
   if (!listed_) {
-    for (size_t i = 0; i < n_; i++) near = least(near, quarter(i, p));
-    return near;
+    for (size_t i = 0; i < n_; i++) result = least(result, quarter(i, p));
+    return result;
   }
   uint64_t lowest = 0;
   for (size_t k = 0; k < 3; k++) lowest += bits_of(((p[k] * inverse_ >> 24) - 1) >> 1) * factors[k];
@@ -68,11 +68,11 @@ Int Grid::closest(const Int (&p)[3]) const {
   for (unsigned c = 0; c < 8; c++) {
     const uint64_t h = lowest + (c & 1) * factors[0] + (c >> 1 & 1) * factors[1] + (c >> 2 & 1) * factors[2];
     for (uint32_t i = heads_[static_cast<size_t>(h >> (64 - bits_))]; i != 0; i = next_[i - 1]) {
-      near = least(near, quarter(i - 1, p));
-      if (++scanned == max_scan) return near;
+      result = least(result, quarter(i - 1, p));
+      if (++scanned == max_scan) return result;
     }
   }
-  return near;
+  return result;
 }
 
 } // namespace uplink::detail::downlink

@@ -227,11 +227,11 @@ void Part::active(int32_t *row) {
   flag_ = flag_of(base_);
   speed_context_ = 0;
   if (type_->position >= 0) {
-    Int here[3], there[3], far = 0;
+    Int here[3], there[3], distance = 0;
     position_of(base_, here);
     position_of(rows_[3], there);
-    for (int k = 0; k < 3; k++) far += absolute(here[k] - there[k]);
-    speed_context_ = static_cast<unsigned>(std::min(bit_length(bits_of(far)) / 2, 3));
+    for (int k = 0; k < 3; k++) distance += absolute(here[k] - there[k]);
+    speed_context_ = static_cast<unsigned>(std::min(bit_length(bits_of(distance)) / 2, 3));
   }
   changes_ <<= 1;
   bool moved = false;
@@ -287,18 +287,18 @@ void Part::resting(const Set &base, Set *out) {
   for (size_t i = 0; i < resting_n_; i++) {
     const size_t at = resting_[i], from = static_cast<size_t>(pairs_[at].base);
     const int32_t *row = base.row(from);
-    Int near = reach_;
+    Int closest = reach_;
     if (type_->position >= 0) {
       Int p[3];
       position_of(row, p);
-      near = grid_.closest(p);
+      closest = grid_.closest(p);
     }
     const int f = flag_of(row);
-    if (near == reach_ && f == 0) {
+    if (closest == reach_ && f == 0) {
       resting_[quiet++] = static_cast<uint32_t>(at);
       continue;
     }
-    const size_t k = near < reach_ ? clamp((log(near) + 256) * 2 / 256 + 1, 1, 127).index() : none_near;
+    const size_t k = closest < reach_ ? clamp((log(closest) + 256) * 2 / 256 + 1, 1, 127).index() : none_near;
     if (bit(disturbed_ + 4 * k + 2 * (changes_ & 1) + static_cast<size_t>(f))) {
       disturbed(base, from, k, out->row(at));
       continue;

@@ -131,11 +131,11 @@ Int Part::decode_quat(const RowField &f, int32_t *row) {
   Int m = 0;
   for (size_t i = 0, k = 0; i < 4; i++) {
     if (static_cast<int>(i) == index) continue;
-    const Int target = quantizer.pack(q.e[i]), far = target - quantizer.pack(from.e[i]);
+    const Int target = quantizer.pack(q.e[i]), distance = target - quantizer.pack(from.e[i]);
     y[4] = log(m);
-    y[14] = log(far);
+    y[14] = log(distance);
     const Int scale = predict(turn_scale_weights[model_][k][c], y);
-    const Int sign = Int{static_cast<int64_t>(9 * k)} + sign3(far);
+    const Int sign = Int{static_cast<int64_t>(9 * k)} + sign3(distance);
     uint16_t *number = contexts + integers_at + (c >= classes ? integer_size : 0);
     m += absolute(
         component(number, level(scale), sign, clamp(target, Int{f.lo} * 16, Int{f.hi} * 16), f, to + 1 + k));

@@ -87,7 +87,7 @@ struct Player : World {
 
 // Ignored is a receiver of a world that never comes.
 struct Ignored : WorldReceiver {
-  bool check(const WorldOffer &, WorldReport *) override { return true; }
+  bool accepts(const WorldOffer &, WorldReport *) override { return true; }
   bool knows(uint64_t) const override { return true; }
   Error begin(const WorldOffer &, Bytes) override { return Error::ok; }
   Error receive(const WorldMessage &, uint64_t *) override { return Error::malformed; }

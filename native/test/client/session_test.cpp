@@ -219,13 +219,13 @@ TEST_CASE("a system that reports that there is no server") {
   CHECK(std::string(text(w.last().reason)) == "no program receives at the server's address");
   ClientConfig c;
   c.server = {4, {192, 0, 2, 1}, 7777};
-  World far(0, c);
-  attempt(far, {});
-  CHECK(far.events.empty());
-  far.run(490);
-  CHECK(far.events.empty());
-  far.run(10);
-  CHECK(far.last().reason == Reason::no_server);
+  World distant(0, c);
+  attempt(distant, {});
+  CHECK(distant.events.empty());
+  distant.run(490);
+  CHECK(distant.events.empty());
+  distant.run(10);
+  CHECK(distant.last().reason == Reason::no_server);
   // An answer, and the address of another server.
   World answered(0, c);
   attempt(answered, {});

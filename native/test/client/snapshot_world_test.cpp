@@ -273,7 +273,7 @@ TEST_CASE("a world that the program cannot convert, and why") {
   const auto refused = [](const SnapshotWorldConfig &config, const WorldOffer &o) {
     Game g(config, true);
     WorldReport r;
-    CHECK_FALSE(g.world->check(o, &r));
+    CHECK_FALSE(g.world->accepts(o, &r));
     return std::string(r.text, r.n);
   };
   const auto text = [](const char *t) { return text_bytes(t); };

@@ -28,7 +28,7 @@ struct Receiver final : WorldReceiver {
   Receiver(const Receiver &) = delete;
   Receiver &operator=(const Receiver &) = delete;
 
-  bool check(const WorldOffer &o, WorldReport *) override { return same_fields(o.types[0], *schema); }
+  bool accepts(const WorldOffer &o, WorldReport *) override { return same_fields(o.types[0], *schema); }
   bool knows(uint64_t hash) const override { return known && hash == 77; }
   Error begin(const WorldOffer &, Bytes b) override {
     begun++;
