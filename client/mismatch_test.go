@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"slices"
@@ -18,47 +17,18 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// located is an RPC's arguments at the server, and misspelled those of a client with another name.
-type located struct {
-	Location schema.Vec3 `uplink:"resolution=1"`
-	Buttons  uint16
-}
-
+// misspelled is a moveLike with another name.
 type misspelled struct {
 	Loc     schema.Vec3 `uplink:"resolution=1"`
 	Buttons uint16
-}
-
-// lines is a log that several goroutines may write.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-// with returns the lines that contain a text.
-func (l *lines) with(text string) (out []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.b.String()) {
-		if strings.Contains(line, text) {
-			out = append(out, line)
-		}
-	}
-	return out
 }
 
 // mistaken is a client and a server that log, and the mismatches of which the client was told.
 type mistaken struct {
 	server     *uplinktest.Server
 	conn       *client.Conn
-	atServer   lines
-	atClient   lines
+	atServer   uplinktest.Record
+	atClient   uplinktest.Record
 	mu         sync.Mutex
 	mismatches []*client.MismatchError
 }
@@ -119,9 +89,9 @@ func TestFieldsOfOneEnd(t *testing.T) {
 		joined := make(chan *ds.Player, 1)
 		handlers := new(client.Handlers)
 		uplinktest.Must(t, client.Handle(handlers, "Hit", func(client.Call[misspelled]) {}))
-		m := newMistaken(t, 1, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, handlers, handles[located]("Move"))
+		m := newMistaken(t, 1, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, handlers, handles[moveLike]("Move"))
 		uplinktest.Must(t, bind[misspelled](t, m.conn, "Move", client.BindConfig{}))
-		_, err := ds.Bind[located](<-joined, "Hit", ds.BindConfig{})
+		_, err := ds.Bind[moveLike](<-joined, "Hit", ds.BindConfig{})
 		uplinktest.Must(t, err)
 		settle(100 * ms)
 		told := m.told()
@@ -133,8 +103,8 @@ func TestFieldsOfOneEnd(t *testing.T) {
 			if e.RPC != want.RPC || e.Call != want.Call || e.NotOffered || !slices.Equal(e.Here, []string{"Loc"}) || !slices.Equal(e.There, []string{"Location"}) {
 				t.Errorf("told %+v", e)
 			}
-			once(t, "client", m.atClient.with(e.RPC), `"Loc\", nearest \"Location\"`, "both ends differ", "level=WARN")
-			once(t, "server", m.atServer.with(`both ends differ" `+map[bool]string{false: "kind=rpc name=Move", true: "kind=call name=Hit"}[e.Call]), `\"Loc\"`, `nearest \"Location\"`, "level=WARN")
+			once(t, "client", m.atClient.Lines(e.RPC), `"Loc\", nearest \"Location\"`, "both ends differ", "level=WARN")
+			once(t, "server", m.atServer.Lines(`both ends differ" `+map[bool]string{false: "kind=rpc name=Move", true: "kind=call name=Hit"}[e.Call]), `\"Loc\"`, `nearest \"Location\"`, "level=WARN")
 		}
 		once(t, "event", m.events("mismatch", "rpc"), `only the client has "Loc", nearest "Location"; only the server has "Location", nearest "Loc"`)
 		once(t, "event", m.events("mismatch", "call"), `only the server has "Location", nearest "Loc"; only the client has "Loc"`)
@@ -150,31 +120,31 @@ func TestUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		joined := make(chan *ds.Player, 1)
 		handlers := new(client.Handlers)
-		uplinktest.Must(t, client.Handle(handlers, "Hit", func(client.Call[located]) {}))
-		balls, err := ds.NewWorld[located](nil, "balls", ds.WorldConfig[located]{TickHz: 60})
+		uplinktest.Must(t, client.Handle(handlers, "Hit", func(client.Call[moveLike]) {}))
+		balls, err := ds.NewWorld[moveLike](nil, "balls", ds.WorldConfig[moveLike]{TickHz: 60})
 		uplinktest.Must(t, err)
 		m := newMistaken(t, 2, ds.Config{Joined: func(p *ds.Player) {
 			if _, err := balls.Offer(p); err != nil {
 				t.Error(err)
 			}
 			joined <- p
-		}}, handlers, handles[located]("ServerMove"))
-		err = bind[located](t, m.conn, "ServerMoove", client.BindConfig{})
+		}}, handlers, handles[moveLike]("ServerMove"))
+		err = bind[moveLike](t, m.conn, "ServerMoove", client.BindConfig{})
 		if err == nil || !strings.Contains(err.Error(), `nearest "ServerMove"`) {
 			t.Errorf("an unknown RPC: %v", err)
 		}
 		once(t, "event", m.events("bind_refused", "unknown_rpc"), "ServerMoove", "ServerMove")
-		hits, err := ds.Bind[located](<-joined, "Hitt", ds.BindConfig{})
+		hits, err := ds.Bind[moveLike](<-joined, "Hitt", ds.BindConfig{})
 		uplinktest.Must(t, err)
 		settle(100 * ms)
-		if _, err := hits.Send(&located{}); err == nil || !strings.Contains(err.Error(), `nearest "Hit"`) {
+		if _, err := hits.Send(&moveLike{}); err == nil || !strings.Contains(err.Error(), `nearest "Hit"`) {
 			t.Errorf("an unknown call: %v", err)
 		}
 		once(t, "event", m.events("call_refused", "unknown_rpc"), "Hitt", `nearest "Hit"`)
 
 		start, subscribed := time.Now(), make(chan error, 1)
 		go func() {
-			_, err := client.SubscribeSnapshots(t.Context(), m.conn, "ballz", client.SnapshotConfig[located]{})
+			_, err := client.SubscribeSnapshots(t.Context(), m.conn, "ballz", client.SnapshotConfig[moveLike]{})
 			subscribed <- err
 		}()
 		settle(2100 * ms)
@@ -182,9 +152,9 @@ func TestUnknownNames(t *testing.T) {
 		if len(told) != 1 || !errors.Is(told[0], client.ErrNotOffered) || !strings.Contains(told[0].Error(), `nearest "balls"; it offers balls`) {
 			t.Fatalf("told %v", told)
 		}
-		once(t, "client", m.atClient.with("ballz"), "both ends differ")
+		once(t, "client", m.atClient.Lines("ballz"), "both ends differ")
 		once(t, "event", m.events("world_refused", "unknown_world"), "ballz", `nearest "balls"`)
-		once(t, "server", m.atServer.with("world refused"), "ballz", "balls")
+		once(t, "server", m.atServer.Lines("world refused"), "ballz", "balls")
 		if err := <-subscribed; !errors.Is(err, client.ErrNotOffered) || time.Since(start) > 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
@@ -195,13 +165,13 @@ func TestUnknownNames(t *testing.T) {
 // are told once.
 func TestWorldsThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		balls, err := ds.NewWorld[located](nil, "balls", ds.WorldConfig[located]{TickHz: 60})
+		balls, err := ds.NewWorld[moveLike](nil, "balls", ds.WorldConfig[moveLike]{TickHz: 60})
 		uplinktest.Must(t, err)
 		m := newMistaken(t, 3, ds.Config{Joined: func(p *ds.Player) {
 			if _, err := balls.Offer(p); err != nil {
 				t.Error(err)
 			}
-		}}, nil, handles[located]("Move"))
+		}}, nil, handles[moveLike]("Move"))
 		view, err := client.SubscribeSnapshots(t.Context(), m.conn, "balls", client.SnapshotConfig[misspelled]{})
 		uplinktest.Must(t, err)
 		settle(100 * ms)
@@ -218,7 +188,7 @@ func TestWorldsThatDiffer(t *testing.T) {
 		}
 		settle(100 * ms)
 		once(t, "event", m.events("world_refused", "schema"), "balls", "Place", "Location")
-		_, err = client.SubscribeState(t.Context(), m.conn, "balls", client.StateConfig[located]{})
+		_, err = client.SubscribeState(t.Context(), m.conn, "balls", client.StateConfig[moveLike]{})
 		if err == nil || !strings.Contains(err.Error(), "codec") {
 			t.Errorf("another codec: %v", err)
 		}

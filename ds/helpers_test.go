@@ -186,26 +186,6 @@ func (l *letters) count() uint32 {
 	return l.next
 }
 
-// record is a log that can be read while it is written.
-type record struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(b)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.String()
-}
-
-func (r *record) count(s string) int { return strings.Count(r.String(), s) }
-
 // unheard is a transport.Handler that does nothing.
 type unheard struct{}
 

@@ -43,7 +43,7 @@ func TestReliableViolations(t *testing.T) {
 		{"malformed frame", []byte{0x80, reliable, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, malformed, ds.Malformed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log record
+			var log uplinktest.Record
 			cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 				moves, err := schema.Compile[move]("Move", 0)
@@ -59,7 +59,7 @@ func TestReliableViolations(t *testing.T) {
 				if drops[tt.drop] != 1 {
 					t.Errorf("counted %v, want %v once", drops, tt.drop)
 				}
-				if n := log.count("session ended"); n != 1 || log.count(fmt.Sprintf("reason=%q", tt.reason)) != 1 {
+				if n := log.Count("session ended"); n != 1 || log.Count(fmt.Sprintf("reason=%q", tt.reason)) != 1 {
 					t.Errorf("logged %d times: %s", n, log.String())
 				}
 			})
@@ -138,7 +138,7 @@ func payloadsOf(t *testing.T, s *schema.Schema, cfg rpcdelta.EncoderConfig) func
 // TestBindLimits verifies that requests for all numbers, at many rates and on both channels, bind
 // each RPC once, that others are refused, and that little is logged.
 func TestBindLimits(t *testing.T) {
-	var log record
+	var log uplinktest.Record
 	cfg := ds.Config{MaxRate: 305, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		bound := 0
@@ -170,8 +170,8 @@ func TestBindLimits(t *testing.T) {
 				t.Errorf("%+v, want %v", a, want)
 			}
 		}
-		if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("\n") > 40 {
-			t.Errorf("%d malformed, %d unknown, %d log records", malformed, unknown, log.count("\n"))
+		if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.Count("\n") > 40 {
+			t.Errorf("%d malformed, %d unknown, %d log records", malformed, unknown, log.Count("\n"))
 		}
 	})
 }
@@ -218,13 +218,13 @@ func TestBindRanges(t *testing.T) {
 // TestBindRefusalLog verifies that the log of a refused binding contains what was asked for and
 // what the server has or permits.
 func TestBindRefusalLog(t *testing.T) {
-	var log record
+	var log uplinktest.Record
 	cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	besides(t, cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		refused := func(req control.BindRequest, want string) {
 			settle(time.Second)
 			a := r.bind(req)
-			if want = fmt.Sprintf("reason=%s player=%d", want, r.ID()); a.Reason == control.ReasonNone || log.count(want) != 1 {
+			if want = fmt.Sprintf("reason=%s player=%d", want, r.ID()); a.Reason == control.ReasonNone || log.Count(want) != 1 {
 				t.Errorf("%+v, want %s in\n%s", a, want, log.String())
 			}
 		}

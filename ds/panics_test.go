@@ -96,7 +96,7 @@ type panicScene struct {
 	exits bool // by runtime.Goexit instead of a panic
 	srv   *uplinktest.Server
 	net   *uplinktest.Network
-	log   record
+	log   uplinktest.Record
 
 	mu       sync.Mutex
 	culprit  *ds.Player // the first that joins
@@ -270,7 +270,7 @@ func (s *panicScene) check(ended error, rpcs []string) {
 	if want := []string{fmt.Sprint(who, " ", value, " true")}; !slices.Equal(s.reported, want) || s.srv.Stats().Panics != 1 {
 		t.Errorf("PanicHandler got %q, want %q; %d panics are counted", s.reported, want, s.srv.Stats().Panics)
 	}
-	if s.log.count("handler panicked") != 1 || s.log.count(text) == 0 || s.log.count("panics_test.go") == 0 {
+	if s.log.Count("handler panicked") != 1 || s.log.Count(text) == 0 || s.log.Count("panics_test.go") == 0 {
 		t.Errorf("the log has:\n%s", s.log.String())
 	}
 	why := s.left[s.culprit]
@@ -401,7 +401,7 @@ func TestPanicDrops(t *testing.T) {
 // TestPanicHandlerKicks verifies that the client gets the reason with which PanicHandler kicks, and
 // that without it and a logger a panic is logged to slog.Default.
 func TestPanicHandlerKicks(t *testing.T) {
-	var log record
+	var log uplinktest.Record
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
@@ -420,7 +420,7 @@ func TestPanicHandlerKicks(t *testing.T) {
 			}
 		})
 	}
-	if log.count("handler panicked") != 1 || log.count(bug) == 0 {
+	if log.Count("handler panicked") != 1 || log.Count(bug) == 0 {
 		t.Errorf("logged:\n%s", log.String())
 	}
 }

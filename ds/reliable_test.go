@@ -249,7 +249,7 @@ func TestReliableWithSlowAcks(t *testing.T) {
 func TestHonestReliableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := linkedBy(t, 80*ms, simnet.Config{Loss: 0.2, Jitter: 30 * ms, Duplicate: 0.1, Seed: 21})
-		var log record
+		var log uplinktest.Record
 		journal := uplinktest.NewJournal(t, 1)
 		restart := func() *uplinktest.Server {
 			return serve(t, network, ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, handles("Fire", journal.Handle), ignores("Move"))
@@ -273,7 +273,7 @@ func TestHonestReliableCalls(t *testing.T) {
 			<-srv.Served
 			srv = restart()
 			call(8 * time.Second)
-			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.count("session ended") != 0 || n < 60 {
+			if malformed, unknown := dropped(srv); malformed+unknown != 0 || log.Count("session ended") != 0 || n < 60 {
 				t.Errorf("%d malformed, %d unknown, %d frames sent, log %s", malformed, unknown, n, log.String())
 			}
 		}

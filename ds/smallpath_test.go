@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,24 +44,23 @@ func TestSmallPaths(t *testing.T) {
 }
 
 func playOnPath(t *testing.T, mtu int, later bool) {
-	large := simnet.Config{Delay: 20 * time.Millisecond, Seed: 3}
+	large := simnet.Config{Delay: 20 * ms, Seed: 3}
 	small := large
 	small.MTU = mtu
 	first := small
 	if later {
 		first = large
 	}
-	network, err := simnet.NewNetwork(first, first)
-	uplinktest.Must(t, err)
-	var logs [2]bytes.Buffer
+	network := uplinktest.NewNetwork(t, first, first)
+	var logs [2]uplinktest.Record
 	logger := func(i int) *slog.Logger { return slog.New(slog.NewTextHandler(&logs[i], nil)) }
 
 	const calls, messages, stream, objects = 90, 9, 100_000, 300
 	var up struct{ calls, reliable, unreliable, stream atomic.Int64 }
 	var world *ds.World[ball]
 	player := make(chan *ds.Player, 1)
-	server, err := ds.Listen("127.0.0.1:7777", ds.Config{
-		Network: network, Logger: logger(0),
+	server := serve(t, network, ds.Config{
+		Logger: logger(0),
 		Joined: func(p *ds.Player) {
 			_, err := world.Offer(p)
 			uplinktest.Must(t, err)
@@ -74,24 +72,13 @@ func playOnPath(t *testing.T, mtu int, later bool) {
 			b, _ := io.ReadAll(r)
 			up.stream.Store(int64(len(b)))
 		},
+	}, handles("Block", func(*ds.Player, ds.Frame[block]) { up.calls.Add(1) }), func(s *ds.Server) (err error) {
+		world, err = ds.NewWorld(s, "balls", ds.WorldConfig[ball]{TickHz: 60, SendHz: 20})
+		return err
 	})
-	uplinktest.Must(t, err)
-	uplinktest.Must(t, ds.Handle(server, "Block", func(*ds.Player, ds.Frame[block]) { up.calls.Add(1) }))
-	world, err = ds.NewWorld(server, "balls", ds.WorldConfig[ball]{TickHz: 60, SendHz: 20})
-	uplinktest.Must(t, err)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(t.Context()) }()
-	defer func() {
-		_ = server.Close()
-		<-served
-	}()
 
 	var down struct{ reliable, snapshots atomic.Int64 }
-	conn, err := client.Dial(t.Context(), "127.0.0.1:7777", client.Config{
-		Network: network, Logger: logger(1), OnMessage: func([]byte) { down.reliable.Add(1) },
-	})
-	uplinktest.Must(t, err)
-	defer conn.Close()
+	conn := uplinktest.Dial(t, network, client.Config{Logger: logger(1), OnMessage: func([]byte) { down.reliable.Add(1) }})
 	p := <-player
 	call, err := client.Bind[block](t.Context(), conn, "Block", client.BindConfig{RateHz: 30})
 	uplinktest.Must(t, err)
@@ -101,34 +88,21 @@ func playOnPath(t *testing.T, mtu int, later bool) {
 		}
 	}})
 	uplinktest.Must(t, err)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	defer func() {
-		close(stop)
-		<-stopped
-	}()
-	go func() {
-		defer close(stopped)
-		ticker := time.NewTicker(time.Second / 20)
-		defer ticker.Stop()
-		for tick := uint64(0); ; tick += 3 {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-			}
-			uplinktest.Must(t, world.Begin(tick))
-			for i := range uint64(objects) {
-				b := ball{Position: schema.Vec3{X: float64(tick*(i+3)%5000) / 7, Y: float64(i)}, Name: fmt.Append(nil, tick*i%977)}
-				uplinktest.Must(t, world.Put(uint16(i), 0, &b))
-			}
-			world.Commit()
-			world.Send()
+	tick := uint64(0)
+	polling(t, time.Second/20, func() {
+		uplinktest.Must(t, world.Begin(tick))
+		for i := range uint64(objects) {
+			b := ball{Position: schema.Vec3{X: float64(tick*(i+3)%5000) / 7, Y: float64(i)}, Name: fmt.Append(nil, tick*i%977)}
+			uplinktest.Must(t, world.Put(uint16(i), 0, &b))
 		}
-	}()
+		_, err := world.Send()
+		uplinktest.Must(t, err)
+		tick += 3
+	})
 	time.Sleep(4 * time.Second)
 	if later {
 		uplinktest.Must(t, network.Set(small, small))
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1500 * ms)
 	}
 	down.snapshots.Store(0)
 	data := bytes.Repeat([]byte("incompressible"), 100)[:1090]
@@ -175,7 +149,7 @@ func playOnPath(t *testing.T, mtu int, later bool) {
 		t.Errorf("path size %d at the server, %d at the client", atServer, atClient)
 	}
 	for i, n := range []uint64{server.Stats().Transport.SmallPaths, conn.Stats().Transport.SmallPaths} {
-		if logged := strings.Contains(logs[i].String(), "small path"); logged != isSmall || (n != 0) != isSmall {
+		if logged := logs[i].Count("small path") > 0; logged != isSmall || (n != 0) != isSmall {
 			t.Errorf("end %d: %d times small, logged %v", i, n, logged)
 		}
 	}

@@ -125,11 +125,8 @@ func playRates(t *testing.T, rates []float64, seed uint64) {
 			uplinktest.Must(t, past.Add(at(g.tick), []uint32{256}, []rateBall{ball}))
 			uplinktest.Must(t, world.Begin(g.tick))
 			uplinktest.Must(t, world.Put(1, 0, &ball))
-			world.Commit()
-			if g.tick%3 == 0 {
-				_, err := world.Send()
-				uplinktest.Must(t, err)
-			}
+			_, err := world.Send()
+			uplinktest.Must(t, err)
 		}
 	}()
 	conn := uplinktest.Dial(t, network, client.Config{OnEvent: g.onEvent})
