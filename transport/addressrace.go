@@ -21,18 +21,18 @@ const raceDelay = 250 * time.Millisecond
 type addressRace struct {
 	cfg     Config
 	handler Handler
-	count   int              // of different addresses
-	remotes []netip.AddrPort // those without a server are repeated while another one has not failed
-	next    int              // the next of remotes to try
-	dialers []*dialer        // that were started
-	running int              // dialers whose handshake is not over
-	over    chan *dialer     // whose handshake is over; has room for all
-	winner  atomic.Uint32    // 1 and the index of the address that answered first; 0: none has
+	count   int              // number of different addresses
+	remotes []netip.AddrPort // to try in this order; an address without a server may be appended again
+	next    int              // index of the next address to try
+	dialers []*dialer        // all that were started
+	running int              // number of dialers whose handshake is not over
+	over    chan *dialer     // receives each dialer when its handshake is over; never blocks
+	winner  atomic.Uint32    // 1 plus the index of the address that answered first; 0: none has
 	won     chan struct{}    // closed when there is a winner
-	errs    []addressError   // of the addresses that failed
+	errs    []addressError   // the last error of each address that failed
 }
 
-// addressError is why an address failed.
+// addressError is the error of one address.
 type addressError struct {
 	addr netip.AddrPort
 	error
@@ -105,7 +105,7 @@ func (r *addressRace) run(ctx context.Context) *dialer {
 	return nil
 }
 
-// failed records why an address failed, the last time that it was tried.
+// failed records the error of an address, in place of an earlier one.
 func (r *addressRace) failed(addr netip.AddrPort, err error) {
 	i := slices.IndexFunc(r.errs, func(e addressError) bool { return e.addr == addr })
 	if i < 0 {

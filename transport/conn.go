@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
-// roomInterval is the time after which a goroutine that waits for room looks again: that of the
+// roomInterval is the interval at which WaitReliable checks whether there is room: that of the
 // channel's flushes.
 const roomInterval = 10 * time.Millisecond
 
@@ -78,10 +78,10 @@ const (
 	ended // Closed has been called, or never will be
 )
 
-// Send sends a copy of b as one datagram, at most [Conn.MaxPayload] bytes, or as several ones that
-// arrive together or not at all if the path carries less. It does not block and does not allocate.
-// It returns [ErrTooLarge] or an error that wraps [net.ErrClosed]; packet loss, also at this end,
-// is not an error.
+// Send sends a copy of b, at most [Conn.MaxPayload] bytes, in one datagram. If the path does not
+// carry it, Send sends several datagrams, and the peer receives all of b or nothing. It does not
+// block and does not allocate. It returns [ErrTooLarge] or an error that wraps [net.ErrClosed];
+// packet loss, also at this end, is not an error.
 func (c *Conn) Send(b []byte) error {
 	err := c.send(b)
 	c.outbox.write()
@@ -144,14 +144,15 @@ func (c *Conn) sendReliable(b []byte) error {
 }
 
 // ReliableRoom returns the size in bytes of the largest message that [Conn.SendReliable] accepts
-// now: what [Config.ReliableQueue] and [Config.TotalReliableQueue] leave.
+// now. [Config.ReliableQueue] and [Config.TotalReliableQueue] bound it.
 func (c *Conn) ReliableRoom() int {
 	return locked(c, (*session.Session).ReliableRoom)
 }
 
-// WaitReliable waits until [Conn.SendReliable] has room for a message of n bytes, which another
-// goroutine may take first. The error is that of the context, or wraps [net.ErrClosed]. A Handler
-// must not call it.
+// WaitReliable waits until there is room for a reliable message of n bytes. Another goroutine may
+// use the room before the caller does. If ctx is done, WaitReliable returns its error. After the
+// end of the connection, the error wraps [net.ErrClosed]. A Handler must not call it, because it
+// blocks the goroutine that makes room.
 func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 	ticker := time.NewTicker(roomInterval)
 	defer ticker.Stop()
@@ -216,9 +217,9 @@ func (c *Conn) Silence(now time.Time) time.Duration {
 	return now.Sub(locked(c, (*session.Session).Served))
 }
 
-// Returned returns when the peer was last heard after a second without a datagram of it, was found
-// at another address, or showed by an echo that it receives, after some seconds without any. The
-// zero time means never.
+// Returned returns the time of the last return of the peer: its first datagram after a second
+// without one, its path migration, or its first echo after some seconds without echoes, which shows
+// that it receives again. The zero time means never.
 func (c *Conn) Returned() time.Time { return locked(c, (*session.Session).Returned) }
 
 // Probe requests an answer of the peer.

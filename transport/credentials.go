@@ -142,9 +142,9 @@ const maxAddresses = 8
 // lookupIP returns the addresses of a name. Tests replace it.
 var lookupIP = net.DefaultResolver.LookupNetIP
 
-// resolve returns the addresses that addr, "host:port", names, in the order in which they are
-// tried: that of the resolver (RFC 6724), with alternating families (RFC 8305, section 4). Errors
-// tell which part is wrong.
+// resolve returns the addresses of addr, "host:port", at most maxAddresses. They are in the order
+// in which to try them: that of the resolver (RFC 6724), with alternating families (RFC 8305,
+// section 4). Errors state which part of addr is wrong.
 func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {
 		if a.Port() == 0 {

@@ -12,11 +12,11 @@ import (
 type received struct {
 	payload []byte
 	number  uint64 // of the datagram, if it was accepted
-	size    int    // of its datagram, or of those of its parts
+	size    int    // of its datagram, or of the datagrams of all its parts, in bytes
 	verdict session.Verdict
-	state   session.State // after it
-	remote  session.Path  // path to the peer after it
-	small   int           // size of the largest datagram of the path, if that was found to be small now; otherwise 0
+	state   session.State // after the datagram
+	remote  session.Path  // path to the peer after the datagram
+	small   int           // path size in bytes if the datagram showed that the path is small; otherwise 0
 }
 
 func (c *Conn) input(now time.Time, from session.Path, b []byte) received {
@@ -37,8 +37,8 @@ func (c *Conn) input(now time.Time, from session.Path, b []byte) received {
 	}
 }
 
-// observePathSize counts a path that was found to be small, and returns the size of its largest
-// datagram; otherwise it returns 0. It is called with the lock held.
+// observePathSize counts each finding that the path is small, and then returns the path size in
+// bytes; otherwise it returns 0. It is called with the lock held.
 func (c *Conn) observePathSize() int {
 	if !c.session.TakeSmall() {
 		return 0
@@ -49,7 +49,7 @@ func (c *Conn) observePathSize() int {
 	return c.session.MaxDatagram()
 }
 
-// logPath logs that the path was found to be small.
+// logPath logs a small path.
 func (c *Conn) logPath(r received, log *slog.Logger) {
 	if r.small != 0 {
 		log.Info("small path", "remote", r.remote.Addr, "datagram", r.small)

@@ -31,13 +31,14 @@ type dialer struct {
 	sent    sentCounters
 	alarm   alarm
 	ready   chan struct{} // closed after Opened has returned
-	// reporter is the first packet connection, before the listener's first answer, if it can report
-	// that there is no listener.
+	// reporter is the first packet connection if it can report that there is no listener. It is nil
+	// after the listener's first answer.
 	reporter refusalReporter
 }
 
-// refusalReporter is a [PacketConn] whose reads return an error that wraps udp.ErrRefused, if set
-// so, when the network reports that no program receives at the destination.
+// refusalReporter is a [PacketConn] that passes on reports of the network. After
+// ReportRefused(true), its reads return an error that wraps udp.ErrRefused if no program receives
+// at the destination.
 type refusalReporter interface{ ReportRefused(on bool) }
 
 // Dial connects to the listener at addr ("host:port"). It returns when the connection is open and
@@ -50,9 +51,10 @@ type refusalReporter interface{ ReportRefused(on bool) }
 // and Dial returns an error. If h has a method Answered(), it is called for each answer that does
 // not complete the handshake: the listener runs.
 //
-// If the host is a name with several addresses, of IPv4 or IPv6, Dial tries the next one too after
-// 250 ms, or at once when an attempt fails. It continues only at the address that answers first,
-// and only that one gets the token. At most 8 addresses are tried. An error names those that were.
+// If the host is a name with several addresses, of IPv4 or IPv6, Dial tries them one after the
+// other, each 250 ms after the previous one, or at once when an attempt fails. It continues only at
+// the address that answers first, and sends the token only there. It tries at most 8 addresses, and
+// an error names all that were tried.
 //
 // On Linux and Windows, Dial fails with session.ErrNoServer if the network reports that no program
 // receives at the address: at once if that is a loopback address, otherwise if no answer follows

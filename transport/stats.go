@@ -29,14 +29,14 @@ type Stats struct {
 	LossBursts uint64
 	// PathMigrations counts changes of the peer's address.
 	PathMigrations uint64
-	// SmallPaths counts how often the path was found to carry less than datagrams of 1,200 bytes:
-	// more than once if it changes.
+	// SmallPaths counts how often the path was found not to carry datagrams of 1,200 bytes. It is
+	// more than 1 if the path changes.
 	SmallPaths uint64
 	// MaxDatagram is the size in bytes of the largest datagram that the path is known to carry to
-	// the peer, 548 if only datagrams arrive that every path carries. Payloads and messages that
-	// need more are sent in parts. It is 0 while the size is not known: a dialed connection
-	// searches for it when it opens and after a change of its local address, a listener's when
-	// large datagrams are lost.
+	// the peer. It is at least 548, which every path carries, or 0 while the size is not known.
+	// Payloads and messages that need larger datagrams are sent in parts. A dialed connection
+	// searches for the size when it opens and after a change of its local address, a connection of
+	// a listener when large datagrams are lost.
 	MaxDatagram int
 	// Dropped counts received datagrams that were not used.
 	Dropped Drops

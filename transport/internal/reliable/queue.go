@@ -7,20 +7,20 @@ import (
 )
 
 // maxSegments is the maximum number of segments in the state machine. Further messages wait in the
-// queue, where a small one takes little memory.
+// queue, where a small message takes less memory than a segment.
 const maxSegments = 2 * window
 
 // queueHeader is the size in bytes of the header of a message in the queue, which counts with it.
 const queueHeader = 2
 
-// Limits limit the bytes of messages that wait to be sent or acknowledged. Channels may share them.
-// They are safe for concurrent use.
+// Limits bounds the bytes of messages that wait to be sent or acknowledged, for each channel and
+// for all channels that share it. It is safe for concurrent use.
 type Limits struct {
 	each, all int
 	used      atomic.Int64
 }
 
-// NewLimits returns limits of so many bytes for each channel, and for all together.
+// NewLimits returns limits of each bytes per channel, and of all bytes for all channels together.
 func NewLimits(each, all int) *Limits { return &Limits{each: each, all: all} }
 
 func (l *Limits) take(n int) bool {
@@ -31,16 +31,17 @@ func (l *Limits) take(n int) bool {
 	return false
 }
 
-// queue contains the messages that wait for room in the state machine, in order, and counts those
-// that were not acknowledged.
+// queue contains the messages that wait for room in the state machine, in order, and counts the
+// bytes of all unacknowledged messages.
 type queue struct {
-	b        []byte // messages, each after its size as a u16
-	head     int    // of the first one in b
-	segments int    // of the messages in b
-	bytes    int    // of all messages that are not acknowledged, with the headers of those in b
+	b        []byte // messages, each preceded by its size as a u16
+	head     int    // offset of the first message in b
+	segments int    // number of segments that the messages in b need
+	bytes    int    // size of all unacknowledged messages, including the headers in b
 }
 
-// reserve reserves the room of a message of n bytes.
+// reserve reserves room for a message of n bytes. It returns an error that wraps ErrBacklog if
+// there is none.
 func (c *Channel) reserve(n int) error {
 	l, size, waiting := c.cfg.Limits, n+queueHeader, c.waiting()
 	switch {
@@ -54,7 +55,7 @@ func (c *Channel) reserve(n int) error {
 	return nil
 }
 
-// waiting returns the number of bytes that are not acknowledged.
+// waiting returns the size of all unacknowledged messages in bytes.
 func (c *Channel) waiting() int {
 	if c.queue == nil {
 		return 0
@@ -62,7 +63,7 @@ func (c *Channel) waiting() int {
 	return c.queue.bytes
 }
 
-// free releases the room of so many bytes.
+// free releases room for n bytes.
 func (c *Channel) free(n int) {
 	if l := c.cfg.Limits; l != nil && c.queue != nil {
 		c.queue.bytes -= n
@@ -70,8 +71,7 @@ func (c *Channel) free(n int) {
 	}
 }
 
-// Room returns the size in bytes of the largest message that [Channel.Send] has room for now, 0 if
-// there is none.
+// Room returns the size in bytes of the largest message for which there is room now, or 0.
 func (c *Channel) Room() int {
 	room := MaxMessage
 	if l := c.cfg.Limits; l != nil {
@@ -80,7 +80,7 @@ func (c *Channel) Room() int {
 	return max(room, 0)
 }
 
-// push queues a message, for which there is room.
+// push queues a message. The caller has reserved its room.
 func (c *Channel) push(b []byte) {
 	q := c.queue
 	if c.cfg.Limits != nil {
@@ -90,7 +90,7 @@ func (c *Channel) push(b []byte) {
 	q.segments += c.fragments(len(b))
 }
 
-// feed passes messages on to the state machine, as many as it has room for.
+// feed moves messages from the queue to the state machine, up to maxSegments segments.
 func (c *Channel) feed() {
 	q := c.queue
 	for q.head < len(q.b) {
@@ -113,8 +113,7 @@ func (c *Channel) feed() {
 	}
 }
 
-// Drop releases the room of everything that was not acknowledged. The channel cannot be used
-// afterwards.
+// Drop releases the room of all unacknowledged messages. The channel must not be used afterwards.
 func (c *Channel) Drop() {
 	c.free(c.waiting())
 	c.cfg.Limits = nil

@@ -7,35 +7,35 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// maxAssembled is the maximum number of bodies of which some parts have arrived. More are not
-// needed unless datagrams arrive out of order by more than that, and they limit the memory that a
-// peer can take to 24 KB.
+// maxAssembled is the maximum number of incomplete bodies. It bounds the memory that a peer can
+// take to 24 KB, and suffices unless parts of more bodies arrive out of order.
 const maxAssembled = 16
 
-// assembly collects bodies that arrive in parts. The memory is used again.
+// assembly collects bodies that arrive in parts. It reuses its memory.
 type assembly struct {
 	bodies []partial
-	used   bool // since the last heartbeat was sent
+	used   bool // a part has arrived since the last heartbeat was sent
 }
 
 // partial is a body of which some parts have arrived.
 type partial struct {
 	first    uint64 // packet number of the first part
 	reliable bool
-	count    int   // of parts; 0: the entry is free
-	arrived  uint8 // bit i: part i
+	count    int   // number of parts; 0: the entry is free
+	arrived  uint8 // bit i: part i has arrived
 	body     []byte
-	bytes    int // that have arrived
-	wire     int // size of their datagrams
+	bytes    int // number of bytes that have arrived
+	wire     int // total size of their datagrams in bytes
 }
 
-// partsOf returns the number of parts of a body of n bytes in datagrams of a size.
+// partsOf returns the number of parts of a body of n bytes in datagrams of at most datagram bytes.
 func (s *Session) partsOf(n, datagram int) int {
 	room := datagram - s.around(wire.PartKind) - wire.PartSize
 	return (n + room - 1) / room
 }
 
-// sendParts sends a body of kind k in datagrams of at most a size, which have about the same size.
+// sendParts sends a body of kind k in parts of about the same size, whose datagrams have at most
+// datagram bytes.
 func (s *Session) sendParts(now time.Time, k wire.Kind, b []byte, datagram int) {
 	p := wire.Part{Reliable: k == wire.ReliableKind, Count: s.partsOf(len(b), datagram)}
 	for p.Index = range p.Count {
@@ -47,7 +47,8 @@ func (s *Session) sendParts(now time.Time, k wire.Kind, b []byte, datagram int) 
 	}
 }
 
-// find returns the entry of a body, which may be new, or nil if newer bodies take all entries.
+// find returns the entry of the body whose first part has the packet number first. If there is
+// none, it uses a free entry or replaces the oldest body, and returns nil if all bodies are newer.
 func (a *assembly) find(first uint64, h wire.Part) *partial {
 	var free *partial
 	for i := range a.bodies {
@@ -69,9 +70,9 @@ func (a *assembly) find(first uint64, h wire.Part) *partial {
 	return free
 }
 
-// add adds a part, the body of the datagram with a number and a size. It returns the whole body if
-// that is complete, valid until the next call, or nil. Invalid parts, and those that contradict
-// others, are malformed.
+// add adds a part: the body of a datagram with a packet number and a size in bytes. If the part
+// completes a body, add returns the body, which is valid until the next call; otherwise it returns
+// nil. A part that is invalid or contradicts an earlier part is malformed.
 func (a *assembly) add(number uint64, size int, part []byte) (*partial, error) {
 	h, data, err := wire.ParsePart(part)
 	if err != nil || number < uint64(h.Index) {
@@ -100,8 +101,8 @@ func (a *assembly) add(number uint64, size int, part []byte) (*partial, error) {
 	return p, nil
 }
 
-// receivePart handles a part, the body of the datagram with a number and a size. It returns the
-// payload if it completes one.
+// receivePart handles a part: the body of a datagram with a packet number and a size in bytes. It
+// returns the payload that the part completes, or nil.
 func (s *Session) receivePart(now time.Time, number uint64, size int, part []byte) ([]byte, Verdict) {
 	s.heartbeat.busy = true
 	if s.parts == nil {

@@ -10,18 +10,18 @@ import (
 // Each end finds the size of the largest datagram that its direction of the path carries. Bodies
 // that do not fit are sent in parts (parts.go).
 //
-// A probe is a padded datagram; the answer shows that a datagram of that size has arrived. A client
-// probes after its start and after each change of its address, with its heartbeats. A listener
-// probes only when it doubts the size. While large datagrams are sent, no probes are necessary: a
-// heartbeat reports the size of the largest datagram that its sender has received since the
-// previous one. If none of several large datagrams was received, the path has probably shrunk: the
-// end sends parts that every path carries, and probes again if it has more than one large body to
-// send. It does so too for payloads after a time without large datagrams, in which a change would
-// not be noticed.
+// A probe is a padded datagram; its answer shows that a datagram of that size has arrived. A client
+// probes at its start and after each change of its address, together with its heartbeats. A
+// listener probes only when it doubts the size. While large datagrams are sent, probes are not
+// necessary: a heartbeat reports the size of the largest datagram that its sender has received
+// since the previous heartbeat. If none of several large datagrams was received, the path has
+// probably shrunk. The end then sends parts that every path carries, and probes again if it has
+// more than one large body to send. It does the same for payloads after a time without large
+// datagrams, since it would not have noticed a change in this time.
 
-// probeSizes are the sizes that are probed, in bytes: that of 900 bytes of IPv4; the size that is
-// usual; the minimum that IPv6 carries; what tunnels leave of an Ethernet frame; and an Ethernet
-// frame with IPv6 and IPv4.
+// probeSizes are the sizes of probes, in bytes: 900 bytes of IPv4; the usual size; the minimum of
+// IPv6; an Ethernet frame minus the headers of tunnels; an Ethernet frame with IPv6; and an
+// Ethernet frame with IPv4.
 var probeSizes = [...]uint16{872, wire.BaseDatagram, 1232, 1372, 1452, wire.MaxDatagram}
 
 // baseStep is the index of [wire.BaseDatagram], which is probed first. A listener probes no larger
@@ -29,54 +29,54 @@ var probeSizes = [...]uint16{872, wire.BaseDatagram, 1232, 1372, 1452, wire.MaxD
 const baseStep = 1
 
 const (
-	// probeTries is the number of probes of a size that may be lost. At 10 % loss in each
-	// direction, all of them are lost in one of 150 searches.
+	// probeTries is the number of unanswered probes after which a size counts as too large. At 10 %
+	// loss in each direction, one of 150 searches fails by packet loss.
 	probeTries = 3
 	// probeInterval is the minimum time between two probes, together with the round-trip time.
 	probeInterval = time.Second / 2
-	// staleTime is the time without large datagrams after which payloads are sent in parts at
-	// first.
+	// staleTime is the time without large datagrams after which the first large payloads are sent
+	// in parts.
 	staleTime = 1500 * time.Millisecond
-	// lostLargest is the number of datagrams of the largest size that show, if none of them was
-	// received, that the path has shrunk. If they differ in size, maxUnconfirmed reports do.
+	// If none of lostLargest datagrams of the largest size was received, the path has shrunk. If
+	// the datagrams differ in size, maxUnconfirmed reports without confirmation show the same.
 	lostLargest, maxUnconfirmed = 4, 3
-	// reportDelay is the time for which a datagram may be missing in a report, together with the
-	// round-trip time.
+	// A datagram may still be missing in a report for reportDelay plus one round-trip time.
 	reportDelay = 50 * time.Millisecond
 	// growInterval is the time after which an end with large bodies tries a larger size again.
 	growInterval = time.Minute
 )
 
-// pathSize is what an end knows of the largest datagram that it may send. The zero value is the
-// state at the start and after a change of an address.
+// pathSize is the state of one end's search for the path size. The zero value is the state at the
+// start and after a change of an address.
 type pathSize struct {
-	size     uint16 // the largest one that has arrived; 0: not known
-	doubted  bool   // large datagrams were not received lately
-	running  bool   // a search
+	size     uint16 // of the largest datagram that has arrived, in bytes; 0: not known
+	doubted  bool   // recent large datagrams were not received
+	running  bool   // a search is running
 	step     uint8  // index of the probed size
-	failed   uint8  // probes of that size without an answer
-	unproven uint8  // reports in a row that did not confirm large datagrams
+	failed   uint8  // number of unanswered probes of this size
+	unproven uint8  // number of consecutive reports that did not confirm large datagrams
 
-	// As [wire.Excess].
-	whole, wholeBefore uint8 // the largest datagram sent since the last report of the peer, and between the last two
-	reported           uint8 // in that report
-	largest            uint8 // datagrams as large as whole, up to lostLargest
+	// Sizes of datagrams in units of [wire.Excess].
+	whole       uint8 // largest one sent since the last report of the peer
+	wholeBefore uint8 // largest one sent between the last two reports
+	reported    uint8 // the last report
+	largest     uint8 // number of datagrams of size whole that were sent, at most lostLargest
 
 	// Times in milliseconds since the start of the session; 0: never.
-	probed  uint32 // the last probe of the size that is searched
-	refuted uint32 // when probes of the usual size failed
-	split   uint32 // when the last body was sent in parts
-	large   uint32 // when the last large payload was sent in one datagram, or the last probe answered
-	lastly  uint32 // when largest became lostLargest
+	probed  uint32 // last probe of the current search
+	refuted uint32 // last time that probes of the usual size failed
+	split   uint32 // last time that a body was sent in parts
+	large   uint32 // last large payload in one datagram, or last answer to a probe
+	lastly  uint32 // last increase of largest
 }
 
-// at returns a time for pathSize.
+// at converts a time to the unit of pathSize.
 func (s *Session) at(now time.Time) uint32 { return uint32(now.Sub(s.start).Milliseconds()) }
 
-// since returns the time from a time of pathSize to another one.
+// since returns the duration between two times of pathSize.
 func since(at, now uint32) time.Duration { return time.Duration(now-at) * time.Millisecond }
 
-// restart starts a search at a step.
+// restart starts a search with the size of a step.
 func (p *pathSize) restart(step uint8) {
 	p.running, p.step, p.failed, p.probed = true, step, 0, 0
 }
@@ -89,11 +89,11 @@ func (s *Session) resetPathSize() {
 	}
 }
 
-// searching reports whether a client has to find the size.
+// searching reports whether this is a client whose search is running.
 func (s *Session) searching() bool { return s.client && s.pathSize.running }
 
-// sendLimit returns the maximum size of a datagram with a body of kind k that is sent now. Segments
-// are sent again if they are lost, so they may show that the path has shrunk.
+// sendLimit returns the maximum size in bytes of a datagram with a body of kind k that is sent now.
+// The limit of staleTime does not apply to segments: they are retransmitted if the path has shrunk.
 func (s *Session) sendLimit(now time.Time, k wire.Kind) int {
 	p := &s.pathSize
 	stale := k == wire.DataKind && p.large != 0 && since(p.large, s.at(now)) >= staleTime
@@ -106,8 +106,8 @@ func (s *Session) sendLimit(now time.Time, k wire.Kind) int {
 	return int(p.size)
 }
 
-// noteWhole records that a datagram of a size was sent. Only those count that not every path
-// carries.
+// noteWhole records that a datagram was sent. Datagrams of a size that every path carries do not
+// count.
 func (p *pathSize) noteWhole(now uint32, size int) {
 	excess := wire.Excess(size)
 	if excess == 0 {
@@ -122,8 +122,8 @@ func (p *pathSize) noteWhole(now uint32, size int) {
 	}
 }
 
-// noteSplit records that a body was sent in parts. If that happens repeatedly, the end searches: a
-// single large body is not worth a probe.
+// noteSplit records that a body was sent in parts. If this happens twice within staleTime, a search
+// starts. A single large body does not justify a probe.
 func (s *Session) noteSplit(now time.Time) {
 	p := &s.pathSize
 	at := s.at(now)
@@ -148,7 +148,7 @@ func (s *Session) noteSplit(now time.Time) {
 	s.probePathSize(now)
 }
 
-// stepOf returns the index of a size, or baseStep if it is none of them.
+// stepOf returns the index of a size in probeSizes, or baseStep if there is none.
 func stepOf(size uint16) uint8 {
 	if i := slices.Index(probeSizes[:], size); i >= 0 {
 		return uint8(i)
@@ -181,7 +181,7 @@ func (s *Session) probePathSize(now time.Time) {
 	s.stats.ProbeBytes += uint64(size)
 }
 
-// giveUp ends the search at the probed size, and reports whether a smaller one is to be probed.
+// giveUp ends the search at the probed size, and reports whether to probe a smaller size.
 func (p *pathSize) giveUp(now uint32) bool {
 	if p.size == 0 || p.size >= probeSizes[p.step] { // no smaller one is known to arrive
 		p.size, p.doubted = wire.MinDatagram, false
@@ -229,9 +229,9 @@ func (s *Session) receiveProbeAnswer(now time.Time, body []byte) error {
 	return nil
 }
 
-// receiveReport handles the size of the largest datagram that the peer has received between its
-// last two heartbeats. Datagrams that were sent between the last two reports have arrived before
-// one of the two.
+// receiveReport handles a report of the peer: the size of the largest datagram that it has received
+// between its last two heartbeats, in units of [wire.Excess]. A datagram that was sent between the
+// last two reports is contained in one of them, unless it was lost.
 func (s *Session) receiveReport(now time.Time, received uint8) {
 	p := &s.pathSize
 	switch all := max(p.whole, p.wholeBefore); {
@@ -250,7 +250,7 @@ func (s *Session) receiveReport(now time.Time, received uint8) {
 	p.wholeBefore, p.whole, p.largest, p.reported = p.whole, 0, 0, received
 }
 
-// noteSize counts findings that the path is small.
+// noteSize counts each time that the path is found to be small.
 func (s *Session) noteSize() {
 	was := s.small
 	if s.small = s.pathSize.size < wire.BaseDatagram; s.small && !was {

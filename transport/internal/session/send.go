@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
-// Send sends b as one unreliable datagram, or in parts if the path may not carry that. It returns
+// Send sends b as one unreliable datagram, or in parts if the path may not carry it. It returns
 // [ErrTooLarge] for more than [Session.MaxPayload] bytes and [ErrNotOpen] in any state but [Open].
 // It does not allocate.
 func (s *Session) Send(now time.Time, b []byte) error {
@@ -22,8 +22,8 @@ func (s *Session) Send(now time.Time, b []byte) error {
 	return nil
 }
 
-// NextSend returns the packet number of the next datagram, and the size of what [Session.Send]
-// sends for n bytes.
+// NextSend returns the packet number of the next datagram, and the total size in bytes of the
+// datagrams that [Session.Send] would send for a payload of n bytes.
 func (s *Session) NextSend(now time.Time, n int) (number uint64, size int) {
 	size = s.around(wire.DataKind) + n
 	if limit := s.sendLimit(now, wire.DataKind); size > limit {
@@ -51,7 +51,8 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 // Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
-// ReliableRoom returns the size in bytes of the largest reliable message for which there is room.
+// ReliableRoom returns the size in bytes of the largest reliable message for which there is room
+// now.
 func (s *Session) ReliableRoom() int { return s.reliable.Room() }
 
 func (s *Session) endIfExhausted() {
@@ -108,8 +109,8 @@ func (p *Buffers) get() *buffer {
 	return new(buffer)
 }
 
-// sendBody sends a body of kind data or reliable, in parts if its datagram may be too large for the
-// path.
+// sendBody sends a body of kind data or reliable. It sends parts if the path may not carry one
+// datagram.
 func (s *Session) sendBody(now time.Time, k wire.Kind, b []byte) {
 	s.heartbeat.busy = true
 	size := s.around(k) + len(b)
@@ -127,7 +128,7 @@ func (s *Session) sendBody(now time.Time, k wire.Kind, b []byte) {
 	s.sendKind(s.remote, k, b)
 }
 
-// sendKind encrypts a body, which may be in pieces, and sends it in a datagram of kind k.
+// sendKind concatenates and encrypts the pieces of a body, and sends it in a datagram of kind k.
 func (s *Session) sendKind(to Path, k wire.Kind, body ...[]byte) {
 	buf := s.cfg.Buffers.get()
 	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})

@@ -52,7 +52,7 @@ type Config struct {
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to Path, datagram []byte)
-	// Limits limit the reliable messages that wait; nil means no limit. Sessions may share them.
+	// Limits bounds the reliable messages that wait; nil means no limit. Sessions may share it.
 	Limits *Limits
 	// Claim is called when a client receives its first answer, before it sends its token. If it
 	// returns false, the session ends with [ErrOvertaken]. Nil permits all.
@@ -71,7 +71,7 @@ const MaxMessage = reliable.MaxMessage
 // Limits are those of [reliable.Limits].
 type Limits = reliable.Limits
 
-// NewLimits returns limits of so many bytes for each session, and for all together.
+// NewLimits returns limits of each bytes per session, and of all bytes for all sessions together.
 func NewLimits(each, all int) *Limits { return reliable.NewLimits(each, all) }
 
 // Session is one end of a connection. It is not safe for concurrent use.
@@ -82,7 +82,7 @@ type Session struct {
 
 	client bool
 	long   bool // a client sends long headers
-	small  bool // see noteSize
+	small  bool // the path is small; see noteSize
 	// See TakeSmall.
 	foundSmall bool
 	largest    uint16 // size of the largest datagram but probes, received since the last heartbeat was sent
@@ -93,8 +93,8 @@ type Session struct {
 	start      time.Time        // of the rate limits
 	received   time.Time        // when the last datagram was accepted
 	served     time.Time        // the same without challenges
-	echoed     time.Duration    // since the start, when an echo last showed that the peer receives
-	returned   time.Duration    // since the start; 0: never; see [Session.Returned]
+	echoed     time.Duration    // last echo of the peer, since the start
+	returned   time.Duration    // see [Session.Returned], since the start; 0: never
 	handshake  *clientHandshake // of a client until its session is open
 	welcome    []byte           // of a listener's session until it is open
 	heartbeat  heartbeatState
@@ -131,9 +131,9 @@ func (s *Session) Remote() Path { return s.remote }
 // Served returns when the last datagram but challenges was accepted.
 func (s *Session) Served() time.Time { return s.served }
 
-// Returned returns when the peer was last heard after a second without a datagram of it, was found
-// at another address, or showed by an echo that it receives, after a time without any in which two
-// or three were due. The zero time means never.
+// Returned returns the time of the last return of the peer: its first datagram after silentAfter
+// without one, its path migration, or its first echo after deafAfter without echoes, which shows
+// that it receives again. The zero time means never.
 func (s *Session) Returned() (t time.Time) {
 	if s.returned > 0 {
 		t = s.start.Add(s.returned)
@@ -195,7 +195,7 @@ type Stats struct {
 	LossBursts                       uint64           // runs of lost datagrams
 	ProbesSent, ProbeBytes           uint64           // path size probes among the sent datagrams
 	PathMigrations                   uint64           // changes of the peer's address
-	SmallPaths                       uint64           // findings that the path carries less than usual
+	SmallPaths                       uint64           // how often the path was found to be small
 	Verdicts                         [Verdicts]uint64 // by verdict
 }
 

@@ -22,7 +22,7 @@ const (
 	unansweredAfter   = 2 * time.Second         // a client without an answer rebinds after this time
 	maxUnansweredWait = 16 * time.Second        // it doubles up to this
 	silentAfter       = time.Second             // without a datagram, for [Session.Returned]
-	deafAfter         = 2500 * time.Millisecond // without an echo, likewise
+	deafAfter         = 2500 * time.Millisecond // without an echo, for [Session.Returned]; two or three were due
 )
 
 // answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams
