@@ -140,7 +140,7 @@ func (p *plan) clear(s *choice) {
 
 func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64) bool) {
 	p.clear(s)
-	p.gains = [maxStep + 1][snapshot.Ring]int{}
+	var gained [maxStep + 1]uint64 // distances of which gains is set, as bits
 	for i := range p.clients {
 		c := &p.clients[i]
 		all := c.of(c.step)
@@ -149,16 +149,21 @@ func (p *plan) replace(s *choice, selected func(c *clientBaselines, have uint64)
 			continue
 		}
 		cost, gains := costs[bits.TrailingZeros64(have)], &p.gains[c.step]
-		for newer := all & (have&-have - 1); newer != 0; newer &= newer - 1 {
+		newer := all & (have&-have - 1)
+		gained[c.step] |= newer
+		for ; newer != 0; newer &= newer - 1 {
 			d := bits.TrailingZeros64(newer)
 			gains[d] += cost - costs[d]
 		}
 	}
-	for step := range p.gains {
-		for d, gain := range p.gains[step] {
-			if gain > p.gains[s.step][s.distance] {
-				*s = choice{step, d}
+	best := 0
+	for step, distances := range gained {
+		for ; distances != 0; distances &= distances - 1 {
+			d := bits.TrailingZeros64(distances)
+			if gain := p.gains[step][d]; gain > best {
+				best, *s = gain, choice{step, d}
 			}
+			p.gains[step][d] = 0
 		}
 	}
 	if s.distance > 0 {
