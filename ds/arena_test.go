@@ -2,9 +2,9 @@ package ds_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,7 +39,7 @@ func moverAt(i int, tick, rest uint64) mover {
 		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
 		Velocity: schema.Vec3{X: -2 * sin, Y: 2 * cos},
 		Lit:      (min(tick, rest)/30+uint64(i))%7 == 0,
-		Name:     fmt.Sprint("m", i%10),
+		Name:     "m" + strconv.Itoa(i%10),
 	}
 	if tick >= rest {
 		m.Velocity, m.Resting = schema.Vec3{}, true

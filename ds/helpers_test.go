@@ -124,9 +124,11 @@ var reliably = client.BindConfig{Reliable: true}
 
 // send sends frame n.
 func send(t testing.TB, s stream, salt, n uint64) {
-	t.Helper()
 	m := uplinktest.MoveAt(salt, n)
-	uplinktest.Must(t, uplinktest.Sent(s.Send(&m)))
+	if _, err := s.Send(&m); err != nil {
+		t.Helper() // here, since it looks up its caller
+		t.Fatal(err)
+	}
 }
 
 // play sends frames first to first+n-1, none of which may be refused.

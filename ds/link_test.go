@@ -152,7 +152,7 @@ func (c *linked) check(t *testing.T, clean bool, got *ds.RPCStats, sent *client.
 	}
 }
 
-// TestLinks plays virtual minutes over links with loss, delay, jitter and duplicates in both
+// TestLinks plays a virtual minute over links with loss, delay, jitter and duplicates in both
 // directions, with rings of all sizes at both ends.
 func TestLinks(t *testing.T) {
 	n := 0
@@ -196,7 +196,7 @@ func TestLinks(t *testing.T) {
 			}
 			bubble(t, fmt.Sprintf("%+v/redundancy=%d", c, redundancy), func(t *testing.T) {
 				rpcs := max(c.rpcs, 1)
-				frames := uint64(7200 / thin(4) / rpcs)
+				frames := uint64(3600 / thin(2) / rpcs)
 				p := linked{
 					server: ds.Config{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late, Poll: n%2 == 0},
 					client: client.Config{Ring: c.client, Redundancy: redundancy}, rpcs: rpcs, rtt: c.rtt, link: c.link,
@@ -247,12 +247,12 @@ func TestRepeatedWithoutWorld(t *testing.T) {
 		for rtt := 20 * ms; rtt <= 140*ms; rtt += 30 * ms {
 			for _, ackHz := range []float64{10, 30} {
 				bubble(t, fmt.Sprintf("%v Hz/rtt=%v/acks=%v", hz, rtt, ackHz), func(t *testing.T) {
-					frames := uint64(7200)
+					const frames = 3600
 					p := linked{
 						server: ds.Config{AckHz: ackHz}, client: client.Config{Preset: client.Balanced},
 						bind: client.BindConfig{RateHz: hz}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.05},
 					}.play(t, frames)
-					if delivered := float64(p.logs[0].Frames()) / float64(frames); delivered < 0.994 {
+					if delivered := float64(p.logs[0].Frames()) / frames; delivered < 0.994 {
 						t.Errorf("%.4f of the frames were delivered; %d payloads repeated, drops %v", delivered, p.sent[0].Repeated, p.got[0].Drops)
 					}
 				})
@@ -306,7 +306,7 @@ func TestRandomLinks(t *testing.T) {
 				c.client.Tick = time.Duration(rng.IntN(3)*20) * ms
 			}
 			t.Logf("%+v", c)
-			const frames = 2100
+			const frames = 1400
 			p := c.play(t, frames)
 			for i, l := range p.logs {
 				if l.Frames() < frames/10 || c.before == nil && l.Frames() != frames {

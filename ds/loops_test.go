@@ -32,7 +32,7 @@ type loopResult struct {
 
 // playLoop plays a loop of 60 ticks a second for some time.
 func playLoop(t *testing.T, l gameLoop, areas bool, link simnet.Config, players, ticks int) (r loopResult) {
-	const objects = 100
+	const objects = 40
 	network := linkedBy(t, 60*ms, link)
 	joined := make(chan *ds.Player, players)
 	var world *ds.World[mover]
@@ -96,7 +96,7 @@ func each(n uint64) func(uint64) bool { return func(tick uint64) bool { return t
 // TestLoops checks that the ticks that a game does not send have no influence: as many snapshots
 // arrive, of the same size, as if it only made those that are sent; and that SendHz is the maximum.
 func TestLoops(t *testing.T) {
-	const ticks, seconds = 1200, 20
+	const ticks, seconds = 600, 10
 	rng := rand.New(rand.NewPCG(7, 7))
 	random := make([]bool, ticks+1)
 	for i := range random {

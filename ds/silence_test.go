@@ -89,7 +89,7 @@ type silence struct {
 // linkOfSilence has a round-trip time of 40 ms and more.
 var linkOfSilence = simnet.Config{Delay: 20 * ms, Jitter: 5 * ms}
 
-// play plays five seconds, and then silences, each followed by four seconds.
+// play plays two seconds, and then two silences, each followed by four seconds.
 func (c *silence) play(t *testing.T) {
 	const objects = 150 // whose keyframe is larger than a datagram
 	network := uplinktest.NewNetwork(t, linkOfSilence, linkOfSilence)
@@ -117,20 +117,25 @@ func (c *silence) play(t *testing.T) {
 		}
 	}})
 	uplinktest.Must(t, err)
+	step := func(tick uint64) {
+		uplinktest.Must(t, world.Begin(tick))
+		for i := range objects {
+			m := moverAt(i, tick, never)
+			var in []area.ID
+			if c.areas {
+				in = []area.ID{1}
+			}
+			uplinktest.Must(t, world.Put(uint16(i), 0, &m, in...))
+		}
+		_, err := world.Send()
+		uplinktest.Must(t, err)
+	}
 	play := func(d time.Duration) {
 		for end := time.Now().Add(d); time.Now().Before(end); settle(time.Second / 60) {
 			tick := uint64(math.Round(time.Since(start).Seconds() * 60))
-			uplinktest.Must(t, world.Begin(tick))
-			for i := range objects {
-				m := moverAt(i, tick, never)
-				var in []area.ID
-				if c.areas {
-					in = []area.ID{1}
-				}
-				uplinktest.Must(t, world.Put(uint16(i), 0, &m, in...))
+			if tick%uint64(60/c.messageHz) == 0 {
+				step(tick)
 			}
-			_, err := world.Send()
-			uplinktest.Must(t, err)
 			if c.calls && running {
 				move := uplinktest.MoveAt(1, tick)
 				_, err := moves.Send(&move)
@@ -139,8 +144,8 @@ func (c *silence) play(t *testing.T) {
 		}
 	}
 	settle(100 * ms)
-	play(5 * time.Second)
-	for round := range 3 / thin(3) {
+	play(2 * time.Second)
+	for round := range 2 / thin(2) {
 		c.mute(t, network, host)
 		running = false
 		play(8 * time.Second)

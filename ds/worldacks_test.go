@@ -26,7 +26,7 @@ type worldTraffic struct {
 func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, calls, world bool) (w worldTraffic) {
 	t.Helper()
 	const hz = 60
-	const seconds = 20.0
+	const seconds = 10.0
 	network := linkedBy(t, 100*ms, simnet.Config{Loss: loss, Seed: 3})
 	var a *arena
 	joined := make(chan *ds.Player, 1)

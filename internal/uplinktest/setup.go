@@ -23,8 +23,8 @@ func Main(m *testing.M) {
 
 // Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // here, since it looks up its caller
 		t.Fatal(err)
 	}
 }
