@@ -121,10 +121,10 @@ func newPair(t failer, s *schema.Schema, ec EncoderConfig, dc DecoderConfig) *pa
 
 // send encodes the next payload.
 func (p *pair) send(t failer) Info {
-	t.Helper()
 	var info Info
 	var err error
 	if p.payload, info, err = p.enc.AppendFrame(p.payload[:0], p.frame); err != nil {
+		t.Helper()
 		t.Fatal(err)
 	}
 	return info

@@ -89,14 +89,12 @@ func newStream(t failer, s *schema.Schema, cfg streamConfig) *stream {
 
 // run plays n frames.
 func (x *stream) run(t failer, n int) {
-	t.Helper()
 	for range n {
 		x.step(t)
 	}
 }
 
 func (x *stream) step(t failer) {
-	t.Helper()
 	x.sendNext(t)
 	for _, p := range x.up.receive(x.now) {
 		x.receive(t, p)
@@ -124,7 +122,6 @@ func (x *stream) step(t failer) {
 // compare checks that both ends learned the same up to the frame that the decoder learned last, if
 // that was also the last that the encoder learned at some time.
 func (x *stream) compare(t failer) {
-	t.Helper()
 	e, ok := x.enc.coder.(*adaptiveCoder)
 	if !ok || x.loose {
 		return
@@ -152,7 +149,6 @@ func (x *stream) compare(t failer) {
 func (x *stream) at(n uint64) *streamFrame { return &x.history[n%uint64(len(x.history))] }
 
 func (x *stream) sendNext(t failer) {
-	t.Helper()
 	if x.cfg.Smooth || x.pick(49) != 0 {
 		x.pick.Walk(x.s, x.frame)
 	} else {
@@ -185,7 +181,6 @@ func (x *stream) holds() bool {
 
 // sendPayload sends a payload and records its contents.
 func (x *stream) sendPayload(t failer, info Info) {
-	t.Helper()
 	if info.Held > info.Redundant || x.sent-uint64(x.enc.Held())-1 != info.Seq || x.at(info.Seq).seq != info.Seq {
 		x.fatalf(t, "%+v after %d frames", info, x.sent)
 	}
@@ -208,7 +203,6 @@ func (x *stream) sendPayload(t failer, info Info) {
 
 // receive passes a payload to the decoder and checks the result.
 func (x *stream) receive(t failer, p packet) {
-	t.Helper()
 	n := x.names[p.number]
 	out, err := x.dec.Decode(p.b)
 	if err != nil {
@@ -226,7 +220,6 @@ func (x *stream) receive(t failer, p packet) {
 
 // checkAll compares the deliveries of payload n with the frames sent.
 func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
-	t.Helper()
 	h := x.at(n)
 	if h.info.Seq != n {
 		x.fatalf(t, "payload %d is too old for this test", n)
@@ -254,7 +247,6 @@ func (x *stream) checkAll(t failer, n uint64, out []Delivery) {
 
 // check compares a delivery of payload n with the frame sent, and checks the order.
 func (x *stream) check(t failer, n uint64, d *Delivery) {
-	t.Helper()
 	sent := &x.at(n).info
 	n -= uint64(uint16(n) - uint16(d.Seq)) // a decoder that restarted counts from elsewhere
 	h := x.at(n)
@@ -289,7 +281,6 @@ func (x *stream) check(t failer, n uint64, d *Delivery) {
 
 // checkInfo compares the Info of frame n with that of its payload at the encoder.
 func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
-	t.Helper()
 	kind, age := Delta, 0
 	switch {
 	case sent.Kind == Delta:
@@ -305,7 +296,6 @@ func (x *stream) checkInfo(t failer, n uint64, sent, got *Info) {
 }
 
 func (x *stream) drop(t failer, err error) {
-	t.Helper()
 	for _, ok := range append(x.expected, ErrLate, ErrDuplicate) {
 		if errors.Is(err, ok) {
 			x.drops[ok]++
