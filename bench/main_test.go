@@ -84,7 +84,7 @@ func TestWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"full, zstd", "quake3", "per player", "shared"} {
+	for _, name := range []string{"full, zstd", "quake3", "shared"} {
 		if !strings.Contains(stdout.String(), "\n"+name) || !strings.Contains(string(svg), ">"+name+"<") {
 			t.Errorf("no %s in\n%s", name, stdout.String())
 		}

@@ -82,7 +82,7 @@ func designs(r *worldbench.Result) (all []design) {
 	for _, p := range r.Peers {
 		all = append(all, design{p.Name, p.CodingNs, p.SnapshotBytes})
 	}
-	return append(all, design{"per player", r.PerPlayerCodingNs, r.PerPlayerSnapshotBytes}, design{"shared", r.EncodeNs, r.SnapshotBytes})
+	return append(all, design{"shared", r.EncodeNs, r.SnapshotBytes})
 }
 
 func worldChart(results []*worldbench.Result) *chart.Chart {
@@ -101,8 +101,8 @@ func worldChart(results []*worldbench.Result) *chart.Chart {
 
 const worldNotes = `bytes  per snapshot and player; us: coding and learning of a tick for all players, without encryption and sending. The same
        world, round trips of 20 to 200 ms and losses of 2 % for all, in one run on one processor.
-full, zstd  each snapshot as a whole. quake3: the delta of Quake 3. Both, and per player, are measured for up to 16
-       players and scaled up to all. per player: models that learn along the snapshots of each player.
+full, zstd  each snapshot as a whole. quake3: the delta of Quake 3. Both are measured for up to 16 players and
+       scaled up to all.
 shared  at most 8 encodings per tick for all players, as uplink sends them.
 `
 

@@ -177,14 +177,14 @@ func TestMemory(t *testing.T) {
 			v.send(tick)
 			tick++
 		}
-		return (allocs.Heap() - before) / comparedPlayers
+		return (allocs.Heap() - before) / players
 	}
 	sender := run(2 * len(sets))
 	v.deaf = true
 	deaf := run(statesync.Ring - 8)
 	runtime.KeepAlive(v)
 
-	c := newCourse(t, q, sets, comparedBudget)
+	c := newCourse(t, q, sets, budget)
 	var packets [][]byte
 	for range 2 * len(sets) {
 		packets = append(packets, slices.Clone(c.send()))

@@ -36,9 +36,6 @@ of bench-snapshots; the default is ` + sharedRecording + `.
 The clients are simulated. Delays and losses follow from the seed. Round trips of the players are distributed evenly over
 --rtt. Up to 16 clients decode each message and compare; their work is not measured. Neither is the first second.
 
-The previous design had models per player. Its coder runs on the same world, with the same losses, for up to 16 players
-with evenly distributed round trips. Its time for all players is that of these, scaled up.
-
 With --hostile, two servers run in turns. One has 28 more clients: one stalls for ten seconds, one acks nothing, ten ack
 what they have not received, ten pin old baselines, four join and leave all the time, one loses 10 %, and the acks of one
 are late.`,
@@ -143,8 +140,6 @@ type worldRow struct {
 	when          func(r *worldbench.Result) bool
 }
 
-func compared(r *worldbench.Result) bool { return r.PerPlayerCodingNs > 0 }
-
 func attacked(r *worldbench.Result) bool { return r.HostileEncodeRatio > 0 }
 
 func microseconds(get func(r *worldbench.Result) float64) func(r *worldbench.Result) string {
@@ -167,10 +162,6 @@ var worldRows = []worldRow{
 	{"bytes/session", "heap of a session with an idle reliable channel, and its stream", figure("%.0f", func(r *worldbench.Result) float64 { return r.BytesPerSession }), nil},
 	{"bytes/snapshot", "mean size of a payload", figure("%.1f", func(r *worldbench.Result) float64 { return r.SnapshotBytes }), nil},
 	{"wrong", "messages that clients decoded to another world (must be 0)", figure("%.0f", func(r *worldbench.Result) float64 { return float64(r.Mismatches) }), nil},
-	{"per player: coding, us", "by the previous design, for all players", microseconds(func(r *worldbench.Result) float64 { return r.PerPlayerCodingNs }), compared},
-	{"  ratio", "coding relative to it", figure("%.3f", func(r *worldbench.Result) float64 { return r.CodingRatio }), compared},
-	{"per player: bytes/snapshot", "by the previous design", figure("%.1f", func(r *worldbench.Result) float64 { return r.PerPlayerSnapshotBytes }), compared},
-	{"  ratio", "of the bytes to the same players", figure("%.3f", func(r *worldbench.Result) float64 { return r.BytesRatio }), compared},
 	{"hostile: coding", "with hostile clients, relative to the run without them", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileEncodeRatio }), attacked},
 	{"hostile: bytes", "those of honest players, likewise", figure("%.3f", func(r *worldbench.Result) float64 { return r.HostileBytesRatio }), attacked},
 }

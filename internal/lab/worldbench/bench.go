@@ -84,13 +84,6 @@ type Result struct {
 	// not decode.
 	Mismatches int `json:"mismatches"`
 
-	PerPlayerCodingNs      float64 `json:"per_player_coding_ns"`
-	PerPlayerSnapshotBytes float64 `json:"per_player_snapshot_bytes"`
-	// CodingRatio is EncodeNs over PerPlayerCodingNs. BytesRatio compares the bytes of the sampled
-	// players alone.
-	CodingRatio float64 `json:"coding_ratio"`
-	BytesRatio  float64 `json:"bytes_ratio"`
-
 	// HostileEncodeRatio and HostileBytesRatio compare the run with hostile clients with that
 	// without them. The bytes are those of the honest players. HostileEncodesPerTick are the
 	// encodings of the former.
@@ -226,7 +219,7 @@ func (c *Config) run(ctx context.Context, servers []*measured) ([]*peerRun, erro
 		}
 		set := servers[0].sets[n%snapshot.Ring]
 		if n == 0 && set.Len() > 0 {
-			for _, p := range append([]Peer{&perPlayer{}}, c.Peers...) {
+			for _, p := range c.Peers {
 				run, err := newPeerRun(p, sample, c.Scene.Schema(), set)
 				if err != nil {
 					return nil, err
@@ -291,10 +284,6 @@ func (c *Config) result(servers []*measured, peers []*peerRun) *Result {
 		EncodesPerTick: float64(m.encodeCount) / float64(c.Ticks),
 		SnapshotBytes:  m.bytes(m.clients),
 	}
-	var sample []*client
-	for _, i := range c.sample() {
-		sample = append(sample, m.clients[i])
-	}
 	for _, s := range servers {
 		for _, c := range s.clients {
 			if c.decoding != nil {
@@ -303,15 +292,9 @@ func (c *Config) result(servers []*measured, peers []*peerRun) *Result {
 		}
 	}
 	for _, p := range peers {
-		one := PeerResult{
+		r.Peers = append(r.Peers, PeerResult{
 			Name: p.Name(), CodingNs: p.times.mean() * float64(c.Players) / float64(len(p.coders)), SnapshotBytes: float64(p.bytes) / float64(p.count),
-		}
-		if p.Name() != perPlayerName {
-			r.Peers = append(r.Peers, one)
-			continue
-		}
-		r.PerPlayerCodingNs, r.PerPlayerSnapshotBytes = one.CodingNs, one.SnapshotBytes
-		r.CodingRatio, r.BytesRatio = r.EncodeNs/one.CodingNs, m.bytes(sample)/one.SnapshotBytes
+		})
 	}
 	if c.Hostile {
 		other := servers[1]

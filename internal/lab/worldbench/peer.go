@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/perplayer"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -28,30 +27,6 @@ type PlayerCoder interface {
 	// it.
 	Ack(newest, window uint64) error
 }
-
-// perPlayerName is the name of the design with models per player.
-const perPlayerName = "per player"
-
-// perPlayer is the design with models per player.
-type perPlayer struct{ world *perplayer.World }
-
-func (*perPlayer) Name() string { return perPlayerName }
-
-func (p *perPlayer) Begin(s *snapshot.Schema, initial *snapshot.Set) (err error) {
-	p.world, err = perplayer.NewWorld(s, initial)
-	return err
-}
-
-func (p *perPlayer) Add(set *snapshot.Set) error {
-	p.world.Add(set)
-	return nil
-}
-
-func (p *perPlayer) Join() PlayerCoder { return perPlayerCoder{perplayer.NewEncoder(p.world)} }
-
-type perPlayerCoder struct{ *perplayer.Encoder }
-
-func (c perPlayerCoder) Append(dst []byte) ([]byte, error) { return c.Encoder.Append(dst), nil }
 
 // peerRun is a peer with the coders of a sample of players.
 type peerRun struct {

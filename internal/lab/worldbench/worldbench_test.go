@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	r, err := Run(t.Context(), offline(s, 20, 60))
 	uplinktest.Must(t, err)
 	t.Logf("%+v", *r)
-	if r.Mismatches != 0 || r.EncodesPerTick < 7 || r.EncodesPerTick > maxEncodes || r.BytesRatio < .8 || r.BytesRatio > 1.2 {
+	if r.Mismatches != 0 || r.EncodesPerTick < 7 || r.EncodesPerTick > maxEncodes {
 		t.Errorf("%+v", r)
 	}
 	// The clock moves by 1 us while a snapshot is encoded, and while the world is fitted.
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	}
 	again, err := Run(t.Context(), offline(s, 20, 60))
 	uplinktest.Must(t, err)
-	if r.SnapshotBytes != again.SnapshotBytes || r.PerPlayerSnapshotBytes != again.PerPlayerSnapshotBytes {
+	if r.SnapshotBytes != again.SnapshotBytes {
 		t.Errorf("%+v, then %+v", r, again)
 	}
 }
