@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/backend"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -56,16 +56,12 @@ func TestRotation(t *testing.T) {
 	// issued waits until the backend issues tokens of a key.
 	issued := func(key string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var text string
+		uplinktest.Await(t, "a token of the key "+ids[key], func() bool {
 			var a backend.Answer
-			text := read(t, http.MethodPost, url+"token", `{"client": "42", "labels": {"map": "dust"}}`)
-			if json.Unmarshal([]byte(text), &a) == nil && a.Token.KeyID().String() == ids[key] && a.Server.String() == addr && a.Name == "eu-1" {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("no token of the key %s within a minute: %s", ids[key], text)
-			}
-		}
+			text = read(t, http.MethodPost, url+"token", `{"client": "42", "labels": {"map": "dust"}}`)
+			return json.Unmarshal([]byte(text), &a) == nil && a.Token.KeyID().String() == ids[key] && a.Server.String() == addr && a.Name == "eu-1"
+		}, func() any { return text })
 	}
 	play := func(key string) {
 		t.Helper()

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sidecar"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
@@ -49,11 +49,7 @@ func TestAgones(t *testing.T) {
 // called waits for a request.
 func called(t *testing.T, s *sidecar.Server, want string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !slices.Contains(s.Called(), want); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s within a minute: %q", want, s.Called())
-		}
-	}
+	uplinktest.Await(t, want, func() bool { return slices.Contains(s.Called(), want) }, func() any { return s.Called() })
 }
 
 // TestAgonesAddress ends a server that gets no IP address from the SDK server.

@@ -3,13 +3,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport/keylog"
@@ -54,17 +55,11 @@ func TestDebug(t *testing.T) {
 		{demoURL, "debug/vars", `"RPC":"PortalMove"`},
 	} {
 		page := strings.Replace(c[0], "metrics", c[1], 1)
-		text := get(t, page)
-		for range 100 { // a listening server may serve a moment later
-			if strings.Contains(text, c[2]) {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
+		var text string
+		uplinktest.Await(t, fmt.Sprintf("%s: %q", c[1], c[2]), func() bool { // a listening server may serve a moment later
 			text = get(t, page)
-		}
-		if !strings.Contains(text, c[2]) {
-			t.Errorf("%s: no %q in\n%s", c[1], c[2], text)
-		}
+			return strings.Contains(text, c[2])
+		}, func() any { return text })
 	}
 	quiet, _ := startDS(t, "--schema", schema, "--metrics", "127.0.0.1:0")
 	url = quiet.await(&quiet.stderr, `msg=metrics url=(\S+)\n`)[1]

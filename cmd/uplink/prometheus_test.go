@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
@@ -99,14 +99,11 @@ func TestPrometheus(t *testing.T) {
 	})
 	t.Run("rules", func(t *testing.T) {
 		names := p.labels("__name__", `{job="uplink"}`)
-		rules := p.rules()
-		for range tries { // each has its own second
-			if !slices.ContainsFunc(rules, func(r rule) bool { return r.Health == "unknown" }) {
-				break
-			}
-			time.Sleep(pause)
+		var rules []rule
+		uplinktest.Await(t, "all rules evaluated", func() bool { // each has its own second
 			rules = p.rules()
-		}
+			return !slices.ContainsFunc(rules, func(r rule) bool { return r.Health == "unknown" })
+		}, func() any { return rules })
 		if len(rules) < 30 {
 			t.Errorf("%d rules", len(rules))
 		}
@@ -313,21 +310,14 @@ func (p *prometheusServer) query(expr string) ([]sampleValue, error) {
 	return data.Result, err
 }
 
-// What a query or a rule does not have yet, since it needs some scrapes, is asked for so often.
-const (
-	tries = 100
-	pause = 100 * time.Millisecond
-)
-
-// patiently is a query that has a result, soon if not at once.
-func (p *prometheusServer) patiently(expr string) ([]sampleValue, error) {
-	for range tries {
-		if result, err := p.query(expr); err != nil || len(result) != 0 {
-			return result, err
-		}
-		time.Sleep(pause)
-	}
-	return nil, errors.New("no result")
+// patiently is a query that has a result after some scrapes, or is an error.
+func (p *prometheusServer) patiently(expr string) (result []sampleValue, err error) {
+	p.t.Helper()
+	uplinktest.Await(p.t, expr, func() bool {
+		result, err = p.query(expr)
+		return err != nil || len(result) != 0
+	}, nil)
+	return result, err
 }
 
 // value returns the value of a query with one result.

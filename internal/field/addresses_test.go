@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 )
 
@@ -104,9 +105,7 @@ func TestDualStackName(t *testing.T) {
 		first.play(t, conn)
 		must(t, first.Close())
 		second := serve(t, listen[1], 1)
-		for second.Stats().Transport.Open == 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
+		uplinktest.Await(t, "a session at "+listen[1], func() bool { return second.Stats().Transport.Open > 0 }, nil)
 		_ = conn.Close()
 		must(t, second.Close())
 	}

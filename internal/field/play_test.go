@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -157,23 +158,15 @@ func (g *game) exchange(t *testing.T, share float64) {
 	want := [...]int64{int64(share * calls), int64(share * 40), calls / each, calls / each, 50_000}
 	names := [...]string{"calls", "snapshots", "reliable messages to the server", "reliable messages to the client", "bytes of the stream"}
 	var got [5]int64
-	for range 100 { // what is reliable may still be sent again
+	uplinktest.Await(t, fmt.Sprint(want, " ", names), func() bool { // what is reliable may still be sent again
 		got = [...]int64{g.calls.Load(), g.snapshots.Load(), g.reliableUp.Load(), g.reliableDown.Load(), g.streamed.Load()}
 		complete := true
 		for i := range got {
 			got[i] -= before[i]
 			complete = complete && got[i] >= want[i]
 		}
-		if complete {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	for i, name := range names {
-		if got[i] < want[i] {
-			t.Errorf("%d of %d %s arrived", got[i], want[i], name)
-		}
-	}
+		return complete
+	}, func() any { return got })
 }
 
 // steady checks that the client stayed in its first session.

@@ -2,6 +2,7 @@ package uplinktest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +27,22 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Helper() // here, since it looks up its caller
 		t.Fatal(err)
+	}
+}
+
+// Await waits until ready reports true. Tests of processes, sockets and browsers wait with it for a
+// state, however busy the machine is. After two minutes it fails with what, and state, which may be
+// nil, as it is then.
+func Await(t testing.TB, what string, ready func() bool, state func() any) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().Before(end) {
+			continue
+		}
+		if state != nil {
+			what = fmt.Sprintf("%s: %v", what, state())
+		}
+		t.Fatalf("not within two minutes: %s", what)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,15 +57,11 @@ func (s *service) serve(t *testing.T, name string, key token.Key) *ds.Server {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = srv.Serve(ctx) })
 	t.Cleanup(func() { cancel(); serving.Wait() })
-	for servers := 0; servers == 0; time.Sleep(time.Millisecond) {
+	uplinktest.Await(t, name+" in the directory", func() bool {
 		all, err := s.store.Servers(t.Context())
 		uplinktest.Must(t, err)
-		for _, e := range all {
-			if e.Name == name {
-				servers++
-			}
-		}
-	}
+		return slices.ContainsFunc(all, func(e fleet.Server) bool { return e.Name == name })
+	}, nil)
 	return srv
 }
 

@@ -131,9 +131,9 @@ func TestMismatch(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	played := make(chan error, 1)
 	go func() { played <- d.play(ctx, io.Discard, served) }()
-	until(t, "frames differ, and those of a client of which nobody knows where it began are not compared", func() bool {
+	uplinktest.Await(t, "frames differ, and those of a client of which nobody knows where it began are not compared", func() bool {
 		return d.mismatches.Load() > 0 && d.unchecked.Load() > 0
-	})
+	}, nil)
 	stop()
 	if err := <-played; err == nil || !strings.HasSuffix(err.Error(), " frames differ from what was recorded") {
 		t.Error(err)
@@ -174,18 +174,6 @@ func playing(t *testing.T, o Options) (d *demo, url string) {
 	return d, regexp.MustCompile(`Dashboard: (\S+)`).FindStringSubmatch(<-text)[1]
 }
 
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(2 * time.Minute)
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("%s: never", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // TestCodecs changes the codec over a bad link: all play on, and what was counted is kept.
 func TestCodecs(t *testing.T) {
 	o := options()
@@ -197,11 +185,11 @@ func TestCodecs(t *testing.T) {
 	for _, s.Codec = range []rpcdelta.Codec{rpcdelta.Adaptive, rpcdelta.RLE, rpcdelta.Adaptive} {
 		before := d.observe().total()
 		uplinktest.Must(t, d.Change(s))
-		until(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients })
-		until(t, "they play on", func() bool {
+		uplinktest.Await(t, "all clients have the codec", func() bool { return d.Traffic().Switched == o.Clients }, nil)
+		uplinktest.Await(t, "they play on", func() bool {
 			now := d.observe().total()
 			return now.Sent.Frames() > before.Sent.Frames()+100 && now.Delivered > before.Delivered+50
-		})
+		}, nil)
 		now := d.observe().total()
 		if combines := s.Codec == rpcdelta.Adaptive; (now.redundancy == 3) != combines {
 			t.Errorf("%v: redundancy %d", s.Codec, now.redundancy)
@@ -210,7 +198,7 @@ func TestCodecs(t *testing.T) {
 			t.Errorf("%v: %+v, before %+v", s.Codec, now, before)
 		}
 	}
-	until(t, "the old connections are closed", func() bool { return d.srv.Stats().Transport.Open == o.Clients })
+	uplinktest.Await(t, "the old connections are closed", func() bool { return d.srv.Stats().Transport.Open == o.Clients }, nil)
 	// Those that are closed are still counted.
 	if n := testutil.CollectAndCount(d.collector, "uplink_client_frames_total"); n == 0 {
 		t.Error("no frames in the metrics")
@@ -243,15 +231,15 @@ func TestLinkChanges(t *testing.T) {
 		return ok(all.Delivered, all.Missed)
 	}
 	change(func(s *lab.Settings) { s.Redundancy, s.Link.Loss = rpcdelta.RedundancyOff, 0.6 })
-	until(t, "frames are lost", func() bool {
+	uplinktest.Await(t, "frames are lost", func() bool {
 		return lately(func(delivered, missed uint64) bool { return delivered < missed })
-	})
+	}, nil)
 	change(func(s *lab.Settings) { s.Link.Loss = 0 })
-	until(t, "none is", func() bool {
+	uplinktest.Await(t, "none is", func() bool {
 		return lately(func(_, missed uint64) bool { return missed == 0 })
-	})
+	}, nil)
 	change(func(s *lab.Settings) { s.Link.RTT = 300 * time.Millisecond })
-	until(t, "the round trip is longer", func() bool { return d.conns()[0].Stats().Transport.LastRTT > 200*time.Millisecond })
+	uplinktest.Await(t, "the round trip is longer", func() bool { return d.conns()[0].Stats().Transport.LastRTT > 200*time.Millisecond }, nil)
 	good := d.Settings()
 	bad := good
 	bad.Link.Loss = 2
@@ -347,7 +335,7 @@ func TestWireRatio(t *testing.T) {
 	played := make(chan error, 1)
 	var console strings.Builder
 	go func() { played <- d.play(ctx, &console, served) }()
-	until(t, "a thousand calls arrive", func() bool { return d.observe().total().Delivered > 1000 })
+	uplinktest.Await(t, "a thousand calls arrive", func() bool { return d.observe().total().Delivered > 1000 }, nil)
 	stop()
 	uplinktest.Must(t, <-played)
 	after := d.scrape(t)

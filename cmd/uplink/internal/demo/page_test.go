@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
@@ -27,23 +26,16 @@ type state struct {
 // await asks for the state until it is as wanted.
 func await(t *testing.T, url, what string, ok func(*state) bool) {
 	t.Helper()
-	deadline := time.After(2 * time.Minute)
-	for {
-		var s state
+	var s state
+	uplinktest.Await(t, what, func() bool {
+		s = state{}
 		r, err := http.Get(url + "demo/state")
 		uplinktest.Must(t, err)
 		err = json.NewDecoder(r.Body).Decode(&s)
 		r.Body.Close()
 		uplinktest.Must(t, err)
-		if ok(&s) {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s: never; %+v", what, s)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return ok(&s)
+	}, func() any { return fmt.Sprintf("%+v", s) })
 }
 
 // agree reports whether tiles, panel and the table of RPCs have the figures of the same series,
