@@ -190,6 +190,7 @@ namespace Uplink
             IPEndPoint address = to.family == 0 ? server : to.EndPoint();
             var socket = new Socket(address.AddressFamily, SocketType.Dgram, ProtocolType.Udp);
             socket.Blocking = false;
+            // .NET has no such option for IPv6, where the system fragments what ICMP reports as too large.
             if (address.AddressFamily == AddressFamily.InterNetwork) socket.DontFragment = true;
             socket.Connect(address);
             var end = new End { To = to, Socket = socket };

@@ -19,6 +19,28 @@ Error parse_address(const char *text, Address *a) {
 }
 
 namespace detail::client {
+namespace {
+
+// dont_fragment forbids that datagrams are fragmented. On Linux it makes the kernel also ignore the path size
+// that ICMP has reported: the client searches for it.
+void dont_fragment(int s, bool six) {
+#if defined(IP_PMTUDISC_PROBE) && defined(IPV6_PMTUDISC_PROBE)
+  const int level = six ? IPPROTO_IPV6 : IPPROTO_IP, name = six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
+  const int value = six ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+  ::setsockopt(s, level, name, &value, sizeof(value));
+#else
+  const int set = 1;
+#ifdef IP_DONTFRAG
+  if (!six) ::setsockopt(s, IPPROTO_IP, IP_DONTFRAG, &set, sizeof(set));
+#endif
+#ifdef IPV6_DONTFRAG
+  if (six) ::setsockopt(s, IPPROTO_IPV6, IPV6_DONTFRAG, &set, sizeof(set));
+#endif
+  (void)set;
+#endif
+}
+
+} // namespace
 
 Error open_socket(const Address &server, intptr_t *handle) {
   sockaddr_storage to = {};
@@ -27,13 +49,7 @@ Error open_socket(const Address &server, intptr_t *handle) {
   if (size == 0) return Error::invalid;
   const int s = ::socket(to.ss_family, SOCK_DGRAM, 0);
   if (s < 0) return Error::full;
-#ifdef IP_MTU_DISCOVER
-  const int discover = IP_PMTUDISC_DO;
-  if (server.family == 4) ::setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
-#elif defined(IP_DONTFRAG)
-  const int set = 1;
-  if (server.family == 4) ::setsockopt(s, IPPROTO_IP, IP_DONTFRAG, &set, sizeof(set));
-#endif
+  dont_fragment(s, server.family == 6);
   if (::fcntl(s, F_SETFL, O_NONBLOCK) < 0 || ::connect(s, reinterpret_cast<sockaddr *>(&to), size) < 0) {
     ::close(s);
     return Error::full;

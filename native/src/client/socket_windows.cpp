@@ -35,8 +35,9 @@ Error open_socket(const Address &server, intptr_t *handle) {
     return size == 0 ? Error::invalid : Error::full;
   }
   const DWORD fragment = 1;
-  if (server.family == 4)
-    setsockopt(s, IPPROTO_IP, IP_DONTFRAGMENT, reinterpret_cast<const char *>(&fragment), sizeof(fragment));
+  const bool six = server.family == 6;
+  setsockopt(s, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_DONTFRAG : IP_DONTFRAGMENT,
+             reinterpret_cast<const char *>(&fragment), sizeof(fragment));
   *handle = static_cast<intptr_t>(s);
   return Error::ok;
 }
