@@ -5,7 +5,6 @@ package field
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,11 +30,10 @@ type server struct {
 func serve(t *testing.T, addr string, shards int) *server {
 	t.Helper()
 	s := &server{}
-	inServers(t, func() error {
-		var err error
+	must(t, servers.do(func() (err error) {
 		s.Server, err = ds.Listen(addr, ds.Config{Insecure: true, Shards: shards})
 		return err
-	})
+	}))
 	must(t, ds.Handle(s.Server, "Move", func(*ds.Player, ds.Frame[move]) { s.frames.Add(1) }))
 	go func() { _ = s.Serve(t.Context()) }()
 	t.Cleanup(func() { _ = s.Close() })
@@ -94,7 +92,6 @@ func TestIPv4Wildcard(t *testing.T) {
 // TestDualStackName dials a name with addresses of both families, of which the server has one, and
 // moves the server to the other one.
 func TestDualStackName(t *testing.T) {
-	hosts(t, server2+" dual.example\n"+server2v6+" dual.example\n")
 	for _, listen := range [][2]string{{server2 + ":7003", "[" + server2v6 + "]:7003"}, {"[" + server2v6 + "]:7004", server2 + ":7004"}} {
 		first := serve(t, listen[0], 1)
 		port := listen[0][strings.LastIndex(listen[0], ":"):]
@@ -113,13 +110,4 @@ func TestDualStackName(t *testing.T) {
 	if !errors.Is(err, session.ErrNoServer) || !strings.Contains(err.Error(), server2+":7005: ") || !strings.Contains(err.Error(), "["+server2v6+"]:7005: ") {
 		t.Errorf("without a server: %v", err)
 	}
-}
-
-// hosts replaces the file of host names, in this mount namespace.
-func hosts(t *testing.T, text string) {
-	t.Helper()
-	path := t.TempDir() + "/hosts"
-	must(t, os.WriteFile(path, []byte("127.0.0.1 localhost\n"+text), 0o600))
-	run(t, "mount", "--bind", path, "/etc/hosts")
-	t.Cleanup(func() { run(t, "umount", "/etc/hosts") })
 }

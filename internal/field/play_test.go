@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,21 +35,20 @@ type game struct {
 	player *ds.Player
 	conn   *client.Conn
 	call   *client.Stream[block]
-	events atomic.Int64 // but the first connection of the client
+	events atomic.Int64 // of the state of the client
 
 	// What arrived: bytes of streams, others by number.
 	calls, reliableUp, reliableDown, snapshots, streamed atomic.Int64
 }
 
-// startGame starts a server at an address in the namespace of servers, and a client in that of the
-// test. Both end with the test.
-func startGame(t *testing.T, addr string) *game {
+// startGame starts a server at an address of a network, and a client. Both end with the test.
+func startGame(t *testing.T, n *network, addr string) *game {
 	t.Helper()
+	addr = net.JoinHostPort(addr, "7777")
 	g := &game{}
 	players := make(chan *ds.Player, 16)
 	var world *ds.World[thing]
-	inServers(t, func() error {
-		var err error
+	must(t, n.server.do(func() (err error) {
 		g.server, err = ds.Listen(addr, ds.Config{
 			Insecure: true,
 			Joined: func(p *ds.Player) {
@@ -65,7 +65,7 @@ func startGame(t *testing.T, addr string) *game {
 			},
 		})
 		return err
-	})
+	}))
 	must(t, ds.Handle(g.server, "Block", func(*ds.Player, ds.Frame[block]) { g.calls.Add(1) }))
 	world, err := ds.NewWorld(g.server, "things", ds.WorldConfig[thing]{TickHz: 60, SendHz: 20})
 	must(t, err)
@@ -96,8 +96,13 @@ func startGame(t *testing.T, addr string) *game {
 	})
 	g.conn, err = client.Dial(t.Context(), addr, client.Config{
 		Insecure:  true,
+		Network:   n.client,
 		OnMessage: func([]byte) { g.reliableDown.Add(1) },
-		OnEvent:   func(session.Event) { g.events.Add(1) },
+		OnEvent: func(e session.Event) {
+			if e.TickRate == 0 { // that is the machine's
+				g.events.Add(1)
+			}
+		},
 	})
 	t.Cleanup(func() {
 		if g.conn != nil {
