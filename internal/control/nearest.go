@@ -4,40 +4,48 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 )
 
-// maxNearest is the number of bytes of a name that count for its distance from another one: names
-// may be hostile, and the time grows with its square.
+// maxNearest is the number of bytes of a name that count for its distance from another one, at most
+// the bits of a uint64: names may be hostile.
 const maxNearest = 64
 
-// distance returns how far b is from a: 256 for each insertion and deletion of a byte that leads
-// from one to the other, less 1 for each byte that they have in common at the start. The
+// pattern is a name that others are compared with, each in a time that grows with its length, and
+// not with the product of both: a peer can send many names.
+type pattern struct {
+	name string
+	at   [256]uint64 // bit i: the name has this byte at index i
+}
+
+func newPattern(name string) *pattern {
+	p := &pattern{name: name[:min(len(name), maxNearest)]}
+	for i := range len(p.name) {
+		p.at[lower(p.name[i])] |= 1 << i
+	}
+	return p
+}
+
+// distance returns how far b is from the pattern: 256 for each insertion and deletion of a byte
+// that leads from one to the other, less 1 for each byte that they have in common at the start. The
 // case of ASCII letters does not count.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), maxNearest)], b[:min(len(b), maxNearest)]
-	var buf [maxNearest + 1]int
-	row := buf[:len(b)+1]
-	for k := range row {
-		row[k] = k
+func (p *pattern) distance(b string) int {
+	a := p.name
+	b = b[:min(len(b), maxNearest)]
+	// Bit i of rows is 0 where the longest common subsequence of b so far and of the first bytes of
+	// the name grows with byte i (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
+	rows := ^uint64(0)
+	for i := range len(b) {
+		matches := rows & p.at[lower(b[i])]
+		rows = (rows + matches) | (rows - matches)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			replaced := diagonal
-			if lower(a[i]) != lower(b[k]) {
-				replaced += 2
-			}
-			diagonal = row[k+1]
-			row[k+1] = min(replaced, row[k]+1, row[k+1]+1)
-		}
-	}
+	subsequence := bits.OnesCount64(^rows << (maxNearest - len(a)))
 	common := 0
 	for common < min(len(a), len(b)) && lower(a[common]) == lower(b[common]) {
 		common++
 	}
-	return 256*row[len(b)] - common
+	return 256*(len(a)+len(b)-2*subsequence) - common
 }
 
 func lower(b byte) byte {
@@ -49,9 +57,9 @@ func lower(b byte) byte {
 
 // SortByDistance sorts names such that those come first that were probably meant by name.
 func SortByDistance(names []string, name string) {
-	distances := make(map[string]int, len(names))
+	p, distances := newPattern(name), make(map[string]int, len(names))
 	for _, n := range names {
-		distances[n] = distance(name, n)
+		distances[n] = p.distance(n)
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distances[a], distances[b]) })
 }
@@ -59,9 +67,9 @@ func SortByDistance(names []string, name string) {
 // NearestName returns the one of other names that was probably meant by name, or "" if there are
 // none.
 func NearestName(name string, names []string) (nearest string) {
-	least := math.MaxInt
+	p, least := newPattern(name), math.MaxInt
 	for _, n := range names {
-		if d := distance(name, n); d < least {
+		if d := p.distance(n); d < least {
 			nearest, least = n, d
 		}
 	}

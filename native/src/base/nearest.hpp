@@ -9,7 +9,9 @@ namespace uplink::detail {
 // and among these the one that has the most bytes in common with its start. The case does not count.
 class Nearest {
 public:
-  explicit Nearest(Bytes name) : name_{name.data, name.size < max_size ? name.size : max_size} {}
+  explicit Nearest(Bytes name) : name_{name.data, name.size < max_size ? name.size : max_size} {
+    for (size_t i = 0; i < name_.size; i++) at_[lower(name_.data[i])] |= uint64_t{1} << i;
+  }
   void consider(Bytes candidate) {
     const size_t d = distance(candidate);
     if (d >= distance_) return;
@@ -20,30 +22,28 @@ public:
   Bytes best() const { return best_; }
 
 private:
-  static constexpr size_t max_size = 64; // bytes that count: the time grows with its square
+  // Bytes of a name that count, at most the bits of a uint64_t: a server can send many long names.
+  static constexpr size_t max_size = 64;
 
-  static int lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
+  static uint8_t lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? static_cast<uint8_t>(c - 'A' + 'a') : c; }
   size_t distance(Bytes other) const {
-    size_t row[max_size + 1];
     const size_t n = other.size < max_size ? other.size : max_size;
-    for (size_t k = 0; k <= n; k++) row[k] = k;
-    for (size_t i = 0; i < name_.size; i++) {
-      size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (size_t k = 0; k < n; k++) {
-        const size_t replaced = diagonal + (lower(name_.data[i]) == lower(other.data[k]) ? 0 : 2);
-        diagonal = row[k + 1];
-        size_t least = row[k] < row[k + 1] ? row[k] + 1 : row[k + 1] + 1;
-        if (replaced < least) least = replaced;
-        row[k + 1] = least;
-      }
+    // Bit i of rows is 0 where the longest common subsequence of the candidate so far and of the first
+    // bytes of the name grows with byte i (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
+    uint64_t rows = ~uint64_t{0};
+    for (size_t k = 0; k < n; k++) {
+      const uint64_t matches = rows & at_[lower(other.data[k])];
+      rows = (rows + matches) | (rows - matches);
     }
+    size_t subsequence = 0;
+    for (size_t i = 0; i < name_.size; i++) subsequence += (rows >> i & 1) == 0 ? 1 : 0;
     size_t common = 0;
     while (common < n && common < name_.size && lower(name_.data[common]) == lower(other.data[common]))
       common++;
-    return 256 * (row[n] + 1) - common;
+    return 256 * (name_.size + n + 1 - 2 * subsequence) - common;
   }
 
+  uint64_t at_[256] = {}; // bit i: the name has this byte at index i
   Bytes name_;
   Bytes best_;
   size_t distance_ = SIZE_MAX;
