@@ -56,8 +56,10 @@ func (h *hostile) say(cmd uint8, wnd uint16, ts, sn, una uint32, data []byte) {
 
 func (h *hostile) input(b []byte) {
 	now := time.Now()
-	h.meter.received(b)
-	_ = h.channel.Input(now, b)
+	permitted := h.meter.received(b)
+	if err := h.channel.Input(now, b); permitted != (err == nil) {
+		h.meter.t.Errorf("acknowledges only what was sent: %v; error %v", permitted, err)
+	}
 	for {
 		if _, ok, err := h.channel.Receive(now, nil); err != nil || !ok {
 			return
@@ -79,7 +81,32 @@ func (h *hostile) run(d time.Duration, message, every int, act func(n int)) time
 		act(n)
 		h.channel.Advance(time.Now())
 	}
-	return time.Since(start)
+	took := time.Since(start)
+	h.finish()
+	return took
+}
+
+// finish acknowledges all that is sent, if the channel has not given up, and checks that then no
+// room is reserved, neither of the channel nor of all channels.
+func (h *hostile) finish() {
+	limits := h.channel.cfg.Limits
+	for range 6000 {
+		if h.channel.Exhausted() || h.channel.Unacked() == 0 {
+			break
+		}
+		h.say(kcp.IKCP_CMD_WINS, 64, 0, 0, h.newest+1, nil)
+		time.Sleep(10 * time.Millisecond)
+		h.channel.Advance(time.Now())
+	}
+	if waiting := h.channel.waiting(); h.channel.Unacked() == 0 && (waiting != 0 || limits.used.Load() != 0) {
+		h.meter.t.Errorf("nothing is unacknowledged, %d bytes wait, %d of all channels", waiting, limits.used.Load())
+	}
+	if !h.channel.Exhausted() {
+		h.channel.Drop()
+		if n := limits.used.Load(); n != 0 {
+			h.meter.t.Errorf("%d bytes are still reserved", n)
+		}
+	}
 }
 
 // TestHostilePeers: whatever a peer does, an end keeps to what it may send, and gives up a

@@ -17,6 +17,7 @@ type meter struct {
 	// lowest is the minimum so far of sent - 3*acked - 32 KiB/s.
 	lowest float64
 	data   map[uint32]*datum // by sequence number, those that are not acknowledged with all before them
+	first  uint32            // the lowest sequence number that is not acknowledged with all before it
 	most   int               // transmissions of one segment
 }
 
@@ -43,6 +44,9 @@ func (m *meter) sent(now time.Time, b []byte) {
 		}
 		d := m.data[number(s)]
 		if d == nil {
+			if m.most == 0 {
+				m.first = number(s) // a channel continues with the numbers of the one before
+			}
 			d = &datum{size: length(s)}
 			m.data[number(s)] = d
 		}
@@ -66,9 +70,24 @@ func (m *meter) excess(now time.Time) float64 {
 	return float64(m.total) - 3*float64(m.acked) - now.Sub(m.start).Seconds()*(32<<10)
 }
 
-// received counts what a body of the peer acknowledges for the first time.
-func (m *meter) received(b []byte) {
+// received counts what a body of the peer acknowledges for the first time. It reports false, and
+// counts nothing, if that was not sent.
+func (m *meter) received(b []byte) bool {
 	for s := range segmentsOf(b) {
+		una, sn := le32(s[16:]), number(s)
+		for n := m.first; int32(una-n) > 0; n++ {
+			if m.data[n] == nil {
+				return false
+			}
+		}
+		if s[offCommand] == kcp.IKCP_CMD_ACK && int32(sn-m.first) >= 0 && m.data[sn] == nil {
+			return false
+		}
+	}
+	for s := range segmentsOf(b) {
+		if una := le32(s[16:]); int32(una-m.first) > 0 {
+			m.first = una
+		}
 		for n, d := range m.data {
 			if int32(le32(s[16:])-n) > 0 {
 				m.ack(d)
@@ -79,6 +98,7 @@ func (m *meter) received(b []byte) {
 			m.ack(d)
 		}
 	}
+	return true
 }
 
 func (m *meter) ack(d *datum) {

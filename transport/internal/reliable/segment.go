@@ -65,12 +65,19 @@ func (c *Channel) valid(b []byte) bool {
 			return false
 		}
 		length := uint64(binary.LittleEndian.Uint32(b[offLength:]))
-		if length > uint64(len(b)-kcp.IKCP_OVERHEAD) || !c.validCommand(b, length) {
+		if length > uint64(len(b)-kcp.IKCP_OVERHEAD) || !c.validCommand(b, length) || !c.validAcks(b) {
 			return false
 		}
 		b = b[kcp.IKCP_OVERHEAD+length:]
 	}
 	return true
+}
+
+// validAcks reports whether the segment that b starts with acknowledges only segments that were
+// sent. KCP would also take an acknowledgment of one that it holds back.
+func (c *Channel) validAcks(b []byte) bool {
+	base := c.numbers.sentBase
+	return c.outstanding.sentAll(unacked(b)-base, number(b)-base, b[offCommand] == kcp.IKCP_CMD_ACK)
 }
 
 // validCommand checks the command of the segment that b starts with against its fragment number and

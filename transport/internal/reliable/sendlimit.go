@@ -10,9 +10,12 @@ import (
 // fails.
 const MaxTransmissions = 20
 
-// outstanding contains the sent segments from the first unacknowledged one on, by sequence number
-// modulo window, the maximum number of them. KCP has the same state, but does not export it.
-type outstanding [window]transmitted
+// outstanding contains the sent segments from the first unacknowledged one on. KCP has the same
+// state, but does not export it. KCP also has segments that the budget did not let pass yet.
+type outstanding struct {
+	first uint32              // the lowest number that was not acknowledged with all before it
+	slots [window]transmitted // by sequence number modulo window, the maximum number of them
+}
 
 type transmitted struct {
 	number      uint32
@@ -52,8 +55,8 @@ func (o *outstanding) due(now, progress, patience time.Duration, b []byte) bool 
 }
 
 func (o *outstanding) oldest(t *transmitted) bool {
-	for i := range o {
-		if s := &o[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
+	for i := range o.slots {
+		if s := &o.slots[i]; s.count > 0 && !s.acked && int32(s.number-t.number) < 0 {
 			return false
 		}
 	}
@@ -72,12 +75,35 @@ func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
 	return t.count
 }
 
+// sentAll reports whether each segment was sent that a peer's segment acknowledges: una is the
+// number below which all are, and sn that of another one if alone is set. A nil outstanding has
+// sent none.
+func (o *outstanding) sentAll(una, sn uint32, alone bool) bool {
+	if o == nil {
+		return int32(una) <= 0 && (!alone || int32(sn) < 0)
+	}
+	for n := o.first; int32(una-n) > 0; n++ { // ends after at most window steps
+		if !o.has(n) {
+			return false
+		}
+	}
+	return !alone || int32(sn-o.first) < 0 || o.has(sn)
+}
+
+func (o *outstanding) has(number uint32) bool {
+	t := o.slot(number)
+	return t.count > 0 && t.number == number
+}
+
 // acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
 // and returns the number of newly acknowledged bytes of messages.
 func (o *outstanding) acknowledged(b []byte) (bytes int) {
 	una := unacked(b)
-	for i := range o {
-		t := &o[i]
+	if int32(una-o.first) > 0 {
+		o.first = una
+	}
+	for i := range o.slots {
+		t := &o.slots[i]
 		if t.count == 0 || int32(una-t.number) <= 0 {
 			continue
 		}
@@ -95,15 +121,17 @@ func (o *outstanding) acknowledged(b []byte) (bytes int) {
 
 func (o *outstanding) held() int {
 	n := 0
-	for i := range o {
-		if o[i].count > 0 {
+	for i := range o.slots {
+		if o.slots[i].count > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-func (o *outstanding) slot(number uint32) *transmitted { return &o[number%window] }
+func (o *outstanding) slot(number uint32) *transmitted {
+	return &o.slots[number%window]
+}
 
 // An end may send [creditPerByte] bytes for each newly acknowledged byte of its messages, and 64
 // KiB in any second without acknowledgments: the base burst and one second of the base rate.
