@@ -77,22 +77,26 @@ func TestViolations(t *testing.T) {
 		before func(e *end)
 		last   []byte
 	}{
-		"empty":                     {last: nil},
-		"unknown kind":              {last: message(kinds, 1)},
-		"no name":                   {last: message(open, 1)},
-		"long name":                 {last: message(open, 1, make([]byte, MaxName+1)...)},
-		"data of no stream":         {last: message(data, 1, 1)},
-		"end of no stream":          {last: message(ending, 1)},
-		"number in use":             {opened, message(open, 1, 'x')},
-		"empty data":                {opened, message(data, 1)},
-		"long data":                 {opened, message(data, 1, make([]byte, maxData+1)...)},
-		"end with a body":           {opened, message(ending, 1, 1)},
-		"long reason":               {opened, message(abort, 1, make([]byte, MaxReason+1)...)},
-		"data after the end":        {func(e *end) { opened(e); _ = e.Deliver(time.Now(), message(ending, 1)) }, message(data, 1, 1)},
-		"end after the abort":       {func(e *end) { opened(e); _ = e.Deliver(time.Now(), message(abort, 1)) }, message(ending, 1)},
-		"credit for no stream":      {last: appendCredit(nil, 0, 1)},
-		"credit above the window":   {writing, appendCredit(nil, 0, 1)},
-		"short credit":              {writing, message(credit, 0, 1)},
+		"empty":                   {last: nil},
+		"unknown kind":            {last: message(kinds, 1)},
+		"no name":                 {last: message(open, 1)},
+		"long name":               {last: message(open, 1, make([]byte, MaxName+1)...)},
+		"data of no stream":       {last: message(data, 1, 1)},
+		"end of no stream":        {last: message(ending, 1)},
+		"number in use":           {opened, message(open, 1, 'x')},
+		"empty data":              {opened, message(data, 1)},
+		"long data":               {opened, message(data, 1, make([]byte, maxData+1)...)},
+		"end with a body":         {opened, message(ending, 1, 1)},
+		"long reason":             {opened, message(abort, 1, make([]byte, MaxReason+1)...)},
+		"data after the end":      {func(e *end) { opened(e); _ = e.Deliver(time.Now(), message(ending, 1)) }, message(data, 1, 1)},
+		"end after the abort":     {func(e *end) { opened(e); _ = e.Deliver(time.Now(), message(abort, 1)) }, message(ending, 1)},
+		"credit for no stream":    {last: appendCredit(nil, 0, 1)},
+		"credit above the window": {writing, appendCredit(nil, 0, 1)},
+		"short credit":            {writing, message(credit, 0, 1)},
+		"credit of no bytes": {func(e *end) {
+			writing(e)
+			e.out[0].credit-- // as if a byte had been sent
+		}, appendCredit(nil, 0, 0)},
 		"complete before the end":   {writing, message(done, 0, byte(complete))},
 		"unknown result":            {writing, message(done, 0, byte(results))},
 		"credit before it was open": {func(e *end) { _, _ = e.Open(t.Context(), time.Now(), "w") }, appendCredit(nil, 0, 1)},
@@ -104,6 +108,14 @@ func TestViolations(t *testing.T) {
 				}
 			}
 		}, message(data, 1, full...)},
+		"a byte more than the window": {func(e *end) {
+			opened(e)
+			for range Window / maxData {
+				if err := e.Deliver(time.Now(), message(data, 1, full...)); err != nil {
+					t.Error(err)
+				}
+			}
+		}, message(data, 1, make([]byte, Window%maxData+1)...)},
 		"more than the window after the game is done": {func(e *end) {
 			opened(e)
 			(<-e.read).finish()

@@ -134,7 +134,49 @@ func TestParts(t *testing.T) {
 				t.Errorf("%s: verdict %d", name, v)
 			}
 		}
+		// The second of two parts, after one of 1 byte.
+		for name, last := range map[string]wire.Part{
+			"a gap":         {Count: 2, Index: 1, Offset: 2},
+			"another kind":  {Count: 2, Index: 1, Offset: 1, Reliable: true},
+			"another count": {Count: 3, Index: 1, Offset: 1},
+		} {
+			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
+			if v := p.server.input(time.Now(), p.last()); v != Accepted {
+				t.Errorf("%s: verdict %d of the first part", name, v)
+			}
+			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, last), []byte("y"))
+			if v := p.server.input(time.Now(), p.last()); v != Malformed {
+				t.Errorf("%s: verdict %d", name, v)
+			}
+		}
+		if _, err := new(assembly).add(0, 100, append(wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), 'x')); err == nil {
+			t.Error("a second part without a packet number for the first one")
+		}
 	})
+}
+
+// TestLateParts: a body whose first part has a packet number far behind the newest one is late, as
+// a datagram with the whole body would be.
+func TestLateParts(t *testing.T) {
+	for _, between := range []int{maxReordering - 3, maxReordering} {
+		inOpenPair(t, func(t *testing.T, p *pair) {
+			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
+			first := p.last()
+			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), []byte("y"))
+			second := p.last()
+			p.server.input(time.Now(), first)
+			for range between {
+				p.server.input(time.Now(), p.lastSent())
+			}
+			want := Payload
+			if between == maxReordering {
+				want = Late
+			}
+			if v := p.server.input(time.Now(), second); v != want {
+				t.Errorf("%d datagrams later: verdict %d, want %d", between, v, want)
+			}
+		})
+	}
 }
 
 // TestPartsAreBounded: a peer whose bodies never complete makes an end keep at most maxAssembled.
