@@ -56,7 +56,7 @@ type Stats struct {
 type Predictor[S, I any] struct {
 	cfg    Config[S, I]
 	state  S
-	before S             // scratch of Correct
+	before S             // scratch of replay
 	inputs []numbered[I] // ring
 	oldest uint64        // number of inputs that were removed from the ring
 	count  uint64        // number of inputs that were ever added to it
@@ -118,19 +118,8 @@ func (p *Predictor[S, I]) Apply(seq uint64, input *I) error {
 // has sent a state with more inputs before. States with equally many must come in the order of
 // their ticks.
 func (p *Predictor[S, I]) Correct(processed uint64, state *S) (distance float64) {
-	if processed < p.done {
-		p.stats.Late++
+	if !p.replay(processed, state) {
 		return 0
-	}
-	p.stats.States++
-	p.done = processed
-	for p.oldest < p.count && p.at(p.oldest).seq < processed {
-		p.oldest++
-	}
-	p.before, p.state = p.state, *state
-	for i := p.oldest; i < p.count; i++ {
-		p.cfg.Step(&p.state, &p.at(i).input)
-		p.stats.Replayed++
 	}
 	distance = p.cfg.Distance(&p.before, &p.state)
 	if distance <= p.cfg.Tolerance {
@@ -148,11 +137,34 @@ func (p *Predictor[S, I]) Correct(processed uint64, state *S) (distance float64)
 	return distance
 }
 
+// Place is Correct for a state that does not continue the one before: the first one of the player,
+// or the first one after a respawn. It is not counted as a correction, nor reported.
+func (p *Predictor[S, I]) Place(processed uint64, state *S) { p.replay(processed, state) }
+
+// replay replaces the state by one of the server with the later inputs, and reports whether it did.
+func (p *Predictor[S, I]) replay(processed uint64, state *S) bool {
+	if processed < p.done {
+		p.stats.Late++
+		return false
+	}
+	p.stats.States++
+	p.done = processed
+	for p.oldest < p.count && p.at(p.oldest).seq < processed {
+		p.oldest++
+	}
+	p.before, p.state = p.state, *state
+	for i := p.oldest; i < p.count; i++ {
+		p.cfg.Step(&p.state, &p.at(i).input)
+		p.stats.Replayed++
+	}
+	return true
+}
+
 // Waiting returns the number of inputs that the server's newest state does not contain.
 func (p *Predictor[S, I]) Waiting() int { return int(p.count - p.oldest) }
 
-// Reset starts again from a state, for example after a respawn or in a new session. Sequence
-// numbers may start at 0 again; the counts continue.
+// Reset starts again from a state without inputs, as in a new session. Sequence numbers may start
+// at 0 again; the counts continue.
 func (p *Predictor[S, I]) Reset(start S) {
 	clear(p.inputs)
 	p.state, p.oldest, p.count, p.next, p.done = start, 0, 0, 0, 0

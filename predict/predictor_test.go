@@ -157,3 +157,27 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestPlace places a player elsewhere, as a respawn does: the inputs that the state does not
+// contain are applied to it, and it is no correction.
+func TestPlace(t *testing.T) {
+	p, err := New(body{}, Config[body, int]{Step: step, Distance: apart, Corrected: func(before, after *body) {
+		t.Errorf("corrected from %v to %v", before.at, after.at)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq, push := range []int{1, 2, 3} {
+		if err := p.Apply(uint64(seq), &push); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Place(2, &body{at: 100})
+	if *p.State() != (body{103, 3}) || p.Waiting() != 1 || p.Stats().Corrections != 0 {
+		t.Errorf("%+v, %d inputs wait, %+v", *p.State(), p.Waiting(), p.Stats())
+	}
+	p.Place(1, &body{at: 200})
+	if p.State().at != 103 || p.Stats().Late != 1 {
+		t.Errorf("after a late state: %+v, %+v", *p.State(), p.Stats())
+	}
+}
