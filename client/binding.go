@@ -330,8 +330,10 @@ func (b *binding) Stats() RPCStats {
 // Pace returns the rate at which the server's jitter buffer needs the calls. Call it each tick and
 // start the next tick after Pace.Interval. Of several RPCs that are called in the same tick, one is
 // enough. It does not allocate.
-func (b *binding) Pace() Pace {
+func (b *binding) Pace() Pace { return b.paceAt(time.Now()) }
+
+func (b *binding) paceAt(now time.Time) Pace {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pace.at(time.Now())
+	return b.pace.at(now)
 }

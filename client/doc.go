@@ -5,6 +5,8 @@
 //	move, err := client.Bind[ServerMove](ctx, conn, "ServerMove", client.BindConfig{})
 //	seq, err := move.Send(&m) // 60 times a second
 //
+// A [Loop] calls an RPC in each tick and predicts the player: docs/prediction.md describes it.
+//
 // Datagrams are encrypted and authenticated. A server on another machine requires a connect token
 // from the game's backend (Config.Token, package token). A token is valid for one connection:
 // Config.Renew returns the next one. Without Config.Renew, a client that used a token cannot

@@ -66,3 +66,6 @@ func (r *faulty) Receive([]byte, Processed, time.Time, *ReplicationStats) (uint6
 	r.message()
 	return 0, errors.New("not decoded")
 }
+
+// LoopStream returns the stream of a loop.
+func LoopStream[S, I any](l *Loop[S, I]) *Stream[I] { return l.stream }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -64,12 +65,20 @@ type Processed = replication.Processed
 // lost count as processed once a later one was. It reports false if the server did not register the
 // RPC with ds.ForPrediction, or while the client is reconnecting.
 func (b *binding) Processed(p Processed) (next uint64, ok bool) {
+	_, next, ok = b.processedIn(p)
+	return next, ok
+}
+
+// processedIn is Processed, and returns the encoder of the current session, nil while the client is
+// reconnecting.
+func (b *binding) processedIn(p Processed) (session *rpcdelta.Encoder, next uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.enc == nil {
-		return 0, false
+		return nil, 0, false
 	}
-	return p.Of(uint8(b.number), b.enc.Next())
+	next, ok = p.Of(uint8(b.number), b.enc.Next())
+	return b.enc, next, ok
 }
 
 // FrameStream sends the calls of one RPC that a schema describes, for programs that learn the

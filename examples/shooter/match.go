@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/examples/shooter/game"
-	"github.com/uplink-rpc/uplink/predict"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -61,7 +61,7 @@ type match struct {
 // counts are those of one client.
 type counts struct {
 	game.Counts
-	predict.Stats
+	client.LoopStats
 }
 
 // newMatch starts a server with bots, and connects you. Everything ends with the context.

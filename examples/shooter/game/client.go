@@ -22,18 +22,15 @@ type Client struct {
 	*client.Conn
 	ID uint16
 
-	moves    *client.Stream[Move]
+	loop     *client.Loop[Body, Move]
+	play     func(*Picture) Input // of Advance
 	view     *client.SnapshotView[Player]
 	self     *client.ObjectType[Body]
 	newest   client.Snapshot[Body]
-	me       *predict.Predictor[Body, Move]
 	smoother statesync.Smoother
-	key      uint32 // of the player's object, 0 before the first snapshot
-	sent     uint64 // moves of this session
 	last     Fired
 	pictures [32]Picture
 	n        uint64 // of the newest picture
-	next     time.Time
 
 	fired    map[uint32]fired
 	counts   Counts
@@ -89,20 +86,19 @@ func Dial(ctx context.Context, s *Server, id uint16, network transport.Network) 
 	if err = errors.Join(err, client.Handle(&calls, "Hit", c.onShot), client.Handle(&calls, "Shot", c.onShot)); err != nil {
 		return nil, err
 	}
-	c.me, err = predict.New(Body{}, predict.Config[Body, Move]{
-		Step: Step, Tolerance: 0.05,
-		Distance: func(a, b *Body) float64 { return length(sub(a.Position, b.Position)) },
-		Corrected: func(before, after *Body) {
-			c.smoother.Correct(statesync.Pose{Position: before.Position}, statesync.Pose{Position: after.Position})
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
 	if c.Conn, err = client.Dial(ctx, s.Addr().String(), cfg); err != nil {
 		return nil, err
 	}
-	c.moves, err = client.Bind[Move](ctx, c.Conn, "Move", client.BindConfig{RateHz: TickHz})
+	moves, err := client.Bind[Move](ctx, c.Conn, "Move", client.BindConfig{RateHz: TickHz})
+	if err == nil {
+		c.loop, err = client.NewLoop(moves, Body{}, client.LoopConfig[Body, Move]{Input: c.input, Predict: predict.Config[Body, Move]{
+			Step: Step, Tolerance: 0.05,
+			Distance: func(a, b *Body) float64 { return length(sub(a.Position, b.Position)) },
+			Corrected: func(before, after *Body) {
+				c.smoother.Correct(statesync.Pose{Position: before.Position}, statesync.Pose{Position: after.Position})
+			},
+		}})
+	}
 	if err == nil {
 		c.self, err = client.NewObjectType("self", client.SnapshotConfig[Body]{})
 	}
@@ -115,7 +111,6 @@ func Dial(ctx context.Context, s *Server, id uint16, network transport.Network) 
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.next = time.Now()
 	return c, nil
 }
 
@@ -125,81 +120,57 @@ func (c *Client) onShot(s client.Call[Shot]) {
 	c.received = append(c.received, s.Value)
 }
 
-// Advance plays a tick: it asks for the input of a player who sees a picture, and applies it. It
-// returns the time of the next tick.
+// Advance plays the ticks that are due: for each it asks for the input of a player who sees a
+// picture. It returns the time of the next tick.
 func (c *Client) Advance(play func(*Picture) Input) (next time.Time, err error) {
-	now := c.next // also if this is late: the ticks after it are as late
-	if time.Since(now) > time.Second {
-		now = time.Now() // the process was stopped
+	c.play = play
+	if c.self.Latest(&c.newest) && len(c.newest.IDs) > 0 {
+		err = c.loop.Correct(c.newest.Tick, c.newest.IDs[0], c.newest.Processed, &c.newest.Objects[0])
 	}
-	c.next = now.Add(c.moves.Pace().Interval(Tick))
+	next, failed := c.loop.Advance(time.Now())
+	return next, errors.Join(err, failed)
+}
+
+// input returns the move of a tick. The first one of a session has the sequence number 0.
+func (c *Client) input(at time.Time, seq uint64) Move {
+	if seq == 0 {
+		c.last = Fired{}
+		clear(c.fired)
+	}
 	p := &c.pictures[(c.n+1)%uint64(len(c.pictures))]
-	if !c.correct() || !c.view.Sample(now, &p.Players) {
-		return c.next, nil
+	if !c.loop.Known() || !c.view.Sample(at, &p.Players) {
+		return Move{}
 	}
 	c.n++
 	c.smoother.Step(step)
 	if p.shown = p.Time; p.Starved {
 		p.shown = c.newest.Time
 	}
-	p.N, p.Eye = c.n, c.smoother.Drawn(statesync.Pose{Position: c.me.State().Position}).Position
+	p.N, p.Eye = c.n, c.smoother.Drawn(statesync.Pose{Position: c.loop.State().Position}).Position
 	c.mu.Lock()
 	p.Shots, c.received = append(p.Shots[:0], c.received...), c.received[:0]
 	c.mu.Unlock()
 	c.compare(p.Shots)
-	in := play(p)
+	in := c.play(p)
 	in.Look = in.rounded()
-
-	if in.Fire && c.armed(p) {
+	if in.Fire && c.armed(p, seq) {
 		if seen := &c.pictures[in.Picture%uint64(len(c.pictures))]; seen.N == in.Picture && seen.N != 0 {
 			p = seen
 		}
-		c.fire(p, in.Look)
+		c.fire(p, in.Look, seq)
 	}
-	move := Move{in.Keys, in.Look, c.last}
-	seq, err := c.moves.Send(&move)
-	switch {
-	case errors.Is(err, client.ErrReconnecting):
-		return c.next, nil
-	case err == nil && seq != c.sent: // a new session
-		c.key, c.last = 0, Fired{}
-		clear(c.fired)
-		c.me.Reset(*c.me.State())
-	}
-	if err == nil {
-		c.sent = seq + 1
-		err = c.me.Apply(seq, &move)
-	}
-	return c.next, err
+	return Move{in.Keys, in.Look, c.last}
 }
 
-// correct applies the newest snapshot to the prediction. It reports whether the client knows its
-// player.
-func (c *Client) correct() bool {
-	before := c.newest.Tick
-	if !c.self.Latest(&c.newest) || c.newest.Tick == before || len(c.newest.IDs) == 0 {
-		return c.key != 0
-	}
-	processed, ok := c.moves.Processed(c.newest.Processed)
-	switch key := c.newest.IDs[0]; {
-	case key != c.key: // joined, or joined again
-		c.key = key
-		c.me.Reset(c.newest.Objects[0])
-	case ok:
-		c.me.Correct(processed, &c.newest.Objects[0])
-	}
-	return true
+// armed reports whether the player can fire with a move.
+func (c *Client) armed(p *Picture, seq uint64) bool {
+	i := slices.Index(p.IDs, c.newest.IDs[0])
+	return i >= 0 && p.Objects[i].Armed && (c.last.Shot == 0 || seq >= uint64(c.last.Shot)+Cooldown)
 }
 
-// armed reports whether the player can fire.
-func (c *Client) armed(p *Picture) bool {
-	i := slices.Index(p.IDs, c.key)
-	return i >= 0 && p.Objects[i].Armed && (c.last.Shot == 0 || c.sent >= uint64(c.last.Shot)+Cooldown)
-}
-
-// fire fires a shot from a picture, and keeps it until the server has decided.
-func (c *Client) fire(p *Picture, l Look) {
-	c.last = Fired{uint32(c.sent), uint32(p.shown.Milliseconds()), rounded(p.Eye, positionSteps), schema.Rotator{Pitch: float64(l.Pitch), Yaw: float64(l.Yaw)}}
+// fire fires a shot from a picture with a move, and keeps it until the server has decided.
+func (c *Client) fire(p *Picture, l Look, seq uint64) {
+	c.last = Fired{uint32(seq), uint32(p.shown.Milliseconds()), rounded(p.Eye, positionSteps), schema.Rotator{Pitch: float64(l.Pitch), Yaw: float64(l.Yaw)}}
 	ray := Ray{c.last.Origin, direction(c.last.Aim)}
 	target, _ := ray.Trace(c.ID, &p.Players)
 	c.fired[c.last.Shot] = fired{ray, target, Players{IDs: slices.Clone(p.IDs), Objects: slices.Clone(p.Objects)}}
@@ -252,4 +223,4 @@ func (c *Client) Counts() Counts {
 }
 
 // Prediction returns the counts of the prediction.
-func (c *Client) Prediction() predict.Stats { return c.me.Stats() }
+func (c *Client) Prediction() client.LoopStats { return c.loop.Stats() }

@@ -149,7 +149,7 @@ func TestReconnect(t *testing.T) {
 		for _, c := range clients {
 			n, st := c.Counts(), c.Prediction()
 			t.Logf("player %d: %+v, %+v", c.ID, n, st)
-			if joined := uint8(c.key); joined != 2 || n.Shots != n.Agreed+n.Close || n.Waiting != 0 || st.Inputs < 20*TickHz {
+			if joined := uint8(c.newest.IDs[0]); joined != 2 || n.Shots != n.Agreed+n.Close || n.Waiting != 0 || st.Inputs < 20*TickHz {
 				t.Errorf("player %d in session %d: %+v, %+v", c.ID, joined, n, st)
 			}
 		}

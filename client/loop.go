@@ -1,0 +1,206 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/uplink-rpc/uplink/predict"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+)
+
+// LoopConfig configures a [Loop].
+type LoopConfig[S, I any] struct {
+	// Input returns the player's input for a tick. at is the time at which the tick is due, which
+	// is in the past if Advance was called late. seq is the sequence number of the call with the
+	// input; it is 0 in the first tick of each session: numbers from before then have no meaning.
+	// If the session changes before the input is sent, Input is called again for the tick.
+	Input func(at time.Time, seq uint64) I
+	// Predict configures the prediction. Its Step is called with inputs as the server decodes them.
+	Predict predict.Config[S, I]
+}
+
+// maxCatchUp is how far a [Loop] may be behind before it skips ticks. After a longer stall, most of
+// the missed inputs would arrive too late, and their prediction would have to be corrected.
+const maxCatchUp = 150 * time.Millisecond
+
+// Loop runs the ticks of a client that predicts its player, at the rate of an RPC
+// (BindConfig.RateHz) and at the pace of its jitter buffer at the server (ds.JitterBuffer). In each
+// tick it asks the game for the player's input, sends it by the RPC, and applies it to the
+// predicted state S. The game passes each state of the player that the server sends, with which the
+// Loop corrects the prediction. The server must register the RPC with ds.ForPrediction.
+//
+// A Loop continues in a new session of the connection and after a handover: inputs that only the
+// previous session's server has received are forgotten, and the prediction continues from the first
+// state of the new one. While the client is reconnecting, ticks pass without input.
+//
+// After NewLoop nothing is allocated, apart from fields coded as msgpack. Not safe for concurrent
+// use.
+type Loop[S, I any] struct {
+	stream   *Stream[I]
+	cfg      LoopConfig[S, I]
+	me       *predict.Predictor[S, I]
+	interval time.Duration // of ticks at the normal pace
+	next     time.Time     // when the next tick is due; zero before the first one
+	session  *rpcdelta.Encoder
+	dropped  uint64 // inputs that had been dropped when the session began
+	tick     uint64 // of the last state
+	id       uint32 // of the player's object in it
+	known    bool   // the server's state is known in this session
+	input    I      // scratch of run
+	stats    LoopStats
+}
+
+// LoopStats counts what a [Loop] did.
+type LoopStats struct {
+	predict.Stats
+	// Skipped is the number of ticks that were not run because Advance was called more than 150 ms
+	// after they were due. Unsent is the number of those without an input, because the client was
+	// reconnecting or because of an error that Advance returned.
+	Skipped, Unsent uint64
+}
+
+// NewLoop returns a loop that sends its inputs by a stream, which has no other sender. start is the
+// state before the first one of the server. An error names the invalid field of cfg.
+func NewLoop[S, I any](stream *Stream[I], start S, cfg LoopConfig[S, I]) (*Loop[S, I], error) {
+	if cfg.Input == nil {
+		return nil, errors.New("client: LoopConfig.Input is nil")
+	}
+	me, err := predict.New(start, cfg.Predict)
+	if err != nil {
+		return nil, fmt.Errorf("client: LoopConfig.Predict: %w", err)
+	}
+	interval := time.Duration(float64(time.Second) / stream.schema.RateHz())
+	return &Loop[S, I]{stream: stream, cfg: cfg, me: me, interval: interval}, nil
+}
+
+// Advance runs the ticks that are due at now, and returns when the next one is due. Call it then,
+// or once in each frame drawn, with [time.Now]. If it is called late, it runs the missed ticks at
+// once; if it is more than 150 ms late, it skips them. It ends at the first error of a tick: that
+// of [Stream.Send], except ErrReconnecting. The loop remains usable.
+func (l *Loop[S, I]) Advance(now time.Time) (next time.Time, err error) {
+	if l.next.IsZero() {
+		l.next = now
+	}
+	if late := now.Sub(l.next); late > maxCatchUp {
+		l.stats.Skipped += uint64(late / l.interval)
+		l.next = now
+	}
+	for !l.next.After(now) && err == nil {
+		at := l.next
+		l.next = at.Add(l.stream.paceAt(now).Interval(l.interval))
+		if err = l.run(at); err != nil {
+			l.stats.Unsent++
+		}
+		if errors.Is(err, ErrReconnecting) {
+			err = nil
+		}
+	}
+	return l.next, err
+}
+
+// Correct corrects the prediction by a state of the player's object that the server has sent in a
+// snapshot or update, with its Tick and Processed, and the id as in Snapshot.IDs. It applies the
+// inputs again that the state does not contain. A state of the same tick as the last one, or of an
+// earlier one, has no effect, so Latest may be passed in each frame. The state must be of Tick: not
+// one that is older, as Snapshot.Ages reports.
+//
+// If id differs from that of the last state, as after a respawn with another generation, or if the
+// session is a new one, the change is not counted as a correction, nor reported to the game.
+//
+// An error means that the server does not register the RPC with ds.ForPrediction: messages arrive,
+// but none tells which inputs it contains.
+func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) error {
+	session, processed, ok := l.stream.processedIn(p)
+	if session == nil { // reconnecting
+		return nil
+	}
+	if session != l.session {
+		l.begin(session)
+	}
+	switch {
+	case l.known && tick <= l.tick:
+	case !ok:
+		if !l.known && l.me.Stats().Dropped > l.dropped {
+			return fmt.Errorf("client: RPC %s: the server's states do not tell which calls they contain: register the RPC with ds.ForPrediction",
+				l.stream.schema.RPC())
+		}
+	case l.known && id == l.id:
+		l.tick = tick
+		l.me.Correct(processed, state)
+	default:
+		l.tick, l.id, l.known = tick, id, true
+		l.me.Place(processed, state)
+	}
+	return nil
+}
+
+// begin begins a session.
+func (l *Loop[S, I]) begin(session *rpcdelta.Encoder) {
+	l.session, l.known, l.dropped = session, false, l.me.Stats().Dropped
+	l.me.Reset(*l.me.State())
+}
+
+// run runs the tick that is due at a time.
+func (l *Loop[S, I]) run(at time.Time) error {
+	for {
+		session, seq, err := l.stream.upcoming()
+		if err != nil {
+			return err
+		}
+		if session != l.session {
+			l.begin(session)
+		}
+		l.input = l.cfg.Input(at, seq)
+		switch sent, err := l.stream.sendIn(session, seq, &l.input); {
+		case err != nil:
+			return err
+		case sent:
+			return l.me.Apply(seq, &l.input)
+		}
+	}
+}
+
+// State returns the predicted state. It is valid until the next call of a method.
+func (l *Loop[S, I]) State() *S { return l.me.State() }
+
+// Known reports whether a state of the server is known in this session.
+func (l *Loop[S, I]) Known() bool { return l.known }
+
+// Waiting returns the number of inputs that the server's newest state does not contain.
+func (l *Loop[S, I]) Waiting() int { return l.me.Waiting() }
+
+// Stats returns the counts.
+func (l *Loop[S, I]) Stats() LoopStats {
+	l.stats.Stats = l.me.Stats()
+	return l.stats
+}
+
+// upcoming returns the encoder of the current session, which identifies it, and the sequence number
+// of the next call in it.
+func (s *Stream[T]) upcoming() (session *rpcdelta.Encoder, seq uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return nil, 0, err
+	}
+	return s.enc, s.enc.Next(), nil
+}
+
+// sendIn sends a call if it is the next one of a session, and sets v to what the server decodes. It
+// reports whether that session was still the current one.
+func (s *Stream[T]) sendIn(session *rpcdelta.Encoder, seq uint64, v *T) (current bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc != session || s.enc.Next() != seq {
+		return false, nil
+	}
+	if err := s.typ.Quantize(s.frame, v); err != nil {
+		s.countUnsent(err)
+		return true, err
+	}
+	if _, err := s.send(s.frame); err != nil {
+		return true, err
+	}
+	return true, s.typ.Restore(v, s.frame)
+}
