@@ -39,6 +39,7 @@ void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, ui
   progress_ = budget_at_ = flush_at_ = now;
   rto_ = 200;
   srtt_ = variance_ = probe_at_ = probe_wait_ = 0;
+  trips_ = {};
   budget_ = full_budget;
   acks_n_ = acks_at_ = 0;
   tell_window_ = ask_window_ = flushing_ = dead_ = broken_ = false;
@@ -63,6 +64,8 @@ bool Channel::send(Bytes head, Bytes body) {
 }
 
 void Channel::measure(uint64_t rtt) {
+  trips_.lowest = std::max<uint64_t>(trips_.samples == 0 ? rtt : std::min(trips_.lowest, rtt), 1);
+  trips_.samples++;
   if (srtt_ == 0) {
     srtt_ = std::max<uint64_t>(rtt, 1);
     variance_ = rtt / 2;

@@ -26,8 +26,18 @@ public:
   bool has_room(size_t size) const { return (size + max_fragment - 1) / max_fragment <= room(); }
   // room returns the number of segments that can be queued.
   size_t room() const { return out_.size() - (end_ - una_); }
+  // waiting returns the number of segments that are not acknowledged, or not sent.
+  size_t waiting() const { return end_ - una_; }
   // round_trip returns the smoothed round-trip time in ms, or 0.
   uint64_t round_trip() const { return srtt_; }
+  // RoundTrips are measurements, in ms.
+  struct RoundTrips {
+    uint64_t lowest = 0; // at least 1; 0: none
+    uint32_t samples = 0;
+  };
+  // round_trips returns those since restart_round_trips.
+  const RoundTrips &round_trips() const { return trips_; }
+  void restart_round_trips() { trips_ = {}; }
   // input handles a body. It reports whether it is well-formed.
   bool input(Bytes body, uint64_t now);
   // next_size returns the size of the next message if it is complete, or 0.
@@ -91,6 +101,7 @@ private:
   uint32_t remote_window_ = 64;
   uint64_t progress_ = 0; // the last new acknowledgment
   uint64_t rto_ = 200, srtt_ = 0, variance_ = 0;
+  RoundTrips trips_;
   uint64_t probe_at_ = 0, probe_wait_ = 0;
   uint64_t budget_at_ = 0;
   uint64_t budget_ = 32768;

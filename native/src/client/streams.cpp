@@ -8,8 +8,17 @@ namespace {
 enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
 
 constexpr size_t max_data = 1148, max_stream_name = 128, max_reason = 256;
-constexpr uint64_t target_delay = 20; // ms
-constexpr uint64_t adapt_interval = 100000;
+
+// The rule of LEDBAT (RFC 6817), as in transport/internal/reliable: the number of segments in flight is
+// reduced when the round-trip time rises, before a queue on the path costs others more than about
+// target_delay.
+constexpr double target_delay = 20; // ms
+constexpr double first_window = 8, min_window = 2, max_window = 64;
+constexpr uint32_t grow_samples = 8;      // measurements for a larger window
+constexpr uint32_t slow_samples = 16;     // for a smaller one: fewer would take jitter for a queue
+constexpr uint64_t base_time = 120000000; // after which a round-trip time counts no more as the minimum
+constexpr size_t segment_size = 1250;     // of a full one, with all headers
+
 // Segments of the channel that data leaves to other messages.
 constexpr size_t spare_segments = 2;
 
@@ -26,9 +35,10 @@ void Streams::start(uint64_t now) {
   for (Writer &w : writers_) w = {};
   for (Reader &r : readers_) r = {};
   opens_ = peer_opens_ = bytes_ = {};
-  rate_ = max_rate_;
-  least_rtt_ = UINT64_MAX;
-  adapt_at_ = now + adapt_interval;
+  window_ = first_window;
+  found_ = false;
+  base_[0] = base_[1] = 0;
+  base_at_ = round_ = now;
   refuses_ = refused_ = arrived_ = false;
   sent_ = complete;
   payload_.clear();
@@ -222,16 +232,36 @@ bool Streams::due() const {
                      [this](const Reader &r) { return (r.over && !r.done) || credit_due(r); });
 }
 
-// adapt makes the rate less while the round-trip time is above its minimum by more than the target.
+// adapt changes the window, once per round trip or later, by the minimum of the round-trip times since the
+// last change: acknowledgments wait for a flush, and jitter delays some of them, which is no queue.
 void Streams::adapt(uint64_t now) {
-  if (now < adapt_at_) return;
-  adapt_at_ = now + adapt_interval;
+  const Channel::RoundTrips t = channel_.round_trips();
+  if (t.samples < grow_samples || now - round_ < 1000 * t.lowest) return;
+  if (now - base_at_ > base_time / 2) {
+    base_[1] = base_[0];
+    base_[0] = 0;
+    base_at_ = now;
+  }
+  base_[0] = base_[0] == 0 ? t.lowest : std::min(base_[0], t.lowest);
+  const uint64_t base = base_[1] == 0 ? base_[0] : std::min(base_[0], base_[1]);
+  const double off = std::max(1 - static_cast<double>(t.lowest - base) / target_delay, -1.0);
+  if (off < 0 && t.samples < slow_samples) return;
+  round_ = now;
+  channel_.restart_round_trips();
+  found_ = found_ || off < 0;
+  if (off < 0)
+    window_ = std::max(window_ * (1 + off / 2), min_window);
+  else if (found_)
+    window_ = std::min(window_ + off * std::max(window_ / 16, 1.0), max_window);
+  else
+    window_ = std::min(window_ * (1 + off / 4), max_window);
+}
+
+// rate returns the bytes that may be sent in a second: a window in less than a round trip.
+uint64_t Streams::rate() const {
   const uint64_t rtt = channel_.round_trip();
-  if (rtt == 0) return;
-  least_rtt_ = std::min(least_rtt_, rtt);
-  const uint32_t least = std::min<uint32_t>(max_rate_, 4096);
-  rate_ = rtt > least_rtt_ + target_delay ? std::max(rate_ - rate_ / 8, least)
-                                          : std::min(rate_ + max_rate_ / 16 + 1, max_rate_);
+  if (rtt == 0) return max_rate_;
+  return std::min<uint64_t>(max_rate_, static_cast<uint64_t>(1250 * window_ * segment_size) / rtt);
 }
 
 Streams::Writer *Streams::writer(uint32_t stream) {
@@ -260,8 +290,8 @@ Error Streams::write(uint32_t stream, Bytes data, uint64_t now, size_t *written)
   if (w == nullptr) return Error::closed;
   while (*written < data.size) {
     const size_t n = std::min({data.size - *written, max_data, size_t{w->credit}});
-    if (n == 0 || channel_.room() <= spare_segments ||
-        !bytes_.take(n + 64, rate_, std::max<uint64_t>(rate_ / 16, 4096), now))
+    if (n == 0 || channel_.room() <= spare_segments || channel_.waiting() >= static_cast<size_t>(window_) ||
+        !bytes_.take(n + 64, rate(), std::max<uint64_t>(rate() / 16, 2 * segment_size), now))
       break;
     tell(data_kind, number(w), {data.data + *written, n});
     w->credit -= static_cast<uint32_t>(n);

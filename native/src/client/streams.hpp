@@ -22,7 +22,7 @@ public:
   // configure sets whether the program reads streams, and the bytes that it may send in a second.
   void configure(bool reads, uint32_t rate) {
     reads_ = reads;
-    max_rate_ = rate_ = rate;
+    max_rate_ = rate;
   }
   // start begins a session: streams of an earlier one are over.
   void start(uint64_t now);
@@ -94,6 +94,7 @@ private:
   bool credit_due(const Reader &r) const { return !r.over && r.open && r.read >= window / 4; }
   bool tell(uint8_t kind, uint32_t number, Bytes body);
   void adapt(uint64_t now);
+  uint64_t rate() const;
   Writer *writer(uint32_t stream);
   uint32_t number(const Writer *w) const { return static_cast<uint32_t>(w - writers_); }
 
@@ -105,7 +106,7 @@ private:
   bool refuses_ = false, refused_ = false; // data of handovers
   bool arrived_ = false;
   Result sent_ = complete;
-  uint32_t max_rate_ = 0, rate_ = 0;
+  uint32_t max_rate_ = 0;
   // The data of a handover of the server and of one to it, and the ids of its streams; 0: there is none.
   Array<uint8_t> payload_, sending_;
   size_t payload_n_ = 0, sending_n_ = 0, payload_sent_ = 0;
@@ -113,7 +114,12 @@ private:
   Writer writers_[slots];
   Reader readers_[slots];
   Bucket opens_, peer_opens_, bytes_;
-  uint64_t adapt_at_ = 0, least_rtt_ = UINT64_MAX;
+
+  double window_ = 0;         // maximum number of segments that are not acknowledged
+  bool found_ = false;        // the path's capacity was reached: the window grows slowly
+  uint64_t base_[2] = {0, 0}; // minimum round-trip times in the current and the last half of base_time, in ms
+  uint64_t base_at_ = 0;
+  uint64_t round_ = 0; // when the window was changed last
 };
 
 } // namespace uplink::detail::client

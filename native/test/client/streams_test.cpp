@@ -1,4 +1,8 @@
 // Byte streams.
+#include <deque>
+#include <map>
+
+#include "src/client/streams.hpp"
 #include "test/client/world.hpp"
 
 using namespace uplink;
@@ -36,6 +40,84 @@ Data take(World &w) {
   Data m(max_reliable);
   m.resize(w.server.bulk.receive(m.data()));
   return m;
+}
+
+// Upload is a stream that a client writes without a pause, over a path with a delay in ms that depends on the
+// time at which a datagram is sent, and with a bottleneck.
+struct Upload {
+  uint64_t rate = 0; // bytes per ms of the bottleneck; 0: none
+  uint64_t (*delay)(uint64_t now) = nullptr;
+
+  Channel end[2];
+  Events events;
+  uint32_t ids = 1, stream = 0;
+  Streams streams{{}, end[0], events, ids};
+  std::multimap<uint64_t, Data> flight[2]; // by arrival
+  uint64_t now = 1000, free = 0, longest = 0;
+
+  Upload() {
+    for (Channel &c : end) {
+      REQUIRE(c.create({}, 16, 64));
+      c.start(7, 15000, 55, now);
+    }
+    REQUIRE(events.create({}, 18944));
+    streams.configure(true, 262144);
+    streams.start(now * 1000);
+    REQUIRE(streams.open(view("upload"), now * 1000, &stream) == Error::ok);
+  }
+
+  // run returns the bytes that arrive in a time, in ms. longest is then the longest wait for the bottleneck.
+  size_t run(uint64_t time) {
+    const std::string data(4096, 'x');
+    Data b(1200);
+    size_t got = 0, uncredited = 0;
+    longest = 0;
+    for (const uint64_t stop = now + time; now < stop; now++) {
+      size_t n = 0;
+      (void)streams.write(stream, view(data), now * 1000, &n);
+      streams.send(now * 1000);
+      for (int i = 0; i < 2; i++) {
+        for (size_t size = end[i].output(b.data(), now); size > 0; size = end[i].output(b.data(), now)) {
+          uint64_t departs = now;
+          if (i == 0 && rate > 0) {
+            free = std::max(free, now) + size / rate;
+            departs = free;
+            longest = std::max(longest, free - now);
+          }
+          flight[i].emplace(departs + delay(now), Data(b.begin(), b.begin() + static_cast<long>(size)));
+        }
+        for (auto f = flight[i].begin(); f != flight[i].end() && f->first <= now; f = flight[i].erase(f))
+          REQUIRE(end[1 - i].input(bytes(f->second), now));
+      }
+      Data m(max_reliable);
+      for (size_t size = end[1].receive(m.data()); size > 0; size = end[1].receive(m.data()))
+        if (m[0] >> 3 == 1) got += size - 1, uncredited += size - 1;
+      if (uncredited >= 16384) {
+        Data c = message(4, "xxx");
+        store_little(c.data() + 1, 3, uncredited);
+        if (end[1].send(bytes(c))) uncredited = 0;
+      }
+      for (size_t size = end[0].receive(m.data()); size > 0; size = end[0].receive(m.data()))
+        REQUIRE(streams.receive({m.data(), size}, now * 1000));
+    }
+    return got;
+  }
+};
+
+uint64_t constant(uint64_t) {
+  return 20;
+}
+// uneven is that of a path with jitter of up to 60 ms, which differs for each ms.
+uint64_t uneven(uint64_t now) {
+  return 20 + now * 7919 % 61;
+}
+// stalls is that of a peer that runs for 20 of 140 ms.
+uint64_t stalls(uint64_t now) {
+  return now % 140 < 120 ? 120 - now % 140 : 0;
+}
+// longer is that of a path which becomes longer.
+uint64_t longer(uint64_t now) {
+  return now < 11000 ? 20 : 60;
 }
 
 void open_session(World &w) {
@@ -128,8 +210,10 @@ TEST_CASE("an own byte stream") {
   bool ended = false, done = false;
   for (int i = 0; i < 20000 && !done; i++) {
     size_t n = 0;
-    const Error e = w.client->write_stream(stream, view(sent.substr(at)), &n, w.now);
-    REQUIRE((e == Error::ok || e == Error::full));
+    if (at < sent.size()) {
+      const Error e = w.client->write_stream(stream, view(sent.substr(at)), &n, w.now);
+      REQUIRE((e == Error::ok || e == Error::full));
+    }
     at += n;
     if (at == sent.size() && !ended) ended = w.client->end_stream(stream) == Error::ok;
     w.run(1);
@@ -201,4 +285,31 @@ TEST_CASE("without streams the client answers that it reads none") {
   CHECK(w.events.size() == 1);
   uint32_t stream = 0;
   CHECK(w.client->open_stream(view("a"), &stream, w.now) == Error::invalid);
+}
+
+TEST_CASE("jitter, stalls of the server and a longer path do not slow streams down") {
+  Upload u;
+  const struct {
+    uint64_t (*delay)(uint64_t);
+    size_t least; // bytes per second, of 262,144
+  } paths[] = {{constant, 220000}, {uneven, 80000}, {stalls, 130000}};
+  for (const auto &p : paths) {
+    u.delay = p.delay;
+    u.run(2000);
+    CHECK(u.run(10000) > 10 * p.least);
+  }
+  Upload v;
+  v.delay = longer;
+  CHECK(v.run(10000) > 10 * 220000);
+  v.run(150000);                     // the shorter path is forgotten
+  CHECK(v.run(10000) > 10 * 100000); // 14 segments in each round trip
+}
+
+TEST_CASE("streams keep the queue of a bottleneck short") {
+  Upload u;
+  u.delay = constant;
+  u.rate = 50; // 400 kbit/s
+  u.run(5000);
+  CHECK(u.run(20000) > 20 * 30000);
+  CHECK(u.longest < 60);
 }
