@@ -433,18 +433,17 @@ func checkSlow(t *testing.T, g *demo) {
 	}
 }
 
-// checkPath checks the path size that both clients have found: the largest one of those that are
-// searched for that the path carries, in bytes of UDP.
+// checkPath checks the path size that both clients have found, in bytes of UDP: at most what the
+// path carries, and not less than a client uses without a search. A busy machine may delay the rest
+// of the search.
 func (g *demo) checkPath(t *testing.T, carried int) {
-	want := 548
-	for _, size := range []int{872, 1200, 1232, 1372, 1452, 1472} {
-		if size <= carried {
-			want = size
-		}
+	least := 1200
+	if carried < least {
+		least = 548
 	}
 	for _, p := range g.players {
-		if size := int(p.value(t, "path")); size != want {
-			t.Errorf("%s has found a path of %d bytes instead of %d", p.name, size, want)
+		if size := int(p.value(t, "path")); size > carried || size < least {
+			t.Errorf("%s has found a path of %d bytes, which carries %d", p.name, size, carried)
 		}
 	}
 }
