@@ -171,10 +171,10 @@ func (w *World[T]) Begin(tick uint64) error {
 }
 
 // Put adds a copy of an object to the tick that Begin began. Ids ascend; objects that use the same
-// id one after the other differ in the generation. With WorldConfig.Areas, the object is in up to
-// 16 areas in this tick, and only players that see one of them receive it; without any, all players
-// do. If a value is out of its field's range, the error names the object and the field, and the
-// object is not added.
+// id one after the other differ in the generation: an [IDPool] hands out both. With
+// WorldConfig.Areas, the object is in up to 16 areas in this tick, and only players that see one of
+// them receive it; without any, all players do. If a value is out of its field's range, the error
+// names the object and the field, and the object is not added.
 func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
 	return put(w.world, 0, &w.quantizer, snapshot.Object{ID: id, Generation: generation}, v, in)
 }

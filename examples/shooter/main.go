@@ -69,7 +69,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 
 	d := dashboard.New(m.server, dashboard.Config{
 		Title: "Shooter", Metrics: "../metrics",
-		Name: func(p *ds.Player) string { return name(uint16(p.ClientID())) },
+		Name: func(p *ds.Player) string { return name(p.ClientID()) },
 	})
 	go d.Run(ctx)
 	registry := prometheus.NewRegistry()

@@ -13,10 +13,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// you is the id of the player whom the page shows. The others are bots.
+// you is the client id of the player whom the page shows. The others are bots.
 const you = 1
 
-func name(id uint16) string {
+func name(id uint64) string {
 	if id == you {
 		return "you"
 	}
@@ -54,7 +54,7 @@ type match struct {
 	auto    bool // a bot plays for you
 	held    game.Input
 	shots   []game.Input // that the page has fired
-	counts  map[uint16]counts
+	counts  map[*game.Client]counts
 	viewers map[chan []byte]bool
 }
 
@@ -73,7 +73,7 @@ func newMatch(ctx context.Context, bots int, l link) (m *match, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m = &match{link: l, auto: true, bots: bots, counts: map[uint16]counts{}, viewers: map[chan []byte]bool{}}
+	m = &match{link: l, auto: true, bots: bots, counts: map[*game.Client]counts{}, viewers: map[chan []byte]bool{}}
 	if m.network, err = simnet.WrapNetwork(nil, half, half); err != nil {
 		return nil, err
 	}
@@ -115,11 +115,12 @@ func (m *match) run(ctx context.Context) error {
 	m.running.Go(func() error { return m.play(ctx, m.you, m.input()) })
 	for i := range m.bots {
 		m.running.Go(func() error {
-			c, err := game.Dial(ctx, m.server, uint16(you+1+i), m.network)
+			id := uint64(you + 1 + i)
+			c, err := game.Dial(ctx, m.server, id, m.network)
 			if err != nil {
 				return err
 			}
-			return m.play(ctx, c, game.NewBot(c.ID, 1).Play)
+			return m.play(ctx, c, game.NewBot(1, id).Play)
 		})
 	}
 	err := m.running.Wait()
@@ -138,7 +139,7 @@ func (m *match) play(ctx context.Context, c *game.Client, input func(*game.Pictu
 			return err
 		}
 		m.mu.Lock()
-		m.counts[c.ID] = counts{c.Counts(), c.Prediction()}
+		m.counts[c] = counts{c.Counts(), c.Prediction()}
 		m.mu.Unlock()
 		time.Sleep(time.Until(next))
 	}
@@ -147,7 +148,7 @@ func (m *match) play(ctx context.Context, c *game.Client, input func(*game.Pictu
 
 // input returns what you do: what the page says, or a bot. It shows you each picture.
 func (m *match) input() func(*game.Picture) game.Input {
-	bot := game.NewBot(you, 1)
+	bot := game.NewBot(1, you)
 	return func(p *game.Picture) game.Input {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -107,7 +107,11 @@ func (m *match) show(p *game.Picture, l game.Look) {
 	for i := range p.Objects {
 		o := &p.Objects[i]
 		id, _ := client.SplitID(p.IDs[i])
-		out.Players = append(out.Players, ball{name(id), coordinates(o.Position), [2]float64{float64(o.Yaw), float64(o.Pitch)}, o.Armed, o.Out, o.Score})
+		name := fmt.Sprint("player ", id)
+		if id == p.ID {
+			name = "you"
+		}
+		out.Players = append(out.Players, ball{name, coordinates(o.Position), [2]float64{float64(o.Yaw), float64(o.Pitch)}, o.Armed, o.Out, o.Score})
 	}
 	if p.N%(game.TickHz/2) == 0 {
 		f := m.figures()

@@ -10,7 +10,6 @@ import (
 
 // Bot plays for a player.
 type Bot struct {
-	id     uint16
 	random *rand.Rand
 	look   Look
 	goal   schema.Vec3
@@ -19,9 +18,9 @@ type Bot struct {
 	until  uint64 // number of the picture up to which it holds the keys
 }
 
-// NewBot returns a bot that plays for a player.
-func NewBot(id uint16, seed uint64) *Bot {
-	return &Bot{id: id, random: rand.New(rand.NewPCG(seed, uint64(id)))}
+// NewBot returns a bot. The numbers are its random seed.
+func NewBot(game, player uint64) *Bot {
+	return &Bot{random: rand.New(rand.NewPCG(game, player))}
 }
 
 // Play returns what the bot does when it sees a picture: it dodges around the nearest player whom
@@ -63,7 +62,7 @@ func (b *Bot) choose(p *Picture) (at schema.Vec3, target bool) {
 	for i := range p.Objects {
 		o := &p.Objects[i]
 		n, _ := client.SplitID(p.IDs[i])
-		if n == b.id {
+		if n == p.ID {
 			out = o.Out
 			continue
 		}

@@ -20,7 +20,6 @@ import (
 // Client is a player's client. Its methods are for one goroutine, except those of Conn.
 type Client struct {
 	*client.Conn
-	ID uint16
 
 	loop     *client.Loop[Body, Move]
 	play     func(*Picture) Input // of Advance
@@ -41,6 +40,8 @@ type Client struct {
 // Picture is what a client shows at one time.
 type Picture struct {
 	N uint64
+	// ID is the id of the player's own object.
+	ID uint16
 	Players
 	// Eye is where the player is, and looks from.
 	Eye schema.Vec3
@@ -76,13 +77,13 @@ type fired struct {
 }
 
 // Dial connects a player.
-func Dial(ctx context.Context, s *Server, id uint16, network transport.Network) (c *Client, err error) {
-	c = &Client{ID: id, fired: map[uint32]fired{}}
-	login := func(context.Context) (token.Token, error) { return s.Login(id) }
+func Dial(ctx context.Context, s *Server, clientID uint64, network transport.Network) (c *Client, err error) {
+	c = &Client{fired: map[uint32]fired{}}
+	login := func(context.Context) (token.Token, error) { return s.Login(clientID) }
 	var calls client.Handlers
 	// Without a preset each call leaves at once: prediction and hits are compared without a wait.
 	cfg := client.Config{Network: network, Renew: login, Handlers: &calls}
-	cfg.Token, err = s.Login(id)
+	cfg.Token, err = s.Login(clientID)
 	if err = errors.Join(err, client.Handle(&calls, "Hit", c.onShot), client.Handle(&calls, "Shot", c.onShot)); err != nil {
 		return nil, err
 	}
@@ -146,11 +147,12 @@ func (c *Client) input(at time.Time, seq uint64) Move {
 	if p.shown = p.Time; p.Starved {
 		p.shown = c.newest.Time
 	}
+	p.ID, _ = client.SplitID(c.newest.IDs[0])
 	p.N, p.Eye = c.n, c.smoother.Drawn(statesync.Pose{Position: c.loop.State().Position}).Position
 	c.mu.Lock()
 	p.Shots, c.received = append(p.Shots[:0], c.received...), c.received[:0]
 	c.mu.Unlock()
-	c.compare(p.Shots)
+	c.compare(p.ID, p.Shots)
 	in := c.play(p)
 	in.Look = in.rounded()
 	if in.Fire && c.armed(p, seq) {
@@ -172,16 +174,16 @@ func (c *Client) armed(p *Picture, seq uint64) bool {
 func (c *Client) fire(p *Picture, l Look, seq uint64) {
 	c.last = Fired{uint32(seq), uint32(p.shown.Milliseconds()), rounded(p.Eye, positionSteps), schema.Rotator{Pitch: float64(l.Pitch), Yaw: float64(l.Yaw)}}
 	ray := Ray{c.last.Origin, direction(c.last.Aim)}
-	target, _ := ray.Trace(c.ID, &p.Players)
+	target, _ := ray.Trace(p.ID, &p.Players)
 	c.fired[c.last.Shot] = fired{ray, target, Players{IDs: slices.Clone(p.IDs), Objects: slices.Clone(p.Objects)}}
 }
 
-// compare compares the server's decisions with what the client showed.
-func (c *Client) compare(shots []Shot) {
+// compare compares the server's decisions on a player's shots with what its client showed.
+func (c *Client) compare(shooter uint16, shots []Shot) {
 	for i := range shots {
 		s := &shots[i]
 		f, ok := c.fired[s.Shot]
-		if !ok || s.Shooter != c.ID {
+		if !ok || s.Shooter != shooter {
 			continue
 		}
 		delete(c.fired, s.Shot)

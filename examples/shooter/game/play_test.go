@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -65,14 +66,14 @@ func match(t *testing.T, network *uplinktest.Network, seed uint64, bots int, las
 	var playing sync.WaitGroup
 	for i := range clients {
 		playing.Go(func() {
-			c, err := Dial(t.Context(), s, uint16(i+1), network)
+			c, err := Dial(t.Context(), s, uint64(i+1), network)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer c.Close()
 			clients[i] = c
-			bot, end := NewBot(c.ID, seed), time.Now().Add(lasts)
+			bot, end := NewBot(seed, uint64(i+1)), time.Now().Add(lasts)
 			for time.Now().Before(end) {
 				next, err := c.Advance(func(p *Picture) Input {
 					in := bot.Play(p)
@@ -108,17 +109,17 @@ func match(t *testing.T, network *uplinktest.Network, seed uint64, bots int, las
 func (all *totals) play(t *testing.T, seed uint64, bots int, lasts time.Duration) {
 	network, _, _ := link(t, seed)
 	s, clients := match(t, network, seed, bots, lasts, func(*Server) {})
-	for _, c := range clients {
+	for i, c := range clients {
 		if c == nil {
 			continue
 		}
 		st, n, traffic := c.Prediction(), c.Counts(), c.Stats().Transport
-		t.Logf("player %d: %+v, %+v", c.ID, n, st)
+		t.Logf("player %d: %+v, %+v", i+1, n, st)
 		if wrong := n.Shots - n.Agreed - n.Close; wrong > 0 || n.Waiting > 0 {
-			t.Errorf("player %d: of %d shots, %d were decided otherwise than shown, and %d not at all", c.ID, n.Shots+n.Waiting, wrong, n.Waiting)
+			t.Errorf("player %d: of %d shots, %d were decided otherwise than shown, and %d not at all", i+1, n.Shots+n.Waiting, wrong, n.Waiting)
 		}
 		if perSecond := float64(st.Corrections) / lasts.Seconds(); perSecond >= 1 || st.States < 10*uint64(lasts.Seconds()) {
-			t.Errorf("player %d: %.1f corrections above 5 cm a second of %d states", c.ID, perSecond, st.States)
+			t.Errorf("player %d: %.1f corrections above 5 cm a second of %d states", i+1, perSecond, st.States)
 		}
 		all.Shots, all.Hits, all.Close = all.Shots+n.Shots, all.Hits+n.Hits, all.Close+n.Close
 		all.corrections, all.seconds = all.corrections+st.Corrections, all.seconds+lasts.Seconds()
@@ -148,9 +149,10 @@ func TestReconnect(t *testing.T) {
 		}
 		for _, c := range clients {
 			n, st := c.Counts(), c.Prediction()
-			t.Logf("player %d: %+v, %+v", c.ID, n, st)
-			if joined := uint8(c.newest.IDs[0]); joined != 2 || n.Shots != n.Agreed+n.Close || n.Waiting != 0 || st.Inputs < 20*TickHz {
-				t.Errorf("player %d in session %d: %+v, %+v", c.ID, joined, n, st)
+			id, _ := client.SplitID(c.newest.IDs[0])
+			t.Logf("player with object %d: %+v, %+v", id, n, st)
+			if id <= 3 || n.Shots != n.Agreed+n.Close || n.Waiting != 0 || st.Inputs < 20*TickHz {
+				t.Errorf("player with object %d, the first sessions had 1 to 3: %+v, %+v", id, n, st)
 			}
 		}
 	})

@@ -27,9 +27,9 @@ type Server struct {
 	key     token.Key
 	tick    uint64
 	players map[*ds.Player]*player
-	joined  map[uint16]uint8 // how often a player joined, by id
-	shown   Players          // those of the newest tick
-	seen    Players          // scratch
+	ids     *ds.IDPool // of players' objects, which a target of 0 is not
+	shown   Players    // those of the newest tick
+	seen    Players    // scratch
 }
 
 // player is what the server knows of a player.
@@ -37,7 +37,8 @@ type player struct {
 	*ds.Player
 	Look
 	body     Body
-	id       uint16
+	id       uint16 // of its objects
+	life     uint8  // their generation
 	stream   *ds.SnapshotStream
 	hits     *ds.Stream[Shot] // reliable: those of the player, and those that hit it
 	shots    *ds.Stream[Shot] // the others
@@ -57,7 +58,10 @@ type moved struct {
 
 // NewServer returns a server on a network; nil means UDP.
 func NewServer(addr string, network transport.Network) (s *Server, err error) {
-	s = &Server{players: map[*ds.Player]*player{}, joined: map[uint16]uint8{}}
+	s = &Server{players: map[*ds.Player]*player{}}
+	if s.ids, err = ds.NewIDPool(1, 255); err != nil {
+		return nil, err
+	}
 	adapter, err := interpolate.Tagged[Player]()
 	if err != nil {
 		return nil, err
@@ -84,30 +88,38 @@ func NewServer(addr string, network transport.Network) (s *Server, err error) {
 }
 
 // Login returns a connect token for a player, as a game's backend does after the player has logged
-// in. The id is not 0.
-func (s *Server) Login(id uint16) (token.Token, error) {
-	return token.Issue(s.key.Issuer(), token.Claims{ClientID: uint64(id), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{s.Addr()}})
+// in.
+func (s *Server) Login(clientID uint64) (token.Token, error) {
+	return token.Issue(s.key.Issuer(), token.Claims{ClientID: clientID, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{s.Addr()}})
 }
 
 func (s *Server) join(p *ds.Player) {
-	id := uint16(p.ClientID())
+	id, life, err := s.ids.Take()
+	if err != nil {
+		p.Kick(err.Error())
+		return
+	}
 	angle := float64(id) * 2.4 // the golden angle: around the center, with distance from each other
 	sin, cos := math.Sincos(angle)
 	d := 16 + float64(id%6)*4
-	l := &player{Player: p, id: id, body: Body{Position: rounded(schema.Vec3{X: d * cos, Y: d * sin, Z: 6}, positionSteps)}}
-	s.joined[id]++
+	l := &player{Player: p, id: id, life: life, body: Body{Position: rounded(schema.Vec3{X: d * cos, Y: d * sin, Z: 6}, positionSteps)}}
 	s.players[p] = l
 	var offered, hits, shots error
 	l.stream, offered = s.world.Offer(p)
 	l.hits, hits = ds.Bind[Shot](p, "Hit", ds.BindConfig{RateHz: 4, Reliable: true})
 	l.shots, shots = ds.Bind[Shot](p, "Shot", ds.BindConfig{RateHz: 20})
 	if err := errors.Join(offered, hits, shots); err != nil {
-		delete(s.players, p)
+		s.left(p, err)
 		p.Kick(err.Error())
 	}
 }
 
-func (s *Server) left(p *ds.Player, _ error) { delete(s.players, p) }
+func (s *Server) left(p *ds.Player, _ error) {
+	if l, joined := s.players[p]; joined {
+		delete(s.players, p)
+		_ = s.ids.Release(l.id, l.life) // taken in join
+	}
+}
 
 // move processes the move of a player for a tick, and the shot that it contains if it is new.
 func (s *Server) move(p *ds.Player, f ds.Frame[Move]) {
@@ -137,7 +149,7 @@ func (s *Server) Advance() error {
 	sorted := slices.SortedFunc(maps.Values(s.players), func(a, b *player) int { return cmp.Compare(a.id, b.id) })
 	s.shown.IDs, s.shown.Objects = s.shown.IDs[:0], s.shown.Objects[:0]
 	for _, l := range sorted {
-		s.shown.IDs = append(s.shown.IDs, uint32(l.id)<<8|uint32(s.joined[l.id]))
+		s.shown.IDs = append(s.shown.IDs, uint32(l.id)<<8|uint32(l.life))
 		s.shown.Objects = append(s.shown.Objects, Player{Body: l.body})
 	}
 	err := s.past.Add(Time(s.tick), s.shown.IDs, s.shown.Objects)
@@ -147,7 +159,7 @@ func (s *Server) Advance() error {
 		o := &s.shown.Objects[i]
 		o.Yaw, o.Pitch, o.Armed, o.Out, o.Score = l.Yaw, l.Pitch, l.armed, s.tick < l.out, l.score
 		l.look(sorted)
-		err = errors.Join(err, s.world.Put(l.id, s.joined[l.id], o, area.ID(l.id)), s.selves.Put(l.id, s.joined[l.id], &l.body, selfArea+area.ID(l.id)))
+		err = errors.Join(err, s.world.Put(l.id, l.life, o, area.ID(l.id)), s.selves.Put(l.id, l.life, &l.body, selfArea+area.ID(l.id)))
 	}
 	_, sent := s.world.Send()
 	return errors.Join(err, sent)
