@@ -93,8 +93,9 @@ func rpcMetrics(s *rpcStats, sent string) []metric {
 		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.payloads),
 		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.coalesced),
 		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
-			"payload (encoded), aead (AEAD overhead of their datagrams).",
+			"header (of payloads), payload (encoded), aead (AEAD overhead of their datagrams).",
 			(s.FullBits+7)/8),
+		labeled("frame_bytes_total", "stage", "header", "", (s.HeaderBits+7)/8),
 		labeled("frame_bytes_total", "stage", "payload", "", (s.PayloadBits+7)/8),
 		labeled("frame_bytes_total", "stage", "aead", "", s.aeadBytes),
 		row("wire_bytes_total", "Bytes of the datagrams with frames "+sent+", including AEAD overhead and all headers down to IP; "+

@@ -30,6 +30,8 @@ type ackCurve struct {
 	Up   []float64 `json:"up_kbits"`
 	Down []float64 `json:"acks_kbits"`
 	Sum  []float64 `json:"sum_kbits"`
+	// Batched is the rate of full frames in the same datagrams, without acks.
+	Batched []float64 `json:"batched_kbits"`
 }
 
 func newAckRateCommand() *cobra.Command {
@@ -90,6 +92,7 @@ func (o *ackRateOptions) run(cmd *cobra.Command, paths []string) error {
 			}
 			up, down := r.Codecs[0].UpKbits(r.RateHz), r.Codecs[0].DownKbits(r.RateHz)
 			c.Up, c.Down, c.Sum = append(c.Up, up), append(c.Down, down), append(c.Sum, up+down)
+			c.Batched = append(c.Batched, r.Codecs[0].BatchedKbits(r.RateHz))
 		}
 		return c, nil
 	})
@@ -103,7 +106,7 @@ func (o *ackRateOptions) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	return emit(cmd.OutOrStdout(), o.json, curves, func(b *strings.Builder) {
-		fmt.Fprintf(b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
+		fmt.Fprintf(b, "%v, seed %d; codec %s; %s; up and acks in wire bits, with AEAD, IP and UDP;\nbatched: full frames in the same datagrams, without acks\n\n", &o.cfg.Link, o.cfg.Link.Seed, o.codec, suiteText(o.cfg.Suite))
 		table.Write(b, o.table(curves))
 	})
 }
@@ -120,14 +123,15 @@ func (o *ackRateOptions) table(curves []ackCurve) [][]string {
 	for _, c := range curves {
 		rows = append(rows, line(c.Name, "up", "%.2f", c.Up))
 		rows = append(rows, line("", "acks", "%.2f", c.Down), line("", "sum", "%.2f", c.Sum))
+		rows = append(rows, line("", "batched", "%.2f", c.Batched))
 	}
 	return rows
 }
 
 func (o *ackRateOptions) chart(curves []ackCurve) *chart.Chart {
-	c := &chart.Chart{Title: "Uplink and acks (solid) and uplink alone (dashed) by ack rate", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
+	c := &chart.Chart{Title: "Uplink and acks (solid), uplink alone (dashed), full frames in the same datagrams (dotted)", XUnit: "Hz", YUnit: "kbit/s", X: o.rates}
 	for _, curve := range curves {
-		c.Lines = append(c.Lines, chart.Line{Name: curve.Name, Y: curve.Sum}, chart.Line{Y: curve.Up})
+		c.Lines = append(c.Lines, chart.Line{Name: curve.Name, Y: curve.Sum}, chart.Line{Y: curve.Up}, chart.Line{Y: curve.Batched, Dotted: true})
 	}
 	return c
 }

@@ -23,10 +23,13 @@ func TestAckRate(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
+	if len(c.Batched) != len(c.Hz) || c.Batched[0] <= c.Sum[0] || c.Batched[2] != c.Batched[0] {
+		t.Errorf("full frames in the same datagrams: %v", c.Batched)
+	}
 	_, stdout, _ := uplink(t, "ackrate", "--ack-hz", "5,10,30", rocketLeague)
 	sums := fmt.Sprintf("%.2f  %.2f  %.2f", c.Sum[0], c.Sum[1], c.Sum[2])
 	const link = "; codec adaptive; encrypted with gcm, 16 bytes per datagram; up and acks in wire bits, "
-	for _, want := range []string{link, "kbit/s ", "  30 Hz\n", sums} {
+	for _, want := range []string{link, "batched: full frames in the same datagrams", "kbit/s ", "  30 Hz\n", sums} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in %s", want, stdout)
 		}

@@ -26,6 +26,8 @@ type Chart struct {
 type Line struct {
 	// Name labels the line. A line without a name is dashed and has the color of the previous one.
 	Name string
+	// Dotted draws a line without a name with dots instead of dashes.
+	Dotted bool
 	// Y has a value of at least 0 for each of Chart.X.
 	Y []float64
 }
@@ -54,6 +56,9 @@ func (c *Chart) SVG() string {
 	var labels []label
 	for _, l := range c.Lines {
 		dash := ` stroke-dasharray="4 4"`
+		if l.Dotted {
+			dash = ` stroke-dasharray="1 4"`
+		}
 		if l.Name != "" {
 			color, dash = color+1, ""
 			labels = append(labels, label{l.Name, c.y(l.Y[len(l.Y)-1]), colorOf(color)})

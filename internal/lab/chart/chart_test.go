@@ -17,7 +17,7 @@ import (
 type drawn struct {
 	texts  []string
 	lines  [][][2]float64
-	dashed []bool
+	dashed []string
 	widths []float64 // of rectangles
 }
 
@@ -52,7 +52,7 @@ func read(t *testing.T, svg string) (d drawn) {
 					uplinktest.Must(t, err)
 					points = append(points, at)
 				}
-				d.lines, d.dashed = append(d.lines, points), append(d.dashed, attribute("stroke-dasharray") != "")
+				d.lines, d.dashed = append(d.lines, points), append(d.dashed, attribute("stroke-dasharray"))
 			case "rect":
 				var w float64
 				_, err := fmt.Sscan(attribute("width"), &w)
@@ -66,14 +66,14 @@ func read(t *testing.T, svg string) (d drawn) {
 func TestSVG(t *testing.T) {
 	c := Chart{
 		Title: "a < b & c", XUnit: "Hz", YUnit: "kbit/s", X: []float64{10, 20, 60},
-		Lines: []Line{{Name: "one", Y: []float64{10, 15, 30}}, {Y: []float64{5, 5, 5}}, {Name: "<two>", Y: []float64{40, 40, 30.1}}},
+		Lines: []Line{{Name: "one", Y: []float64{10, 15, 30}}, {Y: []float64{5, 5, 5}, Dotted: true}, {Name: "<two>", Y: []float64{40, 40, 30.1}}},
 	}
 	d := read(t, c.SVG())
 	want := "a < b & c|a < b & c|10|20|60 Hz|0|10|20|30|40|kbit/s|<two>|one"
 	if got := strings.Join(d.texts, "|"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if !slices.Equal(d.dashed, []bool{false, true, false}) {
+	if !slices.Equal(d.dashed, []string{"", "1 4", ""}) {
 		t.Fatalf("%+v", d)
 	}
 	bottom := float64(height - below)
