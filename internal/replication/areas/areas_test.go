@@ -98,12 +98,12 @@ func TestUnseen(t *testing.T) {
 		const hidden = 5_000 // an area
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var others []*walker
-		for i := range rapid.IntRange(1, 600).Draw(t, "hidden objects") {
+		for i := range rapid.IntRange(1, 200).Draw(t, "hidden objects") {
 			others = append(others, &walker{Object: randomrow.New(rng, towns[1].kinds[1].schema), id: snapshot.Object{ID: uint16(1<<15 + i)}})
 		}
 		l := link{every: 1, delay: rapid.Uint64Range(0, 12).Draw(t, "delay"), loss: rapid.Float64Range(0, 0.3).Draw(t, "loss")}
 		guests := [2]*guest{towns[0].guest(seed, l), towns[1].guest(seed, l)}
-		for n := range 150 {
+		for n := range 75 {
 			for i, town := range towns {
 				if i == 0 {
 					town.step()
@@ -113,7 +113,7 @@ func TestUnseen(t *testing.T) {
 						return area.ID(hidden + rng.IntN(3))
 					})
 				}
-				if n%50 == 0 {
+				if n%25 == 0 {
 					guests[i].look(town)
 				}
 				guests[i].send(town)
