@@ -66,6 +66,37 @@ func (e *opError) Error() string {
 
 func (e *opError) Unwrap() error { return e.cause }
 
+// attemptsError is why no server was reached: the causes of several attempts. Its text is one line
+// with each cause once.
+type attemptsError struct{ causes []error }
+
+// attemptsFailed returns the error of attempts, of which each failed.
+func attemptsFailed(causes []error) error {
+	if len(causes) == 1 {
+		return causes[0]
+	}
+	return &attemptsError{causes}
+}
+
+func (e *attemptsError) Error() string {
+	var texts []string
+	times := map[string]int{}
+	for _, cause := range e.causes {
+		text := strings.TrimPrefix(cause.Error(), "client: ")
+		if times[text]++; times[text] == 1 {
+			texts = append(texts, text)
+		}
+	}
+	for i, text := range texts {
+		if n := times[text]; n > 1 {
+			texts[i] = fmt.Sprintf("%s (%d times)", text, n)
+		}
+	}
+	return "client: no server was reached: " + strings.Join(texts, "; ")
+}
+
+func (e *attemptsError) Unwrap() []error { return e.causes }
+
 // UnknownRPCError means that the server handles no RPC of that name.
 type UnknownRPCError struct {
 	RPC   string

@@ -200,7 +200,7 @@ func (c *Conn) follow(ctx context.Context, own netip.Addr, st *standby, data []b
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return attemptsFailed(errs)
 }
 
 // spendHellos returns the number of hellos that the client may send to a server that has not

@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -89,15 +91,21 @@ func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) 
 	for next := time.After(wait); ; {
 		select {
 		case <-ctx.Done():
-			return errors.Join(append(errs, context.Cause(ctx))...)
+			cause := context.Cause(ctx)
+			if errors.Is(cause, context.DeadlineExceeded) {
+				cause = errNoAnswer
+			}
+			return attemptsFailed(append(errs, cause))
 		case err := <-done:
 			if err == nil {
 				return nil
 			}
-			errs = append(errs, err)
+			if !errors.Is(err, errTried) { // the attempt that continues has the cause
+				errs = append(errs, err)
+			}
 		case now := <-next:
 			if c.hears(now) {
-				return errors.Join(append(errs, errAnswersAgain)...)
+				return attemptsFailed(append(errs, errAnswersAgain))
 			}
 			if now.Sub(s.lastAnswer()) >= 2*wait {
 				if try(); s.count() >= soonAttempts {
@@ -109,7 +117,10 @@ func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) 
 	}
 }
 
-var errAnswersAgain = errors.New("client: the current server answers again")
+var (
+	errAnswersAgain = errors.New("client: the current server answers again")
+	errNoAnswer     = fmt.Errorf("client: %w: no answer within %v; check that the server runs and that its UDP port can be reached", session.ErrTimeout, dialWait)
+)
 
 // hears reports whether the current server has answered lately.
 func (c *Conn) hears(now time.Time) bool {

@@ -3,11 +3,14 @@ package ds_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -262,6 +265,50 @@ func TestSilentServer(t *testing.T) {
 		for id, g := range travelers {
 			if g.State() != session.Connected {
 				t.Errorf("client %d is %v: %v", id, g.State(), g.Err())
+			}
+		}
+	})
+}
+
+// TestTextsOfDeadServer crashes the only server of a client that plays. Each event, and each record
+// of the client's log, is one line that names every cause once, and the client plays on when
+// another process is at the server's address.
+func TestTextsOfDeadServer(t *testing.T) {
+	const id = 7
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 1)
+		addr := f.members[0].addr
+		var log uplinktest.Record
+		g := f.join(t, client.Config{
+			Token: f.token(id), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Renew: func(context.Context) (token.Token, error) { return f.token(id), nil },
+		})
+		polling(t, time.Second/60, g.play)
+		settle(time.Second)
+		f.network.Crash(t, addr)
+		settle(20 * time.Second)
+		f.add(addr)
+		settle(10 * time.Second)
+		if g.State() != session.Connected {
+			t.Errorf("%v after the restart", g.State())
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		var texts []string
+		for _, e := range g.events {
+			if e.Err != nil {
+				texts = append(texts, e.Err.Error())
+			}
+		}
+		if !strings.Contains(strings.Join(texts, "\n"), "no answer within 5s; check") {
+			t.Errorf("the causes of the events are %q", texts)
+		}
+		for _, text := range append(texts, strings.Split(strings.TrimSpace(log.String()), "\n")...) {
+			t.Log(text)
+			parts := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == '\n' })
+			slices.Sort(parts)
+			if len(slices.Compact(slices.Clone(parts))) != len(parts) || strings.Contains(text, "\n") || strings.Contains(text, `\n`) {
+				t.Errorf("%q", text)
 			}
 		}
 	})

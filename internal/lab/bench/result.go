@@ -138,8 +138,8 @@ func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead()
 // UpKbits returns the rate of a client's datagrams, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }
 
-// BatchedKbits returns the rate of full frames in the same datagrams, in kbit/s: the batching without
-// a codec, redundancy and acks.
+// BatchedKbits returns the rate of full frames in the same datagrams, in kbit/s: the batching
+// without a codec, redundancy and acks.
 func (c *Counts) BatchedKbits(rateHz float64) float64 {
 	return c.BatchedRatio * c.FullWireBits * rateHz / 1000
 }
