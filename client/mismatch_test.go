@@ -114,6 +114,23 @@ func TestFieldsOfOneEnd(t *testing.T) {
 	})
 }
 
+// TestConvertedFields binds an RPC of which one field has another resolution: the server's log says
+// which, and how both ends describe it. Nothing is missing, so there is no warning.
+func TestConvertedFields(t *testing.T) {
+	type finer struct {
+		Location schema.Vec3 `uplink:"resolution=0.5"`
+		Buttons  uint16
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMistaken(t, 4, ds.Config{}, nil, handles[moveLike]("Move"))
+		uplinktest.Must(t, bind[finer](t, m.conn, "Move", client.BindConfig{}))
+		once(t, "server", m.atServer.Lines("rpc bound"), `converted="client {Location vec3 resolution=0.5}, server {Location vec3 resolution=1}"`)
+		if n := m.atServer.Count("level=WARN") + m.atClient.Count("level=WARN"); n > 0 {
+			t.Errorf("%d warnings", n)
+		}
+	})
+}
+
 // TestUnknownNames asks for an RPC, and is called by an RPC, that the other end does not have, and
 // subscribes to a world that is not offered: there are errors with the nearest names, at both ends.
 func TestUnknownNames(t *testing.T) {

@@ -74,7 +74,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	p.memory = memory
 	p.grant(b.hz * payloadShare(rpc.schema, version.schema))
 	a.Prior, a.Ring = priorHash(b.prior), b.ring
-	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "player", p.ID())
+	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "converted", version.converted(), "player", p.ID())
 	a.Report(version.differences())
 	p.differ("rpc", r.Name, a.Differences(), "client", "server")
 	return a

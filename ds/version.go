@@ -125,6 +125,20 @@ func (v *version) differences() (d control.Differences) {
 	return control.Differences{Asking: v.conversion.Skipped(), Answering: v.conversion.Missing()}
 }
 
+// converted returns the fields that have other resolutions or ranges at both ends, for the log: at
+// most control.MaxDifferences. The descriptions of the client may be hostile.
+func (v *version) converted() string {
+	if v.conversion == nil {
+		return ""
+	}
+	var texts []string
+	fields := v.conversion.Converted()
+	for _, f := range fields[:min(len(fields), control.MaxDifferences)] {
+		texts = append(texts, fmt.Sprintf("client {%s}, server {%s}", control.Printable(f[0], 128), f[1]))
+	}
+	return strings.Join(texts, "; ")
+}
+
 // frameSize returns the maximum number of bytes of a frame in a ring, and of its slot.
 func frameSize(s *schema.Schema) int { return 8 + 4*s.Components() + s.BinaryBytes() }
 

@@ -102,6 +102,16 @@ func (c *Conversion) Skipped() (names []string) {
 	return names
 }
 
+// Converted returns the fields whose values change, as their descriptions in both schemas.
+func (c *Conversion) Converted() (fields [][2]string) {
+	for _, s := range c.steps {
+		if !s.same {
+			fields = append(fields, [2]string{c.from.Fields()[s.from].String(), c.to.Fields()[s.to].String()})
+		}
+	}
+	return fields
+}
+
 // Convert converts src to dst. A field that src lacks is 0, or the nearest number in its range; a
 // rotation is the identity. Numbers out of the range of dst become the nearest one within. Convert
 // does not allocate if the byte strings of dst have capacity, except for fields of more than four
