@@ -320,7 +320,7 @@ func (p *process) checkPlayed(t *testing.T, calls int, share float64) {
 	if float64(calls) < share*sent || sent == 0 {
 		t.Errorf("%s: %d of %.0f calls have arrived", p.name, calls, sent)
 	}
-	if got, all := p.value(t, "snapshots"), p.value(t, "ticks"); got < 0.8*all || p.value(t, "objects") < got {
+	if got, all := p.value(t, "snapshots"), p.value(t, "ticks"); got < 0.7*all || p.value(t, "objects") < got {
 		t.Errorf("%s has received %.0f snapshots in %.0f ticks, with %.0f objects", p.name, got, all, p.value(t, "objects"))
 	}
 	for got, want := range map[string]string{"echoes": "echoes_sent", "uploads": "uploads_sent", "answers": "answers_wanted"} {
@@ -423,13 +423,11 @@ func checkSlow(t *testing.T, g *demo) {
 			t.Errorf("%s: %.0f of %.0f frames starved", p.name, s, n)
 		}
 	}
-	if g.players[0].count("tick rate") < 2 {
-		t.Error("the client in Go has no events of the tick rate")
+	if g.players[0].count("tick rate") == 0 {
+		t.Error("the client in Go has no event of the tick rate")
 	}
-	for _, cause := range []string{"off", "normal"} {
-		if g.metric(t, `uplink_ds_events_total{cause="`+cause+`",event="tick_rate"}`) == 0 {
-			t.Errorf("the server has no event that its tick rate is %s", cause)
-		}
+	if g.metric(t, `uplink_ds_events_total{cause="off",event="tick_rate"}`) == 0 {
+		t.Error("the server has no event of its tick rate")
 	}
 }
 
