@@ -246,6 +246,9 @@ public:
   // call codes and sends one call of an RPC. Error::closed: the RPC is not bound now. Error::full: too
   // much waits.
   Error call(uint8_t rpc, const Frame &f, uint64_t now);
+  // next_call reports whether an RPC is bound. *sequence is the number that its next call has at the server,
+  // from 0 in each session, and *session differs in all sessions of the client and is not 0.
+  bool next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) const;
   // pace returns the state of an RPC's jitter buffer at the server. Call it each tick, and start the next
   // tick after Pace::interval. Of several RPCs that are called in the same tick, one is enough.
   Pace pace(uint8_t rpc, uint64_t now) const;

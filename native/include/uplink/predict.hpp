@@ -139,17 +139,18 @@ public:
   // returns the distance of the predicted state from the one before. If the server has sent a state with
   // more inputs before, it does nothing. States with equally many come in the order of their ticks.
   double correct(uint64_t processed, const State &state) {
-    if (!history_.correct(processed)) return 0;
-    before_ = state_;
-    state_ = state;
-    for (size_t i = 0; i < history_.waiting(); i++) game_.step(state_, inputs_[history_.slot(i)]);
+    if (!replay(processed, state)) return 0;
     const double distance = game_.distance(before_, state_);
     if (history_.corrected(distance)) game_.corrected(before_, state_);
     return distance;
   }
 
-  // reset starts again from a state, for example after a respawn or in a new session. Sequence numbers
-  // may start at 0 again; the counts continue.
+  // place is correct for a state that does not continue the one before: the first one of the player, or the
+  // first one after a respawn. It is neither counted as a correction nor reported.
+  void place(uint64_t processed, const State &state) { replay(processed, state); }
+
+  // reset starts again from a state without inputs, as in a new session. Sequence numbers may start at 0
+  // again; the counts continue.
   void reset(const State &start) {
     state_ = start;
     history_.reset();
@@ -157,6 +158,15 @@ public:
 
 private:
   static_assert(max_inputs > 0);
+
+  // replay replaces the state by one of the server with the later inputs, and reports whether it did.
+  bool replay(uint64_t processed, const State &state) {
+    if (!history_.correct(processed)) return false;
+    before_ = state_;
+    state_ = state;
+    for (size_t i = 0; i < history_.waiting(); i++) game_.step(state_, inputs_[history_.slot(i)]);
+    return true;
+  }
 
   Game &game_;
   State state_;

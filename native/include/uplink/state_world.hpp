@@ -19,7 +19,7 @@ struct StateWorldConfig {
   // those of the server.
   StateConfig state;
   // updated gets each decoded packet, whose objects and inputs StateWorld::receiver has until it returns.
-  // It must not call the client.
+  // Of the client it may call Client::next_call alone, as Loop::correct does.
   void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
   void *context = nullptr;
 };

@@ -324,6 +324,9 @@ UPLINK_API void uplink_client_rebind(uplink_client *c, uint64_t now);
 UPLINK_API int32_t uplink_client_poll_event(uplink_client *c, uplink_event *e);
 UPLINK_API uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f,
                                            uint64_t now);
+/* uplink_client_next_call returns 1 if an RPC is bound, otherwise 0. */
+UPLINK_API int32_t uplink_client_next_call(const uplink_client *c, int32_t rpc, uint64_t *session,
+                                           uint64_t *sequence);
 UPLINK_API void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *p);
 UPLINK_API uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                            uint64_t now);

@@ -151,6 +151,9 @@ uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_fram
   if (rpc < 0 || rpc > 255) return UPLINK_INVALID;
   return code(in(c)->call(static_cast<uint8_t>(rpc), *as<const uplink::Frame>(f), now));
 }
+int32_t uplink_client_next_call(const uplink_client *c, int32_t rpc, uint64_t *session, uint64_t *sequence) {
+  return rpc >= 0 && rpc <= 255 && in(c)->next_call(static_cast<uint8_t>(rpc), session, sequence) ? 1 : 0;
+}
 void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *to) {
   const uplink::Pace p = rpc < 0 || rpc > 255 ? uplink::Pace() : in(c)->pace(static_cast<uint8_t>(rpc), now);
   *to = {p.rate, p.slack, p.target, p.missing, p.late};

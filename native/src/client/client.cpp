@@ -151,6 +151,9 @@ bool Client::poll_event(Event *e) {
 Error Client::call(uint8_t rpc, const Frame &f, uint64_t now) {
   return core(this)->do_call(rpc, f, now / us);
 }
+bool Client::next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) const {
+  return core(this)->do_next_call(rpc, session, sequence);
+}
 Pace Client::pace(uint8_t rpc, uint64_t now) const {
   return core(this)->do_pace(rpc, now / us);
 }

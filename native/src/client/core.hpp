@@ -39,6 +39,7 @@ public:
   void do_rebind(uint64_t now);
   bool do_poll(Event *e);
   Error do_call(uint8_t rpc, const Frame &f, uint64_t now);
+  bool do_next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) const;
   Pace do_pace(uint8_t rpc, uint64_t now) const;
   Error do_send(Bytes message, bool reliable, uint64_t now);
   Error do_request(Bytes body, uint32_t *id, uint64_t now);
@@ -167,6 +168,7 @@ private:
   uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, continued_at_ = 0;
   uint32_t next_request_ = 1, next_stream_ = 1;
   Bucket game_;
+  uint64_t bound_ = 0; // bindings of all sessions
   uint64_t calls_ = 0, acks_ = 0, server_calls_ = 0, server_calls_dropped_ = 0, dropped_ = 0;
   Stats past_; // of links that were removed
 };

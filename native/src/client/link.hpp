@@ -32,6 +32,7 @@ struct Binding {
   uint8_t asked = 0;              // requests, up to 255
   uint16_t missing = 0, late = 0; // of the last report on the jitter buffer
   Encoder *encoder = nullptr;
+  uint64_t session = 0; // differs in all bindings of a client
   uint64_t ask_at = 0;
   Array<uint8_t> described;
 };

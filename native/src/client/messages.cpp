@@ -128,6 +128,7 @@ void Core::on_answer(Link &l, Bytes m, uint64_t now) {
   e.rpc = static_cast<uint8_t>(a.rpc);
   const bool ok = a.reason == 0 && start_encoder(l, e.rpc, a.ring, a.prior);
   b.phase = ok ? Phase::bound : Phase::failed;
+  if (ok) b.session = ++bound_;
   b.reason = static_cast<uint8_t>(a.reason);
   if (l.role != Role::playing) return;
   e.type = ok ? EventType::bound : EventType::bind_failed;

@@ -18,6 +18,13 @@ Error Core::do_call(uint8_t rpc, const Frame &f, uint64_t now) {
   return l.bindings[rpc].encoder->waiting() <= c.batch ? Error::ok : l.flush(rpc, c.reliable);
 }
 
+bool Core::do_next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) const {
+  const Link &l = *active_;
+  if (rpc >= rpcs_n_ || !l.is_open() || l.bindings[rpc].phase != Phase::bound) return false;
+  *session = l.bindings[rpc].session;
+  return l.next_call(rpc, sequence);
+}
+
 Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
   Link &l = *active_;
   if (!l.is_open()) return Error::closed;

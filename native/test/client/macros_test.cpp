@@ -44,6 +44,7 @@
 #include "uplink/clock.hpp"
 #include "uplink/codec.hpp"
 #include "uplink/interpolate.hpp"
+#include "uplink/loop.hpp"
 #include "uplink/objects.hpp"
 #include "uplink/predict.hpp"
 #include "uplink/snapshot_world.hpp"

@@ -112,3 +112,16 @@ TEST_CASE("tolerance and order") {
   CHECK(p.state().at == 1);
   CHECK(p.waiting() == 1);
 }
+
+TEST_CASE("a state that does not continue the one before") {
+  Game game;
+  uplink::Predictor<Game> p(game, {});
+  for (int i = 0; i < 3; i++) REQUIRE(p.apply(static_cast<uint64_t>(i), i + 1) == uplink::Error::ok);
+  p.place(2, {100, 0});
+  CHECK(p.state().at == 103);
+  CHECK(p.waiting() == 1);
+  CHECK(game.corrections == 0);
+  p.place(1, {200, 0});
+  CHECK(p.state().at == 103);
+  CHECK(p.stats().late == 1);
+}
