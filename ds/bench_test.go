@@ -115,7 +115,7 @@ func (b *bench) joinShard(number, shard int) *sender {
 	conn, err := closedConn()
 	must(b.t, err)
 	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn, bulk: streams.New(nil)}
-	p.grant(0)
+	p.grant(0, 0)
 	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.addPlayers(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {

@@ -72,7 +72,7 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 		return a
 	}
 	p.memory = memory
-	p.grant(b.hz * payloadShare(rpc.schema, version.schema))
+	p.grant(b.hz, frameSize(rpc.schema))
 	a.Prior, a.Ring = priorHash(b.prior), b.ring
 	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "converted", version.converted(), "player", p.ID())
 	a.Report(version.differences())
@@ -152,7 +152,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.Bi
 	ring := max(2, s.cfg.Ring*ours/max(ours, theirs))
 	b := &binding{
 		ring: ring, player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
-		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
+		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), frameSize: theirs, rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
 	if b.reliable {

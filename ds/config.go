@@ -87,7 +87,8 @@ type Config struct {
 	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are
 	// dropped and counted as rate_limited, although they are baselines like others; if one is
 	// reliable, its player is disconnected. Payloads are limited in the same way before they are
-	// decoded.
+	// decoded, and may have at most 10 frames each on average, redundant ones included, or 16 at
+	// the declared rate.
 	RateSlack float64
 	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
 	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too. An RPC

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/evolve"
@@ -14,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // pose is what the RPCs of these tests have: 5 components in 3 fields.
@@ -42,7 +44,7 @@ func (b *bench) stranger() *Player {
 	conn, err := closedConn()
 	must(b.t, err)
 	p := &Player{server: b.srv, shard: b.srv.shards[0], conn: conn, bulk: streams.New(nil)}
-	p.grant(0)
+	p.grant(0, 0)
 	return p
 }
 
@@ -139,6 +141,63 @@ func TestEvolvedMemory(t *testing.T) {
 		t.Logf("%d fields of %d components more: %d of %d RPCs bound, %.2f times the memory", c.fields, c.each, bound, poses, float64(took)/float64(honest))
 		if took > 2*honest || bound < 3 || c.fields*c.each == 1 && bound < poses {
 			t.Errorf("%d bytes, %d without other fields; %d bound", took, honest, bound)
+		}
+	}
+}
+
+// TestDecodingIsLimited verifies that the server decodes no more bytes of frames of a player than
+// it permits for its own fields: whatever the player's fields and the redundancy are, and if
+// payloads are malformed. A player who calls as often as it declared loses nothing.
+func TestDecodingIsLimited(t *testing.T) {
+	const hz, seconds = 60, 60
+	typ, err := schema.Compile[pose]("Pose", 0)
+	must(t, err)
+	perSecond := float64(20 * hz * frameSize(typ.Schema()))
+	for _, c := range []struct {
+		name         string
+		more, copies int
+		rate         int // payloads a second
+		malformed    bool
+		all          bool // no payload is dropped
+	}{
+		{"the server's fields, as declared", 0, rpcdelta.MaxRedundancy, hz, false, true},
+		{"the server's fields, twice as often", 0, rpcdelta.MaxRedundancy, 2 * hz, false, false},
+		{"few copies, twice as often", 0, 4, 2 * hz, false, true},
+		{"more fields, as declared", 8, 8, hz, false, true},
+		{"more fields, twice as often", 8, rpcdelta.MaxRedundancy, 2 * hz, false, false},
+		{"malformed", 0, 0, 2 * hz, true, false},
+	} {
+		b := newPoses(t)
+		b.srv.cfg.RateSlack = defaultRateSlack
+		p := b.stranger()
+		r := evolvedRequest(t, 0, scalars("X", c.more, 1)...)
+		if a := b.srv.bind(p, r); a.Reason != control.ReasonNone {
+			t.Fatalf("%s: %+v", c.name, a)
+		}
+		own := p.binding(0)
+		enc, err := rpcdelta.NewEncoder(own.version.schema, rpcdelta.EncoderConfig{Redundancy: max(c.copies, 1), RedundancyBytes: transport.MaxPayload})
+		must(t, err)
+		f := own.version.schema.NewFrame()
+		bytes, dropped := 0, 0
+		for i := range seconds * c.rate {
+			f.Ints[0] = int32(i) // a difference of 1 takes few bits: all copies fit
+			payload, _, err := enc.AppendFrame(nil, f)
+			must(t, err)
+			if c.malformed {
+				payload = append(payload[:5], 0xff)
+			}
+			before := p.drops[RateLimited].Load()
+			p.receive(payload, p.shard.start.Add(time.Duration(i)*time.Second/time.Duration(c.rate)), false)
+			if p.drops[RateLimited].Load() == before {
+				bytes += own.dec.Decoded() * frameSize(own.version.schema)
+			} else {
+				dropped++
+			}
+		}
+		most := perSecond*seconds + p.decoding.Burst + float64(rpcdelta.MaxFrames*frameSize(own.version.schema))
+		t.Logf("%s: %d of %d payloads dropped, %.0f%% of the permitted bytes decoded", c.name, dropped, seconds*c.rate, 100*float64(bytes)/most)
+		if float64(bytes) > most || c.all != (dropped == 0) || !c.all && float64(bytes) < most*0.95 {
+			t.Errorf("%s: %d payloads dropped, %d bytes decoded, at most %.0f are permitted", c.name, dropped, bytes, most)
 		}
 	}
 }

@@ -199,10 +199,15 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 
 // A player may call each RPC Config.RateSlack times as often as it declared, with bursts of two
 // seconds of that: frames that the network held back and delivers all at once must not count
-// against the player. Two things are limited. Payloads are counted before they are decoded, since
-// decoding costs time. Frames are counted afterwards, since only then it is known which of them are
-// new: redundant frames are free.
+// against the player. Three things are limited. Payloads are counted before they are decoded. New
+// frames are counted afterwards, since only then it is known which they are. And all decoded frames
+// are counted, redundant ones included, in bytes of frames, since they take the server's time: a
+// payload is not decoded while those before it were too many. That limit follows from the frames of
+// the server, whatever the fields of the client are.
 const (
+	// meanFrames is the number of frames that the payloads of the permitted rate may have on
+	// average. A client that calls as often as it declared may have all MaxFrames in each.
+	meanFrames = 10
 	// burstSeconds is the size of bursts, in seconds at the permitted rate.
 	burstSeconds = 2
 	// controlHz is the permitted rate of replies to offers and answers to requests to bind, and of
@@ -262,9 +267,14 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	return p.messages.Take(a.since, rate, float64(payloads))
 }
 
-func (p *Player) grant(hz float64) {
+// grant adds to the limits for a binding with a declared rate, of an RPC whose frames have at most
+// that many bytes with the server's fields.
+func (p *Player) grant(hz float64, frame int) {
 	p.hz += hz
 	p.rate = p.server.cfg.rate(controlHz + p.hz)
+	permitted := p.server.cfg.rate(hz)
+	p.decoding.PerSecond += max(rpcdelta.MaxFrames*hz, meanFrames*permitted.PerSecond) * float64(frame)
+	p.decoding.Burst += rpcdelta.MaxFrames * (permitted.Burst + spareFrames) * float64(frame)
 }
 
 // maxCalls is the number of calls of Joined and Left that may wait for Poll before connections are

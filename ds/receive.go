@@ -125,7 +125,15 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.dropPayload(b, a.at, Late, false)
 		return
 	}
+	if !a.reliable && !p.decoded.Has(a.since, p.decoding, 0) {
+		b.undecoded++
+		p.dropPayload(b, a.at, RateLimited, false)
+		return
+	}
 	frames, err := p.decode(b, payload)
+	if !a.reliable { // there a payload has one frame
+		p.decoded.Spend(a.since, p.decoding, float64(b.dec.Decoded()*b.frameSize))
+	}
 	p.noteAck(b)
 	if err != nil {
 		b.undecoded++

@@ -26,7 +26,7 @@ var _ interface { // which the transport calls if they are there
 func (h *shard) Opened(c *transport.Conn) {
 	s := h.server
 	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead(), opened: time.Now()}
-	p.grant(0)
+	p.grant(0, 0)
 	p.openStreams()
 	c.Value = p
 	switch {

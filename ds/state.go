@@ -134,6 +134,8 @@ type Player struct {
 	hz       float64          // sum of the bindings' rates
 	rate     ratelimit.Rate   // of messages on the unreliable channel
 	messages ratelimit.Bucket // likewise
+	decoding ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
+	decoded  ratelimit.Bucket // likewise
 	binds    ratelimit.Bucket // requests to bind
 	replies  ratelimit.Bucket // replies to offers, and answers to requests to bind
 	sent     ratelimit.Bucket // reliable messages of the game
@@ -203,6 +205,8 @@ type binding struct {
 	frames   uint64  // maximum per datagram
 	batch    int     // maximum of new frames per datagram on a path without congestion
 	hz       float64 // declared rate
+	// frameSize is the maximum number of bytes of a frame with the client's fields.
+	frameSize int
 	// repairTime is the number of frames within which an ack lets the client repeat a payload.
 	repairTime int
 	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated

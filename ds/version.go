@@ -164,14 +164,6 @@ func (s *Server) bindingMemory() int {
 	return max(2*sum, spareMemory)
 }
 
-// payloadShare returns the share of the payloads of its declared rate that a client may send: fewer
-// if its frames are larger than the server's, since they cost more. An honest client needs about
-// half of what Config.RateSlack permits.
-func payloadShare(own, theirs *schema.Schema) float64 {
-	const least = 0.625
-	return max(least, min(1, float64(frameSize(own))/float64(frameSize(theirs))))
-}
-
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
 func refuse(a *control.BindAnswer, own *schema.Schema, fields []string, err error) {
 	a.Reason, a.Theirs = control.ReasonInvalid, err.Error()

@@ -101,6 +101,7 @@ type Decoder struct {
 	resetReason error  // why the next acks request a reset, or nil
 	ackDue      bool
 	ackRate     ackRate
+	decoded     int // see Decoded
 }
 
 // NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
@@ -132,6 +133,7 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 // for which payloads are dropped, such as [ErrLate]; the decoder remains usable. The payload is
 // neither modified nor retained. Only errors allocate.
 func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
+	d.decoded = 0
 	h, err := wire.Parse(payload)
 	if err != nil {
 		return nil, err
@@ -155,6 +157,11 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	}
 	return d.accept(h, n, payload)
 }
+
+// Decoded returns how many frames the last call of Decode has decoded, delivered or not: 0 if it
+// dropped the payload by its header, and at most MaxFrames. A payload that is malformed counts as
+// one of MaxFrames.
+func (d *Decoder) Decoded() int { return d.decoded }
 
 // accept decodes a payload that is newer than all before, and delivers its new frames. Of a payload
 // that resets the decoder only the newest becomes a baseline, because the encoder does not know
@@ -270,9 +277,11 @@ func (d *Decoder) decode(h wire.Header, n uint64, b []byte) (err error) {
 	if p.FreeBits = h.FreeBits(); p.FreeBits > 0 {
 		behind--
 	}
+	d.decoded = MaxFrames
 	if err := d.coder.decode(p, b[behind:]); err != nil {
 		return err
 	}
+	d.decoded = len(p.Frames)
 	if older := uint64(len(p.Frames) - 1); older > n || p.HasBase && older >= uint64(h.Distance) {
 		return wire.Malformed("%d older frames in payload %d", older, n)
 	}

@@ -24,6 +24,11 @@ func (b *Bucket) Take(now time.Duration, r Rate, n float64) bool {
 	return true
 }
 
+// Spend removes n tokens, also if fewer are available: none are then until the rest is refilled.
+func (b *Bucket) Spend(now time.Duration, r Rate, n float64) {
+	b.used, b.at = b.usedAt(now, r)+n, max(b.at, now)
+}
+
 // Refund returns n tokens that were taken.
 func (b *Bucket) Refund(n float64) { b.used = max(b.used-n, 0) }
 
