@@ -86,17 +86,27 @@ namespace Uplink
         /// <summary>Replaces the state by one of the server, which contains the inputs with numbers below processed. Returns the distance from the state before.</summary>
         public double Correct(ulong processed, TState server)
         {
-            if (NativePredict.uplink_input_history_correct(Pointer, processed) == 0) return 0;
             TState before = state;
-            state = server;
-            int n = Waiting;
-            for (int i = 0; i < n; i++) step(ref state, inputs[(int)NativePredict.uplink_input_history_slot(Pointer, Native.Size(i))]);
+            if (!Replay(processed, server)) return 0;
             double far = distance(ref before, ref state);
             if (NativePredict.uplink_input_history_corrected(Pointer, far) != 0 && Corrected != null) Corrected(before, state);
             return far;
         }
 
-        /// <summary>Starts again from a state, for example after a respawn or in a new session. The counts continue.</summary>
+        /// <summary>Correct for a state that does not continue the one before: the player's first one, or that after a respawn. It is neither counted as a correction nor reported.</summary>
+        public void Place(ulong processed, TState server) { Replay(processed, server); }
+
+        /// Replaces the state by one of the server with the later inputs, and returns whether it did.
+        bool Replay(ulong processed, TState server)
+        {
+            if (NativePredict.uplink_input_history_correct(Pointer, processed) == 0) return false;
+            state = server;
+            int n = Waiting;
+            for (int i = 0; i < n; i++) step(ref state, inputs[(int)NativePredict.uplink_input_history_slot(Pointer, Native.Size(i))]);
+            return true;
+        }
+
+        /// <summary>Starts again from a state without inputs, as in a new session. The counts continue.</summary>
         public void Reset(TState start)
         {
             state = start;

@@ -348,6 +348,8 @@ static class Program
         PredictionStats s = predictor.Stats;
         Check(predictor.Apply(99, 0) == Error.Invalid && predictor.Correct(3, server) == 0 && predictor.Stats.Late == 1, "numbers");
         Check(corrections == 9 && s.Corrections == 9 && s.Inputs == 100 && s.States == 95 && s.Dropped == 0, "corrections: " + corrections);
+        predictor.Place(100, new Body { At = 1000 });
+        Check(predictor.State.At == 1000 && predictor.Waiting == 0 && corrections == 9, "a state that does not continue the one before");
         Console.WriteLine("prediction: " + corrections + " corrections of " + s.States + " states");
     }
 }

@@ -46,7 +46,7 @@ public:
   using Input = typename Game::Input;
 
   // The RPC is that of Client::bind, with the schema of the frame, and has no other caller. hz is the number
-  // of ticks in a second. start is the state before the first one of the server.
+  // of ticks in a second, above 0. start is the state before the first one of the server.
   Loop(Client &client, uint8_t rpc, Frame &frame, double hz, Game &game, const State &start,
        double tolerance = 0)
       : client_(client), rpc_(rpc), frame_(frame), interval_(static_cast<uint64_t>(1e9 / hz)), game_(game),

@@ -1,0 +1,152 @@
+// The ticks of a client that predicts its player, for C#. include/uplink/loop.hpp describes it.
+using System;
+using System.Runtime.InteropServices;
+
+namespace Uplink
+{
+    static class NativeLoop
+    {
+        [DllImport(Native.Library)] internal static extern int uplink_client_next_call(IntPtr c, int rpc, out ulong session, out ulong sequence);
+    }
+
+    /// <summary>
+    /// Runs the ticks of a client that predicts its player: it asks for inputs, calls an RPC with them, predicts, follows the pace
+    /// of the server's jitter buffer, and continues in new sessions and after handovers. It allocates nothing after its creation.
+    /// </summary>
+    public sealed class Loop<TState, TInput> : IDisposable where TState : struct
+    {
+        /// <summary>
+        /// The player's input for the tick that is due at a time in ns. sequence is the number of the call with the input; it is 0
+        /// in the first tick of each session: numbers from before then have no meaning.
+        /// </summary>
+        public delegate TInput InputFunction(ulong at, ulong sequence);
+
+        /// <summary>Sets a frame of the RPC to an input.</summary>
+        public delegate void PackFunction(ref TInput input, Frame frame);
+
+        /// <summary>Restores the input that the server decodes: the prediction steps with that.</summary>
+        public delegate void UnpackFunction(Frame frame, ref TInput input);
+
+        /// <summary>How far in ns Advance may be late before ticks are skipped: inputs of older ticks would arrive too late.</summary>
+        public const ulong MaxCatchUp = 150000000;
+
+        readonly UplinkClient client;
+        readonly int rpc;
+        readonly Frame frame;
+        readonly double interval;
+        readonly InputFunction input;
+        readonly PackFunction pack;
+        readonly UnpackFunction unpack;
+        readonly Predictor<TState, TInput> predictor;
+        bool started;
+        ulong next, session, dropped, tick;
+        uint key;
+
+        /// <summary>
+        /// The RPC is that of UplinkClient.Bind, with the schema of the frame, and has no other caller. hz is the number of ticks in
+        /// a second. The loop owns the predictor.
+        /// </summary>
+        public Loop(UplinkClient client, int rpc, Frame frame, double hz, Predictor<TState, TInput> predictor, InputFunction input, PackFunction pack, UnpackFunction unpack)
+        {
+            this.client = client;
+            this.rpc = rpc;
+            this.frame = frame;
+            this.predictor = predictor;
+            this.input = input;
+            this.pack = pack;
+            this.unpack = unpack;
+            interval = 1e9 / hz;
+        }
+
+        /// <summary>Identifies an object by its id and its generation, for Correct.</summary>
+        public static uint Key(int id, int generation) { return (uint)id << 8 | (uint)generation; }
+
+        /// <summary>The predicted state.</summary>
+        public TState State { get { return predictor.State; } }
+
+        /// <summary>Whether a state of the server is known in this session.</summary>
+        public bool Known { get; private set; }
+
+        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        public int Waiting { get { return predictor.Waiting; } }
+
+        public PredictionStats Stats { get { return predictor.Stats; } }
+
+        /// <summary>Ticks that were not run because Advance was called too late.</summary>
+        public ulong Skipped { get; private set; }
+
+        /// <summary>Ticks without an input, because the RPC was not bound or because of an error.</summary>
+        public ulong Unsent { get; private set; }
+
+        /// <summary>
+        /// Runs the ticks that are due at now, and returns when the next one is due. Call it once in each frame drawn, with
+        /// UplinkClient.Now. Missed ticks run at once, or are skipped if it is more than MaxCatchUp late. It ends at the first error of
+        /// UplinkClient.Call, or exception of the functions of the game; the loop remains usable.
+        /// </summary>
+        public Error Advance(ulong now, out ulong due)
+        {
+            if (!started || now > next + MaxCatchUp)
+            {
+                if (started) Skipped += (ulong)((now - next) / interval);
+                next = now;
+                started = true;
+            }
+            Error e = Error.Ok;
+            while (next <= now && e == Error.Ok)
+            {
+                ulong at = next;
+                next += (ulong)(interval / client.Pace(rpc).Rate);
+                e = Run(at);
+                if (e == Error.Closed) e = Error.Ok;
+            }
+            due = next;
+            return e;
+        }
+
+        /// <summary>
+        /// Corrects the prediction by a state of the player's object in the newest message of a world, with its tick. A state of the
+        /// same tick as the last one, or of an earlier one, has no effect. If the key differs from that of the last state, as after a
+        /// respawn, or if the session is a new one, the change is neither counted as a correction nor reported.
+        /// Invalid: messages arrive, but none tells which inputs it contains: the server does not register the RPC with ds.ForPrediction.
+        /// </summary>
+        public Error Correct(World world, ulong stateTick, uint objectKey, TState state)
+        {
+            ulong current, sequence, processed;
+            if (NativeLoop.uplink_client_next_call(client.Pointer, rpc, out current, out sequence) == 0) return Error.Ok;
+            if (current != session) Begin(current);
+            if (Known && stateTick <= tick) return Error.Ok;
+            if (!world.Processed(rpc, out processed)) return !Known && Stats.Dropped > dropped ? Error.Invalid : Error.Ok;
+            if (Known && objectKey == key) predictor.Correct(processed, state);
+            else predictor.Place(processed, state);
+            tick = stateTick;
+            key = objectKey;
+            Known = true;
+            return Error.Ok;
+        }
+
+        void Begin(ulong current)
+        {
+            session = current;
+            Known = false;
+            dropped = Stats.Dropped;
+            predictor.Reset(predictor.State);
+        }
+
+        Error Run(ulong at)
+        {
+            ulong current, sequence;
+            Unsent++; // until the input is sent
+            if (NativeLoop.uplink_client_next_call(client.Pointer, rpc, out current, out sequence) == 0) return Error.Closed;
+            if (current != session) Begin(current);
+            TInput value = input(at, sequence);
+            pack(ref value, frame);
+            Error e = client.Call(rpc, frame);
+            if (e != Error.Ok) return e;
+            unpack(frame, ref value);
+            Unsent--;
+            return predictor.Apply(sequence, value);
+        }
+
+        public void Dispose() { predictor.Dispose(); }
+    }
+}
