@@ -194,7 +194,7 @@ func TestCallsBacklog(t *testing.T) {
 		s, err := ds.Bind[explosion](<-p.joined, "Explosion", ds.BindConfig{Reliable: true})
 		uplinktest.Must(t, err)
 		sent, refused := 0, 0
-		for range 60_000 {
+		for range 120_000 {
 			v := explosionAt(uint64(sent))
 			switch _, err := s.Send(&v); {
 			case err == nil:

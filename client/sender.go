@@ -20,8 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// maxUnackedCalls is the number of segments of reliable data above which no reliable call is sent:
-// the server would receive all of them at once, and limits the rate of calls.
+// maxUnackedCalls is the number of unacknowledged reliable messages above which no reliable call is
+// sent: the server would receive all of them at once, and limits the rate of calls.
 const maxUnackedCalls = 256
 
 // queuedRetry is the time until a reliable message is sent again for which the link had no room.
@@ -261,7 +261,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 func (s *sender) transmit() error {
 	var err error
 	if n := s.link.Unacked(); n >= maxUnackedCalls {
-		err = fmt.Errorf("%w: %d segments are not acknowledged", session.ErrBacklog, n)
+		err = fmt.Errorf("%w: %d reliable messages are not acknowledged", session.ErrBacklog, n)
 	} else {
 		err = s.link.SendReliable(s.buf)
 	}

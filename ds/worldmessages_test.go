@@ -77,7 +77,7 @@ func TestWorldMessages(t *testing.T) {
 					shown = now
 				}
 			}
-			if messages != last/10 || plays && late > last/10/10 || !plays && late == 0 {
+			if messages != last/10 || plays && late > last/10/6 || !plays && late == 0 {
 				t.Errorf("%d of %d messages came, %d of them after the snapshot of their tick", messages, last/10, late)
 			}
 		})

@@ -175,7 +175,7 @@ func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 
 // SetBulk opens the bulk channel: a second reliable channel, for much data, which does not delay
 // the messages of SendReliable and sends at most rate bytes per second. Source appends the next
-// message to its argument, up to 1,149 bytes, or nothing if there is none; it is called with the
+// message to its argument, up to 1,147 bytes, or nothing if there is none; it is called with the
 // connection's lock held and must not call the Conn's methods. Deliver is called with each message
 // of the peer as [Handler.Message] is. SetBulk may only be called by [Handler.Opened]. A peer that
 // uses the channel of a connection without SetBulk violates the protocol.
@@ -192,8 +192,8 @@ func (c *Conn) WakeBulk() {
 	c.reschedule()
 }
 
-// Unacked returns the number of segments of reliable messages that are not acknowledged yet,
-// including those not sent yet. If it is 0, all messages were received.
+// Unacked returns the number of reliable messages that are not acknowledged yet, including those
+// not sent yet. If it is 0, all messages were received.
 func (c *Conn) Unacked() int { return locked(c, (*session.Session).Unacked) }
 
 // Finish ends the sending of messages if all of them were received, and reports whether it did.

@@ -108,13 +108,12 @@ local f = {
 	kcp = ProtoField.none("uplink.kcp", "KCP segment"),
 	kcp_conv = ProtoField.uint32("uplink.kcp.conv", "Conversation", base.HEX),
 	kcp_cmd = ProtoField.uint8("uplink.kcp.cmd", "Command", base.DEC, COMMANDS),
-	kcp_frg = ProtoField.uint8("uplink.kcp.frg", "Fragments after this"),
 	kcp_wnd = ProtoField.uint16("uplink.kcp.wnd", "Window"),
 	kcp_ts = ProtoField.uint32("uplink.kcp.ts", "Timestamp"),
 	kcp_sn = ProtoField.uint32("uplink.kcp.sn", "Segment"),
 	kcp_una = ProtoField.uint32("uplink.kcp.una", "Next expected"),
 	kcp_len = ProtoField.uint32("uplink.kcp.len", "Length"),
-	kcp_data = ProtoField.bytes("uplink.kcp.data", "Part of a message"),
+	kcp_data = ProtoField.bytes("uplink.kcp.data", "Part of the stream of messages"),
 
 	message = ProtoField.uint8("uplink.message.type", "Message", base.HEX, MESSAGES),
 	data = ProtoField.bytes("uplink.message.data", "Data"),
@@ -205,7 +204,7 @@ function uplink.init()
 end
 
 local function new_session(id)
-	local s = { id = id, [UP] = { fragments = {}, parts = {}, rpcs = {} }, [DOWN] = { fragments = {}, parts = {}, rpcs = {} } }
+	local s = { id = id, [UP] = { starts = {}, parts = {}, rpcs = {} }, [DOWN] = { starts = {}, parts = {}, rpcs = {} } }
 	if id then
 		sessions[id] = s
 	end
@@ -977,6 +976,30 @@ local function is_bulk(ctx, conversation)
 	return id and conversation == (tonumber(id:sub(-14, -7), 16) + 1) % 4294967296
 end
 
+-- messages_of finds the whole messages in the data of a segment: their offsets and sizes. start is where the first
+-- message begins that does not begin in an earlier segment: an offset, which can be behind the data, or -1 - n if the
+-- segment before ends with n, the first of the two bytes of a size. It returns the same for the next segment too.
+local function messages_of(data, start)
+	local found, at, length = {}, start, data:len()
+	if at < 0 then
+		at = 2 + (-1 - at) % 128 + 128 * data(0, 1):uint()
+	end
+	while at < length do
+		local size, head = data(at, 1):uint(), 1
+		if size >= 128 then
+			if at + 1 == length then
+				return found, -1 - size
+			end
+			size, head = size % 128 + 128 * data(at + 1, 1):uint(), 2
+		end
+		if at + head + size + 1 <= length then
+			found[#found + 1] = { at = at + head, size = size + 1 }
+		end
+		at = at + head + size + 1
+	end
+	return found, at - length
+end
+
 local function dissect_segments(tvb, tree, ctx)
 	local at = 0
 	while at < tvb:len() do
@@ -987,29 +1010,38 @@ local function dissect_segments(tvb, tree, ctx)
 		local item = tree:add(f.kcp, tvb(at, 24 + size))
 		item:add_le(f.kcp_conv, tvb(at, 4))
 		item:add(f.kcp_cmd, tvb(at + 4, 1))
-		item:add(f.kcp_frg, tvb(at + 5, 1))
 		item:add_le(f.kcp_wnd, tvb(at + 6, 2))
 		item:add_le(f.kcp_ts, tvb(at + 8, 4))
 		item:add_le(f.kcp_sn, tvb(at + 12, 4))
 		item:add_le(f.kcp_una, tvb(at + 16, 4))
 		item:add_le(f.kcp_len, tvb(at + 20, 4))
-		local command, sn, frg = tvb(at + 4, 1):uint(), tvb(at + 12, 4):le_uint(), tvb(at + 5, 1):uint()
+		local command, sn = tvb(at + 4, 1):uint(), tvb(at + 12, 4):le_uint()
 		item:append_text(string.format(": %s %d", COMMANDS[command] or "?", sn))
 		ctx.info[#ctx.info + 1] = string.format("%s %d", COMMANDS[command] or "?", sn)
 		if command == 81 and size > 0 then
-			-- A message in one segment can be read; of one in several the parts are shown.
-			local bulk = is_bulk(ctx, tvb(at, 4):le_uint())
-			local whole = not bulk and once(ctx, function()
-				local fragments = ctx.session[ctx.direction].fragments
-				fragments[sn] = frg
-				return frg == 0 and (sn == 0 or fragments[sn - 1] == 0)
-			end)
-			if bulk and frg == 0 then
-				dissect_stream(tvb(at + 24, size):tvb(), item, ctx)
-			elseif whole then
-				dissect_message(tvb(at + 24, size):tvb(), item, ctx)
-			else
-				item:add(f.kcp_data, tvb(at + 24, size))
+			-- Messages in one segment can be read; of one in several the parts are shown.
+			local conversation, data = tvb(at, 4):le_uint(), tvb(at + 24, size)
+			local messages = once(ctx, function()
+				local all = ctx.session[ctx.direction].starts
+				all[conversation] = all[conversation] or { [0] = 0 }
+				local starts, found = all[conversation], nil
+				if starts[sn] then
+					found, starts[(sn + 1) % 4294967296] = messages_of(data, starts[sn])
+				end
+				return found
+			end) or {}
+			local shown = 0
+			for _, m in ipairs(messages) do
+				shown = shown + m.size + (m.size > 128 and 2 or 1)
+				local message = data(m.at, m.size):tvb()
+				if is_bulk(ctx, conversation) then
+					dissect_stream(message, item, ctx)
+				else
+					dissect_message(message, item, ctx)
+				end
+			end
+			if shown < size then
+				item:add(f.kcp_data, data)
 			end
 		end
 		at = at + 24 + size

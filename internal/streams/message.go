@@ -14,9 +14,9 @@ const (
 	// MaxName is the maximum size of a stream's name, and MaxReason that of the reason why it was
 	// aborted, in bytes.
 	MaxName, MaxReason = 128, 256
-	// maxData is the maximum size of the data in a message: with its header, and that of a segment,
-	// it fills a datagram.
-	maxData = 1148
+	// maxData is the maximum size of the data in a message: with its header and its size, it fills
+	// a segment.
+	maxData = 1146
 
 	// ReservedPrefix begins the names of streams that are not the game's.
 	ReservedPrefix = "uplink."

@@ -64,7 +64,7 @@ namespace Uplink
     {
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
-        public int Offered, Bindings, Handlers, SendQueue, ReceiveQueue, Streams, StreamRate, Worlds;
+        public int Offered, Bindings, Handlers, ReliableQueue, Streams, StreamRate, Worlds;
         /// <summary>1: the server may hand the client over to addresses of any loopback, private or link-local network.</summary>
         public int LocalHandovers;
         internal IntPtr server;
@@ -133,6 +133,7 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_poll_event(IntPtr c, out NativeEvent e);
         [DllImport(Native.Library)] internal static extern int uplink_client_call(IntPtr c, int rpc, IntPtr frame, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_send(IntPtr c, [In] byte[] data, UIntPtr n, int reliable, ulong now);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_client_reliable_room(IntPtr c, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_request(IntPtr c, [In] byte[] data, UIntPtr n, out uint id, ulong now);
         [DllImport(Native.Library)] internal static extern int uplink_client_cancel(IntPtr c, uint id);
         [DllImport(Native.Library)] internal static extern int uplink_client_open_stream(IntPtr c, byte[] name, out uint stream, ulong now);
@@ -342,9 +343,13 @@ namespace Uplink
             return true;
         }
 
-        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too much waits.</summary>
+        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too much waits for a datagram. Backlog: too much reliable data waits.</summary>
         public Error Call(int rpc, Frame frame) { return (Error)NativeClient.uplink_client_call(Pointer, rpc, frame.Pointer, Now); }
 
+        /// <summary>The size of the largest reliable message or request that can be sent now, at most 8,192 bytes.</summary>
+        public int ReliableRoom { get { return (int)NativeClient.uplink_client_reliable_room(Pointer, Now); } }
+
+        /// <summary>Sends a message of the game. Backlog: too much reliable data waits, see ReliableRoom. TooFast: more in a second than the server accepts.</summary>
         public Error Send(byte[] message, bool reliable)
         {
             return (Error)NativeClient.uplink_client_send(Pointer, message, Native.Size(message.Length), reliable ? 1 : 0, Now);

@@ -19,7 +19,7 @@ namespace Uplink
     /// <summary>Outcomes of the library; 0 is success.</summary>
     public enum Error
     {
-        Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync
+        Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast
     }
 
     /// <summary>An error that is no normal outcome of a lossy network.</summary>

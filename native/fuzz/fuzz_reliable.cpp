@@ -10,7 +10,7 @@ using namespace uplink::detail::client;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   constexpr uint32_t conversation = 0x77665544;
   Channel c;
-  fuzz::check(c.create({}, 16, 16), "create");
+  fuzz::check(c.create({}, 32768), "create");
   c.start(conversation, 15000, 55, 0);
   const fuzz::Data sent(3000);
   fuzz::check(c.send(fuzz::bytes(sent)), "send");

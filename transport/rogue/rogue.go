@@ -229,6 +229,9 @@ const Push = 81
 // SegmentSize is the size of a segment without its Data, in bytes.
 const SegmentSize = reliable.SegmentSize
 
+// Message returns the Data of a segment that contains one message.
+func Message(m []byte) []byte { return reliable.AppendMessage(nil, m) }
+
 // Segments sends segments in one datagram.
 func (c *Client) Segments(segments ...Segment) error {
 	c.mu.Lock()

@@ -16,11 +16,13 @@ enum class Error : int32_t {
   no_baseline = 5,     // the frame refers to one that this end does not have; later ones decode
   duplicate = 6,       // the frame was decoded before, or is too old
   stale = 7,           // the message is older than what is already known
-  full = 8,            // a fixed limit is reached; try later
+  full = 8,            // a fixed limit, which the function names, is reached; try later
   closed = 9,          // the session has ended
   refused = 10,        // the peer refused; the event says why
   authentication = 11, // a token, a key or an AEAD tag is wrong
-  desync = 12          // the frame was coded from another state than the one here; a reset was asked for
+  desync = 12,         // the frame was coded from another state than the one here; a reset was asked for
+  backlog = 13,        // too much reliable data waits for acknowledgments; see Client::reliable_room
+  too_fast = 14        // the client would send more in a second than the server accepts; try later
 };
 
 // text returns a description of an error in English, without a final period. It is never null.

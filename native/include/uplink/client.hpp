@@ -11,9 +11,10 @@
 //
 // Times are nanoseconds of a monotonic clock. A Client is for one thread at a time. It allocates
 // memory in create, bind and handle, an Encoder when the server has bound an RPC, a Decoder when the
-// server binds one of the program's, and what ClientConfig::worlds says. How much can wait depends on
-// the configuration. During a handover it takes the memory of a second session, 64 KiB for the data of
-// the handover, and what arrives from the other server before the switch, at most 256 KiB.
+// server binds one of the program's, and what ClientConfig::worlds says. Reliable data takes memory while
+// it waits: ClientConfig::reliable_queue bounds what is sent, and what arrives is at most 64 segments of
+// 1,149 bytes on each of two channels. During a handover it takes the memory of a second session, 64 KiB for
+// the data of the handover, and what arrives from the other server before the switch, at most 256 KiB.
 #pragma once
 
 #include "uplink/codec.hpp"
@@ -64,10 +65,9 @@ struct ClientConfig {
   uint8_t handlers = 0;      // RPCs of the program that the server can call, at most 32
   size_t event_bytes = 0;    // memory of events; 0: 18,944 bytes, the minimum
   size_t datagram_bytes = 0; // memory of calls and messages that wait for a datagram; 0: 3,072, the minimum
-  // Segments of 1,149 bytes: reliable messages to send wait in the first ones, 8 to 256, and messages
-  // that arrived in the others, 16 to 64. Powers of two.
-  uint16_t send_queue = 8;
-  uint16_t receive_queue = 16;
+  // Bytes of reliable data that wait to be sent or acknowledged, each message with its size of 1 or 2
+  // bytes; 32 KiB to 64 MiB. Beyond them, the functions that send return Error::backlog.
+  uint32_t reliable_queue = 262144;
   // Byte streams of the server are passed to the program, and it may open some, which send at most
   // stream_rate bytes a second together.
   bool streams = false;
@@ -244,7 +244,8 @@ public:
   bool poll_event(Event *e);
 
   // call codes and sends one call of an RPC. Error::closed: the RPC is not bound now. Error::full: too
-  // much waits.
+  // much waits for a datagram. Error::backlog, of a reliable RPC: ClientConfig::reliable_queue is full, or
+  // 256 reliable messages wait; the server would get all of them at once, and limits the rate of calls.
   Error call(uint8_t rpc, const Frame &f, uint64_t now);
   // next_call reports whether an RPC is bound. *sequence is the number that its next call has at the server,
   // from 0 in each session, and *session differs in all sessions of the client and is not 0.
@@ -253,9 +254,15 @@ public:
   // tick after Pace::interval. Of several RPCs that are called in the same tick, one is enough.
   Pace pace(uint8_t rpc, uint64_t now) const;
   // send sends a message of the game: reliable up to 8,192 bytes, otherwise 28 less than
-  // Stats::datagram_size, or than 1,200 if that is more. Error::full: try later.
+  // Stats::datagram_size, or than 1,200 if that is more. Error::full: ClientConfig::datagram_bytes wait for
+  // a datagram. Error::backlog: ClientConfig::reliable_queue has no room. Error::too_fast: messages and
+  // requests exceed 64 KiB a second with bursts of 128 KiB, each with 64 bytes more.
   Error send(Bytes message, bool reliable, uint64_t now);
-  // request sends a request of at most 8,192 bytes, whose answer is an event with *id as value.
+  // reliable_room returns the size of the largest reliable message or request that can be sent now, at most
+  // 8,192: what the limits of Error::backlog and Error::too_fast leave. It is 0 without an open session.
+  size_t reliable_room(uint64_t now) const;
+  // request sends a request of at most 8,192 bytes, whose answer is an event with *id as value. Error::full:
+  // 64 requests have no answer. Error::backlog and Error::too_fast are those of send.
   Error request(Bytes body, uint32_t *id, uint64_t now);
   Error cancel(uint32_t id);
 
@@ -277,7 +284,7 @@ public:
   // most ack_hz times a second, 1 to 1000; 0 means 30. Error::full: there are ClientConfig::worlds.
   // Error::invalid: the name, or the name or the receiver has a subscription.
   Error subscribe(const char *name, WorldReceiver &r, uint16_t ack_hz, uint8_t *world);
-  // unsubscribe ends a subscription. Error::full: try again.
+  // unsubscribe ends a subscription. Error::backlog: try again.
   Error unsubscribe(uint8_t world);
 
   Stats stats() const;

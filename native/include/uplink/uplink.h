@@ -42,7 +42,9 @@ enum {
   UPLINK_CLOSED = 9,          /* the session has ended */
   UPLINK_REFUSED = 10,        /* the peer refused */
   UPLINK_AUTHENTICATION = 11, /* a token, a key or a tag is wrong */
-  UPLINK_DESYNC = 12          /* the payload was coded from another state */
+  UPLINK_DESYNC = 12,         /* the payload was coded from another state */
+  UPLINK_BACKLOG = 13,        /* too much reliable data waits: see uplink_client_reliable_room */
+  UPLINK_TOO_FAST = 14        /* more in a second than the server accepts */
 };
 
 /* uplink_error_text returns a description in English. It is never null. */
@@ -195,17 +197,16 @@ typedef struct uplink_client uplink_client;
 
 /* Zeros mean the defaults. The cryptographic functions are those of libsodium. */
 typedef struct uplink_client_config {
-  uint64_t timeout;      /* ns; default 15 s */
-  size_t event_bytes;    /* default 18,944 */
-  size_t datagram_bytes; /* default 3,072 */
-  int32_t offered;       /* suites, bit i for suite i */
-  int32_t bindings;      /* default 8 */
-  int32_t handlers;      /* RPCs that the server can call */
-  int32_t send_queue;    /* segments; default 8 */
-  int32_t receive_queue; /* segments; default 16 */
-  int32_t streams;       /* 0 or 1 */
-  int32_t stream_rate;   /* bytes a second; default 262,144 */
-  int32_t worlds;        /* worlds that can be subscribed to */
+  uint64_t timeout;       /* ns; default 15 s */
+  size_t event_bytes;     /* default 18,944 */
+  size_t datagram_bytes;  /* default 3,072 */
+  int32_t offered;        /* suites, bit i for suite i */
+  int32_t bindings;       /* default 8 */
+  int32_t handlers;       /* RPCs that the server can call */
+  int32_t reliable_queue; /* bytes of reliable data that wait; default 262,144 */
+  int32_t streams;        /* 0 or 1 */
+  int32_t stream_rate;    /* bytes a second; default 262,144 */
+  int32_t worlds;         /* worlds that can be subscribed to */
   /* The server may hand the client over to public addresses, and to loopback, private and link-local ones
    * if it has one of the same kind, or if this is 1. server is the address of uplink_client_connect, such
    * as 127.0.0.1:7777, or null. */
@@ -330,6 +331,9 @@ UPLINK_API int32_t uplink_client_next_call(const uplink_client *c, int32_t rpc, 
 UPLINK_API void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *p);
 UPLINK_API uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                            uint64_t now);
+/* uplink_client_reliable_room returns the size of the largest reliable message or request that can be sent
+ * now, at most 8,192 bytes. */
+UPLINK_API size_t uplink_client_reliable_room(const uplink_client *c, uint64_t now);
 UPLINK_API uplink_error uplink_client_request(uplink_client *c, const uint8_t *data, size_t n, uint32_t *id,
                                               uint64_t now);
 UPLINK_API uplink_error uplink_client_cancel(uplink_client *c, uint32_t id);

@@ -32,6 +32,13 @@ const char *text(Error e) {
     return "a token, a key or an authentication tag is wrong";
   case Error::desync:
     return "the frame was coded from another state";
+  case Error::backlog:
+    return "too much reliable data waits for acknowledgments (reliable_queue, or 256 messages before a "
+           "call): "
+           "wait for room, or raise the limit";
+  case Error::too_fast:
+    return "the limit of messages of the game is 64 KiB a second with bursts of 128 KiB, each with 64 bytes "
+           "more: try again later";
   }
   return "unknown error";
 }

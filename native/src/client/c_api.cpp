@@ -42,8 +42,7 @@ bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
   if (c.server != nullptr && uplink::parse_address(c.server, &to->server) != uplink::Error::ok) return false;
   return number(c.offered, 0, &to->offered) && number(c.bindings, to->bindings, &to->bindings) &&
          number(c.handlers, 0, &to->handlers) && number(c.worlds, 0, &to->worlds) &&
-         number(c.send_queue, to->send_queue, &to->send_queue) &&
-         number(c.receive_queue, to->receive_queue, &to->receive_queue) &&
+         number(c.reliable_queue, static_cast<int32_t>(to->reliable_queue), &to->reliable_queue) &&
          number(c.stream_rate, static_cast<int32_t>(to->stream_rate), &to->stream_rate);
 }
 
@@ -161,6 +160,9 @@ void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplin
 uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                 uint64_t now) {
   return code(in(c)->send({data, n}, reliable != 0, now));
+}
+size_t uplink_client_reliable_room(const uplink_client *c, uint64_t now) {
+  return in(c)->reliable_room(now);
 }
 uplink_error uplink_client_request(uplink_client *c, const uint8_t *data, size_t n, uint32_t *id,
                                    uint64_t now) {

@@ -8,7 +8,6 @@ namespace {
 enum Command : uint8_t { push = 81, ack = 82, window_probe = 83, window_size = 84 };
 constexpr size_t segment_header = 24;
 constexpr size_t max_bytes = 1173;
-constexpr uint32_t window_segments = 64;
 constexpr uint8_t max_transmissions = 20;
 constexpr uint64_t flush_interval = 10;
 constexpr uint64_t full_budget = 32768, max_budget = 98304;
@@ -23,18 +22,34 @@ uint64_t earliest(uint64_t timeout, uint64_t k) {
   return timeout * 216 / 1000 + (k - 6) * timeout / 6;
 }
 
+// size_of returns the size in bytes of the size in front of a message.
+size_t size_of(size_t message) {
+  return message <= 128 ? 1 : 2;
+}
+
 } // namespace
 
-bool Channel::create(const Allocator &a, size_t send, size_t receive) {
-  return out_.create(a, send) && in_.create(a, receive);
+Channel::~Channel() {
+  for (In &s : in_) drop(&s);
+  while (spare_n_ > 0) detail::release(allocator_, spare_[--spare_n_]);
+}
+
+bool Channel::create(const Allocator &a, size_t limit, bool share) {
+  allocator_ = a;
+  stream_.create(a);
+  limit_ = limit;
+  share_ = share;
+  return out_.create(a, window_segments) && in_.create(a, window_segments);
 }
 
 void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now) {
-  for (In &s : in_) s.present = false;
+  for (In &s : in_) drop(&s);
+  stream_.clear();
   conversation_ = conversation;
   timeout_ = timeout;
   overhead_ = overhead;
-  una_ = nxt_ = end_ = rcv_nxt_ = deliver_ = 0;
+  una_ = nxt_ = queued_ = first_ = cut_ = message_ = rcv_nxt_ = deliver_ = cursor_ = 0;
+  waiting_ = ready_ = delivered_ = 0;
   remote_window_ = 64;
   progress_ = budget_at_ = flush_at_ = now;
   rto_ = 200;
@@ -45,22 +60,46 @@ void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, ui
   tell_window_ = ask_window_ = flushing_ = dead_ = broken_ = false;
 }
 
+size_t Channel::room() const {
+  const size_t left = limit_ - stream_.size();
+  return left < 2 ? 0 : std::min(left - size_of(left - 1), max_reliable);
+}
+
 bool Channel::send(Bytes head, Bytes body) {
   const size_t size = head.size + body.size;
-  const size_t n = (size + max_fragment - 1) / max_fragment;
-  if (size == 0 || size > max_reliable || !has_room(size)) return false;
-  for (size_t i = 0; i < n; i++) {
-    Out &s = out(end_++);
-    const size_t at = i * max_fragment;
-    s.acked = s.fast = false;
-    s.transmissions = s.later = 0;
-    s.fragment = static_cast<uint8_t>(n - 1 - i);
-    s.size = static_cast<uint16_t>(std::min(max_fragment, size - at));
-    const size_t first = at < head.size ? std::min<size_t>(head.size - at, s.size) : 0;
-    copy(s.data, head.data + (first > 0 ? at : 0), first);
-    if (first < s.size) copy(s.data + first, body.data + (at + first - head.size), s.size - first);
-  }
+  if (size == 0 || !has_room(size) || !stream_.reserve(size_of(size) + size)) return false;
+  const size_t v = size - 1;
+  const uint8_t sizes[2] = {static_cast<uint8_t>(v < 128 ? v : (v & 127) | 128),
+                            static_cast<uint8_t>(v >> 7)};
+  stream_.push({sizes, size_of(size)});
+  stream_.push(head);
+  stream_.push(body);
+  waiting_++;
+  queued_++;
   return true;
+}
+
+// after returns the position in the stream after the message that begins at one.
+uint32_t Channel::after(uint32_t message) const {
+  const size_t at = message - first_, low = stream_[at];
+  const size_t size = (low < 128 ? low : (low & 127) | size_t{stream_[at + 1]} << 7) + 1;
+  return message + static_cast<uint32_t>(size_of(size) + size);
+}
+
+void Channel::cut() {
+  Out &s = out(nxt_++);
+  s.acked = s.fast = false;
+  s.transmissions = s.later = 0;
+  s.ends = 0;
+  s.at = cut_;
+  s.size = static_cast<uint16_t>(share_ ? std::min<size_t>(max_segment, tail() - cut_) : after(cut_) - cut_);
+  const bool within = message_ != cut_;
+  cut_ += s.size;
+  if (within && difference(message_, cut_) <= 0) s.ends++;
+  while (difference(message_, cut_) < 0) {
+    message_ = after(message_);
+    if (difference(message_, cut_) <= 0) s.ends++;
+  }
 }
 
 void Channel::measure(uint64_t rtt) {
@@ -81,6 +120,7 @@ void Channel::acknowledge(uint32_t sn, uint64_t now) {
   Out &s = out(sn);
   if (s.acked || s.transmissions == 0) return;
   s.acked = true;
+  waiting_ -= s.ends;
   progress_ = now;
   const uint64_t more = 3 * uint64_t{s.size};
   pay(0, now);
@@ -104,8 +144,7 @@ bool Channel::input(Bytes body, uint64_t now) {
     r.bytes(14);
     const uint64_t size = r.little(4);
     valid = r.ok() && conversation == conversation_ && cmd >= push && cmd <= window_size &&
-            size <= r.left() &&
-            (cmd == push ? size > 0 && size <= max_fragment && frg < max_fragments : size == 0);
+            size <= r.left() && (cmd == push ? size > 0 && size <= max_segment && frg == 0 : size == 0);
     r.bytes(size <= r.left() ? static_cast<size_t>(size) : 0);
   }
   if (!valid) return false;
@@ -114,7 +153,7 @@ bool Channel::input(Bytes body, uint64_t now) {
   for (Reader r(body); r.left() > 0;) {
     r.little(4);
     const uint64_t cmd = r.little(1);
-    const uint8_t frg = static_cast<uint8_t>(r.little(1));
+    r.little(1);
     remote_window_ = static_cast<uint32_t>(r.little(2));
     const uint32_t ts = static_cast<uint32_t>(r.little(4)), sn = static_cast<uint32_t>(r.little(4));
     const uint32_t una = static_cast<uint32_t>(r.little(4));
@@ -127,15 +166,10 @@ bool Channel::input(Bytes body, uint64_t now) {
       acknowledge(sn, now);
       if (!acked || difference(sn, newest) > 0) newest = sn;
       acked = true;
-    } else if (cmd == push && difference(sn, deliver_ + static_cast<uint32_t>(in_.size())) < 0) {
-      if (acks_n_ < 128) acks_[acks_n_++] = {sn, ts};
+    } else if (cmd == push && difference(sn, deliver_ + window_segments) < 0) {
       In &s = in(sn);
-      if (difference(sn, rcv_nxt_) >= 0 && !s.present) {
-        s.present = true;
-        s.fragment = frg;
-        s.size = static_cast<uint16_t>(data.size);
-        copy(s.data, data.data, data.size);
-      }
+      if (difference(sn, rcv_nxt_) >= 0 && s.data == nullptr && !keep(&s, data)) continue;
+      if (acks_n_ < 128) acks_[acks_n_++] = {sn, ts};
       advance();
     } else if (cmd == window_probe) {
       tell_window_ = true;
@@ -147,49 +181,87 @@ bool Channel::input(Bytes body, uint64_t now) {
       if (!s.acked && s.later < 255) s.later++;
     }
   while (una_ != nxt_ && out(una_).acked) una_++;
+  const uint32_t first = una_ == nxt_ ? cut_ : out(una_).at;
+  stream_.pop(first - first_);
+  first_ = first;
   if (difference(cursor_, una_) < 0) cursor_ = una_;
   return true;
 }
 
+bool Channel::keep(In *s, Bytes data) {
+  s->data = spare_n_ > 0 ? spare_[--spare_n_] : static_cast<uint8_t *>(allocate(allocator_, max_segment));
+  if (s->data == nullptr) return false;
+  s->size = static_cast<uint16_t>(data.size);
+  copy(s->data, data.data, data.size);
+  return true;
+}
+
+void Channel::drop(In *s) {
+  if (s->data == nullptr) return;
+  if (spare_n_ < sizeof(spare_) / sizeof(spare_[0]))
+    spare_[spare_n_++] = s->data;
+  else
+    detail::release(allocator_, s->data);
+  s->data = nullptr;
+}
+
 void Channel::advance() {
-  while (rcv_nxt_ - deliver_ < in_.size() && in(rcv_nxt_).present) rcv_nxt_++;
+  for (; rcv_nxt_ - deliver_ < window_segments && in(rcv_nxt_).data != nullptr; rcv_nxt_++)
+    ready_ += in(rcv_nxt_).size;
+}
+
+uint8_t Channel::received(size_t at) {
+  uint32_t sn = deliver_;
+  at += delivered_;
+  for (; at >= in(sn).size; sn++) at -= in(sn).size;
+  return in(sn).data[at];
 }
 
 size_t Channel::next_size() {
-  if (deliver_ == rcv_nxt_ || broken_) return 0;
-  const uint32_t n = in(deliver_).fragment + 1U;
-  const uint32_t have = std::min(n, rcv_nxt_ - deliver_);
-  size_t size = 0;
-  for (uint32_t i = 0; i < have; i++) {
-    const In &s = in(deliver_ + i);
-    size += s.size;
-    if (s.fragment != n - 1 - i || size > max_reliable) {
-      broken_ = true;
-      return 0;
-    }
+  if (ready_ == 0 || broken_) return 0;
+  const size_t low = received(0), head = low < 128 ? 1 : 2;
+  if (ready_ >= head) {
+    const size_t high = head == 1 ? 0 : received(1);
+    broken_ = head == 2 && (high == 0 || high > 127);
+    const size_t size = (low & 127) + (high << 7) + 1;
+    if (!broken_ && ready_ - head >= size) return size;
   }
-  return have < n ? 0 : size;
+  broken_ = broken_ || window() == 0; // it would never be complete
+  return 0;
+}
+
+// take removes n bytes that are in order, and copies them unless to is null.
+void Channel::take(uint8_t *to, size_t n) {
+  ready_ -= n;
+  while (n > 0) {
+    In &s = in(deliver_);
+    const size_t part = std::min<size_t>(n, s.size - delivered_);
+    if (to != nullptr) {
+      copy(to, s.data + delivered_, part);
+      to += part;
+    }
+    n -= part;
+    delivered_ += part;
+    if (delivered_ < s.size) return;
+    drop(&s);
+    deliver_++;
+    delivered_ = 0;
+  }
 }
 
 size_t Channel::receive(uint8_t *to) {
-  if (next_size() == 0) return 0;
-  const uint32_t n = in(deliver_).fragment + 1U;
-  size_t size = 0;
+  const size_t size = next_size();
+  if (size == 0) return 0;
   const bool closed = window() == 0;
-  for (uint32_t i = 0; i < n; i++) {
-    In &s = in(deliver_);
-    copy(to + size, s.data, s.size);
-    size += s.size;
-    s.present = false;
-    deliver_++;
-  }
+  take(nullptr, size_of(size));
+  take(to, size);
   advance();
   if (closed) tell_window_ = true;
   return size;
 }
 
 bool Channel::pending() const {
-  return una_ != end_ || acks_n_ > 0 || tell_window_;
+  return !idle() || acks_n_ > 0 || tell_window_;
 }
 
 uint64_t Channel::next() const {
@@ -197,16 +269,15 @@ uint64_t Channel::next() const {
   return pending() ? flush_at_ : UINT64_MAX;
 }
 
-void Channel::segment(Writer *w, uint8_t cmd, uint8_t frg, uint32_t ts, uint32_t sn, Bytes data) const {
+void Channel::segment(Writer *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size) const {
   w->little(conversation_, 4);
   w->little(cmd, 1);
-  w->little(frg, 1);
+  w->little(0, 1);
   w->little(window(), 2);
   w->little(ts, 4);
   w->little(sn, 4);
   w->little(rcv_nxt_, 4);
-  w->little(data.size, 4);
-  w->bytes(data);
+  w->little(size, 4);
 }
 
 void Channel::begin_flush(uint64_t now) {
@@ -225,7 +296,7 @@ void Channel::begin_flush(uint64_t now) {
   } else {
     probe_wait_ = 0;
   }
-  while (nxt_ != end_ && nxt_ - una_ < std::min(window_segments, remote_window_)) nxt_++;
+  while (cut_ != tail() && nxt_ - una_ < std::min(window_segments, remote_window_)) cut();
   cursor_ = una_;
 }
 
@@ -250,15 +321,15 @@ size_t Channel::output(uint8_t *to, uint64_t now) {
     Writer w({to, max_bytes});
     for (; acks_at_ < acks_n_ && w.size() + segment_header <= max_bytes; acks_at_++) {
       const Ack &a = acks_[acks_at_];
-      if (difference(a.sn, rcv_nxt_) >= 0 || acks_at_ + 1 == acks_n_) segment(&w, ack, 0, a.ts, a.sn, {});
+      if (difference(a.sn, rcv_nxt_) >= 0 || acks_at_ + 1 == acks_n_) segment(&w, ack, a.ts, a.sn);
     }
     if (acks_at_ == acks_n_) acks_n_ = acks_at_ = 0;
     if (tell_window_ && w.size() + segment_header <= max_bytes) {
-      segment(&w, window_size, 0, 0, 0, {});
+      segment(&w, window_size, 0, 0);
       tell_window_ = false;
     }
     if (ask_window_ && w.size() + segment_header <= max_bytes) {
-      segment(&w, window_probe, 0, 0, 0, {});
+      segment(&w, window_probe, 0, 0);
       ask_window_ = false;
     }
     for (; cursor_ != nxt_; cursor_++) {
@@ -278,7 +349,8 @@ size_t Channel::output(uint8_t *to, uint64_t now) {
       s.due = now + s.timeout;
       s.last = now;
       if (++s.transmissions >= max_transmissions) dead_ = true;
-      segment(&w, push, s.fragment, static_cast<uint32_t>(now), cursor_, {s.data, s.size});
+      segment(&w, push, static_cast<uint32_t>(now), cursor_, s.size);
+      stream_.read(s.at - first_, w.bytes(s.size), s.size);
     }
     if (w.size() == 0) {
       flushing_ = false;

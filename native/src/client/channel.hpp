@@ -2,32 +2,40 @@
 #pragma once
 
 #include "src/base/memory.hpp"
-#include "src/client/bytes.hpp"
+#include "src/client/ring.hpp"
 
 namespace uplink::detail::client {
 
-constexpr size_t max_fragment = 1149;
-constexpr size_t max_fragments = 15;
+constexpr size_t max_segment = 1149;
 constexpr size_t max_reliable = 16384;
+constexpr uint32_t window_segments = 64;
 
-// Channel is one end. Times are milliseconds of any clock.
+// Channel is one end. Times are milliseconds of any clock. It takes memory for what waits to be sent and
+// for segments that were not delivered, at most 64 of max_segment bytes.
 class Channel {
 public:
-  // create allocates memory for so many segments to send and to receive, powers of two. A channel
-  // whose messages have several segments receives 16 or more.
-  bool create(const Allocator &a, size_t send, size_t receive);
+  Channel() = default;
+  Channel(const Channel &) = delete;
+  Channel &operator=(const Channel &) = delete;
+  ~Channel();
+  // create sets the limit of the bytes that wait to be sent or acknowledged, each message with its size
+  // of 1 or 2 bytes. If messages do not share segments, each has at most max_segment bytes with its size.
+  bool create(const Allocator &a, size_t limit, bool share = true);
   // start begins a session. overhead is the size in bytes of all around a body.
   void start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now);
 
   // send queues a message of 1 to max_reliable bytes, head and then body. It reports whether there was
-  // room.
+  // room and memory.
   bool send(Bytes head, Bytes body = {});
-  // has_room reports whether send accepts a message of so many bytes.
-  bool has_room(size_t size) const { return (size + max_fragment - 1) / max_fragment <= room(); }
-  // room returns the number of segments that can be queued.
-  size_t room() const { return out_.size() - (end_ - una_); }
-  // waiting returns the number of segments that are not acknowledged, or not sent.
-  size_t waiting() const { return end_ - una_; }
+  // has_room reports whether the limit leaves room for a message of so many bytes.
+  bool has_room(size_t size) const { return size <= room(); }
+  // room returns the size of the largest message for which the limit leaves room, or 0.
+  size_t room() const;
+  // waiting returns the number of messages that are not acknowledged.
+  size_t waiting() const { return waiting_; }
+  // segments returns the number of segments that are not acknowledged, or not sent, of a channel whose
+  // messages share none.
+  size_t segments() const { return queued_ - una_; }
   // round_trip returns the smoothed round-trip time in ms, or 0.
   uint64_t round_trip() const { return srtt_; }
   // RoundTrips are measurements, in ms.
@@ -45,12 +53,12 @@ public:
   // receive copies the next complete message to to, which has room for next_size bytes, and returns
   // its size, or 0.
   size_t receive(uint8_t *to);
-  // broken reports whether the session must end: fragments form no message (K-6).
+  // broken reports whether the session must end: segments form no messages (K-6).
   bool broken() const { return broken_; }
   // dead reports whether a segment was transmitted too often (K-13).
   bool dead() const { return dead_; }
   // idle reports whether everything sent is acknowledged.
-  bool idle() const { return una_ == end_; }
+  bool idle() const { return stream_.size() == 0; }
 
   // output writes the next body to send, at most 1,173 bytes, and returns its size, or 0.
   size_t output(uint8_t *to, uint64_t now);
@@ -60,44 +68,62 @@ public:
 private:
   struct Out {
     bool acked;
-    uint8_t fragment;
     uint8_t transmissions;
     uint8_t later; // acks of later segments, until its next timeout
     bool fast;     // it was transmitted for them
     uint16_t size;
+    uint16_t ends; // messages that end in it
+    uint32_t at;   // position in the stream
     uint64_t first, last, due;
     uint64_t timeout;
-    uint8_t data[max_fragment];
   };
   struct In {
-    bool present;
-    uint8_t fragment;
+    uint8_t *data; // null: it is missing
     uint16_t size;
-    uint8_t data[max_fragment];
   };
   struct Ack {
     uint32_t sn, ts;
   };
 
-  Out &out(uint32_t sn) { return out_[sn & (static_cast<uint32_t>(out_.size()) - 1)]; }
-  In &in(uint32_t sn) { return in_[sn & (static_cast<uint32_t>(in_.size()) - 1)]; }
+  Out &out(uint32_t sn) { return out_[sn % window_segments]; }
+  In &in(uint32_t sn) { return in_[sn % window_segments]; }
   bool pending() const;
   void acknowledge(uint32_t sn, uint64_t now);
   void advance();
+  uint32_t after(uint32_t message) const;
+  // cut makes the next segment of the stream.
+  void cut();
+  // tail returns the position in the stream after its last byte.
+  uint32_t tail() const { return first_ + static_cast<uint32_t>(stream_.size()); }
+  // keep keeps a received segment. It reports whether there was memory.
+  bool keep(In *s, Bytes data);
+  void drop(In *s);
+  // received returns a byte that is in order and not delivered.
+  uint8_t received(size_t at);
+  void take(uint8_t *to, size_t n);
   void measure(uint64_t rtt);
   void begin_flush(uint64_t now);
   bool wanted(uint32_t sn, uint64_t now);
-  void segment(Writer *w, uint8_t cmd, uint8_t frg, uint32_t ts, uint32_t sn, Bytes data) const;
-  uint16_t window() const { return static_cast<uint16_t>(in_.size() - (rcv_nxt_ - deliver_)); }
+  void segment(Writer *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size = 0) const;
+  uint16_t window() const { return static_cast<uint16_t>(window_segments - (rcv_nxt_ - deliver_)); }
   bool pay(size_t n, uint64_t now);
 
+  Allocator allocator_;
   Array<Out> out_;
   Array<In> in_;
+  Ring stream_; // messages with their sizes, from the first unacknowledged segment on
+  size_t limit_ = 0;
+  bool share_ = true;
+  size_t waiting_ = 0;
+  uint32_t queued_ = 0; // messages
   uint32_t conversation_ = 0;
   uint64_t timeout_ = 15000;
   size_t overhead_ = 0;
 
-  uint32_t una_ = 0, nxt_ = 0, end_ = 0; // acknowledged, sent, queued
+  uint32_t una_ = 0, nxt_ = 0; // acknowledged, cut
+  // Positions in the stream: of its first byte, of the next segment, of the first message that begins in
+  // no segment.
+  uint32_t first_ = 0, cut_ = 0, message_ = 0;
   uint32_t remote_window_ = 64;
   uint64_t progress_ = 0; // the last new acknowledgment
   uint64_t rto_ = 200, srtt_ = 0, variance_ = 0;
@@ -107,6 +133,10 @@ private:
   uint64_t budget_ = 32768;
 
   uint32_t rcv_nxt_ = 0, deliver_ = 0;
+  size_t ready_ = 0;     // bytes that are in order and not delivered
+  size_t delivered_ = 0; // bytes of the first segment that were
+  uint8_t *spare_[4] = {};
+  size_t spare_n_ = 0;
   Ack acks_[128] = {};
   size_t acks_n_ = 0, acks_at_ = 0;
   bool tell_window_ = false, ask_window_ = false;

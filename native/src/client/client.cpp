@@ -160,6 +160,9 @@ Pace Client::pace(uint8_t rpc, uint64_t now) const {
 Error Client::send(Bytes m, bool reliable, uint64_t now) {
   return core(this)->do_send(m, reliable, now / us);
 }
+size_t Client::reliable_room(uint64_t now) const {
+  return core(this)->do_room(now / us);
+}
 Error Client::request(Bytes body, uint32_t *id, uint64_t now) {
   return core(this)->do_request(body, id, now / us);
 }

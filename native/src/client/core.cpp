@@ -7,10 +7,7 @@ namespace uplink::detail::client {
 namespace {
 
 constexpr size_t least_waiting = 3072, least_events = 18944;
-
-bool queue_size(size_t n, size_t least, size_t most) {
-  return n >= least && n <= most && (n & (n - 1)) == 0;
-}
+constexpr uint32_t least_queue = 32768, most_queue = 64 << 20;
 
 bool may_reconnect(Reason r) {
   switch (r) {
@@ -60,9 +57,9 @@ Error Core::setup(const ClientConfig &c) {
   if (config_.event_bytes == 0) config_.event_bytes = least_events;
   if (config_.datagram_bytes == 0) config_.datagram_bytes = least_waiting;
   if (config_.timeout < 2 * second * 1000 || config_.event_bytes < least_events ||
-      config_.datagram_bytes < least_waiting || !queue_size(c.send_queue, 8, 256) ||
-      !queue_size(c.receive_queue, 16, 64) || c.bindings == 0 || c.bindings > 256 ||
-      c.handlers > max_incoming || c.worlds > max_worlds || c.stream_rate < 4096)
+      config_.datagram_bytes < least_waiting || c.reliable_queue < least_queue ||
+      c.reliable_queue > most_queue || c.bindings == 0 || c.bindings > 256 || c.handlers > max_incoming ||
+      c.worlds > max_worlds || c.stream_rate < 4096)
     return Error::invalid;
   const bool ok = events_.create(allocator_, config_.event_bytes) && rpcs_.create(allocator_, c.bindings) &&
                   handlers_.create(allocator_, c.handlers) && (active_ = add_link({})) != nullptr;

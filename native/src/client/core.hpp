@@ -42,6 +42,7 @@ public:
   bool do_next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) const;
   Pace do_pace(uint8_t rpc, uint64_t now) const;
   Error do_send(Bytes message, bool reliable, uint64_t now);
+  size_t do_room(uint64_t now) const;
   Error do_request(Bytes body, uint32_t *id, uint64_t now);
   Error do_cancel(uint32_t id);
   Error do_open(Bytes name, uint32_t *stream, uint64_t now);

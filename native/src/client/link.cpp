@@ -20,10 +20,8 @@ Link::~Link() {
 bool Link::create(const ClientConfig &c, uint8_t offered, const Rpc *rpcs, size_t n) {
   session.configure(allocator, c.crypto, offered, c.timeout / 1000);
   streams.configure(c.streams, c.streams ? c.stream_rate : 0);
-  // Without streams only answers to their opens use the bulk channel, and the data of handovers.
-  const size_t segments = c.streams ? 16 : 2;
-  bool ok = reliable.create(allocator, c.send_queue, c.receive_queue) &&
-            bulk.create(allocator, segments, segments) && bindings.create(allocator, c.bindings) &&
+  bool ok = reliable.create(allocator, c.reliable_queue) &&
+            bulk.create(allocator, Streams::queue_bytes, false) && bindings.create(allocator, c.bindings) &&
             incoming.create(allocator, c.handlers > 0 ? max_incoming : 0) &&
             waiting.create(allocator, c.datagram_bytes) && worlds.create(c.worlds);
   for (size_t i = 0; i < n && ok; i++) ok = add(rpcs[i], i);
@@ -132,7 +130,8 @@ Error Link::flush(size_t rpc, bool reliably) {
     size_t n = 0;
     const Error e = encoder.flush({payload, sizeof(payload)}, &n);
     if (e != Error::ok) return e;
-    if (!(reliably ? reliable.send({payload, n}) : queue({payload, n}))) return Error::full;
+    if (!(reliably ? reliable.send({payload, n}) : queue({payload, n})))
+      return reliably ? Error::no_memory : Error::full;
   }
   return Error::ok;
 }

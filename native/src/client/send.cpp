@@ -1,16 +1,27 @@
 // What the program sends, and to which of the servers.
 #include "src/client/core.hpp"
 
+#include <algorithm>
+
 namespace uplink::detail::client {
+namespace {
+
+// Reliable messages that wait, from which on no reliable call is sent.
+constexpr size_t max_calls_waiting = 256;
+// The server's limit of messages of the game and requests, in bytes, each with message_cost more.
+constexpr uint64_t message_rate = 65536, message_burst = 131072, message_cost = 64;
+constexpr size_t max_game_message = 8192, request_header = 6;
+
+} // namespace
 
 Error Core::do_call(uint8_t rpc, const Frame &f, uint64_t now) {
   Link &l = *active_;
   if (rpc >= rpcs_n_ || !l.is_open() || l.bindings[rpc].phase != Phase::bound) return Error::closed;
   const BindConfig &c = rpcs_[rpc].config;
   // A full queue loses no call of the codec: the call is not coded.
-  const bool room =
-      c.reliable ? l.reliable.has_room(max_body) : l.waiting_n + 2 + max_body <= l.waiting.size();
-  if (!room) return Error::full;
+  if (c.reliable ? l.reliable.waiting() >= max_calls_waiting || !l.reliable.has_room(max_body)
+                 : l.waiting_n + 2 + max_body > l.waiting.size())
+    return c.reliable ? Error::backlog : Error::full;
   const Error e = l.bindings[rpc].encoder->hold(f);
   if (e != Error::ok) return e;
   calls_++;
@@ -28,21 +39,33 @@ bool Core::do_next_call(uint8_t rpc, uint64_t *session, uint64_t *sequence) cons
 Error Core::do_send(Bytes m, bool reliable_channel, uint64_t now) {
   Link &l = *active_;
   if (!l.is_open()) return Error::closed;
-  if (m.size > (reliable_channel ? 8192U : l.session.max_data() - 1)) return Error::invalid;
-  if (!game_.take(m.size + 64, 65536, 131072, now)) return Error::full;
+  if (m.size > (reliable_channel ? max_game_message : l.session.max_data() - 1)) return Error::invalid;
+  if (reliable_channel && !l.reliable.has_room(1 + m.size)) return Error::backlog;
+  if (!game_.take(m.size + message_cost, message_rate, message_burst, now)) return Error::too_fast;
   static const uint8_t type = 0xc4;
-  const bool ok = reliable_channel ? l.reliable.send({&type, 1}, m) : l.queue({&type, 1}, m);
-  return ok ? Error::ok : Error::full;
+  if (reliable_channel) return l.reliable.send({&type, 1}, m) ? Error::ok : Error::no_memory;
+  return l.queue({&type, 1}, m) ? Error::ok : Error::full;
+}
+
+size_t Core::do_room(uint64_t now) const {
+  if (!is_open()) return 0;
+  Bucket game = game_;
+  game.take(0, message_rate, message_burst, now);
+  const size_t room = active_->reliable.room();
+  if (room < request_header || game.level < message_cost) return 0;
+  return std::min({room - request_header, static_cast<size_t>(game.level - message_cost), max_game_message});
 }
 
 Error Core::do_request(Bytes body, uint32_t *id, uint64_t now) {
   Link &l = *active_;
   if (!l.is_open()) return Error::closed;
-  if (body.size > 8192) return Error::invalid;
-  if (l.requests_n == 64 || !game_.take(body.size + 64, 65536, 131072, now)) return Error::full;
-  uint8_t head[6] = {0xcf, 0};
+  if (body.size > max_game_message) return Error::invalid;
+  if (l.requests_n == 64) return Error::full;
+  if (!l.reliable.has_room(request_header + body.size)) return Error::backlog;
+  if (!game_.take(body.size + message_cost, message_rate, message_burst, now)) return Error::too_fast;
+  uint8_t head[request_header] = {0xcf, 0};
   store_little(head + 2, 4, next_request_);
-  if (!l.reliable.send({head, 6}, body)) return Error::full;
+  if (!l.reliable.send({head, request_header}, body)) return Error::no_memory;
   *id = next_request_++;
   l.requests[l.requests_n++] = *id;
   return Error::ok;
@@ -54,7 +77,7 @@ Error Core::do_cancel(uint32_t id) {
       if (l->requests[i] != id) continue;
       uint8_t m[6] = {0xcf, 1};
       store_little(m + 2, 4, id);
-      if (!l->reliable.send({m, 6})) return Error::full;
+      if (!l->reliable.send({m, 6})) return Error::backlog;
       l->requests[i] = l->requests[--l->requests_n];
       return Error::ok;
     }

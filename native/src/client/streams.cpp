@@ -7,7 +7,7 @@ namespace {
 
 enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
 
-constexpr size_t max_data = 1148, max_stream_name = 128, max_reason = 256;
+constexpr size_t max_data = 1146, max_stream_name = 128, max_reason = 256;
 
 // The rule of LEDBAT (RFC 6817), as in transport/internal/reliable: the number of segments in flight is
 // reduced when the round-trip time rises, before a queue on the path costs others more than about
@@ -19,8 +19,8 @@ constexpr uint32_t slow_samples = 16;     // for a smaller one: fewer would take
 constexpr uint64_t base_time = 120000000; // after which a round-trip time counts no more as the minimum
 constexpr size_t segment_size = 1250;     // of a full one, with all headers
 
-// Segments of the channel that data leaves to other messages.
-constexpr size_t spare_segments = 2;
+// Bytes of the channel's queue that data of the program leaves to other messages.
+constexpr size_t spare_bytes = 2 * max_segment;
 
 constexpr char prefix[] = "uplink.", handover[] = "uplink.handover";
 constexpr size_t handover_size = sizeof(handover) - 1;
@@ -290,7 +290,8 @@ Error Streams::write(uint32_t stream, Bytes data, uint64_t now, size_t *written)
   if (w == nullptr) return Error::closed;
   while (*written < data.size) {
     const size_t n = std::min({data.size - *written, max_data, size_t{w->credit}});
-    if (n == 0 || channel_.room() <= spare_segments || channel_.waiting() >= static_cast<size_t>(window_) ||
+    if (n == 0 || !channel_.has_room(spare_bytes + 1 + n) ||
+        channel_.segments() >= static_cast<size_t>(window_) ||
         !bytes_.take(n + 64, rate(), std::max<uint64_t>(rate() / 16, 2 * segment_size), now))
       break;
     tell(data_kind, number(w), {data.data + *written, n});

@@ -12,8 +12,9 @@ namespace uplink::detail::client {
 // microseconds.
 class Streams {
 public:
-  static constexpr size_t max_message = 1149;
-  static constexpr size_t max_payload = 65536; // data of a handover
+  static constexpr size_t max_message = 1147;
+  static constexpr size_t queue_bytes = 16 * max_segment; // that wait in the channel
+  static constexpr size_t max_payload = 65536;            // data of a handover
   enum Result : uint8_t { complete, stopped, unhandled, pending };
 
   // ids is the number of the next stream of the client.

@@ -103,7 +103,7 @@ Error Worlds::unsubscribe(uint8_t world, Worlds *next) {
   Offered *o = s.phase == Phase::none ? nullptr : &offers_[s.number];
   if (o != nullptr && s.phase != Phase::refused) {
     const uint8_t answer[3] = {0xc7, s.number, 0};
-    if (!channel_.send({answer, 3})) return Error::full;
+    if (!channel_.send({answer, 3})) return Error::backlog;
   }
   if (o != nullptr) o->subscription = nullptr;
   set_phase(&s, Phase::none);

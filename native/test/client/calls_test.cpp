@@ -85,22 +85,37 @@ ClientConfig with_handlers() {
 
 TEST_CASE("a request to bind waits while the client's messages fill the queue") {
   Hit hit;
-  World w(0, with_handlers());
+  ClientConfig c = with_handlers();
+  c.reliable_queue = 32768;
+  World w(0, c);
   uint8_t number = 0;
+  CHECK(w.client->reliable_room(w.now) == 0);
   REQUIRE(w.client->handle(*hit.schema, &number) == Error::ok);
   w.connect();
   w.run(100);
   w.server.path = 0; // nothing arrives there
   size_t sent = 0;
-  while (w.client->send(text_bytes("x"), true, w.now) == Error::ok) sent++;
-  CHECK(sent == 8);
+  CHECK(w.client->reliable_room(w.now) == 8192);
+  for (; w.client->reliable_room(w.now) == 8192; sent++)
+    REQUIRE(w.client->send({Data(8000).data(), 8000}, true, w.now) == Error::ok);
+  CHECK(sent == 4);
+  const size_t room = w.client->reliable_room(w.now);
+  uint32_t id = 0;
+  CHECK(w.client->request({Data(8000).data(), room + 1}, &id, w.now) == Error::backlog);
+  for (Error e = Error::ok; e == Error::ok; sent += e == Error::ok ? 1 : 0) {
+    e = w.client->send(text_bytes("x"), true, w.now);
+    if (e != Error::ok) CHECK(e == Error::backlog);
+  }
+  CHECK(w.client->reliable_room(w.now) == 0);
+  CHECK(std::strstr(text(Error::backlog), "reliable_queue") != nullptr);
   Hit::request(w, *hit.schema, 0, false);
   w.run(300);
   CHECK(w.client->connected());
   w.server.path = 1472;
   w.run(3000);
   Data m(max_reliable);
-  for (size_t i = 0; i < sent; i++) CHECK(w.server.channel.receive(m.data()) == 2);
+  for (size_t i = 0; i < sent; i++) CHECK(w.server.channel.receive(m.data()) == (i < 4 ? 8001 : 2));
+  CHECK(w.client->reliable_room(w.now) == 8192);
   BindAnswer a;
   m.resize(w.server.channel.receive(m.data()));
   REQUIRE(parse_answer(bytes(m), &a));

@@ -30,7 +30,7 @@ TEST_CASE("trace of the reliable channel") {
   };
   std::deque<Flight> flight;
   for (Channel &c : end) {
-    REQUIRE(c.create({}, 256, 64));
+    REQUIRE(c.create({}, 262144));
     c.start(0x77665544, 15000, 55, 0);
   }
   int delivered = 0;
@@ -58,7 +58,7 @@ TEST_CASE("trace of the reliable channel") {
       flight.push_back({now + 30, 1 - at, unhex(x["bytes"])});
     }
   }
-  CHECK(delivered == 7);
+  CHECK(delivered == 12);
 }
 
 TEST_CASE("messages arrive in order over a link that loses, duplicates and reorders") {
@@ -67,7 +67,7 @@ TEST_CASE("messages arrive in order over a link that loses, duplicates and reord
     std::mt19937 random(seed);
     Channel end[2];
     for (Channel &c : end) {
-      REQUIRE(c.create({}, 256, 64));
+      REQUIRE(c.create({}, 262144));
       c.start(7, 15000, 55, 0);
     }
     struct Flight {
@@ -119,7 +119,7 @@ TEST_CASE("messages arrive in order over a link that loses, duplicates and reord
 
 TEST_CASE("a segment without acknowledgment ends the session, within its budget") {
   Channel c;
-  REQUIRE(c.create({}, 256, 64));
+  REQUIRE(c.create({}, 262144));
   c.start(7, 15000, 55, 0);
   const Data m(16384);
   for (int i = 0; i < 10; i++) c.send(bytes(m));
@@ -131,12 +131,12 @@ TEST_CASE("a segment without acknowledgment ends the session, within its budget"
   CHECK(sent <= 32768 + now * 32768 / 1000);
 }
 
-TEST_CASE("malformed bodies and fragments") {
+TEST_CASE("malformed bodies and messages") {
   Channel c;
-  REQUIRE(c.create({}, 16, 64));
+  REQUIRE(c.create({}, 32768));
   c.start(7, 15000, 55, 0);
-  Data push(25);
-  push[0] = 7, push[4] = 81, push[6] = 64, push[20] = 1;
+  Data push(26);
+  push[0] = 7, push[4] = 81, push[6] = 64, push[20] = 2;
   auto changed = [&](size_t at, uint8_t value) {
     Data d = push;
     d[at] = value;
@@ -147,15 +147,81 @@ TEST_CASE("malformed bodies and fragments") {
   CHECK(!changed(4, 80));
   CHECK(!changed(4, 85));
   CHECK(!changed(4, 82));
-  CHECK(!changed(5, 15));
+  CHECK(!changed(5, 1));
   CHECK(!changed(20, 0));
-  CHECK(!changed(20, 2));
+  CHECK(!changed(20, 1));
+  CHECK(!changed(20, 3));
   CHECK(!changed(23, 255));
   CHECK(!c.broken());
-  push[5] = 1;
-  CHECK(c.input(bytes(push), 0));
-  CHECK(changed(12, 1));
   Data to(max_reliable);
+  for (const uint8_t high : {0, 128, 255}) {
+    c.start(7, 15000, 55, 0);
+    push[24] = 0x80;
+    push[25] = high;
+    CHECK(c.input(bytes(push), 0));
+    CHECK(c.receive(to.data()) == 0);
+    CHECK(c.broken());
+  }
+}
+
+// Segments of a byte: no sender cuts the stream so, and only what fits into the window can arrive.
+TEST_CASE("messages in segments of a byte") {
+  Channel c;
+  REQUIRE(c.create({}, 32768));
+  c.start(7, 15000, 55, 0);
+  uint32_t sn = 0;
+  auto push = [&](uint8_t b) {
+    Data d(25);
+    d[0] = 7, d[4] = 81, d[6] = 64, d[20] = 1, d[24] = b;
+    store_little(d.data() + 12, 4, sn++);
+    return c.input(bytes(d), 0);
+  };
+  Data to(max_reliable);
+  for (const uint8_t size : {uint8_t{1}, uint8_t{62}}) {
+    CHECK(push(static_cast<uint8_t>(size - 1)));
+    for (uint8_t i = 0; i < size; i++) {
+      CHECK(c.receive(to.data()) == 0);
+      CHECK(push(i));
+    }
+    CHECK(c.receive(to.data()) == size);
+    CHECK(to[size - 1U] == size - 1);
+  }
+  for (int i = 0; i < 64; i++) CHECK(push(100));
   CHECK(c.receive(to.data()) == 0);
   CHECK(c.broken());
+}
+
+TEST_CASE("small messages share segments, and the queue counts bytes") {
+  Channel end[2];
+  for (Channel &c : end) {
+    REQUIRE(c.create({}, 65536));
+    c.start(7, 15000, 55, 0);
+  }
+  const Data small(20, 1);
+  for (int i = 0; i < 300; i++) REQUIRE(end[0].send(bytes(small)));
+  CHECK(end[0].waiting() == 300);
+  Data body(1173), to(max_reliable);
+  size_t sent = 0, bodies = 0;
+  while (const size_t n = end[0].output(body.data(), 1)) {
+    sent += n;
+    bodies++;
+    CHECK(end[1].input({body.data(), n}, 1));
+  }
+  CHECK(bodies == 6);
+  CHECK(sent == 300 * 21 + 6 * 24);
+  for (int i = 0; i < 300; i++) CHECK(end[1].receive(to.data()) == 20);
+  while (const size_t n = end[1].output(body.data(), 20)) CHECK(end[0].input({body.data(), n}, 20));
+  CHECK(end[0].waiting() == 0);
+  CHECK(end[0].idle());
+  for (const size_t size : {size_t{1}, size_t{128}, size_t{129}, size_t{1149}, max_reliable}) {
+    end[0].start(7, 15000, 55, 0);
+    const Data m(size, 1);
+    size_t n = 0;
+    for (; end[0].room() >= size; n++) REQUIRE(end[0].send(bytes(m)));
+    CHECK(!end[0].send(bytes(m)));
+    CHECK(n == 65536 / (size + (size <= 128 ? 1 : 2)));
+    CHECK(end[0].waiting() == n);
+    if (end[0].room() > 0) CHECK(end[0].send({m.data(), end[0].room()}));
+    CHECK(end[0].room() == 0);
+  }
 }

@@ -41,8 +41,8 @@ struct Server {
   Server() {
     hash(crypto, private_key, {text_bytes("uplink development: private key")});
     REQUIRE(development_key(crypto, &key) == Error::ok);
-    REQUIRE(channel.create({}, 256, 64));
-    REQUIRE(bulk.create({}, 64, 64));
+    REQUIRE(channel.create({}, 262144));
+    REQUIRE(bulk.create({}, 73536));
   }
 
   std::string token() {
@@ -191,9 +191,9 @@ inline void stream(Server &from, const std::string &data) {
   Data m = {0};
   for (const char c : std::string("uplink.handover")) m.push_back(static_cast<uint8_t>(c));
   REQUIRE(from.bulk.send(bytes(m)));
-  for (size_t at = 0; at < data.size(); at += 1148) {
+  for (size_t at = 0; at < data.size(); at += 1146) {
     m.assign(1, 8);
-    for (const char c : data.substr(at, 1148)) m.push_back(static_cast<uint8_t>(c));
+    for (const char c : data.substr(at, 1146)) m.push_back(static_cast<uint8_t>(c));
     REQUIRE(from.bulk.send(bytes(m)));
   }
   m.assign(1, 16);

@@ -40,8 +40,9 @@ type bulk struct {
 }
 
 // SetBulk makes the channel a paced one for at most rate bytes per second. It sends the messages
-// that source appends to its argument, while the channel has room for them; the result is the
-// argument if there are none at the time. [Channel.Wake] makes the channel ask again.
+// that source appends to its argument, each of which fits into a segment with its size, while the
+// channel has room for them; the result is the argument if there are none at the time.
+// [Channel.Wake] makes the channel ask again.
 func (c *Channel) SetBulk(rate float64, source func([]byte) []byte) {
 	c.bulk = &bulk{rate: rate, source: source, window: firstWindow}
 }
@@ -65,7 +66,7 @@ func (c *Channel) pull() (more bool) {
 	}
 	b.budget = min(b.budget+(c.now-b.at).Seconds()*rate, burstTime.Seconds()*rate)
 	b.at = c.now
-	for c.kcp.WaitSnd() < int(b.window) {
+	for c.segments() < int(b.window) {
 		if b.budget <= 0 {
 			return true
 		}
@@ -73,8 +74,8 @@ func (c *Channel) pull() (more bool) {
 		if len(b.buf) == 0 {
 			return false
 		}
-		c.kcp.Send(b.buf)
-		b.charge(len(b.buf) + SegmentSize + int(c.cfg.Overhead))
+		c.push(b.buf)
+		b.charge(len(b.buf) + sizeOf(len(b.buf)) + SegmentSize + int(c.cfg.Overhead))
 	}
 	return false
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	kcp "github.com/xtaci/kcp-go/v5"
@@ -59,8 +58,8 @@ type Config struct {
 	// Overhead is the overhead of a datagram in bytes, including headers down to IP. It counts as
 	// sent.
 	Overhead uint16
-	// Limits limit the messages that wait to be sent or acknowledged, each with 2 bytes more while
-	// it waits to be sent; nil means no limit.
+	// Limits limit the messages that wait to be sent or acknowledged, each with its size in front;
+	// nil means no limit.
 	Limits *Limits
 	// Patience is the minimum time for which retransmission continues while the peer is
 	// unreachable.
@@ -78,8 +77,11 @@ type Config struct {
 type Channel struct {
 	cfg Config
 
-	kcp       *kcp.KCP  // nil while the channel is idle
+	kcp       *kcp.KCP // nil while the channel is idle
+	allowed   int      // segments that KCP may have in flight now, at most window
+	in        inbox
 	flushAt   time.Time // zero: nothing to flush
+	flushNext time.Time // KCP flushes nothing before
 	releaseAt time.Time // zero: not before another flush
 	settle    int       // remaining flushes if nothing is unacknowledged
 	numbers   numbers
@@ -144,8 +146,8 @@ func (c *Channel) measurement() []byte {
 // release frees the state machine if the peer has acknowledged everything, and everything that was
 // received is in order and was delivered. A new one continues with the next sequence numbers.
 func (c *Channel) release() {
-	if c.kcp.WaitSnd() == 0 && c.kcp.PeekSize() < 0 && c.numbers.complete() {
-		c.kcp, c.outstanding, c.queue = nil, nil, nil
+	if c.segments() == 0 && c.kcp.PeekSize() < 0 && c.in.empty() && c.numbers.complete() {
+		c.kcp, c.outstanding, c.queue, c.in = nil, nil, nil, inbox{}
 		c.numbers.restart()
 	}
 }
@@ -154,8 +156,9 @@ func (c *Channel) release() {
 // The channel has failed then and sends nothing more.
 func (c *Channel) Exhausted() bool { return c.exhausted }
 
-// Send queues a copy of the message b and sends as much as the window permits. It returns
-// [ErrEmpty], [ErrTooLarge] or [ErrBacklog] with nothing queued.
+// Send queues a copy of the message b and sends as much as the window permits, at the next flush if
+// the last one was less than 10 ms ago. Messages that wait share segments. It returns [ErrEmpty],
+// [ErrTooLarge] or [ErrBacklog] with nothing queued.
 func (c *Channel) Send(now time.Time, b []byte) error {
 	if len(b) == 0 {
 		return ErrEmpty
@@ -168,7 +171,11 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	}
 	c.begin(now)
 	c.push(b)
-	c.flush(now)
+	if !now.Before(c.flushNext) {
+		c.flush(now)
+	} else if c.flushAt.IsZero() || c.flushNext.Before(c.flushAt) {
+		c.flushAt = c.flushNext
+	}
 	return nil
 }
 
@@ -182,9 +189,10 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 	for s := range segmentsOf(b) {
 		c.numbers.input(s)
 		c.measure(now, s)
-		if n := c.outstanding.acknowledged(s); n > 0 {
+		if n, messages := c.outstanding.acknowledged(s); n > 0 {
 			c.budget.credit(n)
 			c.free(n)
+			c.queue.messages -= messages
 			c.progress = now.Sub(c.start)
 		}
 	}
@@ -197,20 +205,21 @@ func (c *Channel) Input(now time.Time, b []byte) error {
 }
 
 // Receive copies the next message to dst, grown if it has too little room, and returns it and true,
-// or dst and false if no message is complete. [ErrMalformed] means that the peer's fragments form
-// no message: the channel cannot continue.
+// or dst and false if no message is complete. [ErrMalformed] means that the peer's segments form no
+// messages: the channel cannot continue.
 func (c *Channel) Receive(now time.Time, dst []byte) ([]byte, bool, error) {
-	if c.kcp == nil || c.kcp.PeekSize() < 0 {
-		return dst, false, nil
+	for {
+		switch m, err := c.in.next(); {
+		case err != nil:
+			return dst, false, err
+		case m != nil:
+			return append(dst[:0], m...), true, nil
+		case c.kcp == nil || c.kcp.PeekSize() < 0:
+			return dst, false, nil
+		}
+		c.kcp.Recv(c.in.extend(c.kcp.PeekSize()))
+		c.scheduleFlush(now)
 	}
-	size := c.kcp.PeekSize()
-	if size > MaxMessage {
-		return dst, false, ErrMalformed
-	}
-	dst = slices.Grow(dst[:0], size)[:size]
-	c.kcp.Recv(dst)
-	c.scheduleFlush(now)
-	return dst, true, nil
 }
 
 // Advance flushes acknowledgments and segments that are due at now, or releases the state machine
@@ -238,12 +247,12 @@ func (c *Channel) Next() (time.Time, bool) {
 // unacknowledged.
 func (c *Channel) flush(now time.Time) {
 	c.prepare(now)
-	c.feed()
 	more := c.pull()
+	c.feed()
 	c.kcp.Update()
 	c.settle = max(c.settle-1, 0)
-	c.flushAt, c.releaseAt = time.Time{}, now.Add(releaseAfter)
-	if c.kcp.WaitSnd() > 0 || c.settle > 0 || more {
+	c.flushAt, c.flushNext, c.releaseAt = time.Time{}, now.Add(interval), now.Add(releaseAfter)
+	if c.segments() > 0 || c.settle > 0 || more {
 		c.flushAt = now.Add(interval)
 	}
 }
@@ -263,7 +272,8 @@ func (c *Channel) prepare(now time.Time) {
 	c.now = now.Sub(c.start)
 	c.budget.refill(now)
 	room := int(c.budget.bytes) / int(c.cfg.MTU+c.cfg.Overhead)
-	c.kcp.WndSize(min(max(c.outstanding.held()+room, 1), window), window)
+	c.allowed = min(max(c.outstanding.held()+room, 1), window)
+	c.kcp.WndSize(c.allowed, window)
 }
 
 // emit sends the segments of a datagram of KCP, except for early retransmissions, and nothing if
@@ -284,7 +294,7 @@ func (c *Channel) emit(b []byte) {
 	}
 	for s := range segmentsOf(due) {
 		if s[offCommand] == kcp.IKCP_CMD_PUSH {
-			n := c.outstanding.sent(c.now, s)
+			n := c.outstanding.sent(c.now, s, c.queue.ends[number(s)%window])
 			c.exhausted = c.exhausted || n == MaxTransmissions
 			if n > 1 {
 				c.bulk.charge(len(s) + int(c.cfg.Overhead))
@@ -295,10 +305,15 @@ func (c *Channel) emit(b []byte) {
 	c.cfg.Output(c.start.Add(c.now), due)
 }
 
-// Unacked returns the number of segments that wait to be sent or acknowledged.
+// Unacked returns the number of messages that wait to be sent or acknowledged.
 func (c *Channel) Unacked() int {
-	if c.kcp == nil {
+	if c.queue == nil {
 		return 0
 	}
-	return c.kcp.WaitSnd() + c.queue.segments
+	return c.queue.messages
+}
+
+// segments returns the number of segments that wait to be sent or acknowledged.
+func (c *Channel) segments() int {
+	return c.kcp.WaitSnd() + (c.queue.len()+c.maxData()-1)/c.maxData()
 }

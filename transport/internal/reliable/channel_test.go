@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func TestQueue(t *testing.T) {
 				check.Must(t, l.ends[0].Send(time.Now(), b))
 				sent++
 			}
-			if n := sent * size; n < testQueue*size/(size+queueHeader)-size {
+			if n := sent * size; n < testQueue*size/(size+sizeOf(size))-size {
 				t.Errorf("%d messages of %d bytes fit", sent, size)
 			}
 			err := l.ends[0].Send(time.Now(), b)
@@ -167,6 +168,9 @@ func TestQueue(t *testing.T) {
 			if size < MaxMessage && (!errors.Is(err, ErrBacklog) || !strings.Contains(err.Error(), strconv.Itoa(testQueue+1000))) {
 				t.Errorf("a message above the limit of all: %v", err)
 			}
+			if n := l.ends[0].Unacked(); n != sent {
+				t.Errorf("%d messages of %d wait", n, sent)
+			}
 			arrived := 0
 			for arrived < min(sent, 2000) {
 				for _, m := range l.step()[1] {
@@ -175,6 +179,12 @@ func TestQueue(t *testing.T) {
 					}
 					arrived++
 				}
+			}
+			for range 200 {
+				l.step()
+			}
+			if n := l.ends[0].Unacked(); sent <= 2000 && n != 0 {
+				t.Errorf("%d messages wait although all have arrived", n)
 			}
 			l.ends[0].Drop()
 			if sent > 2000 {
@@ -204,17 +214,17 @@ func TestMalformedInput(t *testing.T) {
 	long := bytes.Clone(good)
 	binary.LittleEndian.PutUint32(long[offLength:], 1<<31)
 	for name, b := range map[string][]byte{
-		"empty":             nil,
-		"cut off":           good[:len(good)-1],
-		"appendix":          append(bytes.Clone(good), 0),
-		"other channel":     segment(testConv+1, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x")),
-		"bad second":        append(bytes.Clone(good), segment(testConv+1, kcp.IKCP_CMD_ACK, 0, 0, nil)...),
-		"unknown command":   segment(testConv, 80, 0, 0, nil),
-		"empty data":        segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, nil),
-		"ack with data":     segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, []byte("x")),
-		"too many segments": segment(testConv, kcp.IKCP_CMD_PUSH, 15, 0, []byte("x")),
-		"negative length":   long,
-		"larger than MTU":   segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, make([]byte, testMTU)),
+		"empty":           nil,
+		"cut off":         good[:len(good)-1],
+		"appendix":        append(bytes.Clone(good), 0),
+		"other channel":   segment(testConv+1, kcp.IKCP_CMD_PUSH, 0, 0, []byte("x")),
+		"bad second":      append(bytes.Clone(good), segment(testConv+1, kcp.IKCP_CMD_ACK, 0, 0, nil)...),
+		"unknown command": segment(testConv, 80, 0, 0, nil),
+		"empty data":      segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, nil),
+		"ack with data":   segment(testConv, kcp.IKCP_CMD_ACK, 0, 0, []byte("x")),
+		"fragment":        segment(testConv, kcp.IKCP_CMD_PUSH, 1, 0, []byte("x")),
+		"negative length": long,
+		"larger than MTU": segment(testConv, kcp.IKCP_CMD_PUSH, 0, 0, make([]byte, testMTU)),
 	} {
 		c := newChannel(func([]byte) {})
 		if err := c.Input(time.Now(), b); !errors.Is(err, ErrMalformed) {
@@ -226,14 +236,34 @@ func TestMalformedInput(t *testing.T) {
 	}
 }
 
-func TestFragmentsThatMakeNoMessage(t *testing.T) {
-	c := newChannel(func([]byte) {})
-	data := make([]byte, testMTU-kcp.IKCP_OVERHEAD)
-	for sn := range uint32(window) {
-		check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 1, sn, data)))
+// TestSizes receives messages whose sizes are cut off by segments of a byte, and refuses sizes that
+// no channel sends.
+func TestSizes(t *testing.T) {
+	receive := func(stream []byte) (sizes []int, err error) {
+		c := newChannel(func([]byte) {})
+		for i, b := range stream {
+			check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 0, uint32(i), []byte{b})))
+			var m []byte
+			for ok := true; ok && err == nil; {
+				if m, ok, err = c.Receive(time.Now(), nil); ok {
+					sizes = append(sizes, len(m))
+				}
+			}
+		}
+		return sizes, err
 	}
-	if _, _, err := c.Receive(time.Now(), nil); !errors.Is(err, ErrMalformed) {
-		t.Errorf("got %v, want %v", err, ErrMalformed)
+	var stream []byte
+	want := []int{1, 2, 127, 128, 129, 130, MaxMessage - 1, MaxMessage}
+	for _, n := range want {
+		stream = AppendMessage(stream, make([]byte, n))
+	}
+	if got, err := receive(stream); err != nil || !slices.Equal(got, want) {
+		t.Errorf("sizes %d, error %v", got, err)
+	}
+	for _, size := range [][]byte{{0x80, 0}, {0xff, 0x80}, {0xff, 0xff}} {
+		if _, err := receive(size); !errors.Is(err, ErrMalformed) {
+			t.Errorf("size % x: got %v, want %v", size, err, ErrMalformed)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
@@ -196,7 +197,7 @@ func TestHeldBytes(t *testing.T) {
 		c := newChannel(func([]byte) {})
 		now := time.Unix(1, 0)
 		for i := range uint32(2000) {
-			data := make([]byte, testMTU-SegmentSize)
+			data := bytes.Repeat([]byte{0x7f}, testMTU-SegmentSize) // messages of 128 bytes, and their sizes
 			check.Must(t, c.Input(now, segment(testConv, kcp.IKCP_CMD_PUSH, 0, order(i%1000), data)))
 		}
 		held := 0

@@ -124,13 +124,13 @@ func TestTransfers(t *testing.T) {
 	}{
 		{"one message", 200 * ms, 0, 100, 100, 150 * ms},
 		{"64 KiB at a short round trip", 20 * ms, 0, 64 << 10, 1 << 10, 60 * ms},
-		{"64 KiB", 200 * ms, 0, 64 << 10, 1 << 10, 400 * ms},
+		{"64 KiB", 200 * ms, 0, 64 << 10, 1 << 10, 500 * ms},
 		{"1 MiB", 20 * ms, 0, 1 << 20, 1 << 10, 400 * ms},
 		{"1 MiB at a longer round trip", 200 * ms, 0, 1 << 20, 1 << 10, 3600 * ms},
 		{"1 MiB with loss", 200 * ms, 0.1, 1 << 20, 1 << 10, 12 * time.Second},
 		{"1 MiB with more loss", 300 * ms, 0.2, 1 << 20, 1 << 10, 24 * time.Second},
 		{"1 MiB in large messages", 200 * ms, 0.1, 1 << 20, 16 << 10, 12 * time.Second},
-		{"64 KiB in small messages", 200 * ms, 0.1, 64 << 10, 16, 24 * time.Second},
+		{"64 KiB in small messages", 200 * ms, 0.1, 64 << 10, 16, 2 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

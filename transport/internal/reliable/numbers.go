@@ -16,7 +16,6 @@ type numbers struct {
 	sent     uint32 // the next segment to send
 	received uint32 // the next segment to receive, as of the last acknowledgment
 	highest  uint32 // after the highest received segment
-	partial  bool   // that segment is not the last one of its message
 }
 
 // input translates the received segment that b starts with.
@@ -28,7 +27,7 @@ func (n *numbers) input(b []byte) {
 	}
 	put(b[offNumber:], number(b)-n.receivedBase)
 	if next := number(b) + 1; int32(next-n.highest) > 0 {
-		n.highest, n.partial = next, b[offFragment] != 0
+		n.highest = next
 	}
 }
 
@@ -50,11 +49,9 @@ func (n *numbers) output(b []byte) {
 	}
 }
 
-// complete reports whether no received segment waits for an earlier one, nor for others of its
-// message. An end that has acknowledged nothing has received nothing.
-func (n *numbers) complete() bool {
-	return n.received == n.highest && !n.partial
-}
+// complete reports whether no received segment waits for an earlier one. An end that has
+// acknowledged nothing has received nothing.
+func (n *numbers) complete() bool { return n.received == n.highest }
 
 // restart continues with the numbers of a new state machine.
 func (n *numbers) restart() {

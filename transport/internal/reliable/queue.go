@@ -1,17 +1,10 @@
 package reliable
 
 import (
-	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
-
-// maxSegments is the maximum number of segments in the state machine. Further messages wait in the
-// queue, where a small message takes less memory than a segment.
-const maxSegments = 2 * window
-
-// queueHeader is the size in bytes of the header of a message in the queue, which counts with it.
-const queueHeader = 2
 
 // Limits bounds the bytes of messages that wait to be sent or acknowledged, for each channel and
 // for all channels that share it. It is safe for concurrent use.
@@ -31,19 +24,24 @@ func (l *Limits) take(n int) bool {
 	return false
 }
 
-// queue contains the messages that wait for room in the state machine, in order, and counts the
-// bytes of all unacknowledged messages.
+// queue contains the bytes of the stream that are in no segment yet, and counts all unacknowledged
+// bytes and messages. A message is acknowledged with its last byte.
 type queue struct {
-	b        []byte // messages, each preceded by its size as a u16
-	head     int    // offset of the first message in b
-	segments int    // number of segments that the messages in b need
-	bytes    int    // size of all unacknowledged messages, including the headers in b
+	b        []byte
+	head     int            // offset of the first byte in b that is in no segment
+	end      int            // offset of the first message in b that begins in no segment
+	bytes    int            // unacknowledged bytes, including those in segments
+	messages int            // unacknowledged messages
+	next     uint32         // sequence number of the next segment
+	ends     [window]uint16 // messages that end in the last segments, by sequence number
 }
+
+func (q *queue) len() int { return len(q.b) - q.head }
 
 // reserve reserves room for a message of n bytes. It returns an error that wraps ErrBacklog if
 // there is none.
 func (c *Channel) reserve(n int) error {
-	l, size, waiting := c.cfg.Limits, n+queueHeader, c.waiting()
+	l, size, waiting := c.cfg.Limits, n+sizeOf(n), c.waiting()
 	switch {
 	case l == nil:
 		return nil
@@ -55,7 +53,7 @@ func (c *Channel) reserve(n int) error {
 	return nil
 }
 
-// waiting returns the size of all unacknowledged messages in bytes.
+// waiting returns the number of unacknowledged bytes.
 func (c *Channel) waiting() int {
 	if c.queue == nil {
 		return 0
@@ -75,42 +73,58 @@ func (c *Channel) free(n int) {
 func (c *Channel) Room() int {
 	room := MaxMessage
 	if l := c.cfg.Limits; l != nil {
-		room = min(l.each-c.waiting(), l.all-int(l.used.Load())) - queueHeader
+		free := min(l.each-c.waiting(), l.all-int(l.used.Load()))
+		room = min(room, free-sizeOf(free-1))
 	}
 	return max(room, 0)
 }
 
-// push queues a message. The caller has reserved its room.
+// push appends a message to the stream. The caller has reserved its room.
 func (c *Channel) push(b []byte) {
 	q := c.queue
+	q.messages++
 	if c.cfg.Limits != nil {
-		q.bytes += len(b) + queueHeader
+		q.bytes += len(b) + sizeOf(len(b))
 	}
-	q.b = append(binary.LittleEndian.AppendUint16(q.b, uint16(len(b))), b...)
-	q.segments += c.fragments(len(b))
+	q.b = AppendMessage(q.b, b)
 }
 
-// feed moves messages from the queue to the state machine, up to maxSegments segments.
+// feed moves the bytes that may be sent now to the state machine, in as few segments as possible.
+// Messages of a paced channel do not share segments: those of small ones measure the round-trip
+// time without the time that a full segment takes on a slow path.
 func (c *Channel) feed() {
 	q := c.queue
-	for q.head < len(q.b) {
-		n := int(binary.LittleEndian.Uint16(q.b[q.head:]))
-		segments := c.fragments(n)
-		if c.kcp.WaitSnd()+segments > maxSegments {
-			break
+	for q.len() > 0 && c.kcp.WaitSnd() < c.allowed {
+		n := min(q.len(), c.maxData())
+		if c.bulk != nil {
+			data, size, _ := parseSize(q.b[q.head:])
+			n = size + data
 		}
-		start := q.head + queueHeader
-		c.kcp.Send(q.b[start : start+n])
-		c.free(queueHeader)
-		q.segments -= segments
-		q.head = start + n
+		c.kcp.Send(q.b[q.head : q.head+n])
+		q.cut(n)
 	}
 	switch {
-	case q.head == len(q.b):
-		q.b, q.head = nil, 0
+	case q.len() == 0:
+		q.b, q.head, q.end = nil, 0, 0
 	case q.head > len(q.b)/2:
-		q.b, q.head = q.b[:copy(q.b, q.b[q.head:])], 0
+		q.b, q.head, q.end = slices.Delete(q.b, 0, q.head), 0, q.end-q.head
 	}
+}
+
+// cut moves n bytes to the next segment.
+func (q *queue) cut(n int) {
+	ends := uint16(0)
+	if to := q.head + n; q.end > q.head && q.end <= to {
+		ends = 1
+	}
+	for q.head += n; q.end < q.head; {
+		n, size, _ := parseSize(q.b[q.end:])
+		if q.end += size + n; q.end <= q.head {
+			ends++
+		}
+	}
+	q.ends[q.next%window] = ends
+	q.next++
 }
 
 // Drop releases the room of all unacknowledged messages. The channel must not be used afterwards.

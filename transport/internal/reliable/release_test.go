@@ -82,17 +82,17 @@ func TestRelease(t *testing.T) {
 func TestNoReleaseOfUndelivered(t *testing.T) {
 	type part struct {
 		number uint32
-		left   uint8 // segments of its message
+		data   string
 	}
 	for name, parts := range map[string][2]part{
-		"an earlier one": {{1, 0}, {0, 0}},
-		"the rest":       {{0, 1}, {1, 0}},
+		"an earlier one": {{1, "\x00x"}, {0, "\x00x"}},
+		"the rest":       {{0, "\x01x"}, {1, "x"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newChannel(func([]byte) {})
 			var received int
 			for _, p := range parts {
-				check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, p.left, p.number, []byte("x"))))
+				check.Must(t, c.Input(time.Now(), segment(testConv, kcp.IKCP_CMD_PUSH, 0, p.number, []byte(p.data))))
 				for {
 					b, ok, err := c.Receive(time.Now(), nil)
 					check.Must(t, err)

@@ -48,13 +48,11 @@ func Conversation(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-func (c *Channel) fragments(n int) int {
-	mss := int(c.cfg.MTU) - kcp.IKCP_OVERHEAD
-	return (n + mss - 1) / mss
-}
+// maxData returns the maximum number of bytes of the stream in a segment.
+func (c *Channel) maxData() int { return int(c.cfg.MTU) - kcp.IKCP_OVERHEAD }
 
 // valid reports whether b contains one or more complete segments of this channel, each with a
-// command, fragment number and length that Send can produce. KCP checks less, and stops in the
+// command, fragment number and length that a channel can produce. KCP checks less, and stops in the
 // middle of a datagram: acks of its first half would accumulate.
 func (c *Channel) valid(b []byte) bool {
 	if len(b) == 0 || len(b) > int(c.cfg.MTU) {
@@ -85,7 +83,7 @@ func (c *Channel) validAcks(b []byte) bool {
 func (c *Channel) validCommand(b []byte, length uint64) bool {
 	switch b[offCommand] {
 	case kcp.IKCP_CMD_PUSH:
-		return length > 0 && int(b[offFragment]) < c.fragments(MaxMessage)
+		return length > 0 && b[offFragment] == 0
 	case kcp.IKCP_CMD_ACK, kcp.IKCP_CMD_WASK, kcp.IKCP_CMD_WINS:
 		return length == 0
 	default:

@@ -19,7 +19,8 @@ type outstanding struct {
 
 type transmitted struct {
 	number      uint32
-	size        uint16        // bytes of its message
+	size        uint16        // bytes of its data
+	ends        uint16        // messages that end in it
 	count       uint8         // transmissions; 0: the slot is free
 	acked       bool          // selectively: segments before it may be missing
 	first, last time.Duration // times of transmissions since the start of the channel
@@ -63,12 +64,12 @@ func (o *outstanding) oldest(t *transmitted) bool {
 	return true
 }
 
-// sent records a transmission of the data segment that b starts with, and returns their number so
-// far.
-func (o *outstanding) sent(now time.Duration, b []byte) uint8 {
+// sent records a transmission of the data segment that b starts with, in which so many messages
+// end, and returns the number of its transmissions so far.
+func (o *outstanding) sent(now time.Duration, b []byte, ends uint16) uint8 {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) {
-		*t = transmitted{number: number(b), size: uint16(length(b)), first: now}
+		*t = transmitted{number: number(b), size: uint16(length(b)), ends: ends, first: now}
 	}
 	t.count++
 	t.last = now
@@ -96,8 +97,8 @@ func (o *outstanding) has(number uint32) bool {
 }
 
 // acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
-// and returns the number of newly acknowledged bytes of messages.
-func (o *outstanding) acknowledged(b []byte) (bytes int) {
+// and returns the numbers of newly acknowledged bytes and messages.
+func (o *outstanding) acknowledged(b []byte) (bytes, messages int) {
 	una := unacked(b)
 	if int32(una-o.first) > 0 {
 		o.first = una
@@ -109,14 +110,16 @@ func (o *outstanding) acknowledged(b []byte) (bytes int) {
 		}
 		if !t.acked {
 			bytes += int(t.size)
+			messages += int(t.ends)
 		}
 		t.count = 0
 	}
 	if t := o.slot(number(b)); b[offCommand] == kcp.IKCP_CMD_ACK && t.count > 0 && t.number == number(b) && !t.acked {
 		t.acked = true
 		bytes += int(t.size)
+		messages += int(t.ends)
 	}
-	return bytes
+	return bytes, messages
 }
 
 func (o *outstanding) held() int {

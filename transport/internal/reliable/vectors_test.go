@@ -105,8 +105,8 @@ func (tr *trace) send(end int, m string) {
 	check.Must(tr.t, tr.ends[end].Send(time.Now(), []byte(m)))
 }
 
-// TestVectors writes or compares kcp.json: messages in both directions, lost data and lost
-// acknowledgments, and a message after both ends have freed their state.
+// TestVectors writes or compares kcp.json: messages in both directions, some in one segment, lost
+// data and lost acknowledgments, and a message after both ends have freed their state.
 func TestVectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &trace{t: t, start: time.Now(), lost: [2]map[int]bool{{1: true, 4: true}, {3: true}}}
@@ -123,6 +123,9 @@ func TestVectors(t *testing.T) {
 		tr.send(0, "after it")
 		tr.run(400 * time.Millisecond)
 		tr.send(1, strings.Repeat("b", 1149))
+		for _, m := range []string{"c", "small messages", "share a segment", strings.Repeat("d", 128), strings.Repeat("e", 129)} {
+			tr.send(1, m)
+		}
 		tr.run(5 * time.Second)
 		for i := range tr.ends {
 			if tr.ends[i].kcp != nil {

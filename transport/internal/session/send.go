@@ -48,7 +48,7 @@ func (s *Session) SendReliable(now time.Time, b []byte) error {
 	return err
 }
 
-// Unacked returns the number of segments of reliable messages that wait to be sent or acknowledged.
+// Unacked returns the number of reliable messages that wait to be sent or acknowledged.
 func (s *Session) Unacked() int { return s.reliable.Unacked() }
 
 // ReliableRoom returns the size in bytes of the largest reliable message for which there is room

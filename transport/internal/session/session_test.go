@@ -240,19 +240,16 @@ func TestAmbiguousWelcomeIsNotMeasured(t *testing.T) {
 	})
 }
 
-// TestBrokenReliableChannel verifies that fragments that exceed the maximum message end the
-// session, since no later message could be delivered.
+// TestBrokenReliableChannel verifies that a message with a malformed size ends the session, since
+// no later message could be delivered.
 func TestBrokenReliableChannel(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		const header, fragments = 24, 15 // of KCP; of the longest message
-		for sn := range uint32(fragments) {
-			segment := make([]byte, wire.MaxBody) // all of them full make more than the longest message
-			binary.LittleEndian.PutUint32(segment, uint32(testID>>24&0xffff_ffff))
-			segment[4], segment[5] = 81, fragments-1 // a push; each claims to be the first fragment
-			binary.LittleEndian.PutUint32(segment[12:], sn)
-			binary.LittleEndian.PutUint32(segment[20:], wire.MaxBody-header)
-			p.client.s.sendSegments(time.Now(), segment)
-		}
+		const header = 24 // of KCP
+		segment := make([]byte, header, header+2)
+		binary.LittleEndian.PutUint32(segment, uint32(testID>>24&0xffff_ffff))
+		segment[4] = 81 // a push
+		binary.LittleEndian.PutUint32(segment[20:], 2)
+		p.client.s.sendSegments(time.Now(), append(segment, 0xff, 0xff))
 		p.run(oneWay)
 		if !errors.Is(p.server.s.Err(), ErrProtocol) {
 			t.Errorf("got %v", p.server.s.Err())

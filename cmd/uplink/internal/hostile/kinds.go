@@ -92,7 +92,7 @@ func unackedReplies(a *actor, i int) {
 func (a *actor) push(messages ...[]byte) {
 	var all []rogue.Segment
 	for _, m := range messages {
-		all = append(all, rogue.Segment{Command: rogue.Push, Window: 64, Number: a.number, Data: m})
+		all = append(all, rogue.Segment{Command: rogue.Push, Window: 64, Number: a.number, Data: rogue.Message(m)})
 		a.number++
 	}
 	for range 2 { // in case that the first is lost
@@ -161,9 +161,10 @@ func unackedMessages(a *actor, i int) {
 
 // duplicateSegments repeats the same segment, as many times as a datagram holds.
 func duplicateSegments(a *actor, _ int) {
-	all := make([]rogue.Segment, transport.MaxPayload/(rogue.SegmentSize+1))
+	data := rogue.Message([]byte{byte(control.Message)})
+	all := make([]rogue.Segment, transport.MaxPayload/(rogue.SegmentSize+len(data)))
 	for i := range all {
-		all[i] = rogue.Segment{Command: rogue.Push, Window: 64, Data: []byte{byte(control.Message)}}
+		all[i] = rogue.Segment{Command: rogue.Push, Window: 64, Data: data}
 	}
 	_ = a.c.Segments(all...)
 }
