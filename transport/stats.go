@@ -168,6 +168,14 @@ type RTTHistogram struct {
 	Sum    time.Duration
 }
 
+// Count returns the number of measurements.
+func (h RTTHistogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
 // Buckets iterates over the upper bounds of the buckets, in ascending order, and the number of
 // measurements in each. The last bound is the maximum duration.
 func (h RTTHistogram) Buckets() iter.Seq2[time.Duration, uint64] {

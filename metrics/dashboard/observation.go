@@ -220,9 +220,7 @@ func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
 	if sent == nil {
 		o.Lost = t.Lost
 	}
-	for _, n := range t.RTTs.Counts {
-		o.RTTs += n
-	}
+	o.RTTs += t.RTTs.Count()
 	for reason, n := range t.Dropped.All() {
 		o.Drops = plus(o.Drops, reason, n)
 	}

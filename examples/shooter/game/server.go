@@ -155,7 +155,8 @@ func (s *Server) Advance() error {
 	err := s.past.Add(Time(s.tick), s.shown.IDs, s.shown.Objects)
 	err = errors.Join(err, s.world.Begin(s.tick))
 	for i, l := range sorted {
-		l.armed = l.armed || s.tick%TickHz == 0 && l.measured()
+		// Shots can be judged when the round-trip time is known well enough.
+		l.armed = l.armed || s.tick%TickHz == 0 && l.Stats().Transport.RTTs.Count() >= minMeasurements
 		o := &s.shown.Objects[i]
 		o.Yaw, o.Pitch, o.Armed, o.Out, o.Score = l.Yaw, l.Pitch, l.armed, s.tick < l.out, l.score
 		l.look(sorted)
@@ -163,15 +164,6 @@ func (s *Server) Advance() error {
 	}
 	_, sent := s.world.Send()
 	return errors.Join(err, sent)
-}
-
-// measured reports whether the round-trip time is known well enough to judge shots.
-func (l *player) measured() bool {
-	sum := uint64(0)
-	for _, n := range l.Stats().Transport.RTTs.Counts {
-		sum += n
-	}
-	return sum >= minMeasurements
 }
 
 // selfArea plus its id is the area that only one player sees. What a client predicts from must be

@@ -217,7 +217,7 @@ func (r *run) observe() observation {
 		}
 		o.Reconnections += b.seen.again
 		o.add(&st)
-		trips := total(&st.Transport.RTTs)
+		trips := st.Transport.RTTs.Count()
 		if trips != b.seen.trips {
 			b.seen.trips = trips
 			o.trips.Add(st.Transport.LastRTT)
@@ -248,11 +248,4 @@ func between(before, o observation) observation {
 	o.cpu -= before.cpu
 	o.counts = meter.Difference(o.counts, before.counts)
 	return o
-}
-
-func total(r *transport.RTTHistogram) (n uint64) {
-	for _, c := range r.Counts {
-		n += c
-	}
-	return n
 }
