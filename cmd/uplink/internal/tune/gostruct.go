@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. A field whose
+// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. Its comment says
+// which properties of the game's type a schema does not contain. A field whose
 // name no exported Go field can have gets another one, with a comment: the schemas are different
 // ones then.
 func GoStruct(s *schema.Schema) (string, error) {
@@ -24,7 +25,8 @@ func GoStruct(s *schema.Schema) (string, error) {
 		names[f.Name] = name
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "// %s is called %g times a second.\ntype %s struct {\n", goName(s.RPC()), s.RateHz(), goName(s.RPC()))
+	fmt.Fprintf(&b, "// %s is called %g times a second. Take the tags into your own type, which may have float32 for\n"+
+		"// float64, and embedded structs: a schema does not contain that.\ntype %s struct {\n", goName(s.RPC()), s.RateHz(), goName(s.RPC()))
 	for i := range s.Fields() {
 		f := s.Fields()[i]
 		comment := ""

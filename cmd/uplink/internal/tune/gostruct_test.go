@@ -46,7 +46,7 @@ func TestGoStruct(t *testing.T) {
 	uplinktest.Must(t, err)
 	source, err := os.ReadFile("gostruct_test.go")
 	uplinktest.Must(t, err)
-	declaration, ok := strings.CutPrefix(text, "// Everything is called 20 times a second.\n")
+	declaration, ok := strings.CutPrefix(text, "// Everything is called 20 times a second. Take the tags into your own type, which may have float32 for\n// float64, and embedded structs: a schema does not contain that.\n")
 	if !ok || !strings.Contains(string(source), "\n"+declaration) {
 		t.Errorf("%s", text)
 	}
