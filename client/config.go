@@ -96,13 +96,15 @@ type Config struct {
 	BindTimeout time.Duration
 	// OnEvent, if set, is called with each change of [Conn.State], and with each attempt to
 	// reconnect: one call after the other, in order, by goroutines of the connection, Dial or
-	// [Conn.Close]. It must return quickly and must not call Conn.Close. A panic ends the process.
+	// [Conn.Close]. It must return quickly and must not call Conn.Close. A panic ends the session
+	// with session.ErrPanic.
 	OnEvent func(session.Event)
 	// OnQuality, if set, is called about once per second while there is a session, as OnMessage is.
 	OnQuality func(session.Quality)
 	// OnMessage, if set, is called with each message of ds.Player.SendReliable, in order, on the
 	// goroutine that receives for the connection. It must return quickly and must not call
-	// [Conn.Close]. The message is valid until it returns. A panic ends the process.
+	// [Conn.Close]. The message is valid until it returns. A panic ends the session with
+	// session.ErrPanic.
 	OnMessage func(message []byte)
 	// Handlers, if set, are the RPCs that the server can call: see [Handle].
 	Handlers *Handlers
@@ -111,7 +113,7 @@ type Config struct {
 	OnUnreliable func(message []byte)
 	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
 	// on a goroutine of its own: when it returns, the stream is over. It must not call
-	// [Conn.Close]. A panic ends the process.
+	// [Conn.Close]. A panic ends the session with session.ErrPanic.
 	OnStream func(session.StreamReader)
 	// StreamRate limits what all streams of a session send together, in bytes/s with all headers;
 	// default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a congested

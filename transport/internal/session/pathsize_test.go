@@ -205,5 +205,9 @@ func TestPartsAreBounded(t *testing.T) {
 		if len(p.server.payloads) != 1 {
 			t.Errorf("%d payloads arrived after incomplete ones", len(p.server.payloads))
 		}
+		p.run(5 * time.Second)
+		if p.server.s.parts != nil {
+			t.Error("the memory of parts is kept although none arrive")
+		}
 	})
 }
