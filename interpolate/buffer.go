@@ -38,6 +38,7 @@ type Buffer[T any] struct {
 	spare   []*snapshot[T]
 	older   int // consecutive snapshots older than the newest by a gap
 	starved bool
+	played  time.Duration // the newest now of Play
 	stats   Stats
 }
 
@@ -51,6 +52,9 @@ type Stats struct {
 	Restarts uint64
 	// Hitches is the number of times that playback reached the newest snapshot.
 	Hitches uint64
+	// Starved is how long playback was after the newest snapshot, in time of Play: objects stood
+	// still or were extrapolated. It grows during a hitch, which Hitches counts once.
+	Starved time.Duration
 	// Delay is the current interpolation delay, in time of the server.
 	Delay time.Duration
 	// Rate is the rate of the server's time, as measured: 1 if its ticks take as long as they
@@ -172,6 +176,10 @@ func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	if len(b.held) == 0 || beyondTime(now) {
 		return 0, false
 	}
+	if b.starved {
+		b.stats.Starved += max(0, now-b.played)
+	}
+	b.played = max(b.played, now)
 	server = b.line.play(now)
 	starved := server > b.held[len(b.held)-1].time
 	if starved && !b.starved {

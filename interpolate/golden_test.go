@@ -102,7 +102,7 @@ func recordGolden(t *testing.T, out *bytes.Buffer, cfg interpolate.Config, seed 
 		}
 	}
 	st := b.Stats()
-	fmt.Fprintf(out, "stats %d %d %d %d %d %d\n", st.Added, st.Late, st.Duplicate, st.Restarts, st.Hitches, st.Delay)
+	fmt.Fprintf(out, "stats %d %d %d %d %d %d %d\n", st.Added, st.Late, st.Duplicate, st.Restarts, st.Hitches, st.Starved, st.Delay)
 }
 
 // addGolden adds the snapshot of a server time, with the values that a client restores.

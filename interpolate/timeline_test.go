@@ -113,6 +113,32 @@ func TestFixedDelay(t *testing.T) {
 	}
 }
 
+// TestStarved receives no snapshots for 3 s: the hitch is counted when it begins, and its time
+// grows while it lasts, and no more once snapshots arrive again.
+func TestStarved(t *testing.T) {
+	b := newBuffer(t, interpolate.Config{})
+	var during, last interpolate.Stats
+	c := course{interval: 50 * ms, delay: func() time.Duration { return 40 * ms }, shown: func(now, _ time.Duration) {
+		if last = b.Stats(); now < 5*time.Second {
+			during = last
+		}
+	}}
+	c.run(t, b, 0, 2*time.Second)
+	if s := b.Stats(); s.Hitches != 0 || s.Starved != 0 {
+		t.Errorf("without a hitch: %+v", s)
+	}
+	c.delay = func() time.Duration { return -1 }
+	c.run(t, b, 2*time.Second, 5*time.Second)
+	if during.Hitches != 1 || during.Starved < 2500*ms || during.Starved > 3*time.Second {
+		t.Errorf("during the hitch: %+v", during)
+	}
+	c.delay = func() time.Duration { return 40 * ms }
+	c.run(t, b, 5*time.Second, 8*time.Second)
+	if last.Hitches != 1 || last.Starved < during.Starved || last.Starved > during.Starved+300*ms {
+		t.Errorf("after the hitch: %+v", last)
+	}
+}
+
 // TestDrift follows a client clock that is 0.5 % fast or slow and has another start.
 func TestDrift(t *testing.T) {
 	for _, rate := range []float64{0.995, 1.005} {

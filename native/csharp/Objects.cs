@@ -64,7 +64,7 @@ namespace Uplink
     [StructLayout(LayoutKind.Sequential)]
     public struct InterpolatorStats
     {
-        public ulong Added, Late, Duplicate, Restarts, Hitches, Delay;
+        public ulong Added, Late, Duplicate, Restarts, Hitches, Starved, Delay;
     }
 
     public struct Vector

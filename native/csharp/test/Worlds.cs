@@ -291,7 +291,7 @@ static class Program
                     break;
                 case "stats":
                     InterpolatorStats s = interpolator.Stats;
-                    Check(string.Join(" ", w.Skip(1)) == string.Join(" ", s.Added, s.Late, s.Duplicate, s.Restarts, s.Hitches, s.Delay), file + ": stats");
+                    Check(string.Join(" ", w.Skip(1)) == string.Join(" ", s.Added, s.Late, s.Duplicate, s.Restarts, s.Hitches, s.Starved, s.Delay), file + ": stats");
                     interpolator.Dispose();
                     break;
             }

@@ -63,6 +63,7 @@ struct InterpolatorStats {
   uint64_t added = 0, late = 0, duplicate = 0; // snapshots
   uint64_t restarts = 0; // of the playback clock: at the first snapshot, and after pauses and jumps
   uint64_t hitches = 0;  // the playback reached the newest snapshot
+  uint64_t starved = 0;  // ns for which it was after that, in time of play
   uint64_t delay = 0;    // the current interpolation delay
 };
 

@@ -177,6 +177,7 @@ typedef struct uplink_interpolator_stats {
   uint64_t duplicate;
   uint64_t restarts;
   uint64_t hitches;
+  uint64_t starved;
   uint64_t delay;
 } uplink_interpolator_stats;
 

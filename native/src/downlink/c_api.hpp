@@ -21,7 +21,7 @@ inline uplink_sample of(const Sample &s) {
 }
 
 inline uplink_interpolator_stats of(const InterpolatorStats &s) {
-  return {s.added, s.late, s.duplicate, s.restarts, s.hitches, s.delay};
+  return {s.added, s.late, s.duplicate, s.restarts, s.hitches, s.starved, s.delay};
 }
 
 // config_of reports whether numbers are in range.

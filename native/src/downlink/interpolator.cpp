@@ -61,6 +61,7 @@ struct InterpolatorImpl final : Interpolator {
   size_t held_n = 0, spare_n = 0;
   int older = 0; // consecutive snapshots older than the newest by a gap
   bool starved = false;
+  int64_t played = 0; // the newest now of play
   InterpolatorStats counts;
   Array<Pose> shown; // of the last sample
 
@@ -464,7 +465,10 @@ Error Interpolator::add(uint64_t now, uint64_t time, const Objects &o) {
 bool Interpolator::play(uint64_t now, uint64_t *time) {
   InterpolatorImpl &b = impl(this);
   if (b.held_n == 0) return false;
-  const int64_t t = b.line.play(static_cast<int64_t>(now));
+  const int64_t at = static_cast<int64_t>(now);
+  if (b.starved && at > b.played) b.counts.starved += static_cast<uint64_t>(at - b.played);
+  b.played = std::max(b.played, at);
+  const int64_t t = b.line.play(at);
   const bool starved = t > b.held[b.held_n - 1]->time;
   if (starved && !b.starved) b.counts.hitches++;
   b.starved = starved;

@@ -142,8 +142,8 @@ TEST_CASE("a golden session of interpolation") {
       poses++;
     } else if (w[0] == "stats") {
       const InterpolatorStats s = interpolator->stats();
-      const uint64_t got[] = {s.added, s.late, s.duplicate, s.restarts, s.hitches, s.delay};
-      for (size_t i = 0; i < 6; i++) CHECK(got[i] == whole(w[1 + i]));
+      const uint64_t got[] = {s.added, s.late, s.duplicate, s.restarts, s.hitches, s.starved, s.delay};
+      for (size_t i = 0; i < 7; i++) CHECK(got[i] == whole(w[1 + i]));
     }
   });
   Interpolator::destroy(interpolator);
