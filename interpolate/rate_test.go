@@ -31,7 +31,7 @@ func TestRates(t *testing.T) {
 	for _, hz := range []int{60, 20, 10} {
 		for _, jitter := range []time.Duration{0, 8 * ms} {
 			for _, phases := range [][]float64{
-				{1}, {0.95}, {0.9}, {0.8}, {0.5}, {1.1}, {1, 0.9, 1}, {1, 0.8, 1.1, 1}, {1, 0.5, 1}, {0.5, 1.1, 0.5}, {0.7, 0.6, 0.9},
+				{1}, {0.95}, {0.9}, {0.8}, {0.5}, {1.1}, {1, 0.9, 1}, {1, 0.8, 1.1, 1}, {1, 0.5, 1}, {0.5, 1.1, 0.5}, {0.7, 0.6, 0.9}, {1, 0.6}, {1.1, 0.6}, {1.1, 0.6, 1.1, 0.6}, {1.2, 0.5}, {2, 0.5},
 			} {
 				for seed := range uint64(2) {
 					name := fmt.Sprintf("%d Hz, jitter %v, rates %v, seed %d", hz, jitter, phases, seed)

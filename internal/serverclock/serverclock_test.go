@@ -90,3 +90,45 @@ func record(out *bytes.Buffer, delay, jitter time.Duration, drift float64, seed 
 		}
 	}
 }
+
+// TestChanges changes the rate of a server at once, and stops it for various times. Two seconds
+// after a stall, and three after a change of the rate, the clock is right by an interval and 20 ms.
+func TestChanges(t *testing.T) {
+	for _, hz := range []int{60, 30, 10} {
+		for _, jitter := range []time.Duration{0, 8 * ms} {
+			rng := rand.New(rand.NewPCG(uint64(hz), uint64(jitter)))
+			interval := time.Second / time.Duration(hz)
+			c := serverclock.New(serverclock.Remote(interval))
+			now, server, sent := time.Duration(0), 0.0, time.Duration(-1)
+			// run returns how far the clock is off after a time to settle.
+			run := func(rate float64, settle time.Duration) (off time.Duration) {
+				for end, settled := now+settle+6*time.Second, now+settle; now < end; now += ms {
+					server += rate * float64(ms)
+					if at := time.Duration(server); at >= sent+interval {
+						sent = at - at%interval
+						c.Observe(now+20*ms+time.Duration(rng.Float64()*float64(jitter)), sent)
+					}
+					if at, ok := c.Server(now+20*ms, 20*ms); ok && now >= settled {
+						want := time.Duration(server) + time.Duration(20*rate*float64(ms))
+						off = max(off, max(at-want, want-at))
+					}
+				}
+				return off
+			}
+			check := func(what string, off time.Duration) {
+				if off > interval+20*ms {
+					t.Errorf("%d Hz, jitter %v: off by %v after %s", hz, jitter, off, what)
+				}
+			}
+			for _, rate := range []float64{1, 0.6, 1, 1.1, 0.6, 1} {
+				check(fmt.Sprintf("a change of the rate to %v", rate), run(rate, 3*time.Second))
+			}
+			for _, stall := range []time.Duration{100 * ms, 250 * ms, 500 * ms, time.Second, 2 * time.Second, 5 * time.Second} {
+				for end := now + stall; now < end; now += ms {
+					c.Server(now+20*ms, 20*ms)
+				}
+				check(fmt.Sprintf("a stall of %v", stall), run(1, 2*time.Second))
+			}
+		}
+	}
+}

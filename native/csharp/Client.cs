@@ -13,7 +13,7 @@ namespace Uplink
     public enum EventType
     {
         Connected, Reconnecting, Disconnected, Bound, BindFailed, Message, Answer, Shutdown, Handover, World, Quality, NewSocket, ServerCall,
-        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent, Mismatch
+        StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent, Mismatch, TickRate
     }
 
     /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>

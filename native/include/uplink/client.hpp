@@ -144,8 +144,10 @@ enum class EventType : uint8_t {
   tick_message,   // of the game, which counts from tick value of a world on
   silent,         // the server has not answered for 1.25 s of calls: assign can be called. It comes again
                   // while those that were assigned do not answer either
-  mismatch // both ends differ, and play on without what only one of them has: data is a text that tells
-           // what. status 1: in a world. Each text comes once
+  mismatch, // both ends differ, and play on without what only one of them has: data is a text that tells
+            // what. status 1: in a world. Each text comes once
+  tick_rate // the ticks of a world run at value millionths of their nominal rate at the server, which has
+            // left 1 ± 0.05 (status 1) or returned (status 0): interpolation and the clock follow
 };
 
 struct Event {

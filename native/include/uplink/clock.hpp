@@ -96,6 +96,7 @@ public:
   // before the first packet.
   bool server(uint64_t now, uint64_t one_way, uint64_t *time);
   // rate returns the rate of the server's clock: the time that passes there in a second.
+  int64_t millionths() const { return line_.rate(); }
   double rate() const { return static_cast<double>(line_.rate()) / static_cast<double>(detail::Line::one); }
 
 private:

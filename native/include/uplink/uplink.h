@@ -246,7 +246,8 @@ enum {
   UPLINK_WORLD_UPDATE = 18,
   UPLINK_TICK_MESSAGE = 19,
   UPLINK_SILENT = 20,
-  UPLINK_MISMATCH = 21
+  UPLINK_MISMATCH = 21,
+  UPLINK_TICK_RATE = 22
 };
 
 /* An IP address and a UDP port. Of IPv4 ip has the first 4 bytes. */

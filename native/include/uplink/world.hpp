@@ -89,6 +89,10 @@ public:
   // ack writes an ack of all messages to to, which has room for max_ack bytes, and returns its size.
   virtual size_t ack(uint8_t *to) const = 0;
 
+  // rate_news reports whether the rate of the server's ticks has left 1 ± 0.05, or returned, since it
+  // reported so last. *rate is the rate in millionths, *off whether it has left.
+  virtual bool rate_news(uint64_t *, bool *) { return false; }
+
   // During a handover the client receives the world of another server, too, with a spare receiver, which
   // passes nothing to the program. spare returns one, or null: then the world of the other server begins
   // when the client has switched. adopt continues with what a spare has received, and its server; discard
@@ -117,6 +121,8 @@ public:
   // processed reports whether the newest message has the number of calls of an RPC that the server's
   // program had processed. *next is the sequence after the last of them, for Predictor::correct.
   bool processed(uint8_t rpc, uint64_t *next) const;
+  // Inline, as all virtual functions here: a program with RTTI can derive from the class.
+  bool rate_news(uint64_t *rate, bool *off) override { return compare_rate(rate, off); }
 
 protected:
   ClientWorld() = default;
@@ -133,11 +139,18 @@ protected:
   // keep keeps what a message says about processed calls.
   void keep(const WorldMessage &m);
   // take_over continues with what a spare has observed and kept.
-  void take_over(const ClientWorld &spare) { *this = spare; }
+  void take_over(const ClientWorld &spare) {
+    const bool off = off_;
+    *this = spare;
+    off_ = off;
+  }
 
 private:
+  bool compare_rate(uint64_t *rate, bool *off);
+
   double ticks_ = 0, rate_ = 0;
   ServerClock clock_;
+  bool off_ = false; // the rate has left 1 ± 0.05, as rate_news reported last
   ProcessedCalls calls_[max_processed];
   size_t calls_n_ = 0;
 };

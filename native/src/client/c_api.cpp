@@ -10,7 +10,7 @@ using namespace uplink::detail::c_api;
 
 namespace {
 
-static_assert(UPLINK_MISMATCH == static_cast<int>(uplink::EventType::mismatch), "types of events");
+static_assert(UPLINK_TICK_RATE == static_cast<int>(uplink::EventType::tick_rate), "types of events");
 static_assert(UPLINK_TOKEN_TEXT == uplink::token_text, "limits");
 
 uplink::Client *in(uplink_client *c) {

@@ -375,7 +375,8 @@ bool Worlds::report_due(const Subscription &s) {
 
 bool Worlds::pop(Event *e) {
   for (Subscription &s : list_) {
-    if (s.receiver == nullptr || !(s.changed || s.updated || report_due(s))) continue;
+    if (s.receiver == nullptr) continue;
+    bool off = false;
     *e = {};
     e->world = static_cast<uint8_t>(&s - list_.data());
     if (s.changed) {
@@ -388,11 +389,16 @@ bool Worlds::pop(Event *e) {
       e->status = 1;
       e->data = text_of(s.report);
       s.told = hash_of(s.report);
-    } else {
+    } else if (s.updated) {
       e->type = EventType::world_update;
       e->value = s.newest;
       s.updated = false;
       if (s.phase != Phase::subscribed) continue;
+    } else if (s.phase == Phase::subscribed && s.receiver->rate_news(&e->value, &off)) {
+      e->type = EventType::tick_rate;
+      e->status = off ? 1 : 0;
+    } else {
+      continue;
     }
     return true;
   }

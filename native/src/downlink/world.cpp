@@ -24,6 +24,15 @@ bool ClientWorld::processed(uint8_t rpc, uint64_t *next) const {
   return false;
 }
 
+bool ClientWorld::compare_rate(uint64_t *rate, bool *off) {
+  constexpr int64_t one = detail::Line::one, leaves = one / 20, returns = one / 25;
+  const int64_t r = clock_.millionths(), difference = r > one ? r - one : one - r;
+  if (off_ ? difference >= returns : difference <= leaves) return false;
+  *off = off_ = !off_;
+  *rate = static_cast<uint64_t>(r);
+  return true;
+}
+
 void ClientWorld::restart(double ticks, double rate) {
   ticks_ = ticks;
   rate_ = rate;

@@ -47,6 +47,25 @@ struct Receiver final : WorldReceiver {
   }
 };
 
+// Clocked has the clock of a world whose messages have 8 bytes: the tick.
+struct Clocked final : ClientWorld {
+  Error begin(const WorldOffer &o, Bytes) override {
+    restart(o.ticks, o.rate);
+    return Error::ok;
+  }
+  Error receive(const WorldMessage &m, uint64_t *tick) override {
+    *tick = load_little(m.body.data, m.body.size);
+    observe(m, *tick);
+    return Error::ok;
+  }
+  bool accepts(const WorldOffer &, WorldReport *) override { return true; }
+  bool knows(uint64_t) const override { return false; }
+  size_t ack(uint8_t *to) const override {
+    to[0] = 1;
+    return 1;
+  }
+};
+
 struct Offering {
   uint8_t number = 3;
   std::string name = "arena", field = "position vec3 resolution=0.01";
@@ -236,6 +255,64 @@ TEST_CASE("fragments: out of order, twice, late and malformed") {
   g.message(fragment(3, 1, 2, "3"));
   g.message(fragment(3, 0, 2, full));
   CHECK(g.receiver.messages.size() == 2);
+}
+
+// The server's ticks run at other rates, and it stands still: an event reports the rate, and the clock is
+// right two seconds later.
+TEST_CASE("the rate of the server's ticks changes") {
+  Clocked world;
+  uplink_test::World g(0, WorldGame::config());
+  uint8_t number = 0;
+  REQUIRE(g.client->subscribe("arena", world, 0, &number) == Error::ok);
+  g.connect();
+  g.run(20);
+  REQUIRE(g.server.channel.send(bytes(Offering().message())));
+  g.run(60);
+  double tick = 0;
+  uint64_t sent = 0;
+  std::vector<Event> news;
+  // play runs the server at a rate for a time in ms, and returns by how many ticks the clock is off then.
+  auto play = [&](double rate, int time) {
+    double off = 0;
+    for (int i = 0; i < time; i++) {
+      tick += rate * world.ticks() / 1000;
+      if (tick >= static_cast<double>(sent + 2) && rate > 0) {
+        sent = static_cast<uint64_t>(tick);
+        Data m(9);
+        m[0] = 0xf3;
+        store_little(m.data() + 1, 8, sent);
+        g.server.send(DatagramKind::data, m);
+      }
+      const size_t before = g.events.size();
+      g.run(1);
+      for (size_t k = before; k < g.events.size(); k++)
+        if (g.events[k].type == EventType::tick_rate) news.push_back(g.events[k]);
+      Ticks t;
+      if (i > 2000 && world.clock(g.now, 0, 0, &t)) off = std::max(off, std::abs(t.server - tick));
+    }
+    return off;
+  };
+  CHECK(play(1, 5000) < 1);
+  CHECK(news.empty());
+  for (const double rate : {0.6, 1.0, 1.1, 0.6, 1.1, 1.0}) {
+    INFO("rate ", rate);
+    const bool was_off = !news.empty() && news.back().status == 1, off = rate != 1.0;
+    const size_t before = news.size();
+    play(rate, 4000);
+    CHECK(play(rate, 4000) < 1);
+    REQUIRE(!news.empty());
+    CHECK(news.back().status == (off ? 1 : 0));
+    if (was_off != off) CHECK(news.size() == before + 1);
+  }
+  CHECK(news[0].value > 250000);
+  CHECK(news[0].value < 950000);
+  CHECK(news.back().value > 960000);
+  CHECK(news.back().value < 1040000);
+  for (const int stall : {100, 250, 500, 1000, 2000, 5000}) {
+    INFO("stall of ", stall, " ms");
+    play(0, stall);
+    CHECK(play(1, 8000) < 1);
+  }
 }
 
 TEST_CASE("messages for a tick wait for it") {
