@@ -13,7 +13,7 @@ import (
 // TestHonestClaims counts the shots of honest players that are judged by another time than the one
 // that they showed, over links with jitter and loss.
 func TestHonestClaims(t *testing.T) {
-	lasts := 40 * time.Second
+	lasts := 20 * time.Second
 	if testing.Short() {
 		lasts = 15 * time.Second
 	}
