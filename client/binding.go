@@ -211,16 +211,29 @@ func (b *binding) warnFallback(used *prior.Prior) {
 // describe changes the request such that it describes the fields for which the server asks, and
 // sends it. The caller holds b.mu.
 func (b *binding) describe(ask []int) error {
-	if b.link == nil || b.enc != nil || b.refused != nil || slices.Equal(ask, b.described) {
+	if b.link == nil || b.enc != nil || b.refused != nil {
 		return nil // a repeated answer
 	}
-	request, err := b.newRequest(ask)
+	described := addDescribed(b.described, ask)
+	if len(described) == len(b.described) {
+		return nil // likewise
+	}
+	request, err := b.newRequest(described)
 	if err != nil {
 		return b.wrap(err)
 	}
-	b.request, b.described, b.asked = request, ask, time.Time{}
+	b.request, b.described, b.asked = request, described, time.Time{}
 	b.wakeAt(time.Now())
 	return nil
+}
+
+// addDescribed returns the ascending numbers of fields with those for which a server asks. A
+// request is sent again only if there are more: a server can cause no more requests than there are
+// fields.
+func addDescribed(fields, ask []int) []int {
+	all := append(slices.Clone(fields), ask...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.

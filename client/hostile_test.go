@@ -113,6 +113,23 @@ var attacks = []attack{
 			}
 		}
 	}},
+	{name: "requests for descriptions without end", run: func(r *rogue, v *victim) {
+		r.silence()
+		done := make(chan error, 1)
+		go func() { done <- bind[crate](r.t, v.conn, "Other", client.BindConfig{}) }()
+		before := r.counts().binds
+		for i := range 2000 {
+			_ = r.link().Send(encoded(r.t, &control.BindAnswer{RPC: 1, Reason: control.ReasonDescribe, Ask: make([]int, 1+i%9)}))
+			settle(2 * ms)
+		}
+		if err := <-done; err == nil {
+			r.t.Error("bound")
+		}
+		if n := r.counts().binds - before; n > 60 {
+			r.t.Errorf("%d requests to bind", n)
+		}
+		r.datagrams(repeated(60, encoded(r.t, &control.BindAnswer{RPC: 1, Reason: 77}))...) // one for each request
+	}},
 	{name: "control characters in texts", run: texts},
 	{name: "fragments of all kinds", run: func(r *rogue, v *victim) {
 		rng := rand.New(rand.NewPCG(1, 2))

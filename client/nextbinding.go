@@ -1,7 +1,6 @@
 package client
 
 import (
-	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -83,11 +82,12 @@ func (b *binding) answeredByNext(a *control.BindAnswer) {
 	}
 	n.pending = max(n.pending-1, 0)
 	if err == nil && a.Reason == control.ReasonDescribe {
-		if slices.Equal(a.Ask, n.described) {
+		described := addDescribed(n.described, a.Ask)
+		if len(described) == len(n.described) {
 			return
 		}
-		if n.request, err = b.newRequest(a.Ask); err == nil {
-			n.described, n.asked = a.Ask, time.Time{}
+		if n.request, err = b.newRequest(described); err == nil {
+			n.described, n.asked = described, time.Time{}
 			n.link.Wake(time.Now())
 			return
 		}

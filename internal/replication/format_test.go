@@ -209,6 +209,9 @@ func TestInvalidReplies(t *testing.T) {
 		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, control.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
+		if _, _, _, err := parseReply(b); !errors.Is(err, control.ErrMalformed) {
+			t.Errorf("%x: %v", b, err)
+		}
 	}
 }
 
