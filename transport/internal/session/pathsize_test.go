@@ -93,6 +93,37 @@ func TestOrdinaryPathCostsNothing(t *testing.T) {
 	}
 }
 
+// TestProbesAreSpaced: a peer that asks for answers all the time, and answers no probe, gets one
+// each half a second, and six in all.
+func TestProbesAreSpaced(t *testing.T) {
+	inOpenPair(t, func(t *testing.T, p *pair) {
+		p.run(10 * time.Second)
+		p.client.limit = wire.MinDatagram
+		var last time.Time
+		probes := 0
+		p.client.drop = func(b []byte) bool {
+			h, _ := wire.ParseHeader(b)
+			if h.Kind != wire.ProbeKind || len(b) < 100 {
+				return false
+			}
+			if gap := time.Since(last); gap < probeInterval {
+				t.Errorf("a probe %v after the one before", gap)
+			}
+			last = time.Now()
+			probes++
+			return true
+		}
+		for range 200 {
+			p.send(p.server, fmt.Sprintf("%*d", wire.MaxBody, 0))
+			p.client.s.sendHeartbeat(time.Now(), true)
+			p.run(50 * time.Millisecond)
+		}
+		if probes != 6 {
+			t.Errorf("%d probes", probes)
+		}
+	})
+}
+
 // TestParts delivers bodies whose parts arrive in any order, not twice, and with the number of the
 // first part, and drops invalid ones.
 func TestParts(t *testing.T) {
