@@ -78,6 +78,7 @@ namespace Uplink
     }
 
     /// <summary>The part of an object that is interpolated.</summary>
+    [StructLayout(LayoutKind.Sequential)]
     public struct Pose
     {
         public Vector Position, Velocity;
@@ -93,14 +94,32 @@ namespace Uplink
     {
         internal double A, B, C, D;
 
-        public double this[int i] { get { return i == 0 ? A : i == 1 ? B : i == 2 ? C : D; } }
+        public double this[int i]
+        {
+            get { return i == 0 ? A : i == 1 ? B : i == 2 ? C : D; }
+            set
+            {
+                if (i == 0) A = value;
+                else if (i == 1) B = value;
+                else if (i == 2) C = value;
+                else D = value;
+            }
+        }
     }
 
     public struct Numbers
     {
         internal Angles First, Last;
 
-        public double this[int i] { get { return i < 4 ? First[i] : Last[i - 4]; } }
+        public double this[int i]
+        {
+            get { return i < 4 ? First[i] : Last[i - 4]; }
+            set
+            {
+                if (i < 4) First[i] = value;
+                else Last[i - 4] = value;
+            }
+        }
     }
 
     /// <summary>A world at one time, valid until the next call of a method of its owner.</summary>
@@ -182,6 +201,14 @@ namespace Uplink
         [DllImport(Native.Library)]
         internal static extern int uplink_interpolation_problem(IntPtr schema, ref Config c, [Out] byte[] to, UIntPtr capacity);
         [DllImport(Native.Library)] internal static extern int uplink_interpolator_create(IntPtr a, IntPtr type, ref Config c, out IntPtr interpolator);
+        [DllImport(Native.Library)]
+        internal static extern int uplink_smoother_create(IntPtr a, ref Smoothing s, out IntPtr problem, out IntPtr smoother);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_destroy(IntPtr s);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_correct(IntPtr s, ref Pose from, ref Pose to);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_reset(IntPtr s);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_step(IntPtr s, double seconds);
+        [DllImport(Native.Library)] internal static extern int uplink_smoother_settled(IntPtr s);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_drawn(IntPtr s, ref Pose p, out Pose drawn);
         [DllImport(Native.Library)] internal static extern void uplink_interpolator_destroy(IntPtr i);
         [DllImport(Native.Library)] internal static extern int uplink_interpolator_add(IntPtr i, ulong now, ulong time, ref Objects objects);
         [DllImport(Native.Library)] internal static extern int uplink_interpolator_sample(IntPtr i, ulong now, out Sample s);
@@ -218,7 +245,13 @@ namespace Uplink
     /// <summary>The rows of objects, for decoders and interpolators over a connection of the program. It must outlive them.</summary>
     public sealed class ObjectType : Handle
     {
-        public ObjectType(Schema schema) { UplinkException.Check(NativeObjects.uplink_object_type_create(IntPtr.Zero, schema.Pointer, out Pointer), "object type"); }
+        internal readonly Schema Schema;
+
+        public ObjectType(Schema schema)
+        {
+            Schema = schema;
+            UplinkException.Check(NativeObjects.uplink_object_type_create(IntPtr.Zero, schema.Pointer, out Pointer), "object type");
+        }
 
         /// <summary>A type without a schema.</summary>
         public ObjectType(params ObjectField[] fields)
@@ -295,11 +328,13 @@ namespace Uplink
     /// <summary>Shows snapshots of a type a little in the past, over a connection of the program. Times are in ns.</summary>
     public sealed class Interpolator : Handle
     {
+        /// <summary>Throws an ArgumentException that says which fields are possible, if one of config cannot be meant.</summary>
         public Interpolator(ObjectType type, InterpolatorConfig config)
         {
             using (var texts = new Texts())
             {
                 NativeObjects.Config c = NativeObjects.Of(config, texts);
+                if (type.Schema != null) NativeObjects.Check(type.Schema.Pointer, ref c);
                 UplinkException.Check(NativeObjects.uplink_interpolator_create(IntPtr.Zero, type.Pointer, ref c, out Pointer), "interpolator");
             }
         }
@@ -323,5 +358,45 @@ namespace Uplink
         }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_interpolator_destroy(pointer); }
+    }
+
+    /// <summary>How a Smoother fades errors; 0 is the default. include/uplink/smoother.hpp has units and ranges.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct Smoothing
+    {
+        public double Slow, Fast, SmallError, LargeError, SmallTurn, LargeTurn, Snap;
+    }
+
+    /// <summary>Smooths the corrections of one object: its drawn pose continues from where it was, and approaches the simulated one.</summary>
+    public sealed class Smoother : Handle
+    {
+        public Smoother(Smoothing config = default(Smoothing))
+        {
+            IntPtr problem;
+            int e = NativeObjects.uplink_smoother_create(IntPtr.Zero, ref config, out problem, out Pointer);
+            if (problem != IntPtr.Zero) throw new ArgumentException("smoothing: out of range: " + Marshal.PtrToStringAnsi(problem));
+            UplinkException.Check(e, "smoother");
+        }
+
+        /// <summary>A correction changed the simulated pose. The drawn pose does not change, unless it is far from the new one: then it jumps there.</summary>
+        public void Correct(Pose from, Pose to) { NativeObjects.uplink_smoother_correct(Pointer, ref from, ref to); }
+
+        public void Reset() { NativeObjects.uplink_smoother_reset(Pointer); }
+
+        /// <summary>Advances time, at any frame rate.</summary>
+        public void Step(double seconds) { NativeObjects.uplink_smoother_step(Pointer, seconds); }
+
+        /// <summary>Whether the drawn pose is the simulated one.</summary>
+        public bool Settled { get { return NativeObjects.uplink_smoother_settled(Pointer) != 0; } }
+
+        /// <summary>The pose at which to draw an object that is simulated at p.</summary>
+        public Pose Drawn(Pose p)
+        {
+            Pose drawn;
+            NativeObjects.uplink_smoother_drawn(Pointer, ref p, out drawn);
+            return drawn;
+        }
+
+        internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_smoother_destroy(pointer); }
     }
 }

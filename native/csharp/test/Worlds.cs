@@ -18,6 +18,7 @@ static class Program
         Interpolation(args[0] + "/testdata/sessions/interpolation.session");
         Clock(args[0] + "/testdata/sessions/clock.session");
         Blended();
+        Smooth();
         Predict();
         return 0;
     }
@@ -51,6 +52,43 @@ static class Program
         catch (ArgumentException e)
         {
             Check(e.Message.StartsWith("position: the field \"View\" is of kind angle"), e.Message);
+        }
+        try
+        {
+            new Interpolator(type, new InterpolatorConfig { Position = "Veiw", Interval = 50000000 });
+            Check(false, "a position that is no field");
+        }
+        catch (ArgumentException e)
+        {
+            Check(e.Message.StartsWith("position: ") && e.Message.Contains("Veiw"), e.Message);
+        }
+    }
+
+    /// <summary>A smoother fades like that of Go, and names a setting out of range.</summary>
+    static void Smooth()
+    {
+        var smoother = new Smoother();
+        var from = new Pose { Orientation = new Quaternion { W = 1 } };
+        var to = new Pose { Position = new Vector { X = 0.6, Y = -0.1 }, Orientation = new Quaternion { Z = Math.Sin(1), W = Math.Cos(1) } };
+        from.Angles[0] = 170;
+        to.Angles[0] = -150;
+        from.Numbers[0] = 1;
+        to.Numbers[0] = 1.5;
+        smoother.Correct(from, to);
+        smoother.Step(0.1);
+        Pose drawn = smoother.Drawn(to);
+        Check(Math.Abs(drawn.Position.X - 0.240421214966) < 1e-8 && Math.Abs(drawn.Orientation.Z - 0.436300512685) < 1e-8, "position " + drawn.Position.X);
+        Check(Math.Abs(drawn.Angles[0] + 179.403675625) < 1e-8 && Math.Abs(drawn.Numbers[0] - 1.18019388184) < 1e-8, "angle " + drawn.Angles[0]);
+        smoother.Step(10);
+        Check(smoother.Settled, "an error after 10 s");
+        try
+        {
+            new Smoother(new Smoothing { Slow = 1 });
+            Check(false, "a smoother that does not fade");
+        }
+        catch (ArgumentException e)
+        {
+            Check(e.Message.EndsWith("slow"), e.Message);
         }
     }
 

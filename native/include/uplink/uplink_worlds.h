@@ -181,6 +181,27 @@ typedef struct uplink_interpolator_stats {
   uint64_t delay;
 } uplink_interpolator_stats;
 
+/* The functions of smoother.hpp. Zeros of the configuration mean the defaults. */
+typedef struct uplink_smoothing {
+  double slow, fast;
+  double small_error, large_error;
+  double small_turn, large_turn;
+  double snap;
+} uplink_smoothing;
+
+typedef struct uplink_smoother uplink_smoother;
+
+/* UPLINK_INVALID: *problem is the name of a member that is out of range; otherwise it is null. */
+UPLINK_API uplink_error uplink_smoother_create(const uplink_allocator *a, const uplink_smoothing *s,
+                                               const char **problem, uplink_smoother **out);
+UPLINK_API void uplink_smoother_destroy(uplink_smoother *s);
+UPLINK_API void uplink_smoother_correct(uplink_smoother *s, const uplink_pose *from, const uplink_pose *to);
+UPLINK_API void uplink_smoother_reset(uplink_smoother *s);
+UPLINK_API void uplink_smoother_step(uplink_smoother *s, double seconds);
+/* The result is 1 if the error is zero, otherwise 0. */
+UPLINK_API int32_t uplink_smoother_settled(const uplink_smoother *s);
+UPLINK_API void uplink_smoother_drawn(const uplink_smoother *s, const uplink_pose *p, uplink_pose *drawn);
+
 typedef struct uplink_interpolator uplink_interpolator;
 
 /* The result is 1 if a field cannot be meant: *to is a text that tells which are possible. Otherwise 0. */

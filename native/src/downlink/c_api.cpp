@@ -1,6 +1,8 @@
 // The flat C interface of decoders and interpolators.
 #include "src/downlink/c_api.hpp"
 
+#include "src/base/memory.hpp"
+#include "uplink/smoother.hpp"
 #include "uplink/snapshot.hpp"
 
 using namespace uplink::detail::c_api;
@@ -163,4 +165,60 @@ void uplink_interpolator_reset(uplink_interpolator *i) {
 }
 void uplink_interpolator_get_stats(const uplink_interpolator *i, uplink_interpolator_stats *s) {
   *s = uplink::detail::c_api::of(as<const uplink::Interpolator>(i)->stats());
+}
+
+namespace {
+
+static_assert(sizeof(uplink_pose) == sizeof(uplink::Pose), "a pose is that of interpolate.hpp");
+
+// Smoothing of C, and its allocator.
+struct HeldSmoother {
+  uplink::Allocator allocator;
+  uplink::Smoother smoother;
+};
+
+void set(double from, double *to) {
+  if (from != 0) *to = from;
+}
+
+} // namespace
+
+uplink_error uplink_smoother_create(const uplink_allocator *a, const uplink_smoothing *s,
+                                    const char **problem, uplink_smoother **out) {
+  uplink::Smoothing config;
+  set(s->slow, &config.slow);
+  set(s->fast, &config.fast);
+  set(s->small_error, &config.small_error);
+  set(s->large_error, &config.large_error);
+  set(s->small_turn, &config.small_turn);
+  set(s->large_turn, &config.large_turn);
+  set(s->snap, &config.snap);
+  *out = nullptr;
+  uplink::Smoother smoother;
+  *problem = smoother.configure(config);
+  if (*problem != nullptr) return UPLINK_INVALID;
+  const uplink::Allocator allocator = uplink::detail::c_api::of(a);
+  auto *held = uplink::detail::create<HeldSmoother>(allocator, HeldSmoother{allocator, smoother});
+  if (held == nullptr) return UPLINK_NO_MEMORY;
+  *out = as<uplink_smoother>(held);
+  return UPLINK_OK;
+}
+void uplink_smoother_destroy(uplink_smoother *s) {
+  auto *held = as<HeldSmoother>(s);
+  if (held != nullptr) uplink::detail::destroy(uplink::Allocator(held->allocator), held);
+}
+void uplink_smoother_correct(uplink_smoother *s, const uplink_pose *from, const uplink_pose *to) {
+  as<HeldSmoother>(s)->smoother.correct(*as<const uplink::Pose>(from), *as<const uplink::Pose>(to));
+}
+void uplink_smoother_reset(uplink_smoother *s) {
+  as<HeldSmoother>(s)->smoother.reset();
+}
+void uplink_smoother_step(uplink_smoother *s, double seconds) {
+  as<HeldSmoother>(s)->smoother.step(seconds);
+}
+int32_t uplink_smoother_settled(const uplink_smoother *s) {
+  return as<const HeldSmoother>(s)->smoother.settled() ? 1 : 0;
+}
+void uplink_smoother_drawn(const uplink_smoother *s, const uplink_pose *p, uplink_pose *drawn) {
+  *as<uplink::Pose>(drawn) = as<const HeldSmoother>(s)->smoother.drawn(*as<const uplink::Pose>(p));
 }

@@ -47,6 +47,7 @@
 #include "uplink/loop.hpp"
 #include "uplink/objects.hpp"
 #include "uplink/predict.hpp"
+#include "uplink/smoother.hpp"
 #include "uplink/snapshot_world.hpp"
 #include "uplink/socket.hpp"
 #include "uplink/state_world.hpp"
