@@ -91,8 +91,9 @@ func (l *timeline) play(now time.Duration) time.Duration {
 	at := l.playback.Step(now, l.line.At(now)-delay, &l.line)
 	end := l.newest + l.cfg.Extrapolate
 	if zone := (delay + l.cfg.Extrapolate - l.cfg.Interval) * 2 / 5; started && zone > 0 && at > end-zone {
-		percent := max(brakePercent, 100*min(end-from, zone)/zone)
-		at = min(at, max(end-zone, from+max(0, now-since)*percent/100))
+		passed := max(0, now-since)
+		percent := max(brakePercent, 100*max(0, min(end-from, zone))/zone)
+		at = min(at, max(end-zone, from+passed/100*percent+passed%100*percent/100))
 		l.playback.At = at
 	}
 	return at

@@ -12,6 +12,9 @@ enum class Interpolation : uint8_t {
   nearest  // the snapshot that is nearer in time
 };
 
+// latest_time is the last time in ns, about 73 years: no difference overflows below it.
+constexpr uint64_t latest_time = uint64_t{1} << 61;
+
 // Limits of a pose.
 constexpr size_t max_pose_angles = 4, max_pose_numbers = 8, max_blended = 8;
 
@@ -82,13 +85,14 @@ public:
   static void destroy(Interpolator *i);
 
   // add adds a snapshot of a server's time, which arrived at now. Error::duplicate, Error::stale: it is
-  // not needed. Error::no_memory.
+  // not needed. Error::invalid: a time is after latest_time. Error::no_memory.
   Error add(uint64_t now, uint64_t time, const Objects &o);
-  // play returns the server's time to show at now. It reports false before the first snapshot. It never
+  // play returns the server's time to show at now. It reports false before the first snapshot, and after
+  // latest_time. It never
   // decreases but after a pause of the server and a reset.
   bool play(uint64_t now, uint64_t *time);
-  // at sets the world at a time of the server. It reports false before the first snapshot, and without
-  // memory.
+  // at sets the world at a time of the server. It reports false before the first snapshot, after latest_time,
+  // and without memory.
   bool at(uint64_t time, Sample *s);
   // sample is play and then at.
   bool sample(uint64_t now, Sample *s);

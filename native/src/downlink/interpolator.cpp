@@ -425,6 +425,7 @@ void Interpolator::destroy(Interpolator *i) {
 
 Error Interpolator::add(uint64_t now, uint64_t time, const Objects &o) {
   InterpolatorImpl &b = impl(this);
+  if (time > latest_time || now > latest_time) return Error::invalid;
   const int64_t t = static_cast<int64_t>(time);
   if (b.held_n > 0 && t < b.held[b.held_n - 1]->time - static_cast<int64_t>(b.config.gap)) {
     if (++b.older < restart_after) {
@@ -464,7 +465,7 @@ Error Interpolator::add(uint64_t now, uint64_t time, const Objects &o) {
 
 bool Interpolator::play(uint64_t now, uint64_t *time) {
   InterpolatorImpl &b = impl(this);
-  if (b.held_n == 0) return false;
+  if (b.held_n == 0 || now > latest_time) return false;
   const int64_t at = static_cast<int64_t>(now);
   if (b.starved && at > b.played) b.counts.starved += static_cast<uint64_t>(at - b.played);
   b.played = std::max(b.played, at);
@@ -478,7 +479,7 @@ bool Interpolator::play(uint64_t now, uint64_t *time) {
 
 bool Interpolator::at(uint64_t time, Sample *s) {
   InterpolatorImpl &b = impl(this);
-  if (b.held_n == 0) return false;
+  if (b.held_n == 0 || time > latest_time) return false;
   const int64_t t = static_cast<int64_t>(time), gap = static_cast<int64_t>(b.config.gap);
   size_t at = 0, until = 0;
   b.bracket(t, &at, &until);

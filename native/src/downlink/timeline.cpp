@@ -75,8 +75,8 @@ int64_t Timeline::play(int64_t now) {
   const int64_t end = newest_ + extrapolate,
                 zone = (wait + extrapolate - static_cast<int64_t>(config_.interval)) * 2 / 5;
   if (started && zone > 0 && at > end - zone) {
-    const int64_t percent = std::max(brake_percent, 100 * std::min(end - from, zone) / zone);
-    at = std::min(at, std::max(end - zone, from + passed * percent / 100));
+    const int64_t percent = std::max(brake_percent, 100 * std::clamp<int64_t>(end - from, 0, zone) / zone);
+    at = std::min(at, std::max(end - zone, from + passed / 100 * percent + passed % 100 * percent / 100));
     playback_.limit(at);
   }
   return at;

@@ -107,7 +107,8 @@ std::string send(const Words &w) {
   if (frame_of(s.schema[rpc], w[3], *f)) {
     std::unique_lock<std::mutex> lock(s.mutex);
     uplink::Error e;
-    while ((e = s.client->call(static_cast<uint8_t>(rpc), *f, uplink::now())) == uplink::Error::full &&
+    while (((e = s.client->call(static_cast<uint8_t>(rpc), *f, uplink::now())) == uplink::Error::full ||
+            e == uplink::Error::backlog) &&
            !s.over)
       s.changed.wait_for(lock, std::chrono::milliseconds(2));
     if (e == uplink::Error::ok)

@@ -1,10 +1,12 @@
 // Interpolation: what is shown between two snapshots, and when.
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "uplink/clock.hpp"
 #include "uplink/interpolate.hpp"
 
 using namespace uplink;
@@ -156,13 +158,61 @@ TEST_CASE("a server's time that jumps by decades") {
     REQUIRE(w.add(5000 * ms + n * 50 * ms, n * 50 * ms) == Error::ok);
     REQUIRE(w.interpolator->play(5000 * ms + n * 50 * ms, &time));
   }
-  const uint64_t jump = uint64_t{1} << 62;
+  const uint64_t jump = latest_time;
+  w.put(1, 2);
+  for (const uint64_t bad : {latest_time + 1, uint64_t{1} << 62, uint64_t{1} << 63, UINT64_MAX}) {
+    CHECK(w.add(5150 * ms, bad) == Error::invalid);
+    CHECK(w.add(bad, 150 * ms) == Error::invalid);
+    CHECK(!w.interpolator->play(bad, &time));
+    CHECK(!w.interpolator->at(bad, &w.sample));
+  }
   w.put(1, 2);
   REQUIRE(w.add(5150 * ms, jump) == Error::ok);
   // Playback follows, and does not run past what has arrived.
   REQUIRE(w.interpolator->play(5260 * ms, &time));
   CHECK(time > jump - 120 * ms);
   CHECK(time <= jump);
+}
+
+// Times that a peer or a program makes up: the sanitizers see overflows.
+TEST_CASE("times of all sizes") {
+  const uint64_t times[] = {0,
+                            1,
+                            50 * ms,
+                            1000 * ms,
+                            uint64_t{1} << 53,
+                            latest_time / 2,
+                            latest_time - 1,
+                            latest_time,
+                            latest_time + 1,
+                            latest_time * 2,
+                            latest_time * 4 - 1,
+                            latest_time * 4,
+                            UINT64_MAX};
+  std::mt19937 random(1);
+  const auto any = [&] {
+    return times[random() % (sizeof(times) / sizeof(times[0]))] + random() % 3 * 20 * ms;
+  };
+  for (int run = 0; run < 300; run++) {
+    InterpolatorConfig c;
+    c.adaptive = run % 2 == 1;
+    c.extrapolate = run % 3 == 0 ? 500 * ms : 0;
+    c.method = static_cast<Interpolation>(run % 3);
+    World w(c);
+    ServerClock clock(run % 5 == 0 ? UINT64_MAX / 4 : 50 * ms);
+    uint64_t time = 0;
+    for (int i = 0; i < 40; i++) {
+      const uint64_t now = any(), server = any();
+      w.put(1, i);
+      w.add(now, server);
+      w.interpolator->sample(any(), &w.sample);
+      w.interpolator->at(any(), &w.sample);
+      clock.observe(now, server);
+      clock.server(any(), any(), &time);
+      CHECK(clock.rate() >= 0.25);
+      CHECK(clock.rate() <= 2);
+    }
+  }
 }
 
 TEST_CASE("an adaptive delay") {
