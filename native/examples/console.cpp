@@ -190,7 +190,7 @@ int run(int argc, char **argv) {
   if (logs) log.open(argv[5]);
   Address server;
   check(parse_address(argv[2], &server), argv[2]);
-  const uint64_t duration = std::strtoull(argv[3], nullptr, 10) * 1000000000;
+  const uint64_t seconds = std::strtoull(argv[3], nullptr, 10);
   ClientConfig config;
   config.crypto = sodium_crypto();
   config.server = server;
@@ -211,18 +211,23 @@ int run(int argc, char **argv) {
 
   bool bound = false, over = false;
   int result = 0;
-  uint64_t n = 0, tick = 0, end = UINT64_MAX;
+  uint64_t n = 0, tick = 0, sent = 0;
+  // While the server does not answer, no calls are sent, or few: this time does not count.
+  const uint64_t calls = seconds * static_cast<uint64_t>(file.schema->rate_hz());
   const uint64_t interval = static_cast<uint64_t>(1e9 / file.schema->rate_hz());
   while (!over) {
-    if (bound && now() >= end) {
+    if (bound && sent >= calls) {
       client->close(0, now());
       bound = false;
     }
-    while (bound && now() >= tick) {
+    while (bound && now() >= tick && sent < calls) {
       tick += client->pace(rpc, now()).interval(interval); // as the server's jitter buffer needs it
       file.fill(*frame, n++);
       const Error e = client->call(rpc, *frame, now());
-      if (e != Error::ok) std::fprintf(stderr, "console: call: %s\n", text(e));
+      if (e == Error::ok)
+        sent++;
+      else
+        std::fprintf(stderr, "console: call: %s\n", text(e));
       for (size_t i = 0; logs && e == Error::ok && i < file.schema->components(); i++)
         log << frame->components()[i] << (i + 1 < file.schema->components() ? ' ' : '\n');
     }
@@ -238,7 +243,6 @@ int run(int argc, char **argv) {
         std::printf("bound RPC %d\n", e.rpc);
         bound = true;
         tick = now();
-        if (end == UINT64_MAX) end = tick + duration;
         break;
       case EventType::bind_failed:
         std::printf("cannot bind: reason %" PRIu64 "\n", e.value);

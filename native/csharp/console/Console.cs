@@ -23,7 +23,7 @@ static class Program
         }
         int colon = args[1].LastIndexOf(':');
         var server = new IPEndPoint(IPAddress.Parse(args[1].Substring(0, colon)), int.Parse(args[1].Substring(colon + 1)));
-        ulong duration = ulong.Parse(args[2]) * 1000000000;
+        ulong calls = ulong.Parse(args[2]) * 60;
         using (var schema = new Schema("ServerMove", 60,
             new Field { Name = "Location", Kind = Kind.Vec3, Resolution = 0.03125 },
             new Field { Name = "View", Kind = Kind.Angle, Count = 3, Bits = 16 },
@@ -39,7 +39,7 @@ static class Program
         using (TextWriter log = args.Length > 4 && args[4] != "-" ? new StreamWriter(args[4]) : TextWriter.Null)
         {
             if (spectator != null) spectator.Subscribe(client, args[5]);
-            return Play(client, schema, frame, client.Bind(schema), server, duration, log, spectator);
+            return Play(client, schema, frame, client.Bind(schema), server, calls, log, spectator);
         }
     }
 
@@ -101,23 +101,25 @@ static class Program
         }
     }
 
-    static int Play(UplinkClient client, Schema schema, Frame frame, int rpc, IPEndPoint server, ulong duration, TextWriter log, Spectator spectator)
+    static int Play(UplinkClient client, Schema schema, Frame frame, int rpc, IPEndPoint server, ulong calls, TextWriter log, Spectator spectator)
     {
         const ulong interval = 1000000000 / 60;
-        ulong id = BitConverter.ToUInt64(Guid.NewGuid().ToByteArray(), 0), n = 0, tick = 0, end = ulong.MaxValue;
+        ulong id = BitConverter.ToUInt64(Guid.NewGuid().ToByteArray(), 0), n = 0, tick = 0, sent = 0;
         bool bound = false;
         client.Connect(UplinkClient.IssueToken(null, id, server));
         while (true)
         {
-            if (bound && UplinkClient.Now >= end)
+            if (bound && sent >= calls)
             {
                 client.Close();
                 bound = false;
             }
-            for (; bound && UplinkClient.Now >= tick; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
+            for (; bound && UplinkClient.Now >= tick && sent < calls; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
             {
                 Fill(frame, n++);
-                if (client.Call(rpc, frame) == Error.Ok) log.WriteLine(string.Join(" ", frame.Components(schema)));
+                if (client.Call(rpc, frame) != Error.Ok) continue; // the time in which no call is sent does not count
+                sent++;
+                log.WriteLine(string.Join(" ", frame.Components(schema)));
             }
             client.Run();
             Event e;
@@ -131,7 +133,6 @@ static class Program
                     case EventType.Bound:
                         bound = true;
                         tick = UplinkClient.Now;
-                        if (end == ulong.MaxValue) end = tick + duration;
                         break;
                     case EventType.BindFailed:
                         Console.WriteLine("cannot bind: reason " + e.Value);
