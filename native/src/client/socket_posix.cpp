@@ -25,9 +25,11 @@ namespace {
 // that ICMP has reported: the client searches for it.
 void dont_fragment(int s, bool six) {
 #if defined(IP_PMTUDISC_PROBE) && defined(IPV6_PMTUDISC_PROBE)
-  const int level = six ? IPPROTO_IPV6 : IPPROTO_IP, name = six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
-  const int value = six ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
-  ::setsockopt(s, level, name, &value, sizeof(value));
+  const int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE;
+  if (six)
+    ::setsockopt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6, sizeof(probe6));
+  else
+    ::setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &probe4, sizeof(probe4));
 #else
   const int set = 1;
 #ifdef IP_DONTFRAG
