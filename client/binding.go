@@ -216,7 +216,7 @@ func (b *binding) describe(ask []int) error {
 	}
 	described := addDescribed(b.described, ask)
 	if len(described) == len(b.described) {
-		return nil // likewise
+		return nil // a repeated request for descriptions
 	}
 	request, err := b.newRequest(described)
 	if err != nil {

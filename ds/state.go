@@ -135,7 +135,7 @@ type Player struct {
 	rate     ratelimit.Rate   // of messages on the unreliable channel
 	messages ratelimit.Bucket // likewise
 	decoding ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
-	decoded  ratelimit.Bucket // likewise
+	decoded  ratelimit.Bucket // bytes of decoded frames
 	binds    ratelimit.Bucket // requests to bind
 	replies  ratelimit.Bucket // replies to offers, and answers to requests to bind
 	sent     ratelimit.Bucket // reliable messages of the game

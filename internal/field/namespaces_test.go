@@ -223,8 +223,8 @@ func addNetwork(t *testing.T, router bool) *network {
 	return n
 }
 
-// setMTU makes the router carry so many bytes of IP, in both directions. With told, it reports
-// larger packets by ICMP; otherwise they vanish.
+// setMTU limits the IP packets that the router carries, in bytes, in both directions. With told, it
+// reports larger packets by ICMP; otherwise they vanish.
 func (n *network) setMTU(t *testing.T, mtu int, told bool) {
 	t.Helper()
 	device, route := mtu, 9000

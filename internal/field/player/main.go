@@ -73,8 +73,9 @@ type player struct {
 	rpc    *client.Stream[move]
 	view   *client.SnapshotView[bot]
 
-	calls, frames, starved int     // of the main goroutine
-	lowestRate             float64 // of it
+	// The main goroutine alone uses these. lowestRate is relative to the nominal rate of ticks.
+	calls, frames, starved int
+	lowestRate             float64
 
 	mu                                 sync.Mutex
 	echoes, wantEchoes                 int

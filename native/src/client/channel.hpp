@@ -27,7 +27,7 @@ public:
   // send queues a message of 1 to max_reliable bytes, head and then body. It reports whether there was
   // room and memory.
   bool send(Bytes head, Bytes body = {});
-  // has_room reports whether the limit leaves room for a message of so many bytes.
+  // has_room reports whether the limit leaves room for a message of this size in bytes.
   bool has_room(size_t size) const { return size <= room(); }
   // room returns the size of the largest message for which the limit leaves room, or 0.
   size_t room() const;

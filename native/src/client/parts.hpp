@@ -25,7 +25,7 @@ public:
   const Body *add(uint64_t number, Bytes part);
 
 private:
-  static constexpr size_t max_bodies = 8; // of which parts are missing
+  static constexpr size_t max_bodies = 8; // maximum number of incomplete bodies
 
   Body *find(uint64_t first, const Part &p);
   Allocator allocator_;

@@ -90,8 +90,8 @@ func (c *Channel) push(b []byte) {
 }
 
 // feed moves the bytes that may be sent now to the state machine, in as few segments as possible.
-// Messages of a paced channel do not share segments: those of small ones measure the round-trip
-// time without the time that a full segment takes on a slow path.
+// Messages of a paced channel do not share segments: a small segment measures the round-trip time
+// without the time that a full segment takes on a slow path.
 func (c *Channel) feed() {
 	q := c.queue
 	for q.len() > 0 && c.kcp.WaitSnd() < c.allowed {

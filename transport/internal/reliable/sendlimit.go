@@ -64,8 +64,8 @@ func (o *outstanding) oldest(t *transmitted) bool {
 	return true
 }
 
-// sent records a transmission of the data segment that b starts with, in which so many messages
-// end, and returns the number of its transmissions so far.
+// sent records a transmission of the data segment that b starts with, and returns the number of its
+// transmissions so far. ends is the number of messages that end in the segment.
 func (o *outstanding) sent(now time.Duration, b []byte, ends uint16) uint8 {
 	t := o.slot(number(b))
 	if t.count == 0 || t.number != number(b) {
@@ -76,9 +76,8 @@ func (o *outstanding) sent(now time.Duration, b []byte, ends uint16) uint8 {
 	return t.count
 }
 
-// sentAll reports whether each segment was sent that a peer's segment acknowledges: una is the
-// number below which all are, and sn that of another one if alone is set. A nil outstanding has
-// sent none.
+// sentAll reports whether all segments were sent that a peer's segment acknowledges: the segments
+// before una, and segment sn if alone is set. A nil outstanding has sent none.
 func (o *outstanding) sentAll(una, sn uint32, alone bool) bool {
 	if o == nil {
 		return int32(una) <= 0 && (!alone || int32(sn) < 0)
