@@ -27,7 +27,7 @@ type Config struct {
 	Seed           uint64
 	// Hostile adds hostile clients and a second server without them, for comparison.
 	Hostile bool
-	// Peers are measured in addition to the design with models per player.
+	// Peers are other designs, measured on the same world and links.
 	Peers []Peer
 	// Clock returns the time since some start.
 	Clock func() time.Duration
