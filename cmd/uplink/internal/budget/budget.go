@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Default is the limit of commands that read captures, in bytes. With the reader and garbage the
-// process needs less than 64 MiB.
+// Default is the limit of commands that read captures, in bytes. With the reader, less than 48 MiB
+// are in use.
 const Default = 32 << 20
 
 // Budget is an amount of memory. Sizes are conservative estimates. Not safe for concurrent use.
