@@ -465,8 +465,8 @@ func TestSubscriptionsRefused(t *testing.T) {
 
 		// Invalid priorities, inputs of a past tick, and a bandwidth without room for any object.
 		for _, p := range []float64{math.NaN(), math.Inf(1), -1} {
-			wantErrors(t, "ds: world movers: ", map[string]error{"object 7: priority": s.Prioritize(7, p)})
-			wantErrors(t, "ds: world movers: ", map[string]error{"object 7: priority": a.Prioritize(7, p)})
+			wantErrors(t, "replication: world movers: ", map[string]error{"object 7: priority": s.Prioritize(7, p)})
+			wantErrors(t, "replication: world movers: ", map[string]error{"object 7: priority": a.Prioritize(7, p)})
 		}
 		uplinktest.Must(t, s.AddInputs(5))
 		if err := s.AddInputs(5); !errors.Is(err, statesync.ErrTick) {

@@ -12,9 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/schema"
-
 	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // SchemaPath returns the path of the schema file of a trace: NAME.schema.json for NAME.csv or

@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/internal/reliable"
 	"github.com/uplink-rpc/uplink/transport/simnet"

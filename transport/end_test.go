@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/transport"
 )
 

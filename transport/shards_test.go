@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/transport/internal/session"
 )
 
 // TestTimersAgainstModel compares the wheel with a map that is searched: each connection is taken

@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
 

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 type botsOptions struct {

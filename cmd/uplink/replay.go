@@ -9,14 +9,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/lab/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/trace"
 )
 

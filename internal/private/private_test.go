@@ -8,9 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // TestOpen opens each kind of existing path in each way. An error leaves the path and the target

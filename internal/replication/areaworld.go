@@ -78,13 +78,13 @@ func (w *areaWorld) apply() {
 // bytes of a message for the objects that enter a client's view.
 func (w *World) WithAreas(enter int) error {
 	if len(w.snapshots.initial) > 0 {
-		return fmt.Errorf("ds: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
+		return fmt.Errorf("replication: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
 	}
 	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
 	w.areas.add(w.schema)
 	w.plan.room = areaEncodings
 	w.snapshots.offer.Areas = true
-	w.stateErr = fmt.Errorf("ds: world %s: it has areas, so it cannot be sent as state", w.name)
+	w.stateErr = fmt.Errorf("replication: world %s: it has areas, so it cannot be sent as state", w.name)
 	return nil
 }
 
@@ -102,11 +102,11 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 	offer.Types = append(offer.Types, OfferedType{Name: name, Fields: fields})
 	switch {
 	case w.areas == nil:
-		return 0, fmt.Errorf("ds: world %s: type %s: set WorldConfig.Areas", w.name, name)
+		return 0, fmt.Errorf("replication: world %s: type %s: set WorldConfig.Areas", w.name, name)
 	case len(w.streams) > 0 || w.begun > 0:
-		return 0, fmt.Errorf("ds: world %s: type %s: add it before the first tick and the first offer", w.name, name)
+		return 0, fmt.Errorf("replication: world %s: type %s: add it before the first tick and the first offer", w.name, name)
 	case offer.check() != nil:
-		return 0, fmt.Errorf("ds: world %s: type %s: %w", w.name, name, offer.check())
+		return 0, fmt.Errorf("replication: world %s: type %s: %w", w.name, name, offer.check())
 	}
 	w.snapshots.offer = offer
 	w.areas.add(s)
@@ -131,7 +131,7 @@ func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err
 		err = w.open.Add(o, row)
 	}
 	if err != nil {
-		return fmt.Errorf("ds: world %s: put object %d: %w", w.name, o.ID, err)
+		return fmt.Errorf("replication: world %s: put object %d: %w", w.name, o.ID, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ const maxHeld = 256 << 10
 func (s *Stream) SendGameMessage(tick uint64, message []byte) error {
 	switch {
 	case len(message) > MaxGameMessage:
-		return fmt.Errorf("ds: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(message), MaxGameMessage)
+		return fmt.Errorf("replication: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(message), MaxGameMessage)
 	case s.mode.offer.CheckTick(tick) != nil:
 		return s.mode.offer.CheckTick(tick)
 	case !s.is(ready):
@@ -30,7 +30,7 @@ func (s *Stream) SendGameMessage(tick uint64, message []byte) error {
 	}
 	b := append(make([]byte, 0, 2+binary.MaxVarintLen64+len(message)), byte(control.GameMessage), s.number)
 	if err := s.player.SendReliable(append(binary.AppendUvarint(b, tick), message...)); err != nil {
-		return fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
+		return fmt.Errorf("replication: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
 	return nil
 }

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 

@@ -197,7 +197,7 @@ func (w *World) Prioritize(id uint16, priority float64) error {
 	err := w.stateErr
 	if err == nil {
 		if err = w.state.world.Prioritize(id, priority); err != nil {
-			err = fmt.Errorf("ds: world %s: %w", w.name, err)
+			err = fmt.Errorf("replication: world %s: %w", w.name, err)
 		}
 	}
 	return err
@@ -212,7 +212,7 @@ func (s *Stream) State(f func(*statesync.Sender) error) error {
 		return nil
 	}
 	if err := f(s.sender.(*stateSender).sender); err != nil {
-		return fmt.Errorf("ds: world %s: %w", s.mode.offer.Name, err)
+		return fmt.Errorf("replication: world %s: %w", s.mode.offer.Name, err)
 	}
 	return nil
 }

@@ -64,10 +64,10 @@ type sender interface {
 	count(st *Stats)
 }
 
-var errNothing = errors.New("ds: nothing to send")
+var errNothing = errors.New("replication: nothing to send")
 
 // ErrNotReady is returned while the client has not subscribed, or the initial state is being sent.
-var ErrNotReady = errors.New("ds: the client is not ready")
+var ErrNotReady = errors.New("replication: the client is not ready")
 
 // Stream is a replication stream: a world as one player receives it. Its methods are safe for
 // concurrent use, except Send.
@@ -147,7 +147,7 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 		return false, nil
 	case err != nil:
 		s.stats.Unsent++
-		return false, fmt.Errorf("ds: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
+		return false, fmt.Errorf("replication: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
 	s.pace.take(tick, s.hub.interval)
 	s.sent = tick
@@ -225,7 +225,7 @@ func (s *Stream) sendDatagram(b []byte) error {
 	s.stats.Datagrams++
 	s.stats.AEADBytes += s.aead
 	if err := s.player.Send(b); err != nil {
-		return sessionError{fmt.Errorf("ds: send to player %d: %w", s.player.ID(), err)}
+		return sessionError{fmt.Errorf("replication: send to player %d: %w", s.player.ID(), err)}
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func isSessionError(err error) bool {
 }
 
 // ErrInvalidAck is returned for an ack that no client sends.
-var ErrInvalidAck = errors.New("ds: invalid ack")
+var ErrInvalidAck = errors.New("replication: invalid ack")
 
 func (s *Stream) handleAck(b []byte, now time.Time) error {
 	s.mu.Lock()
@@ -373,7 +373,7 @@ func (s *Stream) Stats() Stats {
 	return st
 }
 
-var errUnknown = errors.New("ds: a message of no stream")
+var errUnknown = errors.New("replication: a message of no stream")
 
 // Streams are the replication streams of one player, by number. The methods are safe for concurrent
 // use. A nil Streams has no streams.
@@ -441,13 +441,13 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 	defer all.mu.Unlock()
 	if s := h.streamOf(p); s != nil {
 		if codec := s.mode.offer.Codec; codec != o.Codec {
-			return nil, fmt.Errorf("ds: offer %s to player %d: it is offered by codec %q already: Stop that before %q", o.Name, p.ID(), codec, o.Codec)
+			return nil, fmt.Errorf("replication: offer %s to player %d: it is offered by codec %q already: Stop that before %q", o.Name, p.ID(), codec, o.Codec)
 		}
 		return s, nil
 	}
 	n, ok := all.free()
 	if !ok {
-		return nil, fmt.Errorf("ds: offer %s to player %d: it has %d worlds already", o.Name, p.ID(), MaxStreams)
+		return nil, fmt.Errorf("replication: offer %s to player %d: it has %d worlds already", o.Name, p.ID(), MaxStreams)
 	}
 	o.Number, o.Processed = uint8(n), len(p.AppendProcessed(nil)) > 0
 	b, err := o.Append(nil)
@@ -455,7 +455,7 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 		err = p.SendReliable(b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ds: offer %s to player %d: %w", o.Name, p.ID(), err)
+		return nil, fmt.Errorf("replication: offer %s to player %d: %w", o.Name, p.ID(), err)
 	}
 	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, tells: o.Processed, sender: snd}
 	s.aead = p.Overhead() - transport.IPSize - transport.HeaderSize

@@ -6,11 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/serverclock"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -169,7 +168,7 @@ func (s *Subscription) appendReply() []byte {
 }
 
 // errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
-var errPiece = errors.New("client: unexpected piece of an initial state")
+var errPiece = errors.New("replication: unexpected piece of an initial state")
 
 func (s *Subscription) receivePiece(b []byte, now time.Time) error {
 	if s.phase != requesting {
@@ -185,7 +184,7 @@ func (s *Subscription) receivePiece(b []byte, now time.Time) error {
 	}
 	err := s.receiver.Begin(&s.offer, s.initial)
 	if s.initial = nil; err != nil {
-		err = fmt.Errorf("client: world %s: %w", s.name, err)
+		err = fmt.Errorf("replication: world %s: %w", s.name, err)
 	}
 	s.begun(err)
 	s.reply(now)
@@ -228,7 +227,7 @@ func (s *Subscription) receiveFragment(b []byte, at time.Time) error {
 	return s.receive(m, at)
 }
 
-var errIncomplete = errors.New("client: incomplete message")
+var errIncomplete = errors.New("replication: incomplete message")
 
 func (s *Subscription) countIncomplete() {
 	n := s.assembler.Incomplete()

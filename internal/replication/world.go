@@ -47,7 +47,7 @@ type World struct {
 func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64, initial func(put func(id uint16, generation uint8, v *T) error) error) (*World, error) {
 	start, err := Fill(typ, initial)
 	if err != nil {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+		return nil, fmt.Errorf("replication: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	w, err := NewWorldOfSets(name, evolve.Descriptions(typ.Source()), start, tickHz, sendHz)
 	if err != nil {
@@ -65,7 +65,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 		}
 	}
 	if err != nil {
-		w.stateErr = fmt.Errorf("ds: world %s: %w", name, err)
+		w.stateErr = fmt.Errorf("replication: world %s: %w", name, err)
 	}
 	return w, nil
 }
@@ -74,18 +74,18 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 // with an initial state. It cannot be offered as state.
 func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
 	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
-	w.stateErr = fmt.Errorf("ds: world %s: it has no velocities", name)
+	w.stateErr = fmt.Errorf("replication: world %s: it has no velocities", name)
 	w.interval = tickHz / sendHz
 	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}, shared: map[snapshot.Baseline]uint64{}}
 	w.prepare, w.plan.room = w.choose, maxEncodings
 	o := Offer{Name: name, Codec: SnapshotCodec, Fields: fields, RateHz: sendHz, TickHz: tickHz, Hash: Hash(start)}
 	var err error
 	if w.snapshots.initial, err = encodeInitial(w.schema, start, MaxInitial); err != nil {
-		return nil, fmt.Errorf("ds: world %s: WorldConfig.Initial: %w", name, err)
+		return nil, fmt.Errorf("replication: world %s: WorldConfig.Initial: %w", name, err)
 	}
 	o.Initial = len(w.snapshots.initial)
 	if w.snapshots.offer = o; o.check() != nil {
-		return nil, fmt.Errorf("ds: world %s: %w", name, o.check())
+		return nil, fmt.Errorf("replication: world %s: %w", name, o.check())
 	}
 	return w, nil
 }
@@ -137,7 +137,7 @@ func (w *World) Begin(tick uint64) error {
 		return err
 	}
 	if w.begun > 0 && tick <= w.last {
-		return fmt.Errorf("ds: world %s: tick %d after %d, want ascending ones", w.name, tick, w.last)
+		return fmt.Errorf("replication: world %s: tick %d after %d, want ascending ones", w.name, tick, w.last)
 	}
 	if w.planned == w.begun {
 		w.open = w.sets.Begin()
@@ -274,7 +274,7 @@ func (o *Offer) CheckTick(tick uint64) error {
 	if ValidTick(tick, o.TickHz) {
 		return nil
 	}
-	return fmt.Errorf("ds: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
+	return fmt.Errorf("replication: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
 }
 
 // ValidTick reports whether a world with that many ticks a second can have a tick: see

@@ -10,11 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // TestSeconds compares the ring of a player's seconds with a slice of all of them.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-
 	"github.com/uplink-rpc/uplink/schema"
 )
 

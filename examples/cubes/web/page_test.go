@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/web"
-
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 )

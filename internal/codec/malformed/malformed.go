@@ -9,7 +9,7 @@ import (
 
 // The errors of malformed payloads. All others wrap Err.
 var (
-	Err = errors.New("replication: malformed")
+	Err = errors.New("snapshot: malformed")
 	// ErrTruncated reports a payload that ends within its header.
 	ErrTruncated = fmt.Errorf("%w: truncated", Err)
 	// ErrCount reports more objects than a snapshot can have.

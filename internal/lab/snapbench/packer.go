@@ -5,10 +5,9 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
-
-	"github.com/uplink-rpc/uplink/internal/codec/bitio"
 )
 
 // packing selects the techniques of manual bit packing. Each one requires those before it.

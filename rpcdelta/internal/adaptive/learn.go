@@ -2,7 +2,6 @@ package adaptive
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-
 	"github.com/uplink-rpc/uplink/schema"
 )
 

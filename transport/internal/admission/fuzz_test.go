@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"

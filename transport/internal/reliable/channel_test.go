@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	kcp "github.com/xtaci/kcp-go/v5"
+	"go.uber.org/goleak"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
-
-	kcp "github.com/xtaci/kcp-go/v5"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

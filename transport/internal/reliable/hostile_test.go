@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	kcp "github.com/xtaci/kcp-go/v5"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // hostile is a peer that answers a channel as it likes. It knows what the channel sent.

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	kcp "github.com/xtaci/kcp-go/v5"
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 // TestRelease sends messages in both directions with pauses of any length between them, in which

@@ -8,10 +8,10 @@ import (
 	"encoding/hex"
 	"testing"
 
+	"golang.org/x/crypto/chacha20poly1305"
+
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-
-	"golang.org/x/crypto/chacha20poly1305"
 )
 
 func (b hexBytes) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(b)), nil }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
-
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/internal/wire"

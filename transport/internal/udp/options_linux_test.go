@@ -3,9 +3,9 @@ package udp
 import (
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 func option(t *testing.T, c *Conn, level, name int) int {

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-
 	"pgregory.net/rapid"
+
+	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
 func TestSockaddrKeepsAddress(t *testing.T) {

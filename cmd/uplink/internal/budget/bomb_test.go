@@ -11,16 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
-
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // step is the precision of the measured memory in bytes.
@@ -53,8 +52,8 @@ func (f *file) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// measure updates most, if the heap grew by [step]. It collects garbage, of which there is more on a
-// busy machine.
+// measure updates most, if the heap grew by [step]. It collects garbage, of which there is more on
+// a busy machine.
 func (f *file) measure() {
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapAlloc < f.most+step {
