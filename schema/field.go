@@ -2,7 +2,11 @@ package schema
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -150,3 +154,118 @@ func (f *Field) Values() int {
 
 // IsBytes reports whether the field is a byte string, of kind fixed or bytes.
 func (f *Field) IsBytes() bool { return f.Kind == KindFixed || f.Kind == KindBytes }
+
+func (f *Field) fillCount() error {
+	if n := kinds[f.Kind].values; n != 0 {
+		if f.Count > 1 && f.Count != n {
+			return fmt.Errorf("count %d, but a %s has %d values", f.Count, f.Kind, n)
+		}
+		if len(f.Columns) != 0 && len(f.Columns) != n {
+			return fmt.Errorf("%d columns, want %d for a %s", len(f.Columns), n, f.Kind)
+		}
+		f.Count = 0
+		return nil
+	}
+	if f.Count == 0 {
+		f.Count = max(1, len(f.Columns))
+	}
+	if f.Count < 1 || f.Count > MaxComponents {
+		return fmt.Errorf("count %d, want 1 to %d", f.Count, MaxComponents)
+	}
+	if len(f.Columns) != 0 && len(f.Columns) != f.Count {
+		return fmt.Errorf("%d columns, but count is %d", len(f.Columns), f.Count)
+	}
+	return nil
+}
+
+// checkOptions returns an error if an option is set that the kind of the field ignores.
+func (f *Field) checkOptions(c Class) error {
+	ranged := c == ClassNumber && f.Kind != KindUnitVec
+	for _, o := range []struct {
+		name      string
+		set, read bool
+	}{
+		{"resolution", f.Resolution != 0, ranged},
+		{"bits", f.Bits != 0, c == ClassAngle || c == ClassQuat || f.Kind == KindUnitVec},
+		{"width", f.Width != 0, c == ClassInteger},
+		{"size", f.Size != 0, f.Kind == KindFixed},
+		{"min", f.Min != nil, ranged},
+		{"max", f.Max != nil, ranged || f.Kind == KindBytes},
+		{"velocity", f.Velocity != "", ranged || c == ClassQuat},
+		{"velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.Velocity != ""},
+	} {
+		if o.set && !o.read {
+			return fmt.Errorf("%s means nothing for kind %s", o.name, f.Kind)
+		}
+	}
+	return nil
+}
+
+// checkKind returns an error if the kind of f is not one of kinds, which type t supports.
+func (f *Field) checkKind(t reflect.Type, kinds ...Kind) error {
+	if _, known := f.Kind.Class(); known && !slices.Contains(kinds, f.Kind) {
+		return fmt.Errorf("type %v cannot be a %s; it can be %v", t, f.Kind, kinds)
+	}
+	return nil
+}
+
+// applyTag parses the options of a struct tag such as "resolution=0.1,velocity=Velocity" into f.
+func (f *Field) applyTag(tag string) error {
+	if tag == "" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for option := range strings.SplitSeq(tag, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(option), "=")
+		if !ok || value == "" {
+			return fmt.Errorf("tag option %q, want name=value", option)
+		}
+		if seen[name] {
+			return fmt.Errorf("tag option %q: %s is given twice", option, name)
+		}
+		seen[name] = true
+		if err := f.setOption(name, value); err != nil {
+			return fmt.Errorf("tag option %q: %w", option, err)
+		}
+	}
+	return nil
+}
+
+func (f *Field) setOption(name, value string) (err error) {
+	switch name {
+	case "kind":
+		f.Kind = Kind(value)
+	case "resolution":
+		f.Resolution, err = strconv.ParseFloat(value, 64)
+	case "bits":
+		f.Bits, err = strconv.Atoi(value)
+	case "width":
+		f.Width, err = strconv.Atoi(value)
+	case "min":
+		f.Min, err = parseBound(value)
+	case "max":
+		f.Max, err = parseBound(value)
+	case "velocity":
+		f.Velocity = value
+	case "velocity_scale":
+		if f.VelocityScale, err = strconv.ParseFloat(value, 64); err == nil && f.VelocityScale == 0 {
+			err = errors.New("must not be 0; leave out the velocity instead")
+		}
+	case "urgent":
+		var urgent bool
+		urgent, err = strconv.ParseBool(value)
+		f.Urgent = &urgent
+	default:
+		return errors.New("unknown option; known are kind, resolution, bits, width, min, max, velocity, velocity_scale, urgent")
+	}
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		want := map[string]string{"Atoi": "a whole number", "ParseFloat": "a number", "ParseBool": "true or false"}[number.Func]
+		return errors.New("want " + want)
+	}
+	return err
+}
+
+func parseBound(value string) (*float64, error) {
+	v, err := strconv.ParseFloat(value, 64)
+	return &v, err
+}

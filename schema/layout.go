@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // defaultLimit is the magnitude of the default bounds of a number, in steps: less than 2^23.
@@ -34,96 +35,6 @@ type Layout struct {
 	MinBytes, MaxBytes int
 
 	fieldValues int // number of values of the field
-}
-
-// addLayout checks f, sets its defaults and appends its layout.
-func (s *Schema) addLayout(f *Field) error {
-	if f.Name == "" {
-		return errors.New("a field needs a name")
-	}
-	if s.field(f.Name) != f {
-		return errors.New("the name is used twice")
-	}
-	c, ok := f.Kind.Class()
-	if !ok {
-		return fmt.Errorf("unknown kind %q", f.Kind)
-	}
-	if err := f.fillCount(); err != nil {
-		return err
-	}
-	if err := f.checkOptions(c); err != nil {
-		return err
-	}
-	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values(), fieldValues: f.Values()}
-	var err error
-	switch {
-	case f.Kind == KindUnitVec:
-		p.N = 2
-		err = p.compileUnit()
-	case c == ClassNumber:
-		err = p.compileGroup()
-	case c == ClassAngle:
-		err = p.compileAngle()
-	case c == ClassQuat:
-		err = p.compileUnit()
-	case c == ClassInteger:
-		err = p.compileBinary()
-		s.binary += p.Values() * p.ValueBytes()
-	default:
-		err = p.compileBlob()
-		p.N, p.Blob = 0, s.blobs
-		s.blobs++
-		s.binary += p.MaxBytes + p.LengthBytes()
-	}
-	s.ints += p.N
-	s.layouts = append(s.layouts, p)
-	return err
-}
-
-func (f *Field) fillCount() error {
-	if n := kinds[f.Kind].values; n != 0 {
-		if f.Count > 1 && f.Count != n {
-			return fmt.Errorf("count %d, but a %s has %d values", f.Count, f.Kind, n)
-		}
-		if len(f.Columns) != 0 && len(f.Columns) != n {
-			return fmt.Errorf("%d columns, want %d for a %s", len(f.Columns), n, f.Kind)
-		}
-		f.Count = 0
-		return nil
-	}
-	if f.Count == 0 {
-		f.Count = max(1, len(f.Columns))
-	}
-	if f.Count < 1 || f.Count > MaxComponents {
-		return fmt.Errorf("count %d, want 1 to %d", f.Count, MaxComponents)
-	}
-	if len(f.Columns) != 0 && len(f.Columns) != f.Count {
-		return fmt.Errorf("%d columns, but count is %d", len(f.Columns), f.Count)
-	}
-	return nil
-}
-
-// checkOptions returns an error if an option is set that the kind of the field ignores.
-func (f *Field) checkOptions(c Class) error {
-	ranged := c == ClassNumber && f.Kind != KindUnitVec
-	for _, o := range []struct {
-		name      string
-		set, read bool
-	}{
-		{"resolution", f.Resolution != 0, ranged},
-		{"bits", f.Bits != 0, c == ClassAngle || c == ClassQuat || f.Kind == KindUnitVec},
-		{"width", f.Width != 0, c == ClassInteger},
-		{"size", f.Size != 0, f.Kind == KindFixed},
-		{"min", f.Min != nil, ranged},
-		{"max", f.Max != nil, ranged || f.Kind == KindBytes},
-		{"velocity", f.Velocity != "", ranged || c == ClassQuat},
-		{"velocity_scale", f.VelocityScale != 0 && f.VelocityScale != 1, f.Velocity != ""},
-	} {
-		if o.set && !o.read {
-			return fmt.Errorf("%s means nothing for kind %s", o.name, f.Kind)
-		}
-	}
-	return nil
 }
 
 func (p *Layout) compileGroup() error {
@@ -286,4 +197,48 @@ func (p *Layout) bytesLimit() string {
 		return fmt.Sprintf("exactly %d", p.MaxBytes)
 	}
 	return fmt.Sprintf("at most %d", p.MaxBytes)
+}
+
+// valueRange returns the range of a value of an integer field. If a float64 cannot represent the
+// maximum, it is rounded down.
+func (p *Layout) valueRange() (lo, hi float64) {
+	bits := int(p.Width)
+	if p.Signed {
+		bits--
+		lo = -math.Ldexp(1, bits)
+	}
+	if bits > 53 {
+		return lo, math.Nextafter(math.Ldexp(1, bits), 0)
+	}
+	return lo, math.Ldexp(1, bits) - 1
+}
+
+func (p *Layout) valueLimit() string {
+	number := func(v int32) string { return strconv.FormatFloat(float64(v)/p.Scale, 'f', -1, 64) }
+	return number(p.Lo) + " to " + number(p.Hi)
+}
+
+// setUint sets value k of an integer field to the low bits of v.
+func (p *Layout) setUint(f *Frame, k int, v uint64) {
+	if p.Width > 32 {
+		f.Ints[p.At+2*k], f.Ints[p.At+2*k+1] = int32(uint32(v)), int32(uint32(v>>32))
+		return
+	}
+	f.Ints[p.At+k] = int32(uint32(v))
+}
+
+// restore returns the value of v steps. If the scale is an integer, it divides by it, because for
+// resolutions such as 0.1 the quotient is the float64 nearest to the decimal number.
+func (p *Layout) restore(v int32) float64 {
+	if steps := math.Round(p.Scale); steps >= 1 && math.Abs(p.Scale-steps) < 1e-12*steps {
+		return float64(v) / steps
+	}
+	return float64(v) * p.Field.Resolution
+}
+
+func (p *Layout) degrees(v int32) float64 {
+	if v > p.Hi/2 {
+		v -= p.Hi + 1
+	}
+	return float64(v) * 360 / float64(int(p.Hi)+1)
 }

@@ -58,14 +58,6 @@ func newMember(f *Field, t reflect.Type, i int) (member, error) {
 	return m, errors.Join(err, f.checkKind(t, KindScalar, KindUint, KindInt, KindBool, KindBits))
 }
 
-// checkKind returns an error if the kind of f is not one of kinds, which type t supports.
-func (f *Field) checkKind(t reflect.Type, kinds ...Kind) error {
-	if _, known := f.Kind.Class(); known && !slices.Contains(kinds, f.Kind) {
-		return fmt.Errorf("type %v cannot be a %s; it can be %v", t, f.Kind, kinds)
-	}
-	return nil
-}
-
 // isPlain reports whether values of type t are sent without msgpack even if the option max is set.
 func isPlain(t reflect.Type) bool {
 	switch t.Kind() {

@@ -235,3 +235,178 @@ func (s *Schema) field(name string) *Field {
 	}
 	return nil
 }
+
+// NewFrames returns n frames whose components share one array. All components are 0 and all byte
+// strings are nil; see [Schema.Zero].
+func (s *Schema) NewFrames(n int) []Frame {
+	frames := make([]Frame, n)
+	ints := make([]int32, n*s.ints)
+	strs := make([][]byte, n*s.blobs)
+	for i := range frames {
+		frames[i].Ints = ints[i*s.ints : (i+1)*s.ints : (i+1)*s.ints]
+		frames[i].Bytes = strs[i*s.blobs : (i+1)*s.blobs : (i+1)*s.blobs]
+	}
+	return frames
+}
+
+// NewFrame returns a frame with every component 0 and every byte string at its minimum length.
+func (s *Schema) NewFrame() *Frame {
+	f := &s.NewFrames(1)[0]
+	s.Zero(f)
+	return f
+}
+
+// Zero sets every component of f to 0 and every byte string to zeros of its minimum length.
+func (s *Schema) Zero(f *Frame) {
+	clear(f.Ints)
+	for i := range s.layouts {
+		if p := &s.layouts[i]; p.Class == ClassBytes {
+			f.Bytes[p.Blob] = append(f.Bytes[p.Blob][:0], make([]byte, p.MinBytes)...)
+		}
+	}
+}
+
+// bounds is the range of a component: its minimum, and the difference of maximum and minimum.
+type bounds struct {
+	lo   int32
+	span uint32
+}
+
+func (s *Schema) compileBounds() {
+	for i := range s.layouts {
+		p := &s.layouts[i]
+		for k := range p.N {
+			lo, hi := p.ComponentRange(k)
+			s.bounds = append(s.bounds, bounds{int32(lo), uint32(hi - lo)})
+		}
+	}
+}
+
+// Check returns an error if f is not a frame of the schema: [ErrFrame] if its shape differs, a
+// [*RangeError] if a component or the length of a byte string is out of range.
+func (s *Schema) Check(f *Frame) error {
+	if len(f.Ints) != s.ints || len(f.Bytes) != s.blobs {
+		return fmt.Errorf("%w: %s has %d components and %d byte strings, the frame %d and %d",
+			ErrFrame, s.rpc, s.ints, s.blobs, len(f.Ints), len(f.Bytes))
+	}
+	bounds := s.bounds[:len(f.Ints)]
+	beyond := int64(0) // negative if a component is out of range
+	for i, v := range f.Ints {
+		b := &bounds[i]
+		beyond |= int64(b.span) - int64(uint32(v-b.lo))
+	}
+	if beyond >= 0 && s.blobs == 0 {
+		return nil
+	}
+	for i := range s.layouts {
+		p := &s.layouts[i]
+		if p.Class == ClassBytes {
+			if n := len(f.Bytes[p.Blob]); beyond >= 0 && (n < p.MinBytes || n > p.MaxBytes) {
+				return s.rangeError(p.Field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
+			}
+			continue
+		}
+		if beyond >= 0 {
+			continue
+		}
+		for k, v := range f.Ints[p.At:][:p.N] {
+			if !p.Holds(k, v) {
+				return s.rangeError(p.Field, v, p.componentLimit(k))
+			}
+		}
+	}
+	return nil
+}
+
+// addLayout checks f, sets its defaults and appends its layout.
+func (s *Schema) addLayout(f *Field) error {
+	if f.Name == "" {
+		return errors.New("a field needs a name")
+	}
+	if s.field(f.Name) != f {
+		return errors.New("the name is used twice")
+	}
+	c, ok := f.Kind.Class()
+	if !ok {
+		return fmt.Errorf("unknown kind %q", f.Kind)
+	}
+	if err := f.fillCount(); err != nil {
+		return err
+	}
+	if err := f.checkOptions(c); err != nil {
+		return err
+	}
+	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values(), fieldValues: f.Values()}
+	var err error
+	switch {
+	case f.Kind == KindUnitVec:
+		p.N = 2
+		err = p.compileUnit()
+	case c == ClassNumber:
+		err = p.compileGroup()
+	case c == ClassAngle:
+		err = p.compileAngle()
+	case c == ClassQuat:
+		err = p.compileUnit()
+	case c == ClassInteger:
+		err = p.compileBinary()
+		s.binary += p.Values() * p.ValueBytes()
+	default:
+		err = p.compileBlob()
+		p.N, p.Blob = 0, s.blobs
+		s.blobs++
+		s.binary += p.MaxBytes + p.LengthBytes()
+	}
+	s.ints += p.N
+	s.layouts = append(s.layouts, p)
+	return err
+}
+
+// Velocities returns the velocities that the fields declare, for a simulation of s.RateHz() ticks
+// per second. The caller must not modify the slice.
+func (s *Schema) Velocities() []Velocity { return s.velocities }
+
+// PerTick returns [Velocity.PerTick] of each of s.Velocities.
+func (s *Schema) PerTick() (factors []int64) {
+	for _, v := range s.velocities {
+		factors = append(factors, v.PerTick)
+	}
+	return factors
+}
+
+// WithPerTick returns a schema with the same fields, the rate hz, and the given [Velocity.PerTick]
+// of each of s.Velocities, which the other end computed.
+func (s *Schema) WithPerTick(hz float64, factors []int64) (*Schema, error) {
+	if len(factors) != len(s.velocities) {
+		return nil, fmt.Errorf("schema: %s: %d factors of velocities, want %d", s.rpc, len(factors), len(s.velocities))
+	}
+	out, err := New(s.rpc, hz, s.fields)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range factors {
+		if f < -MaxPerTick || f > MaxPerTick {
+			return nil, fmt.Errorf("schema: %s: velocity of field %q: factor %d, want at most %d", s.rpc, out.velocities[i].Field, f, int64(MaxPerTick))
+		}
+		out.velocities[i].PerTick = f
+	}
+	return out, nil
+}
+
+// addVelocities computes the velocities of all fields, which are valid.
+func (s *Schema) addVelocities() {
+	for i := range s.fields {
+		f := &s.fields[i]
+		if f.Velocity == "" {
+			continue
+		}
+		v := Velocity{Field: f.Name, Of: f.Velocity}
+		perTick := s.field(f.Velocity).Resolution * f.VelocityScale / s.rate
+		if f.Kind == KindQuat {
+			v.PerTick = RadiansPerTick(perTick)
+		} else {
+			v.PerTick = StepsPerTick(perTick / f.Resolution)
+		}
+		s.velocities = append(s.velocities, v)
+	}
+}

@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"math"
-	"strconv"
 )
 
 // RangeError reports a value that cannot be quantized because it is not a number or outside the
@@ -104,25 +103,6 @@ func (s *Schema) quantizeBinary(p *Layout, f *Frame, values []float64) error {
 	return nil
 }
 
-// valueRange returns the range of a value of an integer field. If a float64 cannot represent the
-// maximum, it is rounded down.
-func (p *Layout) valueRange() (lo, hi float64) {
-	bits := int(p.Width)
-	if p.Signed {
-		bits--
-		lo = -math.Ldexp(1, bits)
-	}
-	if bits > 53 {
-		return lo, math.Nextafter(math.Ldexp(1, bits), 0)
-	}
-	return lo, math.Ldexp(1, bits) - 1
-}
-
-func (p *Layout) valueLimit() string {
-	number := func(v int32) string { return strconv.FormatFloat(float64(v)/p.Scale, 'f', -1, 64) }
-	return number(p.Lo) + " to " + number(p.Hi)
-}
-
 // SetUint sets value k of field i, a uint, bits or bool. A value wider than the field is a
 // [*RangeError].
 func (s *Schema) SetUint(f *Frame, i, k int, v uint64) error {
@@ -142,15 +122,6 @@ func (s *Schema) SetInt(f *Frame, i, k int, v int64) error {
 	}
 	p.setUint(f, k, uint64(v))
 	return nil
-}
-
-// setUint sets value k of an integer field to the low bits of v.
-func (p *Layout) setUint(f *Frame, k int, v uint64) {
-	if p.Width > 32 {
-		f.Ints[p.At+2*k], f.Ints[p.At+2*k+1] = int32(uint32(v)), int32(uint32(v>>32))
-		return
-	}
-	f.Ints[p.At+k] = int32(uint32(v))
 }
 
 // Uint returns value k of field i, a uint, bits or bool.
@@ -214,20 +185,4 @@ func (s *Schema) RestoreField(dst []float64, f *Frame, i int) []float64 {
 		}
 	}
 	return dst
-}
-
-// restore returns the value of v steps. If the scale is an integer, it divides by it, because for
-// resolutions such as 0.1 the quotient is the float64 nearest to the decimal number.
-func (p *Layout) restore(v int32) float64 {
-	if steps := math.Round(p.Scale); steps >= 1 && math.Abs(p.Scale-steps) < 1e-12*steps {
-		return float64(v) / steps
-	}
-	return float64(v) * p.Field.Resolution
-}
-
-func (p *Layout) degrees(v int32) float64 {
-	if v > p.Hi/2 {
-		v -= p.Hi + 1
-	}
-	return float64(v) * 360 / float64(int(p.Hi)+1)
 }
