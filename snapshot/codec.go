@@ -1,7 +1,10 @@
 package snapshot
 
 import (
+	"math/bits"
+
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
+	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/schema"
@@ -47,37 +50,6 @@ type observer interface {
 	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
 	// fitScale is called with each prediction of such a logarithm.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
-}
-
-// objectContext holds values of the coded object. Positions, velocities and errors are in 1/16 of a
-// step (Q4) and relate to the coded distance in time.
-type objectContext struct {
-	index          int // in the baseline
-	base           []int32
-	row            [refs][]int32
-	lag            [refs]int64
-	moved          int // bits: differs from the first, second and last reference
-	class          int
-	speedContext   int   // distance moved since the last reference, 0 to 3
-	jerk           int64 // change of velocity over all references
-	jerk1          int64 // change of velocity over the newest references
-	speed          int64
-	logJerk        int64
-	logJerk1       int64
-	logSpeed       int64
-	scales         [spans]int64 // Q4, shifted by partShift: from a difference over each span to a velocity
-	usual          bool         // lag has the ages of References
-	speeds         [3]velocities
-	near           *neighbor
-	gap            int64    // log2 of the distance to near
-	miss           [3]int64 // errors of the predicted position
-	missed         int64    // sum of miss
-	flag           int
-	pose           pose
-	turned         int64 // error of the predicted orientation
-	velocityChange [3]int64
-	drift          [3]int64 // velocity of the position
-	resting        bool     // the object is at rest
 }
 
 // neighbor is the context that a coded object leaves for the following ones.
@@ -202,4 +174,141 @@ func (pc *payloadCodec) codeStep(step int64) int64 {
 		n++
 	}
 	return n
+}
+
+// init prepares a codec.
+func (pc *payloadCodec) init(s *Schema, decoding bool) {
+	pc.schema, pc.probs = s, make([]prob, s.layout.size)
+	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
+}
+
+// encode codes cur against the loaded baseline, which is a snapshot if delta is set.
+func (pc *payloadCodec) encode(cur *Set, m *modelSet, delta bool) {
+	if delta {
+		pc.codeStep(pc.refs.step)
+	}
+	pc.begin(m.at(&pc.refs))
+	pc.codePhysics(cur)
+	pc.loadPhysics(cur)
+	pc.objects(cur)
+	pc.rows(cur)
+}
+
+// decodeInto decodes objects into dst, against the loaded baseline.
+func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet) error {
+	pc.begin(m.at(&pc.refs))
+	dst.Reset()
+	pc.codePhysics(dst)
+	pc.loadPhysics(dst)
+	pc.invalid = malformed.ErrID
+	if !pc.objects(nil) {
+		return pc.invalid
+	}
+	pc.rows(dst)
+	switch {
+	case pc.Bad:
+		return malformed.ErrBounds
+	case !pc.Dec.Complete():
+		return malformed.ErrLength
+	}
+	return nil
+}
+
+// bit codes a decision with the probability of context k, which adapts.
+func (pc *payloadCodec) bit(k int, b bool) bool {
+	p := &pc.probs[k]
+	v := int32(*p)
+	is := v &^ rateMask
+	if pc.Decoding {
+		b = pc.Dec.BitNoRenorm(uint32(rangecoder.Scale - is))
+		pc.Dec.Renorm()
+	} else {
+		if pc.lesson != nil {
+			pc.lesson.decided(k, b)
+		}
+		pc.Enc.BitNoRenorm(b, uint32(rangecoder.Scale-is))
+		pc.Enc.Renorm()
+	}
+	to := int32(unlikely)
+	if b {
+		to = rangecoder.Scale - unlikely
+	}
+	*p = prob((is+(to-is)>>(v&rateMask+fastest))&^rateMask | v&rateMask)
+	return b
+}
+
+// integer codes v, of at most 32 bits. level is the expected magnitude; sign, below signs plus
+// fineSigns, is the context of the sign.
+func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
+	n := pc.length(at+level*slots, middle(level), bits.Len64(uint64(max(v, -v))))
+	if n == 0 {
+		return 0
+	}
+	negative := pc.bit(at+signsAt+sign, v < 0)
+	mag := uint64(1)
+	if n > 1 {
+		beyond := min(max(n-middle(level)+beyonds/2, 0), beyonds-1)
+		mag = pc.mantissa(at+mantissasAt+4*beyond, uint(n-1), uint64(max(v, -v)))
+	}
+	if negative {
+		return -int64(mag)
+	}
+	return int64(mag)
+}
+
+// length codes the length of a magnitude in bits: whether it exceeds middle, then in unary upward
+// or downward from there.
+func (pc *payloadCodec) length(at, middle, size int) int {
+	n := middle
+	at += middleSlot
+	if pc.bit(at, size > n) {
+		for n++; n < maxLength && pc.bit(at+min(n-middle, slots-1-middleSlot), size > n); n++ {
+		}
+		return n
+	}
+	for ; n > 0 && !pc.bit(at-min(middle-n+1, middleSlot), size > n-1); n-- {
+	}
+	return n
+}
+
+const maxLength = 32
+
+// mantissa codes the low n bits of v, whose bit n is set. The first two bits have contexts.
+func (pc *payloadCodec) mantissa(at int, n uint, v uint64) uint64 {
+	node := uint64(1)
+	for n > 0 && node < 4 {
+		n--
+		node <<= 1
+		if pc.bit(at+int(node>>1), v>>n&1 != 0) {
+			node |= 1
+		}
+	}
+	if n > 0 {
+		node = node<<n | pc.Raw(v&(1<<n-1), n)
+	}
+	return node
+}
+
+// count codes v, of at most 32 bits: its length with contexts for a level, and its other bits raw.
+func (pc *payloadCodec) count(at, level int, v uint64) uint64 {
+	n := pc.length(at, middle(level), bits.Len64(v))
+	if n < 2 {
+		return uint64(n)
+	}
+	rest := uint(n - 1)
+	return 1<<rest | pc.Raw(v&(1<<rest-1), rest)
+}
+
+// predicted codes a component with bounds by its difference from guess, which is in Q4, and returns
+// that difference in Q4. The other arguments are those of integer, with sign below signs. If the
+// difference is probably small, its sign depends most on how guess is rounded.
+func (pc *payloadCodec) predicted(at, level, sign int, guess int64, component *int32, lo, hi int32) int64 {
+	v := (guess + 8) >> 4
+	if level < fineLevels {
+		fraction := int(guess-v*16+8) * fractions >> 4
+		sign = signs + (level/3*fractions+fraction)*3 + sign%3
+	}
+	v += pc.integer(at, level, sign, int64(*component)-v)
+	pc.Store(component, pc.Check(v, lo, hi))
+	return int64(*component)*16 - guess
 }

@@ -1,11 +1,6 @@
 package snapshot
 
-import (
-	"math/bits"
-
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
-)
+import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 
 // prob is the probability that a decision is true: its upper 13 bits are of 65,536, and its lower
 // three say how fast it adapts.
@@ -22,29 +17,6 @@ const (
 	// even is the probability of a decision of which nothing is known.
 	even prob = rangecoder.Half | 2
 )
-
-// bit codes a decision with the probability of context k, which adapts.
-func (pc *payloadCodec) bit(k int, b bool) bool {
-	p := &pc.probs[k]
-	v := int32(*p)
-	is := v &^ rateMask
-	if pc.Decoding {
-		b = pc.Dec.BitNoRenorm(uint32(rangecoder.Scale - is))
-		pc.Dec.Renorm()
-	} else {
-		if pc.lesson != nil {
-			pc.lesson.decided(k, b)
-		}
-		pc.Enc.BitNoRenorm(b, uint32(rangecoder.Scale-is))
-		pc.Enc.Renorm()
-	}
-	to := int32(unlikely)
-	if b {
-		to = rangecoder.Scale - unlikely
-	}
-	*p = prob((is+(to-is)>>(v&rateMask+fastest))&^rateMask | v&rateMask)
-	return b
-}
 
 // layout says where the contexts of decisions are among all of a schema. Each slice has one of them
 // for each field of a class.
@@ -79,57 +51,6 @@ const (
 	// moving object in half octaves.
 	contactContexts = 128
 )
-
-func (s *Schema) newLayout() (l layout) {
-	take := func(n int) int {
-		l.size += n
-		return l.size - n
-	}
-	for i := range s.fields {
-		switch s.fields[i].Class {
-		case schema.ClassNumber:
-			l.numbers = append(l.numbers, take(numberKinds*integerSize))
-		case schema.ClassQuat:
-			l.turns = append(l.turns, take(turnSize))
-		case schema.ClassAngle:
-			l.angles = append(l.angles, take(integerSize))
-		case schema.ClassBytes:
-			l.strings = append(l.strings, take(stringSize))
-		default:
-			l.flags = append(l.flags, take(flagContexts+2))
-		}
-		l.same = append(l.same, take(sameSize))
-	}
-	l.changed, l.disturbed, l.how, l.quiet, l.removed = take(256), take(4*contactContexts), take(2*contactContexts), take(3), take(2)
-	l.added, l.gap, l.physics = take(slots), take(slots), take(slots)
-	return l
-}
-
-// start returns the probabilities of a model that has learned nothing.
-func (s *Schema) start() []prob {
-	l := &s.layout
-	p := make([]prob, l.size)
-	for i := range p {
-		p[i] = even
-	}
-	for _, at := range l.numbers {
-		for k := range numberKinds {
-			startInteger(p[at+k*integerSize:])
-		}
-	}
-	for _, at := range l.turns {
-		for k := range 2 {
-			startInteger(p[at+largestSize+k*integerSize:])
-		}
-	}
-	for _, at := range l.angles {
-		startInteger(p[at:])
-	}
-	startLength(p[l.added:], addedLevel)
-	startLength(p[l.gap:], gapLevel)
-	startLength(p[l.physics:], physicsLevel)
-	return p
-}
 
 // Initial levels of counts.
 const (
@@ -187,80 +108,4 @@ func startLength(p []prob, level int) {
 		}
 		p[i] = prob(min(max(v, 200), 65336))&^rateMask | 3
 	}
-}
-
-// integer codes v, of at most 32 bits. level is the expected magnitude; sign, below signs plus
-// fineSigns, is the context of the sign.
-func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
-	n := pc.length(at+level*slots, middle(level), bits.Len64(uint64(max(v, -v))))
-	if n == 0 {
-		return 0
-	}
-	negative := pc.bit(at+signsAt+sign, v < 0)
-	mag := uint64(1)
-	if n > 1 {
-		beyond := min(max(n-middle(level)+beyonds/2, 0), beyonds-1)
-		mag = pc.mantissa(at+mantissasAt+4*beyond, uint(n-1), uint64(max(v, -v)))
-	}
-	if negative {
-		return -int64(mag)
-	}
-	return int64(mag)
-}
-
-// length codes the length of a magnitude in bits: whether it exceeds middle, then in unary upward
-// or downward from there.
-func (pc *payloadCodec) length(at, middle, size int) int {
-	n := middle
-	at += middleSlot
-	if pc.bit(at, size > n) {
-		for n++; n < maxLength && pc.bit(at+min(n-middle, slots-1-middleSlot), size > n); n++ {
-		}
-		return n
-	}
-	for ; n > 0 && !pc.bit(at-min(middle-n+1, middleSlot), size > n-1); n-- {
-	}
-	return n
-}
-
-const maxLength = 32
-
-// mantissa codes the low n bits of v, whose bit n is set. The first two bits have contexts.
-func (pc *payloadCodec) mantissa(at int, n uint, v uint64) uint64 {
-	node := uint64(1)
-	for n > 0 && node < 4 {
-		n--
-		node <<= 1
-		if pc.bit(at+int(node>>1), v>>n&1 != 0) {
-			node |= 1
-		}
-	}
-	if n > 0 {
-		node = node<<n | pc.Raw(v&(1<<n-1), n)
-	}
-	return node
-}
-
-// count codes v, of at most 32 bits: its length with contexts for a level, and its other bits raw.
-func (pc *payloadCodec) count(at, level int, v uint64) uint64 {
-	n := pc.length(at, middle(level), bits.Len64(v))
-	if n < 2 {
-		return uint64(n)
-	}
-	rest := uint(n - 1)
-	return 1<<rest | pc.Raw(v&(1<<rest-1), rest)
-}
-
-// predicted codes a component with bounds by its difference from guess, which is in Q4, and returns
-// that difference in Q4. The other arguments are those of integer, with sign below signs. If the
-// difference is probably small, its sign depends most on how guess is rounded.
-func (pc *payloadCodec) predicted(at, level, sign int, guess int64, component *int32, lo, hi int32) int64 {
-	v := (guess + 8) >> 4
-	if level < fineLevels {
-		fraction := int(guess-v*16+8) * fractions >> 4
-		sign = signs + (level/3*fractions+fraction)*3 + sign%3
-	}
-	v += pc.integer(at, level, sign, int64(*component)-v)
-	pc.Store(component, pc.Check(v, lo, hi))
-	return int64(*component)*16 - guess
 }

@@ -1,10 +1,6 @@
 package snapshot
 
-import (
-	"fmt"
-
-	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-)
+import "fmt"
 
 // Baseline is what a payload is coded against. Both ends must have it.
 type Baseline struct {
@@ -76,37 +72,35 @@ func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, I
 	return out, info, nil
 }
 
-// load loads baseline and references of snapshot n.
-func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
-	base := n - uint64(b.Distance)
-	switch {
-	case b.Distance == 0 && b.Empty:
-		refs.begin(w.empty, 1, 0)
-	case b.Distance == 0:
-		refs.begin(w.initial, 1, 0)
-	case b.Distance < 0 || b.Step < 0 || b.Step > maxStep || b.Distance+maxLag*b.Step >= Ring || uint64(b.Distance+maxLag*b.Step) > n:
-		return fmt.Errorf("%w: snapshot %d, %d before the newest", ErrBaselineMissing, uint16(base), b.Distance)
-	default:
-		refs.begin(w.set(base), int64(b.Distance), b.Step)
+// AppendGroup appends the coded objects of cur, a part of a snapshot, and returns the extended
+// slice. There is no header: the decoder must know the baseline's distance. before returns the sets
+// of the same part by their age relative to the baseline, which is that of age 0; ages are
+// multiples of b.Step, up to 6. Objects that are not in the baseline are left out; left is their
+// number. Without a baseline (b.Distance is 0) nothing is read, and all are coded. AppendGroup does
+// not allocate once warm if dst has room.
+func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) (coded []byte, left int) {
+	pc := &e.codec
+	if pc.schema != cur.schema {
+		pc.init(cur.schema, false)
+		e.empty = cur.schema.NewSet()
 	}
-	refs.load(func(lag int) *Set { return w.set(base - uint64(lag)) })
-	return nil
+	if pc.oldOnly = b.Distance > 0; pc.oldOnly {
+		pc.refs.begin(before(0), int64(b.Distance), b.Step)
+	} else {
+		pc.refs.begin(e.empty, 1, 0)
+	}
+	pc.refs.load(before)
+	pc.Enc.Reset(dst, 0)
+	pc.encode(cur, defaultModel(pc.schema), b.Distance > 0)
+	return pc.Enc.Finish(), pc.leftOut
 }
 
-// init prepares a codec.
-func (pc *payloadCodec) init(s *Schema, decoding bool) {
-	pc.schema, pc.probs = s, make([]prob, s.layout.size)
-	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
-}
-
-// encode codes cur against the loaded baseline, which is a snapshot if delta is set.
-func (pc *payloadCodec) encode(cur *Set, m *modelSet, delta bool) {
-	if delta {
-		pc.codeStep(pc.refs.step)
-	}
-	pc.begin(m.at(&pc.refs))
-	pc.codePhysics(cur)
-	pc.loadPhysics(cur)
-	pc.objects(cur)
-	pc.rows(cur)
+// AppendPart appends the newest snapshot of a part, coded against another one that the part has, as
+// [Encoder.AppendGroup] does.
+func (e *Encoder) AppendPart(dst []byte, p *Part, b Baseline) (coded []byte, left int) {
+	n, k := p.next-1, 0
+	return e.AppendGroup(dst, p.view(&e.views[0], n), b, func(age int) *Set {
+		k++
+		return p.view(&e.views[k], n-uint64(b.Distance+age))
+	})
 }

@@ -1,9 +1,6 @@
 package snapshot
 
-import (
-	"github.com/uplink-rpc/uplink/internal/codec/lms"
-	"github.com/uplink-rpc/uplink/schema"
-)
+import "github.com/uplink-rpc/uplink/internal/codec/lms"
 
 // Models, by the distance to the baseline.
 const (
@@ -96,21 +93,6 @@ func newModel(s *Schema) *modelSet {
 
 // at returns the parameters for references.
 func (m *modelSet) at(refs *refFrames) *model { return m.models[refs.model()] }
-
-// newModel returns a model that has learned nothing.
-func (s *Schema) newModel() *model {
-	m := &model{start: s.start()}
-	for i := range s.fields {
-		switch s.fields[i].Class {
-		case schema.ClassNumber:
-			m.motion = append(m.motion, newMotionWeights())
-		case schema.ClassQuat:
-			m.turns = append(m.turns, newTurnWeights())
-		default:
-		}
-	}
-	return m
-}
 
 func newMotionWeights() (m motionWeights) {
 	for a := range m.position {

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
@@ -72,47 +71,8 @@ func (p *Packed) Only(i int) Packed {
 	return Packed{objects: one, ids: idsOf(one), rows: p.rows[i*words:][:words:words]}
 }
 
-// AppendPacked appends a copy of object i of p, of the same schema. Its id must be higher than all
-// others.
-func (s *Set) AppendPacked(p *Packed, i int) error {
-	o := p.objects[i]
-	switch n := len(s.objects); {
-	case n >= MaxObjects:
-		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, n, MaxObjects)
-	case n > 0 && s.objects[n-1].ID >= o.ID:
-		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
-	}
-	packing := &s.schema.packing
-	packing.Unpack(s.push(o), p.rows[i*packing.Words():])
-	return nil
-}
-
 // Memory returns the size of the contents in bytes, without the list of objects.
 func (p *Packed) Memory() int { return 8 * cap(p.rows) }
-
-// unpack makes s the objects of p, whose list they share.
-func (s *Set) unpack(p *Packed) {
-	s.refer(p)
-	n := len(p.objects) * s.schema.ints
-	s.ints = slices.Grow(s.ints[:0], n)[:n]
-	for i := range p.objects {
-		s.unpackRow(i)
-	}
-}
-
-// unpackRow unpacks the row of object i.
-func (s *Set) unpackRow(i int) {
-	packing := &s.schema.packing
-	packing.Unpack(s.Row(i), s.packed[i*packing.Words():])
-}
-
-// refer makes s the objects of p, without unpacking them.
-func (s *Set) refer(p *Packed) {
-	s.objects, s.ids, s.shared, s.packed, s.physics = p.objects, p.ids, true, p.rows, physics{}
-	if p.physics != nil {
-		s.physics = *p.physics
-	}
-}
 
 // unpackedSet is a set that becomes one Packed after the other. It unpacks what differs from the
 // one before.

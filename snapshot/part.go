@@ -52,9 +52,6 @@ type departure struct {
 	slot uint16
 }
 
-// PartFrom returns a part of a world that begins with snapshot n. It must not be copied once used.
-func (s *Schema) PartFrom(n uint64) Part { return Part{schema: s, first: n, next: n} }
-
 // Put adds a copy of an object to the next snapshot. Its id must be higher than all others there,
 // and each component within the bounds of its field. After an error the snapshot is unchanged. Put
 // does not allocate once warm.

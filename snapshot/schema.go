@@ -240,3 +240,115 @@ func padded(c []int32) bool {
 	}
 	return true
 }
+
+func (s *Schema) newLayout() (l layout) {
+	take := func(n int) int {
+		l.size += n
+		return l.size - n
+	}
+	for i := range s.fields {
+		switch s.fields[i].Class {
+		case schema.ClassNumber:
+			l.numbers = append(l.numbers, take(numberKinds*integerSize))
+		case schema.ClassQuat:
+			l.turns = append(l.turns, take(turnSize))
+		case schema.ClassAngle:
+			l.angles = append(l.angles, take(integerSize))
+		case schema.ClassBytes:
+			l.strings = append(l.strings, take(stringSize))
+		default:
+			l.flags = append(l.flags, take(flagContexts+2))
+		}
+		l.same = append(l.same, take(sameSize))
+	}
+	l.changed, l.disturbed, l.how, l.quiet, l.removed = take(256), take(4*contactContexts), take(2*contactContexts), take(3), take(2)
+	l.added, l.gap, l.physics = take(slots), take(slots), take(slots)
+	return l
+}
+
+// start returns the probabilities of a model that has learned nothing.
+func (s *Schema) start() []prob {
+	l := &s.layout
+	p := make([]prob, l.size)
+	for i := range p {
+		p[i] = even
+	}
+	for _, at := range l.numbers {
+		for k := range numberKinds {
+			startInteger(p[at+k*integerSize:])
+		}
+	}
+	for _, at := range l.turns {
+		for k := range 2 {
+			startInteger(p[at+largestSize+k*integerSize:])
+		}
+	}
+	for _, at := range l.angles {
+		startInteger(p[at:])
+	}
+	startLength(p[l.added:], addedLevel)
+	startLength(p[l.gap:], gapLevel)
+	startLength(p[l.physics:], physicsLevel)
+	return p
+}
+
+// newModel returns a model that has learned nothing.
+func (s *Schema) newModel() *model {
+	m := &model{start: s.start()}
+	for i := range s.fields {
+		switch s.fields[i].Class {
+		case schema.ClassNumber:
+			m.motion = append(m.motion, newMotionWeights())
+		case schema.ClassQuat:
+			m.turns = append(m.turns, newTurnWeights())
+		default:
+		}
+	}
+	return m
+}
+
+// PartFrom returns a part of a world that begins with snapshot n. It must not be copied once used.
+func (s *Schema) PartFrom(n uint64) Part { return Part{schema: s, first: n, next: n} }
+
+// NewSet returns an empty set.
+func (s *Schema) NewSet() *Set { return &Set{schema: s} }
+
+// checkNext checks the id of an object that follows others, and the length of its row.
+func (s *Schema) checkNext(objects []Object, o Object, row []int32) error {
+	switch n := len(objects); {
+	case n > 0 && objects[n-1].ID >= o.ID:
+		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, objects[n-1].ID)
+	case len(row) != s.ints:
+		return fmt.Errorf("snapshot: object %d: %d components, want %d", o.ID, len(row), s.ints)
+	}
+	return nil
+}
+
+// Unpack stores a row in the frame of a schema from which s was derived. The frame then shares the
+// row's memory.
+func (s *Schema) Unpack(f *schema.Frame, row []int32) {
+	f.Ints = row[:len(f.Ints)]
+	for n, i := range s.strings {
+		at := s.at[i]
+		f.Bytes[n] = appendBytes(f.Bytes[n][:0], row[at:at+s.fields[i].N])
+	}
+}
+
+// NewGroupDecoder returns a decoder of parts of snapshots.
+func (s *Schema) NewGroupDecoder() *GroupDecoder {
+	d := &GroupDecoder{empty: s.NewSet(), base: Set{schema: s}}
+	for i := range d.old {
+		d.old[i].schema = s
+	}
+	d.codec.init(s, true)
+	return d
+}
+
+func (s *Schema) newOrigin(initial *Set) origin {
+	o := origin{initial: s.NewSet(), empty: s.NewSet(), model: defaultModel(s)}
+	if initial != nil {
+		o.initial.objects, o.initial.ids, o.initial.ints, o.initial.shared = initial.objects, initial.ids, initial.ints, true
+	}
+	o.initialHash, o.emptyHash = o.initial.hash(), o.empty.hash()
+	return o
+}

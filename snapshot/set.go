@@ -34,9 +34,6 @@ type Set struct {
 	physics physics
 }
 
-// NewSet returns an empty set.
-func (s *Schema) NewSet() *Set { return &Set{schema: s} }
-
 // Reset removes all objects and keeps the memory.
 func (s *Set) Reset() {
 	s.clearObjects()
@@ -99,17 +96,6 @@ func (s *Set) Add(o Object, row []int32) error {
 	}
 	s.addObject(o)
 	s.ints = append(s.ints, row...)
-	return nil
-}
-
-// checkNext checks the id of an object that follows others, and the length of its row.
-func (s *Schema) checkNext(objects []Object, o Object, row []int32) error {
-	switch n := len(objects); {
-	case n > 0 && objects[n-1].ID >= o.ID:
-		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, objects[n-1].ID)
-	case len(row) != s.ints:
-		return fmt.Errorf("snapshot: object %d: %d components, want %d", o.ID, len(row), s.ints)
-	}
 	return nil
 }
 
@@ -240,4 +226,97 @@ func memory(sets ...*Set) (sum int) {
 		}
 	}
 	return sum
+}
+
+// SameObjects reports whether both sets contain the same objects.
+func (s *Set) SameObjects(o *Set) bool {
+	return s.sameObjects(o) && sameList(s.objects, o.objects)
+}
+
+// Check returns a hash of the objects and their components, for divergence checks.
+func (s *Set) Check() uint16 { return s.hash() }
+
+// Insert adds a copy of an object of another set, at its place in the order of ids.
+func (s *Set) Insert(from *Set, i int) error {
+	o := from.objects[i]
+	if k := len(s.objects); k < MaxObjects && (k == 0 || s.objects[k-1].ID < o.ID) {
+		copy(s.push(o), from.Row(i))
+		return nil
+	}
+	at, found := s.Index(o.ID)
+	switch {
+	case found:
+		return fmt.Errorf("snapshot: object %d is in the set already", o.ID)
+	case len(s.objects) >= MaxObjects:
+		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, len(s.objects), MaxObjects)
+	}
+	s.own()
+	s.objects = append(s.objects, Object{})
+	copy(s.objects[at+1:], s.objects[at:])
+	s.objects[at] = o
+	n := s.schema.ints
+	s.ints = append(s.ints, from.Row(i)...)
+	copy(s.ints[(at+1)*n:], s.ints[at*n:])
+	copy(s.ints[at*n:], from.Row(i))
+	s.ids = idsOf(s.objects)
+	return nil
+}
+
+// Memory returns the size of the set's contents in bytes.
+func (s *Set) Memory() int { return memory(s) }
+
+// hash returns the hash of a set, for the divergence check.
+func (s *Set) hash() uint16 {
+	h := fnv.Offset
+	for _, o := range s.objects {
+		h = h.Add(o.word())
+	}
+	for i := range s.objects {
+		for _, v := range s.Row(i) {
+			h = h.Add(uint64(uint32(v)))
+		}
+	}
+	for _, v := range s.physics.size {
+		h = h.Add(uint64(v.floor)).Add(uint64(v.half))
+	}
+	return h.Add(uint64(s.physics.contact)).Fold16()
+}
+
+// AppendPacked appends a copy of object i of p, of the same schema. Its id must be higher than all
+// others.
+func (s *Set) AppendPacked(p *Packed, i int) error {
+	o := p.objects[i]
+	switch n := len(s.objects); {
+	case n >= MaxObjects:
+		return fmt.Errorf("snapshot: object %d: the set has %d objects, want at most %d", o.ID, n, MaxObjects)
+	case n > 0 && s.objects[n-1].ID >= o.ID:
+		return fmt.Errorf("snapshot: object %d after object %d: want ascending ids", o.ID, s.objects[n-1].ID)
+	}
+	packing := &s.schema.packing
+	packing.Unpack(s.push(o), p.rows[i*packing.Words():])
+	return nil
+}
+
+// unpack makes s the objects of p, whose list they share.
+func (s *Set) unpack(p *Packed) {
+	s.refer(p)
+	n := len(p.objects) * s.schema.ints
+	s.ints = slices.Grow(s.ints[:0], n)[:n]
+	for i := range p.objects {
+		s.unpackRow(i)
+	}
+}
+
+// unpackRow unpacks the row of object i.
+func (s *Set) unpackRow(i int) {
+	packing := &s.schema.packing
+	packing.Unpack(s.Row(i), s.packed[i*packing.Words():])
+}
+
+// refer makes s the objects of p, without unpacking them.
+func (s *Set) refer(p *Packed) {
+	s.objects, s.ids, s.shared, s.packed, s.physics = p.objects, p.ids, true, p.rows, physics{}
+	if p.physics != nil {
+		s.physics = *p.physics
+	}
 }

@@ -122,16 +122,6 @@ func (t *Type[T]) Restore(v *T, row []int32) error {
 	return t.rpc.Restore(v, t.converted)
 }
 
-// Unpack stores a row in the frame of a schema from which s was derived. The frame then shares the
-// row's memory.
-func (s *Schema) Unpack(f *schema.Frame, row []int32) {
-	f.Ints = row[:len(f.Ints)]
-	for n, i := range s.strings {
-		at := s.at[i]
-		f.Bytes[n] = appendBytes(f.Bytes[n][:0], row[at:at+s.fields[i].N])
-	}
-}
-
 // Add quantizes v and appends it to the set, see [Set.Add]. A value that its field cannot hold is
 // an error that names the object and wraps a [*schema.RangeError]. An error leaves the set
 // unchanged.

@@ -1,9 +1,9 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/ringcache"
 )
 
@@ -30,15 +30,6 @@ type origin struct {
 	initial, empty         *Set
 	initialHash, emptyHash uint16
 	model                  *modelSet
-}
-
-func (s *Schema) newOrigin(initial *Set) origin {
-	o := origin{initial: s.NewSet(), empty: s.NewSet(), model: defaultModel(s)}
-	if initial != nil {
-		o.initial.objects, o.initial.ids, o.initial.ints, o.initial.shared = initial.objects, initial.ids, initial.ints, true
-	}
-	o.initialHash, o.emptyHash = o.initial.hash(), o.empty.hash()
-	return o
 }
 
 // NewWorld returns a world that starts from initial, a set that both ends know and that must not be
@@ -95,19 +86,19 @@ func (w *World) Next() uint64 { return w.next }
 
 func (w *World) set(n uint64) *Set { return *w.sets.Get(n) }
 
-// hash returns the hash of a set, for the divergence check.
-func (s *Set) hash() uint16 {
-	h := fnv.Offset
-	for _, o := range s.objects {
-		h = h.Add(o.word())
+// load loads baseline and references of snapshot n.
+func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
+	base := n - uint64(b.Distance)
+	switch {
+	case b.Distance == 0 && b.Empty:
+		refs.begin(w.empty, 1, 0)
+	case b.Distance == 0:
+		refs.begin(w.initial, 1, 0)
+	case b.Distance < 0 || b.Step < 0 || b.Step > maxStep || b.Distance+maxLag*b.Step >= Ring || uint64(b.Distance+maxLag*b.Step) > n:
+		return fmt.Errorf("%w: snapshot %d, %d before the newest", ErrBaselineMissing, uint16(base), b.Distance)
+	default:
+		refs.begin(w.set(base), int64(b.Distance), b.Step)
 	}
-	for i := range s.objects {
-		for _, v := range s.Row(i) {
-			h = h.Add(uint64(uint32(v)))
-		}
-	}
-	for _, v := range s.physics.size {
-		h = h.Add(uint64(v.floor)).Add(uint64(v.half))
-	}
-	return h.Add(uint64(s.physics.contact)).Fold16()
+	refs.load(func(lag int) *Set { return w.set(base - uint64(lag)) })
+	return nil
 }
