@@ -68,20 +68,6 @@ func closeCode(cause error) wire.CloseCode {
 	return wire.CloseNormal
 }
 
-// closeError returns the reason for the code of a peer. A client can only quit, or accuse the
-// listener of a violation of the protocol.
-func (s *Session) closeError(code wire.CloseCode) error {
-	for _, c := range closeErrors {
-		if c.code == code && code != wire.CloseNormal && (s.client || code == wire.CloseProtocol) {
-			return c.err
-		}
-	}
-	if s.client {
-		return ErrKicked
-	}
-	return ErrQuit
-}
-
 // GrantError returns the error for a refused request. Unknown codes are [token.ErrWrongKey].
 func GrantError(g wire.Grant, offered uint8) error {
 	age := time.Duration(min(g.Detail, math.MaxInt64/uint64(time.Second))) * time.Second

@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"time"
 
 	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
@@ -26,25 +25,6 @@ type partial struct {
 	body     []byte
 	bytes    int // number of bytes that have arrived
 	wire     int // total size of their datagrams in bytes
-}
-
-// partsOf returns the number of parts of a body of n bytes in datagrams of at most datagram bytes.
-func (s *Session) partsOf(n, datagram int) int {
-	room := datagram - s.around(wire.PartKind) - wire.PartSize
-	return (n + room - 1) / room
-}
-
-// sendParts sends a body of kind k in parts of about the same size, whose datagrams have at most
-// datagram bytes.
-func (s *Session) sendParts(now time.Time, k wire.Kind, b []byte, datagram int) {
-	p := wire.Part{Reliable: k == wire.ReliableKind, Count: s.partsOf(len(b), datagram)}
-	for p.Index = range p.Count {
-		end := len(b) * (p.Index + 1) / p.Count
-		var header [wire.PartSize]byte
-		s.pathSize.noteWhole(s.at(now), s.around(wire.PartKind)+wire.PartSize+end-p.Offset)
-		s.sendKind(s.remote, wire.PartKind, wire.AppendPart(header[:0], p), b[p.Offset:end])
-		p.Offset = end
-	}
 }
 
 // find returns the entry of the body whose first part has the packet number first. If there is
@@ -99,27 +79,4 @@ func (a *assembly) add(number uint64, size int, part []byte) (*partial, error) {
 		return nil, wire.ErrMalformed
 	}
 	return p, nil
-}
-
-// receivePart handles a part: the body of a datagram with a packet number and a size in bytes. It
-// returns the payload that the part completes, or nil.
-func (s *Session) receivePart(now time.Time, number uint64, size int, part []byte) ([]byte, Verdict) {
-	s.heartbeat.busy = true
-	if s.parts == nil {
-		s.parts = new(assembly)
-	}
-	s.parts.used = true
-	p, err := s.parts.add(number, size, part)
-	switch {
-	case err != nil:
-		return nil, Malformed
-	case p == nil:
-		return nil, Accepted
-	case p.reliable:
-		return nil, s.receiveSegments(now, p.body)
-	case s.window.Behind(p.first) >= maxReordering:
-		return nil, Late
-	}
-	s.number, s.size = p.first, uint16(p.wire)
-	return p.body, Payload
 }
