@@ -25,45 +25,6 @@ func (p *Player) noteAck(b *binding) {
 	}
 }
 
-// sendAcks sends acks that are worth a datagram of their own to the players to whom none were sent
-// for an interval, piggybacked ones included. So players have their acks in different ticks.
-func (h *shard) sendAcks(now time.Time) {
-	s := h.server
-	waiting := h.due[:0]
-	for _, p := range h.due {
-		p.acks.Lock()
-		// Half a tick of tolerance, as ticks are not punctual.
-		alone := 8 * (transport.IPSize + transport.HeaderSize + p.overhead + 1) // bits around acks
-		switch {
-		case now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.ackDue() && (p.carries(now) || !p.acksPay(alone)):
-			waiting = append(waiting, p)
-		default:
-			p.due = false
-			h.ack(p, now)
-		}
-		p.acks.Unlock()
-	}
-	clear(h.due[len(waiting):]) // release the players
-	h.due = waiting
-}
-
-// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
-// report on its jitter buffers. The player's acks must be locked.
-func (h *shard) ack(p *Player, now time.Time) {
-	for p.ackDue() {
-		h.buf = p.appendAcks(h.buf[:0], transport.MaxPayload, now)
-		if p.conn.Send(h.buf) != nil {
-			return // the session has ended
-		}
-		p.acks.sent = now
-		h.mu.Lock()
-		h.acks.Messages++
-		h.acks.Bytes += uint64(len(h.buf))
-		h.acks.AEADBytes += uint64(p.overhead)
-		h.mu.Unlock()
-	}
-}
-
 func (p *Player) ackDue() bool {
 	for _, b := range p.bindings {
 		if b != nil && b.dec.AckDue() {

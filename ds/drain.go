@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/token"
 )
 
 const (
@@ -36,43 +33,6 @@ type drain struct {
 type drained struct {
 	player *Player
 	err    error
-}
-
-// Drain empties the server and closes it, without a gap for its players. It refuses new players
-// (session.ErrDraining), whose tokens are not used up, announces that in the fleet's directory,
-// hands each player over to the server that choose returns ([Player.Handover]), also those whose
-// handshake had begun, waits until all of them have left, with [Config.Poll] until the game has
-// polled everything, and closes the server like [Server.Close].
-//
-// If choose is nil, it is the choice of a server with the same labels from the fleet's directory,
-// by load; the handover has no payload. Choose is called again after a second if its error wraps
-// session.ErrServerBusy, as while the directory cannot be read, or if the client cannot reach the
-// other server. If choose returns another error, as without [Config.Fleet], or the client supports
-// no handovers, the player is told to leave as by [Server.Shutdown]. The session of a client that
-// does not switch within 30 s ends.
-//
-// If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
-// calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
-// be called from a handler, and once.
-func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, HandoverConfig, error)) error {
-	if choose == nil {
-		choose = s.otherServers(ctx)
-	}
-	d := &drain{server: s, choose: choose, next: map[*Player]time.Time{}}
-	outcome := func(p *Player, err error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.outcomes = append(d.outcomes, drained{p, err})
-	}
-	s.outcome.Store(&outcome)
-	s.draining.Store(true)
-	s.refuseJoins()
-	s.cfg.Logger.Info("draining", "players", s.Stats().Transport.Open)
-	var cut error
-	if s.serving.Load() {
-		cut = d.run(ctx)
-	}
-	return errors.Join(cut, s.Close())
 }
 
 func (d *drain) run(ctx context.Context) error {
@@ -127,57 +87,4 @@ func (d *drain) step(now time.Time) {
 		}
 		return
 	}
-}
-
-const (
-	// directoryAge is the time for which a drain uses what it has read of the directory.
-	directoryAge = 2 * time.Second
-	// directoryWait is the time in which servers return to the directory after an outage of it.
-	directoryWait = fleet.ServerTTL / 2
-)
-
-var errNoServer = errors.New("ds: no other server accepts the player")
-
-// otherServers returns the function that chooses a server of the fleet for each player of a drain.
-func (s *Server) otherServers(ctx context.Context) func(*Player) (Target, HandoverConfig, error) {
-	var servers []fleet.Server
-	var read, failed time.Time
-	return func(*Player) (to Target, cfg HandoverConfig, err error) {
-		if s.member == nil {
-			return to, cfg, errNoServer
-		}
-		if now := time.Now(); now.Sub(read) >= directoryAge {
-			if servers, err = s.member.Servers(ctx); err != nil {
-				failed = now
-				return to, cfg, fmt.Errorf("ds: %w: %w", session.ErrServerBusy, err)
-			}
-			read = now
-		}
-		best, ok := fleet.Choose(servers, func(o *fleet.Server) bool {
-			return o.Name != s.member.Name() && maps.Equal(o.Labels, s.member.Labels()) && !s.keyOf(o).IsZero()
-		})
-		switch {
-		case !ok && !failed.IsZero() && read.Sub(failed) < directoryWait:
-			return to, cfg, fmt.Errorf("%w: %w", session.ErrServerBusy, errNoServer)
-		case !ok:
-			return to, cfg, errNoServer
-		}
-		for i := range servers {
-			if servers[i].Name == best.Name {
-				servers[i].Players++ // it announces its load later
-			}
-		}
-		return Target{Addrs: best.Addrs[:min(len(best.Addrs), token.MaxServers)], Route: best.Route, Key: s.keyOf(&best)}, cfg, nil
-	}
-}
-
-// keyOf returns the key that tokens for a server of the fleet need, or the zero key if this server
-// does not have it.
-func (s *Server) keyOf(o *fleet.Server) token.IssuerKey {
-	for _, k := range *s.keys.Load() {
-		if o.Key == k.ID().String() || o.Key == "" && k.Equal(token.Development()) {
-			return k.Issuer()
-		}
-	}
-	return token.IssuerKey{}
 }

@@ -1,6 +1,9 @@
 package ds
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -8,6 +11,82 @@ import (
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
+
+// JitterBuffer is a [HandleOption]: a player's frames of the RPC wait for their tick. It is for
+// RPCs that are called once in each tick. Zero fields mean the defaults.
+//
+// It requires Config.Poll and Config.TickHz. A client that declares another rate than TickHz cannot
+// bind the RPC, since a buffer would drop some of its calls, or repeat others that were made once.
+// Nor can one that binds it on the reliable channel, where no frame may be missing.
+//
+// A frame's tick follows from its sequence number: each [Server.Poll] releases the next frame of
+// each player, in order and independent of arrival times, so that the game receives the calls as
+// evenly as the player made them. If a frame has not arrived it is missed: the next frame reports
+// that (Frame.Missed), and with Repeat the handler is called with the previous frame instead. A
+// frame that arrives after its tick is dropped as late_for_tick, or with Config.DeliverLate
+// delivered, marked as late, at the next Poll.
+//
+// The server reports to the client how early its frames arrive and how early they should. The
+// client's clock follows if the game runs it as client.Stream.Pace says. If a client's clock does
+// not follow, the buffer sets its release times again when the frames arrive too early or too late
+// for them. docs/jitter.md has measurements.
+//
+// What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
+// twice MaxDepth.
+type JitterBuffer struct {
+	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
+	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
+	// is by default a quarter of the time between two calls. MaxDepth is by default 250 ms or four
+	// times the time between two calls, whichever is more. If the client lets frames wait
+	// (client.DelayPolicy), each of these is at least that wait plus a quarter of the time between
+	// two calls, so that a frame is not too late because it waited.
+	Depth, MinDepth, MaxDepth time.Duration
+	// Repeat is the number of consecutive missing frames for which the handler is called with the
+	// last frame again, with Frame.Repeated set; 0, the default, for none. The validator is not
+	// called again, and a rejected frame is not repeated.
+	Repeat int
+}
+
+func (j JitterBuffer) apply(r *rpc, c *Config) error {
+	switch {
+	case !c.Poll:
+		return errors.New("JitterBuffer: frames are released in Poll: set Config.Poll")
+	case c.TickHz == 0:
+		return errors.New("JitterBuffer: frames are released once per tick: set Config.TickHz to how often per second the game calls Poll")
+	}
+	r.buffer = &j
+	err := cmp.Or(
+		notNegative("Repeat", j.Repeat),
+		between("Depth", j.Depth, 0, maxDepth),
+		between("MaxDepth", j.MaxDepth, 0, maxDepth),
+		between("MinDepth", j.MinDepth, 0, cmp.Or(j.MaxDepth, maxDepth)),
+	)
+	if err != nil {
+		return fmt.Errorf("JitterBuffer.%w", err)
+	}
+	return nil
+}
+
+const maxDepth = 2 * time.Second
+
+type jitterBuffer interface {
+	sink
+	owner() (*Player, *binding)
+	// release runs the handlers of the frames that are due in a Poll, and returns their number.
+	release(now time.Time) int
+	// close ends the buffer. If the player was kicked, frames that wait are counted as dropped.
+	close()
+	stats() BufferStats
+}
+
+type jitterBuffers struct {
+	mu  sync.Mutex
+	all []jitterBuffer
+
+	// Of Poll:
+	due  []jitterBuffer
+	next int // of due
+}
 
 func (s *jitterBuffers) add(b jitterBuffer) {
 	s.mu.Lock()

@@ -1,18 +1,81 @@
 package ds
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
+
+// Player is one connected client. Its methods are safe for concurrent use, and from within
+// handlers.
+type Player struct {
+	server   *Server
+	shard    *shard
+	conn     *transport.Conn
+	overhead int // AEAD overhead per datagram, in bytes
+	tap      PlayerTap
+	bulk     *streams.Mux
+
+	// Of the shard's goroutine:
+	bindings []*binding       // by RPC number; at most one of each RPC
+	buffers  []jitterBuffer   // of the bindings that have one
+	mistakes int              // of the client: see Player.mistake
+	memory   int              // of the bindings, about, in bytes
+	due      bool             // is in shard.due
+	hz       float64          // sum of the bindings' rates
+	rate     ratelimit.Rate   // of messages on the unreliable channel
+	messages ratelimit.Bucket // likewise
+	decoding ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
+	decoded  ratelimit.Bucket // bytes of decoded frames
+	binds    ratelimit.Bucket // requests to bind
+	replies  ratelimit.Bucket // replies to offers, and answers to requests to bind
+	sent     ratelimit.Bucket // reliable messages of the game
+
+	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings
+	// and buffers, which others read than the shard's goroutine.
+	acks struct {
+		sync.Mutex
+		sent     time.Time        // the last ones
+		reported time.Time        // when the client was last told of its buffers
+		carriers control.Carriers // messages of worlds
+		buf      []byte           // acks and the message that they are sent with
+	}
+
+	asked struct {
+		sync.Mutex
+		open map[uint32]*Request // without an answer, by id; at most control.MaxRequests
+	}
+
+	handover handover
+	payload  []byte      // of the handover to this server; set before Joined is called
+	awaits   atomic.Bool // another server has not released the player, before Joined
+	standby  *standby    // while awaits
+	opened   time.Time   // the session
+	leaves   atomic.Bool // the player is told to leave
+
+	quota   playerQuota
+	moved   atomic.Bool                         // a call of Config.Moved waits
+	kicked  atomic.Bool                         // frames that wait are not delivered
+	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
+	streams atomic.Pointer[replication.Streams] // nil if no world was offered
+
+	outgoing atomic.Pointer[outgoings] // nil if no RPC of the client was bound
+
+	delivered atomic.Uint64
+	missed    atomic.Uint64
+	drops     [drops]atomic.Uint64
+}
 
 // ID returns the number of the player's session, which is random and unique.
 func (p *Player) ID() uint64 { return p.conn.ID() }
@@ -229,11 +292,6 @@ const (
 	spareReliable = 512
 )
 
-func (c *Config) rate(hz float64) ratelimit.Rate {
-	perSecond := c.RateSlack * hz
-	return ratelimit.Rate{PerSecond: perSecond, Burst: burstSeconds * perSecond}
-}
-
 // allow reports whether the player may send one more message of type t. Requests to bind have a
 // rate limit of their own, and replies to offers and answers another: each costs the server more
 // than a frame. Reliable frames and the game's messages are limited where they are received.
@@ -276,9 +334,50 @@ func (p *Player) grant(hz float64, frame int) {
 	p.decoding.Burst += rpcdelta.MaxFrames * (permitted.Burst + spareFrames) * float64(frame)
 }
 
-// maxCalls is the number of calls of Joined and Left that may wait for Poll before connections are
-// refused: clients could otherwise add to them without bound. Calls for players who are connected
-// are added in any case.
-func (s *Server) maxCalls() int64 {
-	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
+// Offer offers the player the world of that name as snapshots; see [World.Offer].
+func (p *Player) Offer(world string) (*SnapshotStream, error) {
+	w, err := p.server.worldOf(world)
+	if err != nil {
+		return nil, err
+	}
+	return w.offer(p)
+}
+
+// OfferState offers the player the world of that name by state synchronization; see
+// [World.OfferState].
+func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error) {
+	w, err := p.server.worldOf(world)
+	if err != nil {
+		return nil, err
+	}
+	return w.offerState(p, cfg)
+}
+
+// OpenStream opens a stream to the player, whose client calls client.Config.OnStream with it: for
+// more than fits a message, such as levels and replays. Streams do not delay messages, and are not
+// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes
+// and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
+// aborted with the cause of ctx.
+//
+// OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
+// goroutine. At most 8 streams to a player are open at a time, and 16 a second can be opened, with
+// bursts of 32; beyond that the error is session.ErrBacklog. After the end of the session, the
+// error wraps the reason.
+func (p *Player) OpenStream(ctx context.Context, name string) (session.StreamWriter, error) {
+	w, err := p.bulk.Open(ctx, time.Now(), name)
+	if err != nil {
+		return nil, fmt.Errorf("ds: open a stream to player %d: %w", p.ID(), err)
+	}
+	return w, nil
+}
+
+// openStreams prepares a player for streams.
+func (p *Player) openStreams() {
+	p.bulk = streams.New((*streamOwner)(p))
+	p.conn.SetBulk(p.server.cfg.StreamRate, p.bulk.Next, func(b []byte, at time.Time) {
+		if err := p.bulk.Deliver(at, b); err != nil {
+			p.drop(at, Malformed)
+			p.violate(err.Error())
+		}
+	})
 }

@@ -2,9 +2,7 @@ package ds
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -12,6 +10,26 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
+
+// rpc is one RPC of the server, for all players. It does not change once Serve runs, except gone.
+type rpc struct {
+	schema  *schema.Schema
+	sink    sink
+	handler any // *handler[T]
+	shards  []*rpcShard
+	// buffer is nil if frames do not wait in jitter buffers, which newBuffer creates.
+	buffer    *JitterBuffer
+	newBuffer func(p *Player, b *binding, batch int) (jitterBuffer, error)
+	gone      BufferStats // of players who left; guarded by Server.buffers
+	predicted bool        // worlds tell clients which frames were processed
+	time      *timeCheck  // or nil
+}
+
+// sink receives the decoded frames of an RPC. deliver returns an error if the frame does not hold a
+// value of the RPC's type, or an errDrop.
+type sink interface {
+	deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error
+}
 
 // Frame is one call of an RPC.
 type Frame[T any] struct {
@@ -139,22 +157,6 @@ func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) er
 	return nil
 }
 
-func (s *Server) countRPCs() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.rpcs)
-}
-
-// lookup returns an RPC by its name, or nil and the names that are registered.
-func (s *Server) lookup(name string) (*rpc, []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.rpcs[name]; r != nil {
-		return r, nil
-	}
-	return nil, slices.Sorted(maps.Keys(s.rpcs))
-}
-
 // handler is the sink that calls the game's handler at once.
 type handler[T any] struct {
 	restore  func(*T, *schema.Frame) error
@@ -198,13 +200,6 @@ func (h *handler[T]) call(p *Player, b *binding, f *Frame[T]) (handled bool) {
 	return handled
 }
 
-// process records that the handler has run for a frame, or for its tick.
-func (b *binding) process(seq uint64) {
-	if b.rpc.predicted {
-		b.processed.Store(max(b.processed.Load(), seq+1))
-	}
-}
-
 // accepts reports whether the validator accepts a frame, and counts rejected frames as missed.
 func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 	if b.rejected != 0 && !f.Late {
@@ -237,13 +232,6 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 }
 
 const maxRejectedLogged = 8
-
-// reject counts a frame that is not handled as missed.
-func (b *binding) reject(late bool, missed uint64) {
-	if !late {
-		b.rejected = missed + 1
-	}
-}
 
 // inbox is the sink that queues the frames of an RPC for Poll.
 type inbox[T any] struct {

@@ -4,11 +4,32 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
-// repairMemory is the number of frames for which a late frame shows that the client repeats
-// payloads, whatever the server expects of the round trip.
-const repairMemory = 256
+// sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:
+// frames that follow a missing one wait for it until its deadline. It belongs to the shard's
+// goroutine.
+type sequencer struct {
+	sink     sink
+	player   *Player
+	binding  *binding
+	schema   *schema.Schema
+	deadline int           // in frames
+	patience time.Duration // the same as a time, in case no more frames come
+	repairs  func() bool   // whether a lost payload can still arrive in time
+
+	started   bool
+	listed    bool           // in shard.sequencing
+	next      uint64         // sequence of the next frame to deliver
+	repairing uint64         // sequence up to which the client is known to repeat payloads
+	waiting   []waitingFrame // by sequence; those beyond the length are kept for reuse
+}
+
+type waitingFrame struct {
+	delivery rpcdelta.Delivery
+	at       time.Time
+}
 
 // deliver delivers a frame after those that waited for it, or lets it wait if a frame before it can
 // still arrive in time.
@@ -104,15 +125,3 @@ func (q *sequencer) flush() {
 		q.release(q.waiting[n-1].delivery.Seq)
 	}
 }
-
-// ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
-func (b *binding) ackDelay() int {
-	every := b.player.acks.carriers.Interval()
-	if every == 0 {
-		every = b.player.server.cfg.ackInterval()
-	}
-	return int((b.player.conn.RTT()+every).Seconds()*b.hz) + 1
-}
-
-// repairs reports whether the client can repeat a lost payload by the deadline of its frames.
-func (b *binding) repairs() bool { return b.repairTime > b.ackDelay() }

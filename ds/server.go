@@ -1,19 +1,67 @@
 package ds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
+
+// This file declares the state of a server, and the lock or goroutine that guards each part.
+
+// Server receives the RPCs of its players and replicates worlds to them. Its methods are safe for
+// concurrent use.
+type Server struct {
+	cfg     Config
+	ln      *transport.Listener
+	shards  []*shard
+	queue   queue
+	buffers jitterBuffers
+	events  events
+	polls   *tickClock // nil without Config.TickHz
+	polled  uint64     // calls of Poll; of its goroutine
+
+	mu     sync.Mutex         // guards rpcs and worlds
+	rpcs   map[string]*rpc    // by name
+	worlds map[string]*served // by name
+
+	predicts   atomic.Bool                          // an RPC is registered with ForPrediction
+	panics     atomic.Uint64                        // recovered panics
+	asked      atomic.Uint64                        // requests of players
+	streamed   [2]atomic.Uint64                     // bytes of streams sent, received
+	called     [2]atomic.Uint64                     // calls of clients' RPCs, bytes of their payloads
+	streaming  sync.WaitGroup                       // calls of Config.OnStream
+	silent     bool                                 // neither Config.Logger nor Config.PanicHandler is set
+	profiling  atomic.Uint64                        // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
+	leaving    atomic.Bool                          // Shutdown was called
+	draining   atomic.Bool                          // Drain was called
+	keys       atomic.Pointer[[]token.Key]          // the first one issues tokens for handovers
+	outcome    atomic.Pointer[func(*Player, error)] // of Drain: is called with outcomes of handovers
+	calls      atomic.Int64                         // calls of Joined and Left that wait for Poll
+	member     *fleet.Member                        // nil without Config.Fleet
+	membership sync.WaitGroup                       // calls of its Run
+	addrs      atomic.Pointer[[]netip.AddrPort]     // of SetAddrs
+	populated  atomic.Int32                         // shards that may have players, or get some
+	drained    chan struct{}                        // closed when Shutdown need not wait any more
+	drainOnce  sync.Once
+	serving    atomic.Bool
+	served     chan struct{} // closed when Serve returns
+}
 
 // Listen opens the server's UDP socket on addr, such as "127.0.0.1:7777". Addresses other than
 // loopback require [Config.Key].
@@ -242,4 +290,125 @@ func (s *Server) Stats() Stats {
 	}
 	s.buffers.addTo(out.RPCs, s.rpcs)
 	return out
+}
+
+// maxCalls is the number of calls of Joined and Left that may wait for Poll before connections are
+// refused: clients could otherwise add to them without bound. Calls for players who are connected
+// are added in any case.
+func (s *Server) maxCalls() int64 {
+	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
+}
+
+func (s *Server) countRPCs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rpcs)
+}
+
+// lookup returns an RPC by its name, or nil and the names that are registered.
+func (s *Server) lookup(name string) (*rpc, []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.rpcs[name]; r != nil {
+		return r, nil
+	}
+	return nil, slices.Sorted(maps.Keys(s.rpcs))
+}
+
+// worldOf returns the world of that name.
+func (s *Server) worldOf(name string) (*served, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.worlds[name]; w != nil {
+		return w, nil
+	}
+	return nil, fmt.Errorf("ds: the server has no world %s, but %s: declare it by NewWorld, with the server", name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.worlds)), ", "), "none"))
+}
+
+// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all
+// RPCs with the server's fields.
+func (s *Server) bindingMemory() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := 0
+	for _, r := range s.rpcs {
+		sum += memoryOf(r.schema, true, s.cfg.Ring)
+	}
+	return max(2*sum, spareMemory)
+}
+
+// Profile starts a new profile of each RPC. every is the mean number of payloads per measured
+// payload; which payloads are measured is random within each shard. [Server.Profiles] returns the
+// profiles. With 0, as at the start, no payload is measured, and the last profile is kept. A
+// measured payload costs about twice as much to receive as another (BenchmarkReceiveProfiled).
+// While no payload is measured there is almost no cost.
+func (s *Server) Profile(every int) {
+	n := uint64(min(max(every, 0), math.MaxInt32))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := s.profiling.Load() >> 32
+	if n != 0 {
+		run++
+	}
+	s.profiling.Store(run<<32 | n)
+}
+
+// Profiles returns copies of the profiles that the last call of Profile with a number other than 0
+// started, by name of the RPC.
+func (s *Server) Profiles() []RPCProfile {
+	run := s.profiling.Load() >> 32
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]RPCProfile, 0, len(s.rpcs))
+	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
+		r := s.rpcs[name]
+		sum := inspect.NewProfile(r.schema)
+		for _, h := range r.shards {
+			p := &h.profiler
+			p.mu.Lock()
+			if p.profile != nil && p.run == run {
+				sum.Add(p.profile)
+			}
+			p.mu.Unlock()
+		}
+		out = append(out, RPCProfile{RPC: name, Schema: r.schema, Profile: *sum})
+	}
+	return out
+}
+
+// Drain empties the server and closes it, without a gap for its players. It refuses new players
+// (session.ErrDraining), whose tokens are not used up, announces that in the fleet's directory,
+// hands each player over to the server that choose returns ([Player.Handover]), also those whose
+// handshake had begun, waits until all of them have left, with [Config.Poll] until the game has
+// polled everything, and closes the server like [Server.Close].
+//
+// If choose is nil, it is the choice of a server with the same labels from the fleet's directory,
+// by load; the handover has no payload. Choose is called again after a second if its error wraps
+// session.ErrServerBusy, as while the directory cannot be read, or if the client cannot reach the
+// other server. If choose returns another error, as without [Config.Fleet], or the client supports
+// no handovers, the player is told to leave as by [Server.Shutdown]. The session of a client that
+// does not switch within 30 s ends.
+//
+// If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
+// calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
+// be called from a handler, and once.
+func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, HandoverConfig, error)) error {
+	if choose == nil {
+		choose = s.otherServers(ctx)
+	}
+	d := &drain{server: s, choose: choose, next: map[*Player]time.Time{}}
+	outcome := func(p *Player, err error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.outcomes = append(d.outcomes, drained{p, err})
+	}
+	s.outcome.Store(&outcome)
+	s.draining.Store(true)
+	s.refuseJoins()
+	s.cfg.Logger.Info("draining", "players", s.Stats().Transport.Open)
+	var cut error
+	if s.serving.Load() {
+		cut = d.run(ctx)
+	}
+	return errors.Join(cut, s.Close())
 }

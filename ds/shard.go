@@ -7,10 +7,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -21,6 +23,46 @@ var _ interface { // which the transport calls if they are there
 	Refused(client uint64, err error)
 	Panicked(c *transport.Conn, v any, stack []byte)
 } = (*shard)(nil)
+
+// shard handles a part of the server's players. The transport calls its methods one at a time, on
+// the shard's goroutine. A player stays in its shard.
+type shard struct {
+	server *Server
+	index  int       // in Server.shards
+	start  time.Time // of the rate limits' clock
+
+	// Written by the shard's goroutine with mu, read by it without, and by others with mu.
+	players map[*Player]struct{}
+
+	// Of the shard's goroutine:
+	arrival     arrival               // of the message that is being received
+	due         []*Player             // have frames to ack
+	initial     replication.SendQueue // of initial states
+	polled      time.Time             // when the tap was last polled
+	unpublished []*counts
+	buf         []byte
+	sequencing  []*sequencer // in which frames wait
+	switched    []*Player    // to other servers
+	awaiting    []*Player    // whom another server has not released
+	resets      uint64       // last Tap.Resets
+	counted     time.Time    // last Tap.Counted
+	empty       bool         // the server shuts down and the last player has left
+
+	mu        sync.Mutex  // guards the rest
+	handing   []*outbound // that began in the last handoverLife
+	acks      AckStats
+	drops     [drops]uint64
+	postponed []func() // handle panics of taps that were recovered while a lock was held
+}
+
+type arrival struct {
+	at        time.Time
+	since     time.Duration // since the shard's start, for rate limits
+	reliable  bool
+	number    uint64 // of its datagram, on the unreliable channel
+	coalesced bool   // not the first payload of its datagram
+	extra     int    // bytes that it added to the datagram besides its own
+}
 
 // Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *transport.Conn) {
@@ -267,4 +309,63 @@ func (h *shard) drain() {
 // fleetSession returns the session of a connection, for the fleet.
 func fleetSession(c *transport.Conn) fleet.Session {
 	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued()}
+}
+
+// sendAcks sends acks that are worth a datagram of their own to the players to whom none were sent
+// for an interval, piggybacked ones included. So players have their acks in different ticks.
+func (h *shard) sendAcks(now time.Time) {
+	s := h.server
+	waiting := h.due[:0]
+	for _, p := range h.due {
+		p.acks.Lock()
+		// Half a tick of tolerance, as ticks are not punctual.
+		alone := 8 * (transport.IPSize + transport.HeaderSize + p.overhead + 1) // bits around acks
+		switch {
+		case now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.ackDue() && (p.carries(now) || !p.acksPay(alone)):
+			waiting = append(waiting, p)
+		default:
+			p.due = false
+			h.ack(p, now)
+		}
+		p.acks.Unlock()
+	}
+	clear(h.due[len(waiting):]) // release the players
+	h.due = waiting
+}
+
+// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
+// report on its jitter buffers. The player's acks must be locked.
+func (h *shard) ack(p *Player, now time.Time) {
+	for p.ackDue() {
+		h.buf = p.appendAcks(h.buf[:0], transport.MaxPayload, now)
+		if p.conn.Send(h.buf) != nil {
+			return // the session has ended
+		}
+		p.acks.sent = now
+		h.mu.Lock()
+		h.acks.Messages++
+		h.acks.Bytes += uint64(len(h.buf))
+		h.acks.AEADBytes += uint64(p.overhead)
+		h.mu.Unlock()
+	}
+}
+
+// Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
+func (h *shard) Panicked(c *transport.Conn, v any, stack []byte) {
+	p, _ := c.Value.(*Player) // nil before it is set
+	h.server.panicked(p, v, stack)
+}
+
+func (h *shard) handlePostponed() {
+	for {
+		h.mu.Lock()
+		if len(h.postponed) == 0 {
+			h.mu.Unlock()
+			return
+		}
+		handle := h.postponed[0]
+		h.postponed = h.postponed[1:]
+		h.mu.Unlock()
+		handle()
+	}
 }

@@ -193,17 +193,3 @@ func (t *clientTime) call(c *timeCheck, at time.Time, delta time.Duration) (ahea
 	t.ahead = 0
 	return ahead, false, true
 }
-
-// keepsTime reports whether a call is to be delivered, and counts detections.
-func (b *binding) keepsTime(p *Player, at time.Time, delta time.Duration) bool {
-	c := b.rpc.time
-	ahead, drop, detected := b.time.call(c, at, delta)
-	if detected {
-		b.counts.update(func(total *RPCStats) { total.TimeDetections++ })
-		p.note(aheadEvent, fmt.Sprintf("%.64q: %v ahead", b.rpc.schema.RPC(), ahead), nil)
-		if c.Detected != nil {
-			c.Detected(p, b.rpc.schema.RPC(), ahead)
-		}
-	}
-	return !drop
-}

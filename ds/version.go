@@ -13,6 +13,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
+// version is an RPC as some clients call it: with the server's fields or other ones, at the rate
+// that they declared.
+type version struct {
+	fields     []string           // descriptions; nil if they are the server's
+	schema     *schema.Schema     // of the frames that clients send, with their rate and factors
+	conversion *evolve.Conversion // to the server's fields; nil if they are the same
+}
+
 const (
 	// maxVersions is the number of versions of an RPC that are kept in a shard.
 	maxVersions = 16
@@ -61,61 +69,7 @@ func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest)
 	return fields
 }
 
-// versionOf returns an RPC with the fields of a client, or the server's if there are none, at a
-// rate and with factors of the velocities. It keeps the maxVersions last used ones: a hostile
-// client that declares many evicts those of others, which are then compiled again.
-func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
-	i := slices.IndexFunc(r.versions, func(v *version) bool {
-		return slices.Equal(v.fields, fields) && v.schema.RateHz() == hz && slices.Equal(v.schema.PerTick(), perTick)
-	})
-	var v *version
-	if i >= 0 {
-		v = r.versions[i]
-		r.versions = slices.Delete(r.versions, i, i+1)
-	} else {
-		var err error
-		if v, err = r.newVersion(own, fields, hz, perTick); err != nil {
-			return nil, err
-		}
-	}
-	r.versions = slices.Insert(r.versions[:min(len(r.versions), maxVersions-1)], 0, v)
-	return v, nil
-}
-
 var errNoField = errors.New("no field in common")
-
-func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
-	v := &version{fields: fields, schema: own}
-	if fields != nil {
-		theirs, err := evolve.Parse(own.RPC(), fields)
-		if err != nil {
-			return nil, err
-		}
-		components, bytes := atMost(own.Components(), spareComponents), atMost(own.BinaryBytes(), spareBytes)
-		if theirs.Components() > components || theirs.BinaryBytes() > bytes {
-			return nil, fmt.Errorf("%d components and %d bytes of integers and byte strings, want at most %d and %d: the server has %d and %d; update the server first",
-				theirs.Components(), theirs.BinaryBytes(), components, bytes, own.Components(), own.BinaryBytes())
-		}
-		v.schema = theirs
-	}
-	if v.schema.RateHz() != hz || !slices.Equal(v.schema.PerTick(), perTick) {
-		var err error
-		if v.schema, err = v.schema.WithPerTick(hz, perTick); err != nil {
-			return nil, err
-		}
-	}
-	if fields == nil {
-		return v, nil
-	}
-	var err error
-	if v.conversion, err = evolve.New(v.schema, own); err != nil {
-		return nil, err
-	}
-	if len(v.conversion.Missing()) == len(own.Fields()) {
-		return nil, errNoField
-	}
-	return v, nil
-}
 
 // differences returns the fields that only the client or only the server has.
 func (v *version) differences() (d control.Differences) {
@@ -152,18 +106,6 @@ func memoryOf(s *schema.Schema, own bool, ring int) int {
 	return 6500 + 1750*s.Components() + 1000*len(s.Fields()) + frames
 }
 
-// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all
-// RPCs with the server's fields.
-func (s *Server) bindingMemory() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sum := 0
-	for _, r := range s.rpcs {
-		sum += memoryOf(r.schema, true, s.cfg.Ring)
-	}
-	return max(2*sum, spareMemory)
-}
-
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
 func refuse(a *control.BindAnswer, own *schema.Schema, fields []string, err error) {
 	a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
@@ -179,6 +121,12 @@ func refuse(a *control.BindAnswer, own *schema.Schema, fields []string, err erro
 		}
 		a.Report(a.Differences())
 	}
+}
+
+// converter is the sink of an RPC whose client has other fields than the server.
+type converter struct {
+	sink sink
+	*version
 }
 
 func (c *converter) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {

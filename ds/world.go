@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
@@ -88,6 +87,86 @@ type World[T any] struct {
 	quantizer replication.Quantizer[T]
 }
 
+// served is a world without its type.
+type served struct {
+	joining  sync.Mutex
+	server   atomic.Pointer[Server] // nil until the world belongs to a server; set with joining locked
+	world    *replication.World
+	ticks    *tickClock
+	spreader *spreader
+}
+
+func (w *served) stats() ReplicationStats {
+	st := w.world.Stats()
+	st.Rate = w.ticks.rate()
+	return st
+}
+
+// join adds the world to a server, unless it belongs to that already.
+func (w *served) join(s *Server) error {
+	if w.server.Load() == s {
+		return nil
+	}
+	w.joining.Lock()
+	defer w.joining.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := w.world.Name()
+	switch of := w.server.Load(); {
+	case of == s:
+	case of != nil:
+		return fmt.Errorf("ds: world %s belongs to another server", name)
+	case s.worlds[name] != nil:
+		return fmt.Errorf("ds: there is a world %s already", name)
+	default:
+		s.worlds[name] = w
+		w.world.FlushBy(s.ln.Flush)
+		w.server.Store(s)
+	}
+	return nil
+}
+
+// streamsOf returns the player's streams, to which the world can be offered.
+func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
+	if err := w.join(p.server); err != nil {
+		return nil, err
+	}
+	if s := p.streams.Load(); s != nil {
+		return s, nil
+	}
+	p.streams.CompareAndSwap(nil, replication.NewStreams(downlink{p.conn, p})) // players without worlds have none
+	return p.streams.Load(), nil
+}
+
+func (w *served) offer(p *Player) (*SnapshotStream, error) {
+	to, err := w.streamsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.world.Offer(to)
+	if err != nil {
+		return nil, err
+	}
+	return &SnapshotStream{playerStream{p, w, s}}, nil
+}
+
+func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
+	cfg.Bandwidth = cmp.Or(cfg.Bandwidth, defaultBandwidth)
+	err := cmp.Or(between("InputTicks", cfg.InputTicks, 0, statesync.MaxTicks), checkBandwidth(cfg.Bandwidth, cfg.MinBandwidth))
+	if err != nil {
+		return nil, fmt.Errorf("ds: world %s: StateConfig.%w", w.world.Name(), err)
+	}
+	to, err := w.streamsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.world.OfferState(to, replication.StateConfig(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return &StateStream{playerStream{p, w, s}}, nil
+}
+
 // NewWorld adds a world to a server. Its name identifies it to clients, and to [Player.Offer]. The
 // server may be nil, for a world that is declared before [Listen]: it belongs to the server of the
 // first player to whom [World.Offer] or [World.OfferState] offers it. An error names the field of T
@@ -128,30 +207,6 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 		return nil, err
 	}
 	return &World[T]{served, replication.NewQuantizer(typ)}, nil
-}
-
-// join adds the world to a server, unless it belongs to that already.
-func (w *served) join(s *Server) error {
-	if w.server.Load() == s {
-		return nil
-	}
-	w.joining.Lock()
-	defer w.joining.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	name := w.world.Name()
-	switch of := w.server.Load(); {
-	case of == s:
-	case of != nil:
-		return fmt.Errorf("ds: world %s belongs to another server", name)
-	case s.worlds[name] != nil:
-		return fmt.Errorf("ds: there is a world %s already", name)
-	default:
-		s.worlds[name] = w
-		w.world.FlushBy(s.ln.Flush)
-		w.server.Store(s)
-	}
-	return nil
 }
 
 // Begin begins a tick, whose number must be higher than those before it; ticks may be skipped. If
@@ -247,18 +302,6 @@ func (w *World[T]) Send() (int, error) {
 // Stats returns the counts of all players.
 func (w *World[T]) Stats() ReplicationStats { return w.stats() }
 
-// streamsOf returns the player's streams, to which the world can be offered.
-func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
-	if err := w.join(p.server); err != nil {
-		return nil, err
-	}
-	if s := p.streams.Load(); s != nil {
-		return s, nil
-	}
-	p.streams.CompareAndSwap(nil, replication.NewStreams(downlink{p.conn, p})) // players without worlds have none
-	return p.streams.Load(), nil
-}
-
 // SnapshotStream is a [World] as one player receives it, as snapshots.
 type SnapshotStream struct{ playerStream }
 
@@ -266,37 +309,6 @@ type SnapshotStream struct{ playerStream }
 // is sent after the client has subscribed with client.SubscribeSnapshots and has the initial state.
 // A repeated offer returns the same stream.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream, error) { return w.offer(p) }
-
-// Offer offers the player the world of that name as snapshots; see [World.Offer].
-func (p *Player) Offer(world string) (*SnapshotStream, error) {
-	w, err := p.server.worldOf(world)
-	if err != nil {
-		return nil, err
-	}
-	return w.offer(p)
-}
-
-// worldOf returns the world of that name.
-func (s *Server) worldOf(name string) (*served, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.worlds[name]; w != nil {
-		return w, nil
-	}
-	return nil, fmt.Errorf("ds: the server has no world %s, but %s: declare it by NewWorld, with the server", name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.worlds)), ", "), "none"))
-}
-
-func (w *served) offer(p *Player) (*SnapshotStream, error) {
-	to, err := w.streamsOf(p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := w.world.Offer(to)
-	if err != nil {
-		return nil, err
-	}
-	return &SnapshotStream{playerStream{p, w, s}}, nil
-}
 
 // See sets the areas of which the player sees the objects from now on, by descending priority, in
 // place of those before. If many objects enter the view at once, those of the first areas are sent
@@ -408,33 +420,6 @@ type StateStream struct{ playerStream }
 // field of cfg. A repeated offer returns the same stream with its settings.
 func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream, error) {
 	return w.offerState(p, cfg)
-}
-
-// OfferState offers the player the world of that name by state synchronization; see
-// [World.OfferState].
-func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error) {
-	w, err := p.server.worldOf(world)
-	if err != nil {
-		return nil, err
-	}
-	return w.offerState(p, cfg)
-}
-
-func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
-	cfg.Bandwidth = cmp.Or(cfg.Bandwidth, defaultBandwidth)
-	err := cmp.Or(between("InputTicks", cfg.InputTicks, 0, statesync.MaxTicks), checkBandwidth(cfg.Bandwidth, cfg.MinBandwidth))
-	if err != nil {
-		return nil, fmt.Errorf("ds: world %s: StateConfig.%w", w.world.Name(), err)
-	}
-	to, err := w.streamsOf(p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := w.world.OfferState(to, replication.StateConfig(cfg))
-	if err != nil {
-		return nil, err
-	}
-	return &StateStream{playerStream{p, w, s}}, nil
 }
 
 // Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].

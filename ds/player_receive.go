@@ -1,7 +1,9 @@
 package ds
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/control"
@@ -173,57 +175,6 @@ func (p *Player) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error)
 	return p.server.decode(b, payload)
 }
 
-// shortReach is the number of sequence numbers that the short header of a payload distinguishes.
-const shortReach = 64
-
-// ambiguous reports whether a datagram is so old that the sequence numbers in its payloads could be
-// those of newer frames. Its own frames count too: the first of several payloads is that much older
-// than the last, and one that is repeated is older still.
-func (b *binding) ambiguous(number uint64) bool {
-	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
-}
-
-// markRecovered marks the frames of the payload in a datagram that a missing datagram contained
-// before. The other new frames of the payload no longer count as redundant.
-func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
-	copies := b.copies(frames, number)
-	for i := range frames[:copies] {
-		frames[i].Recovered = true
-	}
-	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
-}
-
-// copies returns how many frames of the payload in a datagram the missing datagrams contained at
-// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
-// datagrams there are none, since they would have been delivered before.
-func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
-	n := len(frames)
-	switch {
-	case b.reliable || number < b.newest: // out of order
-		return 0
-	case frames[0].Late: // the payload was sent again
-		return n
-	case number == b.newest || n == 1:
-		return 0
-	}
-	missing := b.undecoded
-	if number > b.newest+1 {
-		missing += b.player.conn.Missing(b.newest+1, number-1)
-	}
-	if missing == 0 {
-		return 0
-	}
-	// Each missing datagram had at least one new frame, and this one at most batch.
-	missed, batch := int(frames[0].Missed), b.batch
-	switch all := frames[n-1].Redundant + 1; {
-	case missed != 0:
-		batch = int(b.frames) // loss can be congestion
-	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
-		return 0
-	}
-	return max(n-batch, min(missing-missed, n-1), 0)
-}
-
 // endUndelivered ends the session because a reliable frame was dropped.
 func (p *Player) endUndelivered(b *binding, d Drop) {
 	switch d {
@@ -296,4 +247,115 @@ func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arri
 	}
 	st.Messages++
 	st.Bytes += uint64(size)
+}
+
+// receiveRequest handles a message Request.
+func (p *Player) receiveRequest(b []byte, a *arrival) {
+	k, id, body, err := control.ParseRequest(b)
+	switch {
+	case err != nil || k != control.Ask && k != control.Cancel:
+		p.reject(a, Malformed, "malformed request")
+	case k == control.Ask && !p.handover.switched.IsZero():
+		p.reject(a, UnknownRPC, "a request after the switch to another server")
+	case k == control.Ask:
+		if r := p.openRequest(id, a); r != nil {
+			p.receiveMessage(body, a, r.handle)
+		}
+	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(0)):
+		p.drop(a.at, RateLimited)
+		p.exceed(messagesExceeded, control.DSMessages.PerSecond/1024)
+	default:
+		p.cancelRequest(id)
+	}
+}
+
+// openRequest registers a request, or ends the session and returns nil.
+func (p *Player) openRequest(id uint32, a *arrival) *Request {
+	p.asked.Lock()
+	defer p.asked.Unlock()
+	switch {
+	case len(p.asked.open) >= control.MaxRequests:
+		p.drop(a.at, RateLimited)
+		p.exceed("more than %d requests without an answer", control.MaxRequests)
+		return nil
+	case p.asked.open[id] != nil:
+		p.reject(a, Malformed, "two requests with the same id")
+		return nil
+	case p.asked.open == nil:
+		p.asked.open = map[uint32]*Request{}
+	}
+	r := &Request{Player: p, id: id}
+	p.asked.open[id] = r
+	return r
+}
+
+// cancelRequest handles the end of the client's wait for an answer, which may be on its way.
+func (p *Player) cancelRequest(id uint32) {
+	p.asked.Lock()
+	defer p.asked.Unlock()
+	if r := p.asked.open[id]; r != nil {
+		r.answered = errCanceled
+		delete(p.asked.open, id)
+	}
+}
+
+// receiveMessage calls f with a message of the game, where handlers run. On the reliable channel
+// none may be missing: if one is dropped, the session ends.
+func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
+	s, exceed := p.server, p.exceed
+	if !a.reliable {
+		exceed = func(string, ...any) {}
+	}
+	switch {
+	case p.kicked.Load():
+		p.drop(a.at, Kicked)
+	case len(b) > MaxMessage:
+		p.drop(a.at, Malformed)
+		p.violate(fmt.Sprintf("a message of %d bytes, at most %d are permitted", len(b), MaxMessage))
+	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
+		p.drop(a.at, RateLimited)
+		exceed(messagesExceeded, control.DSMessages.PerSecond/1024)
+	case f == nil:
+		p.drop(a.at, UnknownRPC)
+	case !s.cfg.Poll:
+		s.guard(p, func() { f(p, b) })
+	default:
+		const overhead = 32 // bytes
+		b = bytes.Clone(b)
+		if !s.queue.push(&p.quota, overhead+len(b), call(func() {
+			if p.kicked.Load() {
+				p.countDrop(Kicked)
+				return
+			}
+			s.guard(p, func() { f(p, b) })
+		})) {
+			p.drop(a.at, QueueFull)
+			exceed(queueExceeded, s.cfg.QueueBytes)
+		}
+	}
+}
+
+// receiveReply handles the client's reply to the offer of a world. It returns false if no client
+// sends it.
+func (p *Player) receiveReply(b []byte, a *arrival) bool {
+	worlds := p.streams.Load()
+	world, why, offered, err := worlds.Explained(b)
+	if err == nil && offered {
+		err = worlds.HandleReply(b, &p.shard.initial, a.at)
+	}
+	switch {
+	case err != nil:
+		return false
+	case why == nil:
+	case why.Reason == control.ReasonNone:
+		p.differ("world", world, why.Differences(), "server", "client")
+	case p.mistake():
+		text := control.Printable(why.Theirs, control.MaxTheirs)
+		if !offered {
+			text = fmt.Sprintf("not offered within %v%s", replication.OfferWait, control.Nearest(world, worlds.Offered()))
+		}
+		p.note(eventOf("world_refused", reasonError(why.Reason)), fmt.Sprintf("%.64q: %s", world, text), nil)
+		p.server.cfg.Logger.Warn("world refused", "world", control.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
+	}
+	return true
 }

@@ -2,8 +2,11 @@ package ds
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/session"
@@ -74,4 +77,57 @@ func (s *Server) endReplaced(client uint64) {
 			}
 		}
 	}
+}
+
+const (
+	// directoryAge is the time for which a drain uses what it has read of the directory.
+	directoryAge = 2 * time.Second
+	// directoryWait is the time in which servers return to the directory after an outage of it.
+	directoryWait = fleet.ServerTTL / 2
+)
+
+var errNoServer = errors.New("ds: no other server accepts the player")
+
+// otherServers returns the function that chooses a server of the fleet for each player of a drain.
+func (s *Server) otherServers(ctx context.Context) func(*Player) (Target, HandoverConfig, error) {
+	var servers []fleet.Server
+	var read, failed time.Time
+	return func(*Player) (to Target, cfg HandoverConfig, err error) {
+		if s.member == nil {
+			return to, cfg, errNoServer
+		}
+		if now := time.Now(); now.Sub(read) >= directoryAge {
+			if servers, err = s.member.Servers(ctx); err != nil {
+				failed = now
+				return to, cfg, fmt.Errorf("ds: %w: %w", session.ErrServerBusy, err)
+			}
+			read = now
+		}
+		best, ok := fleet.Choose(servers, func(o *fleet.Server) bool {
+			return o.Name != s.member.Name() && maps.Equal(o.Labels, s.member.Labels()) && !s.keyOf(o).IsZero()
+		})
+		switch {
+		case !ok && !failed.IsZero() && read.Sub(failed) < directoryWait:
+			return to, cfg, fmt.Errorf("%w: %w", session.ErrServerBusy, errNoServer)
+		case !ok:
+			return to, cfg, errNoServer
+		}
+		for i := range servers {
+			if servers[i].Name == best.Name {
+				servers[i].Players++ // it announces its load later
+			}
+		}
+		return Target{Addrs: best.Addrs[:min(len(best.Addrs), token.MaxServers)], Route: best.Route, Key: s.keyOf(&best)}, cfg, nil
+	}
+}
+
+// keyOf returns the key that tokens for a server of the fleet need, or the zero key if this server
+// does not have it.
+func (s *Server) keyOf(o *fleet.Server) token.IssuerKey {
+	for _, k := range *s.keys.Load() {
+		if o.Key == k.ID().String() || o.Key == "" && k.Equal(token.Development()) {
+			return k.Issuer()
+		}
+	}
+	return token.IssuerKey{}
 }

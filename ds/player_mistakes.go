@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -73,29 +72,4 @@ func (p *Player) differ(kind, name string, d control.Differences, asking, answer
 	text := d.Text(asking, answering)
 	p.note(causeOf("mismatch", kind), fmt.Sprintf("%s %.64q: %s", kind, name, text), nil)
 	p.server.cfg.Logger.Warn("both ends differ", "kind", kind, "name", name, "differences", text, "player", p.ID())
-}
-
-// receiveReply handles the client's reply to the offer of a world. It returns false if no client
-// sends it.
-func (p *Player) receiveReply(b []byte, a *arrival) bool {
-	worlds := p.streams.Load()
-	world, why, offered, err := worlds.Explained(b)
-	if err == nil && offered {
-		err = worlds.HandleReply(b, &p.shard.initial, a.at)
-	}
-	switch {
-	case err != nil:
-		return false
-	case why == nil:
-	case why.Reason == control.ReasonNone:
-		p.differ("world", world, why.Differences(), "server", "client")
-	case p.mistake():
-		text := control.Printable(why.Theirs, control.MaxTheirs)
-		if !offered {
-			text = fmt.Sprintf("not offered within %v%s", replication.OfferWait, control.Nearest(world, worlds.Offered()))
-		}
-		p.note(eventOf("world_refused", reasonError(why.Reason)), fmt.Sprintf("%.64q: %s", world, text), nil)
-		p.server.cfg.Logger.Warn("world refused", "world", control.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
-	}
-	return true
 }

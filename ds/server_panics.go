@@ -35,12 +35,6 @@ func (s *Server) guard(p *Player, f func()) {
 	try(f, func(v any, stack []byte) { s.panicked(p, v, stack) })
 }
 
-// Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
-func (h *shard) Panicked(c *transport.Conn, v any, stack []byte) {
-	p, _ := c.Value.(*Player) // nil before it is set
-	h.server.panicked(p, v, stack)
-}
-
 // onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
 // added or removed are called like this, so that runtime.Goexit does not leave that half done.
 func onGoroutine(f func()) {
@@ -141,17 +135,3 @@ func (g *guardedTap) Withheld(at time.Time, rpc int, seq uint64, d Drop) {
 }
 
 func (g *guardedTap) Left(err error) { g.call(func() { g.tap.Left(err) }) }
-
-func (h *shard) handlePostponed() {
-	for {
-		h.mu.Lock()
-		if len(h.postponed) == 0 {
-			h.mu.Unlock()
-			return
-		}
-		handle := h.postponed[0]
-		h.postponed = h.postponed[1:]
-		h.mu.Unlock()
-		handle()
-	}
-}

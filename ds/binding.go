@@ -1,0 +1,140 @@
+package ds
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+)
+
+// binding is one RPC of one player, who has no other one of that RPC: what it limits, such as calls
+// and simulated time, the player cannot multiply. It belongs to the shard's goroutine except for
+// rejected.
+type binding struct {
+	player   *Player
+	rpc      *rpc
+	version  *version
+	sink     sink // the RPC's, a jitter buffer, a sequencer or a converter
+	request  boundRequest
+	number   int       // in headers
+	ring     int       // frames that are kept
+	here     *rpcShard // of the player's shard
+	counts   *counts   // of here
+	dec      *rpcdelta.Decoder
+	reliable bool
+	frames   uint64  // maximum per datagram
+	batch    int     // maximum of new frames per datagram on a path without congestion
+	hz       float64 // declared rate
+	// frameSize is the maximum number of bytes of a frame with the client's fields.
+	frameSize int
+	// repairTime is the number of frames within which an ack lets the client repeat a payload.
+	repairTime int
+	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated
+	newest     uint64         // packet number of the newest decoded payload
+	undecoded  int            // payloads dropped since then
+	prior      *prior.Prior   // nil if the codec has none
+	rate       ratelimit.Rate // of new frames
+	limit      ratelimit.Bucket
+	withheld   uint64        // frames missing since the last delivered one, those dropped here included
+	rejected   uint64        // frames rejected since the last accepted one; of the handlers' goroutine
+	time       *clientTime   // of the client; nil without a TimeCheck
+	processed  atomic.Uint64 // sequence number after the newest frame for which the handler ran
+}
+
+// shortReach is the number of sequence numbers that the short header of a payload distinguishes.
+const shortReach = 64
+
+// ambiguous reports whether a datagram is so old that the sequence numbers in its payloads could be
+// those of newer frames. Its own frames count too: the first of several payloads is that much older
+// than the last, and one that is repeated is older still.
+func (b *binding) ambiguous(number uint64) bool {
+	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
+}
+
+// markRecovered marks the frames of the payload in a datagram that a missing datagram contained
+// before. The other new frames of the payload no longer count as redundant.
+func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
+	copies := b.copies(frames, number)
+	for i := range frames[:copies] {
+		frames[i].Recovered = true
+	}
+	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
+}
+
+// copies returns how many frames of the payload in a datagram the missing datagrams contained at
+// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
+// datagrams there are none, since they would have been delivered before.
+func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
+	n := len(frames)
+	switch {
+	case b.reliable || number < b.newest: // out of order
+		return 0
+	case frames[0].Late: // the payload was sent again
+		return n
+	case number == b.newest || n == 1:
+		return 0
+	}
+	missing := b.undecoded
+	if number > b.newest+1 {
+		missing += b.player.conn.Missing(b.newest+1, number-1)
+	}
+	if missing == 0 {
+		return 0
+	}
+	// Each missing datagram had at least one new frame, and this one at most batch.
+	missed, batch := int(frames[0].Missed), b.batch
+	switch all := frames[n-1].Redundant + 1; {
+	case missed != 0:
+		batch = int(b.frames) // loss can be congestion
+	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
+		return 0
+	}
+	return max(n-batch, min(missing-missed, n-1), 0)
+}
+
+// process records that the handler has run for a frame, or for its tick.
+func (b *binding) process(seq uint64) {
+	if b.rpc.predicted {
+		b.processed.Store(max(b.processed.Load(), seq+1))
+	}
+}
+
+// reject counts a frame that is not handled as missed.
+func (b *binding) reject(late bool, missed uint64) {
+	if !late {
+		b.rejected = missed + 1
+	}
+}
+
+// repairMemory is the number of frames for which a late frame shows that the client repeats
+// payloads, whatever the server expects of the round trip.
+const repairMemory = 256
+
+// ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
+func (b *binding) ackDelay() int {
+	every := b.player.acks.carriers.Interval()
+	if every == 0 {
+		every = b.player.server.cfg.ackInterval()
+	}
+	return int((b.player.conn.RTT()+every).Seconds()*b.hz) + 1
+}
+
+// repairs reports whether the client can repeat a lost payload by the deadline of its frames.
+func (b *binding) repairs() bool { return b.repairTime > b.ackDelay() }
+
+// keepsTime reports whether a call is to be delivered, and counts detections.
+func (b *binding) keepsTime(p *Player, at time.Time, delta time.Duration) bool {
+	c := b.rpc.time
+	ahead, drop, detected := b.time.call(c, at, delta)
+	if detected {
+		b.counts.update(func(total *RPCStats) { total.TimeDetections++ })
+		p.note(aheadEvent, fmt.Sprintf("%.64q: %v ahead", b.rpc.schema.RPC(), ahead), nil)
+		if c.Detected != nil {
+			c.Detected(p, b.rpc.schema.RPC(), ahead)
+		}
+	}
+	return !drop
+}

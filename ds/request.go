@@ -1,0 +1,75 @@
+package ds
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/uplink-rpc/uplink/internal/control"
+)
+
+// Request is a request of a client, which waits in client.Conn.Request for one call of Reply or
+// Fail: in Config.OnRequest or later, by any goroutine. A request that the game never answers is
+// one of the 64 that a player may have, until the client's context or the session ends. The methods
+// are safe for concurrent use.
+type Request struct {
+	Player  *Player
+	Message []byte // belongs to the game
+
+	id       uint32
+	answered error // what Reply and Fail return; nil until there is an answer. Guarded by Player.asked
+}
+
+var (
+	errAnswered = errors.New("ds: the request was answered before")
+	errCanceled = fmt.Errorf("ds: the client does not wait for the answer any more: %w", context.Canceled)
+)
+
+// Reply sends a copy of message, at most [MaxMessage] bytes, as the answer. Errors are those of
+// [Player.SendReliable]: after session.ErrBacklog the request waits for another call. If the client
+// has canceled the request, the error wraps context.Canceled. If there was an answer before, it is
+// another error.
+func (r *Request) Reply(message []byte) error {
+	if len(message) > MaxMessage {
+		return fmt.Errorf("ds: an answer of %d bytes, at most %d can be sent", len(message), MaxMessage)
+	}
+	return r.answer(control.Answer, message)
+}
+
+// Fail refuses the request. The client gets a *session.RequestError with the first 256 bytes of the
+// reason. Errors are those of [Request.Reply].
+func (r *Request) Fail(reason string) error {
+	return r.answer(control.Refusal, []byte(reason[:min(len(reason), control.MaxRefusal)]))
+}
+
+func (r *Request) answer(k control.RequestKind, body []byte) error {
+	p := r.Player
+	p.asked.Lock()
+	defer p.asked.Unlock()
+	if r.answered != nil {
+		return r.answered
+	}
+	if err := p.conn.SendReliable(control.AppendRequest(nil, k, r.id, body)); err != nil {
+		return fmt.Errorf("ds: answer to player %d: %w", p.ID(), err)
+	}
+	r.answered = errAnswered
+	delete(p.asked.open, r.id)
+	return nil
+}
+
+// handle calls the game's callback unless the client has canceled the request.
+func (r *Request) handle(p *Player, b []byte) {
+	p.asked.Lock()
+	canceled := r.answered != nil
+	p.asked.Unlock()
+	switch f := p.server.cfg.OnRequest; {
+	case canceled:
+	case f == nil:
+		_ = r.answer(control.Unhandled, nil) // fails if the session has ended, or acknowledges nothing
+	default:
+		p.server.asked.Add(1)
+		r.Message = bytes.Clone(b)
+		f(r)
+	}
+}
