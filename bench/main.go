@@ -25,9 +25,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/compare"
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/chart"
 	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
+	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/trace"
 )
 

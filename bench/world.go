@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
+	"github.com/uplink-rpc/uplink/internal/table"
 )
 
 // ownRecording is the recording of the repository, relative to this folder.

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/lab/pacing"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/pacing"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

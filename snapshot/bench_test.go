@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -30,7 +30,7 @@ var recorded = flag.String("recording", "../testdata/traces/cubes_delta_data_200
 func newRecording(b *testing.B) *recording {
 	frames, err := cubes.Load(*recorded)
 	must(b, err)
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	must(b, err)
 	r := &recording{sets: sets, buffer: make([]byte, 0, 1<<16)}
 	r.restart()
@@ -38,7 +38,7 @@ func newRecording(b *testing.B) *recording {
 }
 
 func (r *recording) restart() {
-	s := snapbench.Cubes()
+	s := cubeset.Schema()
 	r.world = snapshot.NewWorld(s, r.sets[0])
 	r.enc, r.dec, r.frame = newSender(r.world), snapshot.NewDecoder(s, r.sets[0]), 0
 }
@@ -102,7 +102,7 @@ func BenchmarkRecorded(b *testing.B) {
 func BenchmarkSmall(b *testing.B) {
 	for _, moving := range []int{0, 3} {
 		b.Run(fmt.Sprintf("%dMoving", moving), func(b *testing.B) {
-			s := snapbench.Cubes()
+			s := cubeset.Schema()
 			w := snapshot.NewWorld(s, nil)
 			for n := range snapshot.Ring {
 				set := w.Begin()

@@ -3,8 +3,8 @@ package snapshot_test
 import (
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -13,9 +13,9 @@ import (
 func TestPhysics(t *testing.T) {
 	frames, err := cubes.Load("../testdata/traces/cubes_delta_data_2000.bin.gz")
 	must(t, err)
-	sets, err := snapbench.Sets(frames[:6*cubes.Rate])
+	sets, err := cubeset.Of(frames[:6*cubes.Rate])
 	must(t, err)
-	w := snapshot.NewWorld(snapbench.Cubes(), sets[0])
+	w := snapshot.NewWorld(cubeset.Schema(), sets[0])
 	for _, s := range sets {
 		w.Begin().CopyFrom(s)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -26,7 +26,7 @@ const (
 
 var recordings = flag.String("train", "", "recordings of cubes, separated by commas, on which to train snapshots.prior")
 
-// TestTrain trains the built-in models on recordings of package internal/lab/cubes, at several
+// TestTrain trains the built-in models on recordings of package internal/cubes, at several
 // distances to the baseline, and writes them. To repeat it after a change of what is coded, with a
 // recording for each line of testdata/training.txt:
 //

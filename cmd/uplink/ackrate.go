@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/simlink"
+	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 

@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/table"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 )
 
 const snapshotNotes = `bytes  per frame sent, in whole bytes: the adaptive form with its header of 2 bytes, the packed forms without a header.
@@ -59,7 +60,7 @@ func benchSnapshots(path string) ([]*snapbench.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

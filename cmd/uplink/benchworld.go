@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
 	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
+	"github.com/uplink-rpc/uplink/internal/simlink"
+	"github.com/uplink-rpc/uplink/internal/table"
 )
 
 // sharedRecording is the recording that bench-world plays by default.

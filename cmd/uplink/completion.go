@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/table"
 )
 
 func newFloorCommand() *cobra.Command {

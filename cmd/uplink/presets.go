@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // allPresets are the presets by descending bandwidth.
-var allPresets = lab.Presets
+var allPresets = demopanel.Presets
 
 // presets is the value of a flag that lists presets by name.
 type presets []client.Preset

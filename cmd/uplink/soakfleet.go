@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/web"
 )
 

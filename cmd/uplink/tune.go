@@ -11,8 +11,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/tune"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/simlink"
+	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

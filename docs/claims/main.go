@@ -22,7 +22,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 )
 
 func main() {

@@ -15,8 +15,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/playback"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -3,7 +3,7 @@
 //
 //	go run ./docs/jitter [-minutes N] [-runs N] [-hz N]
 //
-// See internal/lab/pacing and docs/jitter.md.
+// See internal/uplinktest/pacing and docs/jitter.md.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/pacing"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/pacing"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 )
 
 // TestRecording checks that recordings are readable, reproducible, and begin at rest.

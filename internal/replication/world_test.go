@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"

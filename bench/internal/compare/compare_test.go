@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 )
 
 // repeatedSuffix ends the names of schemes with repetition.

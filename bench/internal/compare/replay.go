@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -184,7 +184,7 @@ const (
 	Redundant = Adaptive + repeatedSuffix
 )
 
-// ownKind is a codec that internal/lab/bench runs as scheme.
+// ownKind is a codec that internal/bench runs as scheme.
 type ownKind struct {
 	name, scheme string
 	presets      []client.Preset // or none: without redundancy

@@ -12,8 +12,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/bench/internal/peer"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"

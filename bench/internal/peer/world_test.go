@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/worldbench"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -17,12 +17,12 @@ func TestWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range Worlds(sets[:60]) {
-		if err := p.Begin(snapbench.Cubes(), sets[0]); err != nil {
+		if err := p.Begin(cubeset.Schema(), sets[0]); err != nil {
 			t.Fatal(err)
 		}
 		c := p.Join()

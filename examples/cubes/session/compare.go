@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
+	"github.com/uplink-rpc/uplink/internal/chart"
 )
 
 // CompareConfig is the configuration of Compare.

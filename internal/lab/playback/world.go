@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 )

@@ -6,8 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -51,7 +50,7 @@ type Link struct {
 // always delivered. clock returns the time since some start.
 func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Duration) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
-	s := Cubes()
+	s := cubeset.Schema()
 	world := snapshot.NewWorld(s, sets[0])
 	var enc snapshot.Encoder
 	dec := snapshot.NewDecoder(s, sets[0])
@@ -115,35 +114,4 @@ func mean(t []time.Duration) float64 {
 		sum += d
 	}
 	return float64(sum) / float64(max(1, len(t))) / 1e3
-}
-
-// Cubes returns the schema of a recorded cube: orientation, position and whether it interacts.
-func Cubes() *snapshot.Schema {
-	s, err := snapshot.NewSchema(
-		snapshot.Field{Name: "Orientation", Class: schema.ClassQuat, N: 4, Hi: cubes.MaxComponent},
-		snapshot.Field{Name: "Position", Class: schema.ClassNumber, N: 3, Lo: -1 << 17, Hi: 1<<17 - 1},
-		snapshot.Field{Name: "Interacting", Class: schema.ClassInteger, N: 1, Hi: 1},
-	)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-// Sets returns the frames of a recording as sets. An error names the frame and the cube that is out
-// of bounds.
-func Sets(frames []cubes.Frame) ([]*snapshot.Set, error) {
-	s := Cubes()
-	sets := make([]*snapshot.Set, len(frames))
-	for n := range frames {
-		sets[n] = s.NewSet()
-		for i := range frames[n] {
-			c := &frames[n][i]
-			row := []int32{c.Largest, c.Smallest[0], c.Smallest[1], c.Smallest[2], c.Position[0], c.Position[1], c.Position[2], c.Interacting}
-			if err := sets[n].Add(snapshot.Object{ID: uint16(i)}, row); err != nil {
-				return nil, fmt.Errorf("frame %d: %w", n, err)
-			}
-		}
-	}
-	return sets, nil
 }

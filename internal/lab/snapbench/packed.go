@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -54,7 +55,7 @@ func Packed(sets []*snapshot.Set) ([]*Row, error) {
 }
 
 func packed(name string, use packing, kind worlds, sets []*snapshot.Set) (*Row, error) {
-	s := Cubes()
+	s := cubeset.Schema()
 	if kind == withVelocities {
 		s = moving()
 	}
@@ -99,7 +100,7 @@ const (
 
 // moving returns the schema of a recorded cube with a velocity.
 func moving() *snapshot.Schema {
-	fields := append(Cubes().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
+	fields := append(cubeset.Schema().Fields(), snapshot.Field{Name: "Velocity", Class: schema.ClassNumber, N: 3, Lo: -maxVelocity, Hi: maxVelocity - 1})
 	s, err := snapshot.NewSchema(fields...)
 	if err != nil {
 		panic(err)

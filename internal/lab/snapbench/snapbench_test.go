@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -15,7 +16,7 @@ func recording(t *testing.T) []*snapshot.Set {
 	t.Helper()
 	frames, err := cubes.Load("../../../testdata/traces/cubes_delta_data_120.bin.gz")
 	uplinktest.Must(t, err)
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	uplinktest.Must(t, err)
 	if len(sets) != 120 || sets[0].Len() != cubes.Count {
 		t.Fatalf("%d frames of %d cubes", len(sets), sets[0].Len())
@@ -60,7 +61,7 @@ func TestLossyLink(t *testing.T) {
 func TestOutOfBounds(t *testing.T) {
 	frames := make([]cubes.Frame, 2)
 	frames[1][7].Position[2] = 1 << 20
-	if _, err := snapbench.Sets(frames); err == nil || !strings.Contains(err.Error(), "frame 1: ") || !strings.Contains(err.Error(), "Position") {
+	if _, err := cubeset.Of(frames); err == nil || !strings.Contains(err.Error(), "frame 1: ") || !strings.Contains(err.Error(), "Position") {
 		t.Errorf("%v", err)
 	}
 }

@@ -3,7 +3,7 @@ package worldbench
 import (
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )

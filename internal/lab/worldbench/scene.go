@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -72,7 +72,7 @@ func Recorded(frames []cubes.Frame) (Scene, error) {
 	if len(frames) < 2 {
 		return nil, fmt.Errorf("%d frames, want at least 2", len(frames))
 	}
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 )
 
 const ms = time.Millisecond
@@ -32,7 +32,7 @@ func load(t *testing.T) []cubes.Frame {
 // TestRecording checks that the objects of a scene are those that were recorded.
 func TestRecording(t *testing.T) {
 	frames := load(t)
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	uplinktest.Must(t, err)
 	s, err := Recorded(frames)
 	uplinktest.Must(t, err)

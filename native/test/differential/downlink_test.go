@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/internal/lab/cubes"
-	"github.com/uplink-rpc/uplink/internal/lab/snapbench"
+	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -130,20 +130,20 @@ func TestWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := snapbench.Sets(frames)
+	sets, err := cubeset.Of(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := min(*worldFrames, len(sets)-1)
 	for _, loss := range []float64{0, 0.05, 0.2} {
 		t.Run(fmt.Sprintf("snapshots, loss %v", loss), func(t *testing.T) {
-			initial := snapshot.NewWorld(snapbench.Cubes(), nil)
+			initial := snapshot.NewWorld(cubeset.Schema(), nil)
 			initial.Begin().CopyFrom(sets[0])
 			coded, _, err := new(snapshot.Encoder).Append(nil, initial, snapshot.Baseline{Empty: true}, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := snapbench.Cubes()
+			s := cubeset.Schema()
 			native, err := newNativeSnapshots(s, coded)
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWorlds(t *testing.T) {
 			compareWorlds(t, n, loss, &recorded{sets: sets[1:], world: snapshot.NewWorld(s, sets[0]), decoder: snapshot.NewDecoder(s, sets[0])}, native)
 		})
 		t.Run(fmt.Sprintf("areas, loss %v", loss), func(t *testing.T) {
-			s := snapbench.Cubes()
+			s := cubeset.Schema()
 			native, err := newNativeAreas(s)
 			if err != nil {
 				t.Fatal(err)

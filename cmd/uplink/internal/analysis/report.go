@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/lab/chart"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/chart"
+	"github.com/uplink-rpc/uplink/internal/table"
 )
 
 // Report is the result of one trace, and the JSON output of the command. Bits are means per frame.

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/table"
 )
 
 // Grid contains the values to combine.

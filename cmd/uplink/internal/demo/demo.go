@@ -20,11 +20,11 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -44,7 +44,7 @@ type demo struct {
 	players []*player
 	world   *playground.World
 
-	stage     *lab.Stage
+	stage     *demopanel.Stage
 	network   *simnet.WrappedNetwork
 	collector *metrics.Client
 	changed   chan struct{}  // has a token when the codec or preset may have been changed
@@ -55,8 +55,8 @@ type demo struct {
 	unchecked  atomic.Uint64
 
 	mu       sync.Mutex
-	settings lab.Settings
-	traffic  lab.Traffic // of the last second
+	settings demopanel.Settings
+	traffic  demopanel.Traffic // of the last second
 }
 
 // place says which player's row the first frame of a session is.
@@ -67,7 +67,7 @@ const margin = 50 * time.Millisecond
 
 func newDemo(o Options) (*demo, error) {
 	d := &demo{options: o, changed: make(chan struct{}, 1)}
-	d.settings = lab.Settings{Link: o.Link, Codec: o.Codec, Preset: o.Preset, Redundancy: rpcdelta.RedundancyAuto}
+	d.settings = demopanel.Settings{Link: o.Link, Codec: o.Codec, Preset: o.Preset, Redundancy: rpcdelta.RedundancyAuto}
 	var err error
 	if d.traces, err = traces(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func newDemo(o Options) (*demo, error) {
 		d.players = append(d.players, &player{index: i, trace: t, offset: i * len(t.Frames) / o.Clients})
 		played = append(played, t)
 	}
-	d.stage = lab.NewStage(played)
+	d.stage = demopanel.NewStage(played)
 	return d, nil
 }
 
@@ -237,7 +237,7 @@ func (d *demo) name(p *ds.Player) string {
 }
 
 func (d *demo) web() webserver.Config {
-	handlers := map[string]http.Handler{"/demo/": lab.New(d, d.stage).Handler()}
+	handlers := map[string]http.Handler{"/demo/": demopanel.New(d, d.stage).Handler()}
 	if d.options.Debug {
 		handlers["/debug/"] = debugserver.Handler(func() any { return debugserver.Stats(d.srv.Stats()) })
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
@@ -210,7 +210,7 @@ func TestLinkChanges(t *testing.T) {
 	o := options()
 	o.For = 0
 	d, _ := playing(t, o)
-	change := func(f func(*lab.Settings)) {
+	change := func(f func(*demopanel.Settings)) {
 		t.Helper()
 		s := d.Settings()
 		f(&s)
@@ -230,15 +230,15 @@ func TestLinkChanges(t *testing.T) {
 		before = now
 		return ok(all.Delivered, all.Missed)
 	}
-	change(func(s *lab.Settings) { s.Redundancy, s.Link.Loss = rpcdelta.RedundancyOff, 0.6 })
+	change(func(s *demopanel.Settings) { s.Redundancy, s.Link.Loss = rpcdelta.RedundancyOff, 0.6 })
 	uplinktest.Await(t, "frames are lost", func() bool {
 		return lately(func(delivered, missed uint64) bool { return delivered < missed })
 	}, nil)
-	change(func(s *lab.Settings) { s.Link.Loss = 0 })
+	change(func(s *demopanel.Settings) { s.Link.Loss = 0 })
 	uplinktest.Await(t, "none is", func() bool {
 		return lately(func(_, missed uint64) bool { return missed == 0 })
 	}, nil)
-	change(func(s *lab.Settings) { s.Link.RTT = 300 * time.Millisecond })
+	change(func(s *demopanel.Settings) { s.Link.RTT = 300 * time.Millisecond })
 	uplinktest.Await(t, "the round trip is longer", func() bool { return d.conns()[0].Stats().Transport.LastRTT > 200*time.Millisecond }, nil)
 	good := d.Settings()
 	bad := good

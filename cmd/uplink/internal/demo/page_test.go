@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -20,7 +20,7 @@ type state struct {
 		Codec, Preset string
 		Redundancy    string
 	}
-	Traffic lab.Traffic
+	Traffic demopanel.Traffic
 }
 
 // await asks for the state until it is as wanted.

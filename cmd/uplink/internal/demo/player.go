@@ -11,7 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/lab"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -26,16 +26,16 @@ const (
 	again = time.Second
 )
 
-// Settings implements lab.Game.
-func (d *demo) Settings() lab.Settings {
+// Settings implements demopanel.Game.
+func (d *demo) Settings() demopanel.Settings {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.settings
 }
 
-// Change implements lab.Game. The link and redundancy change at once; for another codec or preset
-// each client reconnects, and plays on meanwhile.
-func (d *demo) Change(s lab.Settings) error {
+// Change implements demopanel.Game. The link and redundancy change at once; for another codec or
+// preset each client reconnects, and plays on meanwhile.
+func (d *demo) Change(s demopanel.Settings) error {
 	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 
 // dial opens another connection for a client. Each is a player of its own to the server, or it
 // would replace the previous one, which plays on. The first one's client ID is the index plus 1.
-func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Conn, *client.FrameStream, error) {
+func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*client.Conn, *client.FrameStream, error) {
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
 	cfg := client.Config{
@@ -135,8 +135,8 @@ func (d *demo) dial(ctx context.Context, p *player, s lab.Settings) (*client.Con
 	return conn, stream, nil
 }
 
-// Traffic implements lab.Game.
-func (d *demo) Traffic() lab.Traffic {
+// Traffic implements demopanel.Game.
+func (d *demo) Traffic() demopanel.Traffic {
 	d.mu.Lock()
 	t := d.traffic
 	d.mu.Unlock()
@@ -150,7 +150,7 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	second := elapsed.Seconds()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.traffic = lab.Traffic{Seconds: second, Calls: float64(t.Sent.Frames()) / second, Redundancy: t.redundancy}
+	d.traffic = demopanel.Traffic{Seconds: second, Calls: float64(t.Sent.Frames()) / second, Redundancy: t.redundancy}
 }
 
 // coding is what a client needs a connection of its own for.
@@ -159,7 +159,7 @@ type coding struct {
 	preset client.Preset
 }
 
-func codingOf(s lab.Settings) coding { return coding{s.Codec, s.Preset} }
+func codingOf(s demopanel.Settings) coding { return coding{s.Codec, s.Preset} }
 
 // player is one client that repeats a trace from a row of its own.
 type player struct {

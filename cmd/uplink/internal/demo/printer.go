@@ -10,7 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/lab/table"
+	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )

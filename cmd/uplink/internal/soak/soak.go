@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/transport"

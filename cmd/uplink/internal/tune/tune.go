@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/internal/lab/bench"
+	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )

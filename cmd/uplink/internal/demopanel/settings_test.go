@@ -1,4 +1,4 @@
-package lab
+package demopanel
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -68,7 +68,7 @@ func TestBadChange(t *testing.T) {
 		`{"loss":0.1} {}`:         `there is something after the object` + want,
 		`{}`:                      `nothing to change` + want,
 		`{"loss":null}`:           `nothing to change` + want,
-		`[]`:                      `json: cannot unmarshal array into Go value of type lab.values` + want,
+		`[]`:                      `json: cannot unmarshal array into Go value of type demopanel.values` + want,
 		``:                        `EOF` + want,
 	} {
 		if _, err := change(body); err == nil || err.Error() != message {

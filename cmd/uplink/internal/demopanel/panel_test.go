@@ -1,4 +1,4 @@
-package lab
+package demopanel
 
 import (
 	"io/fs"
@@ -13,7 +13,7 @@ import (
 // TestPanelFiles: each module is served as what it is, and asks for nothing but modules that are
 // there. None of them writes text as markup.
 func TestPanelFiles(t *testing.T) {
-	l, _ := newLab()
+	l, _ := newControls()
 	asks := regexp.MustCompile(`(?:from|import\() ?'([^']+)'`)
 	names, err := fs.Glob(Panel(), "*")
 	if err != nil || len(names) < 3 {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestLoad(t *testing.T) {
-	frames, err := Load("../../../testdata/traces/cubes_delta_data_2000.bin.gz")
+	frames, err := Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
 	uplinktest.Must(t, err)
 	if len(frames) != 2000 {
 		t.Fatalf("%d frames", len(frames))

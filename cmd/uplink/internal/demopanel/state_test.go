@@ -1,4 +1,4 @@
-package lab
+package demopanel
 
 import (
 	"encoding/json"
@@ -40,20 +40,20 @@ func (g *game) Change(s Settings) error {
 
 func (g *game) Traffic() Traffic { return Traffic{Calls: 250, Clients: 2} }
 
-func newLab() (*Lab, *game) {
+func newControls() (*Controls, *game) {
 	g := &game{settings: begun}
 	return New(g, NewStage([]*trace.Trace{sample.Portal2(), sample.RocketLeague()})), g
 }
 
 // call makes a request and returns the answer.
-func call(l *Lab, method, path, body string) (int, string) {
+func call(l *Controls, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	l.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 
 func TestState(t *testing.T) {
-	l, g := newLab()
+	l, g := newControls()
 	read := func(body string) (s state) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(body), &s); err != nil {
@@ -100,7 +100,7 @@ func TestState(t *testing.T) {
 
 // TestChangesTogether: none of many changes at once undoes another.
 func TestChangesTogether(t *testing.T) {
-	l, g := newLab()
+	l, g := newControls()
 	var all sync.WaitGroup
 	for _, body := range []string{`{"loss":0.5}`, `{"burst":3}`, `{"rtt_ms":10}`, `{"jitter_ms":5}`, `{"codec":"rle"}`, `{"redundancy":"2"}`} {
 		all.Go(func() {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
@@ -385,7 +385,7 @@ func TestPresets(t *testing.T) {
 // TestDefault verifies that a stream without a preset never costs more than full frames in
 // datagrams of their own, acks included, and delivers its frames from the first one on.
 func TestDefault(t *testing.T) {
-	paths, err := filepath.Glob("../../../testdata/traces/*.csv.gz")
+	paths, err := filepath.Glob("../../testdata/traces/*.csv.gz")
 	uplinktest.Must(t, err)
 	const seeds = 2
 	for loss, ratio := range map[float64]float64{0: 0.88, 0.01: 0.92, 0.05: 0.96, 0.1: 0.99} {

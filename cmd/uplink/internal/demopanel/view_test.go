@@ -1,4 +1,4 @@
-package lab
+package demopanel
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // watch looks at an actor for so long in virtual time, while play runs, and gives the data of the
 // events by name.
-func watch(t *testing.T, l *Lab, actor string, play func()) map[string][]string {
+func watch(t *testing.T, l *Controls, actor string, play func()) map[string][]string {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	w := httptest.NewRecorder()
@@ -48,7 +48,7 @@ func watch(t *testing.T, l *Lab, actor string, play func()) map[string][]string 
 // TestView plays two seconds: every frame is in the view once, in at most 30 events a second.
 func TestView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _ := newLab()
+		l, _ := newControls()
 		rocket := sample.RocketLeague()
 		const frames = 120
 		events := watch(t, l, "1", func() {
@@ -103,7 +103,7 @@ func TestView(t *testing.T) {
 
 // TestSlowViewer: the backlog of a slow viewer is bounded.
 func TestSlowViewer(t *testing.T) {
-	l, _ := newLab()
+	l, _ := newControls()
 	v := l.stage.look(0)
 	defer l.stage.leave(v)
 	for i := range 3 * maxWaiting {
@@ -116,7 +116,7 @@ func TestSlowViewer(t *testing.T) {
 }
 
 func TestViewErrors(t *testing.T) {
-	l, _ := newLab()
+	l, _ := newControls()
 	for _, actor := range []string{"", "-1", "2", "x", "1e9"} {
 		code, body := call(l, "GET", "/demo/view?actor="+actor, "")
 		if code != http.StatusBadRequest || body != `actor is "`+actor+"\": want a number from 0 to 1\n" {
@@ -137,7 +137,7 @@ func TestViewErrors(t *testing.T) {
 
 // TestNobodyLooks: then a frame costs nothing worth measuring, and allocates nothing.
 func TestNobodyLooks(t *testing.T) {
-	l, _ := newLab()
+	l, _ := newControls()
 	f := sample.Portal2().At(0)
 	if n := allocs.PerRun(100, func() {
 		l.stage.Sent(0, 0, f)
@@ -154,7 +154,7 @@ func (b *broken) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }
 
 // TestGone: a viewer who has gone without a word is forgotten.
 func TestGone(t *testing.T) {
-	l, _ := newLab()
+	l, _ := newControls()
 	l.Handler().ServeHTTP(&broken{}, httptest.NewRequestWithContext(t.Context(), "GET", "/demo/view?actor=0", nil))
 	if n := l.stage.viewers.Load(); n != 0 {
 		t.Errorf("%d viewers are left", n)

@@ -1,4 +1,4 @@
-package lab
+package demopanel
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/lab/simlink"
+	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

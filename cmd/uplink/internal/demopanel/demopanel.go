@@ -1,7 +1,7 @@
-// Package lab lets a visitor of the demo change its link, codec, preset and redundancy while it
-// runs, and see one of its players as sent and as the dedicated server rebuilt it: an HTTP handler,
-// and a panel for a page.
-package lab
+// Package demopanel lets a visitor of the demo change its link, codec, preset and redundancy while
+// it runs, and see one of its players as sent and as the dedicated server rebuilt it: an HTTP
+// handler, and a panel for a page.
+package demopanel
 
 import (
 	"embed"
@@ -29,16 +29,16 @@ type Game interface {
 	Traffic() Traffic
 }
 
-// Lab is the controls of one game. It is safe for concurrent use.
-type Lab struct {
+// Controls is the controls of one game. It is safe for concurrent use.
+type Controls struct {
 	game  Game
 	stage *Stage
 	mu    sync.Mutex // held by who changes settings
 }
 
 // New makes the controls of a game whose actors play on that stage.
-func New(game Game, stage *Stage) *Lab {
-	return &Lab{game: game, stage: stage}
+func New(game Game, stage *Stage) *Controls {
+	return &Controls{game: game, stage: stage}
 }
 
 // Handler answers whoever comes (a dashboard.Guard asks who that is) under /demo/:
@@ -48,7 +48,7 @@ func New(game Game, stage *Stage) *Lab {
 //	GET  view        one actor as sent and as rebuilt, and the state each second, as server-sent events
 //	GET  panel.js    a module whose mount(section, {readOnly}) shows all this in a page (see dashboard.Config); its parts lie beside it
 //	GET  panel.css   the panel's style
-func (l *Lab) Handler() http.Handler {
+func (l *Controls) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /demo/state", l.getState)
 	mux.HandleFunc("POST /demo/state", l.postState)
@@ -93,20 +93,20 @@ type state struct {
 	Actors   []Actor `json:"actors"`
 }
 
-func (l *Lab) state() state {
+func (l *Controls) state() state {
 	return state{
 		Settings: l.game.Settings().values(), Limits: limits,
 		Traffic: l.game.Traffic(), Actors: l.stage.Actors(),
 	}
 }
 
-func (l *Lab) getState(w http.ResponseWriter, _ *http.Request) {
+func (l *Controls) getState(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(l.state()) // the client may be gone
 }
 
-func (l *Lab) postState(w http.ResponseWriter, r *http.Request) {
+func (l *Controls) postState(w http.ResponseWriter, r *http.Request) {
 	v, err := parseChange(http.MaxBytesReader(w, r.Body, maxChange))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -124,7 +124,7 @@ func (l *Lab) postState(w http.ResponseWriter, r *http.Request) {
 }
 
 // change serializes changes.
-func (l *Lab) change(v values) error {
+func (l *Controls) change(v values) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := v.apply(l.game.Settings())
@@ -171,7 +171,7 @@ func (v number) MarshalJSON() ([]byte, error) {
 }
 
 // view sends one actor's poses and the state until the viewer disconnects.
-func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
+func (l *Controls) view(w http.ResponseWriter, r *http.Request) {
 	i, err := strconv.Atoi(r.URL.Query().Get("actor"))
 	if most := len(l.stage.actors) - 1; err != nil || i < 0 || i > most {
 		http.Error(w, fmt.Sprintf("actor is %q: want a number from 0 to %d", r.URL.Query().Get("actor"), most), http.StatusBadRequest)
@@ -191,7 +191,7 @@ func (l *Lab) view(w http.ResponseWriter, r *http.Request) {
 	l.show(r, v, &e)
 }
 
-func (l *Lab) show(r *http.Request, v *viewer, e *events) {
+func (l *Controls) show(r *http.Request, v *viewer, e *events) {
 	tick := time.NewTicker(viewEvery)
 	defer tick.Stop()
 	var sent, rebuilt []seen
