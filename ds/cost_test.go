@@ -60,7 +60,7 @@ var unsealed = []transport.Suite{transport.None}
 // BenchmarkCall measures a whole call over UDP on loopback: the time of Send on the client, and the
 // time in which the DS receives the datagram, decodes the frame and runs a handler. Frames are
 // deltas, or keyframes because all acks are lost. Datagrams are not encrypted:
-// transport/internal/seal measures that. An iteration is a batch of calls; times are those of the
+// internal/transport/seal measures that. An iteration is a batch of calls; times are those of the
 // median batch.
 func BenchmarkCall(b *testing.B) {
 	for _, codec := range rpcdelta.Codecs() {

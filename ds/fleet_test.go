@@ -15,10 +15,10 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/rogue"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // raceDelay is the time after which Dial tries the next address too (RFC 8305, section 5).

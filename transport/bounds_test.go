@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // TestConnsAreBounded fills a listener, and has all of its clients log in again and again: each has

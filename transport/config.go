@@ -10,8 +10,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
 )
 
 // Suite is the algorithm that encrypts and authenticates datagrams.

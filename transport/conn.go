@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/admission"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/admission"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // roomInterval is the interval at which WaitReliable checks whether there is room: that of the

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 

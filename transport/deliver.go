@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // The loop's goroutine calls the methods of this file.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/udp"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/udp"
 )
 
 // dialerBuffers are shared by all dialed connections: of thousands in a process few send at the

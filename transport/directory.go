@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/transport/internal/admission"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/admission"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // directory contains the connections of all shards of a listener. It is used when a connection

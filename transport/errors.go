@@ -3,7 +3,7 @@ package transport
 import (
 	"net"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // ErrTooLarge means that a payload exceeds [Conn.MaxPayload], or a message 16 KiB. All other errors

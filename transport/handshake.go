@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/admission"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/admission"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // aheadInterval is the minimum time between two records that the clock of a backend is ahead.

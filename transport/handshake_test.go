@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 func TestPendingUntilSealed(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // past is before, and forever after, any time of the clock.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // neighbors returns a testListener of two shards and a client whose later datagrams arrive at the

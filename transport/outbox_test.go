@@ -15,10 +15,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // script is a BatchConn that gives out what is prepared, and notes what it is given. It does not

@@ -3,8 +3,8 @@ package transport
 import (
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // serve runs until the listener is stopped or the packet connection fails, and then stops the other

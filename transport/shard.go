@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/transport/internal/admission"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/admission"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // hintsPerSecond is the maximum rate of unauthenticated answers of a listener, over all addresses.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // Stats is what a connection has counted since it was established. Bytes are those of UDP payloads.

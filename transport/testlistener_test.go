@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // still is a network of one packet connection, which all shards share and which receives nothing.

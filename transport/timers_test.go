@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/transport/internal/session"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // TestTimersAgainstModel compares the wheel with a map that is searched: each connection is taken

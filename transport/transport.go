@@ -23,9 +23,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/reliable"
-	"github.com/uplink-rpc/uplink/transport/internal/udp"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/reliable"
+	"github.com/uplink-rpc/uplink/internal/transport/udp"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 const (

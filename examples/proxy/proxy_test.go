@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/relay"
-	"github.com/uplink-rpc/uplink/transport/rogue"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

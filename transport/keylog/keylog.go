@@ -15,7 +15,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
 )
 
 // label is the first word of each line. Lines with another label belong to other protocols.

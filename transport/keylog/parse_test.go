@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
 )
 
 func anySession(t *rapid.T) Session {

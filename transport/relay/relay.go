@@ -20,7 +20,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 const (

@@ -1,4 +1,4 @@
-// What a client measures of the path to its server; transport/internal/path is the same in Go.
+// What a client measures of the path to its server; internal/transport/path is the same in Go.
 // Times are microseconds.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The size of the largest datagram that the path to the server carries. datagrams.md, 8.1;
-// transport/internal/session/session_path.go is the same in Go. Times are microseconds.
+// internal/transport/session/session_path.go is the same in Go. Times are microseconds.
 #pragma once
 
 #include "src/client/datagram.hpp"

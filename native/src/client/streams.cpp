@@ -9,7 +9,7 @@ enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, d
 
 constexpr size_t max_data = 1146, max_stream_name = 128, max_reason = 256;
 
-// The rule of LEDBAT (RFC 6817), as in transport/internal/reliable: the number of segments in flight is
+// The rule of LEDBAT (RFC 6817), as in internal/transport/reliable: the number of segments in flight is
 // reduced when the round-trip time rises, before a queue on the path costs others more than about
 // target_delay.
 constexpr double target_delay = 20; // ms

@@ -1,4 +1,4 @@
-// The round-trip time: the same cases as in transport/internal/path.
+// The round-trip time: the same cases as in internal/transport/path.
 #include <doctest/doctest.h>
 
 #include "src/client/path.hpp"

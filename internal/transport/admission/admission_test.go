@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // clocked is a controller whose two clocks the test controls.

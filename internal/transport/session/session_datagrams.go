@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/reliable"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/reliable"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // maxReordering is the number of newer datagrams after which a payload is late. The layers above,
@@ -263,7 +263,7 @@ func (s *Session) endIfExhausted() {
 // sendSegments is the output function of the reliable channel and the bulk channel.
 func (s *Session) sendSegments(now time.Time, b []byte) { s.sendBody(now, wire.ReliableKind, b) }
 
-// SendRaw sends any body as a datagram of kind k. Package rogue uses it for protocol violations. It
+// SendRaw sends any body as a datagram of kind k. Package rogue violates the protocol by it. It
 // returns [ErrNotOpen] in any state but [Open].
 func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 	if s.state != Open {

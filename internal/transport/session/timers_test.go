@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // TestProbing searches paths that carry datagrams of these sizes.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // Path migration. A client's address can change without its knowledge. The client then receives

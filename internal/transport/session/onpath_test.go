@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // observer is the schedule of an on-path attacker. He sees every datagram, copies and delays the

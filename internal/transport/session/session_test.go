@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 func TestHandshake(t *testing.T) {

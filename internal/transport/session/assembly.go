@@ -3,7 +3,7 @@ package session
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // maxAssembled is the maximum number of incomplete bodies. It bounds the memory that a peer can

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // dropped passes datagrams to an end, and fails if they are not dropped for one of these reasons,

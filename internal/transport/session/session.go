@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/transport/internal/path"
-	"github.com/uplink-rpc/uplink/transport/internal/reliable"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/path"
+	"github.com/uplink-rpc/uplink/internal/transport/reliable"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // ipSize is the size of the headers of IPv4 and UDP in bytes.

@@ -10,12 +10,12 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/session"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/session"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 	"github.com/uplink-rpc/uplink/transport/relay"
 )
 

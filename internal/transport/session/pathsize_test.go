@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
 // sendLarge sends a payload of 1,173 bytes each 50 ms for a time, and returns how many arrived.

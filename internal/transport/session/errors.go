@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/reliable"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
+	"github.com/uplink-rpc/uplink/internal/transport/wire"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/internal/reliable"
-	"github.com/uplink-rpc/uplink/transport/internal/seal"
-	"github.com/uplink-rpc/uplink/transport/internal/wire"
 )
 
 // Why a session ended, or was not established.
