@@ -254,3 +254,68 @@ func TestBurstOfBinds(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueOfBinds sends bursts of requests from many clients: a shard answers few of them from one
+// tick to the next, the others in order, none of a player who has left, and it keeps no more for a
+// player than a burst.
+func TestQueueOfBinds(t *testing.T) {
+	b := newPoses(t)
+	h := b.srv.shards[0]
+	request := func(n int, ring int) []byte {
+		r := evolvedRequest(t, n)
+		r.Ring = ring
+		all, err := r.Append(nil)
+		must(t, err)
+		return all
+	}
+	const burst = spareBinds + 4*poses
+	refused, accepted := request(0, 99999), request(0, rpcdelta.DefaultRing)
+	cost := bindCost(refused[1:])
+	const clients = 20
+	var all []*Player
+	for range clients {
+		p := b.stranger()
+		h.players[p] = struct{}{}
+		all = append(all, p)
+		for range 2 * burst {
+			p.receive(refused, h.start, false)
+		}
+	}
+	honest := b.stranger()
+	h.players[honest] = struct{}{}
+	honest.receive(accepted, h.start, true)
+	atOnce := (bindsPerTick + cost - 1) / cost
+	if n, want := len(h.binds.waiting), clients*(burst/cost)-atOnce+1; n != want {
+		t.Errorf("%d requests wait, want %d", n, want)
+	}
+	late := h.start.Add(time.Hour) // all limits of rates are full again
+	for range 2 * burst {
+		all[clients-1].receive(refused, late, false)
+	}
+	if n := all[clients-1].waitingBinds; n > burst {
+		t.Errorf("requests of %d units wait for one player, want at most %d", n, burst)
+	}
+	delete(h.players, all[2])
+	ticks := 0
+	for ; honest.binding(0) == nil; ticks++ {
+		before := len(h.binds.waiting)
+		h.answerBinds()
+		if n := (before - len(h.binds.waiting)) * cost; n >= bindsPerTick+cost && ticks > 0 {
+			t.Errorf("%d units in a tick, want at most %d", n, bindsPerTick)
+		}
+	}
+	if most := clients*burst/bindsPerTick + 1; ticks > most {
+		t.Errorf("the last one is answered after %d ticks, want at most %d", ticks, most)
+	}
+	if all[2].mistakes != 0 {
+		t.Error("requests of a player who had left were answered")
+	}
+	for len(h.binds.waiting) > 0 {
+		h.answerBinds()
+	}
+	for _, p := range append(all, honest) {
+		if _, joined := h.players[p]; joined && p.waitingBinds != 0 {
+			t.Errorf("%d units wait after all are answered", p.waitingBinds)
+		}
+	}
+}

@@ -28,19 +28,20 @@ type Player struct {
 	bulk     *streams.Mux
 
 	// Of the shard's goroutine:
-	bindings []*binding       // by RPC number; at most one of each RPC
-	buffers  []jitterBuffer   // of the bindings that have one
-	mistakes int              // of the client: see Player.mistake
-	memory   int              // of the bindings, about, in bytes
-	due      bool             // is in shard.due
-	hz       float64          // sum of the bindings' rates
-	rate     ratelimit.Rate   // of messages on the unreliable channel
-	messages ratelimit.Bucket // likewise
-	decoding ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
-	decoded  ratelimit.Bucket // bytes of decoded frames
-	binds    ratelimit.Bucket // requests to bind
-	replies  ratelimit.Bucket // replies to offers, and answers to requests to bind
-	sent     ratelimit.Bucket // reliable messages of the game
+	bindings     []*binding       // by RPC number; at most one of each RPC
+	buffers      []jitterBuffer   // of the bindings that have one
+	mistakes     int              // of the client: see Player.mistake
+	memory       int              // of the bindings, about, in bytes
+	due          bool             // is in shard.due
+	hz           float64          // sum of the bindings' rates
+	rate         ratelimit.Rate   // of messages on the unreliable channel
+	messages     ratelimit.Bucket // likewise
+	decoding     ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
+	decoded      ratelimit.Bucket // bytes of decoded frames
+	binds        ratelimit.Bucket // requests to bind
+	waitingBinds int              // costs of those that wait for a tick, see [bindCost]
+	replies      ratelimit.Bucket // replies to offers, and answers to requests to bind
+	sent         ratelimit.Bucket // reliable messages of the game
 
 	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings
 	// and buffers, which others read than the shard's goroutine.
@@ -278,7 +279,8 @@ const (
 	// bindHz is the permitted rate of requests to bind, on both channels together, where one counts
 	// once more per bindUnit bytes, since descriptions of fields cost the server more. A client
 	// repeats a request at most ten times a second until it is answered; if it binds all its RPCs
-	// at once, some of the requests may have to be repeated.
+	// at once, some of the requests may have to be repeated. So is one that would wait for a tick
+	// besides others of the player that are together more than a burst.
 	bindHz   = 50
 	bindUnit = 256
 	// spareBinds is added to bursts of requests to bind, which are four for each RPC.
@@ -299,7 +301,8 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 	switch {
 	case t == control.Bind:
 		rate := ratelimit.Rate{PerSecond: bindHz, Burst: spareBinds + 4*float64(p.server.countRPCs())}
-		return p.binds.Take(a.since, rate, float64(1+len(body)/bindUnit))
+		cost := float64(bindCost(body))
+		return float64(p.waitingBinds)+cost <= rate.Burst && p.binds.Take(a.since, rate, cost)
 	case t == control.Reply || t == control.Bound:
 		return p.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + control.MaxCalls}, 1)
 	case a.reliable || t == control.Message:

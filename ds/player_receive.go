@@ -67,12 +67,7 @@ func (p *Player) handle(b []byte, a *arrival) {
 	case t == control.Handover && reliable:
 		p.receiveHandover(body, a)
 	case t == control.Bind:
-		r, err := control.ParseBindRequest(body)
-		if err != nil {
-			p.reject(a, Malformed, "malformed bind request")
-			return
-		}
-		p.server.answer(p, &r)
+		p.shard.receiveBind(p, body, a)
 	default:
 		p.reject(a, Malformed, "unknown reliable message")
 	}

@@ -44,9 +44,10 @@ type shard struct {
 	sequencing  []*sequencer // in which frames wait
 	switched    []*Player    // to other servers
 	awaiting    []*Player    // whom another server has not released
-	resets      uint64       // last Tap.Resets
-	counted     time.Time    // last Tap.Counted
-	empty       bool         // the server shuts down and the last player has left
+	binds       bindQueue
+	resets      uint64    // last Tap.Resets
+	counted     time.Time // last Tap.Counted
+	empty       bool      // the server shuts down and the last player has left
 
 	mu        sync.Mutex  // guards the rest
 	handing   []*outbound // that began in the last handoverLife
@@ -242,6 +243,7 @@ func (h *shard) Handled() {
 func (h *shard) Tick(now time.Time) {
 	s := h.server
 	h.handlePostponed()
+	h.answerBinds()
 	h.initial.Send(now.Sub(h.start))
 	h.sequencing = slices.DeleteFunc(h.sequencing, func(q *sequencer) bool { return q.expire(now) })
 	h.sendAcks(now)
