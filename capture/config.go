@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 )
 
 // The defaults of a [Config].
@@ -96,7 +96,7 @@ func clearSeries(path string, overwrite bool) error {
 		if !overwrite {
 			return fmt.Errorf("%s: %w", name, fs.ErrExist)
 		}
-		if err := private.Remove(name); err != nil {
+		if err := privatefile.Remove(name); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -62,7 +62,7 @@ func Create(path string, cfg Config) (*Writer, error) {
 	if err := clearSeries(path, cfg.Overwrite); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
-	return newWriter(path, cfg, func(name string) (io.WriteCloser, error) { return private.Create(name, false) })
+	return newWriter(path, cfg, func(name string) (io.WriteCloser, error) { return privatefile.Create(name, false) })
 }
 
 // newWriter starts a series of files that open creates.

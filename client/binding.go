@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/transport"
@@ -49,8 +49,8 @@ type binding struct {
 
 // newRequest returns a request that describes some of the fields, by number.
 func (b *binding) newRequest(describe []int) ([]byte, error) {
-	r := control.BindRequest{
-		RPC: uint8(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: control.FieldHashes(b.schema),
+	r := message.BindRequest{
+		RPC: uint8(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: message.FieldHashes(b.schema),
 		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
 		PerTick: b.schema.PerTick(),
 	}
@@ -68,7 +68,7 @@ func (b *binding) newRequest(describe []int) ([]byte, error) {
 		if i < 0 || i >= len(b.schema.Fields()) {
 			return nil, fmt.Errorf("the server asks for field %d of %d", i, len(b.schema.Fields()))
 		}
-		r.Described = append(r.Described, control.Described{Field: i, Description: b.schema.Fields()[i].String()})
+		r.Described = append(r.Described, message.Described{Field: i, Description: b.schema.Fields()[i].String()})
 	}
 	request, err := r.Append(nil)
 	if err == nil && len(request) > transport.MaxPayload {
@@ -147,7 +147,7 @@ func (b *binding) tick(now time.Time) {
 	b.wakeAt(b.asked.Add(wait))
 }
 
-func (b *binding) answered(a *control.BindAnswer) {
+func (b *binding) answered(a *message.BindAnswer) {
 	start, fallback, err := b.agreed(a)
 	done, err := b.settle(a, start, fallback, err)
 	if !done {
@@ -169,16 +169,16 @@ func (b *binding) answered(a *control.BindAnswer) {
 
 // settle starts the encoder, or refuses the RPC because of err. It reports whether that is the
 // outcome of the request: further answers to it have no effect.
-func (b *binding) settle(a *control.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
+func (b *binding) settle(a *message.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending = max(b.pending-1, 0)
-	if err == nil && a.Reason == control.ReasonDescribe {
+	if err == nil && a.Reason == message.ReasonDescribe {
 		if err = b.describe(a.Ask); err == nil {
 			return false, nil
 		}
 	}
-	b.granted = b.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
+	b.granted = b.granted || a.Reason == message.ReasonNone || a.Reason == message.ReasonNumber
 	if b.enc != nil || b.refused != nil || b.link == nil {
 		return false, nil // answered before
 	}
@@ -197,7 +197,7 @@ func (b *binding) settle(a *control.BindAnswer, start *prior.Prior, fallback boo
 }
 
 // compare reports the fields that only one end has, which the answer names.
-func (b *binding) compare(a *control.BindAnswer) {
+func (b *binding) compare(a *message.BindAnswer) {
 	if d := a.Differences(); d.Any() {
 		b.mismatches.add(&MismatchError{RPC: b.schema.RPC(), Here: d.Asking, There: d.Answering})
 	}
@@ -237,8 +237,8 @@ func addDescribed(fields, ask []int) []int {
 }
 
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
-func (b *binding) agreed(a *control.BindAnswer) (p *prior.Prior, fallback bool, err error) {
-	if err := bindError(b.schema, b.cfg.Codec, a); err != nil || a.Reason == control.ReasonDescribe {
+func (b *binding) agreed(a *message.BindAnswer) (p *prior.Prior, fallback bool, err error) {
+	if err := bindError(b.schema, b.cfg.Codec, a); err != nil || a.Reason == message.ReasonDescribe {
 		return nil, false, err
 	}
 	p = b.cfg.prior()
@@ -311,7 +311,7 @@ func (b *binding) ack(a rpcdelta.Ack, at time.Time) (rtt time.Duration, err erro
 	return b.departures.take(&a, at), nil
 }
 
-func (b *binding) report(now time.Time, r *control.Buffered) {
+func (b *binding) report(now time.Time, r *message.Buffered) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pace.report(now, r)

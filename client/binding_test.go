@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -61,7 +61,7 @@ func newTestConn(t testing.TB) *Conn {
 		noError(t, err)
 		b.link = new(transport.Conn)
 	}
-	c.bindings[0].answered(&control.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
+	c.bindings[0].answered(&message.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
 	if c.bindings[0].enc == nil {
 		t.Fatal("RPC 0 is not bound")
 	}
@@ -136,10 +136,10 @@ func TestInvalidAckBeforeValidOne(t *testing.T) {
 func TestOtherBuiltinPrior(t *testing.T) {
 	b := newTestConn(t).bindings[1]
 	generic := prior.Generic()
-	if p, fallback, err := b.agreed(&control.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
+	if p, fallback, err := b.agreed(&message.BindAnswer{Prior: generic.Hash()}); p != generic || fallback || err != nil {
 		t.Errorf("%v, %v, %v", p, fallback, err)
 	}
-	_, _, err := b.agreed(&control.BindAnswer{Prior: 0xabc})
+	_, _, err := b.agreed(&message.BindAnswer{Prior: 0xabc})
 	if err == nil || !strings.Contains(err.Error(), "bind Turn: the server's built-in prior is 0000000000000abc, this one's "+generic.String()) {
 		t.Errorf("%v", err)
 	}
@@ -160,7 +160,7 @@ func BenchmarkSendDelta(b *testing.B) {
 	s, err := newTestConn(b).addBinding(typ.Schema(), BindConfig{})
 	noError(b, err)
 	s.link = newLinkTo(b, "127.0.0.1:0", nil)
-	s.answered(&control.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
+	s.answered(&message.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
 	stream := &Stream[benchMove]{binding: s, typ: typ}
 	var m benchMove
 	b.ReportAllocs()
@@ -195,11 +195,11 @@ func TestPace(t *testing.T) {
 		t.Errorf("before any report: %+v", got)
 	}
 	for _, missing := range []uint16{30000, 60000} {
-		p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 1, Missing: missing, Late: 3})
+		p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 1, Missing: missing, Late: 3})
 	}
 	now = now.Add(250 * ms)
-	p.report(now, &control.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 0.9, Missing: 1, Late: 3})
-	for _, stale := range []control.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
+	p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 0.9, Missing: 1, Late: 3})
+	for _, stale := range []message.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
 		p.report(now, &stale) // it arrives after a newer one
 	}
 	want := Pace{Rate: 0.9 * jitter.Rate(20*ms, 50*ms), Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
@@ -213,7 +213,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("long after: %+v", got)
 	}
 	p.relink()
-	p.report(now, &control.Buffered{Slack: -time.Second, Target: 50 * ms, Rate: 1, Missing: 2, Late: 2})
+	p.report(now, &message.Buffered{Slack: -time.Second, Target: 50 * ms, Rate: 1, Missing: 2, Late: 2})
 	if got := p.at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
 		t.Errorf("over another connection: %+v", got)
 	}

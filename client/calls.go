@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -73,7 +73,7 @@ func (h *Handlers) lookup(name string) (callType, []string) {
 		return t, nil
 	}
 	known := slices.Sorted(maps.Keys(h.types))
-	control.SortByDistance(known, name) // the last ones may not fit into the answer
+	message.SortByDistance(known, name) // the last ones may not fit into the answer
 	return nil, known
 }
 
@@ -109,27 +109,27 @@ type incoming struct {
 	dec        *rpcdelta.Decoder // nil if it was refused
 	newest     uint64            // packet number
 	reliable   bool
-	conversion *evolve.Conversion // from the server's fields; nil if they are the same
+	conversion *versions.Conversion // from the server's fields; nil if they are the same
 	converted  *schema.Frame
 	deliver    func(*rpcdelta.Delivery, *schema.Frame) error
 }
 
 // bindCall handles a request of the server, and answers it.
 func (s *connection) bindCall(link *transport.Conn, b []byte) error {
-	r, err := control.ParseBindRequest(b)
+	r, err := message.ParseBindRequest(b)
 	if err != nil {
 		return err
 	}
-	if int(r.RPC) != len(s.calls) || len(s.calls) >= control.MaxCalls {
-		return fmt.Errorf("%w: a request to bind RPC %d, want %d, up to %d", control.ErrMalformed, r.RPC, len(s.calls), control.MaxCalls-1)
+	if int(r.RPC) != len(s.calls) || len(s.calls) >= message.MaxCalls {
+		return fmt.Errorf("%w: a request to bind RPC %d, want %d, up to %d", message.ErrMalformed, r.RPC, len(s.calls), message.MaxCalls-1)
 	}
-	a := control.BindAnswer{RPC: r.RPC, Ring: rpcdelta.DefaultRing}
+	a := message.BindAnswer{RPC: r.RPC, Ring: rpcdelta.DefaultRing}
 	in, err := s.newIncoming(&r, &a)
 	if err != nil {
-		return fmt.Errorf("%w: a request to bind RPC %d: %w", control.ErrMalformed, r.RPC, err)
+		return fmt.Errorf("%w: a request to bind RPC %d: %w", message.ErrMalformed, r.RPC, err)
 	}
 	s.calls = append(s.calls, in)
-	if a.Reason != control.ReasonNone {
+	if a.Reason != message.ReasonNone {
 		s.cfg.Logger.Warn("call refused", "rpc", shown(r.Name), "reason", a.Reason.String())
 	} else if d := a.Differences(); d.Any() {
 		s.mismatches.add(&MismatchError{RPC: r.Name, Call: true, Here: d.Answering, There: d.Asking})
@@ -147,11 +147,11 @@ func (s *connection) bindCall(link *transport.Conn, b []byte) error {
 
 // newIncoming binds an RPC as requested, or sets the reason of the answer. An error means that no
 // server sends the request.
-func (s *connection) newIncoming(r *control.BindRequest, a *control.BindAnswer) (*incoming, error) {
+func (s *connection) newIncoming(r *message.BindRequest, a *message.BindAnswer) (*incoming, error) {
 	in := &incoming{reliable: r.Reliable}
 	t, known := s.cfg.Handlers.lookup(r.Name)
 	if t == nil {
-		a.Reason, a.Known = control.ReasonUnknown, known
+		a.Reason, a.Known = message.ReasonUnknown, known
 		return in, nil
 	}
 	own, fields := t.schema(), make([]string, len(r.Described))
@@ -164,16 +164,16 @@ func (s *connection) newIncoming(r *control.BindRequest, a *control.BindAnswer) 
 	there := own
 	if r.Fingerprint != own.Fingerprint() {
 		var err error
-		if there, err = evolve.Parse(r.Name, fields); err != nil {
+		if there, err = versions.Parse(r.Name, fields); err != nil {
 			return nil, err
 		}
-		if in.conversion, err = evolve.New(there, own); err != nil {
-			a.Reason, a.Theirs = control.ReasonSchema, shown(err.Error())
+		if in.conversion, err = versions.New(there, own); err != nil {
+			a.Reason, a.Theirs = message.ReasonSchema, shown(err.Error())
 			return in, nil
 		}
-		a.Report(control.Differences{Asking: in.conversion.Skipped(), Answering: in.conversion.Missing()})
+		a.Report(message.Differences{Asking: in.conversion.Skipped(), Answering: in.conversion.Missing()})
 		if len(in.conversion.Missing()) == len(own.Fields()) {
-			a.Reason = control.ReasonSchema
+			a.Reason = message.ReasonSchema
 			return in, nil
 		}
 		in.converted = own.NewFrame()
@@ -185,10 +185,10 @@ func (s *connection) newIncoming(r *control.BindRequest, a *control.BindAnswer) 
 	generic := prior.Generic()
 	switch {
 	case r.Prior != generic.Hash() || r.Codec != rpcdelta.Adaptive.String():
-		a.Reason, a.Known = control.ReasonCodec, control.Codecs()
+		a.Reason, a.Known = message.ReasonCodec, message.Codecs()
 		return in, nil
 	case r.Ring < 2 || r.Ring > rpcdelta.DefaultRing:
-		a.Reason = control.ReasonInvalid
+		a.Reason = message.ReasonInvalid
 		return in, nil
 	}
 	in.dec, err = rpcdelta.NewDecoder(rated, rpcdelta.DecoderConfig{
@@ -204,7 +204,7 @@ func (s *connection) call(b []byte, number uint64) error {
 	n, err := rpcdelta.PeekRPC(b)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", control.ErrMalformed, err)
+		return fmt.Errorf("%w: %w", message.ErrMalformed, err)
 	case n >= len(s.calls) || s.calls[n].dec == nil:
 		s.count(&s.stats.CallsDropped, 1)
 		return nil
@@ -230,7 +230,7 @@ func (s *connection) call(b []byte, number uint64) error {
 // shortReach is the number of sequence numbers that the short header of a payload distinguishes.
 const shortReach = 64
 
-var errUnbound = fmt.Errorf("%w: a frame of an RPC that is not bound", control.ErrMalformed)
+var errUnbound = fmt.Errorf("%w: a frame of an RPC that is not bound", message.ErrMalformed)
 
 // reliableCall handles a payload with a reliable call. Those of an RPC that was refused are
 // ignored: the server may not know yet.
@@ -238,14 +238,14 @@ func (s *connection) reliableCall(b []byte) error {
 	n, err := rpcdelta.PeekRPC(b)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", control.ErrMalformed, err)
+		return fmt.Errorf("%w: %w", message.ErrMalformed, err)
 	case n >= len(s.calls) || !s.calls[n].reliable:
 		return errUnbound
 	case s.calls[n].dec == nil:
 		return nil
 	}
 	if err := s.decode(s.calls[n], b); err != nil {
-		return fmt.Errorf("%w: a frame of RPC %d: %w", control.ErrMalformed, n, err)
+		return fmt.Errorf("%w: a frame of RPC %d: %w", message.ErrMalformed, n, err)
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (s *connection) ackCalls(now time.Time) {
 		s.own.Wake(now.Add(ackInterval))
 		return
 	}
-	acks := []byte{byte(control.Acks)}
+	acks := []byte{byte(message.Acks)}
 	for _, in := range s.calls {
 		if in.dec != nil && in.dec.AckDue() {
 			acks = in.dec.AppendAck(acks)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/session"
@@ -149,7 +149,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	case cfg.Ring < 2 || cfg.Ring > rpcdelta.MaxRing:
 		return cfg, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", cfg.Ring, rpcdelta.MaxRing)
 	case badCodec != nil:
-		return cfg, fmt.Errorf("client: Config.Codec is %v, want %s", cfg.Codec, strings.Join(control.Codecs(), " or "))
+		return cfg, fmt.Errorf("client: Config.Codec is %v, want %s", cfg.Codec, strings.Join(message.Codecs(), " or "))
 	case badSending != nil:
 		return cfg, fmt.Errorf("client: Config: %s", strings.TrimPrefix(badSending.Error(), "rpcdelta: "))
 	case cfg.Tick != 0 && (cfg.Tick < time.Millisecond || cfg.FlushOnly):

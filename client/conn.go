@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
@@ -24,7 +24,7 @@ import (
 )
 
 // MaxMessage is the maximum size of a message in bytes.
-const MaxMessage = control.MaxMessage
+const MaxMessage = message.MaxMessage
 
 // roomInterval is the time after which a goroutine that waits for room looks again.
 const roomInterval = 10 * time.Millisecond
@@ -85,7 +85,7 @@ type Conn struct {
 // standby is another server, to which the client switches when it is ready there: because of a
 // handover, or because its own server does not answer.
 type standby struct {
-	notice control.HandoverNotice // of a handover
+	notice message.HandoverNotice // of a handover
 	reader *streams.Reader        // of the payload; nil if it is no handover
 	until  time.Time              // when the client stays if it has not switched
 	cancel context.CancelFunc
@@ -104,7 +104,7 @@ func newConn(cfg Config, addr string) *Conn {
 		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
 	c.worlds.Report = c.worldReport
-	c.out.bundle, c.out.worlds = control.NewBundler(transport.MaxPayload), &c.worlds
+	c.out.bundle, c.out.worlds = message.NewBundler(transport.MaxPayload), &c.worlds
 	return c
 }
 
@@ -367,7 +367,7 @@ func (c *Conn) reliableRoom() int {
 	if c.link == nil || c.leaving {
 		return 0
 	}
-	rate := control.ClientMessages.Burst - c.messages.Used(time.Since(c.start), control.ClientMessages) - control.MessageCost(0)
+	rate := message.ClientMessages.Burst - c.messages.Used(time.Since(c.start), message.ClientMessages) - message.MessageCost(0)
 	return max(min(c.link.ReliableRoom()-1, int(rate), MaxMessage), 0)
 }
 
@@ -410,11 +410,11 @@ func (c *Conn) SendUnreliable(message []byte) error {
 	return c.sendMessage(message, (*transport.Conn).Send)
 }
 
-func (c *Conn) sendMessage(message []byte, send func(*transport.Conn, []byte) error) error {
+func (c *Conn) sendMessage(msg []byte, send func(*transport.Conn, []byte) error) error {
 	c.mu.Lock() // also while it sends: a handover may not come in between
-	link, err := c.admit(len(message))
+	link, err := c.admit(len(msg))
 	if err == nil {
-		err = send(link, control.AppendMessage(make([]byte, 0, 1+len(message)), message))
+		err = send(link, message.AppendMessage(make([]byte, 0, 1+len(msg)), msg))
 	}
 	c.mu.Unlock()
 	return c.linkError("send a message", err)
@@ -425,8 +425,8 @@ func (c *Conn) admit(size int) (*transport.Conn, error) {
 	switch {
 	case c.link == nil || c.leaving:
 		return nil, net.ErrClosed
-	case !c.messages.Take(time.Since(c.start), control.ClientMessages, control.MessageCost(size)):
-		limit := control.ClientMessages
+	case !c.messages.Take(time.Since(c.start), message.ClientMessages, message.MessageCost(size)):
+		limit := message.ClientMessages
 		return nil, fmt.Errorf("%w: %d bytes would exceed %.0f KiB/s with bursts of %.0f KiB", session.ErrBacklog, size, limit.PerSecond/1024, limit.Burst/1024)
 	}
 	return c.link, nil

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -41,7 +41,7 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string {
 	return fmt.Sprintf("client: bind %s: field \"%s\" cannot be converted: here %s, at the server %s%s",
-		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There), control.AsNearest(e.Nearest))
+		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
 }
 
 func orNothing(field string) string {
@@ -52,7 +52,7 @@ func orNothing(field string) string {
 }
 
 // shown returns a text from the server for an error.
-func shown(s string) string { return control.Printable(s, transport.MaxPayload) }
+func shown(s string) string { return message.Printable(s, transport.MaxPayload) }
 
 // opError is the error of an operation. Its text contains the name of the package once.
 type opError struct {
@@ -107,38 +107,38 @@ func (e *UnknownRPCError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.RPC)
 	}
-	return fmt.Sprintf("client: bind %s: the server has no such RPC%s; it has %s", e.RPC, control.Nearest(e.RPC, e.Known), shown(strings.Join(e.Known, ", ")))
+	return fmt.Sprintf("client: bind %s: the server has no such RPC%s; it has %s", e.RPC, message.Nearest(e.RPC, e.Known), shown(strings.Join(e.Known, ", ")))
 }
 
 // bindError returns the error of a refused binding, or nil if the RPC is bound.
-func bindError(s *schema.Schema, codec rpcdelta.Codec, a *control.BindAnswer) error {
+func bindError(s *schema.Schema, codec rpcdelta.Codec, a *message.BindAnswer) error {
 	switch a.Reason {
-	case control.ReasonNone, control.ReasonDescribe:
+	case message.ReasonNone, message.ReasonDescribe:
 		return nil
-	case control.ReasonUnknown:
+	case message.ReasonUnknown:
 		return &UnknownRPCError{RPC: s.RPC(), Known: a.Known}
-	case control.ReasonSchema:
+	case message.ReasonSchema:
 		e := &SchemaError{RPC: s.RPC(), There: a.Theirs}
 		e.Field, _, _ = strings.Cut(a.Theirs, " ")
 		if fields := s.Fields(); a.Field >= 0 && a.Field < len(fields) {
 			e.Here, e.Field = fields[a.Field].String(), fields[a.Field].Name
 		}
 		if a.Theirs == "" {
-			e.Nearest = control.NearestName(e.Field, a.Answering)
+			e.Nearest = message.NearestName(e.Field, a.Answering)
 		}
 		return e
-	case control.ReasonCodec:
+	case message.ReasonCodec:
 		return fmt.Errorf("client: bind %s: the server has no codec %v, but %s", s.RPC(), codec, shown(strings.Join(a.Known, ", ")))
-	case control.ReasonInvalid:
+	case message.ReasonInvalid:
 		return fmt.Errorf("client: bind %s: a value is out of the range that the server permits: %s", s.RPC(), shown(cmp.Or(a.Theirs, "ring, batch, velocity factors or fields")))
-	case control.ReasonRate:
+	case message.ReasonRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
-	case control.ReasonFixedRate:
+	case message.ReasonFixedRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, but the server takes %v, since it has a ds.JitterBuffer (ds.Config.TickHz) or a ds.TimeCheck (its RateHz) for it: "+
 			"set BindConfig.RateHz to %[3]v", s.RPC(), s.RateHz(), a.LimitHz)
-	case control.ReasonReliable:
+	case message.ReasonReliable:
 		return fmt.Errorf("client: bind %s: the server has a jitter buffer for it, which takes no reliable calls: leave out BindConfig.Reliable, or ds.JitterBuffer of Handle", s.RPC())
-	case control.ReasonNumber:
+	case message.ReasonNumber:
 		return fmt.Errorf("client: bind %s: the server refuses the number: %s", s.RPC(), shown(cmp.Or(a.Theirs, "it is in use, or the RPC is bound already")))
 	}
 	return fmt.Errorf("client: bind %s: refused for an unknown reason %d", s.RPC(), a.Reason)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -57,9 +57,9 @@ type faulty struct {
 func (r *faulty) Deliver()            {}
 func (r *faulty) Game(uint64, []byte) {}
 
-func (r *faulty) Check(*replication.Offer) (control.Differences, error) {
+func (r *faulty) Check(*replication.Offer) (message.Differences, error) {
 	r.offered()
-	return control.Differences{}, nil
+	return message.Differences{}, nil
 }
 
 func (r *faulty) Receive([]byte, Processed, time.Time, *ReplicationStats) (uint64, error) {

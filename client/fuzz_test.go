@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -69,11 +69,11 @@ func FuzzCalls(f *testing.F) {
 	var seeds [][]byte
 	for _, name := range []string{"Blast", "Boom"} {
 		for _, fields := range [][]string{{"At vec3 resolution=0.125", "Name bytes max=8"}, {"Name bytes max=4", "Kind uint width=8"}, {"At vec2 resolution=1"}} {
-			s, err := evolve.Parse(name, fields)
+			s, err := versions.Parse(name, fields)
 			must(f, err)
-			r := control.BindRequest{Name: name, Fingerprint: s.Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Prior: prior.Generic().Hash()}
+			r := message.BindRequest{Name: name, Fingerprint: s.Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Prior: prior.Generic().Hash()}
 			for i, d := range fields {
-				r.Described = append(r.Described, control.Described{Field: i, Description: d})
+				r.Described = append(r.Described, message.Described{Field: i, Description: d})
 			}
 			request, err := r.Append(nil)
 			must(f, err)
@@ -95,21 +95,21 @@ func FuzzCalls(f *testing.F) {
 		number := uint64(0)
 		for b, reliable := range entries.All(in) {
 			number++
-			kind, body, err := control.Split(b)
+			kind, body, err := message.Split(b)
 			switch {
 			case err != nil:
-			case kind == control.Bind && len(s.calls) < control.MaxCalls:
-				var a control.BindAnswer
-				r, err := control.ParseBindRequest(body)
+			case kind == message.Bind && len(s.calls) < message.MaxCalls:
+				var a message.BindAnswer
+				r, err := message.ParseBindRequest(body)
 				if err != nil {
 					continue
 				}
 				if c, err := s.newIncoming(&r, &a); err == nil {
 					s.calls = append(s.calls, c)
 				}
-			case kind == control.Frame && reliable:
+			case kind == message.Frame && reliable:
 				_ = s.reliableCall(b)
-			case kind == control.Frame:
+			case kind == message.Frame:
 				_ = s.call(b, number)
 			}
 		}
@@ -157,18 +157,18 @@ func FuzzMessage(f *testing.F) {
 	ack := rpcdelta.Ack{Seq: 3, Window: 5, Len: 3, Whole: true}
 	none := rpcdelta.Ack{None: true, ResetReason: rpcdelta.ErrDesync}
 	messages := [][]byte{
-		ack.Append([]byte{byte(control.Acks)}),
-		{byte(control.Acks)},
-		{byte(control.Leaving)},
-		none.Append([]byte{byte(control.Acks)}), none.Append(ack.Append([]byte{byte(control.Acks)})),
+		ack.Append([]byte{byte(message.Acks)}),
+		{byte(message.Acks)},
+		{byte(message.Leaving)},
+		none.Append([]byte{byte(message.Acks)}), none.Append(ack.Append([]byte{byte(message.Acks)})),
 	}
-	for _, a := range []control.BindAnswer{
+	for _, a := range []message.BindAnswer{
 		{RPC: 1, Ring: 2, Prior: prior.Generic().Hash()},
 		{RPC: 1, Ring: 2, Prior: 7},
 		{RPC: 1, Ring: -1},
-		{RPC: 1, Reason: control.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
+		{RPC: 1, Reason: message.ReasonSchema, Field: -7, Theirs: "Buttons bits"},
 		{RPC: 200},
-		{RPC: 1, Reason: control.ReasonUnknown, Known: []string{"a", "b"}},
+		{RPC: 1, Reason: message.ReasonUnknown, Known: []string{"a", "b"}},
 		{RPC: 1, Reason: 99},
 	} {
 		b, err := a.Append(nil)
@@ -236,8 +236,8 @@ func worldMessages(f *testing.F, codec string) [][]byte {
 		first,
 		slices.Concat(delta, first, delta),
 		slices.Concat(entries.Of(r.offer, true), first),
-		entries.Of([]byte{byte(control.Stop), 0}, true),
-		entries.Of([]byte{byte(control.DownFragment), 0, 0, 1, 1, 5}, false),
+		entries.Of([]byte{byte(message.Stop), 0}, true),
+		entries.Of([]byte{byte(message.DownFragment), 0, 0, 1, 1, 5}, false),
 	}
 }
 
@@ -250,12 +250,12 @@ func (r *rink) handle(in []byte) func(yield func() bool) {
 			r.ack()
 		}
 		for b, reliable := range entries.All(in) {
-			kind, body, err := control.Split(b)
+			kind, body, err := message.Split(b)
 			switch {
 			case err != nil:
-			case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
+			case reliable && (kind == message.Offer || kind == message.Piece || kind == message.Stop):
 				_ = r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now)
-			case !reliable && (kind == control.Down || kind == control.DownFragment):
+			case !reliable && (kind == message.Down || kind == message.DownFragment):
 				_ = r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now)
 			}
 			r.now = r.now.Add(time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
@@ -57,7 +57,7 @@ type failures struct {
 
 // offered is a handover of a connection's server.
 type offered struct {
-	notice *control.HandoverNotice
+	notice *message.HandoverNotice
 	reader *streams.Reader // nil until the payload was received
 	data   []byte
 }
@@ -76,16 +76,16 @@ type parting struct {
 
 // handover handles a message Handover: a notice, or the release by a former server.
 func (s *connection) handover(b []byte) error {
-	if control.IsRelease(b) {
+	if message.IsRelease(b) {
 		p := &s.parting
 		if s.role != former || !p.asked || p.release != nil {
-			return fmt.Errorf("%w: a release without a switch", control.ErrMalformed)
+			return fmt.Errorf("%w: a release without a switch", message.ErrMalformed)
 		}
 		p.release = bytes.Clone(b)
 		s.part(time.Now())
 		return nil
 	}
-	n, err := control.ParseHandover(b)
+	n, err := message.ParseHandover(b)
 	if err != nil || s.role != playing {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *connection) begin() {
 }
 
 // failed records that a handover has failed. The caller holds c.mu.
-func (c *Conn) failed(n *control.HandoverNotice, err error) {
+func (c *Conn) failed(n *message.HandoverNotice, err error) {
 	c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
 	f := &c.failures
 	f.count++
@@ -247,7 +247,7 @@ func (c *Conn) prepare(st *standby, next *connection, link *transport.Conn, addr
 	orphan := c.link == nil
 	c.mu.Unlock()
 	if len(data) > 0 {
-		_, err := next.streams.SendReserved(time.Now(), control.HandoverStream, data, func(err error) {
+		_, err := next.streams.SendReserved(time.Now(), message.HandoverStream, data, func(err error) {
 			if err != nil {
 				c.stay(st, err)
 				return
@@ -340,7 +340,7 @@ func (c *Conn) trySwitch(now time.Time) {
 // reached reports whether the tick of a handover has come.
 func (c *Conn) reached(st *standby) bool {
 	n := &st.notice
-	return st.reader == nil || n.Stream == control.NoStream || c.worlds.Reached(n.Stream, n.Tick)
+	return st.reader == nil || n.Stream == message.NoStream || c.worlds.Reached(n.Stream, n.Tick)
 }
 
 // switchTo continues at the standby.
@@ -405,7 +405,7 @@ func (s *connection) part(now time.Time) {
 		p.to = nil
 		p.reader.Finish(true)
 	case !p.asked:
-		p.asked = s.own.SendReliable(control.AppendSwitch(nil)) == nil // behind all that was sent here
+		p.asked = s.own.SendReliable(message.AppendSwitch(nil)) == nil // behind all that was sent here
 	default:
 		s.passRelease()
 	}
@@ -430,7 +430,7 @@ func (s *connection) passRelease() {
 	if p.to == nil || p.release == nil {
 		return
 	}
-	b := append([]byte{byte(control.Handover)}, p.release...)
+	b := append([]byte{byte(message.Handover)}, p.release...)
 	if err := p.to.own.SendReliable(b); !errors.Is(err, session.ErrBacklog) {
 		p.to = nil
 		p.reader.Finish(true)
@@ -461,12 +461,12 @@ func (s *connection) hold(b []byte) error {
 const messageOverhead = 64
 
 // uses reports whether a connection other than the current one handles datagrams of a type.
-func (s *connection) uses(t control.Type) bool {
+func (s *connection) uses(t message.Type) bool {
 	switch s.role {
 	case waiting:
-		return t == control.Bound || t == control.Down || t == control.DownFragment || t == control.WithAcks || t == control.WithSlack
+		return t == message.Bound || t == message.Down || t == message.DownFragment || t == message.WithAcks || t == message.WithSlack
 	case former:
-		return t == control.Frame || t == control.Message || t == control.Leaving
+		return t == message.Frame || t == message.Message || t == message.Leaving
 	default:
 		return false
 	}

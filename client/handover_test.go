@@ -13,7 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
@@ -52,7 +52,7 @@ func TestForgedHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPusher(t, uplinktest.Addr)
-				secret := control.NewSecret()
+				secret := message.NewSecret()
 				var joined []string
 				srv, err := ds.Listen(second, ds.Config{Network: p.network, Joined: func(p *ds.Player) { joined = append(joined, string(p.HandoverPayload())) }})
 				uplinktest.Must(t, err)
@@ -68,15 +68,15 @@ func TestForgedHandover(t *testing.T) {
 				tok, err := token.Issue(token.Development().Issuer(), claims)
 				uplinktest.Must(t, err)
 				var over error
-				_, err = p.mux.Load().SendReserved(time.Now(), control.HandoverStream, c.data, func(err error) { over = err })
+				_, err = p.mux.Load().SendReserved(time.Now(), message.HandoverStream, c.data, func(err error) { over = err })
 				uplinktest.Must(t, err)
-				p.messages(control.AppendHandover(nil, &control.HandoverNotice{
-					Stream: control.NoStream, Size: c.size, Hash: sha256.Sum256(state), Servers: claims.Servers, Token: tok,
+				p.messages(message.AppendHandover(nil, &message.HandoverNotice{
+					Stream: message.NoStream, Size: c.size, Hash: sha256.Sum256(state), Servers: claims.Servers, Token: tok,
 				}))
 				settle(time.Second)
-				switched := len(p.received(control.Handover)) > 0
+				switched := len(p.received(message.Handover)) > 0
 				if switched {
-					p.messages(control.AppendRelease(nil, secret))
+					p.messages(message.AppendRelease(nil, secret))
 					settle(100 * ms)
 				}
 				if len(joined) > 1 || c.joins != slices.Equal(joined, []string{"state"}) && c.promised != nil || switched != slices.Contains([]error{nil, session.ErrProtocol}, c.err) {

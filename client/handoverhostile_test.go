@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
@@ -38,7 +38,7 @@ func (p *pusher) Message(_ *transport.Conn, b []byte, _ time.Time) {
 }
 
 // received returns the reliable messages of a type.
-func (p *pusher) received(t control.Type) (all [][]byte) {
+func (p *pusher) received(t message.Type) (all [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.got {
@@ -85,10 +85,10 @@ func issued(t *testing.T, to ...netip.AddrPort) token.Token {
 
 // push hands the client of the newest session over.
 func (p *pusher) push(to ...netip.AddrPort) {
-	_, err := p.mux.Load().SendReserved(time.Now(), control.HandoverStream, nil, func(error) {})
+	_, err := p.mux.Load().SendReserved(time.Now(), message.HandoverStream, nil, func(error) {})
 	if err == nil {
-		n := control.HandoverNotice{Stream: control.NoStream, Servers: to, Token: issued(p.t, to[0])}
-		_ = p.link().SendReliable(control.AppendHandover(nil, &n))
+		n := message.HandoverNotice{Stream: message.NoStream, Servers: to, Token: issued(p.t, to[0])}
+		_ = p.link().SendReliable(message.AppendHandover(nil, &n))
 	}
 }
 
@@ -227,8 +227,8 @@ func TestHandoverAddresses(t *testing.T) {
 // that it has switched, passes the release to the second one, and reconnects if it gets none. It
 // refuses one that it has not asked for.
 func TestHandoverRelease(t *testing.T) {
-	secret := control.NewSecret()
-	release := control.AppendRelease(nil, secret)
+	secret := message.NewSecret()
+	release := message.AppendRelease(nil, secret)
 	for name, c := range map[string]struct {
 		run   func(first, second *pusher, conn *client.Conn)
 		lost  bool // the client connects again
@@ -237,7 +237,7 @@ func TestHandoverRelease(t *testing.T) {
 		"released": {func(first, second *pusher, conn *client.Conn) {
 			first.messages(release)
 			settle(time.Second)
-			if got := second.received(control.Handover); len(got) != 1 || !bytes.Equal(got[0], release) {
+			if got := second.received(message.Handover); len(got) != 1 || !bytes.Equal(got[0], release) {
 				t.Errorf("passed on: %x", got)
 			}
 			settle(20 * time.Second)
@@ -245,7 +245,7 @@ func TestHandoverRelease(t *testing.T) {
 		"released twice": {func(first, second *pusher, conn *client.Conn) {
 			first.messages(release, release)
 			settle(20 * time.Second)
-			if got := second.received(control.Handover); len(got) != 1 {
+			if got := second.received(message.Handover); len(got) != 1 {
 				t.Errorf("passed on: %x", got)
 			}
 		}, false, "127.0.0.1:7999"},
@@ -263,7 +263,7 @@ func TestHandoverRelease(t *testing.T) {
 				conn := first.dial(client.Config{})
 				first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
 				settle(time.Second)
-				if got := first.received(control.Handover); len(got) != 1 || len(got[0]) != 1 || conn.Server() != "127.0.0.1:7999" {
+				if got := first.received(message.Handover); len(got) != 1 || len(got[0]) != 1 || conn.Server() != "127.0.0.1:7999" {
 					t.Fatalf("the first server has received %x; at %s", got, conn.Server())
 				}
 				c.run(first, second, conn)
@@ -302,23 +302,23 @@ func TestStandbyServer(t *testing.T) {
 			asked <- err
 		}()
 		settle(time.Second)
-		requests := first.received(control.Request)
+		requests := first.received(message.Request)
 		if len(requests) != 1 || second.link() == nil {
 			t.Fatalf("requests %x, standby %v", requests, second.link())
 		}
-		_, id, _, err := control.ParseRequest(requests[0][1:])
+		_, id, _, err := message.ParseRequest(requests[0][1:])
 		uplinktest.Must(t, err)
-		second.datagrams([]byte{byte(control.Leaving)}, control.AppendMessage(nil, []byte("forged")))
-		second.messages(control.AppendRequest(nil, control.Answer, id, []byte("1000000")), control.AppendMessage(nil, []byte("later")))
+		second.datagrams([]byte{byte(message.Leaving)}, message.AppendMessage(nil, []byte("forged")))
+		second.messages(message.AppendRequest(nil, message.Answer, id, []byte("1000000")), message.AppendMessage(nil, []byte("later")))
 		settle(time.Second)
 		if len(got) > 0 || len(asked) > 0 || conn.State() != session.Connected || conn.Server() != uplinktest.Addr {
 			t.Errorf("%q, %d answers, %v at %s", got, len(asked), conn.State(), conn.Server())
 		}
-		first.messages(control.AppendRequest(nil, control.Answer, id, []byte("100")))
+		first.messages(message.AppendRequest(nil, message.Answer, id, []byte("100")))
 		uplinktest.Must(t, <-asked)
 		malformed := conn.Stats().Malformed
 		for range 80 {
-			if second.link().SendReliable(control.AppendMessage(nil, make([]byte, client.MaxMessage))) != nil {
+			if second.link().SendReliable(message.AppendMessage(nil, make([]byte, client.MaxMessage))) != nil {
 				settle(100 * ms)
 			}
 		}
@@ -332,7 +332,7 @@ func TestStandbyServer(t *testing.T) {
 		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
 		settle(time.Second)
 		got = nil
-		first.datagrams(control.AppendMessage(nil, []byte("still")), []byte{byte(control.Down) | 1, 0}, []byte{byte(control.Acks), 0, 0})
+		first.datagrams(message.AppendMessage(nil, []byte("still")), []byte{byte(message.Down) | 1, 0}, []byte{byte(message.Acks), 0, 0})
 		if conn.Server() != "127.0.0.1:7999" || !slices.Equal(got, []string{"still"}) || conn.State() != session.Connected {
 			t.Errorf("%q, %v at %s", got, conn.State(), conn.Server())
 		}

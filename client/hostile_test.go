@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -65,8 +65,8 @@ var attacks = []attack{
 			o, p := v.crate, v.puck
 			o.Number, p.Number = uint8(i%7), uint8(7+i%9)
 			o.Initial, o.Hash = 100, 7
-			stop := []byte{byte(control.Stop), uint8(i % 5)}
-			r.messages(r.offer(o), append([]byte{byte(control.Piece), o.Number}, 1, 2, 3), r.offer(p), stop)
+			stop := []byte{byte(message.Stop), uint8(i % 5)}
+			r.messages(r.offer(o), append([]byte{byte(message.Piece), o.Number}, 1, 2, 3), r.offer(p), stop)
 		}
 	}},
 	{name: "initial states that are never complete", run: func(r *rogue, v *victim) {
@@ -74,7 +74,7 @@ var attacks = []attack{
 			o := v.crate
 			o.Initial, o.Hash = replication.MaxInitial, uint64(i+1)
 			r.messages(r.offer(o))
-			r.messages(repeated(30, append([]byte{byte(control.Piece), o.Number}, make([]byte, 15<<10)...))...)
+			r.messages(repeated(30, append([]byte{byte(message.Piece), o.Number}, make([]byte, 15<<10)...))...)
 		}
 	}},
 	{name: "offers out of range", ends: true, run: func(r *rogue, v *victim) {
@@ -105,7 +105,7 @@ var attacks = []attack{
 			o.RateHz, p.RateHz, o.TickHz = hz, hz, hz
 			before := v.conn.Stats().Replication
 			r.messages(r.offer(o), r.offer(p))
-			r.datagrams(repeated(500, append([]byte{byte(control.Down) | p.Number}, make([]byte, 20)...))...)
+			r.datagrams(repeated(500, append([]byte{byte(message.Down) | p.Number}, make([]byte, 20)...))...)
 			for i, st := range v.conn.Stats().Replication {
 				if n := st.Acks - before[i].Acks; n > 1 {
 					r.t.Errorf("%v Hz: %d acks of world %s within a second", hz, n, st.Name)
@@ -119,7 +119,7 @@ var attacks = []attack{
 		go func() { done <- bind[crate](r.t, v.conn, "Other", client.BindConfig{}) }()
 		before := r.counts().binds
 		for i := range 2000 {
-			_ = r.link().Send(encoded(r.t, &control.BindAnswer{RPC: 1, Reason: control.ReasonDescribe, Ask: make([]int, 1+i%9)}))
+			_ = r.link().Send(encoded(r.t, &message.BindAnswer{RPC: 1, Reason: message.ReasonDescribe, Ask: make([]int, 1+i%9)}))
 			settle(2 * ms)
 		}
 		if err := <-done; err == nil {
@@ -128,14 +128,14 @@ var attacks = []attack{
 		if n := r.counts().binds - before; n > 60 {
 			r.t.Errorf("%d requests to bind", n)
 		}
-		r.datagrams(repeated(60, encoded(r.t, &control.BindAnswer{RPC: 1, Reason: 77}))...) // one for each request
+		r.datagrams(repeated(60, encoded(r.t, &message.BindAnswer{RPC: 1, Reason: 77}))...) // one for each request
 	}},
 	{name: "control characters in texts", run: texts},
 	{name: "fragments of all kinds", run: func(r *rogue, v *victim) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		var all [][]byte
 		for i := range 4000 {
-			b := binary.LittleEndian.AppendUint16([]byte{byte(control.DownFragment) | uint8(rng.IntN(3))}, uint16(i*rng.IntN(9)))
+			b := binary.LittleEndian.AppendUint16([]byte{byte(message.DownFragment) | uint8(rng.IntN(3))}, uint16(i*rng.IntN(9)))
 			b = append(b, byte(rng.IntN(fragment.MaxCount+2)), byte(rng.IntN(fragment.MaxCount+2)))
 			all = append(all, append(b, make([]byte, replication.MaxPart-rng.IntN(10)/9)...))
 		}
@@ -158,7 +158,7 @@ var attacks = []attack{
 	{name: "datagrams of unknown types", run: func(r *rogue, v *victim) {
 		var all [][]byte
 		for i := range 256 {
-			if kind, _, err := control.Split([]byte{byte(i)}); err == nil && kind == control.Leaving {
+			if kind, _, err := message.Split([]byte{byte(i)}); err == nil && kind == message.Leaving {
 				continue
 			}
 			all = append(all, []byte{byte(i)}, append([]byte{byte(i)}, bytes.Repeat([]byte{0xff}, 900)...))
@@ -176,7 +176,7 @@ var attacks = []attack{
 			for i := range b {
 				b[i] = byte(rng.Uint32())
 			}
-			b[0] = byte(control.Down) | byte(1+rng.IntN(2))
+			b[0] = byte(message.Down) | byte(1+rng.IntN(2))
 			if rng.IntN(2) == 0 {
 				b[1], b[2%len(b)] = 0, 0 // no baseline, or a recent one
 			}
@@ -194,7 +194,7 @@ var attacks = []attack{
 			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
 		}
 		uplinktest.Must(r.t, world.SetTick(1, v.format.Schema.NewSet()))
-		m, _, err := sender.Append([]byte{byte(control.Down) | v.puck.Number})
+		m, _, err := sender.Append([]byte{byte(message.Down) | v.puck.Number})
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
 		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {
@@ -301,11 +301,11 @@ func texts(r *rogue, v *victim) {
 		}
 	}
 	r.silence()
-	for i, a := range []control.BindAnswer{
-		{Reason: control.ReasonUnknown, Known: []string{nasty, nasty}},
-		{Reason: control.ReasonCodec, Known: []string{nasty}},
-		{Reason: control.ReasonSchema, Theirs: nasty},
-		{Reason: control.ReasonSchema, Theirs: nasty, Field: 1000},
+	for i, a := range []message.BindAnswer{
+		{Reason: message.ReasonUnknown, Known: []string{nasty, nasty}},
+		{Reason: message.ReasonCodec, Known: []string{nasty}},
+		{Reason: message.ReasonSchema, Theirs: nasty},
+		{Reason: message.ReasonSchema, Theirs: nasty, Field: 1000},
 		{Reason: 77},
 	} {
 		a.RPC = uint8(1)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
@@ -30,7 +30,7 @@ func TestNobodyStays(t *testing.T) {
 	for name, open := range map[string]func(*transport.Conn){
 		"shuts down": func(c *transport.Conn) {
 			for range 3 {
-				_ = c.Send([]byte{byte(control.Leaving)})
+				_ = c.Send([]byte{byte(message.Leaving)})
 			}
 		},
 		"offers too many worlds": func(c *transport.Conn) {
@@ -58,7 +58,7 @@ func TestLeavingServer(t *testing.T) {
 		r := newRogue(t, nil)
 		r.dial(client.Config{})
 		settle(time.Minute)
-		r.datagrams([]byte{byte(control.Leaving)})
+		r.datagrams([]byte{byte(message.Leaving)})
 		// A handshake takes two round trips of 50 ms, after the 25 ms that the message took.
 		for _, want := range []int{1, 2} {
 			settle(100 * ms)
@@ -137,7 +137,7 @@ func TestForgedHandshake(t *testing.T) {
 // is counted once. The client reconnects with pauses, or returns the violation.
 func TestServerViolations(t *testing.T) {
 	offer := encoded(t, &replication.Offer{Name: "w", RateHz: 1, TickHz: 1})
-	handover := control.HandoverNotice{Stream: control.NoStream, Servers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:7777")}}
+	handover := message.HandoverNotice{Stream: message.NoStream, Servers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:7777")}}
 	next, err := token.Issue(token.Development().Issuer(), token.Claims{Expires: time.Now().Add(time.Minute), Servers: handover.Servers})
 	uplinktest.Must(t, err)
 	handover.Token = next
@@ -146,20 +146,20 @@ func TestServerViolations(t *testing.T) {
 		message []byte
 		want    error // nil if it is no violation
 	}{
-		{"malformed handover", []byte{byte(control.Handover), control.NoStream, 0}, control.ErrMalformed},
-		{"frame", []byte{0x80, 0, 0, 0, 0}, control.ErrMalformed},
-		{"type of the unreliable channel", []byte{byte(control.Acks)}, control.ErrMalformed},
-		{"request to bind after a gap", encoded(t, &control.BindRequest{RPC: 1, Name: "Explosion"}), control.ErrMalformed},
-		{"request to bind twice", encoded(t, &control.BindRequest{Name: "Explosion"}), control.ErrMalformed},
-		{"message of a client", replication.AppendReply(nil, 1, replication.Request), control.ErrMalformed},
-		{"malformed offer", []byte{byte(control.Offer), 0xff}, control.ErrMalformed},
-		{"world number out of range", []byte{byte(control.Stop), replication.MaxStreams}, control.ErrMalformed},
-		{"message too long", control.AppendMessage(nil, make([]byte, client.MaxMessage+1)), control.ErrMalformed},
+		{"malformed handover", []byte{byte(message.Handover), message.NoStream, 0}, message.ErrMalformed},
+		{"frame", []byte{0x80, 0, 0, 0, 0}, message.ErrMalformed},
+		{"type of the unreliable channel", []byte{byte(message.Acks)}, message.ErrMalformed},
+		{"request to bind after a gap", encoded(t, &message.BindRequest{RPC: 1, Name: "Explosion"}), message.ErrMalformed},
+		{"request to bind twice", encoded(t, &message.BindRequest{Name: "Explosion"}), message.ErrMalformed},
+		{"message of a client", replication.AppendReply(nil, 1, replication.Request), message.ErrMalformed},
+		{"malformed offer", []byte{byte(message.Offer), 0xff}, message.ErrMalformed},
+		{"world number out of range", []byte{byte(message.Stop), replication.MaxStreams}, message.ErrMalformed},
+		{"message too long", message.AppendMessage(nil, make([]byte, client.MaxMessage+1)), message.ErrMalformed},
 		{"64 offers of worlds at once", offer, session.ErrProtocol},
-		{"message", control.AppendMessage(nil, []byte("hello")), nil},
-		{"more than 4 handovers at once", control.AppendHandover(nil, &handover), session.ErrProtocol},
-		{"piece that was not requested", []byte{byte(control.Piece), 1, 2, 3}, nil},
-		{"end of an unknown world", []byte{byte(control.Stop), 1}, nil},
+		{"message", message.AppendMessage(nil, []byte("hello")), nil},
+		{"more than 4 handovers at once", message.AppendHandover(nil, &handover), session.ErrProtocol},
+		{"piece that was not requested", []byte{byte(message.Piece), 1, 2, 3}, nil},
+		{"end of an unknown world", []byte{byte(message.Stop), 1}, nil},
 	} {
 		for _, reconnect := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestServerViolations(t *testing.T) {
 					ok = sessions >= 4 && sessions <= 12 && err == nil && malformed == sessions
 				default:
 					ok = sessions == 1 && errors.Is(err, client.ErrLost) && errors.Is(err, tt.want) && malformed == 1
-					ok = ok && (tt.want == control.ErrMalformed || strings.Contains(err.Error(), tt.name)) //nolint:errorlint // want is a sentinel
+					ok = ok && (tt.want == message.ErrMalformed || strings.Contains(err.Error(), tt.name)) //nolint:errorlint // want is a sentinel
 				}
 				if !ok {
 					t.Errorf("%s: %d sessions, error %v, %d malformed", tt.name, sessions, err, malformed)
@@ -251,7 +251,7 @@ func TestSilentServer(t *testing.T) {
 		r.messages(r.offer(o))
 		go func() {
 			for range 100 {
-				_ = r.link().SendReliable([]byte{byte(control.Piece), o.Number, 1})
+				_ = r.link().SendReliable([]byte{byte(message.Piece), o.Number, 1})
 				time.Sleep(time.Second)
 			}
 		}()

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -43,7 +43,7 @@ func (e *MismatchError) Error() string {
 		return fmt.Sprintf("client: world %s: the server has not offered it within %v, nor any other", e.World, e.Waited)
 	case e.NotOffered:
 		return fmt.Sprintf("client: world %s: the server has not offered it within %v%s; it offers %s",
-			e.World, e.Waited, control.Nearest(e.World, e.Offered), shown(strings.Join(e.Offered, ", ")))
+			e.World, e.Waited, message.Nearest(e.World, e.Offered), shown(strings.Join(e.Offered, ", ")))
 	}
 	what := "rpc " + e.RPC
 	switch {
@@ -52,7 +52,7 @@ func (e *MismatchError) Error() string {
 	case e.Call:
 		what = "call " + e.RPC
 	}
-	return fmt.Sprintf("client: %s: %s", what, (&control.Differences{Asking: e.Here, Answering: e.There}).Text("client", "server"))
+	return fmt.Sprintf("client: %s: %s", what, (&message.Differences{Asking: e.Here, Answering: e.There}).Text("client", "server"))
 }
 
 // Unwrap returns [ErrNotOffered] if the server does not offer the world.
@@ -113,7 +113,7 @@ func (c *Conn) noteMismatches() {
 }
 
 // worldReport handles what a subscription found in an offer.
-func (c *Conn) worldReport(world string, d control.Differences, err error) {
+func (c *Conn) worldReport(world string, d message.Differences, err error) {
 	if err != nil {
 		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
 		return
@@ -138,7 +138,7 @@ func fieldNames(descriptions []string) (names []string) {
 }
 
 // addDifferences adds what only one end has of a type of objects, with a prefix before the names.
-func addDifferences(d *control.Differences, prefix string, there, here []string) {
+func addDifferences(d *message.Differences, prefix string, there, here []string) {
 	d.Asking = appendMissing(d.Asking, prefix, there, here)
 	d.Answering = appendMissing(d.Answering, prefix, here, there)
 }
@@ -150,11 +150,11 @@ func appendMissing(to []string, prefix string, names, others []string) []string 
 		known[name] = struct{}{}
 	}
 	for _, name := range names {
-		if _, ok := known[name]; !ok && len(to) < control.MaxDifferences {
+		if _, ok := known[name]; !ok && len(to) < message.MaxDifferences {
 			to = append(to, prefix+name)
 		}
 	}
 	return to
 }
 
-func namesOf(s *schema.Schema) []string { return fieldNames(evolve.Descriptions(s)) }
+func namesOf(s *schema.Schema) []string { return fieldNames(versions.Descriptions(s)) }

@@ -3,7 +3,7 @@ package client
 import (
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -57,7 +57,7 @@ func (b *binding) uses(link *transport.Conn) bool {
 }
 
 // answeredBy handles an answer that arrived over link.
-func (b *binding) answeredBy(link *transport.Conn, a *control.BindAnswer) {
+func (b *binding) answeredBy(link *transport.Conn, a *message.BindAnswer) {
 	b.mu.Lock()
 	current, next := b.link == link, b.next != nil && b.next.link == link
 	b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *binding) answeredBy(link *transport.Conn, a *control.BindAnswer) {
 	}
 }
 
-func (b *binding) answeredByNext(a *control.BindAnswer) {
+func (b *binding) answeredByNext(a *message.BindAnswer) {
 	start, fallback, err := b.agreed(a)
 	if err == nil {
 		b.compare(a)
@@ -81,7 +81,7 @@ func (b *binding) answeredByNext(a *control.BindAnswer) {
 		return
 	}
 	n.pending = max(n.pending-1, 0)
-	if err == nil && a.Reason == control.ReasonDescribe {
+	if err == nil && a.Reason == message.ReasonDescribe {
 		described := addDescribed(n.described, a.Ask)
 		if len(described) == len(n.described) {
 			return
@@ -93,7 +93,7 @@ func (b *binding) answeredByNext(a *control.BindAnswer) {
 		}
 		err = b.wrap(err)
 	}
-	n.granted = n.granted || a.Reason == control.ReasonNone || a.Reason == control.ReasonNumber
+	n.granted = n.granted || a.Reason == message.ReasonNone || a.Reason == message.ReasonNumber
 	if err == nil {
 		if n.enc, err = rpcdelta.NewEncoder(b.schema, b.encoder(a.Ring, start)); err != nil {
 			err = b.wrap(err)

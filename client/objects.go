@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -72,7 +72,7 @@ func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error)
 		return nil, err
 	}
 	r := &objects[T]{
-		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, reader: typ.Clone(), fields: evolve.Descriptions(typ.Source()), created: time.Now(),
+		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, reader: typ.Clone(), fields: versions.Descriptions(typ.Source()), created: time.Now(),
 	}
 	if cfg.Interpolate != nil {
 		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
@@ -131,7 +131,7 @@ func (r *objects[T]) typeName() string { return r.name }
 
 func (r *objects[T]) offer(world string, fields []string) (*snapshot.Schema, error) {
 	if !slices.Equal(fields, r.fields) {
-		source, err := evolve.Parse(r.name, fields)
+		source, err := versions.Parse(r.name, fields)
 		if err != nil {
 			return nil, malformedFields(world, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -20,34 +20,34 @@ var _ transport.Handler = (*connection)(nil)
 func (s *connection) Datagram(link *transport.Conn, b []byte, at time.Time) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
-	t, body, err := control.Split(b)
+	t, body, err := message.Split(b)
 	if s.role != playing && !s.uses(t) {
 		return
 	}
 	switch {
 	case err != nil:
-	case t == control.Acks:
+	case t == message.Acks:
 		s.acksAlone()
 		err = s.acks(link, body, at)
-	case t == control.Frame:
+	case t == message.Frame:
 		err = s.call(b, link.Number())
-	case t == control.Slack:
+	case t == message.Slack:
 		s.acksAlone()
 		err = s.slack(link, body, at)
-	case t == control.WithAcks || t == control.WithSlack:
+	case t == message.WithAcks || t == message.WithSlack:
 		err = s.withAcks(t, body, at)
-	case t == control.Bound:
+	case t == message.Bound:
 		err = s.bound(link, body)
-	case t == control.Down || t == control.DownFragment:
+	case t == message.Down || t == message.DownFragment:
 		err = s.worlds.HandleDatagram(link, t, body, at)
-	case t == control.Leaving:
+	case t == message.Leaving:
 		s.leave()
-	case t == control.Message:
+	case t == message.Message:
 		if s.cfg.OnUnreliable != nil {
 			s.cfg.OnUnreliable(body)
 		}
 	default:
-		err = control.ErrMalformed
+		err = message.ErrMalformed
 	}
 	if err != nil {
 		s.count(&s.stats.Malformed, 1)
@@ -72,7 +72,7 @@ func (c *Conn) acks(link *transport.Conn, b []byte, at time.Time) (bad error) {
 			return err
 		}
 		if target := c.binding(int(a.RPC)); target == nil {
-			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", control.ErrMalformed)
+			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", message.ErrMalformed)
 		} else if !target.uses(link) {
 			bad = nil // of a server to which the client does not send, or not any more
 		} else if rtt, err := target.ack(a, at); err != nil {
@@ -94,8 +94,8 @@ func (c *Conn) measure(rtt time.Duration) {
 
 // slack applies reports about jitter buffers, and the acks that follow them.
 func (c *Conn) slack(link *transport.Conn, b []byte, now time.Time) error {
-	var buf [control.MaxBuffered]control.Buffered
-	reports, acks, err := control.ParseSlack(buf[:0], b)
+	var buf [message.MaxBuffered]message.Buffered
+	reports, acks, err := message.ParseSlack(buf[:0], b)
 	if err != nil {
 		return err
 	}
@@ -110,18 +110,18 @@ func (c *Conn) slack(link *transport.Conn, b []byte, now time.Time) error {
 
 // withAcks applies piggybacked acks, and handles the message that follows them. It returns the last
 // error.
-func (s *connection) withAcks(t control.Type, b []byte, now time.Time) error {
-	acks, message, err := control.ParseWithAcks(b)
+func (s *connection) withAcks(t message.Type, b []byte, now time.Time) error {
+	acks, msg, err := message.ParseWithAcks(b)
 	if err != nil {
 		return err
 	}
 	s.count(&s.stats.AckBytes, 1) // the length
-	if t == control.WithSlack {
+	if t == message.WithSlack {
 		err = s.slack(s.own, acks, now)
 	} else {
 		err = s.acks(s.own, acks, now)
 	}
-	t, body, bad := control.Split(message)
+	t, body, bad := message.Split(msg)
 	if bad == nil {
 		bad = s.worlds.HandleDatagram(s.own, t, body, now)
 	}
@@ -129,13 +129,13 @@ func (s *connection) withAcks(t control.Type, b []byte, now time.Time) error {
 }
 
 func (c *Conn) bound(link *transport.Conn, b []byte) error {
-	a, err := control.ParseBindAnswer(b)
+	a, err := message.ParseBindAnswer(b)
 	if err != nil {
 		return err
 	}
 	target := c.binding(int(a.RPC))
 	if target == nil {
-		return fmt.Errorf("%w: an answer for an RPC that is not bound", control.ErrMalformed)
+		return fmt.Errorf("%w: an answer for an RPC that is not bound", message.ErrMalformed)
 	}
 	target.answeredBy(link, &a)
 	link.Wake(time.Now()) // Tick reports a mismatch
@@ -168,40 +168,40 @@ func (s *connection) deliverHeld(now time.Time) {
 }
 
 func (s *connection) message(link *transport.Conn, b []byte, at time.Time) {
-	t, body, err := control.Split(b)
+	t, body, err := message.Split(b)
 	switch {
 	case err != nil:
 	case s.role == ignored || s.role == former && isWorld(t):
-	case s.role == waiting && (t == control.Frame || t == control.Message || t == control.Handover):
+	case s.role == waiting && (t == message.Frame || t == message.Message || t == message.Handover):
 		err = s.hold(b)
-	case t == control.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
+	case t == message.Offer && !s.offers.Take(at.Sub(s.start), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", session.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case isWorld(t):
 		err = s.worlds.HandleMessage(link, t, body, at)
-	case t == control.Bind:
+	case t == message.Bind:
 		err = s.bindCall(link, body)
-	case t == control.Frame:
+	case t == message.Frame:
 		err = s.reliableCall(b)
-	case t == control.Request:
+	case t == message.Request:
 		err = s.answered(link, body)
-	case t == control.Handover:
+	case t == message.Handover:
 		err = s.handover(body)
-	case t != control.Message || len(body) > MaxMessage:
-		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", control.ErrMalformed, byte(t), len(body))
+	case t != message.Message || len(body) > MaxMessage:
+		err = fmt.Errorf("%w: type %#x with %d bytes on the reliable channel", message.ErrMalformed, byte(t), len(body))
 	case s.cfg.OnMessage != nil:
 		s.cfg.OnMessage(body)
 	}
 	if err != nil {
 		s.count(&s.stats.Malformed, 1)
 	}
-	if errors.Is(err, control.ErrMalformed) || errors.Is(err, session.ErrProtocol) {
+	if errors.Is(err, message.ErrMalformed) || errors.Is(err, session.ErrProtocol) {
 		s.violated(link, err)
 	}
 }
 
 // isWorld reports whether reliable messages of a type are about worlds.
-func isWorld(t control.Type) bool {
-	return t == control.Offer || t == control.Piece || t == control.Stop || t == control.GameMessage
+func isWorld(t message.Type) bool {
+	return t == message.Offer || t == message.Piece || t == message.Stop || t == message.GameMessage
 }
 
 // violated ends the session because of a reliable message that no server sends.

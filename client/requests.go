@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -39,16 +39,16 @@ type answer struct {
 // requests may wait for an answer. Beyond that, and above the rate limit, which is that of
 // SendReliable, the error is session.ErrBacklog; other errors are those of SendReliable. A callback
 // on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
-func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
-	if len(message) > MaxMessage {
-		return nil, fmt.Errorf("client: a request of %d bytes, want at most %d", len(message), MaxMessage)
+func (c *Conn) Request(ctx context.Context, msg []byte) ([]byte, error) {
+	if len(msg) > MaxMessage {
+		return nil, fmt.Errorf("client: a request of %d bytes, want at most %d", len(msg), MaxMessage)
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("client: request: %w", context.Cause(ctx))
 	}
 	got := make(chan answer, 1)
 	c.mu.Lock()
-	link, id, err := c.ask(message, got)
+	link, id, err := c.ask(msg, got)
 	c.mu.Unlock()
 	if err != nil {
 		return nil, c.linkError("request", err)
@@ -61,7 +61,7 @@ func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
 		return a.message, nil
 	case <-ctx.Done():
 		// The server counts the request until it is answered or canceled.
-		if link.SendReliable(control.AppendRequest(nil, control.Cancel, id, nil)) == nil {
+		if link.SendReliable(message.AppendRequest(nil, message.Cancel, id, nil)) == nil {
 			c.forget(id)
 		}
 		return nil, fmt.Errorf("client: request: %w", context.Cause(ctx))
@@ -70,12 +70,12 @@ func (c *Conn) Request(ctx context.Context, message []byte) ([]byte, error) {
 
 // ask sends a request, and returns its link and id. The caller holds c.mu: a handover may not come
 // in between.
-func (c *Conn) ask(message []byte, got chan<- answer) (*transport.Conn, uint32, error) {
+func (c *Conn) ask(msg []byte, got chan<- answer) (*transport.Conn, uint32, error) {
 	r := &c.requests
-	if len(r.waiting) >= control.MaxRequests {
+	if len(r.waiting) >= message.MaxRequests {
 		return nil, 0, fmt.Errorf("%w: %d requests wait for an answer, the maximum", session.ErrBacklog, len(r.waiting))
 	}
-	link, err := c.admit(len(message))
+	link, err := c.admit(len(msg))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -83,7 +83,7 @@ func (c *Conn) ask(message []byte, got chan<- answer) (*transport.Conn, uint32, 
 		r.waiting = map[uint32]request{}
 	}
 	r.last++
-	if err := link.SendReliable(control.AppendRequest(nil, control.Ask, r.last, message)); err != nil {
+	if err := link.SendReliable(message.AppendRequest(nil, message.Ask, r.last, msg)); err != nil {
 		return nil, 0, err
 	}
 	r.waiting[r.last] = request{link, got}
@@ -98,19 +98,19 @@ func (c *Conn) forget(id uint32) {
 
 // answered handles the answer to a request. The client may have canceled the request.
 func (c *Conn) answered(link *transport.Conn, b []byte) error {
-	k, id, body, err := control.ParseRequest(b)
+	k, id, body, err := message.ParseRequest(b)
 	if err != nil {
 		return err
 	}
 	a := answer{message: bytes.Clone(body)}
 	switch k {
-	case control.Answer:
-	case control.Refusal:
+	case message.Answer:
+	case message.Refusal:
 		a.err = &session.RequestError{Reason: string(body)}
-	case control.Unhandled:
+	case message.Unhandled:
 		a.err = fmt.Errorf("%w: ds.Config.OnRequest is not set", session.ErrUnhandled)
 	default:
-		return fmt.Errorf("%w: a request to a client", control.ErrMalformed)
+		return fmt.Errorf("%w: a request to a client", message.ErrMalformed)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

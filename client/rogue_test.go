@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -88,23 +88,23 @@ func (r *rogue) Closed(*transport.Conn, error) {}
 func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if b = control.SkipDownAcks(b); len(b) == 0 {
+	if b = message.SkipDownAcks(b); len(b) == 0 {
 		return
 	}
-	t, body, err := control.Split(b)
+	t, body, err := message.Split(b)
 	switch {
 	case err != nil:
 		r.t.Errorf("the client sent %x: %v", b, err)
-	case t == control.Bind:
+	case t == message.Bind:
 		r.got.binds++
 		if r.mute {
 			return
 		}
-		q, err := control.ParseBindRequest(body)
+		q, err := message.ParseBindRequest(body)
 		uplinktest.Must(r.t, err)
 		// The client repeats its request if it is lost.
-		_ = c.Send(encoded(r.t, &control.BindAnswer{RPC: q.RPC, Ring: q.Ring, Prior: q.Prior}))
-	case t == control.Frame:
+		_ = c.Send(encoded(r.t, &message.BindAnswer{RPC: q.RPC, Ring: q.Ring, Prior: q.Prior}))
+	case t == message.Frame:
 		r.got.frames++
 	}
 }
@@ -180,7 +180,7 @@ func showable(s string) bool {
 
 // ackFlood returns a datagram full of copies of an ack.
 func ackFlood(a rpcdelta.Ack) []byte {
-	b := []byte{byte(control.Acks)}
+	b := []byte{byte(message.Acks)}
 	for len(b)+16 < transport.MaxPayload {
 		b = a.Append(b)
 	}
@@ -239,7 +239,7 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	uplinktest.Must(t, err)
 	v.config, err = v.format.Config(60)
 	uplinktest.Must(t, err)
-	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: evolve.Descriptions(v.crates.Source()), RateHz: 60, TickHz: 60}
+	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: versions.Descriptions(v.crates.Source()), RateHz: 60, TickHz: 60}
 	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
 	for _, of := range v.config.Velocities {
 		v.puck.PerTick = append(v.puck.PerTick, of.PerTick)
@@ -288,13 +288,13 @@ func (v *victim) show(t *testing.T) {
 // sendDown sends a message of a replication stream, in fragments if necessary.
 func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 	if len(m) < replication.MaxPart {
-		r.datagrams(append([]byte{byte(control.Down) | number}, m...))
+		r.datagrams(append([]byte{byte(message.Down) | number}, m...))
 		return
 	}
 	f, err := v.splitter.Split(nil, m, replication.MaxPart)
 	uplinktest.Must(r.t, err)
 	for {
-		b, more := f.Next([]byte{byte(control.DownFragment) | number})
+		b, more := f.Next([]byte{byte(message.DownFragment) | number})
 		if !more {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -410,7 +410,7 @@ func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
 type outbox struct {
 	mu     sync.Mutex
 	link   *transport.Conn // for which payloads are collected
-	bundle control.Bundler
+	bundle message.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 
 	worlds *replication.Subscriptions // whose acks precede payloads

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
@@ -31,7 +31,7 @@ func TestSkippedTypes(t *testing.T) {
 	if got := v.SkippedTypes(); !slices.Equal(got, []string{"goals"}) {
 		t.Errorf("skipped types are %q", got)
 	}
-	_, body, err := control.Split(r.offer)
+	_, body, err := message.Split(r.offer)
 	must(t, err)
 	offer, err := replication.ParseOffer(body)
 	must(t, err)

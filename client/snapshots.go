@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -173,7 +173,7 @@ func (t skippedType) typeName() string { return t.name }
 func (skippedType) fieldNames() []string { return nil }
 
 func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, error) {
-	source, err := evolve.Parse(t.name, fields)
+	source, err := versions.Parse(t.name, fields)
 	if err != nil {
 		return nil, malformedFields(world, err)
 	}
@@ -215,7 +215,7 @@ func (r *snapshotReceiver) types() []objectReceiver {
 }
 
 // Check implements [replication.Receiver].
-func (r *snapshotReceiver) Check(o *replication.Offer) (d control.Differences, err error) {
+func (r *snapshotReceiver) Check(o *replication.Offer) (d message.Differences, err error) {
 	if err := checkCodec(r.name, replication.SnapshotCodec, o); err != nil {
 		return d, err
 	}
@@ -249,8 +249,8 @@ func (r *snapshotReceiver) Check(o *replication.Offer) (d control.Differences, e
 	}
 	if len(missing) > 0 {
 		name := missing[0].typeName()
-		return d, &replication.RefusedError{Reason: control.ReasonSchema, Err: fmt.Errorf("client: world %s: the server has no objects of type %s%s: update the server first, or remove it from SnapshotConfig.Types",
-			r.name, name, control.Nearest(name, skipped))}
+		return d, &replication.RefusedError{Reason: message.ReasonSchema, Err: fmt.Errorf("client: world %s: the server has no objects of type %s%s: update the server first, or remove it from SnapshotConfig.Types",
+			r.name, name, message.Nearest(name, skipped))}
 	}
 	r.further = ordered
 	r.skip(skipped)

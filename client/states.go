@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -149,7 +149,7 @@ func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T
 	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, own: typ, typ: typ, format: format}, nil
 }
 
-func (r *stateReceiver[T]) Check(o *replication.Offer) (d control.Differences, err error) {
+func (r *stateReceiver[T]) Check(o *replication.Offer) (d message.Differences, err error) {
 	if err := checkCodec(r.name, replication.StateCodec, o); err != nil {
 		return d, err
 	}
@@ -165,7 +165,7 @@ func (r *stateReceiver[T]) Check(o *replication.Offer) (d control.Differences, e
 		r.typ, r.format = typ, format
 	}
 	if o.Initial != 0 {
-		return d, fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", control.ErrMalformed, r.name, o.Initial)
+		return d, fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", message.ErrMalformed, r.name, o.Initial)
 	}
 	addDifferences(&d, "", fieldNames(o.Fields), namesOf(r.own.Source()))
 	return d, nil

@@ -3,7 +3,7 @@ package client
 import (
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -181,13 +181,13 @@ func (p Pace) Interval(d time.Duration) time.Duration {
 type pace struct {
 	start time.Time
 	pacer jitter.Pacer
-	last  control.Buffered // last report over the current link
+	last  message.Buffered // last report over the current link
 	stats Pace
 }
 
 // report handles a report, unless a newer one arrived before: the counts of a buffer never
 // decrease.
-func (p *pace) report(now time.Time, b *control.Buffered) {
+func (p *pace) report(now time.Time, b *message.Buffered) {
 	if int16(b.Missing-p.last.Missing) < 0 || int16(b.Late-p.last.Late) < 0 {
 		return
 	}
@@ -208,4 +208,4 @@ func (p *pace) at(now time.Time) Pace {
 }
 
 // relink prepares for the reports of another server session, whose counts start at 0.
-func (p *pace) relink() { p.last, p.pacer = control.Buffered{}, jitter.Pacer{} }
+func (p *pace) relink() { p.last, p.pacer = message.Buffered{}, jitter.Pacer{} }

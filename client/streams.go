@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -69,7 +69,7 @@ func (o *streamOwner) Accept(r *streams.Reader) bool {
 // AcceptReserved implements streams.Owner.
 func (o *streamOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
 	s := (*connection)(o)
-	if r.Name() != control.HandoverStream || s.role != playing && s.role != waiting {
+	if r.Name() != message.HandoverStream || s.role != playing && s.role != waiting {
 		return nil
 	}
 	return func(data []byte, err error) { s.receivePayload(r, data, err) }

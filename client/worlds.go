@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -142,33 +142,33 @@ type WorldError struct {
 }
 
 func (e *WorldError) Error() string {
-	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s%s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There), control.AsNearest(e.Nearest))
+	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s%s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
 }
 
 // checkCodec returns an error if the server offers a world by another codec.
 func checkCodec(world, codec string, o *replication.Offer) error {
 	if o.Codec != codec {
-		return &replication.RefusedError{Reason: control.ReasonCodec, Err: fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)}
+		return &replication.RefusedError{Reason: message.ReasonCodec, Err: fmt.Errorf("client: world %s: the server sends it by codec \"%s\", want %q", world, shown(o.Codec), codec)}
 	}
 	return nil
 }
 
 // malformedFields returns the error for descriptions that cannot be parsed.
 func malformedFields(world string, err error) error {
-	return fmt.Errorf("%w: client: world %s: %s", control.ErrMalformed, world, shown(err.Error()))
+	return fmt.Errorf("%w: client: world %s: %s", message.ErrMalformed, world, shown(err.Error()))
 }
 
 // versionOf returns the type that restores a T from a server's objects.
 func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema) (*snapshot.Type[T], error) {
 	here := own.Source()
-	if slices.Equal(evolve.Descriptions(here), evolve.Descriptions(there)) {
+	if slices.Equal(versions.Descriptions(here), versions.Descriptions(there)) {
 		return own, nil
 	}
 	if !slices.ContainsFunc(here.Fields(), func(f schema.Field) bool { return hasField(there, f.Name) }) {
-		return nil, incompatible(&WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: control.NearestName(here.Fields()[0].Name, namesOf(there))})
+		return nil, incompatible(&WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: message.NearestName(here.Fields()[0].Name, namesOf(there))})
 	}
 	typ, err := own.From(there)
-	if e, ok := errors.AsType[*evolve.FieldError](err); ok {
+	if e, ok := errors.AsType[*versions.FieldError](err); ok {
 		return nil, incompatible(&WorldError{World: world, Field: e.Name, Here: e.To, There: e.From})
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema)
 
 // incompatible returns the error of an offer with fields that cannot be converted.
 func incompatible(e *WorldError) error {
-	return &replication.RefusedError{Reason: control.ReasonSchema, Err: e}
+	return &replication.RefusedError{Reason: message.ReasonSchema, Err: e}
 }
 
 func hasField(s *schema.Schema, name string) bool {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -78,7 +78,7 @@ func newRink(t testing.TB, codec string) *rink {
 	must(t, err)
 	if codec == areaCodec {
 		must(t, w.WithAreas(1<<10))
-		_, err := w.AddType("goals", evolve.Descriptions(goals.Source()), goals.Schema())
+		_, err := w.AddType("goals", versions.Descriptions(goals.Source()), goals.Schema())
 		must(t, err)
 	}
 	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: pucks}
@@ -99,7 +99,7 @@ func newRink(t testing.TB, codec string) *rink {
 // reliable delivers a message of the reliable channel to the client.
 func (r *rink) reliable(b []byte) {
 	r.t.Helper()
-	kind, body, err := control.Split(b)
+	kind, body, err := message.Split(b)
 	must(r.t, err)
 	must(r.t, r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now))
 }
@@ -153,14 +153,14 @@ func (r *rink) put(typ, i int, quantize func(row []int32) error) {
 // deliver delivers a datagram to the client.
 func (r *rink) deliver(b []byte) {
 	r.t.Helper()
-	kind, body, err := control.Split(b)
+	kind, body, err := message.Split(b)
 	must(r.t, err)
 	must(r.t, r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now))
 }
 
 // ack delivers the client's last ack to the server.
 func (r *rink) ack() {
-	if b := r.toServer.Last; len(b) > 0 && b[0] == byte(control.DownAck) {
+	if b := r.toServer.Last; len(b) > 0 && b[0] == byte(message.DownAck) {
 		must(r.t, r.streams.HandleAck(b[1:], r.now))
 	}
 }
@@ -367,7 +367,7 @@ func TestOffersRefused(t *testing.T) {
 		if !bytes.HasPrefix(got, replication.AppendReply(nil, o.Number, replication.Refused)) {
 			t.Errorf("%s: answered %x", want, got)
 		}
-		if a, err := control.ParseBindAnswer(got[3:]); err != nil || a.Reason == control.ReasonNone || !strings.Contains(a.Theirs, want) {
+		if a, err := message.ParseBindAnswer(got[3:]); err != nil || a.Reason == message.ReasonNone || !strings.Contains(a.Theirs, want) {
 			t.Errorf("%s: explained %+v: %v", want, a, err)
 		}
 	}

@@ -3,7 +3,7 @@ package ds
 import (
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/transport"
@@ -52,22 +52,22 @@ func (p *Player) acksPay(overhead int) bool {
 
 // ackRoom returns the minimum limit of appendAcks, in bytes.
 func (p *Player) ackRoom() int {
-	return 2 + control.BufferedSize*min(len(p.buffers), control.MaxBuffered) + seq.MaxAck
+	return 2 + message.BufferedSize*min(len(p.buffers), message.MaxBuffered) + seq.MaxAck
 }
 
 // appendAcks appends a message of acks, up to a limit of at least ackRoom: first a report on the
 // player's jitter buffers, if that is due.
 func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 	if len(p.buffers) == 0 || now.Sub(p.acks.reported) < reportEvery-p.server.cfg.tick()/2 {
-		dst = append(dst, byte(control.Acks))
+		dst = append(dst, byte(message.Acks))
 	} else {
 		p.acks.reported = now
-		all := p.buffers[:min(len(p.buffers), control.MaxBuffered)]
-		dst = control.AppendSlack(dst, len(all))
+		all := p.buffers[:min(len(p.buffers), message.MaxBuffered)]
+		dst = message.AppendSlack(dst, len(all))
 		for _, b := range all {
 			_, of := b.owner()
 			st := b.stats()
-			r := control.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Rate: st.Rate, Missing: uint16(st.Missing), Late: uint16(st.Late)}
+			r := message.Buffered{RPC: uint8(of.number), Slack: st.Slack, Target: st.Target, Rate: st.Rate, Missing: uint16(st.Missing), Late: uint16(st.Late)}
 			dst = r.Append(dst)
 		}
 	}
@@ -123,9 +123,9 @@ func (p *Player) withAcks(b []byte, now time.Time) []byte {
 		return b
 	}
 	buf := p.appendAcks(append(p.acks.buf[:0], 0), limit+1, now)
-	kind := control.WithAcks
-	if control.Type(buf[1]) == control.Slack {
-		kind = control.WithSlack
+	kind := message.WithAcks
+	if message.Type(buf[1]) == message.Slack {
+		kind = message.WithSlack
 	}
 	n := len(buf)
 	buf[0], buf[1] = byte(kind), byte(n-2)

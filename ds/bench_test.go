@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -118,7 +118,7 @@ func (b *bench) joinShard(number, shard int) *sender {
 	p.grant(0, 0)
 	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.addPlayers(1)
-	if a := b.srv.bind(s.player, b.request(number)); a.Reason != control.ReasonNone {
+	if a := b.srv.bind(s.player, b.request(number)); a.Reason != message.ReasonNone {
 		b.t.Fatalf("not bound: %+v", a)
 	}
 	s.enc, err = rpcdelta.NewEncoder(b.typ.Schema(), rpcdelta.EncoderConfig{RPC: number})
@@ -134,10 +134,10 @@ func (b *bench) stats() Stats {
 	return b.srv.Stats()
 }
 
-func (b *bench) request(number int) *control.BindRequest {
+func (b *bench) request(number int) *message.BindRequest {
 	s := b.typ.Schema()
-	return &control.BindRequest{
-		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+	return &message.BindRequest{
+		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s),
 		RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), PerTick: s.PerTick(),
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-func (s *Server) answer(p *Player, r *control.BindRequest) {
+func (s *Server) answer(p *Player, r *message.BindRequest) {
 	a := s.bind(p, r)
-	if a.Reason != control.ReasonNone && a.Reason != control.ReasonDescribe {
+	if a.Reason != message.ReasonNone && a.Reason != message.ReasonDescribe {
 		p.bindRefused(r, &a)
 	}
 	b, err := a.Fit(nil, transport.MaxPayload)
@@ -28,31 +28,31 @@ func (s *Server) answer(p *Player, r *control.BindRequest) {
 }
 
 // bind binds an RPC, or refuses to, and returns the answer.
-func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
+func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 	rpc, known := s.lookup(r.Name)
 	if rpc == nil {
-		control.SortByDistance(known, r.Name) // the last ones may not fit into the answer
-		return control.BindAnswer{RPC: r.RPC, Reason: control.ReasonUnknown, Known: known}
+		message.SortByDistance(known, r.Name) // the last ones may not fit into the answer
+		return message.BindAnswer{RPC: r.RPC, Reason: message.ReasonUnknown, Known: known}
 	}
-	a := control.BindAnswer{RPC: r.RPC, Ring: s.cfg.Ring}
+	a := message.BindAnswer{RPC: r.RPC, Ring: s.cfg.Ring}
 	if b := p.bindingOf(rpc, int(r.RPC)); b != nil {
 		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
-			a.Reason, a.Theirs = control.ReasonNumber, b.conflict(rpc, &asked)
+			a.Reason, a.Theirs = message.ReasonNumber, b.conflict(rpc, &asked)
 		}
 		a.Prior, a.Ring = priorHash(b.prior), b.ring
 		a.Report(b.version.differences())
 		return a // the client repeats the request: the answer was lost
 	}
-	if s.checkRequest(&a, rpc, r); a.Reason != control.ReasonNone {
+	if s.checkRequest(&a, rpc, r); a.Reason != message.ReasonNone {
 		return a
 	}
 	codec, err := rpcdelta.ParseCodec(r.Codec)
 	if err != nil {
-		a.Reason, a.Known = control.ReasonCodec, control.Codecs()
+		a.Reason, a.Known = message.ReasonCodec, message.Codecs()
 		return a
 	}
 	fields := fieldsOf(&a, rpc.schema, r)
-	if a.Reason != control.ReasonNone {
+	if a.Reason != message.ReasonNone {
 		return a
 	}
 	version, err := rpc.shards[p.shard.index].versionOf(rpc.schema, fields, cmp.Or(r.RateHz, schema.DefaultRate), r.PerTick)
@@ -62,13 +62,13 @@ func (s *Server) bind(p *Player, r *control.BindRequest) control.BindAnswer {
 	}
 	memory, most := p.memory+memoryOf(version.schema, version.schema == rpc.schema, s.cfg.Ring), s.bindingMemory()
 	if memory > most {
-		a.Reason = control.ReasonInvalid
+		a.Reason = message.ReasonInvalid
 		a.Theirs = fmt.Sprintf("the bindings would take %d bytes, want at most %d, twice those with the server's fields: update the server first", memory, most)
 		return a
 	}
 	b, err := s.newBinding(p, rpc, version, r, codec)
 	if err != nil {
-		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
+		a.Reason, a.Theirs = message.ReasonInvalid, err.Error()
 		return a
 	}
 	p.memory = memory
@@ -85,7 +85,7 @@ const minRate = 0.001
 
 // checkRequest sets the reason of an answer if a number of the request is out of its range. It
 // takes no time to speak of, so it comes before whatever the fields of the request cost.
-func (s *Server) checkRequest(a *control.BindAnswer, rpc *rpc, r *control.BindRequest) {
+func (s *Server) checkRequest(a *message.BindAnswer, rpc *rpc, r *message.BindRequest) {
 	hz, fixed, limit := cmp.Or(r.RateHz, schema.DefaultRate), rpc.fixedRate(&s.cfg), max(s.cfg.MaxRate, rpc.schema.RateHz())
 	limit = max(limit, fixed)
 	err := cmp.Or(
@@ -94,13 +94,13 @@ func (s *Server) checkRequest(a *control.BindAnswer, rpc *rpc, r *control.BindRe
 	)
 	switch {
 	case err != nil:
-		a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
+		a.Reason, a.Theirs = message.ReasonInvalid, err.Error()
 	case between("RateHz", hz, minRate, limit) != nil:
-		a.Reason, a.LimitHz = control.ReasonRate, limit
+		a.Reason, a.LimitHz = message.ReasonRate, limit
 	case rpc.buffer != nil && r.Reliable:
-		a.Reason = control.ReasonReliable
+		a.Reason = message.ReasonReliable
 	case fixed != 0 && math.Abs(hz-fixed) > fixed/1000:
-		a.Reason, a.LimitHz = control.ReasonFixedRate, fixed
+		a.Reason, a.LimitHz = message.ReasonFixedRate, fixed
 	}
 }
 
@@ -126,7 +126,7 @@ type boundRequest struct {
 	codec                                 string
 }
 
-func requestOf(r *control.BindRequest) boundRequest {
+func requestOf(r *message.BindRequest) boundRequest {
 	return boundRequest{
 		number: int(r.RPC), ring: r.Ring, frames: r.Frames, batch: r.Batch, deadline: r.Deadline, hz: r.RateHz, reliable: r.Reliable,
 		fingerprint: r.Fingerprint, prior: r.Prior, codec: r.Codec,
@@ -145,7 +145,7 @@ func (b *binding) conflict(asked *rpc, r *boundRequest) string {
 	return fmt.Sprintf("%.64s is bound already, with another rate, channel, schema or delay", name)
 }
 
-func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *control.BindRequest, codec rpcdelta.Codec) (*binding, error) {
+func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	// A ring of larger frames has fewer of them: it takes no more memory than one of the server's.
 	ours, theirs := frameSize(rpc.schema), frameSize(version.schema)

@@ -3,7 +3,7 @@ package ds
 import (
 	"bytes"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 )
 
 // bindsPerTick limits the requests to bind that a shard answers from one tick to the next, in the
@@ -58,7 +58,7 @@ func (h *shard) answerBinds() {
 }
 
 func (p *Player) receiveBind(body []byte, a *arrival) {
-	r, err := control.ParseBindRequest(body)
+	r, err := message.ParseBindRequest(body)
 	if err != nil {
 		p.reject(a, Malformed, "malformed bind request")
 		return

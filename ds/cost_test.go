@@ -10,7 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -157,12 +157,12 @@ func median(d []time.Duration) float64 {
 // isFrame reports whether a datagram of a client contains a frame: requests to bind have both high
 // bits set.
 func isFrame(b []byte) bool {
-	m := message(b)
-	return len(m) > 0 && m[0]&control.Mask != control.Mask
+	m := msg(b)
+	return len(m) > 0 && m[0]&message.Mask != message.Mask
 }
 
 // message returns the message of an unencrypted datagram, or nil.
-func message(b []byte) []byte {
+func msg(b []byte) []byte {
 	if uplinktest.Kind(b) != uplinktest.DataKind {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (c *ackedSocket) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	}
 	for {
 		n, from, err := c.PacketConn.ReadFrom(p)
-		m := message(p[:n])
+		m := msg(p[:n])
 		if err != nil || len(m) < 2 || m[0] != typeAcks {
 			return n, from, err
 		}

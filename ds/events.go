@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
@@ -120,24 +120,24 @@ var eventTypes = func() (all []struct {
 	}
 	for _, c := range [...]struct {
 		kind, cause string
-		reason      control.Reason
+		reason      message.Reason
 	}{
-		{"bind_refused", "unknown_rpc", control.ReasonUnknown},
-		{"bind_refused", "schema", control.ReasonSchema},
-		{"bind_refused", "codec", control.ReasonCodec},
-		{"bind_refused", "number", control.ReasonNumber},
-		{"bind_refused", "invalid", control.ReasonInvalid},
-		{"bind_refused", "rate", control.ReasonRate},
-		{"bind_refused", "fixed_rate", control.ReasonFixedRate},
-		{"bind_refused", "reliable", control.ReasonReliable},
-		{"call_refused", "unknown_rpc", control.ReasonUnknown},
-		{"call_refused", "schema", control.ReasonSchema},
-		{"call_refused", "codec", control.ReasonCodec},
-		{"call_refused", "other", control.ReasonNone},
-		{"world_refused", "unknown_world", control.ReasonUnknown},
-		{"world_refused", "schema", control.ReasonSchema},
-		{"world_refused", "codec", control.ReasonCodec},
-		{"world_refused", "other", control.ReasonNone},
+		{"bind_refused", "unknown_rpc", message.ReasonUnknown},
+		{"bind_refused", "schema", message.ReasonSchema},
+		{"bind_refused", "codec", message.ReasonCodec},
+		{"bind_refused", "number", message.ReasonNumber},
+		{"bind_refused", "invalid", message.ReasonInvalid},
+		{"bind_refused", "rate", message.ReasonRate},
+		{"bind_refused", "fixed_rate", message.ReasonFixedRate},
+		{"bind_refused", "reliable", message.ReasonReliable},
+		{"call_refused", "unknown_rpc", message.ReasonUnknown},
+		{"call_refused", "schema", message.ReasonSchema},
+		{"call_refused", "codec", message.ReasonCodec},
+		{"call_refused", "other", message.ReasonNone},
+		{"world_refused", "unknown_world", message.ReasonUnknown},
+		{"world_refused", "schema", message.ReasonSchema},
+		{"world_refused", "codec", message.ReasonCodec},
+		{"world_refused", "other", message.ReasonNone},
 	} {
 		add(c.kind, c.cause, reasonError(c.reason))
 	}
@@ -169,9 +169,9 @@ func eventOf(kind string, cause error) (t eventType) {
 }
 
 // reasonError is the cause of an event about an answer: see eventOf.
-type reasonError control.Reason
+type reasonError message.Reason
 
-func (e reasonError) Error() string { return control.Reason(e).String() }
+func (e reasonError) Error() string { return message.Reason(e).String() }
 
 // causeOf returns the type of the events of a kind with a cause.
 func causeOf(kind, cause string) eventType {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -49,19 +49,19 @@ func (b *bench) stranger() *Player {
 }
 
 // evolvedRequest returns a request of a client whose pose has further fields.
-func evolvedRequest(t testing.TB, n int, more ...schema.Field) *control.BindRequest {
+func evolvedRequest(t testing.TB, n int, more ...schema.Field) *message.BindRequest {
 	t.Helper()
 	typ, err := schema.Compile[pose]("Pose", 0)
 	must(t, err)
 	own := typ.Schema().Fields()
 	s, err := schema.New(fmt.Sprint("Pose", n), 0, append(own[:len(own):len(own)], more...))
 	must(t, err)
-	r := &control.BindRequest{
-		RPC: uint8(n), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: 60, Ring: rpcdelta.DefaultRing,
+	r := &message.BindRequest{
+		RPC: uint8(n), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s), RateHz: 60, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), PerTick: s.PerTick(), Deadline: rpcdelta.MaxRepairAge,
 	}
-	for i, d := range evolve.Descriptions(s)[len(own):] {
-		r.Described = append(r.Described, control.Described{Field: len(own) + i, Description: d})
+	for i, d := range versions.Descriptions(s)[len(own):] {
+		r.Described = append(r.Described, message.Described{Field: len(own) + i, Description: d})
 	}
 	return r
 }
@@ -94,9 +94,9 @@ func TestEvolvedFields(t *testing.T) {
 		b := newPoses(t)
 		a := b.srv.bind(b.stranger(), evolvedRequest(t, 0, c.more...))
 		switch {
-		case c.want == "" && a.Reason != control.ReasonNone:
+		case c.want == "" && a.Reason != message.ReasonNone:
 			t.Errorf("%v: %+v", c.more, a)
-		case c.want != "" && (a.Reason != control.ReasonInvalid || !strings.Contains(a.Theirs, c.want)):
+		case c.want != "" && (a.Reason != message.ReasonInvalid || !strings.Contains(a.Theirs, c.want)):
 			t.Errorf("%d fields more: %v %q, want %q", len(c.more), a.Reason, a.Theirs, c.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestEvolvedMemory(t *testing.T) {
 	const clients = 40
 	measure := func(fields, each int) (bytes int64, bound int) {
 		b := newPoses(t)
-		var requests []*control.BindRequest
+		var requests []*message.BindRequest
 		for i := range clients {
 			for n := range poses {
 				requests = append(requests, evolvedRequest(t, n, scalars(fmt.Sprintf("X%d_%d_", i, n), fields, max(each, 1))...))
@@ -123,7 +123,7 @@ func TestEvolvedMemory(t *testing.T) {
 			if i%poses == 0 {
 				all = append(all, b.stranger())
 			}
-			if b.srv.bind(all[len(all)-1], r).Reason == control.ReasonNone {
+			if b.srv.bind(all[len(all)-1], r).Reason == message.ReasonNone {
 				bound++
 			}
 		}
@@ -171,7 +171,7 @@ func TestDecodingIsLimited(t *testing.T) {
 		b.srv.cfg.RateSlack = defaultRateSlack
 		p := b.stranger()
 		r := evolvedRequest(t, 0, scalars("X", c.more, 1)...)
-		if a := b.srv.bind(p, r); a.Reason != control.ReasonNone {
+		if a := b.srv.bind(p, r); a.Reason != message.ReasonNone {
 			t.Fatalf("%s: %+v", c.name, a)
 		}
 		own := p.binding(0)
@@ -207,20 +207,20 @@ func TestDecodingIsLimited(t *testing.T) {
 func TestRefusedBindsAreCheap(t *testing.T) {
 	b := newPoses(t)
 	p := b.stranger()
-	if a := b.srv.bind(p, evolvedRequest(t, 0)); a.Reason != control.ReasonNone {
+	if a := b.srv.bind(p, evolvedRequest(t, 0)); a.Reason != message.ReasonNone {
 		t.Fatalf("%+v", a)
 	}
-	for name, change := range map[string]func(*control.BindRequest){
-		"bound": func(r *control.BindRequest) { r.RPC = 9 },
-		"ring":  func(r *control.BindRequest) { r.Name, r.RPC, r.Ring = "Pose1", 1, 99999 },
-		"rate":  func(r *control.BindRequest) { r.Name, r.RPC, r.RateHz = "Pose1", 1, 1e9 },
-		"codec": func(r *control.BindRequest) { r.Name, r.RPC, r.Codec = "Pose1", 1, "morse" },
-		"many":  func(r *control.BindRequest) { r.Name, r.RPC, r.Fields = "Pose1", 1, make([]uint16, 300) },
+	for name, change := range map[string]func(*message.BindRequest){
+		"bound": func(r *message.BindRequest) { r.RPC = 9 },
+		"ring":  func(r *message.BindRequest) { r.Name, r.RPC, r.Ring = "Pose1", 1, 99999 },
+		"rate":  func(r *message.BindRequest) { r.Name, r.RPC, r.RateHz = "Pose1", 1, 1e9 },
+		"codec": func(r *message.BindRequest) { r.Name, r.RPC, r.Codec = "Pose1", 1, "morse" },
+		"many":  func(r *message.BindRequest) { r.Name, r.RPC, r.Fields = "Pose1", 1, make([]uint16, 300) },
 	} {
 		r := evolvedRequest(t, 0, scalars("X", 8, 1)...)
 		change(r)
 		if n := allocs.PerRun(100, func() {
-			if b.srv.bind(p, r).Reason == control.ReasonNone {
+			if b.srv.bind(p, r).Reason == message.ReasonNone {
 				t.Error("bound")
 			}
 		}); n > 10 && !race.Enabled {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -28,35 +28,35 @@ func FuzzReceive(f *testing.F) {
 	add(entries.Of(payload, false))
 	add(append(entries.Of(payload, false), entries.Of(payload, false)...))
 	add(append(append(entries.Of(request, false), entries.Of(request, false)...), entries.Of(payload, false)...))
-	add(entries.Of(ack.Append([]byte{byte(control.Acks)}), false))
-	add(entries.Of([]byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false))
+	add(entries.Of(ack.Append([]byte{byte(message.Acks)}), false))
+	add(entries.Of([]byte{byte(message.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}, false))
 	add(entries.Of([]byte{0xb0, 3, 1, 0, 1, 0xde, 0xad}, false))
 	add([]byte{0x82, 1, 3})
-	bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
+	bound, err := (&message.BindAnswer{Ring: 64}).Append(nil)
 	must(f, err)
 	for _, b := range [][]byte{
 		{},
 		bound, // to a server
-		control.AppendMessage(nil, []byte("on the other channel")),
-		{byte(control.Bind), 0xdf, 0xff, 0xff, 0xff, 0xff},                         // a map
-		{byte(control.Bind), 0x98, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff},             // a string
-		{byte(control.Bind), 0x98, 0x00, 0xa0, 0x00, 0xdd, 0x7f, 0xff, 0xff, 0xff}, // the fields
-		append([]byte{byte(control.Bind)}, strings.Repeat("\x91", 100)...),         // deep
+		message.AppendMessage(nil, []byte("on the other channel")),
+		{byte(message.Bind), 0xdf, 0xff, 0xff, 0xff, 0xff},                         // a map
+		{byte(message.Bind), 0x98, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff},             // a string
+		{byte(message.Bind), 0x98, 0x00, 0xa0, 0x00, 0xdd, 0x7f, 0xff, 0xff, 0xff}, // the fields
+		append([]byte{byte(message.Bind)}, strings.Repeat("\x91", 100)...),         // deep
 		request[:len(request)-1],
 		{0x13},
-		{byte(control.Bundle)},
-		{byte(control.Bundle), 200, 2, 3},
-		{byte(control.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		{byte(message.Bundle)},
+		{byte(message.Bundle), 200, 2, 3},
+		{byte(message.Bundle), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
 	} {
 		add(entries.Of(b, false))
 	}
-	bundle := control.NewBundler(100)
+	bundle := message.NewBundler(100)
 	for range 3 {
 		bundle.Add(payload[:min(len(payload), 30)])
 	}
 	bundled := bundle.Take()
 	add(entries.Of(bundled, false))
-	down := []byte{byte(control.DownAck), 1, 0, 1, 2, byte(control.DownAck), 2, 0x80, 0x4c, 0, 0x45} // two acks
+	down := []byte{byte(message.DownAck), 1, 0, 1, 2, byte(message.DownAck), 2, 0x80, 0x4c, 0, 0x45} // two acks
 	add(entries.Of(append(bytes.Clone(down), payload...), false))
 	add(entries.Of(append(bytes.Clone(down), bundled...), false))
 	add(append(entries.Of(down, false), entries.Of(down[:len(down)-1], false)...))
@@ -74,23 +74,23 @@ func FuzzReceive(f *testing.F) {
 		messages := uint64(0)
 		var requests [][]byte // they come later: those that are answered are not counted
 		for msg, reliable := range entries.All(in) {
-			if kind, _, err := control.Split(msg); err == nil && kind == control.Request && reliable {
+			if kind, _, err := message.Split(msg); err == nil && kind == message.Request && reliable {
 				requests = append(requests, bytes.Clone(msg))
 				continue
 			}
 			hostile.player.receive(msg, time.Time{}, reliable)
 			messages++
-			for !reliable && len(msg) > 0 && msg[0] == byte(control.DownAck) { // each is of no stream
-				if _, msg = control.CutDownAck(msg[1:]); len(msg) > 0 {
+			for !reliable && len(msg) > 0 && msg[0] == byte(message.DownAck) { // each is of no stream
+				if _, msg = message.CutDownAck(msg[1:]); len(msg) > 0 {
 					messages++
 				}
 			}
-			if kind, body, err := control.Split(msg); err == nil && kind == control.Bind {
-				if _, err := control.ParseBindRequest(body); err == nil {
+			if kind, body, err := message.Split(msg); err == nil && kind == message.Bind {
+				if _, err := message.ParseBindRequest(body); err == nil {
 					messages-- // it is answered, not counted
 				}
 			}
-			if kind, body, err := control.Split(msg); err == nil && kind == control.Bundle && !reliable {
+			if kind, body, err := message.Split(msg); err == nil && kind == message.Bundle && !reliable {
 				messages += inBundle(body) - 1
 			}
 		}
@@ -133,7 +133,7 @@ func FuzzReceive(f *testing.F) {
 // inBundle returns the number of messages that a bundle counts for: its payloads, up to and
 // including the first malformed one.
 func inBundle(b []byte) (n uint64) {
-	for f := control.ParseBundle(b); f.Left() > 0; n++ {
+	for f := message.ParseBundle(b); f.Left() > 0; n++ {
 		if _, _, err := f.Next(); err != nil {
 			return n + 1
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
@@ -38,7 +38,7 @@ const (
 var handoverRate = ratelimit.Rate{PerSecond: 4. / 60, Burst: 3}
 
 // MaxHandover is the maximum size of HandoverConfig.Payload in bytes.
-const MaxHandover = control.MaxHandover
+const MaxHandover = message.MaxHandover
 
 // Target is a server to which a player is handed over.
 type Target struct {
@@ -82,7 +82,7 @@ type handover struct {
 type outbound struct {
 	player *Player
 	stream *streams.Writer // with the payload
-	secret control.Secret
+	secret message.Secret
 	begun  time.Time
 }
 
@@ -135,7 +135,7 @@ func (h *handover) isReleased() bool {
 // if too many streams are open, the error is session.ErrBacklog. After a handover it wraps
 // session.ErrHandedOver.
 func (p *Player) Handover(to Target, cfg HandoverConfig) error {
-	secret := control.NewSecret()
+	secret := message.NewSecret()
 	n, err := p.notice(&to, &cfg, secret)
 	if err == nil {
 		err = p.sendHandover(&n, slices.Clone(cfg.Payload), secret)
@@ -148,8 +148,8 @@ func (p *Player) Handover(to Target, cfg HandoverConfig) error {
 }
 
 // notice returns the notice of a handover, with a new token.
-func (p *Player) notice(to *Target, cfg *HandoverConfig, secret control.Secret) (n control.HandoverNotice, err error) {
-	n = control.HandoverNotice{Stream: control.NoStream, Size: len(cfg.Payload)}
+func (p *Player) notice(to *Target, cfg *HandoverConfig, secret message.Secret) (n message.HandoverNotice, err error) {
+	n = message.HandoverNotice{Stream: message.NoStream, Size: len(cfg.Payload)}
 	if len(cfg.Payload) > MaxHandover {
 		return n, fmt.Errorf("a payload of %d bytes, at most %d", len(cfg.Payload), MaxHandover)
 	}
@@ -157,8 +157,8 @@ func (p *Player) notice(to *Target, cfg *HandoverConfig, secret control.Secret) 
 		if n.Stream, err = p.streams.Load().Find(cfg.World); err != nil {
 			return n, err
 		}
-		if n.Tick = cfg.Tick; n.Tick > control.MaxTick {
-			return n, fmt.Errorf("tick %d, at most %d", n.Tick, uint64(control.MaxTick))
+		if n.Tick = cfg.Tick; n.Tick > message.MaxTick {
+			return n, fmt.Errorf("tick %d, at most %d", n.Tick, uint64(message.MaxTick))
 		}
 	}
 	for _, a := range to.Addrs {
@@ -185,7 +185,7 @@ func (p *Player) notice(to *Target, cfg *HandoverConfig, secret control.Secret) 
 	return n, err
 }
 
-func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte, secret control.Secret) error {
+func (p *Player) sendHandover(n *message.HandoverNotice, payload []byte, secret message.Secret) error {
 	h := &p.handover
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +201,7 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte, secret 
 		return fmt.Errorf("%w: more than %v handovers at once and %.0f a minute", session.ErrBacklog, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
 	o := &outbound{player: p, secret: secret, begun: now}
-	w, err := p.bulk.SendReserved(now, control.HandoverStream, payload, func(err error) {
+	w, err := p.bulk.SendReserved(now, message.HandoverStream, payload, func(err error) {
 		switch {
 		case errors.Is(err, session.ErrUnhandled):
 			o.fail(fmt.Errorf("ds: %w: the client supports no handovers", session.ErrUnhandled))
@@ -214,7 +214,7 @@ func (p *Player) sendHandover(n *control.HandoverNotice, payload []byte, secret 
 	if err != nil {
 		return err
 	}
-	if err := p.conn.SendReliable(control.AppendHandover(nil, n)); err != nil {
+	if err := p.conn.SendReliable(message.AppendHandover(nil, n)); err != nil {
 		w.Abort("") // which the client ignores without the notice
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *Player) release(a *arrival) {
 		p.reject(a, Malformed, "it switches to another server without a handover")
 		return
 	}
-	h.switched, h.release = a.at, control.AppendRelease(nil, o.secret)
+	h.switched, h.release = a.at, message.AppendRelease(nil, o.secret)
 	p.conn.Keep(true) // the other server may hand it back before the session here is over
 	p.shard.switched = append(p.shard.switched, p)
 	for _, q := range p.shard.sequencing {
@@ -294,8 +294,8 @@ func (p *Player) sendRelease() bool {
 
 // usesFormer reports whether messages of a type are handled after the player was released: those
 // about what this server has sent.
-func usesFormer(t control.Type, reliable bool) bool {
-	return t == control.Acks || t == control.Reply || t == control.Bound || t == control.Request && reliable
+func usesFormer(t message.Type, reliable bool) bool {
+	return t == message.Acks || t == message.Reply || t == message.Bound || t == message.Request && reliable
 }
 
 // finishHandovers ends the sessions of players who have switched to another server, once nothing is
@@ -309,7 +309,7 @@ func (h *shard) finishHandovers(now time.Time) {
 		requests := len(p.asked.open)
 		p.asked.Unlock()
 		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
-			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
+			_ = p.conn.Send([]byte{byte(message.Leaving)}) // fails only if the session has ended
 		}
 		if now.Sub(p.handover.switched) >= handoverLinger {
 			p.end(session.ErrHandedOver, "")
@@ -336,7 +336,7 @@ func (p *Player) acceptHandover(r *streams.Reader) func([]byte, error) {
 }
 
 // arrive ends the standby: the old server has released the player, as the secret shows.
-func (p *Player) arrive(secret control.Secret, a *arrival) {
+func (p *Player) arrive(secret message.Secret, a *arrival) {
 	st := p.standby
 	if secret.Hash(st.payload) != p.conn.Handover() {
 		p.reject(a, Malformed, "the release or the data of the handover is not that of the token")
@@ -354,8 +354,8 @@ func (p *Player) arrive(secret control.Secret, a *arrival) {
 
 // usesStandby reports whether messages of a type are handled before the other server has released
 // the player: those that prepare the switch.
-func usesStandby(t control.Type) bool {
-	return t == control.Bind || t == control.Acks || t == control.Reply || t == control.Bound || t == control.Handover
+func usesStandby(t message.Type) bool {
+	return t == message.Bind || t == message.Acks || t == message.Reply || t == message.Bound || t == message.Handover
 }
 
 // hold keeps a message until the release.
@@ -374,7 +374,7 @@ func (p *Player) hold(b []byte, a *arrival) {
 
 // receiveHandover handles a message Handover: the client has switched from this server, or to it.
 func (p *Player) receiveHandover(b []byte, a *arrival) {
-	secret, released, err := control.ParseRelease(b)
+	secret, released, err := message.ParseRelease(b)
 	switch {
 	case err != nil || released && !p.awaits.Load():
 		p.reject(a, Malformed, "malformed handover")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -38,9 +38,9 @@ func TestBeforeHandoverData(t *testing.T) {
 		payload, _, err := enc.AppendFrame(nil, typ.Schema().NewFrame())
 		uplinktest.Must(t, err)
 		r.say(payload)
-		r.say(control.AppendMessage(nil, []byte("early")))
-		uplinktest.Must(t, r.SendReliable(control.AppendMessage(nil, letter(0))))
-		uplinktest.Must(t, r.SendReliable(control.AppendRequest(nil, control.Ask, 1, nil)))
+		r.say(message.AppendMessage(nil, []byte("early")))
+		uplinktest.Must(t, r.SendReliable(message.AppendMessage(nil, letter(0))))
+		uplinktest.Must(t, r.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil)))
 		settle(time.Minute)
 		st := f.members[0].Stats()
 		if st.RPCs[1].RPC != "Step" || st.RPCs[1].Frames() != 0 || calls != 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
@@ -33,7 +33,7 @@ func (f *forger) Opened(c *transport.Conn) {
 	f.mux = streams.New(forgerOwner{conn: c, double: f.double})
 	c.SetBulk(1<<20, f.mux.Next, func(b []byte, at time.Time) { _ = f.mux.Deliver(at, b) })
 	if f.payload != nil {
-		_, err := f.mux.SendReserved(time.Now(), control.HandoverStream, f.payload, func(err error) { f.result = err })
+		_, err := f.mux.SendReserved(time.Now(), message.HandoverStream, f.payload, func(err error) { f.result = err })
 		uplinktest.Must(f.t, err)
 	}
 }
@@ -65,11 +65,11 @@ func (o forgerOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
 // and twice. Nobody joins with another payload than the token promises, or before the release, and
 // no session stays without it.
 func TestHandoverHostile(t *testing.T) {
-	secret := control.NewSecret()
+	secret := message.NewSecret()
 	promise := func(c *token.Claims) { c.Handover = secret.Hash([]byte("state")) }
 	bare := func(c *token.Claims) { c.Handover = secret.Hash(nil) }
 	none := func(*token.Claims) {}
-	release := control.AppendRelease(nil, secret)
+	release := message.AppendRelease(nil, secret)
 	for name, c := range map[string]struct {
 		claims  func(*token.Claims)
 		payload []byte
@@ -83,10 +83,10 @@ func TestHandoverHostile(t *testing.T) {
 		"as promised":              {promise, []byte("state"), release, 1, nil, nil, 1, nil},
 		"as promised, without one": {bare, nil, release, 1, nil, nil, 1, nil},
 		"no release":               {promise, []byte("state"), nil, 1, nil, session.ErrProtocol, 0, nil},
-		"another release":          {promise, []byte("state"), control.AppendRelease(nil, control.NewSecret()), 1, nil, session.ErrProtocol, 0, nil},
-		"the hash as the release":  {bare, nil, control.AppendRelease(nil, secret.Hash(nil)), 1, nil, session.ErrProtocol, 0, nil},
+		"another release":          {promise, []byte("state"), message.AppendRelease(nil, message.NewSecret()), 1, nil, session.ErrProtocol, 0, nil},
+		"the hash as the release":  {bare, nil, message.AppendRelease(nil, secret.Hash(nil)), 1, nil, session.ErrProtocol, 0, nil},
 		"a short release":          {promise, []byte("state"), release[:20], 1, nil, session.ErrProtocol, 0, nil},
-		"a switch":                 {promise, []byte("state"), control.AppendSwitch(nil), 1, nil, session.ErrProtocol, 0, nil},
+		"a switch":                 {promise, []byte("state"), message.AppendSwitch(nil), 1, nil, session.ErrProtocol, 0, nil},
 		"no payload":               {promise, nil, release, 1, nil, session.ErrProtocol, 0, nil},
 		"nothing":                  {promise, nil, nil, 1, nil, session.ErrProtocol, 0, nil},
 		"replayed":                 {promise, nil, nil, 2, token.ErrUsed, session.ErrProtocol, 0, nil},
@@ -139,7 +139,7 @@ func TestHandoverHostile(t *testing.T) {
 // TestStandby sends messages to a server that another one has not released the player to. They are
 // delivered after Joined, in order, or never, and their memory is bounded.
 func TestStandby(t *testing.T) {
-	secret := control.NewSecret()
+	secret := message.NewSecret()
 	for name, c := range map[string]struct {
 		size     int // of 90 messages
 		released bool
@@ -179,18 +179,18 @@ func TestStandby(t *testing.T) {
 			uplinktest.Must(t, err)
 			_ = w
 			for range 90 {
-				_ = r.SendReliable(control.AppendMessage(nil, make([]byte, c.size)))
-				_ = r.Send(control.AppendMessage(nil, make([]byte, min(c.size, 1000))))
+				_ = r.SendReliable(message.AppendMessage(nil, make([]byte, c.size)))
+				_ = r.Send(message.AppendMessage(nil, make([]byte, min(c.size, 1000))))
 				settle(50 * ms)
 			}
-			_ = r.SendReliable(control.AppendRequest(nil, control.Ask, 1, nil))
+			_ = r.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil))
 			settle(time.Second)
 			players := slices.Collect(f.members[0].Players())
 			if len(order) > 0 || streamed > 0 || connected != 1 || len(players) > 0 {
 				t.Errorf("before the release: %v, %d streams, connected %d times, %d players", order, streamed, connected, len(players))
 			}
 			if c.released {
-				_ = r.SendReliable(control.AppendRelease(nil, secret))
+				_ = r.SendReliable(message.AppendRelease(nil, secret))
 			}
 			settle(time.Second)
 			counts := map[string]int{}
@@ -216,7 +216,7 @@ type twofold struct {
 	former  *forger
 	next    *forger
 
-	notice  control.HandoverNotice
+	notice  message.HandoverNotice
 	payload []byte
 	reader  *streams.Reader
 	release []byte
@@ -232,12 +232,12 @@ func (d *twofold) receive(r *streams.Reader) func([]byte, error) {
 
 // message receives what the first server sends reliably.
 func (d *twofold) message(b []byte) {
-	switch kind, body, err := control.Split(b); {
-	case err != nil || kind != control.Handover:
-	case control.IsRelease(body):
+	switch kind, body, err := message.Split(b); {
+	case err != nil || kind != message.Handover:
+	case message.IsRelease(body):
 		d.release = append([]byte{}, b...)
 	default:
-		d.notice, err = control.ParseHandover(body)
+		d.notice, err = message.ParseHandover(body)
 		uplinktest.Must(d.t, err)
 	}
 }
@@ -301,7 +301,7 @@ func TestHandoverDouble(t *testing.T) {
 				defer d.next.Close()
 				switches := strings.HasPrefix(how, "switches")
 				if switches {
-					uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+					uplinktest.Must(t, d.former.SendReliable(message.AppendSwitch(nil)))
 					settle(time.Second)
 				}
 				if how == "switches, and plays on" {
@@ -311,8 +311,8 @@ func TestHandoverDouble(t *testing.T) {
 				both := 0
 				for range 45 * 10 {
 					before := got
-					_ = d.former.SendReliable(control.AppendMessage(nil, []byte("spend gold")))
-					_ = d.next.SendReliable(control.AppendMessage(nil, []byte("spend gold")))
+					_ = d.former.SendReliable(message.AppendMessage(nil, []byte("spend gold")))
+					_ = d.next.SendReliable(message.AppendMessage(nil, []byte("spend gold")))
 					settle(100 * ms)
 					if got[0] > before[0] && got[1] > before[1] {
 						both++
@@ -349,7 +349,7 @@ func TestHandoverDouble(t *testing.T) {
 				d.stays = false
 				d.follow()
 				defer d.next.Close()
-				uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+				uplinktest.Must(t, d.former.SendReliable(message.AppendSwitch(nil)))
 				settle(time.Second)
 				uplinktest.Must(t, d.next.SendReliable(d.release))
 				settle(time.Second)
@@ -370,11 +370,11 @@ func TestReleased(t *testing.T) {
 		send func(f *forger) error
 		end  error
 	}{
-		"message":            {func(f *forger) error { return f.SendReliable(control.AppendMessage(nil, []byte("buy"))) }, session.ErrProtocol},
-		"unreliable message": {func(f *forger) error { return f.Send(control.AppendMessage(nil, []byte("buy"))) }, nil},
-		"request":            {func(f *forger) error { return f.SendReliable(control.AppendRequest(nil, control.Ask, 1, nil)) }, session.ErrProtocol},
-		"cancel":             {func(f *forger) error { return f.SendReliable(control.AppendRequest(nil, control.Cancel, 1, nil)) }, nil},
-		"another switch":     {func(f *forger) error { return f.SendReliable(control.AppendSwitch(nil)) }, session.ErrProtocol},
+		"message":            {func(f *forger) error { return f.SendReliable(message.AppendMessage(nil, []byte("buy"))) }, session.ErrProtocol},
+		"unreliable message": {func(f *forger) error { return f.Send(message.AppendMessage(nil, []byte("buy"))) }, nil},
+		"request":            {func(f *forger) error { return f.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil)) }, session.ErrProtocol},
+		"cancel":             {func(f *forger) error { return f.SendReliable(message.AppendRequest(nil, message.Cancel, 1, nil)) }, nil},
+		"another switch":     {func(f *forger) error { return f.SendReliable(message.AppendSwitch(nil)) }, session.ErrProtocol},
 		"stream": {func(f *forger) error {
 			_, err := f.mux.Open(f.t.Context(), time.Now(), "level")
 			return err
@@ -398,7 +398,7 @@ func TestReleased(t *testing.T) {
 			p := f.player(7)
 			uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{}))
 			settle(time.Second)
-			uplinktest.Must(t, d.former.SendReliable(control.AppendSwitch(nil)))
+			uplinktest.Must(t, d.former.SendReliable(message.AppendSwitch(nil)))
 			settle(time.Second)
 			f.mu.Lock()
 			_, called := f.outcomes[p]

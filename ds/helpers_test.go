@@ -13,7 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -202,7 +202,7 @@ type raw struct {
 	unheard
 	t       *testing.T
 	wait    time.Duration // until an answer has arrived
-	answers []control.BindAnswer
+	answers []message.BindAnswer
 	acks    []rpcdelta.Ack
 	leaves  int   // requests to leave
 	closed  error // the end of the session
@@ -227,19 +227,19 @@ func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Durati
 func (r *raw) Closed(_ *transport.Conn, err error) { r.closed = err }
 
 func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
-	kind, body, err := control.Split(b)
+	kind, body, err := message.Split(b)
 	switch {
-	case err != nil || kind == control.Frame || kind == control.Bind:
+	case err != nil || kind == message.Frame || kind == message.Bind:
 		r.t.Errorf("the server sent %x: %v", b, err)
-	case kind == control.Leaving:
+	case kind == message.Leaving:
 		r.leaves++
-	case kind == control.Bound:
-		a, err := control.ParseBindAnswer(body)
+	case kind == message.Bound:
+		a, err := message.ParseBindAnswer(body)
 		if err != nil {
 			r.t.Error(err)
 		}
 		r.answers = append(r.answers, a)
-	case kind == control.Acks:
+	case kind == message.Acks:
 		for len(body) > 0 {
 			a, rest, err := rpcdelta.ParseAck(body)
 			if err != nil {
@@ -274,16 +274,16 @@ func (r *raw) sayReliably(b []byte, count int, every time.Duration, reason strin
 }
 
 // request returns a valid request to bind an RPC.
-func request(number int, s *schema.Schema, reliable bool) control.BindRequest {
-	return control.BindRequest{
-		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s),
+func request(number int, s *schema.Schema, reliable bool) message.BindRequest {
+	return message.BindRequest{
+		RPC: uint8(number), Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s),
 		RateHz: 60, Ring: rpcdelta.DefaultRing, Codec: rpcdelta.DefaultCodec.String(), Reliable: reliable,
 		PerTick: s.PerTick(),
 	}
 }
 
 // bind sends a request and returns the answer.
-func (r *raw) bind(req control.BindRequest) control.BindAnswer {
+func (r *raw) bind(req message.BindRequest) message.BindAnswer {
 	r.t.Helper()
 	b, err := req.Append(nil)
 	uplinktest.Must(r.t, err)
@@ -296,9 +296,9 @@ func (r *raw) bind(req control.BindRequest) control.BindAnswer {
 }
 
 // mustBind sends a request that the server must grant.
-func (r *raw) mustBind(req control.BindRequest) {
+func (r *raw) mustBind(req message.BindRequest) {
 	r.t.Helper()
-	if a := r.bind(req); a.Reason != control.ReasonNone {
+	if a := r.bind(req); a.Reason != message.ReasonNone {
 		r.t.Fatalf("%+v", a)
 	}
 }

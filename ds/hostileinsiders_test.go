@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/session"
@@ -79,7 +79,7 @@ func falseFrames(s *scenario) {
 func malformedBundles(s *scenario) {
 	r := s.insider()
 	s.pace(400, func(i int) {
-		b := append([]byte{byte(control.Bundle) | byte(i&15)}, s.random(s.rng.IntN(40))...)
+		b := append([]byte{byte(message.Bundle) | byte(i&15)}, s.random(s.rng.IntN(40))...)
 		if i%2 == 0 && len(b) > 1 {
 			b[1] = 0xff // a length beyond the end
 		}
@@ -90,20 +90,20 @@ func malformedBundles(s *scenario) {
 
 func invalidBinds(s *scenario) {
 	r := s.insider()
-	requests := []func(*control.BindRequest){
-		func(q *control.BindRequest) { q.RateHz = math.NaN() },
-		func(q *control.BindRequest) { q.RateHz = math.Inf(1) },
-		func(q *control.BindRequest) { q.RateHz = -60 },
-		func(q *control.BindRequest) { q.RateHz = 1e9 },
-		func(q *control.BindRequest) { q.PerTick = make([]int64, 100) }, // has no velocities
-		func(q *control.BindRequest) { q.Ring = -1 },
-		func(q *control.BindRequest) { q.Ring = math.MaxInt32 },
-		func(q *control.BindRequest) { q.Frames = -1 },
-		func(q *control.BindRequest) { q.Frames = math.MaxInt32 },
-		func(q *control.BindRequest) { q.Codec = "morse" },
-		func(q *control.BindRequest) { q.Name = strings.Repeat("x", 900) },
-		func(q *control.BindRequest) { q.Fingerprint++; q.Fields = make([]uint16, 250) },
-		func(q *control.BindRequest) { q.RPC, q.Reliable = 0, true }, // is bound otherwise
+	requests := []func(*message.BindRequest){
+		func(q *message.BindRequest) { q.RateHz = math.NaN() },
+		func(q *message.BindRequest) { q.RateHz = math.Inf(1) },
+		func(q *message.BindRequest) { q.RateHz = -60 },
+		func(q *message.BindRequest) { q.RateHz = 1e9 },
+		func(q *message.BindRequest) { q.PerTick = make([]int64, 100) }, // has no velocities
+		func(q *message.BindRequest) { q.Ring = -1 },
+		func(q *message.BindRequest) { q.Ring = math.MaxInt32 },
+		func(q *message.BindRequest) { q.Frames = -1 },
+		func(q *message.BindRequest) { q.Frames = math.MaxInt32 },
+		func(q *message.BindRequest) { q.Codec = "morse" },
+		func(q *message.BindRequest) { q.Name = strings.Repeat("x", 900) },
+		func(q *message.BindRequest) { q.Fingerprint++; q.Fields = make([]uint16, 250) },
+		func(q *message.BindRequest) { q.RPC, q.Reliable = 0, true }, // is bound otherwise
 	}
 	before := len(r.answers)
 	s.pace(300, func(i int) {
@@ -128,7 +128,7 @@ func (s *scenario) serveBinds(r *raw, before int) {
 	const limit = 8
 	granted, refused := map[uint8]bool{0: true}, uint64(0)
 	for _, a := range r.answers[before:] {
-		if a.Reason != control.ReasonNone {
+		if a.Reason != message.ReasonNone {
 			refused++
 			continue
 		}
@@ -148,11 +148,11 @@ const maxRequests = int(50*(attackTime+time.Second)/time.Second) + 100 + 8
 
 func serverMessages(s *scenario) {
 	r := s.insider()
-	bound, err := (&control.BindAnswer{Ring: 64}).Append(nil)
+	bound, err := (&message.BindAnswer{Ring: 64}).Append(nil)
 	uplinktest.Must(s.t, err)
 	s.pace(400, func(i int) {
 		ack := rpcdelta.Ack{Seq: uint16(s.rng.Uint32()), Window: s.rng.Uint64(), Len: 64, Whole: true}
-		s.tell(r, [][]byte{ack.Append([]byte{byte(control.Acks)}), bound, {byte(control.Leaving)}}[i%3])
+		s.tell(r, [][]byte{ack.Append([]byte{byte(message.Acks)}), bound, {byte(message.Leaving)}}[i%3])
 	})
 }
 
@@ -165,8 +165,8 @@ func floodFrames(s *scenario) {
 
 func floodDatagrams(s *scenario) {
 	r := s.insider()
-	full := control.NewBundler(transport.MaxPayload)
-	for range control.MaxBundle {
+	full := message.NewBundler(transport.MaxPayload)
+	for range message.MaxBundle {
 		full.Add([]byte{0x80, 0, 0, 0, 0})
 	}
 	bundle := full.Take()
@@ -223,7 +223,7 @@ func floodReliableBinds(s *scenario) {
 
 func floodMessages(size int) func(*scenario) {
 	return func(s *scenario) {
-		message := control.AppendMessage(nil, make([]byte, size))
+		message := message.AppendMessage(nil, make([]byte, size))
 		s.floodReliable(s.insider(), func(int) []byte { return message })
 		st := s.srv.Stats()
 		s.count(func(o *outcome) { s.served = o.messages })

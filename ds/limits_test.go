@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -95,7 +95,7 @@ func TestTooManyReliable(t *testing.T) {
 	}{
 		{"frames", ds.Config{}, false, 512, 1200, "more than 20 calls a second of an RPC bound at 10: ", ds.RateLimited},
 		{"waiting frames", ds.Config{Poll: true, QueueBytes: waiting * waitingBytes}, false, waiting, waiting + 30, "the calls for Poll exceed QueueBytes", ds.QueueFull},
-		{"replies", ds.Config{}, true, 50, 100 + control.MaxCalls + 2*50, "more than 50 requests to bind, or 50 replies, a second", ds.RateLimited},
+		{"replies", ds.Config{}, true, 50, 100 + message.MaxCalls + 2*50, "more than 50 requests to bind, or 50 replies, a second", ds.RateLimited},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			network, buttons := perfect(t), buttonsSchema(t)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -28,15 +28,15 @@ func TestReliableViolations(t *testing.T) {
 		reason  string
 		drop    ds.Drop
 	}{
-		{"malformed handover", []byte{byte(control.Handover), 1, 2}, "malformed handover", ds.Malformed},
-		{"release by nobody", control.AppendRelease(nil, control.NewSecret()), "malformed handover", ds.Malformed},
-		{"message of a server", []byte{byte(control.Piece), 1, 2}, unknown, ds.Malformed},
-		{"message of the other channel", []byte{byte(control.DownAck), 0}, unknown, ds.Malformed},
-		{"bundle", []byte{byte(control.Bundle), 1, 0, 0}, unknown, ds.Malformed},
-		{"malformed bind request", []byte{byte(control.Bind), 0xdd, 0xff}, "malformed bind request", ds.Malformed},
-		{"malformed reply", []byte{byte(control.Reply), 1}, "reply to no offer", ds.Malformed},
+		{"malformed handover", []byte{byte(message.Handover), 1, 2}, "malformed handover", ds.Malformed},
+		{"release by nobody", message.AppendRelease(nil, message.NewSecret()), "malformed handover", ds.Malformed},
+		{"message of a server", []byte{byte(message.Piece), 1, 2}, unknown, ds.Malformed},
+		{"message of the other channel", []byte{byte(message.DownAck), 0}, unknown, ds.Malformed},
+		{"bundle", []byte{byte(message.Bundle), 1, 0, 0}, unknown, ds.Malformed},
+		{"malformed bind request", []byte{byte(message.Bind), 0xdd, 0xff}, "malformed bind request", ds.Malformed},
+		{"malformed reply", []byte{byte(message.Reply), 1}, "reply to no offer", ds.Malformed},
 		{"reply to no offer", replication.AppendReply(nil, 5, replication.Request), "reply to no offer", ds.Malformed},
-		{"long message", control.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message of 8193 bytes, at most 8192 are permitted", ds.Malformed},
+		{"long message", message.AppendMessage(nil, make([]byte, ds.MaxMessage+1)), "a message of 8193 bytes, at most 8192 are permitted", ds.Malformed},
 		{"frame without a number", []byte{0x80}, malformed, ds.Malformed},
 		{"frame of an RPC that is not bound", []byte{0x80, 9, 0, 0, 0}, unbound, ds.UnknownRPC},
 		{"frame of the other channel's RPC", []byte{0x80, unreliable, 0, 0, 0}, unbound, ds.UnknownRPC},
@@ -148,9 +148,9 @@ func TestBindLimits(t *testing.T) {
 				req := request(n, buttons, n%2 == 1)
 				req.RateHz = float64(50 + n%100) // each a schema of its own
 				switch a := r.bind(req); a.Reason {
-				case control.ReasonNone:
+				case message.ReasonNone:
 					bound++
-				case control.ReasonNumber:
+				case message.ReasonNumber:
 				default:
 					t.Fatalf("number %d: %+v", n, a)
 				}
@@ -162,9 +162,9 @@ func TestBindLimits(t *testing.T) {
 		settle(time.Second)
 		another := request(0, buttons, false)
 		another.Prior++
-		for want, req := range map[control.Reason]control.BindRequest{
-			control.ReasonNumber:  another,
-			control.ReasonUnknown: {RPC: 0, Name: strings.Repeat("x", 1100)},
+		for want, req := range map[message.Reason]message.BindRequest{
+			message.ReasonNumber:  another,
+			message.ReasonUnknown: {RPC: 0, Name: strings.Repeat("x", 1100)},
 		} {
 			if a := r.bind(req); a.Reason != want {
 				t.Errorf("%+v, want %v", a, want)
@@ -179,30 +179,30 @@ func TestBindLimits(t *testing.T) {
 // TestBindRanges verifies that a number out of its range is refused, also one that is not
 // comparable, and before anything else of the request costs time.
 func TestBindRanges(t *testing.T) {
-	invalid, rate := control.ReasonInvalid, control.ReasonRate
+	invalid, rate := message.ReasonInvalid, message.ReasonRate
 	besides(t, ds.Config{}, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		for _, c := range []struct {
-			want control.Reason
-			set  func(*control.BindRequest)
+			want message.Reason
+			set  func(*message.BindRequest)
 		}{
-			{rate, func(r *control.BindRequest) { r.RateHz = math.NaN() }},
-			{rate, func(r *control.BindRequest) { r.RateHz = math.Inf(1) }},
-			{rate, func(r *control.BindRequest) { r.RateHz = 250.1 }},
-			{rate, func(r *control.BindRequest) { r.RateHz = -1 }},
-			{rate, func(r *control.BindRequest) { r.RateHz = 1e-9 }},
-			{invalid, func(r *control.BindRequest) { r.Ring = 1 }},
-			{invalid, func(r *control.BindRequest) { r.Ring = -1 }},
-			{invalid, func(r *control.BindRequest) { r.Ring = rpcdelta.MaxRing + 1 }},
-			{invalid, func(r *control.BindRequest) { r.Frames = -1 }},
-			{invalid, func(r *control.BindRequest) { r.Frames = rpcdelta.MaxHeld + 1 }},
-			{invalid, func(r *control.BindRequest) { r.Batch = -1 }},
-			{invalid, func(r *control.BindRequest) { r.Batch = rpcdelta.MaxHeld + 1 }},
-			{invalid, func(r *control.BindRequest) { r.Deadline = -1 }},
-			{invalid, func(r *control.BindRequest) { r.Deadline = rpcdelta.MaxRepairAge + 1 }},
-			{control.ReasonCodec, func(r *control.BindRequest) { r.Codec = "morse" }},
-			{invalid, func(r *control.BindRequest) { r.PerTick = []int64{1} }},
-			{invalid, func(r *control.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 300) }},
-			{control.ReasonDescribe, func(r *control.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 2) }},
+			{rate, func(r *message.BindRequest) { r.RateHz = math.NaN() }},
+			{rate, func(r *message.BindRequest) { r.RateHz = math.Inf(1) }},
+			{rate, func(r *message.BindRequest) { r.RateHz = 250.1 }},
+			{rate, func(r *message.BindRequest) { r.RateHz = -1 }},
+			{rate, func(r *message.BindRequest) { r.RateHz = 1e-9 }},
+			{invalid, func(r *message.BindRequest) { r.Ring = 1 }},
+			{invalid, func(r *message.BindRequest) { r.Ring = -1 }},
+			{invalid, func(r *message.BindRequest) { r.Ring = rpcdelta.MaxRing + 1 }},
+			{invalid, func(r *message.BindRequest) { r.Frames = -1 }},
+			{invalid, func(r *message.BindRequest) { r.Frames = rpcdelta.MaxHeld + 1 }},
+			{invalid, func(r *message.BindRequest) { r.Batch = -1 }},
+			{invalid, func(r *message.BindRequest) { r.Batch = rpcdelta.MaxHeld + 1 }},
+			{invalid, func(r *message.BindRequest) { r.Deadline = -1 }},
+			{invalid, func(r *message.BindRequest) { r.Deadline = rpcdelta.MaxRepairAge + 1 }},
+			{message.ReasonCodec, func(r *message.BindRequest) { r.Codec = "morse" }},
+			{invalid, func(r *message.BindRequest) { r.PerTick = []int64{1} }},
+			{invalid, func(r *message.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 300) }},
+			{message.ReasonDescribe, func(r *message.BindRequest) { r.Fingerprint, r.Fields = 1, make([]uint16, 2) }},
 		} {
 			settle(100 * ms)
 			req := request(0, buttons, false)
@@ -221,21 +221,21 @@ func TestBindRefusalLog(t *testing.T) {
 	var log uplinktest.Record
 	cfg := ds.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	besides(t, cfg, func(t *testing.T, _ *uplinktest.Server, r *raw, buttons *schema.Schema) {
-		refused := func(req control.BindRequest, want string) {
+		refused := func(req message.BindRequest, want string) {
 			settle(time.Second)
 			a := r.bind(req)
-			if want = fmt.Sprintf("reason=%s player=%d", want, r.ID()); a.Reason == control.ReasonNone || log.Count(want) != 1 {
+			if want = fmt.Sprintf("reason=%s player=%d", want, r.ID()); a.Reason == message.ReasonNone || log.Count(want) != 1 {
 				t.Errorf("%+v, want %s in\n%s", a, want, log.String())
 			}
 		}
-		refused(control.BindRequest{
-			RPC: 1, Name: "Buttons", Codec: "rle", Fingerprint: evolve.Fingerprint("Buttons", []string{"Buttons bool"}),
-			Fields: []uint16{1}, Described: []control.Described{{Description: "Buttons bool"}},
+		refused(message.BindRequest{
+			RPC: 1, Name: "Buttons", Codec: "rle", Fingerprint: versions.Fingerprint("Buttons", []string{"Buttons bool"}),
+			Fields: []uint16{1}, Described: []message.Described{{Description: "Buttons bool"}},
 		}, `"incompatible schema" asked="field 0 of another kind" server="Buttons bits width=16"`)
 		fast, deep := request(2, buttons, false), request(2, buttons, false)
 		fast.RateHz, deep.Batch = 300, 99
-		refused(control.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Move, Buttons"`)
-		refused(control.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
+		refused(message.BindRequest{RPC: 2, Name: "Fire"}, `"unknown RPC" asked=Fire server="Move, Buttons"`)
+		refused(message.BindRequest{RPC: 2, Name: "Buttons", Fingerprint: buttons.Fingerprint(), Codec: "morse"}, `"unknown codec" asked=morse server="rle, adaptive"`)
 		refused(fast, `"rate out of range" asked="300 Hz" server="0.001 to 250 Hz"`)
 		refused(deep, `"ring, frames or factors out of range" asked="ring 64, frames 0, batch 99, deadline 0" server="Batch is 99, want 0 to 8"`)
 		r.mustBind(request(1, buttons, false))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
@@ -129,7 +129,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 		synctest.Wait()
 	})
 	m["reliable-B"] = grown(func(i int) {
-		uplinktest.Must(t, conns[i].SendReliable(control.AppendMessage(nil, make([]byte, 3)))) // no handler accepts it
+		uplinktest.Must(t, conns[i].SendReliable(message.AppendMessage(nil, make([]byte, 3)))) // no handler accepts it
 		synctest.Wait()
 	})
 	if st := srv.Stats(); st.Transport.Open != players || st.Drops[ds.UnknownRPC] != players {

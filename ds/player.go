@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
@@ -49,13 +49,13 @@ type Player struct {
 		sync.Mutex
 		sent     time.Time        // the last ones
 		reported time.Time        // when the client was last told of its buffers
-		carriers control.Carriers // messages of worlds
+		carriers message.Carriers // messages of worlds
 		buf      []byte           // acks and the message that they are sent with
 	}
 
 	asked struct {
 		sync.Mutex
-		open map[uint32]*Request // without an answer, by id; at most control.MaxRequests
+		open map[uint32]*Request // without an answer, by id; at most message.MaxRequests
 	}
 
 	handover handover
@@ -126,7 +126,7 @@ func (p *Player) note(t eventType, text string, err error) {
 }
 
 // MaxMessage is the maximum size of a message, in bytes.
-const MaxMessage = control.MaxMessage
+const MaxMessage = message.MaxMessage
 
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
@@ -138,7 +138,7 @@ func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
 	}
-	if err := p.conn.SendReliable(control.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
+	if err := p.conn.SendReliable(message.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", p.ID(), err)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (p *Player) SendUnreliable(b []byte) error {
 	if len(b) >= transport.MaxPayload {
 		return fmt.Errorf("ds: an unreliable message of %d bytes, at most %d can be sent", len(b), transport.MaxPayload-1)
 	}
-	if err := p.conn.Send(control.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
+	if err := p.conn.Send(message.AppendMessage(make([]byte, 0, 1+len(b)), b)); err != nil {
 		return fmt.Errorf("ds: send to player %d: %w", p.ID(), err)
 	}
 	return nil
@@ -297,15 +297,15 @@ const (
 // allow reports whether the player may send one more message of type t. Requests to bind have a
 // rate limit of their own, and replies to offers and answers another: each costs the server more
 // than a frame. Reliable frames and the game's messages are limited where they are received.
-func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
+func (p *Player) allow(t message.Type, body []byte, a *arrival) bool {
 	switch {
-	case t == control.Bind:
+	case t == message.Bind:
 		rate := ratelimit.Rate{PerSecond: bindHz, Burst: spareBinds + 4*float64(p.server.countRPCs())}
 		cost := float64(bindCost(body))
 		return float64(p.waitingBinds)+cost <= rate.Burst && p.binds.Take(a.since, rate, cost)
-	case t == control.Reply || t == control.Bound:
-		return p.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + control.MaxCalls}, 1)
-	case a.reliable || t == control.Message:
+	case t == message.Reply || t == message.Bound:
+		return p.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + message.MaxCalls}, 1)
+	case a.reliable || t == message.Message:
 		return true
 	}
 	rate := p.rate
@@ -317,11 +317,11 @@ func (p *Player) allow(t control.Type, body []byte, a *arrival) bool {
 		rate = p.server.cfg.rate(hz)
 	}
 	payloads := 1 // to be decoded or answered
-	if t == control.Bundle {
-		f := control.ParseBundle(body)
+	if t == message.Bundle {
+		f := message.ParseBundle(body)
 		payloads = f.Left()
 	}
-	if t == control.Acks { // several of them count as several
+	if t == message.Acks { // several of them count as several
 		payloads = countAcks(body)
 	}
 	return p.messages.Take(a.since, rate, float64(payloads))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -23,7 +23,7 @@ func (p *Player) mistake() bool {
 }
 
 // bindRefused reports that the server refuses a request to bind.
-func (p *Player) bindRefused(r *control.BindRequest, a *control.BindAnswer) {
+func (p *Player) bindRefused(r *message.BindRequest, a *message.BindAnswer) {
 	if !p.mistake() {
 		return
 	}
@@ -33,29 +33,29 @@ func (p *Player) bindRefused(r *control.BindRequest, a *control.BindAnswer) {
 }
 
 // refusal returns what a refused request asked for, and what the server has or permits.
-func refusal(r *control.BindRequest, a *control.BindAnswer) (asked, server string) {
+func refusal(r *message.BindRequest, a *message.BindAnswer) (asked, server string) {
 	switch a.Reason {
-	case control.ReasonUnknown:
+	case message.ReasonUnknown:
 		return r.Name, strings.Join(a.Known, ", ")
-	case control.ReasonSchema:
+	case message.ReasonSchema:
 		return fmt.Sprintf("field %d of another kind", a.Field), cmp.Or(a.Theirs, "no field in common")
-	case control.ReasonCodec:
+	case message.ReasonCodec:
 		return r.Codec, strings.Join(a.Known, ", ")
-	case control.ReasonNumber:
+	case message.ReasonNumber:
 		return fmt.Sprintf("number %d", r.RPC), a.Theirs
-	case control.ReasonInvalid:
+	case message.ReasonInvalid:
 		return fmt.Sprintf("ring %d, frames %d, batch %d, deadline %d", r.Ring, r.Frames, r.Batch, r.Deadline), a.Theirs
-	case control.ReasonRate:
+	case message.ReasonRate:
 		return fmt.Sprint(r.RateHz, " Hz"), fmt.Sprint(minRate, " to ", a.LimitHz, " Hz")
-	case control.ReasonFixedRate:
+	case message.ReasonFixedRate:
 		return fmt.Sprint(cmp.Or(r.RateHz, schema.DefaultRate), " Hz"), fmt.Sprint(a.LimitHz, " Hz")
-	case control.ReasonReliable, control.ReasonDescribe, control.ReasonNone:
+	case message.ReasonReliable, message.ReasonDescribe, message.ReasonNone:
 	}
 	return "", ""
 }
 
 // callRefused reports that a client refuses an RPC that the server calls.
-func (p *Player) callRefused(name string, reason control.Reason, err error) {
+func (p *Player) callRefused(name string, reason message.Reason, err error) {
 	if !p.mistake() {
 		return
 	}
@@ -65,7 +65,7 @@ func (p *Player) callRefused(name string, reason control.Reason, err error) {
 
 // differ reports that both ends play on without the fields or types of objects that only one of
 // them has. kind is rpc, call or world, and name its name; asking and answering are the ends.
-func (p *Player) differ(kind, name string, d control.Differences, asking, answering string) {
+func (p *Player) differ(kind, name string, d message.Differences, asking, answering string) {
 	if !d.Any() || !p.mistake() {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -20,8 +20,8 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 // handle handles a message that was received, or was held before.
 func (p *Player) handle(b []byte, a *arrival) {
 	at, reliable := a.at, a.reliable
-	t, body, err := control.Split(b)
-	for ; t == control.DownAck && !reliable; t, body, err = control.Split(b) {
+	t, body, err := message.Split(b)
+	for ; t == message.DownAck && !reliable; t, body, err = message.Split(b) {
 		if !p.allow(t, body, a) {
 			p.drop(at, RateLimited)
 			return
@@ -42,31 +42,31 @@ func (p *Player) handle(b []byte, a *arrival) {
 		if reliable { // messages of this channel must not be dropped
 			p.exceed("more than %d requests to bind, or %d replies, a second", bindHz, controlHz)
 		}
-	case t == control.Frame:
+	case t == message.Frame:
 		p.receivePayload(b, a)
-	case t == control.Message && reliable:
+	case t == message.Message && reliable:
 		p.receiveMessage(body, a, p.server.cfg.OnMessage)
-	case t == control.Message:
+	case t == message.Message:
 		p.receiveMessage(body, a, p.server.cfg.OnUnreliable)
-	case t == control.Request && reliable:
+	case t == message.Request && reliable:
 		p.receiveRequest(body, a)
-	case t == control.Bundle && !reliable:
+	case t == message.Bundle && !reliable:
 		p.receiveBundle(body, a)
-	case t == control.Reply && reliable:
+	case t == message.Reply && reliable:
 		if !p.receiveReply(body, a) {
 			p.reject(a, Malformed, "reply to no offer")
 		}
-	case t == control.Acks && !reliable:
+	case t == message.Acks && !reliable:
 		if !p.receiveAcks(body) {
 			p.drop(at, InvalidAck)
 		}
-	case t == control.Bound && reliable:
-		if answer, err := control.ParseBindAnswer(body); err != nil || !p.receiveAnswer(&answer) {
+	case t == message.Bound && reliable:
+		if answer, err := message.ParseBindAnswer(body); err != nil || !p.receiveAnswer(&answer) {
 			p.reject(a, Malformed, "answer to no request to bind")
 		}
-	case t == control.Handover && reliable:
+	case t == message.Handover && reliable:
 		p.receiveHandover(body, a)
-	case t == control.Bind:
+	case t == message.Bind:
 		p.shard.receiveBind(p, body, a)
 	default:
 		p.reject(a, Malformed, "unknown reliable message")
@@ -74,8 +74,8 @@ func (p *Player) handle(b []byte, a *arrival) {
 }
 
 // receiveDownAck handles the ack of a replication stream, and returns the message that follows it.
-func (p *Player) receiveDownAck(b []byte, at time.Time) (message []byte) {
-	ack, message := control.CutDownAck(b)
+func (p *Player) receiveDownAck(b []byte, at time.Time) (msg []byte) {
+	ack, msg := message.CutDownAck(b)
 	err := p.streams.Load().HandleAck(ack, at)
 	d := Malformed
 	if errors.Is(err, replication.ErrInvalidAck) {
@@ -83,16 +83,16 @@ func (p *Player) receiveDownAck(b []byte, at time.Time) (message []byte) {
 	}
 	switch {
 	case err == nil:
-	case len(message) == 0:
+	case len(msg) == 0:
 		p.drop(at, d)
 	default:
 		p.countDrop(d) // the tap is told of the message
 	}
-	return message
+	return msg
 }
 
 func (p *Player) receiveBundle(b []byte, a *arrival) {
-	for f := control.ParseBundle(b); f.Left() > 0; {
+	for f := message.ParseBundle(b); f.Left() > 0; {
 		var payload []byte
 		var err error
 		a.coalesced = f.Shared()
@@ -246,19 +246,19 @@ func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arri
 
 // receiveRequest handles a message Request.
 func (p *Player) receiveRequest(b []byte, a *arrival) {
-	k, id, body, err := control.ParseRequest(b)
+	k, id, body, err := message.ParseRequest(b)
 	switch {
-	case err != nil || k != control.Ask && k != control.Cancel:
+	case err != nil || k != message.Ask && k != message.Cancel:
 		p.reject(a, Malformed, "malformed request")
-	case k == control.Ask && !p.handover.switched.IsZero():
+	case k == message.Ask && !p.handover.switched.IsZero():
 		p.reject(a, UnknownRPC, "a request after the switch to another server")
-	case k == control.Ask:
+	case k == message.Ask:
 		if r := p.openRequest(id, a); r != nil {
 			p.receiveMessage(body, a, r.handle)
 		}
-	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(0)):
+	case !p.sent.Take(a.since, message.DSMessages, message.MessageCost(0)):
 		p.drop(a.at, RateLimited)
-		p.exceed(messagesExceeded, control.DSMessages.PerSecond/1024)
+		p.exceed(messagesExceeded, message.DSMessages.PerSecond/1024)
 	default:
 		p.cancelRequest(id)
 	}
@@ -269,9 +269,9 @@ func (p *Player) openRequest(id uint32, a *arrival) *Request {
 	p.asked.Lock()
 	defer p.asked.Unlock()
 	switch {
-	case len(p.asked.open) >= control.MaxRequests:
+	case len(p.asked.open) >= message.MaxRequests:
 		p.drop(a.at, RateLimited)
-		p.exceed("more than %d requests without an answer", control.MaxRequests)
+		p.exceed("more than %d requests without an answer", message.MaxRequests)
 		return nil
 	case p.asked.open[id] != nil:
 		p.reject(a, Malformed, "two requests with the same id")
@@ -307,9 +307,9 @@ func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
 	case len(b) > MaxMessage:
 		p.drop(a.at, Malformed)
 		p.violate(fmt.Sprintf("a message of %d bytes, at most %d are permitted", len(b), MaxMessage))
-	case !p.sent.Take(a.since, control.DSMessages, control.MessageCost(len(b))):
+	case !p.sent.Take(a.since, message.DSMessages, message.MessageCost(len(b))):
 		p.drop(a.at, RateLimited)
-		exceed(messagesExceeded, control.DSMessages.PerSecond/1024)
+		exceed(messagesExceeded, message.DSMessages.PerSecond/1024)
 	case f == nil:
 		p.drop(a.at, UnknownRPC)
 	case !s.cfg.Poll:
@@ -342,15 +342,15 @@ func (p *Player) receiveReply(b []byte, a *arrival) bool {
 	case err != nil:
 		return false
 	case why == nil:
-	case why.Reason == control.ReasonNone:
+	case why.Reason == message.ReasonNone:
 		p.differ("world", world, why.Differences(), "server", "client")
 	case p.mistake():
-		text := control.Printable(why.Theirs, control.MaxTheirs)
+		text := message.Printable(why.Theirs, message.MaxTheirs)
 		if !offered {
-			text = fmt.Sprintf("not offered within %v%s", replication.OfferWait, control.Nearest(world, worlds.Offered()))
+			text = fmt.Sprintf("not offered within %v%s", replication.OfferWait, message.Nearest(world, worlds.Offered()))
 		}
 		p.note(eventOf("world_refused", reasonError(why.Reason)), fmt.Sprintf("%.64q: %s", world, text), nil)
-		p.server.cfg.Logger.Warn("world refused", "world", control.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
+		p.server.cfg.Logger.Warn("world refused", "world", message.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
 	}
 	return true
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
@@ -80,9 +80,9 @@ func TestWithAcksAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	for kind, cfg := range map[control.Type]Config{
-		control.WithAcks:  {},
-		control.WithSlack: {Poll: true, TickHz: 60},
+	for kind, cfg := range map[message.Type]Config{
+		message.WithAcks:  {},
+		message.WithSlack: {Poll: true, TickHz: 60},
 	} {
 		var options []HandleOption
 		if cfg.Poll {
@@ -90,27 +90,27 @@ func TestWithAcksAllocs(t *testing.T) {
 		}
 		b := newBench(t, cfg, func(*Player, Frame[testCall]) {}, options...)
 		s := b.join(0)
-		at, message := time.Now(), []byte{byte(control.Down) | 2, 1, 2, 3}
-		seen := map[control.Type]int{}
+		at, msg := time.Now(), []byte{byte(message.Down) | 2, 1, 2, 3}
+		seen := map[message.Type]int{}
 		one := func() {
 			at = at.Add(time.Second / 60)
 			s.player.receive(s.payload(), at, false)
 			s.player.acks.Lock()
-			got := s.player.withAcks(message, at)
+			got := s.player.withAcks(msg, at)
 			s.player.acks.Unlock()
-			t, body, err := control.Split(got)
+			t, body, err := message.Split(got)
 			seen[t]++
-			if t != control.WithAcks && t != control.WithSlack {
+			if t != message.WithAcks && t != message.WithSlack {
 				return
 			}
-			acks, rest, bad := control.ParseWithAcks(body)
-			if t == control.WithSlack && bad == nil {
-				var reports [1]control.Buffered
-				_, acks, bad = control.ParseSlack(reports[:0], acks)
+			acks, rest, bad := message.ParseWithAcks(body)
+			if t == message.WithSlack && bad == nil {
+				var reports [1]message.Buffered
+				_, acks, bad = message.ParseSlack(reports[:0], acks)
 			}
 			a, _, invalid := rpcdelta.ParseAck(acks)
 			must(b.t, errors.Join(err, bad, invalid, s.enc.Ack(a)))
-			if !bytes.Equal(rest, message) {
+			if !bytes.Equal(rest, msg) {
 				b.t.Fatalf("%x in front of %x", acks, rest)
 			}
 		}
@@ -129,7 +129,7 @@ func TestWithAcksAllocs(t *testing.T) {
 func TestAcksInFrontAreLimited(t *testing.T) {
 	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
-	acks := bytes.Repeat([]byte{byte(control.DownAck), 1, 0x81, 0}, 230) // of no stream
+	acks := bytes.Repeat([]byte{byte(message.DownAck), 1, 0x81, 0}, 230) // of no stream
 	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
 	st := b.stats()
 	want := uint64(burstSeconds * s.player.rate.PerSecond)
@@ -143,7 +143,7 @@ func TestAcksOfCallsAreLimited(t *testing.T) {
 	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
 	ack := rpcdelta.Ack{None: true}
-	acks := ack.Append([]byte{byte(control.Acks)})
+	acks := ack.Append([]byte{byte(message.Acks)})
 	for range 50 {
 		acks = ack.Append(acks)
 	}
@@ -213,8 +213,8 @@ func TestTooManyMessages(t *testing.T) {
 	const messages = 10_000 // in a second
 	b := newBench(t, Config{RateSlack: defaultRateSlack}, func(*Player, Frame[testCall]) {})
 	s, at := b.join(0), time.Now()
-	bundle := control.NewBundler(1000)
-	for range control.MaxBundle {
+	bundle := message.NewBundler(1000)
+	for range message.MaxBundle {
 		bundle.Add([]byte{0x80, 0, 0, 0, 0})
 	}
 	flood := bundle.Take()
@@ -320,7 +320,7 @@ func TestTapWithheld(t *testing.T) {
 func TestCancelsAreLimited(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
 	p := b.join(0).player
-	cancel, most := control.AppendRequest(nil, control.Cancel, 1, nil), int(control.DSMessages.Burst/control.MessageCost(0))
+	cancel, most := message.AppendRequest(nil, message.Cancel, 1, nil), int(message.DSMessages.Burst/message.MessageCost(0))
 	for range most {
 		p.receive(cancel, p.shard.start, true)
 	}
@@ -346,8 +346,8 @@ func TestNoWorldOffered(t *testing.T) {
 		if n, err := w.Send(); n != 0 || err != nil {
 			t.Errorf("sent to %d, %v", n, err)
 		}
-		s.player.receive([]byte{byte(control.Reply), 0, byte(replication.Ready)}, time.Time{}, true)
-		s.player.receive([]byte{byte(control.DownAck), 0, 1}, time.Time{}, false)
+		s.player.receive([]byte{byte(message.Reply), 0, byte(replication.Ready)}, time.Time{}, true)
+		s.player.receive([]byte{byte(message.DownAck), 0, 1}, time.Time{}, false)
 	}
 	if s.player.streams.Load() != nil || s.player.drops[Malformed].Load() != 6 || len(b.stats().Replication) != 1 {
 		t.Errorf("streams %v, %+v", s.player.streams.Load(), b.stats())

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -158,7 +158,7 @@ type listening struct {
 }
 
 func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
-	if t, _, err := control.Split(b); err == nil && t == control.Bound {
+	if t, _, err := message.Split(b); err == nil && t == message.Bound {
 		select {
 		case l.bound <- struct{}{}:
 		default: // a second answer

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 )
 
 // Request is a request of a client, which waits in client.Conn.Request for one call of Reply or
@@ -30,27 +30,27 @@ var (
 // [Player.SendReliable]: after session.ErrBacklog the request waits for another call. If the client
 // has canceled the request, the error wraps context.Canceled. If there was an answer before, it is
 // another error.
-func (r *Request) Reply(message []byte) error {
-	if len(message) > MaxMessage {
-		return fmt.Errorf("ds: an answer of %d bytes, at most %d can be sent", len(message), MaxMessage)
+func (r *Request) Reply(msg []byte) error {
+	if len(msg) > MaxMessage {
+		return fmt.Errorf("ds: an answer of %d bytes, at most %d can be sent", len(msg), MaxMessage)
 	}
-	return r.answer(control.Answer, message)
+	return r.answer(message.Answer, msg)
 }
 
 // Fail refuses the request. The client gets a *session.RequestError with the first 256 bytes of the
 // reason. Errors are those of [Request.Reply].
 func (r *Request) Fail(reason string) error {
-	return r.answer(control.Refusal, []byte(reason[:min(len(reason), control.MaxRefusal)]))
+	return r.answer(message.Refusal, []byte(reason[:min(len(reason), message.MaxRefusal)]))
 }
 
-func (r *Request) answer(k control.RequestKind, body []byte) error {
+func (r *Request) answer(k message.RequestKind, body []byte) error {
 	p := r.Player
 	p.asked.Lock()
 	defer p.asked.Unlock()
 	if r.answered != nil {
 		return r.answered
 	}
-	if err := p.conn.SendReliable(control.AppendRequest(nil, k, r.id, body)); err != nil {
+	if err := p.conn.SendReliable(message.AppendRequest(nil, k, r.id, body)); err != nil {
 		return fmt.Errorf("ds: answer to player %d: %w", p.ID(), err)
 	}
 	r.answered = errAnswered
@@ -66,7 +66,7 @@ func (r *Request) handle(p *Player, b []byte) {
 	switch f := p.server.cfg.OnRequest; {
 	case canceled:
 	case f == nil:
-		_ = r.answer(control.Unhandled, nil) // fails if the session has ended, or acknowledges nothing
+		_ = r.answer(message.Unhandled, nil) // fails if the session has ended, or acknowledges nothing
 	default:
 		p.server.asked.Add(1)
 		r.Message = bytes.Clone(b)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -66,16 +66,16 @@ func TestRequests(t *testing.T) {
 				all.Go(func() {
 					for i := range byte(each) {
 						uplinktest.Must(t, conn.SendReliable([]byte{asker, 2 * i}))
-						message := []byte{asker, 2*i + 1}
-						answer, err := conn.Request(t.Context(), message)
+						msg := []byte{asker, 2*i + 1}
+						answer, err := conn.Request(t.Context(), msg)
 						if failure, ok := errors.AsType[*session.RequestError](err); ok {
-							if len(failure.Reason) != control.MaxRefusal {
+							if len(failure.Reason) != message.MaxRefusal {
 								t.Errorf("a reason of %d bytes", len(failure.Reason))
 							}
 							answer, err = []byte(failure.Reason), nil
 						}
-						if err != nil || !bytes.Contains(answer, message) {
-							t.Errorf("the answer to %x is %q, %v", message, answer, err)
+						if err != nil || !bytes.Contains(answer, msg) {
+							t.Errorf("the answer to %x is %q, %v", msg, answer, err)
 						}
 					}
 				})
@@ -112,7 +112,7 @@ func TestRequestEnds(t *testing.T) {
 		for range 3 { // of 64 requests each
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			full := 0
-			for _, err := range ask(ctx, control.MaxRequests+1) {
+			for _, err := range ask(ctx, message.MaxRequests+1) {
 				switch {
 				case errors.Is(err, session.ErrBacklog) && strings.Contains(err.Error(), "64 requests"):
 					full++
@@ -161,10 +161,10 @@ func TestRequestEnds(t *testing.T) {
 // TestRequestViolations verifies that the server ends the session of a client with too many
 // requests, or with requests that no client sends.
 func TestRequestViolations(t *testing.T) {
-	ask := func(k control.RequestKind, id uint32) []byte { return control.AppendRequest(nil, k, id, nil) }
+	ask := func(k message.RequestKind, id uint32) []byte { return message.AppendRequest(nil, k, id, nil) }
 	many := func(step uint32) (all [][]byte) {
-		for i := range uint32(control.MaxRequests + 1) {
-			all = append(all, ask(control.Ask, i*step))
+		for i := range uint32(message.MaxRequests + 1) {
+			all = append(all, ask(message.Ask, i*step))
 		}
 		return all
 	}
@@ -174,10 +174,10 @@ func TestRequestViolations(t *testing.T) {
 	}{
 		"too many":     {many(1), session.ErrLimit},
 		"the same id":  {many(0), session.ErrProtocol},
-		"an answer":    {[][]byte{ask(control.Answer, 1)}, session.ErrProtocol},
+		"an answer":    {[][]byte{ask(message.Answer, 1)}, session.ErrProtocol},
 		"unknown kind": {[][]byte{ask(9, 1)}, session.ErrProtocol},
-		"too short":    {[][]byte{ask(control.Ask, 1)[:5]}, session.ErrProtocol},
-		"too long":     {[][]byte{binary.BigEndian.AppendUint64(control.AppendRequest(nil, control.Ask, 1, make([]byte, control.MaxMessage)), 1)}, session.ErrProtocol},
+		"too short":    {[][]byte{ask(message.Ask, 1)[:5]}, session.ErrProtocol},
+		"too long":     {[][]byte{binary.BigEndian.AppendUint64(message.AppendRequest(nil, message.Ask, 1, make([]byte, message.MaxMessage)), 1)}, session.ErrProtocol},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			network := perfect(t)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
@@ -52,7 +52,7 @@ func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, pe
 func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
 	v := &version{fields: fields, schema: own}
 	if fields != nil {
-		theirs, err := evolve.Parse(own.RPC(), fields)
+		theirs, err := versions.Parse(own.RPC(), fields)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (r *rpcShard) newVersion(own *schema.Schema, fields []string, hz float64, p
 		return v, nil
 	}
 	var err error
-	if v.conversion, err = evolve.New(v.schema, own); err != nil {
+	if v.conversion, err = versions.New(v.schema, own); err != nil {
 		return nil, err
 	}
 	if len(v.conversion.Missing()) == len(own.Fields()) {

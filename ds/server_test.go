@@ -12,7 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -151,8 +151,8 @@ func TestPriorOfAnswer(t *testing.T) {
 		besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 			req := request(0, buttons, false)
 			req.Codec, req.Prior = c.codec, c.asks
-			for _, reason := range []control.Reason{control.ReasonNone, control.ReasonNone, control.ReasonNumber} {
-				if reason == control.ReasonNumber {
+			for _, reason := range []message.Reason{message.ReasonNone, message.ReasonNone, message.ReasonNumber} {
+				if reason == message.ReasonNumber {
 					req.Prior++
 				}
 				if a := r.bind(req); a.Reason != reason || a.Prior != c.wants {

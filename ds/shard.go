@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
@@ -296,7 +296,7 @@ func (h *shard) drain() {
 	s := h.server
 	for p := range h.players {
 		if (s.leaving.Load() || p.leaves.Load()) && p.handover.switched.IsZero() && p.conn.Unacked() == 0 && !p.bulk.Busy() {
-			_ = p.conn.Send([]byte{byte(control.Leaving)}) // fails only if the session has ended
+			_ = p.conn.Send([]byte{byte(message.Leaving)}) // fails only if the session has ended
 		}
 	}
 	if len(h.players) == 0 && !h.empty {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -20,7 +20,7 @@ import (
 const (
 	// maxStreams is the number of RPCs of a client that a player can have bound: each costs a ring
 	// of frames at both ends.
-	maxStreams = control.MaxCalls
+	maxStreams = message.MaxCalls
 	// maxReliableFrame is the maximum size of a payload on the reliable channel, in bytes.
 	maxReliableFrame = 8 << 10
 )
@@ -105,12 +105,12 @@ func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
 	if err != nil {
 		return err
 	}
-	r := control.BindRequest{
+	r := message.BindRequest{
 		RPC: uint8(o.number), Name: s.RPC(), Fingerprint: s.Fingerprint(), RateHz: s.RateHz(), Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Reliable: o.config.Reliable, Frames: 1, Prior: generic.Hash(), PerTick: s.PerTick(),
 	}
-	for i, d := range evolve.Descriptions(s) {
-		r.Described = append(r.Described, control.Described{Field: i, Description: d})
+	for i, d := range versions.Descriptions(s) {
+		r.Described = append(r.Described, message.Described{Field: i, Description: d})
 	}
 	request, err := r.Append(nil)
 	if err != nil {
@@ -261,7 +261,7 @@ func (o *outgoing) ack(a rpcdelta.Ack) error {
 
 // receiveAnswer handles the client's answer to a request to bind. It reports false if the client
 // was not asked.
-func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
+func (p *Player) receiveAnswer(a *message.BindAnswer) bool {
 	o := p.outgoingRPC(int(a.RPC))
 	if o == nil {
 		return false
@@ -270,7 +270,7 @@ func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
 	defer o.mu.Unlock()
 	switch {
 	case o.refused != nil:
-	case a.Reason == control.ReasonNone:
+	case a.Reason == message.ReasonNone:
 		p.differ("call", o.name, a.Differences(), "server", "client")
 	default:
 		o.refused = o.wrap(refusedCall(o.name, a))
@@ -280,13 +280,13 @@ func (p *Player) receiveAnswer(a *control.BindAnswer) bool {
 }
 
 // refusedCall returns the error of a call that the client does not take. Its text may be hostile.
-func refusedCall(name string, a *control.BindAnswer) error {
+func refusedCall(name string, a *message.BindAnswer) error {
 	switch a.Reason {
-	case control.ReasonUnknown:
-		return fmt.Errorf("the client handles no such RPC%s; it handles %s", control.Nearest(name, a.Known), control.Printable(cmp.Or(strings.Join(a.Known, ", "), "no RPCs"), control.MaxTheirs))
-	case control.ReasonSchema:
-		return fmt.Errorf("the client cannot convert its fields: %s", control.Printable(cmp.Or(a.Theirs, "none has a name that the client knows"), control.MaxTheirs))
-	case control.ReasonCodec:
+	case message.ReasonUnknown:
+		return fmt.Errorf("the client handles no such RPC%s; it handles %s", message.Nearest(name, a.Known), message.Printable(cmp.Or(strings.Join(a.Known, ", "), "no RPCs"), message.MaxTheirs))
+	case message.ReasonSchema:
+		return fmt.Errorf("the client cannot convert its fields: %s", message.Printable(cmp.Or(a.Theirs, "none has a name that the client knows"), message.MaxTheirs))
+	case message.ReasonCodec:
 		return errors.New("the client has another built-in prior: both ends need the same version of uplink")
 	default:
 		return fmt.Errorf("the client refuses it: %v", a.Reason)

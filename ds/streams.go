@@ -1,7 +1,7 @@
 package ds
 
 import (
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 )
 
@@ -37,7 +37,7 @@ func (o *streamOwner) Accept(r *streams.Reader) bool {
 
 // AcceptReserved implements streams.Owner.
 func (o *streamOwner) AcceptReserved(r *streams.Reader) func([]byte, error) {
-	if r.Name() != control.HandoverStream {
+	if r.Name() != message.HandoverStream {
 		return nil
 	}
 	return (*Player)(o).acceptHandover(r)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -78,7 +78,7 @@ func bindAll(r *raw, s *schema.Schema, rate float64) (all []func() []byte) {
 		for _, hz := range []float64{rate, rate / 2} {
 			req := request(n, s, false)
 			req.RateHz = hz
-			if r.bind(req).Reason == control.ReasonNone {
+			if r.bind(req).Reason == message.ReasonNone {
 				all = append(all, stepsOf(r.t, s, n))
 			}
 		}

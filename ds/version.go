@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -16,9 +16,9 @@ import (
 // version is an RPC as some clients call it: with the server's fields or other ones, at the rate
 // that they declared.
 type version struct {
-	fields     []string           // descriptions; nil if they are the server's
-	schema     *schema.Schema     // of the frames that clients send, with their rate and factors
-	conversion *evolve.Conversion // to the server's fields; nil if they are the same
+	fields     []string             // descriptions; nil if they are the server's
+	schema     *schema.Schema       // of the frames that clients send, with their rate and factors
+	conversion *versions.Conversion // to the server's fields; nil if they are the same
 }
 
 const (
@@ -39,32 +39,32 @@ func atMost(n, spare int) int { return n + max(n, spare) }
 
 // fieldsOf returns the descriptions of a client's fields, nil if they are the server's, or sets the
 // reason of the answer.
-func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest) (fields []string) {
+func fieldsOf(a *message.BindAnswer, own *schema.Schema, r *message.BindRequest) (fields []string) {
 	most := atMost(len(own.Fields()), spareFields)
 	switch {
 	case len(r.Fields) > most || len(r.Described) > len(r.Fields):
-		a.Reason = control.ReasonInvalid
+		a.Reason = message.ReasonInvalid
 		a.Theirs = fmt.Sprintf("%d fields and %d descriptions, want at most %d: the server has %d; update the server first",
 			len(r.Fields), len(r.Described), most, len(own.Fields()))
 		return nil
 	case r.Fingerprint == own.Fingerprint():
 		return nil
 	case len(r.Fields) == 0:
-		a.Reason, a.Theirs = control.ReasonInvalid, "no fields"
+		a.Reason, a.Theirs = message.ReasonInvalid, "no fields"
 		return nil
 	}
 	fields, a.Ask = r.Descriptions(own)
 	switch {
 	case len(a.Ask) > 0:
-		a.Reason = control.ReasonDescribe
-	case evolve.Fingerprint(own.RPC(), fields) == r.Fingerprint:
+		a.Reason = message.ReasonDescribe
+	case versions.Fingerprint(own.RPC(), fields) == r.Fingerprint:
 	case len(r.Described) < len(fields): // different descriptions have the same hash
-		a.Reason = control.ReasonDescribe
+		a.Reason = message.ReasonDescribe
 		for i := range fields {
 			a.Ask = append(a.Ask, i)
 		}
 	default:
-		a.Reason = control.ReasonInvalid
+		a.Reason = message.ReasonInvalid
 	}
 	return fields
 }
@@ -72,23 +72,23 @@ func fieldsOf(a *control.BindAnswer, own *schema.Schema, r *control.BindRequest)
 var errNoField = errors.New("no field in common")
 
 // differences returns the fields that only the client or only the server has.
-func (v *version) differences() (d control.Differences) {
+func (v *version) differences() (d message.Differences) {
 	if v.conversion == nil {
 		return d
 	}
-	return control.Differences{Asking: v.conversion.Skipped(), Answering: v.conversion.Missing()}
+	return message.Differences{Asking: v.conversion.Skipped(), Answering: v.conversion.Missing()}
 }
 
 // converted returns the fields that have other resolutions or ranges at both ends, for the log: at
-// most control.MaxDifferences. The descriptions of the client may be hostile.
+// most message.MaxDifferences. The descriptions of the client may be hostile.
 func (v *version) converted() string {
 	if v.conversion == nil {
 		return ""
 	}
 	var texts []string
 	fields := v.conversion.Converted()
-	for _, f := range fields[:min(len(fields), control.MaxDifferences)] {
-		texts = append(texts, fmt.Sprintf("client {%s}, server {%s}", control.Printable(f[0], 128), f[1]))
+	for _, f := range fields[:min(len(fields), message.MaxDifferences)] {
+		texts = append(texts, fmt.Sprintf("client {%s}, server {%s}", message.Printable(f[0], 128), f[1]))
 	}
 	return strings.Join(texts, "; ")
 }
@@ -107,15 +107,15 @@ func memoryOf(s *schema.Schema, own bool, ring int) int {
 }
 
 // refuse sets the reason of an answer to a client whose fields are not those of the server.
-func refuse(a *control.BindAnswer, own *schema.Schema, fields []string, err error) {
-	a.Reason, a.Theirs = control.ReasonInvalid, err.Error()
-	var field *evolve.FieldError
+func refuse(a *message.BindAnswer, own *schema.Schema, fields []string, err error) {
+	a.Reason, a.Theirs = message.ReasonInvalid, err.Error()
+	var field *versions.FieldError
 	switch {
 	case errors.As(err, &field):
-		a.Reason, a.Theirs = control.ReasonSchema, field.To
+		a.Reason, a.Theirs = message.ReasonSchema, field.To
 		a.Field = slices.IndexFunc(fields, func(d string) bool { return strings.HasPrefix(d, field.Name+" ") })
 	case errors.Is(err, errNoField):
-		a.Reason, a.Theirs = control.ReasonSchema, ""
+		a.Reason, a.Theirs = message.ReasonSchema, ""
 		for i := range own.Fields() {
 			a.Answering = append(a.Answering, own.Fields()[i].Name)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rewind"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -261,7 +261,7 @@ func AddType[T, W any](w *World[W], name string) (*ObjectType[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
-	n, err := w.world.AddType(name, evolve.Descriptions(typ.Source()), typ.Schema())
+	n, err := w.world.AddType(name, versions.Descriptions(typ.Source()), typ.Schema())
 	if err != nil {
 		return nil, err
 	}

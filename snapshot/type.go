@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -20,7 +20,7 @@ type Type[T any] struct {
 	frame  *schema.Frame
 	row    []int32
 
-	conversion *evolve.Conversion // from frames of source to those of rpc; nil if they are alike
+	conversion *versions.Conversion // from frames of source to those of rpc; nil if they are alike
 	converted  *schema.Frame
 }
 
@@ -50,7 +50,7 @@ func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := evolve.New(source, t.rpc.Schema())
+	c, err := versions.New(source, t.rpc.Schema())
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -70,7 +70,7 @@ func WriteSchema(path string, s *schema.Schema) error {
 	if err != nil {
 		return fmt.Errorf("trace: schema file %s: %w", path, err)
 	}
-	f, err := private.Create(path, false)
+	f, err := privatefile.Create(path, false)
 	if err != nil {
 		return fmt.Errorf("trace: schema file: %w", err)
 	}

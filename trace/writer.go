@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -37,7 +37,7 @@ type Writer struct {
 // A trace contains players' input, so the file has mode 0600. If the path exists, the error wraps
 // [fs.ErrExist]. Symbolic links are not followed.
 func Create(path string, schema *schema.Schema, extra ...string) (*Writer, error) {
-	f, err := private.Create(path, false)
+	f, err := privatefile.Create(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

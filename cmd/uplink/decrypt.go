@@ -14,7 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
@@ -113,7 +113,7 @@ type lazyFile struct {
 // Write implements io.Writer.
 func (f *lazyFile) Write(b []byte) (n int, err error) {
 	if f.file == nil {
-		if f.file, err = private.Create(f.path, f.overwrite); err != nil {
+		if f.file, err = privatefile.Create(f.path, f.overwrite); err != nil {
 			return 0, existing(fmt.Errorf("--output: %w", err))
 		}
 	}

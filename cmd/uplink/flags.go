@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -39,7 +39,7 @@ const eachUsage = "print JSON: an object, or an array for several traces"
 func codecFlag(name string) (rpcdelta.Codec, error) {
 	codec, err := rpcdelta.ParseCodec(name)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("--codec %q: want %s", name, strings.Join(control.Codecs(), " or "))}
+		return 0, usageError{fmt.Errorf("--codec %q: want %s", name, strings.Join(message.Codecs(), " or "))}
 	}
 	return codec, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -198,13 +198,13 @@ func openKeyLog(cmd *cobra.Command) (io.Writer, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := private.Append(path)
+	f, err := privatefile.Append(path)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", keyLogVariable, err)
 		switch {
-		case errors.Is(err, private.ErrNotRegular):
+		case errors.Is(err, privatefile.ErrNotRegular):
 			err = hintedError{err, "name a file that does not exist yet"}
-		case errors.Is(err, private.ErrPublic):
+		case errors.Is(err, privatefile.ErrPublic):
 			err = hintedError{err, fmt.Sprintf("chmod 600 %s, or name a file that does not exist yet", path)}
 		}
 		return nil, err

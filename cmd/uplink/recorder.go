@@ -13,7 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
@@ -51,7 +51,7 @@ var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 func (r *recorder) create(path string, overwrite bool) error {
 	schemaPath := trace.SchemaPath(path)
 	if overwrite {
-		if err := errors.Join(private.Remove(path), private.Remove(schemaPath)); err != nil {
+		if err := errors.Join(privatefile.Remove(path), privatefile.Remove(schemaPath)); err != nil {
 			return err
 		}
 	}

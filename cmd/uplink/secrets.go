@@ -4,14 +4,14 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 )
 
 // readSecretFile reads a file of at most maxSize bytes that contains a key or another secret. It
 // logs a warning if everybody on the machine may read it.
 func readSecretFile(path string, maxSize int64, log *slog.Logger) ([]byte, error) {
 	text, err := readFile(path, maxSize)
-	if err == nil && errors.Is(private.Exposed(path), private.ErrPublic) {
+	if err == nil && errors.Is(privatefile.Exposed(path), privatefile.ErrPublic) {
 		log.Warn("secret readable by others", "file", path, "hint", "chmod 600 "+path+"; if others had access, replace it")
 	}
 	return text, err

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -17,7 +17,7 @@ const maxCarrierInterval = 100 * time.Millisecond
 // other datagrams, or alone. No lock is taken while mu is held, except those of links.
 type acks struct {
 	mu       sync.Mutex
-	carriers control.Carriers
+	carriers message.Carriers
 	carrier  Link // of the carriers
 	due      []*ack
 	buf      []byte
@@ -115,19 +115,19 @@ func (q *acks) addTo(st *Stats, a *ack) {
 
 // SendWithAcks sends a message of the client that is not about worlds, at most transport.MaxPayload
 // bytes. Acks that are due precede it if there is room.
-func (all *Subscriptions) SendWithAcks(link Link, message []byte, now time.Time) error {
+func (all *Subscriptions) SendWithAcks(link Link, msg []byte, now time.Time) error {
 	q := &all.acks
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	room := transport.MaxPayload - len(message)
-	if room < control.MaxDownAck {
-		return link.Send(message)
+	room := transport.MaxPayload - len(msg)
+	if room < message.MaxDownAck {
+		return link.Send(msg)
 	}
 	q.carriers.Left(now, maxCarrierInterval)
 	q.carrier = link
 	if len(q.due) == 0 {
-		return link.Send(message)
+		return link.Send(msg)
 	}
-	q.buf = append(q.take(q.buf[:0], link, room, now), message...)
+	q.buf = append(q.take(q.buf[:0], link, room, now), msg...)
 	return link.Send(q.buf)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/transport"
@@ -25,14 +25,14 @@ func TestAcksInFront(t *testing.T) {
 		must(t, p.subs.SendWithAcks(&p.toServer, message, p.now))
 		return p.toServer.Last, len(p.toServer.Sent)
 	}
-	message := []byte{1, 2, 3}
+	msg := []byte{1, 2, 3}
 	for range 2 { // the first datagrams of either kind
-		next(message)
+		next(msg)
 	}
 	for n := range 10 {
-		sent, datagrams := next(message)
-		ack, rest := control.CutDownAck(sent[1:])
-		if datagrams != 1 || sent[0] != byte(control.DownAck) || !bytes.Equal(rest, message) || len(sent) > len(message)+6 {
+		sent, datagrams := next(msg)
+		ack, rest := message.CutDownAck(sent[1:])
+		if datagrams != 1 || sent[0] != byte(message.DownAck) || !bytes.Equal(rest, msg) || len(sent) > len(msg)+6 {
 			t.Fatalf("%d datagrams, the last is %x", datagrams, sent)
 		}
 		must(t, p.streams.HandleAck(ack, p.now))
@@ -44,8 +44,8 @@ func TestAcksInFront(t *testing.T) {
 	if sent, datagrams := next(large); datagrams != 1 || !bytes.Equal(sent, large) {
 		t.Errorf("%d datagrams, the last of %d bytes", datagrams, len(sent))
 	}
-	must(t, p.subs.SendWithAcks(&p.toServer, message, p.now))
-	if sent := p.toServer.Last; len(sent) == len(message) {
+	must(t, p.subs.SendWithAcks(&p.toServer, msg, p.now))
+	if sent := p.toServer.Last; len(sent) == len(msg) {
 		t.Error("an ack that did not fit was forgotten")
 	}
 
@@ -78,7 +78,7 @@ func TestAcksPay(t *testing.T) {
 		size int
 		want uint64 // acks
 	}{{50, 0}, {5000, 1}} {
-		p.subs.acks.put(a, []byte{byte(control.DownAck), 3, 0, 0, 0}, c.size, p.now)
+		p.subs.acks.put(a, []byte{byte(message.DownAck), 3, 0, 0, 0}, c.size, p.now)
 		if n := p.sub.Stats().Acks; n != c.want {
 			t.Errorf("%d acks after messages of %d bytes, want %d", n, c.size, c.want)
 		}
@@ -91,12 +91,12 @@ func TestSendWithAcksAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	p := newPair(t).subscribe()
-	message := make([]byte, 30)
-	ack := []byte{byte(control.DownAck), 3, 0, 0, 0}
+	msg := make([]byte, 30)
+	ack := []byte{byte(message.DownAck), 3, 0, 0, 0}
 	one := func() {
 		p.now = p.now.Add(time.Second / 60)
 		p.subs.acks.put(&p.sub.ack, ack, 100, p.now)
-		must(t, p.subs.SendWithAcks(&p.toServer, message, p.now))
+		must(t, p.subs.SendWithAcks(&p.toServer, msg, p.now))
 	}
 	for range 5 {
 		one()
@@ -104,7 +104,7 @@ func TestSendWithAcksAllocs(t *testing.T) {
 	if n := allocs.PerRun(100, one); n != 0 {
 		t.Errorf("%v allocations per message", n)
 	}
-	if len(p.toServer.Last) != len(message)+len(ack) {
+	if len(p.toServer.Last) != len(msg)+len(ack) {
 		t.Errorf("sent %x", p.toServer.Last)
 	}
 }

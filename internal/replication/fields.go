@@ -2,7 +2,7 @@ package replication
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -11,7 +11,7 @@ import (
 // and that of the rows of objects. If only the latter is too large, it returns the first with the
 // error. Any input is safe.
 func ParseFields(name string, descriptions []string) (*schema.Schema, *snapshot.Schema, error) {
-	source, err := evolve.Parse(name, descriptions)
+	source, err := versions.Parse(name, descriptions)
 	if err != nil {
 		return nil, nil, err
 	}

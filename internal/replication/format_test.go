@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -170,7 +170,7 @@ func TestOfferLimits(t *testing.T) {
 		change(&o)
 		b, err := o.Append(nil)
 		must(t, err)
-		if _, err := ParseOffer(b[1:]); !errors.Is(err, control.ErrMalformed) {
+		if _, err := ParseOffer(b[1:]); !errors.Is(err, message.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -182,18 +182,18 @@ func TestOfferLimits(t *testing.T) {
 
 func TestInvalidReplies(t *testing.T) {
 	p := newPair(t)
-	explained := func(number uint8, a Answer, why control.BindAnswer) []byte {
+	explained := func(number uint8, a Answer, why message.BindAnswer) []byte {
 		b, err := AppendExplained(nil, number, a, &why)
 		must(t, err)
 		return b[1:]
 	}
-	unknown := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: strings.Repeat("n", MaxName)}
+	unknown := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: strings.Repeat("n", MaxName)}
 	if _, _, why, err := parseReply(explained(NoOffer, Refused, unknown)); err != nil || why.Theirs != unknown.Theirs {
 		t.Errorf("a world that was not offered: %+v, %v", why, err)
 	}
 	long, other := unknown, unknown
 	long.Theirs += "n"
-	other.Reason = control.ReasonSchema
+	other.Reason = message.ReasonSchema
 	for _, b := range [][]byte{
 		nil,
 		{3},
@@ -206,10 +206,10 @@ func TestInvalidReplies(t *testing.T) {
 		explained(NoOffer, Refused, other),
 		explained(NoOffer-1, Refused, unknown),
 	} {
-		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, control.ErrMalformed) {
+		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, message.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
-		if _, _, _, err := parseReply(b); !errors.Is(err, control.ErrMalformed) {
+		if _, _, _, err := parseReply(b); !errors.Is(err, message.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
 	}

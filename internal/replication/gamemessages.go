@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 )
 
 // MaxGameMessage is the maximum size of a message of the game that belongs to a tick of a world, in
 // bytes.
-const MaxGameMessage = control.MaxMessage
+const MaxGameMessage = message.MaxMessage
 
 // maxHeld bounds the messages of a world that a client holds until their tick, in bytes. Above it
 // the oldest are delivered early.
@@ -19,17 +19,17 @@ const maxHeld = 256 << 10
 // SendGameMessage sends a message of the game over the reliable channel. The client delivers it
 // with the first message of the world of that tick or a later one. It returns ErrNotReady while the
 // client has not subscribed.
-func (s *Stream) SendGameMessage(tick uint64, message []byte) error {
+func (s *Stream) SendGameMessage(tick uint64, msg []byte) error {
 	switch {
-	case len(message) > MaxGameMessage:
-		return fmt.Errorf("replication: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(message), MaxGameMessage)
+	case len(msg) > MaxGameMessage:
+		return fmt.Errorf("replication: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(msg), MaxGameMessage)
 	case s.mode.offer.CheckTick(tick) != nil:
 		return s.mode.offer.CheckTick(tick)
 	case !s.is(ready):
 		return ErrNotReady
 	}
-	b := append(make([]byte, 0, 2+binary.MaxVarintLen64+len(message)), byte(control.GameMessage), s.number)
-	if err := s.player.SendReliable(append(binary.AppendUvarint(b, tick), message...)); err != nil {
+	b := append(make([]byte, 0, 2+binary.MaxVarintLen64+len(msg)), byte(message.GameMessage), s.number)
+	if err := s.player.SendReliable(append(binary.AppendUvarint(b, tick), msg...)); err != nil {
 		return fmt.Errorf("replication: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
 	return nil
@@ -55,7 +55,7 @@ var errGameMessage = errors.New("a message of the game without a tick, or too la
 func (m *GameMessages) parse(b []byte) error {
 	tick, n := binary.Uvarint(b)
 	if n <= 0 || tick > MaxTick || len(b)-n > MaxGameMessage {
-		return fmt.Errorf("%w: %w", control.ErrMalformed, errGameMessage)
+		return fmt.Errorf("%w: %w", message.ErrMalformed, errGameMessage)
 	}
 	m.Add(tick, append([]byte(nil), b[n:]...))
 	return nil

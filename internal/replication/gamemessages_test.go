@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -34,7 +34,7 @@ func TestGameMessages(t *testing.T) {
 		arrive := func() {
 			b := underway[0]
 			underway = underway[1:]
-			must(t, p.reliable(control.Type(b[0]), b[1:]...))
+			must(t, p.reliable(message.Type(b[0]), b[1:]...))
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"tick": func(rt *rapid.T) {
@@ -94,7 +94,7 @@ func TestGameMessageLimits(t *testing.T) {
 	}
 	for i := range 100 {
 		must(t, p.stream.SendGameMessage(uint64(100+i), make([]byte, MaxGameMessage)))
-		must(t, p.reliable(control.Type(p.toClient.Last[0]), p.toClient.Last[1:]...))
+		must(t, p.reliable(message.Type(p.toClient.Last[0]), p.toClient.Last[1:]...))
 		if size := (i + 1 - len(p.probe.game)) * MaxGameMessage; size > maxHeld {
 			t.Fatalf("%d bytes are held", size)
 		}
@@ -103,7 +103,7 @@ func TestGameMessageLimits(t *testing.T) {
 		t.Errorf("%d messages were delivered early", n)
 	}
 	for _, b := range [][]byte{{3}, {3, 0x80}, append([]byte{3, 1}, make([]byte, MaxGameMessage+1)...), binary.AppendUvarint([]byte{3}, MaxTick+1)} {
-		if err := p.reliable(control.GameMessage, b...); !errors.Is(err, control.ErrMalformed) {
+		if err := p.reliable(message.GameMessage, b...); !errors.Is(err, message.ErrMalformed) {
 			t.Errorf("%.9x: %v", b, err)
 		}
 	}

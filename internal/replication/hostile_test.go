@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
@@ -305,9 +305,9 @@ func TestHostileAcksMemory(t *testing.T) {
 // TestControlTypes checks that the numbers of streams fit the types of datagrams.
 func TestControlTypes(t *testing.T) {
 	for n := range uint8(MaxStreams) {
-		for _, kind := range []control.Type{control.Down, control.DownFragment} {
+		for _, kind := range []message.Type{message.Down, message.DownFragment} {
 			b := []byte{byte(kind) | n, 1}
-			if got, body, err := control.Split(b); got != kind || err != nil || Number(body) != n {
+			if got, body, err := message.Split(b); got != kind || err != nil || Number(body) != n {
 				t.Errorf("%x: type %x, %v", b, got, err)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -120,7 +120,7 @@ func (s *Stream) sendInitialState(buf *[]byte, since time.Duration) (done bool) 
 		if s.player.Unacked() >= maxUnacked || !s.pieces.Take(since, rate, float64(n)) {
 			return false
 		}
-		*buf = append((*buf)[:0], byte(control.Piece), s.number)
+		*buf = append((*buf)[:0], byte(message.Piece), s.number)
 		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
 		if err := s.player.SendReliable(*buf); err != nil {
 			return !errors.Is(err, session.ErrBacklog)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -88,38 +88,38 @@ type OfferedType struct {
 
 // Append appends the message of the offer, type included, and returns the extended slice.
 func (o *Offer) Append(dst []byte) ([]byte, error) {
-	return msgpack.AppendMarshal(append(dst, byte(control.Offer)), o)
+	return msgpack.AppendMarshal(append(dst, byte(message.Offer)), o)
 }
 
-// check returns an error that wraps control.ErrMalformed if no server sends the offer.
+// check returns an error that wraps message.ErrMalformed if no server sends the offer.
 func (o *Offer) check() error {
 	switch {
 	case o.Number >= MaxStreams:
-		return fmt.Errorf("%w: stream %d, want less than %d", control.ErrMalformed, o.Number, MaxStreams)
+		return fmt.Errorf("%w: stream %d, want less than %d", message.ErrMalformed, o.Number, MaxStreams)
 	case o.Name == "" || len(o.Name) > MaxName:
-		return fmt.Errorf("%w: a world's name of %d bytes, want 1 to %d", control.ErrMalformed, len(o.Name), MaxName)
+		return fmt.Errorf("%w: a world's name of %d bytes, want 1 to %d", message.ErrMalformed, len(o.Name), MaxName)
 	case len(o.PerTick) > len(o.Fields):
-		return fmt.Errorf("%w: %d velocities of %d fields", control.ErrMalformed, len(o.PerTick), len(o.Fields))
+		return fmt.Errorf("%w: %d velocities of %d fields", message.ErrMalformed, len(o.PerTick), len(o.Fields))
 	case len(o.Fields) > maxFields:
-		return fmt.Errorf("%w: %d fields, want at most %d", control.ErrMalformed, len(o.Fields), maxFields)
+		return fmt.Errorf("%w: %d fields, want at most %d", message.ErrMalformed, len(o.Fields), maxFields)
 	case !(o.RateHz > 0 && o.RateHz <= MaxRate) || !(o.TickHz > 0 && o.TickHz <= MaxRate):
-		return fmt.Errorf("%w: rates of %v and %v Hz, want up to %d", control.ErrMalformed, o.RateHz, o.TickHz, MaxRate)
+		return fmt.Errorf("%w: rates of %v and %v Hz, want up to %d", message.ErrMalformed, o.RateHz, o.TickHz, MaxRate)
 	case o.Initial < 0 || o.Initial > MaxInitial:
-		return fmt.Errorf("%w: an initial state of %d bytes, want at most %d", control.ErrMalformed, o.Initial, MaxInitial)
+		return fmt.Errorf("%w: an initial state of %d bytes, want at most %d", message.ErrMalformed, o.Initial, MaxInitial)
 	}
 	return o.checkTypes()
 }
 
 func (o *Offer) checkTypes() error {
 	if len(o.Types) > MaxTypes {
-		return fmt.Errorf("%w: %d types of objects, want at most %d", control.ErrMalformed, len(o.Types), MaxTypes)
+		return fmt.Errorf("%w: %d types of objects, want at most %d", message.ErrMalformed, len(o.Types), MaxTypes)
 	}
 	for i, t := range o.Types {
 		switch {
 		case t.Name == "" || len(t.Name) > MaxName || len(t.Fields) > maxFields:
-			return fmt.Errorf("%w: a type of objects without a name of 1 to %d bytes, or with more than %d fields", control.ErrMalformed, MaxName, maxFields)
+			return fmt.Errorf("%w: a type of objects without a name of 1 to %d bytes, or with more than %d fields", message.ErrMalformed, MaxName, maxFields)
 		case slices.ContainsFunc(o.Types[:i], func(other OfferedType) bool { return other.Name == t.Name }):
-			return fmt.Errorf("%w: there is a type %s already", control.ErrMalformed, t.Name)
+			return fmt.Errorf("%w: there is a type %s already", message.ErrMalformed, t.Name)
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func (o *Offer) checkTypes() error {
 // ParseOffer parses the message of an offer behind its type.
 func ParseOffer(b []byte) (o Offer, err error) {
 	if err = msgpack.Unmarshal(b, &o); err != nil {
-		return o, fmt.Errorf("%w: %w", control.ErrMalformed, err)
+		return o, fmt.Errorf("%w: %w", message.ErrMalformed, err)
 	}
 	return o, o.check()
 }
@@ -147,7 +147,7 @@ const (
 // AppendReply appends a message with the answer to the offer of that number, type included, and
 // returns the extended slice.
 func AppendReply(dst []byte, number uint8, a Answer) []byte {
-	return append(dst, byte(control.Reply), number, byte(a))
+	return append(dst, byte(message.Reply), number, byte(a))
 }
 
 // NoOffer is the number in a reply about a world that was not offered within [OfferWait].
@@ -159,7 +159,7 @@ const OfferWait = 2 * time.Second
 
 // AppendExplained appends a reply with what it is about: why the client does not take part, or how
 // the ends differ.
-func AppendExplained(dst []byte, number uint8, a Answer, why *control.BindAnswer) ([]byte, error) {
+func AppendExplained(dst []byte, number uint8, a Answer, why *message.BindAnswer) ([]byte, error) {
 	why.RPC = number
 	b, err := why.Fit(nil, maxPiece)
 	if err != nil {
@@ -169,26 +169,26 @@ func AppendExplained(dst []byte, number uint8, a Answer, why *control.BindAnswer
 }
 
 // parseReply parses a reply without its type. why is nil if it explains nothing.
-func parseReply(b []byte) (number uint8, a Answer, why *control.BindAnswer, err error) {
+func parseReply(b []byte) (number uint8, a Answer, why *message.BindAnswer, err error) {
 	if len(b) < 2 || b[0] >= MaxStreams && b[0] != NoOffer || b[1] >= byte(answers) {
-		return 0, 0, nil, fmt.Errorf("%w: a reply %x", control.ErrMalformed, b[:min(len(b), 4)])
+		return 0, 0, nil, fmt.Errorf("%w: a reply %x", message.ErrMalformed, b[:min(len(b), 4)])
 	}
 	if number, a = b[0], Answer(b[1]); len(b) > 2 {
-		var explained control.BindAnswer
-		if explained, err = control.ParseBindAnswer(b[2:]); err != nil {
+		var explained message.BindAnswer
+		if explained, err = message.ParseBindAnswer(b[2:]); err != nil {
 			return 0, 0, nil, err
 		}
 		why = &explained
 	}
-	if number == NoOffer && (a != Refused || why == nil || why.Reason != control.ReasonUnknown || len(why.Theirs) > MaxName) {
-		return 0, 0, nil, fmt.Errorf("%w: a reply to no offer", control.ErrMalformed)
+	if number == NoOffer && (a != Refused || why == nil || why.Reason != message.ReasonUnknown || len(why.Theirs) > MaxName) {
+		return 0, 0, nil, fmt.Errorf("%w: a reply to no offer", message.ErrMalformed)
 	}
 	return number, a, why, nil
 }
 
 // RefusedError is why a client refuses an offer.
 type RefusedError struct {
-	Reason control.Reason
+	Reason message.Reason
 	Err    error
 }
 
@@ -196,16 +196,16 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // explain returns what a reply to an offer explains, nil if there is nothing.
-func explain(d control.Differences, err error) *control.BindAnswer {
+func explain(d message.Differences, err error) *message.BindAnswer {
 	if err == nil && !d.Any() {
 		return nil
 	}
-	a := new(control.BindAnswer)
+	a := new(message.BindAnswer)
 	if err == nil {
 		a.Report(d)
 		return a
 	}
-	a.Reason = control.ReasonInvalid
+	a.Reason = message.ReasonInvalid
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		a.Reason = refused.Reason
 	}
@@ -216,7 +216,7 @@ func explain(d control.Differences, err error) *control.BindAnswer {
 // parseNumber parses the number of a stream and returns the rest of b.
 func parseNumber(b []byte) (number uint8, rest []byte, err error) {
 	if len(b) == 0 || b[0] >= MaxStreams {
-		return 0, nil, fmt.Errorf("%w: no number of a stream", control.ErrMalformed)
+		return 0, nil, fmt.Errorf("%w: no number of a stream", message.ErrMalformed)
 	}
 	return b[0], b[1:], nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -50,7 +50,7 @@ type script struct {
 func TestSession(t *testing.T) {
 	s := script{pair: newPair(t)}
 	state := s.stream.mode.initial
-	s.subscribed(append([]byte{byte(control.Piece), 3}, state[:60]...), append([]byte{byte(control.Piece), 3}, state[60:]...))
+	s.subscribed(append([]byte{byte(message.Piece), 3}, state[:60]...), append([]byte{byte(message.Piece), 3}, state[60:]...))
 	for n := range 40 {
 		s.snapshot(n)
 	}
@@ -65,7 +65,7 @@ func (s *script) subscribed(reliable ...[]byte) {
 	offer, err := s.offer.Append(nil)
 	must(s.t, err)
 	for _, b := range append([][]byte{offer}, reliable...) {
-		must(s.t, s.reliable(control.Type(b[0]), b[1:]...))
+		must(s.t, s.reliable(message.Type(b[0]), b[1:]...))
 		s.write(&sessionLine{Reliable: hex.EncodeToString(b), Answer: s.answer()})
 	}
 	must(s.t, s.streams.HandleReply([]byte{3, byte(Ready)}, &s.queue, s.now))

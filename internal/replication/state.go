@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/evolve"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/seq"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
@@ -271,7 +271,7 @@ func StateFormatOf[T any](typ *snapshot.Type[T]) (*StateFormat, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &StateFormat{Fields: evolve.Descriptions(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
+	f := &StateFormat{Fields: versions.Descriptions(typ.Source()), Schema: typ.Schema(), source: typ.Source(), rest: rest}
 	if rest != "" {
 		i := slices.IndexFunc(f.source.Fields(), func(f schema.Field) bool { return f.Name == rest })
 		if i < 0 {

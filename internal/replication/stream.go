@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -185,7 +185,7 @@ func (s *Stream) transmit() (err error) {
 	buf := datagrams.Get().(*[]byte)
 	size := len(s.processed) + len(s.message)
 	if size < transport.MaxPayload {
-		*buf = append(append(append((*buf)[:0], byte(control.Down)|s.number), s.processed...), s.message...)
+		*buf = append(append(append((*buf)[:0], byte(message.Down)|s.number), s.processed...), s.message...)
 		err = s.sendDatagram(*buf)
 	} else {
 		err = s.sendFragments(buf)
@@ -210,7 +210,7 @@ func (s *Stream) sendFragments(buf *[]byte) error {
 	s.stats.Fragmented++
 	s.stats.Bytes += uint64(f.Count()-1) + uint64(f.Count()*fragment.HeaderSize)
 	for {
-		b, ok := f.Next(append((*buf)[:0], byte(control.DownFragment)|s.number))
+		b, ok := f.Next(append((*buf)[:0], byte(message.DownFragment)|s.number))
 		if !ok {
 			return nil
 		}
@@ -312,7 +312,7 @@ func (s *Stream) close() {
 // Stop closes the stream and tells the client. The world may be offered again.
 func (s *Stream) Stop() {
 	s.close()
-	_ = s.player.SendReliable([]byte{byte(control.Stop), s.number}) // else the session has ended
+	_ = s.player.SendReliable([]byte{byte(message.Stop), s.number}) // else the session has ended
 }
 
 func (s *Stream) is(p phase) bool {
@@ -528,7 +528,7 @@ func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 // Explained returns what a reply explains, and the name of the world. why is nil if it explains
 // nothing. The reply may be about a world that was not offered, which is none for HandleReply:
 // offered is then false.
-func (all *Streams) Explained(b []byte) (world string, why *control.BindAnswer, offered bool, err error) {
+func (all *Streams) Explained(b []byte) (world string, why *message.BindAnswer, offered bool, err error) {
 	number, _, why, err := parseReply(b)
 	switch {
 	case err != nil:

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/serverclock"
 	"github.com/uplink-rpc/uplink/session"
@@ -30,7 +30,7 @@ type Link interface {
 type Receiver interface {
 	// Check returns what only one end has, the server asking, or an error if the objects of the
 	// offer cannot be converted.
-	Check(o *Offer) (control.Differences, error)
+	Check(o *Offer) (message.Differences, error)
 	// Knows reports whether the client has the initial state with that hash.
 	Knows(hash uint64) bool
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
@@ -63,7 +63,7 @@ type Subscription struct {
 	link       Link // of the offer, or nil
 	offer      Offer
 	phase      subscriptionPhase
-	differ     control.Differences // from the offer
+	differ     message.Differences // from the offer
 	refused    error
 	unoffered  time.Time // since when it waits for an offer, zero if it does not; see Unoffered
 	told       bool      // the program was told that there is none
@@ -155,7 +155,7 @@ func (s *Subscription) reply(now time.Time) {
 // appendReply returns the reply to the offer. It explains why the client refuses it, and how the
 // ends differ.
 func (s *Subscription) appendReply() []byte {
-	var why *control.BindAnswer
+	var why *message.BindAnswer
 	if s.phase == subscribed || s.refused != nil {
 		why = explain(s.differ, s.refused)
 	}
@@ -235,16 +235,16 @@ func (s *Subscription) countIncomplete() {
 	s.incomplete = n
 }
 
-func (s *Subscription) receive(message []byte, at time.Time) error {
-	s.stats.Bytes += uint64(len(message))
+func (s *Subscription) receive(msg []byte, at time.Time) error {
+	s.stats.Bytes += uint64(len(msg))
 	var processed Processed
 	var tick uint64
 	var err error
 	if s.offer.Processed {
-		processed, message, err = parseProcessed(message)
+		processed, msg, err = parseProcessed(msg)
 	}
 	if err == nil {
-		tick, err = s.receiver.Receive(message, processed, at, &s.stats)
+		tick, err = s.receiver.Receive(msg, processed, at, &s.stats)
 	} else {
 		s.stats.CountError(err)
 	}
@@ -257,8 +257,8 @@ func (s *Subscription) receive(message []byte, at time.Time) error {
 		s.game.Reach(s.newest)
 	}
 	// Even after an error: an ack also reports what is missing.
-	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(control.DownAck), s.offer.Number))
-	s.all.acks.put(&s.ack, s.buf, len(message), at)
+	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(message.DownAck), s.offer.Number))
+	s.all.acks.put(&s.ack, s.buf, len(msg), at)
 	return err
 }
 

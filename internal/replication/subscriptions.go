@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 )
 
 // Subscriptions are a client's subscriptions. The methods are safe for concurrent use. The zero
@@ -15,7 +15,7 @@ import (
 type Subscriptions struct {
 	// Report, if set, is called when the client refuses an offer because of an error, or accepts
 	// one although the ends differ, the server asking; with a lock held.
-	Report func(world string, d control.Differences, err error)
+	Report func(world string, d message.Differences, err error)
 
 	mu      sync.Mutex
 	list    []*Subscription
@@ -192,18 +192,18 @@ func (all *Subscriptions) side(link Link) *side {
 }
 
 // HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
-// message of the game, or a stop. It returns an error that wraps control.ErrMalformed if no server
+// message of the game, or a stop. It returns an error that wraps message.ErrMalformed if no server
 // sends the message.
-func (all *Subscriptions) HandleMessage(link Link, t control.Type, b []byte, now time.Time) error {
+func (all *Subscriptions) HandleMessage(link Link, t message.Type, b []byte, now time.Time) error {
 	err := all.handleMessage(link, t, b, now)
 	all.deliverGame()
 	return err
 }
 
-func (all *Subscriptions) handleMessage(link Link, t control.Type, b []byte, now time.Time) error {
+func (all *Subscriptions) handleMessage(link Link, t message.Type, b []byte, now time.Time) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if t == control.Offer {
+	if t == message.Offer {
 		return all.handleOffer(link, b, now)
 	}
 	n, rest, err := parseNumber(b)
@@ -211,7 +211,7 @@ func (all *Subscriptions) handleMessage(link Link, t control.Type, b []byte, now
 		return err
 	}
 	d := all.side(link)
-	if t == control.Stop {
+	if t == message.Stop {
 		d.withdraw(n)
 		return nil
 	}
@@ -219,7 +219,7 @@ func (all *Subscriptions) handleMessage(link Link, t control.Type, b []byte, now
 	switch {
 	case s == nil: // unsubscribed in the meantime
 		return nil
-	case t == control.GameMessage:
+	case t == message.GameMessage:
 		err = s.game.parse(rest)
 		s.game.Reach(s.newest)
 		return err
@@ -249,7 +249,7 @@ func (all *Subscriptions) handleOffer(link Link, b []byte, now time.Time) error 
 
 // HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
 // not offered the world.
-func (all *Subscriptions) HandleDatagram(link Link, t control.Type, b []byte, at time.Time) error {
+func (all *Subscriptions) HandleDatagram(link Link, t message.Type, b []byte, at time.Time) error {
 	decoded, err := all.handleDatagram(link, t, b, at)
 	all.deliverGame()
 	if decoded != nil {
@@ -259,7 +259,7 @@ func (all *Subscriptions) HandleDatagram(link Link, t control.Type, b []byte, at
 }
 
 // handleDatagram returns the receiver that has decoded a message, unless it is a standby's, or nil.
-func (all *Subscriptions) handleDatagram(link Link, t control.Type, b []byte, at time.Time) (decoded Receiver, err error) {
+func (all *Subscriptions) handleDatagram(link Link, t message.Type, b []byte, at time.Time) (decoded Receiver, err error) {
 	n := Number(b)
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -269,10 +269,10 @@ func (all *Subscriptions) handleDatagram(link Link, t control.Type, b []byte, at
 		if d.offers[n] != nil {
 			return nil, nil // sent before the client unsubscribed
 		}
-		return nil, fmt.Errorf("%w: a message of a world that was not offered", control.ErrMalformed)
+		return nil, fmt.Errorf("%w: a message of a world that was not offered", message.ErrMalformed)
 	}
 	s.stats.Datagrams++
-	if t == control.Down {
+	if t == message.Down {
 		err = s.receive(b[1:], at)
 	} else {
 		s.stats.Fragments++
@@ -315,7 +315,7 @@ func (all *Subscriptions) Unoffered(link Link, now time.Time) (worlds []string) 
 		}
 		s.told = true
 		worlds = append(worlds, s.name)
-		why := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: s.name}
+		why := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: s.name}
 		if b, err := AppendExplained(nil, NoOffer, Refused, &why); err == nil {
 			_ = link.SendReliable(b) // what the program learns is not less without it
 		}

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/internal/control"
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
@@ -37,7 +37,7 @@ type probe struct {
 	delivered int
 }
 
-func (p *probe) Check(*Offer) (control.Differences, error) { return control.Differences{}, p.refuse }
+func (p *probe) Check(*Offer) (message.Differences, error) { return message.Differences{}, p.refuse }
 
 func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (tick uint64, err error) {
 	p.processed = append(p.processed[:0], processed...)
@@ -105,7 +105,7 @@ func newAreaPair(t testing.TB) *pair {
 	w, err := NewWorld(typ, "balls", 60, 60, nil)
 	must(t, err)
 	must(t, w.WithAreas(100))
-	_, err = w.AddType("lamps", evolve.Descriptions(lamps.Source()), lamps.Schema())
+	_, err = w.AddType("lamps", versions.Descriptions(lamps.Source()), lamps.Schema())
 	must(t, err)
 	return connect(t, typ, lamps, w, fakeconn.Conn{Keep: true})
 }
@@ -131,7 +131,7 @@ func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp],
 }
 
 // reliable delivers a message of the reliable channel to the client.
-func (p *pair) reliable(t control.Type, body ...byte) error {
+func (p *pair) reliable(t message.Type, body ...byte) error {
 	return p.subs.HandleMessage(&p.toServer, t, body, p.now)
 }
 
@@ -140,7 +140,7 @@ func (p *pair) offered(o Offer) {
 	p.t.Helper()
 	b, err := o.Append(nil)
 	must(p.t, err)
-	must(p.t, p.reliable(control.Offer, b[1:]...))
+	must(p.t, p.reliable(message.Offer, b[1:]...))
 }
 
 // subscribe delivers the offer, the initial state and the replies.
@@ -158,7 +158,7 @@ func (p *pair) subscribe() *pair {
 		p.toClient.Sent = nil
 		p.queue.Send(0)
 		for _, b := range p.toClient.Sent {
-			must(p.t, p.reliable(control.Type(b[0]), b[1:]...))
+			must(p.t, p.reliable(message.Type(b[0]), b[1:]...))
 		}
 	}
 	return p
@@ -193,14 +193,14 @@ func (p *pair) snapshot() []byte {
 // deliver delivers a datagram to the client.
 func (p *pair) deliver(b []byte) {
 	p.t.Helper()
-	kind, body, err := control.Split(b)
+	kind, body, err := message.Split(b)
 	must(p.t, err)
 	must(p.t, p.subs.HandleDatagram(nil, kind, body, p.now))
 }
 
 // ack delivers the client's ack, if it sent one, to the server.
 func (p *pair) ack() {
-	if b := p.toServer.Last; len(b) > 0 && b[0] == byte(control.DownAck) {
+	if b := p.toServer.Last; len(b) > 0 && b[0] == byte(message.DownAck) {
 		must(p.t, p.streams.HandleAck(b[1:], p.now))
 	}
 }
@@ -232,10 +232,10 @@ func TestInitialState(t *testing.T) {
 			}
 		}
 		answered(requesting)
-		p.deliver([]byte{byte(control.Down) | 3, 1, 2}) // ignored
+		p.deliver([]byte{byte(message.Down) | 3, 1, 2}) // ignored
 		var err error
 		for _, b := range c.pieces(bytes.Clone(p.stream.mode.initial)) {
-			err = p.reliable(control.Piece, append([]byte{3}, b...)...)
+			err = p.reliable(message.Piece, append([]byte{3}, b...)...)
 		}
 		if (err != nil) != c.err || p.sub.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
 			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.phase, p.sub.Err())
@@ -300,7 +300,7 @@ func TestOfferReplaced(t *testing.T) {
 	if st := p.sub.Stats(); st.Datagrams != 0 {
 		t.Errorf("a message of the offer before is received: %+v", st)
 	}
-	must(t, p.reliable(control.Stop, 5))
+	must(t, p.reliable(message.Stop, 5))
 	if n := len(p.subs.Offered()); n != 1 || p.sub.phase != unoffered {
 		t.Errorf("phase %d, %d offers", p.sub.phase, n)
 	}
@@ -337,7 +337,7 @@ func TestOffersBounded(t *testing.T) {
 		o.Number = i % MaxStreams
 		p.offered(o)
 		if i%5 == 0 {
-			must(t, p.reliable(control.Stop, i/2%MaxStreams))
+			must(t, p.reliable(message.Stop, i/2%MaxStreams))
 		}
 		if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
 			t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
@@ -347,8 +347,8 @@ func TestOffersBounded(t *testing.T) {
 	o.Fields = append(o.Fields, "one more")
 	b, err := o.Append(nil)
 	must(t, err)
-	err = p.reliable(control.Offer, b[1:]...)
-	if _, fields := p.stored(); !errors.Is(err, control.ErrMalformed) || fields != before {
+	err = p.reliable(message.Offer, b[1:]...)
+	if _, fields := p.stored(); !errors.Is(err, message.ErrMalformed) || fields != before {
 		t.Errorf("an offer of %d fields: %v", len(o.Fields), err)
 	}
 }
@@ -377,18 +377,18 @@ func TestErrorCounts(t *testing.T) {
 	must(t, p.streams.HandleAck(a.Append([]byte{3}), p.now))
 	missing := bytes.Clone(p.snapshot())
 	truncated := bytes.Clone(p.snapshot())
-	half := append([]byte{byte(control.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxPart)...)
+	half := append([]byte{byte(message.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxPart)...)
 	for n := range uint16(fragment.Window + 1) {
 		binary.LittleEndian.PutUint16(half[1:], n)
 		p.deliver(half)
 	}
 	for _, b := range [][]byte{
 		first, first, missing, truncated[:len(truncated)-1],
-		{byte(control.Down) | 3},
-		{byte(control.Down) | 3, 0x80},
-		{byte(control.DownFragment) | 3, 1},
-		{byte(control.Down) | 3, 0, 9},
-		append([]byte{byte(control.Down) | 3, 0}, p.crowd()...),
+		{byte(message.Down) | 3},
+		{byte(message.Down) | 3, 0x80},
+		{byte(message.DownFragment) | 3, 1},
+		{byte(message.Down) | 3, 0, 9},
+		append([]byte{byte(message.Down) | 3, 0}, p.crowd()...),
 	} {
 		p.deliver(b)
 	}
@@ -399,7 +399,7 @@ func TestErrorCounts(t *testing.T) {
 	if st.BaselineMissing+st.Malformed != 4 || st.BaselineMissing == 0 || st.Malformed < 2 || p.probe.delivered != 1 {
 		t.Errorf("%+v, %d delivered", st, p.probe.delivered)
 	}
-	if err := p.subs.HandleDatagram(nil, control.Down, []byte{byte(control.Down) | 4, 1}, p.now); !errors.Is(err, control.ErrMalformed) {
+	if err := p.subs.HandleDatagram(nil, message.Down, []byte{byte(message.Down) | 4, 1}, p.now); !errors.Is(err, message.ErrMalformed) {
 		t.Errorf("a message of an unknown world: %v", err)
 	}
 }
@@ -443,11 +443,11 @@ func FuzzSubscriptions(f *testing.F) {
 		f.Add(entries.Of(offer, true))
 		f.Add(entries.Of(p.snapshot(), false))
 		if len(p.stream.mode.initial) > 0 {
-			f.Add(entries.Of(append([]byte{byte(control.Piece), 3}, p.stream.mode.initial...), true))
+			f.Add(entries.Of(append([]byte{byte(message.Piece), 3}, p.stream.mode.initial...), true))
 		}
 	}
-	f.Add(entries.Of([]byte{byte(control.Stop), 3}, true))
-	f.Add(entries.Of([]byte{byte(control.DownFragment) | 3, 0, 0, 1, 1, 5}, false))
+	f.Add(entries.Of([]byte{byte(message.Stop), 3}, true))
+	f.Add(entries.Of([]byte{byte(message.DownFragment) | 3, 0, 0, 1, 1, 5}, false))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, world := range worlds {
 			world(t).subscribe().handle(in, world(t))
@@ -458,12 +458,12 @@ func FuzzSubscriptions(f *testing.F) {
 // handle handles the messages of a fuzz target's input, and then a new session with again's world.
 func (p *pair) handle(in []byte, again *pair) {
 	for msg, reliable := range entries.All(in) {
-		kind, body, err := control.Split(msg)
+		kind, body, err := message.Split(msg)
 		switch {
 		case err != nil:
-		case reliable && (kind == control.Offer || kind == control.Piece || kind == control.Stop):
+		case reliable && (kind == message.Offer || kind == message.Piece || kind == message.Stop):
 			_ = p.reliable(kind, body...)
-		case !reliable && (kind == control.Down || kind == control.DownFragment):
+		case !reliable && (kind == message.Down || kind == message.DownFragment):
 			_ = p.subs.HandleDatagram(nil, kind, body, p.now)
 		}
 		p.now = p.now.Add(time.Millisecond)
@@ -479,7 +479,7 @@ func (p *pair) handle(in []byte, again *pair) {
 	p.stream, p.streams, p.world, p.next = again.stream, again.streams, again.world, 0
 	p.offered(again.offer)
 	if p.sub.phase == requesting { // else the client has that state
-		must(p.t, p.reliable(control.Piece, append([]byte{3}, p.stream.mode.initial...)...))
+		must(p.t, p.reliable(message.Piece, append([]byte{3}, p.stream.mode.initial...)...))
 	}
 	must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
 	p.stream.player = &p.toClient

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/evolve"
+	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
@@ -49,7 +49,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 	if err != nil {
 		return nil, fmt.Errorf("replication: world %s: WorldConfig.Initial: %w", name, err)
 	}
-	w, err := NewWorldOfSets(name, evolve.Descriptions(typ.Source()), start, tickHz, sendHz)
+	w, err := NewWorldOfSets(name, versions.Descriptions(typ.Source()), start, tickHz, sendHz)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
@@ -68,7 +68,7 @@ var schemaFiles = []string{
 func schemaVectors(t *testing.T) (all []schemaVector, compiled []*schema.Schema) {
 	for _, file := range schemaFiles {
 		s := check.Value(schema.Parse([]byte(file)))(t)
-		v := schemaVector{Schema: json.RawMessage(file), Fingerprint: fmt.Sprintf("%016x", s.Fingerprint()), FieldHashes: control.FieldHashes(s), Factors: s.PerTick()}
+		v := schemaVector{Schema: json.RawMessage(file), Fingerprint: fmt.Sprintf("%016x", s.Fingerprint()), FieldHashes: message.FieldHashes(s), Factors: s.PerTick()}
 		for _, f := range s.Fields() {
 			v.Descriptions = append(v.Descriptions, f.String())
 		}
@@ -83,10 +83,10 @@ type named[T any] struct {
 	Bytes hexBytes `json:"bytes"`
 }
 
-func requestVectors(t *testing.T, schemas []*schema.Schema) (all []named[control.BindRequest]) {
-	of := func(s *schema.Schema, rpc uint8) control.BindRequest {
-		return control.BindRequest{
-			RPC: rpc, Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: s.RateHz(), Ring: 64,
+func requestVectors(t *testing.T, schemas []*schema.Schema) (all []named[message.BindRequest]) {
+	of := func(s *schema.Schema, rpc uint8) message.BindRequest {
+		return message.BindRequest{
+			RPC: rpc, Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s), RateHz: s.RateHz(), Ring: 64,
 			Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: s.PerTick(),
 		}
 	}
@@ -95,19 +95,19 @@ func requestVectors(t *testing.T, schemas []*schema.Schema) (all []named[control
 	drive.Ring, drive.Frames, drive.Batch, drive.Deadline = 256, 3, 2, 12
 	every.Reliable, every.Ring, every.Frames = true, 0, 0
 	for _, i := range []int{1, 6} {
-		every.Described = append(every.Described, control.Described{Field: i, Description: schemas[2].Fields()[i].String()})
+		every.Described = append(every.Described, message.Described{Field: i, Description: schemas[2].Fields()[i].String()})
 	}
 	server := of(schemas[2], 0)
 	server.Fields = nil
 	for i, f := range schemas[2].Fields() {
-		server.Described = append(server.Described, control.Described{Field: i, Description: f.String()})
+		server.Described = append(server.Described, message.Described{Field: i, Description: f.String()})
 	}
-	add := func(name string, r control.BindRequest) {
+	add := func(name string, r message.BindRequest) {
 		b := check.Value(r.Append(nil))(t)
-		if got, err := control.ParseBindRequest(b[1:]); err != nil || !reflect.DeepEqual(got, r) {
+		if got, err := message.ParseBindRequest(b[1:]); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		all = append(all, named[control.BindRequest]{name, r, b})
+		all = append(all, named[message.BindRequest]{name, r, b})
 	}
 	add("rle", move)
 	add("adaptive, with delay and repetition", drive)
@@ -116,28 +116,28 @@ func requestVectors(t *testing.T, schemas []*schema.Schema) (all []named[control
 	return all
 }
 
-func answerVectors(t *testing.T) (all []named[control.BindAnswer]) {
+func answerVectors(t *testing.T) (all []named[message.BindAnswer]) {
 	generic := prior.Generic().Hash()
-	for _, a := range []control.BindAnswer{
+	for _, a := range []message.BindAnswer{
 		{RPC: 0, Ring: 64},
 		{RPC: 11, Ring: 256, Prior: generic},
-		{RPC: 255, Reason: control.ReasonUnknown, Known: []string{"ServerMove", "ServerDrive"}},
-		{RPC: 1, Ring: 64, Reason: control.ReasonSchema, Field: 2, Theirs: "Throttle vec2 resolution=0.1"},
-		{RPC: 1, Ring: 64, Reason: control.ReasonCodec, Known: control.Codecs()},
-		{RPC: 1, Ring: 64, Reason: control.ReasonNumber},
-		{RPC: 1, Ring: 64, Reason: control.ReasonInvalid},
-		{RPC: 1, Ring: 64, Reason: control.ReasonRate, LimitHz: 250},
-		{RPC: 1, Ring: 64, Reason: control.ReasonFixedRate, LimitHz: 66.67},
-		{RPC: 1, Ring: 64, Reason: control.ReasonReliable},
-		{RPC: 255, Reason: control.ReasonDescribe, Ask: []int{1, 6}},
+		{RPC: 255, Reason: message.ReasonUnknown, Known: []string{"ServerMove", "ServerDrive"}},
+		{RPC: 1, Ring: 64, Reason: message.ReasonSchema, Field: 2, Theirs: "Throttle vec2 resolution=0.1"},
+		{RPC: 1, Ring: 64, Reason: message.ReasonCodec, Known: message.Codecs()},
+		{RPC: 1, Ring: 64, Reason: message.ReasonNumber},
+		{RPC: 1, Ring: 64, Reason: message.ReasonInvalid},
+		{RPC: 1, Ring: 64, Reason: message.ReasonRate, LimitHz: 250},
+		{RPC: 1, Ring: 64, Reason: message.ReasonFixedRate, LimitHz: 66.67},
+		{RPC: 1, Ring: 64, Reason: message.ReasonReliable},
+		{RPC: 255, Reason: message.ReasonDescribe, Ask: []int{1, 6}},
 		{RPC: 3, Ring: 64, Prior: generic, Asking: []string{"Loc", "Boost"}, Answering: []string{"Location"}},
-		{RPC: 2, Reason: control.ReasonSchema, Theirs: "no field in common", Answering: []string{"Location"}},
+		{RPC: 2, Reason: message.ReasonSchema, Theirs: "no field in common", Answering: []string{"Location"}},
 	} {
 		b := check.Value(a.Append(nil))(t)
-		if got, err := control.ParseBindAnswer(b[1:]); err != nil || !reflect.DeepEqual(got, a) {
+		if got, err := message.ParseBindAnswer(b[1:]); err != nil || !reflect.DeepEqual(got, a) {
 			t.Errorf("%+v, %v, want %+v", got, err, a)
 		}
-		all = append(all, named[control.BindAnswer]{a.Reason.String(), a, b})
+		all = append(all, named[message.BindAnswer]{a.Reason.String(), a, b})
 	}
 	return all
 }
@@ -156,12 +156,12 @@ func handoverVectors(t *testing.T) (all []named[handoverValue]) {
 	tokens := tokensByName(t)
 	data := []byte("uplink handover")
 	servers := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777"), netip.MustParseAddrPort("[2001:db8::7]:7778")}
-	for name, h := range []control.HandoverNotice{
-		{Stream: control.NoStream, Servers: servers[:1], Token: tokens["one server"]},
+	for name, h := range []message.HandoverNotice{
+		{Stream: message.NoStream, Servers: servers[:1], Token: tokens["one server"]},
 		{Stream: 3, Tick: 1<<53 - 1, Size: len(data), Hash: sha256.Sum256(data), Servers: servers, Token: tokens["handover"]},
 	} {
-		b := control.AppendHandover(nil, &h)
-		if got, err := control.ParseHandover(b[1:]); err != nil || !reflect.DeepEqual(got, h) {
+		b := message.AppendHandover(nil, &h)
+		if got, err := message.ParseHandover(b[1:]); err != nil || !reflect.DeepEqual(got, h) {
 			t.Errorf("%+v, %v, want %+v", got, err, h)
 		}
 		v := handoverValue{h.Stream, h.Tick, h.Size, hexBytes{}, h.Servers, h.Token.String()}
@@ -201,58 +201,58 @@ type messageVector struct {
 // have vectors of their own, and payloads.
 func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 	add := func(name, from string, reliable bool, b []byte) {
-		if _, _, err := control.Split(b); err != nil {
+		if _, _, err := message.Split(b); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		all = append(all, messageVector{fmt.Sprintf("%02x", b[0]), name, from, reliable, b})
 	}
 	ack := seq.Ack{Newest: 700, Len: 3, Window: 7}
 	acks := ack.Append(nil)
-	slack := control.AppendSlack(nil, 1)
-	slack = (&control.Buffered{RPC: 3, Slack: -1500 * time.Microsecond, Target: 4 * time.Millisecond, Rate: 0.95, Missing: 2, Late: 1}).Append(slack)
-	whole := []byte{byte(control.Down) | 2, 1, 2, 3}
-	add("acks", "both", false, append([]byte{byte(control.Acks)}, acks...))
-	add("message of the game", "both", true, control.AppendMessage(nil, []byte("hello")))
-	add("shutdown", "server", false, []byte{byte(control.Leaving)})
+	slack := message.AppendSlack(nil, 1)
+	slack = (&message.Buffered{RPC: 3, Slack: -1500 * time.Microsecond, Target: 4 * time.Millisecond, Rate: 0.95, Missing: 2, Late: 1}).Append(slack)
+	whole := []byte{byte(message.Down) | 2, 1, 2, 3}
+	add("acks", "both", false, append([]byte{byte(message.Acks)}, acks...))
+	add("message of the game", "both", true, message.AppendMessage(nil, []byte("hello")))
+	add("shutdown", "server", false, []byte{byte(message.Leaving)})
 	offer := replication.Offer{Number: 2, Name: "world", Codec: replication.SnapshotCodec, Fields: []string{"Place vec3 resolution=0.1"}, RateHz: 20, TickHz: 60, Processed: true}
 	add("offer", "server", true, check.Value(offer.Append(nil))(t))
 	for a := replication.Answer(0); a <= 2; a++ {
 		add(fmt.Sprintf("answer %d to an offer", a), "client", true, replication.AppendReply(nil, 2, a))
 	}
-	differ := control.BindAnswer{Asking: []string{"Height", "goals/"}}
+	differ := message.BindAnswer{Asking: []string{"Height", "goals/"}}
 	add("answer 2 to an offer, with what only the server has", "client", true, check.Value(replication.AppendExplained(nil, 2, replication.Ready, &differ))(t))
-	refused := control.BindAnswer{Reason: control.ReasonSchema, Theirs: "Place vec2 resolution=0.1"}
+	refused := message.BindAnswer{Reason: message.ReasonSchema, Theirs: "Place vec2 resolution=0.1"}
 	add("answer 0 to an offer, with a reason", "client", true, check.Value(replication.AppendExplained(nil, 2, replication.Refused, &refused))(t))
-	unknown := control.BindAnswer{Reason: control.ReasonUnknown, Theirs: "wrold"}
+	unknown := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: "wrold"}
 	add("a world that was not offered", "client", true, check.Value(replication.AppendExplained(nil, replication.NoOffer, replication.Refused, &unknown))(t))
-	add("piece of an initial state", "server", true, []byte{byte(control.Piece), 2, 9, 9, 9})
-	add("end of a replication stream", "server", true, []byte{byte(control.Stop), 2})
-	downAck := append([]byte{byte(control.DownAck), 2}, acks...)
+	add("piece of an initial state", "server", true, []byte{byte(message.Piece), 2, 9, 9, 9})
+	add("end of a replication stream", "server", true, []byte{byte(message.Stop), 2})
+	downAck := append([]byte{byte(message.DownAck), 2}, acks...)
 	add("ack of a replication stream", "client", false, downAck)
 	add("ack of a replication stream, and a payload", "client", false, append(append([]byte(nil), downAck...), 0x80, 7, 0, 0, 0))
 	add("report on a jitter buffer, and an ack", "server", false, append(append([]byte(nil), slack...), acks...))
-	add("acks and a message of a replication stream", "server", false, append(append([]byte{byte(control.WithAcks), byte(len(acks))}, acks...), whole...))
-	add("report, ack and a message of a replication stream", "server", false, append(append(append([]byte{byte(control.WithSlack), byte(len(slack) - 1 + len(acks))}, slack[1:]...), acks...), whole...))
-	add("message of the game for tick 300", "server", true, append([]byte{byte(control.GameMessage), 2, 0xac, 0x02}, "goal"...))
+	add("acks and a message of a replication stream", "server", false, append(append([]byte{byte(message.WithAcks), byte(len(acks))}, acks...), whole...))
+	add("report, ack and a message of a replication stream", "server", false, append(append(append([]byte{byte(message.WithSlack), byte(len(slack) - 1 + len(acks))}, slack[1:]...), acks...), whole...))
+	add("message of the game for tick 300", "server", true, append([]byte{byte(message.GameMessage), 2, 0xac, 0x02}, "goal"...))
 	for k, from := range []string{"client", "client", "server", "server", "server"} {
-		kind, body := control.RequestKind(k), []byte("body")
-		if kind == control.Cancel || kind == control.Unhandled {
+		kind, body := message.RequestKind(k), []byte("body")
+		if kind == message.Cancel || kind == message.Unhandled {
 			body = nil
 		}
-		add("request: "+kind.String(), from, true, control.AppendRequest(nil, kind, 0x01020304, body))
+		add("request: "+kind.String(), from, true, message.AppendRequest(nil, kind, 0x01020304, body))
 	}
-	add("fragment of a message of a replication stream", "server", false, []byte{byte(control.DownFragment) | 2, 5, 0, 1, 2, 9, 9})
+	add("fragment of a message of a replication stream", "server", false, []byte{byte(message.DownFragment) | 2, 5, 0, 1, 2, 9, 9})
 	add("message of a replication stream", "server", false, whole)
-	bundler := control.NewBundler(1173)
+	bundler := message.NewBundler(1173)
 	for _, payload := range [][]byte{{0x80, 0, 0, 0, 0}, {0x80, 1, 0, 0, 0, 1}} {
 		bundler.Add(payload)
 	}
-	var secret control.Secret
+	var secret message.Secret
 	for i := range secret {
 		secret[i] = byte(i)
 	}
-	add("handover: the client has switched", "client", true, control.AppendSwitch(nil))
-	add("handover: the server has released the player, and the client passes it on", "both", true, control.AppendRelease(nil, secret))
+	add("handover: the client has switched", "client", true, message.AppendSwitch(nil))
+	add("handover: the server has released the player, and the client passes it on", "both", true, message.AppendRelease(nil, secret))
 	add("bundle of two payloads", "client", false, append([]byte(nil), bundler.Take()...))
 	add("request to bind, as in bind_requests", "client", false, request)
 	return all
@@ -260,35 +260,35 @@ func messageVectors(t *testing.T, request []byte) (all []messageVector) {
 
 // malformedVectors returns messages that a receiver drops, or for which it ends the session.
 func malformedVectors(t *testing.T) []named[string] {
-	r := control.BindRequest{Name: "ServerMove"}
+	r := message.BindRequest{Name: "ServerMove"}
 	request := check.Value(r.Append(nil))(t)
 	after := bytes.Index(request, []byte("\xaaServerMove"))
 	over := append([]byte{request[0], request[1], 0xcd, 0x01, 0x2c}, request[after:]...) // the number 300
 	all := []named[string]{
 		{"request to bind RPC 300", "bind", over},
-		{"request to bind with a count above its size", "bind", []byte{byte(control.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}},
-		{"acks that are longer than the message", "with acks", []byte{byte(control.WithAcks), 9, 1, 2}},
-		{"reports on 25 jitter buffers", "slack", control.AppendSlack(nil, control.MaxBuffered+1)},
-		{"request of an unknown kind", "request", []byte{byte(control.Request), 5, 0, 0, 0, 0}},
-		{"cancel with a body", "request", []byte{byte(control.Request), 1, 0, 0, 0, 0, 1}},
-		{"handover of a client with 31 bytes", "release", append([]byte{byte(control.Handover)}, make([]byte, 31)...)},
-		{"handover without a server", "handover", []byte{byte(control.Handover), 255, 0, 0, 0, 0, 0, 0}},
+		{"request to bind with a count above its size", "bind", []byte{byte(message.Bind), 0xdd, 0xff, 0xff, 0xff, 0xff}},
+		{"acks that are longer than the message", "with acks", []byte{byte(message.WithAcks), 9, 1, 2}},
+		{"reports on 25 jitter buffers", "slack", message.AppendSlack(nil, message.MaxBuffered+1)},
+		{"request of an unknown kind", "request", []byte{byte(message.Request), 5, 0, 0, 0, 0}},
+		{"cancel with a body", "request", []byte{byte(message.Request), 1, 0, 0, 0, 0, 1}},
+		{"handover of a client with 31 bytes", "release", append([]byte{byte(message.Handover)}, make([]byte, 31)...)},
+		{"handover without a server", "handover", []byte{byte(message.Handover), 255, 0, 0, 0, 0, 0, 0}},
 	}
 	for _, v := range all {
 		var err error
 		switch body := []byte(v.Bytes[1:]); v.Value {
 		case "bind":
-			_, err = control.ParseBindRequest(body)
+			_, err = message.ParseBindRequest(body)
 		case "with acks":
-			_, _, err = control.ParseWithAcks(body)
+			_, _, err = message.ParseWithAcks(body)
 		case "slack":
-			_, _, err = control.ParseSlack(nil, body)
+			_, _, err = message.ParseSlack(nil, body)
 		case "request":
-			_, _, _, err = control.ParseRequest(body)
+			_, _, _, err = message.ParseRequest(body)
 		case "release":
-			_, _, err = control.ParseRelease(body)
+			_, _, err = message.ParseRelease(body)
 		case "handover":
-			_, err = control.ParseHandover(body)
+			_, err = message.ParseHandover(body)
 		}
 		if err == nil {
 			t.Errorf("%s is accepted", v.Name)

@@ -80,7 +80,7 @@ func NewHeader(rpc int, n uint64, distance int, epoch uint8) Header {
 
 const (
 	flagLong     = 1 << 7
-	flagControl  = 1 << 6 // a message that is not a frame; see internal/control
+	flagControl  = 1 << 6 // a message that is not a frame; see internal/message
 	flagBaseline = 1 << 5
 	flagHash     = 1 << 4
 	flagMask     = flagLong | flagControl | flagBaseline | flagHash

@@ -11,7 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -249,7 +249,7 @@ func TestWiresharkMalformed(t *testing.T) {
 
 // TestWiresharkRefusal shows the rate that a refused binding must have.
 func TestWiresharkRefusal(t *testing.T) {
-	answer := control.BindAnswer{RPC: 1, Reason: control.ReasonFixedRate, LimitHz: 60}
+	answer := message.BindAnswer{RPC: 1, Reason: message.ReasonFixedRate, LimitHz: 60}
 	b, err := answer.Append(nil)
 	uplinktest.Must(t, err)
 	p := &dissect(t, capture(opened(true, 0, b...)))[0]
@@ -260,10 +260,10 @@ func TestWiresharkRefusal(t *testing.T) {
 
 // TestWiresharkExplained shows why a client refuses a world, and in what the ends differ.
 func TestWiresharkExplained(t *testing.T) {
-	refused := control.BindAnswer{Reason: control.ReasonSchema, Theirs: "the field Position"}
-	differ := control.BindAnswer{Asking: []string{"Height", "goals/"}, Answering: []string{"Depth"}}
+	refused := message.BindAnswer{Reason: message.ReasonSchema, Theirs: "the field Position"}
+	differ := message.BindAnswer{Asking: []string{"Height", "goals/"}, Answering: []string{"Depth"}}
 	var shots []shot
-	for _, why := range []*control.BindAnswer{&refused, &differ} {
+	for _, why := range []*message.BindAnswer{&refused, &differ} {
 		b, err := replication.AppendExplained(nil, 2, replication.Ready, why)
 		uplinktest.Must(t, err)
 		shots = append(shots, opened(true, 0, b...))
@@ -288,8 +288,8 @@ func TestWiresharkExplained(t *testing.T) {
 
 // TestWiresharkHandover shows from which tick a handover counts, and the size of its data.
 func TestWiresharkHandover(t *testing.T) {
-	h := control.HandoverNotice{Stream: 3, Tick: 1 << 40, Size: 70, Hash: [32]byte{7}}
-	p := &dissect(t, capture(opened(true, 0, control.AppendHandover(nil, &h)...)))[0]
+	h := message.HandoverNotice{Stream: 3, Tick: 1 << 40, Size: 70, Hash: [32]byte{7}}
+	p := &dissect(t, capture(opened(true, 0, message.AppendHandover(nil, &h)...)))[0]
 	got := []string{p.text("uplink.handover.stream"), p.text("uplink.handover.tick"), p.text("uplink.handover.size"), p.text("uplink.handover.servers")}
 	if want := []string{"3", "1099511627776", "70", "0"}; p.all("uplink.malformed") != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -298,11 +298,11 @@ func TestWiresharkHandover(t *testing.T) {
 
 // TestWiresharkRelease shows the messages that end a handover.
 func TestWiresharkRelease(t *testing.T) {
-	p := &dissect(t, capture(opened(true, 0, control.AppendRelease(nil, control.Secret{7})...)))[0]
+	p := &dissect(t, capture(opened(true, 0, message.AppendRelease(nil, message.Secret{7})...)))[0]
 	if secret := p.text("uplink.handover.secret"); p.all("uplink.malformed") != nil || !strings.HasPrefix(secret, "07:00") {
 		t.Errorf("secret %q", secret)
 	}
-	p = &dissect(t, capture(opened(true, 0, control.AppendSwitch(nil)...)))[0]
+	p = &dissect(t, capture(opened(true, 0, message.AppendSwitch(nil)...)))[0]
 	if p.all("uplink.malformed") != nil || p.all("uplink.handover.secret") != nil {
 		t.Error("the switch is malformed")
 	}

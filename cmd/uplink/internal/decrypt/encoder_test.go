@@ -18,7 +18,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -89,7 +89,7 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	defer p.mu.Unlock()
 	if b[0] != 0xc1 {
 		p.back = c
-		b = control.SkipDownAcks(b)
+		b = message.SkipDownAcks(b)
 		n, err := rpcdelta.PeekRPC(b)
 		if err != nil {
 			p.t.Error(err)
@@ -118,7 +118,7 @@ func (p *pair) send(c *transport.Conn, f *schema.Frame) {
 		var b []byte
 		for n := range uint8(len(p.said) % 3) {
 			a := snapshot.Ack{Newest: uint16(len(p.said)), Window: 0b1011 << n}
-			b = a.Append(append(b, byte(control.DownAck), n))
+			b = a.Append(append(b, byte(message.DownAck), n))
 		}
 		b, info, err := p.enc[rpc].AppendFrame(b, f)
 		uplinktest.Must(p.t, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/rogue"
@@ -101,7 +101,7 @@ func (a *actor) run(ctx context.Context) {
 }
 
 func (a *actor) message(b []byte) {
-	if t, body, err := control.Split(b); err == nil && t == control.Offer {
+	if t, body, err := message.Split(b); err == nil && t == message.Offer {
 		if o, err := replication.ParseOffer(body); err == nil {
 			a.mu.Lock()
 			a.offers[o.Codec] = o.Number
@@ -111,27 +111,27 @@ func (a *actor) message(b []byte) {
 }
 
 func (a *actor) datagram(b []byte) {
-	t, body, err := control.Split(b)
+	t, body, err := message.Split(b)
 	if err != nil {
 		return
 	}
-	if t == control.WithAcks { // no RPC here has a jitter buffer
-		acks, message, err := control.ParseWithAcks(body)
+	if t == message.WithAcks { // no RPC here has a jitter buffer
+		acks, msg, err := message.ParseWithAcks(body)
 		if err != nil {
 			return
 		}
-		a.datagram(append([]byte{byte(control.Acks)}, acks...))
-		a.datagram(message)
+		a.datagram(append([]byte{byte(message.Acks)}, acks...))
+		a.datagram(msg)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch t {
-	case control.Bound:
-		if r, err := control.ParseBindAnswer(body); err == nil && r.Reason == control.ReasonNone {
+	case message.Bound:
+		if r, err := message.ParseBindAnswer(body); err == nil && r.Reason == message.ReasonNone {
 			a.bound++
 		}
-	case control.Acks:
+	case message.Acks:
 		for len(body) > 0 {
 			ack, rest, err := rpcdelta.ParseAck(body)
 			if err != nil {
@@ -142,9 +142,9 @@ func (a *actor) datagram(b []byte) {
 			}
 			body = rest
 		}
-	case control.Down:
+	case message.Down:
 		a.down(replication.Number(b), b[1:])
-	case control.DownFragment:
+	case message.DownFragment:
 		if first := b[1:]; len(first) > fragment.HeaderSize && first[2] == 0 {
 			a.down(replication.Number(b), first[fragment.HeaderSize:])
 		}
@@ -189,15 +189,15 @@ const (
 	fullRate = bindings * maxHz * slack // payloads a second
 )
 
-func (a *actor) request(n int) control.BindRequest {
+func (a *actor) request(n int) message.BindRequest {
 	s := a.schemas[n]
-	r := control.BindRequest{
-		RPC: uint8(n), Name: moveRPC(n), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
+	r := message.BindRequest{
+		RPC: uint8(n), Name: moveRPC(n), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s), RateHz: maxHz, Ring: rpcdelta.DefaultRing,
 		Codec: rpcdelta.Adaptive.String(), Frames: rpcdelta.MaxHeld, Prior: prior.Generic().Hash(), Reliable: a.kind.binds == reliable,
 		PerTick: s.PerTick(),
 	}
 	if last := len(s.Fields()) - 1; a.kind.evolved {
-		r.Described = []control.Described{{Field: last, Description: s.Fields()[last].String()}}
+		r.Described = []message.Described{{Field: last, Description: s.Fields()[last].String()}}
 	}
 	return r
 }
@@ -234,7 +234,7 @@ func (a *actor) bind(i int) bool {
 	return false
 }
 
-func (a *actor) ask(r *control.BindRequest) {
+func (a *actor) ask(r *message.BindRequest) {
 	b, err := r.Append(nil)
 	if err != nil {
 		panic(err) // it is marshaled the same way each time

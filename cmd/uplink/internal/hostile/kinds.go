@@ -3,7 +3,7 @@ package hostile
 import (
 	"strings"
 
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -48,7 +48,7 @@ var kinds = []kind{
 	{name: "heavy-frames", rate: fullRate, step: heavyFrames, binds: unreliable},
 	{name: "evolved", rate: fullRate, step: heavyFrames, binds: unreliable, evolved: true},
 	{name: "old-baselines", rate: fullRate, step: oldBaselines, binds: unreliable},
-	{name: "bundles", rate: fullRate / control.MaxBundle, step: bundles, binds: unreliable},
+	{name: "bundles", rate: fullRate / message.MaxBundle, step: bundles, binds: unreliable},
 	{name: "reliable-frames", rate: fullRate / 2, step: reliableFrames, binds: reliable},
 }
 
@@ -128,12 +128,12 @@ func (a *actor) ack(i int, snapshots snapshot.Ack, state statesync.Ack) {
 	if i%2 == 0 {
 		n, seq, _ := a.stream(replication.SnapshotCodec)
 		snapshots.Newest = seq
-		_ = a.c.Send(snapshots.Append([]byte{byte(control.DownAck), n}))
+		_ = a.c.Send(snapshots.Append([]byte{byte(message.DownAck), n}))
 		return
 	}
 	n, seq, epoch := a.stream(replication.StateCodec)
 	state.Newest, state.Epoch = seq, epoch
-	_ = a.c.Send(state.Append([]byte{byte(control.DownAck), n}))
+	_ = a.c.Send(state.Append([]byte{byte(message.DownAck), n}))
 }
 
 // falseAcks acks the newest messages, and of those before a random half, not always the same.
@@ -148,20 +148,20 @@ func resets(a *actor, i int) {
 }
 
 // messages sends the smallest messages of the game's own, which the game sends back.
-func messages(a *actor, i int) { _ = a.c.SendReliable(control.AppendMessage(nil, []byte{byte(i)})) }
+func messages(a *actor, i int) { _ = a.c.SendReliable(message.AppendMessage(nil, []byte{byte(i)})) }
 
 // unackedMessages does the same, 20 in a datagram, and acknowledges nothing.
 func unackedMessages(a *actor, i int) {
 	var all [][]byte
 	for range 20 {
-		all = append(all, control.AppendMessage(nil, []byte{byte(i)}))
+		all = append(all, message.AppendMessage(nil, []byte{byte(i)}))
 	}
 	a.push(all...)
 }
 
 // duplicateSegments repeats the same segment, as many times as a datagram holds.
 func duplicateSegments(a *actor, _ int) {
-	data := rogue.Message([]byte{byte(control.Message)})
+	data := rogue.Message([]byte{byte(message.Message)})
 	all := make([]rogue.Segment, transport.MaxPayload/(rogue.SegmentSize+len(data)))
 	for i := range all {
 		all[i] = rogue.Segment{Command: rogue.Push, Window: 64, Data: data}
@@ -218,9 +218,9 @@ func oldBaselines(a *actor, i int) {
 
 // bundles sends bundles of the most frames, as small as they can be.
 func bundles(a *actor, i int) {
-	all := control.NewBundler(transport.MaxPayload)
-	for n := range control.MaxBundle {
-		all.Add(append(header(n%bindings, i*control.MaxBundle+n), a.rubbish(40)...))
+	all := message.NewBundler(transport.MaxPayload)
+	for n := range message.MaxBundle {
+		all.Add(append(header(n%bindings, i*message.MaxBundle+n), a.rubbish(40)...))
 	}
 	_ = a.c.Send(all.Take())
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -152,10 +152,10 @@ func way(sent bool) string {
 func (e *Explained) carried(p *player, b []byte) {
 	e.body = bytes.Clone(b)
 	e.Body = hex.EncodeToString(b)
-	t, body, err := control.Split(b)
-	for ; err == nil && t == control.DownAck; t, body, err = control.Split(b) {
+	t, body, err := message.Split(b)
+	for ; err == nil && t == message.DownAck; t, body, err = message.Split(b) {
 		at := len(e.body) - len(b)
-		ack, message := control.CutDownAck(body)
+		ack, message := message.CutDownAck(body)
 		e.add(8*at, 8, 0, "message type", "%s", typeText(t, b[0]))
 		e.add(8*at+8, float64(8*len(ack)), 0, "number and ack", "%x", ack)
 		if b = message; len(b) == 0 {
@@ -166,52 +166,52 @@ func (e *Explained) carried(p *player, b []byte) {
 		e.note("%v", err)
 		return
 	}
-	if t == control.Frame {
+	if t == message.Frame {
 		return
 	}
 	e.add(8*(len(e.body)-len(b)), 8, 0, "message type", "%s", typeText(t, b[0]))
 	switch t {
-	case control.Acks:
+	case message.Acks:
 		e.acks(p, body, 8)
-	case control.Slack:
+	case message.Slack:
 		e.slack(p, body)
-	case control.Bind:
+	case message.Bind:
 		e.bind(body)
-	case control.Bound:
+	case message.Bound:
 		e.answer(body)
-	case control.Message:
+	case message.Message:
 		e.add(8, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
-	case control.Request:
+	case message.Request:
 		e.request(body)
-	case control.Bundle:
+	case message.Bundle:
 		e.bundle(len(e.body) - len(b))
 	default:
 	}
 }
 
-var typeTexts = map[control.Type]string{
-	control.Acks:    "acks",
-	control.Bind:    "a request to bind an RPC",
-	control.Bound:   "the answer to one",
-	control.Message: "a message of the game's own",
-	control.Leaving: "the server is about to shut down",
-	control.Offer:   "a world is offered",
-	control.Reply:   "the answer to an offer",
-	control.Piece:   "a piece of a world's initial state",
-	control.Stop:    "a world is not sent any more",
-	control.DownAck: "an ack of a world's messages",
-	control.Slack:   "how jitter buffers stand, and acks",
-	control.Request: "a request, or the answer to one",
+var typeTexts = map[message.Type]string{
+	message.Acks:    "acks",
+	message.Bind:    "a request to bind an RPC",
+	message.Bound:   "the answer to one",
+	message.Message: "a message of the game's own",
+	message.Leaving: "the server is about to shut down",
+	message.Offer:   "a world is offered",
+	message.Reply:   "the answer to an offer",
+	message.Piece:   "a piece of a world's initial state",
+	message.Stop:    "a world is not sent any more",
+	message.DownAck: "an ack of a world's messages",
+	message.Slack:   "how jitter buffers stand, and acks",
+	message.Request: "a request, or the answer to one",
 }
 
-func typeText(t control.Type, first byte) string {
+func typeText(t message.Type, first byte) string {
 	text := typeTexts[t]
 	switch t {
-	case control.DownFragment:
+	case message.DownFragment:
 		text = fmt.Sprintf("a fragment of a message of world %d", first&15)
-	case control.Down:
+	case message.Down:
 		text = fmt.Sprintf("a message of world %d", first&15)
-	case control.Bundle:
+	case message.Bundle:
 		text = fmt.Sprintf("a bundle of %d payloads", first&15+2)
 	default:
 		if text == "" {
@@ -261,7 +261,7 @@ func (e *Explained) sortPayloads() {
 }
 
 func (e *Explained) bind(b []byte) {
-	r, err := control.ParseBindRequest(b)
+	r, err := message.ParseBindRequest(b)
 	e.msgpack(b, err, []value{
 		{"number", r.RPC},
 		{"name", strconv.Quote(r.Name)},
@@ -281,7 +281,7 @@ func (e *Explained) bind(b []byte) {
 }
 
 func (e *Explained) answer(b []byte) {
-	a, err := control.ParseBindAnswer(b)
+	a, err := message.ParseBindAnswer(b)
 	e.msgpack(b, err, []value{
 		{"number", a.RPC},
 		{"ring", a.Ring},
@@ -299,7 +299,7 @@ func (e *Explained) answer(b []byte) {
 
 // request explains a request or the answer to one, without the type.
 func (e *Explained) request(b []byte) {
-	k, id, body, err := control.ParseRequest(b)
+	k, id, body, err := message.ParseRequest(b)
 	if err != nil {
 		e.note("%v", err)
 		return
@@ -310,7 +310,7 @@ func (e *Explained) request(b []byte) {
 }
 
 // described returns the descriptions of fields, each after its number.
-func described(fields []control.Described) string {
+func described(fields []message.Described) string {
 	var all []string
 	for _, d := range fields {
 		all = append(all, fmt.Sprintf("%d %q", d.Field, d.Description))

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -100,11 +100,11 @@ func TestExplainOther(t *testing.T) {
 // ackInFront returns a copy of a capture with acks of worlds in front of payloads and bundles.
 func ackInFront(t *testing.T, data []byte) []byte {
 	return rewrite(t, data, func(b record.Body) record.Body {
-		if d, ok := b.(*record.Datagram); ok && !d.Sent && d.Body[0] != byte(control.Bind) {
+		if d, ok := b.(*record.Datagram); ok && !d.Sent && d.Body[0] != byte(message.Bind) {
 			a := snapshot.Ack{Newest: uint16(d.Number), Window: d.Number}
-			d.Body = append(a.Append([]byte{byte(control.DownAck), 1}), d.Body...)
+			d.Body = append(a.Append([]byte{byte(message.DownAck), 1}), d.Body...)
 			if d.Number%3 == 0 {
-				d.Body = append(a.Append([]byte{byte(control.DownAck), 2}), d.Body...)
+				d.Body = append(a.Append([]byte{byte(message.DownAck), 2}), d.Body...)
 			}
 		}
 		return b

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
@@ -295,7 +295,7 @@ func windowText(a *rpcdelta.Ack) string {
 }
 
 func (e *Explained) slack(p *player, b []byte) {
-	all, acks, err := control.ParseSlack(nil, b)
+	all, acks, err := message.ParseSlack(nil, b)
 	if err != nil {
 		e.note("%v", err)
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
@@ -351,7 +351,7 @@ func TestHostile(t *testing.T) {
 		uplinktest.Must(t, err)
 		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
 		uplinktest.Must(t, err)
-		request := control.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: typ.Schema().PerTick()}
+		request := message.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: typ.Schema().PerTick()}
 		b, err := request.Append(nil)
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, conn.Send(b))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -110,15 +110,15 @@ func (p *player) came(x *inspection, body []byte) {
 // payloads returns copies of the payloads in a client's message. The offset of a payload follows
 // from its capacity, since it shares the message's memory.
 func payloads(b []byte) (all []payload) {
-	t, body, err := control.Split(control.SkipDownAcks(b))
+	t, body, err := message.Split(message.SkipDownAcks(b))
 	if err != nil {
 		return nil
 	}
 	switch t {
-	case control.Frame:
+	case message.Frame:
 		return []payload{{b: bytes.Clone(body), offset: cap(b) - cap(body)}}
-	case control.Bundle:
-		for f := control.ParseBundle(body); f.Left() > 0; {
+	case message.Bundle:
+		for f := message.ParseBundle(body); f.Left() > 0; {
 			frame, _, err := f.Next()
 			if err != nil {
 				return all
@@ -158,20 +158,20 @@ func (p *player) forget(x *inspection) {
 
 // sent records the acks in a sent message.
 func (p *player) sent(x *inspection, b []byte) {
-	t, rest, err := control.Split(b)
-	if err == nil && (t == control.WithAcks || t == control.WithSlack) {
-		rest, _, err = control.ParseWithAcks(rest)
-		if t--; t == control.WithAcks {
-			t = control.Slack
+	t, rest, err := message.Split(b)
+	if err == nil && (t == message.WithAcks || t == message.WithSlack) {
+		rest, _, err = message.ParseWithAcks(rest)
+		if t--; t == message.WithAcks {
+			t = message.Slack
 		} else {
-			t = control.Acks
+			t = message.Acks
 		}
 	}
-	if err == nil && t == control.Slack {
-		_, rest, err = control.ParseSlack(nil, rest)
-		t = control.Acks
+	if err == nil && t == message.Slack {
+		_, rest, err = message.ParseSlack(nil, rest)
+		t = message.Acks
 	}
-	if err != nil || t != control.Acks {
+	if err != nil || t != message.Acks {
 		return
 	}
 	for len(rest) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -44,7 +44,7 @@ type replayed struct {
 
 type event struct {
 	at       time.Duration
-	bind     *control.BindRequest // or
+	bind     *message.BindRequest // or
 	body     []byte               // to send; nil ends the session
 	reliable bool
 }
@@ -197,8 +197,8 @@ func (l *loader) bound(b *record.Bound) error {
 	if s := l.sessions[b.Player]; s != nil {
 		l.settle(s)
 		s.streams[b.RPC] = &stream{ready: !b.Again}
-		s.events = append(s.events, event{at: l.at, bind: &control.BindRequest{
-			RPC: uint8(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: control.FieldHashes(declared), RateHz: b.RateHz,
+		s.events = append(s.events, event{at: l.at, bind: &message.BindRequest{
+			RPC: uint8(b.RPC), Name: declared.RPC(), Fingerprint: declared.Fingerprint(), Fields: message.FieldHashes(declared), RateHz: b.RateHz,
 			Ring: b.PeerRing, Codec: b.Codec.String(), Reliable: b.Reliable, Frames: b.Frames, Prior: b.Prior, PerTick: b.PerTick,
 			Batch: b.Batch, Deadline: b.Deadline,
 		}})
@@ -210,17 +210,17 @@ func (l *loader) bound(b *record.Bound) error {
 // created again; acks of worlds are left out.
 func (l *loader) came(s *replayed, body []byte, reliable bool) error {
 	l.settle(s)
-	body = control.SkipDownAcks(body)
-	t, rest, err := control.Split(body)
+	body = message.SkipDownAcks(body)
+	t, rest, err := message.Split(body)
 	c := &carried{at: l.at, reliable: reliable, body: bytes.Clone(body)}
 	switch {
 	case err != nil:
 		return nil
-	case t == control.Message:
-	case t == control.Frame:
+	case t == message.Message:
+	case t == message.Frame:
 		c.payloads = [][]byte{c.body}
-	case t == control.Bundle:
-		for f := control.ParseBundle(rest); f.Left() > 0; {
+	case t == message.Bundle:
+		for f := message.ParseBundle(rest); f.Left() > 0; {
 			payload, _, err := f.Next()
 			if err != nil {
 				break
@@ -253,7 +253,7 @@ func (l *loader) settle(s *replayed) {
 		if len(played) == 0 {
 			return
 		}
-		b := control.NewBundler(transport.MaxPayload)
+		b := message.NewBundler(transport.MaxPayload)
 		for _, p := range played {
 			b.Add(p)
 		}

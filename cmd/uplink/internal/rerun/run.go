@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -98,7 +98,7 @@ func (r *run) session(ctx context.Context, s *replayed) (err error) {
 			return err
 		}
 	}
-	c := &answerer{answers: make(chan control.BindAnswer, 16)}
+	c := &answerer{answers: make(chan message.BindAnswer, 16)}
 	conn, err := transport.Dial(ctx, r.options.To, cfg, c)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func drain(ctx context.Context, conn *transport.Conn) error {
 	return nil
 }
 
-type answerer struct{ answers chan control.BindAnswer }
+type answerer struct{ answers chan message.BindAnswer }
 
 func (c *answerer) Opened(*transport.Conn)                     {}
 func (c *answerer) Closed(*transport.Conn, error)              {}
@@ -172,11 +172,11 @@ func (c *answerer) Message(*transport.Conn, []byte, time.Time) {}
 func (c *answerer) Tick(time.Time)                             {}
 
 func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
-	t, body, err := control.Split(b)
-	if err != nil || t != control.Bound {
+	t, body, err := message.Split(b)
+	if err != nil || t != message.Bound {
 		return
 	}
-	if a, err := control.ParseBindAnswer(body); err == nil {
+	if a, err := message.ParseBindAnswer(body); err == nil {
 		select {
 		case c.answers <- a:
 		default:
@@ -185,7 +185,7 @@ func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 }
 
 // bind binds an RPC as a client does.
-func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.BindRequest) error {
+func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *message.BindRequest) error {
 	b, err := r.Append(nil)
 	if err != nil {
 		return err
@@ -213,9 +213,9 @@ func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *control.Bi
 	}
 }
 
-func bound(r *control.BindRequest, a *control.BindAnswer) error {
+func bound(r *message.BindRequest, a *message.BindAnswer) error {
 	switch {
-	case a.Reason != control.ReasonNone:
+	case a.Reason != message.ReasonNone:
 		return fmt.Errorf("bind %s: the server refuses it, reason %d of docs/spec/messages.md", r.Name, a.Reason)
 	case a.Prior != r.Prior:
 		return fmt.Errorf("bind %s: the server does not have the prior %016x", r.Name, r.Prior)

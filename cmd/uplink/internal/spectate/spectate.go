@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
-	"github.com/uplink-rpc/uplink/internal/control"
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
@@ -96,18 +96,18 @@ func (p *playback) now() time.Time { return time.Unix(0, int64(p.at)) }
 
 // message handles a message of the reliable channel.
 func (p *playback) message(b *record.Message) {
-	t, body, err := control.Split(b.Body)
+	t, body, err := message.Split(b.Body)
 	if err != nil {
 		return
 	}
-	if b.Sent && t == control.Offer {
+	if b.Sent && t == message.Offer {
 		p.offered(b.Player, body)
 	}
 	switch {
 	case p.sub == nil || b.Player != p.report.Player:
-	case b.Sent && (t == control.Offer || t == control.Piece || t == control.Stop):
+	case b.Sent && (t == message.Offer || t == message.Piece || t == message.Stop):
 		_ = p.all.HandleMessage(link{}, t, body, p.now()) // an error is one of the server, or of a damaged file
-	case !b.Sent && t == control.Reply && len(body) >= 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
+	case !b.Sent && t == message.Reply && len(body) >= 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
 		p.restart()
 	}
 }
@@ -145,13 +145,13 @@ func (p *playback) restart() {
 
 // datagram handles a datagram to the player.
 func (p *playback) datagram(b []byte) {
-	t, body, err := control.Split(b)
-	if err == nil && (t == control.WithAcks || t == control.WithSlack) {
-		if _, b, err = control.ParseWithAcks(body); err == nil {
-			t, body, err = control.Split(b)
+	t, body, err := message.Split(b)
+	if err == nil && (t == message.WithAcks || t == message.WithSlack) {
+		if _, b, err = message.ParseWithAcks(body); err == nil {
+			t, body, err = message.Split(b)
 		}
 	}
-	if err == nil && (t == control.Down || t == control.DownFragment) {
+	if err == nil && (t == message.Down || t == message.DownFragment) {
 		_ = p.all.HandleDatagram(link{}, t, body, p.now()) // a message of another world
 	}
 }
@@ -181,7 +181,7 @@ type objectType struct {
 	frame  *schema.Frame
 }
 
-func (w *world) Check(o *replication.Offer) (d control.Differences, err error) {
+func (w *world) Check(o *replication.Offer) (d message.Differences, err error) {
 	if o.Codec != replication.SnapshotCodec {
 		w.playback.err = ErrState
 		return d, ErrState

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 )
 
 // passwordVariable is the environment variable with the password of -nats-user.
@@ -137,7 +137,7 @@ func readSecret(name, path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("-%s: %w", name, err)
 	}
-	if err := private.Exposed(path); err != nil {
+	if err := privatefile.Exposed(path); err != nil {
 		log.Printf("-%s: %v; chmod 600 %s", name, err, path)
 	}
 	return strings.TrimSpace(string(text)), nil

@@ -1,7 +1,7 @@
-// Package private opens output files that only their owner may read and write: recordings,
+// Package privatefile opens output files that only their owner may read and write: recordings,
 // captures, key logs and other files that contain players' input or secrets. It never follows a
 // symbolic link in the last element of a path.
-package private
+package privatefile
 
 import (
 	"errors"

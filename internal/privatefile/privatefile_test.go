@@ -1,4 +1,4 @@
-package private_test
+package privatefile_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/private"
+	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 )
 
@@ -16,9 +16,9 @@ import (
 // of a link as they were.
 func TestOpen(t *testing.T) {
 	ways := map[string]func(string) (*os.File, error){
-		"create":    func(path string) (*os.File, error) { return private.Create(path, false) },
-		"overwrite": func(path string) (*os.File, error) { return private.Create(path, true) },
-		"append":    private.Append,
+		"create":    func(path string) (*os.File, error) { return privatefile.Create(path, false) },
+		"overwrite": func(path string) (*os.File, error) { return privatefile.Create(path, true) },
+		"append":    privatefile.Append,
 	}
 	for _, c := range []struct {
 		name string
@@ -97,14 +97,14 @@ func TestErrors(t *testing.T) {
 		create    error
 		append    error
 	}{
-		{path, false, fs.ErrExist, private.ErrPublic},
-		{dir, true, private.ErrNotRegular, private.ErrNotRegular},
+		{path, false, fs.ErrExist, privatefile.ErrPublic},
+		{dir, true, privatefile.ErrNotRegular, privatefile.ErrNotRegular},
 		{filepath.Join(dir, "no", "path"), true, fs.ErrNotExist, fs.ErrNotExist},
 	} {
-		if _, err := private.Create(c.path, c.overwrite); !errors.Is(err, c.create) {
+		if _, err := privatefile.Create(c.path, c.overwrite); !errors.Is(err, c.create) {
 			t.Errorf("create %s: %v, want %v", c.path, err, c.create)
 		}
-		if _, err := private.Append(c.path); runtime.GOOS != "windows" && !errors.Is(err, c.append) {
+		if _, err := privatefile.Append(c.path); runtime.GOOS != "windows" && !errors.Is(err, c.append) {
 			t.Errorf("append to %s: %v, want %v", c.path, err, c.append)
 		}
 	}
@@ -116,7 +116,7 @@ func TestExposed(t *testing.T) {
 		t.Skip("its files have no such modes")
 	}
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := private.Exposed(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := privatefile.Exposed(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -126,11 +126,11 @@ func TestExposed(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := private.Exposed(path); errors.Is(err, private.ErrPublic) != exposed {
+		if err := privatefile.Exposed(path); errors.Is(err, privatefile.ErrPublic) != exposed {
 			t.Errorf("%v: %v", mode, err)
 		}
 	}
-	if err := private.Exposed(os.DevNull); err != nil {
+	if err := privatefile.Exposed(os.DevNull); err != nil {
 		t.Errorf("a device: %v", err)
 	}
 }

@@ -1,8 +1,8 @@
-// Package control defines the messages other than frames between client and DS: acks, reports about
+// Package message defines the messages other than frames between client and DS: acks, reports about
 // jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, handovers, and
 // the messages of replication streams. The first byte of each has its two high bits set, which that
 // of a frame has not.
-package control
+package message
 
 import (
 	"errors"
