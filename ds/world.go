@@ -395,8 +395,6 @@ type StateConfig struct {
 	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
 	// to [statesync.MaxTicks]; default 16.
 	InputTicks int
-	// NoDelta disables deltas, for comparisons.
-	NoDelta bool
 }
 
 // checkBandwidth checks StateConfig.Bandwidth and MinBandwidth.

@@ -103,9 +103,9 @@ func TestStates(t *testing.T) {
 		{count: 20, rtt: 20 * ms, every: 1},
 		{count: 200, rtt: 100 * ms, link: medium, every: 1},
 		{count: 200, rtt: 100 * ms, link: medium, cfg: ds.StateConfig{Bandwidth: 24_000}, every: 1, ackHz: 60},
-		{count: 300, rtt: 100 * ms, link: medium, cfg: ds.StateConfig{Bandwidth: 4_000_000, NoDelta: true}, every: 1, fragments: true},
+		{count: 300, rtt: 100 * ms, link: medium, cfg: ds.StateConfig{Bandwidth: 4_000_000}, every: 1, fragments: true},
 		{count: 100, rtt: 300 * ms, link: simnet.Config{Loss: 0.2, Burst: 4, Duplicate: 0.2}, every: 3, ackHz: 10, fragments: true},
-		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, MinBandwidth: 32_000, NoDelta: true}, every: 1},
+		{count: 200, rtt: 100 * ms, link: simnet.Config{Rate: 20_000, Jitter: 5 * ms}, cfg: ds.StateConfig{Bandwidth: 2_000_000, MinBandwidth: 32_000}, every: 1},
 	} {
 		if testing.Short() && c.count > 100 {
 			continue
@@ -233,7 +233,7 @@ func TestTwoWorlds(t *testing.T) {
 // receives the new stream, after messages and acks of the old one that are still in flight: objects
 // that were removed in between are gone. In some rounds the server stops the stream too.
 func TestRejoin(t *testing.T) {
-	for name, cfg := range map[string]*ds.StateConfig{"snapshots": nil, "state": {}, "state without deltas": {NoDelta: true}} {
+	for name, cfg := range map[string]*ds.StateConfig{"snapshots": nil, "state": {}} {
 		bubble(t, name, func(t *testing.T) {
 			network := linkedBy(t, 150*ms, simnet.Config{Loss: 0.05, Jitter: 30 * ms})
 			a, srv, joined := serveArena(t, network, 30, never, ds.WorldConfig[mover]{})
@@ -377,7 +377,7 @@ func TestStatesBandwidth(t *testing.T) {
 		var streams []*ds.StateStream
 		for range 2 {
 			conn := uplinktest.Dial(t, network, client.Config{})
-			streams = append(streams, a.offer(<-joined, ds.StateConfig{Bandwidth: 64_000, NoDelta: true})) // there is more to send than fits
+			streams = append(streams, a.offer(<-joined, ds.StateConfig{Bandwidth: 64_000})) // there is more to send than fits
 			_, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{Handle: newCopier(t, a).update})
 			uplinktest.Must(t, err)
 		}

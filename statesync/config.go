@@ -53,8 +53,6 @@ type Config struct {
 	// [Sender.Next].
 	First uint64
 	Epoch uint8
-	// NoDelta makes every packet a keyframe, for comparison.
-	NoDelta bool
 }
 
 func (c *Config) fill() error {

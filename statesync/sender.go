@@ -191,7 +191,7 @@ func (s *Sender) restart() {
 // loadView loads the baselines of the next packet.
 func (s *Sender) loadView() {
 	pc := &s.codec
-	pc.keyframe = !s.acked || s.cfg.NoDelta
+	pc.keyframe = !s.acked
 	pc.view, pc.bases = view{}, nil
 	if s.acked {
 		pc.base = s.store.get(s.last)

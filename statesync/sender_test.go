@@ -140,24 +140,25 @@ func TestAllocations(t *testing.T) {
 // fewer.
 func TestRelativePlaces(t *testing.T) {
 	set := still(t, testSchema(t), 200)
-	updates := func(cfg statesync.Config, viewer bool) (first, later int) {
-		cfg.Velocities, cfg.Budget = config.Velocities, 300
-		s, r := pair(t, testSchema(t), cfg)
+	updates := func(viewer, acks bool) (first, later int) {
+		s, r := pair(t, testSchema(t), statesync.Config{Velocities: config.Velocities, Budget: 300})
 		if viewer {
 			s.SetViewer(0)
 		}
 		for tick := range int64(30) {
 			out, info := send(t, s, tick, set)
-			deliver(t, s, r, out)
+			if acks {
+				deliver(t, s, r, out)
+			}
 			if later = len(info.Objects); tick == 0 {
 				first = later
 			}
 		}
 		return first, later
 	}
-	far, same := updates(statesync.Config{NoDelta: true}, false)
-	near, _ := updates(statesync.Config{NoDelta: true}, true)
-	_, deltas := updates(statesync.Config{}, true)
+	far, same := updates(false, false)
+	near, _ := updates(true, false)
+	_, deltas := updates(true, true)
 	if near < far*11/10 || same < far-1 || same > far+1 || deltas < 5*far {
 		t.Errorf("%d objects with places whole, %d then, %d from the viewer's, %d as deltas", far, same, near, deltas)
 	}

@@ -26,7 +26,6 @@ type StateConfig struct {
 	Bandwidth    int // bits per second, with all headers down to IP
 	MinBandwidth int // minimum of the rate control, or 0 for none
 	InputTicks   int
-	NoDelta      bool
 }
 
 // stateWorld is what the streams of state of a world have in common.
@@ -86,7 +85,7 @@ type stateEncoder struct {
 
 func (s *stateSender) start(now time.Time) {
 	cfg := s.world.state.config
-	cfg.Ticks, cfg.NoDelta = s.cfg.InputTicks, s.cfg.NoDelta
+	cfg.Ticks = s.cfg.InputTicks
 	cfg.First, cfg.Epoch = s.first, s.epoch
 	sender, err := s.world.state.world.NewSender(cfg)
 	if err != nil {

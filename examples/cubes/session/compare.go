@@ -43,7 +43,6 @@ func Variants() []Variant {
 		{Name: "full snapshots", Mode: ModeFull, Options: Options{Rate: 10}, NoBudget: true},
 		{Name: "snapshots", Mode: ModeSnapshots},
 		{Name: "state", Mode: ModeState},
-		{Name: "state, no delta", Mode: ModeState, Options: Options{NoDelta: true}},
 		{Name: "state, not rounded", Mode: ModeState, Options: Options{NoRound: true}},
 		{Name: "state, not smoothed", Mode: ModeState, Options: Options{NoSmooth: true}},
 	}

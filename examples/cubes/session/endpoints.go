@@ -259,7 +259,7 @@ func newStateStream(e *Endpoints, initial Initial, o Options) (*dsStateSender, *
 	})
 	return &dsStateSender{
 		streamSender: streamSender{traffic: newTraffic(e.states.Stats), endpoints: e, leave: r.view.cancel}, every: world.TickRate / o.Rate,
-		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget), NoDelta: o.NoDelta},
+		cfg: ds.StateConfig{Bandwidth: bandwidth(o.Budget)},
 	}, r, nil
 }
 

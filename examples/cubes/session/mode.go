@@ -52,10 +52,9 @@ type Options struct {
 	// sent the cells of the world within that distance of its own cube. 0 means the whole world. It
 	// applies to [Endpoints] only.
 	Sight float64
-	// NoDelta, NoRound and NoSmooth apply to ModeState. NoDelta sends states without delta coding,
-	// NoRound does not round the simulations of both ends, and NoSmooth draws corrections without
-	// smoothing.
-	NoDelta, NoRound, NoSmooth bool
+	// NoRound and NoSmooth apply to ModeState. NoRound does not round the simulations of both ends,
+	// and NoSmooth draws corrections without smoothing.
+	NoRound, NoSmooth bool
 }
 
 // Interval returns the time between two messages at the maximum rate.

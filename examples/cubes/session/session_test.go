@@ -149,7 +149,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s in %d: %.1f kbit/s, %d updates, %d refused: %v", r.Variant, r.Budget, r.Kbits(), r.Updates, r.Rejected, r.LastError)
 		}
 	}
-	if svg := session.Figure(results, cfg.Budgets).SVG(); !strings.Contains(svg, "state, no delta") {
+	if svg := session.Figure(results, cfg.Budgets).SVG(); !strings.Contains(svg, "state, not rounded") {
 		t.Error(svg)
 	}
 }

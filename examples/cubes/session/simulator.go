@@ -301,7 +301,7 @@ func newState(initial Initial, o Options) (Sender, Receiver, error) {
 }
 
 func stateConfig(r *world.Rounding, o Options) statesync.Config {
-	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting", NoDelta: o.NoDelta}
+	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting"}
 }
 
 // minPacket is the minimum room in a packet, in bytes: smaller ones are mostly headers.

@@ -101,7 +101,7 @@ func (l *Live) Change(change func(*Settings) error) error {
 	}
 	l.settings = s
 	err := errors.Join(l.session.SetLink(s.link()), l.steering.set(s.link()))
-	if s.Mode != before.Mode || s.Rate != before.Rate || s.Sight != before.Sight || s.Delta != before.Delta || s.Round != before.Round || s.Smooth != before.Smooth {
+	if s.Mode != before.Mode || s.Rate != before.Rate || s.Sight != before.Sight || s.Round != before.Round || s.Smooth != before.Smooth {
 		m, bad := session.ParseMode(s.Mode)
 		return errors.Join(err, bad, l.session.Use(m, s.options()))
 	}
@@ -166,8 +166,7 @@ type Settings struct {
 	Loss   float64 `json:"loss"`
 	RTT    float64 `json:"rtt"`
 	Jitter float64 `json:"jitter"`
-	// Delta, Round and Smooth enable parts of state synchronization; see session.Options.
-	Delta  bool `json:"delta"`
+	// Round and Smooth enable parts of state synchronization; see session.Options.
 	Round  bool `json:"round"`
 	Smooth bool `json:"smooth"`
 	// Auto lets the script play.
@@ -176,7 +175,7 @@ type Settings struct {
 
 // DefaultSettings returns the initial settings: the link and the budget of the articles.
 func DefaultSettings() Settings {
-	return Settings{Mode: session.ModeSnapshots.String(), Rate: 60, Budget: 256, Loss: 0.05, RTT: 100, Jitter: 33, Delta: true, Round: true, Smooth: true, Auto: true}
+	return Settings{Mode: session.ModeSnapshots.String(), Rate: 60, Budget: 256, Loss: 0.05, RTT: 100, Jitter: 33, Round: true, Smooth: true, Auto: true}
 }
 
 // Maximum values of settings, in the units of Settings.
@@ -213,7 +212,7 @@ func (s *Settings) link() session.Link {
 func (s *Settings) options() session.Options {
 	return session.Options{
 		Rate: s.Rate, Budget: s.Budget * 1000, Sight: s.Sight, Jitter: s.link().Jitter, Loss: s.Loss,
-		NoDelta: !s.Delta, NoRound: !s.Round, NoSmooth: !s.Smooth,
+		NoRound: !s.Round, NoSmooth: !s.Smooth,
 	}
 }
 

@@ -78,7 +78,7 @@ func TestPage(t *testing.T) {
 	b.Run(`dispatchEvent(new KeyboardEvent("keydown", {code: "ArrowRight"}))`)
 	b.Await(`!document.querySelector("#auto").checked && document.querySelector("[data-key='2']").ariaPressed === "true"`)
 	b.Run(`dispatchEvent(new KeyboardEvent("keyup", {code: "ArrowRight"}))`)
-	await(t, l, func(s web.Settings) bool { return s.Mode == "state" && !s.Smooth && s.Delta })
+	await(t, l, func(s web.Settings) bool { return s.Mode == "state" && !s.Smooth })
 	if sightShown(b) {
 		t.Error("a slider for what the client sees")
 	}

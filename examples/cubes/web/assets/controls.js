@@ -5,7 +5,6 @@ const modes = [
   ["state", "state synchronization, simulated", { rate: 60, budget: 256 }],
 ];
 const parts = [
-  ["delta", "delta coding"],
   ["round", "rounding at both ends"],
   ["smooth", "smoothing"],
 ];
