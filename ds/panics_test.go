@@ -460,7 +460,9 @@ func TestDecoderPanics(t *testing.T) {
 			Joined: func(p *ds.Player) { joined = append(joined, p) },
 			Left:   func(_ *ds.Player, err error) { left = append(left, err) },
 		}, handles("Move", moves.Handle))
-		victim, other := uplinktest.Dial(t, network, client.Config{}), uplinktest.Dial(t, network, client.Config{})
+		victim := uplinktest.Dial(t, network, client.Config{})
+		settle(time.Second)
+		other := uplinktest.Dial(t, network, client.Config{})
 		broken, move := uplinktest.Bind(t, victim, "Move"), uplinktest.Bind(t, other, "Move")
 		settle(time.Second)
 		joined[0].BreakDecoder(0)
