@@ -69,7 +69,7 @@ func TestBandwidth(t *testing.T) {
 }
 
 // TestSharedBits measures the bits of two RPCs that are called in the same tick, without
-// heartbeats, for docs/results.md.
+// heartbeats, for lab/results.md.
 func TestSharedBits(t *testing.T) {
 	measures(t)
 	type look struct {

@@ -22,7 +22,7 @@ import (
 
 // Defaults of a [Config].
 const (
-	// DefaultAckHz follows from the ack rate curve in docs/results.md.
+	// DefaultAckHz follows from the ack rate curve in lab/results.md.
 	DefaultAckHz = 10
 	// defaultQueueBytes has room for half a second of a thousand players.
 	defaultQueueBytes = 16 << 20

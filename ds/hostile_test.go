@@ -67,7 +67,7 @@ var attacks = []attack{
 }
 
 // TestHostile runs each attack against players whose links lose nothing, so that each late or
-// missing frame is the attack's doing. It logs the table of docs/results.md.
+// missing frame is the attack's doing. It logs the table of lab/results.md.
 func TestHostile(t *testing.T) {
 	link := simnet.Config{Delay: 25 * ms}
 	table := `

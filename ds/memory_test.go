@@ -94,7 +94,7 @@ func TestIdleSessionFitsItsBudget(t *testing.T) {
 func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	t.Helper()
 	const players = 500
-	typ, err := schema.Compile[pawn]("Move", 0)
+	typ, err := schema.Compile[uplinktest.Pawn]("Move", 0)
 	uplinktest.Must(t, err)
 	const ring = 2 * rpcdelta.DefaultRing // frames, which fill a ring
 	var frames [][]byte
@@ -106,7 +106,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network, AckHz: 1})
 	uplinktest.Must(t, err)
 	delivered := 0
-	uplinktest.Must(t, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[pawn]) { delivered++ }))
+	uplinktest.Must(t, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[uplinktest.Pawn]) { delivered++ }))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
 	conns := make([]*transport.Conn, players)
@@ -151,12 +151,12 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 }
 
 // encoder returns an encoder that has sent n frames, without acks.
-func encoder(t testing.TB, typ *schema.Type[pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
+func encoder(t testing.TB, typ *schema.Type[uplinktest.Pawn], codec rpcdelta.Codec, n int, sent func(payload []byte)) *rpcdelta.Encoder {
 	enc, err := rpcdelta.NewEncoder(typ.Schema(), rpcdelta.EncoderConfig{Codec: codec})
 	uplinktest.Must(t, err)
 	f := typ.Schema().NewFrame()
 	for i := range n {
-		call := pawnAt(i)
+		call := uplinktest.PawnAt(i)
 		uplinktest.Must(t, typ.Quantize(f, &call))
 		b, _, err := enc.AppendFrame(nil, f)
 		uplinktest.Must(t, err)

@@ -42,7 +42,6 @@ func TestHelp(t *testing.T) {
 		{"--help", "bench "},
 		{"--version", "uplink version "},
 		{"bench --help", "--distance 6 --codec rle --json"},
-		{"drift --help", "uplink drift --distance 3"},
 	} {
 		code, stdout, stderr := uplink(t, strings.Fields(c.args)...)
 		if code != 0 || stderr != "" || !strings.Contains(stdout, c.want) {

@@ -42,6 +42,10 @@ func TestDocumentedCommands(t *testing.T) {
 				for len(args) > 0 && strings.Contains(args[0], "=") && !strings.HasPrefix(args[0], "-") {
 					args = args[1:]
 				}
+				module := "../.."
+				if len(args) > 3 && args[0] == "cd" && args[2] == "&&" {
+					module, args = filepath.Join(module, args[1]), args[3:]
+				}
 				if len(args) > 2 && args[0] == "go" && args[1] == "run" && args[2] == "./cmd/uplink" {
 					args = args[2:]
 					args[0] = "uplink"
@@ -50,7 +54,7 @@ func TestDocumentedCommands(t *testing.T) {
 				case len(args) > 1 && args[0] == "uplink":
 					checkUplink(t, path, command, args[1:])
 				case len(args) > 2 && args[0] == "go" && args[1] == "test":
-					checkGoTest(t, path, command, args[2:])
+					checkGoTest(t, path, command, module, args[2:])
 				default:
 					continue
 				}
@@ -92,15 +96,15 @@ func checkUplink(t *testing.T, path, command string, args []string) {
 	}
 }
 
-// checkGoTest checks a command of go test, which runs in the root or, without a directory, in that
-// of the page.
-func checkGoTest(t *testing.T, path, command string, args []string) {
+// checkGoTest checks a command of go test, which runs in the root of a module or, without a
+// directory, in that of the page.
+func checkGoTest(t *testing.T, path, command, module string, args []string) {
 	t.Helper()
 	var names []string
 	for i, a := range args {
 		switch {
 		case strings.HasPrefix(a, "./") && !strings.HasSuffix(a, "..."):
-			dir := filepath.Join("../..", a)
+			dir := filepath.Join(module, a)
 			if _, err := os.Stat(dir); err != nil {
 				t.Errorf("%s: %s: %v", path, command, err)
 				continue

@@ -79,15 +79,11 @@ func TestCommonErrors(t *testing.T) {
 		{"bots --player 3 " + moves, 2, "unknown flag: --player; did you mean --players?"},
 		{"completion", 2, "want one shell of bash, zsh, fish, powershell"},
 		{"completion tcsh", 2, "uplink: completion: want one shell of bash, zsh, fish, powershell\nhint: uplink completion --help\n"},
-		{"floor --distance 0 " + moves, 2, "uplink: --distance 0: want 1 to 255 frames\nhint: uplink floor --help\n"},
-		{"drift a.csv --distance 0", 2, "uplink: --distance 0: want 1 to 255 frames\nhint: uplink drift --help\n"},
 		// Values.
 		{"demo --rtt 80", 2, "--rtt 80: want a number and its unit, such as 80ms, 30s or 10m"},
 		{"demo --for soon", 2, "--for soon: want a number and its unit"},
 		{"demo --clients 1.5", 2, "--clients 1.5: want a whole number"},
 		{"bench --ack-hz ten " + moves, 2, "--ack-hz ten: want a number"},
-		{"bench-world --players 1,x", 2, "--players 1,x: want whole numbers with commas between them"},
-		{"ackrate --ack-hz 10,x " + moves, 2, "--ack-hz 10,x: want numbers with commas between them"},
 		{"bench --codec Adaptive " + moves, 2, "want some of paper, rle, adaptive"},
 		{"replay --suite aes " + moves, 2, "want gcm, chacha, compact, chacha-compact or none"},
 		// Addresses.
@@ -107,7 +103,6 @@ func TestCommonErrors(t *testing.T) {
 		{"bench " + lonely, 1, "lonely.schema.json: no such file or directory\nhint: a trace needs a schema in NAME.schema.json, or in the file of --schema\n"},
 		{"bench " + dir + "/none.csv --schema " + dir + "/ragged.schema.json", 1, "uplink: trace: open " + dir + "/none.csv: no such file or directory\n"},
 		{"bench " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
-		{"drift " + ragged, 1, "uplink: trace: " + ragged + ": row 2 (line 3): 1 cells, want 2 as in the header\n"},
 		{"bench --schema " + schema + " " + dir + "/broken.csv.gz", 1, "not a gzip file, which its name says it is"},
 		{"bench --schema " + schema + " " + lonely, 1, `the header has "x"`},
 		{"ds --listen 127.0.0.1:0 --schema " + moves, 1, "hint: this is a trace; its schema is in " + schema},
@@ -120,13 +115,6 @@ func TestCommonErrors(t *testing.T) {
 // TestMeasuringErrors tests the errors of commands that read traces.
 func TestMeasuringErrors(t *testing.T) {
 	computes(t)
-	checkFailures(t, "ackrate", []failure{
-		{"a.csv --ack-hz 10,5", 2, "uplink: --ack-hz 10,5: want ascending rates\n"},
-		{"a.csv --ack-hz 0,5", 2, "uplink: --ack-hz 0: want more than 0 acks a second\n"},
-		{"a.csv --ack-hz 10 --svg a.svg", 2, "uplink: --svg: a curve needs at least two rates, see --ack-hz\n"},
-		{"a.csv --codec zip", 2, "uplink: --codec \"zip\": want some of paper, rle, adaptive\n"},
-		{rocketLeague + " --ack-hz 30,60 --svg " + t.TempDir() + "/no/a.svg", 1, "no/a.svg: no such file or directory\n"},
-	})
 	checkFailures(t, "analyze", []failure{
 		{"", 2, wantTrace},
 		{"a.csv --distance 0", 2, "uplink: --distance 0: want at least 1 frame\n"},

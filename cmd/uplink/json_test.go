@@ -12,7 +12,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/drift"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
 	"github.com/uplink-rpc/uplink/trace"
@@ -40,23 +39,6 @@ func TestEveryCommandHasJSON(t *testing.T) {
 	for _, c := range newRoot(&profiler{}).Commands() {
 		if c.Flags().Lookup("json") == nil && !c.Hidden && !slices.Contains(without, c.Name()) {
 			t.Errorf("%s has no --json", c.Name())
-		}
-	}
-}
-
-func TestDrift(t *testing.T) {
-	both := parse[[]drift.Result](t, "drift", "--json", "--distance", "3", rocketLeague, portal2)
-	if len(both) != 2 || both[0].Trace != rocketLeague || both[0].Frames != 1800 || both[1].Distance != 3 {
-		t.Fatalf("%+v", both)
-	}
-	f := both[0].Fields[0]
-	if last := f.Spans[len(f.Spans)-1]; f.Name == "" || f.Step <= 0 || last.Until != 60 || last.QuantizeFirst.Max > f.Step || last.Article.Max < f.Step {
-		t.Errorf("%+v", f)
-	}
-	_, stdout, _ := uplink(t, "drift", "--distance", "3", rocketLeague)
-	for _, want := range []string{"1800 frames at 30 Hz, each against the one 3 before it\n", "\nLocation ", " 60 s "} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
@@ -121,7 +103,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	must(t, err)
 	_, figures, _ := strings.Cut(string(text), "\n## Figures for programs\n")
 	for command, printed := range map[string][]any{
-		"ackrate": {ackCurve{}}, "decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "drift": {drift.Result{}}, "replay": {sent{}}, "soak": {soak.Phase{}, fleetload.Result{}},
+		"decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "replay": {sent{}}, "soak": {soak.Phase{}, fleetload.Result{}},
 		"train": {trained{}, results{}}, "version": {build{}},
 	} {
 		row := regexp.MustCompile("(?m)^\\| `" + command + "` \\| (.*) \\|$").FindStringSubmatch(figures)

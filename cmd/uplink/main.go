@@ -54,8 +54,8 @@ from a call that the dedicated server has acknowledged.`,
 		return profile.start()
 	}
 	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
-	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(), newBenchSnapshotsCommand(), newBenchWorldCommand(), newAckRateCommand(),
-		newAnalyzeCommand(), newTuneCommand(), newDriftCommand(), newFloorCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
+	root.AddCommand(newDemoCommand(), newDSCommand(), newReplayCommand(), newBotsCommand(), newBenchCommand(),
+		newAnalyzeCommand(), newTuneCommand(), newTrainCommand(), newInspectCommand(), newReplayCaptureCommand(),
 		newKeygenCommand(), newTokenCommand(), newSoakCommand(), newSoakServerCommand(), newSoakFleetServerCommand(), newDecryptCommand(), newConformanceCommand(), newConformancePeerCommand(), newBackendCommand(), newVersionCommand(), newManCommand(), newCompletionCommand())
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)

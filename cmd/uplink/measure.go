@@ -44,14 +44,6 @@ func addRun(f *pflag.FlagSet, c *bench.Config, prior *string, payload string) {
 	f.StringVar(prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
 }
 
-// checkBaseline validates --distance of the commands that always have one.
-func checkBaseline(distance int) error {
-	if distance < 1 || distance >= rpcdelta.MaxRing {
-		return fmt.Errorf("--distance %d: want 1 to %d frames", distance, rpcdelta.MaxRing-1)
-	}
-	return nil
-}
-
 // checked returns a RunE that runs a command after a check of its flags, whose errors are of usage.
 func checked(check func() error, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

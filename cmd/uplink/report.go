@@ -73,23 +73,16 @@ func missing(cmd *cobra.Command, err error) error {
 		return errors.New("CAPTURE: want a .pcap or .pcapng file of tcpdump, dumpcap or Wireshark")
 	case strings.Contains(cmd.Use, "CAPTURE"):
 		return errors.New("CAPTURE: want a file of uplink ds --capture or uplink demo --capture")
-	case strings.Contains(cmd.Use, "FILE"):
-		return errors.New("FILE: want a recording of cubes")
 	}
 	return err
 }
 
 // oneArg is the argument check of commands with one argument.
 func oneArg(cmd *cobra.Command, args []string) error {
-	return cmp.Or(cobra.MinimumNArgs(1)(cmd, args), atMostOneArg(cmd, args))
-}
-
-// atMostOneArg is the argument check of commands with one argument that may be left out.
-func atMostOneArg(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("%q: want one file, this is the second", args[1])
 	}
-	return nil
+	return cobra.MinimumNArgs(1)(cmd, args)
 }
 
 // noCommand is the argument check of the root command.
@@ -141,7 +134,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 var wanted = map[string]string{
 	"duration": "a number and its unit, such as 80ms, 30s or 10m", "int": "a whole number", "uint": "a whole number, not below 0",
 	"uint16": "a whole number, 0 to 65535", "uint64": "a whole number, not below 0", "log-level": "debug, info, warn or error", "float64": "a number", "float64Slice": "numbers with commas between them",
-	"intSlice": "whole numbers with commas between them", "bool": "true or false",
+	"bool": "true or false",
 }
 
 // flagError adds what was probably meant.

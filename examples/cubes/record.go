@@ -21,7 +21,7 @@ func newRecordCommand() *cobra.Command {
 	frames, seed, reach := 3000, uint64(1), float64(world.ScriptReach)
 	c := &cobra.Command{
 		Use:   "record FILE",
-		Short: "Records a scripted run for uplink bench-snapshots",
+		Short: "Records a scripted run for the commands snapshots and world of lab",
 		Long: `record simulates a scripted run and writes 901 cubes a frame, at 60 Hz, in the layout of the articles'
 compression challenge: for each cube eight 32-bit integers, little-endian. FILE is compressed if its name ends in .gz.`,
 		Args: cobra.ExactArgs(1),

@@ -137,7 +137,7 @@ func (r *Report) price(t *trace.Trace, m *moments, progress func(done float64)) 
 	if len(t.Frames) < minFrames(distance) {
 		return nil
 	}
-	bills, err := Floor(t, distance, false, progress)
+	bills, err := Floor(t, distance, progress)
 	if err != nil {
 		return err
 	}

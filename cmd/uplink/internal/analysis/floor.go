@@ -22,17 +22,15 @@ func minFrames(distance int) int { return 4 * (distance + margin) }
 // with each frame encoded against the one distance before it. It is not a codec: it fits models to
 // the whole trace, including later frames, and does not count them. The estimate is the cost of a
 // codec of the same kind, a weighted sum of features with noise of slowly varying width, that knows
-// these models in advance. If causal, weights and widths are fitted to earlier frames only; the
-// shape of the noise and the probabilities of flags still to the whole trace. See
-// docs/design/codec.md.
+// these models in advance. See docs/design/codec.md.
 //
 // progress, if not nil, is called with the completed share. Too few frames are an error.
-func Floor(t *trace.Trace, distance int, causal bool, progress func(done float64)) ([]Bill, error) {
+func Floor(t *trace.Trace, distance int, progress func(done float64)) ([]Bill, error) {
 	if least := minFrames(distance); len(t.Frames) < least {
 		const few = "%s: %d frames are too few for distance %d: want at least %d"
 		return nil, fmt.Errorf(few, t.Name, len(t.Frames), distance, least)
 	}
-	s := newSeries(t, distance, causal)
+	s := newSeries(t, distance)
 	bills := make([]Bill, 0, len(s.fields))
 	for i, f := range s.fields {
 		if progress != nil {
@@ -65,7 +63,7 @@ func (s *series) price(f *field) Bill {
 		}
 		surprise := slices.Repeat([]float64{math.NaN()}, len(s.rows))
 		if len(xs) > 0 {
-			e := s.residuals(xs, ys)
+			e := hindsight(xs, ys)
 			s.judge(&z, e, ys, at, earlier)
 			sum := 0.0
 			for i, v := range z.fit() {
@@ -87,9 +85,8 @@ func (s *series) price(f *field) Bill {
 	return b
 }
 
-// judge sets the clues: magnitudes over frames of the past that end with the
-// baseline, and in hindsight over frames of the future that begin where this one's own
-// steps end.
+// judge sets the clues: magnitudes over frames of the past that end with the baseline, and over
+// frames of the future that begin where this one's own steps end.
 func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) {
 	mags := slices.Repeat([]float64{math.NaN()}, len(s.rows))
 	for i, t := range at {
@@ -124,16 +121,7 @@ func (s *series) surprise(t int) float64 {
 	return sum / max(n, 1)
 }
 
-// residuals returns the prediction errors with the best weights.
-func (s *series) residuals(x [][]float64, y []float64) []float64 {
-	if s.causal {
-		return foresight(x, y, s.d)
-	}
-	return hindsight(x, y)
-}
-
-// nearby is the mean magnitude of the w frames up to t-d and, in hindsight, the w from
-// t+d on.
+// nearby is the mean magnitude of the w frames up to t-d and the w from t+d on.
 func (s *series) nearby(mags []float64, t, w int) float64 {
 	sum, n := .3, .3
 	add := func(i int) {
@@ -144,9 +132,7 @@ func (s *series) nearby(mags []float64, t, w int) float64 {
 	}
 	for i := range w {
 		add(t - s.d - i)
-		if !s.causal {
-			add(t + s.d + i)
-		}
+		add(t + s.d + i)
 	}
 	return sum / n
 }

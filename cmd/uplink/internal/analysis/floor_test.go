@@ -44,24 +44,3 @@ func TestLineCostsNothing(t *testing.T) {
 		t.Errorf("%.2f bits for a straight line", b.Flags+b.Values)
 	}
 }
-
-func TestForesightLearnsFromThePast(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	var x [][]float64
-	var y []float64
-	for i := range 4 * step {
-		w := 2.0
-		if i >= 2*step {
-			w = -3
-		}
-		v := rng.NormFloat64()
-		x, y = append(x, []float64{v}), append(y, w*v)
-	}
-	e := foresight(x, y, 1)
-	for i, v := range e {
-		known := i < 2*step
-		if right := math.Abs(v) < 1e-3*math.Abs(x[i][0])+1e-9; right != known && i < 3*step {
-			t.Fatalf("frame %d: %v is left of %v", i, v, y[i])
-		}
-	}
-}

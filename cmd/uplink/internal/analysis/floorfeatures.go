@@ -119,13 +119,12 @@ type series struct {
 	rows   [][]float64
 	fields []*field
 	d      int
-	causal bool        // fit and judge by what a receiver has then
 	first  int         // first frame that is priced
 	seen   [][]float64 // surprise of the components priced so far, by frame
 }
 
-func newSeries(t *trace.Trace, d int, causal bool) *series {
-	s := &series{rows: rowsOf(t), d: d, causal: causal, first: 3*d + margin}
+func newSeries(t *trace.Trace, d int) *series {
+	s := &series{rows: rowsOf(t), d: d, first: 3*d + margin}
 	all := fieldsOf(t.Schema)
 	for rank := range 5 {
 		for _, f := range all {

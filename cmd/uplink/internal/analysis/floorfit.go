@@ -20,21 +20,6 @@ func hindsight(x [][]float64, y []float64) []float64 {
 	return e
 }
 
-// step is how many frames are predicted by one fit to the frames before them.
-const step = 150
-
-// foresight fits the features to all frames that are known when each is predicted,
-// d before it at the latest. The first step has nothing to learn from and is fitted
-// in hindsight.
-func foresight(x [][]float64, y []float64, d int) []float64 {
-	e := make([]float64, len(y))
-	for from := 0; from < len(y); from += step {
-		to, known := min(from+step, len(y)), max(from-d+1, min(step, len(y)))
-		left(x[from:to], y[from:to], e[from:to], fit(x[:known], y[:known]))
-	}
-	return e
-}
-
 // left sets e to what weights w leave of the offsets.
 func left(x [][]float64, y, e, w []float64) {
 	for t, r := range x {
