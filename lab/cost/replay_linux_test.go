@@ -274,8 +274,8 @@ func (unheard) Tick(time.Time)                              {}
 
 // bindRequest returns a request to bind the RPC of a schema.
 func bindRequest(b *testing.B, s *schema.Schema, codec rpcdelta.Codec) []byte {
-	r := control.BindRequest{
-		Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: control.FieldHashes(s), RateHz: 60, Ring: rpcdelta.DefaultRing,
+	r := message.BindRequest{
+		Name: s.RPC(), Fingerprint: s.Fingerprint(), Fields: message.FieldHashes(s), RateHz: 60, Ring: rpcdelta.DefaultRing,
 		Codec: codec.String(), PerTick: s.PerTick(),
 	}
 	request, err := r.Append(nil)
