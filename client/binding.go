@@ -4,47 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// minRequestWait and maxRequestWait bound the wait before a request to bind is repeated.
-const minRequestWait, maxRequestWait = 100 * time.Millisecond, 250 * time.Millisecond
-
-// requestWait returns that wait over a path with that round-trip time, 0 if it is not known yet. It
-// grows by half with each unanswered request.
-func requestWait(rtt time.Duration, unanswered int) time.Duration {
-	if rtt == 0 {
-		return maxRequestWait
-	}
-	wait := max(rtt*3/2, minRequestWait)
-	for range unanswered - 1 {
-		wait = min(wait*3/2, maxRequestWait)
-	}
-	return min(wait, maxRequestWait)
-}
-
-// binding is one bound RPC: its sender, and the requests to bind it over each link. sender.mu
-// guards all fields below answer.
+// binding is one RPC that the game calls: what it keeps from one server to the next. A [sender] has
+// what belongs to one server.
 type binding struct {
-	sender
-	answer     chan error // receives the first answer
+	cfg        *Config
+	closed     <-chan struct{} // closed by Conn.Close
 	mismatches *mismatches
+	answer     chan error // receives the first answer
+	number     int
+	schema     *schema.Schema
+	reliable   bool
+	delay      DelayPolicy
+	request    []byte // to bind, without descriptions of fields
 
-	failed    bool // Bind returned an error: the game does not use this binding
-	request   []byte
-	described []int // fields that the request describes
-	asked     time.Time
-	pending   int  // unanswered requests over link
-	granted   bool // the server has bound the number over link, or reported that it is in use
-	pace      pace
-	next      *nextBinding // at the server to which the client may switch
+	// mu guards the fields below it, and all senders of the RPC. The methods of sender are called
+	// with it held, unless stated otherwise.
+	mu         sync.Mutex
+	at         *sender // at the current server; nil while reconnecting
+	over       error   // why no frame can be sent any more, at any server
+	failed     bool    // Bind returned an error: the game does not use this binding
+	frame      *schema.Frame
+	limits     limits
+	owed       float64 // frames by which recent payloads had fewer than limits.every on average
+	redundancy int     // Config.Redundancy, or the value of SetRedundancy
+	paced      Pace    // the last report of a jitter buffer, and the counts of all sessions
+	stats      RPCStats
 }
 
 // newRequest returns a request that describes some of the fields, by number.
@@ -78,15 +74,6 @@ func (b *binding) newRequest(describe []int) ([]byte, error) {
 	return request, err
 }
 
-// attempt reports whether Bind has failed, so that the game does not use this binding, and whether
-// any other binding can use its number: the server has not bound the number, and no answer is
-// pending that could be mistaken for another's.
-func (b *binding) attempt() (failed, reusable bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failed, b.failed && b.pending == 0 && !b.granted
-}
-
 // sameAs reports whether another binding asks the server for the same, so that an answer to one is
 // an answer to the other.
 func (b *binding) sameAs(other *binding) bool {
@@ -100,14 +87,14 @@ func (b *binding) wait(ctx context.Context) error {
 	if err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.enc, b.refused, b.failed = nil, err, true
+		b.over, b.failed = err, true
 	}
 	return err
 }
 
 func (b *binding) await(ctx context.Context) error {
 	start := time.Now()
-	b.tick(start)
+	b.ask(start)
 	ctx, cancel := b.cfg.withBindTimeout(ctx)
 	defer cancel()
 	select {
@@ -123,117 +110,32 @@ func (b *binding) await(ctx context.Context) error {
 	}
 }
 
+// ask asks the current server to bind the RPC.
+func (b *binding) ask(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at != nil {
+		b.at.tick(now)
+	}
+}
+
+// answered passes the outcome of the first request to Bind.
+func (b *binding) answered(outcome error) {
+	select {
+	case b.answer <- outcome:
+	default: // bound again at another server: nobody waits
+	}
+}
+
 func (b *binding) wrap(err error) error {
 	return &opError{"bind " + b.schema.RPC(), err}
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered.
-func (b *binding) tick(now time.Time) {
+// hasFailed reports whether Bind returned an error.
+func (b *binding) hasFailed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.retry(now)
-	if b.next != nil {
-		b.next.tick(now, b.link)
-	}
-	if b.link == nil || b.enc != nil || b.refused != nil {
-		return
-	}
-	wait := requestWait(b.link.RTT(), b.pending)
-	if now.Sub(b.asked) >= wait {
-		b.asked = now
-		b.pending++
-		_ = b.link.Send(b.request) // the next tick repeats it
-	}
-	b.wakeAt(b.asked.Add(wait))
-}
-
-func (b *binding) answered(a *message.BindAnswer) {
-	start, fallback, err := b.agreed(a)
-	done, err := b.settle(a, start, fallback, err)
-	if !done {
-		return
-	}
-	if fallback {
-		b.warnFallback(start)
-	}
-	if err != nil {
-		b.cfg.Logger.Warn("rpc not bound", "rpc", b.schema.RPC(), "error", err)
-	} else {
-		b.compare(a)
-	}
-	select {
-	case b.answer <- err:
-	default: // bound again after a reconnection: nobody waits
-	}
-}
-
-// settle starts the encoder, or refuses the RPC because of err. It reports whether that is the
-// outcome of the request: further answers to it have no effect.
-func (b *binding) settle(a *message.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pending = max(b.pending-1, 0)
-	if err == nil && a.Reason == message.ReasonDescribe {
-		if err = b.describe(a.Ask); err == nil {
-			return false, nil
-		}
-	}
-	b.granted = b.granted || a.Reason == message.ReasonNone || a.Reason == message.ReasonNumber
-	if b.enc != nil || b.refused != nil || b.link == nil {
-		return false, nil // answered before
-	}
-	if err == nil {
-		if b.enc, err = rpcdelta.NewEncoder(b.schema, b.encoder(a.Ring, start)); err != nil {
-			err = b.wrap(err)
-		} else {
-			b.enc.LimitRedundancy(b.limits.redundancy)
-		}
-	}
-	if fallback {
-		b.stats.PriorFallbacks++
-	}
-	b.refused = err
-	return true, err
-}
-
-// compare reports the fields that only one end has, which the answer names.
-func (b *binding) compare(a *message.BindAnswer) {
-	if d := a.Differences(); d.Any() {
-		b.mismatches.add(&MismatchError{RPC: b.schema.RPC(), Here: d.Asking, There: d.Answering})
-	}
-}
-
-func (b *binding) warnFallback(used *prior.Prior) {
-	b.cfg.Logger.Warn("prior not known to the server, using the built-in one",
-		"rpc", b.schema.RPC(), "prior", b.cfg.prior().String(), "used", used.String())
-}
-
-// describe changes the request such that it describes the fields for which the server asks, and
-// sends it. The caller holds b.mu.
-func (b *binding) describe(ask []int) error {
-	if b.link == nil || b.enc != nil || b.refused != nil {
-		return nil // a repeated answer
-	}
-	described := addDescribed(b.described, ask)
-	if len(described) == len(b.described) {
-		return nil // a repeated request for descriptions
-	}
-	request, err := b.newRequest(described)
-	if err != nil {
-		return b.wrap(err)
-	}
-	b.request, b.described, b.asked = request, described, time.Time{}
-	b.wakeAt(time.Now())
-	return nil
-}
-
-// addDescribed returns the ascending numbers of fields with those for which a server asks. A
-// request is sent again only if there are more: a server can cause no more requests than there are
-// fields.
-func addDescribed(fields, ask []int) []int {
-	all := append(slices.Clone(fields), ask...)
-	slices.Sort(all)
-	return slices.Compact(all)
+	return b.failed
 }
 
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
@@ -252,69 +154,157 @@ func (b *binding) agreed(a *message.BindAnswer) (p *prior.Prior, fallback bool, 
 	return generic, true, nil
 }
 
-// suspend stops sending until rebind.
-func (b *binding) suspend() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stop()
-	b.next = nil
-}
-
-// leave sends the held frames and stops sending until rebind. It returns false if a payload is
-// still queued for the reliable channel.
-func (b *binding) leave() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.queued {
-		_ = b.transmit() // the next tick repeats it
-		if b.queued {
-			return false
-		}
-	}
-	if b.enc != nil {
-		_ = b.sendHeld() // may be lost as any datagram
-	}
-	b.stop()
-	return true
-}
-
 // refuse makes every later Send return err.
 func (b *binding) refuse(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = err
+	b.over = err
 }
 
-// rebind binds the RPC over another link, to a server whose answer may be a different one.
-func (b *binding) rebind(link *transport.Conn) {
+// use continues at the server of another sender, or of none while the client reconnects. Frames
+// that wait leave first; those that cannot are dropped if the server at which they wait is dead.
+func (b *binding) use(next *sender, dead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.link, b.asked = link, time.Time{}
-	b.pending, b.granted = 0, false
-	b.pace.relink()
-	if !b.failed {
-		b.refused = nil
+	if before := b.at; before != nil && (next == nil || !before.leave() && dead) {
+		before.stop() // otherwise the link's tick repeats it
+	}
+	if b.at = next; next != nil {
+		next.start()
 	}
 }
 
-// ack processes an ack that was received at a time. It returns the round-trip time of a payload, or
-// 0 if the ack does not show one.
-func (b *binding) ack(a rpcdelta.Ack, at time.Time) (rtt time.Duration, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.enc == nil {
-		return 0, nil
-	}
-	if err := b.enc.Ack(a); err != nil {
+// send sends a frame of the schema, or holds it back. It returns the frame's sequence number. The
+// caller holds b.mu.
+func (b *binding) send(f *schema.Frame) (seq uint64, err error) {
+	s, err := b.ready()
+	if err != nil {
+		if errors.Is(err, ErrReconnecting) {
+			b.stats.Reconnecting++
+		}
 		return 0, err
 	}
-	return b.departures.take(&a, at), nil
+	return s.send(f)
 }
 
-func (b *binding) report(now time.Time, r *message.Buffered) {
+// ready returns the sender, or the reason why no frame can be sent now. The caller holds b.mu.
+func (b *binding) ready() (*sender, error) {
+	s := b.at
+	switch {
+	case isClosed(b.closed):
+		return nil, errClosed
+	case b.over != nil:
+		return nil, b.over
+	case s == nil:
+		return nil, ErrReconnecting
+	case s.refused != nil:
+		return nil, s.refused
+	case s.enc == nil:
+		return nil, ErrReconnecting
+	case s.queued:
+		return s, s.transmit()
+	}
+	return s, nil
+}
+
+// ended returns the reason why a link cannot be used any more.
+func (b *binding) ended() error {
+	if isClosed(b.closed) {
+		return errClosed
+	}
+	return ErrReconnecting
+}
+
+// combines reports whether frames can share a payload.
+func (b *binding) combines() bool { return !b.reliable && b.cfg.Codec == rpcdelta.Adaptive }
+
+// batch returns the number of later frames that a frame may wait for.
+func (b *binding) batch() int {
+	batch, _ := b.delay.FramesAt(b.schema.RateHz())
+	return batch
+}
+
+// framesPerPayload returns the number of frames that are currently sent in one payload. The caller
+// holds b.mu.
+func (b *binding) framesPerPayload() int {
+	if !b.combines() {
+		return 1
+	}
+	n := b.batch() + 1
+	if b.limits.every > 1 {
+		n = max(n, min(int(math.Ceil(b.limits.every+b.owed)), b.maxFrames()))
+	}
+	return n
+}
+
+// maxFrames returns the maximum number of new frames in a datagram, which the server is told.
+func (b *binding) maxFrames() int {
+	switch {
+	case b.reliable:
+		return 1
+	case b.cfg.coalesces():
+		return rpcdelta.MaxHeld
+	case b.combines():
+		return max(maxEvery, b.batch()+1)
+	}
+	return 1
+}
+
+// forgiven is the part of a frame by which binding.owed falls with each frame. Otherwise it would
+// never fall while limits.every is as high as the number of frames that a payload can have.
+const forgiven = 1. / 8
+
+// countFrames counts the frames of a payload for limits.every. The caller holds b.mu.
+func (b *binding) countFrames(n int) {
+	b.owed += b.limits.every - float64(n)
+	if b.owed > 0 {
+		b.owed = min(max(0, b.owed-forgiven*float64(n)), maxEvery)
+	}
+	b.owed = max(b.owed, -1)
+}
+
+// countUnsent counts a frame that was not encoded because of err. The caller holds b.mu.
+func (b *binding) countUnsent(err error) {
+	switch {
+	case errors.Is(err, rpcdelta.ErrTooLarge):
+		b.stats.TooLarge++
+	case errors.As(err, new(*schema.RangeError)):
+		b.stats.OutOfRange++
+	default:
+		b.stats.Unencodable++
+	}
+}
+
+// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
+// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
+// those of Send.
+func (b *binding) Flush() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pace.report(now, r)
+	s, err := b.ready()
+	if err != nil {
+		return err
+	}
+	return s.sendHeld()
+}
+
+// setLimits applies the limits of a budget.
+func (b *binding) setLimits(l limits) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limits = l
+	if b.at != nil && b.at.enc != nil {
+		b.at.enc.LimitRedundancy(l.redundancy)
+	}
+}
+
+func (b *binding) setRedundancy(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.redundancy = n
+	if b.at != nil && b.at.enc != nil {
+		_ = b.at.enc.SetRedundancy(n) // n is valid
+	}
 }
 
 // snapshot returns the counts so far, and whether Bind returned an error.
@@ -322,14 +312,14 @@ func (b *binding) snapshot() (st RPCStats, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st = b.stats
-	st.Pace = b.pace.at(time.Now())
-	if b.enc != nil {
-		delivery := b.enc.DeliveryStats()
+	st.Pace = b.pace(time.Now())
+	if s := b.at; s != nil && s.enc != nil {
+		delivery := s.enc.DeliveryStats()
 		st.Delivery.Add(&delivery)
-	}
-	if b.enc != nil && !b.reliable {
-		st.Redundancy = b.enc.Redundancy()
-		st.Loss, st.Burst = b.enc.Loss()
+		if !b.reliable {
+			st.Redundancy = s.enc.Redundancy()
+			st.Loss, st.Burst = s.enc.Loss()
+		}
 	}
 	return st, b.failed
 }
@@ -348,5 +338,37 @@ func (b *binding) Pace() Pace { return b.paceAt(time.Now()) }
 func (b *binding) paceAt(now time.Time) Pace {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pace.at(now)
+	return b.pace(now)
+}
+
+// pace is paceAt with b.mu held.
+func (b *binding) pace(now time.Time) Pace {
+	p := b.paced
+	p.Rate = 1
+	if b.at != nil {
+		p.Rate = b.at.pace.rate(now)
+	}
+	return p
+}
+
+// Processed returns the sequence number after the last call that the server had processed when it
+// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
+// lost count as processed once a later one was. It reports false if the server did not register the
+// RPC with ds.ForPrediction, or while the client is reconnecting.
+func (b *binding) Processed(p Processed) (next uint64, ok bool) {
+	_, next, ok = b.processedIn(p)
+	return next, ok
+}
+
+// processedIn is Processed, and returns the sender of the current session, nil while the client is
+// reconnecting.
+func (b *binding) processedIn(p Processed) (session *sender, next uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.at
+	if s == nil || s.enc == nil {
+		return nil, 0, false
+	}
+	next, ok = p.Of(uint8(b.number), s.enc.Next())
+	return s, next, ok
 }

@@ -54,19 +54,30 @@ func newTestConn(t testing.TB) *Conn {
 	cfg, err := Config{}.withDefaults()
 	noError(t, err)
 	c := newConn(cfg, "")
+	c.current = newTestLink(c)
+	c.current.used = true
 	for _, rpc := range []string{"Move", "Turn"} {
 		typ, err := schema.New(rpc, 60, []schema.Field{{Name: "Buttons", Kind: schema.KindBits, Width: 8}})
 		noError(t, err)
-		b, err := c.addBinding(typ, BindConfig{})
+		_, err = c.addBinding(typ, BindConfig{})
 		noError(t, err)
-		b.link = new(transport.Conn)
 	}
-	c.bindings[0].answered(&message.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
-	if c.bindings[0].enc == nil {
+	c.bindings[0].at.handleAnswer(&message.BindAnswer{Ring: 64, Prior: prior.Generic().Hash()})
+	if c.bindings[0].at.enc == nil {
 		t.Fatal("RPC 0 is not bound")
 	}
 	return c
 }
+
+// newTestLink returns a link that does nothing.
+func newTestLink(c *Conn) *link {
+	l := c.newLink("")
+	l.use(new(transport.Conn))
+	return l
+}
+
+// use replaces the transport connection.
+func (l *link) use(own *transport.Conn) { l.own, l.out.link = own, own }
 
 // TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the
 // error is temporary.
@@ -78,7 +89,7 @@ func TestSendOverDyingLink(t *testing.T) {
 		noError(t, link.Close())
 		c := newTestConn(t)
 		b := c.bindings[0]
-		b.link = link
+		c.current.use(link)
 		for _, b.reliable = range []bool{false, true} {
 			before := b.stats
 			if _, err := b.send(b.frame); !errors.Is(err, ErrReconnecting) {
@@ -98,16 +109,17 @@ func TestSendOverDyingLink(t *testing.T) {
 // TestLostBeforeInstall ends a session before its link is installed.
 func TestLostBeforeInstall(t *testing.T) {
 	c := newTestConn(t)
-	link := new(transport.Conn)
-	s := &connection{Conn: c, lost: errors.New("too late")}
-	if err := c.install(s, link); !errors.Is(err, s.lost) || c.current() != nil {
+	c.current = nil
+	lost, l := newTestLink(c), newTestLink(c)
+	lost.lost = errors.New("too late")
+	if err := c.install(lost); !errors.Is(err, lost.lost) || c.current != nil {
 		t.Errorf("installed: %v", err)
 	}
-	if err := c.install(&connection{Conn: c}, link); err != nil || c.current() != link || c.bindings[1].link != link {
+	if err := c.install(l); err != nil || c.current != l || c.bindings[1].at.link != l {
 		t.Errorf("not installed: %v", err)
 	}
 	close(c.closed)
-	if err := c.install(&connection{Conn: c}, new(transport.Conn)); !errors.Is(err, net.ErrClosed) || c.current() != link {
+	if err := c.install(newTestLink(c)); !errors.Is(err, net.ErrClosed) || c.current != l {
 		t.Errorf("installed after Close: %v", err)
 	}
 }
@@ -116,17 +128,17 @@ func TestLostBeforeInstall(t *testing.T) {
 func TestInvalidAckBeforeValidOne(t *testing.T) {
 	c := newTestConn(t)
 	b := c.bindings[0]
-	payload, _, err := b.enc.AppendFrame(nil, b.frame)
+	payload, _, err := b.at.enc.AppendFrame(nil, b.frame)
 	noError(t, err)
 	dec, err := rpcdelta.NewDecoder(b.schema, rpcdelta.DecoderConfig{})
 	noError(t, err)
 	_, err = dec.Decode(payload)
 	noError(t, err)
 	unbound := rpcdelta.Ack{RPC: 9}
-	if err := c.acks(b.link, dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
+	if err := c.current.acks(dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
 		t.Error("the ack of an RPC that is not bound is no error")
 	}
-	if _, info, err := b.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {
+	if _, info, err := b.at.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {
 		t.Errorf("%+v, %v: the valid ack was dropped", info, err)
 	}
 }
@@ -157,10 +169,11 @@ type benchMove struct {
 func BenchmarkSendDelta(b *testing.B) {
 	typ, err := schema.Compile[benchMove]("Fly", 60)
 	noError(b, err)
-	s, err := newTestConn(b).addBinding(typ.Schema(), BindConfig{})
+	c := newTestConn(b)
+	c.current.use(newLinkTo(b, "127.0.0.1:0", nil))
+	s, err := c.addBinding(typ.Schema(), BindConfig{})
 	noError(b, err)
-	s.link = newLinkTo(b, "127.0.0.1:0", nil)
-	s.answered(&message.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
+	s.at.handleAnswer(&message.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
 	stream := &Stream[benchMove]{binding: s, typ: typ}
 	var m benchMove
 	b.ReportAllocs()
@@ -171,7 +184,7 @@ func BenchmarkSendDelta(b *testing.B) {
 		_, err := stream.Send(&m)
 		noError(b, err)
 		if i%6 == 5 {
-			_, err := s.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}, time.Now())
+			_, err := s.at.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}, time.Now())
 			noError(b, err)
 		}
 	}
@@ -190,31 +203,37 @@ func BenchmarkSendDelta(b *testing.B) {
 func TestPace(t *testing.T) {
 	const ms = time.Millisecond
 	var p pace
+	var total Pace
+	at := func(now time.Time) Pace {
+		got := total
+		got.Rate = p.rate(now)
+		return got
+	}
 	now := time.Now()
-	if got := p.at(now); got != (Pace{Rate: 1}) {
+	if got := at(now); got != (Pace{Rate: 1}) {
 		t.Errorf("before any report: %+v", got)
 	}
 	for _, missing := range []uint16{30000, 60000} {
-		p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 1, Missing: missing, Late: 3})
+		p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 1, Missing: missing, Late: 3}, &total)
 	}
 	now = now.Add(250 * ms)
-	p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 0.9, Missing: 1, Late: 3})
+	p.report(now, &message.Buffered{Slack: 20 * ms, Target: 50 * ms, Rate: 0.9, Missing: 1, Late: 3}, &total)
 	for _, stale := range []message.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
-		p.report(now, &stale) // it arrives after a newer one
+		p.report(now, &stale, &total) // it arrives after a newer one
 	}
 	want := Pace{Rate: 0.9 * jitter.Rate(20*ms, 50*ms), Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
-	if got := p.at(now); got != want {
+	if got := at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if d := (Pace{Rate: 1.01}).Interval(101 * ms); d != 100*ms {
 		t.Errorf("an interval is %v", d)
 	}
-	if got := p.at(now.Add(3 * time.Second)); got.Rate != 1 {
+	if got := at(now.Add(3 * time.Second)); got.Rate != 1 {
 		t.Errorf("long after: %+v", got)
 	}
-	p.relink()
-	p.report(now, &message.Buffered{Slack: -time.Second, Target: 50 * ms, Rate: 1, Missing: 2, Late: 2})
-	if got := p.at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
+	p = pace{} // of another session
+	p.report(now, &message.Buffered{Slack: -time.Second, Target: 50 * ms, Rate: 1, Missing: 2, Late: 2}, &total)
+	if got := at(now); got.Missing != 65539 || got.Late != 5 || got.Rate != 1+jitter.MaxPace {
 		t.Errorf("over another connection: %+v", got)
 	}
 	if d := (Pace{}).Interval(time.Second); d != time.Second {

@@ -33,7 +33,7 @@ const (
 	unusedLimit = 0.7
 )
 
-// congestion limits the bit rate of a connection while its path is congested: while the round-trip
+// congestion limits the bit rate of a link while its path is congested: while the round-trip
 // times of RPCs' payloads show a queue, or their loss is excessive. The zero value has no limit.
 type congestion struct {
 	delay   queuedelay.Meter
@@ -43,11 +43,8 @@ type congestion struct {
 	counted rpcdelta.DeliveryStats
 }
 
-// relink prepares for another path. The counts of payloads continue.
-func (c *congestion) relink() { *c = congestion{counted: c.counted} }
-
-// step processes a window in which the connection sent at a bit rate. total counts all payloads so
-// far, and reduced reports whether the limit has reduced the rate.
+// step processes a window in which the connection sent at a bit rate. total counts the link's
+// payloads so far, and reduced reports whether the limit has reduced the rate.
 func (c *congestion) step(now time.Time, rate float64, total rpcdelta.DeliveryStats, reduced bool) {
 	c.measureLoss(total)
 	if c.delay.Samples() < minRoundTrips {

@@ -126,12 +126,6 @@ func TestCongestionWithoutAcks(t *testing.T) {
 	if limit == 0 || p.limit != limit {
 		t.Errorf("limited to %.0f bits/s, then %.0f", limit, p.limit)
 	}
-	p.loss = 1
-	p.run(1)
-	counted := p.counted
-	if p.relink(); p.limit != 0 || p.counted != counted {
-		t.Errorf("another path: %+v", p.congestion)
-	}
 }
 
 // TestDepartures checks that each ack gives at most one round-trip time, that of its newest

@@ -13,21 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/transport"
 )
-
-// MaxMessage is the maximum size of a message in bytes.
-const MaxMessage = message.MaxMessage
-
-// roomInterval is the time after which a goroutine that waits for room looks again.
-const roomInterval = 10 * time.Millisecond
 
 // Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
 type Conn struct {
@@ -35,12 +26,10 @@ type Conn struct {
 	// panicLog is Config.Logger, or slog's default logger if that is nil: no panic is silent.
 	panicLog *slog.Logger
 
-	addr    string
 	start   time.Time
 	closed  chan struct{} // closed by Close
 	close   sync.Once
 	work    sync.WaitGroup // goroutines that reconnect
-	out     outbox
 	worlds  replication.Subscriptions
 	offers  ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
 	notices ratelimit.Bucket // handovers since start; guarded by receiving
@@ -49,53 +38,34 @@ type Conn struct {
 
 	streamed [2]atomic.Uint64 // bytes of streams sent, received
 
-	// receiving is held while one of the connections handles what it received: during a handover
-	// there are two, and the game's callbacks run one at a time.
+	// receiving is held while one of the links handles what it received: during a handover there
+	// are two, and the game's callbacks run one at a time.
 	receiving sync.Mutex
 
-	mu         sync.Mutex
-	link       *transport.Conn // nil while reconnecting
-	active     *connection     // of link
-	standby    *standby        // another server, to which the client may switch
-	lookAgain  time.Time       // earliest time of the next search for another server
-	abandoned  time.Time       // when the client last gave up a standby that it had searched for
-	former     map[*connection]struct{}
-	unanswered uint64        // bytes that were sent to servers of handovers that did not answer
-	failures   failures      // of handovers
-	leaving    bool          // the server is about to shut down
-	gone       error         // why the connection ended for good; nil if it did not
-	stop       func()        // cancels the goroutine that reconnects; nil if there was none
-	wait       time.Duration // before the next attempt to reconnect
-	state      session.State
-	events     []session.Event // not reported yet
-	reporting  bool            // a goroutine reports events
-	attempt    int             // to reconnect
-	loss       recentLoss
-	bindings   []*binding       // by RPC number; elements of a slice that was read never change
-	redundancy int              // Config.Redundancy, or the value of SetRedundancy
-	messages   ratelimit.Bucket // messages of SendReliable since start
-	requests   requests
-	streams    *streams.Mux // of link
-	congestion congestion
-	budget     budget
-	meter      meter
-	stats      Stats
-}
-
-// standby is another server, to which the client switches when it is ready there: because of a
-// handover, or because its own server does not answer.
-type standby struct {
-	notice message.HandoverNotice // of a handover
-	reader *streams.Reader        // of the payload; nil if it is no handover
-	until  time.Time              // when the client stays if it has not switched
-	cancel context.CancelFunc
-
-	// Conn.mu guards the rest.
-	next      *connection // nil until it is connected
-	addr      string
-	connected time.Time
-	payload   bool      // the other server has the payload
-	ready     time.Time // when everything but worlds was ready; zero: it is not
+	mu          sync.Mutex
+	current     *link         // to the server at which the game plays; nil while reconnecting
+	next        *link         // to another server, to which the client may switch
+	old         []*link       // to servers from which the client has switched
+	move        *move         // the attempt to continue at another server, or nil
+	addr        string        // of the current server, or of the last or next one, as dialed
+	lookAgain   time.Time     // earliest time of the next search for another server
+	abandoned   time.Time     // when the client last gave up a link to a server that it had searched for
+	unanswered  uint64        // bytes that were sent to servers of handovers that did not answer
+	failures    failures      // of handovers
+	gone        error         // why the connection ended for good; nil if it did not
+	stop        func()        // cancels the goroutine that reconnects; nil if there was none
+	wait        time.Duration // before the next attempt to reconnect
+	attempt     int           // to reconnect
+	state       session.State
+	events      []session.Event  // not reported yet
+	reporting   bool             // a goroutine reports events
+	bindings    []*binding       // by RPC number; elements of a slice that was read never change
+	redundancy  int              // Config.Redundancy, or the value of SetRedundancy
+	messages    ratelimit.Bucket // messages of SendReliable since start
+	lastRequest uint32           // id of the newest request
+	budget      budget
+	meter       meter
+	stats       Stats
 }
 
 func newConn(cfg Config, addr string) *Conn {
@@ -104,7 +74,6 @@ func newConn(cfg Config, addr string) *Conn {
 		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
 	c.worlds.Report = c.worldReport
-	c.out.bundle, c.out.worlds = message.NewBundler(transport.MaxPayload), &c.worlds
 	return c
 }
 
@@ -130,12 +99,9 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 		return nil, c.gone
 	}
 	b := &binding{
-		sender: sender{
-			cfg: &c.cfg, out: &c.out, closed: c.closed, schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay,
-			link: c.link, frame: rpcSchema.NewFrame(), limits: c.budget.limits(), redundancy: c.redundancy,
-			departures: newDepartures(), stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
-		},
-		answer: make(chan error, 1), mismatches: &c.mismatches,
+		cfg: &c.cfg, closed: c.closed, mismatches: &c.mismatches, answer: make(chan error, 1),
+		schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay, frame: rpcSchema.NewFrame(),
+		limits: c.budget.limits(), redundancy: c.redundancy, stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
 	}
 	if b.number, err = c.numberFor(b); err != nil {
 		return nil, err
@@ -149,8 +115,11 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	}
 	all[b.number] = b
 	c.bindings = all
-	if st := c.standby; st != nil && st.next != nil {
-		b.prepare(st.next.own)
+	if c.current != nil {
+		b.at = c.current.addSender(b)
+	}
+	if c.next != nil {
+		c.next.addSender(b)
 	}
 	return b, nil
 }
@@ -160,7 +129,8 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 func (c *Conn) numberFor(b *binding) (int, error) {
 	unused := -1
 	for n, other := range c.bindings {
-		switch failed, reusable := other.attempt(); {
+		failed := other.hasFailed()
+		switch reusable := failed && c.reusable(n); {
 		case other.schema.RPC() != b.schema.RPC():
 			if reusable && unused < 0 {
 				unused = n
@@ -180,12 +150,14 @@ func (c *Conn) numberFor(b *binding) (int, error) {
 	return 0, fmt.Errorf("a connection has at most %d RPCs", rpcdelta.MaxRPC+1)
 }
 
-// binding returns the binding of an RPC number, or nil.
-func (c *Conn) binding(n int) *binding {
-	if all := c.all(); n < len(all) {
-		return all[n]
+// reusable reports whether another RPC can have a number whose Bind failed.
+func (c *Conn) reusable(n int) bool {
+	for _, l := range []*link{c.current, c.next} {
+		if l != nil && !l.senders[n].reusable() {
+			return false
+		}
 	}
-	return nil
+	return true
 }
 
 func (c *Conn) all() []*binding {
@@ -194,11 +166,11 @@ func (c *Conn) all() []*binding {
 	return c.bindings
 }
 
-// current returns the link, or nil while reconnecting.
-func (c *Conn) current() *transport.Conn {
+// link returns the current link, or nil while reconnecting.
+func (c *Conn) link() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.link
+	return c.current
 }
 
 // noLink returns the reason why there is no link.
@@ -235,12 +207,16 @@ func (c *Conn) fail(err error) {
 // wait because of BindConfig.Delay leave in it; otherwise they stay, see [Stream.Flush]. It returns
 // [ErrReconnecting] while reconnecting, and [net.ErrClosed] after Close.
 func (c *Conn) Flush() error {
-	if c.out.waiting() {
+	l := c.link()
+	if l == nil {
+		return c.noLink()
+	}
+	if l.out.waiting() {
 		for _, b := range c.all() {
 			_ = b.Flush() // the next Send returns the error
 		}
 	}
-	if link := c.current(); link == nil || errors.Is(c.out.flush(link), net.ErrClosed) {
+	if errors.Is(l.out.flush(), net.ErrClosed) {
 		return c.noLink()
 	}
 	return nil
@@ -260,10 +236,14 @@ func (c *Conn) Close() error {
 		if c.stop != nil {
 			c.stop()
 		}
-		links := c.takeLinks()
+		if c.move != nil {
+			c.move.cancel()
+		}
+		links := c.links()
+		c.current = nil
 		c.mu.Unlock()
 		for _, link := range links {
-			_ = link.Close() // always nil
+			_ = link.own.Close() // always nil
 		}
 		c.work.Wait()
 		c.report()
@@ -271,30 +251,31 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// takeLinks returns all links that are open, for Close. The caller holds c.mu.
-func (c *Conn) takeLinks() (links []*transport.Conn) {
-	if c.link != nil {
-		links = append(links, c.link)
-	}
-	if st := c.standby; st != nil {
-		if st.cancel(); st.next != nil {
-			links = append(links, st.next.own)
+// links returns all links that are open. The caller holds c.mu.
+func (c *Conn) links() []*link {
+	links := slices.Clone(c.old)
+	for _, l := range []*link{c.current, c.next} {
+		if l != nil {
+			links = append(links, l)
 		}
 	}
-	for s := range c.former {
-		links = append(links, s.own)
-	}
-	c.link = nil
 	return links
 }
 
 // ID returns the number of the session, or 0 while reconnecting. ds.Player.ID returns the same
 // number at the server. It changes with each reconnection.
 func (c *Conn) ID() uint64 {
-	if link := c.current(); link != nil {
-		return link.ID()
+	if l := c.link(); l != nil {
+		return l.own.ID()
 	}
 	return 0
+}
+
+// Server returns the address of the current server, or of the last one, as it was dialed.
+func (c *Conn) Server() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addr
 }
 
 // Err returns why the connection has ended for good without Close: an error that wraps one of
@@ -308,8 +289,8 @@ func (c *Conn) Err() error {
 
 // RTT returns the smoothed round-trip time; 0 until it is measured.
 func (c *Conn) RTT() time.Duration {
-	if link := c.current(); link != nil {
-		return link.RTT()
+	if l := c.link(); l != nil {
+		return l.own.RTT()
 	}
 	return 0
 }
@@ -319,11 +300,11 @@ func (c *Conn) RTT() time.Duration {
 // reconnecting, and [net.ErrClosed] after Close. If the new socket cannot be opened, it returns
 // that error, and the session continues on the old socket.
 func (c *Conn) Rebind() error {
-	link := c.current()
-	if link == nil {
+	l := c.link()
+	if l == nil {
 		return c.noLink()
 	}
-	return c.linkError("rebind", link.Rebind())
+	return c.linkError("rebind", l.own.Rebind())
 }
 
 // SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n
@@ -341,103 +322,12 @@ func (c *Conn) SetRedundancy(n int) error {
 	return nil
 }
 
-// SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
-// ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
-// connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
-// each message counts 64 bytes more than its size. If it is exceeded, or [Config.ReliableQueue]
-// leaves no room, the error wraps session.ErrBacklog and names the limit. While reconnecting and
-// after Close, the errors are those of [Stream.Send]. SendReliable never waits: [Conn.WaitReliable]
-// does.
-func (c *Conn) SendReliable(message []byte) error {
-	if len(message) > MaxMessage {
-		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
-	}
-	return c.sendMessage(message, (*transport.Conn).SendReliable)
-}
-
-// ReliableRoom returns how many bytes a message of [Conn.SendReliable] may have now, up to
-// [MaxMessage]: what the rate limit and [Config.ReliableQueue] leave. It is 0 while reconnecting.
-func (c *Conn) ReliableRoom() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reliableRoom()
-}
-
-func (c *Conn) reliableRoom() int {
-	if c.link == nil || c.leaving {
-		return 0
-	}
-	rate := message.ClientMessages.Burst - c.messages.Used(time.Since(c.start), message.ClientMessages) - message.MessageCost(0)
-	return max(min(c.link.ReliableRoom()-1, int(rate), MaxMessage), 0)
-}
-
-// WaitReliable waits until there is room for a reliable message of n bytes, up to [MaxMessage],
-// also while the client reconnects. Another goroutine may take the room first. The error is that of
-// the context, or after the end of the connection that of [Stream.Send]. Callbacks of the
-// connection must not call it: they would hold up what makes room.
-func (c *Conn) WaitReliable(ctx context.Context, n int) error {
-	if n > MaxMessage {
-		return fmt.Errorf("client: a message of %d bytes, want at most %d", n, MaxMessage)
-	}
-	ticker := time.NewTicker(roomInterval)
-	defer ticker.Stop()
-	for {
-		c.mu.Lock()
-		room, gone := c.reliableRoom(), c.gone
-		c.mu.Unlock()
-		switch {
-		case gone != nil || isClosed(c.closed):
-			return c.linkError("wait for room", net.ErrClosed)
-		case room >= n:
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("client: %w: no room for %d bytes of reliable data: %w", session.ErrBacklog, n, context.Cause(ctx))
-		case <-ticker.C:
-		}
-	}
-}
-
-// SendUnreliable sends a copy of message, at most transport.MaxPayload-1 bytes, to the server,
-// which calls ds.Config.OnUnreliable if the message arrives. It may be lost, and may overtake
-// others. It has a datagram of its own. The rate limit is that of SendReliable, with which it is
-// shared; errors are those of SendReliable. SendUnreliable never waits.
-func (c *Conn) SendUnreliable(message []byte) error {
-	if len(message) >= transport.MaxPayload {
-		return fmt.Errorf("client: an unreliable message of %d bytes, want at most %d", len(message), transport.MaxPayload-1)
-	}
-	return c.sendMessage(message, (*transport.Conn).Send)
-}
-
-func (c *Conn) sendMessage(msg []byte, send func(*transport.Conn, []byte) error) error {
-	c.mu.Lock() // also while it sends: a handover may not come in between
-	link, err := c.admit(len(msg))
-	if err == nil {
-		err = send(link, message.AppendMessage(make([]byte, 0, 1+len(msg)), msg))
-	}
-	c.mu.Unlock()
-	return c.linkError("send a message", err)
-}
-
-// admit counts a message of a size in bytes, and returns the link for it. The caller holds c.mu.
-func (c *Conn) admit(size int) (*transport.Conn, error) {
-	switch {
-	case c.link == nil || c.leaving:
-		return nil, net.ErrClosed
-	case !c.messages.Take(time.Since(c.start), message.ClientMessages, message.MessageCost(size)):
-		limit := message.ClientMessages
-		return nil, fmt.Errorf("%w: %d bytes would exceed %.0f KiB/s with bursts of %.0f KiB", session.ErrBacklog, size, limit.PerSecond/1024, limit.Burst/1024)
-	}
-	return c.link, nil
-}
-
 // Stats returns the counts so far.
 func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	out := c.stats
-	if c.link != nil {
-		out.Transport = out.Transport.Plus(c.link.Stats())
+	if c.current != nil {
+		out.Transport = out.Transport.Plus(c.current.own.Stats())
 	}
 	out.Budget = c.budget.stats()
 	out.RTT = out.Transport.RTT
@@ -460,13 +350,11 @@ func (c *Conn) Stats() Stats {
 // rtts returns the lowest round-trip time that was measured lately, and the smoothed one; 0 if none
 // was measured.
 func (c *Conn) rtts() (lowest, smoothed time.Duration) {
-	c.mu.Lock()
-	link := c.link
-	c.mu.Unlock()
-	if link == nil {
+	l := c.link()
+	if l == nil {
 		return 0, 0
 	}
-	st := link.Stats()
+	st := l.own.Stats()
 	return st.MinRTT, st.RTT
 }
 
@@ -475,4 +363,13 @@ func (c *Conn) count(counter *uint64, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*counter += uint64(n)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -17,7 +17,7 @@ func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[strin
 	for _, v := range views {
 		v.addHeld(held)
 	}
-	for _, s := range c.all() {
+	for _, s := range c.current.senders {
 		s.mu.Lock()
 		held["streams"]++
 		held["requests"] += s.pending

@@ -18,7 +18,6 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // FuzzSnapshots handles arbitrary messages of a server in a view of snapshots with interpolation.
@@ -91,7 +90,7 @@ func FuzzCalls(f *testing.F) {
 				t.Fatalf("%d bytes", len(c.Value.Name))
 			}
 		}))
-		s := &connection{Conn: newConn(Config{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)}, ""), own: new(transport.Conn)}
+		s := newTestLink(newConn(Config{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)}, ""))
 		number := uint64(0)
 		for b, reliable := range entries.All(in) {
 			number++
@@ -181,8 +180,8 @@ func FuzzMessage(f *testing.F) {
 	}
 	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		c := newTestConn(t)
-		s := &connection{Conn: c, own: new(transport.Conn)}
-		bound, asking := c.bindings[0], c.bindings[1]
+		s := c.current
+		bound, asking := c.bindings[0].at, c.bindings[1].at
 		var buf []byte
 		call := func() {
 			_, _, err := bound.enc.AppendFrame(buf[:0], bound.frame)
@@ -209,7 +208,7 @@ func FuzzMessage(f *testing.F) {
 		if asking.refused != nil && len(asking.refused.Error()) > 2000+size {
 			t.Errorf("an error of %d bytes", len(asking.refused.Error()))
 		}
-		if bad := c.Stats().Malformed; bad > n {
+		if bad := c.stats.Malformed; bad > n {
 			t.Errorf("%d of %d messages are malformed", bad, n)
 		}
 	}}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/predict"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // LoopConfig configures a [Loop].
@@ -42,7 +41,7 @@ type Loop[S, I any] struct {
 	me       *predict.Predictor[S, I]
 	interval time.Duration // of ticks at the normal pace
 	next     time.Time     // when the next tick is due; zero before the first one
-	session  *rpcdelta.Encoder
+	session  *sender
 	dropped  uint64 // inputs that had been dropped when the session began
 	tick     uint64 // of the last state
 	id       uint32 // of the player's object in it
@@ -136,7 +135,7 @@ func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) erro
 }
 
 // begin begins a session.
-func (l *Loop[S, I]) begin(session *rpcdelta.Encoder) {
+func (l *Loop[S, I]) begin(session *sender) {
 	l.session, l.known, l.dropped = session, false, l.me.Stats().Dropped
 	l.me.Reset(*l.me.State())
 }
@@ -174,33 +173,4 @@ func (l *Loop[S, I]) Waiting() int { return l.me.Waiting() }
 func (l *Loop[S, I]) Stats() LoopStats {
 	l.stats.Stats = l.me.Stats()
 	return l.stats
-}
-
-// upcoming returns the encoder of the current session, which identifies it, and the sequence number
-// of the next call in it.
-func (s *Stream[T]) upcoming() (session *rpcdelta.Encoder, seq uint64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(); err != nil {
-		return nil, 0, err
-	}
-	return s.enc, s.enc.Next(), nil
-}
-
-// sendIn sends a call if it is the next one of a session, and sets v to what the server decodes. It
-// reports whether that session was still the current one.
-func (s *Stream[T]) sendIn(session *rpcdelta.Encoder, seq uint64, v *T) (current bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.enc != session || s.enc.Next() != seq {
-		return false, nil
-	}
-	if err := s.typ.Quantize(s.frame, v); err != nil {
-		s.countUnsent(err)
-		return true, err
-	}
-	if _, err := s.send(s.frame); err != nil {
-		return true, err
-	}
-	return true, s.typ.Restore(v, s.frame)
 }

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // maxMismatches is the number of different mismatches of a connection that are reported.
@@ -94,38 +92,6 @@ func (m *mismatches) take() []*MismatchError {
 	list := m.list
 	m.list = nil
 	return list
-}
-
-// noteMismatches logs and counts the mismatches that were added, and records their events. The
-// caller does not hold c.mu, and calls report.
-func (c *Conn) noteMismatches() {
-	list := c.mismatches.take()
-	if len(list) == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range list {
-		c.stats.Mismatches++
-		c.cfg.Logger.Warn("both ends differ", "error", e)
-		c.note(session.Event{State: c.state, Mismatch: e})
-	}
-}
-
-// worldReport handles what a subscription found in an offer.
-func (c *Conn) worldReport(world string, d message.Differences, err error) {
-	if err != nil {
-		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
-		return
-	}
-	c.mismatches.add(&MismatchError{World: world, Here: d.Answering, There: d.Asking})
-}
-
-// checkOffers reports the worlds that the server has not offered in time.
-func (s *connection) checkOffers(now time.Time) {
-	for _, world := range s.worlds.Unoffered(s.own, now) {
-		s.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: s.worlds.Offered()})
-	}
 }
 
 // fieldNames returns the names of the fields with these descriptions.

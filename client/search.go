@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -28,10 +27,15 @@ const soonAttempts = 4
 // answer was lost. The first server that answers ends the attempts at those that have not: before
 // its answer a server has not seen the token, so that no two sessions of the client begin.
 type search struct {
+	c    *Conn
+	move *move
+
 	mu       sync.Mutex
 	attempts []*attempt
 	answered time.Time // the last first answer of a server
 }
+
+func newSearch(c *Conn, m *move) *search { return &search{c: c, move: m} }
 
 // attempt is an attempt to connect to one server. search.mu guards what follows cancel.
 type attempt struct {
@@ -41,43 +45,40 @@ type attempt struct {
 	answered bool
 }
 
-// lookFor connects to a server that find returns, in a search.
-func (c *Conn) lookFor(ctx context.Context, st *standby, find func(context.Context) (string, token.Token, error)) error {
-	return c.search(ctx, func(ctx context.Context, a *attempt) error {
-		addr, t, err := find(ctx)
-		if err != nil {
-			return err
-		}
-		if !a.begin(addr + string(t.Route())) {
-			return errTried
-		}
-		ctx, cancel := context.WithTimeout(ctx, dialWait)
-		defer cancel()
-		next := &connection{Conn: c, role: waiting, onAnswer: a.answer}
-		link, err := transport.Dial(ctx, addr, c.cfg.transport(t), next)
-		if err != nil {
-			return err
-		}
-		return c.prepare(st, next, link, addr, nil)
-	})
+// dial connects to a server that is assigned to the client.
+func (s *search) dial(ctx context.Context, a *attempt) error {
+	addr, t, err := s.c.assigned(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.begin(addr + string(t.Route())) {
+		return errTried
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	next := s.c.newLink(addr)
+	next.onAnswer = a.answer
+	if _, err := transport.Dial(ctx, addr, s.c.cfg.transport(t), next); err != nil {
+		return err
+	}
+	return s.c.prepare(s.move, next, nil)
 }
 
-// search calls dial, which asks for a server and connects to it, until one call succeeds. It
-// returns an error if none does, or if the current server answers again.
-func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) error) error {
+// run connects to a server. It calls dial until one call succeeds. It returns an error if none
+// does, or if the current server answers again.
+func (s *search) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	var all sync.WaitGroup
 	defer func() {
 		cancel()
 		all.Wait()
 	}()
-	s := &search{}
 	done := make(chan error)
 	try := func() {
 		trying, a := s.add(ctx)
 		all.Go(func() {
 			defer a.cancel()
-			err := dial(trying, a)
+			err := s.dial(trying, a)
 			a.end()
 			select {
 			case done <- err:
@@ -86,7 +87,7 @@ func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) 
 		})
 	}
 	try()
-	wait := max(searchWait, 2*c.RTT())
+	wait := max(searchWait, 2*s.c.RTT())
 	var errs []error
 	for next := time.After(wait); ; {
 		select {
@@ -104,7 +105,7 @@ func (c *Conn) search(ctx context.Context, dial func(context.Context, *attempt) 
 				errs = append(errs, err)
 			}
 		case now := <-next:
-			if c.hears(now) {
+			if s.hears(now) {
 				return attemptsFailed(append(errs, errAnswersAgain))
 			}
 			if now.Sub(s.lastAnswer()) >= 2*wait {
@@ -123,10 +124,9 @@ var (
 )
 
 // hears reports whether the current server has answered lately.
-func (c *Conn) hears(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.link != nil && c.link.Silence(now) < maxSilence
+func (s *search) hears(now time.Time) bool {
+	link := s.c.link()
+	return link != nil && link.own.Silence(now) < maxSilence
 }
 
 func (s *search) add(ctx context.Context) (context.Context, *attempt) {

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
@@ -19,48 +16,259 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// maxUnackedCalls is the number of unacknowledged reliable messages above which no reliable call is
-// sent: the server would receive all of them at once, and limits the rate of calls.
-const maxUnackedCalls = 256
+const (
+	// minRequestWait and maxRequestWait bound the wait before a request to bind is repeated.
+	minRequestWait = 100 * time.Millisecond
+	maxRequestWait = 250 * time.Millisecond
+	// maxUnackedCalls is the number of unacknowledged reliable messages above which no reliable
+	// call is sent: the server would receive all of them at once, and limits the rate of calls.
+	maxUnackedCalls = 256
+	// queuedRetry is the time until a reliable message is sent again for which the link had no
+	// room.
+	queuedRetry = transport.DefaultTick
+)
 
-// queuedRetry is the time until a reliable message is sent again for which the link had no room.
-const queuedRetry = transport.DefaultTick
+// requestWait returns that wait over a path with that round-trip time, 0 if it is not known yet. It
+// grows by half with each unanswered request.
+func requestWait(rtt time.Duration, unanswered int) time.Duration {
+	if rtt == 0 {
+		return maxRequestWait
+	}
+	wait := max(rtt*3/2, minRequestWait)
+	for range unanswered - 1 {
+		wait = min(wait*3/2, maxRequestWait)
+	}
+	return min(wait, maxRequestWait)
+}
 
-// sender encodes the frames of one RPC and sends the payloads. mu guards the fields below it; the
-// methods in lower case are called with it held, unless stated otherwise.
+// sender is a binding at one server: the request to bind the RPC there, its encoder, and the
+// payloads that are not sent yet. Its methods are called with binding.mu held, unless stated
+// otherwise.
 type sender struct {
-	cfg      *Config
-	out      *outbox
-	closed   <-chan struct{} // closed by Conn.Close
-	number   int
-	schema   *schema.Schema
-	reliable bool
-	delay    DelayPolicy
+	*binding
+	link *link
 
-	mu         sync.Mutex
-	link       *transport.Conn   // nil while reconnecting
-	enc        *rpcdelta.Encoder // nil until bound over link
-	refused    error             // the server's answer over link, or the end of the connection
-	frame      *schema.Frame     // scratch of Stream.Send
+	request   []byte // to bind
+	described []int  // fields that the request describes
+	asked     time.Time
+	pending   int  // unanswered requests
+	granted   bool // the server has bound the number, or reported that it is in use
+	refused   error
+	left      bool              // the client has switched to another server
+	enc       *rpcdelta.Encoder // nil until the server has bound the RPC, and after stop
+
 	buf        []byte
 	repairs    []byte    // payload to repeat in the datagram of buf
 	queued     bool      // buf is a reliable payload for which the link had no room
 	heldSince  time.Time // of the frames that the encoder holds
-	limits     limits
-	owed       float64 // frames by which recent payloads had fewer than limits.every on average
 	departures departures
-	redundancy int // Config.Redundancy, or the value of SetRedundancy
-	stats      RPCStats
+	pace       pace
+}
+
+func newSender(b *binding, l *link) *sender {
+	return &sender{binding: b, link: l, request: b.request, departures: newDepartures()}
+}
+
+// reusable reports whether another binding can use the number: the server has not bound it, and no
+// answer is pending that could be mistaken for another's. The caller does not hold binding.mu.
+func (s *sender) reusable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending == 0 && !s.granted
+}
+
+// tick retries what could not be sent, and sends the request if it is unanswered. Before the
+// round-trip time of the link is known, that of the current one is taken instead.
+func (s *sender) tick(now time.Time) {
+	s.retry(now)
+	if s.settled() {
+		return
+	}
+	rtt := s.link.own.RTT()
+	if rtt == 0 && s.at != nil {
+		rtt = s.at.link.own.RTT()
+	}
+	wait := requestWait(rtt, s.pending)
+	if now.Sub(s.asked) >= wait {
+		s.asked = now
+		s.pending++
+		_ = s.link.own.Send(s.request) // the next tick repeats it
+	}
+	s.wakeAt(s.asked.Add(wait))
+}
+
+// handleAnswer handles an answer to a request. The caller does not hold binding.mu.
+func (s *sender) handleAnswer(a *message.BindAnswer) {
+	start, fallback, err := s.agreed(a)
+	done, err := s.settle(a, start, fallback, err)
+	if !done {
+		return
+	}
+	if fallback {
+		s.cfg.Logger.Warn("prior not known to the server, using the built-in one",
+			"rpc", s.schema.RPC(), "prior", s.cfg.prior().String(), "used", start.String())
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("rpc not bound", "rpc", s.schema.RPC(), "error", err)
+	} else if d := a.Differences(); d.Any() {
+		s.mismatches.add(&MismatchError{RPC: s.schema.RPC(), Here: d.Asking, There: d.Answering})
+	}
+}
+
+// settle makes the encoder, or refuses the RPC because of err. It reports whether that is the
+// outcome of the request: further answers to it have no effect. The caller does not hold
+// binding.mu.
+func (s *sender) settle(a *message.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = max(s.pending-1, 0)
+	if err == nil && a.Reason == message.ReasonDescribe {
+		if err = s.describe(a.Ask); err == nil {
+			return false, nil
+		}
+	}
+	s.granted = s.granted || a.Reason == message.ReasonNone || a.Reason == message.ReasonNumber
+	if s.settled() {
+		return false, nil // answered before
+	}
+	if err == nil {
+		if s.enc, err = rpcdelta.NewEncoder(s.schema, s.encoder(a.Ring, start)); err != nil {
+			err = s.wrap(err)
+		}
+	}
+	if fallback {
+		s.stats.PriorFallbacks++
+	}
+	if s.refused = err; s.at == s {
+		s.start()
+	}
+	return true, err
+}
+
+// settled reports whether no answer is awaited any more.
+func (s *sender) settled() bool {
+	return s.enc != nil || s.refused != nil || s.over != nil || s.left
+}
+
+// prepared reports whether the client can switch to the server: it has bound the RPC, or refused
+// it. The caller does not hold binding.mu.
+func (s *sender) prepared() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settled()
+}
+
+// idle reports whether no reliable payload waits. The caller does not hold binding.mu.
+func (s *sender) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.queued
+}
+
+// describe changes the request such that it describes the fields for which the server asks, and
+// sends it.
+func (s *sender) describe(ask []int) error {
+	if s.settled() {
+		return nil // a repeated answer
+	}
+	described := addDescribed(s.described, ask)
+	if len(described) == len(s.described) {
+		return nil // a repeated request for descriptions
+	}
+	request, err := s.newRequest(described)
+	if err != nil {
+		return s.wrap(err)
+	}
+	s.request, s.described, s.asked = request, described, time.Time{}
+	s.wakeAt(time.Now())
+	return nil
+}
+
+// addDescribed returns the ascending numbers of fields with those for which a server asks. A
+// request is sent again only if there are more: a server can cause no more requests than there are
+// fields.
+func addDescribed(fields, ask []int) []int {
+	all := append(slices.Clone(fields), ask...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// start begins the use of the sender by the game, if the server has answered.
+func (s *sender) start() {
+	if s.enc != nil {
+		s.enc.LimitRedundancy(s.limits.redundancy)
+		_ = s.enc.SetRedundancy(s.redundancy) // it is valid
+	}
+	if s.enc != nil || s.refused != nil {
+		s.answered(s.refused)
+	}
+}
+
+// leave sends the frames that wait, and ends the use of the link. It returns false if a reliable
+// payload still waits for room: then it is to be called again.
+func (s *sender) leave() bool {
+	s.left = true
+	if s.queued {
+		if _ = s.transmit(); s.queued {
+			return false
+		}
+	}
+	if s.enc != nil {
+		_ = s.sendHeld() // may be lost as any datagram
+	}
+	s.stop()
+	return true
+}
+
+// stop ends the use of the link.
+func (s *sender) stop() {
+	s.left = true
+	if s.enc != nil {
+		s.stats.Reconnecting += uint64(s.enc.Held())
+		delivery := s.enc.DeliveryStats()
+		s.stats.Delivery.Add(&delivery)
+	}
+	s.enc, s.queued = nil, false
+}
+
+// ack processes an ack that was received at a time. It returns the round-trip time of a payload, or
+// 0 if the ack does not show one. The caller does not hold binding.mu.
+func (s *sender) ack(a rpcdelta.Ack, at time.Time) (rtt time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc == nil {
+		return 0, nil
+	}
+	if err := s.enc.Ack(a); err != nil {
+		return 0, err
+	}
+	return s.departures.take(&a, at), nil
+}
+
+// report handles a report about the RPC's jitter buffer. The caller does not hold binding.mu.
+func (s *sender) report(now time.Time, r *message.Buffered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == s {
+		s.pace.report(now, r, &s.paced)
+	}
+}
+
+// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
+// The caller does not hold binding.mu.
+func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enc == nil {
+		return 0
+	}
+	delivery := s.enc.DeliveryStats()
+	total.Add(&delivery)
+	return s.enc.Redundancy()
 }
 
 // send sends a frame of the schema, or holds it back. It returns the frame's sequence number.
 func (s *sender) send(f *schema.Frame) (seq uint64, err error) {
-	if err := s.ready(); err != nil {
-		if errors.Is(err, ErrReconnecting) {
-			s.stats.Reconnecting++
-		}
-		return 0, err
-	}
 	seq = s.enc.Next()
 	if n := s.framesPerPayload(); n > 1 || s.enc.Held() > 0 {
 		err = s.hold(f, n)
@@ -70,42 +278,6 @@ func (s *sender) send(f *schema.Frame) (seq uint64, err error) {
 	return seq, err
 }
 
-// ready returns the reason why no frame can be sent now.
-func (s *sender) ready() error {
-	switch {
-	case isClosed(s.closed):
-		return s.ended()
-	case s.refused != nil:
-		return s.refused
-	case s.enc == nil:
-		return s.ended()
-	case s.queued:
-		return s.transmit()
-	}
-	return nil
-}
-
-// combines reports whether frames can share a payload.
-func (s *sender) combines() bool { return !s.reliable && s.cfg.Codec == rpcdelta.Adaptive }
-
-// framesPerPayload returns the number of frames that are currently sent in one payload.
-func (s *sender) framesPerPayload() int {
-	if !s.combines() {
-		return 1
-	}
-	n := s.batch() + 1
-	if s.limits.every > 1 {
-		n = max(n, min(int(math.Ceil(s.limits.every+s.owed)), s.maxFrames()))
-	}
-	return n
-}
-
-// batch returns the number of later frames that a frame may wait for.
-func (s *sender) batch() int {
-	batch, _ := s.delay.FramesAt(s.schema.RateHz())
-	return batch
-}
-
 // due reports whether the held frames are sent now, if a payload is to have n frames. If the limits
 // permit fewer payloads than urgent frames need, these leave first, and later ones wait longer.
 func (s *sender) due(n int) bool {
@@ -113,32 +285,6 @@ func (s *sender) due(n int) bool {
 		return s.enc.Due()
 	}
 	return s.enc.Held() >= n || s.owed <= 0 && s.enc.Urgent()
-}
-
-// forgiven is the part of a frame by which sender.owed falls with each frame. Otherwise it would
-// never fall while limits.every is as high as the number of frames that a payload can have.
-const forgiven = 1. / 8
-
-// countFrames counts the frames of a payload for limits.every.
-func (s *sender) countFrames(n int) {
-	s.owed += s.limits.every - float64(n)
-	if s.owed > 0 {
-		s.owed = min(max(0, s.owed-forgiven*float64(n)), maxEvery)
-	}
-	s.owed = max(s.owed, -1)
-}
-
-// maxFrames returns the maximum number of new frames in a datagram, which the server is told.
-func (s *sender) maxFrames() int {
-	switch {
-	case s.reliable:
-		return 1
-	case s.cfg.coalesces():
-		return rpcdelta.MaxHeld
-	case s.combines():
-		return max(maxEvery, s.batch()+1)
-	}
-	return 1
 }
 
 // hold holds f back. If n frames are held then, it sends them.
@@ -189,7 +335,7 @@ func (s *sender) sendHeld() error {
 // repair adds the repeated payloads to the datagram of the payload that was collected last.
 func (s *sender) repair() error {
 	for len(s.repairs) > 0 {
-		_, extra, err := s.out.add(s.link, s.number, s.repairs, 0)
+		_, extra, err := s.link.out.add(s.number, s.repairs, 0)
 		if err != nil {
 			return err
 		}
@@ -222,16 +368,16 @@ func (s *sender) post(info *rpcdelta.Info) error {
 	case s.reliable:
 		err = s.transmit()
 	case s.cfg.coalesces() || len(s.repairs) > 0:
-		shared, extra, err = s.out.add(s.link, s.number, s.buf, info.Held+1)
+		shared, extra, err = s.link.out.add(s.number, s.buf, info.Held+1)
 		if err == nil {
 			err = s.repair()
 		}
 		if err == nil && !s.cfg.coalesces() {
-			err = s.out.flush(s.link)
+			err = s.link.out.flush()
 		}
 		err = s.linkError(err)
 	default:
-		err = s.linkError(s.out.post(s.link, s.buf))
+		err = s.linkError(s.link.out.post(s.buf))
 	}
 	if err != nil && !s.queued {
 		if errors.Is(err, ErrReconnecting) {
@@ -250,7 +396,7 @@ func (s *sender) post(info *rpcdelta.Info) error {
 		s.stats.Coalesced++
 		s.stats.CoalescedBytes += uint64(extra)
 	} else {
-		s.stats.AEADBytes += uint64(s.link.Suite().Overhead())
+		s.stats.AEADBytes += uint64(s.link.own.Suite().Overhead())
 	}
 	return nil
 }
@@ -259,10 +405,10 @@ func (s *sender) post(info *rpcdelta.Info) error {
 // link has no room, the payload is queued, and the next frame has to wait for it.
 func (s *sender) transmit() error {
 	var err error
-	if n := s.link.Unacked(); n >= maxUnackedCalls {
+	if n := s.link.own.Unacked(); n >= maxUnackedCalls {
 		err = fmt.Errorf("%w: %d reliable messages are not acknowledged", session.ErrBacklog, n)
 	} else {
-		err = s.link.SendReliable(s.buf)
+		err = s.link.own.SendReliable(s.buf)
 	}
 	queued := errors.Is(err, session.ErrBacklog)
 	if queued && !s.queued {
@@ -276,31 +422,11 @@ func (s *sender) transmit() error {
 func (s *sender) linkError(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):
-		return s.ended() // suspend follows
+		return s.ended() // the client reconnects
 	case err != nil:
 		return fmt.Errorf("client: send %s: %w", s.schema.RPC(), err)
 	}
 	return nil
-}
-
-// ended returns the reason why there is no link.
-func (s *sender) ended() error {
-	if isClosed(s.closed) {
-		return errClosed
-	}
-	return ErrReconnecting
-}
-
-// countUnsent counts a frame that was not encoded because of err.
-func (s *sender) countUnsent(err error) {
-	switch {
-	case errors.Is(err, rpcdelta.ErrTooLarge):
-		s.stats.TooLarge++
-	case errors.As(err, new(*schema.RangeError)):
-		s.stats.OutOfRange++
-	default:
-		s.stats.Unencodable++
-	}
 }
 
 // retry sends the queued payload, and the frames that were held for long enough.
@@ -321,74 +447,7 @@ func (s *sender) retry(now time.Time) {
 }
 
 func (s *sender) wakeAt(at time.Time) {
-	if s.link != nil {
-		s.link.Wake(at)
-	}
-}
-
-// stop ends the use of the link.
-func (s *sender) stop() {
-	if s.enc != nil {
-		s.stats.Reconnecting += uint64(s.enc.Held())
-		delivery := s.enc.DeliveryStats()
-		s.stats.Delivery.Add(&delivery)
-	}
-	s.departures.reset()
-	s.enc, s.link, s.queued = nil, nil, false
-}
-
-// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
-// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
-// those of Send.
-func (s *sender) Flush() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(); err != nil {
-		return err
-	}
-	return s.sendHeld()
-}
-
-// setLimits applies the limits of a budget. The caller does not hold s.mu.
-func (s *sender) setLimits(l limits) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits = l
-	if s.enc != nil {
-		s.enc.LimitRedundancy(l.redundancy)
-	}
-}
-
-func (s *sender) setRedundancy(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.redundancy = n
-	if s.enc != nil {
-		_ = s.enc.SetRedundancy(n) // n is valid
-	}
-}
-
-// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
-// The caller does not hold s.mu.
-func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	total.Add(&s.stats.Delivery)
-	if s.enc == nil {
-		return 0
-	}
-	delivery := s.enc.DeliveryStats()
-	total.Add(&delivery)
-	return s.enc.Redundancy()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	s.link.own.Wake(at)
 }
 
 // encoder returns the settings of the encoder for a server's ring and a prior.
@@ -404,80 +463,4 @@ func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
 		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
 		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
-}
-
-// outbox collects the payloads that share a datagram. It is safe for concurrent use.
-type outbox struct {
-	mu     sync.Mutex
-	link   *transport.Conn // for which payloads are collected
-	bundle message.Bundler
-	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
-
-	worlds *replication.Subscriptions // whose acks precede payloads
-	sent   atomic.Uint64              // datagrams with payloads
-}
-
-// post sends a payload or bundle in a datagram, in front of it acks of worlds.
-func (o *outbox) post(link *transport.Conn, message []byte) error {
-	o.sent.Add(1)
-	return o.worlds.SendWithAcks(link, message, time.Now())
-}
-
-// add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
-// payloads are sent first. It reports whether the payload follows another one in its datagram, and
-// how many bytes it takes there besides its own.
-func (o *outbox) add(link *transport.Conn, rpc int, payload []byte, frames int) (shared bool, extra int, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.link != link {
-		if o.link != nil {
-			_ = o.send() // what was collected for another server
-		}
-		o.link = link
-	}
-	if o.frames[rpc]+frames > rpcdelta.MaxHeld { // limit of BindRequest.Frames
-		if err := o.send(); err != nil {
-			return false, 0, err
-		}
-	}
-	shared = o.bundle.Len() > 0
-	extra, ok := o.bundle.Add(payload)
-	if !ok {
-		if err := o.send(); err != nil {
-			return false, 0, err
-		}
-		if extra, ok = o.bundle.Add(payload); !ok {
-			return false, 0, transport.ErrTooLarge
-		}
-		shared = false
-	}
-	o.frames[rpc] += frames
-	return shared, extra, nil
-}
-
-// waiting reports whether payloads were collected.
-func (o *outbox) waiting() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.bundle.Len() > 0
-}
-
-// flush sends the payloads that were collected for the link.
-func (o *outbox) flush(link *transport.Conn) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.link != link {
-		return nil
-	}
-	return o.send()
-}
-
-// send sends the collected payloads. The caller holds o.mu.
-func (o *outbox) send() error {
-	message := o.bundle.Take()
-	clear(o.frames[:])
-	if message == nil {
-		return nil
-	}
-	return o.post(o.link, message)
 }

@@ -8,6 +8,9 @@ import (
 )
 
 const (
+	// maxSilence is the time without an answer after which a client that plays looks for another
+	// server.
+	maxSilence = 1250 * time.Millisecond
 	// An answer is requested from probeSilence on, every probeInterval.
 	probeSilence  = 500 * time.Millisecond
 	probeInterval = 250 * time.Millisecond
@@ -27,53 +30,54 @@ type silence struct {
 	probes int       // since then
 }
 
-// listen looks for another server if this one does not answer while the client plays.
-func (s *connection) listen(now time.Time) {
-	if s.cfg.NoReconnect || !s.renews() {
+// listen looks for another server if that of the current link does not answer while the client
+// plays.
+func (w *silence) listen(l *link, now time.Time) {
+	if l.cfg.NoReconnect || !l.renews() {
 		return
 	}
-	if sent := s.out.sent.Load(); sent != s.silence.sent {
-		s.silence.sent, s.silence.active = sent, now
+	if sent := l.out.sent.Load(); sent != w.sent {
+		w.sent, w.active = sent, now
 	}
-	silent := s.own.Silence(now)
-	if heard := now.Add(-silent); !heard.Equal(s.silence.heard) {
-		s.silence.heard, s.silence.probes = heard, 0
+	silent := l.own.Silence(now)
+	if heard := now.Add(-silent); !heard.Equal(w.heard) {
+		w.heard, w.probes = heard, 0
 	}
-	unanswered := s.silence.probes >= minProbes
+	unanswered := w.probes >= minProbes
 	switch {
 	case silent < probeSilence:
-		s.own.Wake(now.Add(probeSilence - silent))
+		l.own.Wake(now.Add(probeSilence - silent))
 		return
-	case now.Sub(s.silence.active) > maxSilence: // the server need not send either
-		s.own.Wake(now.Add(probeSilence))
+	case now.Sub(w.active) > maxSilence: // the server need not send either
+		l.own.Wake(now.Add(probeSilence))
 		return
-	case now.Sub(s.silence.probed) >= probeInterval:
-		s.silence.probed = now
-		s.silence.probes++
-		s.own.Probe()
+	case now.Sub(w.probed) >= probeInterval:
+		w.probed = now
+		w.probes++
+		l.own.Probe()
 	}
-	s.own.Wake(now.Add(probeInterval))
+	l.own.Wake(now.Add(probeInterval))
 	if silent < maxSilence {
-		s.own.Wake(now.Add(maxSilence - silent))
+		l.own.Wake(now.Add(maxSilence - silent))
 		return
 	}
 	if !unanswered {
 		return
 	}
-	s.mu.Lock()
-	look := s.link == s.own && s.standby == nil && !s.leaving && !now.Before(s.lookAgain)
+	l.mu.Lock()
+	look := l.current == l && l.move == nil && !l.leaving && !now.Before(l.lookAgain)
 	if look {
-		s.lookAgain = now.Add(lookInterval)
-		if s.state == session.Connected {
-			s.note(session.Event{State: session.Interrupted})
+		l.lookAgain = now.Add(lookInterval)
+		if l.state == session.Connected {
+			l.note(session.Event{State: session.Interrupted})
 		}
 	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	if !look {
 		return
 	}
-	s.cfg.Logger.Warn("the server does not answer, looking for another one", "server", s.Server(), "silence", silent)
+	l.cfg.Logger.Warn("the server does not answer, looking for another one", "server", l.addr, "silence", silent)
 	ctx, cancel := context.WithCancel(context.Background())
-	st := &standby{cancel: cancel}
-	s.seek(st, func() error { return s.lookFor(ctx, st, s.assigned) })
+	m := &move{cancel: cancel}
+	l.begin(m, func() error { return newSearch(l.Conn, m).run(ctx) })
 }

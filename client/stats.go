@@ -178,16 +178,16 @@ func (p Pace) Interval(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / p.Rate)
 }
 
+// pace is what the server reports about the jitter buffer of an RPC.
 type pace struct {
-	start time.Time
+	start time.Time // of the pacer's times
 	pacer jitter.Pacer
-	last  message.Buffered // last report over the current link
-	stats Pace
+	last  message.Buffered
 }
 
 // report handles a report, unless a newer one arrived before: the counts of a buffer never
-// decrease.
-func (p *pace) report(now time.Time, b *message.Buffered) {
+// decrease. It updates total, except Rate.
+func (p *pace) report(now time.Time, b *message.Buffered, total *Pace) {
 	if int16(b.Missing-p.last.Missing) < 0 || int16(b.Late-p.last.Late) < 0 {
 		return
 	}
@@ -195,17 +195,11 @@ func (p *pace) report(now time.Time, b *message.Buffered) {
 		p.start = now
 	}
 	p.pacer.Report(now.Sub(p.start), b.Slack, b.Target, b.Rate)
-	p.stats.Slack, p.stats.Target = b.Slack, b.Target
-	p.stats.Missing += uint64(b.Missing - p.last.Missing)
-	p.stats.Late += uint64(b.Late - p.last.Late)
+	total.Slack, total.Target = b.Slack, b.Target
+	total.Missing += uint64(b.Missing - p.last.Missing)
+	total.Late += uint64(b.Late - p.last.Late)
 	p.last = *b
 }
 
-func (p *pace) at(now time.Time) Pace {
-	out := p.stats
-	out.Rate = p.pacer.Rate(now.Sub(p.start))
-	return out
-}
-
-// relink prepares for the reports of another server session, whose counts start at 0.
-func (p *pace) relink() { p.last, p.pacer = message.Buffered{}, jitter.Pacer{} }
+// rate returns Pace.Rate at now.
+func (p *pace) rate(now time.Time) float64 { return p.pacer.Rate(now.Sub(p.start)) }

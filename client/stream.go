@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -57,29 +56,38 @@ func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
 	return s.send(s.frame)
 }
 
+// upcoming returns the sender of the current session, which identifies it, and the sequence number
+// of the next call in it.
+func (s *Stream[T]) upcoming() (session *sender, seq uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session, err = s.ready()
+	if err != nil {
+		return nil, 0, err
+	}
+	return session, session.enc.Next(), nil
+}
+
+// sendIn sends a call if it is the next one of a session, and sets v to what the server decodes. It
+// reports whether that session was still the current one.
+func (s *Stream[T]) sendIn(session *sender, seq uint64, v *T) (current bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at != session || session.enc == nil || session.enc.Next() != seq {
+		return false, nil
+	}
+	if err := s.typ.Quantize(s.frame, v); err != nil {
+		s.countUnsent(err)
+		return true, err
+	}
+	if _, err := s.send(s.frame); err != nil {
+		return true, err
+	}
+	return true, s.typ.Restore(v, s.frame)
+}
+
 // Processed is an argument of [Stream.Processed].
 type Processed = replication.Processed
-
-// Processed returns the sequence number after the last call that the server had processed when it
-// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
-// lost count as processed once a later one was. It reports false if the server did not register the
-// RPC with ds.ForPrediction, or while the client is reconnecting.
-func (b *binding) Processed(p Processed) (next uint64, ok bool) {
-	_, next, ok = b.processedIn(p)
-	return next, ok
-}
-
-// processedIn is Processed, and returns the encoder of the current session, nil while the client is
-// reconnecting.
-func (b *binding) processedIn(p Processed) (session *rpcdelta.Encoder, next uint64, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.enc == nil {
-		return nil, 0, false
-	}
-	next, ok = p.Of(uint8(b.number), b.enc.Next())
-	return b.enc, next, ok
-}
 
 // FrameStream sends the calls of one RPC that a schema describes, for programs that learn the
 // schema at run time. Its methods are safe for concurrent use.

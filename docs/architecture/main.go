@@ -25,7 +25,7 @@ import (
 )
 
 // maxFiles is the maximum number of files of a path with a limit.
-const maxFiles = 8
+const maxFiles = 10
 
 const page = "docs/architecture.md"
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -62,40 +61,36 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// connect opens a transport connection. Each one has its own socket and address, so that no
-// datagram of an earlier one can reach it.
+// connect opens a session with the server that has the address c.addr. Each link has its own socket
+// and address, so that no datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
-	s := &connection{Conn: c}
-	link, err := transport.Dial(ctx, c.Server(), c.cfg.transport(t), s)
-	if err != nil {
+	l := c.newLink(c.Server())
+	if _, err := transport.Dial(ctx, l.addr, c.cfg.transport(t), l); err != nil {
 		return err
 	}
-	if err := c.install(s, link); err != nil {
-		_ = link.Close() // always nil
+	if err := c.install(l); err != nil {
+		_ = l.own.Close() // always nil
 		return err
 	}
-	c.report()
-	link.Wake(time.Now()) // to bind the RPCs
 	return nil
 }
 
-// install makes link the current one, unless it or the connection has ended already.
-func (c *Conn) install(s *connection, link *transport.Conn) error {
+// install makes a link the current one, unless it or the connection has ended already.
+func (c *Conn) install(l *link) error {
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if isClosed(c.closed) {
+	switch {
+	case isClosed(c.closed):
+		c.mu.Unlock()
 		return net.ErrClosed
+	case l.lost != nil:
+		c.mu.Unlock()
+		return l.lost
 	}
-	if s.lost != nil {
-		return s.lost
-	}
-	c.link, c.leaving, c.streams = link, false, s.streams
-	c.active = s
-	c.note(session.Event{State: session.Connected, Attempt: c.attempt, New: true})
-	c.congestion.relink()
-	for _, b := range c.bindings {
-		b.rebind(link)
-	}
+	c.setNext(l)
+	c.mu.Unlock()
+	c.switchTo(l, time.Now())
 	return nil
 }
 
@@ -136,161 +131,33 @@ func (c *Conn) assigned(ctx context.Context) (addr string, t token.Token, err er
 	return addr, t, err
 }
 
-// Server returns the address of the current server, or of the last one, as it was dialed.
-func (c *Conn) Server() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.addr
-}
-
-// connection is one transport connection of a Conn, and the handler of its events. Its methods that
-// implement transport.Handler hold Conn.receiving.
-type connection struct {
-	*Conn
-	own        *transport.Conn // also before it is installed
-	tag        int             // size of the session's AEAD tags
-	opened     time.Time
-	streams    *streams.Mux
-	nextFlush  time.Time
-	calls      []*incoming   // RPCs that the server has bound, by number
-	callsAcked time.Duration // when acks of them were last sent, since start
-	lost       error         // why the session ended before install; guarded by Conn.mu
-	ended      bool          // guarded by Conn.mu
-	cause      error         // why the client ended the session itself; guarded by Conn.mu
-
-	role     role
-	received offered  // handover of the server
-	held     [][]byte // reliable messages of a standby
-	heldSize int
-	parting  parting // of a former server
-	silence  silence
-	onAnswer func() // called when the server answers during the handshake; may be nil
-}
-
-// role is what a connection is for.
-type role uint8
-
-const (
-	playing role = iota
-	waiting      // the standby
-	former       // the client has switched to another server
-	ignored      // a standby that was abandoned
-)
-
-// Answered is called when the server answers during the handshake.
-func (s *connection) Answered() {
-	if s.onAnswer != nil {
-		s.onAnswer()
+// disconnect handles the loss of the current link: the client reconnects, unless it may not or a
+// move is under way. The caller holds c.mu.
+func (c *Conn) disconnect(l *link, err error) {
+	c.current = nil
+	for _, b := range c.bindings {
+		b.use(nil, true)
 	}
-}
-
-// Opened implements transport.Handler.
-func (s *connection) Opened(link *transport.Conn) {
-	s.receiving.Lock()
-	defer s.receiving.Unlock()
-	s.own, s.tag, s.opened = link, link.Suite().Overhead(), time.Now()
-	s.openStreams()
-	if s.role == waiting {
-		s.worlds.Prepare(link)
-	}
-}
-
-// Closed unregisters the link, and reconnects if the session was lost.
-func (s *connection) Closed(link *transport.Conn, err error) {
-	s.receiving.Lock()
-	defer s.receiving.Unlock()
-	defer s.report()
-	s.endHandover(link, err)
-	err = s.ending(err)
-	s.guard(func() { s.worlds.Reset(link) })
-	s.streams.End(err)
-	switch st, next := s.unregister(link, err); {
-	case next == s:
-		s.stay(st, err)
-	case next != nil:
-		s.switchTo(st, time.Now())
-	}
-}
-
-// endHandover ends a handover by a server whose session has ended: if it has not released the
-// client, nobody is left to do so.
-func (s *connection) endHandover(link *transport.Conn, err error) {
-	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", session.ErrHandover, err)
-	if s.role == former {
-		s.passRelease()
-		if s.parting.to != nil {
-			s.unreleased(err)
-		}
+	if c.move != nil { // it is dialing: its outcome decides
+		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
 		return
 	}
-	s.mu.Lock()
-	st := s.standby
-	pending := st != nil && st.reader != nil && st.next != s && s.link == link
-	s.mu.Unlock()
-	if pending {
-		s.stay(st, err)
-	}
-}
-
-// ending returns why the session has ended, if the transport's reason is err.
-func (s *connection) ending(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause != nil {
-		err = s.cause
-	}
-	if s.role == former {
-		err = fmt.Errorf("%w: %w", session.ErrHandedOver, err)
-	}
-	return err
-}
-
-// unregister unregisters the link, and reconnects unless there is a standby to which the client can
-// switch: it returns that and its connection, which may be s itself.
-func (s *connection) unregister(link *transport.Conn, err error) (st *standby, next *connection) {
-	c := s.Conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.former, s)
-	if s.ended = true; s.role != former { // otherwise it was counted at the switch
-		c.stats.Transport = c.stats.Transport.Plus(link.Stats())
-	}
-	c.requests.fail(link, err)
-	if st = c.standby; st != nil && st.next == s {
-		return st, s
-	}
-	if c.link != link {
-		s.lost = err
-		return nil, nil // not installed yet, or not in use any more
-	}
-	if st != nil && st.next != nil {
-		return st, st.next
-	}
-	c.link = nil
-	for _, b := range c.bindings {
-		b.suspend()
-	}
-	if st != nil { // it is being dialed: its outcome decides
-		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
-		return nil, nil
-	}
 	own := errors.Is(err, session.ErrReplaced) && time.Since(c.abandoned) < dialWait // the newer session
-	if final := c.finalError(err); final != nil && s.cause == nil && !own {
+	if final := c.finalError(err); final != nil && l.cause == nil && !own {
 		c.fail(final)
-		return nil, nil
+		return
 	}
-	if time.Since(s.opened) >= stable {
+	if time.Since(l.opened) >= stable {
 		c.wait = 0
 	}
-	if c.leaving {
+	if l.leaving {
 		c.wait = max(c.wait, minWait) // the server may still be shutting down
 	}
 	if c.cfg.NoReconnect {
 		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
-		return nil, nil
+		return
 	}
 	c.startReconnecting(err)
-	return nil, nil
 }
 
 // startReconnecting starts the goroutine that reconnects. The caller holds c.mu.

@@ -1,0 +1,519 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/streams"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// A client continues at another server because its server hands it over, or does not answer, or
+// because the session was lost and it reconnects. All three make a link to that server; switchTo
+// makes it the current one.
+//
+//	handover, begin  a move begins: it dials servers in a goroutine of its own
+//	prepare          the link that has opened is the next one: RPCs are bound and worlds received
+//	trySwitch        is called with each Tick until all is ready
+//	switchTo         the next link is the current one; the former is an old one
+//	part             ends the session with the old server when nothing is on its way
+//	abandon          drops the move and its link; the client stays, or reconnects
+
+const (
+	// bindWait is the time in which another server must bind the RPCs.
+	bindWait = 10 * time.Second
+	// worldWait is the time for which the client waits for worlds of another server, once all else
+	// is ready: that may not offer them.
+	worldWait = time.Second
+	// switchWait is the time in which the client switches to another server, or stays; releaseWait
+	// that in which its server must then release it.
+	switchWait  = 20 * time.Second
+	releaseWait = 5 * time.Second
+	// partingWait is the time after which the client ends the session with a server from which it
+	// has switched, if the server does not.
+	partingWait = 15 * time.Second
+	// switchStep is the time between two attempts to switch.
+	switchStep = transport.DefaultTick
+	// silentWait is the time in which another server must answer the first of maxHellos hellos.
+	silentWait = 2 * time.Second
+	maxHellos  = 3
+	// helloBytes is the size of such a hello, with the headers of IP and UDP.
+	helloBytes = 64 + 28
+	// A handover that completes costs refunded less than one that fails.
+	refunded = 7. / 8
+	// failuresEvery is the minimum time between two log records of handovers that failed.
+	failuresEvery = time.Minute
+	// maxHeldBytes limits the reliable messages of another server before the switch.
+	maxHeldBytes = 512 << 10
+)
+
+// handoverRate limits the handovers that a connection accepts, over all reconnections: 4 a minute
+// that fail, or 32 that complete. A server that hands the client over more often violates the
+// protocol: each handover lets the client send to addresses that the server chooses.
+var handoverRate = ratelimit.Rate{PerSecond: 4. / 60, Burst: 4}
+
+// failures counts the handovers that failed since the last log record about them.
+type failures struct {
+	count  int
+	logged time.Time
+}
+
+// move is the attempt to continue at another server while the client plays. Its fields do not
+// change, except those that Conn.mu guards.
+type move struct {
+	notice message.HandoverNotice // of a handover
+	reader *streams.Reader        // of the payload; nil if the server does not answer
+	until  time.Time              // when a handover has failed
+	cancel context.CancelFunc     // ends dialing
+
+	// Guarded by Conn.mu:
+	connected time.Time // when Conn.next was connected
+	payload   bool      // the other server has the payload
+	ready     time.Time // when everything but worlds was ready; zero: it is not
+}
+
+// searches reports whether the client moves since its server does not answer.
+func (m *move) searches() bool { return m.reader == nil }
+
+// offered is a handover of a link's server.
+type offered struct {
+	notice *message.HandoverNotice
+	reader *streams.Reader // nil until the payload was received
+	data   []byte
+}
+
+// parting is the end of the session with an old server.
+type parting struct {
+	since time.Time
+
+	// Of a handover:
+	to      *link           // to the other server, which admits the client with the release; nil: it has
+	reader  *streams.Reader // of the payload
+	asked   bool            // for the release
+	release []byte          // nil: it has not arrived
+}
+
+// handover handles a message Handover: a notice, or the release by an old server.
+func (c *Conn) handover(l *link, b []byte) error {
+	if message.IsRelease(b) {
+		p := &l.parting
+		if !p.asked || p.release != nil {
+			return fmt.Errorf("%w: a release without a switch", message.ErrMalformed)
+		}
+		p.release = bytes.Clone(b)
+		c.part(l, time.Now())
+		return nil
+	}
+	n, err := message.ParseHandover(b)
+	if err != nil || !l.isCurrent() {
+		return err
+	}
+	if !c.notices.Take(time.Since(c.start), handoverRate, 1) {
+		return fmt.Errorf("%w: more than %v handovers at once and %.0f per minute", session.ErrProtocol, handoverRate.Burst, 60*handoverRate.PerSecond)
+	}
+	l.offer.notice = &n
+	c.follow(l)
+	return nil
+}
+
+// receivePayload handles the end of a stream with the payload of a handover. It is kept until the
+// notice, which a server may send before the client has switched to it, is handled.
+func (c *Conn) receivePayload(l *link, r *streams.Reader, data []byte, err error) {
+	if err != nil || l.offer.reader != nil || l.used && !l.isCurrent() {
+		r.Finish(false)
+		return
+	}
+	l.offer.reader, l.offer.data = r, data
+	c.follow(l)
+}
+
+var errPayload = fmt.Errorf("client: %w: the payload is not that of the notice", session.ErrHandover)
+
+// follow begins a handover once its notice and payload have arrived.
+func (c *Conn) follow(l *link) {
+	o := l.offer
+	if o.notice == nil || o.reader == nil {
+		return
+	}
+	l.offer = offered{}
+	if len(o.data) != o.notice.Size || o.notice.Size > 0 && sha256.Sum256(o.data) != o.notice.Hash {
+		o.reader.Finish(false)
+		c.mu.Lock()
+		c.failed(o.notice, errPayload)
+		c.mu.Unlock()
+		c.report()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), switchWait)
+	m := &move{notice: *o.notice, reader: o.reader, cancel: cancel, until: time.Now().Add(switchWait)}
+	own := l.own.RemoteAddr().Addr()
+	c.begin(m, func() error { return c.dialServers(ctx, own, m, o.data) })
+}
+
+// failed records that a handover has failed. The caller holds c.mu.
+func (c *Conn) failed(n *message.HandoverNotice, err error) {
+	c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
+	f := &c.failures
+	f.count++
+	if now := time.Now(); now.Sub(f.logged) >= failuresEvery {
+		c.cfg.Logger.Warn("not handed over", "server", n.Servers[0].String(), "handovers", f.count, "error", err)
+		*f = failures{logged: now}
+	}
+}
+
+// begin begins a move, in place of an earlier one. dial connects to another server.
+func (c *Conn) begin(m *move, dial func() error) {
+	c.mu.Lock()
+	before := c.move
+	c.mu.Unlock()
+	if before != nil {
+		c.abandon(before, errReplacedHandover)
+	}
+	c.mu.Lock()
+	c.move = m
+	if !m.searches() {
+		c.note(session.Event{State: c.state, Handover: session.HandoverStarted})
+	}
+	c.work.Go(func() {
+		if err := dial(); err != nil {
+			c.abandon(m, err)
+		}
+	})
+	c.mu.Unlock()
+	c.report()
+}
+
+var (
+	errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
+	errNoCredit         = fmt.Errorf("client: %w: the client would send more to other servers than it has received", session.ErrHandover)
+)
+
+// dialServers connects to the server of a handover, of which the server at own tells. It tries each
+// address that the client follows.
+func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []byte) error {
+	var errs []error
+	for _, addr := range m.notice.Servers {
+		if !c.cfg.follows(own, addr.Addr()) {
+			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.LocalHandovers", session.ErrHandover, addr))
+			continue
+		}
+		cfg := c.cfg.transport(m.notice.Token)
+		if cfg.Hellos = c.spendHellos(); cfg.Hellos == 0 {
+			errs = append(errs, errNoCredit)
+			break
+		}
+		dialing, cancel := context.WithTimeout(ctx, dialWait)
+		silent := time.AfterFunc(silentWait, cancel)
+		next := c.newLink(addr.String())
+		next.onAnswer = func() {
+			if silent.Stop() { // it is the first answer
+				c.refundHellos(cfg.Hellos)
+			}
+		}
+		_, err := transport.Dial(dialing, next.addr, cfg, next)
+		silent.Stop()
+		cancel()
+		if err == nil {
+			return c.prepare(m, next, data)
+		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return attemptsFailed(errs)
+}
+
+// spendHellos returns the number of hellos that the client may send to a server that has not
+// answered, and counts them: to all such servers it sends no more bytes than it has received.
+func (c *Conn) spendHellos() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.stats.Transport
+	if c.current != nil {
+		t = t.Plus(c.current.own.Stats())
+	}
+	n := min((t.BytesReceived-min(t.BytesReceived, c.unanswered))/helloBytes, maxHellos)
+	c.unanswered += n * helloBytes
+	return int(n)
+}
+
+// refundHellos is called when the server has answered.
+func (c *Conn) refundHellos(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unanswered -= uint64(n) * helloBytes
+}
+
+// prepare makes a link that has opened the next one.
+func (c *Conn) prepare(m *move, next *link, data []byte) error {
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	defer next.own.Wake(time.Now())
+	c.mu.Lock()
+	if c.move != m || c.next != nil || isClosed(c.closed) || next.lost != nil {
+		err := next.lost
+		if m.searches() {
+			c.abandoned = time.Now()
+		}
+		c.mu.Unlock()
+		next.own.CloseWith(session.ErrQuit, "")
+		return err
+	}
+	c.setNext(next)
+	m.connected, m.payload = time.Now(), len(data) == 0
+	orphan := c.current == nil
+	c.mu.Unlock()
+	c.worlds.Prepare(next.own)
+	if len(data) > 0 {
+		_, err := next.streams.SendReserved(time.Now(), message.HandoverStream, data, func(err error) {
+			if err != nil {
+				c.abandon(m, err)
+				return
+			}
+			c.mu.Lock()
+			m.payload = true
+			c.mu.Unlock()
+			next.own.Wake(time.Now())
+		})
+		if err != nil {
+			c.abandon(m, err)
+			return nil
+		}
+	}
+	if orphan { // there is nothing to wait for
+		c.switchTo(next, time.Now())
+	}
+	return nil
+}
+
+// setNext makes a link the next one. The caller holds c.mu.
+func (c *Conn) setNext(next *link) {
+	for _, b := range c.bindings {
+		next.addSender(b)
+	}
+	c.next = next
+}
+
+// abandon drops a move and its link. If the session with the current server has ended, the client
+// reconnects.
+func (c *Conn) abandon(m *move, err error) {
+	c.mu.Lock()
+	if c.move != m {
+		c.mu.Unlock()
+		return
+	}
+	next := c.next
+	c.move, c.next = nil, nil
+	m.cancel()
+	if m.searches() {
+		c.abandoned = time.Now() // its session may still replace the current one
+	} else {
+		c.failed(&m.notice, err)
+	}
+	if c.current == nil && !isClosed(c.closed) && c.gone == nil {
+		c.startReconnecting(err)
+	}
+	c.mu.Unlock()
+	c.worlds.Abandon()
+	if next != nil {
+		next.own.CloseWith(session.ErrQuit, "")
+	}
+	if m.reader != nil {
+		m.reader.Finish(false)
+	}
+	c.report()
+}
+
+var (
+	errLate     = fmt.Errorf("client: %w: it takes more than %v", session.ErrHandover, switchWait)
+	errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", session.ErrHandover)
+)
+
+// trySwitch switches to the next link if the client is ready there, and the tick has come. A tick
+// of any link calls it.
+func (c *Conn) trySwitch(now time.Time) {
+	c.mu.Lock()
+	m, next := c.move, c.next
+	if m == nil || next == nil || c.current == nil {
+		c.mu.Unlock()
+		return
+	}
+	answers := m.searches() && c.current.own.Silence(now) < maxSilence
+	ready := m.payload
+	for n, s := range next.senders {
+		ready = s.prepared() && (m.searches() || c.current.senders[n].idle()) && ready
+	}
+	if ready && m.ready.IsZero() {
+		m.ready = now
+	}
+	since := m.ready
+	c.mu.Unlock()
+	switch {
+	case answers:
+		c.cfg.Logger.Info("the server answers again", "server", c.Server())
+		c.abandon(m, nil)
+	case !ready && now.Sub(m.connected) >= bindWait:
+		c.abandon(m, errNotBound)
+	case !m.searches() && !now.Before(m.until):
+		c.abandon(m, errLate)
+	case ready && (m.searches() || c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(m):
+		c.switchTo(next, now)
+	default:
+		next.own.Wake(now.Add(switchStep))
+	}
+}
+
+// reached reports whether the tick of a handover has come.
+func (c *Conn) reached(m *move) bool {
+	n := &m.notice
+	return m.searches() || n.Stream == message.NoStream || c.worlds.Reached(n.Stream, n.Tick)
+}
+
+// switchTo makes the next link the current one: because of a move, or to connect.
+func (c *Conn) switchTo(next *link, now time.Time) {
+	c.mu.Lock()
+	m, before := c.move, c.current
+	e := session.Event{State: session.Connected, Attempt: c.attempt, New: true}
+	c.current, c.next, c.move, c.addr = next, nil, nil, next.addr
+	handedOver := m != nil && !m.searches()
+	if m != nil {
+		m.cancel()
+		e.Attempt, c.attempt, c.wait = 0, 0, 0
+	}
+	if handedOver {
+		e.Handover = session.HandoverCompleted
+	}
+	c.note(e)
+	for n, b := range c.bindings {
+		b.use(next.senders[n], !handedOver)
+	}
+	if before != nil && before.lost == nil {
+		c.stats.Transport = c.stats.Transport.Plus(before.own.Stats())
+		c.old = append(c.old, before)
+	}
+	c.mu.Unlock()
+	next.used = true
+	if before != nil {
+		_ = before.out.flush() // nothing can be done about an error
+		before.parting = parting{since: now}
+		before.own.Wake(now)
+	}
+	if m != nil {
+		c.cfg.Logger.Info("continues at another server", "server", next.addr)
+	}
+	switch {
+	case handedOver:
+		c.notices.Refund(refunded)
+		before.parting.to, before.parting.reader = next, m.reader
+	case before != nil:
+		before.own.CloseWith(session.ErrQuit, "")
+	}
+	c.worlds.Switch(now)
+	next.own.Wake(now) // binds the RPCs, and delivers messages that were held
+	c.report()
+}
+
+// part ends the session with an old server, when nothing is on its way in either direction.
+func (c *Conn) part(old *link, now time.Time) {
+	old.own.Wake(now.Add(switchStep))
+	if !old.leave() {
+		return
+	}
+	p := &old.parting
+	switch {
+	case p.to == nil:
+	case !p.to.isCurrent(): // the client plays elsewhere
+		p.to = nil
+		p.reader.Finish(true)
+	case !p.asked:
+		p.asked = old.own.SendReliable(message.AppendSwitch(nil)) == nil // behind all that was sent here
+	default:
+		c.passRelease(p)
+	}
+	if p.to != nil && now.Sub(p.since) >= releaseWait {
+		c.endUnreleased(p, errUnreleased)
+	}
+	c.mu.Lock()
+	nothingLeft := old.leaving
+	c.mu.Unlock()
+	if nothingLeft && !old.busy() || now.Sub(p.since) >= partingWait {
+		old.own.CloseWith(session.ErrQuit, "")
+	}
+}
+
+var errUnreleased = fmt.Errorf("client: %w: the former server did not release the client in time", session.ErrHandover)
+
+// passRelease passes the release, if it has arrived, to the other server, which then lets the
+// client play.
+func (c *Conn) passRelease(p *parting) {
+	if p.to == nil || p.release == nil {
+		return
+	}
+	b := append([]byte{byte(message.Handover)}, p.release...)
+	if err := p.to.own.SendReliable(b); !errors.Is(err, session.ErrBacklog) {
+		p.to = nil
+		p.reader.Finish(true)
+	}
+}
+
+// endUnreleased ends the session with the other server, which does not let the client play. The
+// client reconnects.
+func (c *Conn) endUnreleased(p *parting, err error) {
+	to := p.to
+	p.to = nil
+	c.mu.Lock()
+	to.cause = err
+	c.mu.Unlock()
+	to.own.CloseWith(session.ErrQuit, "")
+}
+
+// endHandover ends a handover by a server whose session has ended: if it has not released the
+// client, nobody is left to do so.
+func (c *Conn) endHandover(l *link, err error) {
+	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", session.ErrHandover, err)
+	c.passRelease(&l.parting)
+	if l.parting.to != nil {
+		c.endUnreleased(&l.parting, err)
+	}
+	c.mu.Lock()
+	m := c.move
+	pending := m != nil && !m.searches() && c.current == l
+	c.mu.Unlock()
+	if pending {
+		c.abandon(m, err)
+	}
+}
+
+// end handles the end of a link's session: the client continues at the next server or reconnects if
+// it was that of the current one.
+func (c *Conn) end(l *link, err error) {
+	c.mu.Lock()
+	l.lost = err
+	wasOld := slices.Contains(c.old, l)
+	c.old = slices.DeleteFunc(c.old, func(o *link) bool { return o == l })
+	if !wasOld { // otherwise it was counted at the switch
+		c.stats.Transport = c.stats.Transport.Plus(l.own.Stats())
+	}
+	l.requests.fail(err)
+	m, next := c.move, c.next
+	if c.current == l && next == nil {
+		c.disconnect(l, err)
+	}
+	current := c.current == l
+	c.mu.Unlock()
+	switch {
+	case m != nil && next == l:
+		c.abandon(m, err)
+	case current && next != nil:
+		c.switchTo(next, time.Now())
+	}
+}

@@ -1,0 +1,333 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/streams"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// link has all that belongs to one server: the transport connection, the RPCs and worlds of the
+// server, its streams, and what measures the path to it. It is in turn not yet in use, Conn.next
+// when all can be prepared for the switch, Conn.current, and after another switch in Conn.old.
+//
+// Its methods that implement [transport.Handler] hold Conn.receiving, and so may read what it
+// guards.
+type link struct {
+	*Conn
+	own    *transport.Conn // nil until Opened
+	addr   string          // as dialed
+	tag    int             // size of the AEAD tags in bytes
+	opened time.Time
+
+	// Guarded by Conn.mu:
+	senders    []*sender // by RPC number; elements of a slice that was read never change
+	requests   requests
+	congestion congestion
+	loss       recentLoss
+	leaving    bool  // the server is about to shut down
+	lost       error // why the session ended; nil while it continues
+	cause      error // why the client ended the session itself
+
+	streams *streams.Mux
+	out     outbox
+
+	// Guarded by Conn.receiving:
+	used       bool // the client has switched to the server
+	silence    silence
+	nextFlush  time.Time
+	calls      []*incoming   // RPCs that the server has bound, by number
+	callsAcked time.Duration // when acks of them were last sent, since start
+	offer      offered       // handover that the server has begun
+	held       [][]byte      // reliable messages before the switch
+	heldSize   int
+	parting    parting // of an old link
+
+	onAnswer func() // called when the server answers during the handshake; may be nil
+}
+
+func (c *Conn) newLink(addr string) *link {
+	l := &link{Conn: c, addr: addr}
+	l.out.bundle, l.out.worlds = message.NewBundler(transport.MaxPayload), &c.worlds
+	return l
+}
+
+// Answered is called when the server answers during the handshake.
+func (l *link) Answered() {
+	if l.onAnswer != nil {
+		l.onAnswer()
+	}
+}
+
+// Opened implements transport.Handler.
+func (l *link) Opened(own *transport.Conn) {
+	l.receiving.Lock()
+	defer l.receiving.Unlock()
+	l.own, l.out.link, l.tag, l.opened = own, own, own.Suite().Overhead(), time.Now()
+	l.streams = streams.New((*streamOwner)(l))
+	rate := l.cfg.StreamRate
+	if l.cfg.Bandwidth != 0 {
+		rate = min(rate, l.cfg.Bandwidth/8/2)
+	}
+	own.SetBulk(rate, l.streams.Next, func(b []byte, at time.Time) {
+		l.receiving.Lock()
+		defer l.receiving.Unlock()
+		if err := l.streams.Deliver(at, b); err != nil {
+			l.count(&l.stats.Malformed, 1)
+			l.violated(err)
+		}
+	})
+}
+
+// Closed ends what the server had begun. If it is the current one, the client switches to the next
+// one or reconnects.
+func (l *link) Closed(_ *transport.Conn, err error) {
+	l.receiving.Lock()
+	defer l.receiving.Unlock()
+	defer l.report()
+	l.endHandover(l, err)
+	err = l.ending(err)
+	l.guard(func() { l.worlds.Reset(l.own) })
+	l.streams.End(err)
+	l.end(l, err)
+}
+
+// ending returns why the session has ended, if the transport's reason is err.
+func (l *link) ending(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		err = l.cause
+	}
+	if l.used && l.current != l {
+		err = fmt.Errorf("%w: %w", session.ErrHandedOver, err)
+	}
+	return err
+}
+
+// Panicked ends the session after a panic of a decoder of the server's data, or of a callback of
+// the game. The transport calls it.
+func (l *link) Panicked(_ *transport.Conn, v any, stack []byte) {
+	_ = l.panicked(l, v, stack) // which becomes the reason of the end
+}
+
+// guard calls f, a callback of the game, and ends the session if it panics. The caller holds no
+// lock.
+func (l *link) guard(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			_ = l.panicked(l, v, debug.Stack())
+		}
+	}()
+	f()
+}
+
+// Tick repeats requests, sends what had to wait, and schedules the next Tick.
+func (l *link) Tick(now time.Time) {
+	l.receiving.Lock()
+	defer l.receiving.Unlock()
+	switch {
+	case !l.used:
+		l.tickSenders(now)
+		l.worlds.Tick(now)
+	case l.isCurrent():
+		l.deliverHeld(now)
+		l.tick(now)
+	default:
+		l.part(l, now)
+	}
+	l.ackCalls(now)
+	l.trySwitch(now)
+}
+
+// tick is Tick of the current link.
+func (l *link) tick(now time.Time) {
+	quality, measured := l.regulate(now)
+	for _, world := range l.worlds.Unoffered(l.own, now) {
+		l.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: l.worlds.Offered()})
+	}
+	l.noteMismatches()
+	if measured {
+		l.noteTickRates()
+	}
+	l.report()
+	if measured && l.cfg.OnQuality != nil {
+		l.cfg.OnQuality(quality)
+	}
+	l.tickSenders(now)
+	l.flushDue(now)
+	l.worlds.Tick(now)
+	l.continueLeaving(now)
+	l.silence.listen(l, now)
+}
+
+// addSender adds a sender of an RPC, in place of an earlier one with its number. The caller holds
+// Conn.mu.
+func (l *link) addSender(b *binding) *sender {
+	all := slices.Clone(l.senders)
+	if b.number == len(all) {
+		all = append(all, nil)
+	}
+	s := newSender(b, l)
+	all[b.number] = s
+	l.senders = all
+	return s
+}
+
+func (l *link) isCurrent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current == l
+}
+
+func (l *link) tickSenders(now time.Time) {
+	for _, s := range l.allSenders() {
+		s.mu.Lock()
+		s.tick(now)
+		s.mu.Unlock()
+	}
+}
+
+func (l *link) allSenders() []*sender {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.senders
+}
+
+// sender returns the sender of an RPC number, or nil.
+func (l *link) sender(n int) *sender {
+	if all := l.allSenders(); n < len(all) {
+		return all[n]
+	}
+	return nil
+}
+
+// leave makes all senders leave. It reports whether all have left.
+func (l *link) leave() bool {
+	left := true
+	for _, s := range l.allSenders() {
+		s.mu.Lock()
+		left = s.leave() && left
+		s.mu.Unlock()
+	}
+	return left
+}
+
+// flushDue sends the collected payloads once per Config.Tick.
+func (l *link) flushDue(now time.Time) {
+	every := l.cfg.Tick
+	if every == 0 {
+		return
+	}
+	if !now.Before(l.nextFlush) {
+		l.nextFlush = l.nextFlush.Add(every)
+		if !now.Before(l.nextFlush) {
+			l.nextFlush = now.Add(every)
+		}
+		_ = l.Flush() // the next Send returns the error
+	}
+	l.own.Wake(l.nextFlush)
+}
+
+// regulate measures the bit rates and the quality of the path, and applies the limits of
+// configuration and path, once per rateWindow. It reports whether that was due.
+func (l *link) regulate(now time.Time) (q session.Quality, due bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != l {
+		return q, false
+	}
+	if due = now.Sub(l.meter.start) >= rateWindow; due {
+		l.noteSilence(now)
+		var redundancy int
+		var delivery rpcdelta.DeliveryStats
+		for _, s := range l.senders {
+			redundancy = max(redundancy, s.addDelivery(&delivery))
+		}
+		own := l.own.Stats()
+		q = session.Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
+		t := l.stats.Transport.Plus(own)
+		elapsed, sent := l.meter.step(now, trafficOf(&t, l.own.Overhead()))
+		reduced := l.budget.level > 0 && l.budget.limit() == l.budget.path
+		l.congestion.step(now, float64(sent.limited)/elapsed.Seconds(), delivery, reduced)
+		l.budget.path = l.congestion.limit
+		if l.budget.step(elapsed, sent, redundancy) {
+			for _, b := range l.bindings {
+				b.setLimits(l.budget.limits())
+			}
+		}
+	}
+	l.own.Wake(l.meter.start.Add(rateWindow))
+	return q, due
+}
+
+// noteSilence records whether the server answers. The caller holds Conn.mu.
+func (l *link) noteSilence(now time.Time) {
+	switch silent := l.own.Unanswered() || l.own.Silence(now) >= maxSilence && l.move != nil; {
+	case silent && l.state == session.Connected:
+		l.note(session.Event{State: session.Interrupted})
+	case !silent && l.state == session.Interrupted:
+		l.note(session.Event{State: session.Connected})
+	}
+}
+
+// shutDown handles the server's announcement that it is about to shut down, or for an old link that
+// it has nothing left. The client then sends the held frames, but nothing new, waits for the acks
+// of everything that it sent reliably, for the answers to its requests and the end of its streams,
+// and ends the session. It reconnects as after a loss.
+func (l *link) shutDown() {
+	l.mu.Lock()
+	announced := l.leaving
+	l.leaving = true
+	current := l.current == l
+	l.mu.Unlock()
+	if current && !announced {
+		l.cfg.Logger.Info("the server shuts down", "server", l.addr)
+	}
+	l.own.Wake(time.Now())
+}
+
+// continueLeaving ends the session after shutDown once nothing is left to wait for.
+func (l *link) continueLeaving(now time.Time) {
+	l.mu.Lock()
+	leaving := l.leaving && l.current == l
+	l.mu.Unlock()
+	if !leaving {
+		return
+	}
+	left := l.leave()
+	_ = l.out.flush() // nothing can be done about an error
+	if !left || l.busy() {
+		l.own.Wake(now.Add(transport.DefaultTick))
+		return
+	}
+	l.own.CloseWith(session.ErrShutdown, "")
+}
+
+// busy reports whether something is on its way that the session must not end before.
+func (l *link) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests) > 0 || l.own.Unacked() > 0 || l.streams.Busy()
+}
+
+// violated ends the session because of a message that no server sends.
+func (l *link) violated(err error) {
+	if !errors.Is(err, session.ErrProtocol) {
+		err = fmt.Errorf("%w: %w", session.ErrProtocol, err)
+	}
+	l.mu.Lock()
+	if l.cause == nil {
+		l.cause = err
+	}
+	l.mu.Unlock()
+	l.own.CloseWith(session.ErrProtocol, "malformed reliable message") // the client reconnects
+}
