@@ -123,7 +123,7 @@ func TestDashboardOfWorlds(t *testing.T) {
 	} {
 		b.Await(fmt.Sprintf(`/%s/.test(cell(document.querySelector(%q), %q, %q))`, c.want, c.table, c.row, c.column))
 	}
-	b.Await(`document.querySelector("#happened tbody tr td").textContent === "joined"`)
+	b.Await(`[...document.querySelectorAll("#happened tbody td:nth-child(2)")].some(e => e.textContent === "joined")`)
 	b.Run(`{ const e = document.querySelector("#players-world"); e.value = "simulated"; e.dispatchEvent(new Event("change")); }`)
 	b.Await(`cell(document.querySelector("#players"), "client", "Objects") === "1"`)
 	b.Run(`document.querySelector("#players tbody button").click()`)
