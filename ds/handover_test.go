@@ -145,7 +145,7 @@ func TestHandover(t *testing.T) {
 			g.mu.Unlock()
 		}
 		slices.Sort(missing)
-		// One in some hundreds misses more: see package fleetload for thousands of handovers.
+		// One in some hundreds misses more: uplink soak --fleet makes thousands.
 		if len(missing) < clients*(rounds-1) || missing[0] < 0 || missing[len(missing)-2] > 2 {
 			t.Errorf("missing calls at %d handovers: %v", len(missing), missing)
 		}

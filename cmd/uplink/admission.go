@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
@@ -54,13 +54,13 @@ func (a *admission) ticket(ctx context.Context, addr string, log *slog.Logger) (
 	if err != nil {
 		return t, err
 	}
-	server, err := bots.Resolve(addr)
+	server, err := load.Resolve(addr)
 	if err != nil {
 		return t, fmt.Errorf("--to: %w", err)
 	}
 	client := rand.Uint64()
 	t.addr = server.String()
-	t.renew = func(context.Context) (token.Token, error) { return bots.Issue(key, client, a.route, server) }
+	t.renew = func(context.Context) (token.Token, error) { return load.Issue(key, client, a.route, server) }
 	t.token, err = t.renew(ctx)
 	return t, err
 }

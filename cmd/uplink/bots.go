@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/session"
 )
 
 type botsOptions struct {
-	bots.Options
+	load.Options
 	sealing            sealing
 	schema, codec, key string
 	json               bool
@@ -83,7 +83,7 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 		return err
 	}
 	line := newLine(cmd.ErrOrStderr())
-	report, err := bots.Run(cmd.Context(), traces, o.Options, func(p bots.Progress) { line.show(p.String()) })
+	report, err := load.Run(cmd.Context(), traces, o.Options, func(p load.Progress) { line.show(p.String()) })
 	line.clear()
 	if report == nil {
 		return o.hint(err)
@@ -103,7 +103,7 @@ func (o *botsOptions) hint(err error) error {
 	case hasHint(err):
 	case errors.Is(err, session.ErrNoServer):
 		return hintedError{err, hint}
-	case errors.Is(err, bots.ErrSilence) || errors.Is(err, session.ErrTimeout):
+	case errors.Is(err, load.ErrSilence) || errors.Is(err, session.ErrTimeout):
 		return hintedError{err, hint + "; --wait waits longer"}
 	}
 	return hintFor(err)

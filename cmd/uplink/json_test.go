@@ -12,8 +12,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/soak"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -103,7 +103,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	must(t, err)
 	_, figures, _ := strings.Cut(string(text), "\n## Figures for programs\n")
 	for command, printed := range map[string][]any{
-		"decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "replay": {sent{}}, "soak": {soak.Phase{}, fleetload.Result{}},
+		"decrypt": {decrypt.Counts{}}, "demo": {demo.Line{}}, "replay": {sent{}}, "soak": {soak.Phase{}, visits.Result{}},
 		"train": {trained{}, results{}}, "version": {build{}},
 	} {
 		row := regexp.MustCompile("(?m)^\\| `" + command + "` \\| (.*) \\|$").FindStringSubmatch(figures)

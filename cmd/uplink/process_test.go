@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/hostile"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
 )
 
 // asCommand is the environment variable with which the test's program is uplink, to be killed.
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	if len(os.Args) == 2 && (os.Args[1] == hostile.Command || os.Args[1] == fleetload.Command) { // soak has started this
+	if len(os.Args) >= 2 && (os.Args[1] == hostile.Command || os.Args[1] == visits.Command) { // soak has started this
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m,

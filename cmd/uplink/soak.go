@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/fleetload"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/hostile"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/soak"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/hostile"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/soak"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
@@ -19,25 +19,30 @@ type soakOptions struct {
 	schema  string
 	json    bool
 	hostile hostile.Options
-	fleet   fleetload.Options
+	fleet   visits.Options
 	seed    uint64
 }
 
-// Defaults of --players and --for with --hostile.
 const (
+	hostileFlag = "hostile"
+	fleetFlag   = "fleet"
+	// Defaults of --players with --hostile and with --fleet, and of --for with both.
 	hostilePlayers = 20
-	hostileFor     = time.Minute
+	fleetPlayers   = 200
+	otherFor       = time.Minute
 )
 
-// setHostile copies the flags that apply to --hostile too.
-func (o *soakOptions) setHostile(set func(flag string) bool) {
-	o.hostile.Players, o.hostile.For = hostilePlayers, hostileFor
+// shared returns --players and --for, with another default of the former, for --hostile and
+// --fleet.
+func (o *soakOptions) shared(set func(flag string) bool, players int) (int, time.Duration) {
+	duration := otherFor
 	if set("players") {
-		o.hostile.Players = o.Players
+		players = o.Players
 	}
 	if set("for") {
-		o.hostile.For = o.For
+		duration = o.For
 	}
+	return players, duration
 }
 
 func newSoakCommand() *cobra.Command {
@@ -74,10 +79,10 @@ of a killed server play elsewhere after more than 3 s.`,
 			validate, run := o.Validate, func() error { return runSoak(cmd, args, &o) }
 			switch {
 			case cmd.Flags().Changed(fleetFlag):
-				o.setFleet(cmd.Flags().Changed)
+				o.fleet.Players, o.fleet.For = o.shared(cmd.Flags().Changed, fleetPlayers)
 				validate, run = o.fleet.Validate, func() error { return runFleet(cmd, &o) }
 			case cmd.Flags().Changed(hostileFlag):
-				o.setHostile(cmd.Flags().Changed)
+				o.hostile.Players, o.hostile.For = o.shared(cmd.Flags().Changed, hostilePlayers)
 				validate, run = o.hostile.Validate, func() error { return runHostile(cmd, &o) }
 			}
 			if err := validate(); err != nil {
@@ -100,8 +105,6 @@ of a killed server play elsewhere after more than 3 s.`,
 	f.BoolVar(&o.json, "json", false, "print a line of JSON for each phase, and nothing else")
 	return c
 }
-
-const hostileFlag = "hostile"
 
 // during runs a soak with a status line. show prints the result of a phase as text or JSON.
 func (o *soakOptions) during(
@@ -136,12 +139,41 @@ func runHostile(cmd *cobra.Command, o *soakOptions) error {
 	})
 }
 
+func runFleet(cmd *cobra.Command, o *soakOptions) error {
+	status := func(elapsed time.Duration) string { return fmt.Sprintf("%v", elapsed) }
+	return o.during(cmd, status, func(show func(any)) error {
+		result, err := visits.RunProcesses(cmd.Context(), o.fleet, o.seed, func(line string) {
+			if !o.json {
+				show(line)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if o.json {
+			show(result)
+		}
+		return result.Verdict()
+	})
+}
+
 // newSoakServerCommand returns the hidden command that soak --hostile starts.
 func newSoakServerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: hostile.Command, Hidden: true, Args: cobra.NoArgs,
 		Short: "The server of soak --hostile",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return hostile.Answer(cmd.InOrStdin(), cmd.OutOrStdout()) },
+	}
+}
+
+// newSoakFleetServerCommand returns the hidden command that soak --fleet starts.
+func newSoakFleetServerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: visits.Command, Hidden: true, Args: cobra.ExactArgs(3),
+		Short: "A server of soak --fleet",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return visits.Answer(cmd.InOrStdin(), cmd.OutOrStdout(), args)
+		},
 	}
 }
 

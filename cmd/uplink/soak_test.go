@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/trace"
 	"github.com/uplink-rpc/uplink/trace/sample"
 )
@@ -51,7 +51,7 @@ func TestBots(t *testing.T) {
 	source := slice(t, sample.RocketLeague(), 200, nil)
 	profile := filepath.Join(t.TempDir(), "cpu.prof")
 	server, addr := startDS(t, "--schema", trace.SchemaPath(source.Name), "--report", "100ms", "--json", "--shards", "2")
-	var report bots.Report
+	var report load.Report
 	for d := 300 * time.Millisecond; report.Frames.Delivered == 0 && d < time.Minute; d *= 2 { // the machine may stand still for a while
 		code, stdout, stderr := uplink(t, "bots", "--to", addr, "--players", "4", "--ramp", "0s", "--for", d.String(), "--json", "--cpuprofile", profile, source.Name)
 		if code != 0 || stderr != "" {

@@ -1,68 +1,82 @@
-// Package child starts this program as another process, which answers lines of JSON with lines of
-// JSON.
+// Package child runs this program as another process, and calls it by lines of JSON over its input
+// and output.
 package child
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
+	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
-	"sync"
 )
+
+// pipe is one end of the connection of both processes.
+type pipe struct {
+	io.Reader
+	io.Writer
+	io.Closer
+}
+
+const service = "Service"
+
+// Serve answers the calls of the process that started this one, until in ends: those of the methods
+// of receiver that have the form of package net/rpc.
+func Serve(in io.Reader, out io.Writer, receiver any) error {
+	s := rpc.NewServer()
+	if err := s.RegisterName(service, receiver); err != nil {
+		return err
+	}
+	s.ServeCodec(jsonrpc.NewServerCodec(pipe{in, out, io.NopCloser(in)}))
+	return nil
+}
 
 // Process is a running process. It is safe for concurrent use.
 type Process struct {
-	cmd *exec.Cmd
-
-	mu  sync.Mutex
-	in  io.WriteCloser
-	out *json.Decoder
+	cmd    *exec.Cmd
+	client *rpc.Client
 }
 
-// Start starts this program with a command. Its standard error is that of this process.
-func Start(command string) (*Process, error) {
+// Start starts this program with a command, which calls [Serve]. Its standard error is that of this
+// process.
+func Start(command string, args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(self, command)}
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
+	cmd := exec.Command(self, append([]string{command}, args...)...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.out = json.NewDecoder(bufio.NewReader(out))
-	return p, p.cmd.Start()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &Process{cmd, jsonrpc.NewClient(pipe{out, in, in})}, nil
 }
 
-// Ask sends a line, unless it is nil, and decodes the next line of the process into answer.
-func (p *Process) Ask(line, answer any) (err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if line != nil {
-		err = json.NewEncoder(p.in).Encode(line)
+// Call calls a method of the process. Errors of the method are [rpc.ServerError].
+func (p *Process) Call(method string, args, reply any) error {
+	err := p.client.Call(service+"."+method, args, reply)
+	if err != nil && !errors.As(err, new(rpc.ServerError)) {
+		err = fmt.Errorf("the process of %s has ended: %w", p.cmd.Args[1], err)
 	}
-	if err == nil {
-		err = p.out.Decode(answer)
-	}
-	if err != nil {
-		return fmt.Errorf("the process of %s has ended: %w", p.cmd.Args[1], err)
-	}
-	return nil
+	return err
 }
 
 // Kill ends the process as kill -9 does.
 func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
+	_ = p.client.Close()
 	_ = p.cmd.Wait() // reports that it was killed
 	return err
 }
 
 // Close ends the input of the process and waits for its end.
-func (p *Process) Close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+func (p *Process) Close() error { return errors.Join(p.client.Close(), p.cmd.Wait()) }

@@ -15,12 +15,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/debugserver"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
@@ -42,6 +41,7 @@ type demo struct {
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
+	crowds  []*load.Crowd // of the players, by trace
 	world   *playground.World
 
 	stage     *demopanel.Stage
@@ -81,8 +81,19 @@ func newDemo(o Options) (*demo, error) {
 	var played []*trace.Trace
 	for i := range o.Clients {
 		t := d.traces[i%len(d.traces)]
-		d.players = append(d.players, &player{index: i, trace: t, offset: i * len(t.Frames) / o.Clients})
+		d.players = append(d.players, &player{index: i, trace: t, row: i * len(t.Frames) / o.Clients})
 		played = append(played, t)
+	}
+	for _, t := range d.traces {
+		var members []*player
+		for _, p := range d.players {
+			if p.trace == t {
+				members = append(members, p)
+			}
+		}
+		d.crowds = append(d.crowds, load.NewCrowd(len(members), t.Schema.RateHz(), func(ctx context.Context, i int) (*load.Bot, error) {
+			return d.join(ctx, members[i])
+		}))
 	}
 	d.stage = demopanel.NewStage(played)
 	return d, nil
@@ -144,33 +155,26 @@ func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 }
 
 func (d *demo) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %v", patience))
-	defer cancel()
-	var g errgroup.Group
-	var failed atomic.Int64
-	for _, p := range d.players {
-		g.Go(func() error {
-			conn, stream, err := d.dial(ctx, p, d.settings)
-			if err != nil {
-				failed.Add(1)
-				return err
-			}
-			p.swap(conn, stream, codingOf(d.settings))
-			return nil
-		})
+	var all sync.WaitGroup
+	for _, c := range d.crowds {
+		all.Go(func() { c.Ramp(ctx, 0, 0) })
 	}
-	if err := g.Wait(); err != nil {
-		const format = "%d of %d clients could not connect over a link with %v: %w"
-		return fmt.Errorf(format, failed.Load(), d.options.Clients, &d.options.Link, err)
+	all.Wait()
+	failed, first := 0, ctx.Err()
+	for _, c := range d.crowds {
+		n, err := c.Failures()
+		failed, first = failed+n, cmp.Or(first, err)
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	const format = "%d of %d clients could not connect over a link with %v: %w"
+	return fmt.Errorf(format, failed, d.options.Clients, &d.options.Link, first)
 }
 
 func (d *demo) hangUp() {
-	for _, p := range d.players {
-		if conn, _ := p.now(); conn != nil {
-			d.closing.Go(func() { _ = conn.Close() }) // always nil
-		}
+	for _, c := range d.crowds {
+		d.closing.Go(c.Close)
 	}
 	d.closing.Wait()
 }
@@ -194,10 +198,14 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	}
 	defer web.Close() //nolint:errcheck // the demo is over
 	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, cmp.Or(d.options.Preset.Name, "none"), d.options.suite(), web.URL(), web.MetricsURL())
-	ctx, cancel := bots.Until(ctx, d.options.For)
+	ctx, cancel := load.Until(ctx, d.options.For)
 	var senders sync.WaitGroup
-	for _, p := range d.players {
-		senders.Go(func() { d.run(ctx, p) })
+	for _, c := range d.crowds {
+		stop := c.Play(0)
+		senders.Go(func() {
+			<-ctx.Done()
+			stop()
+		})
 	}
 	senders.Go(func() { d.follow(ctx) })
 	replicated := make(chan error, 1)
@@ -287,9 +295,9 @@ func (d *demo) verdict(w io.Writer) error {
 	if wrong != 0 {
 		return fmt.Errorf("%d frames differ from what was recorded", wrong)
 	}
-	for _, p := range d.players {
-		if p.err != nil {
-			return p.err
+	for _, c := range d.crowds {
+		if _, err := c.Ended(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -106,7 +107,14 @@ func TestVerdict(t *testing.T) {
 	if err := d.verdict(io.Discard); err == nil || err.Error() != "3 frames differ from what was recorded" {
 		t.Error(err)
 	}
-	broken := &demo{players: []*player{{}, {err: errors.New("broken")}}}
+	crowd := load.NewCrowd(1, 100, func(context.Context, int) (*load.Bot, error) {
+		return &load.Bot{Turn: func() error { return errors.New("broken") }}, nil
+	})
+	uplinktest.Must(t, crowd.Join(t.Context(), 0))
+	stop := crowd.Play(0)
+	uplinktest.Await(t, "the player ends", func() bool { ended, _ := crowd.Ended(); return ended == 1 }, nil)
+	stop()
+	broken := &demo{crowds: []*load.Crowd{crowd}}
 	broken.unchecked.Add(2)
 	var b strings.Builder
 	if err := broken.verdict(&b); err == nil || err.Error() != "broken" || !strings.Contains(b.String(), "not compared: 2.\n") {

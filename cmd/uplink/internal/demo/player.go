@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -119,13 +119,13 @@ func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*clie
 	cfg := client.Config{
 		Network: d.network, Codec: s.Codec, Preset: s.Preset, Redundancy: s.Redundancy, BindTimeout: patience,
 		Suites: d.options.Suites, Insecure: d.options.insecure(),
-		Renew: func(context.Context) (token.Token, error) { return bots.Issue(d.key.Issuer(), id, "", d.srv.Addr()) },
+		Renew: func(context.Context) (token.Token, error) { return load.Issue(d.key.Issuer(), id, "", d.srv.Addr()) },
 	}
 	var err error
 	if cfg.Token, err = cfg.Renew(ctx); err != nil {
 		return nil, nil, err
 	}
-	conn, stream, err := bots.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
+	conn, stream, err := load.Bind(ctx, d.srv.Addr().String(), cfg, p.trace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,9 +165,8 @@ func codingOf(s demopanel.Settings) coding { return coding{s.Codec, s.Preset} }
 type player struct {
 	index  int
 	trace  *trace.Trace
-	offset int   // row where it begins
-	err    error // of play
-	dialed int   // times; by one goroutine at a time
+	row    int // of the next call
+	dialed int // times; by one goroutine at a time
 
 	mu      sync.Mutex
 	conn    *client.Conn
@@ -177,22 +176,29 @@ type player struct {
 	past    client.RPCStats // of streams that others took the place of
 }
 
-// run sends a frame at each tick of the trace's rate until the context is done.
-func (d *demo) run(ctx context.Context, p *player) {
-	row := p.offset
-	for range sleep.Every(ctx, time.Duration(float64(time.Second)/p.trace.Schema.RateHz())) {
-		d.stage.Sent(p.index, row, p.trace.At(row))
-		err := d.send(p, row)
-		if err != nil && !errors.Is(err, client.ErrReconnecting) {
-			p.err = fmt.Errorf("%s: row %d: %w", p.trace.Name, row%len(p.trace.Frames), err)
-			return
-		}
-		row++
+// join connects a player.
+func (d *demo) join(ctx context.Context, p *player) (*load.Bot, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %v", patience))
+	defer cancel()
+	conn, stream, err := d.dial(ctx, p, d.settings)
+	if err != nil {
+		return nil, err
 	}
+	p.swap(conn, stream, codingOf(d.settings))
+	return &load.Bot{
+		Turn: func() error { return d.turn(p) },
+		Close: func() error {
+			conn, _ := p.now()
+			return conn.Close()
+		},
+	}, nil
 }
 
-// send sends a row. The first one of a session is noted before the server can have it.
-func (d *demo) send(p *player, row int) error {
+// turn sends the next row. The first one of a session is noted before the server can have it.
+func (d *demo) turn(p *player) error {
+	row := p.row
+	p.row++
+	d.stage.Sent(p.index, row, p.trace.At(row))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := p.conn.ID()
@@ -200,7 +206,7 @@ func (d *demo) send(p *player, row int) error {
 		d.places.Store(id, place{p.index, row})
 	}
 	if _, err := p.stream.Send(p.trace.At(row)); err != nil {
-		return err
+		return fmt.Errorf("%s: row %d: %w", p.trace.Name, row%len(p.trace.Frames), err)
 	}
 	// If the client has reconnected since, the frame's session is unknown: frames of the new
 	// session are not compared.

@@ -1,9 +1,6 @@
 package hostile
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,25 +93,5 @@ func TestValidate(t *testing.T) {
 		if err := o.Validate(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), flag) {
 			t.Errorf("%q: %v", flag, err)
 		}
-	}
-}
-
-// TestAnswer asks the server of a process for its status twice.
-func TestAnswer(t *testing.T) {
-	var out bytes.Buffer
-	uplinktest.Must(t, Answer(strings.NewReader("status\nstatus\n"), &out))
-	d := json.NewDecoder(&out)
-	var addr string
-	if err := d.Decode(&addr); err != nil || !strings.HasPrefix(addr, "127.0.0.1:") {
-		t.Errorf("address %q, %v", addr, err)
-	}
-	for range 2 {
-		var st Status
-		if err := d.Decode(&st); err != nil || st.Players != 0 {
-			t.Errorf("%+v, %v", st, err)
-		}
-	}
-	if err := d.Decode(new(Status)); err != io.EOF {
-		t.Errorf("%v after the last line", err)
 	}
 }

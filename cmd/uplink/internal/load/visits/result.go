@@ -1,12 +1,13 @@
-package fleetload
+package visits
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
+
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 )
 
 // Result is the result of a run.
@@ -32,14 +33,13 @@ type Result struct {
 	Drains    []Drained `json:"drains"`
 	// Orphans is the number of players whose servers were killed, and Back is how many of them
 	// called another server, and when.
-	Orphans int       `json:"orphans"`
-	Back    int       `json:"back"`
-	Return  Durations `json:"return"`
+	Orphans int           `json:"orphans"`
+	Back    int           `json:"back"`
+	Return  meter.Summary `json:"return"`
 	// Slowest is what the client of the slowest of them logged, with the time since the kill.
 	Slowest string `json:"slowest,omitempty"`
 
 	missing []int
-	back    []time.Duration
 }
 
 // Distribution describes numbers.
@@ -50,15 +50,8 @@ type Distribution struct {
 	Max    int `json:"max"`
 }
 
-// Durations describes durations.
-type Durations struct {
-	Median time.Duration `json:"median_ns"`
-	P99    time.Duration `json:"p99_ns"`
-	Max    time.Duration `json:"max_ns"`
-}
-
 // add counts what servers recorded, and what the bots received.
-func (res *Result) add(records []Record, bots []atomic.Pointer[bot]) {
+func (res *Result) add(records []Record, players []*player) {
 	byClient := map[uint64][]Visit{}
 	for _, r := range records {
 		res.Handovers.Completed += r.Handovers.Completed
@@ -68,9 +61,8 @@ func (res *Result) add(records []Record, bots []atomic.Pointer[bot]) {
 			byClient[v.Client] = append(byClient[v.Client], v)
 		}
 	}
-	for i := range bots {
-		b := bots[i].Load()
-		res.client(b, byClient[b.id])
+	for _, p := range players {
+		res.client(p, byClient[p.id])
 	}
 	slices.Sort(res.missing)
 	if n := len(res.missing); n > 0 {
@@ -79,15 +71,15 @@ func (res *Result) add(records []Record, bots []atomic.Pointer[bot]) {
 }
 
 // client counts the visits of one client.
-func (res *Result) client(b *bot, visits []Visit) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (res *Result) client(p *player, visits []Visit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	slices.SortFunc(visits, func(a, b Visit) int { return cmp.Compare(a.First, b.First) })
 	var bought, sent []Span
 	last := int32(-1)
 	for _, v := range visits {
 		bought, sent = append(bought, v.Reliable...), append(sent, v.Messages...)
-		res.arrived(b.received[v.ID], v.Sent)
+		res.arrived(p.received[v.ID], v.Sent)
 		res.Calls += v.Calls
 		res.Mismatches += v.Wrong
 		if !v.Payload {
@@ -103,12 +95,12 @@ func (res *Result) client(b *bot, visits []Visit) {
 		}
 		last = v.Last
 	}
-	res.arrived(bought, uint32(b.bought))
-	res.arrived(sent, b.sent)
-	res.Mismatches += uint64(b.invalid)
-	res.Unplanned += len(b.lost)
-	res.Reasons = append(res.Reasons, b.lost...)[:min(len(res.Reasons)+len(b.lost), 5)]
-	res.Snapshots += b.snapshots.Load()
+	res.arrived(bought, uint32(p.bought))
+	res.arrived(sent, p.sent)
+	res.Mismatches += uint64(p.invalid)
+	res.Unplanned += len(p.lost)
+	res.Reasons = append(res.Reasons, p.lost...)[:min(len(res.Reasons)+len(p.lost), 5)]
+	res.Snapshots += p.snapshots.Load()
 }
 
 func (res *Result) arrived(got []Span, sent uint32) {
@@ -118,12 +110,51 @@ func (res *Result) arrived(got []Span, sent uint32) {
 	res.Doubled += doubled
 }
 
-// finish computes the times after which players were back.
-func (res *Result) finish() {
-	slices.Sort(res.back)
-	if res.Back = len(res.back); res.Back > 0 {
-		res.Return = Durations{res.back[res.Back/2], res.back[res.Back*99/100], res.back[res.Back-1]}
+// returned measures when the players of servers that were killed at a time called others: the first
+// records are of all servers before, those killed first, and the others of the rest after it. It
+// returns the slowest player, or 0 if there were none.
+func (res *Result) returned(before, after []Record, killed time.Time) (slowest uint64) {
+	type place struct {
+		server int
+		last   int32 // call
 	}
+	places := map[uint64]place{} // by client
+	for i, r := range before {
+		for _, v := range r.Visits {
+			if p, known := places[v.Client]; !known || v.Last > p.last {
+				places[v.Client] = place{i, v.Last}
+			}
+		}
+	}
+	back := map[uint64]time.Duration{}
+	for _, r := range after {
+		for _, v := range r.Visits {
+			took := v.Called.Sub(killed)
+			if old, known := back[v.Client]; took > 0 && v.Calls > 0 && (!known || took < old) {
+				back[v.Client] = took
+			}
+			res.Mismatches += v.Wrong
+		}
+	}
+	times, longest := meter.NewDurations(), time.Duration(-1)
+	for client, p := range places {
+		if p.server >= kills {
+			continue
+		}
+		res.Orphans++
+		took, ok := back[client]
+		if !ok {
+			took = afterKill
+		} else {
+			times.Add(took)
+		}
+		if took > longest {
+			slowest, longest = client, took
+		}
+	}
+	res.Return = times.Summary()
+	res.Back = int(res.Return.Count)
+	return slowest
 }
 
 func (res *Result) handovers() string {
@@ -133,16 +164,14 @@ func (res *Result) handovers() string {
 }
 
 func (res *Result) returns() string {
-	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("killed %d servers of %d players: %d are back, median %v, 99th percentile %v, maximum %v",
-		kills, res.Orphans, res.Back, ms(res.Return.Median), ms(res.Return.P99), ms(res.Return.Max))
+	return fmt.Sprintf("killed %d servers of %d players: %d are back after %v", kills, res.Orphans, res.Back, res.Return)
 }
 
 // Bounds of a run.
 const (
 	MaxMissing = 2 // calls at a handover, 99th percentile
 	MaxDrain   = 30 * time.Second
-	MaxReturn  = 3 * time.Second
+	MaxReturn  = 3000 // ms
 )
 
 // Verdict returns an error if a bound is exceeded.
@@ -161,6 +190,6 @@ func (res *Result) Verdict() error {
 		check(d.Took > MaxDrain, "a drain of %d players took %v, want at most %v", d.Players, d.Took, MaxDrain)
 	}
 	check(res.Back < res.Orphans, "%d of %d players of the killed servers are not back", res.Orphans-res.Back, res.Orphans)
-	check(res.Return.Max > MaxReturn, "players of the killed servers were back after up to %v, want %v", res.Return.Max, MaxReturn)
+	check(res.Return.Max > MaxReturn, "players of the killed servers were back after up to %v ms, want %v", meter.Ms(res.Return.Max), MaxReturn)
 	return errors.Join(errs...)
 }

@@ -11,10 +11,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -23,7 +23,7 @@ import (
 // Target is a running server.
 type Target interface {
 	Addr() string
-	Status() (Status, error)
+	Status(_ struct{}, st *Status) error
 	Close() error
 }
 
@@ -109,16 +109,12 @@ func Run(ctx context.Context, o Options, network transport.Network, start func()
 	return &Result{Hostile: *hostile, Honest: *honest, Added: (hostile.Share - honest.Share) / float64(o.Hostile)}, nil
 }
 
-// attacker is a hostile client or its replacement.
-type attacker interface {
-	run(ctx context.Context)
-	datagrams() uint64
-	close()
+// other is a hostile client or its replacement.
+type other struct {
+	*load.Crowd // of one, since each has a rate of its own
+	kind        *kind
+	datagrams   func() uint64 // sent
 }
-
-func (a *actor) datagrams() uint64 { return a.c.Sent() }
-func (a *actor) close()            { a.c.Close() }
-func (p *player) close()           { _ = p.conn.Close() }
 
 const (
 	joinEvery = 60 * time.Millisecond // between two clients: a server admits 20 per second from one network
@@ -135,57 +131,114 @@ func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.target.Close()) }()
-	var players []*player
-	var others []attacker
-	defer func() {
-		for _, p := range players {
-			p.close()
+	players := load.NewCrowd(r.options.Players, playerHz, func(ctx context.Context, i int) (*load.Bot, error) {
+		return r.player(ctx, i+1, uint64(i+1), playerHz)
+	})
+	defer players.Close()
+	for i := range r.options.Players {
+		if err := players.Join(ctx, i); err != nil {
+			return nil, err
 		}
-		for _, a := range others {
-			a.close()
+	}
+	others := make([]other, r.options.Hostile)
+	defer func() {
+		for _, o := range others {
+			if o.Crowd != nil {
+				o.Close()
+			}
 		}
 	}()
-	for i := range r.options.Players {
-		p, err := r.player(ctx, i+1, uint64(i+1), playerHz)
-		if err != nil {
+	for i := range others {
+		if rates == nil {
+			r.attacker(&others[i], i)
+		} else {
+			r.replacement(&others[i], i, max(1, rates[i]))
+		}
+		if err := others[i].Join(ctx, 0); err != nil {
 			return nil, err
 		}
-		players = append(players, p)
-	}
-	for i := range r.options.Hostile {
-		a, err := r.other(ctx, i, rates)
-		if err != nil {
-			return nil, err
-		}
-		others = append(others, a)
 	}
 	return r.measure(ctx, name, players, others)
 }
 
-func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*player, error) {
-	t, err := r.join(ctx, id)
+// player connects an honest client, which subscribes to both worlds. At each turn it calls as many
+// RPCs as it needs for hz calls a second.
+func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*load.Bot, error) {
+	t, err := r.token(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return newPlayer(ctx, r.target.Addr(), r.network, t, number, hz)
+	conn, err := client.Dial(ctx, r.target.Addr(), client.Config{Token: t, Network: r.network, NoReconnect: true})
+	if err != nil {
+		return nil, fmt.Errorf("player %d: %w", number, err)
+	}
+	streams := make([]*client.Stream[move], rpcs(hz))
+	rate := min(max(hz/float64(len(streams)), 1), maxHz)
+	for n := range streams {
+		if streams[n], err = client.Bind[move](ctx, conn, moveRPC(n), client.BindConfig{RateHz: rate}); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		_, err = client.SubscribeSnapshots(ctx, conn, snapshotWorld, client.SnapshotConfig[object]{})
+	}
+	if err == nil {
+		_, err = client.SubscribeState(ctx, conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("player %d: %w", number, err), conn.Close())
+	}
+	calls := uint64(0)
+	return &load.Bot{Conn: conn, Close: conn.Close, Turn: func() error {
+		for _, s := range streams {
+			m := moveAt(number, calls)
+			calls++
+			if _, err := s.Send(&m); err != nil {
+				return fmt.Errorf("player %d: %w", number, err)
+			}
+		}
+		return nil
+	}}, nil
 }
 
-func (r *run) other(ctx context.Context, i int, rates []float64) (attacker, error) {
+// attacker makes hostile client i.
+func (r *run) attacker(o *other, i int) {
+	all := r.options.chosen()
+	o.kind = all[i%len(all)]
 	r.next++
 	id := firstOther + r.next
-	if rates != nil {
-		return r.player(ctx, firstOther+i, id, max(1, rates[i]))
-	}
-	t, err := r.join(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	all := r.options.chosen()
-	return newActor(ctx, r.target.Addr(), r.network, t, all[i%len(all)], uint64(i))
+	o.Crowd = load.NewCrowd(1, min(o.kind.rate, maxTurns), func(ctx context.Context, _ int) (*load.Bot, error) {
+		t, err := r.token(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		a, err := newActor(ctx, r.target.Addr(), r.network, t, o.kind, uint64(i))
+		if err != nil {
+			return nil, err
+		}
+		o.datagrams = a.c.Sent
+		return &load.Bot{Turn: a.turn, Close: func() error { a.c.Close(); return nil }}, nil
+	})
 }
 
-// join waits for the turn of the next client and returns its token.
-func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
+// rpcs returns the number of RPCs that a player needs for hz calls a second.
+func rpcs(hz float64) int { return min(1+int(hz)/maxHz, bindings) }
+
+// replacement makes the honest client that sends hz datagrams a second instead of hostile client i.
+func (r *run) replacement(o *other, i int, hz float64) {
+	r.next++
+	id := firstOther + r.next
+	o.Crowd = load.NewCrowd(1, hz/float64(rpcs(hz)), func(ctx context.Context, _ int) (*load.Bot, error) {
+		b, err := r.player(ctx, firstOther+i, id, hz)
+		if err == nil {
+			o.datagrams = func() uint64 { return b.Conn.Stats().Transport.DatagramsSent }
+		}
+		return b, err
+	})
+}
+
+// token waits until the next client may join, and returns its token.
+func (r *run) token(ctx context.Context, id uint64) (token.Token, error) {
 	if err := sleep.For(ctx, joinEvery); err != nil {
 		return token.Token{}, err
 	}
@@ -193,28 +246,25 @@ func (r *run) join(ctx context.Context, id uint64) (token.Token, error) {
 	if err != nil {
 		return token.Token{}, err
 	}
-	return bots.Issue(token.Development().Issuer(), id, "", addr)
+	return load.Issue(token.Development().Issuer(), id, "", addr)
 }
 
-func (r *run) measure(ctx context.Context, name string, players []*player, others []attacker) (*Phase, error) {
-	running, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
+func (r *run) measure(ctx context.Context, name string, players *load.Crowd, others []other) (*Phase, error) {
+	stops := []func(){players.Play(0)}
+	for _, o := range others {
+		stops = append(stops, o.Play(0))
+	}
 	stop := func() {
-		cancel()
-		work.Wait()
+		for _, s := range stops {
+			s()
+		}
 	}
 	defer stop()
-	for _, p := range players {
-		work.Go(func() { p.run(running) })
-	}
-	for _, a := range others {
-		work.Go(func() { a.run(running) })
-	}
 	if err := sleep.For(ctx, warmUp); err != nil {
 		return nil, err
 	}
-	before, err := r.target.Status()
-	if err != nil {
+	var before, after Status
+	if err := r.target.Status(struct{}{}, &before); err != nil {
 		return nil, err
 	}
 	began, sent := time.Now(), make([]uint64, len(others))
@@ -224,8 +274,7 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 	if err := sleep.For(ctx, r.options.For); err != nil {
 		return nil, err
 	}
-	after, err := r.target.Status()
-	if err != nil {
+	if err := r.target.Status(struct{}{}, &after); err != nil {
 		return nil, err
 	}
 	seconds := time.Since(began).Seconds()
@@ -237,33 +286,28 @@ func (r *run) measure(ctx context.Context, name string, players []*player, other
 		p.rates = append(p.rates, float64(a.datagrams()-sent[i])/seconds)
 	}
 	stop()
-	for _, player := range players {
-		if player.err != nil {
-			return nil, fmt.Errorf("player %d: %w", player.number, player.err)
-		}
-		p.Sent += player.sent
+	if _, err := players.Ended(); err != nil {
+		return nil, err
 	}
+	p.Sent = players.Frames()
 	for range settles { // the last frames may wait in the server's socket
 		if err := sleep.For(ctx, settle); err != nil {
 			return nil, err
 		}
-		if after, err = r.target.Status(); err != nil {
+		after = Status{}
+		if err := r.target.Status(struct{}{}, &after); err != nil {
 			return nil, err
 		}
 		if p.Frames, p.Drops = after.Frames, after.Drops; p.Frames == p.Sent {
 			break
 		}
 	}
-	for _, a := range others {
-		switch a := a.(type) {
-		case *actor:
-			if a.ended != nil {
-				p.Ended = append(p.Ended, fmt.Sprintf("%s: %v", a.kind.name, a.ended))
-			}
-		case *player:
-			if a.err != nil {
-				return nil, fmt.Errorf("player %d: %w", a.number, a.err)
-			}
+	for _, o := range others {
+		switch _, err := o.Ended(); {
+		case err != nil && o.kind == nil:
+			return nil, err
+		case err != nil:
+			p.Ended = append(p.Ended, fmt.Sprintf("%s: %v", o.kind.name, err))
 		}
 	}
 	return p, nil

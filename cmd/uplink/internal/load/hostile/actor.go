@@ -7,10 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -30,9 +27,10 @@ type actor struct {
 	schemas  []*schema.Schema // by number
 	encoders []*rpcdelta.Encoder
 	frame    *schema.Frame
-	number   uint32 // of the next segment
-	pending  []byte // reliable frame that waits for room, since none may be missing
-	ended    error  // why the session did not last
+	number   uint32  // of the next segment
+	pending  []byte  // reliable frame that waits for room, since none may be missing
+	due      float64 // steps
+	step     int     // the next one
 
 	mu     sync.Mutex
 	offers map[string]uint8 // numbers of streams, by codec
@@ -77,27 +75,19 @@ func evolve(s *schema.Schema, seed uint64) (*schema.Schema, error) {
 	return schema.New(s.RPC(), s.RateHz(), append(slices.Clone(s.Fields()), more))
 }
 
-// stepEvery is the time between two bursts of a client.
-const stepEvery = 5 * time.Millisecond
+// maxTurns is the maximum number of turns a second of a hostile client. Kinds with a higher rate
+// make several steps at a turn.
+const maxTurns = 200
 
-// run attacks until ctx is done, or the server has ended the session.
-func (a *actor) run(ctx context.Context) {
-	start, i := time.Now(), 0
-	for range sleep.Every(ctx, stepEvery) {
-		// A pause of the process is not made up for: that burst would be above the limits.
-		due := int(time.Since(start).Seconds() * a.kind.rate)
-		if most := 1 + int(a.kind.rate/10); due-i > most {
-			i = due - most
+// turn attacks. It returns the error that ended the session.
+func (a *actor) turn() error {
+	for a.due += max(1, a.kind.rate/maxTurns); a.due >= 1; a.due-- {
+		if a.kind.binds == nothing || a.bind(a.step) {
+			a.kind.step(a, a.step)
 		}
-		for ; i < due; i++ {
-			if a.kind.binds == nothing || a.bind(i) {
-				a.kind.step(a, i)
-			}
-		}
-		if a.ended = a.c.Err(); a.ended != nil {
-			return
-		}
+		a.step++
 	}
+	return a.c.Err()
 }
 
 func (a *actor) message(b []byte) {
@@ -265,60 +255,3 @@ func (a *actor) encode(n int) []byte {
 	}
 	return b
 }
-
-// player is an honest client. It calls one or more of the RPCs and subscribes to both worlds.
-type player struct {
-	number  int
-	hz      float64 // calls a second
-	conn    *client.Conn
-	streams []*client.Stream[move]
-	sent    uint64 // calls
-	err     error
-}
-
-// newPlayer connects a player that makes hz calls per second, over as many RPCs as needed.
-func newPlayer(ctx context.Context, addr string, network transport.Network, t token.Token, number int, hz float64) (*player, error) {
-	p := &player{number: number, hz: hz}
-	var err error
-	if p.conn, err = client.Dial(ctx, addr, client.Config{Token: t, Network: network, NoReconnect: true}); err != nil {
-		return nil, fmt.Errorf("player %d: %w", number, err)
-	}
-	if err := p.join(ctx); err != nil {
-		_ = p.conn.Close()
-		return nil, fmt.Errorf("player %d: %w", number, err)
-	}
-	return p, nil
-}
-
-func (p *player) join(ctx context.Context) error {
-	streams := min(1+int(p.hz)/maxHz, bindings)
-	for n := range streams {
-		s, err := client.Bind[move](ctx, p.conn, moveRPC(n), client.BindConfig{RateHz: min(max(p.hz/float64(streams), 1), maxHz)})
-		if err != nil {
-			return err
-		}
-		p.streams = append(p.streams, s)
-	}
-	if _, err := client.SubscribeSnapshots(ctx, p.conn, snapshotWorld, client.SnapshotConfig[object]{}); err != nil {
-		return err
-	}
-	_, err := client.SubscribeState(ctx, p.conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
-	return err
-}
-
-func (p *player) run(ctx context.Context) {
-	start, done := time.Now(), uint64(0)
-	for range sleep.Every(ctx, max(stepEvery, time.Duration(float64(time.Second)/p.hz))) {
-		due := uint64(time.Since(start).Seconds() * p.hz)
-		done = max(done, due-min(due, uint64(p.hz/4)+1)) // limit bursts
-		for ; done < due; done++ {
-			m := moveAt(p.number, done)
-			if _, p.err = p.streams[done%uint64(len(p.streams))].Send(&m); p.err != nil {
-				return
-			}
-			p.sent++
-		}
-	}
-}
-
-func (p *player) datagrams() uint64 { return p.conn.Stats().Transport.DatagramsSent }

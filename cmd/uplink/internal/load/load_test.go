@@ -1,4 +1,4 @@
-package bots
+package load
 
 import (
 	"context"
@@ -307,8 +307,9 @@ func TestSpread(t *testing.T) {
 // TestSkip: a call that would be a whole period late is not made, but its lateness counts.
 func TestSkip(t *testing.T) {
 	now := time.Now()
-	p, b := newPacer(now, 10), &bot{}
-	if !p.call(b, now.Add(-100*time.Millisecond), 100*time.Millisecond) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 || b.row != 0 {
+	calls := 0
+	p, b := newPacer(now, 10), &Bot{Turn: func() error { calls++; return nil }}
+	if !p.call(b, now.Add(-100*time.Millisecond), 100*time.Millisecond) || p.skipped.Load() != 1 || p.late.Summary().Count != 1 || calls != 0 {
 		t.Errorf("%d skipped", p.skipped.Load())
 	}
 	b.since = now
@@ -323,16 +324,16 @@ func TestAdmit(t *testing.T) {
 		now := time.Now()
 		p := newPacer(now, 10)
 		for range rapid.IntRange(1, 20).Draw(t, "joins") {
-			var next *bot
+			var next *Bot
 			if len(p.ring) > 0 {
 				p.at = rapid.IntRange(0, len(p.ring)-1).Draw(t, "at")
 				next = p.ring[p.at]
 			}
 			for range rapid.IntRange(1, 3).Draw(t, "bots") {
-				p.add(&bot{phase: time.Duration(rapid.IntRange(0, 9).Draw(t, "phase"))})
+				p.add(&Bot{phase: time.Duration(rapid.IntRange(0, 9).Draw(t, "phase"))})
 			}
 			p.admit(now)
-			if !slices.IsSortedFunc(p.ring, func(a, b *bot) int { return int(a.phase - b.phase) }) {
+			if !slices.IsSortedFunc(p.ring, func(a, b *Bot) int { return int(a.phase - b.phase) }) {
 				t.Fatal("not in order")
 			}
 			if next != nil && slices.Index(p.ring, next) < p.at {

@@ -1,9 +1,6 @@
 package hostile
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +10,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/child"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -33,10 +30,8 @@ type Status struct {
 // Server is the dedicated server under attack. It accepts the RPCs Move0 to Move7, replicates a
 // world as snapshots and another as state, and echoes messages.
 type Server struct {
-	srv    *ds.Server
+	host   *load.Host
 	frames atomic.Uint64
-	work   sync.WaitGroup
-	stop   context.CancelFunc
 
 	snapshots, states *ds.World[object]
 
@@ -50,27 +45,23 @@ const firstOther = 1000
 // NewServer starts a server at a loopback address, where no key is needed. A nil network is UDP.
 func NewServer(addr string, network transport.Network) (*Server, error) {
 	s := &Server{streams: map[*ds.Player]*ds.StateStream{}}
-	var err error
-	s.srv, err = ds.Listen(addr, ds.Config{
+	srv, err := ds.Listen(addr, ds.Config{
 		Network: network, Joined: s.joined, Left: s.left,
 		OnMessage: func(p *ds.Player, b []byte) { _ = p.SendReliable(b) }, // a backlog is the player's loss
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.game(); err != nil {
-		return nil, errors.Join(err, s.srv.Close())
+	if err := s.game(srv); err != nil {
+		return nil, errors.Join(err, srv.Close())
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
-	s.work.Go(func() { _ = s.srv.Serve(ctx) })
-	s.work.Go(func() { s.play(ctx) })
+	s.host = load.Serve(srv, sendHz, func(n uint64) { s.tick(n * tickHz / sendHz) })
 	return s, nil
 }
 
-func (s *Server) game() error {
+func (s *Server) game(srv *ds.Server) error {
 	for n := range bindings {
-		err := ds.Handle(s.srv, moveRPC(n), func(p *ds.Player, _ ds.Frame[move]) {
+		err := ds.Handle(srv, moveRPC(n), func(p *ds.Player, _ ds.Frame[move]) {
 			if p.ClientID() < firstOther {
 				s.frames.Add(1)
 			}
@@ -89,10 +80,10 @@ func (s *Server) game() error {
 		return nil
 	}}
 	var err error
-	if s.snapshots, err = ds.NewWorld(s.srv, snapshotWorld, cfg); err != nil {
+	if s.snapshots, err = ds.NewWorld(srv, snapshotWorld, cfg); err != nil {
 		return err
 	}
-	s.states, err = ds.NewWorld(s.srv, stateWorld, ds.WorldConfig[object]{TickHz: tickHz, SendHz: sendHz})
+	s.states, err = ds.NewWorld(srv, stateWorld, ds.WorldConfig[object]{TickHz: tickHz, SendHz: sendHz})
 	return err
 }
 
@@ -113,14 +104,6 @@ func (s *Server) left(p *ds.Player, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, p)
-}
-
-func (s *Server) play(ctx context.Context) {
-	tick := uint64(1)
-	for range sleep.Every(ctx, time.Second/sendHz) {
-		s.tick(tick)
-		tick += tickHz / sendHz
-	}
 }
 
 func (s *Server) tick(tick uint64) {
@@ -144,12 +127,18 @@ func (s *Server) tick(tick uint64) {
 }
 
 // Addr returns the address to dial.
-func (s *Server) Addr() string { return s.srv.Addr().String() }
+func (s *Server) Addr() string { return s.host.Addr().String() }
 
-// Status returns the server's counters.
-func (s *Server) Status() (Status, error) {
-	st := s.srv.Stats()
-	out := Status{
+// Address sets the address to dial. Like Status, it has the form of package net/rpc.
+func (s *Server) Address(_ struct{}, addr *string) error {
+	*addr = s.Addr()
+	return nil
+}
+
+// Status sets the server's counters.
+func (s *Server) Status(_ struct{}, out *Status) error {
+	st := s.host.Stats()
+	*out = Status{
 		CPU: meter.CPU(), Players: st.Transport.Conns, Frames: s.frames.Load(),
 		Datagrams: st.Transport.DatagramsReceived, SentBytes: st.Transport.BytesSent, Drops: map[string]uint64{},
 	}
@@ -166,50 +155,27 @@ func (s *Server) Status() (Status, error) {
 			add("frame "+ds.Drop(d).String(), n)
 		}
 	}
-	kernel, _ := s.srv.KernelDrops()
+	kernel, _ := s.host.KernelDrops()
 	add("kernel", kernel)
 	for reason, n := range st.Transport.Dropped.All() {
 		add(reason, n)
 	}
-	return out, nil
+	return nil
 }
 
 // Close stops the server.
-func (s *Server) Close() error {
-	s.stop()
-	err := s.srv.Close()
-	s.work.Wait()
-	if err != nil {
-		return fmt.Errorf("hostile: %w", err)
-	}
-	return nil
-}
+func (s *Server) Close() error { return s.host.Close() }
 
 // Command is the name of the hidden command whose process is the server: it calls [Answer].
 const Command = "soak-server"
 
-// Answer starts a server and answers requests from in on out: its address in the first line, and
-// then for each line of in its [Status], in lines of JSON. It returns at the end of in.
-func Answer(in io.Reader, out io.Writer) (err error) {
+// Answer runs a server until in ends, and answers calls from in on out.
+func Answer(in io.Reader, out io.Writer) error {
 	s, err := NewServer("127.0.0.1:0", nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	lines, encoder := bufio.NewScanner(in), json.NewEncoder(out)
-	if err := encoder.Encode(s.Addr()); err != nil {
-		return err
-	}
-	for lines.Scan() {
-		st, err := s.Status()
-		if err == nil {
-			err = encoder.Encode(st)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	return errors.Join(child.Serve(in, out, s), s.Close())
 }
 
 // process is a server in a process of its own, to measure its CPU time separately.
@@ -225,21 +191,15 @@ func StartProcess() (Target, error) {
 		return nil, err
 	}
 	p := &process{Process: c}
-	if err := p.Ask(nil, &p.addr); err != nil {
-		return nil, errors.Join(fmt.Errorf("hostile: %w", err), p.Close())
+	if err := c.Call("Address", struct{}{}, &p.addr); err != nil {
+		return nil, fmt.Errorf("hostile: %w", errors.Join(err, c.Kill()))
 	}
 	return p, nil
 }
 
 func (p *process) Addr() string { return p.addr }
 
-// Status asks the process.
-func (p *process) Status() (st Status, err error) {
-	if err = p.Ask("status", &st); err != nil {
-		err = fmt.Errorf("hostile: %w", err)
-	}
-	return st, err
-}
+func (p *process) Status(_ struct{}, st *Status) error { return p.Call("Status", struct{}{}, st) }
 
 type move struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`

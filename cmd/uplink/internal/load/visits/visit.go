@@ -1,4 +1,4 @@
-package fleetload
+package visits
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ func moveAt(client uint64, n int32) move {
 	return move{n, float32(n%4096)/4 + float32(client%256), uint16(uint64(n)*37 + client), uint8(n / 20)}
 }
 
-// Span is a range of consecutive numbers, without To.
+// Span is the half-open range [From, To) of numbers.
 type Span struct {
 	From uint32 `json:"from"`
 	To   uint32 `json:"to"`
@@ -81,7 +81,7 @@ func appendMessage(b []byte, visit uint64, n uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, visit), n)
 }
 
-var errMessage = errors.New("fleetload: a message of another size")
+var errMessage = errors.New("visits: a message of another size")
 
 func parseMessage(b []byte) (visit uint64, n uint32, err error) {
 	if len(b) != messageSize {

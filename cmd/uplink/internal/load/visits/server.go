@@ -1,17 +1,16 @@
-package fleetload
+package visits
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/session"
@@ -19,25 +18,17 @@ import (
 )
 
 const (
-	moveRPC   = "Move"
-	buyRPC    = "Buy" // reliable
-	worldName = "things"
-	things    = 4
-	// worldHz and messageHz are the rates of snapshots, and of reliable messages to each player.
-	worldHz, messageHz = 10, 2
+	moveRPC = "Move"
+	buyRPC  = "Buy" // reliable
+	// messageHz is the rate of reliable messages to each player.
+	messageHz = 2
 )
 
-// thing is an object of the world.
-type thing struct {
-	X, Y float32 `uplink:"resolution=0.1,min=-1000,max=1000"`
-}
-
 // Server is a dedicated server of the fleet. It records what it receives, and hands players over.
+// Its methods with two arguments have the form of package net/rpc.
 type Server struct {
-	srv   *ds.Server
-	world *ds.World[thing]
-	work  sync.WaitGroup
-	stop  context.CancelFunc
+	host  *load.Host
+	world *load.Things
 
 	mu     sync.Mutex
 	open   map[*ds.Player]*visit
@@ -61,9 +52,8 @@ type Handovers struct {
 // NewServer starts a server at a loopback address, where no key is needed.
 func NewServer(addr, name string, store fleet.Store, network transport.Network, players int) (*Server, error) {
 	s := &Server{open: map[*ds.Player]*visit{}}
-	var err error
-	s.srv, err = ds.Listen(addr, ds.Config{
-		Network: network, MaxPlayers: players, Connected: s.connected, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
+	srv, err := ds.Listen(addr, ds.Config{
+		Network: network, MaxPlayers: players, Connected: func(p *ds.Player) { s.world.Offer(p) }, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
 		OnMessage: func(p *ds.Player, b []byte) {
 			s.visit(p, func(v *visit) {
 				if len(b) == 4 {
@@ -77,23 +67,25 @@ func NewServer(addr, name string, store fleet.Store, network transport.Network, 
 		return nil, err
 	}
 	err = errors.Join(
-		ds.Handle(s.srv, moveRPC, func(p *ds.Player, f ds.Frame[move]) { s.visit(p, func(v *visit) { v.called(&f.Value) }) }),
-		ds.Handle(s.srv, buyRPC, func(p *ds.Player, f ds.Frame[move]) {
+		ds.Handle(srv, moveRPC, func(p *ds.Player, f ds.Frame[move]) { s.visit(p, func(v *visit) { v.called(&f.Value) }) }),
+		ds.Handle(srv, buyRPC, func(p *ds.Player, f ds.Frame[move]) {
 			s.visit(p, func(v *visit) {
 				v.check(&f.Value)
 				v.Reliable = extend(v.Reliable, uint32(f.Value.Number))
 			})
 		}))
 	if err == nil {
-		s.world, err = ds.NewWorld(s.srv, worldName, ds.WorldConfig[thing]{TickHz: worldHz})
+		s.world, err = load.NewThings(srv)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.srv.Close())
+		return nil, errors.Join(err, srv.Close())
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
-	s.work.Go(func() { _ = s.srv.Serve(context.Background()) }) // until Close, or until it is killed
-	s.work.Go(func() { s.play(ctx) })
+	s.host = load.Serve(srv, load.ThingsHz, func(tick uint64) {
+		s.world.Send(tick)
+		if tick%(load.ThingsHz/messageHz) == 0 {
+			s.sendMessages()
+		}
+	})
 	return s, nil
 }
 
@@ -124,8 +116,6 @@ func (v *visit) called(m *move) {
 func payloadOf(client uint64) []byte {
 	return bytes.Repeat(binary.LittleEndian.AppendUint64(nil, client), 1+int(client%100))
 }
-
-func (s *Server) connected(p *ds.Player) { _, _ = s.world.Offer(p) } // fails if it has left
 
 func (s *Server) joined(p *ds.Player) {
 	s.mu.Lock()
@@ -159,28 +149,6 @@ func (s *Server) handedOver(p *ds.Player, err error) {
 	}
 }
 
-// play sends the world and messages.
-func (s *Server) play(ctx context.Context) {
-	tick := uint64(0)
-	for range sleep.Every(ctx, time.Second/worldHz) {
-		tick++
-		s.sendWorld(tick)
-		if tick%(worldHz/messageHz) == 0 {
-			s.sendMessages()
-		}
-	}
-}
-
-func (s *Server) sendWorld(tick uint64) {
-	if s.world.Begin(tick) != nil {
-		return
-	}
-	for i := range uint64(things) {
-		_ = s.world.Put(uint16(i), 0, &thing{float32(i * 10), float32((tick + i) % 1000)}) // within its bounds
-	}
-	_, _ = s.world.Send() // errors of leaving players do not matter
-}
-
 func (s *Server) sendMessages() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,51 +163,57 @@ func (s *Server) sendMessages() {
 }
 
 // Calm stops the messages to players.
-func (s *Server) Calm() error {
+func (s *Server) Calm(struct{}, *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calm = true
 	return nil
 }
 
-// Handover hands random players over to random targets, and returns the number of players.
-func (s *Server) Handover(count int, to []netip.AddrPort) (players int, err error) {
+// Handover is a request to hand Count random players over to random ones of the servers To.
+type Handover struct {
+	Count int
+	To    []netip.AddrPort
+}
+
+// Handover hands players over, and sets the number of players.
+func (s *Server) Handover(h Handover, players *int) error {
 	s.mu.Lock()
 	var chosen []*ds.Player
 	for p, v := range s.open { // in random order
 		if v.moving {
 			continue
 		}
-		if players++; len(chosen) < count && v.Calls > 0 {
+		if *players++; len(chosen) < h.Count && v.Calls > 0 {
 			v.moving = true
 			chosen = append(chosen, p)
 		}
 	}
 	s.mu.Unlock()
 	for _, p := range chosen {
-		err := p.Handover(target(to[rand.IntN(len(to))]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())})
+		err := p.Handover(target(h.To[rand.IntN(len(h.To))]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())})
 		if err != nil {
 			s.visit(p, func(v *visit) { v.moving = false }) // it has just left, or is busy
 		}
 	}
-	return players, nil
+	return nil
 }
 
 func target(a netip.AddrPort) ds.Target { return ds.Target{Addrs: []netip.AddrPort{a}} }
 
-// Drain drains the server, and returns the number of its players and the time that it took.
-func (s *Server) Drain(to []netip.AddrPort) (d Drained, err error) {
-	for range s.srv.Players() {
+// Drain drains the server, and sets the number of its players and the time that it took.
+func (s *Server) Drain(to []netip.AddrPort, d *Drained) error {
+	for range s.host.Players() {
 		d.Players++
 	}
 	next, begin := rand.IntN(len(to)), time.Now()
-	err = s.srv.Drain(context.Background(), func(p *ds.Player) (ds.Target, ds.HandoverConfig, error) {
+	err := s.host.Drain(context.Background(), func(p *ds.Player) (ds.Target, ds.HandoverConfig, error) {
 		next++
 		s.visit(p, func(v *visit) { v.moving = true })
 		return target(to[next%len(to)]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())}, nil
 	})
 	d.Took = time.Since(begin)
-	return d, err
+	return err
 }
 
 // Drained is the result of a drain.
@@ -254,29 +228,27 @@ type Record struct {
 	Handovers Handovers `json:"handovers"`
 }
 
-// Record returns what the server has recorded since its start.
-func (s *Server) Record() (r Record, err error) {
+// Record sets what the server has recorded since its start.
+func (s *Server) Record(_ struct{}, r *Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r = Record{append([]Visit(nil), s.closed...), s.count}
+	*r = Record{append([]Visit(nil), s.closed...), s.count}
 	for _, v := range s.open {
 		c := v.Visit
 		c.Reliable, c.Messages = append([]Span(nil), v.Reliable...), append([]Span(nil), v.Messages...)
 		r.Visits = append(r.Visits, c)
 	}
-	return r, nil
+	return nil
 }
 
 // Addr returns the address to dial.
-func (s *Server) Addr() netip.AddrPort { return s.srv.Addr() }
+func (s *Server) Addr() netip.AddrPort { return s.host.Addr() }
 
-// Close stops the server.
-func (s *Server) Close() error {
-	s.stop()
-	err := s.srv.Close()
-	s.work.Wait()
-	if err != nil {
-		return fmt.Errorf("fleetload: %w", err)
-	}
+// Address sets the address to dial.
+func (s *Server) Address(_ struct{}, addr *netip.AddrPort) error {
+	*addr = s.Addr()
 	return nil
 }
+
+// Close stops the server.
+func (s *Server) Close() error { return s.host.Close() }

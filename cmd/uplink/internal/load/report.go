@@ -1,4 +1,4 @@
-package bots
+package load
 
 import (
 	"fmt"
@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -82,7 +80,7 @@ type CPUUse struct {
 	Micros  float64 `json:"us_per_frame"`
 }
 
-func (r *run) report(begin, end observation) *Report {
+func (r *replay) report(begin, end observation) *Report {
 	d := between(begin, end)
 	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
 	frames := float64(d.Sent.Frames())
@@ -93,7 +91,7 @@ func (r *run) report(begin, end observation) *Report {
 	if !r.options.Link.Perfect() {
 		link = r.options.Link.String()
 	}
-	failed, _ := r.failures()
+	failed, _ := r.Failures()
 	report := &Report{
 		Players: PlayerCounts{
 			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
@@ -171,81 +169,38 @@ func share(n, others uint64) string {
 	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(n+others))
 }
 
-// observation contains the counts of all bots at a moment, or between two.
-type observation struct {
-	at  time.Time
-	cpu time.Duration
-
-	joined, connected, ended int // bots, now
-	counts
-
-	late, trips *meter.Durations // since the observation before
-}
-
-// counts only grow during a run.
-type counts struct {
+// Progress is the state of a run.
+type Progress struct {
+	Elapsed          time.Duration
+	Connected, Asked int
+	Failed           int
+	// Reconnections and Rebinds are of all the time since the first observation.
 	Reconnections, Rebinds uint64
-	Sent                   rpcdelta.Stats
-	Bytes                  uint64 // of the payloads
-	Fates                  rpcdelta.DeliveryStats
-	Reconnecting           uint64 // calls not made for it
-	Skipped                uint64 // calls not made since they would have been a period late
-	Link                   transport.Stats
+	PerSecond              float64       // frames sent in the last second
+	Delivered, Missed      uint64        // in the last second
+	Cores                  float64       // in the last second
+	RTT                    meter.Summary // in the last second
+	Lateness               meter.Summary // in the last second
 }
 
-// seen contains a bot's counts at the last observation.
-type seen struct {
-	session uint64 // 0: none yet
-	again   uint64 // sessions after the first
-	trips   uint64 // round trips measured
-}
-
-// observe adds up what the bots count, and merges the new round trips. One call at a time.
-func (r *run) observe() observation {
-	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
-	for _, b := range r.all() {
-		o.joined++
-		st := b.conn.Stats()
-		if b.over() != nil {
-			o.ended++
-		} else if id := b.conn.ID(); id != 0 {
-			o.connected++
-			if b.seen.session != 0 && b.seen.session != id {
-				b.seen.again++
-			}
-			b.seen.session = id
-		}
-		o.Reconnections += b.seen.again
-		o.add(&st)
-		trips := st.Transport.RTTs.Count()
-		if trips != b.seen.trips {
-			b.seen.trips = trips
-			o.trips.Add(st.Transport.LastRTT)
-		}
-	}
-	o.Rebinds = r.rebinds.Load()
-	for _, p := range r.pacers {
-		o.Skipped += p.skipped.Load()
-		o.late.Merge(p.late.Take())
-	}
-	r.late.Merge(o.late)
-	r.trips.Merge(o.trips)
-	return o
-}
-
-func (c *counts) add(st *client.Stats) {
-	c.Link = c.Link.Plus(st.Transport)
-	for i := range st.RPCs {
-		rpc := &st.RPCs[i]
-		c.Sent.Add(&rpc.Stats)
-		c.Fates.Add(&rpc.Delivery)
-		c.Bytes += rpc.Bytes
-		c.Reconnecting += rpc.Reconnecting
+func (r *replay) progress(first, before, now observation) Progress {
+	d, seconds := between(before, now), now.at.Sub(before.at).Seconds()
+	failed, _ := r.Failures()
+	return Progress{
+		Reconnections: now.Reconnections - first.Reconnections, Rebinds: now.Rebinds - first.Rebinds,
+		Elapsed: now.at.Sub(first.at), Connected: now.connected, Asked: r.options.Players, Failed: failed,
+		PerSecond: float64(d.Sent.Frames()) / seconds, Delivered: d.Fates.Delivered, Missed: d.Fates.Missed,
+		Cores: d.cpu.Seconds() / seconds, RTT: now.trips.Summary(), Lateness: now.late.Summary(),
 	}
 }
 
-func between(before, o observation) observation {
-	o.cpu -= before.cpu
-	o.counts = meter.Difference(o.counts, before.counts)
-	return o
+// String formats the progress in one short line.
+func (p Progress) String() string {
+	players := fmt.Sprintf("%d/%d players", p.Connected, p.Asked)
+	if p.Failed > 0 {
+		players += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	return fmt.Sprintf("%.0f s: %s, %.0f/s, %s came, rtt %v, late %v ms, cpu %.2f",
+		p.Elapsed.Seconds(), players, p.PerSecond, share(p.Delivered, p.Missed),
+		meter.Ms(p.RTT.P99), meter.Ms(p.Lateness.P99), p.Cores)
 }

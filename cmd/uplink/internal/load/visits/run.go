@@ -1,19 +1,20 @@
-// Package fleetload plays with many bots on several dedicated servers that hand players over to
+// Package visits plays with many bots on several dedicated servers that hand players over to
 // each other, are drained and killed, and counts what is lost.
-package fleetload
+package visits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/transport"
@@ -22,10 +23,10 @@ import (
 // Node is a running [Server], which may be in a process of its own.
 type Node interface {
 	Addr() netip.AddrPort
-	Handover(count int, to []netip.AddrPort) (players int, err error)
-	Drain(to []netip.AddrPort) (Drained, error)
-	Calm() error
-	Record() (Record, error)
+	Handover(h Handover, players *int) error
+	Drain(to []netip.AddrPort, d *Drained) error
+	Calm(struct{}, *struct{}) error
+	Record(_ struct{}, r *Record) error
 	Kill() error // without a word to anybody
 	Close() error
 }
@@ -68,7 +69,6 @@ func (o *Options) Validate() error {
 
 const (
 	joinRate     = 100 // players per second
-	maxJoining   = 64
 	joinTimeout  = 30 * time.Second
 	handoverStep = 100 * time.Millisecond
 	// settling is longer than a server keeps sessions of players that it handed over.
@@ -83,7 +83,8 @@ type run struct {
 	network transport.Network
 	start   func(name string) (Node, error)
 	show    func(string)
-	bots    []atomic.Pointer[bot] // nil: not connected yet
+	crowd   *load.Crowd
+	players []*player // by index
 
 	mu      sync.Mutex
 	live    []Node
@@ -94,7 +95,8 @@ type run struct {
 // Run plays with bots on servers that start starts, over network: it is the bots' end of a
 // simulated link. It calls show with a line about each step.
 func Run(ctx context.Context, o Options, store fleet.Store, network transport.Network, start func(name string) (Node, error), show func(string)) (res *Result, err error) {
-	r := &run{options: o, store: store, network: network, start: start, show: show, bots: make([]atomic.Pointer[bot], o.Players)}
+	r := &run{options: o, store: store, network: network, start: start, show: show, players: make([]*player, o.Players)}
+	r.crowd = load.NewCrowd(o.Players, o.Rate, r.connect)
 	defer func() { err = errors.Join(err, r.close()) }()
 	for range o.Servers {
 		if err := r.add(); err != nil {
@@ -109,16 +111,18 @@ func Run(ctx context.Context, o Options, store fleet.Store, network transport.Ne
 		return nil, err
 	}
 	for _, n := range r.live {
-		if err := n.Calm(); err != nil {
+		if err := n.Calm(struct{}{}, new(struct{})); err != nil {
 			return nil, err
 		}
 	}
 	if err := sleep.For(ctx, settling); err != nil {
 		return nil, err
 	}
-	if err := r.collect(res); err != nil {
+	records, err := r.recorded()
+	if err != nil {
 		return nil, err
 	}
+	res.add(append(r.records, records...), r.players)
 	show(res.handovers())
 	if err := r.crash(ctx, res); err != nil {
 		return nil, err
@@ -127,14 +131,7 @@ func Run(ctx context.Context, o Options, store fleet.Store, network transport.Ne
 }
 
 func (r *run) close() (err error) {
-	var all errgroup.Group
-	all.SetLimit(maxJoining)
-	for i := range r.bots {
-		if b := r.bots[i].Load(); b != nil {
-			all.Go(b.conn.Close)
-		}
-	}
-	err = all.Wait()
+	r.crowd.Close()
 	for _, n := range r.live {
 		err = errors.Join(err, n.Close())
 	}
@@ -169,7 +166,7 @@ func (r *run) announced(ctx context.Context) error {
 
 // planned joins all players, hands them over, and drains servers.
 func (r *run) planned(ctx context.Context, res *Result) error {
-	stop := r.play(ctx)
+	stop := r.crowd.Play(0)
 	defer stop()
 	begin := time.Now()
 	if err := r.join(ctx); err != nil {
@@ -199,50 +196,12 @@ func (r *run) planned(ctx context.Context, res *Result) error {
 }
 
 func (r *run) join(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout+time.Duration(r.options.Players)*time.Second/joinRate)
+	ramp := time.Duration(r.options.Players) * time.Second / joinRate
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout+ramp)
 	defer cancel()
-	var all errgroup.Group
-	all.SetLimit(maxJoining)
-	for i := range r.bots {
-		if err := sleep.For(ctx, time.Second/joinRate); err != nil {
-			break
-		}
-		all.Go(func() error {
-			b, err := r.newBot(ctx, uint64(i+1))
-			if err == nil {
-				r.bots[i].Store(b)
-			}
-			return err
-		})
-	}
-	return all.Wait()
-}
-
-// turns is the number of groups of bots that call one after the other.
-const turns = 8
-
-// play makes all bots call until stop is called.
-func (r *run) play(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), len(r.bots))
-	for w := range workers {
-		all.Go(func() {
-			slice := 0
-			for range sleep.Every(ctx, time.Duration(float64(time.Second)/r.options.Rate/turns)) {
-				for i := w + slice*workers; i < len(r.bots); i += workers * turns {
-					if b := r.bots[i].Load(); b != nil {
-						b.play()
-					}
-				}
-				slice = (slice + 1) % turns
-			}
-		})
-	}
-	return sync.OnceFunc(func() {
-		cancel()
-		all.Wait()
-	})
+	r.crowd.Ramp(ctx, 0, ramp)
+	_, err := r.crowd.Failures()
+	return cmp.Or(err, context.Cause(ctx))
 }
 
 // handOver hands random players over to random servers.
@@ -270,10 +229,11 @@ func (r *run) handOverDue(players map[Node]int, due map[Node]float64) error {
 		}
 		count := int(due[n])
 		due[n] -= float64(count)
-		var err error
-		if players[n], err = n.Handover(count, others(r.live, i)); err != nil {
+		present := 0
+		if err := n.Handover(Handover{count, others(r.live, i)}, &present); err != nil {
 			return err
 		}
+		players[n] = present
 	}
 	return nil
 }
@@ -294,25 +254,66 @@ func (r *run) drain() (d Drained, err error) {
 	n, to := r.live[0], others(r.live, 0)
 	r.live = append([]Node(nil), r.live[1:]...)
 	r.mu.Unlock()
-	d, err = n.Drain(to)
-	if err != nil {
+	if err := n.Drain(to, &d); err != nil {
 		return d, errors.Join(err, n.Close())
 	}
-	record, err := n.Record()
+	var record Record
+	err = n.Record(struct{}{}, &record)
 	r.records = append(r.records, record)
 	return d, errors.Join(err, n.Close(), r.add())
 }
 
-// collect counts what all servers have recorded.
-func (r *run) collect(res *Result) error {
-	records := r.records
-	for _, n := range r.live {
-		record, err := n.Record()
-		if err != nil {
-			return err
+// recorded returns what the live servers have recorded.
+func (r *run) recorded() ([]Record, error) {
+	records := make([]Record, len(r.live))
+	for i, n := range r.live {
+		if err := n.Record(struct{}{}, &records[i]); err != nil {
+			return nil, err
 		}
-		records = append(records, record)
 	}
-	res.add(records, r.bots)
+	return records, nil
+}
+
+// crash kills servers while everybody plays.
+func (r *run) crash(ctx context.Context, res *Result) error {
+	for _, p := range r.players {
+		p.calm = true // what is unacknowledged is lost with its server
+	}
+	stop := r.crowd.Play(0)
+	defer stop()
+	if err := sleep.For(ctx, beforeKill); err != nil {
+		return err
+	}
+	rand.Shuffle(len(r.live), func(i, k int) { r.live[i], r.live[k] = r.live[k], r.live[i] })
+	before, err := r.recorded()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	for _, p := range r.players {
+		p.journal.start(begin)
+	}
+	var killing errgroup.Group
+	for _, n := range r.live[:kills] {
+		killing.Go(n.Kill)
+	}
+	err = killing.Wait()
+	r.live = r.live[kills:]
+	if err != nil {
+		return err
+	}
+	if err := sleep.For(ctx, afterKill); err != nil {
+		return err
+	}
+	after, err := r.recorded()
+	if err != nil {
+		return err
+	}
+	slowest := res.returned(before, after, begin)
+	r.show(res.returns())
+	if slowest != 0 {
+		res.Slowest = r.players[slowest-1].journal.String()
+		r.show("the slowest of them: " + res.Slowest)
+	}
 	return nil
 }

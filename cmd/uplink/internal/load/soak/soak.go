@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/cmd/uplink/internal/bots"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -32,10 +31,10 @@ const (
 type run struct {
 	options Options
 	traces  []*trace.Trace
-	server  *server
+	servers *servers
 	network *simnet.WrappedNetwork // the bots'
 	show    func(Phase)
-	last    atomic.Pointer[bots.Progress]
+	last    atomic.Pointer[load.Progress]
 
 	snapshots atomic.Uint64
 }
@@ -55,7 +54,7 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)
 }
 
 func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)) (err error) {
-	srv, err := newServer(o, traces)
+	srv, err := newServers(o, traces)
 	if err != nil {
 		return err
 	}
@@ -64,13 +63,13 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	if err != nil {
 		return err
 	}
-	r := &run{options: o, traces: traces, server: srv, network: network, show: show}
-	r.last.Store(&bots.Progress{})
+	r := &run{options: o, traces: traces, servers: srv, network: network, show: show}
+	r.last.Store(&load.Progress{})
 	playing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() {
-		_, err := bots.Run(playing, traces, r.bots(), func(p bots.Progress) { r.last.Store(&p) })
+		_, err := load.Run(playing, traces, r.bots(), func(p load.Progress) { r.last.Store(&p) })
 		if err == nil && playing.Err() == nil {
 			err = errors.New("the bots have stopped")
 		}
@@ -82,20 +81,17 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 	return errors.Join(err, <-done)
 }
 
-func (r *run) bots() bots.Options {
-	return bots.Options{
-		To: r.server.first.addr.String(), Others: []netip.AddrPort{r.server.second.addr}, Joined: r.subscribe, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
+func (r *run) bots() load.Options {
+	return load.Options{
+		To: r.servers.addrs[0].String(), Others: r.servers.addrs[1:], Joined: r.subscribe, Players: r.options.Players, Rate: r.traces[0].Schema.RateHz(), Ramp: r.options.Phase / 2,
 		Wait: answer, Codec: rpcdelta.DefaultCodec, Link: simlink.Config{Burst: 1}, Network: r.network,
-		Issuer: r.server.key.Issuer(), RebindEvery: 2 * r.options.Phase,
+		Issuer: r.servers.key.Issuer(), RebindEvery: 2 * r.options.Phase,
 	}
 }
 
 // subscribe subscribes a bot to the world.
 func (r *run) subscribe(ctx context.Context, c *client.Conn) error {
-	_, err := client.SubscribeSnapshots(ctx, c, worldName, client.SnapshotConfig[thing]{
-		Handle: func(*client.Snapshot[thing]) { r.snapshots.Add(1) },
-	})
-	return err
+	return load.SubscribeThings(ctx, c, &r.snapshots)
 }
 
 // rounds goes through all conditions again and again. From round to round nothing may grow.
@@ -118,7 +114,7 @@ func (r *run) rounds(ctx context.Context) error {
 }
 
 func (r *run) phase(ctx context.Context, n int, c *condition) error {
-	before, shown, moved := r.server.counts(), r.snapshots.Load(), r.server.handovers.Load()
+	before, shown, moved := r.servers.counts(), r.snapshots.Load(), r.servers.handovers.Load()
 	if c.restart != stays {
 		if err := r.restart(ctx, c.restart); err != nil {
 			return err
@@ -131,7 +127,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 		return err
 	}
 	p := r.result(n, c, before)
-	p.Snapshots, p.Handovers = r.snapshots.Load()-shown, r.server.handovers.Load()-moved
+	p.Snapshots, p.Handovers = r.snapshots.Load()-shown, r.servers.handovers.Load()-moved
 	r.show(p)
 	return p.verdict()
 }
@@ -143,11 +139,10 @@ func (r *run) restart(ctx context.Context, how restart) error {
 			return err
 		}
 	}
-	addr := r.server.first.addr
-	if err := r.server.stop(); err != nil {
+	if err := r.servers.stop(restarting); err != nil {
 		return err
 	}
-	return errors.Join(sleep.For(ctx, gone), r.server.start(addr))
+	return errors.Join(sleep.For(ctx, gone), r.servers.start(restarting, r.servers.addrs[restarting].String()))
 }
 
 // condition describes the network and the server in a phase.
@@ -228,8 +223,8 @@ type Phase struct {
 }
 
 func (r *run) result(n int, c *condition, before counts) Phase {
-	now, bots := r.server.counts(), r.last.Load()
-	good, bad := r.server.check.Counts()
+	now, bots := r.servers.counts(), r.last.Load()
+	good, bad := r.servers.check.Counts()
 	return Phase{
 		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
 		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed), // a late frame takes one back

@@ -1,0 +1,104 @@
+package load
+
+import (
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// observation contains the counts of all bots at a moment, or between two.
+type observation struct {
+	at  time.Time
+	cpu time.Duration
+
+	joined, connected, ended int // bots, now
+	counts
+
+	late, trips *meter.Durations // since the observation before
+}
+
+// counts only grow during a run.
+type counts struct {
+	Reconnections, Rebinds uint64
+	Sent                   rpcdelta.Stats
+	Bytes                  uint64 // of the payloads
+	Fates                  rpcdelta.DeliveryStats
+	Reconnecting           uint64 // calls not made for it
+	Skipped                uint64 // calls not made since they would have been a period late
+	Link                   transport.Stats
+}
+
+// seen contains a bot's counts at the last observation.
+type seen struct {
+	session uint64 // 0: none yet
+	again   uint64 // sessions after the first
+	trips   uint64 // round trips measured
+}
+
+// observe adds up what the bots count, and merges the new round trips. One call at a time.
+func (c *Crowd) observe() observation {
+	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
+	for _, b := range c.all() {
+		o.joined++
+		if b.Conn == nil {
+			continue
+		}
+		st := b.Conn.Stats()
+		if b.Err() != nil {
+			o.ended++
+		} else if id := b.Conn.ID(); id != 0 {
+			o.connected++
+			if b.seen.session != 0 && b.seen.session != id {
+				b.seen.again++
+			}
+			b.seen.session = id
+		}
+		o.Reconnections += b.seen.again
+		o.add(&st)
+		trips := st.Transport.RTTs.Count()
+		if trips != b.seen.trips {
+			b.seen.trips = trips
+			o.trips.Add(st.Transport.LastRTT)
+		}
+	}
+	o.Rebinds = c.rebinds.Load()
+	for _, p := range c.pacers {
+		o.Skipped += p.skipped.Load()
+		o.late.Merge(p.late.Take())
+	}
+	c.late.Merge(o.late)
+	c.trips.Merge(o.trips)
+	return o
+}
+
+func (c *counts) add(st *client.Stats) {
+	c.Link = c.Link.Plus(st.Transport)
+	for i := range st.RPCs {
+		rpc := &st.RPCs[i]
+		c.Sent.Add(&rpc.Stats)
+		c.Fates.Add(&rpc.Delivery)
+		c.Bytes += rpc.Bytes
+		c.Reconnecting += rpc.Reconnecting
+	}
+}
+
+func between(before, o observation) observation {
+	o.cpu -= before.cpu
+	o.counts = meter.Difference(o.counts, before.counts)
+	return o
+}
+
+// Frames returns the number of calls that the bots have sent.
+func (c *Crowd) Frames() (n uint64) {
+	for _, b := range c.all() {
+		if b.Conn != nil {
+			for _, rpc := range b.Conn.Stats().RPCs {
+				n += rpc.Frames()
+			}
+		}
+	}
+	return n
+}

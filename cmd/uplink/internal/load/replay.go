@@ -1,0 +1,270 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/internal/simlink"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/transport/simnet"
+)
+
+const settling = 300 * time.Millisecond
+
+// ErrSilence reports that the server did not answer within Options.Wait.
+var ErrSilence = errors.New("waited")
+
+// replay is the scenario of uplink bots: each bot repeats a trace from a start row of its own.
+type replay struct {
+	*Crowd
+	options Options
+	traces  []*trace.Trace
+	network transport.Network
+	firstID uint64 // client id of bot 0: those of several runs at one server differ
+}
+
+// Run connects bots over the ramp, plays traces for Options.For or until ctx is done, and
+// disconnects. The report covers the time after all bots connected, or all of it if ctx was done
+// before. watch is called each second.
+//
+// If the first bot cannot connect, Run returns its error without a report. Errors of other bots
+// come with the report.
+func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progress)) (*Report, error) {
+	r, err := newReplay(traces, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := r.Join(ctx, 0); err != nil {
+		return nil, err
+	}
+	stop := r.Play(o.RebindEvery)
+	defer stop()
+
+	joining, joined := context.WithCancel(ctx)
+	defer joined()
+	ramped := make(chan struct{})
+	go func() {
+		defer close(ramped)
+		r.Ramp(ctx, 1, o.Ramp)
+		joined()
+	}()
+	begin := r.observe()
+	end := r.watch(joining, begin, watch)
+	if ctx.Err() == nil {
+		begin = r.observe()
+		r.late, r.trips = meter.NewDurations(), meter.NewDurations() // all have joined
+		playing, cancel := Until(ctx, o.For)
+		defer cancel()
+		end = r.watch(playing, begin, watch)
+	}
+	<-ramped
+	stop()
+	time.Sleep(settling + o.Link.Drained())
+	settled := r.observe()
+	settled.at, settled.cpu = end.at, end.cpu
+	return r.report(begin, settled), r.verdict()
+}
+
+func newReplay(traces []*trace.Trace, o Options) (*replay, error) {
+	network, err := o.network()
+	if err != nil {
+		return nil, err
+	}
+	r := &replay{options: o, traces: traces, network: network, firstID: rand.Uint64()}
+	r.Crowd = NewCrowd(o.Players, o.Rate, r.connect)
+	if o.Rate == 0 {
+		return r, nil
+	}
+	r.traces = nil
+	for _, t := range traces {
+		schema, err := t.Schema.AtRate(o.Rate)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		r.traces = append(r.traces, &trace.Trace{Name: t.Name, Schema: schema, Frames: t.Frames})
+	}
+	return r, nil
+}
+
+func (r *replay) connect(ctx context.Context, i int) (*Bot, error) {
+	t := r.traces[i%len(r.traces)]
+	silence := fmt.Errorf("%w %v (--wait)", ErrSilence, r.options.Wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Wait, silence)
+	defer cancel()
+	cfg, err := r.client(i)
+	if err != nil {
+		return nil, err
+	}
+	conn, stream, err := Bind(ctx, r.options.To, cfg, t)
+	if err != nil {
+		return nil, err
+	}
+	if r.options.Joined != nil {
+		if err := r.options.Joined(ctx, conn); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	row := i * len(t.Frames) / r.options.Players
+	return &Bot{Conn: conn, Close: conn.Close, Turn: func() error {
+		_, err := stream.Send(t.At(row))
+		if row++; err != nil {
+			err = fmt.Errorf("%s: row %d: %w", t.Name, (row-1)%len(t.Frames)+1, err)
+		}
+		return err
+	}}, nil
+}
+
+// Until returns a context that ends after d, or with ctx if d is 0.
+func Until(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d > 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	return context.WithCancel(ctx)
+}
+
+// watch observes the bots each second until ctx is done, and returns the last observation.
+func (r *replay) watch(ctx context.Context, first observation, show func(Progress)) observation {
+	before := first
+	for range sleep.Every(ctx, time.Second) {
+		now := r.observe()
+		show(r.progress(first, before, now))
+		before = now
+	}
+	return r.observe()
+}
+
+func (r *replay) verdict() error {
+	var errs []error
+	if failed, cause := r.Failures(); failed > 0 {
+		errs = append(errs, fmt.Errorf("%d of %d players could not connect: %w", failed, r.options.Players, cause))
+	}
+	switch ended, cause := r.Ended(); {
+	case errors.Is(cause, session.ErrKicked):
+		errs = append(errs, fmt.Errorf("the server threw %d of %d players out: %w", ended, r.options.Players, cause))
+	case cause != nil:
+		errs = append(errs, fmt.Errorf("%d of %d players stopped: %w", ended, r.options.Players, cause))
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	maxPlayers = 60_000 // each has a UDP port of its own
+	maxRate    = 1000
+	// minRebind is the time that a server needs to follow.
+	minRebind = time.Second
+)
+
+// Options configure a run. Errors name the command's flags.
+type Options struct {
+	To         string // address of the server
+	Players    int
+	Rate       float64       // calls a second of each; 0: they stay idle
+	Ramp       time.Duration // over which they join
+	For        time.Duration // to play once all have joined; 0: until the context is done
+	Wait       time.Duration // for the server's answers
+	Codec      rpcdelta.Codec
+	Preset     client.Preset
+	Redundancy int // as in client.Config
+	Link       simlink.Config
+	Suites     []transport.Suite
+	Insecure   bool // as in client.Config, with Suites
+	// Issuer issues the bots' tokens. With the zero key they have none.
+	Issuer token.IssuerKey
+	Route  string // route id of the tokens that bots get with Issuer
+	// Others are further servers that these tokens name.
+	Others []netip.AddrPort
+	// Joined, if set, is called with each bot's connection when its RPC is bound.
+	Joined func(context.Context, *client.Conn) error
+	// RebindEvery is the interval at which each bot rebinds to another socket; 0: never.
+	RebindEvery time.Duration
+	Network     transport.Network // nil means UDP
+	// KeyLog receives the secrets of all sessions; nil: none.
+	KeyLog io.Writer
+}
+
+// Validate returns an error that names an invalid flag.
+func (o *Options) Validate() error {
+	switch {
+	case o.Players < 1 || o.Players > maxPlayers:
+		return fmt.Errorf("--players %d: want 1 to %d", o.Players, maxPlayers)
+	case o.Rate != 0 && !(o.Rate >= 1 && o.Rate <= maxRate):
+		return fmt.Errorf("--rate %v: want 1 to %d calls a second, or 0 for players who stay idle", o.Rate, maxRate)
+	case o.Ramp < 0:
+		return fmt.Errorf("--ramp %v: want 0s or more", o.Ramp)
+	case o.For < 0:
+		return fmt.Errorf("--for %v: want 0s, which is until Ctrl-C, or more", o.For)
+	case o.RebindEvery != 0 && o.RebindEvery < minRebind:
+		return fmt.Errorf("--rebind-every %v: want 0s, which is never, or at least %v", o.RebindEvery, minRebind)
+	case o.Wait <= 0:
+		return fmt.Errorf("--wait %v: want more than 0s", o.Wait)
+	}
+	return o.Link.Validate()
+}
+
+// client sets up bot i. This is the one place where bots get what the server knows them by.
+func (r *replay) client(i int) (client.Config, error) {
+	o := &r.options
+	c := client.Config{
+		KeyLog:  o.KeyLog,
+		Network: r.network, Codec: o.Codec, Preset: o.Preset, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
+	}
+	if o.Issuer.IsZero() {
+		return c, nil
+	}
+	c.Renew = func(context.Context) (token.Token, error) {
+		server, err := Resolve(o.To)
+		if err != nil {
+			return token.Token{}, err
+		}
+		return Issue(o.Issuer, r.firstID+uint64(i), o.Route, append([]netip.AddrPort{server}, o.Others...)...)
+	}
+	var err error
+	c.Token, err = c.Renew(context.Background())
+	return c, err
+}
+
+// Resolve returns the address of a server as tokens name it.
+func Resolve(addr string) (netip.AddrPort, error) {
+	server, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(server.AddrPort().Addr().Unmap(), server.AddrPort().Port()), nil
+}
+
+// Issue issues a token for a client and servers, with a route id, valid for a minute, as a backend
+// does.
+func Issue(key token.IssuerKey, client uint64, route string, servers ...netip.AddrPort) (token.Token, error) {
+	return token.Issue(key, token.Claims{
+		ClientID: client, Expires: time.Now().Add(time.Minute), Servers: servers, Route: []byte(route),
+	})
+}
+
+func (o *Options) network() (transport.Network, error) {
+	inner := o.Network
+	if inner == nil {
+		inner = transport.UDP()
+	}
+	up, down := o.Link.Up(), o.Link.Down()
+	switch {
+	case o.Link.Perfect():
+		return inner, nil
+	case o.Link.RTT == 0 && o.Link.Jitter == 0:
+		return newLossyNetwork(inner, up, down)
+	}
+	return simnet.WrapNetwork(inner, up, down)
+}
