@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/record"
 )
 
 // queue is a double buffer of records: one buffer is filled while the other is written out.

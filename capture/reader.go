@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/record"
 )
 
 // The errors of a file's contents. A [FileError] wraps one of them.

@@ -3,10 +3,10 @@ package capture
 import (
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
+	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
+	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 )
 
 // binding is one RPC of one player, who has no other one of that RPC: what it limits, such as calls

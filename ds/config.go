@@ -13,8 +13,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"

@@ -3,8 +3,8 @@ package ds
 import (
 	"math/rand/v2"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

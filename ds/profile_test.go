@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
 
 // profile returns the profile of the only RPC.

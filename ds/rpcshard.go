@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )

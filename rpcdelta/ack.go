@@ -3,8 +3,8 @@ package rpcdelta
 import (
 	"errors"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 )
 
 // ackWindow is the maximum number of payloads before the newest one that an ack covers.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

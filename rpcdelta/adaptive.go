@@ -3,11 +3,11 @@ package rpcdelta
 import (
 	"sync"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

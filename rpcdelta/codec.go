@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 )
 
 // Codec identifies a coding of the difference of two frames.

@@ -2,10 +2,10 @@ package rpcdelta
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 )
 
 // Limits of configs.

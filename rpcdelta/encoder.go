@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

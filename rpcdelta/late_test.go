@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 )
 
 // TestLate verifies that with DeliverLate a frame that arrives out of order is delivered once,

@@ -4,9 +4,9 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/packed"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

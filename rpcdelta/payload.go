@@ -1,7 +1,7 @@
 package rpcdelta
 
 import (
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -3,7 +3,7 @@ package rpcdelta
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
 
 // Stats counts frames. Not safe for concurrent use.

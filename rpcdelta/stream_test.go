@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/wire"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

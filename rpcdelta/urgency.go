@@ -1,8 +1,8 @@
 package rpcdelta
 
 import (
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/adaptive"
-	"github.com/uplink-rpc/uplink/rpcdelta/internal/cost"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

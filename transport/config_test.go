@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

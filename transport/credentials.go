@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 const developmentLife = time.Minute

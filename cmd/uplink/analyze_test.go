@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
-	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/internal/sample"
 )
 
 // TestAnalyze: all three forms say the same, of one trace or more.

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/backend"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // read returns what an HTTP server answers.

@@ -12,12 +12,12 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/internal/sample"
 )
 
 const (
-	portal2      = "../../trace/sample/" + sample.Portal2Name + ".csv.gz"
-	rocketLeague = "../../trace/sample/" + sample.RocketLeagueName + ".csv.gz"
+	portal2      = "../../internal/sample/" + sample.Portal2Name + ".csv.gz"
+	rocketLeague = "../../internal/sample/" + sample.RocketLeagueName + ".csv.gz"
 )
 
 // computes skips a test with -short, as the race detector has it, that only computes for long.

@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/spectate/spectatetest"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // try runs a command line to its end, and checks its exit code.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 type decryptOptions struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/decrypt"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 // writeCapture writes datagrams of two sessions without encryption, and the key log of one.

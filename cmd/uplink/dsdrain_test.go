@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // startServer starts uplink ds as a program of its own, and returns what sends it a signal.

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // TestKeyFiles replaces the key files of a running server, which has two. Tokens of both keys are

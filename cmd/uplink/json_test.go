@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/soak"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // parse runs a command line that ends, and reads what it prints as one value of JSON.

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/keylog"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 // TestLogJSON checks that a server logs as JSON, including the events of connections.

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/record"
+	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // fullDisk has room for so many bytes.

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/hostile"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/soak"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
-	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/internal/sample"
 )
 
 type soakOptions struct {

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // keygen creates keys in a temporary directory and returns the path of the server's key.

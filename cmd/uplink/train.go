@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/trace"
 )
 
@@ -31,7 +31,7 @@ Config.Prior and Config.Priors in programs).
 trace and encodes the second. They write no file.`,
 		Example: `  uplink train monday.csv.gz tuesday.csv.gz -o mygame.prior
   uplink train --leave-one-out --json monday.csv.gz tuesday.csv.gz wednesday.csv.gz
-  uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior`,
+  uplink train --generic testdata/traces/*.csv.gz -o internal/rpcdelta/adaptive/generic.prior`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, len(args)); err != nil {

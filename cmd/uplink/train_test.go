@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/trace/sample"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/sample"
 )
 
 // TestGenericPrior makes the built-in prior again: it is what this command makes of the traces in
@@ -30,7 +30,7 @@ func TestGenericPrior(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(got, prior.Generic().Append(nil)) {
 		t.Errorf("the traces give another prior, %s"+
-			"make it again: go run ./cmd/uplink train --generic testdata/traces/*.csv.gz -o rpcdelta/internal/adaptive/generic.prior", stdout)
+			"make it again: go run ./cmd/uplink train --generic testdata/traces/*.csv.gz -o internal/rpcdelta/adaptive/generic.prior", stdout)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/examples/shooter/game"
+	"github.com/uplink-rpc/uplink/examples/shooter/internal/game"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

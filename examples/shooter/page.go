@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/examples/shooter/game"
+	"github.com/uplink-rpc/uplink/examples/shooter/internal/game"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // TestCourse checks that a course has the counts of a run of a codec over the same link.

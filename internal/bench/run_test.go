@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // TestTallyNotices counts errors that no run produces.

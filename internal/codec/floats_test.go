@@ -22,12 +22,12 @@ var floatFiles = map[string]string{
 	"rpcdelta/coder.go":                     "measured cost",
 	"rpcdelta/config.go":                    "parameters of the sender",
 	"rpcdelta/encoder.go":                   "estimated loss",
-	"rpcdelta/internal/adaptive/codec.go":   "measured cost",
-	"rpcdelta/internal/adaptive/payload.go": "measured cost",
-	"rpcdelta/internal/adaptive/train.go":   "training; priors are identified by their hash",
-	"rpcdelta/internal/cost/cost.go":        "measured cost",
-	"rpcdelta/internal/packed/group.go":     "VectorBits, for comparisons",
-	"rpcdelta/internal/packed/measure.go":   "measured cost",
+	"internal/rpcdelta/adaptive/codec.go":   "measured cost",
+	"internal/rpcdelta/adaptive/payload.go": "measured cost",
+	"internal/rpcdelta/adaptive/train.go":   "training; priors are identified by their hash",
+	"internal/rpcdelta/cost/cost.go":        "measured cost",
+	"internal/rpcdelta/packed/group.go":     "VectorBits, for comparisons",
+	"internal/rpcdelta/packed/measure.go":   "measured cost",
 	"rpcdelta/measure.go":                   "measured cost",
 	"rpcdelta/redundancy.go":                "how many frames the sender repeats",
 	"rpcdelta/repair.go":                    "when the sender repeats",
@@ -45,7 +45,7 @@ var floatFiles = map[string]string{
 func TestIntegerAgreement(t *testing.T) {
 	used := map[string]bool{}
 	for _, dir := range []string{
-		"internal/codec/*", "internal/seq", "internal/replication/areas", "internal/replication/fragment", "rle", "rpcdelta", "rpcdelta/internal/*", "snapshot",
+		"internal/codec/*", "internal/seq", "internal/replication/areas", "internal/replication/fragment", "rle", "rpcdelta", "internal/rpcdelta/adaptive", "internal/rpcdelta/cost", "internal/rpcdelta/packed", "internal/rpcdelta/wire", "internal/snapshot",
 		"statesync",
 	} {
 		paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))

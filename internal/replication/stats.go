@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
 )
 

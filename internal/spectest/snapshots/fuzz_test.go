@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -104,7 +104,7 @@ func FuzzSnapshots(f *testing.F) {
 	var held [][]*decoder // by session, and the number of payloads received
 	tab := readTables(f)
 	for _, name := range []string{"cubes", "ground", "kinds", "physics"} {
-		s := sessions.Read(f, "snapshot/testdata/"+name+".session", "send")
+		s := sessions.Read(f, "internal/snapshot/testdata/"+name+".session", "send")
 		d := &decoder{initial: &set{}, sets: map[int64]*set{}, decoded: map[int64]bool{}}
 		d.p.tab, d.p.fields = tab, fieldsOf(s.Schemas[0])
 		d.p.init()

@@ -138,7 +138,7 @@ func unwrap(low, size, next, behind int64) int64 {
 // TestSessions decodes the golden sessions of package snapshot.
 func TestSessions(t *testing.T) {
 	tab := readTables(t)
-	files, _ := filepath.Glob("../../../snapshot/testdata/*.session")
+	files, _ := filepath.Glob("../../../internal/snapshot/testdata/*.session")
 	if len(files) == 0 {
 		t.Fatal("no sessions")
 	}

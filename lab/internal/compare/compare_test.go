@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/lab/internal/peer"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )

@@ -100,7 +100,7 @@ Data initial(const std::string &name) {
 
 // play_snapshots plays a session of snapshots and returns the number of decoded ones.
 int play_snapshots(const std::string &name) {
-  std::ifstream in = open("snapshot/testdata/" + name + ".session");
+  std::ifstream in = open("internal/snapshot/testdata/" + name + ".session");
   std::vector<ObjectField> fields;
   ObjectType *type = nullptr;
   SnapshotDecoder *decoder = nullptr;

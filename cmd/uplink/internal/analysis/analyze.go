@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )

@@ -12,13 +12,13 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
+	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

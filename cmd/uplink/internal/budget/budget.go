@@ -4,7 +4,7 @@ package budget
 import (
 	"fmt"
 
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

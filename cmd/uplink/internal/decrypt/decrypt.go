@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
-	"github.com/uplink-rpc/uplink/transport/keylog"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 )
 
 // Counts counts the packets of a capture by result.

@@ -15,9 +15,9 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

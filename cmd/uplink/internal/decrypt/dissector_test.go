@@ -11,12 +11,12 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 )
 
 var (

@@ -18,13 +18,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/transport"
-	"github.com/uplink-rpc/uplink/transport/keylog"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

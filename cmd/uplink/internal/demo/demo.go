@@ -23,6 +23,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
@@ -30,7 +31,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

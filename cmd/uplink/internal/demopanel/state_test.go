@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
-	"github.com/uplink-rpc/uplink/trace/sample"
 )
 
 // watch looks at an actor for so long in virtual time, while play runs, and gives the data of the

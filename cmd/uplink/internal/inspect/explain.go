@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/transport"
 )
 

@@ -1,8 +1,8 @@
 package inspect
 
 import (
-	"github.com/uplink-rpc/uplink/capture/record"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
 
 // Row is a frame, or a payload without one.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 

@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

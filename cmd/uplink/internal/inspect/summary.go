@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/rpcdelta/inspect"
 )
 
 // Summary describes a file, as far as it could be read.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -27,7 +28,6 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/trace/sample"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

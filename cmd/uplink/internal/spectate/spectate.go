@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/record"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Options configure a playback.

@@ -1,0 +1,191 @@
+package adaptive
+
+import (
+	"math/bits"
+
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+)
+
+// payloadCodec encodes, decodes or measures payloads, depending on its mode. The mode is a type
+// parameter so that one description of the format serves all three without branches at run time:
+// the compiler generates a copy of the methods for each mode, in which decodes and measures are
+// constant. While decoding, the values passed to bit, raw and residual are ignored.
+type payloadCodec[M mode] struct {
+	m   *Model
+	enc rangecoder.Encoder // encoding, measuring
+	dec rangecoder.Decoder // decoding
+	frameContext
+
+	oldest int        // encoding: bits of the payload after its oldest frame
+	meter  cost.Meter // measuring: receives the cost of each part
+	cost   float64    // measuring: bits encoded at the last call of spent
+	buf    []byte     // measuring: output, discarded
+	trace  func(step) // measuring: receives each step of the range coder; nil except in tests
+}
+
+// step is an operation of the range coder: a decision with the probability p0 of false, a symbol of
+// a table, or raw bits.
+type step struct {
+	value      uint64
+	p0         uint32 // of a decision
+	bits       uint   // of raw bits
+	shape, row int    // of a symbol
+	kind       stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepBit stepKind = iota
+	stepRaw
+	stepSymbol
+)
+
+// note passes a step to the trace.
+func (c *payloadCodec[M]) note(s step) {
+	if c.trace != nil {
+		c.trace(s)
+	}
+}
+
+// noteBit passes a decision to the trace.
+func (c *payloadCodec[M]) noteBit(b bool, p0 uint32) {
+	s := step{kind: stepBit, p0: p0}
+	if b {
+		s.value = 1
+	}
+	c.note(s)
+}
+
+// frameContext is the state of the frame being coded that predictions depend on.
+type frameContext struct {
+	refs    refFrames
+	orient  orientation
+	context residualContext
+}
+
+// mode is the task of a payloadCodec. The types differ in size, since the compiler shares code
+// between types that do not.
+type mode interface {
+	encoding | decoding | measuring
+}
+
+type (
+	encoding  [0]byte
+	decoding  [1]byte
+	measuring [2]byte
+)
+
+func (c *payloadCodec[M]) decodes() bool {
+	var m M
+	return len(m) == len(decoding{})
+}
+
+func (c *payloadCodec[M]) measures() bool {
+	var m M
+	return len(m) == len(measuring{})
+}
+
+// bit codes a decision. p0 is the probability of false, of 65536.
+// [payloadCodec.frame] and [payloadCodec.numbers] repeat it, since it is too large to be inlined.
+func (c *payloadCodec[M]) bit(b bool, p0 uint32) bool {
+	if c.measures() {
+		c.noteBit(b, p0)
+	}
+	if c.decodes() {
+		b = c.dec.BitNoRenorm(p0)
+		c.dec.Renorm()
+	} else {
+		c.enc.BitNoRenorm(b, p0)
+		c.enc.Renorm()
+	}
+	return b
+}
+
+// raw codes the low n bits of v, n at most 64.
+func (c *payloadCodec[M]) raw(v uint64, n uint) uint64 {
+	if c.decodes() {
+		return c.dec.Raw(n)
+	}
+	if c.measures() && n > 0 {
+		c.note(step{kind: stepRaw, value: v, bits: n})
+	}
+	c.enc.Raw(v, n)
+	return v
+}
+
+// spent returns the bits encoded since its last call.
+func (c *payloadCodec[M]) spent() float64 {
+	before := c.cost
+	c.cost = c.enc.Cost()
+	return c.cost - before
+}
+
+// length codes the length n of a byte string.
+func (c *payloadCodec[M]) length(g *group, n int) (int, error) {
+	n = g.minBytes + int(c.raw(uint64(n-g.minBytes), uint(bits.Len(uint(g.maxBytes-g.minBytes)))))
+	if n > g.maxBytes {
+		return 0, ErrMalformed
+	}
+	return n, nil
+}
+
+// residual codes r, which is ignored while decoding, and returns it with its magnitude. A decoded
+// residual is within 2^62 of 0.
+func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
+	row, shift := tableFor(x.magnitude)
+	table := &c.m.tables.sets[x.shape][row]
+	if c.decodes() {
+		sym := c.dec.Symbol(table)
+		base, n := fromSymbol(sym)
+		n += shift
+		size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
+		if base == 0 { // the sign follows only if any bit is set
+			m := int64(c.dec.Raw(n))
+			if m != 0 && c.dec.Raw(1) == 1 {
+				return -m, size
+			}
+			return m, size
+		}
+		v := c.dec.Raw(n + 1)
+		m := int64(base<<shift | v>>1)
+		sign := -int64(v & 1)
+		return m ^ sign - sign, size
+	}
+	m := uint64(max(r, -r))
+	sym, n := symbolOf(m >> shift)
+	n += shift
+	if t := c.m.tables.tally; t != nil {
+		t.count(x.shape, row, sym)
+	}
+	v := m & (1<<n - 1)
+	size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
+	if c.measures() {
+		c.noteResidual(r, x.shape, row, sym, v, n)
+	}
+	if sym == 0 {
+		c.enc.SymbolRaw(table, sym, v, n)
+		if m != 0 {
+			c.enc.Raw(uint64(r)>>63, 1)
+		}
+		return r, size
+	}
+	c.enc.SymbolRaw(table, sym, v<<1|uint64(r)>>63, n+1)
+	return r, size
+}
+
+// noteResidual passes the steps of residual r to the trace.
+func (c *payloadCodec[M]) noteResidual(r int64, shape uint8, row, sym int, v uint64, n uint) {
+	sign := uint64(r) >> 63
+	c.note(step{kind: stepSymbol, value: uint64(sym), shape: int(shape), row: row})
+	switch {
+	case sym != 0:
+		c.note(step{kind: stepRaw, value: v<<1 | sign, bits: n + 1})
+	case n > 0:
+		c.note(step{kind: stepRaw, value: v, bits: n})
+		if r != 0 {
+			c.note(step{kind: stepRaw, value: sign, bits: 1})
+		}
+	}
+}

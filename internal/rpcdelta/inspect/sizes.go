@@ -1,0 +1,28 @@
+package inspect
+
+import (
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
+	"github.com/uplink-rpc/uplink/schema"
+)
+
+// AgeBounds are the upper bounds of the buckets of rpcdelta.Stats.BaselineAge, in frames. The last
+// bucket counts older baselines.
+var AgeBounds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}
+
+// FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers as
+// [PackedVectorBits] describes, all other fields uncompressed, and nothing as a difference. Savings
+// are measured against it. It does not allocate after the first call for s.
+func FullBits(s *schema.Schema, f *schema.Frame) int { return packed.Of(s).FullBits(f) }
+
+// PackedVectorBits returns the size in bits of a vector of up to three numbers, rounded to 1/scale,
+// as Unreal Engine's FVector_NetQuantize types serialize it. scale is 1, 10 or 100. maxBits is the
+// maximum number of bits per component: 20 for FVector_NetQuantize, whose scale is 1, and at most
+// 24 for the others. A number that is too large is clamped, as in the engine.
+func PackedVectorBits(v []float64, scale float64, maxBits int) int {
+	return packed.VectorBits(v, scale, maxBits)
+}
+
+// BinaryBytes returns the size in bytes of the binary part of a frame of schema s in codec rle
+// before run-length coding: the integers and byte strings, which are XORed with those of the
+// baseline.
+func BinaryBytes(s *schema.Schema, f *schema.Frame) int { return packed.Of(s).BinarySize(f) }
