@@ -63,7 +63,7 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 		var leaves []time.Time // of the frames
 		late := b.preset.DeadlineAt(rpc.RateHz()) + bottleneckDelay + bottleneckQueue
 		delivered, inTime := 0, 0
-		cfg := ds.Config{Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}
+		cfg := ds.Config{Transport: ds.Transport{Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}}
 		srv := uplinktest.Serve(t, n, cfg, func(s *ds.Server) error {
 			return ds.HandleSchema(s, rpc, func(_ *ds.Player, f ds.Frame[*schema.Frame]) {
 				mu.Lock()

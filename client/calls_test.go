@@ -221,7 +221,7 @@ func TestCallAllocations(t *testing.T) {
 	got := make(chan uint64, 1)
 	uplinktest.Must(t, client.Handle(&handlers, "Explosion", func(c client.Call[explosion]) { got <- c.Seq }))
 	joined := make(chan *ds.Player, 1)
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Timeout: time.Minute, Joined: func(p *ds.Player) { joined <- p }})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Transport: ds.Transport{Timeout: time.Minute}, Joined: func(p *ds.Player) { joined <- p }})
 	uplinktest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()

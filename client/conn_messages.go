@@ -76,7 +76,7 @@ func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 }
 
 // SendUnreliable sends a copy of message, at most transport.MaxPayload-1 bytes, to the server,
-// which calls ds.Config.OnUnreliable if the message arrives. It may be lost, and may overtake
+// which calls ds.Config.Hooks.OnUnreliable if the message arrives. It may be lost, and may overtake
 // others. It has a datagram of its own. The rate limit is that of SendReliable, with which it is
 // shared; errors are those of SendReliable. SendUnreliable never waits.
 func (c *Conn) SendUnreliable(message []byte) error {
@@ -109,8 +109,8 @@ func (c *Conn) admit(size int) (*link, error) {
 }
 
 // Request sends a copy of msg, at most [MaxMessage] bytes, to the server, which calls
-// ds.Config.OnRequest, and waits for the answer of the game. The reliable channel carries both:
-// requests arrive in one order with the messages of SendReliable, and answers with those of
+// ds.Config.Hooks.OnRequest, and waits for the answer of the game. The reliable channel carries
+// both: requests arrive in one order with the messages of SendReliable, and answers with those of
 // ds.Player.SendReliable. Answers may come in another order than their requests.
 //
 // The error is a [*session.RequestError] if the game refused the request, session.ErrUnhandled if
@@ -175,11 +175,11 @@ func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error
 	return l, c.lastRequest, nil
 }
 
-// OpenStream opens a stream to the server, which calls ds.Config.OnStream with it: for more than
-// fits a message, such as levels and replays. Streams do not delay messages, and are not ordered
-// with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes and does
-// not begin with "uplink.". If ctx is done before the stream is over, the stream is aborted with
-// the cause of ctx.
+// OpenStream opens a stream to the server, which calls ds.Config.Hooks.OnStream with it: for more
+// than fits a message, such as levels and replays. Streams do not delay messages, and are not
+// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes
+// and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
+// aborted with the cause of ctx.
 //
 // OpenStream never waits. At most 8 streams are open at a time, and 16 a second can be opened, with
 // bursts of 32; beyond that the error is session.ErrBacklog. A stream ends with its session: it

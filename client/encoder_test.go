@@ -107,7 +107,7 @@ func TestPriors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			serverLog, serverText := logged()
 			clientLog, clientText := logged()
-			m := newMatch(t, 0.1, 5, ds.Config{Priors: c.server, Logger: serverLog}).dial(client.Config{
+			m := newMatch(t, 0.1, 5, ds.Config{Tuning: ds.Tuning{Priors: c.server}, Logger: serverLog}).dial(client.Config{
 				Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
 			})
 			m.call(5 * time.Second)
@@ -189,7 +189,7 @@ func TestLinkStats(t *testing.T) {
 func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
 	cfg.Timeout = time.Minute // for busy machines
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{RateSlack: ds.MaxRateSlack, Timeout: cfg.Timeout})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Limits: ds.Limits{RateSlack: ds.MaxRateSlack}, Transport: ds.Transport{Timeout: cfg.Timeout}})
 	uplinktest.Must(t, err)
 	got, done := make(chan uint64, 1), make(chan struct{})
 	for _, rpc := range []string{"Move", "Turn"} {

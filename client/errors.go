@@ -132,7 +132,7 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *message.BindAnswer) er
 	case message.ReasonInvalid:
 		return fmt.Errorf("client: bind %s: a value is out of the range that the server permits: %s", s.RPC(), shown(cmp.Or(a.Theirs, "ring, batch, velocity factors or fields")))
 	case message.ReasonRate:
-		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
+		return fmt.Errorf("client: bind %s: %v calls a second, the server permits up to %v (ds.Config.Limits.MaxRate)", s.RPC(), s.RateHz(), a.LimitHz)
 	case message.ReasonFixedRate:
 		return fmt.Errorf("client: bind %s: %v calls a second, but the server takes %v, since it has a ds.JitterBuffer (ds.Config.TickHz) or a ds.TimeCheck (its RateHz) for it: "+
 			"set BindConfig.RateHz to %[3]v", s.RPC(), s.RateHz(), a.LimitHz)

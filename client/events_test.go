@@ -62,11 +62,13 @@ func (c *chronicle) serverConfig() ds.Config {
 			note("joined")
 		},
 		Left: func(_ *ds.Player, err error) { note("left: %s", c.reason(err)) },
-		Moved: func(p *ds.Player, from netip.AddrPort) {
-			if from == p.Addr() {
-				c.t.Errorf("moved from %v to the same address", from)
-			}
-			note("moved")
+		Hooks: ds.Hooks{
+			Moved: func(p *ds.Player, from netip.AddrPort) {
+				if from == p.Addr() {
+					c.t.Errorf("moved from %v to the same address", from)
+				}
+				note("moved")
+			},
 		},
 	}
 }

@@ -177,12 +177,14 @@ func ExampleConn_Flush() {
 
 // A client asks the server, and waits for the answer of the game.
 func ExampleConn_Request() {
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{OnRequest: func(r *ds.Request) {
-		if string(r.Message) == "price of a sword" {
-			check(r.Reply([]byte("12 gold")))
-			return
-		}
-		check(r.Fail("not for sale"))
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Hooks: ds.Hooks{
+		OnRequest: func(r *ds.Request) {
+			if string(r.Message) == "price of a sword" {
+				check(r.Reply([]byte("12 gold")))
+				return
+			}
+			check(r.Fail("not for sale"))
+		},
 	}})
 	check(err)
 	defer srv.Close()
@@ -207,9 +209,11 @@ func ExampleConn_Request() {
 
 // A client sends a replay of any size. Close returns when the server has read all of it.
 func ExampleConn_OpenStream() {
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{OnStream: func(_ *ds.Player, r session.StreamReader) {
-		b, err := io.ReadAll(r)
-		fmt.Println(r.Name(), len(b), err)
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Hooks: ds.Hooks{
+		OnStream: func(_ *ds.Player, r session.StreamReader) {
+			b, err := io.ReadAll(r)
+			fmt.Println(r.Name(), len(b), err)
+		},
 	}})
 	check(err)
 	defer srv.Close()

@@ -216,7 +216,7 @@ func (l *link) answered(b []byte) error {
 	case message.Refusal:
 		a.err = &session.RequestError{Reason: string(body)}
 	case message.Unhandled:
-		a.err = fmt.Errorf("%w: ds.Config.OnRequest is not set", session.ErrUnhandled)
+		a.err = fmt.Errorf("%w: ds.Config.Hooks.OnRequest is not set", session.ErrUnhandled)
 	default:
 		return fmt.Errorf("%w: a request to a client", message.ErrMalformed)
 	}

@@ -40,7 +40,7 @@ func TestPresets(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			network := newNetwork(t, 0, 2)
 			arrived := 0
-			uplinktest.Serve(t, network, ds.Config{Suites: c.suites}, func(s *ds.Server) error {
+			uplinktest.Serve(t, network, ds.Config{Transport: ds.Transport{Suites: c.suites}}, func(s *ds.Server) error {
 				return ds.Handle(s, "Aim", func(*ds.Player, ds.Frame[aim]) { arrived++ })
 			})
 			conn := uplinktest.Dial(t, network, client.Config{Preset: c.preset})

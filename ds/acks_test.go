@@ -37,7 +37,7 @@ func TestAckRate(t *testing.T) {
 		bubble(t, fmt.Sprintf("%v Hz", hz), func(t *testing.T) {
 			const rpcs, seconds, rate = 3, 30, 140
 			network := linkedBy(t, 50*ms, simnet.Config{Seed: 5})
-			srv, conn, streams := manyMoves(t, network, ds.Config{AckHz: hz}, rpcs)
+			srv, conn, streams := manyMoves(t, network, ds.Config{Tuning: ds.Tuning{AckHz: hz}}, rpcs)
 			var acks, heartbeats atomic.Int64
 			network.Watch(func(from, _ netip.AddrPort, b []byte) {
 				switch {

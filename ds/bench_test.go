@@ -45,8 +45,8 @@ func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall]), option
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	must(t, err)
 	cfg.Network = network
-	if cfg.RateSlack == 0 {
-		cfg.RateSlack = MaxRateSlack // no time passes
+	if cfg.Limits.RateSlack == 0 {
+		cfg.Limits.RateSlack = MaxRateSlack // no time passes
 	}
 	srv, err := Listen("127.0.0.1:7777", cfg)
 	must(t, err)

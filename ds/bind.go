@@ -34,7 +34,7 @@ func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 		message.SortByDistance(known, r.Name) // the last ones may not fit into the answer
 		return message.BindAnswer{RPC: r.RPC, Reason: message.ReasonUnknown, Known: known}
 	}
-	a := message.BindAnswer{RPC: r.RPC, Ring: s.cfg.Ring}
+	a := message.BindAnswer{RPC: r.RPC, Ring: s.cfg.Tuning.Ring}
 	if b := p.bindingOf(rpc, int(r.RPC)); b != nil {
 		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
 			a.Reason, a.Theirs = message.ReasonNumber, b.conflict(rpc, &asked)
@@ -60,7 +60,7 @@ func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 		refuse(&a, rpc.schema, fields, err)
 		return a
 	}
-	memory, most := p.memory+memoryOf(version.schema, version.schema == rpc.schema, s.cfg.Ring), s.bindingMemory()
+	memory, most := p.memory+memoryOf(version.schema, version.schema == rpc.schema, s.cfg.Tuning.Ring), s.bindingMemory()
 	if memory > most {
 		a.Reason = message.ReasonInvalid
 		a.Theirs = fmt.Sprintf("the bindings would take %d bytes, want at most %d, twice those with the server's fields: update the server first", memory, most)
@@ -86,7 +86,7 @@ const minRate = 0.001
 // checkRequest sets the reason of an answer if a number of the request is out of its range. It
 // takes no time to speak of, so it comes before whatever the fields of the request cost.
 func (s *Server) checkRequest(a *message.BindAnswer, rpc *rpc, r *message.BindRequest) {
-	hz, fixed, limit := cmp.Or(r.RateHz, schema.DefaultRate), rpc.fixedRate(&s.cfg), max(s.cfg.MaxRate, rpc.schema.RateHz())
+	hz, fixed, limit := cmp.Or(r.RateHz, schema.DefaultRate), rpc.fixedRate(&s.cfg), max(s.cfg.Limits.MaxRate, rpc.schema.RateHz())
 	limit = max(limit, fixed)
 	err := cmp.Or(
 		between("Ring", cmp.Or(r.Ring, rpcdelta.DefaultRing), 2, rpcdelta.MaxRing), between("Frames", r.Frames, 0, rpcdelta.MaxHeld),
@@ -149,7 +149,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.Bi
 	here := rpc.shards[p.shard.index]
 	// A ring of larger frames has fewer of them: it takes no more memory than one of the server's.
 	ours, theirs := frameSize(rpc.schema), frameSize(version.schema)
-	ring := max(2, s.cfg.Ring*ours/max(ours, theirs))
+	ring := max(2, s.cfg.Tuning.Ring*ours/max(ours, theirs))
 	b := &binding{
 		ring: ring, player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
 		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), frameSize: theirs, rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
@@ -179,7 +179,7 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.Bi
 		b.sink = &converter{b.sink, version}
 	}
 	// A late frame can still be in time for its tick if there is a jitter buffer.
-	deliverLate := s.cfg.DeliverLate || buffer != nil
+	deliverLate := s.cfg.Tuning.DeliverLate || buffer != nil
 	b.dec, err = rpcdelta.NewDecoder(version.schema, rpcdelta.DecoderConfig{
 		Codec: codec, RPC: b.number, Ring: b.ring, PeerRing: r.Ring, DeliverLate: deliverLate, RepairTime: b.repairTime, Prior: b.prior,
 		Reliable: r.Reliable, Scratch: here.scratch,
@@ -240,7 +240,7 @@ func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
 	if codec != rpcdelta.Adaptive {
 		return nil
 	}
-	for _, p := range s.cfg.Priors {
+	for _, p := range s.cfg.Tuning.Priors {
 		if p.Hash() == hash {
 			return p
 		}

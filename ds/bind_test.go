@@ -14,7 +14,7 @@ import (
 // much a player binds and calls, and that nothing remains when the player has left.
 func TestListsOfShard(t *testing.T) {
 	left := 0
-	cfg := Config{Poll: true, TickHz: 60, QueueBytes: 64 << 10, Left: func(*Player, error) { left++ }}
+	cfg := Config{Poll: true, TickHz: 60, Limits: Limits{QueueBytes: 64 << 10}, Left: func(*Player, error) { left++ }}
 	b := newBench(t, cfg, func(*Player, Frame[testCall]) {}, JitterBuffer{})
 	s, other := b.join(0), b.join(0)
 	p, h := s.player, s.player.shard

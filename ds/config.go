@@ -30,7 +30,7 @@ const (
 	defaultMaxRate    = 250
 )
 
-// MaxRateSlack is the maximum of Config.RateSlack, which is practically no limit.
+// MaxRateSlack is the maximum of Config.Limits.RateSlack, which is practically no limit.
 const MaxRateSlack = 1e6
 
 // Config configures a [Server]. The zero value of each field means its default.
@@ -44,19 +44,106 @@ type Config struct {
 	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
 	// address of Listen. If Addrs is empty but not nil, nobody can join before [Server.SetAddrs].
 	Addrs []netip.AddrPort
+	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
+	// and where each client plays, and announce themselves in a directory. See package fleet.
+	Fleet *fleet.Config
+	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
+	MaxPlayers int
+	// Poll runs handlers in [Server.Poll] instead of in Serve.
+	Poll bool
+	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a
+	// [JitterBuffer]: each Poll is a tick. A game that missed ticks calls Poll once for each. It
+	// has no default.
+	TickHz float64
+	// Joined, if set, is called when a player begins to play here. Left, if set, is called when the
+	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
+	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
+	// is called once for a player, where handlers run. With Poll, connections are refused while
+	// twice MaxPlayers of these calls wait.
+	Joined func(*Player)
+	Left   func(*Player, error)
+	// OnMessage, if set, is called for each message that players send with
+	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is
+	// valid until it returns. A player who sends far more than the rate limit of
+	// client.Conn.SendReliable permits is disconnected.
+	OnMessage func(p *Player, message []byte)
+	// Network opens the socket; nil means UDP. Tests and demos set it to a transport/simnet
+	// network.
+	Network transport.Network
+	// Logger receives records about connections and bindings, but none per frame. If it is nil
+	// nothing is logged, except that without a PanicHandler panics are logged to slog.Default.
+	Logger *slog.Logger
+
+	// The other fields are in groups: Transport configures sockets and sessions, Limits what
+	// players may use, Tuning how calls are decoded and acknowledged. Hooks are called less often.
+	Transport Transport
+	Limits    Limits
+	Tuning    Tuning
+	Hooks     Hooks
+}
+
+// Transport configures the sockets and sessions of a [Server]: Config.Transport. The zero value of
+// each field means its default.
+type Transport struct {
 	// Route and ServerID are for servers behind a proxy that routes by them; see transport.Config
 	// and package transport/relay.
 	Route    []byte
 	ServerID uint16
-	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
-	// and where each client plays, and announce themselves in a directory. See package fleet.
-	Fleet *fleet.Config
 	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM
 	// and transport.ChaCha20Poly1305.
 	Suites []transport.Suite
 	// Insecure permits the published development key on addresses other than loopback, and the
 	// suite None. It is for measurements.
 	Insecure bool
+	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default
+	// 1, at most transport.MaxShards. On Linux the system spreads players over them; elsewhere
+	// there is one. With several, handlers of different players run at the same time; see the
+	// package's description.
+	Shards int
+	// Timeout is the time without a datagram after which a player's session ends; default
+	// 15 s.
+	Timeout time.Duration
+	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
+	// can be decrypted. It is for debugging; see transport.Config.
+	KeyLog io.Writer
+}
+
+// Limits are what the players of a [Server] may use: Config.Limits. The zero value of each field
+// means its default.
+type Limits struct {
+	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
+	// divided evenly among the players, the other half is for those that need more. What does not
+	// fit is dropped and counted as queue_full. If a reliable frame is dropped, its player is
+	// disconnected.
+	QueueBytes int
+	// ReliableQueue is the maximum number of bytes of reliable data for a player that wait to be
+	// sent or acknowledged: calls, messages, answers, and what worlds send. The default is 256 KiB,
+	// the minimum 32 KiB. TotalReliableQueue is the maximum of all players together; default 64
+	// MiB. Beyond them, sending returns session.ErrBacklog. See [Player.ReliableRoom] and
+	// [Player.WaitReliable].
+	ReliableQueue, TotalReliableQueue int
+	// StreamRate limits what all streams to one player send together, in bytes/s with all headers;
+	// default session.DefaultStreamRate. On a congested path it is less.
+	StreamRate int
+	// RateSlack is how many times its declared rate a player may call an RPC, 1 to MaxRateSlack;
+	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are
+	// dropped and counted as rate_limited, although they are baselines like others; if one is
+	// reliable, its player is disconnected. Payloads are limited in the same way before they are
+	// decoded, and may have at most 10 frames each on average, redundant ones included, or 16 at
+	// the declared rate.
+	RateSlack float64
+	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
+	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too. An RPC
+	// with a [JitterBuffer] or a [TimeCheck] may have a fixed rate. The lowest rate is 0.001.
+	MaxRate float64
+	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
+	// ends; 0, the default, means no limit.
+	MaxRejected int
+}
+
+// Tuning configures how the calls of players are decoded and acknowledged: Config.Tuning. The
+// defaults suit most games. The zero value of each field means its default.
+type Tuning struct {
 	// Ring is the number of frames of each RPC and player that are kept as baselines, 2 to
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the number of frames
 	// that a client sends in one round trip plus one ack interval.
@@ -73,60 +160,16 @@ type Config struct {
 	// one, including those of older clients. If a client names another one, its stream starts from
 	// the built-in one, and RPCStats counts that.
 	Priors []*prior.Prior
-	// Poll runs handlers in [Server.Poll] instead of in Serve.
-	Poll bool
-	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a
-	// [JitterBuffer]: each Poll is a tick. A game that missed ticks calls Poll once for each. It
-	// has no default.
-	TickHz float64
-	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
-	// divided evenly among the players, the other half is for those that need more. What does not
-	// fit is dropped and counted as queue_full. If a reliable frame is dropped, its player is
-	// disconnected.
-	QueueBytes int
-	// RateSlack is how many times its declared rate a player may call an RPC, 1 to MaxRateSlack;
-	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are
-	// dropped and counted as rate_limited, although they are baselines like others; if one is
-	// reliable, its player is disconnected. Payloads are limited in the same way before they are
-	// decoded, and may have at most 10 frames each on average, redundant ones included, or 16 at
-	// the declared rate.
-	RateSlack float64
-	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
-	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too. An RPC
-	// with a [JitterBuffer] or a [TimeCheck] may have a fixed rate. The lowest rate is 0.001.
-	MaxRate float64
-	// MaxRejected is the number of frames rejected by [Validate] after which a player's session
-	// ends; 0, the default, means no limit.
-	MaxRejected int
-	// ReliableQueue is the maximum number of bytes of reliable data for a player that wait to be
-	// sent or acknowledged: calls, messages, answers, and what worlds send. The default is 256 KiB,
-	// the minimum 32 KiB. TotalReliableQueue is the maximum of all players together; default 64
-	// MiB. Beyond them, sending returns session.ErrBacklog. See [Player.ReliableRoom] and
-	// [Player.WaitReliable].
-	ReliableQueue, TotalReliableQueue int
-	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
-	MaxPlayers int
-	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default
-	// 1, at most transport.MaxShards. On Linux the system spreads players over them; elsewhere
-	// there is one. With several, handlers of different players run at the same time; see the
-	// package's description.
-	Shards int
-	// Timeout is the time without a datagram after which a player's session ends; default
-	// 15 s.
-	Timeout time.Duration
+}
+
+// Hooks are the functions of a game for less common events: Config.Hooks. Nil ones are not called.
+type Hooks struct {
 	// Connected, if set, is called when a player has connected, before Joined: to offer worlds. A
 	// player whom another server hands over receives them while it still plays there; Joined
 	// follows when that server has released the player, or never. Until then the player is not
 	// among [Server.Players], has no [Player.HandoverPayload], and nothing that it sends is
 	// delivered.
 	Connected func(*Player)
-	// Joined, if set, is called when a player begins to play here. Left, if set, is called when the
-	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
-	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
-	// is called once for a player, where handlers run. With Poll, connections are refused while
-	// twice MaxPlayers of these calls wait.
-	Joined func(*Player)
-	Left   func(*Player, error)
 	// HandedOver, if set, is called with the outcome of each [Player.Handover], where handlers run:
 	// with nil when this server has released the player, to which nothing of the player is
 	// delivered any more, and which Left follows soon: save the player here, as the other server
@@ -139,6 +182,18 @@ type Config struct {
 	// [Player.Addr], in the same session, where handlers run. Of several changes before a Poll,
 	// only the first is told.
 	Moved func(p *Player, from netip.AddrPort)
+	// OnUnreliable, if set, is called for each message that players send with
+	// client.Conn.SendUnreliable and that arrives, as OnMessage is. Messages above its rate limit,
+	// or that find no room while others wait for Poll, are dropped and counted.
+	OnUnreliable func(p *Player, message []byte)
+	// OnRequest, if set, is called for each [Request] that players make with client.Conn.Request,
+	// in one order with the messages of OnMessage, where handlers run. The game answers it there or
+	// later. Without OnRequest, clients get session.ErrUnhandled.
+	OnRequest func(*Request)
+	// OnStream, if set, is called with each stream that a player opens with client.Conn.OpenStream,
+	// on a goroutine of its own, also with Poll: when it returns, the stream is over. It must not
+	// call [Server.Close].
+	OnStream func(*Player, session.StreamReader)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
 	// validator, Joined, Left, HandedOver, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or
 	// a method of Tap; and when the code that decodes what a player sent has. Its arguments are the
@@ -156,63 +211,34 @@ type Config struct {
 	// panic in PanicHandler ends the process, unless the game recovers it around Poll. A mutex that
 	// the callback held is still locked if no deferred function has unlocked it.
 	PanicHandler func(p *Player, value any, stack []byte)
-	// OnMessage, if set, is called for each message that players send with
-	// client.Conn.SendReliable, in each player's order. It runs where handlers run; the message is
-	// valid until it returns. A player who sends far more than the rate limit of
-	// client.Conn.SendReliable permits is disconnected.
-	OnMessage func(p *Player, message []byte)
-	// OnUnreliable, if set, is called for each message that players send with
-	// client.Conn.SendUnreliable and that arrives, as OnMessage is. Messages above its rate limit,
-	// or that find no room while others wait for Poll, are dropped and counted.
-	OnUnreliable func(p *Player, message []byte)
-	// OnRequest, if set, is called for each [Request] that players make with client.Conn.Request,
-	// in one order with the messages of OnMessage, where handlers run. The game answers it there or
-	// later. Without OnRequest, clients get session.ErrUnhandled.
-	OnRequest func(*Request)
-	// OnStream, if set, is called with each stream that a player opens with client.Conn.OpenStream,
-	// on a goroutine of its own, also with Poll: when it returns, the stream is over. It must not
-	// call [Server.Close].
-	OnStream func(*Player, session.StreamReader)
-	// StreamRate limits what all streams to one player send together, in bytes/s with all headers;
-	// default session.DefaultStreamRate. On a congested path it is less.
-	StreamRate int
-	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
-	// can be decrypted. It is for debugging; see transport.Config.
-	KeyLog io.Writer
 	// Tap, if set, observes what the server receives, decodes and sends.
 	Tap Tap
-	// Network opens the socket; nil means UDP. Tests and demos set it to a transport/simnet
-	// network.
-	Network transport.Network
-	// Logger receives records about connections and bindings, but none per frame. If it is nil
-	// nothing is logged, except that without a PanicHandler panics are logged to slog.Default.
-	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() (Config, error) {
-	c.Ring = cmp.Or(c.Ring, rpcdelta.DefaultRing)
-	c.AckHz = cmp.Or(c.AckHz, DefaultAckHz)
-	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
-	c.RateSlack = cmp.Or(c.RateSlack, defaultRateSlack)
-	c.MaxRate = cmp.Or(c.MaxRate, defaultMaxRate)
-	c.StreamRate = cmp.Or(c.StreamRate, session.DefaultStreamRate)
+	c.Tuning.Ring = cmp.Or(c.Tuning.Ring, rpcdelta.DefaultRing)
+	c.Tuning.AckHz = cmp.Or(c.Tuning.AckHz, DefaultAckHz)
+	c.Limits.QueueBytes = cmp.Or(c.Limits.QueueBytes, defaultQueueBytes)
+	c.Limits.RateSlack = cmp.Or(c.Limits.RateSlack, defaultRateSlack)
+	c.Limits.MaxRate = cmp.Or(c.Limits.MaxRate, defaultMaxRate)
+	c.Limits.StreamRate = cmp.Or(c.Limits.StreamRate, session.DefaultStreamRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	err := cmp.Or(
-		between("Ring", c.Ring, 2, rpcdelta.MaxRing),
-		between("AckHz", c.AckHz, 1, 1000),
-		notNegative("QueueBytes", c.QueueBytes),
-		between("RateSlack", c.RateSlack, 1, MaxRateSlack),
-		upTo("MaxRate", c.MaxRate, 1000),
-		between("StreamRate", c.StreamRate, session.MinStreamRate, math.MaxInt32),
-		notNegative("MaxRejected", c.MaxRejected),
+		between("Tuning.Ring", c.Tuning.Ring, 2, rpcdelta.MaxRing),
+		between("Tuning.AckHz", c.Tuning.AckHz, 1, 1000),
+		notNegative("Limits.QueueBytes", c.Limits.QueueBytes),
+		between("Limits.RateSlack", c.Limits.RateSlack, 1, MaxRateSlack),
+		upTo("Limits.MaxRate", c.Limits.MaxRate, 1000),
+		between("Limits.StreamRate", c.Limits.StreamRate, session.MinStreamRate, math.MaxInt32),
+		notNegative("Limits.MaxRejected", c.Limits.MaxRejected),
 		notNegative("MaxPlayers", c.MaxPlayers),
 		between("TickHz", cmp.Or(c.TickHz, 1), 1, 1000),
 	)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("ds: Config.%w", err)
-	case slices.Contains(c.Priors, nil):
-		return c, errors.New("ds: Config.Priors contains a nil")
+	case slices.Contains(c.Tuning.Priors, nil):
+		return c, errors.New("ds: Config.Tuning.Priors contains a nil")
 	}
 	return c, nil
 }
@@ -240,7 +266,7 @@ func notNegative(field string, v int) error {
 }
 
 func (c *Config) ackInterval() time.Duration {
-	return time.Duration(float64(time.Second) / c.AckHz)
+	return time.Duration(float64(time.Second) / c.Tuning.AckHz)
 }
 
 // tick returns the ack interval, or the part of it that is closest to the transport's usual tick:
@@ -252,6 +278,6 @@ func (c *Config) tick() time.Duration {
 }
 
 func (c *Config) rate(hz float64) ratelimit.Rate {
-	perSecond := c.RateSlack * hz
+	perSecond := c.Limits.RateSlack * hz
 	return ratelimit.Rate{PerSecond: perSecond, Burst: burstSeconds * perSecond}
 }

@@ -29,22 +29,22 @@ func listen(t *testing.T, addr string, cfg ds.Config) error {
 // TestBadConfig verifies that errors name the setting.
 func TestBadConfig(t *testing.T) {
 	for want, cfg := range map[string]ds.Config{
-		"Config.Ring is 1":        {Ring: 1},
-		"Config.Ring is 257":      {Ring: rpcdelta.MaxRing + 1},
-		"Config.AckHz is 0.5":     {AckHz: 0.5},
-		"Config.AckHz is -1":      {AckHz: -1},
-		"Config.AckHz is 1001":    {AckHz: 1001},
-		"Config.QueueBytes":       {QueueBytes: -1},
-		"Config.RateSlack is 0.5": {RateSlack: 0.5},
-		"Config.RateSlack is NaN": {RateSlack: math.NaN()},
-		"Config.MaxRate is 1001":  {MaxRate: 1001},
-		"Config.MaxPlayers":       {MaxPlayers: -1},
-		"Config.MaxRejected":      {MaxRejected: -1},
-		"Config.Timeout":          {Timeout: time.Millisecond},
-		"Config.Shards":           {Shards: -1},
-		"Config.Priors":           {Priors: []*prior.Prior{nil}},
-		"Config.TickHz is 0.5":    {TickHz: 0.5},
-		"Config.TickHz is 1001":   {TickHz: 1001},
+		"Config.Tuning.Ring is 1":        {Tuning: ds.Tuning{Ring: 1}},
+		"Config.Tuning.Ring is 257":      {Tuning: ds.Tuning{Ring: rpcdelta.MaxRing + 1}},
+		"Config.Tuning.AckHz is 0.5":     {Tuning: ds.Tuning{AckHz: 0.5}},
+		"Config.Tuning.AckHz is -1":      {Tuning: ds.Tuning{AckHz: -1}},
+		"Config.Tuning.AckHz is 1001":    {Tuning: ds.Tuning{AckHz: 1001}},
+		"Config.Limits.QueueBytes":       {Limits: ds.Limits{QueueBytes: -1}},
+		"Config.Limits.RateSlack is 0.5": {Limits: ds.Limits{RateSlack: 0.5}},
+		"Config.Limits.RateSlack is NaN": {Limits: ds.Limits{RateSlack: math.NaN()}},
+		"Config.Limits.MaxRate is 1001":  {Limits: ds.Limits{MaxRate: 1001}},
+		"Config.MaxPlayers":              {MaxPlayers: -1},
+		"Config.Limits.MaxRejected":      {Limits: ds.Limits{MaxRejected: -1}},
+		"Config.Timeout":                 {Transport: ds.Transport{Timeout: time.Millisecond}},
+		"Config.Shards":                  {Transport: ds.Transport{Shards: -1}},
+		"Config.Tuning.Priors":           {Tuning: ds.Tuning{Priors: []*prior.Prior{nil}}},
+		"Config.TickHz is 0.5":           {TickHz: 0.5},
+		"Config.TickHz is 1001":          {TickHz: 1001},
 	} {
 		wantErrors(t, "ds: ", map[string]error{want: listen(t, "127.0.0.1:0", cfg)})
 	}
@@ -59,13 +59,13 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	uplinktest.Must(t, listen(t, "0.0.0.0:0", ds.Config{Insecure: true}))
+	uplinktest.Must(t, listen(t, "0.0.0.0:0", ds.Config{Transport: ds.Transport{Insecure: true}}))
 }
 
 // TestBadRegistrations verifies the errors of functions that register RPCs and worlds.
 func TestBadRegistrations(t *testing.T) {
 	// A network that does not spread datagrams has one shard.
-	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{perfect(t)}, Shards: 2})
+	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: struct{ transport.Network }{perfect(t)}, Transport: ds.Transport{Shards: 2}})
 	uplinktest.Must(t, err)
 	defer func() { uplinktest.Must(t, srv.Close()) }()
 	type noField struct{ Up bool }

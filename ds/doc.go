@@ -15,13 +15,13 @@
 // they run where the game calls [Server.Poll] instead, for a loop with a tick of its own; Serve
 // then only receives.
 //
-// With Config.Shards there are several such goroutines, each with a part of the players. Handlers,
-// validators, Joined, Left and OnMessage then run for different players at the same time, and what
-// they share needs a lock. They never run at the same time for one player. If a client reconnects
-// while its last session is still open, Left of that session returns before Joined of the new one
-// is called. In Poll all of them run one at a time, whatever the number of shards.
+// With Config.Transport.Shards there are several such goroutines, each with a part of the players.
+// Handlers, validators, Joined, Left and OnMessage then run for different players at the same time,
+// and what they share needs a lock. They never run at the same time for one player. If a client
+// reconnects while its last session is still open, Left of that session returns before Joined of
+// the new one is called. In Poll all of them run one at a time, whatever the number of shards.
 //
 // A panic in one of these functions ends the session of the player for whom it was called, and is
-// logged and counted. The server and all other players continue. [Config.PanicHandler] is called
+// logged and counted. The server and all other players continue. [Hooks.PanicHandler] is called
 // with the panic, and can end the process.
 package ds

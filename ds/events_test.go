@@ -30,7 +30,7 @@ func TestEvents(t *testing.T) {
 		var log bytes.Buffer // written on the server's goroutine, read when all is settled
 		players := map[uint64]*ds.Player{}
 		srv := serve(t, network, ds.Config{
-			Key: key, MaxPlayers: 2, Timeout: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Key: key, MaxPlayers: 2, Transport: ds.Transport{Timeout: 5 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Joined:    func(p *ds.Player) { players[p.ClientID()] = p },
 			OnMessage: func(*ds.Player, []byte) { panic(bug) },
 		}, handles("Fast", func(*ds.Player, frame) {}, ds.TimeCheck{}))
@@ -127,7 +127,7 @@ func TestEvents(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
-		srv := serve(t, network, ds.Config{Suites: []transport.Suite{transport.AES128GCM}})
+		srv := serve(t, network, ds.Config{Transport: ds.Transport{Suites: []transport.Suite{transport.AES128GCM}}})
 		for range 20 {
 			_, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network, Suites: []transport.Suite{transport.ChaCha20Poly1305}}, &raw{t: t})
 			if err == nil {

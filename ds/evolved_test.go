@@ -168,7 +168,7 @@ func TestDecodingIsLimited(t *testing.T) {
 		{"malformed", 0, 0, 2 * hz, true, false},
 	} {
 		b := newPoses(t)
-		b.srv.cfg.RateSlack = defaultRateSlack
+		b.srv.cfg.Limits.RateSlack = defaultRateSlack
 		p := b.stranger()
 		r := evolvedRequest(t, 0, scalars("X", c.more, 1)...)
 		if a := b.srv.bind(p, r); a.Reason != message.ReasonNone {

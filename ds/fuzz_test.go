@@ -69,7 +69,7 @@ func FuzzReceive(f *testing.F) {
 	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 2_000, Check: func(t testing.TB, in []byte) {
 		poll := len(in)%2 == 1
 		delivered := 0
-		b := newBench(t, Config{Poll: poll, QueueBytes: 1024, DeliverLate: true, Ring: 4}, func(*Player, Frame[testCall]) { delivered++ })
+		b := newBench(t, Config{Poll: poll, Limits: Limits{QueueBytes: 1024}, Tuning: Tuning{DeliverLate: true, Ring: 4}}, func(*Player, Frame[testCall]) { delivered++ })
 		hostile, honest := b.join(3), b.join(3)
 		messages := uint64(0)
 		var requests [][]byte // they come later: those that are answered are not counted

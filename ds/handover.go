@@ -45,7 +45,7 @@ type Target struct {
 	// Addrs are 1 to 8 addresses at which the client reaches the server, in the order in which it
 	// tries them. One of them must be one of the server's Config.Addrs.
 	Addrs []netip.AddrPort
-	// Route is the server's Config.Route, if it is behind a proxy.
+	// Route is the server's Config.Transport.Route, if it is behind a proxy.
 	Route []byte
 	// Key is the server's key; default that of this server, for servers that share one.
 	Key token.IssuerKey
@@ -113,15 +113,15 @@ func (h *handover) isReleased() bool {
 
 // Handover hands the player over to another server, without a gap: the client connects there while
 // it plays on here, and switches when it has bound its RPCs there and receives the worlds, from
-// HandoverConfig.Tick on. Handover does not wait. Config.HandedOver is called with the outcome. If
-// the client cannot reach the other server, or is refused there, the player stays.
+// HandoverConfig.Tick on. Handover does not wait. Config.Hooks.HandedOver is called with the
+// outcome. If the client cannot reach the other server, or is refused there, the player stays.
 //
-// The player is this server's until Config.HandedOver is called with nil: then no frame, message or
-// request of the player is delivered here any more. Only that permits the other server to call
-// Config.Joined with the payload: it is called once, or never if the client does not arrive. There
-// the player has the same [Player.ClientID], and [Player.UserData] unless the configuration has
-// another. Before Joined, Config.Connected is called there, for the worlds that the client receives
-// before it switches.
+// The player is this server's until Config.Hooks.HandedOver is called with nil: then no frame,
+// message or request of the player is delivered here any more. Only that permits the other server
+// to call Config.Joined with the payload: it is called once, or never if the client does not
+// arrive. There the player has the same [Player.ClientID], and [Player.UserData] unless the
+// configuration has another. Before Joined, Config.Hooks.Connected is called there, for the worlds
+// that the client receives before it switches.
 //
 // If the client has not switched within 30 s, the handover has failed, and the player stays.
 //
@@ -249,7 +249,7 @@ func (p *Player) noteOutcome(err error) {
 	if f := p.server.outcome.Load(); f != nil {
 		(*f)(p, err)
 	}
-	if f := p.server.cfg.HandedOver; f != nil {
+	if f := p.server.cfg.Hooks.HandedOver; f != nil {
 		p.shard.callback(p, func() { f(p, err) })
 	}
 }

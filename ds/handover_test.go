@@ -182,7 +182,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 	}
 	servers := 0
 	f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
-		c.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
+		c.Hooks.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
 		if servers++; store != nil {
 			c.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", servers)}
 		}

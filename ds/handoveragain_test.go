@@ -84,7 +84,7 @@ func TestHandedOver(t *testing.T) {
 		var f *squad
 		again := make(chan error, 1)
 		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2, func(c *ds.Config) {
-			c.HandedOver = func(p *ds.Player, err error) {
+			c.Hooks.HandedOver = func(p *ds.Player, err error) {
 				if err == nil {
 					err = p.Handover(f.target(1), ds.HandoverConfig{})
 				}
@@ -125,7 +125,7 @@ func TestHandoverBack(t *testing.T) {
 				joined(p)
 				back(p)
 			}
-			c.HandedOver = func(p *ds.Player, err error) {
+			c.Hooks.HandedOver = func(p *ds.Player, err error) {
 				if errors.Is(err, session.ErrHandover) {
 					back(p)
 				}

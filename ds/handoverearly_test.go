@@ -24,9 +24,9 @@ func TestBeforeHandoverData(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		calls := 0
 		f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 1, func(c *ds.Config) {
-			c.OnUnreliable = func(*ds.Player, []byte) { calls++ }
+			c.Hooks.OnUnreliable = func(*ds.Player, []byte) { calls++ }
 			c.OnMessage = func(*ds.Player, []byte) { calls++ }
-			c.OnRequest = func(*ds.Request) { calls++ }
+			c.Hooks.OnRequest = func(*ds.Request) { calls++ }
 		})
 		tok := f.token(7, func(c *token.Claims) { c.Handover = sha256.Sum256([]byte("state")) })
 		r := dialRawAt(t, f.members[0].addr, transport.Config{Network: f.network, Token: tok}, 100*ms)

@@ -154,7 +154,7 @@ func TestStandby(t *testing.T) {
 			var order []string
 			connected, streamed := 0, 0
 			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 1, func(cfg *ds.Config) {
-				cfg.Connected = func(p *ds.Player) {
+				cfg.Hooks.Connected = func(p *ds.Player) {
 					connected++
 					if p.HandoverPayload() != nil {
 						t.Error("the payload is there before the release")
@@ -163,9 +163,9 @@ func TestStandby(t *testing.T) {
 				cfg.Joined = func(p *ds.Player) { order = append(order, "joined") }
 				cfg.Left = func(*ds.Player, error) { order = append(order, "left") }
 				cfg.OnMessage = func(_ *ds.Player, b []byte) { order = append(order, "reliable") }
-				cfg.OnUnreliable = func(_ *ds.Player, b []byte) { order = append(order, "unreliable") }
-				cfg.OnRequest = func(*ds.Request) { order = append(order, "request") }
-				cfg.OnStream = func(*ds.Player, session.StreamReader) { streamed++ }
+				cfg.Hooks.OnUnreliable = func(_ *ds.Player, b []byte) { order = append(order, "unreliable") }
+				cfg.Hooks.OnRequest = func(*ds.Request) { order = append(order, "request") }
+				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { streamed++ }
 			})
 			r := &forger{raw: raw{t: t}}
 			var err error
@@ -260,7 +260,7 @@ func (d *twofold) follow() {
 // TestHandoverDouble hands a client over that wants to play on both servers: it does not switch, or
 // stays when the other server has the payload, or switches and plays on, in a fleet
 // and without one. The payload reaches the game at most once, nothing is delivered at two servers,
-// and 45 s later there is one session at most. Config.HandedOver is called once, and another
+// and 45 s later there is one session at most. Config.Hooks.HandedOver is called once, and another
 // handover can complete if the first one has failed.
 func TestHandoverDouble(t *testing.T) {
 	for _, how := range []string{"never switches", "stays", "switches, and plays on", "switches, and does not arrive"} {
@@ -277,8 +277,8 @@ func TestHandoverDouble(t *testing.T) {
 				for i := range 2 {
 					f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) {
 						cfg.OnMessage = func(*ds.Player, []byte) { got[i]++ }
-						outcome := cfg.HandedOver
-						cfg.HandedOver = func(p *ds.Player, err error) {
+						outcome := cfg.Hooks.HandedOver
+						cfg.Hooks.HandedOver = func(p *ds.Player, err error) {
 							outcomes++
 							outcome(p, err)
 						}
@@ -384,9 +384,9 @@ func TestReleased(t *testing.T) {
 			delivered := 0
 			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2, func(cfg *ds.Config) {
 				cfg.OnMessage = func(*ds.Player, []byte) { delivered++ }
-				cfg.OnUnreliable = func(*ds.Player, []byte) { delivered++ }
-				cfg.OnRequest = func(*ds.Request) { delivered++ }
-				cfg.OnStream = func(*ds.Player, session.StreamReader) { delivered++ }
+				cfg.Hooks.OnUnreliable = func(*ds.Player, []byte) { delivered++ }
+				cfg.Hooks.OnRequest = func(*ds.Request) { delivered++ }
+				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { delivered++ }
 			})
 			d := &twofold{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}

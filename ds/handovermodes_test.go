@@ -22,16 +22,16 @@ func TestHandoverModes(t *testing.T) {
 		state bool
 	}{
 		"poll":   {cfg: ds.Config{Poll: true}},
-		"shards": {cfg: ds.Config{Shards: 3}},
+		"shards": {cfg: ds.Config{Transport: ds.Transport{Shards: 3}}},
 		"state":  {state: true},
-		"all":    {cfg: ds.Config{Poll: true, Shards: 3}, state: true},
+		"all":    {cfg: ds.Config{Poll: true, Transport: ds.Transport{Shards: 3}}, state: true},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			const clients, rounds = 4, 2
 			f := newSquad(t, linkedBy(t, 80*ms, simnet.Config{Loss: 0.03, Jitter: 4 * ms, Seed: 31}), 0)
 			f.state = c.state
 			for i := range 2 {
-				f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) { cfg.Poll, cfg.Shards = c.cfg.Poll, c.cfg.Shards })
+				f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) { cfg.Poll, cfg.Transport.Shards = c.cfg.Poll, c.cfg.Transport.Shards })
 			}
 			var travelers []*traveler
 			for range clients {

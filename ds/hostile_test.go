@@ -63,7 +63,7 @@ var attacks = []attack{
 	{name: "flood of requests to bind", run: floodBinds, by: "bind, message rate_limited"},
 	{name: "flood of reliable requests to bind", run: floodReliableBinds, by: "bind, end of the session, message rate_limited", echoes: true},
 	{name: "flood of reliable messages", run: floodMessages(400), by: "end of the session, message rate_limited", echoes: true},
-	{name: "flood of reliable messages, for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, QueueBytes: 96 << 10}},
+	{name: "flood of reliable messages, for a game that polls", run: floodMessages(8000), by: "end of the session, message queue_full", echoes: true, cfg: ds.Config{Poll: true, Limits: ds.Limits{QueueBytes: 96 << 10}}},
 }
 
 // TestHostile runs each attack against players whose links lose nothing, so that each late or

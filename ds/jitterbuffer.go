@@ -23,7 +23,7 @@ import (
 // each player, in order and independent of arrival times, so that the game receives the calls as
 // evenly as the player made them. If a frame has not arrived it is missed: the next frame reports
 // that (Frame.Missed), and with Repeat the handler is called with the previous frame instead. A
-// frame that arrives after its tick is dropped as late_for_tick, or with Config.DeliverLate
+// frame that arrives after its tick is dropped as late_for_tick, or with Config.Tuning.DeliverLate
 // delivered, marked as late, at the next Poll.
 //
 // The server reports to the client how early its frames arrive and how early they should. The
@@ -31,8 +31,8 @@ import (
 // not follow, the buffer sets its release times again when the frames arrive too early or too late
 // for them. docs/jitter.md has measurements.
 //
-// What a buffer holds does not count for Config.QueueBytes: it is limited to the frames of about
-// twice MaxDepth.
+// What a buffer holds does not count for Config.Limits.QueueBytes: it is limited to the frames of
+// about twice MaxDepth.
 type JitterBuffer struct {
 	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
 	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
@@ -205,7 +205,7 @@ func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg
 	if err != nil {
 		return nil, err
 	}
-	if !p.server.cfg.DeliverLate {
+	if !p.server.cfg.Tuning.DeliverLate {
 		late = nil
 	}
 	return &playerBuffer[T]{

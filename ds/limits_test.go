@@ -94,7 +94,7 @@ func TestTooManyReliable(t *testing.T) {
 		drop        ds.Drop
 	}{
 		{"frames", ds.Config{}, false, 512, 1200, "more than 20 calls a second of an RPC bound at 10: ", ds.RateLimited},
-		{"waiting frames", ds.Config{Poll: true, QueueBytes: waiting * waitingBytes}, false, waiting, waiting + 30, "the calls for Poll exceed QueueBytes", ds.QueueFull},
+		{"waiting frames", ds.Config{Poll: true, Limits: ds.Limits{QueueBytes: waiting * waitingBytes}}, false, waiting, waiting + 30, "the calls for Poll exceed QueueBytes", ds.QueueFull},
 		{"replies", ds.Config{}, true, 50, 100 + message.MaxCalls + 2*50, "more than 50 requests to bind, or 50 replies, a second", ds.RateLimited},
 	} {
 		bubble(t, c.name, func(t *testing.T) {

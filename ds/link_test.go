@@ -119,10 +119,10 @@ func (c *linked) check(t *testing.T, clean bool, got *ds.RPCStats, sent *client.
 	if l.Frames()+l.Missed != l.Next || sent.Frames() != frames || sent.Reconnecting != 0 {
 		t.Errorf("%d frames sent, %d delivered, %d missed up to %d", sent.Frames(), l.Frames(), l.Missed, l.Next)
 	}
-	if got.Frames() != l.Frames() || got.Missed != l.Missed || !c.client.Preset.Repair && got.LateFrames != l.Late || !c.server.DeliverLate && l.Late != 0 {
+	if got.Frames() != l.Frames() || got.Missed != l.Missed || !c.client.Preset.Repair && got.LateFrames != l.Late || !c.server.Tuning.DeliverLate && l.Late != 0 {
 		t.Errorf("server counts %+v, but %d frames were delivered, %d missed, %d late", got, l.Frames(), l.Missed, l.Late)
 	}
-	if own := l.Frames() - redundant; redundant != got.Recovered || !c.server.DeliverLate && !c.client.Preset.Repair && own < got.Messages {
+	if own := l.Frames() - redundant; redundant != got.Recovered || !c.server.Tuning.DeliverLate && !c.client.Preset.Repair && own < got.Messages {
 		t.Errorf("%d of %d frames redundant, counted %d, of %d payloads", redundant, l.Frames(), got.Recovered, got.Messages)
 	}
 	for d, n := range got.Drops {
@@ -198,7 +198,7 @@ func TestLinks(t *testing.T) {
 				rpcs := max(c.rpcs, 1)
 				frames := uint64(3600 / thin(2) / rpcs)
 				p := linked{
-					server: ds.Config{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late, Poll: n%2 == 0},
+					server: ds.Config{Tuning: ds.Tuning{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late}, Poll: n%2 == 0},
 					client: client.Config{Ring: c.client, Redundancy: redundancy}, rpcs: rpcs, rtt: c.rtt, link: c.link,
 				}.play(t, frames)
 				for i := range rpcs {
@@ -249,7 +249,7 @@ func TestRepeatedWithoutWorld(t *testing.T) {
 				bubble(t, fmt.Sprintf("%v Hz/rtt=%v/acks=%v", hz, rtt, ackHz), func(t *testing.T) {
 					const frames = 3600
 					p := linked{
-						server: ds.Config{AckHz: ackHz}, client: client.Config{Preset: client.Balanced},
+						server: ds.Config{Tuning: ds.Tuning{AckHz: ackHz}}, client: client.Config{Preset: client.Balanced},
 						bind: client.BindConfig{RateHz: hz}, rpcs: 1, rtt: rtt, link: simnet.Config{Loss: 0.05},
 					}.play(t, frames)
 					if delivered := float64(p.logs[0].Frames()) / frames; delivered < 0.994 {
@@ -283,7 +283,7 @@ func TestRandomLinks(t *testing.T) {
 			}
 			c := linked{
 				server: ds.Config{
-					Timeout: time.Minute, Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: coin(), Poll: coin(),
+					Transport: ds.Transport{Timeout: time.Minute}, Tuning: ds.Tuning{Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: coin()}, Poll: coin(),
 				},
 				client: client.Config{
 					Ring: 2 + rng.IntN(255), Codec: rpcdelta.Adaptive, FlushOnly: coin(), Bandwidth: rng.IntN(2) * rng.IntN(50_000),

@@ -26,9 +26,11 @@ func TestLoopHandover(t *testing.T) {
 			var world *ds.World[boat]
 			srv, err := ds.Listen(fmt.Sprint("127.0.0.1:", 7777+i), ds.Config{
 				Network: network, Poll: true, TickHz: 60,
-				Connected: func(p *ds.Player) {
-					_, err := world.Offer(p)
-					uplinktest.Must(t, err)
+				Hooks: ds.Hooks{
+					Connected: func(p *ds.Player) {
+						_, err := world.Offer(p)
+						uplinktest.Must(t, err)
+					},
 				},
 				Joined: func(p *ds.Player) { players <- p },
 			})

@@ -139,7 +139,7 @@ func payloadsOf(t *testing.T, s *schema.Schema, cfg rpcdelta.EncoderConfig) func
 // each RPC once, that others are refused, and that little is logged.
 func TestBindLimits(t *testing.T) {
 	var log uplinktest.Record
-	cfg := ds.Config{MaxRate: 305, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := ds.Config{Limits: ds.Limits{MaxRate: 305}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	besides(t, cfg, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 		bound := 0
 		for range 3 {

@@ -103,7 +103,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	uplinktest.Must(t, err)
-	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network, AckHz: 1})
+	srv, err := ds.Listen(uplinktest.Addr, ds.Config{Network: network, Tuning: ds.Tuning{AckHz: 1}})
 	uplinktest.Must(t, err)
 	delivered := 0
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[uplinktest.Pawn]) { delivered++ }))

@@ -125,8 +125,7 @@ func newPanicScene(t *testing.T, row panicRow, poll, exits bool) *panicScene {
 		setups = append(setups, handles("Buffered", s.handler("Buffered", "buffered handler"), ds.JitterBuffer{Repeat: 5}))
 	}
 	s.srv = serve(t, s.net, ds.Config{
-		Poll: poll, TickHz: 60, Tap: sceneTap{s}, Logger: slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelError})),
-		PanicHandler: s.report,
+		Poll: poll, TickHz: 60, Hooks: ds.Hooks{Tap: sceneTap{s}, PanicHandler: s.report}, Logger: slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelError})),
 		Joined: func(p *ds.Player) {
 			s.locked(func() { s.joined++ })
 			s.at("Joined", p)
@@ -405,7 +404,7 @@ func TestPanicHandlerKicks(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	for reason, cfg := range map[string]ds.Config{
-		"no more": {PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }},
+		"no more": {Hooks: ds.Hooks{PanicHandler: func(p *ds.Player, _ any, _ []byte) { p.Kick("no more") }}},
 		bugReason: {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -429,7 +428,7 @@ func TestPanicHandlerKicks(t *testing.T) {
 func TestPanicHandlerPanics(t *testing.T) {
 	const name, variable = "TestPanicHandlerPanics", "UPLINK_TEST_PANIC"
 	if os.Getenv(variable) != "" {
-		srv, err := ds.Listen("127.0.0.1:0", ds.Config{PanicHandler: func(_ *ds.Player, v any, _ []byte) { panic(fmt.Sprint("no way on after ", v)) }})
+		srv, err := ds.Listen("127.0.0.1:0", ds.Config{Hooks: ds.Hooks{PanicHandler: func(_ *ds.Player, v any, _ []byte) { panic(fmt.Sprint("no way on after ", v)) }}})
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, handles("Move", func(*ds.Player, frame) { panic(bug) })(srv))
 		go func() { _ = srv.Serve(context.Background()) }()

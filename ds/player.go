@@ -66,7 +66,7 @@ type Player struct {
 	leaves   atomic.Bool // the player is told to leave
 
 	quota   playerQuota
-	moved   atomic.Bool                         // a call of Config.Moved waits
+	moved   atomic.Bool                         // a call of Config.Hooks.Moved waits
 	kicked  atomic.Bool                         // frames that wait are not delivered
 	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
 	streams atomic.Pointer[replication.Streams] // nil if no world was offered
@@ -130,7 +130,7 @@ const MaxMessage = message.MaxMessage
 
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
-// does not block. If [Config.ReliableQueue] or [Config.TotalReliableQueue] leaves no room, the
+// does not block. If [Limits.ReliableQueue] or [Limits.TotalReliableQueue] leaves no room, the
 // error wraps session.ErrBacklog and names the limit. After the end of the session, the error wraps
 // net.ErrClosed. The channel takes about 21 KB at each end, until 2 s after the last message was
 // acknowledged.
@@ -260,8 +260,8 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 	}
 }
 
-// A player may call each RPC Config.RateSlack times as often as it declared, with bursts of two
-// seconds of that: frames that the network held back and delivers all at once must not count
+// A player may call each RPC Config.Limits.RateSlack times as often as it declared, with bursts of
+// two seconds of that: frames that the network held back and delivers all at once must not count
 // against the player. Three things are limited. Payloads are counted before they are decoded. New
 // frames are counted afterwards, since only then it is known which they are. And all decoded frames
 // are counted, redundant ones included, in bytes of frames, since they take the server's time: a
@@ -358,8 +358,8 @@ func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error)
 
 // OpenStream opens a stream to the player, whose client calls client.Config.OnStream with it: for
 // more than fits a message, such as levels and replays. Streams do not delay messages, and are not
-// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes
-// and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
+// ordered with them nor with each other. They share Config.Limits.StreamRate. The name has 1 to 128
+// bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
 // aborted with the cause of ctx.
 //
 // OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
@@ -377,7 +377,7 @@ func (p *Player) OpenStream(ctx context.Context, name string) (session.StreamWri
 // openStreams prepares a player for streams.
 func (p *Player) openStreams() {
 	p.bulk = streams.New((*streamOwner)(p))
-	p.conn.SetBulk(p.server.cfg.StreamRate, p.bulk.Next, func(b []byte, at time.Time) {
+	p.conn.SetBulk(p.server.cfg.Limits.StreamRate, p.bulk.Next, func(b []byte, at time.Time) {
 		if err := p.bulk.Deliver(at, b); err != nil {
 			p.drop(at, Malformed)
 			p.violate(err.Error())

@@ -47,7 +47,7 @@ func (p *Player) handle(b []byte, a *arrival) {
 	case t == message.Message && reliable:
 		p.receiveMessage(body, a, p.server.cfg.OnMessage)
 	case t == message.Message:
-		p.receiveMessage(body, a, p.server.cfg.OnUnreliable)
+		p.receiveMessage(body, a, p.server.cfg.Hooks.OnUnreliable)
 	case t == message.Request && reliable:
 		p.receiveRequest(body, a)
 	case t == message.Bundle && !reliable:
@@ -174,7 +174,7 @@ func (p *Player) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error)
 func (p *Player) endUndelivered(b *binding, d Drop) {
 	switch d {
 	case QueueFull:
-		p.exceed(queueExceeded, p.server.cfg.QueueBytes)
+		p.exceed(queueExceeded, p.server.cfg.Limits.QueueBytes)
 	case RateLimited:
 		p.exceed("more than %v calls a second of an RPC bound at %v: %s", b.rate.PerSecond, b.hz, b.rpc.schema.RPC())
 	default:
@@ -325,7 +325,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
 			s.guard(p, func() { f(p, b) })
 		})) {
 			p.drop(a.at, QueueFull)
-			exceed(queueExceeded, s.cfg.QueueBytes)
+			exceed(queueExceeded, s.cfg.Limits.QueueBytes)
 		}
 	}
 }

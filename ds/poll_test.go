@@ -148,10 +148,12 @@ func checkPollAfterPanic(t *testing.T, rpc string, exits bool) {
 	}
 	srv := serve(t, network, ds.Config{
 		Poll: true, TickHz: 60, Logger: slog.New(slog.DiscardHandler),
-		PanicHandler: func(_ *ds.Player, v any, _ []byte) {
-			if v != nil {
-				panic(v)
-			}
+		Hooks: ds.Hooks{
+			PanicHandler: func(_ *ds.Player, v any, _ []byte) {
+				if v != nil {
+					panic(v)
+				}
+			},
 		},
 	}, handles("Move", handle), handles("Buffered", handle, ds.JitterBuffer{Depth: 50 * ms}))
 	var streams []stream
@@ -229,8 +231,10 @@ func TestMovesWaitForPoll(t *testing.T) {
 		srv := serve(t, network, ds.Config{
 			Poll:   true,
 			Joined: func(p *ds.Player) { addr = append(addr, p.Addr()) },
-			Moved: func(p *ds.Player, earlier netip.AddrPort) {
-				from, addr = append(from, earlier), append(addr, p.Addr())
+			Hooks: ds.Hooks{
+				Moved: func(p *ds.Player, earlier netip.AddrPort) {
+					from, addr = append(from, earlier), append(addr, p.Addr())
+				},
 			},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{})

@@ -84,7 +84,7 @@ func TestProfileSample(t *testing.T) {
 // stopped.
 func TestProfileShards(t *testing.T) {
 	const shards, frames = 3, 400
-	b := newBench(t, Config{Shards: shards}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Transport: Transport{Shards: shards}}, func(*Player, Frame[testCall]) {})
 	if b.srv.Shards() != shards {
 		t.Fatalf("%d shards", b.srv.Shards())
 	}

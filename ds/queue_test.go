@@ -40,7 +40,7 @@ func TestQuota(t *testing.T) {
 func TestFairQueue(t *testing.T) {
 	const room = 200 // frames
 	got, missed := map[*Player]int{}, uint64(0)
-	b := newBench(t, Config{Poll: true, QueueBytes: room * int(unsafe.Sizeof(item[testCall]{})+1)}, func(p *Player, f Frame[testCall]) {
+	b := newBench(t, Config{Poll: true, Limits: Limits{QueueBytes: room * int(unsafe.Sizeof(item[testCall]{})+1)}}, func(p *Player, f Frame[testCall]) {
 		got[p]++
 		missed += f.Missed
 	})

@@ -127,7 +127,7 @@ func TestWithAcksAllocs(t *testing.T) {
 // TestAcksInFrontAreLimited verifies that each ack in a datagram counts for the rate limit, and
 // that nothing after the last permitted one is used.
 func TestAcksInFrontAreLimited(t *testing.T) {
-	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Limits: Limits{RateSlack: 1}}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
 	acks := bytes.Repeat([]byte{byte(message.DownAck), 1, 0x81, 0}, 230) // of no stream
 	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
@@ -140,7 +140,7 @@ func TestAcksInFrontAreLimited(t *testing.T) {
 
 // TestAcksOfCallsAreLimited verifies that each ack of calls counts for the rate limit.
 func TestAcksOfCallsAreLimited(t *testing.T) {
-	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Limits: Limits{RateSlack: 1}}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
 	ack := rpcdelta.Ack{None: true}
 	acks := ack.Append([]byte{byte(message.Acks)})
@@ -211,7 +211,7 @@ func BenchmarkReceiveBuffered(b *testing.B) {
 // TestTooManyMessages verifies that most payloads of a flood are not decoded.
 func TestTooManyMessages(t *testing.T) {
 	const messages = 10_000 // in a second
-	b := newBench(t, Config{RateSlack: defaultRateSlack}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Limits: Limits{RateSlack: defaultRateSlack}}, func(*Player, Frame[testCall]) {})
 	s, at := b.join(0), time.Now()
 	bundle := message.NewBundler(1000)
 	for range message.MaxBundle {
@@ -302,7 +302,7 @@ func TestTap(t *testing.T) {
 
 // TestTapWithheld verifies that a tap is told of frames that were decoded but not delivered.
 func TestTapWithheld(t *testing.T) {
-	b := newBench(t, Config{RateSlack: 1}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Limits: Limits{RateSlack: 1}}, func(*Player, Frame[testCall]) {})
 	s := b.join(0)
 	c := &countingTap{}
 	s.player.tap = c

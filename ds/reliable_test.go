@@ -229,7 +229,7 @@ func TestReliableWithSlowAcks(t *testing.T) {
 		journal := uplinktest.NewJournal(t, 1)
 		var start time.Time
 		var took time.Duration // all frames together
-		serve(t, network, ds.Config{AckHz: 1}, handles("Fire", func(p *ds.Player, f frame) {
+		serve(t, network, ds.Config{Tuning: ds.Tuning{AckHz: 1}}, handles("Fire", func(p *ds.Player, f frame) {
 			journal.Handle(p, f)
 			took += f.Received.Sub(start) - time.Duration(f.Seq)*time.Second/hz
 		}))

@@ -83,7 +83,7 @@ func TestReliableQueueOfServer(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		network := linkedBy(t, 120*ms, simnet.Config{})
 		joined := make(chan *ds.Player, 2)
-		serve(t, network, ds.Config{ReliableQueue: 64 << 10, TotalReliableQueue: 100_000, Joined: func(p *ds.Player) { joined <- p }})
+		serve(t, network, ds.Config{Limits: ds.Limits{ReliableQueue: 64 << 10, TotalReliableQueue: 100_000}, Joined: func(p *ds.Player) { joined <- p }})
 		var players []*ds.Player
 		for range 2 {
 			uplinktest.Dial(t, network, client.Config{})

@@ -10,9 +10,9 @@ import (
 )
 
 // Request is a request of a client, which waits in client.Conn.Request for one call of Reply or
-// Fail: in Config.OnRequest or later, by any goroutine. A request that the game never answers is
-// one of the 64 that a player may have, until the client's context or the session ends. The methods
-// are safe for concurrent use.
+// Fail: in Config.Hooks.OnRequest or later, by any goroutine. A request that the game never answers
+// is one of the 64 that a player may have, until the client's context or the session ends. The
+// methods are safe for concurrent use.
 type Request struct {
 	Player  *Player
 	Message []byte // belongs to the game
@@ -63,7 +63,7 @@ func (r *Request) handle(p *Player, b []byte) {
 	p.asked.Lock()
 	canceled := r.answered != nil
 	p.asked.Unlock()
-	switch f := p.server.cfg.OnRequest; {
+	switch f := p.server.cfg.Hooks.OnRequest; {
 	case canceled:
 	case f == nil:
 		_ = r.answer(message.Unhandled, nil) // fails if the session has ended, or acknowledges nothing

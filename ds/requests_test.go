@@ -40,21 +40,23 @@ func TestRequests(t *testing.T) {
 			srv := serve(t, network, ds.Config{
 				Poll:      poll,
 				OnMessage: func(_ *ds.Player, b []byte) { arrive(b) },
-				OnRequest: func(r *ds.Request) {
-					arrive(r.Message)
-					switch rng.IntN(3) {
-					case 0:
-						uplinktest.Must(t, r.Reply(append([]byte("at once "), r.Message...)))
-					case 1:
-						time.AfterFunc(time.Duration(rng.IntN(200))*ms, func() {
-							uplinktest.Must(t, r.Reply(append([]byte("later "), r.Message...)))
-							if r.Reply(nil) == nil || r.Fail("") == nil {
-								t.Error("a request was answered twice")
-							}
-						})
-					case 2:
-						uplinktest.Must(t, r.Fail("refused "+string(r.Message)+strings.Repeat("!", 300)))
-					}
+				Hooks: ds.Hooks{
+					OnRequest: func(r *ds.Request) {
+						arrive(r.Message)
+						switch rng.IntN(3) {
+						case 0:
+							uplinktest.Must(t, r.Reply(append([]byte("at once "), r.Message...)))
+						case 1:
+							time.AfterFunc(time.Duration(rng.IntN(200))*ms, func() {
+								uplinktest.Must(t, r.Reply(append([]byte("later "), r.Message...)))
+								if r.Reply(nil) == nil || r.Fail("") == nil {
+									t.Error("a request was answered twice")
+								}
+							})
+						case 2:
+							uplinktest.Must(t, r.Fail("refused "+string(r.Message)+strings.Repeat("!", 300)))
+						}
+					},
 				},
 			})
 			if poll {
@@ -94,7 +96,7 @@ func TestRequestEnds(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		network := linkedBy(t, 20*ms, simnet.Config{})
 		var kept []*ds.Request
-		srv := serve(t, network, ds.Config{OnRequest: func(r *ds.Request) { kept = append(kept, r) }})
+		srv := serve(t, network, ds.Config{Hooks: ds.Hooks{OnRequest: func(r *ds.Request) { kept = append(kept, r) }}})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		ask := func(ctx context.Context, n int) (results []error) {
 			errs := make(chan error)
@@ -181,7 +183,7 @@ func TestRequestViolations(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			network := perfect(t)
-			serve(t, network, ds.Config{OnRequest: func(*ds.Request) {}})
+			serve(t, network, ds.Config{Hooks: ds.Hooks{OnRequest: func(*ds.Request) {}}})
 			r := dialRaw(t, network)
 			for _, b := range c.messages {
 				for {

@@ -42,7 +42,7 @@ type Frame[T any] struct {
 	// delivered frame and this one, without those for which a frame was repeated.
 	Missed uint64
 	// Late reports that newer frames were delivered or rejected before, or with a [JitterBuffer]
-	// that the frame's tick is over; see [Config.DeliverLate].
+	// that the frame's tick is over; see [Tuning.DeliverLate].
 	Late bool
 	// Repeated reports that the frame of this tick is missing and Value is that of the frame
 	// before; see [JitterBuffer]. Seq is the number of the missing frame.
@@ -138,7 +138,7 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 // Validate sets the validator of an RPC that [Handle] registered with the same T, or [HandleSchema]
 // with a *schema.Frame. f sees each frame before the handler. A frame for which f returns an error
 // is not delivered. It is counted as rejected, in the statistics of the RPC and of the player
-// ([Player.Rejected]), and in Missed of the next frame. After [Config.MaxRejected] of them the
+// ([Player.Rejected]), and in Missed of the next frame. After [Limits.MaxRejected] of them the
 // session ends.
 //
 // f runs where handlers run, and may read what the game knows of the player. It cannot change the
@@ -225,8 +225,8 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 	if n <= maxRejectedLogged {
 		cfg.Logger.Warn("frame rejected", "rpc", b.rpc.schema.RPC(), "seq", f.Seq, "player", p.ID(), "error", err)
 	}
-	if cfg.MaxRejected != 0 && n >= uint64(cfg.MaxRejected) {
-		p.kick(session.ErrLimit, fmt.Sprintf("%d rejected frames, MaxRejected is %d", n, cfg.MaxRejected))
+	if cfg.Limits.MaxRejected != 0 && n >= uint64(cfg.Limits.MaxRejected) {
+		p.kick(session.ErrLimit, fmt.Sprintf("%d rejected frames, MaxRejected is %d", n, cfg.Limits.MaxRejected))
 	}
 	return false
 }

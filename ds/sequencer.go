@@ -41,7 +41,7 @@ func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 		q.repairing = max(q.repairing, q.next+repairMemory)
 	}
 	if d.Seq < q.next {
-		if !p.server.cfg.DeliverLate {
+		if !p.server.cfg.Tuning.DeliverLate {
 			return errDrop(Late)
 		}
 		return q.sink.deliver(p, b, d, at)

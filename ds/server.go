@@ -45,8 +45,8 @@ type Server struct {
 	asked      atomic.Uint64                        // requests of players
 	streamed   [2]atomic.Uint64                     // bytes of streams sent, received
 	called     [2]atomic.Uint64                     // calls of clients' RPCs, bytes of their payloads
-	streaming  sync.WaitGroup                       // calls of Config.OnStream
-	silent     bool                                 // neither Config.Logger nor Config.PanicHandler is set
+	streaming  sync.WaitGroup                       // calls of Config.Hooks.OnStream
+	silent     bool                                 // neither Config.Logger nor Config.Hooks.PanicHandler is set
 	profiling  atomic.Uint64                        // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
 	leaving    atomic.Bool                          // Shutdown was called
 	draining   atomic.Bool                          // Drain was called
@@ -66,7 +66,7 @@ type Server struct {
 // Listen opens the server's UDP socket on addr, such as "127.0.0.1:7777". Addresses other than
 // loopback require [Config.Key].
 func Listen(addr string, cfg Config) (*Server, error) {
-	silent := cfg.Logger == nil && cfg.PanicHandler == nil
+	silent := cfg.Logger == nil && cfg.Hooks.PanicHandler == nil
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -80,18 +80,18 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	ln, err := transport.Listen(addr, transport.Config{
-		ReliableQueue: cfg.ReliableQueue, TotalReliableQueue: cfg.TotalReliableQueue,
+		ReliableQueue: cfg.Limits.ReliableQueue, TotalReliableQueue: cfg.Limits.TotalReliableQueue,
 		Admit:   admit,
 		Network: cfg.Network,
-		Key:     cfg.Key, OtherKeys: cfg.OtherKeys, Route: cfg.Route, ServerID: cfg.ServerID,
+		Key:     cfg.Key, OtherKeys: cfg.OtherKeys, Route: cfg.Transport.Route, ServerID: cfg.Transport.ServerID,
 		Addrs:    cfg.Addrs,
-		Suites:   cfg.Suites,
-		Insecure: cfg.Insecure,
-		Timeout:  cfg.Timeout,
+		Suites:   cfg.Transport.Suites,
+		Insecure: cfg.Transport.Insecure,
+		Timeout:  cfg.Transport.Timeout,
 		Tick:     cfg.tick(),
 		MaxConns: cfg.MaxPlayers,
-		Shards:   cfg.Shards,
-		KeyLog:   cfg.KeyLog,
+		Shards:   cfg.Transport.Shards,
+		KeyLog:   cfg.Transport.KeyLog,
 		Logger:   cfg.Logger,
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	}
 	s.keys.Store(&keys)
 	s.populated.Store(int32(len(s.shards)))
-	s.queue.quota.limit = cfg.QueueBytes
+	s.queue.quota.limit = cfg.Limits.QueueBytes
 	return s, nil
 }
 
@@ -148,7 +148,8 @@ func (s *Server) Draining() bool { return s.leaving.Load() || s.draining.Load() 
 // Linux.
 func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
 
-// Shards returns the number of shards: Config.Shards, or 1 if the network cannot spread datagrams.
+// Shards returns the number of shards: Config.Transport.Shards, or 1 if the network cannot spread
+// datagrams.
 func (s *Server) Shards() int { return len(s.shards) }
 
 // Players returns an iterator over the connected players, in no order. Players who connect or
@@ -234,7 +235,7 @@ func (s *Server) refuseJoins() {
 // at a time. For RPCs with a [JitterBuffer] each call is a tick: Poll first runs the handlers of
 // what arrived, then those of the frames that the jitter buffers release for this tick.
 //
-// A panic in a handler does not end Poll: see [Config.PanicHandler]. If PanicHandler itself panics,
+// A panic in a handler does not end Poll: see [Hooks.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.
 func (s *Server) Poll() int {
 	if s.polls != nil {
@@ -332,7 +333,7 @@ func (s *Server) bindingMemory() int {
 	defer s.mu.Unlock()
 	sum := 0
 	for _, r := range s.rpcs {
-		sum += memoryOf(r.schema, true, s.cfg.Ring)
+		sum += memoryOf(r.schema, true, s.cfg.Tuning.Ring)
 	}
 	return max(2*sum, spareMemory)
 }

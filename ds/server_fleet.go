@@ -27,7 +27,7 @@ func (s *Server) joinFleet() (admit func(context.Context, transport.Join) error,
 	if s.member, err = fleet.NewMember(cfg, s.endReplaced); err != nil {
 		return nil, fmt.Errorf("ds: Config.Fleet: %w", err)
 	}
-	entry := fleet.Server{Name: cfg.Name, Addrs: s.cfg.Addrs, Route: s.cfg.Route, MaxPlayers: s.cfg.MaxPlayers}
+	entry := fleet.Server{Name: cfg.Name, Addrs: s.cfg.Addrs, Route: s.cfg.Transport.Route, MaxPlayers: s.cfg.MaxPlayers}
 	if err := entry.Check(); err != nil {
 		return nil, fmt.Errorf("ds: Config: %w", err)
 	}
@@ -52,7 +52,7 @@ func (s *Server) takePart(ctx context.Context) (stop func()) {
 // entry returns the server's entry in the directory.
 func (s *Server) entry() fleet.Server {
 	t := s.ln.Stats()
-	e := fleet.Server{Route: s.cfg.Route, Players: t.Open, MaxPlayers: t.MaxConns, Draining: s.leaving.Load() || s.draining.Load()}
+	e := fleet.Server{Route: s.cfg.Transport.Route, Players: t.Open, MaxPlayers: t.MaxConns, Draining: s.leaving.Load() || s.draining.Load()}
 	switch addrs := s.addrs.Load(); {
 	case addrs != nil:
 		e.Addrs = *addrs

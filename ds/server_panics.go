@@ -67,7 +67,7 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 		log = slog.Default()
 	}
 	log.Error("handler panicked", "player", id, "panic", text, "stack", string(stack))
-	if f := s.cfg.PanicHandler; f != nil {
+	if f := s.cfg.Hooks.PanicHandler; f != nil {
 		f(p, v, stack)
 	}
 }
@@ -84,7 +84,7 @@ type guardedTap struct {
 func (s *Server) guardTap(p *Player, suite transport.Suite) PlayerTap {
 	var tap PlayerTap
 	onGoroutine(func() {
-		s.guard(p, func() { tap = s.cfg.Tap.Joined(p, suite) })
+		s.guard(p, func() { tap = s.cfg.Hooks.Tap.Joined(p, suite) })
 	})
 	if tap == nil {
 		return nil

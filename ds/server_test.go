@@ -148,7 +148,7 @@ func TestPriorOfAnswer(t *testing.T) {
 		{"rle", 12345, 0, 0},
 		{"rle", old.Hash(), 0, 0},
 	} {
-		besides(t, ds.Config{Priors: []*prior.Prior{now, old}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
+		besides(t, ds.Config{Tuning: ds.Tuning{Priors: []*prior.Prior{now, old}}}, func(t *testing.T, srv *uplinktest.Server, r *raw, buttons *schema.Schema) {
 			req := request(0, buttons, false)
 			req.Codec, req.Prior = c.codec, c.asks
 			for _, reason := range []message.Reason{message.ReasonNone, message.ReasonNone, message.ReasonNumber} {
@@ -169,7 +169,7 @@ func TestPriorOfAnswer(t *testing.T) {
 // TestValidate verifies that rejected frames are not delivered, and count as missed unless they are
 // late, without an effect on the codec.
 func TestValidate(t *testing.T) {
-	for name, cfg := range map[string]ds.Config{"serve": {}, "poll": {Poll: true}, "late": {DeliverLate: true}} {
+	for name, cfg := range map[string]ds.Config{"serve": {}, "poll": {Poll: true}, "late": {Tuning: ds.Tuning{DeliverLate: true}}} {
 		bubble(t, name, func(t *testing.T) {
 			const frames = 1200
 			network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 30 * ms, Seed: 50})
@@ -179,7 +179,7 @@ func TestValidate(t *testing.T) {
 			refuses := func(seq uint64) bool { return seq%5 == 3 }
 			srv := serve(t, network, cfg, handles("Move", journal.Handle), validates("Move", func(p *ds.Player, f frame) error {
 				player = p
-				if !refuses(f.Seq) || f.Late != cfg.DeliverLate { // the journal needs the newest frame
+				if !refuses(f.Seq) || f.Late != cfg.Tuning.DeliverLate { // the journal needs the newest frame
 					return nil
 				}
 				refused++
@@ -194,7 +194,7 @@ func TestValidate(t *testing.T) {
 			settle(time.Second)
 			srv.Poll()
 			log, got, sent := journal.Only(), srv.Stats().RPCs[0], move.Stats()
-			if !cfg.DeliverLate && slices.ContainsFunc(log.Seen(), refuses) || log.Frames() < frames/2 {
+			if !cfg.Tuning.DeliverLate && slices.ContainsFunc(log.Seen(), refuses) || log.Frames() < frames/2 {
 				t.Errorf("%d frames delivered: %v", log.Frames(), log.Seen())
 			}
 			if log.Frames()+log.Missed != log.Next { // the journal checks Missed of each frame
@@ -216,7 +216,7 @@ func TestMaxRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := perfect(t)
 		delivered, left := 0, 0
-		srv := serve(t, network, ds.Config{Poll: true, MaxRejected: 3, Left: func(*ds.Player, error) { left++ }},
+		srv := serve(t, network, ds.Config{Poll: true, Limits: ds.Limits{MaxRejected: 3}, Left: func(*ds.Player, error) { left++ }},
 			handles("Move", func(*ds.Player, frame) { delivered++ }),
 			validates("Move", func(_ *ds.Player, f frame) error {
 				if f.Seq >= 5 {

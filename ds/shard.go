@@ -91,7 +91,7 @@ func (h *shard) Opened(c *transport.Conn) {
 		s.populated.Add(1)
 	}
 	s.queue.addPlayers(1)
-	if s.cfg.Tap != nil {
+	if s.cfg.Hooks.Tap != nil {
 		if p.tap = s.guardTap(p, c.Suite()); p.tap != nil {
 			c.SetTap(p.tap.Carried)
 		}
@@ -102,7 +102,7 @@ func (h *shard) Opened(c *transport.Conn) {
 		p.standby = &standby{over: make(chan struct{})}
 		h.awaiting = append(h.awaiting, p)
 	}
-	if f := s.cfg.Connected; f != nil {
+	if f := s.cfg.Hooks.Connected; f != nil {
 		h.callback(p, func() { f(p) })
 	}
 	if !awaits {
@@ -196,10 +196,10 @@ func (h *shard) Moved(c *transport.Conn, from netip.AddrPort) {
 		return
 	}
 	p.note(movedEvent, "", nil)
-	if s.cfg.Moved != nil && !p.moved.Swap(true) {
+	if s.cfg.Hooks.Moved != nil && !p.moved.Swap(true) {
 		h.callback(p, func() {
 			p.moved.Store(false)
-			s.cfg.Moved(p, from)
+			s.cfg.Hooks.Moved(p, from)
 		})
 	}
 }
@@ -253,7 +253,7 @@ func (h *shard) Tick(now time.Time) {
 	h.polled = now
 	h.finishHandovers(now)
 	h.expireHandovers(now)
-	if s.cfg.Tap != nil {
+	if s.cfg.Hooks.Tap != nil {
 		h.pollTap(now)
 	}
 	if s.leaving.Load() || s.draining.Load() {
@@ -265,7 +265,7 @@ const tapCountEvery = time.Second
 
 // pollTap passes the transport's counts to the tap, and resets all streams if the tap requests it.
 func (h *shard) pollTap(now time.Time) {
-	t := h.server.cfg.Tap
+	t := h.server.cfg.Hooks.Tap
 	if h.index == 0 && now.Sub(h.counted) >= tapCountEvery {
 		h.counted = now
 		h.server.guard(nil, func() { t.Counted(h.server.ln.Stats()) })

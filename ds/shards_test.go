@@ -53,7 +53,7 @@ func checkShards(t *testing.T, poll bool) {
 	inside := &crowd{in: map[*ds.Player]int{}}
 	var joined, left, messages, echoes atomic.Int64
 	srv := serve(t, network, ds.Config{
-		Shards: shards, Poll: poll,
+		Transport: ds.Transport{Shards: shards}, Poll: poll,
 		Joined: func(p *ds.Player) {
 			defer inside.enter(p)()
 			joined.Add(1)

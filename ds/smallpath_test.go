@@ -66,11 +66,13 @@ func playOnPath(t *testing.T, mtu int, later bool) {
 			uplinktest.Must(t, err)
 			player <- p
 		},
-		OnMessage:    func(*ds.Player, []byte) { up.reliable.Add(1) },
-		OnUnreliable: func(*ds.Player, []byte) { up.unreliable.Add(1) },
-		OnStream: func(_ *ds.Player, r session.StreamReader) {
-			b, _ := io.ReadAll(r)
-			up.stream.Store(int64(len(b)))
+		OnMessage: func(*ds.Player, []byte) { up.reliable.Add(1) },
+		Hooks: ds.Hooks{
+			OnUnreliable: func(*ds.Player, []byte) { up.unreliable.Add(1) },
+			OnStream: func(_ *ds.Player, r session.StreamReader) {
+				b, _ := io.ReadAll(r)
+				up.stream.Store(int64(len(b)))
+			},
 		},
 	}, handles("Block", func(*ds.Player, ds.Frame[block]) { up.calls.Add(1) }), func(s *ds.Server) (err error) {
 		world, err = ds.NewWorld(s, "balls", ds.WorldConfig[ball]{TickHz: 60, SendHz: 20})

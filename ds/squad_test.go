@@ -76,7 +76,7 @@ func newSquad(t testing.TB, n *uplinktest.Network, count int, change ...func(*ds
 func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 	m := &member{addr: addr}
 	cfg := ds.Config{Network: f.network}
-	cfg.Connected = func(p *ds.Player) {
+	cfg.Hooks.Connected = func(p *ds.Player) {
 		var err error
 		if f.state {
 			_, err = m.world.OfferState(p, ds.StateConfig{})
@@ -96,7 +96,7 @@ func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 		defer f.mu.Unlock()
 		f.left[p] = err
 	}
-	cfg.HandedOver = func(p *ds.Player, err error) {
+	cfg.Hooks.HandedOver = func(p *ds.Player, err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.outcomes[p] = err
@@ -104,7 +104,7 @@ func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
 	cfg.OnMessage = func(p *ds.Player, b []byte) {
 		f.visited(p, func(v *visit) { v.messages = append(v.messages, binary.LittleEndian.Uint32(b)) })
 	}
-	cfg.OnRequest = func(r *ds.Request) {
+	cfg.Hooks.OnRequest = func(r *ds.Request) {
 		time.AfterFunc(150*ms, func() { _ = r.Reply(r.Message) })
 	}
 	for _, c := range change {

@@ -22,8 +22,8 @@ const (
 	Duplicate                   // the frame was received before
 	Malformed                   // no client with this schema sends it
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
-	QueueFull                   // too much waits for Poll, see Config.QueueBytes
-	RateLimited                 // above the player's rate limit, see Config.RateSlack
+	QueueFull                   // too much waits for Poll, see Config.Limits.QueueBytes
+	RateLimited                 // above the player's rate limit, see Config.Limits.RateSlack
 	Rejected                    // the game's validator rejected the frame, see [Validate]
 	LateForTick                 // the frame's tick is over, see [JitterBuffer]
 	Discarded                   // the jitter buffer is full, or was resynced
@@ -74,7 +74,7 @@ type Stats struct {
 	Replication []ReplicationStats
 	// Drops counts messages that belong to no RPC, by reason.
 	Drops [drops]uint64
-	// Panics counts recovered panics of callbacks; see Config.PanicHandler.
+	// Panics counts recovered panics of callbacks; see Config.Hooks.PanicHandler.
 	Panics uint64
 	// Requests counts the received requests of client.Conn.Request.
 	Requests uint64

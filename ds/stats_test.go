@@ -35,7 +35,7 @@ func fill(v reflect.Value, n uint64) {
 // TestShardsAddUp verifies that Stats adds all counts of the shards.
 func TestShardsAddUp(t *testing.T) {
 	const shards = 3
-	b := newBench(t, Config{Shards: shards}, func(*Player, Frame[testCall]) {})
+	b := newBench(t, Config{Transport: Transport{Shards: shards}}, func(*Player, Frame[testCall]) {})
 	var one, want RPCStats
 	var acks AckStats
 	fill(reflect.ValueOf(&one).Elem(), 7)

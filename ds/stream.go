@@ -163,7 +163,7 @@ func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
 	case o.refused != nil:
 		return 0, o.refused
 	case o.config.Reliable && o.player.conn.ReliableRoom() < maxReliableFrame:
-		return 0, o.wrap(fmt.Errorf("%w: less than %d bytes are left of Config.ReliableQueue or of Config.TotalReliableQueue", session.ErrBacklog, maxReliableFrame))
+		return 0, o.wrap(fmt.Errorf("%w: less than %d bytes are left of Config.Limits.ReliableQueue or of Config.Limits.TotalReliableQueue", session.ErrBacklog, maxReliableFrame))
 	case o.queued:
 		if err := o.transmit(); err != nil {
 			return 0, err

@@ -56,10 +56,9 @@ func TestStreamsBesideMessages(t *testing.T) {
 		var player *ds.Player
 		read := func(r session.StreamReader) { _, _ = io.Copy(io.Discard, r) }
 		serve(t, network, ds.Config{
-			Joined:       func(p *ds.Player) { player = p },
-			OnMessage:    func(_ *ds.Player, b []byte) { res.reliable.take(b) },
-			OnUnreliable: func(_ *ds.Player, b []byte) { res.unreliable.take(b) },
-			OnStream:     func(_ *ds.Player, r session.StreamReader) { read(r) },
+			Joined:    func(p *ds.Player) { player = p },
+			OnMessage: func(_ *ds.Player, b []byte) { res.reliable.take(b) },
+			Hooks:     ds.Hooks{OnUnreliable: func(_ *ds.Player, b []byte) { res.unreliable.take(b) }, OnStream: func(_ *ds.Player, r session.StreamReader) { read(r) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{OnMessage: res.reliable.take, OnUnreliable: res.unreliable.take, OnStream: read})
 		settle(2 * time.Second)

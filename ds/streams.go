@@ -14,7 +14,7 @@ func (o *streamOwner) Wake() { o.conn.WakeBulk() }
 // Accept implements streams.Owner.
 func (o *streamOwner) Accept(r *streams.Reader) bool {
 	p, s := (*Player)(o), o.server
-	f := s.cfg.OnStream
+	f := s.cfg.Hooks.OnStream
 	if f == nil || !p.handover.switched.IsZero() {
 		return false
 	}

@@ -49,8 +49,8 @@ func TestStreams(t *testing.T) {
 		}
 		var player *ds.Player
 		srv := serve(t, network, ds.Config{
-			Joined:   func(p *ds.Player) { player = p },
-			OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) },
+			Joined: func(p *ds.Player) { player = p },
+			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{OnStream: receive})
 		settle(time.Second)
@@ -95,20 +95,22 @@ func TestStreamEnds(t *testing.T) {
 		var player *ds.Player
 		serve(t, network, ds.Config{
 			Joined: func(p *ds.Player) { player = p },
-			OnStream: func(p *ds.Player, r session.StreamReader) {
-				switch r.Name() {
-				case "ignored":
-				case "kicks":
-					p.Kick("enough")
-					fallthrough
-				default:
-					_, err := io.ReadAll(r)
-					ends <- err
-				case "panics":
-					panic("in OnStream")
-				}
+			Hooks: ds.Hooks{
+				OnStream: func(p *ds.Player, r session.StreamReader) {
+					switch r.Name() {
+					case "ignored":
+					case "kicks":
+						p.Kick("enough")
+						fallthrough
+					default:
+						_, err := io.ReadAll(r)
+						ends <- err
+					case "panics":
+						panic("in OnStream")
+					}
+				},
+				PanicHandler: func(*ds.Player, any, []byte) {},
 			},
-			PanicHandler: func(*ds.Player, any, []byte) {},
 		})
 		dial := func() *client.Conn {
 			conn := uplinktest.Dial(t, network, client.Config{NoReconnect: true})
@@ -198,8 +200,8 @@ func TestStreamViolations(t *testing.T) {
 		defer close(stop)
 		var left error
 		srv := serve(t, network, ds.Config{
-			OnStream: func(*ds.Player, session.StreamReader) { <-stop },
-			Left:     func(_ *ds.Player, err error) { left = err },
+			Hooks: ds.Hooks{OnStream: func(*ds.Player, session.StreamReader) { <-stop }},
+			Left:  func(_ *ds.Player, err error) { left = err },
 		})
 		r := dialRaw(t, network)
 		next := []byte{0, 'x'} // opens stream 0
@@ -235,9 +237,8 @@ func TestShutdownWaits(t *testing.T) {
 		}
 		var player *ds.Player
 		srv := serve(t, network, ds.Config{
-			Joined:    func(p *ds.Player) { player = p },
-			OnStream:  func(_ *ds.Player, r session.StreamReader) { receive(r) },
-			OnRequest: func(r *ds.Request) { time.AfterFunc(time.Second, func() { uplinktest.Must(t, r.Reply(nil)) }) },
+			Joined: func(p *ds.Player) { player = p },
+			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }, OnRequest: func(r *ds.Request) { time.AfterFunc(time.Second, func() { uplinktest.Must(t, r.Reply(nil)) }) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{OnStream: receive})
 		settle(time.Second)

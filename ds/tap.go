@@ -13,7 +13,7 @@ import (
 // writes a file. With several shards, several goroutines call its methods and those of its
 // [PlayerTap]s. They must return soon. Except for Joined, they must not call methods of the server
 // or of a player. A panic in a method ends the session of the player whom the call is about, if
-// there is one, and no method of that PlayerTap is called after it; see [Config.PanicHandler].
+// there is one, and no method of that PlayerTap is called after it; see [Hooks.PanicHandler].
 type Tap interface {
 	// Joined is called before any other method for a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap

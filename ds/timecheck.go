@@ -48,7 +48,7 @@ type TimeCheck struct {
 	Drift float64
 	// Delta names the field of one number with the time that a call simulates, in seconds. Without
 	// it, each call simulates one interval of RateHz. With it, clients may declare any rate up to
-	// Config.MaxRate.
+	// Config.Limits.MaxRate.
 	Delta string
 	// Resolve drops calls from a detection on, as ahead_of_time, until the player is not ahead any
 	// more. Otherwise all calls are delivered, and each further MaxAhead is another detection.

@@ -32,7 +32,7 @@ func TestUnreliable(t *testing.T) {
 			var player *ds.Player
 			srv := serve(t, network, ds.Config{
 				Poll: poll, Joined: func(p *ds.Player) { player = p },
-				OnUnreliable: func(_ *ds.Player, b []byte) { take(0, b) },
+				Hooks: ds.Hooks{OnUnreliable: func(_ *ds.Player, b []byte) { take(0, b) }},
 			})
 			if poll {
 				polling(t, 10*ms, func() { srv.Poll() })

@@ -30,7 +30,7 @@ func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, ca
 	network := linkedBy(t, 100*ms, simnet.Config{Loss: loss, Seed: 3})
 	var a *arena
 	joined := make(chan *ds.Player, 1)
-	cfg := ds.Config{Joined: func(p *ds.Player) { joined <- p }, Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}
+	cfg := ds.Config{Joined: func(p *ds.Player) { joined <- p }, Transport: ds.Transport{Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}}
 	srv := serve(t, network, cfg, ignores("Move"), func(s *ds.Server) error {
 		a = newArena(t, s, "movers", objects, never, ds.WorldConfig[mover]{})
 		return nil

@@ -35,7 +35,7 @@ func registry(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Seed: 1}
 		network := uplinktest.NewNetwork(t, link, link)
-		srv := serve(t, network, ds.Config{Suites: cfg.Suites, Insecure: cfg.Insecure}, "ServerMove", "ServerFire")
+		srv := serve(t, network, ds.Config{Transport: ds.Transport{Suites: cfg.Suites, Insecure: cfg.Insecure}}, "ServerMove", "ServerFire")
 		conn := uplinktest.Dial(t, network, cfg)
 		moves, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
@@ -231,7 +231,7 @@ func TestLateFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Jitter: 30 * time.Millisecond, Loss: 0.1, Seed: 1}
 		network := uplinktest.NewNetwork(t, link, simnet.Config{})
-		srv := serve(t, network, ds.Config{DeliverLate: true}, "Move")
+		srv := serve(t, network, ds.Config{Tuning: ds.Tuning{DeliverLate: true}}, "Move")
 		conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
 		stream, err := client.Bind[move](t.Context(), conn, "Move", client.BindConfig{})
 		must(t, err)

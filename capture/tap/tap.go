@@ -2,7 +2,7 @@
 //
 //	w, err := capture.Create("out.uplink", capture.Config{})
 //	...
-//	srv, err := ds.Listen(addr, ds.Config{Tap: tap.New(w)})
+//	srv, err := ds.Listen(addr, ds.Config{Hooks: ds.Hooks{Tap: tap.New(w)}})
 //	...
 //	srv.Close()
 //	err = w.Close()

@@ -206,9 +206,9 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	}
 	tap := &lateTap{}
 	cfg := ds.Config{
-		KeyLog: keyLog, Tap: tap.of(&o.capturing),
-		Network: network, Route: []byte(o.route), ServerID: o.serverID, Fleet: part,
-		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, AckHz: o.ackHz, Ring: o.ring, MaxPlayers: o.maxPlayers, Shards: o.shards, Priors: priors, Logger: log,
+		Transport: ds.Transport{KeyLog: keyLog, Route: []byte(o.route), ServerID: o.serverID, Suites: o.sealing.permitted(), Insecure: o.sealing.insecure, Shards: o.shards}, Hooks: ds.Hooks{Tap: tap.of(&o.capturing)},
+		Network: network, Fleet: part,
+		Key: keys[0], OtherKeys: keys[1:], Addrs: addrs, Tuning: ds.Tuning{AckHz: o.ackHz, Ring: o.ring, Priors: priors}, MaxPlayers: o.maxPlayers, Logger: log,
 	}
 	var world *playground.Playground
 	if o.world {

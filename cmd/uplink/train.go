@@ -25,7 +25,7 @@ func newTrainCommand() *cobra.Command {
 		Short: "Train a prior on recorded play, or evaluate one",
 		Long: `train writes a prior for the adaptive codec, from recorded play: the distribution of residuals, the initial models of
 each kind of field, and those of the traces' own fields. Use it at client and server (--prior of bench, ds and replay;
-Config.Prior and Config.Priors in programs).
+Config.Prior and Config.Tuning.Priors in programs).
 
 --leave-one-out trains on all traces but one and encodes that one, for each; --halves trains on the first half of each
 trace and encodes the second. They write no file.`,

@@ -40,7 +40,7 @@ func demonstrate(ctx context.Context) error {
 	for i, route := range []string{"eu-1", "eu-2"} {
 		id := uint16(i) + 1
 		srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-			Key: key, Network: relay.Network(nil, relayKey, nil), Route: []byte(route), ServerID: id, Addrs: []netip.AddrPort{public.LocalAddr()},
+			Key: key, Network: relay.Network(nil, relayKey, nil), Transport: ds.Transport{Route: []byte(route), ServerID: id}, Addrs: []netip.AddrPort{public.LocalAddr()},
 			Joined: func(p *ds.Player) {
 				joined <- fmt.Sprintf("player %d joined %s from %v", p.ClientID(), route, p.Addr())
 			},

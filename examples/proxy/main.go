@@ -12,7 +12,7 @@
 // route, and the public address:
 //
 //	ds.Listen("10.0.0.2:7777", ds.Config{
-//		Network: relay.Network(nil, key, logger), Route: []byte("eu-1"), ServerID: 1,
+//		Network: relay.Network(nil, key, logger), Transport: ds.Transport{Route: []byte("eu-1"), ServerID: 1},
 //		Addrs: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}, Key: dsKey,
 //	})
 //

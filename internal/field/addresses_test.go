@@ -31,7 +31,7 @@ func serve(t *testing.T, addr string, shards int) *server {
 	t.Helper()
 	s := &server{}
 	must(t, servers.do(func() (err error) {
-		s.Server, err = ds.Listen(addr, ds.Config{Insecure: true, Shards: shards})
+		s.Server, err = ds.Listen(addr, ds.Config{Transport: ds.Transport{Insecure: true, Shards: shards}})
 		return err
 	}))
 	must(t, ds.Handle(s.Server, "Move", func(*ds.Player, ds.Frame[move]) { s.frames.Add(1) }))

@@ -74,7 +74,7 @@ func benchmarkTransportCost(b *testing.B, players int, suite transport.Suite) {
 func benchmarkDSCost[T any](b *testing.B, players int, suite transport.Suite, codec rpcdelta.Codec, at func(n int) T) {
 	m := newMeter(b)
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Network: m, Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour, RateSlack: ds.MaxRateSlack,
+		Network: m, Transport: ds.Transport{Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour}, Limits: ds.Limits{RateSlack: ds.MaxRateSlack},
 	})
 	uplinktest.Must(b, err)
 	handled := 0

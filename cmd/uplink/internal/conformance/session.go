@@ -80,7 +80,7 @@ func (t *tester) listen(key token.Key, suite transport.Suite, schemas [2]*schema
 	if err != nil {
 		return nil, err
 	}
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Key: key, Suites: []transport.Suite{suite}, Network: &hostileNetwork{Network: lossy, seed: t.rng.Uint64()}})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Key: key, Transport: ds.Transport{Suites: []transport.Suite{suite}}, Network: &hostileNetwork{Network: lossy, seed: t.rng.Uint64()}})
 	if err != nil {
 		return nil, err
 	}

@@ -212,7 +212,7 @@ func play(t *testing.T, suite transport.Suite) (g game) {
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 		tape := record(network)
 		suites := []transport.Suite{suite}
-		srv := uplinktest.Serve(t, network, ds.Config{Suites: suites, Insecure: true}, func(s *ds.Server) error {
+		srv := uplinktest.Serve(t, network, ds.Config{Transport: ds.Transport{Suites: suites, Insecure: true}}, func(s *ds.Server) error {
 			for _, rpc := range []string{"Move", "Look", "Use"} {
 				if err := ds.Handle(s, rpc, func(*ds.Player, ds.Frame[uplinktest.Move]) {}); err != nil {
 					return err

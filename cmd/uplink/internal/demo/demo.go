@@ -308,7 +308,7 @@ func (d *demo) listen() (err error) {
 		return err
 	}
 	d.srv, err = ds.Listen("127.0.0.1:0", ds.Config{
-		Key: d.key, Suites: d.options.permitted(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog, Tap: d.options.Tap,
+		Key: d.key, Transport: ds.Transport{Suites: d.options.permitted(), Insecure: d.options.insecure(), KeyLog: d.options.KeyLog}, Hooks: ds.Hooks{Tap: d.options.Tap},
 		MaxPlayers: 2 * len(d.players), Joined: d.joined, Left: d.left,
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *scenario) capture(t *testing.T, path string) ds.Stats {
 	up := c.link
 	up.Delay, up.Seed = 40*ms, 5
 	network := uplinktest.NewNetwork(t, up, simnet.Config{Delay: 40 * ms, Loss: up.Loss, Seed: 6})
-	c.ds.Tap, c.ds.OnMessage = tap.New(w), func(p *ds.Player, b []byte) { uplinktest.Must(t, p.SendReliable(b)) }
+	c.ds.Hooks.Tap, c.ds.OnMessage = tap.New(w), func(p *ds.Player, b []byte) { uplinktest.Must(t, p.SendReliable(b)) }
 	rpcs := []string{"A", "B"}
 	if c.reliable {
 		rpcs = append(rpcs, "R")
@@ -126,14 +126,14 @@ func TestAgain(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"perfect":  {frames: 200, clients: 2},
 		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
-		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true}},
+		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{Tuning: ds.Tuning{DeliverLate: true}}},
 		"repairs":  {frames: 600, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 30 * ms}, client: client.Config{Preset: client.Balanced}},
 		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
 		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
-		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Ring: 8}},
+		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Tuning: ds.Tuning{Ring: 8}}},
 		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},
-		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Priors: []*prior.Prior{trained(t)}}},
+		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Tuning: ds.Tuning{Priors: []*prior.Prior{trained(t)}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, st := c.play(t)
@@ -344,7 +344,7 @@ func TestHostile(t *testing.T) {
 		w, err := capture.Create(path, capture.Config{})
 		uplinktest.Must(t, err)
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		srv := uplinktest.Serve(t, network, ds.Config{Tap: tap.New(w), DeliverLate: true, RateSlack: 4}, func(s *ds.Server) error {
+		srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: tap.New(w)}, Tuning: ds.Tuning{DeliverLate: true}, Limits: ds.Limits{RateSlack: 4}}, func(s *ds.Server) error {
 			return ds.Handle(s, "A", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
 		})
 		typ, err := schema.Compile[uplinktest.Move]("A", 0)

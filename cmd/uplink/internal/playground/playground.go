@@ -54,8 +54,8 @@ func New(log *slog.Logger) (*Playground, error) {
 func (g *Playground) Configure(c *ds.Config) {
 	c.Joined, c.Left = g.joined, g.left
 	c.OnMessage = func(p *ds.Player, b []byte) { g.check("echo", p, p.SendReliable(b)) }
-	c.OnRequest = func(r *ds.Request) { g.check("answer", r.Player, r.Reply(r.Message)) }
-	c.OnStream = g.read
+	c.Hooks.OnRequest = func(r *ds.Request) { g.check("answer", r.Player, r.Reply(r.Message)) }
+	c.Hooks.OnStream = g.read
 }
 
 // Run moves the bots and calls the players until the context is done.

@@ -45,7 +45,7 @@ func (c *scenario) play(t *testing.T) (path string) {
 	up := c.link
 	up.Delay, up.Seed = 40*ms, 5
 	network := uplinktest.NewNetwork(t, up, simnet.Config{Delay: 40 * ms, Loss: up.Loss, Seed: 6})
-	c.ds.Tap, c.ds.OnMessage = tap.New(w), func(*ds.Player, []byte) {}
+	c.ds.Hooks.Tap, c.ds.OnMessage = tap.New(w), func(*ds.Player, []byte) {}
 	srv := uplinktest.Serve(t, network, c.ds, func(s *ds.Server) error {
 		nothing := func(*ds.Player, ds.Frame[uplinktest.Move]) {}
 		return errors.Join(ds.Handle(s, "A", nothing), ds.Handle(s, "R", nothing))
@@ -86,7 +86,7 @@ func TestSelf(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"perfect": {frames: 100},
 		"loss":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.1}},
-		"late":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, ds: ds.Config{DeliverLate: true, Ring: 32}},
+		"late":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, ds: ds.Config{Tuning: ds.Tuning{DeliverLate: true, Ring: 32}}},
 		"repairs": {frames: 600, link: simnet.Config{Loss: 0.1, Jitter: 30 * ms}, client: client.Config{Preset: client.Balanced}},
 		"rle":     {frames: 200, link: simnet.Config{Loss: 0.1}, client: client.Config{Codec: rpcdelta.RLE}},
 		"bundles": {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},

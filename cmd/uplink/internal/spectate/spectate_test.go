@@ -65,7 +65,7 @@ func play(t *testing.T) []byte {
 		}
 		return err
 	}
-	srv := uplinktest.Serve(t, network, ds.Config{Tap: tap.New(w), Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
+	srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: tap.New(w)}, Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
 		road, err = ds.NewWorld(s, "road", ds.WorldConfig[car]{Initial: initial})
 		uplinktest.Must(t, err)
 		town, err = ds.NewWorld(s, "town", ds.WorldConfig[car]{Areas: true})

@@ -74,11 +74,13 @@ func (s *servers) start(i int, addr string) error {
 	var world *load.Things
 	srv, err := ds.Listen(addr, ds.Config{
 		Key: s.key, MaxPlayers: s.limit + 1, Network: s.network, Left: s.check.Left,
-		Connected: func(p *ds.Player) { world.Offer(p) },
-		HandedOver: func(_ *ds.Player, err error) {
-			if err == nil {
-				s.handovers.Add(1)
-			}
+		Hooks: ds.Hooks{
+			Connected: func(p *ds.Player) { world.Offer(p) },
+			HandedOver: func(_ *ds.Player, err error) {
+				if err == nil {
+					s.handovers.Add(1)
+				}
+			},
 		},
 	})
 	if err != nil {

@@ -53,7 +53,8 @@ type Handovers struct {
 func NewServer(addr, name string, store fleet.Store, network transport.Network, players int) (*Server, error) {
 	s := &Server{open: map[*ds.Player]*visit{}}
 	srv, err := ds.Listen(addr, ds.Config{
-		Network: network, MaxPlayers: players, Connected: func(p *ds.Player) { s.world.Offer(p) }, Joined: s.joined, Left: s.left, HandedOver: s.handedOver,
+		Network: network, MaxPlayers: players, Joined: s.joined, Left: s.left,
+		Hooks: ds.Hooks{Connected: func(p *ds.Player) { s.world.Offer(p) }, HandedOver: s.handedOver},
 		OnMessage: func(p *ds.Player, b []byte) {
 			s.visit(p, func(v *visit) {
 				if len(b) == 4 {
