@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/jitter"
@@ -18,14 +19,14 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// ignore is a transport.Handler that does nothing.
+// ignore is a endpoint.Handler that does nothing.
 type ignore struct{}
 
-func (ignore) Opened(*transport.Conn)                      {}
-func (ignore) Closed(*transport.Conn, error)               {}
-func (ignore) Datagram(*transport.Conn, []byte, time.Time) {}
-func (ignore) Message(*transport.Conn, []byte, time.Time)  {}
-func (ignore) Tick(time.Time)                              {}
+func (ignore) Opened(*endpoint.Conn)                      {}
+func (ignore) Closed(*endpoint.Conn, error)               {}
+func (ignore) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (ignore) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (ignore) Tick(time.Time)                             {}
 
 func noError(t testing.TB, err error) {
 	t.Helper()
@@ -35,13 +36,13 @@ func noError(t testing.TB, err error) {
 }
 
 // newLinkTo returns a transport connection to a server that does nothing.
-func newLinkTo(t testing.TB, addr string, network transport.Network) *transport.Conn {
+func newLinkTo(t testing.TB, addr string, network transport.Network) *endpoint.Conn {
 	t.Helper()
-	l, err := transport.Listen(addr, transport.Config{Network: network})
+	l, err := endpoint.Listen(addr, endpoint.Config{Network: network})
 	noError(t, err)
 	go func() { _ = l.Serve(context.Background(), ignore{}) }()
 	t.Cleanup(func() { _ = l.Close() })
-	link, err := transport.Dial(t.Context(), l.Addr().String(), transport.Config{Network: network}, ignore{})
+	link, err := endpoint.Dial(t.Context(), l.Addr().String(), endpoint.Config{Network: network}, ignore{})
 	noError(t, err)
 	t.Cleanup(func() { _ = link.Close() })
 	return link
@@ -72,12 +73,12 @@ func newTestConn(t testing.TB) *Conn {
 // newTestLink returns a link that does nothing.
 func newTestLink(c *Conn) *link {
 	l := c.newLink("")
-	l.use(new(transport.Conn))
+	l.use(new(endpoint.Conn))
 	return l
 }
 
 // use replaces the transport connection.
-func (l *link) use(own *transport.Conn) { l.own, l.out.link = own, own }
+func (l *link) use(own *endpoint.Conn) { l.own, l.out.link = own, own }
 
 // TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the
 // error is temporary.

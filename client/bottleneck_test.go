@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -99,7 +100,7 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 		}
 		call(together, func() {
 			st := srv.Stats().Transport
-			p.calls = append(p.calls, 8*(st.BytesReceived+transport.IPSize*st.DatagramsReceived))
+			p.calls = append(p.calls, 8*(st.BytesReceived+endpoint.IPSize*st.DatagramsReceived))
 			p.upload = append(p.upload, 8*flow.received.Load())
 			p.limited = p.limited || conn.Stats().Budget.Path != 0
 		})

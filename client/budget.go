@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -169,9 +170,9 @@ func trafficOf(t *transport.Stats, headers uint64) traffic {
 	// The few path size probes at the start of a session are no reason to hold calls back.
 	limited := t.DatagramsSent - t.ProbesSent
 	return traffic{
-		sent:     8 * (t.BytesSent + transport.IPSize*t.DatagramsSent),
-		received: 8 * (t.BytesReceived + transport.IPSize*t.DatagramsReceived),
-		limited:  8 * (t.BytesSent - t.ProbeBytes + transport.IPSize*limited),
+		sent:     8 * (t.BytesSent + endpoint.IPSize*t.DatagramsSent),
+		received: 8 * (t.BytesReceived + endpoint.IPSize*t.DatagramsReceived),
+		limited:  8 * (t.BytesSent - t.ProbeBytes + endpoint.IPSize*limited),
 		overhead: 8 * headers * limited,
 	}
 }

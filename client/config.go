@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -125,7 +126,7 @@ type Config struct {
 	// [Conn.WaitReliable].
 	ReliableQueue int
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
-	// and is for debugging; see transport.Config.
+	// and is for debugging; see endpoint.Config.
 	KeyLog io.Writer
 	// Network opens the socket; nil means UDP. Tests and demos use transport/simnet.
 	Network transport.Network
@@ -164,11 +165,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, nil
 }
 
-func (cfg *Config) transport(t token.Token) transport.Config {
-	return transport.Config{
+func (cfg *Config) transport(t token.Token) endpoint.Config {
+	return endpoint.Config{
 		ReliableQueue: cfg.ReliableQueue,
 		Network:       cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
-		Timeout: cfg.Timeout, Tick: transport.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
+		Timeout: cfg.Timeout, Tick: endpoint.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -65,7 +65,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 // and address, so that no datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
 	l := c.newLink(c.Server())
-	if _, err := transport.Dial(ctx, l.addr, c.cfg.transport(t), l); err != nil {
+	if _, err := endpoint.Dial(ctx, l.addr, c.cfg.transport(t), l); err != nil {
 		return err
 	}
 	if err := c.install(l); err != nil {

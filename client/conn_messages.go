@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
@@ -28,7 +29,7 @@ func (c *Conn) SendReliable(message []byte) error {
 	if len(message) > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", len(message), MaxMessage)
 	}
-	return c.sendMessage(message, (*transport.Conn).SendReliable)
+	return c.sendMessage(message, (*endpoint.Conn).SendReliable)
 }
 
 // ReliableRoom returns how many bytes a message of [Conn.SendReliable] may have now, up to
@@ -83,10 +84,10 @@ func (c *Conn) SendUnreliable(message []byte) error {
 	if len(message) >= transport.MaxPayload {
 		return fmt.Errorf("client: an unreliable message of %d bytes, want at most %d", len(message), transport.MaxPayload-1)
 	}
-	return c.sendMessage(message, (*transport.Conn).Send)
+	return c.sendMessage(message, (*endpoint.Conn).Send)
 }
 
-func (c *Conn) sendMessage(msg []byte, send func(*transport.Conn, []byte) error) error {
+func (c *Conn) sendMessage(msg []byte, send func(*endpoint.Conn, []byte) error) error {
 	c.mu.Lock() // also while it sends: a handover may not come in between
 	l, err := c.admit(len(msg))
 	if err == nil {

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // A client continues at another server because its server hands it over, or does not answer, or
@@ -42,7 +42,7 @@ const (
 	// has switched, if the server does not.
 	partingWait = 15 * time.Second
 	// switchStep is the time between two attempts to switch.
-	switchStep = transport.DefaultTick
+	switchStep = endpoint.DefaultTick
 	// silentWait is the time in which another server must answer the first of maxHellos hellos.
 	silentWait = 2 * time.Second
 	maxHellos  = 3
@@ -219,7 +219,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 				c.refundHellos(cfg.Hellos)
 			}
 		}
-		_, err := transport.Dial(dialing, next.addr, cfg, next)
+		_, err := endpoint.Dial(dialing, next.addr, cfg, next)
 		silent.Stop()
 		cancel()
 		if err == nil {

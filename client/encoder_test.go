@@ -12,13 +12,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -173,8 +173,8 @@ func TestLinkStats(t *testing.T) {
 			}
 			tr := st.Transport
 			for what, bits := range map[string][2]float64{
-				"up":   {mean(up1), 8 * float64(tr.BytesSent+transport.IPSize*tr.DatagramsSent) / 100},
-				"down": {mean(down1), 8 * float64(tr.BytesReceived+transport.IPSize*tr.DatagramsReceived) / 100},
+				"up":   {mean(up1), 8 * float64(tr.BytesSent+endpoint.IPSize*tr.DatagramsSent) / 100},
+				"down": {mean(down1), 8 * float64(tr.BytesReceived+endpoint.IPSize*tr.DatagramsReceived) / 100},
 			} {
 				if math.Abs(bits[0]/bits[1]-1) > 0.05 {
 					t.Errorf("%s: %v bits a second, want %v", what, bits[0], bits[1])

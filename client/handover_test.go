@@ -13,16 +13,16 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // bulkOwner is the owner of the streams of a rogue server.
-type bulkOwner struct{ conn *transport.Conn }
+type bulkOwner struct{ conn *endpoint.Conn }
 
 func (o bulkOwner) Wake()                                            { o.conn.WakeBulk() }
 func (bulkOwner) Accept(*streams.Reader) bool                        { return false }

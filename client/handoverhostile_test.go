@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // pusher is a hostile server that hands its clients over to addresses that it chooses.
@@ -31,7 +31,7 @@ type pusher struct {
 	got [][]byte                    // reliable messages of clients
 }
 
-func (p *pusher) Message(_ *transport.Conn, b []byte, _ time.Time) {
+func (p *pusher) Message(_ *endpoint.Conn, b []byte, _ time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got = append(p.got, bytes.Clone(b))
@@ -49,7 +49,7 @@ func (p *pusher) received(t message.Type) (all [][]byte) {
 	return all
 }
 
-func (p *pusher) Opened(c *transport.Conn) {
+func (p *pusher) Opened(c *endpoint.Conn) {
 	p.rogue.Opened(c)
 	mux := streams.New(bulkOwner{c})
 	p.mux.Store(mux)
@@ -66,7 +66,7 @@ func newPusherIn(t *testing.T, network *uplinktest.Network, at string) *pusher {
 	t.Helper()
 	p := &pusher{rogue: rogue{t: t, network: network}}
 	var err error
-	p.listener, err = transport.Listen(at, transport.Config{Network: p.network, Insecure: true})
+	p.listener, err = endpoint.Listen(at, endpoint.Config{Network: p.network, Insecure: true})
 	uplinktest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- p.listener.Serve(context.Background(), p) }()

@@ -14,26 +14,26 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestNobodyStays checks that a client connects at most every two seconds to a server that ends
 // each session at once, so that the game's backend does not get more requests for tokens.
 func TestNobodyStays(t *testing.T) {
 	offer := encoded(t, &replication.Offer{Name: "w", RateHz: 1, TickHz: 1})
-	for name, open := range map[string]func(*transport.Conn){
-		"shuts down": func(c *transport.Conn) {
+	for name, open := range map[string]func(*endpoint.Conn){
+		"shuts down": func(c *endpoint.Conn) {
 			for range 3 {
 				_ = c.Send([]byte{byte(message.Leaving)})
 			}
 		},
-		"offers too many worlds": func(c *transport.Conn) {
+		"offers too many worlds": func(c *endpoint.Conn) {
 			for range 200 {
 				uplinktest.Must(t, c.SendReliable(offer))
 			}
@@ -163,7 +163,7 @@ func TestServerViolations(t *testing.T) {
 	} {
 		for _, reconnect := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRogue(t, func(c *transport.Conn) {
+				r := newRogue(t, func(c *endpoint.Conn) {
 					for range 100 {
 						_ = c.SendReliable(tt.message) // until there is a backlog
 					}

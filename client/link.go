@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
@@ -19,13 +20,13 @@ import (
 // server, its streams, and what measures the path to it. It is in turn not yet in use, Conn.next
 // when all can be prepared for the switch, Conn.current, and after another switch in Conn.old.
 //
-// Its methods that implement [transport.Handler] hold Conn.receiving, and so may read what it
+// Its methods that implement [endpoint.Handler] hold Conn.receiving, and so may read what it
 // guards.
 type link struct {
 	*Conn
-	own    *transport.Conn // nil until Opened
-	addr   string          // as dialed
-	tag    int             // size of the AEAD tags in bytes
+	own    *endpoint.Conn // nil until Opened
+	addr   string         // as dialed
+	tag    int            // size of the AEAD tags in bytes
 	opened time.Time
 
 	// Guarded by Conn.mu:
@@ -67,8 +68,8 @@ func (l *link) Answered() {
 	}
 }
 
-// Opened implements transport.Handler.
-func (l *link) Opened(own *transport.Conn) {
+// Opened implements endpoint.Handler.
+func (l *link) Opened(own *endpoint.Conn) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
 	l.own, l.out.link, l.tag, l.opened = own, own, own.Suite().Overhead(), time.Now()
@@ -89,7 +90,7 @@ func (l *link) Opened(own *transport.Conn) {
 
 // Closed ends what the server had begun. If it is the current one, the client switches to the next
 // one or reconnects.
-func (l *link) Closed(_ *transport.Conn, err error) {
+func (l *link) Closed(_ *endpoint.Conn, err error) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
 	defer l.report()
@@ -115,7 +116,7 @@ func (l *link) ending(err error) error {
 
 // Panicked ends the session after a panic of a decoder of the server's data, or of a callback of
 // the game. The transport calls it.
-func (l *link) Panicked(_ *transport.Conn, v any, stack []byte) {
+func (l *link) Panicked(_ *endpoint.Conn, v any, stack []byte) {
 	_ = l.panicked(l, v, stack) // which becomes the reason of the end
 }
 
@@ -306,7 +307,7 @@ func (l *link) continueLeaving(now time.Time) {
 	left := l.leave()
 	_ = l.out.flush() // nothing can be done about an error
 	if !left || l.busy() {
-		l.own.Wake(now.Add(transport.DefaultTick))
+		l.own.Wake(now.Add(endpoint.DefaultTick))
 		return
 	}
 	l.own.CloseWith(session.ErrShutdown, "")

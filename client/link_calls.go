@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/versions"
@@ -162,7 +163,7 @@ func (l *link) decode(in *incoming, b []byte) error {
 // ackCalls sends the acks of the server's calls that are worth a datagram.
 func (l *link) ackCalls(now time.Time) {
 	due, pays := false, false
-	overhead := 8 * (transport.IPSize + transport.HeaderSize + l.own.Suite().Overhead() + 1) // bits around acks
+	overhead := 8 * (endpoint.IPSize + endpoint.HeaderSize + l.own.Suite().Overhead() + 1) // bits around acks
 	for _, in := range l.calls {
 		if in.dec != nil && in.dec.AckDue() {
 			due, pays = true, pays || in.dec.AckPays(overhead, 0)

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
-var _ transport.Handler = (*link)(nil)
+var _ endpoint.Handler = (*link)(nil)
 
 // Datagram handles an unreliable message: acks, answers to bind, replication streams, and calls and
 // messages for the game, which arrive there only from servers at which it plays or has played.
-func (l *link) Datagram(_ *transport.Conn, b []byte, at time.Time) {
+func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
 	t, body, err := message.Split(b)
@@ -148,7 +148,7 @@ var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.
-func (l *link) Message(_ *transport.Conn, b []byte, at time.Time) {
+func (l *link) Message(_ *endpoint.Conn, b []byte, at time.Time) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
 	l.deliverHeld(at)

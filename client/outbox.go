@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // outbox sends the payloads of RPCs to a server, and collects those that share a datagram. It is
@@ -18,7 +18,7 @@ type outbox struct {
 	bundle message.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 
-	link   *transport.Conn
+	link   *endpoint.Conn
 	worlds *replication.Subscriptions // whose acks precede payloads
 	sent   atomic.Uint64              // datagrams with payloads
 }
@@ -47,7 +47,7 @@ func (o *outbox) add(rpc int, payload []byte, frames int) (shared bool, extra in
 			return false, 0, err
 		}
 		if extra, ok = o.bundle.Add(payload); !ok {
-			return false, 0, transport.ErrTooLarge
+			return false, 0, endpoint.ErrTooLarge
 		}
 		shared = false
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -33,14 +34,14 @@ import (
 type rogue struct {
 	t        *testing.T
 	network  *uplinktest.Network
-	listener *transport.Listener
+	listener *endpoint.Listener
 	client   *client.Conn
 	log      bytes.Buffer
-	open     func(*transport.Conn) // called with each new session; may be nil
+	open     func(*endpoint.Conn) // called with each new session; may be nil
 
 	mu   sync.Mutex
-	mute bool            // requests to bind are not answered
-	conn *transport.Conn // the newest
+	mute bool           // requests to bind are not answered
+	conn *endpoint.Conn // the newest
 	got  counts
 }
 
@@ -49,11 +50,11 @@ type rogue struct {
 type counts struct{ sessions, binds, frames int }
 
 // newRogue starts a rogue server that calls open with each new session.
-func newRogue(t *testing.T, open func(*transport.Conn)) *rogue {
+func newRogue(t *testing.T, open func(*endpoint.Conn)) *rogue {
 	t.Helper()
 	r := &rogue{t: t, network: newNetwork(t, 0, 1), open: open}
 	var err error
-	r.listener, err = transport.Listen(uplinktest.Addr, transport.Config{Network: r.network, HandshakesPerNetwork: 1000, Handshakes: 1000})
+	r.listener, err = endpoint.Listen(uplinktest.Addr, endpoint.Config{Network: r.network, HandshakesPerNetwork: 1000, Handshakes: 1000})
 	uplinktest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- r.listener.Serve(context.Background(), r) }()
@@ -73,7 +74,7 @@ func (r *rogue) dial(cfg client.Config) *client.Conn {
 	return r.client
 }
 
-func (r *rogue) Opened(c *transport.Conn) {
+func (r *rogue) Opened(c *endpoint.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conn = c
@@ -83,9 +84,9 @@ func (r *rogue) Opened(c *transport.Conn) {
 	}
 }
 
-func (r *rogue) Closed(*transport.Conn, error) {}
+func (r *rogue) Closed(*endpoint.Conn, error) {}
 
-func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
+func (r *rogue) Datagram(c *endpoint.Conn, b []byte, _ time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b = message.SkipDownAcks(b); len(b) == 0 {
@@ -109,11 +110,11 @@ func (r *rogue) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 	}
 }
 
-func (r *rogue) Message(*transport.Conn, []byte, time.Time) {}
-func (r *rogue) Tick(time.Time)                             {}
+func (r *rogue) Message(*endpoint.Conn, []byte, time.Time) {}
+func (r *rogue) Tick(time.Time)                            {}
 
 // link returns the newest connection.
-func (r *rogue) link() *transport.Conn {
+func (r *rogue) link() *endpoint.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.conn

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // dialWait is the time for which the client tries one address of another server.
@@ -58,7 +58,7 @@ func (s *search) dial(ctx context.Context, a *attempt) error {
 	defer cancel()
 	next := s.c.newLink(addr)
 	next.onAnswer = a.answer
-	if _, err := transport.Dial(ctx, addr, s.c.cfg.transport(t), next); err != nil {
+	if _, err := endpoint.Dial(ctx, addr, s.c.cfg.transport(t), next); err != nil {
 		return err
 	}
 	return s.c.prepare(s.move, next, nil)

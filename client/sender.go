@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -25,7 +26,7 @@ const (
 	maxUnackedCalls = 256
 	// queuedRetry is the time until a reliable message is sent again for which the link had no
 	// room.
-	queuedRetry = transport.DefaultTick
+	queuedRetry = endpoint.DefaultTick
 )
 
 // requestWait returns that wait over a path with that round-trip time, 0 if it is not known yet. It

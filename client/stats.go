@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/jitter"
@@ -51,21 +52,21 @@ func (s *RPCStats) Datagrams() uint64 { return s.Messages - s.Coalesced }
 // WireBytes returns the bytes of these datagrams, including AEAD overhead and all headers down to
 // IP. For the reliable channel it is an estimate without retransmissions.
 func (s *RPCStats) WireBytes() uint64 {
-	header := uint64(transport.HeaderSize)
+	header := uint64(endpoint.HeaderSize)
 	if s.Reliable {
-		header = transport.SegmentHeaderSize
+		header = endpoint.SegmentHeaderSize
 	}
-	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+transport.IPSize)
+	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+endpoint.IPSize)
 }
 
 // FullWireBytes returns the bytes of the frames if each were bit-packed and in an encrypted
-// datagram of its own: see transport.FullOverhead.
-func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + transport.FullOverhead*s.Frames() }
+// datagram of its own: see endpoint.FullOverhead.
+func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + endpoint.FullOverhead*s.Frames() }
 
 // AckWireBytes returns the bytes of the received datagrams with acks alone, including AEAD overhead
 // and all headers down to IP, and of piggybacked acks without headers.
 func (s *Stats) AckWireBytes() uint64 {
-	return s.AckBytes + s.AckAEADBytes + s.AckMessages*(transport.HeaderSize+transport.IPSize)
+	return s.AckBytes + s.AckAEADBytes + s.AckMessages*(endpoint.HeaderSize+endpoint.IPSize)
 }
 
 // WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if

@@ -53,7 +53,7 @@ func TestDialGoroutines(t *testing.T) {
 	for _, cfg := range []client.Config{{}, {Tick: time.Second / 60}, {Preset: client.Balanced}} {
 		conn, err := client.Dial(t.Context(), srv.Addr().String(), cfg)
 		must(t, err)
-		if n := strings.Count(stacks(), "created by github.com/uplink-rpc/uplink/transport.(*addressRace).start"); n != 1 {
+		if n := strings.Count(stacks(), "created by github.com/uplink-rpc/uplink/internal/endpoint.(*addressRace).start"); n != 1 {
 			t.Errorf("a client runs %d goroutines, want 1:\n%s", n, stacks())
 		}
 		must(t, conn.Close())

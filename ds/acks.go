@@ -3,6 +3,7 @@ package ds
 import (
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/seq"
@@ -82,7 +83,7 @@ func (p *Player) appendAcks(dst []byte, limit int, now time.Time) []byte {
 // downlink is a player's connection for the messages of worlds. It piggybacks acks on them, and
 // leaves them to the next flush of the listener.
 type downlink struct {
-	*transport.Conn
+	*endpoint.Conn
 	p *Player
 }
 

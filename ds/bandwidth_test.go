@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -44,7 +45,7 @@ func TestBandwidth(t *testing.T) {
 				play(t, moves, 1, uint64(next), calls, time.Duration(hz))
 				next += calls
 				after := conn.Stats().Transport
-				bytes := after.BytesSent - before.BytesSent + transport.IPSize*(after.DatagramsSent-before.DatagramsSent)
+				bytes := after.BytesSent - before.BytesSent + endpoint.IPSize*(after.DatagramsSent-before.DatagramsSent)
 				return 8 * float64(bytes) * float64(hz) / float64(calls)
 			}
 			call(c.hz, 15*c.hz)
@@ -89,7 +90,7 @@ func TestSharedBits(t *testing.T) {
 			bytes := uint64(0)
 			network.Watch(func(from, _ netip.AddrPort, b []byte) {
 				if from.String() != uplinktest.Addr && uplinktest.Kind(b) == uplinktest.DataKind {
-					bytes += uint64(len(b)) + transport.IPSize
+					bytes += uint64(len(b)) + endpoint.IPSize
 				}
 			})
 			for n := range uint64(ticks) {
@@ -114,7 +115,7 @@ func TestSharedBits(t *testing.T) {
 	}
 	alone, shared, pairs, both := run(false, 1), run(true, 1), run(false, 2), run(true, 2)
 	t.Logf("bits a tick of both RPCs: %.1f, in one datagram %.1f, in pairs %.1f, both %.1f", alone, shared, pairs, both)
-	around := 8 * float64(transport.HeaderSize+transport.AES128GCM.Overhead()+transport.IPSize)
+	around := 8 * float64(endpoint.HeaderSize+transport.AES128GCM.Overhead()+endpoint.IPSize)
 	// The bundle has a byte of type and one of length.
 	if math.Abs(alone-shared-(around-2*8)) > 8 || alone-pairs < 0.9*around || both > shared*0.7 || both > pairs*0.75 {
 		t.Errorf("a datagram has %.1f bits around payloads", around)

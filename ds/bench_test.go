@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -64,29 +65,29 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// deaf is a transport.Handler that does nothing.
+// deaf is a endpoint.Handler that does nothing.
 type deaf struct{}
 
-func (deaf) Opened(*transport.Conn)                      {}
-func (deaf) Closed(*transport.Conn, error)               {}
-func (deaf) Datagram(*transport.Conn, []byte, time.Time) {}
-func (deaf) Message(*transport.Conn, []byte, time.Time)  {}
-func (deaf) Tick(time.Time)                              {}
+func (deaf) Opened(*endpoint.Conn)                      {}
+func (deaf) Closed(*endpoint.Conn, error)               {}
+func (deaf) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (deaf) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (deaf) Tick(time.Time)                             {}
 
 // closedConn returns a closed connection, for players that receive from the test.
-var closedConn = sync.OnceValues(func() (*transport.Conn, error) {
+var closedConn = sync.OnceValues(func() (*endpoint.Conn, error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	if err != nil {
 		return nil, err
 	}
-	cfg := transport.Config{Network: network}
-	l, err := transport.Listen("127.0.0.1:7777", cfg)
+	cfg := endpoint.Config{Network: network}
+	l, err := endpoint.Listen("127.0.0.1:7777", cfg)
 	if err != nil {
 		return nil, err
 	}
 	served := make(chan error, 1)
 	go func() { served <- l.Serve(context.Background(), deaf{}) }()
-	conn, err := transport.Dial(context.Background(), "127.0.0.1:7777", cfg, deaf{})
+	conn, err := endpoint.Dial(context.Background(), "127.0.0.1:7777", cfg, deaf{})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -47,7 +48,7 @@ type Config struct {
 	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
 	// and where each client plays, and announce themselves in a directory. See package fleet.
 	Fleet *fleet.Config
-	// MaxPlayers is the maximum number of players; default transport.DefaultMaxConns.
+	// MaxPlayers is the maximum number of players; default endpoint.DefaultMaxConns.
 	MaxPlayers int
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
@@ -85,7 +86,7 @@ type Config struct {
 // Transport configures the sockets and sessions of a [Server]: Config.Transport. The zero value of
 // each field means its default.
 type Transport struct {
-	// Route and ServerID are for servers behind a proxy that routes by them; see transport.Config
+	// Route and ServerID are for servers behind a proxy that routes by them; see endpoint.Config
 	// and package transport/relay.
 	Route    []byte
 	ServerID uint16
@@ -96,7 +97,7 @@ type Transport struct {
 	// suite None. It is for measurements.
 	Insecure bool
 	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default
-	// 1, at most transport.MaxShards. On Linux the system spreads players over them; elsewhere
+	// 1, at most endpoint.MaxShards. On Linux the system spreads players over them; elsewhere
 	// there is one. With several, handlers of different players run at the same time; see the
 	// package's description.
 	Shards int
@@ -104,7 +105,7 @@ type Transport struct {
 	// 15 s.
 	Timeout time.Duration
 	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
-	// can be decrypted. It is for debugging; see transport.Config.
+	// can be decrypted. It is for debugging; see endpoint.Config.
 	KeyLog io.Writer
 }
 
@@ -273,7 +274,7 @@ func (c *Config) ackInterval() time.Duration {
 // heartbeats and the reliable channel must not wait for infrequent acks.
 func (c *Config) tick() time.Duration {
 	interval := c.ackInterval()
-	parts := (interval + transport.DefaultTick/2) / transport.DefaultTick
+	parts := (interval + endpoint.DefaultTick/2) / endpoint.DefaultTick
 	return interval / max(parts, 1)
 }
 

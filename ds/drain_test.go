@@ -13,10 +13,10 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -228,7 +228,7 @@ func TestShutdownKeepsTokens(t *testing.T) {
 		stays, err := f.dial(0, f.issue(1))
 		uplinktest.Must(t, err)
 		defer stays.Close()
-		r := dialRawAt(t, f.addrs[0].String(), transport.Config{Network: f.network, Token: f.issue(2)}, 30*ms) // it does not leave
+		r := dialRawAt(t, f.addrs[0].String(), endpoint.Config{Network: f.network, Token: f.issue(2)}, 30*ms) // it does not leave
 		settle(time.Second)
 		end, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

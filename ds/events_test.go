@@ -14,6 +14,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -129,7 +130,7 @@ func TestEventsAreBounded(t *testing.T) {
 		network := perfect(t)
 		srv := serve(t, network, ds.Config{Transport: ds.Transport{Suites: []transport.Suite{transport.AES128GCM}}})
 		for range 20 {
-			_, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network, Suites: []transport.Suite{transport.ChaCha20Poly1305}}, &raw{t: t})
+			_, err := endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network, Suites: []transport.Suite{transport.ChaCha20Poly1305}}, &raw{t: t})
 			if err == nil {
 				t.Fatal("no suite in common, but connected")
 			}

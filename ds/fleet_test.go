@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
@@ -303,7 +304,7 @@ func TestFleetDirectory(t *testing.T) {
 		}
 		settle(3 * time.Second)
 		all, err := f.store.Servers(t.Context())
-		if err != nil || len(all) != 2 || all[1].Players != 1 || all[1].MaxPlayers != transport.DefaultMaxConns || all[1].Addrs[0] != f.addrs[1] ||
+		if err != nil || len(all) != 2 || all[1].Players != 1 || all[1].MaxPlayers != endpoint.DefaultMaxConns || all[1].Addrs[0] != f.addrs[1] ||
 			all[0].Addrs[0].String() != "203.0.113.7:7777" || all[0].Labels["map"] != "dust" || all[0].Key != f.key.ID().String() {
 			t.Errorf("%+v, %v", all, err)
 		}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -29,7 +29,7 @@ func TestBeforeHandoverData(t *testing.T) {
 			c.Hooks.OnRequest = func(*ds.Request) { calls++ }
 		})
 		tok := f.token(7, func(c *token.Claims) { c.Handover = sha256.Sum256([]byte("state")) })
-		r := dialRawAt(t, f.members[0].addr, transport.Config{Network: f.network, Token: tok}, 100*ms)
+		r := dialRawAt(t, f.members[0].addr, endpoint.Config{Network: f.network, Token: tok}, 100*ms)
 		typ, err := schema.Compile[numbered]("Step", 0)
 		uplinktest.Must(t, err)
 		r.mustBind(request(0, typ.Schema(), false))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -29,7 +30,7 @@ type forger struct {
 	double  *twofold // that it belongs to, or nil
 }
 
-func (f *forger) Opened(c *transport.Conn) {
+func (f *forger) Opened(c *endpoint.Conn) {
 	f.mux = streams.New(forgerOwner{conn: c, double: f.double})
 	c.SetBulk(1<<20, f.mux.Next, func(b []byte, at time.Time) { _ = f.mux.Deliver(at, b) })
 	if f.payload != nil {
@@ -38,7 +39,7 @@ func (f *forger) Opened(c *transport.Conn) {
 	}
 }
 
-func (f *forger) Message(_ *transport.Conn, b []byte, _ time.Time) {
+func (f *forger) Message(_ *endpoint.Conn, b []byte, _ time.Time) {
 	if f.double != nil {
 		f.double.message(b)
 	}
@@ -46,7 +47,7 @@ func (f *forger) Message(_ *transport.Conn, b []byte, _ time.Time) {
 
 // forgerOwner is the owner of a forger's streams.
 type forgerOwner struct {
-	conn   *transport.Conn
+	conn   *endpoint.Conn
 	double *twofold
 }
 
@@ -99,12 +100,12 @@ func TestHandoverHostile(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
-			cfg := transport.Config{Network: f.network, Token: f.token(7, c.claims)}
+			cfg := endpoint.Config{Network: f.network, Token: f.token(7, c.claims)}
 			var uses []*forger
 			var err error
 			for range c.uses {
 				r := &forger{raw: raw{t: t}, payload: c.payload}
-				if r.Conn, err = transport.Dial(t.Context(), f.members[0].addr, cfg, r); err == nil {
+				if r.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, cfg, r); err == nil {
 					t.Cleanup(func() { uplinktest.Must(t, r.Close()) })
 					uses = append(uses, r)
 				}
@@ -171,7 +172,7 @@ func TestStandby(t *testing.T) {
 			var err error
 			r.payload = []byte{}
 			claims := func(c *token.Claims) { c.Handover = secret.Hash(nil) }
-			r.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7, claims)}, r)
+			r.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7, claims)}, r)
 			uplinktest.Must(t, err)
 			defer r.Close()
 			settle(time.Second)
@@ -249,7 +250,7 @@ func (d *twofold) follow() {
 		d.next.payload = []byte{}
 	}
 	var err error
-	d.next.Conn, err = transport.Dial(d.t.Context(), d.notice.Servers[0].String(), transport.Config{Network: d.network, Token: d.notice.Token}, d.next)
+	d.next.Conn, err = endpoint.Dial(d.t.Context(), d.notice.Servers[0].String(), endpoint.Config{Network: d.network, Token: d.notice.Token}, d.next)
 	uplinktest.Must(d.t, err)
 	settle(time.Second)
 	if d.stays {
@@ -290,7 +291,7 @@ func TestHandoverDouble(t *testing.T) {
 				d := &twofold{t: t, network: f.network, stays: how == "stays"}
 				d.former = &forger{raw: raw{t: t}, double: d, payload: nil}
 				var err error
-				d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+				d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)
 				uplinktest.Must(t, err)
 				defer d.former.Close()
 				settle(time.Second)
@@ -391,7 +392,7 @@ func TestReleased(t *testing.T) {
 			d := &twofold{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}
 			var err error
-			d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+			d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)
 			uplinktest.Must(t, err)
 			defer d.former.Close()
 			settle(time.Second)
@@ -424,7 +425,7 @@ func TestDrainDouble(t *testing.T) {
 			d := &twofold{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}
 			var err error
-			d.former.Conn, err = transport.Dial(t.Context(), f.members[0].addr, transport.Config{Network: f.network, Token: f.token(7)}, d.former)
+			d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)
 			uplinktest.Must(t, err)
 			defer d.former.Close()
 			settle(time.Second)

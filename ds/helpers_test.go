@@ -13,6 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -187,18 +188,18 @@ func (l *letters) count() uint32 {
 	return l.next
 }
 
-// unheard is a transport.Handler that does nothing.
+// unheard is a endpoint.Handler that does nothing.
 type unheard struct{}
 
-func (unheard) Opened(*transport.Conn)                      {}
-func (unheard) Closed(*transport.Conn, error)               {}
-func (unheard) Datagram(*transport.Conn, []byte, time.Time) {}
-func (unheard) Message(*transport.Conn, []byte, time.Time)  {}
-func (unheard) Tick(time.Time)                              {}
+func (unheard) Opened(*endpoint.Conn)                      {}
+func (unheard) Closed(*endpoint.Conn, error)               {}
+func (unheard) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (unheard) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (unheard) Tick(time.Time)                             {}
 
 // raw is a client that sends any messages within a valid session.
 type raw struct {
-	*transport.Conn
+	*endpoint.Conn
 	unheard
 	t       *testing.T
 	wait    time.Duration // until an answer has arrived
@@ -210,23 +211,23 @@ type raw struct {
 
 func dialRaw(t *testing.T, n transport.Network) *raw {
 	t.Helper()
-	return dialRawAt(t, uplinktest.Addr, transport.Config{Network: n}, time.Millisecond)
+	return dialRawAt(t, uplinktest.Addr, endpoint.Config{Network: n}, time.Millisecond)
 }
 
 // dialRawAt dials an address, over links with a round-trip time below wait.
-func dialRawAt(t *testing.T, addr string, cfg transport.Config, wait time.Duration) *raw {
+func dialRawAt(t *testing.T, addr string, cfg endpoint.Config, wait time.Duration) *raw {
 	t.Helper()
 	r := &raw{t: t, wait: wait}
-	conn, err := transport.Dial(t.Context(), addr, cfg, r)
+	conn, err := endpoint.Dial(t.Context(), addr, cfg, r)
 	uplinktest.Must(t, err)
 	r.Conn = conn
 	t.Cleanup(func() { uplinktest.Must(t, conn.Close()) })
 	return r
 }
 
-func (r *raw) Closed(_ *transport.Conn, err error) { r.closed = err }
+func (r *raw) Closed(_ *endpoint.Conn, err error) { r.closed = err }
 
-func (r *raw) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+func (r *raw) Datagram(_ *endpoint.Conn, b []byte, _ time.Time) {
 	kind, body, err := message.Split(b)
 	switch {
 	case err != nil || kind == message.Frame || kind == message.Bind:

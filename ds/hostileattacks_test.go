@@ -12,6 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -176,11 +177,11 @@ func slowHandshakes(s *scenario) {
 	s.pace(many(5000), func(i int) {
 		s.tried++
 		from := netip.AddrPortFrom(place(i%networks).Addr(), uint16(5000+i/networks))
-		cfg := transport.Config{Network: handshakesOnly{at{s.Network, from.String()}}, Token: s.attacker()}
+		cfg := endpoint.Config{Network: handshakesOnly{at{s.Network, from.String()}}, Token: s.attacker()}
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(s.t.Context(), 140*ms) // before it repeats its hello
 			defer cancel()
-			if conn, err := transport.Dial(ctx, hostAddr.String(), cfg, &raw{t: s.t}); err == nil {
+			if conn, err := endpoint.Dial(ctx, hostAddr.String(), cfg, &raw{t: s.t}); err == nil {
 				s.count(func(*outcome) { s.served++ }) // a welcome, and 5 s to begin
 				_ = conn.Close()
 			}
@@ -422,7 +423,7 @@ func oldKeys(s *scenario) {
 		}
 	})
 	connect := func() *raw {
-		return dialRawAt(s.t, hostAddr.String(), transport.Config{Network: at{s.Network, home.String()}, Token: s.issue(firstAttacker)}, 100*ms)
+		return dialRawAt(s.t, hostAddr.String(), endpoint.Config{Network: at{s.Network, home.String()}, Token: s.issue(firstAttacker)}, 100*ms)
 	}
 	talk := func(c *raw, n int) {
 		for range n {

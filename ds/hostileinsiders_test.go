@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -22,7 +23,7 @@ const buttonsHz = 60
 
 // insider connects an attacker and binds Buttons as RPC 0.
 func (s *scenario) insider() *raw {
-	r := dialRawAt(s.t, hostAddr.String(), transport.Config{Network: at{s.Network, place(0).String()}, Token: s.attacker()}, 100*ms)
+	r := dialRawAt(s.t, hostAddr.String(), endpoint.Config{Network: at{s.Network, place(0).String()}, Token: s.attacker()}, 100*ms)
 	r.mustBind(request(0, s.schema, false))
 	return r
 }

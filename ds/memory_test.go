@@ -9,13 +9,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -109,7 +109,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	uplinktest.Must(t, ds.Handle(srv, "Move", func(*ds.Player, ds.Frame[uplinktest.Pawn]) { delivered++ }))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
-	conns := make([]*transport.Conn, players)
+	conns := make([]*endpoint.Conn, players)
 	grown := func(step func(player int)) float64 {
 		before := float64(allocs.Heap())
 		for i := range players {
@@ -119,7 +119,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	}
 	m := map[string]float64{}
 	m["both-sessions-B"] = grown(func(i int) {
-		conns[i], err = transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network, Tick: time.Second}, unheard{})
+		conns[i], err = endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network, Tick: time.Second}, unheard{})
 		uplinktest.Must(t, err)
 	})
 	m["rpc-B"] = grown(func(i int) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -22,7 +23,7 @@ import (
 type Player struct {
 	server   *Server
 	shard    *shard
-	conn     *transport.Conn
+	conn     *endpoint.Conn
 	overhead int // AEAD overhead per datagram, in bytes
 	tap      PlayerTap
 	bulk     *streams.Mux

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // This file declares the state of a server, and the lock or goroutine that guards each part.
@@ -28,7 +28,7 @@ import (
 // concurrent use.
 type Server struct {
 	cfg     Config
-	ln      *transport.Listener
+	ln      *endpoint.Listener
 	shards  []*shard
 	queue   queue
 	buffers jitterBuffers
@@ -79,7 +79,7 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln, err := transport.Listen(addr, transport.Config{
+	ln, err := endpoint.Listen(addr, endpoint.Config{
 		ReliableQueue: cfg.Limits.ReliableQueue, TotalReliableQueue: cfg.Limits.TotalReliableQueue,
 		Admit:   admit,
 		Network: cfg.Network,
@@ -173,7 +173,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer close(s.served)
 		defer s.takePart(ctx)()
 	}
-	handlers := make([]transport.Handler, len(s.shards))
+	handlers := make([]endpoint.Handler, len(s.shards))
 	for i, h := range s.shards {
 		handlers[i] = h
 	}
@@ -297,7 +297,7 @@ func (s *Server) Stats() Stats {
 // refused: clients could otherwise add to them without bound. Calls for players who are connected
 // are added in any case.
 func (s *Server) maxCalls() int64 {
-	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, transport.DefaultMaxConns))
+	return 2 * int64(cmp.Or(s.cfg.MaxPlayers, endpoint.DefaultMaxConns))
 }
 
 func (s *Server) countRPCs() int {

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // joinFleet creates the server's part in a fleet, and returns the function that is asked about
 // joins; nil without [Config.Fleet].
-func (s *Server) joinFleet() (admit func(context.Context, transport.Join) error, err error) {
+func (s *Server) joinFleet() (admit func(context.Context, endpoint.Join) error, err error) {
 	if s.cfg.Fleet == nil {
 		return nil, nil
 	}
@@ -31,7 +31,7 @@ func (s *Server) joinFleet() (admit func(context.Context, transport.Join) error,
 	if err := entry.Check(); err != nil {
 		return nil, fmt.Errorf("ds: Config: %w", err)
 	}
-	return func(ctx context.Context, j transport.Join) error {
+	return func(ctx context.Context, j endpoint.Join) error {
 		return s.member.Admit(ctx, fleet.Use{Token: j.Token, Expires: j.Expires, Attempt: j.Attempt})
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/session"
@@ -19,9 +20,9 @@ import (
 
 var _ interface { // which the transport calls if they are there
 	Handled()
-	Moved(c *transport.Conn, from netip.AddrPort)
+	Moved(c *endpoint.Conn, from netip.AddrPort)
 	Refused(client uint64, err error)
-	Panicked(c *transport.Conn, v any, stack []byte)
+	Panicked(c *endpoint.Conn, v any, stack []byte)
 } = (*shard)(nil)
 
 // shard handles a part of the server's players. The transport calls its methods one at a time, on
@@ -66,7 +67,7 @@ type arrival struct {
 }
 
 // Opened registers a new connection and creates its Player.
-func (h *shard) Opened(c *transport.Conn) {
+func (h *shard) Opened(c *endpoint.Conn) {
 	s := h.server
 	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead(), opened: time.Now()}
 	p.grant(0, 0)
@@ -124,7 +125,7 @@ func (h *shard) join(p *Player) {
 }
 
 // Closed unregisters a connection and frees its receive state: the game may keep the Player.
-func (h *shard) Closed(c *transport.Conn, err error) {
+func (h *shard) Closed(c *endpoint.Conn, err error) {
 	s := h.server
 	p := c.Value.(*Player)
 	if _, joined := h.players[p]; !joined {
@@ -189,7 +190,7 @@ func (h *shard) Refused(client uint64, err error) {
 
 // Moved tells the game of a player's new address. Of several changes, at most one call waits for
 // Poll.
-func (h *shard) Moved(c *transport.Conn, from netip.AddrPort) {
+func (h *shard) Moved(c *endpoint.Conn, from netip.AddrPort) {
 	s := h.server
 	p := c.Value.(*Player)
 	if _, joined := h.players[p]; !joined || p.awaits.Load() {
@@ -221,12 +222,12 @@ func (h *shard) list() []*Player {
 }
 
 // Datagram handles a message of the unreliable channel.
-func (h *shard) Datagram(c *transport.Conn, b []byte, at time.Time) {
+func (h *shard) Datagram(c *endpoint.Conn, b []byte, at time.Time) {
 	c.Value.(*Player).receive(b, at, false)
 }
 
 // Message handles a message of the reliable channel.
-func (h *shard) Message(c *transport.Conn, b []byte, at time.Time) {
+func (h *shard) Message(c *endpoint.Conn, b []byte, at time.Time) {
 	c.Value.(*Player).receive(b, at, true)
 }
 
@@ -309,7 +310,7 @@ func (h *shard) drain() {
 }
 
 // fleetSession returns the session of a connection, for the fleet.
-func fleetSession(c *transport.Conn) fleet.Session {
+func fleetSession(c *endpoint.Conn) fleet.Session {
 	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued()}
 }
 
@@ -321,7 +322,7 @@ func (h *shard) sendAcks(now time.Time) {
 	for _, p := range h.due {
 		p.acks.Lock()
 		// Half a tick of tolerance, as ticks are not punctual.
-		alone := 8 * (transport.IPSize + transport.HeaderSize + p.overhead + 1) // bits around acks
+		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1) // bits around acks
 		switch {
 		case now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.ackDue() && (p.carries(now) || !p.acksPay(alone)):
 			waiting = append(waiting, p)
@@ -353,7 +354,7 @@ func (h *shard) ack(p *Player, now time.Time) {
 }
 
 // Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
-func (h *shard) Panicked(c *transport.Conn, v any, stack []byte) {
+func (h *shard) Panicked(c *endpoint.Conn, v any, stack []byte) {
 	p, _ := c.Value.(*Player) // nil before it is set
 	h.server.panicked(p, v, stack)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -54,7 +55,7 @@ func TestSpread(t *testing.T) {
 					return
 				}
 				offset := time.Since(start)
-				bytes[offset/ms] += len(b) + transport.IPSize
+				bytes[offset/ms] += len(b) + endpoint.IPSize
 				if before, ok := offsets[to]; ok && before != offset {
 					t.Errorf("a datagram leaves %v after the start of a tick, the last one %v", offset, before)
 				}

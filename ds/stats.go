@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -157,22 +158,22 @@ func (st *RPCStats) Datagrams() uint64 { return st.Messages - st.Coalesced }
 // WireBytes returns the bytes of the datagrams that the server received, including AEAD overhead
 // and all headers down to IP. For the reliable channel it is an estimate without retransmissions.
 func (st *RPCStats) WireBytes() uint64 {
-	header := uint64(transport.HeaderSize)
+	header := uint64(endpoint.HeaderSize)
 	if st.Reliable {
-		header = transport.SegmentHeaderSize
+		header = endpoint.SegmentHeaderSize
 	}
-	return st.Bytes + st.CoalescedBytes + st.AEADBytes + st.Datagrams()*(header+transport.IPSize)
+	return st.Bytes + st.CoalescedBytes + st.AEADBytes + st.Datagrams()*(header+endpoint.IPSize)
 }
 
 // FullWireBytes returns the bytes of all frames that were sent if each were bit-packed and in an
-// encrypted datagram of its own: see transport.FullOverhead. Missed frames count with the mean size
+// encrypted datagram of its own: see endpoint.FullOverhead. Missed frames count with the mean size
 // of the delivered ones.
 func (st *RPCStats) FullWireBytes() uint64 {
 	n := st.Frames()
 	if n == 0 {
 		return 0
 	}
-	full := float64(st.FullBits)/8 + float64(transport.FullOverhead*n)
+	full := float64(st.FullBits)/8 + float64(endpoint.FullOverhead*n)
 	return uint64(full * (1 + float64(st.Missed)/float64(n)))
 }
 
@@ -224,7 +225,7 @@ type AckStats struct {
 // WireBytes returns the bytes of the datagrams with acks alone, including AEAD overhead and all
 // headers down to IP, and of piggybacked acks without headers.
 func (a AckStats) WireBytes() uint64 {
-	return a.Bytes + a.AEADBytes + a.Messages*(transport.HeaderSize+transport.IPSize)
+	return a.Bytes + a.AEADBytes + a.Messages*(endpoint.HeaderSize+endpoint.IPSize)
 }
 
 // BufferStats describes the jitter buffers of one RPC, of one player or of all.

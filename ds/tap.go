@@ -29,7 +29,7 @@ type Tap interface {
 // payload in it, or Dropped once for all of it.
 type PlayerTap interface {
 	// Carried is called with each payload and message of the connection, see
-	// [transport.Conn.SetTap].
+	// [endpoint.Conn.SetTap].
 	Carried(e transport.TapEvent)
 	// Bound is called when an RPC has been bound.
 	Bound(b Binding)

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestTimeGainedByBinding verifies that a client gains no more than the margins of a TimeCheck, and
@@ -50,7 +50,7 @@ func TestTimeGainedByBinding(t *testing.T) {
 				claims := token.Claims{ClientID: 7, Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{netip.MustParseAddrPort(uplinktest.Addr)}}
 				tok, err := token.Issue(token.Development().Issuer(), claims)
 				uplinktest.Must(t, err)
-				r := dialRawAt(t, uplinktest.Addr, transport.Config{Network: network, Token: tok}, time.Millisecond)
+				r := dialRawAt(t, uplinktest.Addr, endpoint.Config{Network: network, Token: tok}, time.Millisecond)
 				all := bindAll(r, step, c.rate)
 				end := start.Add(played)
 				if c.rejoin != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -46,7 +47,7 @@ func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, ca
 	settle(time.Second)
 	network.Watch(func(from, _ netip.AddrPort, b []byte) {
 		if from.String() != uplinktest.Addr && uplinktest.Kind(b) == uplinktest.DataKind {
-			w.up += 8 * float64(len(b)+transport.IPSize) / seconds
+			w.up += 8 * float64(len(b)+endpoint.IPSize) / seconds
 			w.datagrams += 1 / seconds
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/scrape"
 	"github.com/uplink-rpc/uplink/metrics"
@@ -91,7 +92,7 @@ func TestEndpoints(t *testing.T) {
 			{"uplink_client_frame_bytes_total stage=full rpc=ServerMove", 600, 1e5},
 			{"uplink_client_frame_bytes_total stage=payload rpc=ServerMove", 400, 1e5},
 			{"uplink_ds_players", 1, 1},
-			{"uplink_ds_max_players", transport.DefaultMaxConns, transport.DefaultMaxConns},
+			{"uplink_ds_max_players", endpoint.DefaultMaxConns, endpoint.DefaultMaxConns},
 			{"uplink_ds_build_info", 1, 1},
 			{"uplink_client_build_info", 1, 1},
 			{"uplink_client_ack_bytes_total", 1, v.Sum("uplink_ds_ack_bytes_total") - 1},

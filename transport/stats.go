@@ -1,15 +1,9 @@
 package transport
 
 import (
-	"errors"
 	"iter"
 	"math"
-	"net"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/uplink-rpc/uplink/internal/transport/session"
 )
 
 // Stats is what a connection has counted since it was established. Bytes are those of UDP payloads.
@@ -199,102 +193,4 @@ func (h RTTHistogram) Plus(o RTTHistogram) RTTHistogram {
 	}
 	h.Sum += o.Sum
 	return h
-}
-
-func (h *RTTHistogram) observe(rtt time.Duration) {
-	i := 0
-	for i < len(rttBounds) && rtt > rttBounds[i] {
-		i++
-	}
-	h.Counts[i]++
-	h.Sum += rtt
-}
-
-// sentCounters counts sent datagrams. It is safe for concurrent use.
-type sentCounters struct {
-	datagrams, bytes, failed atomic.Uint64
-	cause                    atomic.Pointer[error] // of the first failure since it was last reset to nil
-}
-
-func (c *sentCounters) add(sent []Datagram) {
-	var size int
-	for i := range sent {
-		size += len(sent[i].Bytes())
-	}
-	c.datagrams.Add(uint64(len(sent)))
-	c.bytes.Add(uint64(size))
-}
-
-// fail counts a rejected datagram. A closed packet connection is not recorded as a cause: it was
-// replaced by another one.
-func (c *sentCounters) fail(err error) {
-	if c.cause.Load() == nil && !errors.Is(err, net.ErrClosed) {
-		first := err // escapes
-		c.cause.CompareAndSwap(nil, &first)
-	}
-	c.failed.Add(1)
-}
-
-// shardCounters are the counters of a shard. Atomic counters for each received datagram would cost
-// more than parsing it.
-type shardCounters struct {
-	sent  sentCounters
-	batch ListenerStats // since publish; only the loop uses it
-
-	mu        sync.Mutex
-	published ListenerStats // without sent datagrams
-}
-
-// publish makes the counts of a batch visible to addTo. The loop calls it.
-func (c *shardCounters) publish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.published.add(&c.batch)
-	c.batch = ListenerStats{}
-}
-
-func (c *shardCounters) addTo(t *ListenerStats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t.add(&c.published)
-	t.DatagramsSent += c.sent.datagrams.Load()
-	t.BytesSent += c.sent.bytes.Load()
-	t.SendFailed += c.sent.failed.Load()
-}
-
-// add adds the counts that a shard publishes.
-func (t *ListenerStats) add(o *ListenerStats) {
-	t.DatagramsReceived += o.DatagramsReceived
-	t.BytesReceived += o.BytesReceived
-	t.Lost += o.Lost
-	t.PathMigrations += o.PathMigrations
-	t.SmallPaths += o.SmallPaths
-	t.Forwarded += o.Forwarded
-	t.ProtocolErrors += o.ProtocolErrors
-	t.Unacknowledged += o.Unacknowledged
-	if o.Dropped != (Drops{}) { // most batches have none
-		t.Dropped = t.Dropped.Plus(o.Dropped)
-	}
-	if o.RTTs != (RTTHistogram{}) {
-		t.RTTs = t.RTTs.Plus(o.RTTs)
-	}
-}
-
-func (t *ListenerStats) ended(cause error) {
-	switch {
-	case errors.Is(cause, session.ErrProtocol):
-		t.ProtocolErrors++
-	case errors.Is(cause, session.ErrUnacknowledged):
-		t.Unacknowledged++
-	}
-}
-
-// dropsOf returns the counts of a session's verdicts from [session.Malformed] on, which are the
-// first reasons of [Drops].
-func dropsOf(verdicts []uint64) (d Drops) {
-	counts := d.counts()
-	for i, n := range verdicts {
-		*counts[i] = n
-	}
-	return d
 }

@@ -1,50 +1,40 @@
-// Package transport sends and receives a game's datagrams and reliable messages over one UDP port.
-// It is independent of their contents.
-//
-// A [Listener] serves many peers; [Dial] connects to one. Either end is a [Conn] with two channels.
-// [Conn.Send] sends a datagram. Datagrams can be lost or arrive out of order, but never twice, and
-// never after 64 newer ones. [Conn.SendReliable] sends a message. Messages arrive in order and
-// without loss while the connection is open. A [Handler] receives both; one goroutine calls its
-// methods.
-//
-// Datagrams are encrypted and authenticated ([Suite]). A client presents a connect token, which the
-// game's backend issued with the listener's key (package token) and which admits one connection.
-// The token also authenticates the listener to the client. On loopback addresses, and only there,
-// no configuration is required: both ends use a published key. Until a listener has validated the
-// address of a sender, it does little work and keeps no state for the sender. Handshakes with
-// validated addresses are limited too.
-//
-// A connection survives a change of the client's address, by a NAT or by [Conn.Rebind].
+// Package transport has what a game names of the sessions between clients and servers: the network
+// that opens packet connections, the suites that encrypt datagrams, and what connections count.
 package transport
 
 import (
 	"fmt"
 	"net/netip"
-	"runtime"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/transport/reliable"
+	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/internal/transport/udp"
 	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
+// MaxPayload is the maximum size of a payload on any path, in bytes: what fits a UDP payload of
+// 1,200 bytes. Paths that carry less get such payloads in parts.
+const MaxPayload = wire.MaxBody
+
+// Suite is the algorithm that encrypts and authenticates datagrams.
+type Suite = seal.Suite
+
+// The suites.
 const (
-	// MaxPayload is the maximum size of a payload of [Conn.Send] on any path, in bytes: what fits a
-	// UDP payload of 1,200 bytes. [Conn.MaxPayload] may be larger. Paths that carry less get such
-	// payloads in parts.
-	MaxPayload = wire.MaxBody
-	// HeaderSize is the size of the header of a datagram with a payload, in bytes. It is 9 bytes
-	// more for datagrams of a client that hears nothing from its listener.
-	HeaderSize = wire.DataSize
-	// SegmentHeaderSize is the size of the headers of a datagram with one segment of the reliable
-	// channel, in bytes.
-	SegmentHeaderSize = wire.ShortSize + reliable.SegmentSize
-	// IPSize is the size of the IPv4 and UDP headers of a datagram, in bytes.
-	IPSize = 20 + 8
-	// FullOverhead is the size in bytes of what surrounds a call that is sent bit-packed, in an
-	// encrypted datagram of its own: a header of 3 bytes, a tag of 16, UDP and IPv4. Wire ratios
-	// compare with it whatever the suite, so that they are comparable.
-	FullOverhead = 3 + 16 + IPSize
+	// None neither encrypts nor authenticates. It is for measurements, and requires
+	// Config.Insecure at both ends.
+	None = seal.None
+	// AES128GCM is AES-128 in Galois/counter mode, with a tag of 16 bytes. It is the default.
+	AES128GCM = seal.AES128GCM
+	// AES128CTRHMAC8 is AES-128 in counter mode with HMAC-SHA-256 truncated to 8 bytes. Datagrams
+	// are smaller and take more computation.
+	AES128CTRHMAC8 = seal.AES128CTRHMAC8
+	// ChaCha20Poly1305 is ChaCha20 and Poly1305, with a tag of 16 bytes. It is for clients without
+	// AES instructions.
+	ChaCha20Poly1305 = seal.ChaCha20Poly1305
+	// ChaCha20SipHash8 is ChaCha20 and SipHash-2-4, with a tag of 8 bytes: the compact suite of
+	// clients without AES.
+	ChaCha20SipHash8 = seal.ChaCha20SipHash8
 )
 
 // PacketConn sends and receives datagrams. One goroutine at a time calls ReadFrom; the other
@@ -103,14 +93,8 @@ type Network interface {
 	ListenPacket(addr string) (PacketConn, error)
 }
 
-// shardNetwork is a [Network] with ListenShards.
-type shardNetwork interface {
-	Network
-	ListenShards(addr string, n int) ([]PacketConn, error)
-}
-
-// UDP returns the operating system's network, the default of [Config.Network]. Its packet
-// connections are [BatchConn]s.
+// UDP returns the operating system's network, the default of Config.Network of clients
+// and servers. Its packet connections are [BatchConn]s.
 func UDP() Network { return udpNetwork{} }
 
 type udpNetwork struct{}
@@ -138,33 +122,17 @@ func (udpNetwork) ListenShards(addr string, n int) ([]PacketConn, error) {
 	return pcs, nil
 }
 
-// MaxShards returns the maximum of [Config.Shards] on this machine: the number of processors, at
-// least 4.
-func MaxShards() int { return max(runtime.NumCPU(), 4) }
-
-// batched returns pc if it is a BatchConn, or an adapter whose batches have one datagram.
-func batched(pc PacketConn) BatchConn {
-	if b, ok := pc.(BatchConn); ok {
-		return b
-	}
-	return unbatched{pc}
-}
-
-type unbatched struct{ PacketConn }
-
-func (u unbatched) ReadBatch(into []Datagram) (int, error) {
-	var err error
-	if into[0].N, into[0].Addr, err = u.ReadFrom(into[0].Buf); err != nil {
-		return 0, err
-	}
-	return 1, nil
-}
-
-func (u unbatched) WriteBatch(out []Datagram) (int, error) {
-	for i := range out {
-		if _, err := u.WriteTo(out[i].Bytes(), out[i].Addr); err != nil {
-			return i, err
-		}
-	}
-	return len(out), nil
+// TapEvent is a payload or a reliable message that a connection sends or receives.
+type TapEvent struct {
+	At time.Time
+	// Sent reports whether this end sent it.
+	Sent bool
+	// Reliable reports whether it is a message.
+	Reliable bool
+	// Number is the packet number of a payload and Size the size of its UDP payload in bytes. They
+	// are 0 for a message, which may share datagrams or take several.
+	Number uint64
+	Size   int
+	// Body is valid during the call.
+	Body []byte
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 type dsOptions struct {
@@ -105,7 +105,7 @@ players and capacity as labels, gets the public address that tokens name, and as
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7777", "UDP address of the server; port 0: any free one")
-	f.StringArrayVar(&o.keys, "key", nil, fmt.Sprintf("file with a server key from uplink keygen; loopback needs none; may be repeated, up to %d times", transport.MaxKeys))
+	f.StringArrayVar(&o.keys, "key", nil, fmt.Sprintf("file with a server key from uplink keygen; loopback needs none; may be repeated, up to %d times", endpoint.MaxKeys))
 	f.StringVar(&o.route, "route", "", "route id of this server behind a proxy, which tokens must have")
 	f.Uint16Var(&o.serverID, "server-id", 0, "number of this server behind a proxy, in connection ids; 0: none")
 	f.StringVar(&o.relayKey, "relay-key", "", "file with the key of proxy and servers, 64 hexadecimal digits; then only proxies reach the server")
@@ -119,7 +119,7 @@ players and capacity as labels, gets the public address that tokens name, and as
 	f.StringVar(&o.record, "record", "", "write each frame to this .csv or .csv.gz file, and its schema to NAME.schema.json")
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "acks per second and player")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "ring size per RPC and player, in frames")
-	f.IntVar(&o.maxPlayers, "max-players", transport.DefaultMaxConns, "maximum number of players")
+	f.IntVar(&o.maxPlayers, "max-players", endpoint.DefaultMaxConns, "maximum number of players")
 	f.IntVar(&o.shards, "shards", 1, "sockets with a goroutine each that receive, decode and answer; more than 1 on Linux only")
 	f.DurationVar(&o.report, "report", 0, "print the load at this interval; 0s: never")
 	o.fleet.addFlags(f)
@@ -153,8 +153,8 @@ func (o *dsOptions) check() error {
 		return fmt.Errorf("--listen %s: these are all addresses of the machine, but tokens name the one that clients dial; set it with --addr", o.listen)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
-	case o.shards < 1 || o.shards > transport.MaxShards():
-		return fmt.Errorf("--shards %d: want 1 to %d on this machine", o.shards, transport.MaxShards())
+	case o.shards < 1 || o.shards > endpoint.MaxShards():
+		return fmt.Errorf("--shards %d: want 1 to %d on this machine", o.shards, endpoint.MaxShards())
 	case o.report != 0 && o.report < minReport:
 		return fmt.Errorf("--report %v: want 0s (never) or at least %v", o.report, minReport)
 	case o.debug && o.metrics == "":

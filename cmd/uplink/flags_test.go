@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestDefaults verifies that flags with the meaning of a field of the library's configurations have
@@ -15,7 +15,7 @@ import (
 func TestDefaults(t *testing.T) {
 	defaults := map[string]string{
 		"ring": fmt.Sprint(rpcdelta.DefaultRing), "delivery": fmt.Sprint(rpcdelta.DefaultDelivery),
-		"redundancy": new(redundancy).String(), "codec": rpcdelta.DefaultCodec.String(), "max-players": fmt.Sprint(transport.DefaultMaxConns),
+		"redundancy": new(redundancy).String(), "codec": rpcdelta.DefaultCodec.String(), "max-players": fmt.Sprint(endpoint.DefaultMaxConns),
 	}
 	seen := map[string]int{}
 	var check func(*cobra.Command)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -83,37 +84,37 @@ func (o *tap) copies() (sent, received []packet) {
 
 // game is a server's handler: it echoes payloads.
 type game struct {
-	listener *transport.Listener
+	listener *endpoint.Listener
 	mu       sync.Mutex
-	open     map[uint64]*transport.Conn // by client id
+	open     map[uint64]*endpoint.Conn // by client id
 	ends     int
 }
 
-func (g *game) Opened(c *transport.Conn) {
+func (g *game) Opened(c *endpoint.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open[c.ClientID()] = c
 }
 
-func (g *game) conn(id uint64) *transport.Conn {
+func (g *game) conn(id uint64) *endpoint.Conn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open[id]
 }
 
-func (g *game) Closed(*transport.Conn, error) {
+func (g *game) Closed(*endpoint.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ends++
 }
-func (g *game) Datagram(c *transport.Conn, b []byte, _ time.Time) { _ = c.Send(b) }
-func (g *game) Message(*transport.Conn, []byte, time.Time)        {}
-func (g *game) Tick(time.Time)                                    {}
+func (g *game) Datagram(c *endpoint.Conn, b []byte, _ time.Time) { _ = c.Send(b) }
+func (g *game) Message(*endpoint.Conn, []byte, time.Time)        {}
+func (g *game) Tick(time.Time)                                   {}
 
 // player is a client's handler: it counts echoes.
 type player struct {
 	id   uint64
-	conn *transport.Conn
+	conn *endpoint.Conn
 	mu   sync.Mutex
 	got  int
 	err  error
@@ -125,20 +126,20 @@ func (p *player) count() (echoes int, err error) {
 	return p.got, p.err
 }
 
-func (p *player) Opened(*transport.Conn) {}
-func (p *player) Closed(_ *transport.Conn, err error) {
+func (p *player) Opened(*endpoint.Conn) {}
+func (p *player) Closed(_ *endpoint.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
 }
 
-func (p *player) Datagram(*transport.Conn, []byte, time.Time) {
+func (p *player) Datagram(*endpoint.Conn, []byte, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got++
 }
-func (p *player) Message(*transport.Conn, []byte, time.Time) {}
-func (p *player) Tick(time.Time)                             {}
+func (p *player) Message(*endpoint.Conn, []byte, time.Time) {}
+func (p *player) Tick(time.Time)                            {}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -172,12 +173,12 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) startGame(i int) *game {
 	s := p.servers[i]
-	l, err := transport.Listen(s.addr.String(), transport.Config{
+	l, err := endpoint.Listen(s.addr.String(), endpoint.Config{
 		Network: relay.Network(p.network, relayKey, nil), Key: p.key, Addrs: []netip.AddrPort{netip.MustParseAddrPort(publicAddr)},
 		Route: []byte(s.route), ServerID: s.id, Handshakes: sessions, HandshakesPerNetwork: 1, Tick: 50 * time.Millisecond,
 	})
 	must(p.t, err)
-	g := &game{listener: l, open: map[uint64]*transport.Conn{}}
+	g := &game{listener: l, open: map[uint64]*endpoint.Conn{}}
 	go func() { _ = l.Serve(context.Background(), g) }()
 	return g
 }
@@ -219,7 +220,7 @@ func (p *place) connectFrom(network transport.Network, id uint64, route string) 
 	})
 	must(p.t, err)
 	player := &player{id: id}
-	player.conn, err = transport.Dial(p.t.Context(), publicAddr, transport.Config{Network: network, Token: t, Timeout: 5 * time.Second, Tick: transport.OnWake}, player)
+	player.conn, err = endpoint.Dial(p.t.Context(), publicAddr, endpoint.Config{Network: network, Token: t, Timeout: 5 * time.Second, Tick: endpoint.OnWake}, player)
 	return player, err
 }
 
@@ -586,11 +587,11 @@ func TestWildcardAddresses(t *testing.T) {
 	internal, err := transport.UDP().ListenPacket("127.0.0.1:0")
 	must(t, err)
 	name := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), public.LocalAddr().Port())
-	l, err := transport.Listen("0.0.0.0:0", transport.Config{
+	l, err := endpoint.Listen("0.0.0.0:0", endpoint.Config{
 		Network: relay.Network(nil, relayKey, nil), Key: key, Addrs: []netip.AddrPort{name}, Route: []byte("eu-1"), ServerID: 1,
 	})
 	must(t, err)
-	g := &game{listener: l, open: map[uint64]*transport.Conn{}}
+	g := &game{listener: l, open: map[uint64]*endpoint.Conn{}}
 	go func() { _ = l.Serve(context.Background(), g) }()
 	defer l.Close()
 	p := newProxy(public, internal, relayKey, []server{{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), l.Addr().Port()), 1, "eu-1"}})
@@ -605,7 +606,7 @@ func TestWildcardAddresses(t *testing.T) {
 	})
 	must(t, err)
 	player := &player{id: 1}
-	player.conn, err = transport.Dial(t.Context(), name.String(), transport.Config{Token: tok}, player)
+	player.conn, err = endpoint.Dial(t.Context(), name.String(), endpoint.Config{Token: tok}, player)
 	must(t, err)
 	defer player.conn.Close()
 	for got := 0; got == 0; got, err = player.count() {

@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/internal/storetest"
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -127,11 +128,11 @@ func fleetServers(t *testing.T, c *cluster, cfg fleet.Config) (servers []*ds.Ser
 // nobody is the handler of a client that only connects. Closed counts the ends of its connections.
 type nobody struct{ closed *atomic.Int64 }
 
-func (nobody) Opened(*transport.Conn)                      {}
-func (n nobody) Closed(*transport.Conn, error)             { n.closed.Add(1) }
-func (nobody) Datagram(*transport.Conn, []byte, time.Time) {}
-func (nobody) Message(*transport.Conn, []byte, time.Time)  {}
-func (nobody) Tick(time.Time)                              {}
+func (nobody) Opened(*endpoint.Conn)                      {}
+func (n nobody) Closed(*endpoint.Conn, error)             { n.closed.Add(1) }
+func (nobody) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (nobody) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (nobody) Tick(time.Time)                             {}
 
 func issue(t *testing.T, key token.Key, player uint64, addrs []netip.AddrPort) token.Token {
 	t.Helper()
@@ -166,7 +167,7 @@ func TestRaces(t *testing.T) {
 			var dialing sync.WaitGroup
 			for _, addr := range addrs {
 				dialing.Go(func() {
-					conn, err := transport.Dial(context.Background(), addr.String(), transport.Config{Network: network, Token: tok, Tick: transport.OnWake, Timeout: time.Minute}, nobody{new(atomic.Int64)})
+					conn, err := endpoint.Dial(context.Background(), addr.String(), endpoint.Config{Network: network, Token: tok, Tick: endpoint.OnWake, Timeout: time.Minute}, nobody{new(atomic.Int64)})
 					switch {
 					case err == nil:
 						wins.Add(1)
@@ -253,8 +254,8 @@ func (g *game) token() token.Token {
 }
 
 // dial connects a player, who stays until the end of the test.
-func (g *game) dial(server int, tok token.Token) (*transport.Conn, error) {
-	conn, err := transport.Dial(g.t.Context(), g.addrs[server].String(), transport.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{&g.ended})
+func (g *game) dial(server int, tok token.Token) (*endpoint.Conn, error) {
+	conn, err := endpoint.Dial(g.t.Context(), g.addrs[server].String(), endpoint.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{&g.ended})
 	if err == nil {
 		g.t.Cleanup(func() { _ = conn.Close() })
 	}
@@ -263,7 +264,7 @@ func (g *game) dial(server int, tok token.Token) (*transport.Conn, error) {
 
 // visit connects a player, who leaves at once.
 func (g *game) visit(server int, tok token.Token) error {
-	conn, err := transport.Dial(g.t.Context(), g.addrs[server].String(), transport.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{new(atomic.Int64)})
+	conn, err := endpoint.Dial(g.t.Context(), g.addrs[server].String(), endpoint.Config{Network: g.network, Token: tok, Timeout: time.Minute}, nobody{new(atomic.Int64)})
 	if err == nil {
 		_ = conn.Close()
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -152,7 +152,7 @@ func (p *pair) aroundAck() int {
 // minimum time between two acks.
 func (p *pair) ackTicks() (hz float64, spacing time.Duration) {
 	if p.acksMustPay() && p.cfg.DownlinkHz == 0 {
-		const tick = transport.DefaultTick
+		const tick = endpoint.DefaultTick
 		return float64(time.Second) / float64(tick), time.Second/ds.DefaultAckHz - tick/2
 	}
 	return cmp.Or(p.cfg.DownlinkHz, p.cfg.AckHz, ds.DefaultAckHz), 0

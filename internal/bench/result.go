@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Result is the result of one trace, and the JSON output of the command.
@@ -52,7 +52,7 @@ type Counts struct {
 	IPBits       float64 `json:"ip_udp_bits_per_frame"`
 	WireBits     float64 `json:"wire_bits_per_frame"`
 	// FullWireBits is a full frame in an encrypted datagram of its own, with
-	// transport.FullOverhead, whatever the suite.
+	// endpoint.FullOverhead, whatever the suite.
 	FullWireBits float64 `json:"full_wire_bits_per_frame"`
 	// AckBits is the acks alone, AckWireBits the acks in encrypted datagrams of their own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
@@ -133,7 +133,7 @@ const messageType = 1
 const bundleLength = 1
 
 // around returns the overhead of a message in bytes.
-func (c *Config) around() int { return transport.HeaderSize + c.Suite.Overhead() + transport.IPSize }
+func (c *Config) around() int { return endpoint.HeaderSize + c.Suite.Overhead() + endpoint.IPSize }
 
 // UpKbits returns the rate of a client's datagrams, in kbit/s.
 func (c *Counts) UpKbits(rateHz float64) float64 { return c.WireBits * rateHz / 1000 }
@@ -218,7 +218,7 @@ func (t *tally) counts(p *pair) Counts {
 		ack = 0
 	}
 	both := 8 * (around*t.messages + t.ackBytes + ack*t.acks)
-	full := t.fullBits + 8*transport.FullOverhead*t.sent
+	full := t.fullBits + 8*endpoint.FullOverhead*t.sent
 	preset, rle := "", 0
 	if p.scheme.preset != nil {
 		preset, rle = p.scheme.preset.Name, t.rleBits+both
@@ -241,9 +241,9 @@ func (t *tally) counts(p *pair) Counts {
 		FullBits:           share(t.fullBits, t.sent),
 		PayloadBits:        share(t.payloadBits, t.sent),
 		HeaderBits:         share(t.headerBits, t.sent),
-		DatagramBits:       share(8*transport.HeaderSize*t.messages, t.sent),
+		DatagramBits:       share(8*endpoint.HeaderSize*t.messages, t.sent),
 		AEADBits:           share(8*cfg.Suite.Overhead()*t.messages, t.sent),
-		IPBits:             share(8*transport.IPSize*t.messages, t.sent),
+		IPBits:             share(8*endpoint.IPSize*t.messages, t.sent),
 		FullWireBits:       share(full, t.sent),
 		WireBits:           share(t.frameBits+8*around*t.messages, t.sent),
 		AckBits:            share(8*t.ackBytes, t.sent),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -192,7 +193,7 @@ func TestAccounting(t *testing.T) {
 			for what, v := range map[string][2]float64{
 				// Binary fields end each payload: it has whole bytes.
 				"wire":          {c.WireBits, c.PayloadBits + c.HeaderBits + around},
-				"full wire":     {c.FullWireBits, c.FullBits + 8*transport.FullOverhead},
+				"full wire":     {c.FullWireBits, c.FullBits + 8*endpoint.FullOverhead},
 				"ack wire":      {c.AckWireBits, c.AckBits + (around+8)*acks/600},
 				"kbit/s":        {c.UpKbits(60), c.WireBits * 60 / 1000},
 				"kbit/s down":   {c.DownKbits(60), c.AckWireBits * 60 / 1000},

@@ -5,8 +5,8 @@ import (
 	"reflect"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Stats counts the messages of a world: at a server those to one player or to all players, at a
@@ -128,7 +128,7 @@ func (st *Stats) Add(o *Stats) {
 
 // WireBytes returns the size of the datagrams that a server sent, with all headers down to IP.
 func (st *Stats) WireBytes() uint64 {
-	return st.Bytes + st.AEADBytes + st.Datagrams*(transport.IPSize+transport.HeaderSize)
+	return st.Bytes + st.AEADBytes + st.Datagrams*(endpoint.IPSize+endpoint.HeaderSize)
 }
 
 // CountError counts an error of a codec's decoder by its reason.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
@@ -458,7 +459,7 @@ func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
 		return nil, fmt.Errorf("replication: offer %s to player %d: %w", o.Name, p.ID(), err)
 	}
 	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, tells: o.Processed, sender: snd}
-	s.aead = p.Overhead() - transport.IPSize - transport.HeaderSize
+	s.aead = p.Overhead() - endpoint.IPSize - endpoint.HeaderSize
 	all.list[n], all.next = s, n+1
 	h.add(s)
 	return s, nil

@@ -6,11 +6,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/serverclock"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Link is a client's session with a server.
@@ -102,7 +102,7 @@ func (p subscriptionPhase) answer() Answer {
 }
 
 // replyInterval is the time between two attempts to send a reply.
-const replyInterval = transport.DefaultTick
+const replyInterval = endpoint.DefaultTick
 
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(Interval(o.RateHz)))}

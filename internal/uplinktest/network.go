@@ -41,7 +41,7 @@ func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 	return pcs[0], nil
 }
 
-// ListenShards implements transport.ShardNetwork.
+// ListenShards implements endpoint.ShardNetwork.
 func (n *Network) ListenShards(addr string, count int) ([]transport.PacketConn, error) {
 	pcs, err := n.Network.ListenShards(addr, count)
 	if err != nil {

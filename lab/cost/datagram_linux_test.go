@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
@@ -45,17 +46,17 @@ type jump struct{ Up bool }
 
 func jumpAt(n int) jump { return jump{Up: n/30%2 == 1} }
 
-// counting is a transport.Handler that counts datagrams.
+// counting is a endpoint.Handler that counts datagrams.
 type counting struct {
 	unheard
 	count int
 }
 
-func (c *counting) Datagram(*transport.Conn, []byte, time.Time) { c.count++ }
+func (c *counting) Datagram(*endpoint.Conn, []byte, time.Time) { c.count++ }
 
 func benchmarkTransportCost(b *testing.B, players int, suite transport.Suite) {
 	m := newMeter(b)
-	l, err := transport.Listen("127.0.0.1:0", transport.Config{
+	l, err := endpoint.Listen("127.0.0.1:0", endpoint.Config{
 		Network: m, Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour,
 	})
 	uplinktest.Must(b, err)

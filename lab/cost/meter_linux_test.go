@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -124,7 +125,7 @@ func (m *meter) begun() bool {
 	}
 	m.play, m.coming = m.coming, nil
 	runtime.LockOSThread() // until the server's goroutine ends
-	m.deadline = time.Now().Add(transport.DefaultTick)
+	m.deadline = time.Now().Add(endpoint.DefaultTick)
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -94,7 +95,7 @@ func (r recording[T]) payloads(b *testing.B, typ *schema.Type[T], player, count 
 func (a *actor) connect(b *testing.B, server netip.AddrPort, suite transport.Suite, request []byte) {
 	r := &recorder{}
 	bound := listening{bound: make(chan struct{}, 1)}
-	conn, err := transport.Dial(b.Context(), server.String(), transport.Config{
+	conn, err := endpoint.Dial(b.Context(), server.String(), endpoint.Config{
 		Network: r, Suites: []transport.Suite{suite}, Insecure: true, Timeout: time.Hour,
 	}, bound)
 	uplinktest.Must(b, err)
@@ -157,7 +158,7 @@ type listening struct {
 	bound chan struct{}
 }
 
-func (l listening) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+func (l listening) Datagram(_ *endpoint.Conn, b []byte, _ time.Time) {
 	if t, _, err := message.Split(b); err == nil && t == message.Bound {
 		select {
 		case l.bound <- struct{}{}:
@@ -266,11 +267,11 @@ func (m *mirror[T]) take(b *testing.B, p *replay) {
 // unheard is a handler of the transport that does nothing.
 type unheard struct{}
 
-func (unheard) Opened(*transport.Conn)                      {}
-func (unheard) Closed(*transport.Conn, error)               {}
-func (unheard) Datagram(*transport.Conn, []byte, time.Time) {}
-func (unheard) Message(*transport.Conn, []byte, time.Time)  {}
-func (unheard) Tick(time.Time)                              {}
+func (unheard) Opened(*endpoint.Conn)                      {}
+func (unheard) Closed(*endpoint.Conn, error)               {}
+func (unheard) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (unheard) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (unheard) Tick(time.Time)                             {}
 
 // bindRequest returns a request to bind the RPC of a schema.
 func bindRequest(b *testing.B, s *schema.Schema, codec rpcdelta.Codec) []byte {

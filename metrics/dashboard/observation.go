@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 )
 
 // flow contains the counts of one RPC on one channel, since the server started or between two
@@ -42,9 +42,9 @@ type flow struct {
 }
 
 func newFlow(r *ds.RPCStats) flow {
-	header := uint64(transport.HeaderSize + transport.IPSize)
+	header := uint64(endpoint.HeaderSize + endpoint.IPSize)
 	if r.Reliable {
-		header = transport.SegmentHeaderSize + transport.IPSize
+		header = endpoint.SegmentHeaderSize + endpoint.IPSize
 	}
 	return flow{
 		RPC: r.RPC, Reliable: r.Reliable,

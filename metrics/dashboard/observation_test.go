@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestFlowParts checks that the parts of a flow add up to the wire bytes of its datagrams.
@@ -20,9 +20,9 @@ func TestFlowParts(t *testing.T) {
 		r.Messages = r.Coalesced + n("alone")
 		r.PayloadBits, r.HeaderBits = 8*n("payload"), 8*n("header")
 		r.Bytes = (r.PayloadBits + r.HeaderBits) / 8
-		around := uint64(transport.HeaderSize + transport.IPSize)
+		around := uint64(endpoint.HeaderSize + endpoint.IPSize)
 		if r.Reliable {
-			around = transport.SegmentHeaderSize + transport.IPSize
+			around = endpoint.SegmentHeaderSize + endpoint.IPSize
 		}
 		want := 8 * (r.Bytes + r.AEADBytes + r.CoalescedBytes + (r.Messages-r.Coalesced)*around)
 		f := newFlow(&r)

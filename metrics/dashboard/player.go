@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 )
 
 const (
@@ -39,8 +39,8 @@ func count(st *ds.PlayerStats) (c counts) {
 	c = counts{
 		calls: st.Frames, missed: st.Missed, drops: since(st.Transport.Dropped.Total(), st.Transport.Dropped.Late+st.Transport.Dropped.Duplicate),
 		lost: st.Transport.Lost, bursts: st.Transport.LossBursts,
-		received: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived + transport.IPSize*st.Transport.DatagramsReceived,
-		sent: st.Transport.BytesSent + transport.IPSize*st.Transport.DatagramsSent,
+		received: st.Transport.DatagramsReceived, bytes: st.Transport.BytesReceived + endpoint.IPSize*st.Transport.DatagramsReceived,
+		sent: st.Transport.BytesSent + endpoint.IPSize*st.Transport.DatagramsSent,
 	}
 	for d, n := range st.Drops {
 		if d := ds.Drop(d); d != ds.Late && d != ds.Duplicate {

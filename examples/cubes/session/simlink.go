@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -19,9 +19,9 @@ const (
 	tagSize     = 16
 	// packetOverhead is the size of a datagram without its payload, in bytes: the headers of IP,
 	// UDP and the transport, and the AEAD tag.
-	packetOverhead = transport.IPSize + transport.HeaderSize + tagSize
+	packetOverhead = endpoint.IPSize + endpoint.HeaderSize + tagSize
 	// maxPayload is the largest message that one datagram carries, in bytes.
-	maxPayload = maxDatagram - transport.HeaderSize - tagSize
+	maxPayload = maxDatagram - endpoint.HeaderSize - tagSize
 	// fragmentPart is the part of a larger message in each of its fragments, in bytes.
 	fragmentPart = maxPayload - fragment.HeaderSize
 )

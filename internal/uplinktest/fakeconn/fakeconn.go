@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -55,7 +56,7 @@ func (c *Conn) Returned() time.Time { return c.Back }
 
 // Overhead returns the size of all headers.
 func (c *Conn) Overhead() uint64 {
-	return uint64(transport.IPSize + transport.HeaderSize + transport.AES128GCM.Overhead())
+	return uint64(endpoint.IPSize + endpoint.HeaderSize + transport.AES128GCM.Overhead())
 }
 
 // AppendProcessed appends Processed.

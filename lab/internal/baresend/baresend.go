@@ -11,10 +11,11 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// batch is the number of datagrams that are written together, as by a [transport.Listener].
+// batch is the number of datagrams that are written together, as by a [endpoint.Listener].
 const batch = 256
 
 // Sender sends datagrams to peers. It is not safe for concurrent use.
@@ -35,7 +36,7 @@ type peer struct {
 func New(conn transport.BatchConn, to []netip.AddrPort) (*Sender, error) {
 	s := &Sender{conn: conn, waiting: make([]transport.Datagram, 0, batch)}
 	for i := range s.waiting[:batch] {
-		s.waiting[:batch][i].Buf = make([]byte, 0, transport.MaxPayload+transport.HeaderSize+16)
+		s.waiting[:batch][i].Buf = make([]byte, 0, transport.MaxPayload+endpoint.HeaderSize+16)
 	}
 	for i, addr := range to {
 		var key [16]byte

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/lab/internal/baresend"
 	"github.com/uplink-rpc/uplink/transport"
@@ -90,32 +91,32 @@ func BenchmarkSend(b *testing.B) {
 }
 
 // open opens sessions over loopback.
-func open(tb testing.TB, n *network) (conns, clients []*transport.Conn, l *transport.Listener) {
-	l, err := transport.Listen("127.0.0.1:0", transport.Config{Network: n, Timeout: time.Hour, Tick: time.Second, MaxConns: players, Handshakes: players})
+func open(tb testing.TB, n *network) (conns, clients []*endpoint.Conn, l *endpoint.Listener) {
+	l, err := endpoint.Listen("127.0.0.1:0", endpoint.Config{Network: n, Timeout: time.Hour, Tick: time.Second, MaxConns: players, Handshakes: players})
 	uplinktest.Must(tb, err)
-	opened := make(chan *transport.Conn, players)
+	opened := make(chan *endpoint.Conn, players)
 	var served sync.WaitGroup
 	served.Go(func() { _ = l.Serve(context.Background(), handler{opened: opened}) })
 	tb.Cleanup(func() { _ = l.Close(); served.Wait() })
 	for range players {
-		c, err := transport.Dial(tb.Context(), fmt.Sprint(l.Addr()), transport.Config{Tick: time.Hour}, handler{})
+		c, err := endpoint.Dial(tb.Context(), fmt.Sprint(l.Addr()), endpoint.Config{Tick: time.Hour}, handler{})
 		uplinktest.Must(tb, err)
 		conns, clients = append(conns, <-opened), append(clients, c)
 	}
 	return conns, clients, l
 }
 
-type handler struct{ opened chan<- *transport.Conn }
+type handler struct{ opened chan<- *endpoint.Conn }
 
-func (h handler) Opened(c *transport.Conn) {
+func (h handler) Opened(c *endpoint.Conn) {
 	if h.opened != nil {
 		h.opened <- c
 	}
 }
-func (handler) Closed(*transport.Conn, error)               {}
-func (handler) Datagram(*transport.Conn, []byte, time.Time) {}
-func (handler) Message(*transport.Conn, []byte, time.Time)  {}
-func (handler) Tick(time.Time)                              {}
+func (handler) Closed(*endpoint.Conn, error)               {}
+func (handler) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (handler) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (handler) Tick(time.Time)                             {}
 
 // network opens sockets of the operating system. Once diverted, they send each datagram to another
 // address: the clients must not compete for the processor.

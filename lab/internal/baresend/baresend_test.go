@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
@@ -40,7 +41,7 @@ func TestSender(t *testing.T) {
 		uplinktest.Must(t, s.Flush())
 	}
 	tick()
-	each := size + transport.HeaderSize + transport.AES128GCM.Overhead()
+	each := size + endpoint.HeaderSize + transport.AES128GCM.Overhead()
 	if c.batches != 2 || c.datagrams != peers || c.bytes != peers*each {
 		t.Errorf("%d datagrams of %d bytes in %d batches, want %d of %d in 2", c.datagrams, c.bytes, c.batches, peers, peers*each)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/lab/internal/baresend"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -28,15 +29,15 @@ type session interface {
 // sessions are the sessions of a server over loopback. After divert, everything that the server
 // sends arrives at a socket that nobody reads, so that clients do not compete for the processor.
 type sessions struct {
-	listener *transport.Listener
+	listener *endpoint.Listener
 	sink     transport.PacketConn
 	source   transport.PacketConn // of bare
 	bare     *baresend.Sender     // of the same datagrams
 	network  *divertible
-	opened   chan *transport.Conn
+	opened   chan *endpoint.Conn
 	served   sync.WaitGroup
 	serveErr error
-	clients  []*transport.Conn
+	clients  []*endpoint.Conn
 }
 
 // tick is the resolution of the listener's timers. A short one would disturb the measurement.
@@ -46,7 +47,7 @@ const tick = 250 * time.Millisecond
 const idle = 3 * time.Second
 
 func openSessions(count int) (s *sessions, err error) {
-	s = &sessions{network: &divertible{Network: transport.UDP()}, opened: make(chan *transport.Conn, count)}
+	s = &sessions{network: &divertible{Network: transport.UDP()}, opened: make(chan *endpoint.Conn, count)}
 	defer func() {
 		if err != nil {
 			_ = s.close() // after another error
@@ -61,7 +62,7 @@ func openSessions(count int) (s *sessions, err error) {
 	if s.bare, err = baresend.New(s.source.(transport.BatchConn), to); err != nil {
 		return nil, err
 	}
-	s.listener, err = transport.Listen("127.0.0.1:0", transport.Config{
+	s.listener, err = endpoint.Listen("127.0.0.1:0", endpoint.Config{
 		Network: s.network, Timeout: time.Hour, Tick: tick, MaxConns: count, Handshakes: 10 * count,
 	})
 	if err != nil {
@@ -72,8 +73,8 @@ func openSessions(count int) (s *sessions, err error) {
 }
 
 // dial opens a session and returns the server's end.
-func (s *sessions) dial(ctx context.Context) (*transport.Conn, error) {
-	c, err := transport.Dial(ctx, fmt.Sprint(s.listener.Addr()), transport.Config{Tick: transport.OnWake}, handler{})
+func (s *sessions) dial(ctx context.Context) (*endpoint.Conn, error) {
+	c, err := endpoint.Dial(ctx, fmt.Sprint(s.listener.Addr()), endpoint.Config{Tick: endpoint.OnWake}, handler{})
 	if err != nil {
 		return nil, err
 	}
@@ -139,17 +140,17 @@ func (s *sessions) close() error {
 }
 
 // handler is that of both ends.
-type handler struct{ opened chan<- *transport.Conn }
+type handler struct{ opened chan<- *endpoint.Conn }
 
-func (h handler) Opened(c *transport.Conn) {
+func (h handler) Opened(c *endpoint.Conn) {
 	if h.opened != nil {
 		h.opened <- c
 	}
 }
-func (handler) Closed(*transport.Conn, error)               {}
-func (handler) Datagram(*transport.Conn, []byte, time.Time) {}
-func (handler) Message(*transport.Conn, []byte, time.Time)  {}
-func (handler) Tick(time.Time)                              {}
+func (handler) Closed(*endpoint.Conn, error)               {}
+func (handler) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (handler) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (handler) Tick(time.Time)                             {}
 
 // divertible is a network whose sockets send everything to one address once there is one. They then
 // ignore what they receive.
@@ -201,7 +202,7 @@ type discarding struct{}
 
 func (discarding) ID() uint64 { return 1 }
 func (discarding) Overhead() uint64 {
-	return uint64(transport.IPSize + transport.HeaderSize + transport.AES128GCM.Overhead())
+	return uint64(endpoint.IPSize + endpoint.HeaderSize + transport.AES128GCM.Overhead())
 }
 func (discarding) Queue([]byte) error        { return nil }
 func (discarding) SendReliable([]byte) error { return nil }

@@ -18,13 +18,13 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap/pcaptest"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -39,7 +39,7 @@ type pair struct {
 	mu    sync.Mutex
 	enc   map[uint8]*rpcdelta.Encoder
 	dec   map[uint8]*rpcdelta.Decoder
-	back  *transport.Conn // the server's end
+	back  *endpoint.Conn // the server's end
 	said  []said
 	acked []rpcdelta.Ack
 }
@@ -78,13 +78,13 @@ func (p *pair) restart(rpc uint8) {
 	}
 }
 
-func (*pair) Opened(*transport.Conn)                     {}
-func (*pair) Closed(*transport.Conn, error)              {}
-func (*pair) Message(*transport.Conn, []byte, time.Time) {}
-func (*pair) Tick(time.Time)                             {}
+func (*pair) Opened(*endpoint.Conn)                     {}
+func (*pair) Closed(*endpoint.Conn, error)              {}
+func (*pair) Message(*endpoint.Conn, []byte, time.Time) {}
+func (*pair) Tick(time.Time)                            {}
 
 // Datagram processes acks at the client and payloads at the server.
-func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
+func (p *pair) Datagram(c *endpoint.Conn, b []byte, _ time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b[0] != 0xc1 {
@@ -110,7 +110,7 @@ func (p *pair) Datagram(c *transport.Conn, b []byte, _ time.Time) {
 }
 
 // send sends the frame by each RPC, at times after acks of worlds.
-func (p *pair) send(c *transport.Conn, f *schema.Frame) {
+func (p *pair) send(c *endpoint.Conn, f *schema.Frame) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,12 +154,12 @@ func converse(t *testing.T) (p *pair, file []byte, keys []keylog.Session) {
 		p = newPair(t, typ.Schema())
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
 		tape := record(network)
-		l, err := transport.Listen(uplinktest.Addr, transport.Config{Network: network})
+		l, err := endpoint.Listen(uplinktest.Addr, endpoint.Config{Network: network})
 		uplinktest.Must(t, err)
 		served := make(chan error, 1)
 		go func() { served <- l.Serve(context.Background(), p) }()
 		var log bytes.Buffer
-		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network, KeyLog: &log}, p)
+		conn, err := endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network, KeyLog: &log}, p)
 		uplinktest.Must(t, err)
 		uplinktest.Must(t, network.Set(links(9)))
 		frame := typ.Schema().NewFrame()

@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // printer writes observations as tables. On a terminal, each replaces the previous one.
@@ -196,14 +196,14 @@ func (o observation) total() row {
 // Bits of a row: the frames in full and as sent, and what surrounds these on the wire.
 func (r *row) full() float64     { return float64(r.Sent.FullBits) }
 func (r *row) coded() float64    { return float64(8 * r.Bytes) }
-func (r *row) datagram() float64 { return float64(8 * r.Messages * transport.HeaderSize) }
+func (r *row) datagram() float64 { return float64(8 * r.Messages * endpoint.HeaderSize) }
 func (r *row) seals() float64    { return float64(8 * r.AEADBytes) }
-func (r *row) ip() float64       { return float64(8 * r.Messages * transport.IPSize) }
+func (r *row) ip() float64       { return float64(8 * r.Messages * endpoint.IPSize) }
 func (r *row) around() float64   { return r.datagram() + r.seals() + r.ip() }
 func (r *row) wire() float64     { return r.coded() + r.around() }
 
 func (r *row) fullWire() float64 {
-	return r.full() + 8*transport.FullOverhead*float64(r.Sent.Frames())
+	return r.full() + 8*endpoint.FullOverhead*float64(r.Sent.Frames())
 }
 
 func (r *row) share() float64    { return float64(r.Delivered) / float64(max(1, r.Delivered+r.Missed)) }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/record"
-	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Explained describes each bit of a datagram or message.
@@ -60,7 +60,7 @@ func (x *inspection) ask(body record.Body) {
 		p := x.player(b.Player)
 		e.Title = fmt.Sprintf("datagram %d %s player %d, %d bytes of UDP", b.Number, way(b.Sent), b.Player, b.Size)
 		header := b.Size - len(b.Body) - p.seal
-		e.note("on the wire %d bytes: header %d, body %d, AEAD tag %d, and %d of IPv4 and UDP", b.Size+transport.IPSize, header, len(b.Body), p.seal, transport.IPSize)
+		e.note("on the wire %d bytes: header %d, body %d, AEAD tag %d, and %d of IPv4 and UDP", b.Size+endpoint.IPSize, header, len(b.Body), p.seal, endpoint.IPSize)
 		e.carried(p, b.Body)
 		x.done = b.Sent
 	case *record.Message:

@@ -17,13 +17,13 @@ import (
 	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -349,7 +349,7 @@ func TestHostile(t *testing.T) {
 		})
 		typ, err := schema.Compile[uplinktest.Move]("A", 0)
 		uplinktest.Must(t, err)
-		conn, err := transport.Dial(t.Context(), uplinktest.Addr, transport.Config{Network: network}, stranger{})
+		conn, err := endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network}, stranger{})
 		uplinktest.Must(t, err)
 		request := message.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: typ.Schema().PerTick()}
 		b, err := request.Append(nil)
@@ -393,8 +393,8 @@ func TestHostile(t *testing.T) {
 // stranger is a handler that hears nothing.
 type stranger struct{}
 
-func (stranger) Opened(*transport.Conn)                      {}
-func (stranger) Closed(*transport.Conn, error)               {}
-func (stranger) Datagram(*transport.Conn, []byte, time.Time) {}
-func (stranger) Message(*transport.Conn, []byte, time.Time)  {}
-func (stranger) Tick(time.Time)                              {}
+func (stranger) Opened(*endpoint.Conn)                      {}
+func (stranger) Closed(*endpoint.Conn, error)               {}
+func (stranger) Datagram(*endpoint.Conn, []byte, time.Time) {}
+func (stranger) Message(*endpoint.Conn, []byte, time.Time)  {}
+func (stranger) Tick(time.Time)                             {}

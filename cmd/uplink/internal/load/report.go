@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
-	"github.com/uplink-rpc/uplink/transport"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 )
 
 // Report is the result of a run.
@@ -115,14 +115,14 @@ func (r *replay) report(begin, end observation) *Report {
 		CPU:      CPUUse{Seconds: d.cpu.Seconds(), Cores: d.cpu.Seconds() / seconds, Micros: 1e6 * d.cpu.Seconds() / frames},
 	}
 	if b := &report.Bits; b.Full > 0 {
-		b.WireRatio = (b.Up + b.Down) / (b.Full + 8*transport.FullOverhead)
+		b.WireRatio = (b.Up + b.Down) / (b.Full + 8*endpoint.FullOverhead)
 	}
 	return report
 }
 
 // onWire is the bits of datagrams with UDP and IP.
 func onWire(bytes, datagrams uint64) float64 {
-	return 8 * float64(bytes+transport.IPSize*datagrams)
+	return 8 * float64(bytes+endpoint.IPSize*datagrams)
 }
 
 // String formats the report.

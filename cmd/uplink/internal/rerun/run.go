@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
@@ -92,14 +93,14 @@ func (r *run) session(ctx context.Context, s *replayed) (err error) {
 	if err := r.sleep(ctx, s.events[0].at); err != nil {
 		return err
 	}
-	cfg := transport.Config{Suites: r.options.Suites, Insecure: r.options.Insecure, Network: r.options.Network, Tick: transport.OnWake}
+	cfg := endpoint.Config{Suites: r.options.Suites, Insecure: r.options.Insecure, Network: r.options.Network, Tick: endpoint.OnWake}
 	if r.options.Token != nil {
 		if cfg.Token, err = r.options.Token(ctx, s.player); err != nil {
 			return err
 		}
 	}
 	c := &answerer{answers: make(chan message.BindAnswer, 16)}
-	conn, err := transport.Dial(ctx, r.options.To, cfg, c)
+	conn, err := endpoint.Dial(ctx, r.options.To, cfg, c)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (r *run) session(ctx context.Context, s *replayed) (err error) {
 	return drain(ctx, conn)
 }
 
-func (r *run) event(ctx context.Context, conn *transport.Conn, c *answerer, e *event) error {
+func (r *run) event(ctx context.Context, conn *endpoint.Conn, c *answerer, e *event) error {
 	if err := r.sleep(ctx, e.at); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ const (
 	soon     = 5 * time.Millisecond
 )
 
-func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
+func sendReliable(ctx context.Context, conn *endpoint.Conn, b []byte) error {
 	for {
 		err := conn.SendReliable(b)
 		if !errors.Is(err, session.ErrBacklog) {
@@ -155,7 +156,7 @@ func sendReliable(ctx context.Context, conn *transport.Conn, b []byte) error {
 }
 
 // drain waits until reliable messages are acknowledged.
-func drain(ctx context.Context, conn *transport.Conn) error {
+func drain(ctx context.Context, conn *endpoint.Conn) error {
 	for begin := time.Now(); conn.Unacked() > 0 && time.Since(begin) < patience; {
 		if err := sleep.For(ctx, soon); err != nil {
 			return err
@@ -166,12 +167,12 @@ func drain(ctx context.Context, conn *transport.Conn) error {
 
 type answerer struct{ answers chan message.BindAnswer }
 
-func (c *answerer) Opened(*transport.Conn)                     {}
-func (c *answerer) Closed(*transport.Conn, error)              {}
-func (c *answerer) Message(*transport.Conn, []byte, time.Time) {}
-func (c *answerer) Tick(time.Time)                             {}
+func (c *answerer) Opened(*endpoint.Conn)                     {}
+func (c *answerer) Closed(*endpoint.Conn, error)              {}
+func (c *answerer) Message(*endpoint.Conn, []byte, time.Time) {}
+func (c *answerer) Tick(time.Time)                            {}
 
-func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
+func (c *answerer) Datagram(_ *endpoint.Conn, b []byte, _ time.Time) {
 	t, body, err := message.Split(b)
 	if err != nil || t != message.Bound {
 		return
@@ -185,7 +186,7 @@ func (c *answerer) Datagram(_ *transport.Conn, b []byte, _ time.Time) {
 }
 
 // bind binds an RPC as a client does.
-func (c *answerer) bind(ctx context.Context, conn *transport.Conn, r *message.BindRequest) error {
+func (c *answerer) bind(ctx context.Context, conn *endpoint.Conn, r *message.BindRequest) error {
 	b, err := r.Append(nil)
 	if err != nil {
 		return err

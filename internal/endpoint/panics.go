@@ -1,0 +1,27 @@
+package endpoint
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/uplink-rpc/uplink/session"
+)
+
+// recovered is deferred by calls that handle what the peer of a connection sent. If the call
+// panics, it ends the connection. Such calls release their locks by defer.
+func (c *Conn) recovered(h Handler) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	stack := debug.Stack()
+	if h, ok := h.(interface {
+		Panicked(c *Conn, v any, stack []byte)
+	}); ok {
+		h.Panicked(c, v, stack)
+	} else {
+		c.loop().monitor.log.Error("handler panicked", "remote", c.RemoteAddr(), "panic", fmt.Sprint(v), "stack", string(stack))
+	}
+	c.finish(fmt.Errorf("%w: %v", session.ErrPanic, v))
+	c.reschedule()
+}
