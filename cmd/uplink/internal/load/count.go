@@ -91,14 +91,8 @@ func between(before, o observation) observation {
 	return o
 }
 
-// Frames returns the number of calls that the bots have sent.
-func (c *Crowd) Frames() (n uint64) {
-	for _, b := range c.all() {
-		if b.Conn != nil {
-			for _, rpc := range b.Conn.Stats().RPCs {
-				n += rpc.Frames()
-			}
-		}
-	}
-	return n
+// Sent returns the number of calls that the bots have sent.
+func (c *Crowd) Sent() uint64 {
+	o := c.observe()
+	return o.Sent.Frames()
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Crowd is bots that join, have their turns at the same rate, are counted and leave. It is safe for
-// concurrent use, except for Counts.
+// concurrent use, except for Sent.
 type Crowd struct {
 	rate    float64 // turns a second of each bot; 0: they stay idle
 	size    int

@@ -180,10 +180,10 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*l
 		}
 	}
 	if err == nil {
-		_, err = client.SubscribeSnapshots(ctx, conn, snapshotWorld, client.SnapshotConfig[object]{})
+		_, err = client.SubscribeSnapshots(ctx, conn, snapshotWorld, client.SnapshotConfig[load.Thing]{})
 	}
 	if err == nil {
-		_, err = client.SubscribeState(ctx, conn, stateWorld, client.StateConfig[object]{Handle: func(*client.StateUpdate[object]) {}})
+		_, err = client.SubscribeState(ctx, conn, stateWorld, client.StateConfig[load.Thing]{Handle: func(*client.StateUpdate[load.Thing]) {}})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("player %d: %w", number, err), conn.Close())
@@ -289,7 +289,7 @@ func (r *run) measure(ctx context.Context, name string, players *load.Crowd, oth
 	if _, err := players.Ended(); err != nil {
 		return nil, err
 	}
-	p.Sent = players.Frames()
+	p.Sent = players.Sent()
 	for range settles { // the last frames may wait in the server's socket
 		if err := sleep.For(ctx, settle); err != nil {
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,10 +32,7 @@ type Server struct {
 	host   *load.Host
 	frames atomic.Uint64
 
-	snapshots, states *ds.World[object]
-
-	mu      sync.Mutex
-	streams map[*ds.Player]*ds.StateStream
+	snapshots, states *load.Things
 }
 
 // firstOther is the lowest client id of attackers.
@@ -44,9 +40,14 @@ const firstOther = 1000
 
 // NewServer starts a server at a loopback address, where no key is needed. A nil network is UDP.
 func NewServer(addr string, network transport.Network) (*Server, error) {
-	s := &Server{streams: map[*ds.Player]*ds.StateStream{}}
+	s := new(Server)
 	srv, err := ds.Listen(addr, ds.Config{
-		Network: network, Joined: s.joined, Left: s.left,
+		Network: network,
+		Joined: func(p *ds.Player) {
+			s.snapshots.Offer(p)
+			s.states.OfferState(p)
+		},
+		Left:      func(p *ds.Player, _ error) { s.states.Leave(p) },
 		OnMessage: func(p *ds.Player, b []byte) { _ = p.SendReliable(b) }, // a backlog is the player's loss
 	})
 	if err != nil {
@@ -55,7 +56,10 @@ func NewServer(addr string, network transport.Network) (*Server, error) {
 	if err := s.game(srv); err != nil {
 		return nil, errors.Join(err, srv.Close())
 	}
-	s.host = load.Serve(srv, sendHz, func(n uint64) { s.tick(n * tickHz / sendHz) })
+	s.host = load.Serve(srv, sendHz, func(n uint64) {
+		s.snapshots.Send(n * tickHz / sendHz)
+		s.states.Send(n * tickHz / sendHz)
+	})
 	return s, nil
 }
 
@@ -70,60 +74,12 @@ func (s *Server) game(srv *ds.Server) error {
 			return err
 		}
 	}
-	cfg := ds.WorldConfig[object]{TickHz: tickHz, SendHz: sendHz, Initial: func(put func(uint16, uint8, *object) error) error {
-		for i := range objects {
-			o := objectAt(i, 0)
-			if err := put(uint16(i), 0, &o); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
 	var err error
-	if s.snapshots, err = ds.NewWorld(srv, snapshotWorld, cfg); err != nil {
+	if s.snapshots, err = load.NewThings(srv, snapshotWorld, objects, tickHz, sendHz); err != nil {
 		return err
 	}
-	s.states, err = ds.NewWorld(srv, stateWorld, ds.WorldConfig[object]{TickHz: tickHz, SendHz: sendHz})
+	s.states, err = load.NewThings(srv, stateWorld, objects, tickHz, sendHz)
 	return err
-}
-
-func (s *Server) joined(p *ds.Player) {
-	if _, err := s.snapshots.Offer(p); err != nil {
-		return // it has left
-	}
-	stream, err := s.states.OfferState(p, ds.StateConfig{})
-	if err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams[p] = stream
-}
-
-func (s *Server) left(p *ds.Player, _ error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.streams, p)
-}
-
-func (s *Server) tick(tick uint64) {
-	s.mu.Lock()
-	for _, stream := range s.streams {
-		for i := range objects {
-			_ = stream.Prioritize(uint16(i), 1) // a valid priority
-		}
-	}
-	s.mu.Unlock()
-	for _, w := range []*ds.World[object]{s.snapshots, s.states} {
-		if w.Begin(tick) != nil {
-			continue
-		}
-		for i := range objects {
-			o := objectAt(i, tick)
-			_ = w.Put(uint16(i), 0, &o) // within its bounds
-		}
-		_, _ = w.Send() // errors of leaving players do not matter
-	}
 }
 
 // Addr returns the address to dial.
@@ -219,32 +175,12 @@ func moveAt(player int, tick uint64) move {
 	}
 }
 
-type object struct {
-	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
-	Rotation schema.Quat `uplink:"bits=11"`
-	Lit      bool
-}
-
-// objects is the number of objects of each world: every third one rests.
-const objects = 128
-
-func objectAt(i int, tick uint64) object {
-	if i%3 == 0 {
-		tick = 0
-	}
-	sin, cos := math.Sincos(float64(tick)/60 + float64(i))
-	return object{
-		Position: schema.Vec3{X: 3*float64(i%16) + 5*cos, Y: 3*float64(i/16) + 5*sin},
-		Rotation: schema.Quat{X: sin / 2, Y: cos / 2, Z: 0.3, W: 1},
-		Lit:      (tick/60+uint64(i))%7 == 0,
-	}
-}
-
 // moveRPC returns the name of RPC n.
 func moveRPC(n int) string { return fmt.Sprint("Move", n) }
 
-// Names and rates of the worlds.
+// Both worlds.
 const (
+	objects       = 128
 	snapshotWorld = "snapshots"
 	stateWorld    = "state"
 	tickHz        = 60

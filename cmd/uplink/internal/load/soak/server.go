@@ -34,10 +34,14 @@ type servers struct {
 }
 
 const (
+	// The world of each server.
+	worldName = "things"
+	things    = 16
+	worldHz   = 10
 	// restarting is the index of the server that restarts.
 	restarting = 0
 	// handoverTicks is the number of ticks between two handovers of a random player at each server.
-	handoverTicks = load.ThingsHz
+	handoverTicks = worldHz
 )
 
 // Range of ports for the servers, below the ephemeral ports of operating systems, so that no
@@ -88,7 +92,7 @@ func (s *servers) start(i int, addr string) error {
 	}
 	err = ds.HandleSchema(srv, s.traces[0].Schema, s.check.Frame)
 	if err == nil {
-		world, err = load.NewThings(srv)
+		world, err = load.NewThings(srv, worldName, things, worldHz, worldHz)
 	}
 	if err != nil {
 		return errors.Join(err, srv.Close())
@@ -96,7 +100,7 @@ func (s *servers) start(i int, addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.addrs[i] = srv.Addr()
-	s.hosts[i] = load.Serve(srv, load.ThingsHz, func(tick uint64) {
+	s.hosts[i] = load.Serve(srv, worldHz, func(tick uint64) {
 		world.Send(tick)
 		if tick%handoverTicks == 0 {
 			s.handOver(i, 1-i)

@@ -91,7 +91,7 @@ func (r *run) bots() load.Options {
 
 // subscribe subscribes a bot to the world.
 func (r *run) subscribe(ctx context.Context, c *client.Conn) error {
-	return load.SubscribeThings(ctx, c, &r.snapshots)
+	return load.SubscribeThings(ctx, c, worldName, &r.snapshots)
 }
 
 // rounds goes through all conditions again and again. From round to round nothing may grow.

@@ -122,7 +122,7 @@ func (p *player) bind(ctx context.Context, rate float64) (err error) {
 	if p.buys, err = client.Bind[move](ctx, p.conn, buyRPC, client.BindConfig{Reliable: true, RateHz: rate}); err != nil {
 		return err
 	}
-	return load.SubscribeThings(ctx, p.conn, &p.snapshots)
+	return load.SubscribeThings(ctx, p.conn, worldName, &p.snapshots)
 }
 
 func (p *player) message(m []byte) {

@@ -84,7 +84,9 @@ func startProcess(name, store string, players int) (Node, error) {
 
 func (p *process) Addr() netip.AddrPort { return p.addr }
 
-func (p *process) Handover(h Handover, players *int) error { return p.Call("Handover", h, players) }
+func (p *process) Handover(h HandoverRequest, players *int) error {
+	return p.Call("Handover", h, players)
+}
 
 func (p *process) Drain(to []netip.AddrPort, d *Drained) error { return p.Call("Drain", to, d) }
 

@@ -23,7 +23,7 @@ import (
 // Node is a running [Server], which may be in a process of its own.
 type Node interface {
 	Addr() netip.AddrPort
-	Handover(h Handover, players *int) error
+	Handover(h HandoverRequest, players *int) error
 	Drain(to []netip.AddrPort, d *Drained) error
 	Calm(struct{}, *struct{}) error
 	Record(_ struct{}, r *Record) error
@@ -230,7 +230,7 @@ func (r *run) handOverDue(players map[Node]int, due map[Node]float64) error {
 		count := int(due[n])
 		due[n] -= float64(count)
 		present := 0
-		if err := n.Handover(Handover{count, others(r.live, i)}, &present); err != nil {
+		if err := n.Handover(HandoverRequest{count, others(r.live, i)}, &present); err != nil {
 			return err
 		}
 		players[n] = present

@@ -20,6 +20,10 @@ import (
 const (
 	moveRPC = "Move"
 	buyRPC  = "Buy" // reliable
+	// The world of each server.
+	worldName = "things"
+	things    = 4
+	worldHz   = 10
 	// messageHz is the rate of reliable messages to each player.
 	messageHz = 2
 )
@@ -76,14 +80,14 @@ func NewServer(addr, name string, store fleet.Store, network transport.Network, 
 			})
 		}))
 	if err == nil {
-		s.world, err = load.NewThings(srv)
+		s.world, err = load.NewThings(srv, worldName, things, worldHz, worldHz)
 	}
 	if err != nil {
 		return nil, errors.Join(err, srv.Close())
 	}
-	s.host = load.Serve(srv, load.ThingsHz, func(tick uint64) {
+	s.host = load.Serve(srv, worldHz, func(tick uint64) {
 		s.world.Send(tick)
-		if tick%(load.ThingsHz/messageHz) == 0 {
+		if tick%(worldHz/messageHz) == 0 {
 			s.sendMessages()
 		}
 	})
@@ -171,14 +175,14 @@ func (s *Server) Calm(struct{}, *struct{}) error {
 	return nil
 }
 
-// Handover is a request to hand Count random players over to random ones of the servers To.
-type Handover struct {
+// HandoverRequest is a request to hand Count random players over to random ones of the servers To.
+type HandoverRequest struct {
 	Count int
 	To    []netip.AddrPort
 }
 
 // Handover hands players over, and sets the number of players.
-func (s *Server) Handover(h Handover, players *int) error {
+func (s *Server) Handover(h HandoverRequest, players *int) error {
 	s.mu.Lock()
 	var chosen []*ds.Player
 	for p, v := range s.open { // in random order
