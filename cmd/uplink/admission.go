@@ -104,8 +104,19 @@ var clientHints = []struct {
 	{session.ErrServerFull, "raise --max-players of the server"},
 }
 
-// hasHint reports whether hintFor has a hint for err, so that no other is needed.
-func hasHint(err error) bool { return errors.As(hintFor(err), new(hintedError)) }
+// dialHint adds a hint to the error of a client that could not connect to a server.
+func dialHint(err error, to string) error {
+	hint := "is a server there? uplink ds --listen " + to + " --schema FILE runs one"
+	hinted := hintFor(err)
+	switch {
+	case errors.As(hinted, new(hintedError)):
+	case errors.Is(err, session.ErrNoServer):
+		return hintedError{err, hint}
+	case errors.Is(err, load.ErrSilence) || errors.Is(err, session.ErrTimeout):
+		return hintedError{err, hint + "; --wait waits longer"}
+	}
+	return hinted
+}
 
 func hintFor(err error) error {
 	for _, h := range clientHints {

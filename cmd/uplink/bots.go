@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 type botsOptions struct {
@@ -86,7 +85,7 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 	report, err := load.Run(cmd.Context(), traces, o.Options, func(p load.Progress) { line.show(p.String()) })
 	line.clear()
 	if report == nil {
-		return o.hint(err)
+		return dialHint(err, o.To)
 	}
 	if o.json {
 		err = errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(report), err)
@@ -94,17 +93,4 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 		fmt.Fprint(cmd.OutOrStdout(), report)
 	}
 	return err
-}
-
-// hint adds a hint if no bot could connect.
-func (o *botsOptions) hint(err error) error {
-	hint := "is a server there? uplink ds --listen " + o.To + " --schema FILE --report 1s runs one"
-	switch {
-	case hasHint(err):
-	case errors.Is(err, session.ErrNoServer):
-		return hintedError{err, hint}
-	case errors.Is(err, load.ErrSilence) || errors.Is(err, session.ErrTimeout):
-		return hintedError{err, hint + "; --wait waits longer"}
-	}
-	return hintFor(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/rpcdelta"
@@ -163,19 +164,11 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 		}
 		cfg.Network = network
 	}
-	silence := fmt.Errorf("waited %v (--wait)", o.wait)
+	silence := fmt.Errorf("%w %v (--wait)", load.ErrSilence, o.wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, silence)
 	defer cancel()
 	conn, err := client.Dial(ctx, t.addr, cfg)
-	hint := "is a server there? uplink ds --listen " + o.to + " --schema FILE runs one"
-	switch {
-	case hasHint(err):
-	case errors.Is(err, session.ErrNoServer):
-		return nil, hintedError{err, hint}
-	case errors.Is(err, silence) || errors.Is(err, session.ErrTimeout):
-		return nil, hintedError{err, hint + "; --wait waits longer"}
-	}
-	return conn, hintFor(err)
+	return conn, dialHint(err, o.to)
 }
 
 // send plays the trace at its rate until its end or the context's. Frames are skipped while there
